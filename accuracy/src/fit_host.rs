@@ -33,7 +33,7 @@ pub struct Host {
 }
 
 impl Host {
-    fn of(rows: &[Measured], host_us: f64, host_microbatch_us: f64) -> Result<Self, Error> {
+    fn evaluate(rows: &[Measured], host_us: f64, host_microbatch_us: f64) -> Result<Self, Error> {
         let mut sum = 0.0;
         for row in rows {
             let configuration = with(&row.configuration, host_us, host_microbatch_us);
@@ -61,9 +61,9 @@ pub fn fit_host(data: &Path) -> Result<Host, Error> {
     let mut best: Option<Host> = None;
     for host in HOST.0..=HOST.1 {
         for microbatch in (0..=MAX_MICROBATCH).step_by(MICROBATCH_STEP as usize) {
-            let tried = Host::of(&rows, f64::from(host), f64::from(microbatch))?;
-            if best.is_none_or(|best| tried.mean_abs_pct < best.mean_abs_pct) {
-                best = Some(tried);
+            let candidate = Host::evaluate(&rows, f64::from(host), f64::from(microbatch))?;
+            if best.is_none_or(|best| candidate.mean_abs_pct < best.mean_abs_pct) {
+                best = Some(candidate);
             }
         }
     }
@@ -78,7 +78,7 @@ pub fn in_force(data: &Path) -> Result<Host, Error> {
     let rows = truth::fitted(&data.join("truth"))?;
     let curves = rows.first().and_then(|row| row.configuration.cluster.device.curves.clone());
     let Curves { host_us, host_microbatch_us, .. } = curves.unwrap_or_else(Curves::generic);
-    Host::of(&rows, host_us, host_microbatch_us)
+    Host::evaluate(&rows, host_us, host_microbatch_us)
 }
 
 fn with(configuration: &Configuration, host_us: f64, host_microbatch_us: f64) -> Configuration {

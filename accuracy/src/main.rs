@@ -56,7 +56,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     print!("{}", console::table(&accuracy));
     let page = existing(&arguments.docs.join("accuracy.md"))?.unwrap_or_default();
     let remarks = markdown::remarks(&page);
-    let now = Document::of(&accuracy, &remarks);
+    let now = Document::from_accuracy(&accuracy, &remarks);
     let committed_at = arguments.docs.join("accuracy.json");
     let committed: Option<Document> = match existing(&committed_at)? {
         Some(text) => Some(serde_json::from_str(&text).with_context(|| committed_at.display().to_string())?),

@@ -83,7 +83,7 @@ pub fn compare(
     paper: &PublishedPaper,
     mut starts: impl FnMut(&str),
 ) -> Result<Paper, Error> {
-    let mut plans = Plans::of(examples.to_owned());
+    let mut plans = Plans::new(examples.to_owned());
     let mut sets = Vec::with_capacity(paper.sets.len());
     for set in &paper.sets {
         starts(&set.place);
@@ -93,13 +93,13 @@ pub fn compare(
 }
 
 fn compare_set(plans: &mut Plans, set: &PublishedSet) -> Result<PaperSet, Error> {
-    let mut figures = Vec::with_capacity(set.figures.len());
-    let mut shown = Vec::new();
+    let mut results = Vec::with_capacity(set.figures.len());
+    let mut unique_plans = Vec::new();
     for figure in &set.figures {
-        figures.push(compare_figure(plans, set, figure)?);
+        results.push(compare_figure(plans, set, figure)?);
         for plan in figure.quantity.plans() {
-            if !shown.contains(plan) {
-                shown.push(plan.clone());
+            if !unique_plans.contains(plan) {
+                unique_plans.push(plan.clone());
             }
         }
     }
@@ -111,15 +111,15 @@ fn compare_set(plans: &mut Plans, set: &PublishedSet) -> Result<PaperSet, Error>
         })?),
         None => None,
     };
-    let shown = shown.iter().map(|plan| plans.evidence(plan)).collect::<Result<_, _>>()?;
+    let evidence = unique_plans.iter().map(|plan| plans.evidence(plan)).collect::<Result<_, _>>()?;
     Ok(PaperSet {
         id: set.id.clone(),
         place: set.place.clone(),
         title: set.title.clone(),
         is_synthetic: set.is_synthetic,
         assumptions: set.assumptions.clone(),
-        figures,
-        plans: shown,
+        figures: results,
+        plans: evidence,
         chart,
     })
 }

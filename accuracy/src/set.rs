@@ -48,14 +48,14 @@ pub struct Goal {
 impl Goal {
     /// True if the errors meet the goal.
     pub fn is_met(self, statistics: &Statistics) -> bool {
-        statistics.mean_abs_pct <= self.mean && self.largest.is_none_or(|largest| statistics.max_abs_pct <= largest)
+        statistics.mean_abs_pct <= self.mean && self.largest.is_none_or(|max_error| statistics.max_abs_pct <= max_error)
     }
 }
 
 impl std::fmt::Display for Goal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "mean {} %", self.mean)?;
-        self.largest.map_or(Ok(()), |largest| write!(f, ", largest {largest} %"))
+        self.largest.map_or(Ok(()), |max_error| write!(f, ", largest {max_error} %"))
     }
 }
 
@@ -135,7 +135,7 @@ impl Set {
     /// Returns the error statistics over the counted rows.
     pub fn statistics(&self) -> Statistics {
         let pairs: Vec<_> = self.counted().map(Row::pair).collect();
-        Statistics::of(&pairs)
+        Statistics::from_pairs(&pairs)
     }
 
     /// Returns the rows included in the statistics.
@@ -164,7 +164,7 @@ impl Set {
         }
         let mut groups: Vec<Group> = pairs
             .into_iter()
-            .map(|(value, pairs)| Group { value: value.to_owned(), statistics: Statistics::of(&pairs) })
+            .map(|(value, pairs)| Group { value: value.to_owned(), statistics: Statistics::from_pairs(&pairs) })
             .collect();
         let number = |group: &Group| group.value.parse::<f64>().unwrap_or(f64::INFINITY);
         groups.sort_by(|a, b| number(a).total_cmp(&number(b)));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_in_the_order_of_numbers_and_leave_out_what_does_not_count() {
+    fn groups_are_sorted_numerically_without_uncounted_rows() {
         let set = Set {
             id: "",
             title: "",

@@ -23,7 +23,7 @@ pub struct Statistics {
 
 impl Statistics {
     /// Computes the statistics from (measured, predicted) pairs.
-    pub fn of(pairs: &[(f64, f64)]) -> Self {
+    pub fn from_pairs(pairs: &[(f64, f64)]) -> Self {
         if pairs.is_empty() {
             return Self::default();
         }
@@ -46,9 +46,9 @@ impl Statistics {
 
 /// Returns the quantile `q` of sorted values, with linear interpolation.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
-    let place = q * (sorted.len() - 1) as f64;
-    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    below + (above - below) * place.fract()
+    let position = q * (sorted.len() - 1) as f64;
+    let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
+    below + (above - below) * position.fract()
 }
 
 /// Spearman's rank correlation. Equal values share their mean rank.
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn rank_correlation_of_small_cases() {
+    fn spearman_on_small_samples() {
         let value = |a: &[f64], b: &[f64]| spearman(a, b).unwrap();
         assert!((value(&[1.0, 2.0, 3.0], &[10.0, 20.0, 25.0]) - 1.0).abs() < 1e-12);
         assert!((value(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]) + 1.0).abs() < 1e-12);
@@ -99,15 +99,15 @@ mod tests {
     /// Errors of +10, -20, 0 and +30 percent. Absolute errors: 0, 10, 20, 30.
     #[test]
     fn errors_are_summed_up() {
-        let statistics = Statistics::of(&[(10.0, 11.0), (10.0, 8.0), (10.0, 10.0), (10.0, 13.0)]);
-        let figures = [
+        let statistics = Statistics::from_pairs(&[(10.0, 11.0), (10.0, 8.0), (10.0, 10.0), (10.0, 13.0)]);
+        let values = [
             (statistics.mean_abs_pct, 15.0),
             (statistics.median_abs_pct, 15.0),
             (statistics.p90_abs_pct, 27.0),
             (statistics.max_abs_pct, 30.0),
             (statistics.bias_pct, 5.0),
         ];
-        assert!(figures.iter().all(|(is, should)| (is - should).abs() < 1e-9), "{statistics:?}");
-        assert_eq!(Statistics::of(&[]).count, 0);
+        assert!(values.iter().all(|(is, should)| (is - should).abs() < 1e-9), "{statistics:?}");
+        assert_eq!(Statistics::from_pairs(&[]).count, 0);
     }
 }

@@ -17,12 +17,12 @@ fn no_set_is_worse_than_committed() {
     let text = std::fs::read_to_string(&path).expect("docs/accuracy.json is part of the source");
     let committed: Document = serde_json::from_str(&text).expect("docs/accuracy.json is a document");
     let measured = accuracy::measure(Path::new(&data)).expect("every row is predicted");
-    let worse = compare::worse(&committed, &Document::of(&measured, &BTreeMap::new()));
+    let worse = compare::worse(&committed, &Document::from_accuracy(&measured, &BTreeMap::new()));
     assert!(worse.is_empty(), "{}", worse.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
 }
 
 #[test]
-fn the_overhead_of_the_host_is_the_one_that_fits_best() {
+fn committed_overhead_has_the_best_fit() {
     let Some(data) = std::env::var_os("PLANSCOPE_DATA") else {
         eprintln!("skipped: PLANSCOPE_DATA is not set, so nothing is fitted");
         return;

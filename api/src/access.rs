@@ -86,7 +86,7 @@ pub struct NewToken {
 /// A created token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct MadeToken {
+pub struct CreatedToken {
     /// Name.
     pub name: String,
     /// Role of the holder.

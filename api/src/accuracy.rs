@@ -62,7 +62,7 @@ pub struct AccuracyGoal {
 impl AccuracyGoal {
     /// Returns whether errors are within the target.
     pub fn is_met(self, errors: &AccuracyErrors) -> bool {
-        errors.mean_abs_pct <= self.mean && self.largest.is_none_or(|largest| errors.max_abs_pct <= largest)
+        errors.mean_abs_pct <= self.mean && self.largest.is_none_or(|max_error| errors.max_abs_pct <= max_error)
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_goal_is_met_by_its_mean_and_where_it_names_one_by_its_largest_error() {
+    fn goal_checks_mean_and_optional_maximum_error() {
         let errors = |mean_abs_pct, max_abs_pct| AccuracyErrors {
             count: 4,
             mean_abs_pct,

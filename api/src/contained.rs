@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn link_round_trip() {
         let scenario = format!(r#"{{"schema":"{SCHEMA}","title":"Über 10 % — <b>","seed":3}}"#);
         let link = write(&scenario).expect("a short one");
         assert!(link.starts_with("z1.") && link.is_ascii() && !link.contains(['+', '/', '=']), "{link}");
@@ -126,33 +126,34 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_link_says_what_is_wrong() {
+    fn invalid_links_report_the_error() {
         let good = write(&format!(r#"{{"schema":"{SCHEMA}"}}"#)).expect("a short one");
-        let of = |text: &str| format!("{FIRST_FORM}{}", BASE64URL_NOPAD.encode(&compress_to_vec(text.as_bytes(), 9)));
+        let encoded =
+            |text: &str| format!("{FIRST_FORM}{}", BASE64URL_NOPAD.encode(&compress_to_vec(text.as_bytes(), 9)));
         for (link, wrong) in [
             (String::new(), ContainedError::UnknownForm),
             ("z2.abc".to_owned(), ContainedError::UnknownForm),
             ("z1.a b".to_owned(), ContainedError::NotBase64),
             ("z1.".to_owned(), ContainedError::NotPacked),
             (good[..good.len() - 6].to_owned(), ContainedError::NotPacked),
-            (of("[]"), ContainedError::NotAScenario),
-            (of(r#"{"schema":"plan/99"}"#), ContainedError::NotAScenario),
+            (encoded("[]"), ContainedError::NotAScenario),
+            (encoded(r#"{"schema":"plan/99"}"#), ContainedError::NotAScenario),
             ("z1.".to_owned() + &"a".repeat(MAX), ContainedError::TooLong(MAX + 3)),
         ] {
             assert_eq!(read(&link), Err(wrong), "{link:.60}");
         }
-        assert!(matches!(read(&of("{")), Err(ContainedError::NotJson(_))));
-        let newer = read(&of(r#"{"schema":"scenario/99"}"#)).expect_err("of the future");
+        assert!(matches!(read(&encoded("{")), Err(ContainedError::NotJson(_))));
+        let newer = read(&encoded(r#"{"schema":"scenario/99"}"#)).expect_err("of the future");
         assert_eq!(
             newer,
             ContainedError::Newer { schema: "scenario/99".into(), text: r#"{"schema":"scenario/99"}"#.into() }
         );
         let nested = "[".repeat(100_000);
-        assert!(matches!(read(&of(&nested)), Err(ContainedError::NotJson(_))), "no stack overflow");
+        assert!(matches!(read(&encoded(&nested)), Err(ContainedError::NotJson(_))), "no stack overflow");
     }
 
     #[test]
-    fn a_bomb_is_stopped_and_a_long_scenario_refused() {
+    fn compression_bombs_and_long_scenarios_are_rejected() {
         // Four megabytes of spaces compress to four kilobytes.
         let bomb = format!("{FIRST_FORM}{}", BASE64URL_NOPAD.encode(&compress_to_vec(&vec![b' '; 4 << 20], 9)));
         assert!(bomb.len() < MAX, "{}", bomb.len());

@@ -9,9 +9,9 @@ pub struct FrontPage {
     /// Topics with their scenarios.
     pub topics: Vec<Topic>,
     /// Models for a new scenario.
-    pub models: Vec<NamedChoice>,
+    pub models: Vec<NamedOption>,
     /// Clusters for a new scenario.
-    pub clusters: Vec<NamedChoice>,
+    pub clusters: Vec<NamedOption>,
     /// Number of example scenarios.
     pub ready_scenarios: u32,
 }
@@ -19,7 +19,7 @@ pub struct FrontPage {
 /// A model or cluster by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct NamedChoice {
+pub struct NamedOption {
     /// Preset identifier.
     pub id: String,
     /// Display name.

@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Presets {
     /// Models.
-    pub models: Vec<ModelChoice>,
+    pub models: Vec<ModelOption>,
     /// Clusters with one node each.
-    pub clusters: Vec<ClusterChoice>,
+    pub clusters: Vec<ClusterOption>,
     /// Sample sources.
-    pub samples: Vec<SampleChoice>,
+    pub samples: Vec<SampleOption>,
     /// Planners.
-    pub planners: Vec<PlannerChoice>,
+    pub planners: Vec<PlannerOption>,
 }
 
 /// A named model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ModelChoice {
+pub struct ModelOption {
     /// Identifier.
     pub id: String,
     /// Number of parameters.
@@ -35,7 +35,7 @@ pub struct ModelChoice {
 /// A named cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ClusterChoice {
+pub struct ClusterOption {
     /// Identifier.
     pub id: String,
     /// The cluster with one node.
@@ -45,7 +45,7 @@ pub struct ClusterChoice {
 /// A named sample source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct SampleChoice {
+pub struct SampleOption {
     /// Identifier.
     pub id: String,
     /// Display name. States if the source is synthetic.
@@ -57,7 +57,7 @@ pub struct SampleChoice {
 /// A named planner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct PlannerChoice {
+pub struct PlannerOption {
     /// Identifier.
     pub id: PlannerKind,
     /// Display name.
@@ -90,7 +90,7 @@ pub struct GalleryEntry {
     /// Paper of the set-up. Omitted for scenarios without a paper. Entries of a paper are
     /// consecutive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paper: Option<GalleryPlace>,
+    pub paper: Option<PaperLocation>,
     /// True if the samples come from synthetic distributions because the data is not public.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_synthetic: bool,
@@ -99,7 +99,7 @@ pub struct GalleryEntry {
 /// Location of a set-up in a paper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct GalleryPlace {
+pub struct PaperLocation {
     /// Paper, for example "PipeWeaver (Xue et al., 2025)".
     pub title: String,
     /// Table or figure, for example "Table 5".

@@ -73,15 +73,15 @@ pub struct StoredOutcome {
 /// Outcomes of a scenario by engine version, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct EngineAnswerList {
+pub struct EngineOutcomeList {
     /// The answers.
-    pub answers: Vec<EngineAnswer>,
+    pub answers: Vec<EngineOutcome>,
 }
 
 /// An outcome of an engine version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct EngineAnswer {
+pub struct EngineOutcome {
     /// Engine name and version.
     pub engine: String,
     /// Creation time, RFC 3339 in UTC.
@@ -119,7 +119,7 @@ pub struct BatchPlanning {
 
 impl BatchPlanning {
     /// Creates an entry for planning that took `ms` during a step.
-    pub fn beside(ms: f64, step_before_ms: Option<f64>) -> Self {
+    pub fn during_step(ms: f64, step_before_ms: Option<f64>) -> Self {
         Self { ms, step_before_ms, exposed_ms: step_before_ms.map(|step| (ms - step).max(0.0)) }
     }
 }

@@ -119,14 +119,14 @@ pub struct Difference {
     /// percent of the published value.
     pub value: f64,
     /// Unit of the difference.
-    pub of: DifferenceOf,
+    pub of: DifferenceUnit,
 }
 
 /// Unit of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum DifferenceOf {
+pub enum DifferenceUnit {
     /// Percentage points, for values in percent.
     Points,
     /// Percent of the published value.
@@ -139,9 +139,9 @@ impl PublishedValue {
         let (nearest, is_range) = (ours.clamp(self.from, self.to), self.from < self.to);
         let nearest = if is_range { nearest } else { self.from };
         if unit == "%" {
-            Difference { value: ours - nearest, of: DifferenceOf::Points }
+            Difference { value: ours - nearest, of: DifferenceUnit::Points }
         } else {
-            Difference { value: 100.0 * (ours / nearest - 1.0), of: DifferenceOf::PerCent }
+            Difference { value: 100.0 * (ours / nearest - 1.0), of: DifferenceUnit::PerCent }
         }
     }
 }
@@ -203,19 +203,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_points_of_percentages_and_percentages_of_the_rest() {
-        let one = |value| PublishedValue { from: value, to: value };
+    fn differences_use_percentage_points_or_percent() {
+        let exact = |value| PublishedValue { from: value, to: value };
         let range = PublishedValue { from: 15.6, to: 76.2 };
-        for (published, ours, unit, value, of) in [
-            (one(17.3), 30.0, "%", 12.7, DifferenceOf::Points),
+        for (published, ours, unit, value, expected_unit) in [
+            (exact(17.3), 30.0, "%", 12.7, DifferenceUnit::Points),
             // 20 s instead of 16 s is 25 % more.
-            (one(16.0), 20.0, "s", 25.0, DifferenceOf::PerCent),
-            (range, 40.0, "%", 0.0, DifferenceOf::Points),
-            (range, 10.6, "%", -5.0, DifferenceOf::Points),
-            (range, 80.2, "%", 4.0, DifferenceOf::Points),
+            (exact(16.0), 20.0, "s", 25.0, DifferenceUnit::PerCent),
+            (range, 40.0, "%", 0.0, DifferenceUnit::Points),
+            (range, 10.6, "%", -5.0, DifferenceUnit::Points),
+            (range, 80.2, "%", 4.0, DifferenceUnit::Points),
         ] {
             let difference = published.difference(ours, unit);
-            assert!((difference.value - value).abs() < 1e-9 && difference.of == of, "{difference:?}");
+            assert!((difference.value - value).abs() < 1e-9 && difference.of == expected_unit, "{difference:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ pub const ROOT: &str = "/api/v1";
 /// Media type for timelines in columns.
 pub const TIMELINE_MEDIA_TYPE: &str = "application/vnd.planscope.timeline";
 /// Media type for what-if results.
-pub const WHAT_IF_MEDIA_TYPE: &str = "application/vnd.planscope.what-if";
+pub const PLAN_PREVIEW_MEDIA_TYPE: &str = "application/vnd.planscope.what-if";
 /// Media type for timeline overviews.
 pub const OVERVIEW_MEDIA_TYPE: &str = "application/vnd.planscope.overview";
 /// Media type for all errors.
@@ -212,7 +212,7 @@ pub fn profile_check(id: &str, run: &str) -> String {
 }
 
 /// GET: DFLOP's adaptive correction in a run with slow shapes, or the shapes measured by a run.
-pub fn correction_study(scenario: &str, query: &str) -> String {
+pub fn correction_analysis(scenario: &str, query: &str) -> String {
     let query = if query.is_empty() { String::new() } else { format!("?{query}") };
     format!("{SCENARIOS}/{scenario}/studies/correction{query}")
 }
@@ -248,7 +248,7 @@ pub fn trace_counters(id: &str, points: u32) -> String {
 }
 
 /// GET: busy, communication and idle time per rank, for a trace or all traces of its run.
-pub fn trace_busy(id: &str) -> String {
+pub fn trace_time_breakdown(id: &str) -> String {
     format!("{TRACES}/{id}/busy")
 }
 
@@ -264,8 +264,8 @@ pub fn trace_timeline(id: &str, iteration: u32) -> String {
 
 /// GET: an observed iteration compared with a planned one. Defaults: the attached scenario, its
 /// fastest planner, its first iteration.
-pub fn trace_alignment(id: &str, observed: u32, iteration: u32) -> String {
-    format!("{TRACES}/{id}/alignment?observed={observed}&iteration={iteration}")
+pub fn trace_alignment(id: &str, measured: u32, iteration: u32) -> String {
+    format!("{TRACES}/{id}/alignment?observed={measured}&iteration={iteration}")
 }
 
 /// Page of a trace.
@@ -342,12 +342,12 @@ pub fn engine_answers(id: &str) -> String {
 }
 
 /// GET: the outcome of an engine version; its name is percent-encoded.
-pub fn outcome_of(id: &str, engine: &str) -> String {
+pub fn engine_outcome(id: &str, engine: &str) -> String {
     format!("{}?engine={engine}", outcome(id))
 }
 
 /// GET: a timeline from the outcome of an engine version; its name is percent-encoded.
-pub fn timeline_of(id: &str, planner: &str, iteration: u32, engine: &str) -> String {
+pub fn engine_timeline(id: &str, planner: &str, iteration: u32, engine: &str) -> String {
     format!("{}?engine={engine}", timeline(id, planner, iteration))
 }
 
@@ -357,13 +357,13 @@ pub fn timeline(id: &str, planner: &str, iteration: u32) -> String {
 }
 
 /// POST: plan a scenario without storing it; returns the timelines of the iteration.
-pub fn what_if(iteration: u32) -> String {
+pub fn plan_preview(iteration: u32) -> String {
     format!("/api/v1/what-if?iteration={iteration}")
 }
 
-/// POST: like [`what_if`], without the long searches.
+/// POST: like [`plan_preview`], without the long searches.
 pub fn sketch(iteration: u32) -> String {
-    format!("{}&sketch=true", what_if(iteration))
+    format!("{}&sketch=true", plan_preview(iteration))
 }
 
 /// GET: the overview of a timeline.
@@ -389,12 +389,12 @@ pub fn execution_plan_file(id: &str, planner: &str, iteration: u32, form: &str, 
 }
 
 /// GET: search progress of a PipeWeaver plan in an iteration, for three strategies.
-pub fn search_study(id: &str, iteration: u32, rollouts: u32) -> String {
+pub fn search_analysis(id: &str, iteration: u32, rollouts: u32) -> String {
     format!("{SCENARIOS}/{id}/studies/search?iteration={iteration}&rollouts={rollouts}")
 }
 
 /// GET: all module layouts of a scenario as points.
-pub fn layout_study(id: &str) -> String {
+pub fn layout_analysis(id: &str) -> String {
     format!("{SCENARIOS}/{id}/studies/layouts")
 }
 
@@ -404,12 +404,12 @@ pub fn layout_plan(id: &str, layout: &str) -> String {
 }
 
 /// GET: stage times and device utilization in an iteration.
-pub fn stage_study(id: &str, iteration: u32) -> String {
+pub fn stage_analysis(id: &str, iteration: u32) -> String {
     format!("{SCENARIOS}/{id}/studies/stages?iteration={iteration}")
 }
 
 /// GET: effect of the sub-microbatch size in an iteration of a PipeWeaver plan.
-pub fn sub_microbatch_study(id: &str, iteration: u32, rollouts: u32) -> String {
+pub fn sub_microbatch_analysis(id: &str, iteration: u32, rollouts: u32) -> String {
     format!("{SCENARIOS}/{id}/studies/sub-microbatches?iteration={iteration}&rollouts={rollouts}")
 }
 

@@ -292,7 +292,7 @@ pub struct ClientCommands {
 
 impl ClientCommands {
     /// Returns the commands for a server at `origin`, for example "http://127.0.0.1:8080".
-    pub fn of(origin: &str, run: &str, token: &str) -> Self {
+    pub fn new(origin: &str, run: &str, token: &str) -> Self {
         let log = format!("{origin}{}", crate::path::run_log(run));
         let finish = format!("{origin}{}", crate::path::run_finish(run));
         let bearer = format!("-H \"Authorization: Bearer {token}\"");

@@ -20,7 +20,7 @@ pub struct StoredScenario {
     pub kept: bool,
     /// Reason for the list entry. Omitted for drafts and scenarios saved by a user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<KeptSource>,
+    pub source: Option<SavedSource>,
     /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
     /// User note.
@@ -49,10 +49,10 @@ pub struct ScenarioLine {
     /// Cluster as text, "4 x 8 A100-80GB".
     pub cluster: String,
     /// Fastest planner and its iteration time in s, if an outcome is stored.
-    pub best: Option<BestOf>,
+    pub best: Option<BestPlanner>,
     /// Reason for the list entry. Omitted if a user saved the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<KeptSource>,
+    pub source: Option<SavedSource>,
     /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
     /// User note.
@@ -78,7 +78,7 @@ pub struct ScenarioLine {
 /// Fastest planner in a stored outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct BestOf {
+pub struct BestPlanner {
     /// Planner title.
     pub planner: String,
     /// Mean iteration time, in s.
@@ -157,19 +157,19 @@ pub struct Keep {
     pub title: Option<String>,
     /// Reason. Default: saved by a user. A link does not change a scenario that a user saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<KeptSource>,
+    pub source: Option<SavedSource>,
 }
 
 /// Reason for a list entry that no user saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum KeptSource {
+pub enum SavedSource {
     /// The link was copied.
     Link,
 }
 
-impl KeptSource {
+impl SavedSource {
     /// Name in the database.
     pub const fn id(self) -> &'static str {
         match self {

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScheduleKinds {
     /// Kinds in display order.
-    pub kinds: Vec<ScheduleChoice>,
+    pub kinds: Vec<ScheduleOption>,
 }
 
 /// A schedule kind and its options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ScheduleChoice {
+pub struct ScheduleOption {
     /// Identifier.
     pub id: ScheduleKind,
     /// Display name.
@@ -57,26 +57,26 @@ pub enum ScheduleTrait {
 impl ScheduleKinds {
     /// Returns all kinds.
     pub fn all() -> Self {
-        Self { kinds: ScheduleKind::ALL.into_iter().map(ScheduleChoice::of).collect() }
+        Self { kinds: ScheduleKind::ALL.into_iter().map(ScheduleOption::from_kind).collect() }
     }
 }
 
-impl ScheduleChoice {
-    fn of(kind: ScheduleKind) -> Self {
+impl ScheduleOption {
+    fn from_kind(kind: ScheduleKind) -> Self {
         let form = kind.closed_form();
         let traits = [
             (matches!(kind.chunks_rule(), ChunksRule::Any { .. }), ScheduleTrait::AnyChunks),
             (kind.has_groups(), ScheduleTrait::Groups),
             (kind.splits_backward(), ScheduleTrait::SplitBackward),
             (kind.overlaps(), ScheduleTrait::Overlaps),
-            (kind.is_made_to_measure(), ScheduleTrait::MadeToMeasure),
+            (kind.is_cost_dependent(), ScheduleTrait::MadeToMeasure),
         ];
         Self {
             id: kind,
             title: kind.title().to_owned(),
             source: kind.source().to_owned(),
             chunks: kind.chunks(None) as u32,
-            traits: traits.into_iter().filter_map(|(is_so, of)| is_so.then_some(of)).collect(),
+            traits: traits.into_iter().filter_map(|(is_so, item)| is_so.then_some(item)).collect(),
             bubble: form.map(|form| form.bubble.to_owned()),
             memory: form.map(|form| form.memory.to_owned()),
             conditions: form.map(|form| form.conditions.to_owned()),

@@ -88,7 +88,7 @@ pub struct ListPage {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
-pub struct Words {
+pub struct Annotations {
     /// Display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_asked_for_stands_in_the_query() {
+    fn query_contains_only_requested_parameters() {
         let encode = |text: &str| text.replace(' ', "%20");
         assert_eq!(ListQuery::default().write(encode), "");
         let query = ListQuery {

@@ -1,7 +1,7 @@
 //! Stored sweeps: definition, progress and charts.
 
 use planner::scenario::PlannerKind;
-use planner::sweep::{PointRow, Study, UsualField};
+use planner::sweep::{PointRow, ScalingSweep, UsualField};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -320,19 +320,19 @@ pub struct FrontPlan {
 /// Suggested sweeps for a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct SweepsOfScenario {
+pub struct ScenarioSweeps {
     /// Common sweep fields.
     pub fields: Vec<UsualField>,
     /// Scaling studies.
-    pub studies: Vec<ReadyStudy>,
+    pub studies: Vec<SuggestedSweep>,
 }
 
 /// A scaling study as a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ReadyStudy {
+pub struct SuggestedSweep {
     /// Study.
-    pub study: Study,
+    pub study: ScalingSweep,
     /// Title.
     pub title: String,
     /// The sweep.

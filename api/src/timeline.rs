@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn timeline_round_trip() {
         let timeline =
             timeline(MicrobatchShape { samples: 1, tokens: 4096, images: 0, audio_clips: 3, video_ms: 5_000_000_000 });
         let bytes = encode(&timeline);
@@ -106,7 +106,7 @@ mod tests {
     /// Stored timelines must stay readable. These bytes were written by version 1 and must not
     /// change.
     #[test]
-    fn timelines_of_the_first_form_are_still_read() {
+    fn first_format_is_readable() {
         let bytes = [
             1, 1, 30, 3, 0, 2, 2, 2, 0, 1, 2, 0, 0, 2, 0, 0, 2, 0, 10, 2, 10, 20, 2, 255, 255, 255, 255, 15, 0, 2, 0,
             1, 1, 7, 9, 1, 0, 1, 9, 1, 1, 128, 32, 5,
@@ -118,7 +118,7 @@ mod tests {
 
     /// Bytes written by version 2 for the same timeline. They must not change.
     #[test]
-    fn timelines_of_the_second_form_are_still_read() {
+    fn second_format_is_readable() {
         let bytes = [
             2, 1, 30, 3, 0, 2, 2, 2, 0, 1, 2, 0, 0, 2, 0, 0, 2, 0, 10, 2, 10, 20, 2, 255, 255, 255, 255, 15, 0, 2, 0,
             1, 1, 7, 9, 1, 0, 1, 9, 1, 1, 128, 32, 5, 3, 220, 11, 1, 0, 1, 1, 0,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_microbatch_does_not_hold_is_left_out_of_json() {
+    fn empty_microbatch_fields_are_omitted_from_json() {
         let shape = MicrobatchShape { samples: 1, tokens: 2, images: 0, audio_clips: 0, video_ms: 1500 };
         let json = serde_json::to_string(&shape).unwrap();
         assert_eq!(json, r#"{"samples":1,"tokens":2,"images":0,"video_ms":1500}"#);

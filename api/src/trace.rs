@@ -5,7 +5,7 @@
 mod alignment;
 mod view;
 
-pub use alignment::{ActionList, Alignment, ObservedIteration};
+pub use alignment::{ActionList, Alignment, MeasuredIteration};
 pub use view::{DecodeError, TraceView, decode, encode};
 
 use planner::scenario::PlannerKind;
@@ -98,7 +98,7 @@ pub struct TraceSummary {
     pub rank: Option<u32>,
     /// Plan to compare with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<PlanOfTrace>,
+    pub plan: Option<TracePlan>,
     /// Detected format.
     pub format: String,
     /// Creation time, RFC 3339 in UTC.
@@ -124,7 +124,7 @@ pub struct TraceSummary {
 /// Plan to compare a trace with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct PlanOfTrace {
+pub struct TracePlan {
     /// Full scenario identifier.
     pub scenario: String,
     /// Planner. Default: the fastest.
@@ -248,7 +248,7 @@ pub struct TraceDetail {
     /// Bin widths of the detail levels above the slices, ascending, in nanoseconds.
     pub level_widths_ns: Vec<u64>,
     /// Time breakdown per device.
-    pub busy: Vec<BusyTime>,
+    pub busy: Vec<TimeBreakdown>,
 }
 
 /// A process, or a device with streams as threads.
@@ -306,7 +306,7 @@ pub struct TraceStep {
 /// Time breakdown for a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct BusyTime {
+pub struct TimeBreakdown {
     /// Trace identifier.
     pub trace: String,
     /// Rank, if known.
@@ -315,7 +315,7 @@ pub struct BusyTime {
     /// Device or process name.
     pub device: String,
     /// Data source: device kernels, or annotated schedule actions.
-    pub source: BusySource,
+    pub source: BreakdownSource,
     /// Time from the first start to the last end.
     pub span_ns: u64,
     /// Compute time.
@@ -336,7 +336,7 @@ pub struct BusyTime {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum BusySource {
+pub enum BreakdownSource {
     /// Device kernels and copies.
     Kernels,
     /// Pipeline actions recognized by name.
@@ -346,9 +346,9 @@ pub enum BusySource {
 /// Time breakdown for all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct BusyList {
+pub struct TimeBreakdownList {
     /// Entries sorted by rank. Entries without a rank are last.
-    pub ranks: Vec<BusyTime>,
+    pub ranks: Vec<TimeBreakdown>,
 }
 
 /// A slice with all details.

@@ -11,7 +11,7 @@ const VERSION: u8 = 1;
 
 /// A what-if result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WhatIf {
+pub struct PlanPreview {
     /// The outcome. It is not stored.
     pub outcome: StoredOutcome,
     /// Iteration of the timelines: the requested one, or the last.
@@ -54,11 +54,11 @@ struct Wire {
 }
 
 /// Encodes a result.
-pub fn encode(answer: &WhatIf) -> Vec<u8> {
-    let outcome = serde_json::to_string(&answer.outcome).expect("an outcome is made of names and numbers");
-    let timelines = answer.timelines.iter();
+pub fn encode(preview: &PlanPreview) -> Vec<u8> {
+    let outcome = serde_json::to_string(&preview.outcome).expect("an outcome is made of names and numbers");
+    let timelines = preview.timelines.iter();
     let timelines = timelines.map(|(planner, columns)| (planner.id().to_owned(), timeline::encode(columns))).collect();
-    let wire = Wire { outcome, iteration: answer.iteration, timelines };
+    let wire = Wire { outcome, iteration: preview.iteration, timelines };
     let body = postcard::to_allocvec(&wire).expect("it holds only text and bytes");
     let mut bytes = Vec::with_capacity(body.len() + 1);
     bytes.push(VERSION);

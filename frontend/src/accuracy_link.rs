@@ -6,11 +6,11 @@ use leptos::prelude::*;
 #[component]
 pub(crate) fn AccuracyLink(
     /// Name of the predicted quantity, for example "Times".
-    what: &'static str,
+    subject: &'static str,
 ) -> impl IntoView {
     view! {
         <p class="hint accuracy-link">
-            {what}" are predicted. "<a href="/accuracy">"How far predictions have been from measurements"</a>
+            {subject}" are predicted. "<a href="/accuracy">"How far predictions have been from measurements"</a>
         </p>
     }
 }

@@ -1,22 +1,22 @@
 //! Fetches stored planning outcomes, and plans a scenario if it has none.
 
-use api::job::{EngineAnswerList, Job, JobState, StoredOutcome};
+use api::job::{EngineOutcomeList, Job, JobState, StoredOutcome};
 use api::path;
 
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 
 /// Returns the stored outcome of a scenario from any engine version, or `None` if no outcome
 /// exists.
-pub(crate) async fn stored(id: &str) -> Result<Option<StoredOutcome>, Failure> {
+pub(crate) async fn stored(id: &str) -> Result<Option<StoredOutcome>, RequestError> {
     // The list of outcomes comes first, because a direct GET of a missing outcome returns an HTTP
     // error.
-    let known = client::get::<EngineAnswerList>(&path::engine_answers(id)).await?;
+    let known = client::get::<EngineOutcomeList>(&path::engine_answers(id)).await?;
     if known.answers.is_empty() { Ok(None) } else { client::get(&path::outcome(id)).await.map(Some) }
 }
 
 /// Returns the stored outcome, or plans the scenario and returns the new outcome.
-pub(crate) async fn plan_to_the_end(id: &str) -> Result<StoredOutcome, Failure> {
-    let cancelled = || Failure::Unreadable("Planning was cancelled from another page.".to_owned());
+pub(crate) async fn plan_to_the_end(id: &str) -> Result<StoredOutcome, RequestError> {
+    let cancelled = || RequestError::Unreadable("Planning was cancelled from another page.".to_owned());
     plan_while(id, || true).await?.ok_or_else(cancelled)
 }
 
@@ -25,7 +25,7 @@ pub(crate) async fn plan_to_the_end(id: &str) -> Result<StoredOutcome, Failure> 
 pub(crate) async fn plan_while(
     id: &str,
     is_wanted: impl Fn() -> bool + 'static,
-) -> Result<Option<StoredOutcome>, Failure> {
+) -> Result<Option<StoredOutcome>, RequestError> {
     if let Some(outcome) = stored(id).await? {
         return Ok(Some(outcome));
     }
@@ -33,7 +33,7 @@ pub(crate) async fn plan_while(
     let job = client::follow(job, move |_| is_wanted()).await?;
     match job.state {
         JobState::Done => client::get(&path::outcome(id)).await.map(Some),
-        JobState::Failed { detail } => Err(Failure::Unreadable(detail)),
+        JobState::Failed { detail } => Err(RequestError::Unreadable(detail)),
         JobState::Cancelled => Ok(None),
         JobState::Queued | JobState::Running { .. } => {
             // The request may fail because the job has ended or the server is down. In both cases

@@ -10,7 +10,7 @@ use api::shelf::ListQuery;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 
 /// Presets and datasets for pickers.
 #[derive(Clone, Copy)]
@@ -19,9 +19,9 @@ pub(crate) struct Catalogue {
     /// Datasets, sorted from newest to oldest.
     pub(crate) datasets: RwSignal<Option<Vec<DatasetSummary>>>,
     /// Last fetch error.
-    pub(crate) failure: RwSignal<Option<Failure>>,
+    pub(crate) last_error: RwSignal<Option<RequestError>>,
     /// True after the first fetch starts.
-    asked: StoredValue<bool>,
+    is_requested: StoredValue<bool>,
 }
 
 impl Catalogue {
@@ -30,17 +30,17 @@ impl Catalogue {
         Self {
             presets: RwSignal::new(None),
             datasets: RwSignal::new(None),
-            failure: RwSignal::new(None),
-            asked: StoredValue::new(false),
+            last_error: RwSignal::new(None),
+            is_requested: StoredValue::new(false),
         }
     }
 
     pub(crate) fn fetch(self) {
-        self.failure.set(None);
+        self.last_error.set(None);
         spawn_local(async move {
             match client::get::<Presets>(path::PRESETS).await {
                 Ok(presets) => self.presets.set(Some(Arc::new(presets))),
-                Err(failure) => self.failure.set(Some(failure)),
+                Err(error) => self.last_error.set(Some(error)),
             }
         });
         self.fetch_datasets();
@@ -50,7 +50,7 @@ impl Catalogue {
         spawn_local(async move {
             match all_datasets().await {
                 Ok(datasets) => self.datasets.set(Some(datasets)),
-                Err(failure) => self.failure.set(Some(failure)),
+                Err(request_error) => self.last_error.set(Some(request_error)),
             }
         });
     }
@@ -66,7 +66,7 @@ impl Catalogue {
 }
 
 /// Fetches all pages of the dataset list, up to 1,000 datasets.
-async fn all_datasets() -> Result<Vec<DatasetSummary>, Failure> {
+async fn all_datasets() -> Result<Vec<DatasetSummary>, RequestError> {
     let mut datasets = Vec::new();
     let mut after = None;
     for _ in 0..5 {
@@ -84,8 +84,8 @@ async fn all_datasets() -> Result<Vec<DatasetSummary>, Failure> {
 /// Returns the shared catalogue and fetches it on first use.
 pub(crate) fn use_catalogue() -> Catalogue {
     let catalogue: Catalogue = expect_context();
-    if !catalogue.asked.get_value() {
-        catalogue.asked.set_value(true);
+    if !catalogue.is_requested.get_value() {
+        catalogue.is_requested.set_value(true);
         catalogue.fetch();
     }
     catalogue

@@ -1,4 +1,4 @@
-//! HTTP client for the API. Maps all errors to [`Failure`], which pages can display.
+//! HTTP client for the API. Maps all errors to [`RequestError`], which pages can display.
 
 mod ahead;
 mod job;
@@ -16,7 +16,7 @@ use web_sys::{AbortController, AbortSignal, Request, RequestInit, Response};
 
 /// Error of an HTTP request.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Failure {
+pub(crate) enum RequestError {
     /// The server cannot be reached.
     Offline,
     /// The server returned a problem document.
@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     Unreadable(String),
 }
 
-impl Failure {
+impl RequestError {
     /// HTTP status, or `None` if the server sent no response.
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
@@ -89,15 +89,15 @@ impl Abort {
 }
 
 /// Sends a GET request and parses the JSON response. `abort` can cancel the request.
-pub(crate) async fn get_until<T: DeserializeOwned>(url: &str, abort: Option<&Abort>) -> Result<T, Failure> {
+pub(crate) async fn get_until<T: DeserializeOwned>(url: &str, abort: Option<&Abort>) -> Result<T, RequestError> {
     let signal = abort.map(|abort| abort.0.signal());
     read_json(&fetch_until("GET", url, Body::Empty, "application/json", signal).await?).await
 }
 
 /// Sends a GET request and parses the JSON response.
-pub(crate) async fn get<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
-    if let Some(asked) = ahead::take(url)
-        && let Ok(response) = JsFuture::from(asked).await
+pub(crate) async fn get<T: DeserializeOwned>(url: &str) -> Result<T, RequestError> {
+    if let Some(prefetched) = ahead::take(url)
+        && let Ok(response) = JsFuture::from(prefetched).await
         && let Ok(response) = response.dyn_into::<Response>()
     {
         return read_json(&accepted(response).await?).await;
@@ -106,7 +106,7 @@ pub(crate) async fn get<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
 }
 
 /// Sends a request and parses the JSON response.
-pub(crate) async fn send<T: DeserializeOwned>(method: &str, url: &str, body: Body) -> Result<T, Failure> {
+pub(crate) async fn send<T: DeserializeOwned>(method: &str, url: &str, body: Body) -> Result<T, RequestError> {
     read_json(&fetch(method, url, body, "application/json").await?).await
 }
 
@@ -116,42 +116,47 @@ pub(crate) async fn send_until<T: DeserializeOwned>(
     url: &str,
     body: Body,
     signal: Option<AbortSignal>,
-) -> Result<T, Failure> {
+) -> Result<T, RequestError> {
     read_json(&fetch_until(method, url, body, "application/json", signal).await?).await
 }
 
 /// Sends a POST request that the caller can cancel, and parses the JSON response.
-pub(crate) async fn ask<T: DeserializeOwned>(url: &str, json: String, signal: &AbortSignal) -> Result<T, Failure> {
+pub(crate) async fn ask<T: DeserializeOwned>(url: &str, json: String, signal: &AbortSignal) -> Result<T, RequestError> {
     read_json(&fetch_until("POST", url, Body::Json(json), "application/json", Some(signal.clone())).await?).await
 }
 
 /// Sends a POST request that the caller can cancel, and returns the response bytes.
-pub(crate) async fn ask_bytes(url: &str, json: String, accept: &str, signal: &AbortSignal) -> Result<Vec<u8>, Failure> {
+pub(crate) async fn ask_bytes(
+    url: &str,
+    json: String,
+    accept: &str,
+    signal: &AbortSignal,
+) -> Result<Vec<u8>, RequestError> {
     read_bytes(&fetch_until("POST", url, Body::Json(json), accept, Some(signal.clone())).await?).await
 }
 
 /// Sends a request and ignores the response body.
-pub(crate) async fn tell(method: &str, url: &str, body: Body) -> Result<(), Failure> {
+pub(crate) async fn tell(method: &str, url: &str, body: Body) -> Result<(), RequestError> {
     fetch(method, url, body, "application/json").await.map(drop)
 }
 
 /// Sends a GET request and returns the response bytes.
-pub(crate) async fn get_bytes(url: &str, accept: &str) -> Result<Vec<u8>, Failure> {
+pub(crate) async fn get_bytes(url: &str, accept: &str) -> Result<Vec<u8>, RequestError> {
     begin_bytes(url, accept).await
 }
 
 /// Sends a GET request and returns a future for the response bytes. The request starts before the
 /// first poll, so several requests can run in parallel.
-pub(crate) fn begin_bytes(url: &str, accept: &str) -> impl Future<Output = Result<Vec<u8>, Failure>> + use<> {
+pub(crate) fn begin_bytes(url: &str, accept: &str) -> impl Future<Output = Result<Vec<u8>, RequestError>> + use<> {
     let begun = begin("GET", url, &Body::Empty, accept, None);
     async move { read_bytes(&end(begun).await?).await }
 }
 
-async fn read_bytes(response: &Response) -> Result<Vec<u8>, Failure> {
+async fn read_bytes(response: &Response) -> Result<Vec<u8>, RequestError> {
     let buffer = response.array_buffer().map_err(|error| unreadable(&error))?;
     // The connection closed, or the request was cancelled, after the headers and before the end of
     // the body.
-    let buffer = JsFuture::from(buffer).await.map_err(|_| Failure::Offline)?;
+    let buffer = JsFuture::from(buffer).await.map_err(|_| RequestError::Offline)?;
     Ok(js_sys::Uint8Array::new(&buffer).to_vec())
 }
 
@@ -160,7 +165,7 @@ pub(crate) fn encode(text: &str) -> String {
     String::from(js_sys::encode_uri_component(text))
 }
 
-async fn fetch(method: &str, url: &str, body: Body, accept: &str) -> Result<Response, Failure> {
+async fn fetch(method: &str, url: &str, body: Body, accept: &str) -> Result<Response, RequestError> {
     fetch_until(method, url, body, accept, None).await
 }
 
@@ -170,11 +175,17 @@ async fn fetch_until(
     body: Body,
     accept: &str,
     signal: Option<AbortSignal>,
-) -> Result<Response, Failure> {
+) -> Result<Response, RequestError> {
     end(begin(method, url, &body, accept, signal.as_ref())).await
 }
 
-fn begin(method: &str, url: &str, body: &Body, accept: &str, signal: Option<&AbortSignal>) -> Result<Promise, Failure> {
+fn begin(
+    method: &str,
+    url: &str,
+    body: &Body,
+    accept: &str,
+    signal: Option<&AbortSignal>,
+) -> Result<Promise, RequestError> {
     let init = RequestInit::new();
     init.set_method(method);
     init.set_signal(signal);
@@ -204,26 +215,26 @@ fn begin(method: &str, url: &str, body: &Body, accept: &str, signal: Option<&Abo
 }
 
 /// Waits for the response.
-async fn end(begun: Result<Promise, Failure>) -> Result<Response, Failure> {
+async fn end(begun: Result<Promise, RequestError>) -> Result<Response, RequestError> {
     // `fetch` rejects only if no response arrives.
-    let response = JsFuture::from(begun?).await.map_err(|_| Failure::Offline)?;
+    let response = JsFuture::from(begun?).await.map_err(|_| RequestError::Offline)?;
     accepted(response.unchecked_into()).await
 }
 
-async fn accepted(response: Response) -> Result<Response, Failure> {
-    if response.ok() { Ok(response) } else { Err(problem_of(&response).await) }
+async fn accepted(response: Response) -> Result<Response, RequestError> {
+    if response.ok() { Ok(response) } else { Err(response_error(&response).await) }
 }
 
-async fn problem_of(response: &Response) -> Failure {
+async fn response_error(response: &Response) -> RequestError {
     match read_text(response).await {
-        Ok(text) => failure_of(response.status(), &response.status_text(), &text),
-        Err(failure) => failure,
+        Ok(text) => error_from_status(response.status(), &response.status_text(), &text),
+        Err(error) => error,
     }
 }
 
-/// Converts an error response to a [`Failure`].
-pub(crate) fn failure_of(status: u16, status_text: &str, text: &str) -> Failure {
-    Failure::Problem(Box::new(serde_json::from_str(text).unwrap_or_else(|_| Problem {
+/// Converts an error response to a [`RequestError`].
+pub(crate) fn error_from_status(status: u16, status_text: &str, text: &str) -> RequestError {
+    RequestError::Problem(Box::new(serde_json::from_str(text).unwrap_or_else(|_| Problem {
         kind: "about:blank".to_owned(),
         title: format!("The server answered {status} {status_text}"),
         status,
@@ -234,20 +245,23 @@ pub(crate) fn failure_of(status: u16, status_text: &str, text: &str) -> Failure 
     })))
 }
 
-async fn read_json<T: DeserializeOwned>(response: &Response) -> Result<T, Failure> {
+async fn read_json<T: DeserializeOwned>(response: &Response) -> Result<T, RequestError> {
     let text = read_text(response).await?;
     serde_json::from_str(&text).map_err(|error| {
-        Failure::Unreadable(format!("{}: {error}. The page may be older than the server: reload it.", response.url()))
+        RequestError::Unreadable(format!(
+            "{}: {error}. The page may be older than the server: reload it.",
+            response.url()
+        ))
     })
 }
 
-async fn read_text(response: &Response) -> Result<String, Failure> {
+async fn read_text(response: &Response) -> Result<String, RequestError> {
     let text = response.text().map_err(|error| unreadable(&error))?;
     // The connection closed after the headers and before the end of the body.
-    let text = JsFuture::from(text).await.map_err(|_| Failure::Offline)?;
+    let text = JsFuture::from(text).await.map_err(|_| RequestError::Offline)?;
     Ok(text.as_string().unwrap_or_default())
 }
 
-fn unreadable(error: &JsValue) -> Failure {
-    Failure::Unreadable(format!("{error:?}"))
+fn unreadable(error: &JsValue) -> RequestError {
+    RequestError::Unreadable(format!("{error:?}"))
 }

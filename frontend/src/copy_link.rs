@@ -2,18 +2,18 @@
 //! saves the scenario, so that the link never expires.
 
 use api::path;
-use api::scenario::{Keep, KeptSource, StoredScenario};
+use api::scenario::{Keep, SavedSource, StoredScenario};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos_router::hooks::use_location;
 
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 use crate::clipboard;
 use crate::explore::{PlanState, use_explore};
 use crate::pointer;
 
 /// Display time of the "Copied" label.
-const SHOWN: std::time::Duration = std::time::Duration::from_secs(4);
+const LABEL_DURATION: std::time::Duration = std::time::Duration::from_secs(4);
 
 /// Pages of stored objects. Their address is the link, and the objects stay until a user deletes
 /// them.
@@ -35,11 +35,11 @@ pub(crate) fn CopyLink() -> impl IntoView {
     let pathname = use_location().pathname;
     let copied = RwSignal::new(None::<Copied>);
     // Scenarios that could not be saved, and the error.
-    let unsaved = RwSignal::new(None::<(Vec<Keeping>, Failure)>);
+    let unsaved = RwSignal::new(None::<(Vec<Keeping>, RequestError)>);
     // True if the scenario of the last copied link is saved.
     let is_saved = RwSignal::new(false);
     let on_stored_page = move || pathname.with(|path| STORED_PAGES.iter().any(|page| path.starts_with(page)));
-    let is_shown = move || explore.on_page() || on_stored_page();
+    let is_visible = move || explore.on_page() || on_stored_page();
     let is_ready = move || {
         on_stored_page()
             || explore.unsaved.with(Option::is_some)
@@ -48,19 +48,19 @@ pub(crate) fn CopyLink() -> impl IntoView {
     let save = move |keepings: Vec<Keeping>| {
         unsaved.set(None);
         spawn_local(async move {
-            let mut refused = Vec::new();
+            let mut rejected = Vec::new();
             let mut reason = None;
             for keeping in keepings {
                 match keeping.send().await {
                     Ok(()) => keeping.note_in(explore),
-                    Err(failure) => {
-                        refused.push(keeping);
-                        reason = Some(failure);
+                    Err(error) => {
+                        rejected.push(keeping);
+                        reason = Some(error);
                     }
                 }
             }
             is_saved.try_set(reason.is_none());
-            unsaved.try_set(reason.map(|reason| (refused, reason)));
+            unsaved.try_set(reason.map(|reason| (rejected, reason)));
         });
     };
     let press = move |_| {
@@ -87,7 +87,7 @@ pub(crate) fn CopyLink() -> impl IntoView {
                         }
                     });
                 },
-                SHOWN,
+                LABEL_DURATION,
             );
         });
         if !untrack(on_stored_page) {
@@ -110,9 +110,9 @@ pub(crate) fn CopyLink() -> impl IntoView {
             last.set(Some(copied.url));
         }
     });
-    let status = move || copied.get().map(|copied| words(copied.is_on_clipboard, is_saved.get()));
+    let status = move || copied.get().map(|copied| status_text(copied.is_on_clipboard, is_saved.get()));
     view! {
-        <Show when=is_shown>
+        <Show when=is_visible>
             <div class="copy-link">
                 <button
                     class="primary"
@@ -127,10 +127,10 @@ pub(crate) fn CopyLink() -> impl IntoView {
                 {move || copied.get().filter(|copied| !copied.is_on_clipboard).map(|copied| view! {
                     <input class="copy-by-hand" readonly=true prop:value=copied.url aria-label="Link to this view" />
                 })}
-                {move || unsaved.get().map(|(keepings, failure)| view! {
+                {move || unsaved.get().map(|(keepings, error)| view! {
                     <div class="copy-failure notice bad" role="alert" data-testid="copy-failure">
                         <b>"The scenario of the copied link could not be saved"</b>
-                        <p>{failure.title()}". "{failure.detail()}" Until it is saved, the link opens only as long as the draft exists."</p>
+                        <p>{error.title()}". "{error.detail()}" Until it is saved, the link opens only as long as the draft exists."</p>
                         <button on:click=move |_| save(keepings.clone())>"Try again"</button>
                         <button class="quiet" on:click=move |_| unsaved.set(None)>"Close"</button>
                     </div>
@@ -142,7 +142,7 @@ pub(crate) fn CopyLink() -> impl IntoView {
 }
 
 /// Status text for the last click.
-const fn words(is_on_clipboard: bool, is_saved: bool) -> &'static str {
+const fn status_text(is_on_clipboard: bool, is_saved: bool) -> &'static str {
     match (is_on_clipboard, is_saved) {
         (true, true) => "Saved and copied",
         (true, false) => "Link copied",
@@ -159,9 +159,9 @@ struct Keeping {
 }
 
 impl Keeping {
-    async fn send(&self) -> Result<(), Failure> {
-        let keep = Keep { title: self.title.clone(), source: Some(KeptSource::Link) };
-        let body = serde_json::to_string(&keep).map_err(|error| Failure::Unreadable(error.to_string()))?;
+    async fn send(&self) -> Result<(), RequestError> {
+        let keep = Keep { title: self.title.clone(), source: Some(SavedSource::Link) };
+        let body = serde_json::to_string(&keep).map_err(|error| RequestError::Unreadable(error.to_string()))?;
         client::tell("POST", &path::keep(&self.id), Body::Json(body)).await
     }
 
@@ -173,7 +173,7 @@ impl Keeping {
                 if let Some(stored) = stored {
                     if !stored.kept {
                         stored.kept = true;
-                        stored.source = Some(KeptSource::Link);
+                        stored.source = Some(SavedSource::Link);
                     }
                     stored.scenario.title.clone_from(&self.title);
                 }
@@ -184,11 +184,11 @@ impl Keeping {
 
 /// Returns the open scenario and the compared scenario of the link.
 fn keepings(explore: crate::explore::Explore) -> Vec<Keeping> {
-    let own = explore.stored.with_untracked(|stored| stored.as_ref().map(|stored| stored.id.clone()));
+    let open_id = explore.stored.with_untracked(|stored| stored.as_ref().map(|stored| stored.id.clone()));
     let title = explore.scenario.with_untracked(|scenario| pointer::text(scenario, "/title"));
     let title = title.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty());
     let compared = explore.view.with_untracked(|view| view.compared.map(|compared| compared.as_str().to_owned()));
-    let other = compared.filter(|other| !own.as_ref().is_some_and(|own| own.starts_with(other)));
-    let own = own.map(|id| Keeping { id, title });
-    own.into_iter().chain(other.map(|id| Keeping { id, title: None })).collect()
+    let other = compared.filter(|other| !open_id.as_ref().is_some_and(|id| id.starts_with(other)));
+    let open_scenario = open_id.map(|id| Keeping { id, title });
+    open_scenario.into_iter().chain(other.map(|id| Keeping { id, title: None })).collect()
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 use crate::focus;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 
 /// Time limit for undo.
 const GRACE: Duration = Duration::from_secs(6);
@@ -23,12 +23,12 @@ pub(crate) struct Deletions {
     waiting: RwSignal<BTreeMap<String, String>>,
     /// URLs that restore deleted objects, by identifier.
     restores: StoredValue<BTreeMap<String, String>>,
-    failure: RwSignal<Option<Failure>>,
+    last_error: RwSignal<Option<RequestError>>,
 }
 
 impl Deletions {
     pub(crate) fn new() -> Self {
-        Self { waiting: RwSignal::default(), restores: StoredValue::default(), failure: RwSignal::new(None) }
+        Self { waiting: RwSignal::default(), restores: StoredValue::default(), last_error: RwSignal::new(None) }
     }
 
     /// Returns true if the object is in deletion.
@@ -46,11 +46,11 @@ impl Deletions {
         gone: Callback<String>,
     ) {
         let this = *self;
-        self.failure.set(None);
+        self.last_error.set(None);
         self.waiting.update(|waiting| drop(waiting.insert(id.clone(), name)));
         spawn_local(async move {
-            if let Err(failure) = client::tell("DELETE", &url, Body::Empty).await {
-                this.failure.try_set(Some(failure));
+            if let Err(error) = client::tell("DELETE", &url, Body::Empty).await {
+                this.last_error.try_set(Some(error));
                 this.waiting.try_update(|waiting| drop(waiting.remove(&id)));
                 return;
             }
@@ -71,9 +71,9 @@ impl Deletions {
             // URL is available or the deletion fails.
             while this.waiting.try_with_untracked(|waiting| waiting.contains_key(&id)) == Some(true) {
                 if let Some(restore) = this.restores.try_update_value(|restores| restores.remove(&id)).flatten() {
-                    let answer = client::tell("POST", &restore, Body::Empty).await;
+                    let response = client::tell("POST", &restore, Body::Empty).await;
                     let had_focus = focus::is_in(".toast");
-                    this.failure.try_set(answer.err());
+                    this.last_error.try_set(response.err());
                     this.waiting.try_update(|waiting| drop(waiting.remove(&id)));
                     if had_focus {
                         focus::move_to(format!("tr[data-id=\"{id}\"] :is(a, button)"));
@@ -102,6 +102,6 @@ pub(crate) fn DeletionToasts(deletions: Deletions) -> impl IntoView {
     };
     view! {
         <div class="toasts" role="status">{toasts}</div>
-        {move || deletions.failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        {move || deletions.last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
     }
 }

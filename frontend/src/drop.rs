@@ -28,8 +28,8 @@ pub(crate) fn FileDrop(
     #[prop(optional, into)]
     on_cancel: Option<Callback<()>>,
 ) -> impl IntoView {
-    let busy = move || sending.count() > 0;
-    let shown = move || match sending.count() {
+    let is_sending = move || sending.count() > 0;
+    let displayed_title = move || match sending.count() {
         0 => title.get(),
         1 => "Reading…".to_owned(),
         more => format!("Reading {more} files…"),
@@ -44,10 +44,10 @@ pub(crate) fn FileDrop(
     let over = RwSignal::new(false);
     let hand_over = move |files: Option<web_sys::FileList>| {
         let Some(files) = files else { return };
-        let most = if multiple { files.length() } else { files.length().min(1) };
-        (0..most).filter_map(|index| files.get(index)).for_each(|file| on_file.run(file));
+        let file_limit = if multiple { files.length() } else { files.length().min(1) };
+        (0..file_limit).filter_map(|index| files.get(index)).for_each(|file| on_file.run(file));
     };
-    let chosen = move |_| {
+    let on_select = move |_| {
         let Some(input) = input.get() else { return };
         hand_over(input.files());
         // Clears the input, so that selecting the same file again fires a change event.
@@ -63,7 +63,7 @@ pub(crate) fn FileDrop(
             class="drop"
             class:compact=compact
             class:over=move || over.get()
-            aria-busy=move || busy().to_string()
+            aria-busy=move || is_sending().to_string()
             on:dragover=move |event| {
                 event.prevent_default();
                 over.set(true);
@@ -71,11 +71,11 @@ pub(crate) fn FileDrop(
             on:dragleave=move |_| over.set(false)
             on:drop=dropped
         >
-            <input type="file" class="visually-hidden" data-testid=test_id multiple=multiple node_ref=input on:change=chosen />
-            <span class="drop-title">{shown}</span>
+            <input type="file" class="visually-hidden" data-testid=test_id multiple=multiple node_ref=input on:change=on_select />
+            <span class="drop-title">{displayed_title}</span>
             <small>{hint}</small>
         </label>
-        <Show when=busy>
+        <Show when=is_sending>
             <p class="actions"><button type="button" data-testid="cancel-upload" on:click=cancel>"Cancel"</button></p>
         </Show>
     }

@@ -93,13 +93,13 @@ fn LayoutSection() -> impl IntoView {
 fn PlannersSection() -> impl IntoView {
     let explore = use_explore();
     let catalogue = use_catalogue();
-    let chosen = move || {
+    let selected_kinds = move || {
         explore
             .scenario
             .with(|scenario| pointer::get(scenario, "/planners").and_then(Value::as_array).cloned().unwrap_or_default())
     };
     let toggle = move |id: &'static str, on: bool| {
-        let mut planners = chosen();
+        let mut planners = selected_kinds();
         planners.retain(|planner| planner != id);
         if on {
             planners.push(json!(id));
@@ -108,19 +108,19 @@ fn PlannersSection() -> impl IntoView {
     };
     let boxes = move || {
         let choices = catalogue.presets.get().map(|presets| presets.planners.clone()).unwrap_or_default();
-        let rows = choices.into_iter().map(|choice| {
-            let id = choice.id.id();
+        let rows = choices.into_iter().map(|item| {
+            let id = item.id.id();
             view! {
                 <label class="check">
                     <input
                         type="checkbox"
                         value=id
                         data-pointer=format!("/planners/{id}")
-                        prop:checked=move || chosen().iter().any(|planner| planner == id)
+                        prop:checked=move || selected_kinds().iter().any(|planner| planner == id)
                         on:change=move |event| toggle(id, event_target_checked(&event))
                     />
                     <span class="pill" data-planner-colour=id></span>
-                    <span>{choice.title}<small class="below">{choice.question}</small></span>
+                    <span>{item.title}<small class="below">{item.question}</small></span>
                 </label>
             }
         });

@@ -23,8 +23,8 @@ use leptos::prelude::*;
 use serde_json::Value;
 
 pub(crate) use self::answer::{Plan, Results};
-pub(crate) use self::chart_number::{chart_of, planner_of};
-use crate::client::Failure;
+pub(crate) use self::chart_number::{chart_index, planner_at_chart};
+use crate::client::RequestError;
 use crate::field_errors::FieldErrors;
 use crate::form::Form;
 use crate::fragment::View;
@@ -58,19 +58,19 @@ pub(crate) enum PlanState {
     Infeasible,
     /// Cancelled by the user.
     Cancelled,
-    Failed(Failure),
+    Failed(RequestError),
 }
 
 impl PlanState {
     /// True while the page waits for an outcome.
-    pub(crate) const fn is_busy(&self) -> bool {
+    pub(crate) const fn is_pending(&self) -> bool {
         matches!(self, Self::Opening | Self::Sending | Self::Queued | Self::Running { .. })
     }
 }
 
 /// Timelines of an iteration.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shown {
+pub(crate) struct DisplayedIteration {
     pub(crate) iteration: u32,
     /// Planners with a plan, in result order.
     pub(crate) planners: Vec<PlannerKind>,
@@ -80,7 +80,7 @@ pub(crate) struct Shown {
     pub(crate) overviews: Vec<(PlannerKind, Arc<Overview>)>,
 }
 
-impl Shown {
+impl DisplayedIteration {
     /// Returns the timeline of a planner.
     pub(crate) fn timeline(&self, planner: PlannerKind) -> Option<Arc<Timeline>> {
         self.timelines.iter().find(|(kind, _)| *kind == planner).map(|(_, timeline)| Arc::clone(timeline))
@@ -100,13 +100,13 @@ impl Shown {
     fn is_same(&self, other: &Self) -> bool {
         let pairs = self.timelines.iter().zip(&other.timelines);
         self.timelines.len() == other.timelines.len()
-            && pairs.into_iter().all(|((_, one), (_, two))| Arc::ptr_eq(one, two))
+            && pairs.into_iter().all(|((_, left), (_, two))| Arc::ptr_eq(left, two))
     }
 
     /// Maximum makespan.
     pub(crate) fn extent_ns(&self) -> u64 {
-        let whole = self.timelines.iter().map(|(_, timeline)| timeline.makespan_ns);
-        whole.chain(self.overviews.iter().map(|(_, overview)| overview.makespan_ns)).max().unwrap_or(0)
+        let makespans = self.timelines.iter().map(|(_, timeline)| timeline.makespan_ns);
+        makespans.chain(self.overviews.iter().map(|(_, overview)| overview.makespan_ns)).max().unwrap_or(0)
     }
 }
 
@@ -128,14 +128,14 @@ pub(crate) struct Explore {
     /// Current outcome. It remains visible while the next outcome is computed.
     pub(crate) result: RwSignal<Option<Arc<StoredOutcome>>>,
     /// True if the current outcome is a preview that is not stored on the server.
-    tried: RwSignal<bool>,
+    is_preview: RwSignal<bool>,
     pub(crate) state: RwSignal<PlanState>,
     pub(crate) view: RwSignal<View>,
     /// Timelines of the shown iteration.
-    pub(crate) shown: RwSignal<Shown>,
+    pub(crate) displayed: RwSignal<DisplayedIteration>,
     /// Timelines in the Gantt charts. During a slider drag they update one frame before text and
     /// numbers.
-    pub(crate) charted: RwSignal<Shown>,
+    pub(crate) charted: RwSignal<DisplayedIteration>,
     /// Visible time range.
     pub(crate) window: RwSignal<TimeWindow>,
     /// Selected span.
@@ -143,7 +143,7 @@ pub(crate) struct Explore {
     /// Span under the pointer.
     pub(crate) hover: RwSignal<Option<Selection>>,
     /// Error text for invalid parts of the link.
-    pub(crate) link_words: RwSignal<Option<String>>,
+    pub(crate) link_error: RwSignal<Option<String>>,
     /// Fragment of a self-contained link, while the scenario is not stored on the server.
     pub(crate) unsaved: RwSignal<Option<String>>,
     /// Last copied self-contained link.
@@ -186,15 +186,15 @@ impl Explore {
             undoable: RwSignal::new((false, false)),
             stored: RwSignal::new(None),
             result: RwSignal::new(None),
-            tried: RwSignal::new(false),
+            is_preview: RwSignal::new(false),
             state: RwSignal::new(PlanState::Idle),
             view: RwSignal::default(),
-            shown: RwSignal::default(),
+            displayed: RwSignal::default(),
             charted: RwSignal::default(),
             window: RwSignal::new(TimeWindow { start_ns: 0.0, end_ns: 0.0 }),
             selection: RwSignal::new(None),
             hover: RwSignal::new(None),
-            link_words: RwSignal::new(None),
+            link_error: RwSignal::new(None),
             unsaved: RwSignal::new(None),
             contained_link: RwSignal::new(None),
             mounted: RwSignal::new(0),
@@ -233,14 +233,14 @@ impl Explore {
     }
 
     /// Applies an edit and plans again. `place` identifies the edited field in the undo history.
-    pub(crate) fn edit(&self, place: &str, change: impl FnOnce(&mut Value)) {
+    pub(crate) fn edit(&self, field_pointer: &str, change: impl FnOnce(&mut Value)) {
         let before = self.scenario.get_untracked();
         let mut after = before.clone();
         change(&mut after);
         if after == before {
             return;
         }
-        self.history.update_value(|history| history.edited(before, place, js_sys::Date::now()));
+        self.history.update_value(|history| history.edited(before, field_pointer, js_sys::Date::now()));
         self.replace(after);
     }
 
@@ -268,7 +268,7 @@ impl Explore {
         self.undoable.set(self.history.with_value(|history| (history.can_undo(), history.can_redo())));
         if !asks_the_same {
             self.plan_soon();
-            self.ask_what_if();
+            self.request_preview();
         }
     }
 
@@ -296,9 +296,9 @@ impl Explore {
     }
 
     /// Sets the timelines in the charts and in the text.
-    fn set_shown(&self, shown: Shown) {
-        self.charted.set(shown.clone());
-        self.shown.set(shown);
+    fn set_displayed(&self, content: DisplayedIteration) {
+        self.charted.set(content.clone());
+        self.displayed.set(content);
         self.ahead_since.set_value(None);
     }
 
@@ -329,8 +329,8 @@ impl Explore {
 
     /// Identifier of the scenario whose stored outcome is shown. Returns `None` for a preview,
     /// because the server does not store previews.
-    pub(crate) fn kept_scenario(&self) -> Option<String> {
-        if self.tried.get() {
+    pub(crate) fn stored_scenario_id(&self) -> Option<String> {
+        if self.is_preview.get() {
             return None;
         }
         self.result.with(|result| Some(result.as_ref()?.outcome.scenario.clone()))
@@ -338,17 +338,17 @@ impl Explore {
 
     /// Returns the validated plan of a planner.
     pub(crate) fn planned(&self, planner: PlannerKind) -> Option<Plan> {
-        self.results().of(planner)?.plan()
+        self.results().find_planner(planner)?.plan()
     }
 }
 
 /// Compares two scenarios without their titles. A title does not affect the plan, so a title edit
 /// does not trigger planning.
-fn asks_the_same(one: &Value, other: &Value) -> bool {
-    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return false };
-    let question = |scenario: &serde_json::Map<String, Value>| scenario.keys().filter(|key| *key != "title").count();
-    question(one) == question(other)
-        && one.iter().filter(|(key, _)| *key != "title").all(|(key, value)| other.get(key) == Some(value))
+fn asks_the_same(first: &Value, other: &Value) -> bool {
+    let (Some(first_object), Some(other)) = (first.as_object(), other.as_object()) else { return false };
+    let field_count = |scenario: &serde_json::Map<String, Value>| scenario.keys().filter(|key| *key != "title").count();
+    field_count(first_object) == field_count(other)
+        && first_object.iter().filter(|(key, _)| *key != "title").all(|(key, value)| other.get(key) == Some(value))
 }
 
 /// Returns the state of the explore page from the context.
@@ -366,14 +366,14 @@ mod tests {
     fn timelines_that_did_not_come_are_missed() {
         let both = [PlannerKind::Gpipe, PlannerKind::OneFOneB];
         let timelines = both.map(|planner| (planner, Arc::new(crate::gantt::sample::lane(&[(0, 0, 1)])))).to_vec();
-        let shown = Shown { timelines, ..Shown::default() };
-        assert!(shown.has_all(both.into_iter()));
-        assert!(!Shown::default().has_all(both.into_iter()));
-        assert!(Shown::default().has_all(std::iter::empty()), "nobody has a plan");
+        let content = DisplayedIteration { timelines, ..DisplayedIteration::default() };
+        assert!(content.has_all(both.into_iter()));
+        assert!(!DisplayedIteration::default().has_all(both.into_iter()));
+        assert!(DisplayedIteration::default().has_all(std::iter::empty()), "nobody has a plan");
     }
 
     #[test]
-    fn a_title_is_no_part_of_the_question() {
+    fn title_edit_does_not_change_the_request() {
         let scenario = json!({"schema": "scenario/1", "title": "One", "seed": 1});
         assert!(asks_the_same(&scenario, &json!({"schema": "scenario/1", "title": "Two", "seed": 1})));
         assert!(asks_the_same(&scenario, &json!({"schema": "scenario/1", "seed": 1})));

@@ -20,7 +20,7 @@ use crate::{clipboard, saving};
 pub(crate) fn ExportMenu() -> impl IntoView {
     let explore = use_explore();
     let menu = NodeRef::<html::Details>::new();
-    let words = RwSignal::new(None::<String>);
+    let message = RwSignal::new(None::<String>);
     // Link for manual copying if the clipboard is unavailable.
     let by_hand = RwSignal::new(None::<String>);
     let close = move |()| {
@@ -40,11 +40,11 @@ pub(crate) fn ExportMenu() -> impl IntoView {
         }
     };
     let plans = move || {
-        let id = explore.kept_scenario()?;
-        let shown = explore.shown.get();
-        let iteration = shown.iteration;
-        let lines = shown.timelines.into_iter().map(|(planner, timeline)| {
-            view! { <PlanFiles id=id.clone() planner=planner iteration=iteration timeline=timeline words=words /> }
+        let id = explore.stored_scenario_id()?;
+        let content = explore.displayed.get();
+        let iteration = content.iteration;
+        let lines = content.timelines.into_iter().map(|(planner, timeline)| {
+            view! { <PlanFiles id=id.clone() planner=planner iteration=iteration timeline=timeline message=message /> }
         });
         let lines = lines.collect_view();
         Some(view! {
@@ -61,14 +61,14 @@ pub(crate) fn ExportMenu() -> impl IntoView {
         let scenario = explore.scenario.get_untracked();
         let text = serde_json::to_string_pretty(&scenario).unwrap_or_default();
         if saving::text("scenario.json", &text).is_err() {
-            words.set(Some("The browser refuses to save a file.".to_owned()));
+            message.set(Some("The browser refuses to save a file.".to_owned()));
         }
         close(());
     };
     let copy_contained = move |_| {
         let scenario = explore.scenario.with_untracked(ToString::to_string);
         match contained::write(&scenario) {
-            Err(error) => words.set(Some(format!("No self-contained link: {error}."))),
+            Err(error) => message.set(Some(format!("No self-contained link: {error}."))),
             Ok(link) => {
                 let url = format!("{}/c/#{link}", window().location().origin().unwrap_or_default());
                 spawn_local(async move {
@@ -78,7 +78,7 @@ pub(crate) fn ExportMenu() -> impl IntoView {
                     } else {
                         "The browser refuses to copy; copy the link from the field below."
                     };
-                    words.try_set(Some(said.to_owned()));
+                    message.try_set(Some(said.to_owned()));
                     by_hand.try_set((!done).then(|| url.clone()));
                     explore.contained_link.try_set(Some(url));
                 });
@@ -99,7 +99,7 @@ pub(crate) fn ExportMenu() -> impl IntoView {
                         </button>
                     </li>
                 </ul>
-                <p class="hint" role="status" data-testid="export-words">{move || words.get()}</p>
+                <p class="hint" role="status" data-testid="export-words">{move || message.get()}</p>
                 {move || by_hand.get().map(|url| view! { <input readonly=true prop:value=url aria-label="Self-contained link" /> })}
             </div>
         </details>
@@ -113,13 +113,13 @@ fn PlanFiles(
     planner: PlannerKind,
     iteration: u32,
     timeline: Arc<Timeline>,
-    words: RwSignal<Option<String>>,
+    message: RwSignal<Option<String>>,
 ) -> impl IntoView {
     let explore = use_explore();
     let name = format!("planscope-{}-{}-{iteration}", &id[..10.min(id.len())], planner.id());
-    let refused = move |done: bool| {
+    let report_result = move |done: bool| {
         if !done {
-            words.set(Some("The browser refuses to save a file.".to_owned()));
+            message.set(Some("The browser refuses to save a file.".to_owned()));
         }
     };
     let svg = {
@@ -132,12 +132,16 @@ fn PlanFiles(
                 planner.title()
             );
             let picture = picture::svg(&timeline, explore.window.get_untracked(), &title, theme());
-            refused(saving::text(&format!("{name}.svg"), &picture).is_ok());
+            report_result(saving::text(&format!("{name}.svg"), &picture).is_ok());
         }
     };
     let png = {
         let name = name.clone();
-        move |_| refused(png_of(planner).and_then(|url| saving::address(&format!("{name}.png"), &url).ok()).is_some())
+        move |_| {
+            report_result(
+                chart_png(planner).and_then(|url| saving::address(&format!("{name}.png"), &url).ok()).is_some(),
+            )
+        }
     };
     // Ranks in context-parallel groups have no pipeline transfers.
     let is_pipeline = !timeline.is_grouped();
@@ -163,7 +167,7 @@ fn PlanFiles(
 }
 
 /// Renders the chart of a planner on the page background and returns a PNG data URL.
-fn png_of(planner: PlannerKind) -> Option<String> {
+fn chart_png(planner: PlannerKind) -> Option<String> {
     let selector = format!("canvas[data-testid=\"gantt-{}\"]", planner.id());
     let chart: web_sys::HtmlCanvasElement = document().query_selector(&selector).ok()??.dyn_into().ok()?;
     let picture: web_sys::HtmlCanvasElement = document().create_element("canvas").ok()?.dyn_into().ok()?;

@@ -12,7 +12,7 @@ pub(crate) struct FieldErrors {
 
 impl FieldErrors {
     /// Collects the errors of a problem document. Joins multiple errors of one field.
-    pub(crate) fn of(problems: &[FieldProblem]) -> Self {
+    pub(crate) fn from_problems(problems: &[FieldProblem]) -> Self {
         let mut errors = Self::default();
         for problem in problems {
             errors
@@ -69,20 +69,20 @@ impl FieldErrors {
 
 /// Converts a JSON pointer to words: "/model/modules/0/kv_heads" becomes "model, module 1, kv
 /// heads".
-pub(crate) fn place_words(pointer: &str) -> String {
-    let mut words: Vec<String> = Vec::new();
+pub(crate) fn pointer_label(pointer: &str) -> String {
+    let mut terms: Vec<String> = Vec::new();
     for segment in pointer.split('/').skip(1) {
         let segment = segment.replace("~1", "/").replace("~0", "~").replace('_', " ");
-        match (segment.parse::<usize>(), words.last_mut()) {
+        match (segment.parse::<usize>(), terms.last_mut()) {
             // List entries are numbered from 1 and use the singular.
             (Ok(index), Some(list)) => {
-                let one = list.strip_suffix('s').unwrap_or(list);
-                *list = format!("{one} {}", index + 1);
+                let singular = list.strip_suffix('s').unwrap_or(list);
+                *list = format!("{singular} {}", index + 1);
             }
-            _ => words.push(segment),
+            _ => terms.push(segment),
         }
     }
-    words.join(", ")
+    terms.join(", ")
 }
 
 fn is_under(pointer: &str, prefix: &str) -> bool {
@@ -98,8 +98,8 @@ mod tests {
     }
 
     #[test]
-    fn every_error_has_exactly_one_place() {
-        let errors = FieldErrors::of(&[
+    fn every_error_appears_in_exactly_a_single_location() {
+        let errors = FieldErrors::from_problems(&[
             problem("/cluster/nodes", "at least 1"),
             problem("/cluster/nodes", "at most 4096"),
             problem("/cluster/name", "too long"),
@@ -115,15 +115,15 @@ mod tests {
     }
 
     #[test]
-    fn places_are_words() {
-        assert_eq!(place_words("/model/modules/0/kv_heads"), "model, module 1, kv heads");
-        assert_eq!(place_words("/cluster/name"), "cluster, name");
-        assert_eq!(place_words(""), "");
+    fn pointers_are_converted_to_labels() {
+        assert_eq!(pointer_label("/model/modules/0/kv_heads"), "model, module 1, kv heads");
+        assert_eq!(pointer_label("/cluster/name"), "cluster, name");
+        assert_eq!(pointer_label(""), "");
     }
 
     #[test]
     fn a_prefix_ends_at_a_segment() {
-        let mut errors = FieldErrors::of(&[problem("/clusters", "unknown")]);
+        let mut errors = FieldErrors::from_problems(&[problem("/clusters", "unknown")]);
         assert!(!errors.any_under("/cluster"));
         errors.set("/cluster/nodes", Some("not a number".to_owned()));
         assert!(errors.any_under("/cluster"));

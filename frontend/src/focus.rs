@@ -16,21 +16,21 @@ use web_sys::{Element, HtmlElement, MutationObserver, MutationObserverInit};
 const FOCUSABLE: &str = "#main :is(a[href], button, input, select, textarea, summary, [tabindex]):not(:disabled, [tabindex=\"-1\"], [aria-label^=\"Delete \"])";
 
 /// Maximum stored elements per direction.
-const MOST: usize = 60;
+const MAX_NEIGHBOURS: usize = 60;
 
 /// Focused element and candidate elements for the next focus.
 #[derive(Default)]
-struct Held {
+struct FocusState {
     element: Option<HtmlElement>,
     neighbours: Vec<HtmlElement>,
 }
 
 thread_local! {
-    static HELD: RefCell<Held> = RefCell::default();
+    static FOCUS: RefCell<FocusState> = RefCell::default();
 }
 
 /// Observes the focus for the lifetime of the page.
-pub(crate) fn watch() {
+pub(crate) fn observe() {
     let remember = Closure::<dyn FnMut()>::new(remember);
     // The capturing phase records the neighbours before any handler changes the page.
     for event in ["focusin", "click"] {
@@ -45,12 +45,12 @@ pub(crate) fn watch() {
     init.set_subtree(true);
     init.set_attributes(true);
     init.set_attribute_filter(&js_sys::Array::of1(&"disabled".into()));
-    let is_observed = document().body().is_some_and(|body| {
+    let is_registered = document().body().is_some_and(|body| {
         MutationObserver::new(callback.as_ref().unchecked_ref())
             .and_then(|observer| observer.observe_with_options(&body, &init))
             .is_ok()
     });
-    if is_observed {
+    if is_registered {
         // The closure lives as long as the page.
         callback.forget();
     }
@@ -78,16 +78,16 @@ pub(crate) fn move_to(selector: String) {
 fn remember() {
     // A click outside the content clears the stored element, because the user removed the focus on
     // purpose.
-    let held = held_now().unwrap_or_default();
-    HELD.with(|known| {
+    let current = current_focus().unwrap_or_default();
+    FOCUS.with(|known| {
         if let Ok(mut known) = known.try_borrow_mut() {
-            *known = held;
+            *known = current;
         }
     });
 }
 
 /// Focused element in the content, and the focusable elements around it.
-fn held_now() -> Option<Held> {
+fn current_focus() -> Option<FocusState> {
     let element = document().active_element()?.dyn_into::<HtmlElement>().ok()?;
     let main = element.closest("#main").ok().flatten()?;
     let list = document().query_selector_all(FOCUSABLE).ok()?;
@@ -97,16 +97,16 @@ fn held_now() -> Option<Held> {
     };
     let (after, before): (Vec<HtmlElement>, Vec<HtmlElement>) =
         all.into_iter().filter(|other| *other != element).partition(is_after);
-    let neighbours = after.into_iter().take(MOST).chain(before.into_iter().rev().take(MOST));
+    let neighbours = after.into_iter().take(MAX_NEIGHBOURS).chain(before.into_iter().rev().take(MAX_NEIGHBOURS));
     let neighbours = neighbours.chain(main.dyn_into::<HtmlElement>().ok()).collect();
-    Some(Held { element: Some(element), neighbours })
+    Some(FocusState { element: Some(element), neighbours })
 }
 
 /// Moves the focus if the focused element is removed or disabled.
 fn restore() {
-    let is_lost = HELD.with(|held| {
-        held.try_borrow().is_ok_and(|held| {
-            let Some(element) = &held.element else { return false };
+    let is_lost = FOCUS.with(|cell| {
+        cell.try_borrow().is_ok_and(|state| {
+            let Some(element) = &state.element else { return false };
             let active = document().active_element();
             let is_elsewhere = active.is_some_and(|active| active.tag_name() != "BODY" && active != **element);
             !is_elsewhere && !takes_focus(element)
@@ -115,7 +115,9 @@ fn restore() {
     if !is_lost {
         return;
     }
-    let neighbours = HELD.with(|held| held.try_borrow_mut().map(|mut held| std::mem::take(&mut *held).neighbours));
+    let neighbours = FOCUS.with(|focus_cell| {
+        focus_cell.try_borrow_mut().map(|mut last_state| std::mem::take(&mut *last_state).neighbours)
+    });
     for next in neighbours.unwrap_or_default() {
         if takes_focus(&next) && next.focus().is_ok() && document().active_element().as_ref() == Some(&*next) {
             return;

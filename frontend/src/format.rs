@@ -67,7 +67,7 @@ pub(crate) fn signed_percent(share: f64) -> String {
 }
 
 /// Prevents line breaks between a number and its percent sign.
-pub(crate) fn units_kept(text: &str) -> String {
+pub(crate) fn nonbreaking_units(text: &str) -> String {
     text.replace(" %", "\u{202f}%")
 }
 
@@ -92,11 +92,11 @@ pub(crate) fn moment(rfc3339: &str) -> String {
 }
 
 /// Formats a cluster, for example "4 x 8 A100-80GB" as "4 nodes × 8 A100-80GB".
-pub(crate) fn cluster(words: &str) -> String {
-    match words.split_once(" x ") {
+pub(crate) fn cluster(text: &str) -> String {
+    match text.split_once(" x ") {
         Some(("1", devices)) => format!("1 node × {devices}"),
         Some((nodes, devices)) if nodes.parse::<u32>().is_ok() => format!("{nodes} nodes × {devices}"),
-        _ => words.to_owned(),
+        _ => text.to_owned(),
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn words_become_sentences() {
+    fn texts_become_sentences() {
         assert_eq!(sentence("exhaustive search over VPP"), "Exhaustive search over VPP.");
         assert_eq!(sentence("48 stages, 2 layers each."), "48 stages, 2 layers each.");
         assert_eq!(sentence(" out of memory! "), "Out of memory!");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_take_the_prefix_that_leaves_one_to_three_digits_in_front() {
+    fn durations_use_prefix_with_up_to_three_leading_digits() {
         for (value, text) in [
             (16.23, "16.2 s"),
             (1234.0, "1,230 s"),
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(three_digits(-2520.0), "−2,520");
         assert_eq!(plain(&signed_percent(-0.143)), "−14.3 %");
         assert_eq!(plain(&signed_percent(0.0134)), "+1.34 %");
-        assert_eq!(units_kept("mean 8.4 %; largest"), "mean 8.4\u{202f}%; largest");
+        assert_eq!(nonbreaking_units("mean 8.4 %; largest"), "mean 8.4\u{202f}%; largest");
         assert_eq!(ratio(1.611), "1.61×");
         assert_eq!(count(8192), "8,192");
         assert_eq!(count(999), "999");

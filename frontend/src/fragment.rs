@@ -14,9 +14,9 @@ use api::planner::scenario::PlannerKind;
 /// Maximum fragment length in bytes.
 const MAX: usize = 8 << 10;
 /// Maximum number of invalid keys listed by name; the message counts the others.
-const TOLD: usize = 3;
+const MAX_NAMED: usize = 3;
 /// Length of a full identifier.
-const WHOLE: usize = 52;
+const FULL_LENGTH: usize = 52;
 /// Minimum length of an identifier prefix.
 const MIN: usize = 10;
 
@@ -45,7 +45,7 @@ pub(crate) struct View {
 /// Identifier or prefix of a scenario in links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ScenarioPrefix {
-    bytes: [u8; WHOLE],
+    bytes: [u8; FULL_LENGTH],
     length: usize,
 }
 
@@ -54,10 +54,10 @@ impl ScenarioPrefix {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let is_letter = |byte: u8| matches!(byte, b'a'..=b'z' | b'2'..=b'7');
         let text = text.to_ascii_lowercase();
-        if !(MIN..=WHOLE).contains(&text.len()) || !text.bytes().all(is_letter) {
+        if !(MIN..=FULL_LENGTH).contains(&text.len()) || !text.bytes().all(is_letter) {
             return None;
         }
-        let mut bytes = [0; WHOLE];
+        let mut bytes = [0; FULL_LENGTH];
         bytes[..text.len()].copy_from_slice(text.as_bytes());
         Some(Self { bytes, length: text.len() })
     }
@@ -94,17 +94,17 @@ impl View {
                 _ => None,
             };
             if read.is_none() {
-                let shown = |c: &char| c.is_ascii_graphic();
-                unread.push(key.chars().filter(shown).take(12).collect::<String>());
+                let printable = |c: &char| c.is_ascii_graphic();
+                unread.push(key.chars().filter(printable).take(12).collect::<String>());
             }
         }
-        let more = unread.len().saturating_sub(TOLD);
-        unread.truncate(TOLD);
-        let words = (!unread.is_empty()).then(|| {
+        let more = unread.len().saturating_sub(MAX_NAMED);
+        unread.truncate(MAX_NAMED);
+        let message = (!unread.is_empty()).then(|| {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!("Parts of this link could not be read and were left out: {}{more}.", unread.join(", "))
         });
-        (view, words)
+        (view, message)
     }
 
     /// Formats the fragment without `#`; empty for the default view.
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn fragment_round_trips() {
         let view = View {
             iteration: Some(3),
             planner: Some(PlannerKind::Interleaved),
@@ -207,22 +207,22 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_by_name() {
-        let told = |fragment: &str| View::parse_telling(fragment).1;
-        assert_eq!(told("#i=3&p=1f1b"), None);
+    fn unreadable_keys_are_reported_by_name() {
+        let message = |fragment: &str| View::parse_telling(fragment).1;
+        assert_eq!(message("#i=3&p=1f1b"), None);
         assert_eq!(
-            told("#i=x&p=1f1b&sel=r999&cmp=short").as_deref(),
+            message("#i=x&p=1f1b&sel=r999&cmp=short").as_deref(),
             Some("Parts of this link could not be read and were left out: i, sel, cmp.")
         );
-        let (view, words) = View::parse_telling("#i=2&t=9..1&<script>=1&a=1&b=2&c=3");
+        let (view, error_message) = View::parse_telling("#i=2&t=9..1&<script>=1&a=1&b=2&c=3");
         assert_eq!(view, View { iteration: Some(2), ..View::default() });
-        assert!(words.is_some_and(|words| words.ends_with("t, <script>, a and 2 more.")));
-        let (view, words) = View::parse_telling(&format!("#i=2&x={}", "a".repeat(100_000)));
-        assert!(view == View::default() && words.is_some());
+        assert!(error_message.is_some_and(|text| text.ends_with("t, <script>, a and 2 more.")));
+        let (view, long_message) = View::parse_telling(&format!("#i=2&x={}", "a".repeat(100_000)));
+        assert!(view == View::default() && long_message.is_some());
     }
 
     #[test]
-    fn keys_are_tolerant_one_by_one() {
+    fn invalid_keys_do_not_affect_others() {
         let view = View::parse("#i=x&p=wait_free_cyclic&t=5ms..2ms&base=nonsense&future=1&&=");
         assert_eq!(view, View { planner: Some(PlannerKind::WaitFreeCyclic), ..View::default() });
         for bad in ["layout=", "layout=a/../b", "layout=a%20b", &format!("layout={}", "a".repeat(401))] {

@@ -60,7 +60,7 @@ pub(crate) use rank_devices::{ComparedDevices, RankDevices};
 pub(crate) use scene::RIGHT as RIGHT_MARGIN_PX;
 pub(crate) use scene::Size;
 pub(crate) use shared::cursor_ns;
-pub(crate) use shared::selection_told;
+pub(crate) use shared::selection_difference;
 pub(crate) use ticks::axis;
 pub(crate) use time_text::{Measure, set_measure};
 pub(crate) use view::Gantt;

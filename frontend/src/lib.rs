@@ -70,6 +70,6 @@ mod why;
 #[wasm_bindgen::prelude::wasm_bindgen(start)]
 pub fn start() {
     console_error_panic_hook::set_once();
-    focus::watch();
+    focus::observe();
     leptos::mount::mount_to_body(app::App);
 }

@@ -11,7 +11,7 @@ pub(crate) struct WeightedDataset {
 }
 
 /// Creates a mixture of datasets.
-pub(crate) fn of_datasets(parts: &[WeightedDataset]) -> Value {
+pub(crate) fn source_from_datasets(parts: &[WeightedDataset]) -> Value {
     let part = |part: &WeightedDataset| json!({"weight": part.weight, "source": {"kind": "dataset", "id": part.id}});
     json!({"kind": "mixture", "parts": parts.iter().map(part).collect::<Vec<_>>()})
 }
@@ -68,13 +68,13 @@ mod tests {
 
     #[test]
     fn parts_are_added_and_removed() {
-        let (one, two) = (json!({"kind": "dataset", "id": "one"}), json!({"kind": "dataset", "id": "two"}));
-        let both = with_part(&one, two.clone());
+        let (first, two) = (json!({"kind": "dataset", "id": "one"}), json!({"kind": "dataset", "id": "two"}));
+        let both = with_part(&first, two.clone());
         assert_eq!(
             both,
-            json!({"kind": "mixture", "parts": [{"weight": 1.0, "source": one}, {"weight": 1.0, "source": two}]})
+            json!({"kind": "mixture", "parts": [{"weight": 1.0, "source": first}, {"weight": 1.0, "source": two}]})
         );
-        let three = with_part(&both, one.clone());
+        let three = with_part(&both, first.clone());
         assert_eq!(three["parts"].as_array().map(Vec::len), Some(3));
         assert_eq!(without_part(&three, 2), both);
         assert_eq!(without_part(&both, 0), two);

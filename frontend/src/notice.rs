@@ -2,21 +2,24 @@
 
 use leptos::prelude::*;
 
-use crate::client::Failure;
-use crate::field_errors::place_words;
+use crate::client::RequestError;
+use crate::field_errors::pointer_label;
 use crate::format;
 
 /// Error message with title, detail, all invalid fields, and an optional retry button.
 #[component]
-pub(crate) fn FailureNotice(failure: Failure, #[prop(optional, into)] on_retry: Option<Callback<()>>) -> impl IntoView {
-    let (title, detail) = (failure.title(), failure.detail());
-    let fields = match failure {
-        Failure::Problem(problem) => problem.errors,
-        Failure::Offline | Failure::Unreadable(_) => Vec::new(),
+pub(crate) fn ErrorNotice(
+    error: RequestError,
+    #[prop(optional, into)] on_retry: Option<Callback<()>>,
+) -> impl IntoView {
+    let (title, detail) = (error.title(), error.detail());
+    let fields = match error {
+        RequestError::Problem(problem) => problem.errors,
+        RequestError::Offline | RequestError::Unreadable(_) => Vec::new(),
     };
     let lines = fields.into_iter().map(|field| {
-        let place = format::capitalised(&place_words(&field.pointer));
-        view! { <li>{(!place.is_empty()).then(|| view! { <b>{place}</b>": " })}{field.detail}</li> }
+        let label = format::capitalised(&pointer_label(&field.pointer));
+        view! { <li>{(!label.is_empty()).then(|| view! { <b>{label}</b>": " })}{field.detail}</li> }
     });
     let lines = lines.collect::<Vec<_>>();
     view! {

@@ -7,9 +7,9 @@ use leptos::task::spawn_local;
 use leptos_router::hooks::use_params_map;
 use serde::de::DeserializeOwned;
 
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 
 /// Kind of stored objects with detail pages.
 #[derive(Debug, Clone, Copy)]
@@ -36,15 +36,15 @@ pub(crate) fn Opened<T: DeserializeOwned + Send + Sync + 'static>(
 ) -> impl IntoView {
     let params = use_params_map();
     let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
-    let answer = RwSignal::new(None::<Result<Arc<T>, Failure>>);
+    let response = RwSignal::new(None::<Result<Arc<T>, RequestError>>);
     let fetch = move || {
-        let asked = id.get_untracked();
-        answer.set(None);
+        let requested_id = id.get_untracked();
+        response.set(None);
         spawn_local(async move {
-            let found = client::get::<T>(&url(&asked)).await.map(Arc::new);
+            let found = client::get::<T>(&url(&requested_id)).await.map(Arc::new);
             // The page may be unmounted, or show another object by now.
-            if id.try_get_untracked().as_ref() == Some(&asked) {
-                answer.try_set(Some(found));
+            if id.try_get_untracked().as_ref() == Some(&requested_id) {
+                response.try_set(Some(found));
             }
         });
     };
@@ -52,23 +52,23 @@ pub(crate) fn Opened<T: DeserializeOwned + Send + Sync + 'static>(
         id.track();
         fetch();
     });
-    move || match answer.get() {
+    move || match response.get() {
         None => view! {
             <h1 class="visually-hidden">{kind.title()}</h1>
             <div class="skeleton results-skeleton" aria-hidden="true"></div>
         }
         .into_any(),
-        Some(Err(failure)) => view! { <Refused kind=kind failure=failure on_retry=move |()| fetch() /> }.into_any(),
+        Some(Err(error)) => view! { <ObjectErrorPage kind=kind error=error on_retry=move |()| fetch() /> }.into_any(),
         Some(Ok(found)) => show(found),
     }
 }
 
 /// Error page of an object. For a deleted object, shows the deletion time and a restore button.
 #[component]
-pub(crate) fn Refused(kind: Kind, failure: Failure, #[prop(into)] on_retry: Callback<()>) -> impl IntoView {
-    let refused = RwSignal::new(None::<Failure>);
-    let deleted = match &failure {
-        Failure::Problem(problem) if problem.status == 410 => problem.deleted.clone(),
+pub(crate) fn ObjectErrorPage(kind: Kind, error: RequestError, #[prop(into)] on_retry: Callback<()>) -> impl IntoView {
+    let restore_error = RwSignal::new(None::<RequestError>);
+    let deleted = match &error {
+        RequestError::Problem(problem) if problem.status == 410 => problem.deleted.clone(),
         _ => None,
     };
     document().set_title(&format!("{} · Planscope", kind.title()));
@@ -82,7 +82,7 @@ pub(crate) fn Refused(kind: Kind, failure: Failure, #[prop(into)] on_retry: Call
                         spawn_local(async move {
                             match client::tell("POST", &url, Body::Empty).await {
                                 Ok(()) => drop(on_retry.try_run(())),
-                                Err(problem) => drop(refused.try_set(Some(problem))),
+                                Err(problem) => drop(restore_error.try_set(Some(problem))),
                             }
                         });
                     };
@@ -99,13 +99,13 @@ pub(crate) fn Refused(kind: Kind, failure: Failure, #[prop(into)] on_retry: Call
         }
         None => view! {
             <h1>{format!("This {} cannot be shown", kind.noun)}</h1>
-            <FailureNotice failure=failure on_retry=on_retry />
+            <ErrorNotice error=error on_retry=on_retry />
         }
         .into_any(),
     };
     view! {
         {body}
-        {move || refused.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        {move || restore_error.get().map(|request_error| view! { <ErrorNotice error=request_error /> })}
         <p><a href=kind.list>{format!("All {}s", kind.noun)}</a></p>
     }
 }

@@ -65,8 +65,8 @@ fn unescape(segment: &str) -> String {
 /// counts.
 pub(crate) fn parse_number(text: &str) -> Option<Value> {
     let text = text.trim();
-    if let Ok(whole) = text.parse::<i64>() {
-        return Some(whole.into());
+    if let Ok(integer) = text.parse::<i64>() {
+        return Some(integer.into());
     }
     let value = text.parse::<f64>().ok().filter(|value| value.is_finite())?;
     // "1e3" in a count field is the integer 1000.
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_stay_whole_numbers() {
+    fn counts_remain_integers() {
         assert_eq!(parse_number("8"), Some(json!(8)));
         assert_eq!(parse_number(" 1e3 "), Some(json!(1000)));
         assert_eq!(parse_number("0.25"), Some(json!(0.25)));

@@ -4,7 +4,7 @@
 mod effect;
 mod factors;
 
-pub(crate) use effect::{EffectWords, changes};
+pub(crate) use effect::{EffectSummary, changes};
 pub(crate) use factors::Factors;
 
 use api::profile::{ProfileSource, ProfileSummary};
@@ -16,7 +16,7 @@ pub(crate) fn page(id: &str) -> String {
 }
 
 /// Describes the source of a profile.
-pub(crate) fn source_words(source: &ProfileSource) -> String {
+pub(crate) fn source_text(source: &ProfileSource) -> String {
     match source {
         ProfileSource::Files { formats } if formats.is_empty() => "files".to_owned(),
         ProfileSource::Files { formats } => formats.join(", "),

@@ -1,6 +1,6 @@
 //! Table of published and computed values.
 
-use api::papers::{Difference, DifferenceOf, PaperFigure, PublishedValue};
+use api::papers::{Difference, DifferenceUnit, PaperFigure, PublishedValue};
 use leptos::prelude::*;
 
 use crate::format;
@@ -8,11 +8,11 @@ use crate::format;
 #[component]
 pub(crate) fn FigureTable(
     /// One row per figure.
-    figures: Vec<PaperFigure>,
+    values: Vec<PaperFigure>,
     /// Accessible name of the table.
     label: String,
 ) -> impl IntoView {
-    let rows = figures.into_iter().map(figure_row).collect_view();
+    let rows = values.into_iter().map(figure_row).collect_view();
     view! {
         <div class="table-scroll" role="region" aria-label=label tabindex="0">
             <table class="figures">
@@ -65,8 +65,8 @@ fn signed(difference: Difference) -> String {
     let sign = if difference.value < 0.0 { "−" } else { "+" };
     let number = format::three_digits(difference.value.abs());
     match difference.of {
-        DifferenceOf::Points => format!("{sign}{number} points"),
-        DifferenceOf::PerCent => format!("{sign}{number}\u{202f}%"),
+        DifferenceUnit::Points => format!("{sign}{number} points"),
+        DifferenceUnit::PerCent => format!("{sign}{number}\u{202f}%"),
     }
 }
 
@@ -78,8 +78,8 @@ mod tests {
     fn values_carry_their_unit_and_differences_their_sign() {
         assert_eq!(range(PublishedValue { from: 15.6, to: 76.2 }, "%"), "15.6 to 76.2\u{202f}%");
         assert_eq!(range(PublishedValue { from: 0.4, to: 0.4 }, ""), "0.400");
-        assert_eq!(signed(Difference { value: -12.63, of: DifferenceOf::Points }), "−12.6 points");
-        assert_eq!(signed(Difference { value: 23.7, of: DifferenceOf::PerCent }), "+23.7\u{202f}%");
-        assert_eq!(signed(Difference { value: 0.0, of: DifferenceOf::Points }), "within");
+        assert_eq!(signed(Difference { value: -12.63, of: DifferenceUnit::Points }), "−12.6 points");
+        assert_eq!(signed(Difference { value: 23.7, of: DifferenceUnit::PerCent }), "+23.7\u{202f}%");
+        assert_eq!(signed(Difference { value: 0.0, of: DifferenceUnit::Points }), "within");
     }
 }

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::storage;
 
 /// Maximum number of stored entries.
-const MOST: usize = 12;
+const MAX_ENTRIES: usize = 12;
 /// Maximum number of displayed entries.
-const SHOWN: usize = 6;
+const MAX_VISIBLE: usize = 6;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Opened {
@@ -36,11 +36,11 @@ pub(crate) fn opened() -> Vec<Opened> {
 pub(crate) fn remember(stored: &StoredScenario) {
     let scenario = &stored.scenario;
     let devices = u64::from(scenario.cluster.nodes) * u64::from(scenario.cluster.devices_per_node);
-    let made = || format!("{} on {devices} x {}", scenario.model.name, scenario.cluster.name);
+    let default_title = || format!("{} on {devices} x {}", scenario.model.name, scenario.cluster.name);
     let now = Opened {
         id: stored.id.clone(),
         short: stored.short.clone(),
-        title: scenario.title.clone().unwrap_or_else(made),
+        title: scenario.title.clone().unwrap_or_else(default_title),
     };
     let list = in_front(now, untrack(opened));
     if let Ok(text) = serde_json::to_string(&list) {
@@ -83,7 +83,7 @@ pub(crate) fn pin(scenario: Option<&Opened>) {
 fn in_front(now: Opened, mut list: Vec<Opened>) -> Vec<Opened> {
     list.retain(|opened| opened.id != now.id);
     list.insert(0, now);
-    list.truncate(MOST);
+    list.truncate(MAX_ENTRIES);
     list
 }
 
@@ -91,7 +91,7 @@ fn in_front(now: Opened, mut list: Vec<Opened>) -> Vec<Opened> {
 #[component]
 pub(crate) fn OpenedLast(heading: &'static str) -> impl IntoView {
     move || {
-        let list: Vec<Opened> = opened().into_iter().take(SHOWN).collect();
+        let list: Vec<Opened> = opened().into_iter().take(MAX_VISIBLE).collect();
         (!list.is_empty()).then(|| {
             let links = list.into_iter().map(|opened| {
                 view! { <li><a href=path::share(&opened.short)>{opened.title}</a></li> }
@@ -111,12 +111,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_one_stands_in_front_and_each_once() {
+    fn last_opened_is_first_and_entries_are_unique() {
         let opened = |id: usize| Opened { id: id.to_string(), short: id.to_string(), title: String::new() };
         let list = (0..20).chain([15]).fold(Vec::new(), |list, id| in_front(opened(id), list));
         let ids: Vec<_> = list.iter().map(|opened| opened.id.as_str()).collect();
         assert_eq!(ids[..3], ["15", "19", "18"]);
-        assert_eq!(ids.len(), MOST);
+        assert_eq!(ids.len(), MAX_ENTRIES);
         assert_eq!(ids.iter().filter(|id| **id == "15").count(), 1);
     }
 }

@@ -22,40 +22,40 @@ mod time_and_memory;
 mod time_spent;
 mod title;
 
-pub(crate) use ranking::{chosen_planner, degrees, short_title};
+pub(crate) use ranking::{degrees, selected_planner, short_title};
 
-use api::planner::outcome::Answer;
+use api::planner::outcome::PlanOutcome;
 use leptos::context::Provider;
 use leptos::prelude::*;
 
 use crate::explore::{Explore, PlanState, use_explore};
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 
 /// All results for the open scenario.
 #[component]
 pub(crate) fn Results() -> impl IntoView {
     let explore = use_explore();
     let has_result = Memo::new(move |_| explore.result.with(Option::is_some));
-    let busy = Memo::new(move |_| explore.state.with(PlanState::is_busy));
+    let is_pending = Memo::new(move |_| explore.state.with(PlanState::is_pending));
     let outdated = Memo::new(move |_| status::is_outdated(explore));
-    let failure = move || {
+    let plan_error = move || {
         explore.state.with(|state| match state {
             // Errors for a field appear next to this field.
-            PlanState::Failed(failure) if !failure.names_fields() => Some(failure.clone()),
+            PlanState::Failed(error) if !error.names_fields() => Some(error.clone()),
             _ => None,
         })
     };
     view! {
         <title::TitleRow />
         <status::StatusLine />
-        {move || failure().map(|failure| {
-            view! { <FailureNotice failure=failure on_retry=move |()| begin_again(explore) /> }
+        {move || plan_error().map(|request_error| {
+            view! { <ErrorNotice error=request_error on_retry=move |()| begin_again(explore) /> }
         })}
-        <Show when=move || has_result.get() fallback=move || view! { <div class="skeleton results-skeleton" class:still=move || !busy.get() aria-hidden="true"></div> }>
+        <Show when=move || has_result.get() fallback=move || view! { <div class="skeleton results-skeleton" class:still=move || !is_pending.get() aria-hidden="true"></div> }>
             <div
                 class="results"
-                data-busy=move || busy.get().then_some("true")
-                data-outdated=move || (outdated.get() && !busy.get()).then_some("true")
+                data-busy=move || is_pending.get().then_some("true")
+                data-outdated=move || (outdated.get() && !is_pending.get()).then_some("true")
             >
                 <iteration_strip::IterationStrip />
                 <ranking_table::RankingTable />
@@ -83,7 +83,7 @@ fn Further() -> impl IntoView {
     view! {
         <Provider value=at_rest>
             <Show when=move || is_due.get()>
-                <beside::BesideCard />
+                <beside::ComparisonCard />
                 <published::PublishedCard />
                 <assignment::AssignmentCard />
                 <placement::PlacementCard />
@@ -103,11 +103,11 @@ fn Further() -> impl IntoView {
 fn BreakdownCards() -> impl IntoView {
     let explore = use_explore();
     let any_plan =
-        Memo::new(move |_| explore.results().iter().any(|result| matches!(result.answer, Answer::Planned(_))));
+        Memo::new(move |_| explore.results().iter().any(|result| matches!(result.answer, PlanOutcome::Planned(_))));
     view! {
         <Show when=move || any_plan.get()>
             <time_spent::TimeSpent />
-            <peak_memory::PeakOfPlan />
+            <peak_memory::PlanPeak />
             <time_and_memory::TimeAndMemory />
         </Show>
     }

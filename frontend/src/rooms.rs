@@ -41,12 +41,12 @@ type Fetched = Pin<Box<dyn Future<Output = Result<Make, SplitLoaderError>>>>;
 macro_rules! rooms {
     ($($(#[$doc:meta])* $room:ident in $part:ident is $view:ident;)*) => {$(
         $(#[$doc])*
-        pub(crate) fn $room() -> Room {
+        pub(crate) fn $room() -> LazyPage {
             #[wasm_split($part, wasm_split_path = ::leptos::wasm_split, fallible)]
             fn $room() -> Result<Make, SplitLoaderError> {
                 Ok(|| view! { <$view /> }.into_any())
             }
-            Room::new(|| Box::pin($room()))
+            LazyPage::new(|| Box::pin($room()))
         }
     )*};
 }
@@ -88,19 +88,19 @@ enum Code {
 
 /// Page with the load state of its code. It exists until the dashboard closes.
 #[derive(Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct LazyPage {
     fetch: fn() -> Fetched,
     code: RwSignal<Code>,
 }
 
-impl Room {
+impl LazyPage {
     fn new(fetch: fn() -> Fetched) -> Self {
         Self { fetch, code: RwSignal::new(Code::Coming) }
     }
 
     /// Returns the view as a page.
     pub(crate) fn page(self) -> impl Fn() -> AnyView + Clone + Send + 'static {
-        move || self.view(|| view! { <Coming /> }.into_any(), move || view! { <Missing room=self /> }.into_any())
+        move || self.view(|| view! { <Coming /> }.into_any(), move || view! { <Missing page=self /> }.into_any())
     }
 
     /// Returns the view as an optional part of another page.
@@ -114,12 +114,12 @@ impl Room {
             return make();
         }
         self.enter();
-        let shown = move || match self.code.get() {
+        let content = move || match self.code.get() {
             Code::Coming => coming(),
             Code::Here(make) => untrack(make),
             Code::Missing => missing(),
         };
-        shown.into_any()
+        content.into_any()
     }
 
     fn enter(self) {
@@ -148,7 +148,7 @@ fn Coming() -> impl IntoView {
 /// Error page for missing code: the server is unreachable, or a newer version uses different file
 /// names.
 #[component]
-fn Missing(room: Room) -> impl IntoView {
+fn Missing(page: LazyPage) -> impl IntoView {
     document().set_title("Not loaded · Planscope");
     // If the browser refuses to reload, the page stays unchanged.
     let reload = move |_| drop(window().location().reload());
@@ -158,7 +158,7 @@ fn Missing(room: Room) -> impl IntoView {
             <div class="notice bad" role="alert" data-testid="room-missing">
                 <p>"The server cannot be reached, or it is another version than these pages. Reload to get its pages; what is stored stays."</p>
                 <button class="primary" on:click=reload>"Reload"</button>
-                <button on:click=move |_| room.enter()>"Try again"</button>
+                <button on:click=move |_| page.enter()>"Try again"</button>
             </div>
         </main>
     }

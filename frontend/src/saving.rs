@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_files_are_plain() {
+    fn file_names_are_sanitized() {
         assert_eq!(file_name("Interleaved 1F1B (VPP)", "schedule"), "Interleaved-1F1B--VPP");
         assert_eq!(file_name("../ä b", "schedule"), "ä-b");
         assert_eq!(file_name("()", "schedule"), "schedule");

@@ -1,6 +1,6 @@
 //! State of the schedules page: edited input, last response, view settings.
 //!
-//! The state outlives the page, so navigation loses no input. [`question`], [`values`], [`grid`],
+//! The state outlives the page, so navigation loses no input. [`request`], [`values`], [`grid`],
 //! [`link`] and [`figures`] have native tests; the other modules contain only views.
 
 mod asking;
@@ -23,7 +23,7 @@ mod table_card;
 mod times;
 mod values;
 
-pub(crate) use editor::QuestionEditor;
+pub(crate) use editor::RequestEditor;
 pub(crate) use import::open_pasted;
 pub(crate) use results::ScheduleResults;
 
@@ -36,7 +36,7 @@ use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
 use serde_json::Value;
 
-use crate::client::Failure;
+use crate::client::RequestError;
 use crate::field_errors::FieldErrors;
 use crate::form::Form;
 use crate::gantt::{Measure, Selection, TimeWindow, set_measure};
@@ -52,32 +52,32 @@ pub(crate) enum AskState {
     Done,
     /// Nothing to request: no schedule is selected.
     Empty,
-    Failed(Failure),
+    Failed(RequestError),
 }
 
 /// Last response.
 #[derive(Debug, Clone)]
-pub(crate) struct Shown {
+pub(crate) struct DisplayedSchedules {
     /// All schedules without timelines.
-    pub(crate) answer: ScheduleResponse,
+    pub(crate) response: ScheduleResponse,
     /// Timelines by key, in response order.
     pub(crate) timelines: Vec<(String, Arc<Timeline>)>,
 }
 
-impl Shown {
-    fn of(mut answer: ScheduleResponse) -> Self {
+impl DisplayedSchedules {
+    fn from_response(mut response: ScheduleResponse) -> Self {
         let mut timelines = Vec::new();
-        for entry in &mut answer.entries {
-            let key = figures::key_of(entry);
+        for entry in &mut response.entries {
+            let key = figures::entry_key(entry);
             if let api::planner::schedule_comparison::EntryOutcome::Run(report) = &mut entry.outcome {
                 timelines.push((key, Arc::new(std::mem::take(&mut report.timeline))));
             }
         }
-        Self { answer, timelines }
+        Self { response, timelines }
     }
 
     fn entry(&self, key: &str) -> Option<&ScheduleEntry> {
-        self.answer.entries.iter().find(|entry| figures::key_of(entry) == key)
+        self.response.entries.iter().find(|entry| figures::entry_key(entry) == key)
     }
 
     fn timeline(&self, key: &str) -> Option<Arc<Timeline>> {
@@ -88,8 +88,8 @@ impl Shown {
     /// and bytes.
     fn measure(&self) {
         set_measure(Measure::Units {
-            unit_ns: self.answer.unit_ns as f64,
-            activation_bytes: self.answer.activation_bytes as f64,
+            unit_ns: self.response.unit_ns as f64,
+            activation_bytes: self.response.activation_bytes as f64,
         });
     }
 
@@ -102,7 +102,7 @@ impl Shown {
 #[derive(Clone, Copy)]
 pub(crate) struct Schedules {
     /// Edited input. Null before the first visit.
-    pub(crate) question: RwSignal<Value>,
+    pub(crate) request: RwSignal<Value>,
     /// Validation errors from the server.
     pub(crate) errors: RwSignal<FieldErrors>,
     /// Fields without a valid number, detected in the browser.
@@ -112,7 +112,7 @@ pub(crate) struct Schedules {
     /// Availability of undo and redo.
     pub(crate) undoable: RwSignal<(bool, bool)>,
     /// Last response. It stays visible during the next request.
-    pub(crate) shown: RwSignal<Option<Arc<Shown>>>,
+    pub(crate) displayed: RwSignal<Option<Arc<DisplayedSchedules>>>,
     pub(crate) state: RwSignal<AskState>,
     /// Baseline and sort order.
     pub(crate) view: RwSignal<link::View>,
@@ -140,12 +140,12 @@ pub(crate) struct Schedules {
 impl Schedules {
     pub(crate) fn new() -> Self {
         Self {
-            question: RwSignal::new(Value::Null),
+            request: RwSignal::new(Value::Null),
             errors: RwSignal::default(),
             unreadable: RwSignal::default(),
             fields: RwSignal::default(),
             undoable: RwSignal::new((false, false)),
-            shown: RwSignal::new(None),
+            displayed: RwSignal::new(None),
             state: RwSignal::new(AskState::Idle),
             view: RwSignal::default(),
             window: RwSignal::new(TimeWindow { start_ns: 0.0, end_ns: 0.0 }),
@@ -166,26 +166,27 @@ impl Schedules {
     /// Marks the page as displayed and sets the units of the last response.
     pub(crate) fn enter(self) {
         set_measure(Measure::Units { unit_ns: 1e6, activation_bytes: 1e6 });
-        self.shown.with_untracked(|shown| shown.iter().for_each(|shown| shown.measure()));
+        self.displayed
+            .with_untracked(|content| content.iter().for_each(|schedules_content| schedules_content.measure()));
         self.on_page.set(true);
     }
 
     /// Returns the input as a form.
     pub(crate) fn form(self) -> Form {
-        let change = Callback::new(move |(place, value): (String, Option<Value>)| {
-            self.edit(&place, |json| question::change(json, &place, value));
+        let change = Callback::new(move |(field_pointer, value): (String, Option<Value>)| {
+            self.edit(&field_pointer, |json| question::change(json, &field_pointer, value));
         });
-        let Self { question, errors, unreadable, fields, .. } = self;
-        Form { document: question, errors, unreadable, fields, change }
+        let Self { request, errors, unreadable, fields, .. } = self;
+        Form { document: request, errors, unreadable, fields, change }
     }
 
     /// Applies an edit, records it for undo under the name of the field, and sends a new request.
-    pub(crate) fn edit(self, place: &str, change: impl FnOnce(&mut Value)) {
-        let before = self.question.get_untracked();
+    pub(crate) fn edit(self, field_pointer: &str, change: impl FnOnce(&mut Value)) {
+        let before = self.request.get_untracked();
         let mut after = before.clone();
         change(&mut after);
         if after != before {
-            self.history.update_value(|history| history.edited(before, place, js_sys::Date::now()));
+            self.history.update_value(|history| history.edited(before, field_pointer, js_sys::Date::now()));
             self.replace(after);
         }
     }
@@ -199,9 +200,9 @@ impl Schedules {
     }
 
     fn step(self, step: impl FnOnce(&mut History<Value>, Value) -> Option<Value>) {
-        let present = self.question.get_untracked();
-        if let Some(Some(question)) = self.history.try_update_value(|history| step(history, present)) {
-            self.replace(question);
+        let present = self.request.get_untracked();
+        if let Some(Some(previous)) = self.history.try_update_value(|history| step(history, present)) {
+            self.replace(previous);
         }
     }
 
@@ -219,19 +220,20 @@ impl Schedules {
         self.fresh.set(Some(figures::table_key(&added)));
     }
 
-    fn replace(self, question: Value) {
-        self.question.set(question);
+    fn replace(self, request: Value) {
+        self.request.set(request);
         self.undoable.set(self.history.with_value(|history| (history.can_undo(), history.can_redo())));
         self.ask_soon();
     }
 
     fn entries(self) -> Vec<ScheduleEntry> {
-        self.shown.with(|shown| shown.as_ref().map(|shown| shown.answer.entries.clone()).unwrap_or_default())
+        self.displayed
+            .with(|content| content.as_ref().map(|current| current.response.entries.clone()).unwrap_or_default())
     }
 
     fn baseline(self) -> Option<String> {
-        let chosen = self.view.with(|view| view.baseline.clone());
-        self.shown.with(|shown| figures::baseline_of(&shown.as_ref()?.answer.entries, chosen.as_deref()))
+        let selected = self.view.with(|view| view.baseline.clone());
+        self.displayed.with(|content| figures::baseline_key(&content.as_ref()?.response.entries, selected.as_deref()))
     }
 }
 

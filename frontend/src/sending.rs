@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use serde::de::DeserializeOwned;
 
-use crate::client::{self, Abort, Body, Failure};
+use crate::client::{self, Abort, Body, RequestError};
 
 /// Active uploads of a drop area.
 #[derive(Clone, Copy)]
@@ -26,7 +26,11 @@ impl Sending {
 
     /// Uploads a file and returns the response. Returns `None` if the upload was cancelled or the
     /// user left the page.
-    pub(crate) async fn send<T: DeserializeOwned>(self, url: &str, file: web_sys::File) -> Option<Result<T, Failure>> {
+    pub(crate) async fn send<T: DeserializeOwned>(
+        self,
+        url: &str,
+        file: web_sys::File,
+    ) -> Option<Result<T, RequestError>> {
         let number = self.sent.try_update_value(|sent| {
             *sent += 1;
             *sent
@@ -35,14 +39,14 @@ impl Sending {
         let signal = abort.as_ref().map(Abort::signal);
         self.under_way.try_update_value(|all| all.push((number, abort)))?;
         self.tell();
-        let answer = client::send_until::<T>("POST", url, Body::File(file), signal).await;
+        let response = client::send_until::<T>("POST", url, Body::File(file), signal).await;
         let waits = self.under_way.try_update_value(|all| {
             let before = all.len();
             all.retain(|(other, _)| *other != number);
             all.len() < before
         })?;
         self.tell();
-        waits.then_some(answer)
+        waits.then_some(response)
     }
 
     /// Cancels all uploads. Their responses are discarded, and the server stops reading.

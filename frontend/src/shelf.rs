@@ -15,16 +15,16 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::{use_location, use_navigate, use_query_map};
 use serde::de::DeserializeOwned;
 
-use crate::client::{self, Body, Failure, pause};
+use crate::client::{self, Body, RequestError, pause};
 use crate::deletion::{DeletionToasts, Deletions};
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 use crate::recent;
 use crate::runs::size;
 use controls::{Controls, Head, Pager};
 use line::Line;
-pub(crate) use question::Question;
-pub(crate) use words_form::tags_of;
+pub(crate) use question::ListParameters;
+pub(crate) use words_form::parse_tags;
 
 /// Debounce interval for the search in ms.
 const TYPING_MS: i32 = 250;
@@ -42,7 +42,7 @@ pub(crate) struct Column {
 
 impl Column {
     /// Creates a text column.
-    pub(crate) const fn words(title: &'static str, sort: Option<&'static str>) -> Self {
+    pub(crate) const fn text(title: &'static str, sort: Option<&'static str>) -> Self {
         Self { title, sort, is_number: false }
     }
 
@@ -54,7 +54,7 @@ impl Column {
 
 /// Additional filter above the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct ListFilter {
     /// Key in the URL and in the API.
     pub(crate) key: &'static str,
     /// Accessible label.
@@ -97,7 +97,7 @@ pub(crate) struct Undo {
 }
 
 /// Kind of stored objects.
-pub(crate) trait Kept: Clone + PartialEq + Send + Sync + 'static {
+pub(crate) trait StoredItem: Clone + PartialEq + Send + Sync + 'static {
     /// API response type.
     type List: DeserializeOwned + 'static;
     /// Identifier in tests.
@@ -129,87 +129,87 @@ pub(crate) trait Kept: Clone + PartialEq + Send + Sync + 'static {
         false
     }
     /// Returns an additional filter.
-    fn choice() -> Option<Choice> {
+    fn filter() -> Option<ListFilter> {
         None
     }
 }
 
 /// Loaded objects and list information, or the request failure. `None` before the first response.
-type Known<T> = Option<Result<(Vec<T>, ListPage), Failure>>;
+type Known<T> = Option<Result<(Vec<T>, ListPage), RequestError>>;
 
 /// List state.
-pub(crate) struct Shelf<T: Kept> {
+pub(crate) struct Collection<T: StoredItem> {
     pub(crate) known: RwSignal<Known<T>>,
-    pub(crate) question: Memo<Question>,
+    pub(crate) parameters: Memo<ListParameters>,
     pub(crate) deletions: Deletions,
-    pub(crate) failure: RwSignal<Option<Failure>>,
-    go: StoredValue<Box<dyn Fn(Question, bool) + Send + Sync>>,
+    pub(crate) last_error: RwSignal<Option<RequestError>>,
+    go: StoredValue<Box<dyn Fn(ListParameters, bool) + Send + Sync>>,
 }
 
-impl<T: Kept> Copy for Shelf<T> {}
+impl<T: StoredItem> Copy for Collection<T> {}
 
 #[expect(
     clippy::expl_impl_clone_on_copy,
     reason = "derived it would ask for things that can be copied; a shelf only names them"
 )]
-impl<T: Kept> Clone for Shelf<T> {
+impl<T: StoredItem> Clone for Collection<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T: Kept> Shelf<T> {
+impl<T: StoredItem> Collection<T> {
     /// Creates a list from the parameters in the URL.
     pub(crate) fn new() -> Self {
         let (query, location, navigate) = (use_query_map(), use_location(), use_navigate());
-        let choice = T::choice().map(|choice| choice.key);
+        let filter_key = T::filter().map(|filter| filter.key);
         let here = location.pathname.get_untracked();
-        let question = Memo::new(move |before: Option<&Question>| {
+        let parameters = Memo::new(move |before: Option<&ListParameters>| {
             // During navigation the query belongs to another page.
             if location.pathname.get() != here
                 && let Some(before) = before
             {
                 return before.clone();
             }
-            query.with(|query| Question::read(|key| query.get(key), choice))
+            query.with(|query| ListParameters::read(|key| query.get(key), filter_key))
         });
         let path = location.pathname;
-        let go = move |question: Question, is_replaced: bool| {
-            let to = format!("{}{}", path.get_untracked(), question.address(choice, client::encode));
+        let go = move |new_parameters: ListParameters, is_replaced: bool| {
+            let to = format!("{}{}", path.get_untracked(), new_parameters.address(filter_key, client::encode));
             navigate(&to, NavigateOptions { replace: is_replaced, scroll: false, ..NavigateOptions::default() });
         };
-        let shelf = Self {
+        let collection = Self {
             known: RwSignal::new(None),
-            question,
+            parameters,
             deletions: Deletions::new(),
-            failure: RwSignal::new(None),
+            last_error: RwSignal::new(None),
             go: StoredValue::new(Box::new(go)),
         };
         Effect::new(move |_| {
-            question.track();
-            shelf.reload();
+            parameters.track();
+            collection.reload();
         });
-        shelf.keep_fresh();
-        shelf
+        collection.keep_fresh();
+        collection
     }
 
     /// Changes the list parameters. Adds a browser history entry unless `is_replaced` is true.
-    pub(super) fn ask(self, change: impl FnOnce(&mut Question), is_replaced: bool) {
-        let mut question = self.question.get_untracked();
-        change(&mut question);
-        if question != self.question.get_untracked() {
-            self.go.with_value(|go| go(question, is_replaced));
+    pub(super) fn ask(self, change: impl FnOnce(&mut ListParameters), is_replaced: bool) {
+        let mut changed = self.parameters.get_untracked();
+        change(&mut changed);
+        if changed != self.parameters.get_untracked() {
+            self.go.with_value(|go| go(changed, is_replaced));
         }
     }
 
     pub(crate) fn reload(self) {
-        let Some(asked) = self.question.try_get_untracked() else { return };
-        let url = format!("{}{}", T::URL, asked.query(T::choice().map(|choice| choice.key), client::encode));
+        let Some(requested) = self.parameters.try_get_untracked() else { return };
+        let url = format!("{}{}", T::URL, requested.query(T::filter().map(|filter| filter.key), client::encode));
         spawn_local(async move {
-            let answer = client::get::<T::List>(&url).await.map(T::unpack);
-            let is_current = self.question.try_get_untracked().as_ref() == Some(&asked);
-            if is_current && self.known.with_untracked(|known| known.as_ref() != Some(&answer)) {
-                self.known.set(Some(answer));
+            let result = client::get::<T::List>(&url).await.map(T::unpack);
+            let is_current = self.parameters.try_get_untracked().as_ref() == Some(&requested);
+            if is_current && self.known.with_untracked(|known| known.as_ref() != Some(&result)) {
+                self.known.set(Some(result));
             }
         });
     }
@@ -230,8 +230,8 @@ impl<T: Kept> Shelf<T> {
     /// Sends a change to the server, then reloads the list.
     pub(super) fn tell(self, method: &'static str, url: String, body: Body) {
         spawn_local(async move {
-            let answer = client::tell(method, &url, body).await;
-            if self.failure.try_set(answer.err()).is_none() {
+            let response = client::tell(method, &url, body).await;
+            if self.last_error.try_set(response.err()).is_none() {
                 self.reload();
             }
         });
@@ -259,7 +259,7 @@ impl<T: Kept> Shelf<T> {
     }
 
     /// Returns the displayed objects.
-    fn shown(self) -> Vec<T> {
+    fn items(self) -> Vec<T> {
         self.known.with(|known| match known {
             Some(Ok((things, _))) => things.clone(),
             _ => Vec::new(),
@@ -288,44 +288,44 @@ impl<T: Kept> Shelf<T> {
 #[derive(Debug, Clone, PartialEq)]
 enum Phase {
     Loading,
-    Failed(Failure),
+    Failed(RequestError),
     Empty,
     Listed,
 }
 
 /// List with all controls.
 #[component]
-pub(crate) fn ShelfView<T: Kept>(
+pub(crate) fn CollectionView<T: StoredItem>(
     /// List state.
-    shelf: Shelf<T>,
+    collection: Collection<T>,
     /// View for an empty collection.
     #[prop(into)]
     empty: ViewFn,
 ) -> impl IntoView {
     // Retain row elements and update only their content, because lists may refresh while the user
     // types or clicks.
-    let shown = Memo::new(move |_| shelf.shown());
+    let items = Memo::new(move |_| collection.items());
     let ids = Memo::new(move |_| {
-        let ids = shown.with(|things| things.iter().map(|thing| thing.about().id).collect::<Vec<_>>());
-        ids.into_iter().filter(|id| !shelf.deletions.is_waiting(id)).collect::<Vec<_>>()
+        let ids = items.with(|things| things.iter().map(|thing| thing.about().id).collect::<Vec<_>>());
+        ids.into_iter().filter(|id| !collection.deletions.is_waiting(id)).collect::<Vec<_>>()
     });
     let phase = Memo::new(move |_| {
-        let is_open = shelf.question.with(Question::is_open);
+        let is_open = collection.parameters.with(ListParameters::is_open);
         // The list becomes empty when the last object is deleted, not when its toast disappears.
-        let is_all_gone = shelf.page().total == 0 && ids.with(Vec::is_empty);
-        shelf.known.with(|known| match known {
+        let is_all_gone = collection.page().total == 0 && ids.with(Vec::is_empty);
+        collection.known.with(|known| match known {
             None => Phase::Loading,
-            Some(Err(failure)) => Phase::Failed(failure.clone()),
+            Some(Err(error)) => Phase::Failed(error.clone()),
             Some(Ok(_)) if is_all_gone && is_open => Phase::Empty,
             Some(Ok(_)) => Phase::Listed,
         })
     });
     let columns = T::COLUMNS.len() + 2;
     let nothing = move || {
-        shelf.question.with(|question| {
-            if question.deleted {
+        collection.parameters.with(|parameters| {
+            if parameters.deleted {
                 format!("No deleted {} can be restored.", T::NOUN.1)
-            } else if question.is_open() {
+            } else if parameters.is_open() {
                 format!("No {} on this page.", T::NOUN.1)
             } else {
                 "Nothing matches.".to_owned()
@@ -334,24 +334,24 @@ pub(crate) fn ShelfView<T: Kept>(
     };
     let body = move || match phase.get() {
         Phase::Loading => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
-        Phase::Failed(failure) => {
-            view! { <FailureNotice failure=failure on_retry=move |()| shelf.reload() /> }.into_any()
+        Phase::Failed(load_error) => {
+            view! { <ErrorNotice error=load_error on_retry=move |()| collection.reload() /> }.into_any()
         }
         Phase::Empty => view! {
             <div class="empty" data-testid=format!("{}-empty", T::KIND)>
                 {empty.run()}
-                <DeletedLink shelf=shelf />
+                <DeletedLink collection=collection />
             </div>
         }
         .into_any(),
         Phase::Listed => view! {
-            <Controls shelf=shelf />
+            <Controls collection=collection />
             <div class="table-scroll" role="region" aria-label=format!("Stored {}", T::NOUN.1) tabindex="0">
                 <table class="list shelf-list" data-testid=T::KIND>
-                    <Head shelf=shelf />
+                    <Head collection=collection />
                     <tbody>
                         <For each=move || ids.get() key=Clone::clone let:id>
-                            <Line id=id things=shown shelf=shelf />
+                            <Line id=id things=items collection=collection />
                         </For>
                         <Show when=move || ids.with(Vec::is_empty)>
                             <tr><td colspan=columns.to_string() class="muted">{nothing}</td></tr>
@@ -359,43 +359,44 @@ pub(crate) fn ShelfView<T: Kept>(
                     </tbody>
                 </table>
             </div>
-            <Pager shelf=shelf />
-            <p class="hint" data-testid=format!("{}-total", T::KIND)>{move || total_words::<T>(&shelf.page())}</p>
+            <Pager collection=collection />
+            <p class="hint" data-testid=format!("{}-total", T::KIND)>{move || total_text::<T>(&collection.page())}</p>
         }
         .into_any(),
     };
     view! {
-        {move || shelf.failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        {move || collection.last_error.get().map(|request_error| view! { <ErrorNotice error=request_error /> })}
         {body}
-        <DeletionToasts deletions=shelf.deletions />
+        <DeletionToasts deletions=collection.deletions />
     }
 }
 
 /// Link from an empty list to the deleted objects.
 #[component]
-fn DeletedLink<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
-    let words = move || (shelf.page().deleted_bytes > 0).then(|| format!("Deleted {} that can be restored", T::NOUN.1));
+fn DeletedLink<T: StoredItem>(collection: Collection<T>) -> impl IntoView {
+    let label =
+        move || (collection.page().deleted_bytes > 0).then(|| format!("Deleted {} that can be restored", T::NOUN.1));
     move || {
-        words().map(|words| {
-            view! { <p><button class="quiet" on:click=move |_| shelf.ask(|question| question.deleted = true, false)>{words}</button></p> }
+        label().map(|text| {
+            view! { <p><button class="quiet" on:click=move |_| collection.ask(|parameters| parameters.deleted = true, false)>{text}</button></p> }
         })
     }
 }
 
 /// Formats object count and storage size.
-fn total_words<T: Kept>(page: &ListPage) -> String {
+fn total_text<T: StoredItem>(page: &ListPage) -> String {
     let noun = if page.total == 1 { T::NOUN.0 } else { T::NOUN.1 };
-    let mut words = format!("{} {noun}. ", format::count(page.total));
+    let mut text = format!("{} {noun}. ", format::count(page.total));
     if page.stored_bytes > 0 {
         let deleted = match page.deleted_bytes {
             0 => String::new(),
             bytes => format!(" (deleted: {})", size(bytes)),
         };
-        words += &["Database size: ", &size(page.stored_bytes), &deleted, ". "].concat();
+        text += &["Database size: ", &size(page.stored_bytes), &deleted, ". "].concat();
     }
     if T::CAN_BE_DELETED {
         let days = page.retention_days.to_string();
-        words += &["Deleted ", T::NOUN.1, " can be restored for ", &days, " days."].concat();
+        text += &["Deleted ", T::NOUN.1, " can be restored for ", &days, " days."].concat();
     }
-    words
+    text
 }

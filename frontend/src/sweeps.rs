@@ -10,7 +10,7 @@ use api::sweep::{LabelledAxis, Layer, Picture, StoredSweep, SweepState};
 use leptos::prelude::*;
 
 use crate::charts::{Curve, Dash, Form, Stroke};
-use crate::client::{self, Body, Failure, PAUSES_MS, pause};
+use crate::client::{self, Body, PAUSES_MS, RequestError, pause};
 
 /// Poll interval in ms for a running sweep.
 const LOOK_MS: i32 = 600;
@@ -27,7 +27,7 @@ pub(crate) fn is_running(sweep: &StoredSweep) -> bool {
 }
 
 /// Stores a sweep and starts it.
-pub(crate) async fn begin(sweep: String) -> Result<StoredSweep, Failure> {
+pub(crate) async fn begin(sweep: String) -> Result<StoredSweep, RequestError> {
     let stored: StoredSweep = client::send("POST", path::SWEEPS, Body::Json(sweep)).await?;
     if stored.progress.state == SweepState::Done {
         return Ok(stored);
@@ -38,18 +38,18 @@ pub(crate) async fn begin(sweep: String) -> Result<StoredSweep, Failure> {
 
 /// Polls a sweep until planning stops. `seen` receives each update and stops polling if it returns
 /// `false`. After a server restart the sweep continues, so polling retries.
-pub(crate) async fn follow(mut sweep: StoredSweep, seen: impl Fn(&StoredSweep) -> bool) -> Result<(), Failure> {
+pub(crate) async fn follow(mut sweep: StoredSweep, seen: impl Fn(&StoredSweep) -> bool) -> Result<(), RequestError> {
     while seen(&sweep) && is_running(&sweep) {
         pause(LOOK_MS).await;
         let mut silent = 0;
         sweep = loop {
             match client::get(&path::sweep(&sweep.id)).await {
                 Ok(next) => break next,
-                Err(Failure::Offline) if silent < PAUSES_MS.len() => {
+                Err(RequestError::Offline) if silent < PAUSES_MS.len() => {
                     pause(PAUSES_MS[silent]).await;
                     silent += 1;
                 }
-                Err(failure) => return Err(failure),
+                Err(error) => return Err(error),
             }
         };
     }
@@ -58,12 +58,15 @@ pub(crate) async fn follow(mut sweep: StoredSweep, seen: impl Fn(&StoredSweep) -
 
 /// Returns the curves of a picture over one axis, by planner. Infeasible points are omitted.
 pub(crate) fn curves(picture: &Picture, axis: &LabelledAxis) -> Vec<Curve> {
-    let curve = |(place, layer): (usize, &Layer)| {
+    let curve = |(index, layer): (usize, &Layer)| {
         let cells = layer.cells.first()?;
-        let points: Vec<(f64, f64)> =
-            cells.iter().enumerate().filter_map(|(place, cell)| Some((position(axis, place), cell.value?))).collect();
-        let (light, dark) = Stroke::of(layer.planner.planner).colours();
-        let dash = DASHES[place % DASHES.len()];
+        let points: Vec<(f64, f64)> = cells
+            .iter()
+            .enumerate()
+            .filter_map(|(cell_index, cell)| Some((position(axis, cell_index), cell.value?)))
+            .collect();
+        let (light, dark) = Stroke::for_planner(layer.planner.planner).colours();
+        let dash = DASHES[index % DASHES.len()];
         let name = layer.planner.title.clone();
         (!points.is_empty()).then_some(Curve { name, light, dark, dash, form: Form::Marked, points })
     };
@@ -71,17 +74,17 @@ pub(crate) fn curves(picture: &Picture, axis: &LabelledAxis) -> Vec<Curve> {
 }
 
 /// Axis position of a value: the number, or the index for non-numeric values.
-fn position(axis: &LabelledAxis, place: usize) -> f64 {
-    axis.numbers.as_ref().and_then(|numbers| numbers.get(place).copied()).unwrap_or(place as f64)
+fn position(axis: &LabelledAxis, index: usize) -> f64 {
+    axis.numbers.as_ref().and_then(|numbers| numbers.get(index).copied()).unwrap_or(index as f64)
 }
 
 /// Lists the first infeasible points and the reasons.
 pub(crate) fn reasons(picture: &Picture, axis: &LabelledAxis) -> Vec<String> {
     let mut found = Vec::new();
     for layer in &picture.layers {
-        for (place, cell) in layer.cells.iter().flatten().enumerate() {
+        for (index, cell) in layer.cells.iter().flatten().enumerate() {
             if let Some(reason) = &cell.reason {
-                let label = axis.labels.get(place).map(String::as_str).unwrap_or_default();
+                let label = axis.labels.get(index).map(String::as_str).unwrap_or_default();
                 found.push(format!("{} {label}, {}: {reason}", axis.title, layer.planner.title));
             }
         }
@@ -97,7 +100,7 @@ pub(crate) fn Progress(
     on_switch: Callback<bool>,
 ) -> impl IntoView {
     let running = Memo::new(move |_| sweep.with(is_running));
-    let words = move || {
+    let status_text = move || {
         sweep.with(|sweep| {
             let progress = &sweep.progress;
             let rate = progress.points_per_s.filter(|_| is_running(sweep));
@@ -126,7 +129,7 @@ pub(crate) fn Progress(
                     prop:value=move || sweep.with(|sweep| f64::from(sweep.progress.done))
                 ></progress>
             </Show>
-            <span role="status">{words}</span>
+            <span role="status">{status_text}</span>
             <Show when=move || running.get()>
                 <button class="quiet" on:click=move |_| on_switch.run(false)>"Cancel"</button>
             </Show>
@@ -164,7 +167,7 @@ mod tests {
         };
         assert_eq!(curves(&picture, &axis)[0].points, [(4.0, 2.0)]);
         assert_eq!(reasons(&picture, &axis), ["nodes 8, 1F1B: too large"]);
-        let words = LabelledAxis { numbers: None, ..axis };
-        assert!((position(&words, 2) - 2.0).abs() < 1e-12, "its place");
+        let text_axis = LabelledAxis { numbers: None, ..axis };
+        assert!((position(&text_axis, 2) - 2.0).abs() < 1e-12, "its place");
     }
 }

@@ -21,7 +21,7 @@ mod viewer;
 mod words;
 
 pub(crate) use alignment::AlignmentCard;
-pub(crate) use busy::BusyCard;
+pub(crate) use busy::ActiveTimeCard;
 pub(crate) use counters::CountersCard;
 pub(crate) use upload::{TraceReportView, TraceUpload};
 pub(crate) use viewer::Viewer;

@@ -10,14 +10,14 @@ pub(crate) struct History<T> {
 
 /// Maximum interval in ms between edits of the same field in one undo step. A slider drag is a
 /// single step.
-const ONE_STEP_MS: f64 = 800.0;
+const MERGE_INTERVAL_MS: f64 = 800.0;
 /// Maximum number of undo steps.
 const STEPS: usize = 200;
 
 impl<T> History<T> {
     /// Records state `before` an edit of `field`.
     pub(crate) fn edited(&mut self, before: T, field: &str, now_ms: f64) {
-        let continues = self.last.as_ref().is_some_and(|(name, at)| name == field && now_ms - at < ONE_STEP_MS);
+        let continues = self.last.as_ref().is_some_and(|(name, at)| name == field && now_ms - at < MERGE_INTERVAL_MS);
         self.last = Some((field.to_owned(), now_ms));
         self.future.clear();
         if continues {
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dragged_slider_is_one_step_and_an_edit_forgets_the_redone() {
+    fn slider_drag_is_a_single_step_and_edit_clears_redo() {
         let mut history = History::default();
         history.edited(0, "/a", 0.0);
         history.edited(1, "/a", 100.0);
@@ -81,7 +81,7 @@ mod tests {
         assert!(history.can_redo() && !history.can_undo());
         history.edited(0, "/a", 300.0);
         assert!(!history.can_redo() && history.can_undo());
-        history.edited(5, "/a", 300.0 + ONE_STEP_MS);
+        history.edited(5, "/a", 300.0 + MERGE_INTERVAL_MS);
         assert_eq!(history.undo(6), Some(5));
     }
 

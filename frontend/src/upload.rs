@@ -65,7 +65,7 @@ pub(crate) fn Upload(
         />
         {(!compact).then(|| view! { <PreprocessingField import=import /> })}
         <Show when=move || has_files.get()>
-            <ImportCard import=import action=action has_own_rule=!compact on_uploaded=on_uploaded />
+            <ImportCard import=import action=action has_external_rule=!compact on_uploaded=on_uploaded />
         </Show>
     }
 }

@@ -1,14 +1,14 @@
 //! Right column on the explore page: selection, and the explanation of the plan.
 
-use api::planner::outcome::{Answer, IterationMetrics, Loser, Search, SolverStatus};
+use api::planner::outcome::{IterationMetrics, Loser, PlanOutcome, Search, SolverStatus};
 use leptos::prelude::*;
 
-use crate::explore::planner_of;
+use crate::explore::planner_at_chart;
 use crate::explore::{Plan, use_explore};
 use crate::format;
 use crate::gantt;
 use crate::gantt::describe::Details;
-use crate::results::{chosen_planner, degrees};
+use crate::results::{degrees, selected_planner};
 
 /// Number of rejected candidates before "more".
 const FIRST_LOSERS: usize = 5;
@@ -16,17 +16,17 @@ const FIRST_LOSERS: usize = 5;
 #[component]
 pub(crate) fn WhyPanel() -> impl IntoView {
     let explore = use_explore();
-    let answer = Memo::new(move |_| {
+    let selected_result = Memo::new(move |_| {
         let results = explore.results();
-        let planner = chosen_planner(&results, explore.view.get().planner)?;
-        results.of(planner)
+        let planner = selected_planner(&results, explore.view.get().planner)?;
+        results.find_planner(planner)
     });
     let reasons = move || {
-        answer.get().map(|result| {
+        selected_result.get().map(|result| {
             let (planner, title) = (result.planner.id(), result.title.clone());
             let refusal = match &result.answer {
-                Answer::Planned(_) => None,
-                Answer::Infeasible { binding, search } => Some(view! {
+                PlanOutcome::Planned(_) => None,
+                PlanOutcome::Infeasible { binding, search } => Some(view! {
                     <h3>"No plan"</h3>
                     <p>{format::sentence(binding)}</p>
                     <Rejected search=search.clone() best_s=None />
@@ -51,12 +51,12 @@ fn SelectionPanel() -> impl IntoView {
     let explore = use_explore();
     let details = Memo::new(move |_| {
         let selection = explore.selection.get()?;
-        let planner = planner_of(selection.chart)?;
-        let timeline = explore.shown.with(|shown| shown.timeline(planner))?;
+        let planner = planner_at_chart(selection.chart)?;
+        let timeline = explore.displayed.with(|content| content.timeline(planner))?;
         (selection.span < timeline.len()).then(|| {
-            let mut details = Details::of(&timeline, selection.span);
-            let told = gantt::selection_told().get();
-            details.rows.extend(told.map(|told| ("Against the baseline".to_owned(), told)));
+            let mut details = Details::new(&timeline, selection.span);
+            let difference = gantt::selection_difference().get();
+            details.rows.extend(difference.map(|text| ("Against the baseline".to_owned(), text)));
             (planner.title(), details.title, details.rows, details.spoken)
         })
     });
@@ -93,14 +93,14 @@ fn PlanReasons(plan: Plan) -> impl IntoView {
         SolverStatus::Heuristic => "Heuristic. See the gap to the lower bound below.",
     };
     let (best_s, iterations) = (metrics.iteration_s, plan.iterations.len());
-    let iteration = Memo::new(move |_| explore.shown.with(|shown| shown.iteration as usize));
+    let iteration = Memo::new(move |_| explore.displayed.with(|content| content.iteration as usize));
     let plan = StoredValue::new(plan);
-    let shown = move || plan.with_value(|plan| plan.iterations.get(iteration.get()).cloned());
+    let current_metrics = move || plan.with_value(|plan| plan.iterations.get(iteration.get()).cloned());
     view! {
         <h3>"Why this plan"</h3>
         <ul>
             {decisions.into_iter().map(|decision| view! { <li>{format::sentence(&decision)}</li> }).collect_view()}
-            {move || shown().and_then(|shown| shown.decision).map(|decision| view! { <li>{format::sentence(&decision)}</li> })}
+            {move || current_metrics().and_then(|iteration_metrics| iteration_metrics.decision).map(|decision| view! { <li>{format::sentence(&decision)}</li> })}
             <li>{format::sentence(&provenance.algorithm)}" "{status}</li>
         </ul>
         <h3>"Limits"</h3>
@@ -116,15 +116,15 @@ fn PlanReasons(plan: Plan) -> impl IntoView {
                 format::percent(metrics.bubble),
                 format::percent(metrics.exposed_communication)
             )}</li>
-            {move || shown().map(|shown| view! { <IterationReasons index=iteration.get() shown=shown replicas=replicas /> })}
+            {move || current_metrics().map(|metrics| view! { <IterationReasons index=iteration.get() metrics=metrics replicas=replicas /> })}
         </ul>
         <Rejected search=provenance.search best_s=Some(best_s) />
     }
 }
 
 #[component]
-fn IterationReasons(index: usize, shown: IterationMetrics, replicas: u32) -> impl IntoView {
-    let path = shown.critical_path;
+fn IterationReasons(index: usize, metrics: IterationMetrics, replicas: u32) -> impl IntoView {
+    let path = metrics.critical_path;
     view! {
         <li>
             {format!(
@@ -138,9 +138,9 @@ fn IterationReasons(index: usize, shown: IterationMetrics, replicas: u32) -> imp
             <li>
                 {format!(
                     "The slowest replica is number {}, with {}; the fastest takes {}.",
-                    shown.slowest_replica,
-                    microbatches(shown.microbatches),
-                    format::seconds(shown.fastest_replica_s),
+                    metrics.slowest_replica,
+                    microbatches(metrics.microbatches),
+                    format::seconds(metrics.fastest_replica_s),
                 )}
             </li>
         })}

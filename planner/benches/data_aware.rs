@@ -1,8 +1,8 @@
 //! DFLOP benchmarks: the optimizer and the online scheduler.
 
 use planner::planners::dflop::{
-    ActivationTable, Curve, DegreeProfile, Fixed, Held, Item, ItemWork, ModuleProfile, OptimizerInput,
-    PartitionSettings, StateTable, optimize, partition, shortlist,
+    ActivationTable, Curve, DegreeProfile, Fixed, Item, ItemWork, ModuleProfile, OptimizerInput, PartitionSettings,
+    StateSize, StateTable, optimize, partition, shortlist,
 };
 use planner::random::Random;
 
@@ -17,17 +17,23 @@ fn curve(peak: f64, half: f64, sizes: &[f64]) -> Curve {
 }
 
 /// Module profile: layers, parameters, activation bytes per item and layer.
-fn module(layers: u32, (peak, half): (f64, f64), sizes: &[f64], parameters: [f64; 2], kept: f64) -> ModuleProfile {
+fn module(
+    layers: u32,
+    (peak, half): (f64, f64),
+    sizes: &[f64],
+    parameters: [f64; 2],
+    activation_bytes: f64,
+) -> ModuleProfile {
     let degree = |tensor: u32| {
         let t = f64::from(tensor);
-        let [layer, end] = parameters.map(|parameters| Held { bytes: parameters * 18.0 / t, sharded: 2.0 / 3.0 });
+        let [layer, end] = parameters.map(|parameters| StateSize { bytes: parameters * 18.0 / t, sharded: 2.0 / 3.0 });
         DegreeProfile {
             tensor,
             linear: curve(peak / (1.0 + 0.08 * (t - 1.0)), half * t, sizes),
             attention: curve(0.7 * peak, 500.0 * t, &[256.0, 1024.0, 4096.0, 16_384.0]),
             state: StateTable { layer, first: end, last: end },
             activation: ActivationTable {
-                layer: Curve::new(vec![(0.0, 0.0), (1.0, kept / t)]).unwrap(),
+                layer: Curve::new(vec![(0.0, 0.0), (1.0, activation_bytes / t)]).unwrap(),
                 fixed: Curve::constant(1e9),
             },
         }

@@ -19,9 +19,9 @@ fn main() {
 }
 
 /// Long-tailed lengths, similar to text.
-fn lengths(count: usize, largest: u64) -> Vec<u64> {
+fn lengths(count: usize, max_length: u64) -> Vec<u64> {
     let mut random = Random::new(1, count as u64);
-    (0..count).map(|_| (libm::exp(7.0 + 1.3 * random.normal()) as u64).clamp(64, largest)).collect()
+    (0..count).map(|_| (libm::exp(7.0 + 1.3 * random.normal()) as u64).clamp(64, max_length)).collect()
 }
 
 /// Schemes up to 64 devices. Larger degrees support longer sequences and lose some throughput to
@@ -34,7 +34,7 @@ fn schemes() -> Vec<SchemeCost> {
                 if tp * pp * cp <= 64 {
                     let loss = 1.0 + 0.12 * f64::from(tp.ilog2()) + 0.08 * f64::from(cp - 1);
                     let share = 32.0 / f64::from(pp) * loss / f64::from(tp * cp);
-                    let held = max_len * f64::from(cp) * (1.0 + 0.15 * f64::from(pp.ilog2()));
+                    let capacity = max_len * f64::from(cp) * (1.0 + 0.15 * f64::from(pp.ilog2()));
                     schemes.push(SchemeCost {
                         tp,
                         pp,
@@ -42,7 +42,7 @@ fn schemes() -> Vec<SchemeCost> {
                         a: 2e-11 * share,
                         b: 1e-6 * share,
                         c: 0.0005 * 32.0 / f64::from(pp),
-                        max_len: held.min(40_000.0) as u64,
+                        max_len: capacity.min(40_000.0) as u64,
                         util_len: 512 * u64::from(tp),
                     });
                 }
@@ -63,7 +63,7 @@ fn packing_128(bencher: divan::Bencher<'_, '_>, (max_len, pp): (u64, u32)) {
 fn dispatching(bencher: divan::Bencher<'_, '_>, (count, pipelines): (usize, usize)) {
     let (long, short) = (SchemeCost { tp: 8, ..schemes()[24] }, schemes()[8]);
     let short = SchemeCost { max_len: 8192, ..short };
-    let pipelines: Vec<SchemeCost> = (0..pipelines).map(|place| if place % 4 == 0 { long } else { short }).collect();
+    let pipelines: Vec<SchemeCost> = (0..pipelines).map(|index| if index % 4 == 0 { long } else { short }).collect();
     let lengths = lengths(count, long.max_len);
     bencher.bench_local(|| dispatch(&lengths, &pipelines, DispatchSettings::default()));
 }
@@ -80,10 +80,11 @@ fn iteration(bencher: divan::Bencher<'_, '_>, (devices, count): (u32, usize)) {
     let schemes = schemes();
     let data: Vec<(u64, f64)> = lengths(20_000, 32_768).into_iter().map(|tokens| (tokens, 1.0)).collect();
     let proposal = propose(&data, devices, &schemes, ProposalSettings::default()).unwrap();
-    let whole = |copies: &Vec<u32>| {
+    let expand_copies = |copies: &Vec<u32>| {
         copies.iter().zip(&schemes).flat_map(|(&copies, &scheme)| vec![scheme; copies as usize]).collect()
     };
-    let strategies: Vec<Vec<SchemeCost>> = proposal.strategies.iter().map(|strategy| whole(&strategy.copies)).collect();
+    let strategies: Vec<Vec<SchemeCost>> =
+        proposal.strategies.iter().map(|strategy| expand_copies(&strategy.copies)).collect();
     let batch = lengths(count, 32_768);
     bencher.bench_local(|| choose(&batch, &strategies, DispatchSettings::default(), PackingSettings::default()));
 }
@@ -121,7 +122,7 @@ impl Observer for Paced {
 /// close strategies. A sample is a batch. The schemes and strategies are computed before the
 /// measurement. A batch contains 161 sequences on 64 devices and 5,167 on 1,024 devices.
 #[divan::bench(args = [64, 1024], sample_count = 5, sample_size = 1)]
-fn whole_iteration(bencher: divan::Bencher<'_, '_>, devices: u32) {
+fn full_iteration(bencher: divan::Bencher<'_, '_>, devices: u32) {
     let json = match devices {
         64 => include_str!("../../examples/hydraulis/32b-64-common-crawl.json"),
         _ => include_str!("../../examples/hydraulis/devices-1024.json"),

@@ -49,7 +49,7 @@ fn pipeline(microbatches: u32) -> (PipelineCosts, Vec<u32>) {
     let mut costs = PipelineCosts::uniform_over(flows, times);
     for (microbatch, path) in paths.iter().enumerate() {
         let time = if path.inputs.is_empty() { 10 + random.below(10) } else { 30 } * 1_000_000;
-        for cell in costs.flows.cells_of(microbatch) {
+        for cell in costs.flows.microbatch_cells(microbatch) {
             let time = Nanos::new(time);
             (costs.forward[cell], costs.input_grad[cell], costs.weight_grad[cell]) = (time, time, time);
             costs.activation[cell] = Bytes::new(time.get());
@@ -71,7 +71,7 @@ fn rankings<const MICROBATCHES: u32>(bencher: divan::Bencher<'_, '_>, strategy: 
 
 /// A single interleaving for a fixed ranking.
 #[divan::bench(consts = [16, 32])]
-fn one_interleaving<const MICROBATCHES: u32>(bencher: divan::Bencher<'_, '_>) {
+fn single_interleaving<const MICROBATCHES: u32>(bencher: divan::Bencher<'_, '_>) {
     let (costs, groups) = pipeline(MICROBATCHES);
     let interleaving = Interleaving::new(&costs, &groups, Bytes::new(u64::MAX)).expect("memory without end");
     let priorities = Priorities::natural(interleaving.groups());

@@ -51,7 +51,7 @@ fn timeline_with_memory(bencher: divan::Bencher<'_, '_>, (ranks, chunks, microba
     let (costs, schedule) = (uneven(ranks, chunks, microbatches), schedule(ranks, chunks, microbatches));
     bencher.counter(divan::counter::ItemsCount::new(schedule.len())).bench(|| {
         let execution = execute(&schedule, &costs).expect("no deadlock");
-        let end = StepEnd::of(ranks, std::iter::once(&execution));
+        let end = StepEnd::from_executions(ranks, std::iter::once(&execution));
         assemble(&schedule, &execution, &costs, &end)
     });
 }

@@ -30,7 +30,7 @@ fn layers(count: usize, kinds: usize) -> Vec<Vec<LayerOption>> {
 }
 
 #[divan::bench(args = [(16, 1), (32, 1), (16, 3), (32, 3), (32, 32)])]
-fn candidates_of_a_stage(bencher: divan::Bencher<'_, '_>, (count, kinds): (usize, usize)) {
+fn stage_candidates(bencher: divan::Bencher<'_, '_>, (count, kinds): (usize, usize)) {
     let layers = layers(count, kinds);
     bencher.bench(|| candidates(&layers, 5));
 }

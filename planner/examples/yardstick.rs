@@ -39,15 +39,15 @@ fn main() {
             exact.nodes,
             exact.end.get(),
         );
-        proven.push((exact.ending == Ending::Optimal, ranking, wait_free, better_of_both(&exact)));
+        proven.push((exact.ending == Ending::Optimal, ranking, wait_free, best_heuristic_excess(&exact)));
     }
     let known: Vec<_> = proven.iter().filter(|(is_proven, ..)| *is_proven).collect();
     println!("{} of {} proven, {NODES} nodes each at most", known.len(), proven.len());
     let tell = |name: &str, values: Vec<f64>| {
         let (count, within) = (values.len(), values.iter().filter(|&&value| value <= 3.0).count());
-        let (sum, most) = (values.iter().sum::<f64>(), values.iter().copied().fold(0.0, f64::max));
+        let (sum, maximum) = (values.iter().sum::<f64>(), values.iter().copied().fold(0.0, f64::max));
         println!(
-            "{name:<12} mean {:.2} %, most {most:.2} %, within 3 % in {within} of {count}",
+            "{name:<12} mean {:.2} %, most {maximum:.2} %, within 3 % in {within} of {count}",
             sum / count.max(1) as f64
         );
     };
@@ -64,7 +64,7 @@ fn excess(end: Nanos, best: Nanos) -> f64 {
     100.0 * (end.get() as f64 / best.get() as f64 - 1.0)
 }
 
-fn better_of_both(exact: &Exact) -> f64 {
+fn best_heuristic_excess(exact: &Exact) -> f64 {
     excess(exact.heuristics.best(), exact.end)
 }
 
@@ -84,7 +84,7 @@ impl Drawn {
     /// ... limit the activations in flight; pipelines 3, 7, 11, ... use two chunks.
     fn number(instance: u64) -> Self {
         let mut random = Random::new(4, instance);
-        let between = |random: &mut Random, least: u64, most: u64| (least + random.below(most - least + 1)) as usize;
+        let between = |random: &mut Random, min: u64, max: u64| (min + random.below(max - min + 1)) as usize;
         let (ranks, microbatches) = (between(&mut random, 2, 4), between(&mut random, 2, 8));
         let chunks = if instance % 4 == 3 { 2 } else { 1 };
         let unit = UniformTimes::default();
@@ -93,7 +93,7 @@ impl Drawn {
         for microbatch in 0..microbatches {
             let length = 1e6 * libm::exp(0.8 * random.normal());
             let ratio = 1.5 + random.unit();
-            for (cell, stage) in costs.flows.cells_of(microbatch).zip(&stage) {
+            for (cell, stage) in costs.flows.microbatch_cells(microbatch).zip(&stage) {
                 costs.forward[cell] = Nanos::new((length * stage) as u64);
                 costs.input_grad[cell] = Nanos::new((length * stage * ratio) as u64);
             }

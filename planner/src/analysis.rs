@@ -14,16 +14,16 @@ pub mod search_progress;
 pub mod stages;
 pub mod sub_microbatches;
 
-pub use correction::{CorrectionStudy, SlowShapes, correction};
+pub use correction::{CorrectionAnalysis, SlowShapes, correction};
 pub use layouts::{LayoutPlan, LayoutSweep, layout_plan, layouts};
-pub use rank_memory::{RankMemoryFigures, rank_memory};
+pub use rank_memory::{RankMemoryMetrics, rank_memory};
 pub use search_progress::{SearchProgress, search_progress};
-pub use stages::{StageStudy, stages};
+pub use stages::{StageAnalysis, stages};
 pub use sub_microbatches::{SubMicrobatches, sub_microbatches};
 
 use crate::cost::Pricing;
-use crate::host::{Watch, Workers};
-use crate::outcome::{Answer, Layout, Outcome};
+use crate::host::{Cancellation, Workers};
+use crate::outcome::{Layout, Outcome, PlanOutcome};
 use crate::planners::CutReplica;
 use crate::scenario::Sampler;
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
@@ -56,18 +56,18 @@ impl Subject {
     ///
     /// # Errors
     /// No PipeWeaver planner has a plan, or the outcome lacks the iteration.
-    pub fn of(outcome: &Outcome, iteration: u32) -> Result<Self, NoStudy> {
+    pub fn from_outcome(outcome: &Outcome, iteration: u32) -> Result<Self, AnalysisError> {
         let plan = |wanted: PlannerKind| {
             let result = outcome.results.iter().find(|result| result.planner == wanted)?;
             match &result.answer {
-                Answer::Planned(planned) => Some((wanted, planned)),
-                Answer::Infeasible { .. } => None,
+                PlanOutcome::Planned(planned) => Some((wanted, planned)),
+                PlanOutcome::Infeasible { .. } => None,
             }
         };
-        let (planner, planned) = STUDIED.into_iter().find_map(plan).ok_or(NoStudy::NoPlan)?;
-        let of_iteration = planned.iterations.get(iteration as usize);
-        let missing = NoStudy::Iteration(iteration, planned.iterations.len() as u32);
-        let replica = of_iteration.ok_or(missing)?.slowest_replica;
+        let (planner, planned) = STUDIED.into_iter().find_map(plan).ok_or(AnalysisError::NoPlan)?;
+        let iteration_metrics = planned.iterations.get(iteration as usize);
+        let missing = AnalysisError::Iteration(iteration, planned.iterations.len() as u32);
+        let replica = iteration_metrics.ok_or(missing)?.slowest_replica;
         Ok(Self { planner, layout: planned.layout, iteration, replica })
     }
 }
@@ -83,12 +83,12 @@ pub struct Effort<'a> {
     /// Worker threads.
     pub workers: &'a dyn Workers,
     /// Caller's clock and cancellation check.
-    pub watch: &'a dyn Watch,
+    pub cancellation: &'a dyn Cancellation,
 }
 
 /// Error for an impossible study.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoStudy {
+pub enum AnalysisError {
     /// The outcome has no PipeWeaver plan.
     #[error("no PipeWeaver planner has a plan of this scenario")]
     NoPlan,
@@ -100,7 +100,7 @@ pub enum NoStudy {
     Replica(u32, u32),
     /// The model has only a backbone.
     #[error("this model has one module: nothing to split")]
-    OneModule,
+    SingleModule,
     /// No microbatch has items for the module.
     #[error("no microbatch of iteration {iteration} asks anything of {module}: nothing to split")]
     NoItems {
@@ -114,7 +114,7 @@ pub enum NoStudy {
     NoSuchLayout(String),
     /// The module layouts are infeasible.
     #[error("these layouts cannot be: {0}")]
-    Misfit(String),
+    Infeasible(String),
     /// The outcome has no DFLOP plan.
     #[error("DFLOP has no plan of this scenario")]
     NoDataAwarePlan,
@@ -133,29 +133,32 @@ struct Batches {
 }
 
 impl Batches {
-    fn of(valid: &ValidScenario, subject: Subject) -> Result<Self, NoStudy> {
+    fn new(valid: &ValidScenario, subject: Subject) -> Result<Self, AnalysisError> {
         let scenario = valid.scenario();
         if subject.iteration >= scenario.iterations {
-            return Err(NoStudy::Iteration(subject.iteration, scenario.iterations));
+            return Err(AnalysisError::Iteration(subject.iteration, scenario.iterations));
         }
         if subject.replica >= subject.layout.data {
-            return Err(NoStudy::Replica(subject.replica, subject.layout.data));
+            return Err(AnalysisError::Replica(subject.replica, subject.layout.data));
         }
         let sampler = Sampler::new(valid);
         let rule = scenario.workload.packing_rule();
         let pack = |samples: &[SampleShape]| packing::pack(samples, &scenario.model, &rule);
-        Ok(Self { sizing: pack(&sampler.sizing().samples), batch: pack(&sampler.judged(subject.iteration).samples) })
+        Ok(Self {
+            sizing: pack(&sampler.sizing().samples),
+            batch: pack(&sampler.evaluation(subject.iteration).samples),
+        })
     }
 
-    fn cut(&self, scenario: &Scenario, pricing: &Pricing<'_>, subject: Subject) -> Result<CutReplica, NoStudy> {
-        let of = (subject.iteration, &self.batch, subject.replica);
-        CutReplica::of(scenario, pricing, subject.layout, &self.sizing, of).map_err(NoStudy::Layout)
+    fn cut(&self, scenario: &Scenario, pricing: &Pricing<'_>, subject: Subject) -> Result<CutReplica, AnalysisError> {
+        let replica_batch = (subject.iteration, &self.batch, subject.replica);
+        CutReplica::new(scenario, pricing, subject.layout, &self.sizing, replica_batch).map_err(AnalysisError::Layout)
     }
 }
 
 /// Watch for a search. It starts at zero and ends after the search's part of the remaining time.
 struct Turn<'a> {
-    watch: &'a dyn Watch,
+    cancellation: &'a dyn Cancellation,
     began: f64,
     ends: f64,
 }
@@ -163,18 +166,22 @@ struct Turn<'a> {
 impl<'a> Turn<'a> {
     /// Returns the watch for the next search, with `left` searches remaining.
     fn next(effort: &Effort<'a>, left: usize) -> Self {
-        let began = effort.watch.seconds();
-        Self { watch: effort.watch, began, ends: began + (effort.seconds - began).max(0.0) / left.max(1) as f64 }
+        let began = effort.cancellation.seconds();
+        Self {
+            cancellation: effort.cancellation,
+            began,
+            ends: began + (effort.seconds - began).max(0.0) / left.max(1) as f64,
+        }
     }
 }
 
-impl Watch for Turn<'_> {
+impl Cancellation for Turn<'_> {
     fn is_over(&self) -> bool {
-        self.watch.is_over() || self.watch.seconds() >= self.ends
+        self.cancellation.is_over() || self.cancellation.seconds() >= self.ends
     }
 
     fn seconds(&self) -> f64 {
-        self.watch.seconds() - self.began
+        self.cancellation.seconds() - self.began
     }
 }
 

@@ -62,8 +62,9 @@ pub fn fit(cluster: &Cluster, samples: &[Sample], source: &str) -> Fitted {
     let (mut weighted, mut fitted) = (0.0, 0_u32);
     let timed = |sample: &&Sample| sample.time.secs() > 0.0 && sample.time.secs().is_finite();
     for part in Part::ALL {
-        let own: Vec<Sample> = samples.iter().filter(timed).copied().filter(|sample| part.owns(sample)).collect();
-        let report = part.fit(&mut cluster, &own);
+        let part_samples: Vec<Sample> =
+            samples.iter().filter(timed).copied().filter(|sample| part.owns(sample)).collect();
+        let report = part.fit(&mut cluster, &part_samples);
         let curves = cluster.device.curves.get_or_insert_with(Curves::generic);
         if report.fitted {
             let count = report.samples as u32;

@@ -30,12 +30,12 @@ pub enum Violation {
         devices: u32,
     },
     /// TP does not divide a head count.
-    #[error("TP {tensor} does not divide {count} {what}")]
+    #[error("TP {tensor} does not divide {count} {dimension}")]
     Divisibility {
         /// TP.
         tensor: u32,
         /// Name of the indivisible quantity.
-        what: &'static str,
+        dimension: &'static str,
         /// Value of this quantity.
         count: u32,
     },
@@ -140,10 +140,10 @@ pub enum Violation {
         start: u64,
     },
     /// The number of elements differs from the layout.
-    #[error("{what}: {found} where the layout says {expected}")]
+    #[error("{element}: {found} where the layout says {expected}")]
     Shape {
         /// Element name.
-        what: &'static str,
+        element: &'static str,
         /// Actual number.
         found: usize,
         /// Expected number.
@@ -163,7 +163,7 @@ pub enum Violation {
     },
     /// The ranks of a group start an action at different times.
     #[error("rank {rank} starts {action} at {start} ns, others of its group at {first} ns")]
-    Apart {
+    GroupStart {
         /// The rank.
         rank: usize,
         /// Action in the torch grammar.
@@ -174,12 +174,12 @@ pub enum Violation {
         first: u64,
     },
     /// The placement of a module layout is invalid.
-    #[error("layout {layout}: {what}")]
-    Standing {
+    #[error("layout {layout}: {problem}")]
+    Placement {
         /// Layout index.
         layout: usize,
         /// Problem description.
-        what: String,
+        problem: String,
     },
     /// An instance is in no part or in several parts, or does not exist.
     #[error("instance {instance} of module {module} in microbatch {microbatch} is in {times} parts")]

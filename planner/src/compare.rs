@@ -4,4 +4,4 @@ mod critical_path;
 mod metrics;
 
 pub use critical_path::shares;
-pub use metrics::{IterationTotals, metrics_of};
+pub use metrics::{IterationTotals, compute_metrics};

@@ -25,4 +25,4 @@ pub use partition::Partition;
 pub use pipeline::{PipelineCosts, StateMemory, UniformTimes};
 pub use pricing::{ContextSettings, DegreeSettings, Pricing};
 pub use strategy::{LayerStrategy, StrategyMix};
-pub use table::{LayerTable, Place};
+pub use table::{LayerTable, ReplicaLayout};

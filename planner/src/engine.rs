@@ -10,7 +10,7 @@ use crate::cost::{ContextSettings, DegreeSettings, Pricing};
 use crate::host::side_by_side;
 use crate::observer::go_on;
 use crate::outcome::{
-    Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
+    ENGINE, HistogramColumns, Outcome, PlanOutcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
 use crate::planners::{
     Batches, ENDLESS, EvaluatedPlan, JudgeError, MAX_SECONDS, NoPlan, PlanningContext, TestedPlan, dflop, dhp, dynamic,
@@ -28,7 +28,7 @@ pub enum PlanError {
     Cancelled(#[from] Cancelled),
     /// The checker rejected a plan. This is a bug in the planner.
     #[error("the plan of {planner} was refused by the checker: {violation}")]
-    Refused {
+    Rejected {
         /// Planner title.
         planner: &'static str,
         /// Violation from the checker.
@@ -49,7 +49,7 @@ pub enum PlanError {
 /// Plans a scenario with all requested planners.
 pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Planning, PlanError> {
     let request = scenario.scenario();
-    let (min_bytes, max_bytes) = (budget::least_bytes(request, observer.workers().count()), observer.most_bytes());
+    let (min_bytes, max_bytes) = (budget::min_bytes(request, observer.workers().count()), observer.max_bytes());
     if min_bytes > max_bytes {
         return Err(PlanError::Outgrown { bytes: min_bytes });
     }
@@ -59,7 +59,7 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     let mut drawn: Vec<GlobalBatch> = Vec::with_capacity(request.iterations as usize);
     for iteration in 0..request.iterations {
         go_on(observer)?;
-        drawn.push(sampler.judged(iteration));
+        drawn.push(sampler.evaluation(iteration));
     }
     let evaluated: Vec<PackedBatch> = drawn.iter().map(pack).collect();
     let sizing = pack(&sampler.sizing());
@@ -116,7 +116,7 @@ fn run_planners(
     observer: &mut dyn Observer,
 ) -> Result<Vec<Evaluation>, PlanError> {
     let planners: Vec<PlannerKind> = contexts.iter().map(|context| context.planner).collect();
-    let separate = if planners.len() > 1 { observer.apart(&planners) } else { None };
+    let separate = if planners.len() > 1 { observer.split(&planners) } else { None };
     let Some(separate) = separate else {
         let mut budgeted = Budgeted::new(spent, observer);
         return contexts.iter().map(|&context| run_planner(context, &mut budgeted)).collect();
@@ -205,7 +205,7 @@ fn evaluate(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result
     let evaluated = judge(scenario, pricing, &tested, batches.evaluated, observer).map_err(|error| match error {
         JudgeError::Cancelled(cancelled) => PlanError::Cancelled(cancelled),
         JudgeError::Rejected(violation) => {
-            PlanError::Refused { planner: planner.title(), violation: violation.to_string() }
+            PlanError::Rejected { planner: planner.title(), violation: violation.to_string() }
         }
     })?;
     Ok(if evaluated.iteration_s() <= MAX_SECONDS {
@@ -225,9 +225,9 @@ fn result_of(planner: PlannerKind, evaluation: Evaluation, timelines: &mut Vec<P
                 iteration: iteration as u32,
                 timeline,
             }));
-            Answer::Planned(Box::new(planned))
+            PlanOutcome::Planned(Box::new(planned))
         }
-        Evaluation::Infeasible(none) => Answer::Infeasible { binding: none.binding, search: none.search },
+        Evaluation::Infeasible(none) => PlanOutcome::Infeasible { binding: none.binding, search: none.search },
     };
     PlannerResult { planner, title: planner.title().to_owned(), answer }
 }
@@ -235,14 +235,14 @@ fn result_of(planner: PlannerKind, evaluation: Evaluation, timelines: &mut Vec<P
 /// Returns the degrees for separate module layouts.
 fn degree_settings(scenario: &Scenario) -> DegreeSettings {
     let (contexts, experts) = module_layouts::degrees(scenario);
-    DegreeSettings::of(&scenario.training, &contexts, &experts)
+    DegreeSettings::new(&scenario.training, &contexts, &experts)
 }
 
 /// Sort key: iteration time; infinity for planners without a plan.
 fn rank_key(result: &PlannerResult) -> f64 {
     match &result.answer {
-        Answer::Planned(planned) => planned.metrics.iteration_s,
-        Answer::Infeasible { .. } => f64::INFINITY,
+        PlanOutcome::Planned(planned) => planned.metrics.iteration_s,
+        PlanOutcome::Infeasible { .. } => f64::INFINITY,
     }
 }
 
@@ -250,14 +250,15 @@ fn summarise(valid: &ValidScenario, drawn: &[GlobalBatch]) -> WorkloadSummary {
     let model = &valid.scenario().model;
     let samples: Vec<SampleShape> =
         drawn.iter().flat_map(|batch| &batch.samples).map(|sample| sample.as_read_by(model)).collect();
-    let of = |field: &dyn Fn(&SampleShape) -> u32| {
-        HistogramColumns::of_values(&samples.iter().map(field).collect::<Vec<u32>>())
+    let histogram = |field: &dyn Fn(&SampleShape) -> u32| {
+        HistogramColumns::from_values(&samples.iter().map(field).collect::<Vec<u32>>())
     };
     WorkloadSummary {
-        sample_tokens: of(&|sample| sample.backbone_tokens(model)).expect("a valid scenario draws at least one sample"),
-        sample_images: model.images().and_then(|_| of(&|sample| sample.images)),
-        sample_audio_clips: model.sound().and_then(|_| of(&|sample| sample.audio_clips)),
-        sample_video_s: model.video().and_then(|_| of(&|sample| sample.video_ms)).map(|ms| ms.in_units_of(1000.0)),
-        notes: valid.datasets().filter_map(|dataset| dataset.shaped()?.misfit(model)).collect(),
+        sample_tokens: histogram(&|sample| sample.backbone_tokens(model))
+            .expect("a valid scenario draws at least one sample"),
+        sample_images: model.images().and_then(|_| histogram(&|sample| sample.images)),
+        sample_audio_clips: model.sound().and_then(|_| histogram(&|sample| sample.audio_clips)),
+        sample_video_s: model.video().and_then(|_| histogram(&|sample| sample.video_ms)).map(|ms| ms.in_unit(1000.0)),
+        notes: valid.datasets().filter_map(|dataset| dataset.shaped()?.mismatch(model)).collect(),
     }
 }

@@ -10,7 +10,7 @@ pub use memory::RankMemory;
 
 use crate::cluster::Cluster;
 use crate::compare::IterationTotals;
-use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place};
+use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, ReplicaLayout};
 use crate::model::Model;
 use crate::outcome::Layout;
 use crate::schedule::{Grouping, interleaved, one_f_one_b};
@@ -59,7 +59,7 @@ pub struct Estimate {
     /// Exposed communication divided by (ranks x time).
     pub exposed_communication: f64,
     /// Explanation if the configuration exceeds the device memory, `None` otherwise.
-    pub misfit: Option<String>,
+    pub infeasibility: Option<String>,
 }
 
 /// The rule that a configuration violates.
@@ -83,11 +83,11 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     let partition = Partition::even(model, stages)
         .or_else(|| Partition::balanced(model, &table.weights(stages), stages))
         .ok_or_else(|| Inconsistent(format!("{stages} stages for {} layers", model.layers())))?;
-    let place = Place { pipeline: layout.pipeline, data: layout.data, replica: 0 };
+    let replica_layout = ReplicaLayout { pipeline: layout.pipeline, data: layout.data, replica: 0 };
     let even = partition.stages.windows(2).all(|pair| layers(&pair[0]) == layers(&pair[1]));
     let dealt = layout.chunks == 1 || microbatches.is_multiple_of(layout.pipeline);
     let cells = u64::from(stages) * u64::from(microbatches);
-    let costs = table.pipeline(&partition, place, &[0]);
+    let costs = table.pipeline(&partition, replica_layout, &[0]);
     let (time, memory) = if (even && model.modules.len() == 1 && dealt) || cells > MAX_CELLS {
         (schedule_time(&costs, microbatches), memory::peaks(&costs, layout.chunks, microbatches))
     } else {
@@ -110,9 +110,9 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
         mfu: per_device / cluster.device.peak().get(),
         peak_memory,
         first_rank_memory: memory.first().copied().unwrap_or_default(),
-        bubble_fraction: (1.0 - time.busy / capacity).max(0.0),
+        bubble_fraction: (1.0 - time.active_time / capacity).max(0.0),
         exposed_communication: time.exposed / capacity,
-        misfit: (peak > limit).then(|| format!("rank {rank} needs {peak:.1} GiB; {limit:.1} GiB available")),
+        infeasibility: (peak > limit).then(|| format!("rank {rank} needs {peak:.1} GiB; {limit:.1} GiB available")),
     })
 }
 
@@ -131,10 +131,14 @@ fn simulated(costs: &PipelineCosts, chunks: u32) -> Result<(ScheduleTime, Vec<Ra
     let execution = execute(&schedule, costs).map_err(|deadlock| Inconsistent(deadlock.to_string()))?;
     let mut totals = IterationTotals::default();
     totals.add_replica(&schedule, costs);
-    let end = StepEnd::of(p, std::iter::once(&execution)).iteration_end(costs);
-    let time =
-        ScheduleTime { end: Seconds::from_secs(end.secs()), busy: totals.busy.secs(), exposed: totals.exposed.secs() };
-    let memory = (0..p).map(|rank| RankMemory::of(costs, rank, &peak_composition(rank, &schedule, &execution, costs)));
+    let end = StepEnd::from_executions(p, std::iter::once(&execution)).iteration_end(costs);
+    let time = ScheduleTime {
+        end: Seconds::from_secs(end.secs()),
+        active_time: totals.active_time.secs(),
+        exposed: totals.exposed.secs(),
+    };
+    let memory =
+        (0..p).map(|rank| RankMemory::from_peak(costs, rank, &peak_composition(rank, &schedule, &execution, costs)));
     Ok((time, memory.collect()))
 }
 
@@ -154,14 +158,14 @@ fn microbatch(configuration: &Configuration) -> MicrobatchLoad {
         ..Sequence::default()
     };
     let sequences = vec![sequence; configuration.layout.microbatch as usize];
-    MicrobatchLoad::of(&sequences, &configuration.model, Packing::Packed)
+    MicrobatchLoad::new(&sequences, &configuration.model, Packing::Packed)
 }
 
 /// Times of a pipeline with equal microbatches, in seconds.
 struct ScheduleTime {
     end: Seconds,
     /// Sum across ranks.
-    busy: f64,
+    active_time: f64,
     /// Sum across ranks.
     exposed: f64,
 }
@@ -203,14 +207,14 @@ fn schedule_time(costs: &PipelineCosts, microbatches: u32) -> ScheduleTime {
     let slowest = (0..costs.stages()).map(stage_time).fold(0.0, f64::max);
     pipeline = pipeline.max(path + (m - 1.0) * slowest);
     let mut end: f64 = 0.0;
-    let mut busy = m * work.iter().sum::<f64>();
+    let mut active_time = m * work.iter().sum::<f64>();
     for (rank, tail) in tails.iter().enumerate() {
         let (sync, optimizer) = (costs.sync[rank].secs(), costs.optimizer[rank].secs());
         end = end.max(pipeline - tail + sync + optimizer);
-        busy += sync + optimizer;
+        active_time += sync + optimizer;
         exposed += sync;
     }
-    ScheduleTime { end: Seconds::from_secs(end), busy, exposed }
+    ScheduleTime { end: Seconds::from_secs(end), active_time, exposed }
 }
 
 fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
@@ -222,9 +226,9 @@ fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
     if degrees.contains(&0) || model.modules.is_empty() || configuration.sequence_length == 0 {
         return refuse("degrees, batch and sequence length are at least 1".to_owned());
     }
-    for (what, degree, most) in [("VPP", chunks, 1024), ("microbatch", microbatch, 65_536)] {
-        if degree > most {
-            return refuse(format!("{what} {degree} is above {most}"));
+    for (name, degree, max) in [("VPP", chunks, 1024), ("microbatch", microbatch, 65_536)] {
+        if degree > max {
+            return refuse(format!("{name} {degree} is above {max}"));
         }
     }
     let product = u64::from(tensor) * u64::from(pipeline) * u64::from(data) * u64::from(context);

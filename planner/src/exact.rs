@@ -40,9 +40,9 @@ use shop::Shop;
 
 use crate::action::Schedule;
 use crate::cost::PipelineCosts;
-use crate::host::{Watch, Workers};
+use crate::host::{Cancellation, Workers};
 use crate::lower_bound::lower_bound;
-use crate::optimality::{Proof, relative_gap};
+use crate::optimality::{Optimality, relative_gap};
 use crate::schedule::dual_queue::TooLarge;
 use crate::units::{Bytes, Nanos};
 
@@ -104,8 +104,8 @@ impl Exact {
     }
 
     /// Compares the bound to the target gap.
-    pub fn proof(&self, gap: f64) -> Proof {
-        Proof::of(self.end.get(), self.lower_bound.get(), gap)
+    pub fn optimality(&self, gap: f64) -> Optimality {
+        Optimality::classify(self.end.get(), self.lower_bound.get(), gap)
     }
 }
 
@@ -123,17 +123,18 @@ pub fn search(
     limit: Bytes,
     budget: Budget,
     workers: &dyn Workers,
-    watch: &dyn Watch,
+    cancellation: &dyn Cancellation,
 ) -> Result<Exact, TooLarge> {
-    let (heuristics, schedule) = start::best(costs, limit, budget.seed, workers, watch)?;
+    let (heuristics, schedule) = start::best(costs, limit, budget.seed, workers, cancellation)?;
     let end = heuristics.best().get();
     let bound = lower_bound(costs).get();
-    let Some(shop) = Shop::of(costs, limit) else {
+    let Some(shop) = Shop::from_costs(costs, limit) else {
         let ending = if bound >= end { Ending::Optimal } else { Ending::Large };
         let lower_bound = Nanos::new(bound.min(end));
         return Ok(Exact { schedule, end: Nanos::new(end), lower_bound, ending, nodes: 0, heuristics });
     };
-    let mut search = Search { costs, shop: &shop, budget, watch, best: schedule, end, bound, nodes: 0, next_look: 0 };
+    let mut search =
+        Search { costs, shop: &shop, budget, cancellation, best: schedule, end, bound, nodes: 0, next_look: 0 };
     let ending = search.run();
     let Search { best, end, bound, nodes, .. } = search;
     Ok(Exact {

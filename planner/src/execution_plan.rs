@@ -84,7 +84,7 @@ impl Buffers {
     pub const UNLIMITED: Self = Self { receive: None, send: None };
 
     /// Uses the same limit for send and receive buffers.
-    pub const fn of(count: NonZeroU32) -> Self {
+    pub const fn uniform(count: NonZeroU32) -> Self {
         Self { receive: Some(count), send: Some(count) }
     }
 }
@@ -92,7 +92,7 @@ impl Buffers {
 impl Default for Buffers {
     /// Two buffers: one for computation, one for the transfer in flight.
     fn default() -> Self {
-        Self::of(NonZeroU32::MIN.saturating_add(1))
+        Self::uniform(NonZeroU32::MIN.saturating_add(1))
     }
 }
 
@@ -137,12 +137,12 @@ pub enum CompileError {
         into: u32,
     },
     /// The rank orders form a deadlock, independent of the buffer limits.
-    #[error("rank {rank} waits for ever before its computation number {place}")]
+    #[error("rank {rank} waits for ever before its computation number {index}")]
     Circular {
         /// A rank in the cycle.
         rank: usize,
         /// Index into the rank's computations.
-        place: usize,
+        index: usize,
     },
 }
 
@@ -152,8 +152,8 @@ pub enum CompileError {
 /// Returns an error if the timeline does not describe a complete pipeline. Timelines from the
 /// simulator are always valid.
 pub fn compile(timeline: &Timeline, buffers: Buffers) -> Result<ExecutionPlan, CompileError> {
-    let work = work::Work::of(timeline)?;
-    let windows = windows::Windows::of(&work, buffers);
+    let work = work::Work::from_timeline(timeline)?;
+    let windows = windows::Windows::new(&work, buffers);
     let programs = launch_order::order_launches(&work, &windows)?;
     Ok(listing::list(timeline, &work, &windows, &programs, buffers))
 }

@@ -23,7 +23,7 @@ pub fn torch_csv(timeline: &Timeline) -> String {
 
 /// Formats a schedule in the torch action grammar, with a row per rank and a cell per action.
 /// Overlapped actions share a cell: `(4F4;3B0)OVERLAP_F_B`.
-pub fn torch_csv_of(schedule: &Schedule) -> String {
+pub fn schedule_csv(schedule: &Schedule) -> String {
     lines(schedule.orders.iter().map(|order| cells(order).join(",")))
 }
 
@@ -45,10 +45,10 @@ fn cells(order: &[Action]) -> Vec<String> {
     }
 }
 
-/// Returns the column in [`torch_csv_of`] for the action at `place`, from 0.
-pub fn torch_csv_column(order: &[Action], place: usize) -> usize {
-    let behind_first = order[..place].iter().filter(|action| action.with_next).count();
-    place - behind_first
+/// Returns the column in [`schedule_csv`] for the action at `place`, from 0.
+pub fn torch_csv_column(order: &[Action], index: usize) -> usize {
+    let behind_first = order[..index].iter().filter(|action| action.with_next).count();
+    index - behind_first
 }
 
 /// Columns of [`execution_csv`].
@@ -102,21 +102,21 @@ mod tests {
             Action::input_grad(0, 2),
             Action::weight_grad(0, 2),
         ];
-        assert_eq!((0..4).map(|place| torch_csv_column(&order, place)).collect::<Vec<_>>(), [0, 0, 1, 2]);
+        assert_eq!((0..4).map(|index| torch_csv_column(&order, index)).collect::<Vec<_>>(), [0, 0, 1, 2]);
         let schedule = Schedule { stages: 4, microbatches: 4, orders: vec![order] };
-        assert_eq!(torch_csv_of(&schedule), "(0F3;3B1)OVERLAP_F_B,0I2,0W2\n");
+        assert_eq!(schedule_csv(&schedule), "(0F3;3B1)OVERLAP_F_B,0I2,0W2\n");
     }
 
     #[test]
-    fn one_row_per_rank_in_the_order_of_execution() {
+    fn export_has_a_row_per_rank_in_execution_order() {
         let unit = Nanos::new(1);
         let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: unit };
         let (schedule, costs) = (one_f_one_b(2, 3), PipelineCosts::uniform(2, 1, 3, times));
         let execution = execute(&schedule, &costs).unwrap();
-        let end = StepEnd::of(2, std::iter::once(&execution));
+        let end = StepEnd::from_executions(2, std::iter::once(&execution));
         let csv = torch_csv(&assemble(&schedule, &execution, &costs, &end));
         assert_eq!(csv, "0F0,0F1,0B0,0F2,0B1,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n");
-        assert_eq!(csv, torch_csv_of(&schedule));
+        assert_eq!(csv, schedule_csv(&schedule));
     }
 
     /// Two ranks, one microbatch. Forward, input gradient and weight gradient take 1,500 ns, a send
@@ -127,7 +127,8 @@ mod tests {
         let times = UniformTimes { forward: half, input_grad: half, weight_grad: half, communication: Nanos::new(250) };
         let (schedule, costs) = (one_f_one_b(2, 1), PipelineCosts::uniform(2, 1, 1, times));
         let execution = execute(&schedule, &costs).unwrap();
-        let timeline = assemble(&schedule, &execution, &costs, &StepEnd::of(2, std::iter::once(&execution)));
+        let timeline =
+            assemble(&schedule, &execution, &costs, &StepEnd::from_executions(2, std::iter::once(&execution)));
         let plan = compile(&timeline, Buffers::default()).unwrap().sized(|_, _| Some(Bytes::new(4096)));
         let csv = execution_csv(&plan);
         insta::assert_snapshot!(csv, @r"

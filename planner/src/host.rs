@@ -27,12 +27,12 @@ pub fn run_worker(next: &AtomicUsize, jobs: usize, job: &(dyn Fn(usize) + Sync))
 pub(crate) fn side_by_side<T: Send>(workers: &dyn Workers, jobs: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let places: Vec<Mutex<Option<T>>> = std::iter::repeat_with(|| Mutex::new(None)).take(jobs).collect();
     workers.run(jobs, &|number| {
-        let answer = job(number);
-        *places[number].lock().expect("every job has one worker") = Some(answer);
+        let result = job(number);
+        *places[number].lock().expect("every job has one worker") = Some(result);
     });
-    let answer =
-        |place: Mutex<Option<T>>| place.into_inner().expect("every job has one worker").expect("workers do every job");
-    places.into_iter().map(answer).collect()
+    let take_result =
+        |slot: Mutex<Option<T>>| slot.into_inner().expect("every job has one worker").expect("workers do every job");
+    places.into_iter().map(take_result).collect()
 }
 
 /// Jobs per round; a cancellation check follows each round. Two jobs per worker balance varying
@@ -56,7 +56,7 @@ impl Workers for SequentialWorkers {
 }
 
 /// Cancellation check and clock.
-pub trait Watch: Sync {
+pub trait Cancellation: Sync {
     /// Returns whether to stop. Searches call it after each round, every few milliseconds.
     fn is_over(&self) -> bool;
     /// Seconds since the search started.
@@ -67,7 +67,7 @@ pub trait Watch: Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NeverCancelled;
 
-impl Watch for NeverCancelled {
+impl Cancellation for NeverCancelled {
     fn is_over(&self) -> bool {
         false
     }
@@ -96,7 +96,7 @@ impl BatchClock for NoBatchClock {
 
 /// Returns the result from `plan` and measures the call.
 pub(crate) fn measured<T>(clock: &dyn BatchClock, batch: u32, plan: impl FnOnce() -> T) -> T {
-    let (mut plan, mut answer) = (Some(plan), None);
-    clock.measure(batch, &mut || answer = plan.take().map(|plan| plan()));
-    answer.expect("a clock calls what it measures")
+    let (mut plan, mut result) = (Some(plan), None);
+    clock.measure(batch, &mut || result = plan.take().map(|plan| plan()));
+    result.expect("a clock calls what it measures")
 }

@@ -24,7 +24,7 @@ pub struct LengthFit {
     /// Mean relative error of the timings.
     pub mean: f64,
     /// Maximum relative error.
-    pub most: f64,
+    pub max_error: f64,
 }
 
 impl LengthFit {
@@ -38,27 +38,30 @@ impl LengthFit {
     ///
     /// Solves all seven sets of positive coefficients and selects the best valid solution. Returns
     /// `None` if the timings do not determine any coefficient.
-    pub fn of(timings: &[LengthTiming]) -> Option<Self> {
-        let longest = timings.iter().map(|timing| timing.tokens).fold(1.0, f64::max);
+    pub fn from_timings(timings: &[LengthTiming]) -> Option<Self> {
+        let max_length = timings.iter().map(|timing| timing.tokens).fold(1.0, f64::max);
         // Scaled by the maximum length, for well-conditioned equations.
         let rows: Vec<([f64; 3], f64)> = timings
             .iter()
             .map(|timing| {
-                let length = timing.tokens / longest;
+                let length = timing.tokens / max_length;
                 ([timing.sequences * length * length, timing.sequences * length, 1.0], timing.time)
             })
             .collect();
         let mut best: Option<([f64; 3], Errors)> = None;
         for set in 1_u32..8 {
-            let used: Vec<usize> = (0..3).filter(|&place| set & (1 << place) != 0).collect();
-            let Some(found) = solve(&rows, &used).filter(|found| found.iter().all(|&of| of >= 0.0)) else { continue };
-            let errors = Errors::of(&rows, &found);
+            let used: Vec<usize> = (0..3).filter(|&index| set & (1 << index) != 0).collect();
+            let Some(found) = solve(&rows, &used).filter(|found| found.iter().all(|&coefficient| coefficient >= 0.0))
+            else {
+                continue;
+            };
+            let errors = Errors::new(&rows, &found);
             if best.as_ref().is_none_or(|(_, known)| errors.squares < known.squares) {
                 best = Some((found, errors));
             }
         }
-        let ([a, b, c], Errors { mean, most, .. }) = best?;
-        Some(Self { a: a / (longest * longest), b: b / longest, c, mean, most })
+        let ([a, b, c], Errors { mean, max_error, .. }) = best?;
+        Some(Self { a: a / (max_length * max_length), b: b / max_length, c, mean, max_error })
     }
 }
 
@@ -66,18 +69,18 @@ impl LengthFit {
 struct Errors {
     squares: f64,
     mean: f64,
-    most: f64,
+    max_error: f64,
 }
 
 impl Errors {
-    fn of(rows: &[([f64; 3], f64)], coefficients: &[f64; 3]) -> Self {
-        let mut errors = Self { squares: 0.0, mean: 0.0, most: 0.0 };
+    fn new(rows: &[([f64; 3], f64)], coefficients: &[f64; 3]) -> Self {
+        let mut errors = Self { squares: 0.0, mean: 0.0, max_error: 0.0 };
         for (basis, time) in rows {
-            let predicted: f64 = basis.iter().zip(coefficients).map(|(base, of)| base * of).sum();
+            let predicted: f64 = basis.iter().zip(coefficients).map(|(base, coefficient)| base * coefficient).sum();
             let error = (predicted / time - 1.0).abs();
             errors.squares += error * error;
             errors.mean += error / rows.len() as f64;
-            errors.most = errors.most.max(error);
+            errors.max_error = errors.max_error.max(error);
         }
         errors
     }
@@ -123,24 +126,24 @@ mod tests {
     use super::*;
 
     fn timings(a: f64, b: f64, c: f64) -> Vec<LengthTiming> {
-        let of = |(tokens, sequences): (f64, f64)| LengthTiming {
+        let timing = |(tokens, sequences): (f64, f64)| LengthTiming {
             tokens,
             sequences,
             time: sequences * (a * tokens * tokens + b * tokens) + c,
         };
-        [(256.0, 1.0), (1024.0, 1.0), (1024.0, 8.0), (8192.0, 1.0), (8192.0, 3.0), (32_768.0, 1.0)].map(of).to_vec()
+        [(256.0, 1.0), (1024.0, 1.0), (1024.0, 8.0), (8192.0, 1.0), (8192.0, 3.0), (32_768.0, 1.0)].map(timing).to_vec()
     }
 
     /// Recovers 2e-8 l² + 3e-4 l per sequence plus 0.5. For 1e-8 l² + 1e-4 l - 0.001, the best
     /// non-negative fit has c = 0.
     #[test]
     fn a_quadratic_is_found_again_and_nothing_is_negative() {
-        let LengthFit { a, b, c, mean, most } = LengthFit::of(&timings(2e-8, 3e-4, 0.5)).unwrap();
+        let LengthFit { a, b, c, mean, max_error } = LengthFit::from_timings(&timings(2e-8, 3e-4, 0.5)).unwrap();
         assert!((a / 2e-8 - 1.0).abs() < 1e-6 && (b / 3e-4 - 1.0).abs() < 1e-6 && (c / 0.5 - 1.0).abs() < 1e-6);
-        assert!(mean <= most && most < 1e-6);
-        let fit = LengthFit::of(&timings(1e-8, 1e-4, -0.001)).unwrap();
-        assert!(fit.a > 0.0 && fit.b > 0.0 && fit.c.abs() < 1e-300 && fit.most > 1e-3);
+        assert!(mean <= max_error && max_error < 1e-6);
+        let fit = LengthFit::from_timings(&timings(1e-8, 1e-4, -0.001)).unwrap();
+        assert!(fit.a > 0.0 && fit.b > 0.0 && fit.c.abs() < 1e-300 && fit.max_error > 1e-3);
         assert!((fit.time(2000.0, 2e6) - (fit.a * 2e6 + fit.b * 2000.0)).abs() < 1e-12);
-        assert_eq!(LengthFit::of(&[]), None);
+        assert_eq!(LengthFit::from_timings(&[]), None);
     }
 }

@@ -31,22 +31,23 @@ pub fn work_bounds(costs: &PipelineCosts) -> Vec<Nanos> {
 
 /// Computes the bounds for all ranks, adding `step_end` after the work.
 fn bounds(costs: &PipelineCosts, step_end: &dyn Fn(usize) -> Nanos) -> Vec<Nanos> {
-    let ways = Ways::of(costs, step_end);
+    let paths = PathTimes::new(costs, step_end);
     // At best, all actions overlap. Round down per action, as the simulation rounds down per pair.
     let gain = costs.overlapped_ppm.min(NO_GAIN_PPM);
-    let busy = |time: Nanos| Nanos::new((u128::from(time.get()) * u128::from(gain) / u128::from(NO_GAIN_PPM)) as u64);
+    let overlapped_time =
+        |time: Nanos| Nanos::new((u128::from(time.get()) * u128::from(gain) / u128::from(NO_GAIN_PPM)) as u64);
     let mut ranks = vec![RankWork::default(); costs.ranks()];
     let mut bounds = vec![Nanos::ZERO; costs.ranks()];
     for Cell { index, stage, .. } in costs.cells() {
-        let place = costs.rank_of(stage);
-        let rank = &mut ranks[place];
-        rank.unavoidable += busy(costs.forward[index]) + busy(costs.input_grad[index]);
-        rank.weights += busy(costs.weight_grad[index]);
-        rank.head = Some(rank.head.map_or(ways.head[index], |head| head.min(ways.head[index])));
-        rank.way_out = Some(rank.way_out.map_or(ways.way_out[index], |out| out.min(ways.way_out[index])));
-        let own = costs.input_grad[index] + costs.weight_grad[index] + step_end(place);
-        let way = ways.gradient[index] + own.max(costs.input_grad[index] + ways.way_out[index]);
-        bounds[place] = bounds[place].max(way);
+        let rank_index = costs.rank_for_stage(stage);
+        let rank = &mut ranks[rank_index];
+        rank.unavoidable += overlapped_time(costs.forward[index]) + overlapped_time(costs.input_grad[index]);
+        rank.weights += overlapped_time(costs.weight_grad[index]);
+        rank.head = Some(rank.head.map_or(paths.head[index], |head| head.min(paths.head[index])));
+        rank.way_out = Some(rank.way_out.map_or(paths.way_out[index], |out| out.min(paths.way_out[index])));
+        let local_time = costs.input_grad[index] + costs.weight_grad[index] + step_end(rank_index);
+        let way = paths.gradient[index] + local_time.max(costs.input_grad[index] + paths.way_out[index]);
+        bounds[rank_index] = bounds[rank_index].max(way);
     }
     for (rank, (work, bound)) in ranks.iter().zip(&mut bounds).enumerate() {
         let (Some(head), Some(way_out)) = (work.head, work.way_out) else {
@@ -69,48 +70,50 @@ struct RankWork {
 
 /// Path lengths per cell for unlimited ranks: earliest forward start, earliest gradient arrival,
 /// and minimum remaining time following the input gradient.
-struct Ways {
+struct PathTimes {
     head: Vec<Nanos>,
     gradient: Vec<Nanos>,
     way_out: Vec<Nanos>,
 }
 
-impl Ways {
+impl PathTimes {
     /// Microbatches are in topological order, so a forward and a backward pass over the cells are
     /// sufficient.
-    fn of(costs: &PipelineCosts, step_end: &dyn Fn(usize) -> Nanos) -> Self {
+    fn new(costs: &PipelineCosts, step_end: &dyn Fn(usize) -> Nanos) -> Self {
         let flows = &costs.flows;
         let zero = || vec![Nanos::ZERO; flows.cells()];
-        let mut ways = Self { head: zero(), gradient: zero(), way_out: zero() };
+        let mut paths = Self { head: zero(), gradient: zero(), way_out: zero() };
         for microbatch in 0..flows.microbatches() {
-            if flows.gang_of(microbatch).is_some() {
-                for cell in flows.cells_of(microbatch) {
-                    let rank =
-                        flows.rank_of(flows.stages_of(microbatch).start + cell - flows.cells_of(microbatch).start);
-                    (ways.gradient[cell], ways.way_out[cell]) = (costs.forward[cell], step_end(rank));
+            if flows.microbatch_gang(microbatch).is_some() {
+                for cell in flows.microbatch_cells(microbatch) {
+                    let rank = flows.rank_for_stage(
+                        flows.microbatch_stages(microbatch).start + cell - flows.microbatch_cells(microbatch).start,
+                    );
+                    (paths.gradient[cell], paths.way_out[cell]) = (costs.forward[cell], step_end(rank));
                 }
                 continue;
             }
-            let sent = |cell: usize| ways.head[cell] + costs.forward[cell] + costs.send_forward[cell];
-            let inputs = flows.inputs(microbatch).iter().map(|&input| sent(flows.cells_of(input as usize).end - 1));
+            let sent = |cell: usize| paths.head[cell] + costs.forward[cell] + costs.send_forward[cell];
+            let inputs =
+                flows.inputs(microbatch).iter().map(|&input| sent(flows.microbatch_cells(input as usize).end - 1));
             let mut at = inputs.max().unwrap_or(Nanos::ZERO);
-            for cell in flows.cells_of(microbatch) {
-                ways.head[cell] = at;
+            for cell in flows.microbatch_cells(microbatch) {
+                paths.head[cell] = at;
                 at += costs.forward[cell] + costs.send_forward[cell];
             }
             let leaves = |input: usize| {
-                let last = flows.cells_of(input).end - 1;
-                costs.input_grad[last] + ways.way_out[last]
+                let last = flows.microbatch_cells(input).end - 1;
+                costs.input_grad[last] + paths.way_out[last]
             };
             let sent = |cell: usize, out: Nanos| costs.send_backward[cell] + out;
             let inputs = flows.inputs(microbatch).iter().map(|&input| leaves(input as usize)).max();
-            let cells = flows.cells_of(microbatch);
+            let cells = flows.microbatch_cells(microbatch);
             let mut out = match inputs {
                 Some(out) => sent(cells.start, out),
-                None => step_end(flows.rank_of(flows.stages_of(microbatch).start)),
+                None => step_end(flows.rank_for_stage(flows.microbatch_stages(microbatch).start)),
             };
             for cell in cells.clone() {
-                ways.way_out[cell] = out;
+                paths.way_out[cell] = out;
                 if cell + 1 < cells.end {
                     // The gradient is sent after the input gradient; the weight gradient can be
                     // delayed.
@@ -119,20 +122,21 @@ impl Ways {
             }
         }
         for microbatch in (0..flows.microbatches()).rev() {
-            if flows.gang_of(microbatch).is_some() {
+            if flows.microbatch_gang(microbatch).is_some() {
                 continue;
             }
-            let sent = |cell: usize| ways.gradient[cell] + costs.input_grad[cell] + costs.send_backward[cell];
-            let outputs = flows.outputs(microbatch).iter().map(|&output| sent(flows.cells_of(output as usize).start));
-            let cells = flows.cells_of(microbatch);
+            let sent = |cell: usize| paths.gradient[cell] + costs.input_grad[cell] + costs.send_backward[cell];
+            let outputs =
+                flows.outputs(microbatch).iter().map(|&output| sent(flows.microbatch_cells(output as usize).start));
+            let cells = flows.microbatch_cells(microbatch);
             let mut at = outputs.max().unwrap_or(Nanos::ZERO);
             for cell in cells.rev() {
-                at = at.max(ways.head[cell] + costs.forward[cell]);
-                ways.gradient[cell] = at;
+                at = at.max(paths.head[cell] + costs.forward[cell]);
+                paths.gradient[cell] = at;
                 at += costs.input_grad[cell] + costs.send_backward[cell];
             }
         }
-        ways
+        paths
     }
 }
 
@@ -157,7 +161,7 @@ mod tests {
     /// p = 4, F = I = 10. For m = 8 and W = 10, the last rank waits 30 and works 240. For m = 1 and
     /// W = 0, the single microbatch takes 4 x 20.
     #[test]
-    fn the_uniform_bound_is_the_way_in_and_the_work_or_one_microbatch() {
+    fn uniform_bound_is_fill_plus_work_or_a_microbatch() {
         assert_eq!(lower_bound(&PipelineCosts::uniform(4, 1, 8, times(10, 10, 10, 0))), Nanos::new(30 + 240));
         assert_eq!(lower_bound(&PipelineCosts::uniform(4, 1, 1, times(10, 10, 0, 0))), Nanos::new(80));
     }
@@ -197,7 +201,7 @@ mod tests {
                 interleaved(ranks, chunks, microbatches, Grouping::Balanced)
             };
             let execution = execute(&schedule, &costs).unwrap();
-            let end = StepEnd::of(ranks, std::iter::once(&execution)).iteration_end(&costs);
+            let end = StepEnd::from_executions(ranks, std::iter::once(&execution)).iteration_end(&costs);
             prop_assert!(lower_bound(&costs) <= end, "{:?} > {:?}", lower_bound(&costs), end);
         }
     }

@@ -82,7 +82,7 @@ impl Model {
     }
 
     /// Returns the gradients that the backward computes in a module's layers.
-    pub fn gradients_of(&self, module: usize) -> Gradients {
+    pub fn module_gradients(&self, module: usize) -> Gradients {
         if !self.modules[module].frozen {
             return Gradients::All;
         }
@@ -93,8 +93,8 @@ impl Model {
     /// trained.
     pub fn needs_gradient(&self, module: usize) -> bool {
         let is_trained = |&before: &usize| {
-            let of = &self.modules[before];
-            !of.frozen || of.has_projection() || self.needs_gradient(before)
+            let predecessor = &self.modules[before];
+            !predecessor.frozen || predecessor.has_projection() || self.needs_gradient(before)
         };
         self.fed_by(module).iter().any(is_trained)
     }

@@ -1,6 +1,6 @@
 //! Observer interface: the caller handles progress, wall time and cancellation.
 
-use crate::host::{BatchClock, NoBatchClock, SequentialWorkers, Watch, Workers};
+use crate::host::{BatchClock, Cancellation, NoBatchClock, SequentialWorkers, Workers};
 use crate::scenario::PlannerKind;
 
 /// Receives planning events. Search threads call [`Observer::cancelled`] concurrently.
@@ -17,7 +17,7 @@ pub trait Observer: Sync {
     /// iterations.
     fn drafted(&self, _: u64) {}
     /// Memory limit for planning in bytes, compared to an estimate based on spans.
-    fn most_bytes(&self) -> u64 {
+    fn max_bytes(&self) -> u64 {
         u64::MAX
     }
     /// Returns the executor for searches. The number of threads affects only the planning time, not
@@ -31,7 +31,7 @@ pub trait Observer: Sync {
     }
     /// Returns a separate observer per planner to plan in parallel, or `None` to plan sequentially.
     /// The outcomes are the same.
-    fn apart(&self, _: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
+    fn split(&self, _: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
         None
     }
 }
@@ -50,7 +50,7 @@ impl Observer for Unobserved {
 }
 
 /// Ignores all events and cancels when the wrapped check fires.
-pub(crate) struct Watched<'a>(pub &'a dyn Watch);
+pub(crate) struct Watched<'a>(pub &'a dyn Cancellation);
 
 impl Observer for Watched<'_> {
     fn started(&mut self, _: PlannerKind) {}
@@ -75,7 +75,7 @@ pub(crate) fn go_on(observer: &dyn Observer) -> Result<(), Cancelled> {
 /// [`go_on`].
 pub(crate) struct ObserverCancellation<'a>(pub &'a dyn Observer);
 
-impl Watch for ObserverCancellation<'_> {
+impl Cancellation for ObserverCancellation<'_> {
     fn is_over(&self) -> bool {
         self.0.cancelled()
     }

@@ -2,7 +2,7 @@
 
 /// Proven quality of a solver result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Proof {
+pub enum Optimality {
     /// No better solution exists.
     Optimal,
     /// No solution is better by more than the requested gap.
@@ -11,9 +11,9 @@ pub enum Proof {
     Heuristic,
 }
 
-impl Proof {
+impl Optimality {
     /// Classifies a minimized `value` by its lower bound and the requested gap.
-    pub fn of(value: u64, bound: u64, gap: f64) -> Self {
+    pub fn classify(value: u64, bound: u64, gap: f64) -> Self {
         match relative_gap(value, bound) {
             _ if bound >= value => Self::Optimal,
             reached if reached <= gap => Self::WithinGap,
@@ -43,14 +43,14 @@ mod tests {
 
     #[test]
     fn a_gap_is_measured_from_the_value() {
-        for (value, bound, gap, proof) in [
-            (100, 100, 0.0, Proof::Optimal),
-            (100, 95, 0.05, Proof::WithinGap),
-            (100, 94, 0.05, Proof::Heuristic),
-            (0, 0, 0.05, Proof::Optimal),
-            (1, 0, 1.0, Proof::WithinGap),
+        for (value, bound, gap, optimality) in [
+            (100, 100, 0.0, Optimality::Optimal),
+            (100, 95, 0.05, Optimality::WithinGap),
+            (100, 94, 0.05, Optimality::Heuristic),
+            (0, 0, 0.05, Optimality::Optimal),
+            (1, 0, 1.0, Optimality::WithinGap),
         ] {
-            assert_eq!(Proof::of(value, bound, gap), proof, "{value} {bound} {gap}");
+            assert_eq!(Optimality::classify(value, bound, gap), optimality, "{value} {bound} {gap}");
         }
         assert!((relative_gap(100, 95) - 0.05).abs() < 1e-15);
     }

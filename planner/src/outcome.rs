@@ -86,14 +86,14 @@ pub struct PlannerResult {
     /// Planner name for display.
     pub title: String,
     /// A validated plan, or an explanation if there is no plan.
-    pub answer: Answer,
+    pub answer: PlanOutcome,
 }
 
 /// A validated plan, or an explanation if there is no plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "snake_case")]
-pub enum Answer {
+pub enum PlanOutcome {
     /// A validated and simulated plan.
     Planned(Box<Planned>),
     /// No layout satisfies all constraints.
@@ -238,7 +238,7 @@ pub struct RankMemory {
 
 impl RankMemory {
     /// Sum of all terms except the reserve, in GiB.
-    pub fn held_gib(&self) -> f64 {
+    pub fn resident_gib(&self) -> f64 {
         self.weights_gib + self.gradients_gib + self.optimizer_gib + self.activations_gib + self.temporary_gib
     }
 }

@@ -147,7 +147,7 @@ impl Plan {
     /// is invalid.
     pub(crate) fn arrangement(&self) -> Option<Arrangement> {
         let modules = self.modules.iter().map(|layout| layout.end as usize).max()?;
-        Arrangement::of(&self.modules, &self.partition, modules).ok()
+        Arrangement::new(&self.modules, &self.partition, modules).ok()
     }
 }
 

@@ -49,14 +49,14 @@ mod tests {
 
     /// Frozen values: changing them changes the batches of all stored scenarios.
     #[test]
-    fn the_stream_of_a_seed_never_changes() {
+    fn seed_streams_are_stable() {
         let mut random = Random::new(7, 3);
         let drawn: Vec<u64> = (0..6).map(|_| random.below(1000)).collect();
         assert_eq!(drawn, [181, 92, 979, 334, 351, 384]);
     }
 
     #[test]
-    fn normal_numbers_have_mean_zero_and_deviation_one() {
+    fn normal_numbers_have_mean_zero_and_unit_deviation() {
         let mut random = Random::new(1, 0);
         let drawn: Vec<f64> = (0..20_000).map(|_| random.normal()).collect();
         let mean = drawn.iter().sum::<f64>() / 20_000.0;

@@ -25,4 +25,4 @@ pub use same_job::{
     StatedLayout, StatedPrecision, compare_jobs, corrected,
 };
 pub use shapes::{ShapePenalty, StepRatio, penalties};
-pub use statistics::{Apart, Reason, Segment, Sifted, Step, median, sift};
+pub use statistics::{OutlierStep, Reason, Segment, Sifted, Step, median, sift};

@@ -16,10 +16,10 @@ mod validate;
 pub use parse::{parse, parse_times};
 pub use question::{ActionTimes, Activations, ImportedTable, Per, PerStage, SCHEMA, ScheduleRequest};
 pub use report::{
-    ANSWER_SCHEMA, CapReport, ClosedFormReport, EntryOutcome, LimitViolation, Refusal, ScheduleEntry, ScheduleReport,
+    CapReport, ClosedFormReport, EntryOutcome, LimitViolation, RESPONSE_SCHEMA, Refusal, ScheduleEntry, ScheduleReport,
     ScheduleResponse,
 };
-pub use run::{answer, answer_while};
+pub use run::{respond, respond_while};
 pub use validate::{Limits, ValidRequest};
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::host::{Watch, Workers};
+use crate::host::{Cancellation, Workers};
 use crate::scenario::FieldError;
 use crate::scenario::pointer;
 use crate::units::Seconds;
@@ -20,8 +20,8 @@ const MAX_BUDGET_S: f64 = 86_400.0;
 /// Generates the enums and the dispatch for all kinds. A line contains variant, module and JSON
 /// name.
 ///
-/// A module defines `Question: DeserializeOwned`, `Answer: Serialize`, and `fn answer(&Question,
-/// &dyn Workers, &dyn Watch) -> Result<Answer, Vec<FieldError>>`, which returns all invalid fields.
+/// A module defines `Request: DeserializeOwned`, `Response: Serialize`, and `fn respond(&Request,
+/// &dyn Workers, &dyn Cancellation) -> Result<Response, Vec<FieldError>>`, which returns all invalid fields.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $module:ident, $name:literal;)+) => {
         $(pub mod $module;)+
@@ -29,23 +29,23 @@ macro_rules! kinds {
         /// A problem, by kind.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Problem {
-            $($(#[$doc])* $kind($module::Question),)+
+            $($(#[$doc])* $kind($module::Request),)+
         }
 
         /// A result, by kind.
         #[derive(Debug, Clone, PartialEq, Serialize)]
         #[serde(tag = "kind")]
-        pub enum Answer {
-            $($(#[$doc])* #[serde(rename = $name)] $kind($module::Answer),)+
+        pub enum Response {
+            $($(#[$doc])* #[serde(rename = $name)] $kind($module::Response),)+
         }
 
         impl Problem {
             /// JSON names for all kinds.
             pub const KINDS: &[&'static str] = &[$($name),+];
 
-            fn of(kind: &str, fields: Value) -> Option<Result<Self, Vec<FieldError>>> {
+            fn from_kind(kind: &str, fields: Value) -> Option<Result<Self, Vec<FieldError>>> {
                 match kind {
-                    $($name => Some(question(fields).map(Self::$kind)),)+
+                    $($name => Some(read_request(fields).map(Self::$kind)),)+
                     _ => None,
                 }
             }
@@ -55,9 +55,13 @@ macro_rules! kinds {
         ///
         /// # Errors
         /// Returns the JSON pointers to all invalid fields.
-        pub fn answer(problem: &Problem, workers: &dyn Workers, watch: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
+        pub fn respond(
+            problem: &Problem,
+            workers: &dyn Workers,
+            cancellation: &dyn Cancellation,
+        ) -> Result<Response, Vec<FieldError>> {
             match problem {
-                $(Problem::$kind(question) => $module::answer(question, workers, watch).map(Answer::$kind),)+
+                $(Problem::$kind(request) => $module::respond(request, workers, cancellation).map(Response::$kind),)+
             }
         }
     };
@@ -88,7 +92,7 @@ kinds! {
 
 /// A problem and its time budget.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct SolveRequest {
     /// The problem.
     pub problem: Problem,
     /// Wall time budget. `None` if the request does not set it.
@@ -98,9 +102,9 @@ pub struct Asked {
 /// Parses a problem.
 ///
 /// # Errors
-/// Returns the JSON pointer to the first malformed field. [`answer`] then reports all well-formed
+/// Returns the JSON pointer to the first malformed field. [`respond`] then reports all well-formed
 /// fields that have invalid values.
-pub fn parse(json: &str) -> Result<Asked, Vec<FieldError>> {
+pub fn parse(json: &str) -> Result<SolveRequest, Vec<FieldError>> {
     let value = serde_json::from_str(json).map_err(|error| vec![FieldError::new("", format!("not JSON: {error}"))])?;
     let Value::Object(mut fields) = value else {
         return Err(vec![FieldError::new("", "a problem is a JSON object".to_owned())]);
@@ -115,8 +119,8 @@ pub fn parse(json: &str) -> Result<Asked, Vec<FieldError>> {
     };
     let budget = budget(&mut fields)?;
     let unknown = || vec![FieldError::new("/kind", format!("{kind:?} is no kind: {}", known()))];
-    let problem = Problem::of(&kind, Value::Object(fields)).ok_or_else(unknown)??;
-    Ok(Asked { problem, budget })
+    let problem = Problem::from_kind(&kind, Value::Object(fields)).ok_or_else(unknown)??;
+    Ok(SolveRequest { problem, budget })
 }
 
 fn budget(fields: &mut Map<String, Value>) -> Result<Option<Seconds>, Vec<FieldError>> {
@@ -127,7 +131,7 @@ fn budget(fields: &mut Map<String, Value>) -> Result<Option<Seconds>, Vec<FieldE
     Ok(Some(Seconds::from_secs(seconds)))
 }
 
-fn question<T: DeserializeOwned>(fields: Value) -> Result<T, Vec<FieldError>> {
+fn read_request<T: DeserializeOwned>(fields: Value) -> Result<T, Vec<FieldError>> {
     serde_path_to_error::deserialize(fields)
         .map_err(|error| vec![FieldError::new(&pointer(error.path()), error.inner().to_string())])
 }

@@ -99,11 +99,11 @@ impl Neighbours {
         Self { offsets: vec![0; count + 1], list: Vec::new() }
     }
 
-    fn of(lists: &[Vec<u32>]) -> Self {
+    fn from_lists(lists: &[Vec<u32>]) -> Self {
         let mut offsets = vec![0];
         let mut list = Vec::new();
-        for own in lists {
-            list.extend_from_slice(own);
+        for entries in lists {
+            list.extend_from_slice(entries);
             offsets.push(list.len() as u32);
         }
         Self { offsets, list }
@@ -157,7 +157,7 @@ impl Flows {
     /// Builds paths through all stages of a placement. If it is bidirectional, half the
     /// microbatches use the first copy of the stages, the remaining half the second.
     pub fn placed(ranks: usize, stages: usize, microbatches: usize, placement: Placement) -> Self {
-        let stage_rank = placement.ranks_of(stages, ranks);
+        let stage_rank = placement.stage_ranks(stages, ranks);
         if placement != Placement::Bidirectional {
             return Self::chain(ranks, stage_rank, microbatches);
         }
@@ -198,8 +198,8 @@ impl Flows {
             stage_rank,
             first: paths.iter().map(|path| path.stages.start as u32).collect(),
             offsets,
-            inputs: Neighbours::of(&inputs),
-            outputs: Neighbours::of(&outputs),
+            inputs: Neighbours::from_lists(&inputs),
+            outputs: Neighbours::from_lists(&outputs),
             gangs: Vec::new(),
         })
     }
@@ -225,18 +225,18 @@ impl Flows {
     }
 
     /// Returns the rank of a stage.
-    pub fn rank_of(&self, stage: usize) -> usize {
+    pub fn rank_for_stage(&self, stage: usize) -> usize {
         self.stage_rank[stage] as usize
     }
 
     /// Stages visited by a microbatch.
-    pub fn stages_of(&self, microbatch: usize) -> Range<usize> {
+    pub fn microbatch_stages(&self, microbatch: usize) -> Range<usize> {
         let first = self.first[microbatch] as usize;
-        first..first + self.cells_of(microbatch).len()
+        first..first + self.microbatch_cells(microbatch).len()
     }
 
     /// Cells of a microbatch, in stage order.
-    pub fn cells_of(&self, microbatch: usize) -> Range<usize> {
+    pub fn microbatch_cells(&self, microbatch: usize) -> Range<usize> {
         self.offsets[microbatch] as usize..self.offsets[microbatch + 1] as usize
     }
 
@@ -247,7 +247,7 @@ impl Flows {
 
     /// Returns true if the microbatch exists and visits the stage.
     pub fn visits(&self, stage: usize, microbatch: usize) -> bool {
-        microbatch < self.microbatches() && self.stages_of(microbatch).contains(&stage)
+        microbatch < self.microbatches() && self.microbatch_stages(microbatch).contains(&stage)
     }
 
     /// Inputs of a microbatch.
@@ -261,7 +261,7 @@ impl Flows {
     }
 
     /// Gang for a microbatch. `None` if microbatches pass from stage to stage.
-    pub fn gang_of(&self, microbatch: usize) -> Option<usize> {
+    pub fn microbatch_gang(&self, microbatch: usize) -> Option<usize> {
         self.gangs.get(microbatch).map(|&gang| gang as usize)
     }
 
@@ -273,7 +273,7 @@ impl Flows {
     /// Returns true if all microbatches visit all stages, and stage `s` is on rank `s mod p`.
     pub fn is_cyclic(&self) -> bool {
         let chain = self.gangs.is_empty()
-            && (0..self.microbatches()).all(|microbatch| self.stages_of(microbatch) == (0..self.stages()));
+            && (0..self.microbatches()).all(|microbatch| self.microbatch_stages(microbatch) == (0..self.stages()));
         chain && self.stage_rank.iter().enumerate().all(|(stage, &rank)| rank as usize == stage % self.ranks)
     }
 }
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named() {
+    fn invalid_graphs_are_named() {
         let new = |paths: &[Path]| Flows::new(2, vec![0, 1], paths).unwrap_err();
         assert_eq!(new(&[path(0..3, &[])]), FlowError::Stages { microbatch: 0, first: 0, end: 3, stages: 2 });
         assert_eq!(new(&[path(1..1, &[])]), FlowError::Stages { microbatch: 0, first: 1, end: 1, stages: 2 });

@@ -15,10 +15,10 @@ mod study;
 mod tests;
 
 pub use axis::Axis;
-pub use row::{Figures, PlannerRow, PointAnswer, PointRow, Unplanned, WrongField};
+pub use row::{PlanMetrics, PlannerRow, PointOutcome, PointRow, Unplanned, WrongField};
 pub use shard::{NotAShard, Shard, ranges, runs};
 pub use sheet::{Heading, SHEET_SCHEMA, Sheet, SheetError};
-pub use study::{Study, UsualField, usual_fields};
+pub use study::{ScalingSweep, UsualField, usual_fields};
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::host::{NeverCancelled, Watch};
+use crate::host::{Cancellation, NeverCancelled};
 use crate::observer::Observer;
 use crate::scenario::validate::Datasets;
 use crate::scenario::{FieldError, PlannerKind, ValidScenario, pointer};
@@ -80,7 +80,7 @@ impl Sweep {
 
     /// Parses a sweep with a cancellation check. Fails if the watch ends before all values are
     /// parsed.
-    pub fn parse_while(json: &str, watch: &dyn Watch) -> Result<Self, Vec<FieldError>> {
+    pub fn parse_while(json: &str, cancellation: &dyn Cancellation) -> Result<Self, Vec<FieldError>> {
         let mut reader = serde_json::Deserializer::from_str(json);
         let written: Written = serde_path_to_error::deserialize(&mut reader)
             .map_err(|error| vec![FieldError::new(&pointer(error.path()), error.inner().to_string())])?;
@@ -111,11 +111,11 @@ impl Sweep {
         if let (Some(planners), Some(object)) = (written.planners, scenario.as_object_mut()) {
             object.insert("planners".to_owned(), planners.iter().map(|planner| Value::from(planner.id())).collect());
         }
-        Self::within(written.title, &scenario, axes, watch)
+        Self::within(written.title, &scenario, axes, cancellation)
     }
 
     /// Builds a sweep over the given axes. The scenario may contain presets.
-    pub(crate) fn of(title: Option<String>, scenario: &Value, axes: Vec<Axis>) -> Result<Self, Vec<FieldError>> {
+    pub(crate) fn new(title: Option<String>, scenario: &Value, axes: Vec<Axis>) -> Result<Self, Vec<FieldError>> {
         Self::within(title, scenario, axes, &NeverCancelled)
     }
 
@@ -123,7 +123,7 @@ impl Sweep {
         title: Option<String>,
         scenario: &Value,
         axes: Vec<Axis>,
-        watch: &dyn Watch,
+        cancellation: &dyn Cancellation,
     ) -> Result<Self, Vec<FieldError>> {
         let base = crate::scenario::parse(&scenario.to_string())
             .map_err(|errors| errors.into_iter().map(|error| under("/scenario", error)).collect::<Vec<FieldError>>())?;
@@ -140,7 +140,7 @@ impl Sweep {
         }
         axis::overlaps(&sweep.axes, &mut errors);
         if errors.is_empty() {
-            sweep.resolve(&mut errors, watch);
+            sweep.resolve(&mut errors, cancellation);
         }
         if errors.is_empty() { Ok(sweep) } else { Err(errors) }
     }
@@ -182,8 +182,8 @@ impl Sweep {
         if places.len() != self.axes.len() {
             return None;
         }
-        self.axes.iter().zip(places).try_fold(0, |index, (axis, &place)| {
-            (place < axis.values.len()).then_some(index * axis.values.len() as u32 + place as u32)
+        self.axes.iter().zip(places).try_fold(0, |index, (axis, &position)| {
+            (position < axis.values.len()).then_some(index * axis.values.len() as u32 + position as u32)
         })
     }
 
@@ -195,9 +195,9 @@ impl Sweep {
             .iter()
             .rev()
             .map(|axis| {
-                let place = rest % axis.values.len();
+                let position = rest % axis.values.len();
                 rest /= axis.values.len();
-                place
+                position
             })
             .collect();
         places.reverse();
@@ -207,7 +207,7 @@ impl Sweep {
     /// Returns a point's axis values. `None` if the index is out of range.
     pub fn coordinates(&self, index: u32) -> Option<Vec<Value>> {
         let places = (index < self.points()).then(|| self.places(index))?;
-        Some(self.axes.iter().zip(places).map(|(axis, place)| axis.values[place].clone()).collect())
+        Some(self.axes.iter().zip(places).map(|(axis, position)| axis.values[position].clone()).collect())
     }
 
     /// Returns a point. `None` if the index is out of range.
@@ -221,9 +221,10 @@ impl Sweep {
                 misplaced.get_or_insert_with(|| FieldError::new(&axis.pointer, detail));
             }
         }
-        let words: Vec<String> = self.axes.iter().zip(&places).map(|(axis, &place)| axis.words(place)).collect();
+        let labels: Vec<String> =
+            self.axes.iter().zip(&places).map(|(axis, &position)| axis.value_label(position)).collect();
         let name = self.title.as_deref().or_else(|| self.scenario.get("title").and_then(Value::as_str));
-        let title = name.map_or_else(|| words.join(", "), |name| format!("{name}: {}", words.join(", ")));
+        let title = name.map_or_else(|| labels.join(", "), |name| format!("{name}: {}", labels.join(", ")));
         if let Some(object) = scenario.as_object_mut() {
             object.insert("title".to_owned(), Value::from(title.chars().take(MAX_LABEL).collect::<String>()));
         }
@@ -255,7 +256,7 @@ impl Sweep {
 
     /// Resolves presets in axis values, so that stored sweeps do not depend on them. Rejects axes
     /// with misspelt fields.
-    fn resolve(&mut self, errors: &mut Vec<FieldError>, watch: &dyn Watch) {
+    fn resolve(&mut self, errors: &mut Vec<FieldError>, cancellation: &dyn Cancellation) {
         let mut start = self.scenario.clone();
         let mut failed = 0;
         for (number, axis) in self.axes.iter_mut().enumerate() {
@@ -266,7 +267,7 @@ impl Sweep {
                 if readable && !is_preset {
                     continue;
                 }
-                if watch.is_over() {
+                if cancellation.is_over() {
                     let detail = "time was up before all its values were looked at".to_owned();
                     return errors.push(FieldError::new(&format!("/axes/{number}"), detail));
                 }

@@ -249,7 +249,7 @@ impl Timeline {
     }
 
     /// Returns the exposed communication of a span in ns.
-    pub fn exposed_ns_of(&self, span: usize) -> u64 {
+    pub fn span_exposed_ns(&self, span: usize) -> u64 {
         self.exposed_ns.get(span).copied().unwrap_or(0)
     }
 
@@ -265,7 +265,7 @@ impl Timeline {
     }
 
     /// Returns all ranks that process this span jointly, ascending.
-    pub fn ranks_of(&self, span: usize) -> Vec<usize> {
+    pub fn span_ranks(&self, span: usize) -> Vec<usize> {
         let same = |other: &usize| {
             (self.kind[*other], self.stage[*other], self.microbatch[*other])
                 == (self.kind[span], self.stage[span], self.microbatch[span])
@@ -309,7 +309,7 @@ impl Timeline {
     }
 
     /// Returns the rank that runs the span.
-    pub fn rank_of(&self, span: usize) -> usize {
+    pub fn span_rank(&self, span: usize) -> usize {
         (self.lane_offsets.partition_point(|&offset| offset as usize <= span) - 1) / 2
     }
 }

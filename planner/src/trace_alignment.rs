@@ -9,7 +9,7 @@ mod iterations;
 mod pairs;
 mod rows;
 
-pub use busy::{RankBusy, busy};
+pub use busy::{RankBreakdown, breakdown};
 pub use iterations::{Iteration, iterations};
 pub use pairs::{ActionName, Aligned, KindTotal, Pair, align};
 pub use rows::{Rows, timeline};
@@ -22,7 +22,7 @@ pub const MAX_NUMBER: u32 = 65_536;
 
 /// An observed action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ObservedAction {
+pub struct MeasuredAction {
     /// Rank, below [`MAX_NUMBER`].
     pub rank: u32,
     /// Action kind.
@@ -39,7 +39,7 @@ pub struct ObservedAction {
     pub step: Option<u64>,
 }
 
-impl ObservedAction {
+impl MeasuredAction {
     /// Returns the end on the common clock, in ns.
     pub const fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.duration_ns)

@@ -63,13 +63,13 @@ pub struct Training {
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub overlapped_sends: bool,
     /// Context-parallel degree, CP: number of devices that share a sequence.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "default_degree", skip_serializing_if = "is_default_degree")]
     pub context_parallel: u32,
     /// Context-parallel exchange.
     #[serde(default, skip_serializing_if = "is_default")]
     pub context_exchange: ContextExchange,
     /// Expert-parallel degree, EP: number of replicas that share the experts of a layer.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "default_degree", skip_serializing_if = "is_default_degree")]
     pub expert_parallel: u32,
     /// User-defined times that replace predictions, per operator or for full layers. If several
     /// match, the last applies.
@@ -142,12 +142,12 @@ const fn is_true(value: &bool) -> bool {
     *value
 }
 
-const fn one() -> u32 {
+const fn default_degree() -> u32 {
     1
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_one(value: &u32) -> bool {
+const fn is_default_degree(value: &u32) -> bool {
     *value == 1
 }
 

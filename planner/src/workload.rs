@@ -119,12 +119,12 @@ impl SampleShape {
 
     /// Returns the backbone sequence length in tokens before truncation.
     pub fn backbone_tokens(self, model: &Model) -> u32 {
-        let of = |modality: Modality, count: u32, each: u32| match self.shaped_as(modality) {
+        let item_tokens = |modality: Modality, count: u32, each: u32| match self.shaped_as(modality) {
             Some(shaped) if each > 0 => shaped.backbone_tokens,
             _ => count.saturating_mul(each),
         };
-        let images = of(Modality::Images, self.images, model.tokens_per_image());
-        let clips = of(Modality::Clips, self.audio_clips, model.tokens_per_clip());
+        let images = item_tokens(Modality::Images, self.images, model.tokens_per_image());
+        let clips = item_tokens(Modality::Clips, self.audio_clips, model.tokens_per_clip());
         self.text_tokens.saturating_add(images).saturating_add(clips)
     }
 }

@@ -2,7 +2,7 @@
 
 use planner::engine::plan;
 use planner::observer::Unobserved;
-use planner::outcome::{Answer, Planned};
+use planner::outcome::{PlanOutcome, Planned};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
 
@@ -12,8 +12,8 @@ fn planned(file: &str, change: impl FnOnce(&mut planner::scenario::Scenario)) ->
     let scenario = ValidScenario::new(scenario, &NoDatasets).unwrap();
     let planning = plan(&scenario, &mut Unobserved).unwrap();
     let plans = planning.outcome.results.into_iter().map(|result| match result.answer {
-        Answer::Planned(planned) => (result.planner, *planned),
-        Answer::Infeasible { binding, .. } => panic!("{:?}: {binding}", result.planner),
+        PlanOutcome::Planned(planned) => (result.planner, *planned),
+        PlanOutcome::Infeasible { binding, .. } => panic!("{:?}: {binding}", result.planner),
     });
     plans.collect()
 }
@@ -41,7 +41,7 @@ fn every_technique_added_is_faster() {
 /// Two encoders, text and diffusion, and a plain language model. Models with several modules are
 /// partitioned by module. `plan` validates each plan.
 #[test]
-fn pipeweaver_plans_every_kind_of_model() {
+fn pipeweaver_plans_all_models() {
     for (preset, tensor, pipeline) in [("omni-7b", 4, 2), ("t2v-s", 4, 4), ("llama-2-7b", 4, 2), ("vlm-m", 8, 4)] {
         let file = include_str!("../../examples/vlm-s-image-heavy.json").replace("\"vlm-s\"", &format!("{preset:?}"));
         let plans = planned(&file, |scenario| {
@@ -63,8 +63,8 @@ fn pipeweaver_plans_every_kind_of_model() {
                     .source;
             }
         });
-        let (whole, step) = (time(&plans, PlannerKind::PipeWeaver), time(&plans, PlannerKind::PipeWeaverInterleaving));
-        assert!(whole <= step, "{preset}: {whole} of {step}");
+        let (full, step) = (time(&plans, PlannerKind::PipeWeaver), time(&plans, PlannerKind::PipeWeaverInterleaving));
+        assert!(full <= step, "{preset}: {full} of {step}");
     }
 }
 
@@ -81,6 +81,6 @@ fn optimus_says_where_it_does_not_apply() {
     scenario.planners = vec![PlannerKind::Optimus];
     scenario.iterations = 1;
     let planning = plan(&ValidScenario::new(scenario, &NoDatasets).unwrap(), &mut Unobserved).unwrap();
-    let Answer::Infeasible { binding, .. } = &planning.outcome.results[0].answer else { panic!("it has a plan") };
+    let PlanOutcome::Infeasible { binding, .. } = &planning.outcome.results[0].answer else { panic!("it has a plan") };
     assert!(binding.starts_with("does not apply"), "{binding}");
 }

@@ -25,7 +25,7 @@ fn uniform(kind: ScheduleKind, shape: Shape, [forward, input, weight, send]: [u6
 }
 
 /// Simulates and validates a schedule.
-fn judged(kind: ScheduleKind, schedule: &Schedule, costs: &PipelineCosts, limit: Bytes) -> Execution {
+fn checked_execution(kind: ScheduleKind, schedule: &Schedule, costs: &PipelineCosts, limit: Bytes) -> Execution {
     let execution = execute(schedule, costs).unwrap_or_else(|deadlock| panic!("{}: {deadlock}", kind.id()));
     check_run(schedule, &execution, costs, limit).unwrap_or_else(|violation| panic!("{}: {violation}", kind.id()));
     assert!(lower_bound(costs) <= execution.makespan(), "{}", kind.id());
@@ -33,7 +33,7 @@ fn judged(kind: ScheduleKind, schedule: &Schedule, costs: &PipelineCosts, limit:
 }
 
 /// Maximum span on any rank (start of the first action to end of the last action).
-fn longest_span(execution: &Execution) -> u64 {
+fn max_span(execution: &Execution) -> u64 {
     let ranks = 0..execution.start.len();
     ranks.map(|rank| (execution.rank_end(rank) - execution.start[rank][0]).get()).max().unwrap_or(0)
 }
@@ -45,7 +45,7 @@ fn bubble(execution: &Execution) -> u64 {
         .iter()
         .zip(&execution.end)
         .map(|(start, end)| start.iter().zip(end).map(|(&start, &end)| (end - start).get()).sum::<u64>());
-    longest_span(execution) - work.min().unwrap_or(0)
+    max_span(execution) - work.min().unwrap_or(0)
 }
 
 /// Returns the error for sizes that the kind does not support.
@@ -54,7 +54,7 @@ fn refusal(kind: ScheduleKind, p: usize, m: usize) -> Option<ScheduleError> {
         ScheduleKind::DualPipe if p % 2 == 1 => Some(ScheduleError::OddRanks { kind, ranks: p }),
         ScheduleKind::DualPipe if m % 2 == 1 => Some(ScheduleError::OddMicrobatches { kind, microbatches: m }),
         ScheduleKind::DualPipe | ScheduleKind::DualPipeV if m < 2 * p => {
-            Some(ScheduleError::TooFewMicrobatches { kind, least: 2 * p, ranks: p, microbatches: m })
+            Some(ScheduleError::TooFewMicrobatches { kind, min: 2 * p, ranks: p, microbatches: m })
         }
         _ => None,
     }
@@ -62,7 +62,7 @@ fn refusal(kind: ScheduleKind, p: usize, m: usize) -> Option<ScheduleError> {
 
 /// p from 1 to 8, m from 1 to 24, with and without communication: all kinds run or report an error.
 #[test]
-fn every_small_size_runs_or_is_refused() {
+fn small_shapes_run_or_are_rejected() {
     for kind in ScheduleKind::ALL {
         for (p, m) in (1..=8).flat_map(|p| (1..=24).map(move |m| (p, m))) {
             let chunks: &[usize] = if matches!(kind.chunks_rule(), ChunksRule::Any { .. }) { &[1, 2, 3] } else { &[1] };
@@ -70,7 +70,7 @@ fn every_small_size_runs_or_is_refused() {
                 let shape = shape(kind, p, v, m);
                 let costs = uniform(kind, shape, [10, 10, 10, send]);
                 match kind.generate(shape, &costs, None) {
-                    Ok(schedule) => drop(judged(kind, &schedule, &costs, Bytes::new(u64::MAX))),
+                    Ok(schedule) => drop(checked_execution(kind, &schedule, &costs, Bytes::new(u64::MAX))),
                     Err(error) => assert_eq!(Some(error), refusal(kind, p, m), "{} p {p} v {v} m {m}", kind.id()),
                 }
             }
@@ -94,7 +94,7 @@ fn closed_forms_hold() {
                 let mut costs = uniform(kind, shape, [f, i, w, 0]);
                 costs.overlapped_ppm = (both * 1_000_000_u64).div_ceil(f + i + w);
                 let schedule = kind.generate(shape, &costs, None).unwrap();
-                let execution = judged(kind, &schedule, &costs, Bytes::new(u64::MAX));
+                let execution = checked_execution(kind, &schedule, &costs, Bytes::new(u64::MAX));
                 let bubble = bubble(&execution);
                 let name = format!("{} p {p} v {v} m {m} F {f} I {i} W {w} F&B {both}", kind.id());
                 let nanos = Nanos::new;
@@ -114,8 +114,8 @@ fn closed_forms_hold() {
                     bubbles += 1;
                 }
                 if let Some(expected) = kind.expected_peak(shape) {
-                    let held = (0..p).map(|rank| peak_memory(rank, &schedule, &execution, &costs).get()).max();
-                    assert_eq!(held, Some(expected), "{name}");
+                    let peak = (0..p).map(|rank| peak_memory(rank, &schedule, &execution, &costs).get()).max();
+                    assert_eq!(peak, Some(expected), "{name}");
                     peaks += 1;
                 }
             }
@@ -128,16 +128,16 @@ fn closed_forms_hold() {
 /// (ZB1P), 0 (ZB-H2, ZBV), b/2 (V-Half) and 2b/3 (V-Min) at 1, 2, 1, about 1/2 and about 1/3 of its
 /// memory. p = 12: a stage takes 6 per action, a chunk 3.
 #[test]
-fn the_published_trade_of_bubble_for_memory_is_met() {
+fn bubble_and_memory_match_the_published_values() {
     let (p, m) = (12, 48);
     let measured = |kind: ScheduleKind| {
         let shape = shape(kind, p, 1, m);
         let each = 6 / shape.chunks as u64;
         let costs = uniform(kind, shape, [each, each, each, 0]);
         let schedule = kind.generate(shape, &costs, None).unwrap();
-        let execution = judged(kind, &schedule, &costs, Bytes::new(u64::MAX));
-        let held = (0..p).map(|rank| peak_memory(rank, &schedule, &execution, &costs).get()).max().unwrap();
-        (bubble(&execution), held as f64 / shape.chunks as f64)
+        let execution = checked_execution(kind, &schedule, &costs, Bytes::new(u64::MAX));
+        let peak = (0..p).map(|rank| peak_memory(rank, &schedule, &execution, &costs).get()).max().unwrap();
+        (bubble(&execution), peak as f64 / shape.chunks as f64)
     };
     let (b, memory) = measured(ScheduleKind::OneFOneB);
     assert_eq!((b, memory), (11 * 18, 12.0));
@@ -178,11 +178,11 @@ proptest! {
                 *activation = Bytes::new(1 + random.below(9));
                 *transient = Bytes::new(random.below(4));
             }
-            judged(kind, &kind.generate(shape, &costs, None).unwrap(), &costs, Bytes::new(u64::MAX));
-            if kind.is_made_to_measure() {
+            checked_execution(kind, &kind.generate(shape, &costs, None).unwrap(), &costs, Bytes::new(u64::MAX));
+            if kind.is_cost_dependent() {
                 let cap = Bytes::new(cap);
                 match kind.generate(shape, &costs, Some(cap)) {
-                    Ok(schedule) => drop(judged(kind, &schedule, &costs, cap)),
+                    Ok(schedule) => drop(checked_execution(kind, &schedule, &costs, cap)),
                     Err(ScheduleError::Memory { needs, limit, .. }) => prop_assert!(needs > limit),
                     Err(error) => prop_assert!(matches!(error, ScheduleError::NoOrder { .. }), "{error}"),
                 }
@@ -192,8 +192,8 @@ proptest! {
 }
 
 #[test]
-fn what_a_kind_cannot_be_is_said_in_one_sentence() {
-    let refused = |kind: ScheduleKind, shape: Shape| kind.check(shape).unwrap_err().to_string();
+fn invalid_shapes_are_rejected_with_a_message() {
+    let rejection = |kind: ScheduleKind, shape: Shape| kind.check(shape).unwrap_err().to_string();
     let shape = |ranks, chunks, microbatches, group| Shape { ranks, chunks, microbatches, group };
     for (kind, shape, says) in [
         (ScheduleKind::DualPipe, shape(5, 2, 20, None), "DualPipe needs an even number of ranks, 5 given"),
@@ -209,13 +209,13 @@ fn what_a_kind_cannot_be_is_said_in_one_sentence() {
             "a schedule needs ranks, chunks and microbatches: 0, 1 and 8 given",
         ),
     ] {
-        assert_eq!(refused(kind, shape), says);
+        assert_eq!(rejection(kind, shape), says);
     }
 }
 
 /// A schedule splits backwards or overlaps actions only if its kind declares it.
 #[test]
-fn kinds_are_what_they_say() {
+fn kinds_match_their_definition() {
     for kind in ScheduleKind::ALL {
         let shape = shape(kind, 4, 2, 8);
         let costs = uniform(kind, shape, [10, 10, 10, 0]);

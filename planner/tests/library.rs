@@ -4,7 +4,7 @@ use std::path::Path;
 
 use planner::engine::plan;
 use planner::observer::Unobserved;
-use planner::outcome::{Answer, Outcome};
+use planner::outcome::{Outcome, PlanOutcome};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
 
@@ -40,30 +40,30 @@ fn hold(outcomes: &[(String, Outcome)]) {
         let time = |wanted: PlannerKind| {
             let result = outcome.results.iter().find(|result| result.planner == wanted)?;
             match &result.answer {
-                Answer::Planned(planned) => Some(planned.metrics.iteration_s),
-                Answer::Infeasible { binding, .. } => panic!("{name}, {wanted:?}: {binding}"),
+                PlanOutcome::Planned(planned) => Some(planned.metrics.iteration_s),
+                PlanOutcome::Infeasible { binding, .. } => panic!("{name}, {wanted:?}: {binding}"),
             }
         };
         for result in &outcome.results {
             assert!(time(result.planner).is_some_and(|time| time > 0.0));
         }
         for baseline in [PlannerKind::OneFOneB, PlannerKind::InterleavedParameters] {
-            if let (Some(whole), Some(baseline)) = (time(PlannerKind::PipeWeaver), time(baseline)) {
-                assert!(whole <= baseline, "{name}: {whole} of {baseline}");
+            if let (Some(full), Some(baseline)) = (time(PlannerKind::PipeWeaver), time(baseline)) {
+                assert!(full <= baseline, "{name}: {full} of {baseline}");
             }
         }
     }
 }
 
 #[test]
-fn every_set_up_of_pipeweaver_is_planned() {
+fn pipeweaver_setups_are_planned() {
     let outcomes = outcomes(|devices| devices <= LARGE);
     assert_eq!(outcomes.len(), 13);
     hold(&outcomes);
 }
 
 #[test]
-fn thousands_of_devices_are_planned_too() {
+fn large_clusters_are_planned() {
     let outcomes = outcomes(|devices| devices > LARGE);
     assert_eq!(outcomes.len(), 4);
     hold(&outcomes);

@@ -2,7 +2,7 @@
 //! error at the field.
 
 use planner::engine::{Unobserved, plan};
-use planner::outcome::{Answer, Planned, Planning};
+use planner::outcome::{PlanOutcome, Planned, Planning};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{FieldError, ValidScenario, parse};
 use planner::workload::presets::samples;
@@ -13,9 +13,9 @@ fn constant(value: u32) -> Value {
 }
 
 /// A model on 16 H800, 32 samples: the given figures plus 200 text tokens.
-fn scenario(model: &str, figures: &Value) -> Value {
+fn scenario(model: &str, distributions: &Value) -> Value {
     let mut drawn = json!({ "kind": "drawn", "text_tokens": constant(200), "images": constant(0) });
-    for (name, figure) in figures.as_object().unwrap() {
+    for (name, figure) in distributions.as_object().unwrap() {
         drawn[name] = figure.clone();
     }
     json!({
@@ -36,8 +36,8 @@ fn planned(scenario: &Value) -> Planning {
 
 fn best(planning: &Planning) -> &Planned {
     match &planning.outcome.results[0].answer {
-        Answer::Planned(planned) => planned,
-        Answer::Infeasible { binding, .. } => panic!("{binding}"),
+        PlanOutcome::Planned(planned) => planned,
+        PlanOutcome::Infeasible { binding, .. } => panic!("{binding}"),
     }
 }
 
@@ -50,15 +50,15 @@ fn published_combinations_are_planned_on_the_synthetic_mixes() {
         ("t2v-s", "video-mix"),
         ("omni-7b", "obelics-like"),
     ] {
-        let mut question = scenario(model, &json!({}));
+        let mut scenario_json = scenario(model, &json!({}));
         let preset = samples().into_iter().find(|preset| preset.id == source).unwrap();
-        question["workload"]["samples"] = serde_json::to_value(preset.source).unwrap();
+        scenario_json["workload"]["samples"] = serde_json::to_value(preset.source).unwrap();
         let video = source == "video-mix";
         if video {
-            question["workload"]["max_samples"] = json!(8);
-            question["workload"]["max_video_s"] = json!(16.0);
+            scenario_json["workload"]["max_samples"] = json!(8);
+            scenario_json["workload"]["max_video_s"] = json!(16.0);
         }
-        let planning = planned(&question);
+        let planning = planned(&scenario_json);
         let mfu = best(&planning).metrics.mfu;
         assert!(mfu > 0.02 && mfu < 0.7, "{model} on {source}: {mfu}");
         let workload = &planning.outcome.workload;
@@ -72,7 +72,8 @@ fn published_combinations_are_planned_on_the_synthetic_mixes() {
 /// Adding an item to the samples increases the step time, and nothing else does.
 #[test]
 fn every_modality_costs_time() {
-    let seconds = |model: &str, figures: Value| best(&planned(&scenario(model, &figures))).metrics.iteration_s;
+    let seconds =
+        |model: &str, distributions: Value| best(&planned(&scenario(model, &distributions))).metrics.iteration_s;
     let silent = seconds("omni-7b", json!({}));
     let sound = seconds("omni-7b", json!({ "audio_clips": constant(2) }));
     let both = seconds("omni-7b", json!({ "audio_clips": constant(2), "images": constant(4) }));
@@ -85,20 +86,20 @@ fn every_modality_costs_time() {
 
 #[test]
 fn text_may_come_with_the_items() {
-    let question = scenario(
+    let scenario_json = scenario(
         "vlm-s",
         &json!({ "text_tokens": constant(0), "images": constant(3), "text_per_item": { "kind": "constant", "value": 16.5 } }),
     );
-    let planning = planned(&question);
+    let planning = planned(&scenario_json);
     // 3 images with 169 tokens and 49.5 text tokens, rounded: 557 tokens in each of 32 samples.
     assert_eq!(planning.outcome.batches[0].tokens, 32 * 557);
 }
 
 #[test]
-fn what_a_model_cannot_read_is_refused_at_its_field() {
+fn unreadable_modalities_are_rejected_at_their_field() {
     let video = |value: f64| json!({ "video_s": { "kind": "constant", "value": value } });
     let at = "/workload/samples";
-    for (model, figures, pointer, says) in [
+    for (model, distributions, pointer, says) in [
         ("vlm-s", json!({ "audio_clips": constant(1) }), format!("{at}/audio_clips"), "no audio encoder"),
         ("vlm-s", video(4.0), format!("{at}/video_s"), "makes no video"),
         ("t2v-s", json!({ "images": constant(1) }), format!("{at}/images"), "no vision encoder"),
@@ -119,7 +120,7 @@ fn what_a_model_cannot_read_is_refused_at_its_field() {
         ("vlm-s", json!({ "text_per_item": constant(2_000_000) }), format!("{at}/text_per_item/value"), "0 to 1000000"),
         ("vlm-s", json!({ "text_tokens": constant(0) }), format!("{at}/text_tokens"), "every sample is empty"),
     ] {
-        let errors = checked(&scenario(model, &figures)).expect_err(&pointer);
+        let errors = checked(&scenario(model, &distributions)).expect_err(&pointer);
         assert!(errors.iter().any(|e| e.pointer == pointer && e.detail.contains(says)), "{pointer}: {errors:?}");
     }
     for (pointer, value, says) in [
@@ -131,10 +132,11 @@ fn what_a_model_cannot_read_is_refused_at_its_field() {
         ("/model/modules/0/tied_embeddings", json!(true), "nothing to tie"),
         ("/model/modules/1/video/tokens_per_second", json!(0), "1 to 65536"),
     ] {
-        let mut question = serde_json::to_value(checked(&scenario("t2v-s", &video(4.0))).unwrap().scenario()).unwrap();
+        let mut scenario_json =
+            serde_json::to_value(checked(&scenario("t2v-s", &video(4.0))).unwrap().scenario()).unwrap();
         let (parent, field) = pointer.rsplit_once('/').unwrap();
-        question.pointer_mut(parent).unwrap()[field] = value;
-        let errors = checked(&question).expect_err(pointer);
+        scenario_json.pointer_mut(parent).unwrap()[field] = value;
+        let errors = checked(&scenario_json).expect_err(pointer);
         let at = if says.contains("patches") { "/model/modules/1/patch" } else { pointer };
         assert!(errors.iter().any(|e| e.pointer == at && e.detail.contains(says)), "{pointer}: {errors:?}");
     }
@@ -146,34 +148,36 @@ fn what_a_model_cannot_read_is_refused_at_its_field() {
 #[test]
 fn modules_stand_in_the_order_in_which_a_sample_flows() {
     let modules = |id: &str| planner::model::presets::model(id).unwrap().modules;
-    let refused = |modules: Vec<planner::model::Module>| {
-        let mut question = scenario("llama-2-7b", &json!({}));
-        question["model"] = json!({ "name": "Several", "modules": modules });
-        let errors = checked(&question).expect_err("refused");
+    let rejection = |modules: Vec<planner::model::Module>| {
+        let mut scenario_json = scenario("llama-2-7b", &json!({}));
+        scenario_json["model"] = json!({ "name": "Several", "modules": modules });
+        let errors = checked(&scenario_json).expect_err("refused");
         errors.iter().map(|error| format!("{} {}", error.pointer, error.detail)).collect::<Vec<_>>().join("; ")
     };
     let (omni, t2v, dit) = (modules("omni-7b"), modules("t2v-s"), modules("dit-xl-2"));
     let join = |parts: [&[planner::model::Module]; 2]| parts.concat();
-    assert!(refused(join([&omni[..1], &omni])).contains("at most one vision encoder"));
-    assert!(refused(join([&omni[..1], &omni[1..2]])).contains("need a backbone"));
-    assert!(refused(join([&omni[2..], &omni[..2]])).contains("behind encoders"));
-    assert!(refused(join([&t2v[1..], &t2v[..1]])).contains("/model/modules/0/video a generator of video is the last"));
-    assert!(refused(join([&modules("vlm-s"), &dit])).contains("images are either read"));
+    assert!(rejection(join([&omni[..1], &omni])).contains("at most one vision encoder"));
+    assert!(rejection(join([&omni[..1], &omni[1..2]])).contains("need a backbone"));
+    assert!(rejection(join([&omni[2..], &omni[..2]])).contains("behind encoders"));
+    assert!(
+        rejection(join([&t2v[1..], &t2v[..1]])).contains("/model/modules/0/video a generator of video is the last")
+    );
+    assert!(rejection(join([&modules("vlm-s"), &dit])).contains("images are either read"));
     // Encoders, a backbone, and a video generator after it.
-    let mut question = scenario("llama-2-7b", &json!({ "images": constant(2), "audio_clips": constant(1) }));
-    question["model"] = json!({ "name": "Any to any", "modules": join([&omni, &t2v[1..]]) });
-    question["workload"]["samples"]["video_s"] = json!({ "kind": "constant", "value": 4.0 });
-    assert!(best(&planned(&question)).metrics.iteration_s > 0.0);
+    let mut scenario_json = scenario("llama-2-7b", &json!({ "images": constant(2), "audio_clips": constant(1) }));
+    scenario_json["model"] = json!({ "name": "Any to any", "modules": join([&omni, &t2v[1..]]) });
+    scenario_json["workload"]["samples"]["video_s"] = json!({ "kind": "constant", "value": 4.0 });
+    assert!(best(&planned(&scenario_json)).metrics.iteration_s > 0.0);
 }
 
 #[test]
-fn phases_are_refused_where_they_make_no_sense() {
+fn invalid_phases_are_rejected() {
     let phases = |period: u32, points: Value, source: Value| {
-        let mut question = scenario("vlm-s", &json!({}));
-        let inner = if source.is_null() { question["workload"]["samples"].clone() } else { source };
-        question["workload"]["samples"] =
+        let mut scenario_json = scenario("vlm-s", &json!({}));
+        let inner = if source.is_null() { scenario_json["workload"]["samples"].clone() } else { source };
+        scenario_json["workload"]["samples"] =
             json!({ "kind": "phases", "source": inner, "period": period, "images": points });
-        checked(&question)
+        checked(&scenario_json)
     };
     let point = |iteration: u32, min: u32, max: u32| json!({ "iteration": iteration, "min": min, "max": max });
     let nested = json!({
@@ -214,21 +218,23 @@ fn new_fields_at_their_defaults_are_not_written() {
 /// model is a generator only, some replicas have no work. The planner selects layouts without such
 /// replicas, or reports the reason for infeasibility.
 #[test]
-fn replicas_without_an_item_are_no_layout_of_pipeweaver() {
+fn replicas_without_items_give_no_pipeweaver_layout() {
     let model = "dit-xl-2";
-    let mut question = scenario(model, &json!({ "images": { "kind": "values", "values": [0, 0, 0, 4] } }));
-    question["workload"]["global_batch"] = json!(16);
-    question["workload"]["packing"] = json!("single");
-    question["planners"] =
+    let mut scenario_json = scenario(model, &json!({ "images": { "kind": "values", "values": [0, 0, 0, 4] } }));
+    scenario_json["workload"]["global_batch"] = json!(16);
+    scenario_json["workload"]["packing"] = json!("single");
+    scenario_json["planners"] =
         json!(["pipeweaver_partition", "pipeweaver_interleaving", "pipeweaver_ranking", "pipeweaver"]);
-    question["search"] = json!({ "rollouts": 20 });
-    question["layout"] = json!({ "tensor": 2, "pipeline": 1 });
-    for result in planned(&question).outcome.results {
-        let Answer::Infeasible { binding, .. } = result.answer else { panic!("{model}: some replica has no image") };
+    scenario_json["search"] = json!({ "rollouts": 20 });
+    scenario_json["layout"] = json!({ "tensor": 2, "pipeline": 1 });
+    for result in planned(&scenario_json).outcome.results {
+        let PlanOutcome::Infeasible { binding, .. } = result.answer else {
+            panic!("{model}: some replica has no image")
+        };
         assert!(binding.contains("no work for any module"), "{model}: {binding}");
     }
-    question["layout"] = json!({ "tensor": 4, "pipeline": 4 });
-    for result in planned(&question).outcome.results {
-        assert!(matches!(result.answer, Answer::Planned(_)), "{model}: {:?}", result.answer);
+    scenario_json["layout"] = json!({ "tensor": 4, "pipeline": 4 });
+    for result in planned(&scenario_json).outcome.results {
+        assert!(matches!(result.answer, PlanOutcome::Planned(_)), "{model}: {:?}", result.answer);
     }
 }

@@ -1,14 +1,14 @@
 //! Memory reports for scenarios without feasible layout.
 
 use planner::engine::{Unobserved, plan};
-use planner::outcome::{Answer, NearestMiss, Outcome, Planned, Search};
+use planner::outcome::{NearestMiss, Outcome, PlanOutcome, Planned, Search};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{ValidScenario, parse};
 use serde_json::{Value, json};
 
 /// Plans Llama-3 70B on two nodes with eight devices, at the given device memory.
 fn outcome(memory_gib: f64, layout: &Value, planners: &[&str]) -> Outcome {
-    let question = json!({
+    let scenario_json = json!({
         "schema": "scenario/1",
         "model": { "preset": "llama-3-70b" },
         "cluster": { "preset": "h100", "nodes": 2, "device": { "memory_gib": memory_gib } },
@@ -20,14 +20,14 @@ fn outcome(memory_gib: f64, layout: &Value, planners: &[&str]) -> Outcome {
         "planners": planners,
         "iterations": 1
     });
-    let scenario = ValidScenario::new(parse(&question.to_string()).unwrap(), &NoDatasets).unwrap();
+    let scenario = ValidScenario::new(parse(&scenario_json.to_string()).unwrap(), &NoDatasets).unwrap();
     plan(&scenario, &mut Unobserved).unwrap().outcome
 }
 
-fn infeasible(outcome: &Outcome, place: usize) -> (&str, &Search) {
-    match &outcome.results[place].answer {
-        Answer::Infeasible { binding, search } => (binding, search),
-        Answer::Planned(planned) => panic!("{:?} fits", planned.layout),
+fn infeasible(outcome: &Outcome, index: usize) -> (&str, &Search) {
+    match &outcome.results[index].answer {
+        PlanOutcome::Infeasible { binding, search } => (binding, search),
+        PlanOutcome::Planned(planned) => panic!("{:?} fits", planned.layout),
     }
 }
 
@@ -37,15 +37,15 @@ fn nearest(search: &Search) -> &NearestMiss {
 
 fn planned(outcome: &Outcome) -> &Planned {
     match &outcome.results[0].answer {
-        Answer::Planned(planned) => planned,
-        Answer::Infeasible { binding, .. } => panic!("{binding}"),
+        PlanOutcome::Planned(planned) => planned,
+        PlanOutcome::Infeasible { binding, .. } => panic!("{binding}"),
     }
 }
 
 /// With enough memory for the same layout, the evaluation reports the same peak on all ranks, term
 /// by term.
 #[test]
-fn the_nearest_miss_needs_what_a_roomier_device_holds() {
+fn the_nearest_miss_fits_a_device_with_more_memory() {
     for planner in ["gpipe", "1f1b", "interleaved"] {
         let chunks = if planner == "interleaved" { 2 } else { 1 };
         let layout = json!({ "tensor": 8, "pipeline": 2, "chunks": chunks, "microbatch": 1 });
@@ -79,9 +79,9 @@ fn schedules_that_adapt_to_memory_get_as_much_as_they_need() {
 /// optimizer state. Each of two stages contains half the layers plus an embedding; both embeddings
 /// are equal.
 #[test]
-fn the_terms_of_the_state_are_those_of_the_parameters() {
-    let answer = outcome(80.0, &json!({ "tensor": 8, "pipeline": 2, "microbatch": 1 }), &["1f1b"]);
-    let miss = nearest(infeasible(&answer, 0).1);
+fn state_terms_match_the_parameters() {
+    let result = outcome(80.0, &json!({ "tensor": 8, "pipeline": 2, "microbatch": 1 }), &["1f1b"]);
+    let miss = nearest(infeasible(&result, 0).1);
     let gib = |bytes: f64| 70_553_706_496.0 / 16.0 * bytes / f64::from(1 << 30);
     for need in &miss.ranks {
         let memory = need.memory;
@@ -98,25 +98,25 @@ fn the_terms_of_the_state_are_those_of_the_parameters() {
 /// Larger microbatches need more memory. Model states alone would be the same for all.
 #[test]
 fn nearest_misses_count_activations() {
-    let answer = outcome(80.0, &json!({}), &["1f1b", "wait_free_cyclic"]);
-    for place in 0..2 {
-        let (_, search) = infeasible(&answer, place);
+    let result = outcome(80.0, &json!({}), &["1f1b", "wait_free_cyclic"]);
+    for index in 0..2 {
+        let (_, search) = infeasible(&result, index);
         let needs: Vec<f64> = search.losers.iter().filter_map(|loser| loser.peak_memory_gib).collect();
         assert!(needs.len() > 5 && needs.is_sorted(), "{needs:?}");
         let same_degrees = |degrees: (u32, u32)| {
             let has_degrees = move |loser: &&planner::outcome::Loser| {
                 loser.layout.chunks == 1 && (loser.layout.tensor, loser.layout.pipeline) == degrees
             };
-            let own = search.losers.iter().filter(has_degrees);
-            own.map(|loser| (loser.layout.microbatch, loser.peak_memory_gib.unwrap())).collect::<Vec<_>>()
+            let selected = search.losers.iter().filter(has_degrees);
+            selected.map(|loser| (loser.layout.microbatch, loser.peak_memory_gib.unwrap())).collect::<Vec<_>>()
         };
         let mut by_microbatch = same_degrees((8, 2));
         by_microbatch.sort_by_key(|(microbatch, _)| *microbatch);
         assert!(by_microbatch.len() > 1 && by_microbatch.is_sorted_by(|a, b| a.1 < b.1), "{by_microbatch:?}");
         let miss = nearest(search);
         assert!((miss.needs_gib - needs[0]).abs() < 1e-6, "{} {}", miss.needs_gib, needs[0]);
-        let largest = miss.ranks.iter().map(|need| need.memory.held_gib()).fold(0.0, f64::max);
-        assert!((largest - miss.needs_gib).abs() < 1e-6, "{largest}");
+        let max_gib = miss.ranks.iter().map(|need| need.memory.resident_gib()).fold(0.0, f64::max);
+        assert!((max_gib - miss.needs_gib).abs() < 1e-6, "{max_gib}");
     }
 }
 

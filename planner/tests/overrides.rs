@@ -1,7 +1,7 @@
 //! User-supplied times, from the scenario to the plan.
 
 use planner::engine::{Unobserved, plan};
-use planner::outcome::Answer;
+use planner::outcome::PlanOutcome;
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{FieldError, PlannerKind, ValidScenario, parse};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn with(example: &str, overrides: Value) -> Result<ValidScenario, Vec<FieldError
 }
 
 #[test]
-fn overrides_are_part_of_the_question_and_their_absence_is_none() {
+fn overrides_are_included_in_the_scenario() {
     let plain = ValidScenario::new(parse(EXAMPLE).unwrap(), &NoDatasets).unwrap();
     assert_eq!(with(EXAMPLE, json!([])).unwrap().id(), plain.id());
     assert!(!plain.scenario().canonical().contains("overrides"));
@@ -35,7 +35,7 @@ fn overrides_are_part_of_the_question_and_their_absence_is_none() {
 }
 
 #[test]
-fn every_wrong_override_is_named_with_what_would_be_right() {
+fn invalid_overrides_are_named_with_a_correction() {
     for (wrong, at, says) in [
         (json!({ "operator": "qvk", "scale": 2 }), "/operator", "there is no operator \"qvk\"; there are accumulate"),
         (json!({ "module": "ViT", "operator": "qkv", "scale": 2 }), "/module", "it has ViT 5B, Llama-3 8B"),
@@ -93,7 +93,7 @@ fn every_wrong_override_is_named_with_what_would_be_right() {
 }
 
 #[test]
-fn other_wrong_fields_do_not_disturb_the_trial_of_formulas() {
+fn other_invalid_fields_do_not_affect_formula_checks() {
     let mut value: Value = serde_json::from_str(EXAMPLE).unwrap();
     value["training"]["overrides"] = json!([{ "operator": "qkv", "formula_us": "-1" }]);
     value["model"] = json!({ "preset": "llama-2-7b", "modules": [] });
@@ -102,7 +102,7 @@ fn other_wrong_fields_do_not_disturb_the_trial_of_formulas() {
 }
 
 /// Plans the example with overrides in a fixed layout.
-fn answers(overrides: Value, planners: &[PlannerKind]) -> Vec<Answer> {
+fn answers(overrides: Value, planners: &[PlannerKind]) -> Vec<PlanOutcome> {
     let mut scenario = with(EXAMPLE, overrides).unwrap().scenario().clone();
     scenario.planners = planners.to_vec();
     scenario.iterations = 1;
@@ -115,7 +115,7 @@ fn answers(overrides: Value, planners: &[PlannerKind]) -> Vec<Answer> {
 /// Iteration time under 1F1B in seconds.
 fn iteration(overrides: Value) -> f64 {
     match &answers(overrides, &[PlannerKind::OneFOneB])[..] {
-        [Answer::Planned(planned)] => planned.metrics.iteration_s,
+        [PlanOutcome::Planned(planned)] => planned.metrics.iteration_s,
         other => panic!("{other:?}"),
     }
 }
@@ -136,7 +136,7 @@ fn layers_without_time_and_layers_without_end_are_answered() {
     let planned = |formula: &str| {
         let given = json!([{ "operator": "layer", "formula_us": formula }]);
         let answers = answers(given, &PlannerKind::ALL);
-        answers.iter().filter(|answer| matches!(answer, Answer::Planned(_))).count()
+        answers.iter().filter(|result| matches!(result, PlanOutcome::Planned(_))).count()
     };
     assert!(planned("0") >= 3, "all but those that need more memory");
     assert_eq!(planned("1e300"), 0, "what takes months is no plan");

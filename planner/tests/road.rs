@@ -1,7 +1,7 @@
 //! End-to-end tests from scenario JSON to evaluated plans, on the included examples.
 
 use planner::engine::{Cancelled, PlanError, Unobserved, plan};
-use planner::outcome::{Answer, Planned, Planning};
+use planner::outcome::{PlanOutcome, Planned, Planning};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
 
@@ -18,8 +18,8 @@ fn valid(json: &str) -> ValidScenario {
 fn planned(planning: &Planning, kind: PlannerKind) -> &Planned {
     let result = planning.outcome.results.iter().find(|result| result.planner == kind).unwrap();
     match &result.answer {
-        Answer::Planned(planned) => planned,
-        Answer::Infeasible { binding, .. } => panic!("{}: {binding}", kind.id()),
+        PlanOutcome::Planned(planned) => planned,
+        PlanOutcome::Infeasible { binding, .. } => panic!("{}: {binding}", kind.id()),
     }
 }
 
@@ -31,7 +31,7 @@ fn every_example_is_planned_by_every_planner_within_its_bounds() {
             // GPipe stores all 64 activations of GPT-3 175B; the example demonstrates the
             // infeasibility.
             if (name, result.planner) == ("gpt-3-175b-uniform", PlannerKind::Gpipe) {
-                assert!(matches!(result.answer, Answer::Infeasible { .. }));
+                assert!(matches!(result.answer, PlanOutcome::Infeasible { .. }));
                 continue;
             }
             let planned = planned(&planning, result.planner);
@@ -88,7 +88,7 @@ fn a_model_that_cannot_fit_is_infeasible_with_the_binding_constraint() {
     scenario.layout = planner::training::LayoutRequest::default();
     let planning = plan(&ValidScenario::new(scenario, &NoDatasets).unwrap(), &mut Unobserved).unwrap();
     for result in &planning.outcome.results {
-        let Answer::Infeasible { binding, search } = &result.answer else { panic!("175B does not fit 8 devices") };
+        let PlanOutcome::Infeasible { binding, search } = &result.answer else { panic!("175B does not fit 8 devices") };
         assert!(binding.contains("; 76.0 GiB available (TP"), "{binding}");
         assert_eq!(search.candidates, search.rejected);
     }
@@ -118,7 +118,7 @@ fn planned_with(example: usize, change: impl FnOnce(&mut planner::scenario::Scen
 /// PP 8 on a node with 8 devices permits only TP 1. PP 2 on three nodes permits TP values for which
 /// TP x PP divides 24.
 #[test]
-fn a_fixed_degree_leaves_only_what_divides_the_devices() {
+fn a_fixed_degree_leaves_only_divisors() {
     for (nodes, pipeline) in [(1, 8), (3, 2), (3, 3)] {
         let planning = planned_with(1, |scenario| {
             scenario.cluster.nodes = nodes;
@@ -130,7 +130,7 @@ fn a_fixed_degree_leaves_only_what_divides_the_devices() {
             scenario.iterations = 1;
         });
         for result in &planning.outcome.results {
-            if let Answer::Planned(planned) = &result.answer {
+            if let PlanOutcome::Planned(planned) = &result.answer {
                 let layout = planned.layout;
                 assert_eq!(layout.tensor * layout.pipeline * layout.data, 8 * nodes, "{layout:?}");
             }
@@ -139,14 +139,14 @@ fn a_fixed_degree_leaves_only_what_divides_the_devices() {
 }
 
 #[test]
-fn the_binding_constraint_is_that_of_the_layouts_that_came_furthest() {
+fn the_binding_constraint_is_from_the_latest_check() {
     let planning = planned_with(1, |scenario| {
         scenario.planners = vec![PlannerKind::Interleaved];
         scenario.layout.group = Some(2);
         scenario.layout.chunks = Some(2);
         scenario.layout.microbatch = Some(1);
     });
-    let Answer::Infeasible { binding, .. } = &planning.outcome.results[0].answer else {
+    let PlanOutcome::Infeasible { binding, .. } = &planning.outcome.results[0].answer else {
         panic!("groups of 2 for PP 4")
     };
     assert_eq!(binding, "groups shorter than PP deadlock");
@@ -154,7 +154,7 @@ fn the_binding_constraint_is_that_of_the_layouts_that_came_furthest() {
         scenario.planners = vec![PlannerKind::WaitFreeCyclic];
         scenario.cluster.device.memory_gib = 16.0;
     });
-    let Answer::Infeasible { binding, .. } = &planning.outcome.results[0].answer else { panic!("16 GiB") };
+    let PlanOutcome::Infeasible { binding, .. } = &planning.outcome.results[0].answer else { panic!("16 GiB") };
     assert!(binding.starts_with("rank 3 needs ") && binding.contains("; 12.0 GiB available (TP 4 · PP 4"), "{binding}");
 }
 
@@ -173,7 +173,7 @@ fn absurd_sizes_are_answers() {
         scenario.planners = vec![PlannerKind::Gpipe, PlannerKind::OneFOneB];
         scenario.iterations = 1;
     });
-    assert!(planning.outcome.results.iter().all(|result| matches!(result.answer, Answer::Infeasible { .. })));
+    assert!(planning.outcome.results.iter().all(|result| matches!(result.answer, PlanOutcome::Infeasible { .. })));
 }
 
 #[test]

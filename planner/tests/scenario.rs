@@ -23,7 +23,7 @@ fn changed(changes: &[(&str, Value)]) -> Result<ValidScenario, Vec<FieldError>> 
 /// the engine or with new preset calibrations. The files are the version 0.1 examples with expanded
 /// presets.
 #[test]
-fn identifiers_of_stored_scenarios_never_change() {
+fn stored_scenario_identifiers_never_change() {
     let identifiers = [
         include_str!("stored/vlm-s-image-heavy.json"),
         include_str!("stored/llama-2-7b-long-documents.json"),
@@ -41,7 +41,7 @@ fn identifiers_of_stored_scenarios_never_change() {
 }
 
 #[test]
-fn the_title_and_written_defaults_do_not_change_the_question() {
+fn title_and_explicit_defaults_do_not_change_the_identifier() {
     let plain = changed(&[]).unwrap();
     let renamed = changed(&[("/title", json!("Another name")), ("/training", json!({}))]).unwrap();
     assert_eq!(plain.id(), renamed.id());
@@ -51,7 +51,7 @@ fn the_title_and_written_defaults_do_not_change_the_question() {
 }
 
 #[test]
-fn fields_beside_a_preset_replace_its_own() {
+fn fields_next_to_a_preset_override_it() {
     let device = json!({ "preset": "a100-80gb", "nodes": 4, "device": { "memory_gib": 40.0 } });
     let scenario = changed(&[("/cluster", device)]).unwrap();
     assert!((scenario.scenario().cluster.device.memory_gib - 40.0).abs() < 1e-12);
@@ -59,7 +59,7 @@ fn fields_beside_a_preset_replace_its_own() {
 }
 
 #[test]
-fn every_wrong_field_is_named_with_what_would_be_right() {
+fn invalid_fields_are_named_with_a_correction() {
     let images = json!({ "kind": "constant", "value": 4 });
     for (pointer, value, at, says) in [
         ("/cluster/nodes", json!(0), "/cluster/nodes", "1 to 4096"),
@@ -136,7 +136,7 @@ fn all_wrong_fields_are_named_at_once() {
 
 /// An invalid value causes a single error, at its own field, even if other fields depend on it.
 #[test]
-fn a_wrong_field_has_one_message() {
+fn an_invalid_field_has_a_single_message() {
     let only = |changes: &[(&str, Value)], at: &str, says: &str| {
         let errors = changed(changes).expect_err(at);
         assert_eq!(errors.len(), 1, "{at}: {errors:?}");
@@ -165,7 +165,7 @@ fn a_wrong_field_has_one_message() {
 
 /// 95 heads must not cause errors for the 96 key-value heads or for the TP degree.
 #[test]
-fn wrong_heads_mark_one_field() {
+fn invalid_heads_mark_a_single_field() {
     let mut gpt: Value = serde_json::from_str(include_str!("stored/gpt-3-175b-uniform.json")).unwrap();
     gpt["model"]["modules"][0]["heads"] = json!(95);
     let errors = ValidScenario::new(parse(&gpt.to_string()).unwrap(), &NoDatasets).unwrap_err();
@@ -212,7 +212,7 @@ impl Datasets for Only {
 /// An audio clip has 750 tokens, so samples that contain a clip need a longer context. Text-only
 /// samples do not.
 #[test]
-fn text_alone_needs_no_room_for_an_item() {
+fn text_scenarios_need_no_item_capacity() {
     let mut value: Value = serde_json::from_str(EXAMPLE).unwrap();
     value["model"] = json!({ "preset": "qwen2-audio-7b" });
     value["workload"]["context_length"] = json!(512);
@@ -238,7 +238,7 @@ fn a_stored_scenario_keeps_its_identifier() {
 }
 
 #[test]
-fn what_would_fill_the_memory_is_refused() {
+fn scenarios_that_exhaust_memory_are_rejected() {
     let errors = changed(&[("/workload/global_batch", json!(65_536)), ("/iterations", json!(1000))]).unwrap_err();
     assert!(errors[0].pointer == "/iterations" && errors[0].detail.contains("at most 4 iterations"), "{errors:?}");
 }

@@ -2,7 +2,7 @@
 
 use planner::check::check_run;
 use planner::cost::{PipelineCosts, UniformTimes};
-use planner::export::{torch_csv, torch_csv_of};
+use planner::export::{schedule_csv, torch_csv};
 use planner::lower_bound::lower_bound;
 use planner::random::Random;
 use planner::schedule::wait_free_cyclic::{Effort, search};
@@ -38,9 +38,9 @@ fn passes(schedule: &Schedule, costs: &PipelineCosts, limit: Bytes) -> Result<()
     let execution = execute(schedule, costs).map_err(|deadlock| TestCaseError::fail(deadlock.to_string()))?;
     check_run(schedule, &execution, costs, limit).map_err(|violation| TestCaseError::fail(violation.to_string()))?;
     prop_assert!(lower_bound(costs) <= execution.makespan());
-    let end = StepEnd::of(costs.ranks(), std::iter::once(&execution));
+    let end = StepEnd::from_executions(costs.ranks(), std::iter::once(&execution));
     let timeline = assemble(schedule, &execution, costs, &end);
-    prop_assert_eq!(torch_csv(&timeline), torch_csv_of(schedule), "a timeline tells the schedule it came from");
+    prop_assert_eq!(torch_csv(&timeline), schedule_csv(schedule), "a timeline tells the schedule it came from");
     for lane in timeline.lane_offsets.windows(2) {
         for span in lane[0] as usize + 1..lane[1] as usize {
             prop_assert!(timeline.end_ns(span - 1) <= timeline.start_ns[span], "spans of a lane never overlap");
@@ -74,8 +74,8 @@ proptest! {
     ) {
         let costs = uneven(ranks, chunks, microbatches, seed);
         let found = search(&costs, Bytes::new(limit), Effort::Thorough { swaps: 12 }, Nanos::ZERO, &mut Random::new(seed, 1));
-        if let Ok(choice) = found {
-            passes(&choice.schedule, &costs, Bytes::new(limit))?;
+        if let Ok(selection) = found {
+            passes(&selection.schedule, &costs, Bytes::new(limit))?;
         } else {
             prop_assert!(limit < 9 * (microbatches * chunks) as u64 + 4, "all activations at once fit, so an order exists");
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use planner::engine::plan;
 use planner::observer::Unobserved;
-use planner::outcome::{Answer, Outcome};
+use planner::outcome::{Outcome, PlanOutcome};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
 
@@ -26,8 +26,8 @@ fn outcomes() -> Vec<(String, Outcome)> {
 fn time(outcome: &Outcome, wanted: PlannerKind) -> Result<f64, &str> {
     let result = outcome.results.iter().find(|result| result.planner == wanted).unwrap();
     match &result.answer {
-        Answer::Planned(planned) => Ok(planned.metrics.iteration_s),
-        Answer::Infeasible { binding, .. } => Err(binding),
+        PlanOutcome::Planned(planned) => Ok(planned.metrics.iteration_s),
+        PlanOutcome::Infeasible { binding, .. } => Err(binding),
     }
 }
 
@@ -36,12 +36,12 @@ fn time(outcome: &Outcome, wanted: PlannerKind) -> Result<f64, &str> {
 /// slightly slower than static groups, because it minimizes a fitted cost, and its TP degree comes
 /// from another batch.
 #[test]
-fn every_set_up_of_dhp_is_planned_and_the_long_tails_gain_most() {
+fn dhp_setups_are_planned_and_long_tails_gain_more() {
     let outcomes = outcomes();
     assert_eq!(outcomes.len(), 6 * 3 + 3 + 2 + 7);
     let mean_gain = |data: &str| {
-        let own = outcomes.iter().filter(|(name, _)| name.ends_with(data) && !name.starts_with("frozen"));
-        let gains: Vec<f64> = own
+        let selected = outcomes.iter().filter(|(name, _)| name.ends_with(data) && !name.starts_with("frozen"));
+        let gains: Vec<f64> = selected
             .map(|(_, outcome)| {
                 time(outcome, PlannerKind::StaticContext).unwrap() / time(outcome, PlannerKind::Dhp).unwrap()
             })
@@ -50,9 +50,9 @@ fn every_set_up_of_dhp_is_planned_and_the_long_tails_gain_most() {
         gains.iter().sum::<f64>() / gains.len() as f64
     };
     for (name, outcome) in &outcomes {
-        let asked = |kind: &PlannerKind| outcome.results.iter().any(|result| result.planner == *kind);
+        let is_requested = |kind: &PlannerKind| outcome.results.iter().any(|result| result.planner == *kind);
         let baselines = [PlannerKind::StaticContext, PlannerKind::BalancedContext, PlannerKind::PowerOfTwoContext];
-        for kind in baselines.into_iter().filter(asked) {
+        for kind in baselines.into_iter().filter(is_requested) {
             let baseline = time(outcome, kind).unwrap_or_else(|binding| panic!("{name}, {kind:?}: {binding}"));
             let dhp = time(outcome, PlannerKind::Dhp).unwrap();
             assert!(dhp <= 1.05 * baseline, "{name}, {kind:?}: {dhp} of {baseline}");

@@ -32,11 +32,11 @@ fn scenario(model: &str, nodes: u32, (tensor, pipeline): (u32, u32), batch: u32)
 }
 
 fn subject(scenario: &ValidScenario) -> Subject {
-    Subject::of(&plan(scenario, &mut Unobserved).unwrap().outcome, 0).unwrap()
+    Subject::from_outcome(&plan(scenario, &mut Unobserved).unwrap().outcome, 0).unwrap()
 }
 
 const fn effort(rollouts: u32) -> Effort<'static> {
-    Effort { rollouts, seconds: f64::INFINITY, workers: &SequentialWorkers, watch: &NeverCancelled }
+    Effort { rollouts, seconds: f64::INFINITY, workers: &SequentialWorkers, cancellation: &NeverCancelled }
 }
 
 /// PipeWeaver Fig. 12: on VLM-L, tree search finds a shorter schedule than depth-first or random
@@ -45,15 +45,15 @@ const fn effort(rollouts: u32) -> Effort<'static> {
 #[test]
 fn the_tree_search_ends_below_the_others() {
     let scenario = scenario("vlm-l", 8, (8, 8), 16);
-    let study = search_progress(&scenario, subject(&scenario), &effort(1_000)).unwrap();
-    for strategy in &study.strategies {
-        let gap = 100.0 * (strategy.best_s / study.lower_bound_s - 1.0);
+    let analysis = search_progress(&scenario, subject(&scenario), &effort(1_000)).unwrap();
+    for strategy in &analysis.strategies {
+        let gap = 100.0 * (strategy.best_s / analysis.lower_bound_s - 1.0);
         let title = strategy.strategy.title();
         println!("{title}: {:.4} s, {gap:.2} % above the bound, {} rankings", strategy.best_s, strategy.rollouts);
     }
-    let end = |of| study.strategies.iter().find(|strategy| strategy.strategy == of).unwrap().best_s;
+    let end = |kind| analysis.strategies.iter().find(|strategy| strategy.strategy == kind).unwrap().best_s;
     let tree = end(ExploredBy::Mcts);
-    assert!(tree < end(ExploredBy::Dfs) && tree < end(ExploredBy::Random), "{study:?}");
+    assert!(tree < end(ExploredBy::Dfs) && tree < end(ExploredBy::Random), "{analysis:?}");
 }
 
 /// PipeWeaver Fig. 10: smaller sub-microbatches reduce the influence of the ranking (15.4 % at 32
@@ -62,9 +62,9 @@ fn the_tree_search_ends_below_the_others() {
 #[test]
 fn small_sub_microbatches_leave_ranking_less_to_lose_and_are_slow() {
     let scenario = scenario("vlm-s", 2, (4, 4), 16);
-    let study = sub_microbatches(&scenario, subject(&scenario), &effort(300)).unwrap();
+    let analysis = sub_microbatches(&scenario, subject(&scenario), &effort(300)).unwrap();
     let mut spreads = Vec::new();
-    for point in &study.points {
+    for point in &analysis.points {
         let ends = point.ends.unwrap();
         let spread = ends.worst_s / ends.best_s - 1.0;
         println!(
@@ -79,9 +79,9 @@ fn small_sub_microbatches_leave_ranking_less_to_lose_and_are_slow() {
         spreads.push((point.size, spread, ends.best_s));
     }
     let mean = |from: u32, to: u32| {
-        let of: Vec<f64> =
+        let values: Vec<f64> =
             spreads.iter().filter(|(size, ..)| (from..=to).contains(size)).map(|point| point.1).collect();
-        of.iter().sum::<f64>() / of.len() as f64
+        values.iter().sum::<f64>() / values.len() as f64
     };
     assert!(mean(4, 12) < mean(24, 48), "small {:.3}, large {:.3}", mean(4, 12), mean(24, 48));
     let best = spreads.iter().map(|point| point.2).fold(f64::INFINITY, f64::min);

@@ -65,11 +65,11 @@ fn wait(is_over: &AtomicBool) {
 }
 
 /// Opens connections and leaves them idle.
-fn held<T: 'static>(name: &'static str, open: fn(&str, usize) -> Vec<T>, connections: usize) -> Attack {
+fn idle_connections<T: 'static>(name: &'static str, open: fn(&str, usize) -> Vec<T>, connections: usize) -> Attack {
     let run = move |server: &Server, is_over: &AtomicBool| {
-        let held = open(&server.origin(), connections);
+        let opened = open(&server.origin(), connections);
         wait(is_over);
-        drop(held);
+        drop(opened);
     };
     Attack { name, run: Box::new(run) }
 }
@@ -83,7 +83,7 @@ fn sweep() -> Attack {
             json!({"schema": "sweep/1", "scenario": scenario, "axes": [{"pointer": "/seed", "values": values}]});
         let post = |path: &str, body: &str| {
             let request = ureq::post(format!("{}{path}", server.origin())).header("Content-Type", "application/json");
-            request.send(body).and_then(|mut answer| answer.body_mut().read_to_string()).expect("an answer")
+            request.send(body).and_then(|mut response| response.body_mut().read_to_string()).expect("an answer")
         };
         let stored: serde_json::Value = serde_json::from_str(&post(path::SWEEPS, &sweep.to_string())).expect("a sweep");
         let id = stored["id"].as_str().expect("an identifier").to_owned();
@@ -95,15 +95,15 @@ fn sweep() -> Attack {
 }
 
 fn attacks() -> Vec<Attack> {
-    let what_if = path::what_if(0);
+    let preview_path = path::plan_preview(0);
     vec![
         Attack { name: "nothing", run: Box::new(|_, is_over| wait(is_over)) },
-        repeated("1: scenarios without end", 4, "POST", what_if.clone(), endless(1000).to_string().into_bytes()),
-        repeated("1: what-ifs at the limit", 8, "POST", what_if, endless(ITERATIONS).to_string().into_bytes()),
+        repeated("1: scenarios without end", 4, "POST", preview_path.clone(), endless(1000).to_string().into_bytes()),
+        repeated("1: what-ifs at the limit", 8, "POST", preview_path, endless(ITERATIONS).to_string().into_bytes()),
         sweep(),
-        held("2: 300 readers that do not read", unread, 300),
+        idle_connections("2: 300 readers that do not read", unread, 300),
         repeated("3: JSON that expands", 4, "POST", path::SCHEDULES.to_owned(), expanding("schedule/1", 16 << 20)),
-        held("4: 60 bodies that do not end", unended, 60),
+        idle_connections("4: 60 bodies that do not end", unended, 60),
         repeated("4: a GiB packed, as a trace", 2, "POST", path::TRACES.to_owned(), packed(b' ')),
         repeated("4: a GiB packed, as a dataset", 2, "POST", path::DATASETS.to_owned(), packed(b'1')),
         repeated("4: a GiB packed, as a log", 2, "POST", path::RUN_IMPORT.to_owned(), packed(b'\n')),
@@ -116,10 +116,10 @@ fn lists(server: &Server, time: Duration) -> (Vec<f64>, usize) {
     let (mut took, mut failed) = (Vec::new(), 0);
     let start = Instant::now();
     while start.elapsed() < time {
-        let asked = Instant::now();
-        let answer = ureq::get(&url).call().and_then(|mut answer| answer.body_mut().read_to_string());
-        failed += usize::from(answer.is_err());
-        took.push(asked.elapsed().as_secs_f64() * 1e3);
+        let sent_at = Instant::now();
+        let body = ureq::get(&url).call().and_then(|mut response| response.body_mut().read_to_string());
+        failed += usize::from(body.is_err());
+        took.push(sent_at.elapsed().as_secs_f64() * 1e3);
         thread::sleep(GLANCE);
     }
     took.sort_by(f64::total_cmp);
@@ -129,10 +129,10 @@ fn lists(server: &Server, time: Duration) -> (Vec<f64>, usize) {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     let seconds = arguments.iter().position(|argument| argument == "--seconds");
-    let seconds = seconds.and_then(|place| arguments.get(place + 1)).and_then(|value| value.parse().ok()).unwrap_or(15);
+    let seconds = seconds.and_then(|index| arguments.get(index + 1)).and_then(|value| value.parse().ok()).unwrap_or(15);
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::start(folder.path(), None);
-    let mut is_held = true;
+    let mut is_within_limits = true;
     for attack in attacks() {
         let is_over = AtomicBool::new(false);
         let (took, failed) = thread::scope(|scope| {
@@ -149,7 +149,7 @@ fn main() -> ExitCode {
             took.len(),
             took[took.len() - 1]
         );
-        is_held &= failed == 0 && p95 <= LISTS_MS && peak <= MEMORY_MB;
+        is_within_limits &= failed == 0 && p95 <= LISTS_MS && peak <= MEMORY_MB;
     }
-    if is_held { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if is_within_limits { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -47,8 +47,8 @@ pub(crate) fn train(origin: &str, sent: &Sent, first: Instant, steps: u64) {
         );
         sent.moments.lock().expect("nobody panics").push(Instant::now());
         let url = format!("{origin}{}?offset={offset}", path::run_log(&sent.run.run));
-        let answer = agent.patch(url).header("Authorization", &bearer).send(line.as_bytes());
-        answer.expect("a line that is taken");
+        let response = agent.patch(url).header("Authorization", &bearer).send(line.as_bytes());
+        response.expect("a line that is taken");
         offset += line.len();
     }
     let url = format!("{origin}{}", path::run_finish(&sent.run.run));
@@ -57,7 +57,7 @@ pub(crate) fn train(origin: &str, sent: &Sent, first: Instant, steps: u64) {
 }
 
 /// Follows the stream for a run until all steps are received complete.
-pub(crate) fn watch(address: &str, sent: &Sent, steps: u64, open: &Barrier) -> Seen {
+pub(crate) fn follow(address: &str, sent: &Sent, steps: u64, open: &Barrier) -> Seen {
     let mut stream = TcpStream::connect(address).expect("a server that listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     // HTTP/1.0 sends events without chunked encoding. Each watcher sends a distinct cookie, like a

@@ -14,13 +14,13 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crowd::{STEP, Seen, Sent, train, watch};
+use crowd::{STEP, Seen, Sent, follow, train};
 use program::Server;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     let number = |name: &str, usual: u64| {
-        let value = arguments.iter().position(|argument| argument == name).and_then(|place| arguments.get(place + 1));
+        let value = arguments.iter().position(|argument| argument == name).and_then(|index| arguments.get(index + 1));
         value.and_then(|value| value.parse().ok()).unwrap_or(usual)
     };
     let crowd = Load {
@@ -28,8 +28,8 @@ fn main() -> ExitCode {
         watchers: number("--watchers", 100) as usize,
         steps: number("--seconds", 60).max(1),
     };
-    let alone = Load { trainers: 1, watchers: 1, steps: 10.min(crowd.steps) };
-    let lost: u64 = [alone, crowd].into_iter().map(Load::measure).sum();
+    let single = Load { trainers: 1, watchers: 1, steps: 10.min(crowd.steps) };
+    let lost: u64 = [single, crowd].into_iter().map(Load::measure).sum();
     if lost == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -55,7 +55,7 @@ impl Load {
             .map(|number| {
                 let (address, sent) = (server.address.clone(), Arc::clone(&sent[number % sent.len()]));
                 let open = Arc::clone(&open);
-                thread::spawn(move || watch(&address, &sent, self.steps, &open))
+                thread::spawn(move || follow(&address, &sent, self.steps, &open))
             })
             .collect();
         open.wait();
@@ -81,8 +81,8 @@ impl Load {
         let mut delays: Vec<Duration> = seen.iter().flat_map(|seen| seen.delays.iter().copied()).collect();
         delays.sort_unstable();
         let at = |share: f64| {
-            let place = ((delays.len() as f64 * share) as usize).min(delays.len().saturating_sub(1));
-            delays.get(place).map_or(f64::NAN, |delay| delay.as_secs_f64() * 1e3)
+            let index = ((delays.len() as f64 * share) as usize).min(delays.len().saturating_sub(1));
+            delays.get(index).map_or(f64::NAN, |delay| delay.as_secs_f64() * 1e3)
         };
         let silence = seen.iter().map(|seen| seen.silence).max().unwrap_or_default();
         println!(

@@ -22,7 +22,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crowd::{STEP, Seen, Sent, train, watch};
+use crowd::{STEP, Seen, Sent, follow, train};
 use program::Server;
 use users::{Latencies, Planner, Reader};
 
@@ -39,7 +39,7 @@ const PAGES_MS: f64 = 250.0;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     let number = |name: &str, usual: u64| {
-        let value = arguments.iter().position(|argument| argument == name).and_then(|place| arguments.get(place + 1));
+        let value = arguments.iter().position(|argument| argument == name).and_then(|index| arguments.get(index + 1));
         value.and_then(|value| value.parse().ok()).unwrap_or(usual)
     };
     let load = Load {
@@ -65,7 +65,7 @@ struct Measured {
     stored: u64,
     seen: Vec<Seen>,
     pages: Latencies,
-    what_ifs: Latencies,
+    previews: Latencies,
     plans: Latencies,
     /// Server memory in MB, with the time since the start.
     memory: Vec<(Duration, f64)>,
@@ -127,10 +127,10 @@ impl Load {
             trainer.join().expect("a trainer");
         }
         let seen = streams.into_iter().map(|stream| stream.join().expect("a stream")).collect();
-        let (mut what_ifs, mut plans) = (Latencies::default(), Latencies::default());
+        let (mut previews, mut plans) = (Latencies::default(), Latencies::default());
         for planner in planners {
-            let (asked, planned) = planner.join().expect("a planner");
-            what_ifs.add(asked);
+            let (previewed, planned) = planner.join().expect("a planner");
+            previews.add(previewed);
             plans.add(planned);
         }
         let mut pages = Latencies::default();
@@ -138,12 +138,12 @@ impl Load {
             pages.add(reader.join().expect("a reader"));
         }
         let stored = sent.iter().map(|sent| server.points(&sent.run.run)).sum();
-        self.tell(&Measured { took, stored, seen, pages, what_ifs, plans, memory, peak_mb, processor_s })
+        self.tell(&Measured { took, stored, seen, pages, previews, plans, memory, peak_mb, processor_s })
     }
 
     /// Prints the measurements and returns whether they meet the limits.
     fn tell(self, measured: &Measured) -> bool {
-        let Measured { took, stored, seen, pages, what_ifs, plans, memory, peak_mb, processor_s } = measured;
+        let Measured { took, stored, seen, pages, previews, plans, memory, peak_mb, processor_s } = measured;
         let (due, expected) = (self.trainers as u64 * self.steps, self.streams as u64 * self.steps);
         let streamed: u64 = seen.iter().map(|seen| seen.rows.len() as u64).sum();
         println!(
@@ -166,28 +166,29 @@ impl Load {
         );
         println!("  pages: {}, {} not answered", pages.spread(), pages.failed());
         print!("{}", pages.by_kind());
-        println!("  what-ifs: {}, {} refused", what_ifs.spread(), what_ifs.failed());
+        println!("  what-ifs: {}, {} refused", previews.spread(), previews.failed());
         println!("  jobs, until their timeline is there: {}, {} refused", plans.spread(), plans.failed());
-        let (first, last) = (most(memory, Duration::ZERO), most(memory, took.saturating_sub(Duration::from_mins(1))));
+        let (first, last) =
+            (peak_memory(memory, Duration::ZERO), peak_memory(memory, took.saturating_sub(Duration::from_mins(1))));
         println!(
             "  the server: {first:.0} MB at most in the first minute, {last:.0} MB in the last, {peak_mb:.0} MB ever; {:.2} of \
              a core",
             processor_s / took.as_secs_f64()
         );
-        let minutes = (0..took.as_secs().div_ceil(60)).map(|minute| most(memory, Duration::from_mins(minute)));
+        let minutes = (0..took.as_secs().div_ceil(60)).map(|minute| peak_memory(memory, Duration::from_mins(minute)));
         let minutes: Vec<String> = minutes.map(|mb| format!("{mb:.0}")).collect();
         println!("    by minute, in MB: {}", minutes.join(" "));
         println!("  of the {PAGES_MS} ms that pages may take: {:.2}", pages.ms(0.99) / PAGES_MS);
         println!("measured pages, 99 %: {:.1} ms", pages.ms(0.99));
         println!("measured point, 99 %: {:.1} ms", delays.ms(0.99));
         println!("measured memory, last minute over first: {:.3}", last / first);
-        let is_whole = *stored == due && streamed == expected;
-        is_whole && starved == 0 && pages.failed() == 0
+        let is_complete = *stored == due && streamed == expected;
+        is_complete && starved == 0 && pages.failed() == 0
     }
 }
 
 /// Peak memory in MB during the minute after `from`.
-fn most(memory: &[(Duration, f64)], from: Duration) -> f64 {
+fn peak_memory(memory: &[(Duration, f64)], from: Duration) -> f64 {
     let minute = memory.iter().filter(|(at, _)| (from..from + Duration::from_mins(1)).contains(at));
     minute.map(|&(_, mb)| mb).fold(f64::NAN, f64::max)
 }

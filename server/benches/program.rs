@@ -43,15 +43,15 @@ impl Server {
     #[allow(dead_code, reason = "not every benchmark counts runs and processor time")]
     pub(crate) fn opens_run(&self) -> CreatedRun {
         let request = ureq::post(format!("{}{}", self.origin(), path::RUNS)).header("Content-Type", "application/json");
-        let text = request.send("{}").and_then(|mut answer| answer.body_mut().read_to_string()).expect("a run");
+        let text = request.send("{}").and_then(|mut response| response.body_mut().read_to_string()).expect("a run");
         serde_json::from_str(&text).expect("a run")
     }
 
     /// Number of points in a run.
     #[allow(dead_code, reason = "not every benchmark counts runs and processor time")]
     pub(crate) fn points(&self, run: &str) -> u64 {
-        let answer = ureq::get(format!("{}{}", self.origin(), path::run(run))).call();
-        let text = answer.and_then(|mut answer| answer.body_mut().read_to_string()).expect("a run");
+        let reply = ureq::get(format!("{}{}", self.origin(), path::run(run))).call();
+        let text = reply.and_then(|mut response| response.body_mut().read_to_string()).expect("a run");
         serde_json::from_str::<RunDetail>(&text).expect("a run").summary.points
     }
 

@@ -21,7 +21,7 @@ const QUESTIONS: [&str; 2] = [
 /// Planners for both scenarios. Each finishes within a fraction of a second, as in interactive use.
 const PLANNERS: [&str; 3] = ["1f1b", "interleaved", "wait_free_cyclic"];
 /// Every fifth scenario is stored and planned in a job.
-const KEPT: u64 = 5;
+const JOB_INTERVAL: u64 = 5;
 /// Minimum and maximum pause between two changes, in seconds.
 const THOUGHT_S: (f64, f64) = (2.0, 8.0);
 /// Interval for polling a job.
@@ -63,24 +63,24 @@ impl Latencies {
     /// Formats the response count and the latency percentiles.
     pub(crate) fn spread(&self) -> String {
         let count: usize = self.ms.values().map(Vec::len).sum();
-        let [half, most, all] = [0.5, 0.99, 1.0].map(|share| self.ms(share));
-        format!("{count}, median {half:.1} ms, 99 % {most:.1} ms, most {all:.1} ms")
+        let [half, p99, all] = [0.5, 0.99, 1.0].map(|share| self.ms(share));
+        format!("{count}, median {half:.1} ms, 99 % {p99:.1} ms, most {all:.1} ms")
     }
 
     /// Formats a line per request kind.
     pub(crate) fn by_kind(&self) -> String {
         self.ms.iter().fold(String::new(), |mut text, (kind, ms)| {
-            let [half, most] = [0.5, 0.99].map(|share| within(ms.clone(), share));
+            let [half, p99] = [0.5, 0.99].map(|share| within(ms.clone(), share));
             // Writing to a `String` cannot fail.
-            let _ = writeln!(text, "    {kind}: {}, median {half:.1} ms, 99 % {most:.1} ms", ms.len());
+            let _ = writeln!(text, "    {kind}: {}, median {half:.1} ms, 99 % {p99:.1} ms", ms.len());
             text
         })
     }
 
     /// Sends a request and records the latency of the complete response. Also records errors.
-    fn ask(&mut self, kind: &'static str, asked: impl FnOnce() -> Reply) -> Option<Vec<u8>> {
+    fn ask(&mut self, kind: &'static str, send: impl FnOnce() -> Reply) -> Option<Vec<u8>> {
         let began = Instant::now();
-        let body = answered(asked());
+        let body = answered(send());
         match &body {
             Some(_) => self.took(kind, began.elapsed()),
             None => self.failed += 1,
@@ -91,8 +91,8 @@ impl Latencies {
 
 fn within(mut ms: Vec<f64>, share: f64) -> f64 {
     ms.sort_unstable_by(f64::total_cmp);
-    let place = ((ms.len() as f64 * share) as usize).min(ms.len().saturating_sub(1));
-    ms.get(place).copied().unwrap_or(f64::NAN)
+    let index = ((ms.len() as f64 * share) as usize).min(ms.len().saturating_sub(1));
+    ms.get(index).copied().unwrap_or(f64::NAN)
 }
 
 type Reply = Result<Response<ureq::Body>, ureq::Error>;
@@ -118,7 +118,7 @@ impl Planner {
 
     /// Returns the what-if and job latencies when the flag is set.
     pub(crate) fn work(&self, over: &AtomicBool) -> (Latencies, Latencies) {
-        let (mut what_ifs, mut plans) = (Latencies::default(), Latencies::default());
+        let (mut previews, mut plans) = (Latencies::default(), Latencies::default());
         for round in 0.. {
             // Golden ratio steps spread the pauses evenly and make all runs of the benchmark
             // identical.
@@ -131,24 +131,24 @@ impl Planner {
             if over.load(Ordering::Relaxed) {
                 break;
             }
-            let question = self.question(round);
-            if round % KEPT == KEPT - 1 {
+            let scenario = self.unique_scenario(round);
+            if round % JOB_INTERVAL == JOB_INTERVAL - 1 {
                 let began = Instant::now();
-                match plan(&self.agent, &self.origin, &question) {
+                match plan(&self.agent, &self.origin, &scenario) {
                     Some(_) => plans.took("job", began.elapsed()),
                     None => plans.failed += 1,
                 }
             } else {
-                let url = format!("{}{}", self.origin, path::what_if(0));
-                let asked = || self.agent.post(url).header("Content-Type", "application/json").send(&question);
-                what_ifs.ask("what-if", asked);
+                let url = format!("{}{}", self.origin, path::plan_preview(0));
+                let send = || self.agent.post(url).header("Content-Type", "application/json").send(&scenario);
+                previews.ask("what-if", send);
             }
         }
-        (what_ifs, plans)
+        (previews, plans)
     }
 
     /// Creates a scenario that no other planner or round has sent.
-    fn question(&self, round: u64) -> String {
+    fn unique_scenario(&self, round: u64) -> String {
         let mut scenario: Value = serde_json::from_str(QUESTIONS[(self.number % 2) as usize]).expect("an example");
         scenario["planners"] = json!(PLANNERS);
         scenario["seed"] = json!(1000 + self.number * 10_000 + round);

@@ -77,17 +77,17 @@ impl Access {
         let host = self.names.host(request)?;
         origin::check(request, host)?;
         let path = request.uri.path();
-        if !is_of_api(path) {
+        if !is_api_path(path) {
             return Ok(None);
         }
-        let Some(own) = self.token else { return Ok(Some(Actor::anyone().into())) };
+        let Some(server_token) = self.token else { return Ok(Some(Actor::anyone().into())) };
         let headers = &request.headers;
-        let run = run_of_trainers(&request.method, &request.uri);
+        let run = trainer_run(&request.method, &request.uri);
         let looking = bearer(headers).map(|_| self.wrong.look(sender(&request.extensions)));
         if looking.as_ref().is_some_and(Option::is_none) {
             return self.admit_run_token(run, headers).await;
         }
-        let admitted = self.actor(&own, headers).await?;
+        let admitted = self.actor(&server_token, headers).await?;
         drop(looking);
         match admitted {
             Some(admitted) => {
@@ -108,7 +108,7 @@ impl Access {
     /// run token is accepted, so a misconfigured job does not block its neighbors.
     async fn admit_run_token(&self, run: Option<&str>, headers: &HeaderMap) -> Result<Option<Admitted>, ApiError> {
         if let (Some(run), Some(token)) = (run, bearer(headers))
-            && self.store.reader().run_admits(run, &Token::hash_of(token)).await?
+            && self.store.reader().run_admits(run, &Token::digest(token)).await?
         {
             return Ok(None);
         }
@@ -119,7 +119,7 @@ impl Access {
     /// Counts an invalid token, writes it to the audit log and delays the response.
     async fn note_wrong(&self, sender: IpAddr) {
         if self.wrong.is_to_be_recorded(sender) {
-            self.record(NOBODY, &Change::of_session("failed-login", network(sender).to_string())).await;
+            self.record(NOBODY, &Change::for_session("failed-login", network(sender).to_string())).await;
         }
         self.wrong.note(sender).await;
     }
@@ -127,21 +127,21 @@ impl Access {
     /// Returns true if the request carries a token or session with permission to write logs. Always
     /// false if the server requires no token.
     pub(crate) async fn may_write_logs(&self, headers: &HeaderMap) -> Result<bool, ApiError> {
-        let Some(own) = self.token else { return Ok(false) };
-        let actor = self.actor(&own, headers).await?;
+        let Some(server_token) = self.token else { return Ok(false) };
+        let actor = self.actor(&server_token, headers).await?;
         Ok(actor.is_some_and(|admitted| admitted.actor.role >= Role::Editor))
     }
 
     /// Returns the actor for the token or session in a request.
-    async fn actor(&self, own: &[u8; 32], headers: &HeaderMap) -> Result<Option<Admitted>, ApiError> {
+    async fn actor(&self, server_token: &[u8; 32], headers: &HeaderMap) -> Result<Option<Admitted>, ApiError> {
         // An invalid token is rejected even with a valid session. Otherwise an attacker could guess
         // tokens with the session as a cover.
         if let Some(token) = bearer(headers) {
-            return self.holder(own, token).await;
+            return self.holder(server_token, token).await;
         }
         for value in session::values(headers) {
-            let hashes = [session::hash(value), session::hash_with(own, value)];
-            if let Some(admitted) = self.of_session(hashes).await? {
+            let hashes = [session::hash(value), session::hash_with(server_token, value)];
+            if let Some(admitted) = self.session_actor(hashes).await? {
                 return Ok(Some(admitted));
             }
         }
@@ -150,13 +150,13 @@ impl Access {
 
     /// Returns the actor for a token. Compares hashes, so the response time reveals nothing about
     /// tokens.
-    async fn holder(&self, own: &[u8; 32], token: &str) -> Result<Option<Admitted>, ApiError> {
+    async fn holder(&self, server_token: &[u8; 32], token: &str) -> Result<Option<Admitted>, ApiError> {
         if token.len() > MAX_TOKEN {
             return Ok(None);
         }
         let hash = hash(token);
-        if *own == hash {
-            return Ok(Some(Actor::of_server_token().into()));
+        if *server_token == hash {
+            return Ok(Some(Actor::for_server_token().into()));
         }
         let named = |actor| Some(Admitted { actor, credential: Some(Credential::Token(hash)) });
         if let Some(actor) = self.known.get(&hash, self.clock.elapsed()) {
@@ -168,10 +168,10 @@ impl Access {
         Ok(named(actor))
     }
 
-    async fn of_session(&self, hashes: [[u8; 32]; 2]) -> Result<Option<Admitted>, ApiError> {
-        let [named, of_server] = hashes;
+    async fn session_actor(&self, hashes: [[u8; 32]; 2]) -> Result<Option<Admitted>, ApiError> {
+        let [named, server_hash] = hashes;
         for (hash, credential) in
-            [(named, Credential::Session(named)), (of_server, Credential::ServerSession(of_server))]
+            [(named, Credential::Session(named)), (server_hash, Credential::ServerSession(server_hash))]
         {
             if let Some(actor) = self.known.get(&hash, self.clock.elapsed()) {
                 return Ok(Some(Admitted { actor, credential: Some(credential) }));
@@ -181,8 +181,8 @@ impl Access {
         let now = self.clock.now();
         let (hash, actor, credential) = if let Some((name, role)) = reader.session_holder(&named, now).await? {
             (named, Actor { name, role }, Credential::Session(named))
-        } else if reader.is_server_session(&of_server, now).await? {
-            (of_server, Actor::of_server_token(), Credential::ServerSession(of_server))
+        } else if reader.is_server_session(&server_hash, now).await? {
+            (server_hash, Actor::for_server_token(), Credential::ServerSession(server_hash))
         } else {
             return Ok(None);
         };
@@ -194,7 +194,7 @@ impl Access {
     fn found(&self, hash: [u8; 32], actor: &Actor) {
         self.known.put(hash, actor, self.clock.elapsed());
         let (writer, name, now) = (self.store.writer().clone(), actor.name.clone(), self.clock.now());
-        if name != Actor::of_server_token().name {
+        if name != Actor::for_server_token().name {
             tokio::spawn(async move {
                 if let Err(error) = writer.note_token_use(&name, now).await {
                     tracing::debug!(name, "the use of a token was not noted: {error}");
@@ -205,13 +205,13 @@ impl Access {
 
     /// Opens a session for a valid token and returns the session cookies.
     pub(crate) async fn login(&self, token: &str, request: &Parts) -> Result<Vec<String>, ApiError> {
-        let Some(own) = self.token else { return Err(ApiError::Unauthorised) };
+        let Some(server_token) = self.token else { return Err(ApiError::Unauthorised) };
         origin::check_login(request)?;
         let Some(looking) = self.wrong.look(sender(&request.extensions)) else {
             self.wrong.note_refusal();
             return Err(ApiError::WrongTokens);
         };
-        let holder = self.holder(&own, token).await?;
+        let holder = self.holder(&server_token, token).await?;
         drop(looking);
         let Some(holder) = holder else {
             self.note_wrong(sender(&request.extensions)).await;
@@ -222,14 +222,14 @@ impl Access {
         let now = self.clock.now();
         let lifetime = SignedDuration::try_from(session::LIFETIME).unwrap_or(SignedDuration::ZERO);
         let is_named = holder.credential.is_some();
-        let hash = if is_named { session::hash(value) } else { session::hash_with(&own, value) };
+        let hash = if is_named { session::hash(value) } else { session::hash_with(&server_token, value) };
         let session = NewSession {
             hash,
             token_name: is_named.then(|| holder.actor.name.clone()),
             expires_at: now.saturating_add(lifetime).unwrap_or(now),
         };
         self.store.writer().open_session(&session, now).await?;
-        self.record(&holder.actor.name, &Change::of_session("login", sender_network(&request.extensions).to_string()))
+        self.record(&holder.actor.name, &Change::for_session("login", sender_network(&request.extensions).to_string()))
             .await;
         // The new session may have evicted an older session.
         self.forget();
@@ -241,8 +241,8 @@ impl Access {
     pub(crate) async fn logout(&self, headers: &HeaderMap) -> Result<Vec<String>, ApiError> {
         for value in session::values(headers) {
             self.store.writer().end_session(&session::hash(value)).await?;
-            if let Some(own) = &self.token {
-                self.store.writer().end_session(&session::hash_with(own, value)).await?;
+            if let Some(server_token) = &self.token {
+                self.store.writer().end_session(&session::hash_with(server_token, value)).await?;
             }
         }
         self.forget();
@@ -259,18 +259,18 @@ impl Access {
 
 /// Returns an error if the actor's role does not permit the request.
 fn admit_actor(actor: &Actor, request: &Parts, route: Option<&str>) -> Result<(), ApiError> {
-    let refused = |needed| ApiError::NotAllowed { actor: actor.name.clone(), role: actor.role, needed };
+    let forbidden = |needed| ApiError::NotAllowed { actor: actor.name.clone(), role: actor.role, needed };
     let path = request.uri.path();
     let below = |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     if actor.role < Role::Admin && (below(api::path::TOKENS) || below(api::path::AUDIT)) {
-        return Err(refused(Role::Admin));
+        return Err(forbidden(Role::Admin));
     }
     // Requests outside all routes have no effect.
     if actor.role < Role::Editor
-        && let Some(change) = route.and_then(|route| Change::of(&request.method, &request.uri, route))
-        && !change.is_own()
+        && let Some(change) = route.and_then(|route| Change::from_request(&request.method, &request.uri, route))
+        && !change.is_session_end()
     {
-        return Err(refused(Role::Editor));
+        return Err(forbidden(Role::Editor));
     }
     Ok(())
 }
@@ -312,13 +312,13 @@ pub(crate) fn is_token_name(name: &str) -> bool {
 }
 
 /// Returns true if the path requires a token.
-fn is_of_api(path: &str) -> bool {
+fn is_api_path(path: &str) -> bool {
     path.starts_with("/api/") || path == api::path::METRICS
 }
 
 /// Returns the run ID if the request may use the run token instead of the server token: log upload,
 /// end of run, and trace upload. The handlers validate these tokens.
-fn run_of_trainers<'p>(method: &Method, uri: &'p Uri) -> Option<&'p str> {
+fn trainer_run<'p>(method: &Method, uri: &'p Uri) -> Option<&'p str> {
     let path = uri.path();
     if method == Method::POST && path == api::path::TRACES {
         return uri.query()?.split('&').find_map(|pair| pair.strip_prefix("run=")).filter(|run| !run.is_empty());

@@ -20,7 +20,7 @@ pub(crate) struct Actor {
 
 impl Actor {
     /// The holder of the token of the environment.
-    pub(crate) fn of_server_token() -> Self {
+    pub(crate) fn for_server_token() -> Self {
         Self { name: "(server token)".to_owned(), role: Role::Admin }
     }
 
@@ -30,7 +30,7 @@ impl Actor {
     }
 
     /// Whoever holds the token of the run that is written to. Its role is looked at by nobody: the handler looks at the token.
-    pub(crate) fn of_run_token() -> Self {
+    pub(crate) fn for_run_token() -> Self {
         Self { name: RUN_TOKEN.to_owned(), role: Role::Reader }
     }
 
@@ -45,6 +45,6 @@ impl<S: Sync> FromRequestParts<S> for Actor {
 
     /// Returns the actor from the guard. The default is the run-token actor.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(Self::of_run_token))
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(Self::for_run_token))
     }
 }

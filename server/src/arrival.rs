@@ -18,7 +18,7 @@ use crate::error::{ApiError, LimitError};
 use crate::shares::Sharer;
 use pace::Arriving;
 
-pub use budget::{Bodies, BodyLimits, Room};
+pub use budget::{Bodies, BodyLimits, Reservation};
 pub use pace::Pace;
 
 /// Kind of request body. Selects the limits.
@@ -34,7 +34,7 @@ pub(crate) enum BodyKind {
 }
 
 impl BodyKind {
-    fn of(method: &Method, path: &str) -> Self {
+    fn from_request(method: &Method, path: &str) -> Self {
         const IMPORTS: [&str; 5] = [
             api::path::RUN_IMPORT,
             api::path::DATASETS,
@@ -58,24 +58,24 @@ impl BodyKind {
 /// Aborts bodies that are too slow or exceed the memory budget. The response is then the problem
 /// document, regardless of the handler's response to the aborted body.
 pub(crate) async fn in_time(State(bodies): State<Arc<Bodies>>, request: Request, next: Next) -> Response {
-    let kind = BodyKind::of(request.method(), request.uri().path());
+    let kind = BodyKind::from_request(request.method(), request.uri().path());
     if kind == BodyKind::Log || request.body().is_end_stream() {
         return next.run(request).await;
     }
     let refusal = Arc::new(OnceLock::new());
-    let room = Room::new(Arc::clone(&bodies), kind, &Sharer::of(request.extensions()));
+    let reservation = Reservation::new(Arc::clone(&bodies), kind, &Sharer::from_extensions(request.extensions()));
     let (mut parts, body) = request.into_parts();
-    parts.extensions.insert(room.clone());
-    let arriving = Arriving::new(body.into_data_stream(), kind, room.clone(), Arc::clone(&refusal));
+    parts.extensions.insert(reservation.clone());
+    let arriving = Arriving::new(body.into_data_stream(), kind, reservation.clone(), Arc::clone(&refusal));
     let response = next.run(Request::from_parts(parts, Body::from_stream(arriving.into_stream()))).await;
     match refusal.get() {
-        Some(refusal) if !response.status().is_success() => refused(*refusal),
+        Some(refusal) if !response.status().is_success() => rejection_response(*refusal),
         _ => response,
     }
 }
 
 /// Builds the refusal. The remaining body is not read.
-fn refused(refusal: LimitError) -> Response {
+fn rejection_response(refusal: LimitError) -> Response {
     let mut response = ApiError::from(refusal).into_response();
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response

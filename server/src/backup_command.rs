@@ -26,8 +26,8 @@ pub fn restore(arguments: &RestoreArguments) -> anyhow::Result<ExitCode> {
     let restored = block_on(store::restore(&arguments.file, &arguments.database, replace, now))?
         .with_context(|| format!("{} was not restored", arguments.file.display()))?;
     println!("{}: {} bytes, looked through", arguments.database.display(), restored.bytes);
-    if let Some(kept) = restored.kept {
-        println!("the database before is kept as {}", kept.display());
+    if let Some(previous) = restored.previous {
+        println!("the database before is kept as {}", previous.display());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -35,36 +35,36 @@ pub fn restore(arguments: &RestoreArguments) -> anyhow::Result<ExitCode> {
 /// Checks a database, which a server may be using. Fails on any defect.
 pub fn verify(arguments: &VerifyArguments) -> anyhow::Result<ExitCode> {
     let path = &arguments.database;
-    let verdict = block_on(store::verify(path))?.with_context(|| format!("{} cannot be read", path.display()))?;
-    for fault in &verdict.faults {
+    let report = block_on(store::verify(path))?.with_context(|| format!("{} cannot be read", path.display()))?;
+    for fault in &report.faults {
         println!("{fault}");
     }
-    let checked: Vec<String> = verdict.checked.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    if verdict.is_older {
+    let checked: Vec<String> = report.checked.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    if report.is_older {
         println!(
             "an earlier version made the tables: only their structure was looked at; serve it once to bring them up to date"
         );
     } else {
         println!("looked at {}", checked.join(", "));
     }
-    if verdict.unhashed > 0 {
+    if report.unhashed > 0 {
         println!(
             "{} rows of an earlier version have no hash yet, so that changed bytes of them may not be found; a server adds the hashes while it runs",
-            verdict.unhashed
+            report.unhashed
         );
     }
-    if verdict.faults.is_empty() {
+    if report.faults.is_empty() {
         println!("{} is sound", path.display());
         Ok(ExitCode::SUCCESS)
     } else {
-        println!("{} is not sound: {} faults", path.display(), verdict.faults.len());
+        println!("{} is not sound: {} faults", path.display(), report.faults.len());
         Ok(ExitCode::FAILURE)
     }
 }
 
 /// Removes temporary files that killed processes left at the destination, and reports this.
-fn say_removed(beside: &Path) {
-    for path in store::remove_leftovers(beside) {
+fn say_removed(database: &Path) {
+    for path in store::remove_leftovers(database) {
         println!("{} was left by a program that ended while it made a copy, and is removed", path.display());
     }
 }

@@ -33,7 +33,7 @@ async fn cancel(database: &Path) -> anyhow::Result<(u64, u64)> {
 
 async fn cancel_in(store: &Store) -> Result<(u64, u64), StoreError> {
     let (jobs, sweeps) = store.writer().cancel_work().await?;
-    let change = Change::of_command("cancel", "work", format!("{jobs} jobs, {sweeps} sweeps"));
+    let change = Change::for_command("cancel", "work", format!("{jobs} jobs, {sweeps} sweeps"));
     store.writer().record_change(COMMAND_LINE, &change, SystemClock::start().now()).await?;
     Ok((jobs, sweeps))
 }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_database_that_is_not_there_or_in_use_is_refused() {
+    async fn missing_or_open_database_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.db");
         assert!(cancel(&path).await.unwrap_err().to_string().starts_with("there is no database"));
@@ -54,7 +54,8 @@ mod tests {
         assert_eq!(cancel(&path).await.unwrap(), (0, 0));
         let store = Store::open(&path).await.unwrap();
         let audit = store.reader().changes(None, 10).await.unwrap().changes;
-        let told: Vec<_> = audit.iter().map(|line| [&*line.actor, &*line.action, &*line.kind, &*line.object]).collect();
-        assert_eq!(told, [["(command line)", "cancel", "work", "0 jobs, 0 sweeps"]]);
+        let records: Vec<_> =
+            audit.iter().map(|line| [&*line.actor, &*line.action, &*line.kind, &*line.object]).collect();
+        assert_eq!(records, [["(command line)", "cancel", "work", "0 jobs, 0 sweeps"]]);
     }
 }

@@ -21,7 +21,7 @@ pub(crate) const COMMAND_LINE: &str = "(command line)";
 
 /// Identifier of the created object if the response has no `Location` header.
 #[derive(Debug, Clone)]
-pub(crate) struct Made(pub(crate) String);
+pub(crate) struct CreatedId(pub(crate) String);
 
 /// A change by a request or a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,32 +38,33 @@ pub(crate) struct Change {
 
 impl Change {
     /// Creates a change to a session.
-    pub(crate) fn of_session(action: &str, object: String) -> Self {
+    pub(crate) fn for_session(action: &str, object: String) -> Self {
         Self { method: "POST".to_owned(), action: action.to_owned(), kind: "session".to_owned(), object }
     }
 
     /// Creates a change by a command.
-    pub(crate) fn of_command(action: &str, kind: &str, object: String) -> Self {
+    pub(crate) fn for_command(action: &str, kind: &str, object: String) -> Self {
         Self { method: "POST".to_owned(), action: action.to_owned(), kind: kind.to_owned(), object }
     }
 
     /// Returns true if any role may make this change. This is the case for ending a session.
-    pub(super) fn is_own(&self) -> bool {
+    pub(super) fn is_session_end(&self) -> bool {
         self.kind == "session" && self.action == "delete"
     }
 
     /// Returns the change that a request makes, or `None` for read-only requests. `route` is the
     /// path pattern in the router.
-    pub(crate) fn of(method: &Method, uri: &Uri, route: &str) -> Option<Self> {
-        let is_question = QUESTIONS.iter().any(|(asks, path)| asks == method && *path == route);
-        if is_question || matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+    pub(crate) fn from_request(method: &Method, uri: &Uri, route: &str) -> Option<Self> {
+        let is_query = QUESTIONS.iter().any(|(asks, path)| asks == method && *path == route);
+        if is_query || matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
             return None;
         }
         let known: Vec<&str> = route.strip_prefix(api::path::ROOT)?.trim_start_matches('/').split('/').collect();
-        let asked: Vec<&str> = uri.path().strip_prefix(api::path::ROOT)?.trim_start_matches('/').split('/').collect();
+        let segments: Vec<&str> =
+            uri.path().strip_prefix(api::path::ROOT)?.trim_start_matches('/').split('/').collect();
         let kind = known.first()?.trim_end_matches('s');
-        let place = known.iter().position(|part| part.starts_with('{'));
-        let object = place.and_then(|place| asked.get(place)).map(|object| (*object).to_owned());
+        let index = known.iter().position(|part| part.starts_with('{'));
+        let object = index.and_then(|position| segments.get(position)).map(|object| (*object).to_owned());
         let last = known.iter().skip(1).rfind(|part| !part.starts_with('{'));
         let action = last.copied().unwrap_or(match *method {
             Method::POST | Method::PUT => "create",
@@ -84,19 +85,18 @@ impl Change {
     ///
     /// Log uploads are not recorded: the sender has the run token, and uploads arrive several times
     /// per second.
-    pub(crate) fn made(mut self, response: &Response) -> Option<Self> {
+    pub(crate) fn completed(mut self, response: &Response) -> Option<Self> {
         // A file for a preview is in memory only.
         let is_preview = self.kind == "dataset" && response.status().as_u16() == 202;
         if !response.status().is_success() || is_preview || (self.kind == "run" && self.action == "log") {
             return None;
         }
-        if let Some(Made(made)) = response.extensions().get::<Made>() {
-            made.clone_into(&mut self.object);
+        if let Some(CreatedId(id)) = response.extensions().get::<CreatedId>() {
+            id.clone_into(&mut self.object);
         }
         let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-        if let Some(made) = location.and_then(|location| location.rsplit('/').next()).filter(|_| self.object.is_empty())
-        {
-            self.object = made.to_owned();
+        if let Some(id) = location.and_then(|location| location.rsplit('/').next()).filter(|_| self.object.is_empty()) {
+            self.object = id.to_owned();
         }
         Some(self)
     }
@@ -108,11 +108,11 @@ mod tests {
 
     fn change(method: &str, path: &str, route: &str) -> Option<[String; 3]> {
         let (method, uri) = (method.parse().unwrap(), path.parse().unwrap());
-        Change::of(&method, &uri, route).map(|change| [change.kind, change.action, change.object])
+        Change::from_request(&method, &uri, route).map(|change| [change.kind, change.action, change.object])
     }
 
     #[test]
-    fn a_route_says_what_is_changed() {
+    fn route_determines_the_change() {
         for (method, path, route, expected) in [
             ("PUT", "/api/v1/scenarios", "/api/v1/scenarios", Some(["scenario", "create", ""])),
             ("PATCH", "/api/v1/runs/r1", "/api/v1/runs/{run}", Some(["run", "change", "r1"])),
@@ -130,7 +130,7 @@ mod tests {
             ("POST", "/api/v1/tokenizers", "/api/v1/tokenizers", Some(["tokenizer", "create", ""])),
             ("GET", "/api/v1/runs/r1", "/api/v1/runs/{run}", None),
         ] {
-            let expected = expected.map(|words| words.map(str::to_owned));
+            let expected = expected.map(|parts| parts.map(str::to_owned));
             assert_eq!(change(method, path, route), expected, "{method} {path}");
         }
     }
@@ -151,19 +151,19 @@ mod tests {
             for (method, operation) in methods {
                 let Some(operation) = operation else { continue };
                 let path = route.replace(['{', '}'], "");
-                let Some(change) = Change::of(&method.parse().unwrap(), &path.parse().unwrap(), route) else {
+                let Some(change) = Change::from_request(&method.parse().unwrap(), &path.parse().unwrap(), route) else {
                     questions += 1;
                     continue;
                 };
                 // Status code for success in the OpenAPI document.
                 let status = operation.responses.responses.keys().find(|status| status.starts_with('2')).unwrap();
                 let response = axum::http::Response::builder().status(status.parse::<u16>().unwrap());
-                let made = change.made(&response.body(axum::body::Body::empty()).unwrap());
-                assert_eq!(made.is_none(), UNRECORDED.contains(&(method, route.as_str())), "{method} {route}");
-                let Some(made) = made else { continue };
+                let completed = change.completed(&response.body(axum::body::Body::empty()).unwrap());
+                assert_eq!(completed.is_none(), UNRECORDED.contains(&(method, route.as_str())), "{method} {route}");
+                let Some(change_record) = completed else { continue };
                 recorded += 1;
-                assert!(!made.kind.is_empty() && !made.action.is_empty(), "{method} {route}");
-                assert_eq!(!made.object.is_empty(), route.contains('{'), "{method} {route}");
+                assert!(!change_record.kind.is_empty() && !change_record.action.is_empty(), "{method} {route}");
+                assert_eq!(!change_record.object.is_empty(), route.contains('{'), "{method} {route}");
             }
         }
         assert_eq!(questions, QUESTIONS.len(), "a question names a route that is not there");

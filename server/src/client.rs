@@ -33,12 +33,12 @@ pub struct Client(String);
 
 impl Client {
     /// Creates a client from a cookie value.
-    pub fn of_cookie(value: &str) -> Self {
+    pub fn from_cookie(value: &str) -> Self {
         Self::hashed("cookie", value)
     }
 
     /// Creates a client from an address.
-    pub(crate) fn of_address(address: Option<IpAddr>) -> Self {
+    pub(crate) fn from_address(address: Option<IpAddr>) -> Self {
         Self::hashed("address", &address.map_or_else(String::new, |address| address.to_string()))
     }
 
@@ -58,7 +58,7 @@ impl<S: Sync> FromRequestParts<S> for Client {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let address = parts.extensions.get::<Peer>().map(|peer| peer.address);
-        Ok(cookie(&parts.headers).map_or_else(|| Self::of_address(address), Self::of_cookie))
+        Ok(cookie(&parts.headers).map_or_else(|| Self::from_address(address), Self::from_cookie))
     }
 }
 
@@ -146,15 +146,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_without_a_cookie_gets_one_and_other_requests_do_not() {
+    fn only_page_requests_without_a_cookie_get_a_cookie() {
         let page = |cookie: Option<&str>| {
             let request = Request::get("/").header("sec-fetch-dest", "document");
             let request = cookie.into_iter().fold(request, |request, cookie| request.header("cookie", cookie));
             request.body(Body::empty()).unwrap()
         };
-        let made = new_cookie(&page(None)).unwrap();
-        let (pair, rest) = made.split_once(';').unwrap();
-        assert!(rest.contains("HttpOnly") && rest.contains("SameSite=Lax"), "{made}");
+        let header = new_cookie(&page(None)).unwrap();
+        let (pair, rest) = header.split_once(';').unwrap();
+        assert!(rest.contains("HttpOnly") && rest.contains("SameSite=Lax"), "{header}");
         assert_eq!(new_cookie(&page(Some(pair))), None);
         assert!(new_cookie(&page(Some("planscope_client="))).is_some());
         assert_eq!(new_cookie(&Request::get("/").body(Body::empty()).unwrap()), None, "a program");
@@ -162,11 +162,11 @@ mod tests {
 
     #[test]
     fn clients_differ_by_cookie_or_address() {
-        let address = |text: &str| Client::of_address(Some(text.parse().unwrap()));
-        assert_eq!(Client::of_cookie("a"), Client::of_cookie("a"));
-        assert_ne!(Client::of_cookie("a"), Client::of_cookie("b"));
+        let address = |text: &str| Client::from_address(Some(text.parse().unwrap()));
+        assert_eq!(Client::from_cookie("a"), Client::from_cookie("a"));
+        assert_ne!(Client::from_cookie("a"), Client::from_cookie("b"));
         assert_ne!(address("10.0.0.1"), address("10.0.0.2"));
-        assert_ne!(Client::of_cookie("10.0.0.1"), address("10.0.0.1"));
-        assert_eq!(Client::of_address(None).as_str().len(), 32);
+        assert_ne!(Client::from_cookie("10.0.0.1"), address("10.0.0.1"));
+        assert_eq!(Client::from_address(None).as_str().len(), 32);
     }
 }

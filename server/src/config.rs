@@ -219,7 +219,7 @@ impl ServeArguments {
 
     /// Memory and rate limits for request bodies.
     pub fn body_limits(&self) -> BodyLimits {
-        BodyLimits { held_bytes: self.bodies, ..BodyLimits::default() }
+        BodyLimits { max_bytes: self.bodies, ..BodyLimits::default() }
     }
 
     /// Number of scenarios planned in parallel.
@@ -230,7 +230,7 @@ impl ServeArguments {
 
     /// Worker threads per search.
     pub fn search_threads(&self) -> Threads {
-        self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
+        self.search_threads.map_or_else(Threads::all_cores, Threads::new)
     }
 
     /// Limits for planning.
@@ -240,7 +240,7 @@ impl ServeArguments {
             queue: self.queue,
             search_threads: self.search_threads(),
             plan_time: Duration::from_secs(self.plan_seconds),
-            what_if_time: Duration::from_secs(self.what_if_seconds),
+            preview_time: Duration::from_secs(self.what_if_seconds),
             plan_memory: self.plan_memory,
             takes_work: !self.without_work,
         }
@@ -323,7 +323,7 @@ pub struct SolveArguments {
 impl SolveArguments {
     /// Worker threads per search.
     pub fn search_threads(&self) -> Threads {
-        self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
+        self.search_threads.map_or_else(Threads::all_cores, Threads::new)
     }
 }
 
@@ -351,7 +351,7 @@ pub struct PlanArguments {
 impl PlanArguments {
     /// Worker threads per search.
     pub fn search_threads(&self) -> Threads {
-        self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
+        self.search_threads.map_or_else(Threads::all_cores, Threads::new)
     }
 }
 
@@ -363,7 +363,7 @@ pub struct SweepArguments {
     #[arg(value_name = "SWEEP.json")]
     pub sweep: PathBuf,
     /// Shard I of N of the points, I from 1: the points I-1, I-1+N, I-1+2N, ...
-    #[arg(long, value_name = "I/N", default_value_t = Shard::WHOLE)]
+    #[arg(long, value_name = "I/N", default_value_t = Shard::FULL)]
     pub shard: Shard,
     /// Output file. Default: standard output.
     #[arg(long, value_name = "FILE.jsonl")]
@@ -387,7 +387,7 @@ pub struct SweepArguments {
 impl SweepArguments {
     /// Number of points planned in parallel.
     pub fn threads(&self) -> Threads {
-        self.threads.map_or_else(Threads::of_all_cores, Threads::new)
+        self.threads.map_or_else(Threads::all_cores, Threads::new)
     }
 }
 
@@ -414,7 +414,7 @@ pub struct ImportArguments {
 }
 
 fn preprocessing(text: &str) -> Result<Preprocessing, String> {
-    Preprocessing::of_id(text)
+    Preprocessing::from_id(text)
         .ok_or_else(|| format!("there are {}", Preprocessing::ALL.map(Preprocessing::id).join(", ")))
 }
 
@@ -485,23 +485,23 @@ mod tests {
     use super::*;
 
     fn arguments(line: &[&str]) -> ServeArguments {
-        let words = ["planscope", "serve"].into_iter().chain(line.iter().copied());
-        match Cli::try_parse_from(words).unwrap().command {
+        let command_line = ["planscope", "serve"].into_iter().chain(line.iter().copied());
+        match Cli::try_parse_from(command_line).unwrap().command {
             Command::Serve(arguments) => arguments,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn one_retention_is_for_all_unless_traces_have_their_own() {
+    fn retention_applies_to_traces_unless_overridden() {
         for (line, all, traces) in [
             (&[][..], 30, 30),
             (&["--retention-days", "3"], 3, 3),
             (&["--retention-days", "3", "--trace-retention-days", "0"], 3, 0),
         ] {
             let arguments = arguments(line);
-            let kept = (arguments.live_limits().retention_days, arguments.traces().retention.as_secs() / 86_400);
-            assert_eq!(kept, (all, traces), "{line:?}");
+            let retention = (arguments.live_limits().retention_days, arguments.traces().retention.as_secs() / 86_400);
+            assert_eq!(retention, (all, traces), "{line:?}");
         }
     }
 
@@ -518,7 +518,7 @@ mod tests {
     #[test]
     fn bodies_have_512_mib_by_default() {
         for (line, bytes) in [(&[][..], 512 << 20), (&["--bodies", "2GiB"], 2 << 30)] {
-            assert_eq!(arguments(line).body_limits().held_bytes, bytes);
+            assert_eq!(arguments(line).body_limits().max_bytes, bytes);
         }
         assert_eq!(arguments(&[]).connections_per_address, 64);
     }
@@ -534,12 +534,12 @@ mod tests {
     }
 
     #[test]
-    fn planning_has_one_gibibyte_and_what_ifs_a_minute() {
+    fn default_planning_limits_are_a_gibibyte_and_a_minute() {
         for (line, bytes, seconds) in
             [(&[][..], 1 << 30, 60), (&["--plan-memory", "3GiB", "--what-if-seconds", "5"], 3 << 30, 5)]
         {
             let limits = arguments(line).plan_limits();
-            assert_eq!((limits.plan_memory, limits.what_if_time.as_secs()), (bytes, seconds), "{line:?}");
+            assert_eq!((limits.plan_memory, limits.preview_time.as_secs()), (bytes, seconds), "{line:?}");
         }
         assert_eq!(plan_memory("63MiB"), Err("at least 64MiB is needed".to_owned()));
     }

@@ -106,7 +106,7 @@ impl Connections {
     /// [`crate::arrival`] aborts slow bodies.
     pub(crate) async fn serve(mut self, router: Router, stop: impl Future<Output = ()>) {
         let ConnectionLimits { per_address, unlimited, .. } = self.limits.clone();
-        let routers = Routers { health: health_only(router.clone()), whole: counted(router, per_address, unlimited) };
+        let routers = Routers { health: health_only(router.clone()), full: counted(router, per_address, unlimited) };
         let proxies = Arc::new(self.limits.proxies.clone());
         let mut protocol = http1::Builder::new();
         protocol.timer(TokioTimer::new()).header_read_timeout(self.limits.head_time).max_buf_size(BUFFER);
@@ -148,11 +148,11 @@ impl Connections {
             Some(slot)
         };
         let stream = WriteTimeout::new(stream, self.limits.write_time);
-        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
-            let attended = opening.attended(stream, address, &routers.whole);
+        if let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() {
+            let attended = opening.attended(stream, address, &routers.full);
             open.spawn(async move {
                 attended.await;
-                drop((place, slot));
+                drop((permit, slot));
             });
         } else {
             let attended = opening.attended(stream, address, &routers.health);
@@ -181,7 +181,7 @@ impl Connections {
 /// Routers for normal and for reserve connections.
 #[derive(Debug)]
 struct Routers {
-    whole: Router,
+    full: Router,
     /// Serves only health and readiness.
     health: Router,
 }
@@ -208,7 +208,7 @@ impl Opening<'_> {
 }
 
 /// Builds a refusal for a request that does not reach the guard, with the security headers.
-fn refused(limit: LimitError) -> Response {
+fn rejection(limit: LimitError) -> Response {
     let mut response = ApiError::from(limit).into_response();
     for (name, value) in SECURITY_HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

@@ -15,12 +15,12 @@ pub(crate) fn canonical(dataset: &Dataset) -> Vec<u8> {
 const LENGTH: usize = 52;
 
 /// True if the text has the form of a dataset address.
-pub(crate) fn is_one(text: &str) -> bool {
+pub(crate) fn is_valid(text: &str) -> bool {
     text.len() == LENGTH && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'))
 }
 
 /// Returns the SHA-256 of the canonical form in lower-case base32 without padding: 52 characters.
-pub(crate) fn of(canonical: &[u8]) -> String {
+pub(crate) fn from_content(canonical: &[u8]) -> String {
     let digest = Sha256::new().chain_update(DOMAIN).chain_update(canonical).finalize();
     data_encoding::BASE32_NOPAD.encode(&digest).to_ascii_lowercase()
 }

@@ -21,18 +21,18 @@ use ingest::dataset::ImportError;
 use ingest::job_config::JobConfigError;
 use ingest::log::LogError;
 use ingest::trace::TraceError;
-use planner::analysis::NoStudy;
+use planner::analysis::AnalysisError;
 use planner::scenario::{FieldError, PlannerKind};
 
 use crate::imports::candidate_column;
 use crate::live::{LogEnd, LogRefusal};
 use crate::observation::ObservationError;
 use crate::profiles::ProfileError;
-use crate::shares::Busy;
+use crate::shares::NoFreeSlot;
 use crate::store::StoreError;
 use answered::log_end;
 
-pub use answered::{Answer, Deleted, LogEndsAt, LogStored, LoggedIn, LoggedOut, Prepared, Unchanged};
+pub use answered::{Deleted, DocumentResponse, LogEndsAt, LogStored, LoggedIn, LoggedOut, Prepared, Unchanged};
 pub use limits::LimitError;
 pub(crate) use responses::{as_problem, class, no_such_page, pages_missing, succeeded, unsatisfiable};
 
@@ -47,7 +47,7 @@ pub enum ApiError {
     InvalidScenario(Vec<FieldError>),
     /// Invalid fields in a schedule bench request or in a sweep.
     #[error("{}", summary(.0))]
-    InvalidQuestion(Vec<FieldError>),
+    InvalidRequest(Vec<FieldError>),
     /// Invalid configuration file of a training job.
     #[error("{0}")]
     InvalidJobConfig(#[from] JobConfigError),
@@ -79,16 +79,16 @@ pub enum ApiError {
     #[error("neither this trace nor another of its run names actions of a pipeline schedule, such as PP:0F3")]
     NoActions,
     /// The iteration does not exist.
-    #[error("there is no iteration {asked}: the traces show {there}, numbered from 0")]
+    #[error("there is no iteration {requested}: the traces show {there}, numbered from 0")]
     NoSuchIteration {
         /// Requested index.
-        asked: u32,
+        requested: u32,
         /// Number of iterations in the traces.
         there: usize,
     },
     /// No scenario is attached to the trace.
     #[error("the trace is not compared with a scenario: choose one")]
-    NoPlanOfTrace,
+    NoTracePlan,
     /// No slice exists at the position.
     #[error("there is no slice on row {row} of lane {lane} at {at_ns} ns")]
     NoSlice {
@@ -124,7 +124,7 @@ pub enum ApiError {
     NotExportable(&'static str),
     /// Invalid name, note or tags.
     #[error("{}", summary(.0))]
-    InvalidWords(Vec<FieldError>),
+    InvalidAnnotations(Vec<FieldError>),
     /// The job does not exist or has expired.
     #[error("there is no job {0}; finished jobs are forgotten after a while, the outcome stays with the scenario")]
     NoSuchJob(String),
@@ -133,7 +133,7 @@ pub enum ApiError {
     NoSuchPlanner(String),
     /// The planner has no plan for the scenario.
     #[error("{} has no plan of this scenario", .0.title())]
-    NoPlanOf(PlannerKind),
+    NoPlannerPlan(PlannerKind),
     /// No planner has a plan for the scenario.
     #[error("no planner found a plan of this scenario; its outcome says why")]
     NoPlanAtAll,
@@ -177,7 +177,7 @@ pub enum ApiError {
     StudiesFull(usize),
     /// Too many imports are in progress.
     #[error("{0}")]
-    ImportsFull(#[from] Busy),
+    ImportsFull(#[from] NoFreeSlot),
     /// The maximum number of replays is running.
     #[error("{0} replays are running already; try again when one has ended")]
     ReplaysFull(usize),
@@ -186,7 +186,7 @@ pub enum ApiError {
     NotPlanned,
     /// There is nothing to study.
     #[error("{0}")]
-    NoStudy(#[from] NoStudy),
+    NoAnalysis(#[from] AnalysisError),
     /// The server runs without planning.
     #[error(
         "this server was started with --without-work: it answers what is stored and plans nothing; start it without that flag to plan"
@@ -312,10 +312,10 @@ impl ApiError {
         let (kind, status, title) = self.kind();
         let errors = match self {
             Self::InvalidScenario(errors)
-            | Self::InvalidQuestion(errors)
+            | Self::InvalidRequest(errors)
             | Self::InvalidRun(errors)
             | Self::NotReady(errors)
-            | Self::InvalidWords(errors) => errors
+            | Self::InvalidAnnotations(errors) => errors
                 .iter()
                 .map(|error| FieldProblem { pointer: error.pointer.clone(), detail: error.detail.clone() })
                 .collect(),
@@ -370,9 +370,9 @@ impl IntoResponse for ApiError {
         let mut response = (status, Json(&problem)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(api::path::PROBLEM_MEDIA_TYPE));
-        let is_busy = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
+        let is_overloaded = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
         // A retry does not help for missing pages or a server without planning.
-        if is_busy && !matches!(self, Self::NoPages | Self::WithoutWork) {
+        if is_overloaded && !matches!(self, Self::NoPages | Self::WithoutWork) {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
         }
         match self {

@@ -32,13 +32,13 @@ pub fn run(arguments: &EstimateArguments) -> anyhow::Result<ExitCode> {
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     // Read one byte beyond the limit to detect a table that is too large.
-    let most = MAX_BYTES as u64 + 1;
+    let limit = MAX_BYTES as u64 + 1;
     let mut bytes = Vec::new();
     if path == Path::new("-") {
-        std::io::stdin().take(most).read_to_end(&mut bytes).context("cannot read standard input")?;
+        std::io::stdin().take(limit).read_to_end(&mut bytes).context("cannot read standard input")?;
     } else {
         let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-        file.take(most).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
+        file.take(limit).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
     }
     Ok(bytes)
 }
@@ -48,8 +48,8 @@ fn report(table: &Table<'_>, summary: &Summary, elapsed: Duration) -> std::io::R
     let Summary { rows, feasible, infeasible } = summary;
     let rate = *rows as f64 / elapsed.as_secs_f64().max(1e-9);
     writeln!(out, "{rows} rows, {feasible} feasible, {} infeasible; {rate:.0} rows per second", rows - feasible)?;
-    for Obstacle { what, rows, first, reason } in infeasible {
-        writeln!(out, "infeasible by {what}: {rows}, first in row {first}: {reason}")?;
+    for Obstacle { what: subject, rows, first, reason } in infeasible {
+        writeln!(out, "infeasible by {subject}: {rows}, first in row {first}: {reason}")?;
     }
     let ignored: Vec<String> = table.ignored().map(|name| format!("{name:?}")).collect();
     if !ignored.is_empty() {

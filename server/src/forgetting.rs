@@ -71,7 +71,7 @@ async fn forget(store: &Store, moments: Moments, is_time: bool) -> Result<(), St
     if !(is_time || is_full) {
         return Ok(());
     }
-    let before = |kept: Timestamp| if is_full { kept.max(moments.slip) } else { kept };
+    let before = |cutoff: Timestamp| if is_full { cutoff.max(moments.slip) } else { cutoff };
     let (things, traces) = (before(moments.things), before(moments.traces));
     let writer = store.writer();
     let forgotten = [
@@ -82,11 +82,11 @@ async fn forget(store: &Store, moments: Moments, is_time: bool) -> Result<(), St
         ("datasets", writer.forget_datasets(things).await),
         ("sweeps", writer.forget_sweeps(things).await),
     ];
-    for (what, forgotten) in forgotten {
+    for (kind, forgotten) in forgotten {
         match forgotten {
             Ok(0) => {}
-            Ok(count) => tracing::info!(what, count, "deleted ones are forgotten for good"),
-            Err(error) => tracing::error!(what, "deleted ones could not be forgotten: {error}"),
+            Ok(count) => tracing::info!(kind, count, "deleted ones are forgotten for good"),
+            Err(error) => tracing::error!(kind, "deleted ones could not be forgotten: {error}"),
         }
     }
     Ok(())
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_database_forgets_within_minutes_and_another_one_not() {
+    async fn full_database_deletes_within_minutes() {
         for (quota, is_there) in [(Some(1), false), (Some(1 << 30), true), (None, true)] {
             let folder = tempfile::tempdir().unwrap();
             let store = with_a_deleted_run(folder.path(), quota).await;

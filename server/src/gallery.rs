@@ -7,7 +7,7 @@ mod heterogeneous;
 mod hydraulis;
 mod pipeweaver;
 
-use api::gallery::{GalleryEntry, GalleryPlace};
+use api::gallery::{GalleryEntry, PaperLocation};
 use planner::scenario::FieldError;
 
 /// An example scenario before parsing.
@@ -95,7 +95,7 @@ pub(crate) fn entries() -> Result<Vec<GalleryEntry>, Vec<FieldError>> {
                 scenario,
                 paper: entry
                     .group
-                    .map(|(title, place)| GalleryPlace { title: title.to_owned(), place: place.to_owned() }),
+                    .map(|(title, location)| PaperLocation { title: title.to_owned(), place: location.to_owned() }),
                 is_synthetic: entry.data == Data::Synthetic,
             })
         })
@@ -133,7 +133,7 @@ mod tests {
 
     /// Drawn lengths use Planscope's distributions: no example scenario contains a dataset.
     #[test]
-    fn what_varies_is_marked_synthetic() {
+    fn varying_setups_are_marked_synthetic() {
         for entry in super::entries().unwrap() {
             let samples = serde_json::to_string(&entry.scenario.workload.samples).unwrap();
             let varies = ["uniform", "log_normal", "mixture", "phases"].iter().any(|kind| samples.contains(kind));

@@ -18,7 +18,7 @@ const LATER: Duration = Duration::from_mins(10);
 
 /// Logs an error while the database file is missing or replaced. The store itself refuses writes
 /// during this time.
-pub(crate) async fn watch(app: Arc<App>) {
+pub(crate) async fn monitor(app: Arc<App>) {
     let mut looks = tokio::time::interval(LOOK);
     let mut stopped = std::pin::pin!(app.live.stopped());
     let mut guard = Guard::default();
@@ -27,7 +27,7 @@ pub(crate) async fn watch(app: Arc<App>) {
             _ = looks.tick() => {}
             () = &mut stopped => return,
         }
-        match guard.look(app.store.in_place()) {
+        match guard.look(app.store.check_file()) {
             FileEvent::Nothing => {}
             FileEvent::Fault(fault) => tracing::error!("{fault}"),
             FileEvent::Back => tracing::info!("the database is in its place again"),
@@ -94,12 +94,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_that_is_gone_is_told_at_once_and_every_minute_and_that_it_is_back_once() {
+    fn file_faults_are_reported_immediately_then_every_minute() {
         let mut guard = Guard::default();
         let gone = || Err(FileFault::Deleted("planscope.db".into()));
         assert!(matches!(guard.look(Ok(())), FileEvent::Nothing));
-        let told: Vec<bool> = (0..13).map(|_| matches!(guard.look(gone()), FileEvent::Fault(_))).collect();
-        let at: Vec<usize> = (0..13).filter(|look| told[*look]).collect();
+        let reported: Vec<bool> = (0..13).map(|_| matches!(guard.look(gone()), FileEvent::Fault(_))).collect();
+        let at: Vec<usize> = (0..13).filter(|look| reported[*look]).collect();
         assert_eq!(at, [0, 6, 12]);
         assert!(matches!(guard.look(Ok(())), FileEvent::Back));
         assert!(matches!(guard.look(Ok(())), FileEvent::Nothing));

@@ -23,9 +23,9 @@ pub fn run(arguments: &HealthArguments) -> anyhow::Result<ExitCode> {
     let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
     let path = api::path::HEALTH;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{authorization}\r\n")?;
-    let mut answer = String::new();
-    stream.take(64 * 1024).read_to_string(&mut answer)?;
-    let status = answer.lines().next().unwrap_or_default();
+    let mut response = String::new();
+    stream.take(64 * 1024).read_to_string(&mut response)?;
+    let status = response.lines().next().unwrap_or_default();
     ensure!(status.split(' ').nth(1) == Some("200"), "the server at {address} is not well: {status}");
     println!("well");
     Ok(ExitCode::SUCCESS)

@@ -36,17 +36,17 @@ pub fn run(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
     };
     let gathered = gather(&arguments.files, &mut target);
     target.close();
-    let Some((sweep, added, of)) = gathered? else { bail!("the files are empty") };
+    let Some((sweep, added, shards)) = gathered? else { bail!("the files are empty") };
     println!("sweep {}: {added} new points", sweep.sweep);
     if sweep.missing.is_empty() {
         println!("all {} points are there", sweep.points);
         return Ok(ExitCode::SUCCESS);
     }
     println!("missing points: {}", ranges(&sweep.missing));
-    if let Some(of) = of {
+    if let Some(shard_count) = shards {
         let missing: std::collections::BTreeSet<u32> =
-            sweep.missing.iter().flat_map(|&[first, last]| first..=last).map(|point| point % of + 1).collect();
-        println!("missing shards of {of}: {}", ranges(&runs(missing)));
+            sweep.missing.iter().flat_map(|&[first, last]| first..=last).map(|point| point % shard_count + 1).collect();
+        println!("missing shards of {shard_count}: {}", ranges(&runs(missing)));
     }
     Ok(ExitCode::from(MISSING))
 }
@@ -70,7 +70,7 @@ fn gather(files: &[std::path::PathBuf], target: &mut Target) -> anyhow::Result<O
         if *engine != sheet.heading.engine {
             bail!("{}: line 1 was made by {}, not by {engine}", path.display(), sheet.heading.engine);
         }
-        shares.insert(sheet.shard.of());
+        shares.insert(sheet.shard.count());
         let mut lines = Lines::new(sheet);
         let (mut number, mut bytes) = (1_usize, 0);
         loop {
@@ -96,8 +96,8 @@ fn gather(files: &[std::path::PathBuf], target: &mut Target) -> anyhow::Result<O
         }
     }
     // Missing shards can be listed only if all files have the same shard count.
-    let of = shares.first().copied().filter(|of| shares.len() == 1 && *of > 1);
-    Ok(last.map(|gathered| (gathered, added, of)))
+    let shard_count = shares.first().copied().filter(|count| shares.len() == 1 && *count > 1);
+    Ok(last.map(|gathered| (gathered, added, shard_count)))
 }
 
 /// Reads the next complete line. An incomplete line is skipped with a warning.
@@ -150,7 +150,7 @@ impl Target {
         let gathered = match self {
             Self::Database(database) => {
                 let now = database.clock.now();
-                let change = Change::of_command("points", "sweep", lines.sheet().sweep.id().to_string());
+                let change = Change::for_command("points", "sweep", lines.sheet().sweep.id().to_string());
                 database.runtime.block_on(async {
                     let gathered = gathering::store(&database.store, lines, now).await?;
                     database.store.writer().record_change(COMMAND_LINE, &change, now).await?;

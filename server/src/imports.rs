@@ -17,11 +17,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 pub(crate) use body::{BodyReader, BodySender};
-pub(crate) use choice::Choice;
+pub(crate) use choice::ImportOptions;
 pub(crate) use prepared::{Prepared, candidate_column};
 pub(crate) use previews::{PREVIEW_LIFETIME, Previews};
 
-use crate::shares::{Busy, Place, Places, Sharer};
+use crate::shares::{NoFreeSlot, Places, Sharer, Slot};
 
 /// Limits for concurrent imports.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,7 @@ impl Default for ImportLimits {
 /// all but one.
 const STREAMS: usize = 3;
 /// Bytes that must arrive before an upload takes a slot. Very slow senders therefore take no slot.
-pub(crate) const BEFORE_PLACE: usize = 1 << 20;
+pub(crate) const BYTES_BEFORE_SLOT: usize = 1 << 20;
 
 /// Concurrency limits for imports, and imported data that is not stored yet.
 #[derive(Debug)]
@@ -58,9 +58,9 @@ pub struct Imports {
 #[derive(Debug)]
 pub enum Turn {
     /// For a file that is complete in memory.
-    Whole(OwnedSemaphorePermit),
+    Buffered(OwnedSemaphorePermit),
     /// For a file that is parsed during upload.
-    Stream(Place),
+    Stream(Slot),
 }
 
 impl Imports {
@@ -74,15 +74,15 @@ impl Imports {
         }
     }
 
-    /// Acquires a turn to parse a file of any size during upload. Returns [`Busy`] on timeout.
-    pub async fn stream(&self, sharer: &Sharer) -> Result<Turn, Busy> {
-        Ok(Turn::Stream(self.streams.place(sharer).await?))
+    /// Acquires a turn to parse a file of any size during upload. Returns [`NoFreeSlot`] on timeout.
+    pub async fn stream(&self, sharer: &Sharer) -> Result<Turn, NoFreeSlot> {
+        Ok(Turn::Stream(self.streams.acquire(sharer).await?))
     }
 
-    /// Acquires a turn to parse a file in memory. Returns [`Busy`] on timeout.
-    pub async fn turn(&self) -> Result<Turn, Busy> {
-        let place = timeout(self.limits.patience, Arc::clone(&self.turns).acquire_owned()).await;
-        Ok(Turn::Whole(place.map_err(|_| Busy)?.map_err(|_| Busy)?))
+    /// Acquires a turn to parse a file in memory. Returns [`NoFreeSlot`] on timeout.
+    pub async fn turn(&self) -> Result<Turn, NoFreeSlot> {
+        let permit = timeout(self.limits.patience, Arc::clone(&self.turns).acquire_owned()).await;
+        Ok(Turn::Buffered(permit.map_err(|_| NoFreeSlot)?.map_err(|_| NoFreeSlot)?))
     }
 }
 
@@ -94,13 +94,13 @@ mod tests {
     async fn files_are_read_in_turn() {
         let imports = Imports::new(ImportLimits { turns: 1, patience: Duration::from_millis(1) });
         let turn = imports.turn().await.unwrap();
-        assert_eq!(imports.turn().await.unwrap_err(), Busy);
-        let [one, other] = [1, 2].map(|last| Sharer::new([10, 0, 0, last].into(), None));
-        let streams = (imports.stream(&one).await.unwrap(), imports.stream(&one).await.unwrap());
-        assert_eq!(imports.stream(&one).await.unwrap_err(), Busy);
+        assert_eq!(imports.turn().await.unwrap_err(), NoFreeSlot);
+        let [first, other] = [1, 2].map(|last| Sharer::new([10, 0, 0, last].into(), None));
+        let streams = (imports.stream(&first).await.unwrap(), imports.stream(&first).await.unwrap());
+        assert_eq!(imports.stream(&first).await.unwrap_err(), NoFreeSlot);
         imports.stream(&other).await.unwrap();
         drop((turn, streams));
         imports.turn().await.unwrap();
-        imports.stream(&one).await.unwrap();
+        imports.stream(&first).await.unwrap();
     }
 }

@@ -12,7 +12,7 @@ mod table;
 mod time_limit;
 
 pub use at_once::NotPlanned;
-pub(crate) use at_once::shown_iteration;
+pub(crate) use at_once::displayed_iteration;
 pub use table::{Census, Entry};
 pub(crate) use time_limit::{Asker, TimeLimit};
 
@@ -52,7 +52,7 @@ pub struct Limits {
     /// Time limit for a job or a sweep point, from the start of the turn.
     pub plan_time: Duration,
     /// Time limit for a what-if request, from the start of the turn.
-    pub what_if_time: Duration,
+    pub preview_time: Duration,
     /// Memory limit in bytes for all concurrent computations together.
     pub plan_memory: u64,
     /// If false, the server rejects all planning.
@@ -66,7 +66,7 @@ impl Default for Limits {
             queue: 64,
             search_threads: Threads::new(1),
             plan_time: Duration::from_mins(10),
-            what_if_time: Duration::from_mins(1),
+            preview_time: Duration::from_mins(1),
             plan_memory: 1 << 30,
             takes_work: true,
         }
@@ -285,8 +285,8 @@ impl Jobs {
     }
 
     /// Returns a receiver for state changes of a job. The first value is the current state.
-    pub fn watch(&self, id: &str) -> Option<watch::Receiver<Job>> {
-        self.table().get(id).map(Entry::watch)
+    pub fn subscribe(&self, id: &str) -> Option<watch::Receiver<Job>> {
+        self.table().get(id).map(Entry::subscribe)
     }
 
     /// Cancels a job. A queued job stops immediately, a running job within a few milliseconds. A
@@ -343,7 +343,7 @@ impl Jobs {
             Err(RunError::Plan(PlanError::Outgrown { bytes })) => {
                 JobState::Failed { detail: outgrown(bytes, self.limits.plan_memory) }
             }
-            Err(RunError::Plan(error @ PlanError::Refused { .. })) => {
+            Err(RunError::Plan(error @ PlanError::Rejected { .. })) => {
                 tracing::error!(job = entry.id(), "{error}");
                 JobState::Failed { detail: error.to_string() }
             }
@@ -406,17 +406,17 @@ impl Jobs {
 }
 
 /// Returns the memory in bytes for a further attempt, or `None` if the limit does not permit it.
-pub(crate) fn more_memory(had: u64, needed: u64, most: u64) -> Option<u64> {
-    (needed <= most && had < most).then(|| needed.max(had.saturating_mul(2)).min(most))
+pub(crate) fn more_memory(had: u64, needed: u64, max_bytes: u64) -> Option<u64> {
+    (needed <= max_bytes && had < max_bytes).then(|| needed.max(had.saturating_mul(2)).min(max_bytes))
 }
 
 /// Returns the error message for planning that exceeds the memory limit.
-pub(crate) fn outgrown(bytes: u64, most: u64) -> String {
+pub(crate) fn outgrown(bytes: u64, max_bytes: u64) -> String {
     format!(
         "planning takes {} MiB; the limit is {} MiB: ask for fewer iterations or planners, or start the server with a larger \
          --plan-memory",
         bytes.div_ceil(1 << 20),
-        most >> 20
+        max_bytes >> 20
     )
 }
 

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_in_texts_is_not_counted() {
+    fn strings_are_not_counted() {
         for (document, expected) in [
             ("", 0),
             ("5", 0),
@@ -64,11 +64,11 @@ mod tests {
     }
 
     #[test]
-    fn a_document_of_too_many_values_is_refused() {
+    fn documents_with_too_many_values_are_rejected() {
         let list = |values: usize| format!("[{}1]", "1,".repeat(values - 1));
         assert_eq!(check(list(MAX_VALUES).as_bytes()), Ok(()));
-        let refused = check(list(MAX_VALUES + 1).as_bytes()).unwrap_err();
-        assert!(refused.detail.starts_with("more than 200000 values"), "{refused}");
+        let error = check(list(MAX_VALUES + 1).as_bytes()).unwrap_err();
+        assert!(error.detail.starts_with("more than 200000 values"), "{error}");
         // This document used 100 bytes of memory per input byte.
         assert!(check("{\"\":0},".repeat(70_000).as_bytes()).is_err());
     }

@@ -25,9 +25,9 @@ pub(crate) fn note(raw: &str) -> String {
 }
 
 /// Sorts and deduplicates tags. Invalid tags are added to `errors`.
-pub(crate) fn tags(asked: &[String], errors: &mut Vec<FieldError>) -> Vec<String> {
+pub(crate) fn tags(requested: &[String], errors: &mut Vec<FieldError>) -> Vec<String> {
     let mut tags: Vec<String> = Vec::new();
-    for (index, tag) in asked.iter().enumerate() {
+    for (index, tag) in requested.iter().enumerate() {
         match clean(tag).filter(|tag| tag.chars().count() <= MAX_TAG) {
             Some(tag) => tags.push(tag),
             None => errors.push(FieldError {
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn labels_are_safe_to_show() {
-        for (raw, shown) in [
+        for (raw, expected) in [
             ("../../etc/passwd", Some("passwd")),
             ("C:\\data\\lengths.csv", Some("lengths.csv")),
             ("a\0b\u{202e}c", Some("abc")),
@@ -76,7 +76,7 @@ mod tests {
             ("dir/", None),
             (" \u{200b}", None),
         ] {
-            assert_eq!(file(raw).as_deref(), shown, "{raw:?}");
+            assert_eq!(file(raw).as_deref(), expected, "{raw:?}");
         }
         assert_eq!(clean(&"x".repeat(5000)).map(|label| label.len()), Some(MAX));
     }

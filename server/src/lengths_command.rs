@@ -21,7 +21,7 @@ use crate::remote::Remote;
 /// Bytes per read.
 const PIECE: usize = 1 << 20;
 /// Maximum size in bytes of a file read into memory.
-const MAX_WHOLE: u64 = 4 << 30;
+const MAX_BUFFERED: u64 = 4 << 30;
 /// Interval between progress reports.
 const PROGRESS: Duration = Duration::from_secs(2);
 
@@ -94,14 +94,16 @@ fn read_all(files: &[PathBuf], options: &Options<'_>) -> anyhow::Result<Imported
             path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
         tell(&format!("reading {} of {}: {name}", index + 1, files.len()));
         let imported = match read(path, options) {
-            Err(Refused::Content(ImportError::TooManyRows)) => {
+            Err(ReadError::Content(ImportError::TooManyRows)) => {
                 read(path, &Options { as_histogram: true, ..options.clone() })
             }
             read => read,
         };
         match imported {
             // Some writers create empty shards. A single empty file is refused.
-            Err(Refused::Content(error @ (ImportError::Empty | ImportError::NoNumbers { .. }))) if files.len() > 1 => {
+            Err(ReadError::Content(error @ (ImportError::Empty | ImportError::NoNumbers { .. })))
+                if files.len() > 1 =>
+            {
                 tell(&format!("{name} is left out: {error}"));
                 empty.push(name);
             }
@@ -111,30 +113,35 @@ fn read_all(files: &[PathBuf], options: &Options<'_>) -> anyhow::Result<Imported
             }
         }
     }
-    let mut whole = merge(shards)?;
+    let mut merged = merge(shards)?;
     if !empty.is_empty() {
-        whole.report.warnings.push(format!("{} of {} files hold no rows: {}", empty.len(), files.len(), names(&empty)));
+        merged.report.warnings.push(format!(
+            "{} of {} files hold no rows: {}",
+            empty.len(),
+            files.len(),
+            names(&empty)
+        ));
     }
-    Ok(whole)
+    Ok(merged)
 }
 
 /// Formats the first few names.
 fn names(all: &[String]) -> String {
-    const SHOWN: usize = 5;
-    let shown: Vec<&str> = all.iter().take(SHOWN).map(String::as_str).collect();
-    shown.join(", ") + if all.len() > SHOWN { ", ..." } else { "" }
+    const MAX_NAMES: usize = 5;
+    let first: Vec<&str> = all.iter().take(MAX_NAMES).map(String::as_str).collect();
+    first.join(", ") + if all.len() > MAX_NAMES { ", ..." } else { "" }
 }
 
 /// Reason for refusing a file.
 #[derive(Debug, thiserror::Error)]
-enum Refused {
+enum ReadError {
     #[error("cannot be read")]
     File(#[from] io::Error),
     #[error(transparent)]
     Content(#[from] ImportError),
 }
 
-fn read(path: &Path, options: &Options<'_>) -> Result<Imported, Refused> {
+fn read(path: &Path, options: &Options<'_>) -> Result<Imported, ReadError> {
     let mut start = Vec::new();
     let mut file = File::open(path)?;
     Read::by_ref(&mut file).take(16).read_to_end(&mut start)?;
@@ -150,7 +157,7 @@ fn read(path: &Path, options: &Options<'_>) -> Result<Imported, Refused> {
     // Text files cannot start with these bytes. Arrays and index files are read into memory.
     let is_text =
         start.first().is_none_or(|&byte| byte < 0x80) && !start.contains(&0) && !start.starts_with(b"MMIDIDX");
-    if !is_text && !Stream::is_packed(&start) && length <= MAX_WHOLE {
+    if !is_text && !Stream::is_packed(&start) && length <= MAX_BUFFERED {
         let mut bytes = Vec::new();
         source.read_to_end(&mut bytes)?;
         return Ok(import(&bytes, options)?);

@@ -14,7 +14,7 @@ mod reading;
 mod recent;
 mod seats;
 
-pub use follower::{Follower, Told};
+pub use follower::{FeedEvent, Follower};
 pub use import::ImportError;
 pub use limits::LiveLimits;
 pub use seats::{NoStream, StreamSeat, UploadSeat};
@@ -27,7 +27,7 @@ use tokio::sync::watch;
 
 use crate::client::Client;
 use crate::clock::Clock;
-use crate::store::{LogAddition, LogPlace, Store, StoreError};
+use crate::store::{LogAddition, LogPosition, Store, StoreError};
 use crate::token::Secret;
 use feeds::Feeds;
 use reading::{News, Reading};
@@ -84,7 +84,7 @@ pub enum LogRefusal {
     },
     /// The run was imported from a complete file.
     #[error("the log of this run was imported whole and takes no more bytes")]
-    Whole,
+    Imported,
     /// The log has reached the size limit.
     #[error("the log has the {limit} bytes that a run may have; open another run")]
     Full {
@@ -107,8 +107,8 @@ pub enum LogRefusal {
 
 impl LogRefusal {
     /// Returns true if the database was full.
-    fn is_want_of_room(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_want_of_room())
+    fn is_space_exhausted(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_space_exhausted())
     }
 }
 
@@ -211,7 +211,7 @@ impl Live {
     }
 
     /// Returns the end of a log file. The default is the latest file.
-    pub async fn end_of_log(&self, run: &str, file: Option<u32>) -> Result<LogEnd, StoreError> {
+    pub async fn log_end(&self, run: &str, file: Option<u32>) -> Result<LogEnd, StoreError> {
         let files = self.store.reader().log_state(run).await?.files;
         let file = file.unwrap_or_else(|| latest(&files));
         Ok(LogEnd { file, stored: files.get(file as usize).copied().unwrap_or_default() })
@@ -228,23 +228,23 @@ impl Live {
             None => self.read_again(run).await?,
         };
         let file = file.unwrap_or_else(|| latest(&reading.files));
-        let place = LogPlace { file, offset };
-        match self.fresh(run, &reading, place, bytes).await {
+        let position = LogPosition { file, offset };
+        match self.fresh(run, &reading, position, bytes).await {
             Ok(known) if known == bytes.len() => {
                 let stored = reading.files.get(file as usize).copied().unwrap_or_default();
                 *slot = Some(reading);
                 Ok(LogEnd { file, stored })
             }
             Ok(known) => {
-                let place = LogPlace { file, offset: offset + known as u64 };
+                let position = LogPosition { file, offset: offset + known as u64 };
                 let before = reading.clone();
-                match self.take(run, reading, place, bytes.slice(known..)).await {
+                match self.take(run, reading, position, bytes.slice(known..)).await {
                     Ok(reading) => *slot = Some(reading),
                     // If the database is full, the client retries repeatedly, so the old state is
                     // restored to avoid parsing the full log on each retry. On any other error the
                     // state is dropped and rebuilt from the stored bytes.
                     Err(refusal) => {
-                        *slot = Some(before).filter(|_| refusal.is_want_of_room());
+                        *slot = Some(before).filter(|_| refusal.is_space_exhausted());
                         return Err(refusal);
                     }
                 }
@@ -267,18 +267,18 @@ impl Live {
             Some(reading) => reading,
             None => self.read_again(run).await?,
         };
-        if reading.is_whole() {
-            return Err(LogRefusal::Whole);
+        if reading.is_imported() {
+            return Err(LogRefusal::Imported);
         }
         let now = self.clock.now();
         let news = reading.ending();
-        let place = LogPlace { file: 0, offset: 0 };
-        let addition = addition(&reading, &news, place, &[], false, false);
+        let position = LogPosition { file: 0, offset: 0 };
+        let addition = addition(&reading, &news, position, &[], false, false);
         let ended = self.store.writer().end_run(run, Some(exit_code), reason, &addition, now).await;
         if ended.is_ok() {
             reading.ended_at_ms = Some(now.as_millisecond());
         }
-        let stays = ended.as_ref().map_or_else(StoreError::is_want_of_room, |()| true);
+        let stays = ended.as_ref().map_or_else(StoreError::is_space_exhausted, |()| true);
         *slot = Some(reading).filter(|_| stays);
         ended?;
         drop(slot);
@@ -288,11 +288,17 @@ impl Live {
 
     /// Returns the number of leading bytes that are already stored. The error describes a gap, a
     /// difference or a reached limit.
-    async fn fresh(&self, run: &str, reading: &Reading, place: LogPlace, bytes: &[u8]) -> Result<usize, LogRefusal> {
-        let LogPlace { file, offset } = place;
+    async fn fresh(
+        &self,
+        run: &str,
+        reading: &Reading,
+        position: LogPosition,
+        bytes: &[u8],
+    ) -> Result<usize, LogRefusal> {
+        let LogPosition { file, offset } = position;
         let files = &reading.files;
-        if reading.is_whole() {
-            return Err(LogRefusal::Whole);
+        if reading.is_imported() {
+            return Err(LogRefusal::Imported);
         }
         if file as usize > files.len() {
             // Return the end of the latest file, so the client can continue there or open a new
@@ -310,8 +316,8 @@ impl Live {
         let overlap = usize::try_from(stored - offset).unwrap_or(usize::MAX).min(bytes.len());
         let mut compared = 0;
         while compared < overlap {
-            let place = LogPlace { file, offset: offset + compared as u64 };
-            let known = self.store.reader().log_bytes(run, place, overlap - compared).await?;
+            let position = LogPosition { file, offset: offset + compared as u64 };
+            let known = self.store.reader().log_bytes(run, position, overlap - compared).await?;
             if known.is_empty() || known != bytes[compared..compared + known.len()] {
                 return Err(LogRefusal::Diverged { file, stored });
             }
@@ -334,7 +340,7 @@ impl Live {
         &self,
         run: &str,
         mut reading: Reading,
-        place: LogPlace,
+        position: LogPosition,
         bytes: Bytes,
     ) -> Result<Reading, LogRefusal> {
         let now = self.clock.now();
@@ -343,7 +349,7 @@ impl Live {
         let late = ended.is_some_and(|ended| now.as_millisecond() - ended > LAST_MOMENTS_MS);
         let content = bytes.clone();
         let (mut reading, news, stepped) = tokio::task::spawn_blocking(move || {
-            let (mut news, stepped) = reading.read(place.file, &bytes);
+            let (mut news, stepped) = reading.read(position.file, &bytes);
             if ended.is_some() && !(late && stepped) {
                 let mut end = reading.ending();
                 news.points.append(&mut end.points);
@@ -354,7 +360,7 @@ impl Live {
         .await?;
         let reopened = ended.is_some() && late && stepped;
         let addition =
-            LogAddition { points_before: before, ..addition(&reading, &news, place, &content, stepped, reopened) };
+            LogAddition { points_before: before, ..addition(&reading, &news, position, &content, stepped, reopened) };
         self.store.writer().add_to_log(run, &addition, now).await?;
         self.points.fetch_add(news.points.len() as u64, Ordering::Relaxed);
         reading.ended_at_ms = ended.filter(|_| !reopened);
@@ -366,17 +372,17 @@ impl Live {
         let state = self.store.reader().log_state(run).await?;
         let mut reading = Reading::new(&state, &self.limits);
         let expected = state.points;
-        if reading.is_whole() {
+        if reading.is_imported() {
             return Ok(reading);
         }
         for (file, &bytes) in (0..).zip(&state.files) {
             let mut offset = 0;
             while offset < bytes {
-                let place = LogPlace { file, offset };
-                let piece = self.store.reader().log_bytes(run, place, REREAD_BYTES).await?;
+                let position = LogPosition { file, offset };
+                let piece = self.store.reader().log_bytes(run, position, REREAD_BYTES).await?;
                 if piece.is_empty() {
                     let detail = format!("bytes {offset} to {bytes} of its log are missing");
-                    return Err(StoreError::Damaged { what: "run", detail }.into());
+                    return Err(StoreError::Damaged { kind: "run", detail }.into());
                 }
                 offset += piece.len() as u64;
                 reading = tokio::task::spawn_blocking(move || {
@@ -407,13 +413,13 @@ fn latest(files: &[u64]) -> u32 {
 fn addition<'a>(
     reading: &'a Reading,
     news: &'a News,
-    place: LogPlace,
+    position: LogPosition,
     content: &'a [u8],
     stepped: bool,
     reopened: bool,
 ) -> LogAddition<'a> {
     LogAddition {
-        place,
+        position,
         content,
         points_before: reading.points,
         points: &news.points,
@@ -440,7 +446,7 @@ mod tests {
 
     /// A rejected client retries every few seconds, and a log can have 2 GB.
     #[tokio::test]
-    async fn what_was_read_stays_at_hand_where_there_is_no_room() {
+    async fn parsed_data_stays_in_memory_without_space() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("planscope.db");
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());

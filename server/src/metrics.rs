@@ -24,7 +24,7 @@ pub struct Metrics {
 
 /// Values read when metrics are requested.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Standing {
+pub(crate) struct MetricsSnapshot {
     pub(crate) jobs: Census,
     /// Open event streams of runs, jobs and sweeps.
     pub(crate) streams: usize,
@@ -79,8 +79,8 @@ impl Metrics {
     }
 
     /// Formats all metrics in the Prometheus text format.
-    pub(crate) fn text(&self, standing: &Standing) -> Result<String, prometheus::Error> {
-        let now = standing.registry()?;
+    pub(crate) fn text(&self, snapshot: &MetricsSnapshot) -> Result<String, prometheus::Error> {
+        let now = snapshot.registry()?;
         let mut text = Vec::new();
         let encoder = TextEncoder::new();
         encoder.encode(&self.registry.gather(), &mut text)?;
@@ -89,7 +89,7 @@ impl Metrics {
     }
 }
 
-impl Standing {
+impl MetricsSnapshot {
     fn registry(&self) -> Result<Registry, prometheus::Error> {
         let registry = Registry::new();
         let gauge = |name: &str, help: &str, value: u64| {
@@ -114,8 +114,8 @@ impl Standing {
         }
         let counter = |name: &str, help: &str, label: &str, values: &[(&str, u64)]| {
             let counter = IntCounterVec::new(Opts::new(name, help), &[label])?;
-            for (of, value) in values {
-                counter.with_label_values(&[*of]).inc_by(*value);
+            for (value_label, value) in values {
+                counter.with_label_values(&[*value_label]).inc_by(*value);
             }
             registry.register(Box::new(counter))
         };

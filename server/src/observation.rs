@@ -14,7 +14,7 @@ pub(crate) use job::compared_jobs;
 use api::run::{RunPoint, StepTimeOrigin};
 use ingest::log::JobSetup;
 use planner::engine::{Observer, PlanError};
-use planner::host::{Watch, Workers};
+use planner::host::{Cancellation, Workers};
 use planner::outcome::{BatchSummary, Planned};
 use planner::run_comparison::{Agreement, JobCheck, JobComparison, JobQuantity, ReplanError, TimerRanks};
 use planner::scenario::{PlannerKind, ValidScenario};
@@ -22,7 +22,7 @@ use planner::timeline::Timeline;
 
 /// A run and the plan to compare it with.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
+pub(crate) struct RunContext {
     pub(crate) run: String,
     /// Job setup per part of the run, from the log before the part's first step. Contains at least
     /// one element.
@@ -41,10 +41,10 @@ pub(crate) struct Held {
     pub(crate) notes: Vec<String>,
     /// True if step times are derived from the tokens in the plan's batches. Such times provide no
     /// information about the tokens per step of the run.
-    pub(crate) has_step_times_of_plan: bool,
+    pub(crate) has_plan_step_times: bool,
 }
 
-impl Held {
+impl RunContext {
     /// Returns which rank's timers the log prints.
     pub(crate) fn whose(&self) -> TimerRanks {
         let mut phases = self.points.iter().flat_map(|point| &point.phases);
@@ -75,8 +75,8 @@ pub(crate) fn fill_step_times(points: &mut [RunPoint], step_tokens: &[u64], devi
     let tokens = step_tokens.iter().map(|&tokens| tokens as f64).sum::<f64>() / step_tokens.len() as f64;
     let mut filled = 0_usize;
     for point in points {
-        let of_devices = point.tokens_per_s_per_device.map(|rate| rate * f64::from(devices));
-        if let Some(rate) = point.tokens_per_s.or(of_devices).filter(|&rate| rate > 0.0) {
+        let total_rate = point.tokens_per_s_per_device.map(|rate| rate * f64::from(devices));
+        if let Some(rate) = point.tokens_per_s.or(total_rate).filter(|&rate| rate > 0.0) {
             (point.step_s, point.step_s_origin) = (Some(tokens / rate), Some(StepTimeOrigin::TokenRate));
             filled += 1;
         }
@@ -115,12 +115,12 @@ pub enum ObservationError {
     Replan(#[from] ReplanError),
     /// No factor reproduces the measured time.
     #[error("no factor on the layers brings the plan to what was measured: {0}")]
-    OutOfReach(String),
+    TargetMissed(String),
 }
 
 impl ObservationError {
     /// The error of a comparison that found another job or another layout, with both values.
-    pub(crate) fn of_comparison(job: &JobComparison) -> Self {
+    pub(crate) fn from_comparison(job: &JobComparison) -> Self {
         let name = |quantity: JobQuantity| match quantity {
             JobQuantity::GlobalBatch => "global batch",
             JobQuantity::TokensPerStep => "tokens per step",
@@ -164,7 +164,7 @@ impl ObservationError {
 
 /// Cancels planning when the cancellation check is true.
 pub(crate) struct Watched<'a> {
-    pub(crate) watch: &'a dyn Watch,
+    pub(crate) cancellation: &'a dyn Cancellation,
     pub(crate) workers: &'a dyn Workers,
 }
 
@@ -173,7 +173,7 @@ impl Observer for Watched<'_> {
     fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
     fn finished(&mut self, _: PlannerKind) {}
     fn cancelled(&self) -> bool {
-        self.watch.is_over()
+        self.cancellation.is_over()
     }
     fn workers(&self) -> &dyn Workers {
         self.workers

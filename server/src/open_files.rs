@@ -9,19 +9,19 @@ const OTHERS: u64 = 128;
 ///
 /// Raises the default limit, often 1024, as far as the system permits.
 #[cfg(unix)]
-pub(crate) fn connections(most: usize) -> usize {
+pub(crate) fn connections(max_connections: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    let wanted = OTHERS + 2 * most as u64;
+    let wanted = OTHERS + 2 * max_connections as u64;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     // `None` means unlimited.
-    let Some(current) = current.filter(|current| *current < wanted) else { return most };
+    let Some(current) = current.filter(|current| *current < wanted) else { return max_connections };
     let raised = maximum.map_or(wanted, |maximum| maximum.min(wanted)).max(current);
     let limit = match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }) {
         Ok(()) => raised,
         Err(_) => current,
     };
-    fitting(limit, most)
+    fitting(limit, max_connections)
 }
 
 /// Returns `most`, because this platform has no such limit.
@@ -32,10 +32,10 @@ pub(crate) fn connections(most: usize) -> usize {
 
 /// Number of connections within a limit on open files.
 #[cfg(unix)]
-fn fitting(limit: u64, most: usize) -> usize {
+fn fitting(limit: u64, max: usize) -> usize {
     let fitting = limit.saturating_sub(OTHERS) / 2;
     // A page opens several connections at once, so at least 16 are required.
-    usize::try_from(fitting).unwrap_or(usize::MAX).max(16).min(most)
+    usize::try_from(fitting).unwrap_or(usize::MAX).max(16).min(max)
 }
 
 #[cfg(all(test, unix))]
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_fit_into_the_limit_of_open_files() {
+    fn connections_fit_the_open_file_limit() {
         // 128 for other files, two per connection.
         for (limit, fits) in [(8320, 4096), (8318, 4095), (1024, 448), (100, 16), (u64::MAX, 4096)] {
             assert_eq!(fitting(limit, 4096), fits, "{limit}");

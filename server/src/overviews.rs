@@ -7,10 +7,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use api::job::{EngineAnswer, StoredOutcome};
+use api::job::{EngineOutcome, StoredOutcome};
 use api::timeline::overview;
 use axum::body::Bytes;
-use planner::outcome::{Answer, ENGINE};
+use planner::outcome::{ENGINE, PlanOutcome};
 use planner::scenario::PlannerKind;
 use planner::timeline::levels::Overview;
 use tokio::sync::OnceCell;
@@ -19,11 +19,11 @@ use crate::error::ApiError;
 use crate::store::Reader;
 
 /// Cache size limit in bytes. An overview with a thousand ranks has about 6 MB.
-const ROOM: usize = 32 << 20;
+const MAX_BYTES: usize = 32 << 20;
 
 /// Limit on cache entries. It includes failed overviews, because clients also request overviews
 /// that do not exist.
-const MOST: usize = 256;
+const MAX_ENTRIES: usize = 256;
 
 /// Cache key. A replaced outcome has a new creation time, so the cache never returns an outdated
 /// overview.
@@ -36,17 +36,17 @@ struct Key {
     iteration: u32,
 }
 
-type Place = Arc<OnceCell<Bytes>>;
+type CacheCell = Arc<OnceCell<Bytes>>;
 
 /// LRU cache of encoded overviews.
 #[derive(Debug, Clone, Default)]
 pub struct Overviews {
-    kept: Arc<Mutex<VecDeque<(Key, Place)>>>,
+    entries: Arc<Mutex<VecDeque<(Key, CacheCell)>>>,
 }
 
 impl Overviews {
     /// Returns the encoded overview for a timeline in the displayed outcome.
-    pub(crate) async fn of(
+    pub(crate) async fn load(
         &self,
         reader: &Reader,
         scenario: &str,
@@ -54,11 +54,11 @@ impl Overviews {
         iteration: u32,
     ) -> Result<Bytes, ApiError> {
         let answers = reader.engine_answers(scenario).await?;
-        let shown = answers.iter().position(|answer| answer.engine == ENGINE).unwrap_or(0);
-        let Some(EngineAnswer { engine, created_at }) = answers.into_iter().nth(shown) else {
+        let index = answers.iter().position(|outcome| outcome.engine == ENGINE).unwrap_or(0);
+        let Some(EngineOutcome { engine, created_at }) = answers.into_iter().nth(index) else {
             // The timeline request returns the specific error, or succeeds if the outcome was
             // stored in the meantime.
-            return made(reader.timeline(scenario, planner, iteration).await?).await;
+            return encode_overview(reader.timeline(scenario, planner, iteration).await?).await;
         };
         self.get(reader, Key { scenario: scenario.to_owned(), engine, created_at, planner, iteration }).await
     }
@@ -66,7 +66,7 @@ impl Overviews {
     /// Starts computing the overviews that a page will request for this outcome.
     pub(crate) fn make_ready(&self, reader: &Reader, stored: &StoredOutcome) {
         for result in &stored.outcome.results {
-            let Answer::Planned(planned) = &result.answer else { continue };
+            let PlanOutcome::Planned(planned) = &result.answer else { continue };
             if !overview::is_looked_at_first(planned, 0) {
                 continue;
             }
@@ -87,38 +87,40 @@ impl Overviews {
 
     async fn get(&self, reader: &Reader, key: Key) -> Result<Bytes, ApiError> {
         let Key { scenario, engine, planner, iteration, .. } = key.clone();
-        let kept = self.place(key);
-        let make = || async { made(reader.timeline_of(&scenario, Some(&engine), planner, iteration).await?).await };
-        let overview = kept.get_or_try_init(make).await?.clone();
-        self.make_room();
+        let cell = self.entry(key);
+        let make = || async {
+            encode_overview(reader.engine_timeline(&scenario, Some(&engine), planner, iteration).await?).await
+        };
+        let overview = cell.get_or_try_init(make).await?.clone();
+        self.evict();
         Ok(overview)
     }
 
     /// Returns the cache entry for a key and marks it as most recently used.
-    fn place(&self, key: Key) -> Place {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = kept.iter().position(|(other, _)| *other == key).and_then(|at| kept.remove(at));
-        let (key, place) = found.unwrap_or_else(|| (key, Place::default()));
-        kept.push_back((key, Arc::clone(&place)));
-        if kept.len() > MOST {
-            kept.pop_front();
+    fn entry(&self, key: Key) -> CacheCell {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = entries.iter().position(|(other, _)| *other == key).and_then(|at| entries.remove(at));
+        let (key, cell) = found.unwrap_or_else(|| (key, CacheCell::default()));
+        entries.push_back((key, Arc::clone(&cell)));
+        if entries.len() > MAX_ENTRIES {
+            entries.pop_front();
         }
-        place
+        cell
     }
 
-    fn make_room(&self) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let size = |(_, place): &(Key, Place)| place.get().map_or(0, Bytes::len);
-        let mut bytes: usize = kept.iter().map(size).sum();
-        while bytes > ROOM {
-            bytes -= kept.pop_front().as_ref().map_or(bytes, size);
+    fn evict(&self) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let size = |(_, cell): &(Key, CacheCell)| cell.get().map_or(0, Bytes::len);
+        let mut bytes: usize = entries.iter().map(size).sum();
+        while bytes > MAX_BYTES {
+            bytes -= entries.pop_front().as_ref().map_or(bytes, size);
         }
     }
 }
 
 /// Computes and encodes the overview of an encoded timeline.
-async fn made(encoded: Vec<u8>) -> Result<Bytes, ApiError> {
-    let make = move || Ok(Bytes::from(overview::encode(&Overview::of(&decode(&encoded)?))));
+async fn encode_overview(encoded: Vec<u8>) -> Result<Bytes, ApiError> {
+    let make = move || Ok(Bytes::from(overview::encode(&Overview::new(&decode(&encoded)?))));
     tokio::task::spawn_blocking(make)
         .await
         .map_err(|error| ApiError::Fault(format!("the overview stopped unexpectedly: {error}")))?
@@ -139,30 +141,30 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_made_is_not_kept_for_ever() {
+    fn failed_overviews_are_not_cached() {
         let overviews = Overviews::default();
         for iteration in 0..1_000 {
-            overviews.place(key(iteration));
+            overviews.entry(key(iteration));
         }
-        assert_eq!(overviews.kept.lock().unwrap().len(), MOST);
+        assert_eq!(overviews.entries.lock().unwrap().len(), MAX_ENTRIES);
     }
 
     #[test]
-    fn the_oldest_make_room() {
+    fn oldest_overviews_are_evicted() {
         let overviews = Overviews::default();
         // Three entries with 12 MiB each exceed 32 MiB.
         for iteration in 0..3 {
-            let place = overviews.place(key(iteration));
-            place.set(Bytes::from(vec![0; 12 << 20])).unwrap();
+            let cell = overviews.entry(key(iteration));
+            cell.set(Bytes::from(vec![0; 12 << 20])).unwrap();
             if iteration == 1 {
                 // This access makes the second entry the oldest.
-                overviews.place(key(0));
+                overviews.entry(key(0));
             }
-            overviews.make_room();
+            overviews.evict();
         }
-        let kept: Vec<u32> = overviews.kept.lock().unwrap().iter().map(|(key, _)| key.iteration).collect();
-        assert_eq!(kept, [0, 2]);
-        assert!(overviews.place(key(1)).get().is_none(), "made anew");
-        assert!(overviews.place(key(0)).get().is_some());
+        let remaining: Vec<u32> = overviews.entries.lock().unwrap().iter().map(|(key, _)| key.iteration).collect();
+        assert_eq!(remaining, [0, 2]);
+        assert!(overviews.entry(key(1)).get().is_none(), "made anew");
+        assert!(overviews.entry(key(0)).get().is_some());
     }
 }

@@ -59,9 +59,9 @@ impl Observer for OnThreads {
     fn workers(&self) -> &dyn Workers {
         &self.0
     }
-    fn apart(&self, planners: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
-        let own = |_: &PlannerKind| -> Box<dyn Observer + Send> { Box::new(Self(self.0)) };
-        (self.0.count() > 1).then(|| planners.iter().map(own).collect())
+    fn split(&self, planners: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
+        let observer = |_: &PlannerKind| -> Box<dyn Observer + Send> { Box::new(Self(self.0)) };
+        (self.0.count() > 1).then(|| planners.iter().map(observer).collect())
     }
 }
 
@@ -81,7 +81,7 @@ impl Files {
             if let Some(advice) = imported.report.media.and_then(|media| media.advice) {
                 writeln!(std::io::stderr().lock(), "{}: {advice}", path.display())?;
             }
-            let id = dataset_id::of(&dataset_id::canonical(&imported.dataset));
+            let id = dataset_id::from_content(&dataset_id::canonical(&imported.dataset));
             Ok((id, Arc::new(imported.dataset)))
         };
         paths.iter().map(dataset).collect::<anyhow::Result<_>>().map(Self)
@@ -90,7 +90,7 @@ impl Files {
 
 impl Datasets for Files {
     fn dataset(&self, id: &str) -> Option<Arc<Dataset>> {
-        self.0.iter().find(|(own, _)| own == id).map(|(_, dataset)| Arc::clone(dataset))
+        self.0.iter().find(|(known, _)| known == id).map(|(_, dataset)| Arc::clone(dataset))
     }
 }
 

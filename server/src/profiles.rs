@@ -38,7 +38,7 @@ pub enum ProfileError {
     #[error(
         "{schemes} times layers by scheme and {layers} at one degree: the one would hide the other; make two profiles of them"
     )]
-    TwoWays {
+    MixedTimings {
         /// File with schemes.
         schemes: String,
         /// File with layers.
@@ -49,7 +49,7 @@ pub enum ProfileError {
     Nothing(String),
     /// The fitted cluster is outside the valid range of a scenario.
     #[error("the fitted cluster is out of range: {0}")]
-    OutOfRange(String),
+    InvalidCluster(String),
     /// The device is missing in both the request and the files.
     #[error(
         "the files do not say which device they were measured on: choose one of {0}, or a scenario with that device"
@@ -57,7 +57,7 @@ pub enum ProfileError {
     NoBase(String),
     /// No preset, or several presets, match the device in the files.
     #[error("{file} was measured on {device}: choose its device (presets: {known}), or a scenario with that device")]
-    NoPresetOf {
+    NoDevicePreset {
         /// File name.
         file: String,
         /// Device in the file.
@@ -67,8 +67,8 @@ pub enum ProfileError {
     },
     /// A file names a different device, and the user has not confirmed this.
     #[error(
-        "{file} was measured on {device}, but it is to be fitted to {chosen}. Choose the device of the file (presets: {known}), or \
-         confirm that its measurements hold for {chosen}"
+        "{file} was measured on {device}, but it is to be fitted to {selected}. Choose the device of the file (presets: {known}), or \
+         confirm that its measurements hold for {selected}"
     )]
     OtherDevice {
         /// File name.
@@ -76,7 +76,7 @@ pub enum ProfileError {
         /// Device in the file.
         device: String,
         /// Device to fit.
-        chosen: String,
+        selected: String,
         /// Identifiers of all presets.
         known: String,
     },

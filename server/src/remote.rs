@@ -11,7 +11,7 @@ use ureq::http::Response;
 const REQUEST: Duration = Duration::from_mins(1);
 /// Maximum response size in bytes. Execution plans with many microbatches have the largest
 /// responses.
-const MAX_ANSWER: u64 = 256 << 20;
+const MAX_RESPONSE: u64 = 256 << 20;
 
 /// A server address and an optional token.
 #[derive(Debug, Clone)]
@@ -38,8 +38,8 @@ impl Remote {
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
-        let mut answer = request.call().with_context(|| format!("{server} does not answer"))?;
-        accepted(&mut answer)
+        let mut response = request.call().with_context(|| format!("{server} does not answer"))?;
+        accepted(&mut response)
     }
 
     /// Returns the JSON document at a path.
@@ -63,8 +63,8 @@ impl Remote {
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
-        let mut answer = request.send(body).with_context(|| format!("{server} does not answer"))?;
-        let text = accepted(&mut answer)?;
+        let mut response = request.send(body).with_context(|| format!("{server} does not answer"))?;
+        let text = accepted(&mut response)?;
         serde_json::from_str(&text).with_context(|| format!("the answer of {server} cannot be read"))
     }
 }
@@ -75,13 +75,13 @@ pub(super) fn agent() -> Agent {
 }
 
 /// Returns the body of a success response, or the detail of a problem document as an error.
-pub(super) fn accepted(answer: &mut Response<ureq::Body>) -> anyhow::Result<String> {
+pub(super) fn accepted(response: &mut Response<ureq::Body>) -> anyhow::Result<String> {
     #[derive(serde::Deserialize)]
     struct Problem {
         detail: String,
     }
-    let status = answer.status();
-    let text = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_string()?;
+    let status = response.status();
+    let text = response.body_mut().with_config().limit(MAX_RESPONSE).read_to_string()?;
     if status.is_success() {
         return Ok(text);
     }

@@ -54,7 +54,7 @@ pub async fn leave_work(app: &App) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// Fails on a database error. An error for a single run is only logged.
-pub async fn end_what_broke_off(app: &App) -> Result<(), StoreError> {
+pub async fn end_interrupted(app: &App) -> Result<(), StoreError> {
     for run in app.store.reader().open_rehearsals().await? {
         if let Err(error) = app.live.finish(&run, LOST, Some("the server ended")).await {
             tracing::warn!(run, "a rehearsal that ended with the server before was not ended: {error}");

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use anyhow::ensure;
 use planner::scenario::FieldError;
 use planner::schedule::ScheduleKind;
-use planner::schedule_comparison::{EntryOutcome, Limits, ScheduleReport, ScheduleResponse, ValidRequest, answer};
+use planner::schedule_comparison::{EntryOutcome, Limits, ScheduleReport, ScheduleResponse, ValidRequest, respond};
 
 use crate::config::{ScheduleArguments, ScheduleCommand};
 
@@ -30,21 +30,22 @@ pub fn run(arguments: &ScheduleArguments) -> anyhow::Result<ExitCode> {
         Err(RequestError::Fields(errors)) => return print_errors(&errors, arguments),
         Err(RequestError::Other(error)) => return Err(error),
     };
-    let answer = answer(&valid);
+    let response = respond(&valid);
     let mut out = std::io::stdout().lock();
     if arguments.output.json {
-        serde_json::to_writer_pretty(&mut out, &answer)?;
+        serde_json::to_writer_pretty(&mut out, &response)?;
         writeln!(out)?;
     } else if arguments.output.csv {
-        ensure!(answer.entries.len() == 1, "--csv prints one schedule, not {}", answer.entries.len());
-        made(&answer).try_for_each(|(_, report)| out.write_all(report.csv.as_bytes()))?;
+        ensure!(response.entries.len() == 1, "--csv prints one schedule, not {}", response.entries.len());
+        generated(&response).try_for_each(|(_, report)| out.write_all(report.csv.as_bytes()))?;
     } else {
-        out.write_all(table::table(&answer).as_bytes())?;
+        out.write_all(table::table(&response).as_bytes())?;
         if arguments.output.draw {
-            made(&answer).try_for_each(|(name, report)| write!(out, "\n{name}\n{}", drawing::drawing(report)))?;
+            generated(&response)
+                .try_for_each(|(name, report)| write!(out, "\n{name}\n{}", drawing::drawing(report)))?;
         }
     }
-    refusals(&answer)
+    refusals(&response)
 }
 
 fn valid_request(arguments: &ScheduleArguments) -> Result<ValidRequest, RequestError> {
@@ -52,18 +53,18 @@ fn valid_request(arguments: &ScheduleArguments) -> Result<ValidRequest, RequestE
 }
 
 /// Returns names and reports of all generated schedules.
-fn made(answer: &ScheduleResponse) -> impl Iterator<Item = (&str, &ScheduleReport)> {
-    answer.entries.iter().filter_map(|entry| match &entry.outcome {
+fn generated(response: &ScheduleResponse) -> impl Iterator<Item = (&str, &ScheduleReport)> {
+    response.entries.iter().filter_map(|entry| match &entry.outcome {
         EntryOutcome::Run(report) => Some((entry.name.as_str(), report.as_ref())),
         EntryOutcome::Refused(_) => None,
     })
 }
 
 /// Prints the schedules that could not be generated and returns a failure code.
-fn refusals(answer: &ScheduleResponse) -> anyhow::Result<ExitCode> {
+fn refusals(response: &ScheduleResponse) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     let mut out = std::io::stderr().lock();
-    for entry in &answer.entries {
+    for entry in &response.entries {
         let EntryOutcome::Refused(refusal) = &entry.outcome else { continue };
         code = ExitCode::FAILURE;
         writeln!(out, "planscope: {}", refusal_line(&entry.name, entry.kind, &refusal.detail))?;
@@ -80,7 +81,7 @@ fn refusal_line(name: &str, kind: Option<ScheduleKind>, detail: &str) -> String 
 fn print_errors(errors: &[FieldError], arguments: &ScheduleArguments) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stderr().lock();
     for error in errors {
-        writeln!(out, "planscope: {}: {}", asked::place(&error.pointer, arguments), error.detail)?;
+        writeln!(out, "planscope: {}: {}", asked::field_location(&error.pointer, arguments), error.detail)?;
     }
     Ok(ExitCode::from(INVALID))
 }

@@ -26,7 +26,7 @@ use crate::replay::Replays;
 use crate::resumption;
 use crate::router::router;
 use crate::store::{self, DatabaseLock, Store};
-use crate::studies::{Studies, StudyLimits};
+use crate::studies::{AnalysisLimits, Studies};
 use crate::sweeps::Sweeps;
 use crate::traces::Traces;
 use crate::web::Web;
@@ -58,15 +58,15 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let search_threads = arguments.search_threads();
     let limits = arguments.plan_limits();
-    let study_limits =
-        StudyLimits { queue: STUDIES, time: Duration::from_secs(arguments.study_seconds), threads: search_threads };
+    let analysis_limits =
+        AnalysisLimits { queue: STUDIES, time: Duration::from_secs(arguments.study_seconds), threads: search_threads };
     let jobs = Jobs::new(store.clone(), Arc::clone(&clock), limits);
     let sweeps = Sweeps::new(store.clone(), Arc::clone(&clock), jobs.turns(), limits);
     let access = Access::new(&arguments.hosts, arguments.token(), store.clone(), Arc::clone(&clock));
     let access = Arc::new(access);
     let app = Arc::new(App {
         sweeps,
-        studies: Studies::new(Arc::clone(&clock), jobs.turns(), study_limits),
+        studies: Studies::new(Arc::clone(&clock), jobs.turns(), analysis_limits),
         live: Live::new(store.clone(), Arc::clone(&clock), arguments.live_limits()),
         bodies: Arc::new(Bodies::new(arguments.body_limits())),
         imports: Imports::new(ImportLimits::default()),
@@ -83,7 +83,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let listener = TcpListener::bind(arguments.address)
         .await
         .with_context(|| format!("cannot listen at {}", arguments.address))?;
-    resumption::end_what_broke_off(&app).await.context("what the server before left cannot be ended")?;
+    resumption::end_interrupted(&app).await.context("what the server before left cannot be ended")?;
     if limits.takes_work {
         resumption::take_up_jobs(&app).await.context("jobs that were left cannot be taken up")?;
     } else {
@@ -115,7 +115,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     if limits.takes_work {
         tokio::spawn(go_on_with_sweeps(Arc::clone(&app)));
     }
-    tokio::spawn(guarding::watch(Arc::clone(&app)));
+    tokio::spawn(guarding::monitor(Arc::clone(&app)));
     tokio::spawn(guarding::fill_hashes(Arc::clone(&app)));
     let limits = connection_limits(&arguments)?;
     let connections = Connections::new(listener, limits);

@@ -15,7 +15,7 @@ use crate::client::sender_network;
 /// Error: no turn became free within the timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("other files are being read; try again in a few seconds")]
-pub struct Busy;
+pub struct NoFreeSlot;
 
 /// Sender with a share: an address (for IPv6, a /64 network) and the token holder. Browser cookies
 /// are ignored, because a sender can create any number.
@@ -33,7 +33,7 @@ impl Sharer {
     }
 
     /// Returns the sender of an authorised request.
-    pub(crate) fn of(extensions: &Extensions) -> Self {
+    pub(crate) fn from_extensions(extensions: &Extensions) -> Self {
         let actor = extensions.get::<Actor>().map(|actor| actor.name.as_str());
         Self::new(sender_network(extensions), actor)
     }
@@ -52,7 +52,7 @@ impl Shares {
     }
 
     /// Returns the share of a sender.
-    pub(crate) fn of(&self, sharer: &Sharer) -> Arc<Semaphore> {
+    pub(crate) fn share(&self, sharer: &Sharer) -> Arc<Semaphore> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = table.get(sharer).and_then(Weak::upgrade) {
             return share;
@@ -74,8 +74,8 @@ pub(crate) struct Places {
 
 /// An upload slot. Dropping it releases the slot.
 #[derive(Debug)]
-pub struct Place {
-    _held: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+pub struct Slot {
+    _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
 impl Places {
@@ -86,14 +86,14 @@ impl Places {
     }
 
     /// Acquires a free slot within the timeout.
-    pub(crate) async fn place(&self, sharer: &Sharer) -> Result<Place, Busy> {
+    pub(crate) async fn acquire(&self, sharer: &Sharer) -> Result<Slot, NoFreeSlot> {
         let taking = async {
             // Acquire the sender's share first, so a delayed sender does not block other senders.
-            let share = self.shares.of(sharer).acquire_owned().await.ok()?;
+            let share = self.shares.share(sharer).acquire_owned().await.ok()?;
             let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
-            Some(Place { _held: (share, all) })
+            Some(Slot { _permits: (share, all) })
         };
-        timeout(self.patience, taking).await.ok().flatten().ok_or(Busy)
+        timeout(self.patience, taking).await.ok().flatten().ok_or(NoFreeSlot)
     }
 }
 
@@ -101,18 +101,18 @@ impl Places {
 mod tests {
     use super::*;
 
-    const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+    const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 
     #[tokio::test]
-    async fn a_sender_leaves_a_place_to_the_others() {
+    async fn sender_leaves_a_slot_to_others() {
         let places = Places::new(3, Duration::from_millis(1));
-        let [ada, bob] = ["ada", "bob"].map(|name| Sharer::new(ONE, Some(name)));
-        let held = (places.place(&ada).await.unwrap(), places.place(&ada).await.unwrap());
-        assert_eq!(places.place(&ada).await.unwrap_err(), Busy);
-        let other = places.place(&bob).await.unwrap();
-        assert_eq!(places.place(&bob).await.unwrap_err(), Busy, "all places are taken");
-        drop((held, other));
-        places.place(&ada).await.unwrap();
+        let [ada, bob] = ["ada", "bob"].map(|name| Sharer::new(ADDRESS, Some(name)));
+        let slots = (places.acquire(&ada).await.unwrap(), places.acquire(&ada).await.unwrap());
+        assert_eq!(places.acquire(&ada).await.unwrap_err(), NoFreeSlot);
+        let other = places.acquire(&bob).await.unwrap();
+        assert_eq!(places.acquire(&bob).await.unwrap_err(), NoFreeSlot, "all places are taken");
+        drop((slots, other));
+        places.acquire(&ada).await.unwrap();
         assert_eq!(places.shares.table.lock().unwrap().len(), 1, "the share of bob is not kept");
     }
 }

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use planner::host::Watch;
+use planner::host::Cancellation;
 use planner::scenario::FieldError;
-use planner::solve::{Answer, Asked, answer, parse};
+use planner::solve::{Response, SolveRequest, parse, respond};
 use serde::Serialize;
 
 use crate::config::SolveArguments;
@@ -24,18 +24,18 @@ const BUDGET: Duration = Duration::from_secs(10);
 /// Solves a problem file and writes the result to standard output.
 pub fn run(arguments: &SolveArguments) -> anyhow::Result<ExitCode> {
     let text = read(&arguments.problem)?;
-    let asked = match parse(&text) {
-        Ok(asked) => asked,
-        Err(errors) => return told(&errors),
+    let parsed = match parse(&text) {
+        Ok(request) => request,
+        Err(errors) => return report_errors(&errors),
     };
-    let Asked { problem, budget } = asked;
+    let SolveRequest { problem, budget } = parsed;
     let budget = budget.map_or(BUDGET, |seconds| Duration::from_secs_f64(seconds.secs()));
-    let watch = Stopwatch { began: Instant::now(), budget };
-    let answer = match answer(&problem, &arguments.search_threads(), &watch) {
-        Ok(answer) => answer,
-        Err(errors) => return told(&errors),
+    let stopwatch = Stopwatch { began: Instant::now(), budget };
+    let solution = match respond(&problem, &arguments.search_threads(), &stopwatch) {
+        Ok(solved) => solved,
+        Err(errors) => return report_errors(&errors),
     };
-    let timed = Timed { answer: &answer, wall_s: watch.seconds() };
+    let timed = Timed { answer: &solution, wall_s: stopwatch.seconds() };
     let mut out = std::io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, &timed)?;
     writeln!(out)?;
@@ -46,7 +46,7 @@ pub fn run(arguments: &SolveArguments) -> anyhow::Result<ExitCode> {
 #[derive(Serialize)]
 struct Timed<'a> {
     #[serde(flatten)]
-    answer: &'a Answer,
+    answer: &'a Response,
     wall_s: f64,
 }
 
@@ -56,7 +56,7 @@ struct Stopwatch {
     budget: Duration,
 }
 
-impl Watch for Stopwatch {
+impl Cancellation for Stopwatch {
     fn is_over(&self) -> bool {
         self.began.elapsed() >= self.budget
     }
@@ -80,7 +80,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
 }
 
 /// Prints a line per invalid field.
-fn told(errors: &[FieldError]) -> anyhow::Result<ExitCode> {
+fn report_errors(errors: &[FieldError]) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stderr().lock();
     for error in errors {
         if error.pointer.is_empty() {

@@ -43,19 +43,19 @@ pub(crate) use profile_id::profile_address;
 pub(crate) use profiles::PROFILES;
 pub use profiles::{NewProfile, ProfileContent, ProfileFile, Replaced};
 pub use reader::Reader;
-pub use runs::{LogAddition, LogPlace, LogState, Opened, RequestKey, RunChanges, RunPulse, RunRow};
+pub use runs::{LogAddition, LogPosition, LogState, Opened, RequestKey, RunChanges, RunPulse, RunRow};
 pub(crate) use runs::{RUNS, state_filter};
 pub use scenarios::Resolved;
 pub(crate) use scenarios::{DRAFTS, MIN_PREFIX, PLANS, SCENARIOS};
-pub(crate) use shelf::{Order, Shelf, Wanted};
+pub(crate) use shelf::{ListDefinition, Order, Wanted};
 pub(crate) use sweeps::SWEEPS;
-pub use sweeps::{KeptSweep, PlanFigures};
+pub use sweeps::{PlanPoint, SweepRecord};
 pub use tenancy::{DatabaseLock, TenancyError};
 pub use tokens::{NewSession, is_current};
 pub(crate) use traces::{Changed, ChunkQuery, Sent, TRACES};
 use usage::Quota;
 pub use usage::Usage;
-pub use verify::{Fault, Verdict, verify};
+pub use verify::{Fault, VerifyReport, verify};
 pub use writer::{Write, Writer};
 
 use std::path::Path;
@@ -113,7 +113,7 @@ impl Store {
             // Survives a crash of the process. A power failure may lose the latest writes but does
             // not corrupt the file.
             .synchronous(SqliteSynchronous::Normal);
-        let quota = Quota::of(quota);
+        let quota = Quota::new(quota);
         let writer = Writer::open(&path, writing, quota.clone()).await?;
         let reader = Reader::open(options.read_only(true), quota).await?;
         Ok(Self { writer, reader })
@@ -133,8 +133,8 @@ impl Store {
     ///
     /// # Errors
     /// The file was moved, deleted or replaced. Later writes are rejected to avoid data loss.
-    pub fn in_place(&self) -> Result<(), FileFault> {
-        self.writer.in_place()
+    pub fn check_file(&self) -> Result<(), FileFault> {
+        self.writer.check_file()
     }
 
     /// Closes all connections. One file remains, and the journal is removed.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use planner::analysis::{Effort, NoStudy};
-use planner::host::Watch;
+use planner::analysis::{AnalysisError, Effort};
+use planner::host::Cancellation;
 use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
@@ -15,7 +15,7 @@ use crate::workers::Threads;
 
 /// Limits on studies.
 #[derive(Debug, Clone, Copy)]
-pub struct StudyLimits {
+pub struct AnalysisLimits {
     /// Maximum number of studies, running and waiting.
     pub queue: usize,
     /// Time limit per study.
@@ -31,7 +31,7 @@ pub struct Studies {
     /// Slots and memory, shared with planning.
     turns: Turns,
     places: Arc<Semaphore>,
-    limits: StudyLimits,
+    limits: AnalysisLimits,
     closing: Arc<AtomicBool>,
 }
 
@@ -41,15 +41,15 @@ impl fmt::Debug for Studies {
     }
 }
 
-/// Errors of a study.
+/// Error of an analysis.
 #[derive(Debug, thiserror::Error)]
-pub enum StudyError {
+pub enum AnalysisRunError {
     /// Too many studies are in progress.
     #[error("{0} studies are under way already")]
     Full(usize),
     /// There is nothing to study.
     #[error(transparent)]
-    None(#[from] NoStudy),
+    None(#[from] AnalysisError),
     /// Internal error.
     #[error("a study stopped unexpectedly")]
     Panicked,
@@ -57,7 +57,7 @@ pub enum StudyError {
 
 impl Studies {
     /// Creates a runner that shares `turns` with planning.
-    pub fn new(clock: Arc<dyn Clock>, turns: Turns, limits: StudyLimits) -> Self {
+    pub fn new(clock: Arc<dyn Clock>, turns: Turns, limits: AnalysisLimits) -> Self {
         let places = Arc::new(Semaphore::new(limits.queue.max(1)));
         Self { clock, turns, places, limits, closing: Arc::default() }
     }
@@ -73,9 +73,9 @@ impl Studies {
         &self,
         (claimant, bytes): (&Claimant, u64),
         rollouts: u32,
-        study: impl FnOnce(&Effort<'_>) -> Result<T, NoStudy> + Send + 'static,
-    ) -> Result<T, StudyError> {
-        let _place = self.places.try_acquire().map_err(|_| StudyError::Full(self.limits.queue.max(1)))?;
+        compute: impl FnOnce(&Effort<'_>) -> Result<T, AnalysisError> + Send + 'static,
+    ) -> Result<T, AnalysisRunError> {
+        let _slot = self.places.try_acquire().map_err(|_| AnalysisRunError::Full(self.limits.queue.max(1)))?;
         let turn = self.turns.take(claimant, Demand::turn(bytes)).await;
         let asker = Asker::default();
         let (clock, limits) = (Arc::clone(&self.clock), self.limits);
@@ -84,12 +84,12 @@ impl Studies {
             // Release the slot at the end of the computation, which can outlast the client briefly.
             let _turn = turn;
             let began = clock.elapsed();
-            let watch = Patience { clock, began, time: limits.time, gone, closing };
+            let patience = Patience { clock, began, time: limits.time, gone, closing };
             let seconds = limits.time.as_secs_f64();
-            study(&Effort { rollouts, seconds, workers: &limits.threads, watch: &watch })
+            compute(&Effort { rollouts, seconds, workers: &limits.threads, cancellation: &patience })
         });
         // The panic hook has already logged location and message.
-        Ok(computed.await.map_err(|_| StudyError::Panicked)??)
+        Ok(computed.await.map_err(|_| AnalysisRunError::Panicked)??)
     }
 
     /// Cancels all studies during shutdown.
@@ -119,7 +119,7 @@ struct Patience {
     closing: Arc<AtomicBool>,
 }
 
-impl Watch for Patience {
+impl Cancellation for Patience {
     fn is_over(&self) -> bool {
         let is_ended = self.gone.load(Ordering::Relaxed) || self.closing.load(Ordering::Relaxed);
         is_ended || self.clock.elapsed().saturating_sub(self.began) >= self.time

@@ -13,7 +13,7 @@ use anyhow::{Context, bail, ensure};
 use planner::engine::Unobserved;
 use planner::host::Workers;
 use planner::scenario::validate::Datasets;
-use planner::sweep::{Heading, Point, PointAnswer, PointRow, Shard, Sheet, Sweep};
+use planner::sweep::{Heading, Point, PointOutcome, PointRow, Shard, Sheet, Sweep};
 
 use crate::config::SweepArguments;
 use crate::plan_command::{Files, read};
@@ -47,7 +47,7 @@ pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
         }
     };
     let shard = arguments.shard;
-    let heading = Heading::of(&sweep, shard).line();
+    let heading = Heading::new(&sweep, shard).line();
     let points: Vec<u32> = shard.points(sweep.points()).collect();
     let (mut sheet, Resumed { rows: done, mut invalid, bytes }) = match &arguments.out {
         None => (Sink::Output(std::io::stdout()), Resumed::default()),
@@ -56,19 +56,19 @@ pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
     if bytes == 0 {
         sheet.write(format!("{heading}\n").as_bytes())?;
     }
-    let of = if shard == Shard::WHOLE { String::new() } else { format!(" of shard {shard}") };
-    eprintln!("sweep {}: {} points{of}, {done} there already", sweep.id(), points.len());
+    let shard_text = if shard == Shard::FULL { String::new() } else { format!(" of shard {shard}") };
+    eprintln!("sweep {}: {} points{shard_text}, {done} there already", sweep.id(), points.len());
     let threads = arguments.threads();
     let began = Instant::now();
-    let (mut told, mut synced) = (began, began);
+    let (mut reported, mut synced) = (began, began);
     let mut failed = 0_usize;
     let mut written = done;
     for batch in points[done..].chunks(threads.count() * BATCH) {
         let rows = plan(&sweep, batch, &datasets, threads);
         let mut lines = String::new();
         for row in &rows {
-            failed += usize::from(matches!(row.answer, PointAnswer::Failed { .. }));
-            invalid += usize::from(matches!(row.answer, PointAnswer::Invalid { .. }));
+            failed += usize::from(matches!(row.answer, PointOutcome::Failed { .. }));
+            invalid += usize::from(matches!(row.answer, PointOutcome::Invalid { .. }));
             lines.push_str(&serde_json::to_string(row)?);
             lines.push('\n');
         }
@@ -78,9 +78,9 @@ pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
             sheet.sync()?;
             synced = Instant::now();
         }
-        if told.elapsed() >= TELL {
+        if reported.elapsed() >= TELL {
             eprintln!("{}", progress(written, points.len(), written - done, began.elapsed()));
-            told = Instant::now();
+            reported = Instant::now();
         }
     }
     sheet.sync()?;
@@ -163,20 +163,20 @@ struct Resumed {
 /// Opens the output file and seeks to the end of the complete lines.
 fn open(path: &Path, resume: bool, heading: &str, points: &[u32]) -> anyhow::Result<(Sink, Resumed)> {
     if !resume {
-        let made = OpenOptions::new().write(true).create_new(true).open(path);
-        let file = made.with_context(|| format!("cannot make {}; --resume goes on with one", path.display()))?;
+        let opened = OpenOptions::new().write(true).create_new(true).open(path);
+        let file = opened.with_context(|| format!("cannot make {}; --resume goes on with one", path.display()))?;
         return Ok((Sink::File(file), Resumed::default()));
     }
     let there = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     let mut file = there.with_context(|| format!("cannot make or go on with {}", path.display()))?;
-    let kept = whole_rows(&file, heading, points).with_context(|| path.display().to_string())?;
-    file.set_len(kept.bytes)?;
+    let resumed = complete_rows(&file, heading, points).with_context(|| path.display().to_string())?;
+    file.set_len(resumed.bytes)?;
     file.seek(SeekFrom::End(0))?;
-    Ok((Sink::File(file), kept))
+    Ok((Sink::File(file), resumed))
 }
 
 /// Validates the rows of a file. An incomplete last line is ignored.
-fn whole_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<Resumed> {
+fn complete_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<Resumed> {
     let mut reader = BufReader::new(file);
     let (mut rows, mut invalid, mut end) = (0, 0, 0_u64);
     let mut line = Vec::new();
@@ -196,7 +196,7 @@ fn whole_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<Resu
             Some(sheet) => match sheet.row(text) {
                 Ok(row) if points.get(rows) == Some(&row.index) => {
                     rows += 1;
-                    invalid += usize::from(matches!(row.answer, PointAnswer::Invalid { .. }));
+                    invalid += usize::from(matches!(row.answer, PointOutcome::Invalid { .. }));
                 }
                 // After a machine crash, data that was not synced can be corrupt, but only at the
                 // end of the file.

@@ -11,7 +11,7 @@ pub mod gathering;
 mod picture;
 mod throughput;
 
-pub(crate) use picture::{Asked, PictureError, front, labelled, named, picture};
+pub(crate) use picture::{ChartRequest, PictureError, front, labelled, named, picture};
 pub(crate) use throughput::throughput;
 
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ struct Task {
     /// Time limit per point.
     plan_time: Duration,
     /// Memory limit for planning in bytes, and the present memory per turn.
-    most_bytes: u64,
+    max_bytes: u64,
     bytes: AtomicU64,
     ended: Arc<AtomicBool>,
     progress: watch::Sender<SweepProgress>,
@@ -137,8 +137,8 @@ impl Sweeps {
                 datasets: Box::new(datasets),
                 left: Mutex::new(left),
                 plan_time: self.limits.plan_time,
-                most_bytes: self.turns.most_bytes(),
-                bytes: AtomicU64::new(USUAL_BYTES.min(self.turns.most_bytes())),
+                max_bytes: self.turns.max_bytes(),
+                bytes: AtomicU64::new(USUAL_BYTES.min(self.turns.max_bytes())),
                 ended,
                 progress: sender,
                 began: self.clock.elapsed(),
@@ -176,14 +176,14 @@ impl Sweeps {
     }
 
     /// Returns a receiver for progress updates. The initial value is the current progress.
-    pub fn watch(&self, id: &str) -> Option<watch::Receiver<SweepProgress>> {
+    pub fn subscribe(&self, id: &str) -> Option<watch::Receiver<SweepProgress>> {
         self.table().get(id).map(|work| work.progress.subscribe())
     }
 
     async fn work(self, task: Arc<Task>) {
         let given_up = self.give_up(&task).await;
         let lanes: Vec<_> = (0..self.lane_count).map(|_| tokio::spawn(self.clone().lane(Arc::clone(&task)))).collect();
-        let mut failure = given_up.unwrap_or_else(|error| {
+        let mut message = given_up.unwrap_or_else(|error| {
             tracing::error!(sweep = task.id, "points of a sweep were not given up: {error}");
             Some("its rows could not be stored; start it again".to_owned())
         });
@@ -192,14 +192,14 @@ impl Sweeps {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
                     tracing::error!(sweep = task.id, "rows of a sweep were not stored: {error}");
-                    failure.get_or_insert("its rows could not be stored; start it again".to_owned());
+                    message.get_or_insert("its rows could not be stored; start it again".to_owned());
                 }
                 Err(_) => {
-                    failure.get_or_insert("it stopped unexpectedly; this is a fault of Planscope".to_owned());
+                    message.get_or_insert("it stopped unexpectedly; this is a fault of Planscope".to_owned());
                 }
             }
         }
-        let state = match failure {
+        let state = match message {
             Some(detail) => SweepState::Failed { detail },
             None if task.ended.load(Ordering::Relaxed) => SweepState::Idle,
             None => SweepState::Done,
@@ -228,7 +228,7 @@ impl Sweeps {
             "points are given up: every server that planned them ended"
         );
         self.store(task, &rows).await?;
-        let points = self.store.writer().count_given_up(&task.id, whole(rows.len())).await?;
+        let points = self.store.writer().count_given_up(&task.id, point_count(rows.len())).await?;
         if points < MAX_GIVEN_UP || task.left().is_empty() {
             return Ok(None);
         }
@@ -244,10 +244,10 @@ impl Sweeps {
 
     /// Plans batches while points remain.
     async fn lane(self, task: Arc<Task>) -> Result<(), StoreError> {
-        let mut most = 1;
+        let mut batch_limit = 1;
         loop {
             // Sweeps queue here in FIFO order, to share the turns.
-            let Some(claim) = self.claim(&task, most).await else { return Ok(()) };
+            let Some(claim) = self.claim(&task, batch_limit).await else { return Ok(()) };
             let Some(turn) = self.free_turn(&task).await else {
                 task.left().put_back(&claim);
                 return Ok(());
@@ -265,7 +265,8 @@ impl Sweeps {
             })
             .await
             .unwrap_or_default();
-            most = if rows.len() == claim.points.len() { (2 * most).min(MAX_AT_ONCE) } else { rows.len().max(1) };
+            batch_limit =
+                if rows.len() == claim.points.len() { (2 * batch_limit).min(MAX_AT_ONCE) } else { rows.len().max(1) };
             let stored = self.end_batch(&task, claim, &rows).await;
             if stored.is_err() {
                 // The other lanes stop too.
@@ -276,15 +277,15 @@ impl Sweeps {
     }
 
     /// Claims points to plan, with the required permits. Returns `None` if the queue is empty.
-    async fn claim(&self, task: &Task, most: usize) -> Option<Claim> {
+    async fn claim(&self, task: &Task, batch_limit: usize) -> Option<Claim> {
         loop {
             let lane = Arc::clone(&self.lanes).acquire_owned().await.ok()?;
             if task.is_over() {
                 return None;
             }
-            let points = task.left().take(most);
+            let points = task.left().take(batch_limit);
             if !points.is_empty() {
-                return Some(Claim { points, is_alone: false, _lanes: lane });
+                return Some(Claim { points, is_exclusive: false, _lanes: lane });
             }
             drop(lane);
             // A point with an earlier attempt but no row may crash the server again, so it is
@@ -295,7 +296,7 @@ impl Sweeps {
                 return None;
             }
             if let Some(point) = task.left().take_suspect() {
-                return Some(Claim { points: vec![point], is_alone: true, _lanes: lanes });
+                return Some(Claim { points: vec![point], is_exclusive: true, _lanes: lanes });
             }
         }
     }
@@ -314,8 +315,8 @@ impl Sweeps {
     async fn store(&self, task: &Task, rows: &[(PointRow, String)]) -> Result<(), StoreError> {
         self.store.writer().store_sweep_rows(&task.id, rows).await?;
         let elapsed = self.clock.elapsed().saturating_sub(task.began).as_secs_f64();
-        let barren = rows.iter().filter(|(row, _)| row.planners().iter().all(|planner| planner.figures().is_none()));
-        let (count, barren) = (whole(rows.len()), whole(barren.count()));
+        let barren = rows.iter().filter(|(row, _)| row.planners().iter().all(|planner| planner.metrics().is_none()));
+        let (count, barren) = (point_count(rows.len()), point_count(barren.count()));
         task.progress.send_modify(|progress| {
             progress.done += count;
             progress.without_plan += barren;
@@ -385,8 +386,8 @@ impl Task {
         let error = point
             .valid(self.datasets.as_ref())
             .ok()
-            .and_then(|valid| memory_error(valid.scenario(), 1, self.most_bytes));
-        let error = error.unwrap_or_else(|| FieldError::new("/iterations", outgrown(needed, self.most_bytes)));
+            .and_then(|valid| memory_error(valid.scenario(), 1, self.max_bytes));
+        let error = error.unwrap_or_else(|| FieldError::new("/iterations", outgrown(needed, self.max_bytes)));
         PointRow::invalid(point, vec![error])
     }
 
@@ -400,7 +401,7 @@ impl Task {
         match std::panic::catch_unwind(planned) {
             Ok(Ok(row)) => Some(row),
             Ok(Err(Unplanned::Outgrown { bytes: needed })) => {
-                let Some(more) = more_memory(bytes, needed, self.most_bytes) else {
+                let Some(more) = more_memory(bytes, needed, self.max_bytes) else {
                     return Some(self.too_large(&point, needed));
                 };
                 self.bytes.fetch_max(more, Ordering::Relaxed);
@@ -420,7 +421,7 @@ fn written(row: PointRow) -> (PointRow, String) {
 }
 
 /// Converts a point count; the limit per sweep is 100,000.
-fn whole(points: usize) -> u32 {
+fn point_count(points: usize) -> u32 {
     u32::try_from(points).unwrap_or(u32::MAX)
 }
 
@@ -438,7 +439,7 @@ impl Observer for Until {
     fn cancelled(&self) -> bool {
         self.ended.load(Ordering::Relaxed) || self.limit.is_over()
     }
-    fn most_bytes(&self) -> u64 {
+    fn max_bytes(&self) -> u64 {
         self.bytes
     }
 }

@@ -41,11 +41,11 @@ impl Token {
 
     /// Returns the SHA-256 hash that the database stores.
     pub fn hash(&self) -> [u8; 32] {
-        Self::hash_of(&self.0)
+        Self::digest(&self.0)
     }
 
     /// Returns the hash of a received token.
-    pub fn hash_of(token: &str) -> [u8; 32] {
+    pub fn digest(token: &str) -> [u8; 32] {
         // Base32 is case-insensitive.
         Sha256::digest(token.to_ascii_lowercase()).into()
     }
@@ -72,13 +72,13 @@ impl Secret {
 
     /// Returns the token for the first request with this key.
     pub fn token(&self, key: &str) -> Token {
-        self.made(key, 0)
+        self.derive(key, 0)
     }
 
     /// Returns the token for a repeated request with this key, which opened the given run.
     pub fn token_again(&self, key: &str, run: &str) -> Token {
         let renewals = self.renewals().get(run).copied().unwrap_or_default();
-        self.made(key, renewals)
+        self.derive(key, renewals)
     }
 
     /// Invalidates derivation of the run's earlier tokens: later calls derive different tokens.
@@ -86,7 +86,7 @@ impl Secret {
         *self.renewals().entry(run.to_owned()).or_default() += 1;
     }
 
-    fn made(&self, key: &str, renewals: u64) -> Token {
+    fn derive(&self, key: &str, renewals: u64) -> Token {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("any length is a key");
         mac.update(b"planscope log token\0");
         // Fixed length, so no byte can move from the counter to the key.
@@ -126,12 +126,12 @@ mod tests {
         // 160 bits are 32 characters of 5 bits.
         assert_eq!((token.as_str().len(), run_id().len()), (32, 16));
         assert_ne!(token, other);
-        assert_eq!(token.hash(), Token::hash_of(&token.as_str().to_ascii_uppercase()));
+        assert_eq!(token.hash(), Token::digest(&token.as_str().to_ascii_uppercase()));
         assert!(!format!("{token:?}").contains(token.as_str()));
     }
 
     #[test]
-    fn the_same_key_gives_the_same_token_in_one_life_of_the_server() {
+    fn same_key_gives_the_same_token_per_process() {
         let secret = Secret::draw();
         assert_eq!(secret.token("a"), secret.token("a"));
         assert_ne!(secret.token("a"), secret.token("b"));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewed_run_has_other_tokens_of_the_same_key() {
+    fn renewed_run_has_new_tokens() {
         let secret = Secret::draw();
         assert_eq!(secret.token("a"), secret.token_again("a", "run"));
         secret.renew("run");

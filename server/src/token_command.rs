@@ -32,11 +32,11 @@ async fn lines(arguments: &TokenArguments) -> anyhow::Result<Vec<String>> {
 /// Opens a database with the current schema version. An older database is refused, because a
 /// migration would affect a running server of an earlier version.
 async fn open(database: &Path) -> anyhow::Result<Store> {
-    let shown = database.display();
-    ensure!(database.is_file(), "there is no database {shown}; start the server once");
-    let is_current = is_current(database).await.with_context(|| format!("the database {shown} cannot be read"))?;
-    ensure!(is_current, "another version made the tables of {shown}; start this version of the server once");
-    Store::open(database).await.with_context(|| format!("cannot open the database {shown}"))
+    let path = database.display();
+    ensure!(database.is_file(), "there is no database {path}; start the server once");
+    let is_current = is_current(database).await.with_context(|| format!("the database {path} cannot be read"))?;
+    ensure!(is_current, "another version made the tables of {path}; start this version of the server once");
+    Store::open(database).await.with_context(|| format!("cannot open the database {path}"))
 }
 
 async fn done(store: &Store, command: &TokenCommand) -> anyhow::Result<Vec<String>> {
@@ -87,11 +87,11 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn tokens_are_made_listed_and_revoked_beside_a_running_server() {
+    async fn tokens_are_created_listed_and_revoked_during_operation() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("a.db");
-        let asked = |command| TokenArguments { database: database.clone(), command };
-        let create = || asked(TokenCommand::Create { name: "ada".to_owned(), role: Role::Editor });
+        let arguments = |command| TokenArguments { database: database.clone(), command };
+        let create = || arguments(TokenCommand::Create { name: "ada".to_owned(), role: Role::Editor });
         let error = lines(&create()).await.unwrap_err().to_string();
         assert!(error.contains("there is no database"), "{error}");
 
@@ -102,21 +102,21 @@ mod tests {
         let holder = server.reader().token_holder(&hash(&token)).await.unwrap();
         assert_eq!(holder, Some(("ada".to_owned(), Role::Editor)));
         assert!(lines(&create()).await.unwrap_err().to_string().contains("already"));
-        let listed = lines(&asked(TokenCommand::List)).await.unwrap().remove(0);
+        let listed = lines(&arguments(TokenCommand::List)).await.unwrap().remove(0);
         assert!(listed.starts_with("ada: editor, created 2") && listed.ends_with("last used never"), "{listed}");
 
-        lines(&asked(TokenCommand::Revoke { name: "ada".to_owned() })).await.unwrap();
+        lines(&arguments(TokenCommand::Revoke { name: "ada".to_owned() })).await.unwrap();
         assert_eq!(server.reader().token_holder(&hash(&token)).await.unwrap(), None);
-        assert!(lines(&asked(TokenCommand::Revoke { name: "bob".to_owned() })).await.is_err());
+        assert!(lines(&arguments(TokenCommand::Revoke { name: "bob".to_owned() })).await.is_err());
         let changes = server.reader().changes(None, 10).await.unwrap().changes;
-        let told: Vec<_> = changes.iter().map(|change| (change.actor.as_str(), change.action.as_str())).collect();
-        assert_eq!(told, [("(command line)", "delete"), ("(command line)", "create")]);
-        let wrong = asked(TokenCommand::Create { name: "a/b".to_owned(), role: Role::Reader });
+        let records: Vec<_> = changes.iter().map(|change| (change.actor.as_str(), change.action.as_str())).collect();
+        assert_eq!(records, [("(command line)", "delete"), ("(command line)", "create")]);
+        let wrong = arguments(TokenCommand::Create { name: "a/b".to_owned(), role: Role::Reader });
         assert!(lines(&wrong).await.unwrap_err().to_string().contains("letters"));
     }
 
     #[tokio::test]
-    async fn the_journal_of_an_emptied_database_stays() {
+    async fn journal_survives_an_emptied_database() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("a.db");
         let journal = folder.path().join("a.db-wal");

@@ -18,8 +18,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Semaphore;
 
-use crate::shares::Busy;
-use crate::shares::{Place, Places, Sharer};
+use crate::shares::NoFreeSlot;
+use crate::shares::{Places, Sharer, Slot};
 
 /// Slices per stored chunk: some tens of kilobytes packed, and milliseconds to load.
 pub(crate) const CHUNK_SPANS: usize = 4096;
@@ -61,8 +61,8 @@ impl TraceLimits {
 
     /// Returns the time before which deleted traces can no longer be restored.
     pub fn deleted_before(&self, now: Timestamp) -> Timestamp {
-        let kept = SignedDuration::try_from(self.retention).unwrap_or(SignedDuration::MAX);
-        now.checked_sub(kept).unwrap_or(Timestamp::MIN)
+        let lifetime = SignedDuration::try_from(self.retention).unwrap_or(SignedDuration::MAX);
+        now.checked_sub(lifetime).unwrap_or(Timestamp::MIN)
     }
 }
 
@@ -83,10 +83,10 @@ impl Traces {
         Self { places, turn: Arc::new(Semaphore::new(1)), limits }
     }
 
-    /// Acquires an upload slot. The client's data is not received meanwhile. Returns [`Busy`] on
+    /// Acquires an upload slot. The client's data is not received meanwhile. Returns [`NoFreeSlot`] on
     /// timeout.
-    pub async fn place(&self, sharer: &Sharer) -> Result<Place, Busy> {
-        self.places.place(sharer).await
+    pub async fn acquire_slot(&self, sharer: &Sharer) -> Result<Slot, NoFreeSlot> {
+        self.places.acquire(sharer).await
     }
 
     /// Returns the semaphore for parsing.

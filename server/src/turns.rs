@@ -80,7 +80,7 @@ impl Turns {
     }
 
     /// Total memory in bytes.
-    pub fn most_bytes(&self) -> u64 {
+    pub fn max_bytes(&self) -> u64 {
         self.total.bytes
     }
 
@@ -90,10 +90,10 @@ impl Turns {
         let demand = Demand { bytes: demand.bytes.min(self.total.bytes), ..demand };
         let (ready, granted) = oneshot::channel();
         let number = self.queue().wait(claimant.clone(), demand, ready);
-        let place = Place { turns: self, number };
+        let entry = QueueEntry { turns: self, number };
         self.serve();
         let turn = granted.await;
-        drop(place);
+        drop(entry);
         match turn {
             Ok(turn) => turn,
             // The sender remains in the queue while the request is pending.
@@ -126,12 +126,12 @@ impl Turns {
 }
 
 /// Entry in the queue, removed on drop.
-struct Place<'a> {
+struct QueueEntry<'a> {
     turns: &'a Turns,
     number: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
         if self.turns.queue().leave(self.number) {
             // The removed entry may have blocked later entries.

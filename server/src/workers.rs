@@ -17,7 +17,7 @@ impl Threads {
     }
 
     /// Creates a thread count equal to the number of cores.
-    pub fn of_all_cores() -> Self {
+    pub fn all_cores() -> Self {
         Self(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
     }
 
@@ -58,18 +58,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_job_is_done_once_on_any_number_of_threads() {
+    fn every_job_runs_once_on_any_thread_count() {
         for (threads, jobs) in [(0, 5), (1, 5), (4, 0), (4, 1), (4, 3), (3, 100)] {
             let done = Mutex::new(vec![0; jobs]);
             Threads::new(threads).run(jobs, &|job| done.lock().unwrap()[job] += 1);
             assert_eq!(*done.lock().unwrap(), vec![1; jobs], "{threads} threads");
         }
-        assert!(Threads::of_all_cores().count() >= 1);
+        assert!(Threads::all_cores().count() >= 1);
     }
 
     #[test]
     #[should_panic(expected = "a scoped thread panicked")]
-    fn a_panic_of_a_job_reaches_whoever_asked() {
+    fn job_panic_reaches_the_caller() {
         let asking = std::thread::current().id();
         let others = std::sync::Barrier::new(2);
         Threads::new(2).run(2, &|_| {
@@ -91,15 +91,15 @@ mod tests {
         fn workers(&self) -> &dyn Workers {
             &self.0
         }
-        fn apart(&self, planners: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
-            let own = |_: &PlannerKind| -> Box<dyn Observer + Send> { Box::new(On(self.0)) };
-            (self.0.count() > 1).then(|| planners.iter().map(own).collect())
+        fn split(&self, planners: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
+            let observer = |_: &PlannerKind| -> Box<dyn Observer + Send> { Box::new(On(self.0)) };
+            (self.0.count() > 1).then(|| planners.iter().map(observer).collect())
         }
     }
 
     /// Runs planners in parallel, with parallel searches in each planner.
     #[test]
-    fn an_outcome_has_the_same_bytes_from_one_thread_and_from_four() {
+    fn outcome_does_not_depend_on_the_thread_count() {
         let mut scenario = parse(include_str!("../../examples/vlm-s-image-heavy.json")).unwrap();
         scenario.planners = vec![
             PlannerKind::OneFOneB,
@@ -116,8 +116,8 @@ mod tests {
             let timelines = planning.timelines.iter().map(|planned| serde_json::to_vec(&planned.timeline).unwrap());
             (serde_json::to_vec(&planning.outcome).unwrap(), timelines.collect::<Vec<_>>())
         };
-        let one = bytes(1);
-        assert!(String::from_utf8_lossy(&one.0).contains("\"planned\""));
-        assert_eq!(one, bytes(4));
+        let single = bytes(1);
+        assert!(String::from_utf8_lossy(&single.0).contains("\"planned\""));
+        assert_eq!(single, bytes(4));
     }
 }

@@ -56,12 +56,12 @@ fn a_scenario_is_planned_and_its_timelines_are_written() {
 }
 
 #[test]
-fn a_wrong_scenario_is_told_field_by_field() {
+fn invalid_scenario_fields_are_reported() {
     let output = planscope(&["plan", "-"], &scenario(0));
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.lines().any(|line| line.starts_with("/cluster/nodes: ")), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.lines().any(|line| line.starts_with("/cluster/nodes: ")), "{stderr}");
     assert_eq!(planscope(&["plan", "nowhere.json"], "").status.code(), Some(1));
 }
 
@@ -73,10 +73,10 @@ fn a_scenario_with_a_dataset_is_planned_from_its_file() {
     let arguments = ["plan", "-", "--dataset", lengths.to_str().unwrap()];
     let mut named: serde_json::Value = serde_json::from_str(&scenario(1)).unwrap();
     named["workload"]["samples"] = serde_json::json!({"kind": "dataset", "id": "unknown"});
-    let refused = planscope(&arguments, &named.to_string());
-    let told = String::from_utf8(refused.stderr).unwrap();
-    assert!(told.contains("/workload/samples/id: "), "{told}");
-    let id = told.lines().find_map(|line| line.strip_prefix("dataset at hand: ")).unwrap();
+    let rejected = planscope(&arguments, &named.to_string());
+    let dataset_error = String::from_utf8(rejected.stderr).unwrap();
+    assert!(dataset_error.contains("/workload/samples/id: "), "{dataset_error}");
+    let id = dataset_error.lines().find_map(|line| line.strip_prefix("dataset at hand: ")).unwrap();
     named["workload"]["samples"]["id"] = id.into();
     let output = planscope(&arguments, &named.to_string());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -85,16 +85,16 @@ fn a_scenario_with_a_dataset_is_planned_from_its_file() {
 }
 
 #[test]
-fn a_table_of_configurations_is_answered_row_by_row() {
+fn configuration_table_is_answered_per_row() {
     let folder = tempfile::tempdir().unwrap();
-    let [asked, answered] = ["asked.csv", "answered.csv"].map(|name| folder.path().join(name));
+    let [input, answered] = ["asked.csv", "answered.csv"].map(|name| folder.path().join(name));
     let table = "run,model,gpu,n_gpus,tp\na,llama-2-7b,h100,8,4\nb,llama-2-7b,h100,8,3\n";
-    std::fs::write(&asked, table).unwrap();
-    let to_file = planscope(&["estimate", asked.to_str().unwrap(), "--out", answered.to_str().unwrap()], "");
-    let told = String::from_utf8(to_file.stderr).unwrap();
-    assert!(to_file.status.success() && to_file.stdout.is_empty(), "{told}");
-    assert!(told.starts_with("2 rows, 1 feasible, 1 infeasible; "), "{told}");
-    assert!(told.contains("infeasible by n_gpus: 1, first in row 3: ") && told.contains("\"run\""), "{told}");
+    std::fs::write(&input, table).unwrap();
+    let to_file = planscope(&["estimate", input.to_str().unwrap(), "--out", answered.to_str().unwrap()], "");
+    let stderr = String::from_utf8(to_file.stderr).unwrap();
+    assert!(to_file.status.success() && to_file.stdout.is_empty(), "{stderr}");
+    assert!(stderr.starts_with("2 rows, 1 feasible, 1 infeasible; "), "{stderr}");
+    assert!(stderr.contains("infeasible by n_gpus: 1, first in row 3: ") && stderr.contains("\"run\""), "{stderr}");
     let to_pipe = planscope(&["estimate", "-"], table);
     assert_eq!(to_pipe.stdout, std::fs::read(&answered).unwrap());
     let lines: Vec<String> = String::from_utf8(to_pipe.stdout).unwrap().lines().map(Into::into).collect();
@@ -104,12 +104,12 @@ fn a_table_of_configurations_is_answered_row_by_row() {
 }
 
 #[test]
-fn what_is_no_table_of_configurations_is_refused_in_one_line() {
+fn invalid_tables_are_rejected_in_a_single_line() {
     for input in ["", "1,2\n3,4\n", "tp,tp\n1,1\n"] {
         let output = planscope(&["estimate", "-", "--out", "never-made.csv"], input);
         assert_eq!(output.status.code(), Some(1), "{input:?}");
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(told.starts_with("planscope: ") && told.lines().count() == 1, "{told}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.starts_with("planscope: ") && stderr.lines().count() == 1, "{stderr}");
     }
     assert!(!std::path::Path::new("never-made.csv").exists());
     let help = String::from_utf8(planscope(&["estimate", "--help"], "").stdout).unwrap();
@@ -117,7 +117,7 @@ fn what_is_no_table_of_configurations_is_refused_in_one_line() {
 }
 
 #[test]
-fn a_schedule_is_printed_checked_and_run_again_beside_others() {
+fn schedules_are_printed_checked_and_compared() {
     let folder = tempfile::tempdir().unwrap();
     let [sound, times] = ["sound.csv", "times.json"].map(|name| folder.path().join(name));
     let line = ["schedule", "zbv", "--ranks", "4", "--microbatches", "8", "--forward", "1", "--backward", "2"];
@@ -125,66 +125,69 @@ fn a_schedule_is_printed_checked_and_run_again_beside_others() {
     assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
     std::fs::write(&sound, &printed.stdout).unwrap();
     let checked = planscope(&["schedule", "check", sound.to_str().unwrap()], "");
-    let told = String::from_utf8(checked.stdout).unwrap();
+    let sound_text = String::from_utf8(checked.stdout).unwrap();
     assert!(
-        checked.status.success() && told.contains("sound: 4 ranks, 8 stages, 8 microbatches, 192 actions"),
-        "{told}"
+        checked.status.success() && sound_text.contains("sound: 4 ranks, 8 stages, 8 microbatches, 192 actions"),
+        "{sound_text}"
     );
 
     let spoilt = String::from_utf8(printed.stdout).unwrap().replacen("0F1", "0X1", 1).replacen("1F1", "-1F1", 1);
     let checked = planscope(&["schedule", "check", "-"], &spoilt);
-    let told = String::from_utf8(checked.stdout).unwrap();
-    assert_eq!((checked.status.code(), told.lines().count()), (Some(1), 2), "{told}");
-    assert!(told.contains("-: row 1, column 2 (B1): ") && told.contains("a stage cannot be negative"), "{told}");
+    let problems = String::from_utf8(checked.stdout).unwrap();
+    assert_eq!((checked.status.code(), problems.lines().count()), (Some(1), 2), "{problems}");
+    assert!(
+        problems.contains("-: row 1, column 2 (B1): ") && problems.contains("a stage cannot be negative"),
+        "{problems}"
+    );
 
     std::fs::write(&times, r#"{"forward": [1, 1, 2, 1], "input_grad": 1, "weight_grad": 1, "per": "rank"}"#).unwrap();
     let arguments = ["schedule", "1f1b", "zb_h2", "dual_pipe", "--ranks", "4", "--microbatches", "8"];
     let files = ["--times", times.to_str().unwrap(), "--import", sound.to_str().unwrap()];
     let compared = planscope(&[&arguments[..], &files, &["--draw"]].concat(), "");
-    let told = String::from_utf8(compared.stdout).unwrap();
-    let lines: Vec<&str> = told.lines().collect();
-    assert!(compared.status.success() && lines[0].starts_with("schedule "), "{told}");
-    assert!(lines[4].starts_with("sound.csv ") && told.contains("\nDualPipe\n0 FF"), "{told}");
+    let table_text = String::from_utf8(compared.stdout).unwrap();
+    let lines: Vec<&str> = table_text.lines().collect();
+    assert!(compared.status.success() && lines[0].starts_with("schedule "), "{table_text}");
+    assert!(lines[4].starts_with("sound.csv ") && table_text.contains("\nDualPipe\n0 FF"), "{table_text}");
     let json = planscope(&[&arguments[..], &files, &["--json"]].concat(), "").stdout;
-    let answer: planner::schedule_comparison::ScheduleResponse = serde_json::from_slice(&json).unwrap();
-    assert_eq!(answer.entries.len(), 4);
-    let alone = planscope(&["schedule", "--import", sound.to_str().unwrap(), "--forward", "1", "--backward", "2"], "");
-    assert!(alone.status.success() && alone.stderr.is_empty(), "{}", String::from_utf8_lossy(&alone.stderr));
+    let response: planner::schedule_comparison::ScheduleResponse = serde_json::from_slice(&json).unwrap();
+    assert_eq!(response.entries.len(), 4);
+    let single = planscope(&["schedule", "--import", sound.to_str().unwrap(), "--forward", "1", "--backward", "2"], "");
+    assert!(single.status.success() && single.stderr.is_empty(), "{}", String::from_utf8_lossy(&single.stderr));
 }
 
 #[test]
-fn schedules_that_cannot_be_made_fail_and_the_others_are_printed() {
+fn impossible_schedules_fail_and_others_are_printed() {
     let line = ["schedule", "1f1b", "dual_pipe", "--ranks", "5", "--microbatches", "20", "--forward", "1"];
     let output = planscope(&[&line[..], &["--backward", "2"]].concat(), "");
-    let told = String::from_utf8(output.stderr).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
-        (output.status.code(), told.as_str()),
+        (output.status.code(), stderr.as_str()),
         (Some(1), "planscope: DualPipe needs an even number of ranks, 5 given\n")
     );
     assert!(String::from_utf8(output.stdout).unwrap().contains("\n1F1B "));
     let wrong = planscope(&[&line[..], &["--backward", "-2", "--memory-cap", "-1"]].concat(), "");
-    let told = String::from_utf8(wrong.stderr).unwrap();
-    assert_eq!((wrong.status.code(), told.lines().count()), (Some(2), 3), "{told}");
+    let invalid_text = String::from_utf8(wrong.stderr).unwrap();
+    assert_eq!((wrong.status.code(), invalid_text.lines().count()), (Some(2), 3), "{invalid_text}");
 }
 
 #[test]
 fn a_server_open_to_everyone_refuses_to_start() {
     let output = planscope(&["serve", "--address", "0.0.0.0:0", "--database", "never-made.db"], "");
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("PLANSCOPE_TOKEN"), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("PLANSCOPE_TOKEN"), "{stderr}");
     assert!(!std::path::Path::new("never-made.db").exists());
 }
 
 #[test]
-fn the_description_of_the_api_is_printed() {
+fn openapi_description_is_printed() {
     let output = planscope(&["openapi"], "");
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(document["paths"]["/api/v1/scenarios/{id}/plan"]["post"].is_object());
 }
 
 #[test]
-fn health_is_that_of_the_running_server() {
+fn health_reports_the_running_server() {
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("planscope.db");
     let mut server = Command::new(env!("CARGO_BIN_EXE_planscope"))
@@ -216,7 +219,7 @@ fn products() -> (planner::cluster::Cluster, String) {
     device.device.launch_us = 7.0;
     // Kernels in a profile are timed separately, below the power limit.
     device.device.curves.as_mut().unwrap().sustained = 1.0;
-    let rates = planner::cost::operator::Rates::of(&device.device);
+    let rates = planner::cost::operator::Rates::new(&device.device);
     let mut table = "kernel,m,k,n,product,time_us\n".to_owned();
     for m in [64.0, 512.0, 1024.0, 4096.0] {
         for (k, n) in [(1024.0, 1024.0), (4096.0, 6144.0), (8192.0, 24_576.0)] {
@@ -240,7 +243,7 @@ fn calibrate(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn a_device_is_calibrated_and_its_cluster_stands_in_a_scenario() {
+fn calibrated_cluster_is_valid_in_a_scenario() {
     let folder = tempfile::tempdir().unwrap();
     let [measured, fitted] = ["measured.csv", "fitted.json"].map(|name| folder.path().join(name));
     let (device, table) = products();
@@ -250,8 +253,8 @@ fn a_device_is_calibrated_and_its_cluster_stands_in_a_scenario() {
     std::fs::write(&measured, table + bad).unwrap();
     let (measured, fitted) = (measured.to_str().unwrap(), fitted.to_str().unwrap());
     let to_file = calibrate(&[measured, "--device", "h100", "--out", fitted]);
-    let told = String::from_utf8(to_file.stderr).unwrap();
-    assert!(to_file.status.success() && to_file.stdout.is_empty(), "{told}");
+    let stderr = String::from_utf8(to_file.stderr).unwrap();
+    assert!(to_file.status.success() && to_file.stdout.is_empty(), "{stderr}");
     for line in [
         "measured.csv: Planscope table of measurements; 40 values, 36 used (36 matrix products), 4 refused",
         "  refused: 1 x faster than any device: is the time in another unit?; first row 41, ",
@@ -260,22 +263,22 @@ fn a_device_is_calibrated_and_its_cluster_stands_in_a_scenario() {
         "fused attention: not fitted, 0 timings",
         "device.matmul_efficiency: 0.8",
     ] {
-        assert!(told.lines().any(|found| found.starts_with(line)), "{line}: {told}");
+        assert!(stderr.lines().any(|found| found.starts_with(line)), "{line}: {stderr}");
     }
     let json = std::fs::read_to_string(fitted).unwrap();
     assert_eq!(calibrate(&[measured, "--device", "h100"]).stdout, json.as_bytes(), "a fit is deterministic");
     let cluster: planner::cluster::Cluster = serde_json::from_str(&json).unwrap();
     let calibration = &cluster.device.curves.as_ref().unwrap().calibration;
     assert!(calibration.source.ends_with("measured.csv") && calibration.matmul == 36, "{calibration:?}");
-    assert!((cluster.device.matmul_efficiency / device.device.matmul_efficiency - 1.0).abs() < 0.05, "{told}");
-    let mut question: serde_json::Value = serde_json::from_str(&scenario(1)).unwrap();
-    question["cluster"] = serde_json::from_str(&json).unwrap();
-    let planned = planscope(&["plan", "-"], &question.to_string());
+    assert!((cluster.device.matmul_efficiency / device.device.matmul_efficiency - 1.0).abs() < 0.05, "{stderr}");
+    let mut request: serde_json::Value = serde_json::from_str(&scenario(1)).unwrap();
+    request["cluster"] = serde_json::from_str(&json).unwrap();
+    let planned = planscope(&["plan", "-"], &request.to_string());
     assert!(planned.status.success(), "{}", String::from_utf8_lossy(&planned.stderr));
 }
 
 #[test]
-fn what_cannot_be_calibrated_is_told_and_writes_nothing() {
+fn calibration_errors_are_reported_and_write_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -294,23 +297,26 @@ fn what_cannot_be_calibrated_is_told_and_writes_nothing() {
     ] {
         let out = folder.path().join("never.json");
         let output = calibrate(&[&bad, &good, "--device", "h100", "--out", out.to_str().unwrap()]);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{told}");
-        assert!(output.stdout.is_empty() && !out.exists(), "{told}");
-        assert!(told.contains(expected), "{expected}: {told}");
-        assert!(told.contains("\ngood.csv: Planscope table of measurements; 36 values, 36 used"), "{told}");
-        assert!(told.ends_with("\nplanscope: 1 of 2 files cannot be used, so nothing was fitted; mend or leave out what is told above\n"), "{told}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(output.stdout.is_empty() && !out.exists(), "{stderr}");
+        assert!(stderr.contains(expected), "{expected}: {stderr}");
+        assert!(stderr.contains("\ngood.csv: Planscope table of measurements; 36 values, 36 used"), "{stderr}");
+        assert!(stderr.ends_with("\nplanscope: 1 of 2 files cannot be used, so nothing was fitted; mend or leave out what is told above\n"), "{stderr}");
     }
-    let one = file("one.csv", "kernel,m,k,n,time_us\nmatmul,4096,4096,4096,300\n");
-    let output = calibrate(&[&one, "--device", "h100"]);
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(1) && output.stdout.is_empty(), "{told}");
-    assert!(told.contains("matrix products: not fitted, 1 timings; ") && told.contains("too few"), "{told}");
+    let single = file("one.csv", "kernel,m,k,n,time_us\nmatmul,4096,4096,4096,300\n");
+    let output = calibrate(&[&single, "--device", "h100"]);
+    let timing_error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && output.stdout.is_empty(), "{timing_error}");
+    assert!(
+        timing_error.contains("matrix products: not fitted, 1 timings; ") && timing_error.contains("too few"),
+        "{timing_error}"
+    );
     let again = format!("kernel,m,k,n,time_us\n{}", "matmul,4096,4096,4096,300\n".repeat(12));
     let output = calibrate(&[&file("again.csv", &again), "--device", "h100"]);
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("12 timings of 1 different shapes are too few: nothing changes"), "{told}");
+    let shapes_error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{shapes_error}");
+    assert!(shapes_error.contains("12 timings of 1 different shapes are too few: nothing changes"), "{shapes_error}");
 }
 
 #[test]
@@ -319,14 +325,14 @@ fn a_calibration_starts_from_a_known_cluster() {
     let [named, start] = ["b200_products.csv", "start.json"].map(|name| folder.path().join(name));
     std::fs::write(&named, products().1).unwrap();
     let (named, from) = (named.to_str().unwrap(), start.to_str().unwrap());
-    let told = |output: Output| String::from_utf8(output.stderr).unwrap();
-    let unknown = told(calibrate(&[named, "--device", "h1000"]));
+    let stderr = |output: Output| String::from_utf8(output.stderr).unwrap();
+    let unknown = stderr(calibrate(&[named, "--device", "h1000"]));
     assert!(unknown.starts_with("planscope: no device preset \"h1000\"; there are a100-80gb, "), "{unknown}");
-    let other = told(calibrate(&[named, "--device", "h100"]));
+    let other = stderr(calibrate(&[named, "--device", "h100"]));
     assert!(other.contains("b200_products.csv was measured on B200, but it is to be fitted to h100"), "{other}");
     let confirmed = calibrate(&[named, "--device", "h100", "--confirm-device"]);
     assert!(confirmed.status.success());
-    assert!(told(confirmed).contains("  confirmed: measured on B200, fitted to h100"));
+    assert!(stderr(confirmed).contains("  confirmed: measured on B200, fitted to h100"));
     assert_eq!(calibrate(&[named]).status.code(), Some(2));
     assert_eq!(calibrate(&[named, "--device", "h100", "--from", from]).status.code(), Some(2));
     for (text, expected) in [
@@ -337,14 +343,17 @@ fn a_calibration_starts_from_a_known_cluster() {
         std::fs::write(&start, text).unwrap();
         let output = calibrate(&[named, "--from", from]);
         assert_eq!(output.status.code(), Some(1));
-        let told = told(output);
-        assert!(told.starts_with("planscope: ") && told.contains(expected) && told.lines().count() == 1, "{told}");
+        let message = stderr(output);
+        assert!(
+            message.starts_with("planscope: ") && message.contains(expected) && message.lines().count() == 1,
+            "{message}"
+        );
     }
     std::fs::write(&start, r#"{"preset": "b200", "nodes": 2}"#).unwrap();
     let output = calibrate(&[named, "--from", from]);
     let cluster: planner::cluster::Cluster = serde_json::from_slice(&output.stdout).unwrap();
     assert!(cluster.nodes == 2 && cluster.name == "B200");
-    assert!(told(output).contains("  measured on B200, fitted to B200"));
+    assert!(stderr(output).contains("  measured on B200, fitted to B200"));
 }
 
 fn uneven_pipeline() -> serde_json::Value {
@@ -367,11 +376,11 @@ fn a_raw_problem_is_solved_from_standard_input_or_a_file() {
     for (path, input) in [("-", problem.as_str()), (file.to_str().unwrap(), "")] {
         let output = planscope(&["solve", path], input);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!((&answer["kind"], &answer["status"]), (&"uneven-pipeline".into(), &"optimal".into()));
-        assert_eq!((answer["makespan_s"].as_f64(), answer["gap"].as_f64()), (Some(6.0), Some(0.0)));
-        assert_eq!(answer["orders"][0].as_array().map(Vec::len), Some(4));
-        assert!(answer["wall_s"].as_f64().is_some_and(|seconds| seconds > 0.0));
+        let response: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&response["kind"], &response["status"]), (&"uneven-pipeline".into(), &"optimal".into()));
+        assert_eq!((response["makespan_s"].as_f64(), response["gap"].as_f64()), (Some(6.0), Some(0.0)));
+        assert_eq!(response["orders"][0].as_array().map(Vec::len), Some(4));
+        assert!(response["wall_s"].as_f64().is_some_and(|seconds| seconds > 0.0));
     }
     assert_eq!(planscope(&["solve", "nowhere.json"], "").status.code(), Some(1));
 }
@@ -387,24 +396,24 @@ fn no_time_still_gives_an_order_that_says_so() {
     problem["backward"] = serde_json::json!(forward.map(|[first, _, third]| [2 * first, third, first + 3]));
     problem["budget_s"] = 0.into();
     let output = planscope(&["solve", "-"], &problem.to_string());
-    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&answer["status"], &answer["nodes"]), (&"time".into(), &0.into()));
-    assert!(answer["lower_bound_s"].as_f64() < answer["makespan_s"].as_f64());
-    assert!(answer["orders"].as_array().unwrap().iter().all(|order| order.as_array().unwrap().len() == 12));
+    let response: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&response["status"], &response["nodes"]), (&"time".into(), &0.into()));
+    assert!(response["lower_bound_s"].as_f64() < response["makespan_s"].as_f64());
+    assert!(response["orders"].as_array().unwrap().iter().all(|order| order.as_array().unwrap().len() == 12));
 }
 
 #[test]
-fn a_wrong_problem_is_told_field_by_field() {
+fn invalid_problem_fields_are_reported() {
     let mut problem = uneven_pipeline();
     problem["backward"] = serde_json::json!([[1, -1], [1]]);
     let output = planscope(&["solve", "-"], &problem.to_string());
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
-    let told = String::from_utf8(output.stderr).unwrap();
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines.len(), 2, "{told}");
-    assert!(lines[0].starts_with("planscope: /backward/0/1: -1"), "{told}");
-    assert!(lines[1].starts_with("planscope: /backward/1: has 1 stages"), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{stderr}");
+    assert!(lines[0].starts_with("planscope: /backward/0/1: -1"), "{stderr}");
+    assert!(lines[1].starts_with("planscope: /backward/1: has 1 stages"), "{stderr}");
     let unknown = planscope(&["solve", "-"], r#"{"kind": "knapsack"}"#);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("/kind: \"knapsack\" is no kind"));

@@ -75,7 +75,7 @@ impl Server {
     }
 
     /// Imports a log as a complete file and returns the points.
-    fn whole(&self, log: &Path) -> PointPage {
+    fn import(&self, log: &Path) -> PointPage {
         let file = format!("@{}", log.display());
         let url = format!("{}{}", self.origin, api::path::RUN_IMPORT);
         let run: RunDetail = serde_json::from_str(&curl(&["-fsS", "--data-binary", &file, &url]).unwrap()).unwrap();
@@ -142,7 +142,7 @@ fn append(log: &Path, text: &str) {
 }
 
 #[test]
-fn the_loop_survives_crashes_of_the_server_and_opens_the_next_file() {
+fn upload_loop_survives_server_crashes_and_file_rotation() {
     if !is_at_hand("curl", "--version") {
         return;
     }
@@ -150,7 +150,7 @@ fn the_loop_survives_crashes_of_the_server_and_opens_the_next_file() {
     let log = folder.path().join("train.log");
     let mut server = Server::start(folder.path());
     let created = server.opens_run();
-    let commands = ClientCommands::of(&server.origin, &created.run, &created.ingest_token);
+    let commands = ClientCommands::new(&server.origin, &created.run, &created.ingest_token);
     let _sending = shell(folder.path(), &commands.looped);
     let mut sent = 0;
     for number in 1..=60 {
@@ -167,8 +167,8 @@ fn the_loop_survives_crashes_of_the_server_and_opens_the_next_file() {
         sent += text.len() as u64;
     }
     until(|| server.bytes(&created.run) == sent);
-    let whole = server.whole(&log);
-    assert_eq!(whole.points.len(), 60);
+    let imported = server.import(&log);
+    assert_eq!(imported.points.len(), 60);
 
     // A rewritten, shorter log starts the next file.
     fs::write(&log, step(61)).unwrap();
@@ -177,7 +177,7 @@ fn the_loop_survives_crashes_of_the_server_and_opens_the_next_file() {
     let detail: RunDetail = server.get(&api::path::run(&created.run));
     assert_eq!((detail.files.len(), detail.summary.state.id(), detail.summary.last_step), (2, "ended", Some(61)));
     let page: PointPage = server.get(&api::path::run_points(&created.run, 0, 5000));
-    assert_eq!(page.points[..60], whole.points[..]);
+    assert_eq!(page.points[..60], imported.points[..]);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn the_stream_goes_on_after_curl_was_killed() {
     append(&log, &step(1));
     let server = Server::start(folder.path());
     let created = server.opens_run();
-    let commands = ClientCommands::of(&server.origin, &created.run, &created.ingest_token);
+    let commands = ClientCommands::new(&server.origin, &created.run, &created.ingest_token);
     // Upload once with a curl process controlled by the test.
     let url = format!("{}{}?offset=0", server.origin, api::path::run_log(&created.run));
     let mut tail = Command::new("tail").args(["-c", "+1", "-F"]).arg(&log).stdout(Stdio::piped()).spawn().unwrap();
@@ -219,5 +219,5 @@ fn the_stream_goes_on_after_curl_was_killed() {
     until(|| server.bytes(&created.run) == size);
     assert!(Command::new("sh").args(["-c", &commands.finish]).status().unwrap().success());
     let page: PointPage = server.get(&api::path::run_points(&created.run, 0, 5000));
-    assert_eq!((page.points.len(), page.points == server.whole(&log).points), (40, true));
+    assert_eq!((page.points.len(), page.points == server.import(&log).points), (40, true));
 }

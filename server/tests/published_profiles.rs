@@ -17,14 +17,14 @@ const FIGURE: f64 = 0.02;
 const TIME: f64 = 0.01;
 
 /// JSON pointers of the parameters in a part.
-type Figures = &'static [&'static str];
+type FieldPaths = &'static [&'static str];
 
-const MATMUL: Figures = &["/device/matmul_efficiency", "/device/launch_us", "/device/curves/matmul"];
-const GRADIENTS: Figures =
+const MATMUL: FieldPaths = &["/device/matmul_efficiency", "/device/launch_us", "/device/curves/matmul"];
+const GRADIENTS: FieldPaths =
     &["/device/curves/matmul/input_grad", "/device/curves/matmul/weight_grad", "/device/curves/matmul/grouped"];
-const ATTENTION: Figures = &["/device/attention_efficiency", "/device/curves/attention"];
-const STREAMS: Figures = &["/device/memory_efficiency"];
-const COLLECTIVES: Figures = &["/intra_node/efficiency", "/intra_node/curve"];
+const ATTENTION: FieldPaths = &["/device/attention_efficiency", "/device/curves/attention"];
+const STREAMS: FieldPaths = &["/device/memory_efficiency"];
+const COLLECTIVES: FieldPaths = &["/intra_node/efficiency", "/intra_node/curve"];
 
 struct Data(PathBuf);
 
@@ -68,15 +68,15 @@ fn samples(profiles: &[PathBuf]) -> Vec<Sample> {
 
 fn predicted(cluster: &Cluster, sample: &Sample) -> f64 {
     match sample.kernel {
-        Kernel::Collective(of) => {
-            Group::spread(cluster, of.ranks, of.ranks_per_node).time(of.operation, of.bytes).secs()
-        }
-        kernel => Rates::of(&cluster.device).time(&kernel).secs(),
+        Kernel::Collective(collective) => Group::spread(cluster, collective.ranks, collective.ranks_per_node)
+            .time(collective.operation, collective.bytes)
+            .secs(),
+        kernel => Rates::new(&cluster.device).time(&kernel).secs(),
     }
 }
 
 /// Checks that all parameters match the preset, or that the predicted times match.
-fn agree(fitted: &Cluster, shipped: &Cluster, figures: Figures, samples: &[Sample], part: fn(&Kernel) -> bool) {
+fn agree(fitted: &Cluster, shipped: &Cluster, paths: FieldPaths, samples: &[Sample], part: fn(&Kernel) -> bool) {
     let [ours, theirs] = [fitted, shipped].map(|cluster| serde_json::to_value(cluster).unwrap());
     let numbers = |value: &serde_json::Value| -> Vec<f64> {
         match value {
@@ -84,26 +84,26 @@ fn agree(fitted: &Cluster, shipped: &Cluster, figures: Figures, samples: &[Sampl
             number => number.as_f64().into_iter().collect(),
         }
     };
-    let mut apart = Vec::new();
-    for pointer in figures {
+    let mut differences = Vec::new();
+    for pointer in paths {
         let [ours, theirs] = [&ours, &theirs].map(|cluster| numbers(cluster.pointer(pointer).unwrap()));
         assert!(!ours.is_empty() && ours.len() == theirs.len(), "{pointer}");
         if ours.iter().zip(&theirs).any(|(ours, theirs)| (ours - theirs).abs() > FIGURE * theirs.abs()) {
-            apart.push(format!("{pointer}: {ours:?}, preset {theirs:?}"));
+            differences.push(format!("{pointer}: {ours:?}, preset {theirs:?}"));
         }
     }
-    let of_part: Vec<&Sample> = samples.iter().filter(|sample| part(&sample.kernel)).collect();
-    assert!(!of_part.is_empty(), "{figures:?}");
+    let part_samples: Vec<&Sample> = samples.iter().filter(|sample| part(&sample.kernel)).collect();
+    assert!(!part_samples.is_empty(), "{paths:?}");
     let ratio = |sample: &&Sample| (predicted(fitted, sample) / predicted(shipped, sample) - 1.0).abs();
-    let mean = of_part.iter().map(ratio).sum::<f64>() / of_part.len() as f64;
+    let mean = part_samples.iter().map(ratio).sum::<f64>() / part_samples.len() as f64;
     eprintln!(
         "{}: times differ by {:.3} % on average; {} of {} figures apart",
         shipped.name,
         mean * 100.0,
-        apart.len(),
-        figures.len()
+        differences.len(),
+        paths.len()
     );
-    assert!(apart.is_empty() || mean <= TIME, "times differ by {mean}: {}", apart.join("; "));
+    assert!(differences.is_empty() || mean <= TIME, "times differ by {mean}: {}", differences.join("; "));
 }
 
 const fn is_product(kernel: &Kernel) -> bool {

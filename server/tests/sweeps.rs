@@ -48,30 +48,30 @@ fn lines(path: &str) -> Vec<String> {
     fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
 }
 
-fn words(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 #[test]
-fn shares_put_together_have_the_bytes_of_the_whole() {
+fn merged_shards_equal_the_unsharded_output() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let sweep = sweep(folder, 5);
-    let whole = path(folder, "whole.jsonl");
-    let written = planscope(&["sweep", &sweep, "--out", &whole, "--threads", "3"]);
-    assert!(written.status.success(), "{}", words(&written));
+    let full = path(folder, "whole.jsonl");
+    let written = planscope(&["sweep", &sweep, "--out", &full, "--threads", "3"]);
+    assert!(written.status.success(), "{}", output_text(&written));
     let mut united = Vec::new();
     for share in ["1/3", "2/3", "3/3"] {
         let output = planscope(&["sweep", &sweep, "--shard", share, "--threads", "1"]);
-        assert!(output.status.success(), "{}", words(&output));
+        assert!(output.status.success(), "{}", output_text(&output));
         united.extend(String::from_utf8(output.stdout).unwrap().lines().skip(1).map(str::to_owned));
     }
     let index = |line: &String| serde_json::from_str::<Value>(line).unwrap()["index"].as_u64();
     united.sort_by_key(index);
-    assert_eq!(united, lines(&whole)[1..]);
+    assert_eq!(united, lines(&full)[1..]);
     assert_eq!(united.len(), 10);
     assert!(united[0].contains("\"invalid\"") && united[9].contains("iteration_s"), "{united:?}");
-    let again = planscope(&["sweep", &sweep, "--out", &whole]);
+    let again = planscope(&["sweep", &sweep, "--out", &full]);
     assert_eq!(again.status.code(), Some(1), "a file that is there is not written over");
 }
 
@@ -80,9 +80,9 @@ fn a_killed_process_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let sweep = sweep(folder, 300);
-    let (whole, cut) = (path(folder, "whole.jsonl"), path(folder, "cut.jsonl"));
-    assert!(planscope(&["sweep", &sweep, "--out", &whole]).status.success());
-    let all = lines(&whole);
+    let (full, cut) = (path(folder, "whole.jsonl"), path(folder, "cut.jsonl"));
+    assert!(planscope(&["sweep", &sweep, "--out", &full]).status.success());
+    let all = lines(&full);
     for kill in 0..3 {
         let mut child = Command::new(env!("CARGO_BIN_EXE_planscope"))
             .args(["sweep", &sweep, "--out", &cut, "--resume", "--threads", "1"])
@@ -102,13 +102,13 @@ fn a_killed_process_goes_on_where_it_was() {
         OpenOptions::new().append(true).open(&cut).unwrap().write_all(half).unwrap();
     }
     let done = planscope(&["sweep", &sweep, "--out", &cut, "--resume"]);
-    assert!(done.status.success(), "{}", words(&done));
-    assert_eq!(fs::read(&cut).unwrap(), fs::read(&whole).unwrap());
+    assert!(done.status.success(), "{}", output_text(&done));
+    assert_eq!(fs::read(&cut).unwrap(), fs::read(&full).unwrap());
     // A repeated run has no work to do, and a different sweep is not appended to the file.
     assert!(planscope(&["sweep", &sweep, "--out", &cut, "--resume"]).status.success());
-    assert_eq!(fs::read(&cut).unwrap(), fs::read(&whole).unwrap());
+    assert_eq!(fs::read(&cut).unwrap(), fs::read(&full).unwrap());
     let other = planscope(&["sweep", &self::sweep(folder, 2), "--out", &cut, "--resume"]);
-    assert!(other.status.code() == Some(1) && words(&other).contains("line 1"), "{}", words(&other));
+    assert!(other.status.code() == Some(1) && output_text(&other).contains("line 1"), "{}", output_text(&other));
 }
 
 #[test]
@@ -120,32 +120,44 @@ fn shares_are_gathered_once_and_missing_ones_are_named() {
     let share = |number: u32| {
         let out = path(folder, &format!("points-{number}.jsonl"));
         let output = planscope(&["sweep", &sweep, "--shard", &format!("{number}/4"), "--out", &out]);
-        assert!(output.status.success(), "{}", words(&output));
+        assert!(output.status.success(), "{}", output_text(&output));
         out
     };
     let (first, second, fourth) = (share(1), share(2), share(4));
     for added in ["8 new", "0 new"] {
         let output = planscope(&["import", &first, &second, &fourth, "--database", &database]);
-        assert_eq!(output.status.code(), Some(3), "{}", words(&output));
+        assert_eq!(output.status.code(), Some(3), "{}", output_text(&output));
         // Ten points in four shards: the third shard contains points 2 and 6.
         for expected in [added, "missing points: 2, 6\n", "missing shards of 4: 3\n"] {
-            assert!(words(&output).contains(expected), "{expected}: {}", words(&output));
+            assert!(output_text(&output).contains(expected), "{expected}: {}", output_text(&output));
         }
     }
     let output = planscope(&["import", &share(3), "--database", &database]);
-    assert!(output.status.success() && words(&output).contains("all 10 points are there"), "{}", words(&output));
+    assert!(
+        output.status.success() && output_text(&output).contains("all 10 points are there"),
+        "{}",
+        output_text(&output)
+    );
 
     let foreign = path(folder, "foreign.jsonl");
     let mut text = lines(&first);
     text[2] = text[2].replace("planscope 0", "planscope 9");
     fs::write(&foreign, text.join("\n") + "\n").unwrap();
-    let refused = planscope(&["import", &foreign, "--database", &database]);
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(words(&refused).contains("foreign.jsonl: line 3: was made by planscope 9"), "{}", words(&refused));
+    let rejected = planscope(&["import", &foreign, "--database", &database]);
+    assert_eq!(rejected.status.code(), Some(1));
+    assert!(
+        output_text(&rejected).contains("foreign.jsonl: line 3: was made by planscope 9"),
+        "{}",
+        output_text(&rejected)
+    );
     let two = planscope(&["sweep", &self::sweep(folder, 2), "--out", &path(folder, "two.jsonl")]);
     assert!(two.status.success());
-    let refused = planscope(&["import", &first, &path(folder, "two.jsonl"), "--database", &database]);
-    assert!(words(&refused).contains("two.jsonl: line 1 belongs to the sweep"), "{}", words(&refused));
+    let mismatched = planscope(&["import", &first, &path(folder, "two.jsonl"), "--database", &database]);
+    assert!(
+        output_text(&mismatched).contains("two.jsonl: line 1 belongs to the sweep"),
+        "{}",
+        output_text(&mismatched)
+    );
 }
 
 #[test]
@@ -155,6 +167,6 @@ fn a_wrong_sweep_exits_with_two() {
     fs::write(&path, r#"{"schema": "sweep/1", "scenario": {}, "axes": []}"#).unwrap();
     let output = planscope(&["sweep", &path]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(words(&output).contains("/axes"), "{}", words(&output));
+    assert!(output_text(&output).contains("/axes"), "{}", output_text(&output));
     assert_eq!(planscope(&["sweep", &path, "--shard", "3/2"]).status.code(), Some(2));
 }

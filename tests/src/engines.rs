@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use planner::engine::PlanError;
 use planner::outcome::{
-    Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, Search, WorkloadSummary,
+    ENGINE, HistogramColumns, Outcome, PlanOutcome, PlannedTimeline, PlannerResult, Planning, Search, WorkloadSummary,
 };
 use planner::scenario::{PlannerKind, ValidScenario};
 use planner::timeline::Timeline;
@@ -19,7 +19,7 @@ pub fn instant(calls: &Arc<AtomicU32>) -> Engine {
         calls.fetch_add(1, Ordering::Relaxed);
         observer.started(PlannerKind::OneFOneB);
         observer.finished(PlannerKind::OneFOneB);
-        Ok(answer(scenario))
+        Ok(infeasible_planning(scenario))
     })
 }
 
@@ -36,7 +36,7 @@ pub fn gated(gate: &Arc<AtomicBool>) -> Engine {
             std::thread::sleep(Duration::from_millis(2));
         }
         observer.finished(PlannerKind::OneFOneB);
-        Ok(answer(scenario))
+        Ok(infeasible_planning(scenario))
     })
 }
 
@@ -45,13 +45,13 @@ pub fn panicking() -> Engine {
     Arc::new(|_, _| panic!("a bug of the test's making"))
 }
 
-fn answer(scenario: &ValidScenario) -> Planning {
+fn infeasible_planning(scenario: &ValidScenario) -> Planning {
     let sample_tokens =
         HistogramColumns { edges: vec![1.0, 2.0], counts: vec![1], mean: 1.0, median: 1.0, p99: 1.0, max: 1.0 };
     let result = PlannerResult {
         planner: PlannerKind::OneFOneB,
         title: PlannerKind::OneFOneB.title().to_owned(),
-        answer: Answer::Infeasible { binding: "nothing fits".to_owned(), search: Search::default() },
+        answer: PlanOutcome::Infeasible { binding: "nothing fits".to_owned(), search: Search::default() },
     };
     Planning {
         outcome: Outcome {

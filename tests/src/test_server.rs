@@ -18,7 +18,7 @@ use server::imports::{ImportLimits, Imports};
 use server::jobs::{Engine, Jobs, Limits};
 use server::live::{Live, LiveLimits};
 use server::store::Store;
-use server::studies::{Studies, StudyLimits};
+use server::studies::{AnalysisLimits, Studies};
 use server::traces::{TraceLimits, Traces};
 use server::web::Web;
 use server::workers::Threads;
@@ -62,7 +62,7 @@ pub struct Settings {
     /// Limits of planning.
     pub limits: Limits,
     /// Limits of studies.
-    pub study_limits: StudyLimits,
+    pub analysis_limits: AnalysisLimits,
     /// Limits of logs.
     pub live_limits: LiveLimits,
     /// Timeouts and memory limits for bodies.
@@ -88,7 +88,7 @@ impl Default for Settings {
         Self {
             engine: Arc::new(planner::engine::plan),
             limits: Limits { workers: 2, queue: 4, search_threads: Threads::new(2), ..Limits::default() },
-            study_limits: StudyLimits { queue: 4, time: Duration::from_secs(20), threads: Threads::new(2) },
+            analysis_limits: AnalysisLimits { queue: 4, time: Duration::from_secs(20), threads: Threads::new(2) },
             live_limits: LiveLimits::default(),
             body_limits: BodyLimits::default(),
             import_limits: ImportLimits::default(),
@@ -152,7 +152,7 @@ impl TestServer {
         let mut traces = TraceLimits::in_folder(folder.path().to_owned());
         (settings.trace_limits)(&mut traces);
         let app = Arc::new(App {
-            studies: Studies::new(Arc::clone(&shared), jobs.turns(), settings.study_limits),
+            studies: Studies::new(Arc::clone(&shared), jobs.turns(), settings.analysis_limits),
             live: Live::new(store.clone(), Arc::clone(&shared), settings.live_limits),
             bodies: Arc::new(Bodies::new(settings.body_limits)),
             imports: Imports::new(settings.import_limits),

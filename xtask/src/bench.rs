@@ -40,7 +40,7 @@ struct Figure {
 
 /// Runs the benchmarks and prints the table.
 pub(crate) fn run(workspace: &Workspace, wanted: &Wanted) -> Result<()> {
-    let (mut figures, mut ran) = (Vec::new(), Vec::new());
+    let (mut measurements, mut ran) = (Vec::new(), Vec::new());
     for source in Source::ALL {
         if wanted.only.as_ref().is_some_and(|only| !source.name().contains(only.as_str())) {
             continue;
@@ -49,16 +49,16 @@ pub(crate) fn run(workspace: &Workspace, wanted: &Wanted) -> Result<()> {
             Source::Browser => browser(workspace)?,
             _ => Step::cargo(workspace).args(["bench", "--workspace", "--bench", source.name()]).run_and_read()?,
         };
-        figures.extend(read(source, &printed));
+        measurements.extend(read(source, &printed));
         ran.push(source);
     }
-    println!("\n{}", table(&figures, |_| None));
+    println!("\n{}", table(&measurements, |_| None));
     if wanted.write {
         let page = workspace.at(PAGE);
         let old = fs::read_to_string(&page).with_context(|| format!("cannot read {PAGE}"))?;
         // A benchmark that ran without output loses its row. Rows of other benchmarks are retained.
-        let kept = |target: &Target| if ran.contains(&target.source) { None } else { row_of(target, &old) };
-        let renewed = replaced(&old, &table(&figures, kept))?;
+        let existing_row = |target: &Target| if ran.contains(&target.source) { None } else { find_row(target, &old) };
+        let renewed = replaced(&old, &table(&measurements, existing_row))?;
         fs::write(&page, renewed).with_context(|| format!("cannot write {PAGE}"))?;
         println!("bench: {PAGE} is written");
     }
@@ -81,30 +81,30 @@ fn browser(workspace: &Workspace) -> Result<String> {
 
 fn read(source: Source, printed: &str) -> Vec<Figure> {
     let figure = |(name, value)| Figure { source: source.name(), name, value };
-    let own = printed.lines().filter_map(|line| {
+    let measured_lines = printed.lines().filter_map(|line| {
         let (name, value) = line.trim().strip_prefix(MEASURED)?.rsplit_once(": ")?;
         Some((name.to_owned(), value.split_whitespace().next()?.parse().ok()?))
     });
-    own.chain(divan::medians_ms(printed)).map(figure).collect()
+    measured_lines.chain(divan::medians_ms(printed)).map(figure).collect()
 }
 
 /// Returns the beginning of a target's row.
 fn beginning(target: &Target) -> String {
-    let Target { issue, what, .. } = target;
-    format!("| {issue} | {what} | ")
+    let Target { issue, title, .. } = target;
+    format!("| {issue} | {title} | ")
 }
 
 /// Returns the existing row of a target from the page.
-fn row_of(target: &Target, page: &str) -> Option<String> {
+fn find_row(target: &Target, page: &str) -> Option<String> {
     let begins = beginning(target);
     page.lines().find(|line| line.starts_with(&begins)).map(|line| format!("{line}\n"))
 }
 
 /// Formats the row of a target with its measured value.
-fn row(target: &Target, figures: &[Figure]) -> String {
+fn row(target: &Target, measurements: &[Figure]) -> String {
     let Target { limit, unit, source, name, better, .. } = target;
     let begins = beginning(target);
-    let found = figures.iter().find(|figure| figure.source == source.name() && figure.name == *name);
+    let found = measurements.iter().find(|figure| figure.source == source.name() && figure.name == *name);
     let (measured, ratio) = match found {
         None => ("not run".to_owned(), "–".to_owned()),
         Some(figure) => {
@@ -124,10 +124,10 @@ fn row(target: &Target, figures: &[Figure]) -> String {
 }
 
 /// Formats the table. Rows returned by `kept` are retained.
-fn table(figures: &[Figure], kept: impl Fn(&Target) -> Option<String>) -> String {
+fn table(measurements: &[Figure], existing_row: impl Fn(&Target) -> Option<String>) -> String {
     let mut table = "| issue | what | target | measured | of the target |\n|---|---|---:|---:|---:|\n".to_owned();
     for target in TARGETS {
-        table.push_str(&kept(target).unwrap_or_else(|| row(target, figures)));
+        table.push_str(&existing_row(target).unwrap_or_else(|| row(target, measurements)));
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // `write!` to a string cannot fail.
@@ -163,32 +163,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_of_ours_is_read_and_held_against_its_target() {
+    fn measurement_is_read_and_compared_with_its_target() {
         let printed = "noise\nmeasured what-if p95: 80.5 ms\n  measured a: b: 3 kB\n";
-        let figures = read(Source::Browser, printed);
-        assert_eq!(figures[0], Figure { source: "browser", name: "what-if p95".to_owned(), value: 80.5 });
-        assert_eq!((figures[1].name.as_str(), figures[1].value), ("a: b", 3.0));
+        let measurements = read(Source::Browser, printed);
+        assert_eq!(measurements[0], Figure { source: "browser", name: "what-if p95".to_owned(), value: 80.5 });
+        assert_eq!((measurements[1].name.as_str(), measurements[1].value), ("a: b", 3.0));
         let target = Target {
             issue: 8,
-            what: "what if",
+            title: "what if",
             limit: 100.0,
             unit: "ms",
             source: Source::Browser,
             name: "what-if p95",
             better: Better::Less,
         };
-        assert_eq!(row(&target, &figures), "| 8 | what if | ≤ 100 ms | 80.5 ms | 0.81 |\n");
+        assert_eq!(row(&target, &measurements), "| 8 | what if | ≤ 100 ms | 80.5 ms | 0.81 |\n");
         assert!(row(&target, &[]).contains("not run"));
         let page = "head\n| 8 | what if then | ≤ 9 ms | 8 ms | 0.89 |\n| 8 | what if | ≤ 100 ms | 70.0 ms | 0.70 |\n";
-        assert_eq!(row_of(&target, page).unwrap(), "| 8 | what if | ≤ 100 ms | 70.0 ms | 0.70 |\n");
-        assert_eq!(row_of(&target, "nothing"), None);
+        assert_eq!(find_row(&target, page).unwrap(), "| 8 | what if | ≤ 100 ms | 70.0 ms | 0.70 |\n");
+        assert_eq!(find_row(&target, "nothing"), None);
         let more = Target { limit: 161.0, better: Better::More, ..target };
-        assert!(row(&more, &figures).ends_with("| 2.00 **missed** |\n"));
+        assert!(row(&more, &measurements).ends_with("| 2.00 **missed** |\n"));
     }
 
     #[test]
-    fn every_target_has_a_name_of_its_own() {
-        let mut names: Vec<_> = TARGETS.iter().map(|target| (target.source.name(), target.name, target.what)).collect();
+    fn target_names_are_unique() {
+        let mut names: Vec<_> =
+            TARGETS.iter().map(|target| (target.source.name(), target.name, target.title)).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_takes_the_place_of_the_last_one() {
+    fn table_replaces_the_previous_table() {
         let page = format!("head\n{FROM}\nold\n{TO}\ntail");
         assert_eq!(replaced(&page, "new\n").unwrap(), format!("head\n{FROM}\nnew\n{TO}\ntail"));
         assert!(replaced("nothing", "new").is_err());

@@ -28,11 +28,11 @@ pub(crate) fn advisories(workspace: &Workspace) -> Result<()> {
     check(workspace, program, &["advisories"])
 }
 
-fn check(workspace: &Workspace, program: PathBuf, what: &[&str]) -> Result<()> {
+fn check(workspace: &Workspace, program: PathBuf, arguments: &[&str]) -> Result<()> {
     Step::new(workspace, program)
         .args(["--locked", "--all-features", "check", "--hide-inclusion-graph"])
         .args(["--allow", "duplicate"])
-        .args(what)
+        .args(arguments)
         .run()
 }
 
@@ -52,7 +52,7 @@ fn ensure(workspace: &Workspace) -> Option<PathBuf> {
         return None;
     }
     let python = on_path("python3")?;
-    Step::new(workspace, &python).args(["-m", "pip", "--version"]).answer()?;
+    Step::new(workspace, &python).args(["-m", "pip", "--version"]).output()?;
     let installed = Step::new(workspace, &python)
         .args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"])
         .args(["--disable-pip-version-check", "--root-user-action", "ignore", "--requirement"])

@@ -36,7 +36,7 @@ pub(crate) fn ensure_packages(workspace: &Workspace) -> Result<()> {
 }
 
 fn check_version(workspace: &Workspace) -> Result<()> {
-    let Some(version) = node(workspace).arg("--version").answer() else {
+    let Some(version) = node(workspace).arg("--version").output() else {
         bail!(
             "Node.js {OLDEST} or newer is needed (Debian, Ubuntu: apt-get install nodejs npm): it fetches the chart library and runs the browser tests"
         );

@@ -44,9 +44,9 @@ mod tests {
 
     #[test]
     fn the_address_is_read_as_the_server_reads_it() {
-        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(address(&words("--address 127.0.0.1:9000")), "127.0.0.1:9000");
-        assert_eq!(address(&words("--workers 1 --address=0.0.0.0:80")), "0.0.0.0:80");
-        assert_eq!(address(&words("--addresses x")), "127.0.0.1:8080");
+        let arguments = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(address(&arguments("--address 127.0.0.1:9000")), "127.0.0.1:9000");
+        assert_eq!(address(&arguments("--workers 1 --address=0.0.0.0:80")), "0.0.0.0:80");
+        assert_eq!(address(&arguments("--addresses x")), "127.0.0.1:8080");
     }
 }

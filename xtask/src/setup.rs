@@ -25,7 +25,7 @@ pub(crate) fn web(workspace: &Workspace) -> Result<()> {
 /// the compiler. The check queries the compiler itself, because rustup does not know about
 /// distribution packages.
 fn wasm_target(workspace: &Workspace) -> Result<()> {
-    let library = Step::new(workspace, "rustc").args(["--print", "target-libdir", "--target", WASM]).answer();
+    let library = Step::new(workspace, "rustc").args(["--print", "target-libdir", "--target", WASM]).output();
     if library.is_some_and(|folder| std::path::Path::new(&folder).is_dir()) {
         println!("setup: {WASM} is there");
         return Ok(());

@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 #[derive(Debug)]
 pub(crate) struct Step {
     command: Command,
-    words: Vec<OsString>,
+    command_line: Vec<OsString>,
 }
 
 impl Step {
@@ -21,20 +21,20 @@ impl Step {
     pub(crate) fn new(workspace: &Workspace, program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program.as_ref());
         command.current_dir(workspace.root());
-        Self { command, words: vec![program.as_ref().to_owned()] }
+        Self { command, command_line: vec![program.as_ref().to_owned()] }
     }
 
     /// Uses the cargo executable that runs xtask.
     pub(crate) fn cargo(workspace: &Workspace) -> Self {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut step = Self::new(workspace, cargo);
-        step.words = vec!["cargo".into()];
+        step.command_line = vec!["cargo".into()];
         step
     }
 
     pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.command.arg(argument.as_ref());
-        self.words.push(argument.as_ref().to_owned());
+        self.command_line.push(argument.as_ref().to_owned());
         self
     }
 
@@ -49,8 +49,8 @@ impl Step {
 
     /// Returns the command line as typed in a shell.
     pub(crate) fn line(&self) -> String {
-        let words: Vec<_> = self.words.iter().map(|word| word.to_string_lossy()).collect();
-        words.join(" ")
+        let texts: Vec<_> = self.command_line.iter().map(|word| word.to_string_lossy()).collect();
+        texts.join(" ")
     }
 
     /// Runs the command and waits. A non-zero exit status is an error that contains the command.
@@ -71,10 +71,10 @@ impl Step {
         let mut child = self.command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot run `{line}`"))?;
         let mut printed = String::new();
         if let Some(stdout) = child.stdout.take() {
-            for words in BufReader::new(stdout).lines() {
-                let words = words.with_context(|| format!("cannot read what `{line}` prints"))?;
-                println!("{words}");
-                printed.push_str(&words);
+            for output_line in BufReader::new(stdout).lines() {
+                let text = output_line.with_context(|| format!("cannot read what `{line}` prints"))?;
+                println!("{text}");
+                printed.push_str(&text);
                 printed.push('\n');
             }
         }
@@ -104,7 +104,7 @@ impl Step {
 
     /// Returns the output, or `None` if the command is missing or fails. Use it for checks such as
     /// "is it installed?".
-    pub(crate) fn answer(mut self) -> Option<String> {
+    pub(crate) fn output(mut self) -> Option<String> {
         let output = self.command.stderr(Stdio::null()).stdin(Stdio::null()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }

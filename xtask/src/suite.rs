@@ -78,8 +78,8 @@ pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Re
     }
     if scope != Scope::WithoutBrowser {
         part("browser tests", &|| {
-            let told = browser::run(workspace, data.as_deref(), pictures, server.get())?;
-            notes.borrow_mut().extend(told);
+            let test_notes = browser::run(workspace, data.as_deref(), pictures, server.get())?;
+            notes.borrow_mut().extend(test_notes);
             Ok(())
         });
     }

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_sixteen_digits_of_sha_256() {
+    fn hash_has_sixteen_sha256_digits() {
         // The SHA-256 of the empty string begins with e3b0c44298fc1c14.
         assert_eq!(content_hash(b""), "e3b0c44298fc1c14");
     }

@@ -15,7 +15,7 @@ fn compose() -> Yaml {
     YamlLoader::load_from_str(&text("docker-compose.yml")).expect("YAML").remove(0)
 }
 
-fn words(list: &Yaml) -> Vec<&str> {
+fn strings(list: &Yaml) -> Vec<&str> {
     list.as_vec().map(|list| list.iter().filter_map(Yaml::as_str).collect()).unwrap_or_default()
 }
 
@@ -26,10 +26,10 @@ fn every_service_can_do_no_more_than_it_must() {
     assert_eq!(services.len(), 2);
     for (name, service) in services {
         assert_eq!(service["read_only"].as_bool(), Some(true), "{name:?}: the root file system");
-        assert_eq!(words(&service["cap_drop"]), ["ALL"], "{name:?}");
-        assert_eq!(words(&service["security_opt"]), ["no-new-privileges:true"], "{name:?}");
+        assert_eq!(strings(&service["cap_drop"]), ["ALL"], "{name:?}");
+        assert_eq!(strings(&service["security_opt"]), ["no-new-privileges:true"], "{name:?}");
         assert!(service["privileged"].is_badvalue() && service["network_mode"].is_badvalue(), "{name:?}");
-        assert!(!words(&service["healthcheck"]["test"]).is_empty(), "{name:?}: how to see whether it is well");
+        assert!(!strings(&service["healthcheck"]["test"]).is_empty(), "{name:?}: how to see whether it is well");
         assert_eq!(service["restart"].as_str(), Some("unless-stopped"), "{name:?}");
         assert!(service["pids_limit"].as_i64().is_some_and(|limit| limit > 0), "{name:?}: processes");
         assert!(service["mem_limit"].as_str().is_some_and(|limit| !limit.is_empty()), "{name:?}: memory");
@@ -41,7 +41,7 @@ fn every_service_can_do_no_more_than_it_must() {
 /// docker-compose 1.29 (Debian) does not expand a variable inside the default value of another
 /// variable.
 #[test]
-fn no_default_of_a_variable_holds_another_variable() {
+fn variable_defaults_contain_no_variables() {
     let text = text("docker-compose.yml");
     let mut variables = text.split("${").skip(1);
     assert!(variables.clone().count() >= 8);
@@ -68,12 +68,12 @@ fn on_kubernetes_the_server_can_do_no_more_than_it_must_either() {
     let server = &pod["containers"][0];
     assert_eq!(server["securityContext"]["readOnlyRootFilesystem"].as_bool(), Some(true));
     assert_eq!(server["securityContext"]["allowPrivilegeEscalation"].as_bool(), Some(false));
-    assert_eq!(words(&server["securityContext"]["capabilities"]["drop"]), ["ALL"]);
+    assert_eq!(strings(&server["securityContext"]["capabilities"]["drop"]), ["ALL"]);
     for limit in ["cpu", "memory", "ephemeral-storage"] {
         assert!(server["resources"]["limits"][limit].as_str().is_some(), "{limit}");
     }
     for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
-        assert_eq!(words(&server[probe]["exec"]["command"]), ["planscope", "health"], "{probe}");
+        assert_eq!(strings(&server[probe]["exec"]["command"]), ["planscope", "health"], "{probe}");
     }
     let token = server["env"]
         .as_vec()
@@ -88,34 +88,37 @@ fn on_kubernetes_the_server_can_do_no_more_than_it_must_either() {
 }
 
 #[test]
-fn the_server_is_nobody_has_one_volume_and_is_reached_from_this_machine() {
+fn server_is_unprivileged_with_a_single_volume_and_local_port() {
     let compose = compose();
     let server = &compose["services"]["planscope"];
     let user = server["user"].as_str().expect("a user");
     assert!(user.parse::<u32>().is_ok_and(|user| user > 0), "{user}");
     assert!(text("Dockerfile").lines().any(|line| line == format!("USER {user}")), "the image has another user");
     assert!(server["cap_add"].is_badvalue());
-    assert_eq!(words(&server["volumes"]), ["data:/data"]);
+    assert_eq!(strings(&server["volumes"]), ["data:/data"]);
     assert!(compose["volumes"]["data"].is_null(), "a named volume of the engine's own");
-    assert_eq!(words(&server["healthcheck"]["test"]), ["CMD", "planscope", "health"]);
+    assert_eq!(strings(&server["healthcheck"]["test"]), ["CMD", "planscope", "health"]);
     // If the file is missing or empty, the server exits. It never starts without a token.
     assert_eq!(server["environment"]["PLANSCOPE_TOKEN_FILE"].as_str(), Some("/run/secrets/planscope_token"));
     assert!(server["environment"]["PLANSCOPE_TOKEN"].is_badvalue(), "the environment is shown by `docker inspect`");
-    assert_eq!(words(&server["secrets"]), ["planscope_token"]);
+    assert_eq!(strings(&server["secrets"]), ["planscope_token"]);
     assert!(compose["secrets"]["planscope_token"]["file"].as_str().is_some_and(|file| file.ends_with('}')));
     for ignored in [".dockerignore", ".gitignore"] {
         assert!(text(ignored).lines().any(|line| line == "/secrets"), "{ignored}: the token must not get into images");
     }
-    assert!(words(&server["ports"]).iter().all(|port| port.starts_with("${PLANSCOPE_BIND:-127.0.0.1}:")), "{server:?}");
+    assert!(
+        strings(&server["ports"]).iter().all(|port| port.starts_with("${PLANSCOPE_BIND:-127.0.0.1}:")),
+        "{server:?}"
+    );
     assert!(server["profiles"].is_badvalue(), "it runs in every profile");
 }
 
 #[test]
-fn tls_ends_at_a_proxy_in_front_of_the_server() {
+fn tls_ends_at_a_proxy_before_the_server() {
     let compose = compose();
     let proxy = &compose["services"]["proxy"];
-    assert_eq!(words(&proxy["profiles"]), ["tls"]);
-    assert_eq!(words(&proxy["cap_add"]), ["NET_BIND_SERVICE"]);
+    assert_eq!(strings(&proxy["profiles"]), ["tls"]);
+    assert_eq!(strings(&proxy["cap_add"]), ["NET_BIND_SERVICE"]);
     assert_eq!(proxy["depends_on"]["planscope"]["condition"].as_str(), Some("service_healthy"));
     // The server trusts forwarded client addresses only from the proxy address.
     let address = proxy["networks"]["default"]["ipv4_address"].as_str();
@@ -126,7 +129,8 @@ fn tls_ends_at_a_proxy_in_front_of_the_server() {
         image.rsplit_once(':').is_some_and(|(_, tag)| tag.starts_with(|digit: char| digit.is_ascii_digit())),
         "{image}"
     );
-    let file = words(&proxy["volumes"]).into_iter().find_map(|volume| volume.strip_suffix(":/etc/caddy/Caddyfile:ro"));
+    let file =
+        strings(&proxy["volumes"]).into_iter().find_map(|volume| volume.strip_suffix(":/etc/caddy/Caddyfile:ro"));
     let settings = text(file.expect("the settings, which it cannot write"));
     assert!(settings.contains("reverse_proxy planscope:8080") && settings.contains("flush_interval -1"), "{settings}");
     assert_eq!(settings.matches('{').count(), settings.matches('}').count());
@@ -139,21 +143,24 @@ fn put_in(variables: &[(&str, &str)]) -> Option<Yaml> {
     let root = Path::new(&xtask).parent().expect("xtask stands in the workspace").to_owned();
     let commands: [&[&str]; 2] = [&["docker-compose"], &["docker", "compose"]];
     let is_there = |command: &&[&str]| {
-        let mut asked = Command::new(command[0]);
-        asked.args(&command[1..]).arg("version").output().is_ok_and(|output| output.status.success())
+        let mut version_command = Command::new(command[0]);
+        version_command.args(&command[1..]).arg("version").output().is_ok_and(|output| output.status.success())
     };
     let Some(command) = commands.into_iter().find(is_there) else {
         eprintln!("skipped: there is no docker-compose on this machine (Debian: apt-get install docker-compose)");
         return None;
     };
-    let mut asked = Command::new(command[0]);
-    asked.args(&command[1..]).args(["--file", "docker-compose.yml", "--profile", "tls", "config"]).current_dir(root);
+    let mut config_command = Command::new(command[0]);
+    config_command
+        .args(&command[1..])
+        .args(["--file", "docker-compose.yml", "--profile", "tls", "config"])
+        .current_dir(root);
     for name in ["SITE", "HOSTS", "MEMORY", "CPUS", "NETWORK", "QUOTA", "BIND", "PORT", "TOKEN_FILE"] {
-        asked.env_remove(format!("PLANSCOPE_{name}"));
+        config_command.env_remove(format!("PLANSCOPE_{name}"));
     }
-    let output = asked.envs(variables.iter().copied()).output().expect("docker-compose runs");
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "docker-compose does not accept docker-compose.yml: {words}");
+    let output = config_command.envs(variables.iter().copied()).output().expect("docker-compose runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "docker-compose does not accept docker-compose.yml: {stderr}");
     let text = String::from_utf8(output.stdout).expect("text");
     Some(YamlLoader::load_from_str(&text).expect("YAML").remove(0))
 }
@@ -176,12 +183,12 @@ fn docker_compose_accepts_the_file_and_sets_the_limits() {
     {
         let service = &compose["services"][name];
         assert_eq!(service["read_only"].as_bool(), Some(true), "{name}");
-        assert_eq!(words(&service["cap_drop"]), ["ALL"], "{name}");
+        assert_eq!(strings(&service["cap_drop"]), ["ALL"], "{name}");
         assert!(is_memory(&service["mem_limit"], memory, bytes), "{name}: {:?}", service["mem_limit"]);
         assert!(is_memory(&service["memswap_limit"], memory, bytes), "{name}: {:?}", service["memswap_limit"]);
         assert!(is_number(&service["cpus"], processors), "{name}: {:?}", service["cpus"]);
         assert_eq!(service["pids_limit"].as_i64(), Some(processes), "{name}");
-        assert!(!words(&service["tmpfs"]).is_empty(), "{name}: a folder for temporary files in memory");
+        assert!(!strings(&service["tmpfs"]).is_empty(), "{name}: a folder for temporary files in memory");
     }
     let environment = &compose["services"]["planscope"]["environment"];
     assert_eq!(environment["PLANSCOPE_HOSTS"].as_str(), Some("localhost,localhost"));

@@ -87,8 +87,8 @@ fn write(docs: &Path, papers: Vec<Paper>) -> Result<()> {
     let mut all = earlier.map_or_else(Vec::new, |earlier| earlier.papers);
     for paper in papers {
         text = fill(&text, &paper)?;
-        match all.iter_mut().find(|of| of.id == paper.id) {
-            Some(place) => *place = paper,
+        match all.iter_mut().find(|candidate| candidate.id == paper.id) {
+            Some(slot) => *slot = paper,
             None => all.push(paper),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use api::papers::{Difference, DifferenceOf, Paper, PaperFigure, PaperPlan, PaperSet, PublishedValue};
+use api::papers::{Difference, DifferenceUnit, Paper, PaperFigure, PaperPlan, PaperSet, PublishedValue};
 
 use super::Error;
 
@@ -92,11 +92,11 @@ fn range(published: PublishedValue, unit: &str) -> String {
     }
 }
 
-fn difference(of: Difference) -> String {
-    match of.of {
-        DifferenceOf::Points if of.value == 0.0 => "within".to_owned(),
-        DifferenceOf::Points => format!("{:+.1} points", of.value),
-        DifferenceOf::PerCent => format!("{:+.1} %", of.value),
+fn difference(delta: Difference) -> String {
+    match delta.of {
+        DifferenceUnit::Points if delta.value == 0.0 => "within".to_owned(),
+        DifferenceUnit::Points => format!("{:+.1} points", delta.value),
+        DifferenceUnit::PerCent => format!("{:+.1} %", delta.value),
     }
 }
 

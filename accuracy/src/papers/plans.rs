@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use api::papers::PaperPlan;
 use planner::analysis::{SearchProgress, SubMicrobatches};
 use planner::engine::{Unobserved, plan};
-use planner::outcome::{Answer, Outcome, Planned, PlannedTimeline, RankTime};
+use planner::outcome::{Outcome, PlanOutcome, Planned, PlannedTimeline, RankTime};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
 use planner::timeline::Timeline;
 
-use super::published::PlanOf;
+use super::published::PlanReference;
 use super::studies;
 use super::{Error, four_digits};
 
@@ -31,7 +31,7 @@ pub(super) struct PlannedScenario {
 }
 
 impl Plans {
-    pub(super) const fn of(folder: PathBuf) -> Self {
+    pub(super) const fn new(folder: PathBuf) -> Self {
         Self { folder, planned: BTreeMap::new() }
     }
 
@@ -59,14 +59,14 @@ impl Plans {
     }
 
     /// Returns a plan.
-    pub(super) fn planned(&mut self, of: &PlanOf) -> Result<&Planned, Unavailable> {
+    pub(super) fn planned(&mut self, of: &PlanReference) -> Result<&Planned, Unavailable> {
         self.scenario(&of.scenario)?.planned(of.planner)
     }
 
     /// Returns the source of the figures in a plan.
-    pub(super) fn evidence(&mut self, of: &PlanOf) -> Result<PaperPlan, Error> {
-        let (scenario, planner) = (slug(&of.scenario), of.planner);
-        let binding = match self.planned(of) {
+    pub(super) fn evidence(&mut self, reference: &PlanReference) -> Result<PaperPlan, Error> {
+        let (scenario, planner) = (slug(&reference.scenario), reference.planner);
+        let binding = match self.planned(reference) {
             Ok(planned) => {
                 return Ok(PaperPlan {
                     scenario,
@@ -128,14 +128,14 @@ impl PlannedScenario {
         let result = self.outcome.results.iter().find(|result| result.planner == planner);
         let result = result.ok_or_else(|| format!("the scenario does not request {}", planner.id()))?;
         match &result.answer {
-            Answer::Planned(planned) => Ok(planned),
-            Answer::Infeasible { binding, .. } => Err(Unavailable::Infeasible(binding.clone())),
+            PlanOutcome::Planned(planned) => Ok(planned),
+            PlanOutcome::Infeasible { binding, .. } => Err(Unavailable::Infeasible(binding.clone())),
         }
     }
 
     /// Returns the timelines of a planner, by iteration.
     pub(super) fn timelines(&self, planner: PlannerKind) -> impl Iterator<Item = &Timeline> {
-        self.timelines.iter().filter(move |of| of.planner == planner).map(|of| &of.timeline)
+        self.timelines.iter().filter(move |entry| entry.planner == planner).map(|entry| &entry.timeline)
     }
 
     /// Returns the ranking search for the first batch. It runs at the first call.
@@ -163,15 +163,15 @@ fn slug(scenario: &str) -> String {
 /// Returns the time breakdown averaged over the ranks.
 fn mean(planned: &Planned) -> RankTime {
     let share = 1.0 / planned.ranks.len().max(1) as f64;
-    let of = |part: fn(&RankTime) -> f64| {
+    let average = |part: fn(&RankTime) -> f64| {
         four_digits(planned.ranks.iter().map(|rank| part(&rank.time)).sum::<f64>() * share)
     };
     RankTime {
-        compute_s: of(|time| time.compute_s),
-        recompute_s: of(|time| time.recompute_s),
-        exposed_s: of(|time| time.exposed_s),
-        sync_s: of(|time| time.sync_s),
-        optimizer_s: of(|time| time.optimizer_s),
-        bubble_s: of(|time| time.bubble_s),
+        compute_s: average(|time| time.compute_s),
+        recompute_s: average(|time| time.recompute_s),
+        exposed_s: average(|time| time.exposed_s),
+        sync_s: average(|time| time.sync_s),
+        optimizer_s: average(|time| time.optimizer_s),
+        bubble_s: average(|time| time.bubble_s),
     }
 }

@@ -85,7 +85,7 @@ impl From<Published> for PublishedValue {
 /// A plan from one planner for a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PlanOf {
+pub struct PlanReference {
     /// Scenario path in `examples`, without file extension.
     pub scenario: String,
     /// Planner.

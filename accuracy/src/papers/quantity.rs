@@ -1,12 +1,12 @@
 //! Computed quantities that correspond to published values.
 
-use planner::analysis::{RankMemoryFigures, rank_memory};
+use planner::analysis::{RankMemoryMetrics, rank_memory};
 use planner::outcome::{IterationStrategy, Planned};
 use planner::timeline::Timeline;
 use serde::Deserialize;
 
 use super::plans::{Plans, Unavailable};
-use super::published::PlanOf;
+use super::published::PlanReference;
 use super::studies::Explored;
 
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
@@ -18,31 +18,31 @@ pub enum Quantity {
     /// Mean iteration time in s.
     Time {
         /// Evaluated plan.
-        plan: PlanOf,
+        plan: PlanReference,
     },
     /// Model operations per iteration over all devices, in PFLOP.
     Operations {
         /// Evaluated plan.
-        plan: PlanOf,
+        plan: PlanReference,
     },
     /// Model FLOPs utilisation (MFU), as a fraction.
     Utilisation {
         /// Evaluated plan.
-        plan: PlanOf,
+        plan: PlanReference,
     },
     /// MFU loss relative to another plan, 1 - MFU / MFU(`over`), in percent.
     UtilisationLost {
         /// Evaluated plan.
-        plan: PlanOf,
+        plan: PlanReference,
         /// Reference plan.
-        over: PlanOf,
+        over: PlanReference,
     },
     /// Throughput gain over another plan for the same batches, time(`over`) / time - 1, in percent.
     Gain {
         /// Evaluated plan.
-        plan: PlanOf,
+        plan: PlanReference,
         /// Reference plan.
-        over: PlanOf,
+        over: PlanReference,
         /// First and last iteration to include, starting at 1. `None`: all iterations.
         #[serde(default)]
         iterations: Option<[u32; 2]>,
@@ -50,35 +50,35 @@ pub enum Quantity {
     /// Pipeline imbalance, 1 - fastest / slowest, averaged over the iterations.
     PipelineSpread {
         /// Evaluated plan.
-        plan: PlanOf,
+        plan: PlanReference,
     },
     /// Time per iteration for strategy switches, averaged over the iterations, in s.
     SwitchTime {
         /// Evaluated plan.
-        plan: PlanOf,
+        plan: PlanReference,
     },
     /// Increase in peak memory on the first rank relative to another plan, in percent.
     PeakMemory {
         /// Evaluated plan.
-        plan: PlanOf,
+        plan: PlanReference,
         /// Reference plan.
-        over: PlanOf,
+        over: PlanReference,
     },
     /// Decrease in steady-state memory fluctuation on the first rank relative to another plan, in
     /// percent.
     SteadierMemory {
         /// Evaluated plan.
-        plan: PlanOf,
+        plan: PlanReference,
         /// Reference plan.
-        over: PlanOf,
+        over: PlanReference,
     },
     /// Like `SteadierMemory`, with the fluctuation divided by the peak memory above the model
     /// state.
     EvenerMemory {
         /// Evaluated plan.
-        plan: PlanOf,
+        plan: PlanReference,
         /// Reference plan.
-        over: PlanOf,
+        over: PlanReference,
     },
     /// Relative time difference of the slowest order found to the fastest order found for a
     /// sub-microbatch size, in percent.
@@ -133,7 +133,7 @@ pub enum Quantity {
 /// A value, or an explanation for a missing value.
 impl Quantity {
     /// Returns the plans that the quantity needs.
-    pub(super) fn plans(&self) -> Vec<&PlanOf> {
+    pub(super) fn plans(&self) -> Vec<&PlanReference> {
         match self {
             Self::Time { plan }
             | Self::Operations { plan }
@@ -173,26 +173,26 @@ impl Quantity {
             }),
             Self::SwitchTime { plan } => strategies(plans, plan, |strategy| strategy.switch_s),
             Self::UtilisationLost { plan, over } => {
-                let of = |planned: &Planned| Ok(planned.metrics.mfu);
-                pair(plans, plan, over, of, |mfu, over| 100.0 * (1.0 - mfu / over))
+                let utilisation = |planned: &Planned| Ok(planned.metrics.mfu);
+                pair(plans, plan, over, utilisation, |mfu, over| 100.0 * (1.0 - mfu / over))
             }
             Self::Gain { plan, over, iterations } => {
-                let of = |planned: &Planned| time(planned, *iterations);
-                pair(plans, plan, over, of, |own, over| 100.0 * (over / own - 1.0))
+                let iteration_time = |planned: &Planned| time(planned, *iterations);
+                pair(plans, plan, over, iteration_time, |current, over| 100.0 * (over / current - 1.0))
             }
-            Self::PeakMemory { plan, over } => memory(plans, plan, over, |own, over| {
-                let peak = |memory: &[Memory]| memory.iter().map(|of| of.figures.peak_gib).fold(0.0, f64::max);
-                Some(100.0 * (peak(own) / peak(over) - 1.0))
+            Self::PeakMemory { plan, over } => memory(plans, plan, over, |current, over| {
+                let peak = |memory: &[Memory]| memory.iter().map(|entry| entry.metrics.peak_gib).fold(0.0, f64::max);
+                Some(100.0 * (peak(current) / peak(over) - 1.0))
             }),
-            Self::SteadierMemory { plan, over } => memory(plans, plan, over, |own, over| {
-                let of = |memory: &Memory| memory.figures.fluctuation_gib;
-                Some(100.0 * (1.0 - mean(own, of)? / mean(over, of)?))
+            Self::SteadierMemory { plan, over } => memory(plans, plan, over, |current, over| {
+                let fluctuation = |memory: &Memory| memory.metrics.fluctuation_gib;
+                Some(100.0 * (1.0 - mean(current, fluctuation)? / mean(over, fluctuation)?))
             }),
-            Self::EvenerMemory { plan, over } => memory(plans, plan, over, |own, over| {
-                let of = |memory: &Memory| {
-                    Some(memory.figures.fluctuation_gib? / (memory.figures.peak_gib - memory.state_gib))
+            Self::EvenerMemory { plan, over } => memory(plans, plan, over, |current, over| {
+                let relative_fluctuation = |memory: &Memory| {
+                    Some(memory.metrics.fluctuation_gib? / (memory.metrics.peak_gib - memory.state_gib))
                 };
-                Some(100.0 * (1.0 - mean(own, of)? / mean(over, of)?))
+                Some(100.0 * (1.0 - mean(current, relative_fluctuation)? / mean(over, relative_fluctuation)?))
             }),
             Self::OrderGap { scenario, sizes: [from, to], rollouts } => {
                 let sizes = plans.scenario(scenario)?.sizes(*rollouts)?;
@@ -223,14 +223,22 @@ impl Quantity {
     }
 }
 
-fn single(plans: &mut Plans, plan: &PlanOf, value: impl FnOnce(&Planned, f64) -> f64) -> Result<f64, Unavailable> {
+fn single(
+    plans: &mut Plans,
+    plan: &PlanReference,
+    value: impl FnOnce(&Planned, f64) -> f64,
+) -> Result<f64, Unavailable> {
     let scenario = plans.scenario(&plan.scenario)?;
     let devices = f64::from(scenario.valid.scenario().cluster.devices());
     Ok(value(scenario.planned(plan.planner)?, devices))
 }
 
 /// Averages a value over the iterations of a plan with different pipeline schemes.
-fn strategies(plans: &mut Plans, plan: &PlanOf, value: impl Fn(&IterationStrategy) -> f64) -> Result<f64, Unavailable> {
+fn strategies(
+    plans: &mut Plans,
+    plan: &PlanReference,
+    value: impl Fn(&IterationStrategy) -> f64,
+) -> Result<f64, Unavailable> {
     let iterations = plans.planned(plan)?.iterations.iter();
     let values: Option<Vec<f64>> = iterations.map(|iteration| iteration.strategy.as_ref().map(&value)).collect();
     let values = values.filter(|values| !values.is_empty());
@@ -242,8 +250,8 @@ fn strategies(plans: &mut Plans, plan: &PlanOf, value: impl Fn(&IterationStrateg
 /// value that does not apply.
 fn pair(
     plans: &mut Plans,
-    plan: &PlanOf,
-    over: &PlanOf,
+    plan: &PlanReference,
+    over: &PlanReference,
     value: impl Fn(&Planned) -> Result<f64, String>,
     combine: impl FnOnce(f64, f64) -> f64,
 ) -> Result<f64, Unavailable> {
@@ -254,7 +262,7 @@ fn pair(
 
 /// Memory of the first rank in an iteration.
 struct Memory {
-    figures: RankMemoryFigures,
+    metrics: RankMemoryMetrics,
     /// Weights, gradients and optimizer state in GiB.
     state_gib: f64,
 }
@@ -262,15 +270,15 @@ struct Memory {
 /// Compares the memory of the first rank by iteration.
 fn memory(
     plans: &mut Plans,
-    plan: &PlanOf,
-    over: &PlanOf,
+    plan: &PlanReference,
+    over: &PlanReference,
     both: impl FnOnce(&[Memory], &[Memory]) -> Option<f64>,
 ) -> Result<f64, Unavailable> {
-    let mut memory = |plan: &PlanOf| -> Result<Vec<Memory>, Unavailable> {
+    let mut memory = |plan: &PlanReference| -> Result<Vec<Memory>, Unavailable> {
         let scenario = plans.scenario(&plan.scenario)?;
         let first_rank = |timeline: &Timeline| {
-            let figures = rank_memory(timeline, 0)?;
-            Some(Memory { figures, state_gib: timeline.memory.first()?.static_bytes as f64 / BYTES_PER_GIB })
+            let metrics = rank_memory(timeline, 0)?;
+            Some(Memory { metrics, state_gib: timeline.memory.first()?.static_bytes as f64 / BYTES_PER_GIB })
         };
         scenario.planned(plan.planner)?;
         Ok(scenario.timelines(plan.planner).filter_map(first_rank).collect())
@@ -280,8 +288,8 @@ fn memory(
 }
 
 /// Averages over the iterations that have a steady state.
-fn mean(memory: &[Memory], of: impl Fn(&Memory) -> Option<f64>) -> Option<f64> {
-    let values: Vec<f64> = memory.iter().filter_map(of).collect();
+fn mean(memory: &[Memory], metric: impl Fn(&Memory) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = memory.iter().filter_map(metric).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
@@ -289,7 +297,8 @@ fn mean(memory: &[Memory], of: impl Fn(&Memory) -> Option<f64>) -> Option<f64> {
 fn time(planned: &Planned, iterations: Option<[u32; 2]>) -> Result<f64, String> {
     let Some([first, last]) = iterations else { return Ok(planned.metrics.iteration_s) };
     let range = (first.max(1) as usize - 1)..last as usize;
-    let of = planned.iterations.get(range).filter(|of| !of.is_empty());
-    let of = of.ok_or_else(|| format!("no iterations {first} to {last} of {}", planned.iterations.len()))?;
-    Ok(of.iter().map(|iteration| iteration.iteration_s).sum())
+    let selection = planned.iterations.get(range).filter(|slice| !slice.is_empty());
+    let selected =
+        selection.ok_or_else(|| format!("no iterations {first} to {last} of {}", planned.iterations.len()))?;
+    Ok(selected.iter().map(|iteration| iteration.iteration_s).sum())
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use api::papers::{PaperChart, PaperCurve};
 use planner::analysis::search_progress::ExploredBy;
 use planner::analysis::{Effort, SearchProgress, SubMicrobatches, Subject, search_progress, sub_microbatches};
-use planner::host::{SequentialWorkers, Watch};
+use planner::host::{Cancellation, SequentialWorkers};
 use planner::outcome::Outcome;
 use planner::scenario::ValidScenario;
 use serde::Deserialize;
@@ -55,8 +55,8 @@ impl Chart {
             Self::Iterations { scenario } => {
                 let outcome = &plans.scenario(scenario)?.outcome;
                 let curves = outcome.results.iter().filter_map(|result| {
-                    let planner::outcome::Answer::Planned(planned) = &result.answer else { return None };
-                    let y: Vec<f64> = planned.iterations.iter().map(|of| four_digits(of.iteration_s)).collect();
+                    let planner::outcome::PlanOutcome::Planned(planned) = &result.answer else { return None };
+                    let y: Vec<f64> = planned.iterations.iter().map(|entry| four_digits(entry.iteration_s)).collect();
                     let x = (1..=y.len()).map(|iteration| iteration as f64).collect();
                     Some(PaperCurve { label: result.planner.short_title().to_owned(), x, y })
                 });
@@ -69,12 +69,12 @@ impl Chart {
     }
 }
 
-fn sizes_chart(study: &SubMicrobatches) -> PaperChart {
-    let with = || study.points.iter().filter_map(|point| Some((f64::from(point.size), point.ends?)));
-    let curve = |label: &str, of: fn(&planner::analysis::sub_microbatches::SizeEnds) -> f64| PaperCurve {
+fn sizes_chart(analysis: &SubMicrobatches) -> PaperChart {
+    let with = || analysis.points.iter().filter_map(|point| Some((f64::from(point.size), point.ends?)));
+    let curve = |label: &str, metric: fn(&planner::analysis::sub_microbatches::SizeEnds) -> f64| PaperCurve {
         label: label.to_owned(),
         x: with().map(|(size, _)| size).collect(),
-        y: with().map(|(_, ends)| four_digits(of(&ends))).collect(),
+        y: with().map(|(_, ends)| four_digits(metric(&ends))).collect(),
     };
     PaperChart {
         x: "images of a sub-microbatch".to_owned(),
@@ -83,7 +83,7 @@ fn sizes_chart(study: &SubMicrobatches) -> PaperChart {
     }
 }
 
-fn search_chart(study: &SearchProgress) -> PaperChart {
+fn search_chart(analysis: &SearchProgress) -> PaperChart {
     let curve = |strategy: &planner::analysis::search_progress::StrategyProgress| PaperCurve {
         label: strategy.strategy.title().to_owned(),
         x: strategy.steps.rollouts.iter().map(|&rollouts| f64::from(rollouts)).collect(),
@@ -92,57 +92,61 @@ fn search_chart(study: &SearchProgress) -> PaperChart {
     PaperChart {
         x: "orders tried".to_owned(),
         y: "best end, s".to_owned(),
-        curves: study.strategies.iter().map(curve).collect(),
+        curves: analysis.strategies.iter().map(curve).collect(),
     }
 }
 
 /// Runs the ranking searches for the first batch on a single thread.
 pub(super) fn search(valid: &ValidScenario, outcome: &Outcome, rollouts: u32) -> Result<SearchProgress, String> {
     let clock = Clock(Instant::now());
-    let effort = Effort { rollouts, seconds: f64::INFINITY, workers: &SequentialWorkers, watch: &clock };
-    let subject = Subject::of(outcome, 0).map_err(|none| none.to_string())?;
+    let effort = Effort { rollouts, seconds: f64::INFINITY, workers: &SequentialWorkers, cancellation: &clock };
+    let subject = Subject::from_outcome(outcome, 0).map_err(|none| none.to_string())?;
     search_progress(valid, subject, &effort).map_err(|none| none.to_string())
 }
 
 /// Runs the sub-microbatch size study for the first batch on a single thread.
 pub(super) fn sizes(valid: &ValidScenario, outcome: &Outcome, rollouts: u32) -> Result<SubMicrobatches, String> {
     let clock = Clock(Instant::now());
-    let effort = Effort { rollouts, seconds: f64::INFINITY, workers: &SequentialWorkers, watch: &clock };
-    let subject = Subject::of(outcome, 0).map_err(|none| none.to_string())?;
+    let effort = Effort { rollouts, seconds: f64::INFINITY, workers: &SequentialWorkers, cancellation: &clock };
+    let subject = Subject::from_outcome(outcome, 0).map_err(|none| none.to_string())?;
     sub_microbatches(valid, subject, &effort).map_err(|none| none.to_string())
 }
 
 /// Returns the tree search time in seconds until the makespan is within `per_cent` of the minimum
 /// makespan of all searches.
-pub(super) fn time_within(study: &SearchProgress, per_cent: f64) -> Result<f64, String> {
-    let best = study.strategies.iter().map(|of| of.best_s).fold(f64::INFINITY, f64::min);
-    let tree = strategy(study, ExploredBy::Mcts)?;
+pub(super) fn time_within(analysis: &SearchProgress, per_cent: f64) -> Result<f64, String> {
+    let best = analysis.strategies.iter().map(|entry| entry.best_s).fold(f64::INFINITY, f64::min);
+    let tree = strategy(analysis, ExploredBy::Mcts)?;
     let reached = tree.steps.best_s.iter().position(|&end| end <= best * (1.0 + per_cent / 100.0));
     let reached = reached.ok_or_else(|| format!("the tree search does not come within {per_cent} %"))?;
     Ok(tree.steps.seconds[reached])
 }
 
 /// Returns the makespan increase of another search relative to the tree search, in percent.
-pub(super) fn behind(study: &SearchProgress, explored: Explored) -> Result<f64, String> {
+pub(super) fn behind(analysis: &SearchProgress, explored: Explored) -> Result<f64, String> {
     let explored = match explored {
         Explored::Dfs => ExploredBy::Dfs,
         Explored::Random => ExploredBy::Random,
     };
-    let (other, tree) = (strategy(study, explored)?, strategy(study, ExploredBy::Mcts)?);
+    let (other, tree) = (strategy(analysis, explored)?, strategy(analysis, ExploredBy::Mcts)?);
     Ok(100.0 * (other.best_s / tree.best_s - 1.0))
 }
 
 fn strategy(
-    study: &SearchProgress,
+    analysis: &SearchProgress,
     explored: ExploredBy,
 ) -> Result<&planner::analysis::search_progress::StrategyProgress, String> {
-    study.strategies.iter().find(|of| of.strategy == explored).ok_or_else(|| format!("no search: {}", explored.title()))
+    analysis
+        .strategies
+        .iter()
+        .find(|entry| entry.strategy == explored)
+        .ok_or_else(|| format!("no search: {}", explored.title()))
 }
 
 /// System clock.
 struct Clock(Instant);
 
-impl Watch for Clock {
+impl Cancellation for Clock {
     fn is_over(&self) -> bool {
         false
     }

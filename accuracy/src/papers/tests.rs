@@ -1,11 +1,11 @@
 use std::path::{Path, PathBuf};
 
-use api::papers::{DifferenceOf, Papers};
+use api::papers::{DifferenceUnit, Papers};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, Scenario, ValidScenario, parse};
 use planner::training::LayoutRequest;
 
-use super::published::PlanOf;
+use super::published::PlanReference;
 use super::quantity::Quantity;
 use super::*;
 
@@ -23,7 +23,7 @@ fn papers() -> Vec<PublishedPaper> {
 /// Detects a figure with an unrequested planner early. Otherwise the error appears only after all
 /// scenarios are planned.
 #[test]
-fn every_figure_asks_what_its_scenario_has() {
+fn figure_inputs_exist_in_their_scenarios() {
     for paper in papers() {
         for (set, plan) in paper.sets.iter().flat_map(|set| {
             set.figures.iter().flat_map(|figure| figure.quantity.plans()).map(move |plan| (&set.id, plan))
@@ -39,19 +39,26 @@ fn every_figure_asks_what_its_scenario_has() {
 /// A gain is meaningful only for the same batches on the same devices, and for a planner that
 /// chooses degrees only if the scenario leaves them free.
 #[test]
-fn gains_are_of_the_same_batches_and_of_free_planners() {
-    let read = |plan: &PlanOf| {
+fn gains_compare_the_same_batches() {
+    let read = |plan: &PlanReference| {
         let text = std::fs::read_to_string(root().join(format!("examples/{}.json", plan.scenario))).unwrap();
         ValidScenario::new(parse(&text).unwrap(), &NoDatasets).unwrap().scenario().clone()
     };
     for paper in papers() {
         for figure in paper.sets.iter().flat_map(|set| &set.figures) {
             let Quantity::Gain { plan, over, .. } = &figure.quantity else { continue };
-            let (own, other) = (read(plan), read(over));
-            let batches =
-                |of: &Scenario| (of.model.clone(), of.cluster.clone(), of.workload.clone(), of.seed, of.iterations);
-            assert_eq!(batches(&own), batches(&other), "{}", figure.label);
-            let is_free = own.layout == LayoutRequest::default();
+            let (current, other) = (read(plan), read(over));
+            let batches = |scenario: &Scenario| {
+                (
+                    scenario.model.clone(),
+                    scenario.cluster.clone(),
+                    scenario.workload.clone(),
+                    scenario.seed,
+                    scenario.iterations,
+                )
+            };
+            assert_eq!(batches(&current), batches(&other), "{}", figure.label);
+            let is_free = current.layout == LayoutRequest::default();
             assert!(
                 is_free || !matches!(plan.planner, PlannerKind::Dflop | PlannerKind::DflopLayout),
                 "{}",
@@ -64,7 +71,7 @@ fn gains_are_of_the_same_batches_and_of_free_planners() {
 /// docs/papers.json and docs/papers.md contain the published figures in file order. After a change,
 /// the plans must be generated again.
 #[test]
-fn what_is_committed_is_of_the_published_figures() {
+fn committed_results_match_the_published_values() {
     let committed = std::fs::read_to_string(root().join("docs/papers.json")).unwrap();
     let committed: Papers = serde_json::from_str(&committed).unwrap();
     let page = std::fs::read_to_string(root().join("docs/papers.md")).unwrap();
@@ -74,8 +81,8 @@ fn what_is_committed_is_of_the_published_figures() {
         assert_eq!(paper.sets.len(), ours.sets.len());
         for (set, ours) in paper.sets.iter().zip(&ours.sets) {
             let published = set.figures.iter().map(|figure| (figure.label.clone(), figure.published.map(Into::into)));
-            let of_ours = ours.figures.iter().map(|figure| (figure.label.clone(), figure.published));
-            assert_eq!(published.collect::<Vec<_>>(), of_ours.collect::<Vec<_>>(), "{}", set.id);
+            let our_values = ours.figures.iter().map(|figure| (figure.label.clone(), figure.published));
+            assert_eq!(published.collect::<Vec<_>>(), our_values.collect::<Vec<_>>(), "{}", set.id);
         }
     }
     assert_eq!(papers().len(), committed.papers.len());
@@ -84,15 +91,16 @@ fn what_is_committed_is_of_the_published_figures() {
 /// Plans the smallest setup. The gains of two plans relative to each other are reciprocal.
 #[test]
 fn a_small_paper_is_compared() {
-    let of = |planner: &str| serde_json::json!({"scenario": "pipeweaver/vlm-7b-static", "planner": planner});
-    let gain = |plan: &str, over: &str| serde_json::json!({"of": "gain", "plan": of(plan), "over": of(over)});
+    let plan_json = |planner: &str| serde_json::json!({"scenario": "pipeweaver/vlm-7b-static", "planner": planner});
+    let gain =
+        |plan: &str, over: &str| serde_json::json!({"of": "gain", "plan": plan_json(plan), "over": plan_json(over)});
     let paper: PublishedPaper = serde_json::from_value(serde_json::json!({
         "id": "p", "title": "P", "source": "S", "sets": [{
             "id": "s", "place": "Table 1", "title": "T",
             "figures": [
                 {"label": "a", "unit": "%", "published": [0, 1], "quantity": gain("pipeweaver", "1f1b")},
                 {"label": "b", "unit": "%", "quantity": gain("1f1b", "pipeweaver")},
-                {"label": "c", "unit": "s", "published": 1.0, "quantity": {"of": "time", "plan": of("1f1b")}},
+                {"label": "c", "unit": "s", "published": 1.0, "quantity": {"of": "time", "plan": plan_json("1f1b")}},
             ],
         }],
     }))
@@ -110,7 +118,7 @@ fn a_small_paper_is_compared() {
     assert!((sum / time.iteration_s - 1.0).abs() < 1e-3, "{sum} of {}", time.iteration_s);
     let difference = set.figures[2].difference.unwrap();
     assert!(
-        difference.of == DifferenceOf::PerCent && (difference.value / (100.0 * (value(2) - 1.0)) - 1.0).abs() < 1e-3
+        difference.of == DifferenceUnit::PerCent && (difference.value / (100.0 * (value(2) - 1.0)) - 1.0).abs() < 1e-3
     );
     let page = fill("before\n<!-- figures: p/s -->\nold\n<!-- end -->\nbehind\n", &compared).unwrap();
     assert!(
@@ -121,8 +129,8 @@ fn a_small_paper_is_compared() {
 }
 
 #[test]
-fn four_digits_are_kept() {
-    for (value, kept) in [(12.3456, 12.35), (0.000_123_456, 0.000_123_5), (-98_765.0, -98_770.0), (0.0, 0.0)] {
-        assert!((four_digits(value) - kept).abs() < 1e-12 * value.abs().max(1.0), "{value}");
+fn rounds_to_four_digits() {
+    for (value, expected) in [(12.3456, 12.35), (0.000_123_456, 0.000_123_5), (-98_765.0, -98_770.0), (0.0, 0.0)] {
+        assert!((four_digits(value) - expected).abs() < 1e-12 * value.abs().max(1.0), "{value}");
     }
 }

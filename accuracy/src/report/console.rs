@@ -20,14 +20,15 @@ pub fn table(accuracy: &Accuracy) -> String {
 
 const HEAD: &str = " rows   mean %  median     p90     max    bias  spearman";
 
-fn line(text: &mut String, name: &str, of: &Statistics) {
-    let spearman = of.spearman.map_or("-".to_owned(), |rank| format!("{rank:.3}"));
-    let Statistics { count, mean_abs_pct: mean, median_abs_pct: median, p90_abs_pct: p90, max_abs_pct: max, .. } = of;
+fn line(text: &mut String, name: &str, statistics: &Statistics) {
+    let spearman = statistics.spearman.map_or("-".to_owned(), |rank| format!("{rank:.3}"));
+    let Statistics { count, mean_abs_pct: mean, median_abs_pct: median, p90_abs_pct: p90, max_abs_pct: max, .. } =
+        statistics;
     // `write!` to a string cannot fail.
     let _ = writeln!(
         text,
         "{name:<28} {count:>5} {mean:>8.2} {median:>7.2} {p90:>7.2} {max:>7.2} {:>+7.2} {spearman:>9}",
-        of.bias_pct
+        statistics.bias_pct
     );
 }
 

@@ -63,8 +63,8 @@ pub struct Point {
 
 impl Document {
     /// Builds the document from the results and the remarks by set.
-    pub fn of(accuracy: &Accuracy, remarks: &BTreeMap<String, String>) -> Self {
-        let sets = accuracy.sets.iter().map(|set| DocumentSet::of(set, remarks.get(set.id))).collect();
+    pub fn from_accuracy(accuracy: &Accuracy, remarks: &BTreeMap<String, String>) -> Self {
+        let sets = accuracy.sets.iter().map(|set| DocumentSet::from_set(set, remarks.get(set.id))).collect();
         Self { engine: planner::outcome::ENGINE.to_owned(), sets }
     }
 
@@ -77,7 +77,7 @@ impl Document {
 }
 
 impl DocumentSet {
-    fn of(set: &Set, remarks: Option<&String>) -> Self {
+    fn from_set(set: &Set, remarks: Option<&String>) -> Self {
         let point = |row: &Row| Point {
             label: if set.listing == Listing::Rows { row.label.clone() } else { String::new() },
             measured: rounded(row.measured),
@@ -143,13 +143,13 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn four_significant_digits_are_kept() {
+    fn rounds_to_four_significant_digits() {
         let text = [123_456.0, 0.012_345_6, -1.0, 0.0].map(|value| rounded(value).to_string());
         assert_eq!(text, ["123500", "0.01235", "-1", "0"]);
     }
 
     #[test]
-    fn what_is_written_is_what_is_read() {
+    fn json_round_trip() {
         let document = document(&[("a", 1.5), ("b", 2.5)]);
         let text = document.to_json().unwrap();
         assert_eq!(text.lines().count(), 4);

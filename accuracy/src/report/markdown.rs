@@ -67,11 +67,16 @@ fn summary(text: &mut String, accuracy: &Accuracy) {
     }
 }
 
-fn cells(of: &Statistics) -> String {
-    let spearman = of.spearman.map_or("–".to_owned(), |rank| format!("{rank:.3}"));
+fn cells(statistics: &Statistics) -> String {
+    let spearman = statistics.spearman.map_or("–".to_owned(), |rank| format!("{rank:.3}"));
     format!(
         "{} | {:.2} | {:.2} | {:.2} | {:.2} | {:+.2} | {spearman}",
-        of.count, of.mean_abs_pct, of.median_abs_pct, of.p90_abs_pct, of.max_abs_pct, of.bias_pct
+        statistics.count,
+        statistics.mean_abs_pct,
+        statistics.median_abs_pct,
+        statistics.p90_abs_pct,
+        statistics.max_abs_pct,
+        statistics.bias_pct
     )
 }
 
@@ -181,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_wrote_survives() {
+    fn user_remarks_are_preserved() {
         let empty = page(&accuracy(), &remarks(""));
         assert!(remarks(&empty).is_empty());
         let written =
@@ -200,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_have_four_digits() {
+    fn values_have_four_digits() {
         assert_eq!([0.0123, 1.0, 372.16, 102_630.4].map(figure), ["0.01230", "1.000", "372.2", "102630"]);
     }
 }

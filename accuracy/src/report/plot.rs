@@ -42,16 +42,16 @@ impl Axis {
     }
 
     /// Maps a value to 0..=1 within the plot.
-    fn place(self, value: f64) -> f64 {
+    fn fraction(self, value: f64) -> f64 {
         (value / self.low).ln() / (self.high / self.low).ln()
     }
 
     fn x(self, value: f64) -> f64 {
-        LEFT + self.place(value).clamp(0.0, 1.0) * (SIZE - LEFT - RIGHT)
+        LEFT + self.fraction(value).clamp(0.0, 1.0) * (SIZE - LEFT - RIGHT)
     }
 
     fn y(self, value: f64) -> f64 {
-        SIZE - BOTTOM - self.place(value).clamp(0.0, 1.0) * (SIZE - TOP - BOTTOM)
+        SIZE - BOTTOM - self.fraction(value).clamp(0.0, 1.0) * (SIZE - TOP - BOTTOM)
     }
 
     /// Returns 1, 2 and 5 times powers of ten; only powers of ten over more than two decades.
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_common_scale_has_no_plot() {
+    fn sets_without_a_common_scale_have_no_plot() {
         assert_eq!(scatter(&set(MIXED, &[(1.0, 1.0)])), None);
         assert_eq!(scatter(&set("s", &[])), None);
         assert_eq!(scatter(&set("s", &[(0.0, 1.0)])), None);

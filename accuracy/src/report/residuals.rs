@@ -10,7 +10,7 @@ const NOTABLE: f64 = 0.5;
 /// correlated with errors.
 pub fn sentences(set: &Set) -> Vec<String> {
     let counted = set.counted().count();
-    let mut sentences = vec![largest(set)];
+    let mut sentences = vec![max_errors(set)];
     for (name, groups) in set.groups() {
         if groups.len() < counted {
             sentences.push(by(name, &groups));
@@ -20,7 +20,7 @@ pub fn sentences(set: &Set) -> Vec<String> {
     sentences
 }
 
-fn largest(set: &Set) -> String {
+fn max_errors(set: &Set) -> String {
     let mut rows: Vec<&Row> = set.counted().collect();
     rows.sort_by(|a, b| b.error().abs().total_cmp(&a.error().abs()));
     let named = |row: &&Row| format!("{} {:+.1} %", row.label, row.error() * 100.0);
@@ -28,9 +28,9 @@ fn largest(set: &Set) -> String {
 }
 
 fn by(name: &str, groups: &[Group]) -> String {
-    let of =
+    let summary =
         |group: &Group| format!("{} {:+.1} % ({})", group.value, group.statistics.bias_pct, group.statistics.count);
-    format!("Mean signed error by {name} (rows): {}.", groups.iter().map(of).collect::<Vec<_>>().join(", "))
+    format!("Mean signed error by {name} (rows): {}.", groups.iter().map(summary).collect::<Vec<_>>().join(", "))
 }
 
 /// Describes the correlation of errors with a numeric property.

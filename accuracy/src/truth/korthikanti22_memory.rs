@@ -26,11 +26,11 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
     let (mut activations, mut shares, mut states) = (Vec::new(), Vec::new(), Vec::new());
     let mut everything: BTreeMap<&str, f64> = BTreeMap::new();
     for line in table.lines() {
-        let stand = Stand::of(line)?;
-        let kept = stand.kept();
+        let stand = Stand::from_line(line)?;
+        let activation_bytes = stand.activation_bytes();
         let (model, mode) = (line.text("model"), line.text("mode"));
         if mode == "none" {
-            everything.insert(model, kept);
+            everything.insert(model, activation_bytes);
         }
         let row = |measured, predicted, note| Row {
             label: format!("{model}, {mode}"),
@@ -43,11 +43,11 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
         if line.lacks("activations_gib") {
             let all = *everything.get(model).ok_or_else(|| Error::row(model, &"no row without savings before it"))?;
             let trivial = (mode == "none").then_some("the whole that the others are shares of");
-            let share = row(line.number("activations_pct_of_none")?, 100.0 * kept / all, String::new());
+            let share = row(line.number("activations_pct_of_none")?, 100.0 * activation_bytes / all, String::new());
             shares.push(Row { left_out: trivial, ..share });
         } else {
-            let note = format!("{} chunks of {} layers in flight", stand.in_flight(), stand.layers_of_stage());
-            activations.push(row(line.number("activations_gib")?, kept / GIB, note));
+            let note = format!("{} chunks of {} layers in flight", stand.in_flight(), stand.layers_per_stage());
+            activations.push(row(line.number("activations_gib")?, activation_bytes / GIB, note));
             let state = row(line.number("params_and_optimizer_gib")?, stand.state() / GIB, String::new());
             let again = (mode != "none").then_some("the same figure as without savings");
             states.push(Row { left_out: again, ..state });
@@ -106,7 +106,7 @@ struct Stand {
 }
 
 impl Stand {
-    fn of(line: Line<'_>) -> Result<Self, Error> {
+    fn from_line(line: Line<'_>) -> Result<Self, Error> {
         let (model, mode) = (line.text("model"), line.text("mode"));
         let number = |column| line.number::<u32>(column);
         let (hidden, layers, heads) = match model {
@@ -156,18 +156,18 @@ impl Stand {
         self.estimate.first_rank_memory.in_flight
     }
 
-    fn layers_of_stage(&self) -> u32 {
+    fn layers_per_stage(&self) -> u32 {
         let layout = self.configuration.layout;
         self.module().layers / (layout.pipeline * layout.chunks)
     }
 
     /// Activation bytes stored by the layers on the first rank.
-    fn kept(&self) -> f64 {
+    fn activation_bytes(&self) -> f64 {
         let Configuration { cluster, training, layout, .. } = &self.configuration;
         let (b, s) = (f64::from(layout.microbatch), f64::from(TOKENS));
         let load = ModuleLoad::unpadded(b * s, b * s * s);
         let layer = LayerModel::new(self.module(), cluster, training, layout.tensor).layer(load);
-        layer.activation * f64::from(self.layers_of_stage()) * f64::from(self.in_flight())
+        layer.activation * f64::from(self.layers_per_stage()) * f64::from(self.in_flight())
     }
 
     /// Model state bytes on the first rank, without embeddings and final norm.
@@ -175,9 +175,10 @@ impl Stand {
         let memory = self.estimate.first_rank_memory;
         let all = memory.weights + memory.gradients + memory.optimizer;
         let module = self.module();
-        let own = f64::from(module.layers / self.configuration.layout.pipeline) * module.layer_parameters() as f64;
+        let layer_parameters =
+            f64::from(module.layers / self.configuration.layout.pipeline) * module.layer_parameters() as f64;
         let behind = if self.configuration.layout.pipeline == 1 { module.output_parameters() } else { 0 };
         let outside = (module.input_parameters() + behind) as f64;
-        all * own / (own + outside)
+        all * layer_parameters / (layer_parameters + outside)
     }
 }

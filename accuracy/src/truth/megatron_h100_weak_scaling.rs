@@ -6,7 +6,7 @@ use planner::training::{Recompute, Training};
 
 use super::Error;
 use super::search::{Chunks, Search};
-use super::setting::{Gpt, machine, words};
+use super::setting::{Gpt, layout_label, machine};
 use super::table::{Line, Table};
 use crate::set::{Facet, Goal, Listing, Row, Set};
 
@@ -69,7 +69,7 @@ fn row(line: Line<'_>) -> Result<Row, Error> {
     Ok(Row {
         measured: gpt.published_flops(global_batch, 3.0) / (f64::from(devices) * tflops * 1e12),
         predicted: estimate.iteration.secs(),
-        note: words(layout),
+        note: layout_label(layout),
         facets: vec![Facet::new("TP", layout.tensor), Facet::new("PP", layout.pipeline), Facet::new("model", &label)],
         left_out: None,
         label,

@@ -8,7 +8,7 @@ use planner::training::Training;
 
 use super::Error;
 use super::search::{Chunks, Search, splits};
-use super::setting::{Gpt, machine, megatron_2021, words};
+use super::setting::{Gpt, layout_label, machine, megatron_2021};
 use super::table::{Line, Table};
 use crate::set::{Facet, Goal, Listing, Row, Set, Variant};
 use crate::statistics::Statistics;
@@ -38,7 +38,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
     }
     let rule = Variant {
         title: "the publication's rule: tensor parallelism up to a node of eight, then the pipeline".to_owned(),
-        statistics: Statistics::of(&by_rule),
+        statistics: Statistics::from_pairs(&by_rule),
     };
     Ok(vec![Set {
         id: "megatron_sc21_table1",
@@ -107,7 +107,7 @@ fn both(line: Line<'_>) -> Result<(Row, (Layout, Estimate)), Error> {
     let row = Row {
         measured,
         predicted: estimate.iteration.secs(),
-        note: format!("{}; by the rule: {}, {by_rule:+.1} %", words(layout), words(rule.0)),
+        note: format!("{}; by the rule: {}, {by_rule:+.1} %", layout_label(layout), layout_label(rule.0)),
         facets: vec![Facet::new("TP", layout.tensor), Facet::new("PP", layout.pipeline), Facet::new("model", &label)],
         left_out: None,
         label,

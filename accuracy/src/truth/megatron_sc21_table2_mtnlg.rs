@@ -7,7 +7,7 @@ use planner::training::{GradientFormat, Training};
 
 use super::Error;
 use super::search::{Chunks, Search};
-use super::setting::{Gpt, machine, megatron_2021, words};
+use super::setting::{Gpt, layout_label, machine, megatron_2021};
 use super::table::{Line, Table};
 use crate::set::{Facet, Goal, Listing, Row, Set, Variant};
 use crate::statistics::Statistics;
@@ -22,7 +22,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
     let variant = |title: &str, deepspeed: bool| {
         let pairs: Vec<_> =
             rows.iter().filter(|row| row.label.starts_with("mt-nlg") == deepspeed).map(Row::pair).collect();
-        Variant { title: title.to_owned(), statistics: Statistics::of(&pairs) }
+        Variant { title: title.to_owned(), statistics: Statistics::from_pairs(&pairs) }
     };
     let variants = vec![variant("Megatron-LM rows only", false), variant("Megatron-Turing NLG rows only", true)];
     Ok(vec![Set {
@@ -64,10 +64,10 @@ fn deepspeed(rows: &[Row]) -> Vec<String> {
             Some((SEQUENCES / data.value.parse::<f64>().ok()?, row.measured, row.predicted))
         })
         .collect();
-    let ([most, .., least], true) = (runs.as_slice(), runs.len() > 2) else { return vec![] };
-    let line = |of: fn(&(f64, f64, f64)) -> f64| {
-        let slope = (of(most) - of(least)) / (most.0 - least.0);
-        (slope, of(most) - slope * most.0)
+    let ([max_run, .., min_run], true) = (runs.as_slice(), runs.len() > 2) else { return vec![] };
+    let line = |metric: fn(&(f64, f64, f64)) -> f64| {
+        let slope = (metric(max_run) - metric(min_run)) / (max_run.0 - min_run.0);
+        (slope, metric(max_run) - slope * max_run.0)
     };
     let (measured, predicted) = (line(|run| run.1), line(|run| run.2));
     vec![format!(
@@ -103,7 +103,7 @@ fn row(line: Line<'_>) -> Result<Row, Error> {
         sequence_length: gpt.sequence_length,
         splits: &[(number("tp")?, number("pp")?)],
         microbatches: &[1],
-        chunks: if deepspeed || name.starts_with("gpt3") { Chunks::One } else { Chunks::Divisors },
+        chunks: if deepspeed || name.starts_with("gpt3") { Chunks::Single } else { Chunks::Divisors },
     };
     let (layout, estimate) = search.fastest().ok_or_else(|| Error::row(&label, &"no layout fits"))?;
     let measured = if line.lacks("iter_time_s") {
@@ -115,7 +115,7 @@ fn row(line: Line<'_>) -> Result<Row, Error> {
         label,
         measured,
         predicted: estimate.iteration.secs(),
-        note: words(layout),
+        note: layout_label(layout),
         facets: vec![Facet::new("model", name), Facet::new("PP", layout.pipeline), Facet::new("DP", layout.data)],
         left_out: None,
     })

@@ -25,7 +25,7 @@ pub(super) struct Search<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Chunks {
     /// A single chunk.
-    One,
+    Single,
     /// All divisors of the layers per rank for which the interleaved schedule can distribute the
     /// microbatches evenly.
     Divisors,
@@ -37,7 +37,7 @@ impl Search<'_> {
         let layouts = self.layouts();
         let estimates = layouts.into_iter().filter_map(|layout| {
             let estimate = estimate(&self.configuration(layout)).ok()?;
-            estimate.misfit.is_none().then_some((layout, estimate))
+            estimate.infeasibility.is_none().then_some((layout, estimate))
         });
         estimates.min_by(|a, b| a.1.iteration.secs().total_cmp(&b.1.iteration.secs()))
     }
@@ -52,18 +52,18 @@ impl Search<'_> {
                 }
                 let count = self.global_batch / (data * microbatch);
                 let layout = |chunks| Layout { tensor, pipeline, data, chunks, microbatch, group: None };
-                layouts.extend(self.chunks_of(pipeline, count).into_iter().map(layout));
+                layouts.extend(self.chunk_counts(pipeline, count).into_iter().map(layout));
             }
         }
         layouts
     }
 
-    fn chunks_of(&self, pipeline: u32, microbatches: u32) -> Vec<u32> {
+    fn chunk_counts(&self, pipeline: u32, microbatches: u32) -> Vec<u32> {
         let layers = self.model.layers();
         if !layers.is_multiple_of(pipeline) {
             return vec![];
         }
-        if self.chunks == Chunks::One || pipeline == 1 || !microbatches.is_multiple_of(pipeline) {
+        if self.chunks == Chunks::Single || pipeline == 1 || !microbatches.is_multiple_of(pipeline) {
             return vec![1];
         }
         let each = layers / pipeline;

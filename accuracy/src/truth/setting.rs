@@ -93,7 +93,7 @@ pub(crate) fn given(label: &str, configuration: &Configuration) -> Result<Estima
 }
 
 /// Formats a layout.
-pub(super) fn words(layout: Layout) -> String {
+pub(super) fn layout_label(layout: Layout) -> String {
     let Layout { tensor, pipeline, data, chunks, microbatch, .. } = layout;
     format!("TP {tensor}, PP {pipeline}, DP {data}, VPP {chunks}, microbatch {microbatch}")
 }
@@ -104,7 +104,7 @@ mod tests {
 
     /// Published form with the head inside the bracket: 96 B s L h² (1 + s/6h + V/16Lh).
     #[test]
-    fn operations_are_those_of_the_published_formula() {
+    fn operation_counts_match_the_published_formula() {
         let gpt = Gpt { hidden: 2304, layers: 24, heads: 24, vocab: 51_200, sequence_length: 2048, dropout: true };
         let (b, s, l, h, v) = (512.0, 2048.0, 24.0, 2304.0, 51_200.0);
         let all = 96.0 * b * s * l * h * h * (1.0 + s / (6.0 * h) + v / (16.0 * l * h));

@@ -43,8 +43,8 @@ impl Table {
 impl<'a> Line<'a> {
     /// Returns the cell text. Empty if the column is missing.
     pub(super) fn text(self, column: &str) -> &'a str {
-        let place = self.table.header.iter().position(|name| name == column);
-        place.and_then(|place| self.record.get(place)).unwrap_or_default()
+        let column_index = self.table.header.iter().position(|name| name == column);
+        column_index.and_then(|index| self.record.get(index)).unwrap_or_default()
     }
 
     /// True if the cell is empty.

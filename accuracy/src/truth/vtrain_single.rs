@@ -51,11 +51,11 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
         runs.push(run);
     }
     let pairs = |keep: &dyn Fn(&Row) -> bool| {
-        Statistics::of(&rows.iter().filter(|row| keep(row)).map(Row::pair).collect::<Vec<_>>())
+        Statistics::from_pairs(&rows.iter().filter(|row| keep(row)).map(Row::pair).collect::<Vec<_>>())
     };
     let mut variants = vec![Variant {
         title: "time of one more microbatch, each distinct value once".to_owned(),
-        statistics: Statistics::of(&dependence::increments(&runs)),
+        statistics: Statistics::from_pairs(&dependence::increments(&runs)),
     }];
     if !FITTED_ROWS.is_empty() {
         variants.push(Variant {
@@ -97,8 +97,8 @@ pub(crate) struct Measured {
 /// Returns the rows used to fit the host overhead, in file order.
 pub(crate) fn fitted(folder: &Path) -> Result<Vec<Measured>, Error> {
     let table = Table::read(folder, FILE)?;
-    let chosen = table.lines().filter(|line| FITTED_ROWS.contains(&number(*line)));
-    chosen.map(measured).collect()
+    let fitted_lines = table.lines().filter(|line| FITTED_ROWS.contains(&number(*line)));
+    fitted_lines.map(measured).collect()
 }
 
 /// Returns the row number in the published file.
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn fitted_rows_are_those_of_the_rule() {
+    fn fitted_rows_follow_the_rule() {
         let Some(data) = std::env::var_os("PLANSCOPE_DATA") else {
             eprintln!("skipped: PLANSCOPE_DATA is not set, so there are no rows to choose from");
             return;
@@ -189,16 +189,16 @@ mod tests {
         let table = Table::read(&Path::new(&data).join("truth"), FILE).unwrap();
         let mut smallest: BTreeMap<[u32; 3], (u32, u32)> = BTreeMap::new();
         for line in table.lines() {
-            let of = |column| line.number::<u32>(column).unwrap();
-            let (layers, data) = (of("# layers"), of("data parallelism"));
-            let one_by_one = of("micro batch") == 1 && of("pipeline parallelism") == 1;
-            if one_by_one && [12, 24].contains(&layers) && of("global batch") == 4 * data {
-                let best = smallest.entry([of("hidden size"), of("tensor parallelism"), layers]);
+            let value = |column| line.number::<u32>(column).unwrap();
+            let (layers, data) = (value("# layers"), value("data parallelism"));
+            let is_single_rank = value("micro batch") == 1 && value("pipeline parallelism") == 1;
+            if is_single_rank && [12, 24].contains(&layers) && value("global batch") == 4 * data {
+                let best = smallest.entry([value("hidden size"), value("tensor parallelism"), layers]);
                 let found = (data, number(line));
                 best.and_modify(|best| *best = found.min(*best)).or_insert(found);
             }
         }
-        let chosen: Vec<u32> = smallest.into_values().map(|(_, number)| number).collect();
-        assert_eq!(chosen, FITTED_ROWS);
+        let selected: Vec<u32> = smallest.into_values().map(|(_, number)| number).collect();
+        assert_eq!(selected, FITTED_ROWS);
     }
 }

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn overview_round_trip() {
         let timeline = Timeline {
             ranks: 1,
             makespan_ns: 30,
@@ -63,7 +63,7 @@ mod tests {
             duration_ns: vec![10, 20],
             ..Timeline::default()
         };
-        let overview = Overview::of(&timeline);
+        let overview = Overview::new(&timeline);
         let bytes = encode(&overview);
         assert_eq!(decode(&bytes).as_ref(), Ok(&overview));
         assert_eq!(decode(&bytes[..bytes.len() - 1]), Err(DecodeError::Damaged));

@@ -13,7 +13,7 @@ pub struct ActionList {
     /// Ranks with actions, ascending. Row r in the timelines is the r-th rank.
     pub ranks: Vec<u32>,
     /// Iterations in time order.
-    pub iterations: Vec<ObservedIteration>,
+    pub iterations: Vec<MeasuredIteration>,
     /// Notes for the user.
     pub notes: Vec<String>,
 }
@@ -21,7 +21,7 @@ pub struct ActionList {
 /// A pipeline iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ObservedIteration {
+pub struct MeasuredIteration {
     /// Step number if the program announced it, otherwise the index from 0.
     pub number: u64,
     /// True if the program announced the step.

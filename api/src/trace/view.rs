@@ -63,7 +63,7 @@ impl TraceView {
     }
 
     /// Returns whether all columns have consistent lengths.
-    fn is_whole(&self) -> bool {
+    fn is_complete(&self) -> bool {
         let spans = self.count.len();
         let columns = [
             self.row.len(),
@@ -115,7 +115,7 @@ pub fn decode(bytes: &[u8]) -> Result<TraceView, DecodeError> {
     match bytes.split_first().ok_or(DecodeError::Damaged)? {
         (&VERSION, body) => {
             let view: TraceView = postcard::from_bytes(body).map_err(|_| DecodeError::Damaged)?;
-            if view.is_whole() { Ok(view) } else { Err(DecodeError::Damaged) }
+            if view.is_complete() { Ok(view) } else { Err(DecodeError::Damaged) }
         }
         (&other, _) => Err(DecodeError::Version(other)),
     }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn view_round_trip() {
         let bytes = encode(&view());
         assert_eq!(decode(&bytes), Ok(view()));
         assert_eq!(view().lane(1), 2..3);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_do_not_fit_are_refused() {
+    fn columns_with_mismatched_lengths_are_rejected() {
         for broken in [
             TraceView { count: vec![1, 1], ..view() },
             TraceView { lane_offsets: vec![0, 3], ..view() },

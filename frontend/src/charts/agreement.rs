@@ -57,18 +57,18 @@ pub(crate) fn AgreementChart(#[prop(into)] set: Signal<Arc<AccuracySet>>) -> imp
 /// no logarithm.
 fn extent(points: &[AccuracyPoint]) -> (f64, f64) {
     let values = || points.iter().flat_map(|point| [point.measured, point.predicted]).filter(|value| *value > 0.0);
-    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
-    if most > 0.0 { (least / 1.25, most * 1.25) } else { (0.1, 10.0) }
+    let (lower, upper) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    if upper > 0.0 { (lower / 1.25, upper * 1.25) } else { (0.1, 10.0) }
 }
 
 /// Round axis values: powers of ten with their doubles and halves, or a linear scale if the range
 /// contains very few of them.
-fn marks(from: f64, to: f64, most: usize) -> Vec<(f64, String)> {
-    let found = decades(from, to, most);
+fn marks(from: f64, to: f64, max_marks: usize) -> Vec<(f64, String)> {
+    let found = decades(from, to, max_marks);
     if found.len() >= 2 {
         return found;
     }
-    let rough = (to - from) / most as f64;
+    let rough = (to - from) / max_marks as f64;
     let power = 10_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|digit| digit * power).find(|step| *step >= rough);
     let step = step.unwrap_or(10.0 * power);
@@ -92,8 +92,8 @@ fn hover_text(point: &AccuracyPoint, unit: &str) -> String {
 /// Returns the plot as JSON. Positions are decimal logarithms, so the code can choose the tick
 /// values.
 fn plot(set: &AccuracySet, width_px: f64, colours: &Colours) -> String {
-    let (least, most) = extent(&set.points);
-    let ends = vec![least.log10(), most.log10()];
+    let (minimum, maximum) = extent(&set.points);
+    let ends = vec![minimum.log10(), maximum.log10()];
     let shifted = |share: f64| ends.iter().map(|end| end + share.log10()).collect::<Vec<_>>();
     let mut plot = Plot::new();
     let (upper, lower) = (shifted(1.0 + BAND), shifted(1.0 - BAND));
@@ -112,15 +112,16 @@ fn plot(set: &AccuracySet, width_px: f64, colours: &Colours) -> String {
             .hover_info(HoverInfo::Skip),
     );
     let step = set.points.len().div_ceil(MAX_POINTS).max(1);
-    let shown = || set.points.iter().step_by(step).filter(|point| point.measured > 0.0 && point.predicted > 0.0);
+    let visible_points =
+        || set.points.iter().step_by(step).filter(|point| point.measured > 0.0 && point.predicted > 0.0);
     let many = set.points.len() > 200;
     plot.add_trace(
         Scatter::new(
-            shown().map(|point| point.measured.log10()).collect(),
-            shown().map(|point| point.predicted.log10()).collect(),
+            visible_points().map(|point| point.measured.log10()).collect(),
+            visible_points().map(|point| point.predicted.log10()).collect(),
         )
         .mode(Mode::Markers)
-        .hover_text_array(shown().map(|point| hover_text(point, &set.unit)).collect())
+        .hover_text_array(visible_points().map(|point| hover_text(point, &set.unit)).collect())
         .hover_info(HoverInfo::Text)
         .marker(
             Marker::new()
@@ -132,7 +133,7 @@ fn plot(set: &AccuracySet, width_px: f64, colours: &Colours) -> String {
     );
     let labels = ((width_px / 70.0) as usize).clamp(3, 9);
     let axis = |title: &str, labels: usize| -> Axis {
-        let (values, texts) = marks(least, most, labels).into_iter().unzip();
+        let (values, texts) = marks(minimum, maximum, labels).into_iter().unzip();
         colours
             .axis()
             .range(ends.clone())

@@ -13,7 +13,7 @@ pub(crate) enum Scale {
 
 impl Scale {
     /// Selects the scale with more uniform bin widths.
-    pub(crate) fn of(edges: &[f64]) -> Self {
+    pub(crate) fn from_edges(edges: &[f64]) -> Self {
         if edges.first().is_none_or(|&first| first <= 0.0) {
             return Self::Linear;
         }
@@ -86,9 +86,9 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// Round label values for a logarithmic axis, at most `most`. Returns at least the powers of ten.
-pub(crate) fn decades(from: f64, to: f64, most: usize) -> Vec<(f64, String)> {
+pub(crate) fn decades(from: f64, to: f64, max_ticks: usize) -> Vec<(f64, String)> {
     let all = marks(from, to, &[1.0, 2.0, 5.0]);
-    if all.len() <= most { all } else { marks(from, to, &[1.0]) }
+    if all.len() <= max_ticks { all } else { marks(from, to, &[1.0]) }
 }
 
 fn marks(from: f64, to: f64, digits: &[f64]) -> Vec<(f64, String)> {
@@ -118,10 +118,10 @@ mod tests {
 
     #[test]
     fn growing_bins_are_drawn_logarithmically() {
-        assert_eq!(Scale::of(&[1.0, 2.0, 4.0, 8.0, 16.0]), Scale::Logarithmic);
-        assert_eq!(Scale::of(&[100.0, 200.0, 300.0, 400.0]), Scale::Linear);
-        assert_eq!(Scale::of(&[0.0, 1.0, 10.0, 100.0]), Scale::Linear);
-        assert_eq!(Scale::of(&[]), Scale::Linear);
+        assert_eq!(Scale::from_edges(&[1.0, 2.0, 4.0, 8.0, 16.0]), Scale::Logarithmic);
+        assert_eq!(Scale::from_edges(&[100.0, 200.0, 300.0, 400.0]), Scale::Linear);
+        assert_eq!(Scale::from_edges(&[0.0, 1.0, 10.0, 100.0]), Scale::Linear);
+        assert_eq!(Scale::from_edges(&[]), Scale::Linear);
     }
 
     #[test]

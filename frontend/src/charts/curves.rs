@@ -140,12 +140,12 @@ pub(crate) fn CurveChart(
 /// iteration times are close together.
 fn extent(curves: &[Curve]) -> (f64, f64) {
     let values = || curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.1));
-    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
-    if least > most {
+    let (lower, upper) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    if lower > upper {
         return (0.0, 1.0);
     }
-    let room = (0.06 * (most - least)).max(0.002 * most.abs()).max(f64::MIN_POSITIVE);
-    (least - room, most + room)
+    let margin = (0.06 * (upper - lower)).max(0.002 * upper.abs()).max(f64::MIN_POSITIVE);
+    (lower - margin, upper + margin)
 }
 
 /// Returns the plot as JSON.
@@ -168,9 +168,9 @@ fn plot(curves: &[Curve], over: &str, up: &str, colours: &Colours) -> String {
             }
         });
     }
-    let (least, most) = extent(curves);
+    let (lower, upper) = extent(curves);
     let x_axis = colours.axis().show_grid(false).n_ticks(8).title(Title::with_text(over).font(colours.font()));
-    let y_axis = colours.axis().range(AxisRange::new(least, most)).n_ticks(6).show_line(false);
+    let y_axis = colours.axis().range(AxisRange::new(lower, upper)).n_ticks(6).show_line(false);
     let y_axis =
         if up.is_empty() { y_axis.tick_suffix(" s") } else { y_axis.title(Title::with_text(up).font(colours.font())) };
     plot.set_layout(
@@ -196,11 +196,11 @@ mod tests {
     }
 
     #[test]
-    fn the_axis_holds_every_value_with_room_beside() {
-        let (least, most) = extent(&[curve(&[(0.0, 16.0), (1.0, 15.0)]), curve(&[(0.0, 14.0)])]);
-        assert!(least < 14.0 && least > 13.8 && most > 16.0 && most < 16.2);
-        let (least, most) = extent(&[curve(&[(0.0, 15.0)])]);
-        assert!(least < 15.0 && most > 15.0, "one value has room too");
+    fn axis_covers_all_values_with_margin() {
+        let (lower, upper) = extent(&[curve(&[(0.0, 16.0), (1.0, 15.0)]), curve(&[(0.0, 14.0)])]);
+        assert!(lower < 14.0 && lower > 13.8 && upper > 16.0 && upper < 16.2);
+        let (single_lower, single_upper) = extent(&[curve(&[(0.0, 15.0)])]);
+        assert!(single_lower < 15.0 && single_upper > 15.0, "one value has room too");
         assert_eq!(extent(&[]), (0.0, 1.0));
     }
 }

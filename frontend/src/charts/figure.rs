@@ -6,7 +6,7 @@ use leptos::task::spawn_local;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::HtmlElement;
 
-use super::script::{self, Script, words};
+use super::script::{self, Script, error_message};
 use crate::client::pause;
 use crate::gantt::watch::{SizeObserver, css_variables};
 use crate::saving;
@@ -27,10 +27,10 @@ impl Drop for Mounted {
 /// State of the redraw queue. At most one plotly.js call runs at a time, and the latest plot wins.
 #[derive(Debug, Clone, Copy, Default)]
 struct Work {
-    busy: bool,
+    is_drawing: bool,
     due: bool,
     /// Number of redraw requests.
-    asked: u32,
+    request_count: u32,
 }
 
 /// A redraw of an existing chart waits for this interval without new data, so that elements under
@@ -41,9 +41,9 @@ const PATIENCE_MS: f64 = 400.0;
 
 #[derive(Clone, Copy)]
 struct Drawing {
-    place: NodeRef<html::Div>,
+    container: NodeRef<html::Div>,
     plot: Signal<Option<String>>,
-    failure: RwSignal<Option<String>>,
+    error_message: RwSignal<Option<String>>,
     drawn: RwSignal<bool>,
     work: StoredValue<Work>,
     mounted: StoredValue<Option<Mounted>, LocalStorage>,
@@ -54,16 +54,16 @@ impl Drawing {
     fn request(self) {
         let starts = self.work.try_update_value(|work| {
             work.due = true;
-            work.asked = work.asked.wrapping_add(1);
-            !std::mem::replace(&mut work.busy, true)
+            work.request_count = work.request_count.wrapping_add(1);
+            !std::mem::replace(&mut work.is_drawing, true)
         });
         if starts != Some(true) {
             return;
         }
-        let stands = self.drawn.get_untracked();
+        let is_drawn = self.drawn.get_untracked();
         request_animation_frame(move || {
             spawn_local(async move {
-                if stands {
+                if is_drawn {
                     self.rest().await;
                 }
                 self.draw_until_done().await;
@@ -72,12 +72,12 @@ impl Drawing {
     }
 
     async fn rest(self) {
-        let asked = || self.work.try_get_value().map(|work| work.asked);
+        let request_count = || self.work.try_get_value().map(|work| work.request_count);
         let begun = js_sys::Date::now();
         loop {
-            let before = asked();
+            let before = request_count();
             pause(REST_MS).await;
-            if asked() == before || js_sys::Date::now() - begun > PATIENCE_MS {
+            if request_count() == before || js_sys::Date::now() - begun > PATIENCE_MS {
                 return;
             }
         }
@@ -96,24 +96,24 @@ impl Drawing {
 
     async fn draw_until_done(self) {
         while self.work.try_update_value(|work| std::mem::take(&mut work.due)) == Some(true) {
-            let place = self.place.try_get_untracked().flatten();
+            let mounted_container = self.container.try_get_untracked().flatten();
             let plot = self.plot.try_get_untracked().flatten();
-            let (Some(place), Some(plot)) = (place, plot) else { continue };
-            let result = match script::react(&place, &plot) {
+            let (Some(element), Some(plot)) = (mounted_container, plot) else { continue };
+            let result = match script::react(&element, &plot) {
                 Ok(promise) => JsFuture::from(promise).await.map(drop),
                 Err(error) => Err(error),
             };
-            let failure = result.err().map(|error| words(&error));
-            if self.failure.is_disposed() {
+            let message = result.err().map(|error| error_message(&error));
+            if self.error_message.is_disposed() {
                 return;
             }
-            self.drawn.set(failure.is_none());
-            if failure.is_none() {
+            self.drawn.set(message.is_none());
+            if message.is_none() {
                 self.listen();
             }
-            self.failure.set(failure);
+            self.error_message.set(message);
         }
-        self.work.try_update_value(|work| work.busy = false);
+        self.work.try_update_value(|work| work.is_drawing = false);
     }
 }
 
@@ -140,17 +140,17 @@ pub(super) fn Figure(
 ) -> impl IntoView {
     let script = script::load();
     let drawing = Drawing {
-        place: NodeRef::new(),
+        container: NodeRef::new(),
         plot,
-        failure: RwSignal::new(None),
+        error_message: RwSignal::new(None),
         drawn: RwSignal::new(false),
         work: StoredValue::new(Work::default()),
         mounted: StoredValue::new_local(None),
         on_pick,
     };
     Effect::new(move |_| {
-        let Some(place) = drawing.place.get() else { return };
-        let element: HtmlElement = place.into();
+        let Some(container_element) = drawing.container.get() else { return };
+        let element: HtmlElement = container_element.into();
         let resized = element.clone();
         let read = move || {
             let now = f64::from(resized.client_width());
@@ -171,7 +171,7 @@ pub(super) fn Figure(
             }
         };
         read();
-        let size = SizeObserver::of(&element, read);
+        let size = SizeObserver::new(&element, read);
         drawing.mounted.set_value(Some(Mounted { element, _size: size, clicks: None }));
     });
     let ready = script.clone();
@@ -183,7 +183,7 @@ pub(super) fn Figure(
     let message = move || {
         let reason = match script.get() {
             Script::Failed(reason) => Some(reason),
-            Script::Loading | Script::Ready => drawing.failure.get(),
+            Script::Loading | Script::Ready => drawing.error_message.get(),
         };
         reason.map(|reason| {
             view! { <p class="chart-message" role="alert">{format!("This chart could not be drawn: {reason}.")}</p> }
@@ -191,7 +191,7 @@ pub(super) fn Figure(
     };
     view! {
         <div class=format!("chart {class}") style:height=move || height.map(|height| format!("{:.0}px", height.get()))>
-            <div class="chart-plot" node_ref=drawing.place role="img" aria-label=label></div>
+            <div class="chart-plot" node_ref=drawing.container role="img" aria-label=label></div>
             <Show when=move || drawing.drawn.get()>
                 <Saves drawing=drawing label=label />
             </Show>
@@ -204,12 +204,14 @@ pub(super) fn Figure(
 #[component]
 fn Saves(drawing: Drawing, label: Signal<String>) -> impl IntoView {
     let save = move |format: &'static str| {
-        let (Some(Some(place)), Some(plot)) = (drawing.place.try_get_untracked(), drawing.plot.get_untracked()) else {
+        let (Some(Some(container_element)), Some(plot)) =
+            (drawing.container.try_get_untracked(), drawing.plot.get_untracked())
+        else {
             return;
         };
         let name = label.with_untracked(|label| saving::file_name(short(label), "chart"));
         let ground = css_variables()("--panel", "#ffffff");
-        let size = (place.client_width(), place.client_height());
+        let size = (container_element.client_width(), container_element.client_height());
         spawn_local(async move {
             let saved = match script::picture(&plot, format, size, &ground) {
                 Ok(promise) => JsFuture::from(promise).await,
@@ -218,7 +220,7 @@ fn Saves(drawing: Drawing, label: Signal<String>) -> impl IntoView {
             let saved = saved
                 .and_then(|url| saving::address(&format!("{name}.{format}"), &url.as_string().unwrap_or_default()));
             if let Err(error) = saved {
-                drawing.failure.try_set(Some(format!("as a picture: {}", words(&error))));
+                drawing.error_message.try_set(Some(format!("as a picture: {}", error_message(&error))));
             }
         });
     };
@@ -241,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_called_by_the_first_words_of_its_chart() {
+    fn file_name_starts_with_chart_title() {
         assert_eq!(short("Memory by rank: peak 71.2 GiB. Limit 80"), "Memory by rank");
         assert_eq!(short(&"ä".repeat(99)).chars().count(), 60);
         assert_eq!(short(""), "");

@@ -33,7 +33,7 @@ pub(crate) fn Histogram(
         version.track();
         data.with(|data| data.as_ref().map(|data| plot(data, &unit.get(), labels.get(), &Colours::read())))
     });
-    let figures = move || {
+    let statistics = move || {
         data.with(|data| {
             data.as_ref().map(|data| {
                 [
@@ -47,8 +47,8 @@ pub(crate) fn Histogram(
         })
     };
     let label = move || {
-        let figures = figures().map(|figures| figures.map(|(name, value)| format!("{name} {value}")).join(", "));
-        format!("Histogram of {}: {}", unit.get(), figures.unwrap_or_else(|| "loading".to_owned()))
+        let summary = statistics().map(|entries| entries.map(|(name, value)| format!("{name} {value}")).join(", "));
+        format!("Histogram of {}: {}", unit.get(), summary.unwrap_or_else(|| "loading".to_owned()))
     };
     view! {
         <figure class="histogram" data-testid="histogram">
@@ -56,8 +56,8 @@ pub(crate) fn Histogram(
             <figcaption>
                 <span>{unit}</span>
                 {move || {
-                    figures().map(|figures| {
-                        figures
+                    statistics().map(|values| {
+                        values
                             .map(|(name, value)| view! { <span class=format!("figure-{name}")>{name}" "<b>{value}</b></span> })
                             .collect_view()
                     })
@@ -69,7 +69,7 @@ pub(crate) fn Histogram(
 
 /// Returns the plot as JSON.
 fn plot(data: &HistogramColumns, unit: &str, labels: usize, colours: &Colours) -> String {
-    let scale = Scale::of(&data.edges);
+    let scale = Scale::from_edges(&data.edges);
     let bars = bars(data, scale);
     let widths: Vec<f64> = bars.iter().map(|bar| bar.width).collect();
     let texts = bars.iter().map(|bar| format!("{} {unit}: {}", bar.values, grouped(bar.count))).collect();

@@ -50,10 +50,10 @@ pub(crate) fn MemoryChart(
 ) -> impl IntoView {
     let version = theme_version();
     let width = RwSignal::new(800.0);
-    let shown = follow(window, lines);
+    let visible_window = follow(window, lines);
     let plot = Memo::new(move |_| {
         version.track();
-        let view = View { rank: rank.get(), limit: limit.get(), window: shown.get(), width_px: width.get() };
+        let view = View { rank: rank.get(), limit: limit.get(), window: visible_window.get(), width_px: width.get() };
         lines.with(|lines| (!lines.is_empty()).then(|| plot(lines, view, &Colours::read())))
     });
     let label = Signal::derive(move || {
@@ -71,7 +71,7 @@ pub(crate) fn MemoryChart(
     });
     let cursor = cursor_ns();
     let cursor_style = move || {
-        let window = shown.get();
+        let window = visible_window.get();
         let share = cursor
             .get()
             .map(|ns| (ns - window.start_ns) / window.width_ns())
@@ -121,7 +121,7 @@ pub(crate) fn MemoryChart(
             <Figure plot=plot label=label class="chart-memory" width=width />
             <i class="memory-cursor" style=cursor_style aria-hidden="true"></i>
             <span class="memory-origin" aria-hidden="true">
-                {move || axis(shown.get(), width.get() - rows::HEADER - RIGHT_MARGIN_PX).origin}
+                {move || axis(visible_window.get(), width.get() - rows::HEADER - RIGHT_MARGIN_PX).origin}
             </span>
             </div>
         </div>
@@ -135,7 +135,7 @@ fn follow(window: RwSignal<TimeWindow>, lines: Signal<Vec<MemoryLine>>) -> RwSig
     const MANY_POINTS: usize = 1_000;
     const PAUSE: Duration = Duration::from_millis(200);
     const FRAMES: Duration = Duration::from_millis(33);
-    let shown = RwSignal::new(window.get_untracked());
+    let visible_window = RwSignal::new(window.get_untracked());
     let waits = StoredValue::new(false);
     Effect::new(move |_| {
         let now = window.get();
@@ -143,7 +143,7 @@ fn follow(window: RwSignal<TimeWindow>, lines: Signal<Vec<MemoryLine>>) -> RwSig
             let ranks = lines.iter().filter_map(|line| line.timeline.memory.first());
             ranks.map(|curve| curve.time_ns.len()).sum::<usize>()
         });
-        if now != shown.get_untracked() && !waits.get_value() {
+        if now != visible_window.get_untracked() && !waits.get_value() {
             waits.set_value(true);
             set_timeout(
                 move || {
@@ -151,14 +151,14 @@ fn follow(window: RwSignal<TimeWindow>, lines: Signal<Vec<MemoryLine>>) -> RwSig
                     if let Some(latest) = window.try_get_untracked()
                         && waits.try_set_value(false).is_none()
                     {
-                        shown.set(latest);
+                        visible_window.set(latest);
                     }
                 },
                 if points <= MANY_POINTS { FRAMES } else { PAUSE },
             );
         }
     });
-    shown
+    visible_window
 }
 
 #[derive(Clone, Copy)]
@@ -172,7 +172,7 @@ struct View {
 /// Returns the plot as JSON.
 fn plot(lines: &[MemoryLine], view: View, colours: &Colours) -> String {
     let View { rank, limit, window, width_px } = view;
-    let (unit_ns, _) = time_text::unit_of(window.end_ns);
+    let (unit_ns, _) = time_text::time_unit(window.end_ns);
     let mut plot = Plot::new();
     let (size, symbol) = unit();
     let mut peak: f64 = 0.0;

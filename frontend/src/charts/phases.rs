@@ -47,16 +47,18 @@ pub(crate) fn PhaseBars(
 
 /// Left margin in px for the longest name at the axis font size.
 fn left_px(phases: &[PhaseBar]) -> usize {
-    let longest = phases.iter().map(|phase| phase.name.chars().count()).max().unwrap_or(0);
-    (longest * 6 + 14).clamp(60, 190)
+    let max_length = phases.iter().map(|phase| phase.name.chars().count()).max().unwrap_or(0);
+    (max_length * 6 + 14).clamp(60, 190)
 }
 
 /// Returns the plot as JSON.
 fn json(phases: &[PhaseBar], colours: &Colours) -> String {
     let names: Vec<String> = phases.iter().rev().map(|phase| phase.name.clone()).collect();
-    let most = phases.iter().flat_map(|phase| [phase.measured_s, phase.predicted_s.unwrap_or(0.0)]).fold(0.0, f64::max);
-    let texts =
-        |values: &[f64], what: &str| values.iter().map(|value| format!("{what} {}", format::seconds(*value))).collect();
+    let max_seconds =
+        phases.iter().flat_map(|phase| [phase.measured_s, phase.predicted_s.unwrap_or(0.0)]).fold(0.0, f64::max);
+    let texts = |values: &[f64], label: &str| {
+        values.iter().map(|value| format!("{label} {}", format::seconds(*value))).collect()
+    };
     let measured: Vec<f64> = phases.iter().rev().map(|phase| phase.measured_s).collect();
     let predicted: Vec<f64> = phases.iter().rev().map(|phase| phase.predicted_s.unwrap_or(f64::NAN)).collect();
     let mut plot = Plot::new();
@@ -78,7 +80,7 @@ fn json(phases: &[PhaseBar], colours: &Colours) -> String {
     );
     let x_axis = colours
         .axis()
-        .range(AxisRange::new(0.0, if most > 0.0 { 1.05 * most } else { 1.0 }))
+        .range(AxisRange::new(0.0, if max_seconds > 0.0 { 1.05 * max_seconds } else { 1.0 }))
         .n_ticks(6)
         .tick_suffix(" s")
         .title(Title::with_text("time per step").font(colours.font()));

@@ -20,14 +20,14 @@ const MARGIN: f64 = 0.06;
 
 /// Rectangle given by its centre and half its size.
 #[derive(Clone, Copy)]
-struct Place {
+struct LabelBox {
     x: f64,
     y: f64,
     half_width: f64,
     half_height: f64,
 }
 
-impl Place {
+impl LabelBox {
     fn meets(&self, other: &Self) -> bool {
         (self.x - other.x).abs() < self.half_width + other.half_width
             && (self.y - other.y).abs() < self.half_height + other.half_height
@@ -43,38 +43,38 @@ impl Place {
 
 /// Computes one label position per point; `None` if all four sides are occupied.
 pub(super) fn shifts(points: &[(f64, f64, &str)], area: Area) -> Vec<Option<Shift>> {
-    let extent = |of: fn(&(f64, f64, &str)) -> f64| {
-        let values = points.iter().map(of);
+    let extent = |coordinate: fn(&(f64, f64, &str)) -> f64| {
+        let values = points.iter().map(coordinate);
         (values.clone().fold(f64::INFINITY, f64::min), values.fold(f64::NEG_INFINITY, f64::max))
     };
     let (across, up) = (extent(|point| point.0), extent(|point| point.1));
-    let at = |value: f64, (least, most): (f64, f64), length: f64| {
-        let share = if most > least { (value - least) / (most - least) } else { 0.5 };
+    let at = |value: f64, (lower, upper): (f64, f64), length: f64| {
+        let share = if upper > lower { (value - lower) / (upper - lower) } else { 0.5 };
         (MARGIN + share * (1.0 - 2.0 * MARGIN)) * length
     };
-    let marks: Vec<Place> = points
+    let marks: Vec<LabelBox> = points
         .iter()
-        .map(|(x, y, _)| Place {
+        .map(|(x, y, _)| LabelBox {
             x: at(*x, across, area.width),
             y: at(*y, up, area.height),
             half_width: POINT,
             half_height: POINT,
         })
         .collect();
-    let mut names = Vec::<Place>::new();
-    let mut place = |(own, (_, _, name)): (usize, &(f64, f64, &str))| {
+    let mut names = Vec::<LabelBox>::new();
+    let mut label_shift = |(index, (_, _, name)): (usize, &(f64, f64, &str))| {
         let (half_width, half_height) = (name.chars().count() as f64 * LETTER / 2.0, LINE / 2.0);
-        let (beside, above) = (half_width + POINT + 1.0, half_height + POINT - 1.0);
-        let sides = [(0.0, above), (0.0, -above), (beside, 0.0), (-beside, 0.0)];
+        let (horizontal, above) = (half_width + POINT + 1.0, half_height + POINT - 1.0);
+        let sides = [(0.0, above), (0.0, -above), (horizontal, 0.0), (-horizontal, 0.0)];
         let free = sides.into_iter().find(|(right, up)| {
-            let name = Place { x: marks[own].x + right, y: marks[own].y + up, half_width, half_height };
-            let covers = |(number, mark): (usize, &Place)| number != own && mark.meets(&name);
+            let name = LabelBox { x: marks[index].x + right, y: marks[index].y + up, half_width, half_height };
+            let covers = |(number, mark): (usize, &LabelBox)| number != index && mark.meets(&name);
             name.is_inside(area) && !marks.iter().enumerate().any(covers) && !names.iter().any(|it| it.meets(&name))
         })?;
-        names.push(Place { x: marks[own].x + free.0, y: marks[own].y + free.1, half_width, half_height });
+        names.push(LabelBox { x: marks[index].x + free.0, y: marks[index].y + free.1, half_width, half_height });
         Some(free)
     };
-    points.iter().enumerate().map(&mut place).collect()
+    points.iter().enumerate().map(&mut label_shift).collect()
 }
 
 #[cfg(test)]
@@ -84,14 +84,14 @@ mod tests {
     const AREA: Area = Area { width: 600.0, height: 180.0 };
 
     #[test]
-    fn a_name_stands_above_its_point_where_there_is_room() {
+    fn label_is_above_point_if_space_is_free() {
         // Centre of the label: 6.5 + 5 - 1 px above the point.
         assert_eq!(shifts(&[(1.0, 1.0, "1F1B")], AREA), [Some((0.0, 10.5))]);
         assert!(shifts(&[], AREA).is_empty());
     }
 
     #[test]
-    fn names_leave_points_and_each_other_alone() {
+    fn labels_overlap_no_points_or_labels() {
         // The topmost points have no space above. Two points have the same position: the first
         // label goes to the left, where 22.4 + 6 px is enough. The second label finds the left
         // occupied, the right outside the area, and the third point blocked below.
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_at_the_edge_stands_at_the_free_side() {
+    fn long_label_at_edge_uses_free_side() {
         let found = shifts(&[(0.0, 0.0, "a name of many letters"), (1.0, 1.0, "b")], AREA);
         // 22 characters at 6.4 px: half is 70.4 px, plus 6 px gap to the point at 36 px.
         let (right, up) = found[0].unwrap();

@@ -71,7 +71,7 @@ fn drawable(points: &[FittedPoint]) -> Vec<FittedPoint> {
         .copied()
         .filter(|point| point.size > 0.0 && point.measured_s > 0.0 && point.fitted_s > 0.0)
         .collect();
-    points.sort_by(|one, other| one.size.total_cmp(&other.size));
+    points.sort_by(|first, other| first.size.total_cmp(&other.size));
     points
 }
 
@@ -136,7 +136,7 @@ fn fit_json(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colours
 fn error_json(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colours) -> String {
     let mut plot = Plot::new();
     let errors: Vec<f64> = points.iter().map(|point| 100.0 * (point.fitted_s / point.measured_s - 1.0)).collect();
-    let most = errors.iter().fold(5.0_f64, |most, error| most.max(error.abs())) * 1.1;
+    let max_error = errors.iter().fold(5.0_f64, |maximum, error| maximum.max(error.abs())) * 1.1;
     let many = points.len() > 200;
     plot.add_trace(
         Scatter::new(points.iter().map(|point| point.size.log10()).collect(), errors)
@@ -151,7 +151,7 @@ fn error_json(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colou
     );
     let y_axis = colours
         .axis()
-        .range(AxisRange::new(-most, most))
+        .range(AxisRange::new(-max_error, max_error))
         .n_ticks(7)
         .tick_suffix("\u{202f}%")
         .zero_line(true)
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_logarithm_is_not_drawn() {
+    fn points_without_logarithm_are_not_drawn() {
         let points = [point(8.0, 1.0, 1.0), point(0.0, 1.0, 1.0), point(2.0, 1.0, 0.5), point(4.0, 0.0, 1.0)];
         assert_eq!(drawable(&points), [point(2.0, 1.0, 0.5), point(8.0, 1.0, 1.0)]);
     }

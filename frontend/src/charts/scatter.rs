@@ -44,7 +44,7 @@ impl Mark {
         }
     }
 
-    const fn shown(self) -> &'static str {
+    const fn symbol(self) -> &'static str {
         match self {
             Self::Disc => "●",
             Self::Square => "■",
@@ -67,7 +67,7 @@ pub(crate) fn ScatterChart(
     label: Signal<String>,
     /// Selected point, drawn as a ring.
     #[prop(optional, into)]
-    chosen: Signal<Option<(f64, f64)>>,
+    selected: Signal<Option<(f64, f64)>>,
     /// Called with the kind index and the point index after a click.
     #[prop(optional)]
     on_pick: Option<Callback<(usize, usize)>>,
@@ -78,16 +78,16 @@ pub(crate) fn ScatterChart(
     let width = RwSignal::new(600.0);
     let drawn = Memo::new(move |_| {
         version.track();
-        let (clouds, front, chosen) = (clouds.get(), front.get(), chosen.get());
+        let (clouds, front, selected) = (clouds.get(), front.get(), selected.get());
         clouds
             .iter()
             .any(|cloud| !cloud.points.is_empty())
-            .then(|| plot(&clouds, &front, chosen, axes, width.get(), &Colours::read()))
+            .then(|| plot(&clouds, &front, selected, axes, width.get(), &Colours::read()))
     });
-    let count_of_kinds = move || clouds.with_untracked(Vec::len);
+    let kind_count = move || clouds.with_untracked(Vec::len);
     let picked = Callback::new(move |(trace, point): (usize, usize)| {
         // Trace 0 is the front, and the last trace is the ring.
-        if let Some(kind) = trace.checked_sub(1).filter(|kind| *kind < count_of_kinds())
+        if let Some(kind) = trace.checked_sub(1).filter(|kind| *kind < kind_count())
             && let Some(on_pick) = on_pick
         {
             on_pick.run((kind, point));
@@ -99,7 +99,7 @@ pub(crate) fn ScatterChart(
         theme_changes.track();
         let entry = |cloud: Cloud| {
             let shade = if theme() == Theme::Dark { cloud.dark } else { cloud.light };
-            view! { <li><span style:color=shade aria-hidden="true">{cloud.mark.shown()}</span>{cloud.name}</li> }
+            view! { <li><span style:color=shade aria-hidden="true">{cloud.mark.symbol()}</span>{cloud.name}</li> }
         };
         clouds.get().into_iter().map(entry).collect_view()
     };
@@ -135,7 +135,7 @@ fn names(clouds: &[Cloud], width_px: f64, colours: &Colours) -> Vec<Annotation> 
 fn plot(
     clouds: &[Cloud],
     front: &[(f64, f64)],
-    chosen: Option<(f64, f64)>,
+    selected: Option<(f64, f64)>,
     axes: (&str, &str),
     width_px: f64,
     colours: &Colours,
@@ -160,7 +160,7 @@ fn plot(
             .marker(Marker::new().color(colour(shade)).symbol(cloud.mark.plotly()).size(7).opacity(0.75)),
         );
     }
-    if let Some((x, y)) = chosen {
+    if let Some((x, y)) = selected {
         let ring = Line::new().width(2.0).color(colour(&colours.ink));
         let ring = Marker::new().symbol(MarkerSymbol::CircleOpen).size(15).line(ring).color(colour(&colours.ink));
         plot.add_trace(Scatter::new(vec![x], vec![y]).mode(Mode::Markers).marker(ring).hover_info(HoverInfo::Skip));

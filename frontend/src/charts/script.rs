@@ -37,7 +37,7 @@ pub(crate) fn load() -> ArcRwSignal<Script> {
             let waiting = state.clone();
             when_idle(move || {
                 if let Err(error) = inject(&waiting) {
-                    waiting.set(Script::Failed(words(&error)));
+                    waiting.set(Script::Failed(error_message(&error)));
                 }
             });
         }
@@ -54,12 +54,12 @@ fn when_idle(then: impl FnOnce() + 'static) {
     let then = Closure::once_into_js(then);
     let idle =
         Reflect::get(&window(), &"requestIdleCallback".into()).ok().and_then(|it| it.dyn_into::<Function>().ok());
-    let asked = idle.and_then(|idle| {
+    let idle_request = idle.and_then(|idle| {
         let options = js_sys::Object::new();
         Reflect::set(&options, &"timeout".into(), &PATIENCE_MS.into()).ok()?;
         idle.call2(&window(), &then, &options).ok()
     });
-    if asked.is_none() {
+    if idle_request.is_none() {
         // Browsers without `requestIdleCallback` run the function immediately.
         drop(then.unchecked_ref::<Function>().call0(&JsValue::NULL));
     }
@@ -116,8 +116,8 @@ pub(crate) fn react(element: &HtmlElement, plot: &str) -> Result<Promise, JsValu
 pub(crate) fn picture(plot: &str, format: &str, (width, height): (i32, i32), ground: &str) -> Result<Promise, JsValue> {
     let plot = JSON::parse(plot)?;
     let layout = Reflect::get(&plot, &"layout".into())?;
-    for place in ["paper_bgcolor", "plot_bgcolor"] {
-        Reflect::set(&layout, &place.into(), &ground.into())?;
+    for property in ["paper_bgcolor", "plot_bgcolor"] {
+        Reflect::set(&layout, &property.into(), &ground.into())?;
     }
     let options = js_sys::Object::new();
     let sizes = [("width", width), ("height", height), ("scale", if format == "png" { 2 } else { 1 })];
@@ -139,8 +139,9 @@ pub(crate) fn on_click(element: &HtmlElement, clicked: impl Fn(usize, usize) + '
     let number = |point: &JsValue, name: &str| Reflect::get(point, &name.into()).ok()?.as_f64().map(|at| at as usize);
     let listener = Closure::<dyn Fn(JsValue)>::new(move |event: JsValue| {
         let points = Reflect::get(&event, &"points".into()).map(|points| Array::from(&points).get(0));
-        let of = points.ok().and_then(|point| Some((number(&point, "curveNumber")?, number(&point, "pointNumber")?)));
-        if let Some((trace, mark)) = of {
+        let point_index =
+            points.ok().and_then(|point| Some((number(&point, "curveNumber")?, number(&point, "pointNumber")?)));
+        if let Some((trace, mark)) = point_index {
             clicked(trace, mark);
         }
     });
@@ -163,7 +164,7 @@ pub(crate) fn purge(element: &HtmlElement) {
 }
 
 /// Message of a thrown JavaScript value.
-pub(crate) fn words(error: &JsValue) -> String {
+pub(crate) fn error_message(error: &JsValue) -> String {
     error
         .dyn_ref::<js_sys::Error>()
         .map(|error| String::from(error.message()))

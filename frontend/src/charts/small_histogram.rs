@@ -10,21 +10,21 @@ const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 32.0;
 
 /// Bar in SVG coordinates: left, top, width, height.
-type Place = (f64, f64, f64, f64);
+type BarRectangle = (f64, f64, f64, f64);
 
 /// Computes the bars. A bin with at least one sample is at least one unit high.
-fn places(data: &HistogramColumns) -> Vec<Place> {
-    let bars = bars(data, Scale::of(&data.edges));
+fn places(data: &HistogramColumns) -> Vec<BarRectangle> {
+    let bars = bars(data, Scale::from_edges(&data.edges));
     let highest = bars.iter().map(|bar| bar.count).max().unwrap_or(0).max(1) as f64;
     let first = bars.first().map_or(0.0, |bar| bar.middle - bar.width / 2.0);
     let last = bars.last().map_or(1.0, |bar| bar.middle + bar.width / 2.0);
     let scale = WIDTH / (last - first).max(1e-9);
-    let place = |bar: &super::bins::Bar| {
+    let rectangle = |bar: &super::bins::Bar| {
         let height = if bar.count == 0 { 0.0 } else { (HEIGHT * bar.count as f64 / highest).max(1.0) };
         let left = (bar.middle - bar.width / 2.0 - first) * scale;
         (left, HEIGHT - height, bar.width * scale, height)
     };
-    bars.iter().map(place).collect()
+    bars.iter().map(rectangle).collect()
 }
 
 /// Small histogram with its statistics as text.
@@ -34,7 +34,7 @@ pub(crate) fn SmallHistogram(
     /// Unit of the values, for example "tokens".
     unit: &'static str,
 ) -> impl IntoView {
-    let figures = format!(
+    let statistics = format!(
         "mean {}, 99 % under {}, most {} {unit}",
         format::three_digits(data.mean),
         format::three_digits(data.p99),
@@ -46,7 +46,7 @@ pub(crate) fn SmallHistogram(
         <svg class="small-histogram" viewBox=format!("0 0 {WIDTH} {HEIGHT}") preserveAspectRatio="none" aria-hidden="true">
             {bars.collect_view()}
         </svg>
-        <small>{figures}</small>
+        <small>{statistics}</small>
     }
 }
 

@@ -71,9 +71,9 @@ impl Measure {
     }
 
     /// Size and name of the axis unit for bars up to `most`.
-    fn axis_unit(self, most: f64) -> (f64, &'static str) {
+    fn axis_unit(self, max_value: f64) -> (f64, &'static str) {
         match self {
-            Self::Seconds if most < 1.0 => (1e-3, " ms"),
+            Self::Seconds if max_value < 1.0 => (1e-3, " ms"),
             Self::Seconds => (1.0, " s"),
             Self::Gib => (1.0, " GiB"),
         }
@@ -175,8 +175,8 @@ const fn naming_step(rows: usize) -> usize {
 
 /// Left margin in px for the longest bar label.
 fn left_px(rows: &[StackedRow]) -> usize {
-    let longest = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0);
-    (longest * 13 / 2 + 12).clamp(40, 130)
+    let max_length = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0);
+    (max_length * 13 / 2 + 12).clamp(40, 130)
 }
 
 /// Returns the plot as JSON.
@@ -188,10 +188,10 @@ fn plot(
     width_px: f64,
     colours: &Colours,
 ) -> String {
-    let longest = rows.iter().map(StackedRow::total).fold(0.0, f64::max);
-    let most = limit.map_or(longest, |limit| longest.max(limit.value));
-    let (unit, name) = measure.axis_unit(most);
-    let places: Vec<f64> = (0..rows.len()).map(|place| place as f64).collect();
+    let max_total = rows.iter().map(StackedRow::total).fold(0.0, f64::max);
+    let axis_limit = limit.map_or(max_total, |limit| max_total.max(limit.value));
+    let (unit, name) = measure.axis_unit(axis_limit);
+    let places: Vec<f64> = (0..rows.len()).map(|index| index as f64).collect();
     let mut plot = Plot::new();
     for (index, part) in parts.iter().enumerate() {
         let value = |row: &StackedRow| row.values.get(index).copied().unwrap_or(0.0);
@@ -209,12 +209,12 @@ fn plot(
     let axis_px = (width_px - (left + RIGHT_PX) as f64).max(60.0);
     let x_axis = colours
         .axis()
-        .range(vec![0.0, most / unit * 1.03])
+        .range(vec![0.0, axis_limit / unit * 1.03])
         .n_ticks(((axis_px / PX_PER_TICK) as usize).clamp(2, 10))
         .tick_suffix(name)
         .tick_angle(0.0);
     let named = (0..rows.len()).step_by(naming_step(rows.len()));
-    let (values, texts): (Vec<f64>, Vec<String>) = named.map(|place| (place as f64, rows[place].label.clone())).unzip();
+    let (values, texts): (Vec<f64>, Vec<String>) = named.map(|index| (index as f64, rows[index].label.clone())).unzip();
     // The first bar is at the top.
     let y_axis = colours
         .axis()
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn names_keep_apart_however_many_bars_there_are() {
+    fn row_names_do_not_overlap_for_any_bar_count() {
         for rows in [1, 8, 9, 32, 33, 64, 65, 128] {
             assert!(naming_step(rows) * row_px(rows) >= 14, "{rows}");
             assert!(height_px(rows) < 1_300.0, "{rows}");

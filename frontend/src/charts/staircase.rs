@@ -2,7 +2,7 @@
 
 use crate::gantt::TimeWindow;
 
-/// Returns the steps inside a window, with points at both edges. The point count is about `most` or
+/// Returns the steps inside a window, with points at both edges. The point count is about `max_points` or
 /// less.
 ///
 /// If the window contains more points, each interval stores its first, minimum, maximum and last
@@ -12,7 +12,7 @@ pub(crate) fn visible(
     values: &[u64],
     end_ns: u64,
     window: TimeWindow,
-    most: usize,
+    max_points: usize,
 ) -> Vec<(f64, u64)> {
     let from = window.start_ns.max(time_ns.first().map_or(f64::INFINITY, |&time| time as f64));
     let to = window.end_ns.min(end_ns as f64);
@@ -21,14 +21,14 @@ pub(crate) fn visible(
     }
     let first = time_ns.partition_point(|&time| time as f64 <= from);
     let last = time_ns.partition_point(|&time| time as f64 <= to).min(values.len());
-    let mut points = Vec::with_capacity((last - first.min(last)).min(most) + 2);
+    let mut points = Vec::with_capacity((last - first.min(last)).min(max_points) + 2);
     if let Some(&value) = first.checked_sub(1).and_then(|before| values.get(before)) {
         points.push((from, value));
     }
-    if last.saturating_sub(first) <= most {
+    if last.saturating_sub(first) <= max_points {
         points.extend((first..last).map(|at| (time_ns[at] as f64, values[at])));
     } else {
-        thinned(time_ns, values, first..last, most, &mut points);
+        thinned(time_ns, values, first..last, max_points, &mut points);
     }
     if let Some(&(time, value)) = points.last()
         && time < to
@@ -38,8 +38,14 @@ pub(crate) fn visible(
     points
 }
 
-fn thinned(time_ns: &[u64], values: &[u64], range: std::ops::Range<usize>, most: usize, points: &mut Vec<(f64, u64)>) {
-    let stretches = (most / 4).max(1);
+fn thinned(
+    time_ns: &[u64],
+    values: &[u64],
+    range: std::ops::Range<usize>,
+    max_points: usize,
+    points: &mut Vec<(f64, u64)>,
+) {
+    let stretches = (max_points / 4).max(1);
     let (start, end) = (time_ns[range.start] as f64, time_ns[range.end - 1] as f64);
     let mut from = range.start;
     for stretch in 1..=stretches {
@@ -53,12 +59,12 @@ fn thinned(time_ns: &[u64], values: &[u64], range: std::ops::Range<usize>, most:
         if from == to {
             continue;
         }
-        let least = (from..to).min_by_key(|&at| values[at]).unwrap_or(from);
-        let largest = (from..to).max_by_key(|&at| values[at]).unwrap_or(from);
-        let mut kept = [from, least, largest, to - 1];
-        kept.sort_unstable();
+        let min_index = (from..to).min_by_key(|&at| values[at]).unwrap_or(from);
+        let max_index = (from..to).max_by_key(|&at| values[at]).unwrap_or(from);
+        let mut selected = [from, min_index, max_index, to - 1];
+        selected.sort_unstable();
         let mut before = None;
-        for at in kept {
+        for at in selected {
             if before != Some(at) {
                 points.push((time_ns[at] as f64, values[at]));
             }
@@ -75,7 +81,7 @@ mod tests {
     const ALL: TimeWindow = TimeWindow { start_ns: 0.0, end_ns: 1e12 };
 
     #[test]
-    fn a_short_staircase_is_kept_and_led_to_its_end() {
+    fn short_staircase_is_unchanged_and_extended_to_its_end() {
         assert_eq!(visible(&[0, 10, 20], &[5, 7, 6], 30, ALL, 100), [(0.0, 5), (10.0, 7), (20.0, 6), (30.0, 6)]);
     }
 

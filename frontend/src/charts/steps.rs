@@ -49,7 +49,7 @@ pub(crate) struct StepPlot {
     pub(crate) tracks: Vec<Measured>,
     pub(crate) levels: Vec<Level>,
     /// Outliers: step, value and hover text.
-    pub(crate) apart: Vec<(f64, f64, String)>,
+    pub(crate) exceptional_points: Vec<(f64, f64, String)>,
     /// Total outlier count, including outliers that are not drawn.
     pub(crate) left_out: usize,
     /// Steps at which the run restarted.
@@ -66,7 +66,7 @@ pub(crate) struct StepPlot {
 impl StepPlot {
     /// Number of drawn points.
     pub(crate) fn count(&self) -> usize {
-        self.tracks.iter().map(|track| track.points.len()).sum::<usize>() + self.apart.len()
+        self.tracks.iter().map(|track| track.points.len()).sum::<usize>() + self.exceptional_points.len()
     }
 
     /// First and last step. For a single step, the range is one step wider.
@@ -76,7 +76,7 @@ impl StepPlot {
         }
         let steps = || {
             let drawn = self.tracks.iter().flat_map(|track| track.points.iter().map(|point| point.0));
-            drawn.chain(self.apart.iter().map(|point| point.0))
+            drawn.chain(self.exceptional_points.iter().map(|point| point.0))
         };
         let (first, last) = (steps().fold(f64::INFINITY, f64::min), steps().fold(f64::NEG_INFINITY, f64::max));
         if first > last {
@@ -94,33 +94,38 @@ impl StepPlot {
             self.tracks.iter().flat_map(|track| track.points.iter().map(|point| point.1)).collect();
         measured.retain(|value| value.is_finite());
         if !self.is_clipped {
-            measured.extend(self.apart.iter().map(|point| point.1));
+            measured.extend(self.exceptional_points.iter().map(|point| point.1));
         }
         if measured.is_empty() {
-            measured.extend(self.apart.iter().map(|point| point.1));
+            measured.extend(self.exceptional_points.iter().map(|point| point.1));
         }
         measured.sort_by(f64::total_cmp);
         let predicted = || self.levels.iter().flat_map(|level| [level.value, level.band.0, level.band.1]);
-        let mut least = measured.first().copied().unwrap_or(f64::INFINITY);
-        let mut most = measured.last().copied().unwrap_or(f64::NEG_INFINITY);
+        let mut lower = measured.first().copied().unwrap_or(f64::INFINITY);
+        let mut upper = measured.last().copied().unwrap_or(f64::NEG_INFINITY);
         if self.is_clipped && measured.len() >= 20 {
             let usual = measured[measured.len() * 19 / 20];
-            if most > BEYOND * usual {
-                most = 1.3 * usual;
+            if upper > BEYOND * usual {
+                upper = 1.3 * usual;
             }
         }
-        least = predicted().fold(least, f64::min);
-        most = predicted().fold(most, f64::max);
+        lower = predicted().fold(lower, f64::min);
+        upper = predicted().fold(upper, f64::max);
         if self.is_clipped {
             // Outliers close to the normal range extend the axis.
-            most = self.apart.iter().map(|point| point.1).filter(|value| *value <= 1.5 * most).fold(most, f64::max);
-            least = self.apart.iter().map(|point| point.1).fold(least, f64::min);
+            upper = self
+                .exceptional_points
+                .iter()
+                .map(|point| point.1)
+                .filter(|value| *value <= 1.5 * upper)
+                .fold(upper, f64::max);
+            lower = self.exceptional_points.iter().map(|point| point.1).fold(lower, f64::min);
         }
-        if least > most {
+        if lower > upper {
             return (0.0, 1.0);
         }
-        let room = (0.06 * (most - least)).max(0.002 * most.abs()).max(f64::MIN_POSITIVE);
-        (least - room, most + room)
+        let margin = (0.06 * (upper - lower)).max(0.002 * upper.abs()).max(f64::MIN_POSITIVE);
+        (lower - margin, upper + margin)
     }
 }
 
@@ -156,7 +161,7 @@ pub(crate) fn StepChart(
             class="step-chart"
             data-testid=test_id
             data-points=move || plot.with(StepPlot::count)
-            data-apart=move || plot.with(|plot| plot.apart.len())
+            data-apart=move || plot.with(|plot| plot.exceptional_points.len())
             data-levels=move || plot.with(|plot| plot.levels.len())
         >
             <ul class="chart-legend">{list}</ul>
@@ -233,17 +238,18 @@ fn LegendEntry(entry: Entry) -> impl IntoView {
 /// Points above the axis limit, drawn at their step; the hover text shows the true value.
 fn beyond(plot: &StepPlot, top: f64) -> Vec<(f64, f64)> {
     let measured = plot.tracks.iter().flat_map(|track| track.points.iter().copied());
-    let apart = plot.apart.iter().map(|(step, value, _)| (*step, *value));
-    measured.chain(apart).filter(|(_, value)| *value > top).collect()
+    let exceptional_points = plot.exceptional_points.iter().map(|(step, value, _)| (*step, *value));
+    measured.chain(exceptional_points).filter(|(_, value)| *value > top).collect()
 }
 
 /// Returns the plot as JSON.
-fn json(shown: &StepPlot, colours: &Colours) -> String {
+fn json(step_plot: &StepPlot, colours: &Colours) -> String {
     let mut plot = Plot::new();
-    let (first, last) = shown.extent();
-    let (least, top) = shown.values();
-    let template = if shown.unit.is_empty() { "%{y:.4~g}".to_owned() } else { format!("%{{y:.4~g}} {}", shown.unit) };
-    for level in &shown.levels {
+    let (first, last) = step_plot.extent();
+    let (lower, top) = step_plot.values();
+    let template =
+        if step_plot.unit.is_empty() { "%{y:.4~g}".to_owned() } else { format!("%{{y:.4~g}} {}", step_plot.unit) };
+    for level in &step_plot.levels {
         let shade = shade(level.shade);
         let (low, high) = level.band;
         plot.add_trace(
@@ -254,15 +260,15 @@ fn json(shown: &StepPlot, colours: &Colours) -> String {
                 .hover_info(HoverInfo::Skip),
         );
     }
-    for step in &shown.restarts {
+    for step in &step_plot.restarts {
         plot.add_trace(
-            Scatter::new(vec![*step, *step], vec![least, top])
+            Scatter::new(vec![*step, *step], vec![lower, top])
                 .mode(Mode::Lines)
                 .line(Line::new().width(1.0).color(colour(&colours.mute)).dash(DashType::Dot))
                 .hover_info(HoverInfo::Skip),
         );
     }
-    for track in &shown.tracks {
+    for track in &step_plot.tracks {
         let (x, y): (Vec<f64>, Vec<f64>) = track.points.iter().copied().unzip();
         let few = track.points.len() <= MARKED;
         let line = Line::new().width(1.4).color(colour(shade(track.shade)));
@@ -278,7 +284,7 @@ fn json(shown: &StepPlot, colours: &Colours) -> String {
                 .hover_template(format!("{name}<extra></extra>")),
         );
     }
-    for level in &shown.levels {
+    for level in &step_plot.levels {
         plot.add_trace(
             Scatter::new(vec![first, last], vec![level.value, level.value])
                 .name(&level.name)
@@ -287,7 +293,7 @@ fn json(shown: &StepPlot, colours: &Colours) -> String {
                 .hover_template(format!("{} {template}<extra></extra>", level.name)),
         );
     }
-    let within: Vec<_> = shown.apart.iter().filter(|(_, value, _)| *value <= top).collect();
+    let within: Vec<_> = step_plot.exceptional_points.iter().filter(|(_, value, _)| *value <= top).collect();
     if !within.is_empty() {
         let ring = Line::new().width(1.4).color(colour(&colours.slower));
         plot.add_trace(
@@ -300,9 +306,9 @@ fn json(shown: &StepPlot, colours: &Colours) -> String {
                 ),
         );
     }
-    let beyond = beyond(shown, top);
+    let beyond = beyond(step_plot, top);
     if !beyond.is_empty() {
-        let text = |value: f64| format!("{} {}, beyond the scale", format::three_digits(value), shown.unit);
+        let text = |value: f64| format!("{} {}, beyond the scale", format::three_digits(value), step_plot.unit);
         plot.add_trace(
             Scatter::new(beyond.iter().map(|point| point.0).collect(), vec![top; beyond.len()])
                 .mode(Mode::Markers)
@@ -312,17 +318,17 @@ fn json(shown: &StepPlot, colours: &Colours) -> String {
                 .clip_on_axis(false),
         );
     }
-    let room = 0.01 * (last - first);
+    let margin = 0.01 * (last - first);
     let x_axis = colours
         .axis()
         .show_grid(false)
         .n_ticks(7)
-        .range(AxisRange::new(first - room, last + room))
+        .range(AxisRange::new(first - margin, last + margin))
         .title(Title::with_text("step").font(colours.font()));
     // Step numbers are integers, so tick labels have no fractions.
     let x_axis = if last - first < 7.0 { x_axis.dtick(1.0) } else { x_axis };
-    let y_axis = colours.axis().range(AxisRange::new(least, top)).n_ticks(5).show_line(false);
-    let y_axis = if shown.unit == "s" { y_axis.tick_suffix(" s") } else { y_axis };
+    let y_axis = colours.axis().range(AxisRange::new(lower, top)).n_ticks(5).show_line(false);
+    let y_axis = if step_plot.unit == "s" { y_axis.tick_suffix(" s") } else { y_axis };
     plot.set_layout(
         colours
             .layout(Margin::new().left(58).right(14).top(8).bottom(36))
@@ -351,8 +357,8 @@ mod tests {
     fn the_axis_holds_measured_and_predicted_values() {
         let level = Level { name: "p".into(), shade: BLUE, dash: Dash::Dashed, value: 2.0, band: (1.8, 2.2) };
         let plot = StepPlot { tracks: vec![track([1.0, 1.1, f64::NAN])], levels: vec![level], ..StepPlot::default() };
-        let (least, most) = plot.values();
-        assert!(least < 1.0 && least > 0.9 && most > 2.2 && most < 2.4, "{least} {most}");
+        let (lower, upper) = plot.values();
+        assert!(lower < 1.0 && lower > 0.9 && upper > 2.2 && upper < 2.4, "{lower} {upper}");
         assert_eq!(plot.extent(), (0.0, 2.0));
         assert_eq!(StepPlot { steps: Some((0.0, 9.0)), ..plot }.extent(), (0.0, 9.0));
         assert_eq!(StepPlot::default().values(), (0.0, 1.0));
@@ -368,14 +374,15 @@ mod tests {
         assert!(top < 2.0, "{top}");
         assert_eq!(beyond(&plot, top), [(3.0, 90.0)]);
         assert!(legend(&plot).contains(&Entry::Edge("1 beyond the scale".into())));
-        let whole = StepPlot { is_clipped: false, ..plot };
-        assert!(whole.values().1 > 90.0, "a loss keeps its beginning");
+        let unclipped = StepPlot { is_clipped: false, ..plot };
+        assert!(unclipped.values().1 > 90.0, "a loss keeps its beginning");
     }
 
     #[test]
     fn exceptions_do_not_press_the_rest_flat() {
-        let apart = vec![(0.0, 40.0, "warm-up".to_owned()), (9.0, 1.2, "slow".to_owned())];
-        let plot = StepPlot { tracks: vec![track([1.0; 30])], apart, is_clipped: true, ..StepPlot::default() };
+        let exceptional_points = vec![(0.0, 40.0, "warm-up".to_owned()), (9.0, 1.2, "slow".to_owned())];
+        let plot =
+            StepPlot { tracks: vec![track([1.0; 30])], exceptional_points, is_clipped: true, ..StepPlot::default() };
         let (_, top) = plot.values();
         assert!(top > 1.2 && top < 1.5, "{top}");
         assert_eq!(plot.count(), 32);

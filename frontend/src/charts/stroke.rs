@@ -23,7 +23,7 @@ pub(crate) struct Stroke {
 impl Stroke {
     /// Line style of a planner. The colour is the colour of the planner's pill (10-tokens.css). The
     /// dash distinguishes lines without colour.
-    pub(crate) const fn of(planner: PlannerKind) -> Self {
+    pub(crate) const fn for_planner(planner: PlannerKind) -> Self {
         let (light, dark, dash, strokes) = match planner {
             PlannerKind::WaitFreeCyclic => ("#3399ee", "#88aaff", DashType::Solid, "none"),
             PlannerKind::Interleaved => ("#aa6622", "#bb7744", DashType::Dash, "6 4"),
@@ -72,28 +72,28 @@ impl Stroke {
 
     /// Line style of a schedule kind. If a planner uses the schedule, the style is the planner's
     /// style.
-    pub(crate) const fn of_schedule(kind: ScheduleKind) -> Self {
+    pub(crate) const fn for_schedule(kind: ScheduleKind) -> Self {
         match kind {
-            ScheduleKind::Gpipe => Self::of(PlannerKind::Gpipe),
-            ScheduleKind::LoopedBfs => Self::of(PlannerKind::LoopedBfs),
-            ScheduleKind::OneFOneB => Self::of(PlannerKind::OneFOneB),
-            ScheduleKind::Interleaved => Self::of(PlannerKind::Interleaved),
-            ScheduleKind::InterleavedZeroBubble => Self::of(PlannerKind::InterleavedZeroBubble),
-            ScheduleKind::ZbH1 => Self::of(PlannerKind::ZbH1),
-            ScheduleKind::ZbH2 => Self::of(PlannerKind::ZbH2),
-            ScheduleKind::Zbv => Self::of(PlannerKind::Zbv),
-            ScheduleKind::VHalf => Self::of(PlannerKind::VHalf),
-            ScheduleKind::VMin => Self::of(PlannerKind::VMin),
+            ScheduleKind::Gpipe => Self::for_planner(PlannerKind::Gpipe),
+            ScheduleKind::LoopedBfs => Self::for_planner(PlannerKind::LoopedBfs),
+            ScheduleKind::OneFOneB => Self::for_planner(PlannerKind::OneFOneB),
+            ScheduleKind::Interleaved => Self::for_planner(PlannerKind::Interleaved),
+            ScheduleKind::InterleavedZeroBubble => Self::for_planner(PlannerKind::InterleavedZeroBubble),
+            ScheduleKind::ZbH1 => Self::for_planner(PlannerKind::ZbH1),
+            ScheduleKind::ZbH2 => Self::for_planner(PlannerKind::ZbH2),
+            ScheduleKind::Zbv => Self::for_planner(PlannerKind::Zbv),
+            ScheduleKind::VHalf => Self::for_planner(PlannerKind::VHalf),
+            ScheduleKind::VMin => Self::for_planner(PlannerKind::VMin),
             ScheduleKind::DualPipe => {
                 Self { light: "#bb8833", dark: "#dd8811", dash: DashType::Solid, strokes: "none" }
             }
             ScheduleKind::DualPipeV => Self { light: "#bb8833", dark: "#dd8811", dash: DashType::Dash, strokes: "6 4" },
-            ScheduleKind::WaitFreeCyclic => Self::of(PlannerKind::WaitFreeCyclic),
+            ScheduleKind::WaitFreeCyclic => Self::for_planner(PlannerKind::WaitFreeCyclic),
         }
     }
 
     /// Line style of an imported schedule table, by its index.
-    pub(crate) const fn of_table(number: usize) -> Self {
+    pub(crate) const fn for_table(number: usize) -> Self {
         let (dash, strokes) = match number % 4 {
             0 => (DashType::Solid, "none"),
             1 => (DashType::Dash, "6 4"),
@@ -159,25 +159,25 @@ mod tests {
     }
 
     /// Minimum distance in `OKLab` over all types of colour vision.
-    fn distance(one: &str, other: &str) -> f64 {
+    fn distance(first: &str, other: &str) -> f64 {
         let seen = |vision, css| oklab(times(vision, linear(css)));
         let between = |vision| {
-            let pairs = seen(vision, one).into_iter().zip(seen(vision, other));
+            let pairs = seen(vision, first).into_iter().zip(seen(vision, other));
             pairs.map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
         };
         VISIONS.into_iter().map(between).fold(f64::INFINITY, f64::min)
     }
 
     fn families(theme: Theme) -> BTreeSet<&'static str> {
-        let of = |planner| {
-            let (light, dark) = Stroke::of(planner).colours();
+        let named_stroke = |planner| {
+            let (light, dark) = Stroke::for_planner(planner).colours();
             if theme == Theme::Dark { dark } else { light }
         };
-        PlannerKind::ALL.into_iter().map(of).collect()
+        PlannerKind::ALL.into_iter().map(named_stroke).collect()
     }
 
     #[test]
-    fn no_planner_has_the_colour_of_an_action_or_of_another_family() {
+    fn planner_colours_differ_from_actions_and_other_families() {
         for theme in [Theme::Light, Theme::Dark] {
             let families = families(theme);
             assert_eq!(families.len(), 13);
@@ -203,10 +203,10 @@ mod tests {
     }
 
     /// WCAG 2.2 contrast ratio of two linear RGB colours.
-    fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
+    fn contrast(first: [f64; 3], other: [f64; 3]) -> f64 {
         let luminance = |[red, green, blue]: [f64; 3]| 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-        let (one, other) = (luminance(one), luminance(other));
-        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+        let (first_luminance, other) = (luminance(first), luminance(other));
+        (first_luminance.max(other) + 0.05) / (first_luminance.min(other) + 0.05)
     }
 
     /// Reads a CSS variable from a theme of the style sheet.
@@ -240,7 +240,7 @@ mod tests {
     }
 
     /// Dash pattern that the style sheet assigns to the planner's pill; "none" for a square.
-    fn dash_of_pill(planner: PlannerKind) -> &'static str {
+    fn pill_dash(planner: PlannerKind) -> &'static str {
         let sheet = include_str!("../../../static/css/20-base.css");
         let (_, shapes) = sheet.split_once("/* Planners of one colour differ by shape").unwrap();
         let id = format!(".pill[data-planner-colour=\"{}\"]", planner.id());
@@ -250,12 +250,12 @@ mod tests {
     }
 
     #[test]
-    fn planners_of_one_colour_differ_by_dash_and_shape() {
+    fn planners_with_same_colour_differ_by_dash_and_shape() {
         for planner in PlannerKind::ALL {
-            let stroke = Stroke::of(planner);
-            assert_eq!(dash_of_pill(planner), stroke.strokes, "{planner:?}");
+            let stroke = Stroke::for_planner(planner);
+            assert_eq!(pill_dash(planner), stroke.strokes, "{planner:?}");
             for other in PlannerKind::ALL.into_iter().filter(|other| *other != planner) {
-                let same = Stroke::of(other);
+                let same = Stroke::for_planner(other);
                 assert!(same.colours() != stroke.colours() || same.strokes != stroke.strokes, "{planner:?}, {other:?}");
             }
         }

@@ -11,7 +11,7 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{EventSource, MessageEvent};
 
-use super::{Failure, get};
+use super::{RequestError, get};
 
 /// Retry delays if the server does not respond, about 30 s in total. Jobs continue after a server
 /// restart.
@@ -19,7 +19,7 @@ pub(crate) const PAUSES_MS: [i32; 8] = [400, 800, 1_600, 3_200, 6_000, 6_000, 6_
 
 /// Follows a job until its state is final or `seen` returns true. Calls `seen` with each state.
 /// Returns the last state.
-pub(crate) async fn follow(job: Job, seen: impl Fn(&Job) -> bool + 'static) -> Result<Job, Failure> {
+pub(crate) async fn follow(job: Job, seen: impl Fn(&Job) -> bool + 'static) -> Result<Job, RequestError> {
     let seen: Rc<dyn Fn(&Job) -> bool> = Rc::new(seen);
     let mut last = job;
     let mut silent = 0;
@@ -31,8 +31,8 @@ pub(crate) async fn follow(job: Job, seen: impl Fn(&Job) -> bool + 'static) -> R
         pause(PAUSES_MS[silent]).await;
         match get(&path::job(&last.id)).await {
             Ok(job) => (last, silent) = (job, 0),
-            Err(Failure::Offline) if silent + 1 < PAUSES_MS.len() => silent += 1,
-            Err(failure) => return Err(failure),
+            Err(RequestError::Offline) if silent + 1 < PAUSES_MS.len() => silent += 1,
+            Err(error) => return Err(error),
         }
     }
     Ok(last)

@@ -9,27 +9,27 @@ use crate::{format, pointer};
 
 /// Calibration status of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Standing {
+struct FitStatus {
     /// True if the device has fitted timings.
     is_fitted: bool,
     /// Status in one line.
-    words: String,
+    label: String,
     /// Source of the timings.
     source: String,
 }
 
-impl Standing {
-    fn of(calibration: Option<&Calibration>) -> Self {
+impl FitStatus {
+    fn from_calibration(calibration: Option<&Calibration>) -> Self {
         match calibration {
             Some(calibration) if calibration.samples() > 0 => {
-                Self { is_fitted: true, words: fitted(calibration), source: calibration.source.clone() }
+                Self { is_fitted: true, label: fitted(calibration), source: calibration.source.clone() }
             }
             Some(calibration) => {
-                Self { is_fitted: false, words: format::capitalised(&calibration.source), source: String::new() }
+                Self { is_fitted: false, label: format::capitalised(&calibration.source), source: String::new() }
             }
             None => Self {
                 is_fitted: false,
-                words: "Not measured: curves of a typical device".to_owned(),
+                label: "Not measured: curves of a typical device".to_owned(),
                 source: String::new(),
             },
         }
@@ -44,7 +44,7 @@ fn fitted(calibration: &Calibration) -> String {
         (calibration.collective, "collectives"),
     ];
     let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
-    let kinds: Vec<_> = kinds.map(|(count, what)| format!("{} {what}", format::count(count.into()))).collect();
+    let kinds: Vec<_> = kinds.map(|(count, kind)| format!("{} {kind}", format::count(count.into()))).collect();
     format!(
         "Fitted on {} timings ({}), mean residual {}",
         format::count(calibration.samples().into()),
@@ -74,7 +74,7 @@ fn edited(cluster: &Cluster, preset: &Cluster) -> Vec<&'static str> {
         (is.curves != was.curves, "curves"),
         (link != link_was, "link in a node"),
     ];
-    differences.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what).collect()
+    differences.into_iter().filter(|(differs, _)| *differs).map(|(_, name)| name).collect()
 }
 
 /// Calibration status of the device, with a warning if the values are edited or not fitted.
@@ -86,10 +86,10 @@ pub(super) fn CalibrationStatus() -> impl IntoView {
         let value = explore.scenario.with(|scenario| pointer::get(scenario, "/cluster").cloned())?;
         serde_json::from_value::<Cluster>(value).ok()
     });
-    let standing = Memo::new(move |_| {
+    let fit_status = Memo::new(move |_| {
         cluster.with(|cluster| {
             let device = &cluster.as_ref()?.device;
-            Some(Standing::of(device.curves.as_ref().map(|curves| &curves.calibration)))
+            Some(FitStatus::from_calibration(device.curves.as_ref().map(|curves| &curves.calibration)))
         })
     });
     let note = Memo::new(move |_| cluster.with(|cluster| cluster.as_ref()?.device.note.clone()));
@@ -97,18 +97,18 @@ pub(super) fn CalibrationStatus() -> impl IntoView {
         let presets = catalogue.presets.get();
         cluster.with(|cluster| {
             let cluster = cluster.as_ref()?;
-            let named = |choice: &&api::gallery::ClusterChoice| choice.cluster.name == cluster.name;
+            let named = |candidate: &&api::gallery::ClusterOption| candidate.cluster.name == cluster.name;
             let preset = presets.as_ref()?.clusters.iter().find(named)?;
             Some(edited(cluster, &preset.cluster)).filter(|changes| !changes.is_empty())
         })
     });
     let status = move || {
-        standing.get().map(|Standing { is_fitted, words, source }| {
+        fit_status.get().map(|FitStatus { is_fitted, label, source }| {
             let changed = changes.get().filter(|_| is_fitted);
             let is_doubtful = !is_fitted || changed.is_some();
             view! {
                 <div class="calibration" class:warning=is_doubtful data-testid="calibration">
-                    <p>{words}"."</p>
+                    <p>{label}"."</p>
                     {changed.map(|changes| view! { <p data-testid="calibration-edited"><b>"Edited: no longer as fitted"</b>{format!(" ({}).", changes.join(", "))}</p> })}
                     {(!source.is_empty()).then(|| view! { <details class="advanced"><summary>"Sources"</summary><p>{source}</p></details> })}
                     <p><a href="/accuracy">"How accurate predictions are"</a></p>
@@ -128,10 +128,10 @@ mod tests {
 
     use super::*;
 
-    fn words(id: &str) -> Standing {
+    fn preset_status(id: &str) -> FitStatus {
         let cluster = presets::cluster(id).unwrap();
-        let standing = Standing::of(cluster.device.curves.as_ref().map(|curves| &curves.calibration));
-        Standing { words: standing.words.replace('\u{202f}', " "), ..standing }
+        let status = FitStatus::from_calibration(cluster.device.curves.as_ref().map(|curves| &curves.calibration));
+        FitStatus { label: status.label.replace('\u{202f}', " "), ..status }
     }
 
     #[test]
@@ -146,20 +146,20 @@ mod tests {
         };
         let expected = "Fitted on 20,381 timings (12,723 matrix products, 424 memory-bound, 7,234 collectives), \
                         mean residual 4.41 %";
-        let standing = Standing::of(Some(&calibration));
-        assert_eq!((standing.is_fitted, standing.words.replace('\u{202f}', " ").as_str()), (true, expected));
-        assert!(words("a100-80gb").is_fitted);
+        let status = FitStatus::from_calibration(Some(&calibration));
+        assert_eq!((status.is_fitted, status.label.replace('\u{202f}', " ").as_str()), (true, expected));
+        assert!(preset_status("a100-80gb").is_fitted);
     }
 
     #[test]
     fn a_device_that_nobody_measured_says_so() {
-        let standing = words("ascend-910b");
-        assert!(!standing.is_fitted && standing.words.starts_with("Not measured: "), "{standing:?}");
-        assert_eq!(Standing::of(None).words, "Not measured: curves of a typical device");
+        let status = preset_status("ascend-910b");
+        assert!(!status.is_fitted && status.label.starts_with("Not measured: "), "{status:?}");
+        assert_eq!(FitStatus::from_calibration(None).label, "Not measured: curves of a typical device");
     }
 
     #[test]
-    fn edits_that_move_predictions_are_told_from_those_that_do_not() {
+    fn only_edits_that_change_predictions_are_reported() {
         let preset = presets::cluster("a100-80gb").unwrap();
         let mut cluster = preset.clone();
         cluster.nodes = 16;

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use super::calibration::CalibrationStatus;
 use super::field::NumberField;
-use super::preset::{Choice, PresetPicker};
+use super::preset::{PresetOption, PresetPicker};
 use super::section::{Advanced, Section};
 use crate::catalogue::use_catalogue;
 use crate::explore::use_explore;
@@ -18,22 +18,25 @@ pub(super) fn ClusterSection() -> impl IntoView {
     let catalogue = use_catalogue();
     let cluster = Memo::new(move |_| explore.scenario.with(|scenario| pointer::get(scenario, "/cluster").cloned()));
     // Presets contain one node, so the comparison ignores the node count.
-    let chosen = Memo::new(move |_| {
+    let selected = Memo::new(move |_| {
         let cluster: Cluster = serde_json::from_value(cluster.get()?).ok()?;
         let presets = catalogue.presets.get()?;
         let same = |preset: &Cluster| Cluster { nodes: cluster.nodes, ..preset.clone() } == cluster;
-        presets.clusters.iter().find(|choice| same(&choice.cluster)).map(|choice| choice.id.clone())
+        presets.clusters.iter().find(|candidate| same(&candidate.cluster)).map(|preset| preset.id.clone())
     });
     let choices = Signal::derive(move || {
         let clusters = catalogue.presets.get().map(|presets| presets.clusters.clone()).unwrap_or_default();
-        let choice =
-            |cluster: api::gallery::ClusterChoice| Choice { id: cluster.id, title: cluster.cluster.name, group: "" };
-        clusters.into_iter().map(choice).collect::<Vec<_>>()
+        let option = |cluster: api::gallery::ClusterOption| PresetOption {
+            id: cluster.id,
+            title: cluster.cluster.name,
+            group: "",
+        };
+        clusters.into_iter().map(option).collect::<Vec<_>>()
     });
     let choose = move |id: String| {
         let presets = catalogue.presets.get_untracked();
-        let preset = presets.iter().flat_map(|presets| &presets.clusters).find(|choice| choice.id == id);
-        if let Some(mut value) = preset.and_then(|choice| serde_json::to_value(&choice.cluster).ok()) {
+        let preset = presets.iter().flat_map(|presets| &presets.clusters).find(|candidate| candidate.id == id);
+        if let Some(mut value) = preset.and_then(|cluster_preset| serde_json::to_value(&cluster_preset.cluster).ok()) {
             if let Some(nodes) = cluster.get_untracked().and_then(|cluster| cluster.get("nodes").cloned()) {
                 pointer::set(&mut value, "/nodes", nodes);
             }
@@ -42,7 +45,7 @@ pub(super) fn ClusterSection() -> impl IntoView {
     };
     view! {
         <Section title="Cluster" pointer="/cluster" note="">
-            <PresetPicker test_id="cluster-preset" label="Device" other="Edited" choices=choices chosen=chosen on_choose=choose />
+            <PresetPicker test_id="cluster-preset" label="Device" other="Edited" choices=choices selected=selected on_choose=choose />
             <CalibrationStatus />
             <NumberField pointer="/cluster/nodes" label="Nodes" unit="" min=1.0 max=4096.0 />
             <NumberField pointer="/cluster/devices_per_node" label="Devices per node" unit="" min=1.0 max=256.0 />

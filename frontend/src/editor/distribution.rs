@@ -15,7 +15,7 @@ const KINDS: [(&str, &str); 3] = [("constant", "Constant"), ("uniform", "Uniform
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Numbers {
     /// Integers.
-    Whole,
+    Integer,
     /// Real numbers with a step size of 0.1.
     Real,
 }
@@ -24,14 +24,14 @@ impl Numbers {
     /// Converts a number to the JSON type of the scenario field.
     fn value(self, number: f64) -> Value {
         match self {
-            Self::Whole => json!(number as u32),
+            Self::Integer => json!(number as u32),
             Self::Real => json!(number),
         }
     }
 
     const fn step(self) -> f64 {
         match self {
-            Self::Whole => 1.0,
+            Self::Integer => 1.0,
             Self::Real => 0.1,
         }
     }
@@ -43,14 +43,14 @@ fn converted(old: &Value, kind: &str, numbers: Numbers) -> Value {
         names.iter().find_map(|name| old.get(name).and_then(Value::as_f64)).unwrap_or(default)
     };
     let (min, max) = (number(&["min", "value"], 0.0), number(&["max", "value"], 32.0));
-    let of = |number| numbers.value(number);
+    let json_number = |number| numbers.value(number);
     match kind {
-        "constant" => json!({"kind": kind, "value": of(number(&["value", "median", "max"], 1.0))}),
+        "constant" => json!({"kind": kind, "value": json_number(number(&["value", "median", "max"], 1.0))}),
         "log_normal" => {
             let median = number(&["median", "value"], (max / 4.0).max(1.0)).max(numbers.step());
-            json!({"kind": kind, "median": median, "sigma": number(&["sigma"], 1.0), "min": of(min), "max": of(max.max(1.0))})
+            json!({"kind": kind, "median": median, "sigma": number(&["sigma"], 1.0), "min": json_number(min), "max": json_number(max.max(1.0))})
         }
-        _ => json!({"kind": "uniform", "min": of(min), "max": of(max)}),
+        _ => json!({"kind": "uniform", "min": json_number(min), "max": json_number(max)}),
     }
 }
 
@@ -61,8 +61,8 @@ pub(super) fn DistributionFields(
     title: &'static str,
     unit: &'static str,
     /// Maximum value.
-    most: f64,
-    #[prop(default = Numbers::Whole)] numbers: Numbers,
+    max_value: f64,
+    #[prop(default = Numbers::Integer)] numbers: Numbers,
     #[prop(default = None, into)] slider: Option<Slider>,
     /// Label for a missing distribution. If set, the user can also remove the distribution.
     #[prop(default = None, into)]
@@ -72,14 +72,14 @@ pub(super) fn DistributionFields(
     let kind =
         Memo::new(move |_| explore.scenario.with(|scenario| pointer::text(scenario, &format!("{pointer}/kind"))));
     let change = move |event| {
-        let chosen = event_target_value(&event);
-        if chosen.is_empty() {
+        let selected_kind = event_target_value(&event);
+        if selected_kind.is_empty() {
             explore.remove(pointer);
             return;
         }
         let old =
             explore.scenario.with_untracked(|scenario| pointer::get(scenario, pointer).cloned()).unwrap_or(Value::Null);
-        explore.set(pointer, converted(&old, &chosen, numbers));
+        explore.set(pointer, converted(&old, &selected_kind, numbers));
     };
     let id = format!("kind{}", pointer.replace('/', "-"));
     let options = KINDS.map(|(word, name)| view! { <option value=word prop:selected=move || kind.get().as_deref() == Some(word)>{name}</option> });
@@ -94,19 +94,19 @@ pub(super) fn DistributionFields(
     let fields = move || {
         match kind.get().as_deref() {
         Some("constant") => {
-            view! { <NumberField pointer=at("value") label="Value" unit=unit min=0.0 max=most step=step slider=slider /> }
+            view! { <NumberField pointer=at("value") label="Value" unit=unit min=0.0 max=max_value step=step slider=slider /> }
                 .into_any()
         }
         Some("uniform") => view! {
-            <NumberField pointer=at("min") label="Smallest" unit=unit min=0.0 max=most step=step />
-            <NumberField pointer=at("max") label="Largest" unit=unit min=0.0 max=most step=step slider=slider />
+            <NumberField pointer=at("min") label="Smallest" unit=unit min=0.0 max=max_value step=step />
+            <NumberField pointer=at("max") label="Largest" unit=unit min=0.0 max=max_value step=step slider=slider />
         }
         .into_any(),
         Some("log_normal") => view! {
-            <NumberField pointer=at("median") label="Median" unit=unit min=step max=most step=step />
+            <NumberField pointer=at("median") label="Median" unit=unit min=step max=max_value step=step />
             <NumberField pointer=at("sigma") label="Spread" unit="σ of ln" min=0.0 max=5.0 step=0.05 />
-            <NumberField pointer=at("min") label="Smallest" unit=unit min=0.0 max=most step=step />
-            <NumberField pointer=at("max") label="Largest" unit=unit min=0.0 max=most step=step slider=slider />
+            <NumberField pointer=at("min") label="Smallest" unit=unit min=0.0 max=max_value step=step />
+            <NumberField pointer=at("max") label="Largest" unit=unit min=0.0 max=max_value step=step slider=slider />
         }
         .into_any(),
         _ => ().into_any(),
@@ -144,13 +144,13 @@ mod tests {
         ];
         for old in &olds {
             for (kind, _) in KINDS {
-                let whole: Result<Distribution, _> = serde_json::from_value(converted(old, kind, Numbers::Whole));
+                let integral: Result<Distribution, _> = serde_json::from_value(converted(old, kind, Numbers::Integer));
                 let real: Result<RealDistribution, _> = serde_json::from_value(converted(old, kind, Numbers::Real));
-                assert!(whole.is_ok() && real.is_ok(), "{old} as {kind}");
+                assert!(integral.is_ok() && real.is_ok(), "{old} as {kind}");
             }
         }
-        assert_eq!(converted(&olds[3], "uniform", Numbers::Whole), json!({"kind": "uniform", "min": 1, "max": 99}));
-        assert_eq!(converted(&olds[1], "constant", Numbers::Whole), olds[1]);
+        assert_eq!(converted(&olds[3], "uniform", Numbers::Integer), json!({"kind": "uniform", "min": 1, "max": 99}));
+        assert_eq!(converted(&olds[1], "constant", Numbers::Integer), olds[1]);
         let seconds = json!({"kind": "uniform", "min": 0.5, "max": 2.5});
         assert_eq!(converted(&seconds, "uniform", Numbers::Real), seconds);
         assert_eq!(converted(&json!({"kind": "constant", "value": 0.25}), "log_normal", Numbers::Real)["median"], 0.25);

@@ -39,8 +39,8 @@ pub(crate) fn FieldError(pointer: String) -> impl IntoView {
     let form = use_form();
     register(&form, &pointer);
     let id = format!("{}-error", input_id(&pointer));
-    let place = pointer.clone();
-    let error = Memo::new(move |_| error_at(&form, &place));
+    let field_pointer = pointer.clone();
+    let error = Memo::new(move |_| error_at(&form, &field_pointer));
     move || {
         error.get().map(|detail| view! { <p class="field-error" role="alert" id=id.clone() data-error-for=pointer.clone()>{detail}</p> })
     }
@@ -61,9 +61,10 @@ pub(crate) fn NumberField(
 ) -> impl IntoView {
     let form = use_form();
     let id = input_id(&pointer);
-    let place = StoredValue::new(pointer.clone());
+    let stored_pointer = StoredValue::new(pointer.clone());
     let value = Memo::new(move |_| {
-        form.document.with(|document| place.with_value(|place| pointer::get(document, place).cloned()))
+        form.document
+            .with(|document| stored_pointer.with_value(|field_pointer| pointer::get(document, field_pointer).cloned()))
     });
     // The text has a separate signal, so that "1.50" does not change to "1.5" during typing.
     let text = RwSignal::new(String::new());
@@ -73,7 +74,7 @@ pub(crate) fn NumberField(
             != value.as_ref().and_then(|value| pointer::parse_number(&pointer::write_number(value)))
         {
             text.set(value.as_ref().map(pointer::write_number).unwrap_or_default());
-            form.unreadable.update(|errors| place.with_value(|place| errors.set(place, None)));
+            form.unreadable.update(|errors| stored_pointer.with_value(|field_pointer| errors.set(field_pointer, None)));
         }
     });
     let write = move |typed: String, garbled: bool| {
@@ -82,40 +83,43 @@ pub(crate) fn NumberField(
         if !garbled {
             text.set(typed.clone());
         }
-        let complaint = place.with_value(|place| {
+        let complaint = stored_pointer.with_value(|field_pointer| {
             if let Some(number) = pointer::parse_number(&typed) {
-                form.set(place, number);
+                form.set(field_pointer, number);
                 return None;
             }
             if typed.is_empty() && !garbled && !placeholder.is_empty() {
-                form.remove(place);
+                form.remove(field_pointer);
                 return None;
             }
             Some(if typed.is_empty() && !garbled { "a number is needed here" } else { "this is not a number" })
         });
-        form.unreadable.update(|errors| place.with_value(|place| errors.set(place, complaint.map(str::to_owned))));
+        form.unreadable.update(|errors| {
+            stored_pointer.with_value(|field_pointer| errors.set(field_pointer, complaint.map(str::to_owned)))
+        });
     };
     // Invalid input is reset on blur. Otherwise its error would stay visible after an undo.
     let leave = move |event: &web_sys::Event| {
-        let is_unreadable = |place: &String| form.unreadable.with_untracked(|errors| errors.at(place).is_some());
+        let is_unreadable =
+            |field_pointer: &String| form.unreadable.with_untracked(|errors| errors.at(field_pointer).is_some());
         // Some browsers also send blur events for fields that are already unmounted.
-        if place.try_with_value(is_unreadable) == Some(true) {
+        if stored_pointer.try_with_value(is_unreadable) == Some(true) {
             let known = value.get_untracked().as_ref().map(pointer::write_number).unwrap_or_default();
             put_back(event, &known);
             text.set(known);
-            form.unreadable.update(|errors| place.with_value(|place| errors.set(place, None)));
+            form.unreadable.update(|errors| stored_pointer.with_value(|field_pointer| errors.set(field_pointer, None)));
         }
     };
     let error_id = format!("{id}-error");
-    let wrong = move || place.with_value(|place| error_at(&form, place).is_some());
-    let scrub = Scrub::new(place, form, move || {
+    let wrong = move || stored_pointer.with_value(|field_pointer| error_at(&form, field_pointer).is_some());
+    let scrub = Scrub::new(stored_pointer, form, move || {
         let now = value.get_untracked().and_then(|value| value.as_f64());
         let slider = slider.unwrap_or_else(|| Slider::around(now, min, max, step));
         (slider, now.map_or(slider.range().0, |now| slider.position(now)))
     });
     let name = label.clone();
     let slider =
-        slider.map(|slider| view! { <SliderOf pointer=pointer.clone() label=label slider=slider value=value /> });
+        slider.map(|slider| view! { <FieldSlider pointer=pointer.clone() label=label slider=slider value=value /> });
     view! {
         <div class="field" class:wrong=wrong>
             <label
@@ -154,15 +158,15 @@ pub(crate) fn NumberField(
 
 /// Slider for a number field.
 #[component]
-fn SliderOf(pointer: String, label: String, slider: Slider, value: Memo<Option<Value>>) -> impl IntoView {
+fn FieldSlider(pointer: String, label: String, slider: Slider, value: Memo<Option<Value>>) -> impl IntoView {
     let form = use_form();
-    let place = StoredValue::new(pointer.clone());
+    let stored_pointer = StoredValue::new(pointer.clone());
     let (low, high) = slider.range();
     let position = move || value.get().and_then(|value| value.as_f64()).map_or(low, |value| slider.position(value));
     let moved = move |event: web_sys::Event| {
         let typed = event_target_value(&event).parse().map(|position| slider.typed(position));
         if let Some(value) = typed.ok().and_then(|typed| pointer::parse_number(&typed)) {
-            place.with_value(|place| form.set(place, value));
+            stored_pointer.with_value(|field_pointer| form.set(field_pointer, value));
         }
     };
     view! {
@@ -200,9 +204,10 @@ pub(crate) fn SelectField(
 ) -> impl IntoView {
     let form = use_form();
     let id = input_id(&pointer);
-    let place = StoredValue::new(pointer.clone());
-    let value =
-        Memo::new(move |_| form.document.with(|document| place.with_value(|place| pointer::text(document, place))));
+    let stored_pointer = StoredValue::new(pointer.clone());
+    let value = Memo::new(move |_| {
+        form.document.with(|document| stored_pointer.with_value(|field_pointer| pointer::text(document, field_pointer)))
+    });
     let choices = options.iter().map(|(word, title)| {
         view! { <option value=*word prop:selected=move || value.get().as_deref() == Some(*word)>{*title}</option> }
     });
@@ -212,7 +217,7 @@ pub(crate) fn SelectField(
             <select
                 id=id
                 data-pointer=pointer.clone()
-                on:change=move |event| place.with_value(|place| form.set(place, event_target_value(&event).into()))
+                on:change=move |event| stored_pointer.with_value(|field_pointer| form.set(field_pointer, event_target_value(&event).into()))
             >
                 {choices.collect_view()}
             </select>
@@ -231,14 +236,16 @@ pub(crate) fn OptionalField(
 ) -> impl IntoView {
     let form = use_form();
     let id = input_id(&pointer);
-    let place = StoredValue::new(pointer.clone());
+    let stored_pointer = StoredValue::new(pointer.clone());
     let value = Memo::new(move |_| {
-        form.document.with(|document| place.with_value(|place| pointer::get(document, place).and_then(Value::as_u64)))
+        form.document.with(|document| {
+            stored_pointer.with_value(|field_pointer| pointer::get(document, field_pointer).and_then(Value::as_u64))
+        })
     });
     let choose = move |event| {
-        place.with_value(|place| match event_target_value(&event).parse::<u64>() {
-            Ok(number) => form.set(place, number.into()),
-            Err(_) => form.remove(place),
+        stored_pointer.with_value(|field_pointer| match event_target_value(&event).parse::<u64>() {
+            Ok(number) => form.set(field_pointer, number.into()),
+            Err(_) => form.remove(field_pointer),
         });
     };
     let choices = options.iter().map(|(number, title)| {
@@ -266,10 +273,12 @@ pub(crate) fn CheckField(
     when_absent: bool,
 ) -> impl IntoView {
     let form = use_form();
-    let place = StoredValue::new(pointer.clone());
+    let stored_pointer = StoredValue::new(pointer.clone());
     let checked = move || {
         form.document.with(|document| {
-            place.with_value(|place| pointer::get(document, place).and_then(Value::as_bool).unwrap_or(when_absent))
+            stored_pointer.with_value(|field_pointer| {
+                pointer::get(document, field_pointer).and_then(Value::as_bool).unwrap_or(when_absent)
+            })
         })
     };
     view! {
@@ -278,7 +287,7 @@ pub(crate) fn CheckField(
                 type="checkbox"
                 data-pointer=pointer.clone()
                 prop:checked=checked
-                on:change=move |event| place.with_value(|place| form.set(place, event_target_checked(&event).into()))
+                on:change=move |event| stored_pointer.with_value(|field_pointer| form.set(field_pointer, event_target_checked(&event).into()))
             />
             {label}
         </label>

@@ -79,10 +79,10 @@ pub(super) fn AddPart(label: &'static str) -> impl IntoView {
         catalogue.datasets.get().unwrap_or_default().into_iter().map(option).collect_view()
     };
     let add = move |event| {
-        let chosen = event_target_value(&event);
-        let source = match chosen.strip_prefix(DATASET) {
+        let selected_source = event_target_value(&event);
+        let source = match selected_source.strip_prefix(DATASET) {
             Some(id) => Some(json!({"kind": "dataset", "id": id})),
-            None => preset(&chosen, catalogue),
+            None => preset(&selected_source, catalogue),
         };
         added.update(|added| *added += 1);
         let Some(source) = source else { return };
@@ -107,7 +107,7 @@ pub(super) fn AddPart(label: &'static str) -> impl IntoView {
 
 fn preset(id: &str, catalogue: Catalogue) -> Option<Value> {
     let presets = catalogue.presets.get_untracked()?;
-    let preset = presets.samples.iter().find(|choice| choice.id == id)?;
+    let preset = presets.samples.iter().find(|candidate| candidate.id == id)?;
     serde_json::to_value(&preset.source).ok()
 }
 
@@ -117,5 +117,11 @@ fn named(source: &Value, catalogue: Catalogue) -> Option<String> {
     if let SampleSource::Dataset { id, .. } = &source {
         return catalogue.datasets.get()?.iter().find(|dataset| dataset.id == *id).map(titled);
     }
-    catalogue.presets.get()?.samples.iter().find(|choice| choice.source == source).map(|choice| choice.title.clone())
+    catalogue
+        .presets
+        .get()?
+        .samples
+        .iter()
+        .find(|candidate| candidate.source == source)
+        .map(|preset| preset.title.clone())
 }

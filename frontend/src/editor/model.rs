@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::field::{CheckField, NumberField, SelectField};
 use super::modules::{AddModule, ExpertsSwitch, RemoveModule};
-use super::preset::{Choice, PresetPicker};
+use super::preset::{PresetOption, PresetPicker};
 use super::section::{Advanced, Section};
 use crate::catalogue::use_catalogue;
 use crate::explore::modalities::leave_out_unread;
@@ -19,19 +19,26 @@ pub(super) fn ModelSection() -> impl IntoView {
     let explore = use_explore();
     let catalogue = use_catalogue();
     let model = Memo::new(move |_| explore.scenario.with(|scenario| pointer::get(scenario, "/model").cloned()));
-    let chosen = Memo::new(move |_| {
+    let selected = Memo::new(move |_| {
         let model: Model = serde_json::from_value(model.get()?).ok()?;
-        catalogue.presets.get()?.models.iter().find(|choice| choice.model == model).map(|choice| choice.id.clone())
+        catalogue
+            .presets
+            .get()?
+            .models
+            .iter()
+            .find(|candidate| candidate.model == model)
+            .map(|preset| preset.id.clone())
     });
     let choices = Signal::derive(move || {
         let models = catalogue.presets.get().map(|presets| presets.models.clone()).unwrap_or_default();
-        let choice = |model: api::gallery::ModelChoice| Choice { id: model.id, title: model.model.name, group: "" };
-        models.into_iter().map(choice).collect::<Vec<_>>()
+        let option =
+            |model: api::gallery::ModelOption| PresetOption { id: model.id, title: model.model.name, group: "" };
+        models.into_iter().map(option).collect::<Vec<_>>()
     });
     let choose = move |id: String| {
         let preset = catalogue.presets.get_untracked();
-        let preset = preset.iter().flat_map(|presets| &presets.models).find(|choice| choice.id == id);
-        if let Some(value) = preset.and_then(|choice| serde_json::to_value(&choice.model).ok()) {
+        let preset = preset.iter().flat_map(|presets| &presets.models).find(|entry| entry.id == id);
+        if let Some(value) = preset.and_then(|model_preset| serde_json::to_value(&model_preset.model).ok()) {
             explore.edit("/model", |scenario| {
                 crate::pointer::set(scenario, "/model", value);
                 leave_out_unread(scenario);
@@ -42,18 +49,18 @@ pub(super) fn ModelSection() -> impl IntoView {
     let notes = move || model.get().and_then(|model| notes(&model));
     let modules = Memo::new(move |_| {
         let modules = model.get().and_then(|model| model.get("modules").and_then(Value::as_array).cloned());
-        modules.unwrap_or_default().iter().map(ModuleShape::of).collect::<Vec<_>>()
+        modules.unwrap_or_default().iter().map(ModuleShape::from_module).collect::<Vec<_>>()
     });
     view! {
         <Section title="Model" pointer="/model" note="">
-            <PresetPicker test_id="model-preset" label="Preset" other="Edited" choices=choices chosen=chosen on_choose=choose />
+            <PresetPicker test_id="model-preset" label="Preset" other="Edited" choices=choices selected=selected on_choose=choose />
             <p class="hint">{size}</p>
             <p class="hint">{notes}</p>
             {move || {
                 let modules = modules.get();
-                let is_alone = modules.len() == 1;
+                let is_single = modules.len() == 1;
                 let fields = modules.into_iter().enumerate();
-                fields.map(|(index, shape)| view! { <ModuleFields index=index shape=shape is_alone=is_alone /> }).collect_view()
+                fields.map(|(index, shape)| view! { <ModuleFields index=index shape=shape is_single=is_single /> }).collect_view()
             }}
             <AddModule />
         </Section>
@@ -64,19 +71,19 @@ pub(super) fn ModelSection() -> impl IntoView {
 /// is out of range.
 fn parameters(model: &Model) -> Option<String> {
     let counts = model.modules.iter().map(Module::checked_parameters).collect::<Option<Vec<u64>>>()?;
-    let words = |count: u64| format::large(count as f64);
-    let total = format!("{}\u{202f}parameters", words(counts.iter().sum()));
+    let count_text = |count: u64| format::large(count as f64);
+    let total = format!("{}\u{202f}parameters", count_text(counts.iter().sum()));
     if counts.len() < 2 {
         return Some(total);
     }
-    let each = model.modules.iter().zip(counts).map(|(module, count)| format!("{} {}", module.name, words(count)));
+    let each = model.modules.iter().zip(counts).map(|(module, count)| format!("{} {}", module.name, count_text(count)));
     Some(format!("{total}: {}", each.collect::<Vec<_>>().join(", ")))
 }
 
 /// Notes on module types, for example "Llama-3 8B: text encoder; DiT 5B: 512 tokens a second of
 /// video".
 fn notes(model: &Value) -> Option<String> {
-    let of_module = |module: &Value| {
+    let module_note = |module: &Value| {
         let video = module["video"]["tokens_per_second"].as_u64();
         let note = match video {
             Some(tokens) => format!("{} tokens a second of video", format::count(tokens)),
@@ -85,7 +92,7 @@ fn notes(model: &Value) -> Option<String> {
         };
         Some(format!("{}: {note}", module["name"].as_str().unwrap_or("Module")))
     };
-    let notes: Vec<String> = model["modules"].as_array()?.iter().filter_map(of_module).collect();
+    let notes: Vec<String> = model["modules"].as_array()?.iter().filter_map(module_note).collect();
     (!notes.is_empty()).then(|| notes.join("; "))
 }
 
@@ -103,7 +110,7 @@ struct ModuleShape {
 }
 
 impl ModuleShape {
-    fn of(module: &Value) -> Self {
+    fn from_module(module: &Value) -> Self {
         Self {
             name: module["name"].as_str().unwrap_or("Module").to_owned(),
             backbone: module["role"] == "backbone",
@@ -118,10 +125,10 @@ impl ModuleShape {
 
 /// Fields of one module.
 #[component]
-fn ModuleFields(index: usize, shape: ModuleShape, is_alone: bool) -> impl IntoView {
+fn ModuleFields(index: usize, shape: ModuleShape, is_single: bool) -> impl IntoView {
     let at = move |field: &str| format!("/model/modules/{index}/{field}");
     let (mlp, mlp_unit) = if shape.experts { ("Expert width", "f of one expert") } else { ("MLP width", "f") };
-    let remove = (!is_alone).then(|| {
+    let remove = (!is_single).then(|| {
         view! { <RemoveModule index=index name=shape.name.clone() /> }
     });
     let experts = shape.experts.then(|| {
@@ -214,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn text_encoders_and_generators_of_video_are_named() {
+    fn notes_name_text_encoder_and_video_generator() {
         let notes = |id| notes(&serde_json::to_value(model(id).unwrap()).unwrap());
         assert_eq!(notes("vlm-s"), None);
         assert_eq!(

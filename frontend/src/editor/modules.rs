@@ -13,7 +13,7 @@ use crate::pointer;
 const FIRST_EXPERTS: (u32, u32) = (8, 2);
 
 /// Order of the roles along the data flow: encoders, backbone, generator.
-const fn place(role: ModuleRole) -> u8 {
+const fn role_order(role: ModuleRole) -> u8 {
     match role {
         ModuleRole::VisionEncoder | ModuleRole::AudioEncoder => 0,
         ModuleRole::Backbone => 1,
@@ -34,12 +34,12 @@ const fn role_name(role: ModuleRole) -> &'static str {
 fn addable(presets: &[Model], model: &Model) -> Vec<Module> {
     let mut found: Vec<Module> = Vec::new();
     for module in presets.iter().flat_map(|preset| &preset.modules) {
-        let has_role = model.modules.iter().any(|own| own.role == module.role);
+        let has_role = model.modules.iter().any(|existing| existing.role == module.role);
         if !has_role && found.iter().all(|known| known.name != module.name) {
             found.push(module.clone());
         }
     }
-    found.sort_by_key(|module| place(module.role));
+    found.sort_by_key(|module| role_order(module.role));
     found
 }
 
@@ -51,13 +51,17 @@ fn with(mut model: Model, mut module: Module) -> Model {
     {
         patch.projected_width = Some(backbone.hidden);
     }
-    let at = model.modules.iter().position(|own| place(own.role) > place(module.role)).unwrap_or(model.modules.len());
+    let at = model
+        .modules
+        .iter()
+        .position(|existing| role_order(existing.role) > role_order(module.role))
+        .unwrap_or(model.modules.len());
     model.modules.insert(at, module);
     model
 }
 
 /// Parses the model from the form. Returns `None` if the model is invalid.
-fn model_of(scenario: &Value) -> Option<Model> {
+fn parse_model(scenario: &Value) -> Option<Model> {
     serde_json::from_value(pointer::get(scenario, "/model")?.clone()).ok()
 }
 
@@ -67,14 +71,15 @@ pub(super) fn AddModule() -> impl IntoView {
     let explore = use_explore();
     let catalogue = use_catalogue();
     let choices = Memo::new(move |_| {
-        let model = explore.scenario.with(model_of)?;
+        let model = explore.scenario.with(parse_model)?;
         let presets = catalogue.presets.get()?;
-        let presets: Vec<Model> = presets.models.iter().map(|choice| choice.model.clone()).collect();
+        let presets: Vec<Model> = presets.models.iter().map(|preset| preset.model.clone()).collect();
         Some(addable(&presets, &model))
     });
     let add = move |name: String| {
-        let module = choices.with_untracked(|choices| choices.iter().flatten().find(|own| own.name == name).cloned());
-        let Some((module, model)) = module.zip(explore.scenario.with_untracked(model_of)) else { return };
+        let module = choices
+            .with_untracked(|choices| choices.iter().flatten().find(|candidate| candidate.name == name).cloned());
+        let Some((module, model)) = module.zip(explore.scenario.with_untracked(parse_model)) else { return };
         if let Ok(value) = serde_json::to_value(with(model, module)) {
             explore.set("/model", value);
         }
@@ -129,16 +134,19 @@ pub(super) fn RemoveModule(index: usize, name: String) -> impl IntoView {
 pub(super) fn ExpertsSwitch(index: usize) -> impl IntoView {
     let explore = use_explore();
     let at = format!("/model/modules/{index}/moe");
-    let place = StoredValue::new(at);
-    let has_experts =
-        move || explore.scenario.with(|scenario| place.with_value(|place| pointer::get(scenario, place).is_some()));
+    let stored_pointer = StoredValue::new(at);
+    let has_experts = move || {
+        explore
+            .scenario
+            .with(|scenario| stored_pointer.with_value(|field_pointer| pointer::get(scenario, field_pointer).is_some()))
+    };
     let change = move |event| {
         let (experts, top_k) = FIRST_EXPERTS;
-        place.with_value(|place| {
+        stored_pointer.with_value(|field_pointer| {
             if event_target_checked(&event) {
-                explore.set(place, json!({ "experts": experts, "top_k": top_k }));
+                explore.set(field_pointer, json!({ "experts": experts, "top_k": top_k }));
             } else {
-                explore.remove(place);
+                explore.remove(field_pointer);
             }
         });
     };

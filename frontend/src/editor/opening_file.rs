@@ -14,7 +14,7 @@ const MAX_BYTES: f64 = 1024.0 * 1024.0;
 
 /// Parses a scenario, or the API response for a stored scenario. Returns `None` for other formats,
 /// and an error for newer scenario versions.
-fn scenario_of(text: &str) -> Result<Option<Value>, String> {
+fn parse_scenario(text: &str) -> Result<Option<Value>, String> {
     let Ok(document) = serde_json::from_str::<Value>(text) else { return Ok(None) };
     let scenario = match document.get("scenario") {
         Some(inner) if inner.is_object() => inner.clone(),
@@ -37,13 +37,13 @@ async fn open(file: &web_sys::File) -> Result<(Value, Option<JobConfig>), String
     }
     let text = JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string());
     let text = text.ok_or_else(|| "The browser cannot read the file.".to_owned())?;
-    if let Some(scenario) = scenario_of(&text)? {
+    if let Some(scenario) = parse_scenario(&text)? {
         return Ok((scenario, None));
     }
     let name = String::from(js_sys::encode_uri_component(&file.name()));
     let path = format!("{}?name={name}", api::path::JOB_CONFIGS);
     let config: JobConfig =
-        client::send("POST", &path, Body::File(file.clone())).await.map_err(|failure| failure.detail())?;
+        client::send("POST", &path, Body::File(file.clone())).await.map_err(|error| error.detail())?;
     let scenario = serde_json::to_value(&config.scenario).map_err(|error| error.to_string())?;
     Ok((scenario, Some(config)))
 }
@@ -56,7 +56,7 @@ pub(super) fn OpenFile(
 ) -> impl IntoView {
     let explore = use_explore();
     let wrong = RwSignal::new(None::<String>);
-    let chosen = move |event: web_sys::Event| {
+    let open_selected = move |event: web_sys::Event| {
         let input = event_target::<web_sys::HtmlInputElement>(&event);
         let Some(file) = input.files().and_then(|files| files.get(0)) else { return };
         // Clears the input, so that selecting the same file again fires a change event.
@@ -79,11 +79,11 @@ pub(super) fn OpenFile(
                 class="visually-hidden"
                 accept=".json,.toml,.sh,.slurm,.sbatch,.txt,.args,.yaml,.yml,application/json,text/plain"
                 data-testid="open-scenario"
-                on:change=chosen
+                on:change=open_selected
             />
             "Open file"
         </label>
-        {move || wrong.get().map(|words| view! { <p class="field-error" role="alert" data-testid="open-error">{words}</p> })}
+        {move || wrong.get().map(|message| view! { <p class="field-error" role="alert" data-testid="open-error">{message}</p> })}
     }
 }
 
@@ -94,12 +94,12 @@ mod tests {
     #[test]
     fn a_file_holds_the_scenario_itself_or_wrapped() {
         let bare = r#"{"schema":"scenario/1","seed":3}"#;
-        assert_eq!(scenario_of(bare).unwrap().expect("a scenario")["seed"], 3);
+        assert_eq!(parse_scenario(bare).unwrap().expect("a scenario")["seed"], 3);
         let stored = format!(r#"{{"id":"abc","scenario":{bare}}}"#);
-        assert_eq!(scenario_of(&stored).unwrap().expect("a stored one")["seed"], 3);
-        assert!(scenario_of("{\"schema\":\"scenario/99\"}").unwrap_err().contains("newer version (scenario/99)"));
+        assert_eq!(parse_scenario(&stored).unwrap().expect("a stored one")["seed"], 3);
+        assert!(parse_scenario("{\"schema\":\"scenario/99\"}").unwrap_err().contains("newer version (scenario/99)"));
         for other in ["", "[1]", "{\"schema\":\"plan/99\"}", "[model]\nname = \"llama3\""] {
-            assert_eq!(scenario_of(other), Ok(None), "{other}");
+            assert_eq!(parse_scenario(other), Ok(None), "{other}");
         }
     }
 }

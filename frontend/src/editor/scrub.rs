@@ -16,7 +16,7 @@ const TAP_PX: f64 = 8.0;
 
 /// Active drag.
 #[derive(Clone, Copy)]
-struct Held {
+struct ActiveDrag {
     slider: Slider,
     /// Initial pointer position in px.
     x: f64,
@@ -31,20 +31,20 @@ struct Held {
 /// Drag handler for a field label.
 #[derive(Clone, Copy)]
 pub(super) struct Scrub {
-    place: StoredValue<String>,
+    stored_pointer: StoredValue<String>,
     form: Form,
     /// Returns the slider and its current position.
     begun: StoredValue<Box<dyn Fn() -> (Slider, f64) + Send + Sync>>,
-    held: StoredValue<Option<Held>>,
+    active_drag: StoredValue<Option<ActiveDrag>>,
 }
 
 impl Scrub {
     pub(super) fn new(
-        place: StoredValue<String>,
+        stored_pointer: StoredValue<String>,
         form: Form,
         begun: impl Fn() -> (Slider, f64) + Send + Sync + 'static,
     ) -> Self {
-        Self { place, form, begun: StoredValue::new(Box::new(begun)), held: StoredValue::new(None) }
+        Self { stored_pointer, form, begun: StoredValue::new(Box::new(begun)), active_drag: StoredValue::new(None) }
     }
 
     pub(super) fn begin(self, event: &web_sys::PointerEvent) {
@@ -54,27 +54,27 @@ impl Scrub {
         }
         let (slider, at) = self.begun.with_value(|begun| begun());
         let slack = if event.pointer_type() == "mouse" { 0.0 } else { TAP_PX };
-        self.held.set_value(Some(Held { slider, x: f64::from(event.client_x()), slack, from: at, at }));
+        self.active_drag.set_value(Some(ActiveDrag { slider, x: f64::from(event.client_x()), slack, from: at, at }));
     }
 
     pub(super) fn go_on(self, event: &web_sys::PointerEvent) {
-        let Some(held) = self.held.get_value() else { return };
-        let (least, most) = held.slider.range();
-        let by = (beyond(f64::from(event.client_x()) - held.x, held.slack) / PX_PER_POSITION).trunc();
-        let at = (held.from + by).clamp(least, most);
+        let Some(drag) = self.active_drag.get_value() else { return };
+        let (lower, upper) = drag.slider.range();
+        let by = (beyond(f64::from(event.client_x()) - drag.x, drag.slack) / PX_PER_POSITION).trunc();
+        let at = (drag.from + by).clamp(lower, upper);
         // A drag without movement does not write, so that values between two slider positions are
         // unchanged.
-        if (at - held.at).abs() < 0.5 {
+        if (at - drag.at).abs() < 0.5 {
             return;
         }
-        self.held.set_value(Some(Held { at, ..held }));
-        if let Some(value) = pointer::parse_number(&held.slider.typed(at)) {
-            self.place.with_value(|place| self.form.set(place, value));
+        self.active_drag.set_value(Some(ActiveDrag { at, ..drag }));
+        if let Some(value) = pointer::parse_number(&drag.slider.typed(at)) {
+            self.stored_pointer.with_value(|field_pointer| self.form.set(field_pointer, value));
         }
     }
 
     pub(super) fn end(self) {
-        self.held.set_value(None);
+        self.active_drag.set_value(None);
     }
 }
 
@@ -89,9 +89,9 @@ mod tests {
 
     #[test]
     fn a_tap_moves_nothing_and_a_way_begins_where_the_slack_ends() {
-        let ways = [-20, -8, -3, 0, 7, 8, 12];
-        let left = |slack: f64| ways.map(|way| beyond(f64::from(way), slack) as i32);
+        let distances = [-20, -8, -3, 0, 7, 8, 12];
+        let left = |slack: f64| distances.map(|way| beyond(f64::from(way), slack) as i32);
         assert_eq!(left(TAP_PX), [-12, 0, 0, 0, 0, 0, 4]);
-        assert_eq!(left(0.0), ways);
+        assert_eq!(left(0.0), distances);
     }
 }

@@ -4,7 +4,7 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::explore::use_explore;
-use crate::field_errors::place_words;
+use crate::field_errors::pointer_label;
 use crate::format;
 
 /// JSON pointers of the sections. Other errors are shown above all sections.
@@ -41,10 +41,10 @@ pub(super) fn HomelessErrors() -> impl IntoView {
 
 fn error_lines(errors: Vec<(String, String)>) -> impl IntoView {
     let lines = errors.into_iter().map(|(pointer, detail)| {
-        let place = format::capitalised(&place_words(&pointer));
+        let field_label = format::capitalised(&pointer_label(&pointer));
         view! {
             <p class="field-error" role="alert" data-error-for=pointer>
-                {(!place.is_empty()).then(|| view! { <b>{place}</b>": " })}
+                {(!field_label.is_empty()).then(|| view! { <b>{field_label}</b>": " })}
                 {detail}
             </p>
         }

@@ -13,7 +13,7 @@ pub(crate) enum Slider {
     /// Linear scale with this range.
     Linear(f64, f64),
     /// Powers of two with this range of exponents.
-    PowersOfTwo(f64, f64),
+    BinaryExponents(f64, f64),
     /// Linear scale from `low` with a fixed step size.
     Steps { low: f64, step: f64, count: f64 },
     /// Logarithmic scale from `low` to `high`, rounded to the step size.
@@ -36,7 +36,7 @@ impl Slider {
     /// Minimum and maximum position.
     pub(crate) fn range(self) -> (f64, f64) {
         match self {
-            Self::Linear(low, high) | Self::PowersOfTwo(low, high) => (low, high),
+            Self::Linear(low, high) | Self::BinaryExponents(low, high) => (low, high),
             Self::Steps { count, .. } => (0.0, count),
             Self::Factors { low, high, .. } => (0.0, ((high / low).log2() * PER_OCTAVE).floor()),
         }
@@ -46,7 +46,7 @@ impl Slider {
     pub(crate) fn typed(self, position: f64) -> String {
         match self {
             Self::Linear(..) => position.round().to_string(),
-            Self::PowersOfTwo(..) => position.round().exp2().to_string(),
+            Self::BinaryExponents(..) => position.round().exp2().to_string(),
             Self::Steps { low, step, .. } => written(low + position.round() * step, step),
             Self::Factors { low, step, .. } => {
                 let value = low * (position.round() / PER_OCTAVE).exp2();
@@ -57,14 +57,14 @@ impl Slider {
 
     /// Position of a value, clamped to the range.
     pub(crate) fn position(self, value: f64) -> f64 {
-        let (least, most) = self.range();
+        let (lower, upper) = self.range();
         let position = match self {
             Self::Linear(..) => value,
-            Self::PowersOfTwo(..) => value.max(1.0).log2(),
+            Self::BinaryExponents(..) => value.max(1.0).log2(),
             Self::Steps { low, step, .. } => ((value - low) / step).round(),
             Self::Factors { low, .. } => ((value.max(low) / low).log2() * PER_OCTAVE).round(),
         };
-        position.clamp(least, most)
+        position.clamp(lower, upper)
     }
 }
 
@@ -84,8 +84,8 @@ mod tests {
     }
 
     #[test]
-    fn a_slider_position_is_that_of_its_value() {
-        let powers = Slider::PowersOfTwo(9.0, 20.0);
+    fn slider_position_matches_its_value() {
+        let powers = Slider::BinaryExponents(9.0, 20.0);
         assert_eq!(powers.typed(13.0), "8192");
         assert!((powers.position(8192.0) - 13.0).abs() < 1e-12);
         assert!((powers.position(1.0) - 9.0).abs() < f64::EPSILON, "below the range");
@@ -112,14 +112,14 @@ mod tests {
             (0.3, 0.1, 3600.0, 0.1),
         ] {
             let slider = Slider::around(Some(now), min, max, step);
-            let (_, most) = slider.range();
+            let (_, upper) = slider.range();
             let at = slider.position(now);
             assert!((value(slider, at) - now).abs() <= step, "{now}: {slider:?}");
-            for position in [0.0, at, most] {
+            for position in [0.0, at, upper] {
                 let value = value(slider, position);
                 assert!((min..=max).contains(&value), "{value} at {position} of {slider:?}");
             }
-            assert!(value(slider, most) > 2.0 * now, "{slider:?}");
+            assert!(value(slider, upper) > 2.0 * now, "{slider:?}");
         }
         let empty = Slider::around(None, 0.0, 1e9, 0.25);
         assert_eq!((empty.typed(0.0), empty.range()), ("0.25".to_owned(), (0.0, 96.0)));

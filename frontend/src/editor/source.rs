@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::distribution::{DistributionFields, Numbers};
 use super::field::{FieldError, NumberField};
 use super::mixture::{AddPart, MixtureFields};
-use super::preset::{Choice, PresetPicker};
+use super::preset::{PresetOption, PresetPicker};
 use super::slider::Slider;
 use crate::catalogue::use_catalogue;
 use crate::explore::modalities::Modalities;
@@ -29,8 +29,8 @@ pub(super) fn SourcePicker() -> impl IntoView {
     let choices = Signal::derive(move || {
         let presets = catalogue.presets.get().map(|presets| presets.samples.clone()).unwrap_or_default();
         let datasets = catalogue.datasets.get().unwrap_or_default();
-        let presets = presets.into_iter().map(|choice| Choice { id: choice.id, title: choice.title, group: "" });
-        let datasets = datasets.into_iter().map(|dataset| Choice {
+        let presets = presets.into_iter().map(|preset| PresetOption { id: preset.id, title: preset.title, group: "" });
+        let datasets = datasets.into_iter().map(|dataset| PresetOption {
             id: format!("{DATASET}{}", dataset.id),
             title: titled(&dataset),
             group: "Uploaded",
@@ -38,13 +38,19 @@ pub(super) fn SourcePicker() -> impl IntoView {
         presets.chain(datasets).collect::<Vec<_>>()
     });
     let samples = Memo::new(move |_| explore.scenario.with(|scenario| pointer::get(scenario, SAMPLES).cloned()));
-    let chosen = Memo::new(move |_| {
+    let selected = Memo::new(move |_| {
         let source: SampleSource = serde_json::from_value(samples.get()?).ok()?;
         if let SampleSource::Dataset { id, .. } = &source {
             let known = catalogue.datasets.get()?.iter().any(|dataset| dataset.id == *id);
             return known.then(|| format!("{DATASET}{id}"));
         }
-        catalogue.presets.get()?.samples.iter().find(|choice| choice.source == source).map(|choice| choice.id.clone())
+        catalogue
+            .presets
+            .get()?
+            .samples
+            .iter()
+            .find(|candidate| candidate.source == source)
+            .map(|preset| preset.id.clone())
     });
     let choose = move |id: String| {
         if let Some(dataset) = id.strip_prefix(DATASET) {
@@ -52,12 +58,12 @@ pub(super) fn SourcePicker() -> impl IntoView {
             return;
         }
         let presets = catalogue.presets.get_untracked();
-        let preset = presets.iter().flat_map(|presets| &presets.samples).find(|choice| choice.id == id);
-        if let Some(source) = preset.and_then(|choice| serde_json::to_value(&choice.source).ok()) {
+        let preset = presets.iter().flat_map(|presets| &presets.samples).find(|entry| entry.id == id);
+        if let Some(source) = preset.and_then(|sample_preset| serde_json::to_value(&sample_preset.source).ok()) {
             explore.set(SAMPLES, source);
         }
     };
-    view! { <PresetPicker test_id="samples-preset" label="Samples" other="Edited" choices=choices chosen=chosen on_choose=choose /> }
+    view! { <PresetPicker test_id="samples-preset" label="Samples" other="Edited" choices=choices selected=selected on_choose=choose /> }
 }
 
 /// Title of a dataset. Includes the preprocessing, because one file with different preprocessing
@@ -84,7 +90,7 @@ pub(super) fn SourceFields() -> impl IntoView {
     move || {
         match kind.get().as_deref() {
         Some("drawn") => view! {
-            <DistributionFields pointer="/workload/samples/text_tokens" title="Text tokens" unit="tokens" most=16_777_216.0 />
+            <DistributionFields pointer="/workload/samples/text_tokens" title="Text tokens" unit="tokens" max_value=16_777_216.0 />
             <ItemFields images_absent=None />
             <TextPerItem />
             <AddPart label="Mix with" />
@@ -105,7 +111,7 @@ fn ItemFields(
     images_absent: Option<&'static str>,
 ) -> impl IntoView {
     let explore = use_explore();
-    let reads = Memo::new(move |_| explore.scenario.with(Modalities::of));
+    let reads = Memo::new(move |_| explore.scenario.with(Modalities::from_scenario));
     // For models that read audio but no images, images count as clips. The field is shown if the
     // scenario sets it.
     let as_clips = Memo::new(move |_| {
@@ -124,7 +130,7 @@ fn ItemFields(
                 pointer="/workload/samples/images"
                 title=if images { "Images" } else { "Further clips" }
                 unit="per sample"
-                most=4096.0
+                max_value=4096.0
                 slider=Slider::Linear(0.0, 64.0)
                 absent=images_absent
             />
@@ -141,7 +147,7 @@ fn ItemFields(
                 pointer="/workload/samples/audio_clips"
                 title="Clips of sound"
                 unit="per sample"
-                most=4096.0
+                max_value=4096.0
                 slider=Slider::Linear(0.0, 64.0)
                 absent=if images_absent.is_some() { "As in the file" } else { "None" }
             />
@@ -156,7 +162,7 @@ fn ItemFields(
                     pointer="/workload/samples/video_s"
                     title="Video"
                     unit="s per sample"
-                    most=3600.0
+                    max_value=3600.0
                     numbers=Numbers::Real
                     slider=Slider::Linear(0.0, 64.0)
                     absent="None"
@@ -176,14 +182,14 @@ fn ItemFields(
 #[component]
 fn TextPerItem() -> impl IntoView {
     let explore = use_explore();
-    let any = Memo::new(move |_| explore.scenario.with(|scenario| Modalities::of(scenario).any()));
+    let any = Memo::new(move |_| explore.scenario.with(|scenario| Modalities::from_scenario(scenario).any()));
     view! {
         <Show when=move || any.get()>
             <DistributionFields
                 pointer="/workload/samples/text_per_item"
                 title="Further text"
                 unit="tokens per item"
-                most=1_000_000.0
+                max_value=1_000_000.0
                 numbers=Numbers::Real
                 absent="None"
             />
@@ -213,7 +219,7 @@ fn PhaseFields(points: Memo<usize>) -> impl IntoView {
     });
     view! {
         <Show when=move || drawn.get()>
-            <DistributionFields pointer="/workload/samples/source/text_tokens" title="Text tokens" unit="tokens" most=16_777_216.0 />
+            <DistributionFields pointer="/workload/samples/source/text_tokens" title="Text tokens" unit="tokens" max_value=16_777_216.0 />
         </Show>
         <NumberField pointer="/workload/samples/period" label="Begins again" unit="after iterations" min=1.0 max=100_000.0 />
         {rows}

@@ -13,8 +13,9 @@ pub(super) fn TrainingSection() -> impl IntoView {
     let explore = use_explore();
     let keeps_no_scores = Memo::new(move |_| {
         explore.scenario.with(|scenario| {
-            let of = |field: &str| pointer::text(scenario, &format!("/training/{field}"));
-            of("recompute").as_deref() == Some("selective") && of("attention").as_deref() != Some("unfused")
+            let training_field = |field: &str| pointer::text(scenario, &format!("/training/{field}"));
+            training_field("recompute").as_deref() == Some("selective")
+                && training_field("attention").as_deref() != Some("unfused")
         })
     });
     view! {

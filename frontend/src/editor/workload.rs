@@ -46,13 +46,13 @@ pub(super) fn WorkloadSection() -> impl IntoView {
                 <Histogram data=tokens unit="tokens" />
             </figure>
             <Notes />
-            <Drawn title="Images per sample in the draw" unit="images" of=|workload| workload.sample_images.clone() />
+            <Drawn title="Images per sample in the draw" unit="images" histogram=|workload| workload.sample_images.clone() />
             <Drawn
                 title="Audio clips per sample in the draw"
                 unit="clips"
-                of=|workload| workload.sample_audio_clips.clone()
+                histogram=|workload| workload.sample_audio_clips.clone()
             />
-            <Drawn title="Video per sample in the draw" unit="s" of=|workload| workload.sample_video_s.clone() />
+            <Drawn title="Video per sample in the draw" unit="s" histogram=|workload| workload.sample_video_s.clone() />
             <NumberField
                 pointer="/workload/context_length"
                 label="Context length"
@@ -60,7 +60,7 @@ pub(super) fn WorkloadSection() -> impl IntoView {
                 min=128.0
                 max=16_777_216.0
                 step=128.0
-                slider=Slider::PowersOfTwo(9.0, 20.0)
+                slider=Slider::BinaryExponents(9.0, 20.0)
             />
             <NumberField
                 pointer="/workload/global_batch"
@@ -68,7 +68,7 @@ pub(super) fn WorkloadSection() -> impl IntoView {
                 unit="samples"
                 min=1.0
                 max=65_536.0
-                slider=Slider::PowersOfTwo(0.0, 13.0)
+                slider=Slider::BinaryExponents(0.0, 13.0)
             />
             <SelectField
                 pointer="/workload/packing"
@@ -81,9 +81,9 @@ pub(super) fn WorkloadSection() -> impl IntoView {
 }
 
 /// Derives a histogram from the workload of the current outcome.
-fn drawn(of: fn(&WorkloadSummary) -> Option<HistogramColumns>) -> Signal<Option<HistogramColumns>> {
+fn drawn(histogram: fn(&WorkloadSummary) -> Option<HistogramColumns>) -> Signal<Option<HistogramColumns>> {
     let explore = use_explore();
-    Signal::derive(move || explore.result.with(|result| of(&result.as_ref()?.outcome.workload)))
+    Signal::derive(move || explore.result.with(|result| histogram(&result.as_ref()?.outcome.workload)))
 }
 
 /// Histogram of items. Empty if the model neither reads nor generates this item type.
@@ -91,9 +91,9 @@ fn drawn(of: fn(&WorkloadSummary) -> Option<HistogramColumns>) -> Signal<Option<
 fn Drawn(
     title: &'static str,
     unit: &'static str,
-    of: fn(&WorkloadSummary) -> Option<HistogramColumns>,
+    histogram: fn(&WorkloadSummary) -> Option<HistogramColumns>,
 ) -> impl IntoView {
-    let columns = drawn(of);
+    let columns = drawn(histogram);
     let known = Memo::new(move |_| columns.with(Option::is_some));
     view! {
         <Show when=move || known.get()>
@@ -130,7 +130,7 @@ fn LimitFields() -> impl IntoView {
     let packed = Memo::new(move |_| {
         explore.scenario.with(|scenario| pointer::text(scenario, "/workload/packing").as_deref() == Some("packed"))
     });
-    let video = Memo::new(move |_| explore.scenario.with(|scenario| Modalities::of(scenario).video));
+    let video = Memo::new(move |_| explore.scenario.with(|scenario| Modalities::from_scenario(scenario).video));
     view! {
         <Show when=move || packed.get()>
             <NumberField pointer="/workload/max_samples" label="Most packed" unit="samples" min=1.0 max=65_536.0 placeholder="no limit" />

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use api::job::StoredOutcome;
-use api::planner::outcome::{Answer, Planned, PlannerResult};
+use api::planner::outcome::{PlanOutcome, Planned, PlannerResult};
 use api::planner::scenario::PlannerKind;
 
 /// Results of the outcome, fastest first. Empty before the first outcome.
@@ -22,53 +22,53 @@ impl Deref for Results {
 
 impl Results {
     /// Returns the result of a planner.
-    pub(crate) fn of(self, planner: PlannerKind) -> Option<OneResult> {
-        let place = self.iter().position(|result| result.planner == planner)?;
-        Some(OneResult { results: self, place })
+    pub(crate) fn find_planner(self, planner: PlannerKind) -> Option<ResultRef> {
+        let index = self.iter().position(|result| result.planner == planner)?;
+        Some(ResultRef { results: self, index })
     }
 }
 
 /// Result of a planner.
 #[derive(Debug, Clone)]
-pub(crate) struct OneResult {
+pub(crate) struct ResultRef {
     results: Results,
-    place: usize,
+    index: usize,
 }
 
-impl Deref for OneResult {
+impl Deref for ResultRef {
     type Target = PlannerResult;
 
     fn deref(&self) -> &PlannerResult {
-        &self.results[self.place]
+        &self.results[self.index]
     }
 }
 
-impl PartialEq for OneResult {
+impl PartialEq for ResultRef {
     fn eq(&self, other: &Self) -> bool {
-        let one = self.results.0.as_ref().zip(other.results.0.as_ref());
-        let shared = one.is_some_and(|(one, other)| Arc::ptr_eq(one, other));
-        (shared && self.place == other.place) || **self == **other
+        let outcomes = self.results.0.as_ref().zip(other.results.0.as_ref());
+        let shared = outcomes.is_some_and(|(first, other)| Arc::ptr_eq(first, other));
+        (shared && self.index == other.index) || **self == **other
     }
 }
 
-impl OneResult {
+impl ResultRef {
     /// Returns the plan, or `None` if the planner found no plan.
     pub(crate) fn plan(self) -> Option<Plan> {
-        matches!(self.answer, Answer::Planned(_)).then_some(Plan(self))
+        matches!(self.answer, PlanOutcome::Planned(_)).then_some(Plan(self))
     }
 }
 
 /// Validated plan of a planner.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Plan(OneResult);
+pub(crate) struct Plan(ResultRef);
 
 impl Deref for Plan {
     type Target = Planned;
 
     fn deref(&self) -> &Planned {
         match &self.0.answer {
-            Answer::Planned(planned) => planned,
-            Answer::Infeasible { .. } => unreachable!("it was made of a result with a plan"),
+            PlanOutcome::Planned(planned) => planned,
+            PlanOutcome::Infeasible { .. } => unreachable!("it was made of a result with a plan"),
         }
     }
 }

@@ -3,12 +3,12 @@
 use api::planner::scenario::PlannerKind;
 
 /// Returns the number of a planner's chart.
-pub(crate) fn chart_of(planner: PlannerKind) -> usize {
+pub(crate) fn chart_index(planner: PlannerKind) -> usize {
     PlannerKind::ALL.iter().position(|kind| *kind == planner).unwrap_or(PlannerKind::ALL.len())
 }
 
 /// Returns the planner of a chart.
-pub(crate) fn planner_of(chart: usize) -> Option<PlannerKind> {
+pub(crate) fn planner_at_chart(chart: usize) -> Option<PlannerKind> {
     PlannerKind::ALL.get(chart).copied()
 }
 
@@ -17,10 +17,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_planner_has_its_own_chart_number() {
+    fn chart_numbers_are_unique_per_planner() {
         for planner in PlannerKind::ALL {
-            assert_eq!(planner_of(chart_of(planner)), Some(planner));
+            assert_eq!(planner_at_chart(chart_index(planner)), Some(planner));
         }
-        assert_eq!(planner_of(99), None);
+        assert_eq!(planner_at_chart(99), None);
     }
 }

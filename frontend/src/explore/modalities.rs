@@ -17,7 +17,7 @@ pub(crate) struct Modalities {
 
 impl Modalities {
     /// Reads the modalities from the model of a scenario.
-    pub(crate) fn of(scenario: &Value) -> Self {
+    pub(crate) fn from_scenario(scenario: &Value) -> Self {
         let modules = pointer::get(scenario, "/model/modules").and_then(Value::as_array);
         let any = |wanted: &dyn Fn(&Value) -> bool| modules.is_some_and(|modules| modules.iter().any(wanted));
         Self {
@@ -33,23 +33,23 @@ impl Modalities {
     }
 }
 
-fn generates(module: &Value, what: &str) -> bool {
-    module["role"] == "generator" && module[what].is_object()
+fn generates(module: &Value, field: &str) -> bool {
+    module["role"] == "generator" && module[field].is_object()
 }
 
 /// Removes modalities from the workload that the model does not read. The server rejects such
 /// workloads.
 pub(crate) fn leave_out_unread(scenario: &mut Value) {
-    let reads = Modalities::of(scenario);
+    let reads = Modalities::from_scenario(scenario);
     if let Some(source) = scenario.pointer_mut("/workload/samples") {
-        leave_out_of_source(source, reads);
+        strip_unread_source_fields(source, reads);
     }
     if !reads.video {
         pointer::remove(scenario, "/workload/max_video_s");
     }
 }
 
-fn leave_out_of_source(source: &mut Value, reads: Modalities) {
+fn strip_unread_source_fields(source: &mut Value, reads: Modalities) {
     match source["kind"].as_str() {
         Some("drawn" | "dataset") => {
             if !reads.images {
@@ -63,16 +63,16 @@ fn leave_out_of_source(source: &mut Value, reads: Modalities) {
         }
         Some("mixture") => {
             for part in source["parts"].as_array_mut().into_iter().flatten() {
-                leave_out_of_source(&mut part["source"], reads);
+                strip_unread_source_fields(&mut part["source"], reads);
             }
         }
         Some("phases") => {
             // Only images have phases.
             if reads.images {
-                leave_out_of_source(&mut source["source"], reads);
+                strip_unread_source_fields(&mut source["source"], reads);
             } else {
                 *source = source["source"].take();
-                leave_out_of_source(source, reads);
+                strip_unread_source_fields(source, reads);
             }
         }
         _ => {}
@@ -88,24 +88,24 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_asked_for_what_its_modules_read() {
+    fn modalities_follow_model_modules() {
         for (modules, [images, sound, video]) in [
             (json!([{"role": "backbone"}]), [false; 3]),
             (json!([{"role": "vision_encoder"}, {"role": "audio_encoder"}, {"role": "backbone"}]), [true, true, false]),
             (json!([{"role": "generator", "patch": {}}]), [true, false, false]),
             (json!([{"role": "backbone"}, {"role": "generator", "video": {}}]), [false, false, true]),
         ] {
-            let found = Modalities::of(&scenario(&modules, &Value::Null));
+            let found = Modalities::from_scenario(&scenario(&modules, &Value::Null));
             assert_eq!(found, Modalities { images, sound, video }, "{modules}");
         }
     }
 
     #[test]
-    fn what_a_model_does_not_read_is_left_out_at_every_depth() {
-        let one = json!({"kind": "constant", "value": 1});
+    fn unread_modalities_are_removed_at_every_depth() {
+        let constant = json!({"kind": "constant", "value": 1});
         let none = json!({"kind": "constant", "value": 0});
-        let full = json!({"kind": "drawn", "text_tokens": one, "images": one, "audio_clips": one, "video_s": one});
-        let text = json!({"kind": "drawn", "text_tokens": one, "images": none});
+        let full = json!({"kind": "drawn", "text_tokens": constant, "images": constant, "audio_clips": constant, "video_s": constant});
+        let text = json!({"kind": "drawn", "text_tokens": constant, "images": none});
         let mixture = |source: &Value| json!({"kind": "mixture", "parts": [{"weight": 1.0, "source": source}]});
         let phases = json!({"kind": "phases", "period": 2, "images": [], "source": full});
         let backbone = json!([{"role": "backbone"}]);
@@ -119,11 +119,14 @@ mod tests {
         assert_eq!(reader["workload"]["samples"]["kind"], "phases");
         assert_eq!(
             reader["workload"]["samples"]["source"],
-            json!({"kind": "drawn", "text_tokens": one, "images": one})
+            json!({"kind": "drawn", "text_tokens": constant, "images": constant})
         );
         let mut maker = scenario(&json!([{"role": "generator", "video": {}}]), &full);
         leave_out_unread(&mut maker);
-        assert_eq!((&maker["workload"]["samples"]["video_s"], &maker["workload"]["samples"]["images"]), (&one, &none));
+        assert_eq!(
+            (&maker["workload"]["samples"]["video_s"], &maker["workload"]["samples"]["images"]),
+            (&constant, &none)
+        );
         assert_eq!(maker["workload"]["max_video_s"], 16.0);
     }
 }

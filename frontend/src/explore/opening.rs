@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::modalities::leave_out_unread;
 use super::{Explore, PlanState};
 use crate::answered;
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 use crate::field_errors::FieldErrors;
-use crate::mixture::{WeightedDataset, of_datasets};
+use crate::mixture::{WeightedDataset, source_from_datasets};
 use crate::recent;
 use crate::storage;
 use crate::undo::History;
@@ -63,17 +63,17 @@ impl Explore {
         let generation = self.clear();
         self.named.set_value(id.clone());
         spawn_local(async move {
-            let answer = client::get::<StoredScenario>(&path::scenario(&id)).await;
+            let response = client::get::<StoredScenario>(&path::scenario(&id)).await;
             if !self.is_current(generation) {
                 return;
             }
-            match answer {
+            match response {
                 Ok(stored) => self.open_stored(generation, &id, stored).await,
-                Err(failure) => {
-                    if matches!(failure.status(), Some(404 | 410)) {
+                Err(error) => {
+                    if matches!(error.status(), Some(404 | 410)) {
                         recent::forget(&id);
                     }
-                    self.fail(failure);
+                    self.fail(error);
                 }
             }
         });
@@ -88,7 +88,7 @@ impl Explore {
         let (Ok(page), links) = (location.pathname(), path::share("")) else { return };
         let Some(id) = page.strip_prefix(&links).filter(|id| !id.is_empty()) else { return };
         let is_here = self.stored.with_untracked(|stored| {
-            self.named.with_value(|named| stands_at(stored.as_ref().map(|stored| stored.id.as_str()), named, id))
+            self.named.with_value(|named| is_same_scenario(stored.as_ref().map(|stored| stored.id.as_str()), named, id))
         });
         if !is_here {
             self.arrived.set_value(Some(location.hash().unwrap_or_default()));
@@ -112,14 +112,14 @@ impl Explore {
             self.write_address();
         };
         match outcome {
-            Ok(Some(outcome)) => self.show_beside(generation, outcome, fill).await,
+            Ok(Some(outcome)) => self.show_while_loading(generation, outcome, fill).await,
             Ok(None) => {
                 fill();
                 self.plan(generation, id).await;
             }
-            Err(failure) => {
+            Err(error) => {
                 fill();
-                self.fail(failure);
+                self.fail(error);
             }
         }
     }
@@ -149,7 +149,7 @@ impl Explore {
                             scenario = with_free_layout(untitled(scenario));
                         }
                         Start::Mixture(parts) => {
-                            crate::pointer::set(&mut scenario, "/workload/samples", of_datasets(&parts));
+                            crate::pointer::set(&mut scenario, "/workload/samples", source_from_datasets(&parts));
                             leave_out_unread(&mut scenario);
                             // Degrees that are fixed for other samples may not suit these samples.
                             scenario = with_free_layout(untitled(scenario));
@@ -159,7 +159,7 @@ impl Explore {
                     self.scenario.set(scenario);
                     self.send(generation);
                 }
-                Err(failure) => self.fail(failure),
+                Err(error) => self.fail(error),
             }
         });
     }
@@ -202,7 +202,7 @@ impl Explore {
 
     fn clear(self) -> u64 {
         self.abandon_job();
-        self.abandon_what_if();
+        self.cancel_preview();
         self.history.set_value(History::default());
         self.undoable.set((false, false));
         self.errors.set(FieldErrors::default());
@@ -212,8 +212,8 @@ impl Explore {
         self.stored.set(None);
         self.named.set_value(String::new());
         self.result.set(None);
-        self.tried.set(false);
-        self.set_shown(super::Shown::default());
+        self.is_preview.set(false);
+        self.set_displayed(super::DisplayedIteration::default());
         self.selection.set(None);
         self.hover.set(None);
         self.read_address();
@@ -225,7 +225,7 @@ impl Explore {
 }
 
 /// Returns true if the link refers to the open scenario or to the scenario that is loading.
-fn stands_at(stored: Option<&str>, opening: &str, link: &str) -> bool {
+fn is_same_scenario(stored: Option<&str>, opening: &str, link: &str) -> bool {
     stored.map_or(opening == link, |id| id.starts_with(link))
 }
 
@@ -253,7 +253,7 @@ fn untitled(mut scenario: Value) -> Value {
     scenario
 }
 
-async fn on_presets(model: &str, cluster: &str, nodes: Option<u32>) -> Result<Value, Failure> {
+async fn on_presets(model: &str, cluster: &str, nodes: Option<u32>) -> Result<Value, RequestError> {
     let presets = client::get::<Presets>(path::PRESETS).await?;
     let scenario = with_free_layout(untitled(ready(FIRST).await?));
     Ok(with_presets(scenario, &presets, model, cluster, nodes))
@@ -261,13 +261,13 @@ async fn on_presets(model: &str, cluster: &str, nodes: Option<u32>) -> Result<Va
 
 /// Inserts presets into a scenario. Unknown names do not change the scenario.
 fn with_presets(mut scenario: Value, presets: &Presets, model: &str, cluster: &str, nodes: Option<u32>) -> Value {
-    let model = presets.models.iter().find(|choice| choice.id == model);
-    let cluster = presets.clusters.iter().find(|choice| choice.id == cluster);
-    if let Some(Ok(value)) = model.map(|choice| serde_json::to_value(&choice.model)) {
+    let model = presets.models.iter().find(|preset| preset.id == model);
+    let cluster = presets.clusters.iter().find(|candidate| candidate.id == cluster);
+    if let Some(Ok(value)) = model.map(|model_entry| serde_json::to_value(&model_entry.model)) {
         crate::pointer::set(&mut scenario, "/model", value);
         leave_out_unread(&mut scenario);
     }
-    if let Some(Ok(value)) = cluster.map(|choice| serde_json::to_value(&choice.cluster)) {
+    if let Some(Ok(value)) = cluster.map(|cluster_entry| serde_json::to_value(&cluster_entry.cluster)) {
         crate::pointer::set(&mut scenario, "/cluster", value);
     }
     if let Some(nodes) = nodes {
@@ -276,11 +276,11 @@ fn with_presets(mut scenario: Value, presets: &Presets, model: &str, cluster: &s
     scenario
 }
 
-async fn ready(slug: &str) -> Result<Value, Failure> {
+async fn ready(slug: &str) -> Result<Value, RequestError> {
     let gallery = client::get::<Gallery>(path::GALLERY).await?;
     let entry = gallery.entries.iter().find(|entry| entry.slug == slug).or(gallery.entries.first());
-    let entry = entry.ok_or_else(|| Failure::Unreadable("the gallery is empty".to_owned()))?;
-    serde_json::to_value(&entry.scenario).map_err(|error| Failure::Unreadable(error.to_string()))
+    let entry = entry.ok_or_else(|| RequestError::Unreadable("the gallery is empty".to_owned()))?;
+    serde_json::to_value(&entry.scenario).map_err(|error| RequestError::Unreadable(error.to_string()))
 }
 
 #[cfg(test)]
@@ -288,11 +288,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_open_or_on_its_way_is_not_opened_again() {
-        assert!(stands_at(Some("abcdefghijkl"), "", "abcdefghij"));
-        assert!(!stands_at(Some("abcdefghijkl"), "zzzzzzzzzz", "zzzzzzzzzz"), "that was opened before an edit");
-        assert!(stands_at(None, "abcdefghij", "abcdefghij"));
-        assert!(!stands_at(None, "zzzzzzzzzz", "abcdefghij"));
+    fn open_or_loading_scenario_is_not_opened_again() {
+        assert!(is_same_scenario(Some("abcdefghijkl"), "", "abcdefghij"));
+        assert!(!is_same_scenario(Some("abcdefghijkl"), "zzzzzzzzzz", "zzzzzzzzzz"), "that was opened before an edit");
+        assert!(is_same_scenario(None, "abcdefghij", "abcdefghij"));
+        assert!(!is_same_scenario(None, "zzzzzzzzzz", "abcdefghij"));
     }
 
     #[test]
@@ -303,22 +303,22 @@ mod tests {
 
     #[test]
     fn presets_replace_model_and_cluster() {
-        use api::gallery::{ClusterChoice, ModelChoice};
+        use api::gallery::{ClusterOption, ModelOption};
         use api::planner::{cluster, model};
         let llama = model::presets::model("llama-3-8b").unwrap();
         let node = cluster::presets::clusters().into_iter().next().unwrap();
         let id = node.id;
         let presets = Presets {
-            models: vec![ModelChoice { id: "llama-3-8b".to_owned(), parameters: 0, model: llama.clone() }],
-            clusters: vec![ClusterChoice { id: id.to_owned(), cluster: node.cluster }],
+            models: vec![ModelOption { id: "llama-3-8b".to_owned(), parameters: 0, model: llama.clone() }],
+            clusters: vec![ClusterOption { id: id.to_owned(), cluster: node.cluster }],
             samples: vec![],
             planners: vec![],
         };
         let first = json!({"model": {}, "cluster": {}, "seed": 1, "workload": {"samples": {"kind": "constant"}}});
-        let made = with_presets(first, &presets, "llama-3-8b", id, Some(4));
-        assert_eq!(made["model"], serde_json::to_value(&llama).unwrap());
-        assert_eq!((made["cluster"]["nodes"].as_u64(), made["seed"].as_u64()), (Some(4), Some(1)));
-        assert_eq!(with_presets(made.clone(), &presets, "unknown", "unknown", None), made);
+        let created = with_presets(first, &presets, "llama-3-8b", id, Some(4));
+        assert_eq!(created["model"], serde_json::to_value(&llama).unwrap());
+        assert_eq!((created["cluster"]["nodes"].as_u64(), created["seed"].as_u64()), (Some(4), Some(1)));
+        assert_eq!(with_presets(created.clone(), &presets, "unknown", "unknown", None), created);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use api::job::{Job, JobState, StoredOutcome};
 use api::path;
-use api::planner::outcome::Answer;
+use api::planner::outcome::PlanOutcome;
 use api::planner::scenario::PlannerKind;
 use api::planner::timeline::Timeline;
 use api::planner::timeline::levels::Overview;
@@ -15,8 +15,8 @@ use api::timeline::overview;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use super::{Explore, PlanState, Shown};
-use crate::client::{self, Body, Failure};
+use super::{DisplayedIteration, Explore, PlanState};
+use crate::client::{self, Body, RequestError};
 use crate::field_errors::FieldErrors;
 
 /// Maximum attempts if another page cancels the job or the queue is full.
@@ -28,13 +28,13 @@ impl Explore {
     pub(super) fn send(self, generation: u64) {
         self.abandon_job();
         let body = self.scenario.with_untracked(ToString::to_string);
-        self.abandon_whole_what_if(&body);
+        self.cancel_full_preview(&body);
         spawn_local(async move {
-            let answer = client::send::<StoredScenario>("PUT", path::SCENARIOS, Body::Json(body)).await;
+            let response = client::send::<StoredScenario>("PUT", path::SCENARIOS, Body::Json(body)).await;
             if !self.is_current(generation) {
                 return;
             }
-            match answer {
+            match response {
                 Ok(stored) => {
                     self.errors.set(FieldErrors::default());
                     let id = stored.id.clone();
@@ -46,7 +46,9 @@ impl Explore {
                     self.unsaved.set(None);
                     // A file may refer to presets. The fields show the resolved values.
                     let names_presets = self.scenario.with_untracked(|scenario| {
-                        ["/model/preset", "/cluster/preset"].into_iter().any(|place| scenario.pointer(place).is_some())
+                        ["/model/preset", "/cluster/preset"]
+                            .into_iter()
+                            .any(|field_pointer| scenario.pointer(field_pointer).is_some())
                     });
                     if names_presets {
                         self.scenario.set(serde_json::to_value(&stored.scenario).unwrap_or_default());
@@ -55,7 +57,7 @@ impl Explore {
                     self.write_address();
                     self.plan(generation, id).await;
                 }
-                Err(failure) => self.fail(failure),
+                Err(error) => self.fail(error),
             }
         });
     }
@@ -65,44 +67,44 @@ impl Explore {
         match self.run_job(generation, &id).await {
             Ok(true) => {}
             Ok(false) => return,
-            Err(failure) => {
+            Err(error) => {
                 if self.is_current(generation) {
-                    self.fail(failure);
+                    self.fail(error);
                 }
                 return;
             }
         }
-        let answer = client::get::<StoredOutcome>(&path::outcome(&id)).await;
+        let response = client::get::<StoredOutcome>(&path::outcome(&id)).await;
         if !self.is_current(generation) {
             return;
         }
-        match answer {
+        match response {
             // The preview already loaded these timelines, and they are identical byte for byte.
             // Only the planning time differs.
             Ok(outcome) if self.shows(&outcome) => {
                 self.result.set(Some(Arc::new(outcome)));
-                self.tried.set(false);
+                self.is_preview.set(false);
                 self.finish();
             }
             Ok(outcome) => self.show(generation, outcome).await,
-            Err(failure) => self.fail(failure),
+            Err(request_error) => self.fail(request_error),
         }
     }
 
     /// Runs the planning job. Returns false if the request is obsolete or all attempts were
     /// cancelled.
-    async fn run_job(self, generation: u64, id: &str) -> Result<bool, Failure> {
+    async fn run_job(self, generation: u64, id: &str) -> Result<bool, RequestError> {
         for attempt in 1..=ATTEMPTS {
             self.state.set(PlanState::Queued);
             let job = match client::send::<Job>("POST", &path::plan(id), Body::Empty).await {
-                Err(failure) if failure.status() == Some(503) && attempt < ATTEMPTS => {
+                Err(error) if error.status() == Some(503) && attempt < ATTEMPTS => {
                     client::pause(PAUSE_MS).await;
                     if !self.is_current(generation) {
                         return Ok(false);
                     }
                     continue;
                 }
-                answer => answer?,
+                response => response?,
             };
             self.job.set_value(Some(job.id.clone()));
             if !self.is_current(generation) {
@@ -123,7 +125,7 @@ impl Explore {
             }
             self.job.set_value(None);
             match job?.state {
-                JobState::Failed { detail } => return Err(Failure::Unreadable(detail)),
+                JobState::Failed { detail } => return Err(RequestError::Unreadable(detail)),
                 // Another page cancelled the shared job. Try again.
                 JobState::Cancelled => {}
                 JobState::Done | JobState::Queued | JobState::Running { .. } => return Ok(true),
@@ -148,32 +150,32 @@ impl Explore {
 
     /// Shows an outcome after its timelines are loaded, so that table and charts update together.
     pub(super) async fn show(self, generation: u64, outcome: StoredOutcome) {
-        self.show_beside(generation, outcome, || ()).await;
+        self.show_while_loading(generation, outcome, || ()).await;
     }
 
     /// Same as [`Self::show`], and runs `meanwhile` while the timelines load.
-    pub(super) async fn show_beside(self, generation: u64, outcome: StoredOutcome, meanwhile: impl FnOnce()) {
-        let iteration = iteration_of(&outcome, self.view.get_untracked().iteration);
+    pub(super) async fn show_while_loading(self, generation: u64, outcome: StoredOutcome, meanwhile: impl FnOnce()) {
+        let iteration = clamped_iteration(&outcome, self.view.get_untracked().iteration);
         let begun = fetch_timelines(&outcome, iteration);
         meanwhile();
-        let shown = begun.await;
+        let loaded = begun.await;
         if !self.is_current(generation) {
             return;
         }
         self.selection.set(None);
         self.hover.set(None);
-        let (shown, failure) = match shown {
-            Ok(shown) => (shown, None),
-            Err(failure) => (Shown { iteration, ..Shown::default() }, Some(failure)),
+        let (content, load_error) = match loaded {
+            Ok(content) => (content, None),
+            Err(error) => (DisplayedIteration { iteration, ..DisplayedIteration::default() }, Some(error)),
         };
-        self.refit(shown.extent_ns());
-        self.fetch_the_rest(generation, outcome.outcome.scenario.clone(), &shown);
-        self.set_shown(shown);
+        self.refit(content.extent_ns());
+        self.fetch_the_rest(generation, outcome.outcome.scenario.clone(), &content);
+        self.set_displayed(content);
         self.result.set(Some(Arc::new(outcome)));
-        self.tried.set(false);
+        self.is_preview.set(false);
         self.select_named();
-        match failure {
-            Some(failure) => self.state.set(PlanState::Failed(failure)),
+        match load_error {
+            Some(error) => self.state.set(PlanState::Failed(error)),
             None => self.finish(),
         }
     }
@@ -184,12 +186,12 @@ impl Explore {
         let engine = |result: &StoredOutcome| result.outcome.engine == result.current_engine;
         let same = |result: &Arc<StoredOutcome>| result.outcome.scenario == outcome.outcome.scenario && engine(result);
         let iteration = self.view.with_untracked(|view| view.iteration.unwrap_or(0));
-        let planned = outcome.outcome.results.iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
+        let planned = outcome.outcome.results.iter().filter(|result| matches!(result.answer, PlanOutcome::Planned(_)));
         self.result.with_untracked(|result| result.as_ref().is_some_and(same))
-            && self.shown.with_untracked(|shown| {
-                shown.iteration == iteration
-                    && shown.overviews.is_empty()
-                    && shown.has_all(planned.map(|it| it.planner))
+            && self.displayed.with_untracked(|content| {
+                content.iteration == iteration
+                    && content.overviews.is_empty()
+                    && content.has_all(planned.map(|it| it.planner))
             })
     }
 
@@ -197,7 +199,7 @@ impl Explore {
     fn finish(self) {
         let infeasible = self.result.with_untracked(|result| {
             result.as_ref().is_some_and(|result| {
-                result.outcome.results.iter().all(|result| matches!(result.answer, Answer::Infeasible { .. }))
+                result.outcome.results.iter().all(|result| matches!(result.answer, PlanOutcome::Infeasible { .. }))
             })
         });
         self.state.set(if infeasible { PlanState::Infeasible } else { PlanState::Done });
@@ -206,35 +208,35 @@ impl Explore {
     /// Shows another iteration. The index is clamped to the last iteration, because a link may
     /// contain a larger index.
     pub(crate) fn show_iteration(self, iteration: u32) {
-        let last = |outcome: &Arc<StoredOutcome>| iteration_of(outcome, Some(iteration));
+        let last = |outcome: &Arc<StoredOutcome>| clamped_iteration(outcome, Some(iteration));
         let iteration = self.result.with_untracked(|outcome| outcome.as_ref().map_or(iteration, last));
         self.view.update(|view| view.iteration = Some(iteration));
-        if self.tried.get_untracked() {
+        if self.is_preview.get_untracked() {
             // The next preview or stored outcome uses this iteration.
-            if !self.state.with_untracked(PlanState::is_busy) {
+            if !self.state.with_untracked(PlanState::is_pending) {
                 // After a cancelled or failed planning run, no outcome would follow.
                 self.plan_soon();
             }
-            self.ask_what_if();
+            self.request_preview();
             return;
         }
         let Some(outcome) = self.result.get_untracked() else { return };
         let generation = self.generation.get_value();
         spawn_local(async move {
-            let shown = fetch_timelines(&outcome, iteration).await;
+            let loaded = fetch_timelines(&outcome, iteration).await;
             let wanted = self.view.with_untracked(|view| view.iteration == Some(iteration));
             if !self.is_current(generation) || !wanted {
                 return;
             }
-            match shown {
-                Ok(shown) => {
+            match loaded {
+                Ok(content) => {
                     self.selection.set(None);
                     self.hover.set(None);
-                    self.refit(shown.extent_ns());
-                    self.fetch_the_rest(generation, outcome.outcome.scenario.clone(), &shown);
-                    self.set_shown(shown);
+                    self.refit(content.extent_ns());
+                    self.fetch_the_rest(generation, outcome.outcome.scenario.clone(), &content);
+                    self.set_displayed(content);
                 }
-                Err(failure) => self.state.set(PlanState::Failed(failure)),
+                Err(error) => self.state.set(PlanState::Failed(error)),
             }
         });
     }
@@ -250,7 +252,7 @@ impl Explore {
     pub(crate) fn cancel(self) {
         self.next_generation();
         self.abandon_job();
-        self.abandon_what_if();
+        self.cancel_preview();
         self.state.set(PlanState::Cancelled);
     }
 
@@ -272,27 +274,30 @@ impl Explore {
         self.job.set_value(None);
     }
 
-    pub(super) fn fail(self, failure: Failure) {
-        if let Failure::Problem(problem) = &failure {
-            self.errors.set(FieldErrors::of(&problem.errors));
+    pub(super) fn fail(self, error: RequestError) {
+        if let RequestError::Problem(problem) = &error {
+            self.errors.set(FieldErrors::from_problems(&problem.errors));
         }
-        self.state.set(PlanState::Failed(failure));
+        self.state.set(PlanState::Failed(error));
     }
 }
 
 /// Clamps the requested iteration to the last iteration of the outcome.
-fn iteration_of(outcome: &StoredOutcome, wanted: Option<u32>) -> u32 {
+fn clamped_iteration(outcome: &StoredOutcome, wanted: Option<u32>) -> u32 {
     let last = u32::try_from(outcome.outcome.batches.len()).unwrap_or(u32::MAX).saturating_sub(1);
     wanted.unwrap_or(0).min(last)
 }
 
 /// Fetches the initial chart data of an iteration: timelines, and overviews of large timelines. All
 /// requests start before the first one is awaited.
-fn fetch_timelines(outcome: &StoredOutcome, iteration: u32) -> impl Future<Output = Result<Shown, Failure>> + use<> {
+fn fetch_timelines(
+    outcome: &StoredOutcome,
+    iteration: u32,
+) -> impl Future<Output = Result<DisplayedIteration, RequestError>> + use<> {
     let id = &outcome.outcome.scenario;
     let (mut planners, mut overviews, mut timelines) = (Vec::new(), Vec::new(), Vec::new());
     for result in &outcome.outcome.results {
-        let Answer::Planned(planned) = &result.answer else { continue };
+        let PlanOutcome::Planned(planned) = &result.answer else { continue };
         let planner = result.planner;
         planners.push(planner);
         if overview::is_looked_at_first(planned, iteration) {
@@ -302,14 +307,14 @@ fn fetch_timelines(outcome: &StoredOutcome, iteration: u32) -> impl Future<Outpu
         }
     }
     async move {
-        let mut shown = Shown { iteration, planners, ..Shown::default() };
+        let mut content = DisplayedIteration { iteration, planners, ..DisplayedIteration::default() };
         for (planner, overview) in overviews {
-            shown.overviews.push((planner, overview.await?));
+            content.overviews.push((planner, overview.await?));
         }
         for (planner, timeline) in timelines {
-            shown.timelines.push((planner, timeline.await?));
+            content.timelines.push((planner, timeline.await?));
         }
-        Ok(shown)
+        Ok(content)
     }
 }
 
@@ -317,11 +322,11 @@ fn fetch_overview(
     id: &str,
     planner: PlannerKind,
     iteration: u32,
-) -> impl Future<Output = Result<Arc<Overview>, Failure>> + use<> {
+) -> impl Future<Output = Result<Arc<Overview>, RequestError>> + use<> {
     let begun = client::begin_bytes(&path::overview(id, planner.id(), iteration), path::OVERVIEW_MEDIA_TYPE);
     async move {
         let overview = overview::decode(&begun.await?);
-        Ok(Arc::new(overview.map_err(|error| Failure::Unreadable(error.to_string()))?))
+        Ok(Arc::new(overview.map_err(|error| RequestError::Unreadable(error.to_string()))?))
     }
 }
 
@@ -329,39 +334,40 @@ fn fetch_timeline(
     id: &str,
     planner: PlannerKind,
     iteration: u32,
-) -> impl Future<Output = Result<Arc<Timeline>, Failure>> + use<> {
+) -> impl Future<Output = Result<Arc<Timeline>, RequestError>> + use<> {
     let begun = client::begin_bytes(&path::timeline(id, planner.id(), iteration), path::TIMELINE_MEDIA_TYPE);
     async move {
         let timeline = api::timeline::decode(&begun.await?);
-        Ok(Arc::new(timeline.map_err(|error| Failure::Unreadable(error.to_string()))?))
+        Ok(Arc::new(timeline.map_err(|error| RequestError::Unreadable(error.to_string()))?))
     }
 }
 
 impl Explore {
     /// Fetches the timelines that are shown as overviews. If a request fails, the overview remains
     /// with an error.
-    fn fetch_the_rest(self, generation: u64, id: String, shown: &Shown) {
-        let iteration = shown.iteration;
-        let waiting: Vec<PlannerKind> = shown.overviews.iter().map(|(planner, _)| *planner).collect();
+    fn fetch_the_rest(self, generation: u64, id: String, content: &DisplayedIteration) {
+        let iteration = content.iteration;
+        let waiting: Vec<PlannerKind> = content.overviews.iter().map(|(planner, _)| *planner).collect();
         spawn_local(async move {
             for planner in waiting {
                 let timeline = fetch_timeline(&id, planner, iteration).await;
-                let wanted = self.shown.with_untracked(|shown| shown.iteration == iteration);
+                let wanted = self.displayed.with_untracked(|current| current.iteration == iteration);
                 if !self.is_current(generation) || !wanted {
                     return;
                 }
                 match timeline {
                     // If the user switches to another iteration and back, the timeline is fetched
                     // twice.
-                    Ok(_) if self.shown.with_untracked(|shown| shown.timeline(planner).is_some()) => {}
+                    Ok(_) if self.displayed.with_untracked(|visible| visible.timeline(planner).is_some()) => {}
                     Ok(timeline) => {
-                        let mut shown = self.shown.get_untracked();
-                        shown.timelines.push((planner, timeline));
-                        let place = |kind: PlannerKind| shown.planners.iter().position(|planner| *planner == kind);
-                        shown.timelines.sort_by_key(|(planner, _)| place(*planner));
-                        self.set_shown(shown);
+                        let mut updated = self.displayed.get_untracked();
+                        updated.timelines.push((planner, timeline));
+                        let planner_index =
+                            |kind: PlannerKind| updated.planners.iter().position(|planner| *planner == kind);
+                        updated.timelines.sort_by_key(|(planner, _)| planner_index(*planner));
+                        self.set_displayed(updated);
                     }
-                    Err(failure) => self.state.set(PlanState::Failed(failure)),
+                    Err(error) => self.state.set(PlanState::Failed(error)),
                 }
             }
         });

@@ -15,15 +15,15 @@ impl Explore {
     /// Stored outcomes update immediately. The copy belongs to the caller's reactive owner.
     pub(crate) fn at_rest(self) -> Self {
         let result = RwSignal::new(self.result.get_untracked());
-        let tried = RwSignal::new(self.tried.get_untracked());
+        let is_preview = RwSignal::new(self.is_preview.get_untracked());
         let number = StoredValue::new(0_u64);
         Effect::new(move |_| {
-            let now = (self.result.get(), self.tried.get());
+            let now = (self.result.get(), self.is_preview.get());
             number.update_value(|number| *number += 1);
             let mine = number.get_value();
             if !now.1 {
                 result.set(now.0);
-                tried.set(now.1);
+                is_preview.set(now.1);
                 return;
             }
             let follow = move || {
@@ -31,11 +31,11 @@ impl Explore {
                 // disposed.
                 if number.try_get_value() == Some(mine) {
                     result.set(now.0);
-                    tried.set(now.1);
+                    is_preview.set(now.1);
                 }
             };
             set_timeout(follow, REST);
         });
-        Self { result, tried, ..self }
+        Self { result, is_preview, ..self }
     }
 }

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use wasm_bindgen::JsValue;
 
 use super::Explore;
-use super::planner_of;
+use super::planner_at_chart;
 use crate::fragment::{ActionName, ScenarioPrefix, View};
 use crate::gantt::{Selection, TimeWindow};
 
@@ -17,15 +17,19 @@ impl Explore {
     /// Current view for a link, including the time range.
     pub(crate) fn view_now(&self) -> View {
         let window = self.window.get();
-        let extent = self.charted.with(super::Shown::extent_ns);
-        let whole = window.start_ns <= 0.0 && window.end_ns >= extent as f64;
-        let window_ns = (!whole && window.end_ns > window.start_ns)
+        let extent = self.charted.with(super::DisplayedIteration::extent_ns);
+        let is_full = window.start_ns <= 0.0 && window.end_ns >= extent as f64;
+        let window_ns = (!is_full && window.end_ns > window.start_ns)
             .then(|| (window.start_ns.max(0.0).round() as u64, window.end_ns.round() as u64));
         let view = self.view.get();
         let action = self.selection.get().and_then(|selection| {
-            let planner = planner_of(selection.chart)?;
-            let timeline = self.shown.with(|shown| shown.timeline(planner))?;
-            ActionName::of(&timeline, selection.span, Some(planner).filter(|planner| view.planner != Some(*planner)))
+            let planner = planner_at_chart(selection.chart)?;
+            let timeline = self.displayed.with(|content| content.timeline(planner))?;
+            ActionName::from_span(
+                &timeline,
+                selection.span,
+                Some(planner).filter(|planner| view.planner != Some(*planner)),
+            )
         });
         View { window_ns, action, ..view }
     }
@@ -35,17 +39,18 @@ impl Explore {
         let Some(action) = self.view.with_untracked(|view| view.action) else { return };
         // Applied only once; later selections come from the user.
         self.view.update(|view| view.action = None);
-        let planners =
-            self.shown.with_untracked(|shown| shown.timelines.iter().map(|(planner, _)| *planner).collect::<Vec<_>>());
+        let planners = self
+            .displayed
+            .with_untracked(|content| content.timelines.iter().map(|(planner, _)| *planner).collect::<Vec<_>>());
         let wanted = action.planner.or(self.view.with_untracked(|view| view.planner));
         let planner = wanted.or(planners.first().copied());
         let found = planner.and_then(|planner| {
-            let timeline = self.shown.with_untracked(|shown| shown.timeline(planner))?;
+            let timeline = self.displayed.with_untracked(|content| content.timeline(planner))?;
             let chart = PlannerKind::ALL.iter().position(|kind| *kind == planner)?;
             Some(Selection { chart, span: action.find(&timeline)? })
         });
         if found.is_none() {
-            self.link_words.set(Some("The action that this link selects is not in this plan.".to_owned()));
+            self.link_error.set(Some("The action that this link selects is not in this plan.".to_owned()));
         }
         self.selection.set(found);
     }
@@ -65,16 +70,16 @@ impl Explore {
         let hash = arrived.unwrap_or_else(|| window().location().hash().unwrap_or_default());
         // A self-contained link does not encode a view.
         let fragment = if hash.trim_start_matches('#').starts_with(api::contained::FIRST_FORM) { "" } else { &hash };
-        let (mut view, words) = View::parse_telling(fragment);
+        let (mut view, message) = View::parse_telling(fragment);
         // The pinned scenario remains the comparison unless the link specifies another one.
         if view.compared.is_none() {
             view.compared = untrack(crate::recent::pinned).and_then(|pinned| ScenarioPrefix::parse(&pinned.id));
         }
-        self.link_words.set(words);
+        self.link_error.set(message);
         if let Some((start, end)) = view.window_ns {
             self.window.set(TimeWindow { start_ns: start as f64, end_ns: end as f64 });
         } else {
-            let extent = self.shown.with_untracked(super::Shown::extent_ns);
+            let extent = self.displayed.with_untracked(super::DisplayedIteration::extent_ns);
             self.window.set(TimeWindow { start_ns: 0.0, end_ns: extent as f64 });
         }
         self.view.set(view);
@@ -120,7 +125,7 @@ impl Explore {
 
     /// Fits the visible range to a new extent. A full range remains a full range.
     pub(super) fn refit(&self, extent_ns: u64) {
-        let before = self.charted.with_untracked(super::Shown::extent_ns) as f64;
+        let before = self.charted.with_untracked(super::DisplayedIteration::extent_ns) as f64;
         let window = self.window.get_untracked();
         let extent = extent_ns as f64;
         self.window.set(refitted(window, before, extent));
@@ -128,9 +133,9 @@ impl Explore {
 }
 
 fn refitted(window: TimeWindow, before: f64, extent: f64) -> TimeWindow {
-    let was_whole = before > 0.0 && window.start_ns <= 0.0 && window.end_ns >= before;
+    let was_full = before > 0.0 && window.start_ns <= 0.0 && window.end_ns >= before;
     let empty = window.end_ns <= window.start_ns;
-    if was_whole || empty || window.start_ns >= extent {
+    if was_full || empty || window.start_ns >= extent {
         TimeWindow { start_ns: 0.0, end_ns: extent }
     } else {
         TimeWindow { start_ns: window.start_ns, end_ns: window.end_ns.min(extent) }
@@ -146,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zoomed_view_stays_where_it_is_and_a_whole_one_stays_whole() {
+    fn zoomed_window_is_stable_and_full_window_stays_full() {
         let window = |start_ns, end_ns| TimeWindow { start_ns, end_ns };
         assert_eq!(ends(refitted(window(0.0, 100.0), 100.0, 250.0)), (0.0, 250.0));
         assert_eq!(ends(refitted(window(20.0, 40.0), 100.0, 250.0)), (20.0, 40.0));

@@ -15,8 +15,8 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use wasm_bindgen_futures::JsFuture;
 
-use super::{Explore, PlanState, Shown};
-use crate::client::{self, Abort, Failure};
+use super::{DisplayedIteration, Explore, PlanState};
+use crate::client::{self, Abort, RequestError};
 use crate::field_errors::FieldErrors;
 
 /// Minimum timeout after which a newer request replaces the running one. Faster requests complete,
@@ -52,7 +52,7 @@ fn is_sketched(scenario: &str) -> bool {
 impl Explore {
     /// Requests a preview of the current scenario. If a request is running, marks it as stale and
     /// cancels it after the timeout.
-    pub(super) fn ask_what_if(self) {
+    pub(super) fn request_preview(self) {
         let waits = self.asking.try_update_value(|asking| match asking {
             Some(asking) => {
                 asking.stale = true;
@@ -69,7 +69,7 @@ impl Explore {
     }
 
     /// Cancels the running preview request, because the scenario is stored and planned.
-    pub(super) fn abandon_what_if(self) {
+    pub(super) fn cancel_preview(self) {
         self.asking.update_value(|asking| {
             if let Some(asking) = asking {
                 asking.stale = false;
@@ -80,9 +80,9 @@ impl Explore {
 
     /// Cancels the running preview request if it computes the same outcome as the job. A sketch
     /// request continues, because it completes much earlier than the job.
-    pub(super) fn abandon_whole_what_if(self, scenario: &str) {
+    pub(super) fn cancel_full_preview(self, scenario: &str) {
         if !is_sketched(scenario) {
-            self.abandon_what_if();
+            self.cancel_preview();
         }
     }
 
@@ -93,18 +93,19 @@ impl Explore {
         let (body, generation) = (self.scenario.with_untracked(ToString::to_string), self.generation.get_value());
         let iteration = self.view.with_untracked(|view| view.iteration.unwrap_or(0));
         spawn_local(async move {
-            let answer = client::ask_bytes(&path::sketch(iteration), body, path::WHAT_IF_MEDIA_TYPE, &signal).await;
+            let response =
+                client::ask_bytes(&path::sketch(iteration), body, path::PLAN_PREVIEW_MEDIA_TYPE, &signal).await;
             let Some(asking) = self.asking.try_update_value(Option::take).flatten() else { return };
             self.stall_timeout_ms.set_value(patience_after(js_sys::Date::now() - asking.since));
             // The response is obsolete if another scenario was opened or the current outcome is
             // complete.
-            let wanted = self.is_tried(generation);
+            let wanted = self.is_preview_valid(generation);
             // The next request runs while the page renders this response.
             if asking.stale && self.is_trying() {
                 self.ask();
             }
             if wanted {
-                self.try_on(answer);
+                self.try_on(response);
             }
         });
     }
@@ -116,7 +117,7 @@ impl Explore {
 
     /// Returns true if a preview from this generation or later may be shown. The complete outcome
     /// ends the preview phase.
-    fn is_tried(self, generation: u64) -> bool {
+    fn is_preview_valid(self, generation: u64) -> bool {
         let waits = self.state.with_untracked(|state| {
             matches!(state, PlanState::Sending | PlanState::Queued | PlanState::Running { .. })
         });
@@ -126,29 +127,30 @@ impl Explore {
     /// Shows a preview. The charts update one frame before text and numbers, which take longer to
     /// parse and lay out. Validation errors appear at the fields; the planning request reports all
     /// other errors.
-    fn try_on(self, answer: Result<Vec<u8>, Failure>) {
-        let answer = answer
-            .and_then(|bytes| api::what_if::decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string())));
-        match answer {
-            Ok(answer) => {
+    fn try_on(self, response: Result<Vec<u8>, RequestError>) {
+        let decoded = response.and_then(|bytes| {
+            api::what_if::decode(&bytes).map_err(|error| RequestError::Unreadable(error.to_string()))
+        });
+        match decoded {
+            Ok(preview) => {
                 self.errors.set(FieldErrors::default());
-                let timelines = answer.timelines.into_iter().map(|(planner, it)| (planner, Arc::new(it)));
+                let timelines = preview.timelines.into_iter().map(|(planner, it)| (planner, Arc::new(it)));
                 let timelines = timelines.collect::<Vec<_>>();
-                let shown = Shown {
-                    iteration: answer.iteration,
+                let content = DisplayedIteration {
+                    iteration: preview.iteration,
                     planners: timelines.iter().map(|(planner, _)| *planner).collect(),
                     timelines,
                     overviews: Vec::new(),
                 };
                 self.selection.set(None);
                 self.hover.set(None);
-                self.refit(shown.extent_ns());
-                self.charted.set(shown.clone());
-                self.tried.set(true);
-                self.tell(shown, answer.outcome);
+                self.refit(content.extent_ns());
+                self.charted.set(content.clone());
+                self.is_preview.set(true);
+                self.tell(content, preview.outcome);
             }
-            Err(Failure::Problem(problem)) if !problem.errors.is_empty() => {
-                self.errors.set(FieldErrors::of(&problem.errors));
+            Err(RequestError::Problem(problem)) if !problem.errors.is_empty() => {
+                self.errors.set(FieldErrors::from_problems(&problem.errors));
             }
             Err(_) => {}
         }
@@ -156,21 +158,21 @@ impl Explore {
 
     /// Updates text and numbers after the charts are painted, unless newer charts are visible by
     /// then.
-    fn tell(self, shown: Shown, outcome: Unread) {
+    fn tell(self, content: DisplayedIteration, outcome: Unread) {
         let now = js_sys::Date::now();
         let since = self.ahead_since.get_value().unwrap_or(now);
         self.ahead_since.set_value(Some(since));
-        let follows = !shown.timelines.is_empty() && now - since < AHEAD_MS;
+        let follows = !content.timelines.is_empty() && now - since < AHEAD_MS;
         spawn_local(async move {
             if follows {
                 painted().await;
-                if !self.charted.with_untracked(|charted| charted.is_same(&shown)) {
+                if !self.charted.with_untracked(|charted| charted.is_same(&content)) {
                     return;
                 }
             }
             // The planning request reports parse errors.
             if let Ok(outcome) = outcome.read() {
-                self.shown.set(shown);
+                self.displayed.set(content);
                 self.ahead_since.set_value(None);
                 self.result.set(Some(Arc::new(outcome)));
             }
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn patience_follows_what_answers_take() {
+    fn timeout_follows_response_time() {
         assert!((patience_after(60.0) - PATIENCE_MS).abs() < f64::EPSILON);
         assert!((patience_after(700.0) - 1_400.0).abs() < f64::EPSILON);
         // After a cancelled request, the timeout doubles.

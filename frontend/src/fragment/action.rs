@@ -42,7 +42,7 @@ impl ActionName {
     }
 
     /// Returns the name of a span.
-    pub(crate) fn of(timeline: &Timeline, span: usize, planner: Option<PlannerKind>) -> Option<Self> {
+    pub(crate) fn from_span(timeline: &Timeline, span: usize, planner: Option<PlannerKind>) -> Option<Self> {
         let kind = SpanKind::from_index(*timeline.kind.get(span)?)?;
         let lane = timeline.lane_offsets.partition_point(|offset| *offset as usize <= span).checked_sub(1)?;
         let rank = u32::try_from(lane / 2).ok()?;
@@ -98,12 +98,12 @@ mod tests {
     fn every_span_is_found_by_its_name() {
         let timeline = one_f_one_b(4, 8);
         for span in 0..timeline.len() {
-            let name = ActionName::of(&timeline, span, None).expect("a name");
+            let name = ActionName::from_span(&timeline, span, None).expect("a name");
             assert_eq!(name.find(&timeline), Some(span), "{}", name.write());
         }
         for nowhere in ["r999.s1.mb7.B", "r4294967295.s1.mb7.B", "r4.s1.mb7.B", "r0.s0.mb8.F", "r0.s0.mb0.F.1"] {
             assert_eq!(ActionName::parse(nowhere).expect("a name").find(&timeline), None, "{nowhere}");
         }
-        assert_eq!(ActionName::of(&timeline, timeline.len(), None), None);
+        assert_eq!(ActionName::from_span(&timeline, timeline.len(), None), None);
     }
 }

@@ -25,11 +25,11 @@ pub(crate) struct KindSum {
     pub(crate) spans: usize,
 }
 
-/// Time sums for an area. `compute_ns`, `exposed_ns` and `idle_ns` sum to `whole_ns`.
+/// Time sums for an area. `compute_ns`, `exposed_ns` and `idle_ns` sum to `total_ns`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Sums {
     /// Area duration times rank count, in ns.
-    pub(crate) whole_ns: f64,
+    pub(crate) total_ns: f64,
     /// Computation and optimizer step, in ns.
     pub(crate) compute_ns: f64,
     /// Exposed communication in ns: inside actions, and gradient synchronization. The ranking table
@@ -47,19 +47,19 @@ pub(crate) struct Sums {
 
 impl Sums {
     /// Computes the sums of an area.
-    pub(crate) fn of(timeline: &Timeline, area: &Area) -> Self {
+    pub(crate) fn in_area(timeline: &Timeline, area: &Area) -> Self {
         let mut sums = Self::default();
         let window = area.window;
         for &rank in area.ranks.iter().filter(|&&rank| rank < timeline.ranks as usize) {
             let (actions, sends) = (timeline.compute_lane(rank), timeline.communication_lane(rank));
-            let busy = sums.lane(timeline, actions.clone(), window);
+            let active_ns = sums.lane(timeline, actions.clone(), window);
             let sending = sums.lane(timeline, sends.clone(), window);
             let exposed: f64 =
                 visible(timeline, actions.clone(), window).map(|span| exposed(timeline, span, window)).sum();
-            sums.whole_ns += window.width_ns();
-            sums.compute_ns += busy - exposed;
+            sums.total_ns += window.width_ns();
+            sums.compute_ns += active_ns - exposed;
             sums.exposed_ns += exposed;
-            sums.idle_ns += window.width_ns() - busy;
+            sums.idle_ns += window.width_ns() - active_ns;
             sums.sending_ns += sending;
             sums.sending_idle_ns += sending - overlap(timeline, actions, sends, window);
         }
@@ -105,14 +105,14 @@ fn inside(timeline: &Timeline, span: usize, window: TimeWindow) -> f64 {
 }
 
 /// Time in which both lanes are busy, in ns.
-fn overlap(timeline: &Timeline, one: Range<usize>, other: Range<usize>, window: TimeWindow) -> f64 {
-    let (mut one, mut other) = (visible(timeline, one, window), visible(timeline, other, window));
+fn overlap(timeline: &Timeline, first: Range<usize>, other: Range<usize>, window: TimeWindow) -> f64 {
+    let (mut first_spans, mut other) = (visible(timeline, first, window), visible(timeline, other, window));
     let mut both = 0.0;
-    while let (false, false) = (one.is_empty(), other.is_empty()) {
-        let (a, b) = (ends(timeline, one.start, window), ends(timeline, other.start, window));
+    while let (false, false) = (first_spans.is_empty(), other.is_empty()) {
+        let (a, b) = (ends(timeline, first_spans.start, window), ends(timeline, other.start, window));
         both += (a.1.min(b.1) - a.0.max(b.0)).max(0.0);
         if a.1 <= b.1 {
-            one.start += 1;
+            first_spans.start += 1;
         } else {
             other.start += 1;
         }
@@ -126,27 +126,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_area_sums_what_is_inside_it() {
+    fn area_sums_its_contents() {
         // Rank 0 of 1F1B with 2 ranks and 3 microbatches starts with F0 and F1 of 1,000 ns each,
         // and sends for 100 ns after each.
         let timeline = sample::one_f_one_b(2, 3);
         let area = Area { window: TimeWindow { start_ns: 500.0, end_ns: 1_500.0 }, ranks: vec![0] };
-        let sums = Sums::of(&timeline, &area);
-        assert!((sums.whole_ns - 1_000.0).abs() < 1e-9 && (sums.compute_ns - 1_000.0).abs() < 1e-9);
+        let sums = Sums::in_area(&timeline, &area);
+        assert!((sums.total_ns - 1_000.0).abs() < 1e-9 && (sums.compute_ns - 1_000.0).abs() < 1e-9);
         assert!((sums.sending_ns - 100.0).abs() < 1e-9, "it sends F0 from 1,000 to 1,100");
         assert!(sums.sending_idle_ns.abs() < 1e-9 && sums.idle_ns.abs() < 1e-9, "while it computes F1");
         assert_eq!((sums.kinds[0].spans, sums.kinds[4].spans, sums.spans()), (2, 1, 3));
     }
 
     #[test]
-    fn computation_exposed_communication_and_idle_time_are_the_whole() {
+    fn computation_communication_and_idle_time_sum_to_total() {
         let mut timeline = sample::one_f_one_b(4, 6);
         timeline.exposed_ns = timeline.duration_ns.iter().map(|duration| duration / 5).collect();
         let end = timeline.makespan_ns as f64;
         for (from, to) in [(0.0, 1.0), (0.13, 0.14), (0.4, 0.9)] {
             let window = TimeWindow { start_ns: from * end, end_ns: to * end };
-            let sums = Sums::of(&timeline, &Area { window, ranks: vec![1, 2, 3] });
-            assert!((sums.compute_ns + sums.idle_ns + sums.exposed_ns - sums.whole_ns).abs() < 1e-6);
+            let sums = Sums::in_area(&timeline, &Area { window, ranks: vec![1, 2, 3] });
+            assert!((sums.compute_ns + sums.idle_ns + sums.exposed_ns - sums.total_ns).abs() < 1e-6);
             assert!(sums.sending_idle_ns <= sums.sending_ns + 1e-9 && sums.idle_ns >= -1e-6);
             assert!(sums.exposed_ns > 0.0);
         }
@@ -156,33 +156,33 @@ mod tests {
     fn ranks_that_are_not_there_count_nothing() {
         let timeline = sample::one_f_one_b(2, 3);
         let area = Area { window: TimeWindow { start_ns: 0.0, end_ns: 10.0 }, ranks: vec![7] };
-        assert_eq!(Sums::of(&timeline, &area), Sums::default());
+        assert_eq!(Sums::in_area(&timeline, &area), Sums::default());
     }
 
     /// TP 8 x PP 4, one replica and one iteration: the timeline contains all ranks of the table.
     #[test]
-    fn sums_of_a_plan_are_the_figures_of_the_table() {
+    fn sums_equal_ranking_table_metrics() {
         use api::planner::engine::{Unobserved, plan};
-        use api::planner::outcome::Answer;
+        use api::planner::outcome::PlanOutcome;
         use api::planner::scenario::validate::NoDatasets;
         use api::planner::scenario::{ValidScenario, parse};
-        let question = r#"{"schema": "scenario/1", "model": {"preset": "llama-2-7b"},
+        let scenario_json = r#"{"schema": "scenario/1", "model": {"preset": "llama-2-7b"},
             "cluster": {"preset": "h100", "nodes": 4},
             "workload": {"samples": {"kind": "drawn", "text_tokens": {"kind": "uniform", "min": 500, "max": 4000}},
                 "global_batch": 12, "context_length": 4096, "packing": "single"},
             "layout": {"tensor": 8, "pipeline": 4}, "planners": ["1f1b"], "iterations": 1, "seed": 3}"#;
-        let scenario = ValidScenario::new(parse(question).unwrap(), &NoDatasets).unwrap();
+        let scenario = ValidScenario::new(parse(scenario_json).unwrap(), &NoDatasets).unwrap();
         let planning = plan(&scenario, &mut Unobserved).unwrap();
-        let Answer::Planned(planned) = &planning.outcome.results[0].answer else { panic!("a plan") };
+        let PlanOutcome::Planned(planned) = &planning.outcome.results[0].answer else { panic!("a plan") };
         let timeline = &planning.timelines[0].timeline;
         let window = TimeWindow { start_ns: 0.0, end_ns: timeline.makespan_ns as f64 };
-        let sums = Sums::of(timeline, &Area { window, ranks: (0..4).collect() });
+        let sums = Sums::in_area(timeline, &Area { window, ranks: (0..4).collect() });
         let metrics = &planned.metrics;
         assert!(metrics.exposed_communication > 0.01, "{}", metrics.exposed_communication);
-        assert!((sums.exposed_ns / sums.whole_ns - metrics.exposed_communication).abs() < 1e-9);
-        assert!((sums.idle_ns / sums.whole_ns - metrics.bubble).abs() < 1e-9);
+        assert!((sums.exposed_ns / sums.total_ns - metrics.exposed_communication).abs() < 1e-9);
+        assert!((sums.idle_ns / sums.total_ns - metrics.bubble).abs() < 1e-9);
         for rank in &planned.ranks {
-            let sums = Sums::of(timeline, &Area { window, ranks: vec![rank.rank as usize] });
+            let sums = Sums::in_area(timeline, &Area { window, ranks: vec![rank.rank as usize] });
             assert!((sums.exposed_ns * 1e-9 - rank.time.exposed_s - rank.time.sync_s).abs() < 1e-9);
         }
     }

@@ -11,14 +11,14 @@ use super::{steering, time_text};
 /// Sums for the selected area.
 #[component]
 pub(crate) fn AreaPanel(chart: Chart) -> impl IntoView {
-    let shown = Memo::new(move |_| {
+    let selected_area = Memo::new(move |_| {
         let area = chart.area.get()?;
         let timeline = chart.timeline.get()?;
-        let sums = Sums::of(&timeline, &area);
+        let sums = Sums::in_area(&timeline, &area);
         Some((area, sums))
     });
     move || {
-        shown.get().map(|(area, sums)| {
+        selected_area.get().map(|(area, sums)| {
             let title = format!(
                 "{} · {} · {}",
                 time_text::range(area.window.start_ns, area.window.end_ns),
@@ -27,9 +27,9 @@ pub(crate) fn AreaPanel(chart: Chart) -> impl IntoView {
             );
             let spoken = format!(
                 "{title}: computation {}, exposed communication {}, idle {}, {} spans",
-                share(sums.compute_ns, sums.whole_ns),
-                share(sums.exposed_ns, sums.whole_ns),
-                share(sums.idle_ns, sums.whole_ns),
+                share(sums.compute_ns, sums.total_ns),
+                share(sums.exposed_ns, sums.total_ns),
+                share(sums.idle_ns, sums.total_ns),
                 grouped(sums.spans() as u64),
             );
             let totals = [
@@ -39,11 +39,11 @@ pub(crate) fn AreaPanel(chart: Chart) -> impl IntoView {
                 ("of it with a send", sums.sending_idle_ns),
                 ("Sends", sums.sending_ns),
             ];
-            let totals = totals.map(|(what, ns)| {
+            let totals = totals.map(|(label, ns)| {
                 view! {
                     <div>
-                        <dt>{what}</dt>
-                        <dd>{time_text::duration(ns)}<small>{share(ns, sums.whole_ns)}</small></dd>
+                        <dt>{label}</dt>
+                        <dd>{time_text::duration(ns)}<small>{share(ns, sums.total_ns)}</small></dd>
                     </div>
                 }
             });
@@ -53,7 +53,7 @@ pub(crate) fn AreaPanel(chart: Chart) -> impl IntoView {
                         <th scope="row">{name(kind)}</th>
                         <td>{grouped(sum.spans as u64)}</td>
                         <td>{time_text::duration(sum.ns)}</td>
-                        <td>{share(sum.ns, sums.whole_ns)}</td>
+                        <td>{share(sum.ns, sums.total_ns)}</td>
                         <td>{time_text::duration(sum.ns / sum.spans as f64)}</td>
                     </tr>
                 }
@@ -88,14 +88,14 @@ pub(crate) fn AreaPanel(chart: Chart) -> impl IntoView {
     }
 }
 
-fn share(ns: f64, whole: f64) -> String {
-    if whole > 0.0 { format!("{:.1} %", ns / whole * 100.0) } else { "–".to_owned() }
+fn share(ns: f64, total_ns: f64) -> String {
+    if total_ns > 0.0 { format!("{:.1} %", ns / total_ns * 100.0) } else { "–".to_owned() }
 }
 
 /// Formats a list of ranks: "ranks 0–3", "rank 5", "12 ranks".
 fn ranks(ranks: &[usize]) -> String {
     match ranks {
-        [one] => format!("rank {one}"),
+        [rank] => format!("rank {rank}"),
         [first, .., last] if last - first + 1 == ranks.len() => format!("ranks {first}–{last}"),
         _ => format!("{} ranks", ranks.len()),
     }

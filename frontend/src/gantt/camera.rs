@@ -20,7 +20,7 @@ impl TimeWindow {
     }
 
     /// Pixel position of a time in a plot with width `width_px`.
-    pub(crate) fn x_of(self, ns: f64, width_px: f64) -> f64 {
+    pub(crate) fn x_at(self, ns: f64, width_px: f64) -> f64 {
         (ns - self.start_ns) / self.width_ns() * width_px
     }
 
@@ -32,8 +32,8 @@ impl TimeWindow {
     /// Scales the window by `factor`. The time `about_ns` remains at its screen position.
     #[must_use]
     pub(crate) fn zoomed(self, about_ns: f64, factor: f64, extent_ns: u64) -> Self {
-        let whole = Self::fit(extent_ns).width_ns();
-        let width = (self.width_ns() * factor).clamp(NARROWEST_NS, whole);
+        let full_width = Self::fit(extent_ns).width_ns();
+        let width = (self.width_ns() * factor).clamp(NARROWEST_NS, full_width);
         let share = (about_ns - self.start_ns) / self.width_ns();
         let start_ns = about_ns - share * width;
         Self { start_ns, end_ns: start_ns + width }.clamped(extent_ns)
@@ -48,12 +48,12 @@ impl TimeWindow {
     /// Nearest window inside the extent with at least the minimum width.
     #[must_use]
     pub(crate) fn clamped(self, extent_ns: u64) -> Self {
-        let whole = Self::fit(extent_ns);
+        let full = Self::fit(extent_ns);
         if !self.start_ns.is_finite() || !self.end_ns.is_finite() {
-            return whole;
+            return full;
         }
-        let width = self.width_ns().clamp(NARROWEST_NS, whole.width_ns());
-        let start_ns = self.start_ns.clamp(0.0, whole.end_ns - width);
+        let width = self.width_ns().clamp(NARROWEST_NS, full.width_ns());
+        let start_ns = self.start_ns.clamp(0.0, full.end_ns - width);
         Self { start_ns, end_ns: start_ns + width }
     }
 
@@ -65,15 +65,15 @@ impl TimeWindow {
             return self;
         }
         let width = self.width_ns().max((end_ns - start_ns) * 1.25);
-        let room = ((width - (end_ns - start_ns)) / 2.0).min(width * 0.15);
-        let moved = if start_ns < self.start_ns { start_ns - room } else { end_ns + room - width };
+        let margin = ((width - (end_ns - start_ns)) / 2.0).min(width * 0.15);
+        let moved = if start_ns < self.start_ns { start_ns - margin } else { end_ns + margin - width };
         Self { start_ns: moved, end_ns: moved + width }.clamped(extent_ns)
     }
 
     /// Window centred on a span, three times as wide.
     pub(crate) fn around(start_ns: f64, end_ns: f64, extent_ns: u64) -> Self {
-        let room = (end_ns - start_ns).max(NARROWEST_NS / 3.0);
-        Self { start_ns: start_ns - room, end_ns: end_ns + room }.clamped(extent_ns)
+        let margin = (end_ns - start_ns).max(NARROWEST_NS / 3.0);
+        Self { start_ns: start_ns - margin, end_ns: end_ns + margin }.clamped(extent_ns)
     }
 }
 
@@ -94,11 +94,11 @@ mod tests {
 
     #[test]
     fn pixels_and_times_are_inverse() {
-        let shown = window(1_000.0, 3_000.0);
+        let visible = window(1_000.0, 3_000.0);
         for x in [0.0, 1.0, 333.3, 800.0] {
-            assert!((shown.x_of(shown.ns_at(x, 800.0), 800.0) - x).abs() < 1e-9);
+            assert!((visible.x_at(visible.ns_at(x, 800.0), 800.0) - x).abs() < 1e-9);
         }
-        assert!((shown.x_of(2_000.0, 800.0) - 400.0).abs() < 1e-9);
+        assert!((visible.x_at(2_000.0, 800.0) - 400.0).abs() < 1e-9);
     }
 
     #[test]
@@ -122,18 +122,18 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_window_becomes_the_whole() {
+    fn invalid_window_becomes_full_range() {
         assert_near(window(f64::NAN, 3.0).clamped(500), 0.0, 500.0);
         assert_near(window(0.0, 0.0).clamped(0), 0.0, NARROWEST_NS);
     }
 
     #[test]
-    fn revealing_moves_only_what_is_hidden() {
-        let shown = window(1_000.0, 2_000.0);
-        assert_near(shown.revealing(1_200.0, 1_300.0, 10_000), 1_000.0, 2_000.0);
+    fn revealing_moves_only_hidden_ranges() {
+        let visible = window(1_000.0, 2_000.0);
+        assert_near(visible.revealing(1_200.0, 1_300.0, 10_000), 1_000.0, 2_000.0);
         // Span of 100 ns to the right; the margin is 15 % of 1000.
-        assert_near(shown.revealing(2_500.0, 2_600.0, 10_000), 1_750.0, 2_750.0);
-        assert_near(shown.revealing(500.0, 600.0, 10_000), 350.0, 1_350.0);
+        assert_near(visible.revealing(2_500.0, 2_600.0, 10_000), 1_750.0, 2_750.0);
+        assert_near(visible.revealing(500.0, 600.0, 10_000), 350.0, 1_350.0);
     }
 
     #[test]

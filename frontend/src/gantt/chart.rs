@@ -87,8 +87,8 @@ impl Chart {
 
     /// Describes the difference between a span and its baseline counterpart. Returns `None` if
     /// differences are hidden.
-    pub(super) fn told(self, timeline: &Timeline, span: usize) -> Option<String> {
-        self.inks.with(|inks| inks.as_ref().and_then(|inks| inks.0.told(timeline, span)))
+    pub(super) fn difference_text(self, timeline: &Timeline, span: usize) -> Option<String> {
+        self.inks.with(|inks| inks.as_ref().and_then(|inks| inks.0.difference_text(timeline, span)))
     }
 
     pub(crate) fn plot_width(self) -> f64 {
@@ -97,16 +97,16 @@ impl Chart {
 
     /// End time in ns. Available as soon as the overview is loaded.
     pub(crate) fn makespan_ns(self) -> Option<u64> {
-        let whole = self.timeline.with(|timeline| timeline.as_ref().map(|timeline| timeline.makespan_ns));
-        whole.or_else(|| self.overview.with(|overview| overview.as_ref().map(|overview| overview.makespan_ns)))
+        let makespan_ns = self.timeline.with(|timeline| timeline.as_ref().map(|timeline| timeline.makespan_ns));
+        makespan_ns.or_else(|| self.overview.with(|overview| overview.as_ref().map(|overview| overview.makespan_ns)))
     }
 
     /// Chart time per shared axis time: 1 for an absolute axis, at most 1 if each chart fills the
     /// width.
     fn scale(self) -> f64 {
-        let whole = self.extent_ns.get().max(1) as f64;
+        let extent = self.extent_ns.get().max(1) as f64;
         match self.makespan_ns() {
-            Some(own) if shared::axis_is_relative().get() && own > 0 => own as f64 / whole,
+            Some(makespan) if shared::axis_is_relative().get() && makespan > 0 => makespan as f64 / extent,
             _ => 1.0,
         }
     }
@@ -117,20 +117,20 @@ impl Chart {
     }
 
     /// Visible range in chart time.
-    pub(crate) fn shown(self) -> TimeWindow {
+    pub(crate) fn visible_window(self) -> TimeWindow {
         let (window, scale) = (self.window.get(), self.scale());
         TimeWindow { start_ns: window.start_ns * scale, end_ns: window.end_ns * scale }
     }
 
-    /// Same as [`Self::shown`] without reactive tracking.
-    pub(crate) fn shown_untracked(self) -> TimeWindow {
-        untrack(|| self.shown())
+    /// Same as [`Self::visible_window`] without reactive tracking.
+    pub(crate) fn visible_window_untracked(self) -> TimeWindow {
+        untrack(|| self.visible_window())
     }
 
     /// Changes the visible range in chart time. The change applies to all charts.
     pub(crate) fn change(self, to: impl FnOnce(TimeWindow, u64) -> TimeWindow) {
         let scale = untrack(|| self.scale());
-        let before = self.shown_untracked();
+        let before = self.visible_window_untracked();
         let extent = untrack(|| self.extent());
         let after = to(before, extent);
         if after != before {
@@ -197,7 +197,7 @@ impl Chart {
             content,
             layout: &layout.0,
             folds: self.groups.try_with_untracked(|groups| !groups.is_empty())?,
-            window: self.shown_untracked(),
+            window: self.visible_window_untracked(),
             size,
             scrolled: self.scrolled.try_get_untracked()?,
             critical: shared::critical_is_marked().get_untracked(),
@@ -222,7 +222,7 @@ impl Chart {
 
     /// Selection, hover and cursor markers. `spans` is the chart's span count.
     fn marks(self, spans: usize) -> Marks {
-        let of_this = |signal: RwSignal<Option<Selection>>| {
+        let in_chart = |signal: RwSignal<Option<Selection>>| {
             signal
                 .try_get_untracked()
                 .flatten()
@@ -230,8 +230,8 @@ impl Chart {
                 .map(|selection| selection.span)
         };
         Marks {
-            selected: of_this(self.selection),
-            hovered: of_this(self.hover),
+            selected: in_chart(self.selection),
+            hovered: in_chart(self.hover),
             cursor_ns: self.cursor_ns(),
             band: self.band.try_get_untracked().flatten(),
             area: self.area.try_get_untracked().flatten(),
@@ -242,12 +242,12 @@ impl Chart {
 /// Writes the painted range and span count to data attributes of the canvas, for tests and
 /// debugging.
 fn note(canvas: &web_sys::HtmlCanvasElement, scene: Scene<'_>, spans: u64) {
-    let whole = if scene.timeline().is_some() { "spans" } else { "overview" };
+    let painted_layer = if scene.timeline().is_some() { "spans" } else { "overview" };
     for (name, value) in [
         ("data-start-ns", format!("{:.0}", scene.window.start_ns)),
         ("data-end-ns", format!("{:.0}", scene.window.end_ns)),
         ("data-painted-spans", spans.to_string()),
-        ("data-painted", whole.to_owned()),
+        ("data-painted", painted_layer.to_owned()),
     ] {
         // `set_attribute` fails only for invalid attribute names.
         drop(canvas.set_attribute(name, &value));

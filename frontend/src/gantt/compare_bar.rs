@@ -15,19 +15,19 @@ pub(crate) fn CompareBar(
     #[prop(optional, into)]
     refusal: Signal<Option<String>>,
 ) -> impl IntoView {
-    let differences = shared::differences_are_shown();
+    let differences = shared::differences_enabled();
     let relative = shared::axis_is_relative();
-    let shown = {
+    let is_comparing = {
         let differences = differences.clone();
         Memo::new(move |_| differences.get())
     };
-    let own = {
+    let is_relative = {
         let relative = relative.clone();
         Memo::new(move |_| relative.get())
     };
     // Visible differences can always be turned off.
-    let refused = move || refusal.get().filter(|_| !shown.get());
-    let title = move || match (baseline.get(), refused()) {
+    let active_refusal = move || refusal.get().filter(|_| !is_comparing.get());
+    let title = move || match (baseline.get(), active_refusal()) {
         (Some(_), Some(refusal)) => refusal,
         (Some(baseline), None) => {
             format!(
@@ -42,10 +42,10 @@ pub(crate) fn CompareBar(
                 type="button"
                 class="quiet"
                 data-testid="gantt-differences-switch"
-                aria-pressed=move || shown.get().to_string()
-                disabled=move || baseline.with(Option::is_none) || refused().is_some()
+                aria-pressed=move || is_comparing.get().to_string()
+                disabled=move || baseline.with(Option::is_none) || active_refusal().is_some()
                 title=title
-                on:click=move |_| differences.update(|shown| *shown = !*shown)
+                on:click=move |_| differences.update(|is_enabled| *is_enabled = !*is_enabled)
             >
                 {move || baseline.get().map_or_else(|| "Differences".to_owned(), |name| format!("Differences to {name}"))}
             </button>
@@ -53,14 +53,14 @@ pub(crate) fn CompareBar(
                 type="button"
                 class="quiet"
                 data-testid="gantt-relative-switch"
-                aria-pressed=move || own.get().to_string()
+                aria-pressed=move || is_relative.get().to_string()
                 disabled=move || baseline.with(Option::is_none)
                 title="Stretch every chart to the whole width, so that the same place is the same share of its iteration"
                 on:click=move |_| relative.update(|relative| *relative = !*relative)
             >
                 "Relative axis"
             </button>
-            {move || refused().filter(|_| baseline.with(Option::is_some)).map(|refusal| view! {
+            {move || active_refusal().filter(|_| baseline.with(Option::is_some)).map(|refusal| view! {
                 <span class="muted" role="status" data-testid="gantt-differences-refused">{refusal}</span>
             })}
         </div>

@@ -19,35 +19,35 @@ pub(crate) struct Details {
 
 impl Details {
     /// Describes a span of the timeline. Returns an empty description for an invalid index.
-    pub(crate) fn of(timeline: &Timeline, span: usize) -> Self {
-        Self::named(timeline, span, &RowNames::of(timeline))
+    pub(crate) fn new(timeline: &Timeline, span: usize) -> Self {
+        Self::named(timeline, span, &RowNames::from_timeline(timeline))
     }
 
-    /// Same as [`Self::of`] with known row names. Computing the row names is linear in the span
+    /// Same as [`Self::new`] with known row names. Computing the row names is linear in the span
     /// count.
     pub(super) fn named(timeline: &Timeline, span: usize, names: &RowNames) -> Self {
         let Some(kind) = timeline.kind.get(span).copied().and_then(SpanKind::from_index) else {
             return Self { title: String::new(), rows: Vec::new(), spoken: String::new() };
         };
-        let rank = timeline.rank_of(span);
+        let rank = timeline.span_rank(span);
         let (start, end) = (timeline.start_ns[span] as f64, timeline.end_ns(span) as f64);
         let waited = waited_ns(timeline, span);
         let name = name(kind);
-        let row = names.words(rank);
+        let row = names.text(rank);
 
         let mut rows =
             vec![("Start – end".to_owned(), range(start, end)), ("Duration".to_owned(), duration(end - start))];
         if has_microbatch(kind) {
             if names.is_grouped() {
-                rows.push(("Ranks of the group".to_owned(), ranks(&timeline.ranks_of(span))));
+                rows.push(("Ranks of the group".to_owned(), ranks(&timeline.span_ranks(span))));
             } else {
-                let own = names.stage(rank).map(|(pipeline, stage)| format!("{stage} of pipeline {pipeline}"));
-                rows.push(("Stage".to_owned(), own.unwrap_or_else(|| stage(timeline, span))));
+                let stage_text = names.stage(rank).map(|(pipeline, stage)| format!("{stage} of pipeline {pipeline}"));
+                rows.push(("Stage".to_owned(), stage_text.unwrap_or_else(|| stage(timeline, span))));
             }
         }
-        let exposed = timeline.exposed_ns_of(span);
+        let exposed = timeline.span_exposed_ns(span);
         if exposed > 0 {
-            rows.push(("Exposed communication".to_owned(), share_of(exposed as f64, end - start)));
+            rows.push(("Exposed communication".to_owned(), time_share(exposed as f64, end - start)));
         }
         rows.push(("Waited".to_owned(), waited_for(timeline, names, span, waited)));
         if has_microbatch(kind)
@@ -97,21 +97,21 @@ impl Details {
 }
 
 /// Formats a duration and its percentage of the action: "1.20 ms, 8.0 %".
-fn share_of(ns: f64, whole: f64) -> String {
-    let share = if whole > 0.0 { ns / whole } else { 0.0 };
+fn time_share(ns: f64, total_ns: f64) -> String {
+    let share = if total_ns > 0.0 { ns / total_ns } else { 0.0 };
     format!("{}, {}", duration(ns), crate::format::percent(share))
 }
 
 /// Capitalizes the first letter.
-fn capital(words: &str) -> String {
-    let mut letters = words.chars();
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Formats rank count and ranks: "4: 0–2, 7".
 fn ranks(ranks: &[usize]) -> String {
     let runs = ranks.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
-        [one] => one.to_string(),
+        [single] => single.to_string(),
         [first, .., last] => format!("{first}–{last}"),
         [] => String::new(),
     });
@@ -157,7 +157,7 @@ fn waited_for(timeline: &Timeline, names: &RowNames, span: usize, waited: u64) -
     };
     let bound = bound as usize;
     // Same name as in the row header.
-    let row = names.header(timeline.rank_of(bound));
+    let row = names.header(timeline.span_rank(bound));
     if has_microbatch(kind) {
         format!("{waited} for {} of microbatch {} on {row}", name(kind), timeline.microbatch[bound])
     } else {
@@ -205,12 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn a_backward_says_what_it_waited_for() {
+    fn backward_names_its_dependency() {
         let timeline = sample::one_f_one_b(2, 3);
         // Rank 0: F0 at 0-1000, F1 at 1000-2000. Rank 1: F0 at 1100-2100, B0 at 2100-4100, then a
         // send until 4200. So B0 on rank 0 starts at 4200 after 2200 ns of idle time.
         let span = timeline.compute_lane(0).start + 2;
-        let details = Details::of(&timeline, span);
+        let details = Details::new(&timeline, span);
         assert_eq!(details.title, "Rank 0 · backward · microbatch 0");
         assert_eq!(details.spoken, "stage 0, backward of microbatch 0, 4.20 to 6.20 µs, waits 2.20 µs");
         assert_eq!(value(&details, "Start – end"), "4.20 – 6.20 µs");
@@ -222,61 +222,61 @@ mod tests {
     }
 
     #[test]
-    fn the_first_span_of_a_lane_has_waited_since_the_start() {
+    fn first_span_in_lane_waits_from_start() {
         let timeline = sample::one_f_one_b(2, 3);
         assert_eq!(waited_ns(&timeline, timeline.compute_lane(1).start), 1_100);
         assert_eq!(waited_ns(&timeline, 0), 0);
-        assert_eq!(value(&Details::of(&timeline, 0), "Waited"), "not at all");
+        assert_eq!(value(&Details::new(&timeline, 0), "Waited"), "not at all");
     }
 
     #[test]
     fn communication_inside_an_action_has_a_row() {
         let mut timeline = sample::one_f_one_b(2, 3);
-        assert_eq!(value(&Details::of(&timeline, 0), "Exposed communication"), "absent");
+        assert_eq!(value(&Details::new(&timeline, 0), "Exposed communication"), "absent");
         timeline.exposed_ns = vec![0; timeline.len()];
         timeline.exposed_ns[0] = 250;
-        let text = value(&Details::of(&timeline, 0), "Exposed communication").replace('\u{202f}', " ");
+        let text = value(&Details::new(&timeline, 0), "Exposed communication").replace('\u{202f}', " ");
         assert_eq!(text, "250 ns, 25.0 %");
     }
 
     #[test]
     fn sound_and_video_are_named_where_there_are_any() {
         let mut timeline = sample::one_f_one_b(2, 3);
-        assert_eq!(value(&Details::of(&timeline, 0), "Clips of sound"), "absent");
-        assert_eq!(value(&Details::of(&timeline, 0), "Video"), "absent");
+        assert_eq!(value(&Details::new(&timeline, 0), "Clips of sound"), "absent");
+        assert_eq!(value(&Details::new(&timeline, 0), "Video"), "absent");
         (timeline.microbatches[0].audio_clips, timeline.microbatches[0].video_ms) = (1200, 15_500);
-        assert_eq!(value(&Details::of(&timeline, 0), "Clips of sound"), "1,200");
-        assert_eq!(value(&Details::of(&timeline, 0), "Video"), "15.5 s");
+        assert_eq!(value(&Details::new(&timeline, 0), "Clips of sound"), "1,200");
+        assert_eq!(value(&Details::new(&timeline, 0), "Video"), "15.5 s");
     }
 
     #[test]
-    fn pipelines_side_by_side_are_told_by_their_stages() {
+    fn parallel_pipelines_are_named_by_stage() {
         let mut timeline = sample::one_f_one_b(2, 3);
         let second = timeline.compute_lane(1);
         for span in 0..timeline.len() {
             timeline.microbatch[span] = u32::from(second.contains(&span));
         }
-        let details = Details::of(&timeline, second.start);
+        let details = Details::new(&timeline, second.start);
         assert_eq!(details.title, "Pipeline 1 stage 0 · forward · microbatch 1");
         assert_eq!(value(&details, "Stage"), "0 of pipeline 1");
         assert!(details.spoken.starts_with("pipeline 1 stage 0, forward of microbatch 1"), "{}", details.spoken);
     }
 
     #[test]
-    fn a_group_is_told_by_its_ranks() {
+    fn group_is_named_by_its_ranks() {
         assert_eq!(ranks(&[0, 1, 2, 7]), "4: 0–2, 7");
         let mut timeline = sample::one_f_one_b(2, 3);
         assert!(!timeline.is_grouped());
         timeline.stage.fill(0);
         assert!(timeline.is_grouped());
-        let details = Details::of(&timeline, timeline.compute_lane(1).start);
+        let details = Details::new(&timeline, timeline.compute_lane(1).start);
         assert!(details.title.starts_with("Rank 1 · forward · group "), "{}", details.title);
         assert_eq!(details.rows[2].0, "Ranks of the group");
     }
 
     #[test]
     fn an_optimizer_step_has_no_microbatch() {
-        let details = Details::of(&sample::lane(&[(0, 0, 100), (7, 100, 300)]), 1);
+        let details = Details::new(&sample::lane(&[(0, 0, 100), (7, 100, 300)]), 1);
         assert_eq!(details.title, "Rank 0 · optimizer");
         assert_eq!(details.spoken, "rank 0, optimizer, 100 to 300 ns");
         assert_eq!(value(&details, "Tokens"), "absent");
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_span_that_does_not_exist_is_empty() {
-        assert!(Details::of(&sample::lane(&[]), 5).rows.is_empty());
+        assert!(Details::new(&sample::lane(&[]), 5).rows.is_empty());
     }
 
     #[test]

@@ -72,22 +72,22 @@ const MOSTLY_MATCHED: f64 = 0.9;
 impl Differences {
     /// Compares two timelines with equal device counts per rank.
     #[cfg(test)]
-    pub(crate) fn of(timeline: &Timeline, other: &Timeline) -> Self {
+    pub(crate) fn with_equal_devices(timeline: &Timeline, other: &Timeline) -> Self {
         Self::between(timeline, other, &ComparedDevices::default())
     }
 
     /// Matches each action in `timeline` with `other`.
     pub(crate) fn between(timeline: &Timeline, other: &Timeline, devices: &ComparedDevices) -> Self {
-        let work = Work::of(timeline, &devices.own).zip(Work::of(other, &devices.other));
-        let places = Places::of(other, &devices.other);
-        let has_same_ranks = timeline.ranks == other.ranks && devices.own == devices.other;
+        let work = Work::from_timeline(timeline, &devices.current).zip(Work::from_timeline(other, &devices.other));
+        let places = Places::new(other, &devices.other);
+        let has_same_ranks = timeline.ranks == other.ranks && devices.current == devices.other;
         let mut found = Self {
             counterpart: vec![None; timeline.len()],
-            has_other_devices: devices.own != devices.other,
+            has_other_devices: devices.current != devices.other,
             ..Self::default()
         };
         for rank in 0..timeline.ranks as usize {
-            let own = devices.own.of_rank(rank);
+            let device_count = devices.current.device_count(rank);
             for span in timeline.communication_lane(rank) {
                 found.counterpart[span] = places.counterpart(timeline, span, rank, None);
             }
@@ -95,12 +95,12 @@ impl Differences {
                 let kind = SpanKind::from_index(timeline.kind[span]);
                 let has_microbatch = kind.is_some_and(super::describe::has_microbatch);
                 let counterpart = match &work {
-                    Some((here, there)) if has_microbatch => there.counterpart(here, span, own),
-                    None if has_microbatch => places.counterpart(timeline, span, rank, Some(own)),
-                    _ if has_same_ranks => places.counterpart(timeline, span, rank, Some(own)),
+                    Some((here, there)) if has_microbatch => there.counterpart(here, span, device_count),
+                    None if has_microbatch => places.counterpart(timeline, span, rank, Some(device_count)),
+                    _ if has_same_ranks => places.counterpart(timeline, span, rank, Some(device_count)),
                     _ => places.mean(timeline.kind[span]),
                 };
-                found.note(span, timeline.duration_ns[span] as f64 * own, own, counterpart);
+                found.note(span, timeline.duration_ns[span] as f64 * device_count, device_count, counterpart);
             }
         }
         found
@@ -158,15 +158,15 @@ impl Differences {
     /// other timeline.
     pub(crate) fn at(&self, timeline: &Timeline, other: &Timeline, span: usize, aspect: Aspect) -> Option<(f64, f64)> {
         let there = (*self.counterpart.get(span)?)?;
-        let (difference, whole) = match aspect {
+        let (difference, reference) = match aspect {
             Aspect::Duration => (timeline.duration_ns[span] as f64 - there.duration_ns, there.duration_ns),
             Aspect::End => (timeline.end_ns(span) as f64 - there.end_ns, other.makespan_ns as f64),
         };
-        Some((difference, if whole > 0.0 { difference / whole } else { 0.0 }))
+        Some((difference, if reference > 0.0 { difference / reference } else { 0.0 }))
     }
 
     /// Formats the difference of an action, for example "+1.20 ms (+8.0 %) than in the baseline".
-    pub(crate) fn told(&self, timeline: &Timeline, other: &Timeline, span: usize, aspect: Aspect) -> String {
+    pub(crate) fn difference_text(&self, timeline: &Timeline, other: &Timeline, span: usize, aspect: Aspect) -> String {
         let Some((ns, share)) = self.at(timeline, other, span, aspect) else {
             return "not in the baseline".to_owned();
         };
@@ -205,19 +205,19 @@ struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    fn of(timeline: &'a Timeline, devices: &'a RankDevices) -> Self {
+    fn new(timeline: &'a Timeline, devices: &'a RankDevices) -> Self {
         let mut spans = HashMap::with_capacity(timeline.len());
         let mut step_end: HashMap<u8, (f64, u64)> = HashMap::new();
         let mut all_devices = 0.0;
         for rank in 0..timeline.ranks as usize {
-            let own = devices.of_rank(rank);
-            all_devices += own;
+            let device_count = devices.device_count(rank);
+            all_devices += device_count;
             for span in timeline.compute_lane(rank).chain(timeline.communication_lane(rank)) {
                 let kind = timeline.kind[span];
-                spans.insert((kind, place(timeline, span, rank), timeline.microbatch[span]), (span, rank));
+                spans.insert((kind, stage_or_rank(timeline, span, rank), timeline.microbatch[span]), (span, rank));
                 if is_step_end(kind) {
                     let sum = step_end.entry(kind).or_default();
-                    sum.0 += timeline.duration_ns[span] as f64 * own;
+                    sum.0 += timeline.duration_ns[span] as f64 * device_count;
                     sum.1 = sum.1.max(timeline.end_ns(span));
                 }
             }
@@ -228,10 +228,10 @@ impl<'a> Places<'a> {
     /// Looks up a span by kind, place and microbatch. Scales the duration to a rank with `devices`
     /// devices, or returns it unscaled for `None`.
     fn counterpart(&self, timeline: &Timeline, span: usize, rank: usize, devices: Option<f64>) -> Option<Counterpart> {
-        let key = (timeline.kind[span], place(timeline, span, rank), timeline.microbatch[span]);
+        let key = (timeline.kind[span], stage_or_rank(timeline, span, rank), timeline.microbatch[span]);
         let &(there, other_rank) = self.spans.get(&key)?;
         holds_the_same(timeline, span, self.timeline, there).then(|| {
-            let scale = devices.map_or(1.0, |devices| self.devices.of_rank(other_rank) / devices);
+            let scale = devices.map_or(1.0, |devices| self.devices.device_count(other_rank) / devices);
             Counterpart {
                 duration_ns: self.timeline.duration_ns[there] as f64 * scale,
                 end_ns: self.timeline.end_ns(there) as f64,
@@ -252,7 +252,7 @@ fn is_step_end(kind: u8) -> bool {
 }
 
 /// Stage index, or the rank for actions that belong to no stage.
-fn place(timeline: &Timeline, span: usize, rank: usize) -> u32 {
+fn stage_or_rank(timeline: &Timeline, span: usize, rank: usize) -> u32 {
     if is_step_end(timeline.kind[span]) { rank as u32 } else { timeline.stage[span] }
 }
 

@@ -137,7 +137,7 @@ impl Gesture {
 
     fn spread(&self) -> Option<(f64, f64)> {
         match self.pointers[..] {
-            [one, other] => Some((f64::midpoint(one.x, other.x), (one.x - other.x).hypot(one.y - other.y))),
+            [first, other] => Some((f64::midpoint(first.x, other.x), (first.x - other.x).hypot(first.y - other.y))),
             _ => None,
         }
     }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drag_on_the_axis_is_a_stretch_of_time() {
+    fn axis_drag_selects_a_time_range() {
         let mut gesture = Gesture::default();
         gesture.down(1, 100.0, 90.0, Press::Stretch);
         gesture.moved(1, 160.0, 10.0);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pan_moves_by_all_of_the_movement() {
+    fn pan_follows_full_movement() {
         let mut gesture = Gesture::default();
         gesture.down(1, 100.0, 10.0, Press::Pan);
         assert_eq!(gesture.moved(1, 102.0, 10.0), Motion::Undecided);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn two_fingers_pinch_and_one_left_pans() {
+    fn two_fingers_zoom_and_remaining_finger_pans() {
         let mut gesture = Gesture::default();
         gesture.down(1, 100.0, 10.0, Press::Pan);
         gesture.down(2, 200.0, 10.0, Press::Pan);

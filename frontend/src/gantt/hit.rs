@@ -38,15 +38,15 @@ pub(crate) fn nearest(timeline: &Timeline, lane: Range<usize>, ns: f64, reach_ns
     let before = after.checked_sub(1).filter(|span| lane.contains(span));
     let after = Some(after).filter(|span| lane.contains(span));
     let distance = |span: usize| (timeline.start_ns[span] as f64 - ns).max(ns - timeline.end_ns(span) as f64).max(0.0);
-    let chosen = match (before, after) {
+    let nearest = match (before, after) {
         (Some(left), Some(right)) => {
             let closer = distance(right).total_cmp(&distance(left));
             let longer = timeline.duration_ns[left].cmp(&timeline.duration_ns[right]);
             if closer.then(longer).is_lt() { right } else { left }
         }
-        (one, other) => one.or(other)?,
+        (first, other) => first.or(other)?,
     };
-    (distance(chosen) <= reach_ns).then_some(chosen)
+    (distance(nearest) <= reach_ns).then_some(nearest)
 }
 
 /// Number of spans in the pixel of a sub-pixel span; 1 for wider spans.
@@ -55,7 +55,7 @@ pub(crate) fn together(timeline: &Timeline, window: TimeWindow, width_px: f64, x
     if timeline.duration_ns[span] as f64 >= ns_per_px {
         return 1;
     }
-    let rank = timeline.rank_of(span);
+    let rank = timeline.span_rank(span);
     let compute = timeline.compute_lane(rank);
     let lane = if compute.contains(&span) { compute } else { timeline.communication_lane(rank) };
     let start_ns = window.ns_at(x.floor(), width_px);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_a_span_is_the_nearest_within_reach_and_the_longer_on_ties() {
+    fn nearest_span_within_reach_is_hit_and_ties_prefer_longer() {
         let lane = sample::lane(&[(0, 0, 100), (1, 200, 400)]);
         assert_eq!(nearest(&lane, 0..2, 120.0, 30.0), Some(0));
         assert_eq!(nearest(&lane, 0..2, 180.0, 30.0), Some(1));
@@ -91,10 +91,10 @@ mod tests {
         let timeline = sample::one_f_one_b(2, 3);
         let window = TimeWindow::fit(timeline.makespan_ns);
         for span in 0..timeline.len() {
-            let rank = timeline.rank_of(span);
+            let rank = timeline.span_rank(span);
             let lane = if timeline.compute_lane(rank).contains(&span) { Lane::Compute } else { Lane::Communication };
             let middle = timeline.start_ns[span] as f64 + timeline.duration_ns[span] as f64 / 2.0;
-            let x = window.x_of(middle, 2_000.0);
+            let x = window.x_at(middle, 2_000.0);
             assert_eq!(span_at(&timeline, window, 2_000.0, x, (rank, lane)), Some(span));
         }
     }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_of_one_pixel_are_counted() {
+    fn spans_in_same_pixel_are_counted() {
         // 10 px over 1000 ns, with three spans in pixel 2.
         let lane = sample::lane(&[(0, 200, 210), (1, 220, 260), (0, 270, 290), (2, 540, 900)]);
         let window = TimeWindow { start_ns: 0.0, end_ns: 1_000.0 };

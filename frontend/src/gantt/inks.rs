@@ -39,7 +39,7 @@ impl Tone {
         [Self::MuchLess, Self::Less, Self::Same, Self::More, Self::MuchMore, Self::SequentialWorkers];
 
     /// Category for a relative difference.
-    pub(crate) fn of(share: f64) -> Self {
+    pub(crate) fn from_share(share: f64) -> Self {
         match share {
             s if s <= -0.1 => Self::MuchLess,
             s if s <= -0.005 => Self::Less,
@@ -50,7 +50,7 @@ impl Tone {
     }
 
     /// Legend text.
-    pub(crate) const fn words(self) -> &'static str {
+    pub(crate) const fn label(self) -> &'static str {
         match self {
             Self::MuchLess => "faster or earlier by 10 % or more",
             Self::Less => "faster or earlier",
@@ -101,7 +101,7 @@ pub(crate) enum Colouring {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Inks {
     /// `None` if inks equal kinds.
-    own: Option<Vec<u8>>,
+    span_inks: Option<Vec<u8>>,
     /// Levels, finest first.
     pub(crate) levels: Vec<Level>,
     pub(crate) colouring: Colouring,
@@ -111,8 +111,8 @@ pub(crate) struct Inks {
 
 impl Inks {
     /// Computes the inks.
-    pub(crate) fn of(timeline: &Timeline, colouring: Colouring) -> Self {
-        let own = match &colouring {
+    pub(crate) fn new(timeline: &Timeline, colouring: Colouring) -> Self {
+        let span_inks = match &colouring {
             Colouring::Kinds | Colouring::NotComparable { .. } => None,
             Colouring::Search(found) => {
                 let mut inks: Vec<u8> = timeline.kind.iter().map(|kind| kind + KINDS).collect();
@@ -124,17 +124,19 @@ impl Inks {
             Colouring::Differences { against, pairs, aspect } => {
                 let ink = |span: usize| {
                     let share = pairs.at(timeline, against, span, *aspect).map(|(_, share)| share);
-                    share.map_or(Tone::SequentialWorkers, Tone::of).ink()
+                    share.map_or(Tone::SequentialWorkers, Tone::from_share).ink()
                 };
                 Some((0..timeline.len()).map(ink).collect())
             }
         };
-        let levels = Level::all(timeline, own.as_deref().unwrap_or(&timeline.kind), MANY);
+        let levels = Level::all(timeline, span_inks.as_deref().unwrap_or(&timeline.kind), MANY);
         let inside = match &colouring {
             Colouring::Differences { .. } => None,
-            Colouring::Kinds | Colouring::Search(_) | Colouring::NotComparable { .. } => Inside::of(timeline),
+            Colouring::Kinds | Colouring::Search(_) | Colouring::NotComparable { .. } => {
+                Inside::from_timeline(timeline)
+            }
         };
-        Self { own, levels, colouring, inside }
+        Self { span_inks, levels, colouring, inside }
     }
 
     /// Returns true if differences are shown.
@@ -144,10 +146,10 @@ impl Inks {
 
     /// Describes the difference between an action and its baseline counterpart. Returns `None` if
     /// differences are hidden.
-    pub(crate) fn told(&self, timeline: &Timeline, span: usize) -> Option<String> {
+    pub(crate) fn difference_text(&self, timeline: &Timeline, span: usize) -> Option<String> {
         match &self.colouring {
             Colouring::Differences { against, pairs, aspect } if span < timeline.len() => {
-                Some(pairs.told(timeline, against, span, *aspect))
+                Some(pairs.difference_text(timeline, against, span, *aspect))
             }
             _ => None,
         }
@@ -155,7 +157,7 @@ impl Inks {
 
     /// Ink per span.
     pub(crate) fn column<'a>(&'a self, timeline: &'a Timeline) -> &'a [u8] {
-        self.own.as_deref().unwrap_or(&timeline.kind)
+        self.span_inks.as_deref().unwrap_or(&timeline.kind)
     }
 }
 
@@ -193,13 +195,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_fades_what_it_does_not_mean() {
+    fn search_fades_spans_that_do_not_match() {
         let timeline = sample::one_f_one_b(2, 3);
-        let inks = Inks::of(&timeline, Colouring::Search(Arc::new(vec![1])));
+        let inks = Inks::new(&timeline, Colouring::Search(Arc::new(vec![1])));
         let column = inks.column(&timeline);
         assert_eq!(column[1], timeline.kind[1]);
         assert!(column.iter().enumerate().all(|(span, &ink)| span == 1 || ink == timeline.kind[span] + KINDS));
-        assert_eq!(Inks::of(&timeline, Colouring::Kinds).column(&timeline), timeline.kind);
+        assert_eq!(Inks::new(&timeline, Colouring::Kinds).column(&timeline), timeline.kind);
     }
 
     #[test]
@@ -208,14 +210,14 @@ mod tests {
         let mut after = sample::one_f_one_b(2, 3);
         after.duration_ns[0] = after.duration_ns[0] * 11 / 10;
         after.duration_ns[1] = after.duration_ns[1] * 97 / 100;
-        let pairs = Arc::new(Differences::of(&after, &before));
+        let pairs = Arc::new(Differences::with_equal_devices(&after, &before));
         let colouring = Colouring::Differences { against: before, pairs, aspect: Aspect::Duration };
-        let inks = Inks::of(&after, colouring);
+        let inks = Inks::new(&after, colouring);
         assert_eq!(inks.column(&after)[..3], [Tone::MuchMore.ink(), Tone::Less.ink(), Tone::Same.ink()]);
     }
 
     #[test]
-    fn every_ink_fits_into_the_levels_and_has_a_paint_of_its_own() {
+    fn inks_fit_in_levels_and_have_distinct_paints() {
         assert!(usize::from(Tone::SequentialWorkers.ink()) < INKS);
         for theme in [Theme::Light, Theme::Dark] {
             let paints = paints(theme, Rgb(255, 255, 255));
@@ -236,7 +238,7 @@ mod tests {
             (0.1, Tone::MuchMore),
             (-0.5, Tone::MuchLess),
         ] {
-            assert_eq!(Tone::of(share), tone, "{share}");
+            assert_eq!(Tone::from_share(share), tone, "{share}");
         }
     }
 }

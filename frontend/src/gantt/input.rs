@@ -5,10 +5,10 @@ use web_sys::{KeyboardEvent, PointerEvent, WheelEvent};
 
 use super::chart::Chart;
 use super::gesture::{Motion, Press, Release};
-use super::keys::{Command, Held, command};
+use super::keys::{Command, Modifiers, command};
 use super::layout::Row;
 use super::steering::{
-    self, anchor, area_of, fit, fold, pan_px, pin, rows_height, selected_rank, walk_to, window_of, zoom,
+    self, anchor, band_area, band_window, fit, fold, pan_px, pin, rows_height, selected_rank, walk_to, zoom,
 };
 use super::{Selection, hit, rows, shared, walk};
 
@@ -19,8 +19,8 @@ const ZOOM_PER_PX: f64 = 0.005;
 
 /// Handles a key press.
 pub(crate) fn key(chart: Chart, event: &KeyboardEvent) {
-    let held = Held { ctrl: event.ctrl_key() || event.meta_key(), alt: event.alt_key() };
-    let Some(command) = command(&event.key(), held) else { return };
+    let modifiers = Modifiers { ctrl: event.ctrl_key() || event.meta_key(), alt: event.alt_key() };
+    let Some(command) = command(&event.key(), modifiers) else { return };
     event.prevent_default();
     // Hides the tooltip during keyboard use, because it would cover the chart.
     chart.pointer.set(None);
@@ -84,7 +84,7 @@ pub(crate) fn wheel(chart: Chart, event: &WheelEvent) {
     let scrolls = chart.layout.with_untracked(|layout| layout.0.len()) > rows::ROWS_WITHOUT_SCROLLING;
     if zooms || (focused && !scrolls && !event.shift_key() && down.abs() >= across.abs()) {
         event.prevent_default();
-        let about = chart.shown_untracked().ns_at(x - rows::HEADER, chart.plot_width());
+        let about = chart.visible_window_untracked().ns_at(x - rows::HEADER, chart.plot_width());
         zoom(chart, about, (down.clamp(-80.0, 80.0) * ZOOM_PER_PX).exp());
         point_at(chart, Some((x, y)));
     } else if event.shift_key() || (focused && across.abs() > down.abs()) {
@@ -130,7 +130,7 @@ pub(crate) fn moved(chart: Chart, event: &PointerEvent) {
             point_at(chart, None);
         }
         Some(Motion::Pinch { factor, about, moved }) => {
-            let about = chart.shown_untracked().ns_at(about - rows::HEADER, chart.plot_width());
+            let about = chart.visible_window_untracked().ns_at(about - rows::HEADER, chart.plot_width());
             zoom(chart, about, factor);
             pan_px(chart, moved);
         }
@@ -148,9 +148,9 @@ pub(crate) fn released(chart: Chart, event: &PointerEvent) {
             chart.selection.set(span.map(|span| Selection { chart: chart.number, span }));
             chart.area.set(None);
         }
-        Some(Release::Band(band)) => chart.area.set(area_of(chart, band)),
+        Some(Release::Band(band)) => chart.area.set(band_area(chart, band)),
         Some(Release::Stretch(band)) => {
-            let window = window_of(chart, band);
+            let window = band_window(chart, band);
             chart.change(|_, extent| window.clamped(extent));
         }
         Some(Release::End) | None => {}
@@ -206,7 +206,7 @@ fn span_at(chart: Chart, x: f64, y: f64) -> Option<usize> {
     })?;
     // A folded row contains several ranks, so no single span is under the pointer.
     let Row::Rank(rank) = row else { return None };
-    let window = chart.shown_untracked();
+    let window = chart.visible_window_untracked();
     hit::span_at(&timeline, window, chart.plot_width(), x - rows::HEADER, (rank as usize, lane))
 }
 
@@ -220,7 +220,7 @@ fn point_at(chart: Chart, point: Option<(f64, f64)>) {
     let cursor = point
         .map(|(x, _)| x - rows::HEADER)
         .filter(|x| (0.0..=plot).contains(x))
-        .map(|x| chart.shown_untracked().ns_at(x, plot));
+        .map(|x| chart.visible_window_untracked().ns_at(x, plot));
     chart.set_cursor(cursor);
     chart.pointer.set(point.filter(|_| over.is_some()));
 }

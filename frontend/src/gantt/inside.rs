@@ -21,7 +21,7 @@ pub(crate) struct Inside {
 
 impl Inside {
     /// Returns `None` if no action has exposed communication.
-    pub(crate) fn of(timeline: &Timeline) -> Option<Self> {
+    pub(crate) fn from_timeline(timeline: &Timeline) -> Option<Self> {
         if timeline.exposed_ns.is_empty() {
             return None;
         }
@@ -53,7 +53,7 @@ impl Inside {
 /// Start and end in ns for an action's strip. Equal if the action has no exposed communication.
 pub(crate) fn ends(timeline: &Timeline, span: usize) -> (u64, u64) {
     let end = timeline.end_ns(span);
-    (end - timeline.exposed_ns_of(span).min(timeline.duration_ns[span]), end)
+    (end - timeline.span_exposed_ns(span).min(timeline.duration_ns[span]), end)
 }
 
 #[cfg(test)]
@@ -64,9 +64,9 @@ mod tests {
     #[test]
     fn a_strip_ends_with_its_action() {
         let mut timeline = sample::lane(&[(0, 0, 100), (1, 100, 300), (3, 300, 400)]);
-        assert_eq!(Inside::of(&timeline), None);
+        assert_eq!(Inside::from_timeline(&timeline), None);
         timeline.exposed_ns = vec![20, 500, 0];
-        let inside = Inside::of(&timeline).unwrap();
+        let inside = Inside::from_timeline(&timeline).unwrap();
         assert_eq!(inside.spans.start_ns, [80, 100], "no strip is longer than its action");
         assert_eq!(inside.spans.duration_ns, [20, 200]);
         assert_eq!(inside.spans.lane_offsets, [0, 2, 2]);

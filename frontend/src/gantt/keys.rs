@@ -29,7 +29,7 @@ pub(crate) enum Command {
 
 /// Pressed modifier keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Held {
+pub(crate) struct Modifiers {
     /// Ctrl, or Cmd.
     pub(crate) ctrl: bool,
     pub(crate) alt: bool,
@@ -39,11 +39,11 @@ const ZOOM_IN: f64 = 1.0 / 1.5;
 const PAN: f64 = 0.2;
 
 /// Maps a key to a command. Returns `None` for keys that the browser handles.
-pub(crate) fn command(key: &str, held: Held) -> Option<Command> {
-    let command = match (key, held) {
-        ("]", Held { ctrl: true, .. }) => Command::Walk(Step::NextCritical),
-        ("[", Held { ctrl: true, .. }) => Command::Walk(Step::PreviousCritical),
-        (_, Held { ctrl: true, .. } | Held { alt: true, .. }) => return None,
+pub(crate) fn command(key: &str, modifiers: Modifiers) -> Option<Command> {
+    let command = match (key, modifiers) {
+        ("]", Modifiers { ctrl: true, .. }) => Command::Walk(Step::NextCritical),
+        ("[", Modifiers { ctrl: true, .. }) => Command::Walk(Step::PreviousCritical),
+        (_, Modifiers { ctrl: true, .. } | Modifiers { alt: true, .. }) => return None,
         ("w" | "W" | "+" | "=", _) => Command::Zoom(ZOOM_IN),
         ("s" | "S" | "-", _) => Command::Zoom(1.0 / ZOOM_IN),
         ("a" | "A", _) => Command::Pan(-PAN),
@@ -95,12 +95,12 @@ pub(crate) fn help_rows() -> Vec<(&'static str, &'static str)> {
 mod tests {
     use super::*;
 
-    const NONE: Held = Held { ctrl: false, alt: false };
-    const CTRL: Held = Held { ctrl: true, alt: false };
-    const ALT: Held = Held { ctrl: false, alt: true };
+    const NONE: Modifiers = Modifiers { ctrl: false, alt: false };
+    const CTRL: Modifiers = Modifiers { ctrl: true, alt: false };
+    const ALT: Modifiers = Modifiers { ctrl: false, alt: true };
 
     #[test]
-    fn keys_of_the_browser_are_left_to_it() {
+    fn browser_keys_are_ignored() {
         for key in ["f", "a", "s", "c", "w", "ArrowLeft"] {
             assert_eq!(command(key, CTRL), None, "Ctrl+{key}");
             assert_eq!(command(key, ALT), None, "Alt+{key}");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_critical_path_has_its_own_keys() {
+    fn critical_path_has_separate_keys() {
         assert_eq!(command("]", CTRL), Some(Command::Walk(Step::NextCritical)));
         assert_eq!(command("[", CTRL), Some(Command::Walk(Step::PreviousCritical)));
     }

@@ -25,39 +25,39 @@ pub(crate) const fn letter(kind: SpanKind) -> &'static str {
     }
 }
 
-/// Writes a label for a bar with `room` device pixels to `text`: "F12" if it fits, else "F", else
+/// Writes a label for a bar with `width_limit` device pixels to `text`: "F12" if it fits, else "F", else
 /// an empty string.
 pub(crate) fn fit(
     kind: SpanKind,
     microbatch: u32,
-    room: f64,
+    width_limit: f64,
     ratio: f64,
     width: impl Fn(&str) -> f64,
     text: &mut String,
 ) {
     text.clear();
     let letter = letter(kind);
-    if letter.is_empty() || room < NARROWEST * ratio {
+    if letter.is_empty() || width_limit < NARROWEST * ratio {
         return;
     }
     text.push_str(letter);
     if !matches!(kind, SpanKind::GradientSync | SpanKind::Optimizer) {
         write!(text, "{microbatch}").expect("a String takes any text");
-        if width(text) + PADDING * ratio <= room {
+        if width(text) + PADDING * ratio <= width_limit {
             return;
         }
         text.truncate(letter.len());
     }
-    if width(text) + PADDING * ratio > room {
+    if width(text) + PADDING * ratio > width_limit {
         text.clear();
     }
 }
 
-/// Writes an action's relative difference to `text`, for example "+12%", if it fits into `room`
+/// Writes an action's relative difference to `text`, for example "+12%", if it fits into `width_limit`
 /// device pixels. Differences are relative to the duration or to the iteration time.
 pub(crate) fn difference(
     difference: Option<(f64, f64)>,
-    room: f64,
+    width_limit: f64,
     ratio: f64,
     width: impl Fn(&str) -> f64,
     text: &mut String,
@@ -67,7 +67,7 @@ pub(crate) fn difference(
     let percent = (share * 100.0).round();
     let sign = if percent < 0.0 { "-" } else { "+" };
     write!(text, "{sign}{:.0}%", percent.abs()).expect("a String takes any text");
-    if percent.abs() < 1.0 || width(text) + PADDING * ratio > room {
+    if percent.abs() < 1.0 || width(text) + PADDING * ratio > width_limit {
         text.clear();
     }
 }
@@ -97,18 +97,19 @@ mod tests {
         text.chars().map(|sign| if sign.is_ascii_alphabetic() { 7.0 } else { 6.0 }).sum()
     }
 
-    fn fitted(kind: SpanKind, microbatch: u32, room: f64) -> String {
+    fn fitted(kind: SpanKind, microbatch: u32, fitted_label: f64) -> String {
         let mut text = String::from("left over");
-        fit(kind, microbatch, room, 1.0, width, &mut text);
-        assert!(width(&text) <= room);
+        fit(kind, microbatch, fitted_label, 1.0, width, &mut text);
+        assert!(width(&text) <= fitted_label);
         text
     }
 
     #[test]
     fn a_label_never_leaves_its_bar() {
         // "F12" needs 7 + 12 px and 4 px padding.
-        for (room, expected) in [(30.0, "F12"), (23.0, "F12"), (22.9, "F"), (14.0, "F"), (13.9, ""), (0.0, "")] {
-            assert_eq!(fitted(SpanKind::Forward, 12, room), expected, "{room} px");
+        for (available_px, expected) in [(30.0, "F12"), (23.0, "F12"), (22.9, "F"), (14.0, "F"), (13.9, ""), (0.0, "")]
+        {
+            assert_eq!(fitted(SpanKind::Forward, 12, available_px), expected, "{available_px} px");
         }
         assert_eq!(fitted(SpanKind::Backward, 0, 17.0), "B0");
         assert_eq!(fitted(SpanKind::Backward, 1_234, 30.0), "B");
@@ -122,9 +123,9 @@ mod tests {
 
     #[test]
     fn differences_have_a_sign_and_small_ones_are_left_out() {
-        let written = |share: f64, room: f64| {
+        let written = |share: f64, width_limit: f64| {
             let mut text = String::new();
-            difference(Some((0.0, share)), room, 1.0, width, &mut text);
+            difference(Some((0.0, share)), width_limit, 1.0, width, &mut text);
             text
         };
         assert_eq!(written(0.123, 40.0), "+12%");
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_say_what_is_folded() {
+    fn headers_describe_folded_rows() {
         let ranks = RowNames::default();
         assert_eq!(header(&Row::Rank(3), &ranks, false), "rank 3");
         assert_eq!(header(&Row::Rank(8), &ranks, true), "▾ 8");
@@ -145,7 +146,7 @@ mod tests {
         for span in 0..timeline.len() {
             timeline.microbatch[span] = u32::from(second.contains(&span));
         }
-        let pipelines = RowNames::of(&timeline);
+        let pipelines = RowNames::from_timeline(&timeline);
         assert_eq!(header(&Row::Rank(1), &pipelines, true), "▾P1·S0");
         assert_eq!(header(&Row::Fold(1..2), &pipelines, true), "▸ P1");
     }

@@ -61,12 +61,12 @@ pub(crate) struct Layout {
     pub(crate) names: RowNames,
     rows: Vec<Row>,
     pinned: usize,
-    row_of_rank: Vec<u32>,
+    rank_rows: Vec<u32>,
 }
 
 impl Layout {
     /// Computes the rows for `ranks` ranks.
-    pub(crate) fn of(ranks: u32, groups: &[Range<u32>], arrangement: &Arrangement) -> Self {
+    pub(crate) fn new(ranks: u32, groups: &[Range<u32>], arrangement: &Arrangement) -> Self {
         let mut rows: Vec<Row> =
             arrangement.pinned.iter().copied().filter(|&rank| rank < ranks).map(Row::Rank).collect();
         let pinned = rows.len();
@@ -83,14 +83,14 @@ impl Layout {
             }
             rank += 1;
         }
-        let mut row_of_rank = vec![0; ranks as usize];
+        let mut rank_rows = vec![0; ranks as usize];
         // Reverse order, so that a pinned row overrides the folded group with the same rank.
         for (index, row) in rows.iter().enumerate().rev() {
             for rank in row.ranks() {
-                row_of_rank[rank] = index as u32;
+                rank_rows[rank] = index as u32;
             }
         }
-        Self { names: RowNames::default(), rows, pinned, row_of_rank }
+        Self { names: RowNames::default(), rows, pinned, rank_rows }
     }
 
     /// Returns the rows with other names.
@@ -118,8 +118,8 @@ impl Layout {
     }
 
     /// Row index for a rank.
-    pub(crate) fn row_of(&self, rank: usize) -> usize {
-        self.row_of_rank.get(rank).map_or(0, |&row| row as usize)
+    pub(crate) fn row_index(&self, rank: usize) -> usize {
+        self.rank_rows.get(rank).map_or(0, |&row| row as usize)
     }
 
     /// Returns true if the row does not scroll.
@@ -165,8 +165,8 @@ impl Layout {
             return scrolled;
         }
         let top = index as f64 * rows::ROW;
-        let most = (top - self.pinned_height()).max(0.0);
-        scrolled.clamp((top + rows::ROW - height_px).max(0.0).min(most), most)
+        let upper_scroll = (top - self.pinned_height()).max(0.0);
+        scrolled.clamp((top + rows::ROW - height_px).max(0.0).min(upper_scroll), upper_scroll)
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
     fn arranged(folded: &[u32], pinned: &[u32]) -> Layout {
         let arrangement =
             Arrangement { folded: folded.iter().copied().collect(), pinned: pinned.iter().copied().collect() };
-        Layout::of(20, &by_eight(20), &arrangement)
+        Layout::new(20, &by_eight(20), &arrangement)
     }
 
     #[test]
@@ -187,11 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn a_folded_group_is_one_row() {
+    fn folded_group_is_a_single_row() {
         let layout = arranged(&[8], &[]);
         assert_eq!(layout.len(), 13);
         assert_eq!(layout.row(8), Some(&Row::Fold(8..16)));
-        assert_eq!((layout.row_of(3), layout.row_of(12), layout.row_of(16)), (3, 8, 9));
+        assert_eq!((layout.row_index(3), layout.row_index(12), layout.row_index(16)), (3, 8, 9));
     }
 
     #[test]
@@ -200,7 +200,10 @@ mod tests {
         // Rank 12 belongs to the folded group, which still contains it.
         assert_eq!((layout.row(0), layout.row(1)), (Some(&Row::Rank(2)), Some(&Row::Rank(12))));
         assert_eq!(layout.len(), 2 + 7 + 1 + 4);
-        assert_eq!((layout.row_of(2), layout.row_of(12), layout.row_of(13), layout.row_of(0)), (0, 1, 9, 2));
+        assert_eq!(
+            (layout.row_index(2), layout.row_index(12), layout.row_index(13), layout.row_index(0)),
+            (0, 1, 9, 2)
+        );
     }
 
     #[test]

@@ -33,22 +33,22 @@ pub(crate) fn Legend(
             })
         })
     });
-    let differences = shared::differences_are_shown();
+    let differences = shared::differences_enabled();
     let theme_changed = version.clone();
     let tones = move || {
         theme_changed.track();
         let theme = theme();
         let entry = |tone: Tone| {
             let style = format!("background:{0};border-color:{0}", tone.fill(theme));
-            view! { <li><i class="gantt-key" style=style aria-hidden="true"></i>{tone.words()}</li> }
+            view! { <li><i class="gantt-key" style=style aria-hidden="true"></i>{tone.label()}</li> }
         };
         Tone::ALL.map(entry).collect_view()
     };
     let kinds = move || {
         version.track();
         let theme = theme();
-        let shown = LEGEND.into_iter().zip(present.get()).filter(|&(_, present)| present);
-        shown
+        let entries = LEGEND.into_iter().zip(present.get()).filter(|&(_, present)| present);
+        entries
             .map(|((kind, name), _)| {
                 let edge = outline(kind, theme).unwrap_or(fill(kind, theme));
                 let style = format!("background:{};border-color:{edge}", fill(kind, theme));

@@ -26,7 +26,7 @@ pub(crate) struct Cell {
     /// Ink with the highest total time: a kind, or a search or comparison ink.
     pub(crate) ink: u8,
     /// Busy fraction.
-    pub(crate) busy: f64,
+    pub(crate) occupancy: f64,
 }
 
 /// Spans of a lane that overlap the window.
@@ -65,19 +65,19 @@ impl Pixel {
     }
 
     fn into_cell(self, ns_per_px: f64) -> Cell {
-        let (ink, busy) = leading(&self.time);
-        let busy = (busy / ns_per_px).min(1.0);
-        Cell { x0: self.x, x1: self.x + 1.0, first: self.first, spans: self.spans, ink, busy }
+        let (ink, total_ns) = leading(&self.time);
+        let occupancy = (total_ns / ns_per_px).min(1.0);
+        Cell { x0: self.x, x1: self.x + 1.0, first: self.first, spans: self.spans, ink, occupancy }
     }
 }
 
 /// Ink with the highest time, and the total time.
 fn leading(time: &[f64; INKS]) -> (u8, f64) {
-    let (mut ink, mut most, mut all) = (0, 0.0, 0.0);
+    let (mut ink, mut max_time, mut all) = (0, 0.0, 0.0);
     for (number, &time) in time.iter().enumerate() {
         all += time;
-        if time > most {
-            (ink, most) = (number as u8, time);
+        if time > max_time {
+            (ink, max_time) = (number as u8, time);
         }
     }
     (ink, all)
@@ -103,7 +103,7 @@ pub(crate) fn cells(
         if right - left >= 1.0 {
             cells.extend(open.take().map(|pixel| pixel.into_cell(1.0 / px_per_ns)));
             let (x0, x1) = (left.max(0.0), right.min(width_px));
-            cells.push(Cell { x0, x1, first: span, spans: 1, ink, busy: 1.0 });
+            cells.push(Cell { x0, x1, first: span, spans: 1, ink, occupancy: 1.0 });
             continue;
         }
         let x = left.floor().max(0.0);
@@ -133,14 +133,14 @@ fn stretches(level: &Level, window: TimeWindow) -> Range<usize> {
 
 /// Appends the cells of a lane from a precomputed level. The level's buckets should not be wider
 /// than a pixel.
-pub(crate) fn cells_of_level(level: &Level, lane: usize, window: TimeWindow, width_px: f64, cells: &mut Vec<Cell>) {
+pub(crate) fn level_cells(level: &Level, lane: usize, window: TimeWindow, width_px: f64, cells: &mut Vec<Cell>) {
     let px_per_ns = width_px / window.width_ns();
     let width = level.width_ns as f64;
     let offset = level.lane(lane).start;
     let mut open: Option<Pixel> = None;
     for stretch in stretches(level, window) {
-        let (starts, busy) = (level.starts[offset + stretch], level.busy[offset + stretch]);
-        if starts == 0 && busy == 0 {
+        let (starts, active_ticks) = (level.starts[offset + stretch], level.busy[offset + stretch]);
+        if starts == 0 && active_ticks == 0 {
             continue;
         }
         let x = ((stretch as f64 * width - window.start_ns) * px_per_ns).floor().max(0.0);
@@ -149,7 +149,7 @@ pub(crate) fn cells_of_level(level: &Level, lane: usize, window: TimeWindow, wid
         }
         let pixel = open.get_or_insert(Pixel::at(x, 0));
         pixel.spans += starts;
-        pixel.time[usize::from(known(level.ink[offset + stretch]))] += f64::from(busy) / 255.0 * width;
+        pixel.time[usize::from(known(level.ink[offset + stretch]))] += f64::from(active_ticks) / 255.0 * width;
     }
     cells.extend(open.map(|pixel| wide(pixel, px_per_ns, width)));
 }
@@ -210,10 +210,10 @@ impl Fold {
         let width = level.width_ns as f64;
         let offset = level.lane(lane).start;
         for stretch in stretches(level, window) {
-            let (starts, busy) = (level.starts[offset + stretch], level.busy[offset + stretch]);
-            if starts > 0 || busy > 0 {
+            let (starts, active_ticks) = (level.starts[offset + stretch], level.busy[offset + stretch]);
+            if starts > 0 || active_ticks > 0 {
                 let left = (stretch as f64 * width - window.start_ns) * px_per_ns;
-                let share = f32::from(busy) / 255.0;
+                let share = f32::from(active_ticks) / 255.0;
                 self.lay(left, left + width * px_per_ns, known(level.ink[offset + stretch]), share, starts);
             }
         }
@@ -233,11 +233,11 @@ impl Fold {
     /// Appends the combined cells. A pixel that half the lanes use has busy fraction 0.5.
     pub(crate) fn cells(&self, cells: &mut Vec<Cell>) {
         for (pixel, time) in self.time.iter().enumerate() {
-            let (ink, busy) = leading(&time.map(f64::from));
+            let (ink, total_time) = leading(&time.map(f64::from));
             let spans = self.starts[pixel];
-            if busy > 0.0 || spans > 0 {
-                let (x0, busy) = (pixel as f64, (busy / self.lanes.max(1) as f64).min(1.0));
-                cells.push(Cell { x0, x1: x0 + 1.0, first: 0, spans, ink, busy });
+            if total_time > 0.0 || spans > 0 {
+                let (x0, occupancy) = (pixel as f64, (total_time / self.lanes.max(1) as f64).min(1.0));
+                cells.push(Cell { x0, x1: x0 + 1.0, first: 0, spans, ink, occupancy });
             }
         }
     }
@@ -248,41 +248,41 @@ mod tests {
     use super::super::sample;
     use super::*;
 
-    fn of(timeline: &Timeline, start_ns: f64, end_ns: f64, width_px: f64) -> Vec<Cell> {
+    fn cells_in(timeline: &Timeline, start_ns: f64, end_ns: f64, width_px: f64) -> Vec<Cell> {
         let mut found = Vec::new();
         cells(timeline, &timeline.kind, 0..timeline.len(), TimeWindow { start_ns, end_ns }, width_px, &mut found);
         found
     }
 
     #[test]
-    fn wide_spans_are_cells_of_their_own_and_cut_at_the_window() {
+    fn wide_spans_have_separate_cells_clipped_to_window() {
         let lane = sample::lane(&[(0, 0, 100), (1, 100, 300)]);
-        let found = of(&lane, 50.0, 250.0, 200.0);
+        let found = cells_in(&lane, 50.0, 250.0, 200.0);
         assert_eq!(
             found,
             [
-                Cell { x0: 0.0, x1: 50.0, first: 0, spans: 1, ink: 0, busy: 1.0 },
-                Cell { x0: 50.0, x1: 200.0, first: 1, spans: 1, ink: 1, busy: 1.0 },
+                Cell { x0: 0.0, x1: 50.0, first: 0, spans: 1, ink: 0, occupancy: 1.0 },
+                Cell { x0: 50.0, x1: 200.0, first: 1, spans: 1, ink: 1, occupancy: 1.0 },
             ]
         );
     }
 
     #[test]
-    fn narrow_spans_share_a_pixel_and_the_longest_kind_colours_it() {
+    fn narrow_spans_share_a_pixel_with_dominant_kind_colour() {
         // 10 px over 1000 ns: a pixel is 100 ns. Three spans are in pixel 2, one in pixel 5.
         let lane = sample::lane(&[(0, 200, 210), (1, 220, 260), (0, 270, 290), (2, 540, 560)]);
-        let found = of(&lane, 0.0, 1_000.0, 10.0);
+        let found = cells_in(&lane, 0.0, 1_000.0, 10.0);
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].x0, found[0].x1, found[0].first, found[0].spans, found[0].ink), (2.0, 3.0, 0, 3, 1));
         // 10 + 40 + 20 of 100 ns.
-        assert!((found[0].busy - 0.7).abs() < 1e-9);
+        assert!((found[0].occupancy - 0.7).abs() < 1e-9);
         assert_eq!((found[1].x0, found[1].first, found[1].spans, found[1].ink), (5.0, 3, 1, 2));
     }
 
     #[test]
     fn a_zero_length_span_is_still_seen() {
         let lane = sample::lane(&[(0, 500, 500)]);
-        let found = of(&lane, 0.0, 1_000.0, 10.0);
+        let found = cells_in(&lane, 0.0, 1_000.0, 10.0);
         assert_eq!((found.len(), found[0].spans, found[0].x0), (1, 1, 5.0));
     }
 
@@ -313,41 +313,46 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_at_most_two_per_pixel() {
+    fn cell_count_is_bounded_by_two_per_pixel() {
         let spans: Vec<_> = (0..100_000_u64).map(|span| ((span % 2) as u8, span * 10, span * 10 + 9)).collect();
-        let found = of(&sample::lane(&spans), 0.0, 1_000_000.0, 1_000.0);
+        let found = cells_in(&sample::lane(&spans), 0.0, 1_000_000.0, 1_000.0);
         assert!(found.len() <= 2_000);
         assert_eq!(found.iter().map(|cell| cell.spans).sum::<u32>(), 100_000);
     }
 
     #[test]
-    fn a_level_draws_what_the_spans_draw() {
+    fn level_matches_span_drawing() {
         // Two lanes with a span of 9 ns per 10 ns. At low zoom a level produces the same pixels,
         // counts and fractions.
         let timeline = sample::one_f_one_b(4, 64);
         let end = timeline.makespan_ns as f64;
-        let level = Level::of(&timeline, &timeline.kind, 8_192);
+        let level = Level::new(&timeline, &timeline.kind, 8_192);
         let window = TimeWindow { start_ns: 0.0, end_ns: level.width_ns as f64 * 8_192.0 };
         assert!(window.end_ns >= end);
         for lane in 0..8 {
             let range = timeline.lane_offsets[lane] as usize..timeline.lane_offsets[lane + 1] as usize;
             let (mut exact, mut coarse) = (Vec::new(), Vec::new());
             cells(&timeline, &timeline.kind, range.clone(), window, 32.0, &mut exact);
-            cells_of_level(&level, lane, window, 32.0, &mut coarse);
+            level_cells(&level, lane, window, 32.0, &mut coarse);
             let count = |cells: &[Cell]| cells.iter().map(|cell| cell.spans).sum::<u32>();
             assert_eq!((count(&coarse), count(&exact)), (range.len() as u32, range.len() as u32));
-            let busy = |cells: &[Cell]| cells.iter().map(|cell| cell.busy * (cell.x1 - cell.x0)).sum::<f64>();
-            let whole: f64 = timeline.duration_ns[range].iter().map(|&ns| ns as f64).sum::<f64>() / end * 32.0;
+            let active_width =
+                |cells: &[Cell]| cells.iter().map(|cell| cell.occupancy * (cell.x1 - cell.x0)).sum::<f64>();
+            let expected: f64 = timeline.duration_ns[range].iter().map(|&ns| ns as f64).sum::<f64>() / end * 32.0;
             // A level can be up to a bucket longer than the timeline, and its fractions are rounded
             // up.
-            assert!((busy(&coarse) - whole).abs() < 0.05 * whole.max(1.0), "{} {whole}", busy(&coarse));
+            assert!(
+                (active_width(&coarse) - expected).abs() < 0.05 * expected.max(1.0),
+                "{} {expected}",
+                active_width(&coarse)
+            );
         }
     }
 
     #[test]
-    fn the_coarsest_level_that_is_fine_enough_is_chosen() {
+    fn coarsest_sufficient_level_is_selected() {
         let timeline = sample::one_f_one_b(2, 8);
-        let levels: Vec<Level> = [64, 16, 4].map(|stretches| Level::of(&timeline, &timeline.kind, stretches)).into();
+        let levels: Vec<Level> = [64, 16, 4].map(|stretches| Level::new(&timeline, &timeline.kind, stretches)).into();
         let width = |ns_per_px: f64| level_for(&levels, ns_per_px).map(|level| level.stretches);
         let coarse = levels[2].width_ns as f64;
         assert_eq!(width(coarse), Some(4));
@@ -359,18 +364,18 @@ mod tests {
     fn folded_lanes_share_a_pixel_by_their_time() {
         // Four pixels of 100 ns. One lane contains ink 0 from 0 to 200, the other ink 1 from 150 to
         // 300.
-        let (one, other) = (sample::lane(&[(0, 0, 200)]), sample::lane(&[(1, 150, 300)]));
+        let (first, other) = (sample::lane(&[(0, 0, 200)]), sample::lane(&[(1, 150, 300)]));
         let window = TimeWindow { start_ns: 0.0, end_ns: 400.0 };
         let mut fold = Fold::default();
         fold.clear(4.0);
-        fold.add(&one, &one.kind, 0..1, window, 4.0);
+        fold.add(&first, &first.kind, 0..1, window, 4.0);
         fold.add(&other, &other.kind, 0..1, window, 4.0);
         let mut found = Vec::new();
         fold.cells(&mut found);
         let seen: Vec<(f64, u8, u32)> = found.iter().map(|cell| (cell.x0, cell.ink, cell.spans)).collect();
         assert_eq!(seen, [(0.0, 0, 1), (1.0, 0, 1), (2.0, 1, 0)]);
-        for (cell, busy) in found.iter().zip([0.5, 0.75, 0.5]) {
-            assert!((cell.busy - busy).abs() < 1e-6);
+        for (cell, expected) in found.iter().zip([0.5, 0.75, 0.5]) {
+            assert!((cell.occupancy - expected).abs() < 1e-6);
         }
     }
 }

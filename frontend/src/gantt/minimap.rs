@@ -37,9 +37,9 @@ fn picture(level: &Level, ranks: usize, height: usize, paints: &[Paint; INKS], g
                 let cell = level.lane(2 * rank).start + column;
                 time[usize::from(level.ink[cell]).min(INKS - 1)] += u32::from(level.busy[cell]);
             }
-            let most = (0..INKS).max_by_key(|&ink| (time[ink], INKS - ink)).unwrap_or(0);
-            let busy = time.iter().sum::<u32>() / (last - first) as u32;
-            pixels[row * columns + column] = paints[most].fill.over(ground, busy.min(255) as u8);
+            let dominant_ink = (0..INKS).max_by_key(|&ink| (time[ink], INKS - ink)).unwrap_or(0);
+            let occupancy = time.iter().sum::<u32>() / (last - first) as u32;
+            pixels[row * columns + column] = paints[dominant_ink].fill.over(ground, occupancy.min(255) as u8);
         }
     }
     pixels
@@ -50,7 +50,7 @@ fn picture(level: &Level, ranks: usize, height: usize, paints: &[Paint; INKS], g
 struct Strip {
     raster: Raster,
     /// Cache key: width, extent and version.
-    made_for: Option<(usize, u64, u64)>,
+    cache_key: Option<(usize, u64, u64)>,
 }
 
 /// Overview strip component.
@@ -75,7 +75,7 @@ pub(crate) fn Minimap(chart: Chart) -> impl IntoView {
             }
         };
         read();
-        observer.set_value(SizeObserver::of(&element, read));
+        observer.set_value(SizeObserver::new(&element, read));
     });
     let theme = theme_version();
     Effect::new(move |_| {
@@ -92,7 +92,7 @@ pub(crate) fn Minimap(chart: Chart) -> impl IntoView {
         chart.inks.track();
         theme.track();
         width.track();
-        let (window, extent) = (chart.shown(), chart.extent());
+        let (window, extent) = (chart.visible_window(), chart.extent());
         request_animation_frame(move || {
             let Some(Some(canvas)) = canvas.try_get_untracked() else { return };
             let Some(Some(style)) = chart.painter.try_with_value(|painter| painter.style().cloned()) else { return };
@@ -118,7 +118,7 @@ pub(crate) fn Minimap(chart: Chart) -> impl IntoView {
             title="The whole of it; drag to move what is shown"
             on:pointerdown=move |event| {
                 let at = to(&event);
-                let window = chart.shown_untracked();
+                let window = chart.visible_window_untracked();
                 // A press inside the window drags it from this point. A press outside centres the
                 // window there.
                 let inside = at >= window.start_ns && at <= window.end_ns;
@@ -153,9 +153,9 @@ fn paint(
         canvas.set_width(pixels(css) as u32);
         canvas.set_height(height as u32);
     }
-    if strip.made_for != Some((width, extent, number)) {
+    if strip.cache_key != Some((width, extent, number)) {
         make(&mut strip.raster, chart, style, (width, height), extent);
-        strip.made_for = Some((width, extent, number));
+        strip.cache_key = Some((width, extent, number));
     }
     let context = canvas.get_context("2d").ok().flatten()?.dyn_into::<CanvasRenderingContext2d>().ok()?;
     context.clear_rect(0.0, 0.0, f64::from(canvas.width()), height as f64);
@@ -186,7 +186,7 @@ fn make(raster: &mut Raster, chart: Chart, style: &Style, (width, height): (usiz
     let (level, ranks, makespan) = match (&timeline, &inks, &overview) {
         (Some(timeline), Some(inks), _) => {
             let coarse = inks.0.levels.last().cloned();
-            let level = coarse.unwrap_or_else(|| Level::of(timeline, inks.0.column(timeline), 1_024));
+            let level = coarse.unwrap_or_else(|| Level::new(timeline, inks.0.column(timeline), 1_024));
             (Arc::new(level), timeline.ranks as usize, timeline.makespan_ns)
         }
         (_, _, Some(overview)) => (Arc::new(overview.level.clone()), overview.ranks as usize, overview.makespan_ns),
@@ -213,9 +213,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_strip_is_as_strong_as_its_lanes_are_busy() {
+    fn strip_opacity_matches_lane_occupancy() {
         let timeline = sample::one_f_one_b(2, 3);
-        let level = Level::of(&timeline, &timeline.kind, 64);
+        let level = Level::new(&timeline, &timeline.kind, 64);
         let white = Rgb(255, 255, 255);
         let paints = paints(Theme::Light, white);
         let pixels = picture(&level, 2, 4, &paints, white);

@@ -75,7 +75,7 @@ fn waiting_for(timeline: &Timeline, span: usize) -> Vec<usize> {
 pub(crate) fn span_box(scene: &Scene<'_>, timeline: &Timeline, span: usize) -> (f64, f64, f64, f64) {
     let (from, to) = (scene.x(timeline.start_ns[span] as f64), scene.x(timeline.end_ns(span) as f64));
     let computes = SpanKind::from_index(timeline.kind[span]).is_some_and(SpanKind::is_compute_lane);
-    let row = scene.layout.row_of(timeline.rank_of(span));
+    let row = scene.layout.row_index(timeline.span_rank(span));
     let (top, height) = match scene.layout.row(row) {
         Some(Row::Fold(_)) => (0.0, rows::ROW - 1.0),
         _ => rows::lane_box(if computes { Lane::Compute } else { Lane::Communication }),
@@ -151,14 +151,14 @@ fn arrow(
 }
 
 /// Canvas top and bottom of the rows that contain `ranks`.
-fn rows_of(scene: &Scene<'_>, ranks: &[usize]) -> Option<(f64, f64)> {
-    let places = ranks.iter().map(|&rank| scene.y(scene.layout.row_of(rank)));
+fn row_range(scene: &Scene<'_>, ranks: &[usize]) -> Option<(f64, f64)> {
+    let places = ranks.iter().map(|&rank| scene.y(scene.layout.row_index(rank)));
     let (top, last) = places.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
     top.is_finite().then_some((top, last + rows::ROW - 1.0))
 }
 
 fn selected_area(context: &CanvasRenderingContext2d, scene: &Scene<'_>, area: &Area, chrome: &Chrome) {
-    let Some((top, bottom)) = rows_of(scene, &area.ranks) else { return };
+    let Some((top, bottom)) = row_range(scene, &area.ranks) else { return };
     let (left, right) = (scene.x(area.window.start_ns), scene.x(area.window.end_ns));
     frame(context, (left, top, right - left, bottom - top), chrome);
 }

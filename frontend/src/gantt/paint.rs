@@ -54,7 +54,7 @@ impl Painter {
         let ratio = scene.size.ratio;
         let pixels = |px: f64| (px * ratio).round().max(0.0) as usize;
         self.raster.clear(pixels(scene.size.plot()).max(1), pixels(scene.size.rows()).max(1), style.panel);
-        let source = Source::of(scene);
+        let source = Source::new(scene);
         let mut spans = 0;
         let pinned = pixels(scene.layout.pinned_height());
         // Pinned rows are painted last, over the scrolled rows.
@@ -114,7 +114,7 @@ impl Painter {
             match source {
                 Source::Level(level) if is_fold => self.fold.add_level(level, number(rank), scene.window, width),
                 Source::Level(level) => {
-                    lod::cells_of_level(level, number(rank), scene.window, width, &mut self.cells);
+                    lod::level_cells(level, number(rank), scene.window, width, &mut self.cells);
                 }
                 Source::Spans(timeline, inks) => {
                     let spans = match lane {
@@ -149,7 +149,7 @@ impl Painter {
         for cell in &self.cells {
             let (left, right) = bar(cell, ratio);
             let paint = style.paints[usize::from(cell.ink)];
-            let parts = shade(cell.busy);
+            let parts = shade(cell.occupancy);
             let fill = if parts == 255 { paint.fill } else { paint.fill.over(style.panel, parts) };
             let outline = paint.outline.filter(|_| right - left >= (4.0 * ratio) as usize);
             self.line.bar(left, right, fill, outline);
@@ -162,8 +162,8 @@ impl Painter {
         let ratio = scene.size.ratio;
         for cell in self.cells.iter().filter(|cell| cell.spans == 1) {
             let (left, right) = bar(cell, ratio);
-            let room = (right - left) as f64;
-            if room < label::NARROWEST * ratio || cell.first >= timeline.len() {
+            let available_px = (right - left) as f64;
+            if available_px < label::NARROWEST * ratio || cell.first >= timeline.len() {
                 continue;
             }
             let Some(kind) = SpanKind::from_index(timeline.kind[cell.first]) else { continue };
@@ -171,12 +171,12 @@ impl Painter {
             match &inks.colouring {
                 Colouring::Differences { against, pairs, aspect } => {
                     let difference = pairs.at(timeline, against, cell.first, *aspect);
-                    label::difference(difference, room, ratio, width, &mut self.text);
+                    label::difference(difference, available_px, ratio, width, &mut self.text);
                 }
-                _ => label::fit(kind, timeline.microbatch[cell.first], room, ratio, width, &mut self.text),
+                _ => label::fit(kind, timeline.microbatch[cell.first], available_px, ratio, width, &mut self.text),
             }
             let colour = style.paints[usize::from(cell.ink)].letters;
-            let mut x = left as f64 + (room - width(&self.text)) / 2.0;
+            let mut x = left as f64 + (available_px - width(&self.text)) / 2.0;
             for sign in self.text.chars() {
                 let Some((mask, advance)) = style.glyphs.get(sign) else { continue };
                 self.raster.mask(mask, x.round() as i32, top, colour);
@@ -238,7 +238,7 @@ impl<'a> Source<'a> {
     }
 
     /// Selects a level for a large number of visible spans, otherwise the spans.
-    fn of(scene: &Scene<'a>) -> Self {
+    fn new(scene: &Scene<'a>) -> Self {
         let (timeline, inks) = match scene.content {
             Content::Overview(overview) => return Self::Level(&overview.level),
             Content::Spans { timeline, inks } => (timeline, inks),
@@ -266,8 +266,8 @@ fn bar(cell: &Cell, ratio: f64) -> (usize, usize) {
 }
 
 /// Opacity for a partly busy pixel in four steps. The minimum opacity is still visible.
-fn shade(busy: f64) -> u8 {
-    match busy {
+fn shade(occupancy: f64) -> u8 {
+    match occupancy {
         b if b > 0.75 => 255,
         b if b > 0.5 => 204,
         b if b > 0.25 => 153,

@@ -47,8 +47,8 @@ pub(crate) fn readable_on(colour: &str) -> &'static str {
 }
 
 /// Contrast ratio of two luminances as defined in WCAG 2.2, from 1 to 21.
-fn contrast(one: f64, other: f64) -> f64 {
-    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+fn contrast(first: f64, other: f64) -> f64 {
+    (first.max(other) + 0.05) / (first.min(other) + 0.05)
 }
 
 /// Relative luminance of "#rrggbb" as defined in WCAG 2.2, from 0 to 1.
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn luminance_and_contrast_are_those_of_wcag() {
+    fn luminance_and_contrast_follow_wcag() {
         assert!((contrast(luminance("#ffffff"), luminance("#000000")) - 21.0).abs() < 1e-9);
         // Published value: #777777 on white has contrast 4.48.
         assert!((contrast(luminance("#777777"), luminance("#ffffff")) - 4.48).abs() < 0.005);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fill_or_its_outline_stands_out_from_the_page() {
+    fn fill_or_outline_contrasts_with_page() {
         for (theme, page) in [(Theme::Light, "#ffffff"), (Theme::Dark, "#1b1e23")] {
             for kind in SpanKind::ALL {
                 let edge = outline(kind, theme).unwrap_or(fill(kind, theme));
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn every_kind_is_in_the_legend_by_its_colour() {
         for kind in SpanKind::ALL {
-            assert!(LEGEND.iter().any(|&(shown, _)| fill(shown, Theme::Light) == fill(kind, Theme::Light)));
+            assert!(LEGEND.iter().any(|&(legend_kind, _)| fill(legend_kind, Theme::Light) == fill(kind, Theme::Light)));
         }
     }
 }

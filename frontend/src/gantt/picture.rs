@@ -44,7 +44,7 @@ pub(crate) fn svg(timeline: &Timeline, window: TimeWindow, title: &str, theme: T
         Theme::Dark => ("#191d22", "#e6e9ed", "#434b55"),
     };
     let rows_end = TITLE + ranks as f64 * ROW;
-    let names = RowNames::of(timeline);
+    let names = RowNames::from_timeline(timeline);
     let total = rows_end + AXIS + LEGEND_HEIGHT;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{total}\" viewBox=\"0 0 {WIDTH} {total}\" \
@@ -52,7 +52,7 @@ pub(crate) fn svg(timeline: &Timeline, window: TimeWindow, title: &str, theme: T
          <text x=\"8\" y=\"18\" font-size=\"13\" font-weight=\"600\" fill=\"{pen}\">{}</text>\n",
         escaped(title)
     );
-    let inside = Inside::of(timeline);
+    let inside = Inside::from_timeline(timeline);
     for rank in 0..ranks {
         let y = TITLE + rank as f64 * ROW;
         push(
@@ -170,8 +170,8 @@ fn bars(timeline: &Timeline, lane: usize, window: TimeWindow, plot: f64) -> Vec<
         if end < window.start_ns || start > window.end_ns {
             continue;
         }
-        let from = window.x_of(start, plot).clamp(0.0, plot);
-        let to = window.x_of(end, plot).clamp(0.0, plot);
+        let from = window.x_at(start, plot).clamp(0.0, plot);
+        let to = window.x_at(end, plot).clamp(0.0, plot);
         match bars.last_mut() {
             // Both bars are narrower than a pixel and start in the same pixel, so they are merged
             // into the first bar's kind.
@@ -206,14 +206,14 @@ mod tests {
     use super::*;
     use crate::gantt::sample::{lane, one_f_one_b};
 
-    fn whole(timeline: &Timeline) -> TimeWindow {
+    fn full_window(timeline: &Timeline) -> TimeWindow {
         TimeWindow { start_ns: 0.0, end_ns: timeline.makespan_ns as f64 }
     }
 
     #[test]
-    fn every_span_of_a_small_plan_is_a_bar_with_its_label() {
+    fn small_plan_draws_labelled_bar_per_span() {
         let timeline = one_f_one_b(4, 8);
-        let picture = svg(&timeline, whole(&timeline), "1F1B", Theme::Light);
+        let picture = svg(&timeline, full_window(&timeline), "1F1B", Theme::Light);
         // 4 x 8 forwards and 4 x 8 backwards, with letters on the widest bars. The legend adds six
         // bars of ten pixels.
         for kind in [SpanKind::Forward, SpanKind::Backward] {
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn names_stand_as_text() {
         let timeline = one_f_one_b(1, 1);
-        let picture = svg(&timeline, whole(&timeline), "<img src=x onerror=\"alert(1)\">&\u{0}", Theme::Dark);
+        let picture = svg(&timeline, full_window(&timeline), "<img src=x onerror=\"alert(1)\">&\u{0}", Theme::Dark);
         assert!(picture.contains("&lt;img src=x onerror=&quot;alert(1)&quot;&gt;&amp;</text>"), "{picture:.400}");
     }
 
@@ -235,14 +235,14 @@ mod tests {
     fn a_picture_stays_small_however_many_spans_there_are() {
         let spans: Vec<(u8, u64, u64)> = (0..200_000).map(|at| ((at % 2) as u8, at * 10, at * 10 + 10)).collect();
         let timeline = lane(&spans);
-        let bars = bars(&timeline, 0, whole(&timeline), WIDTH - HEADER - RIGHT);
+        let bars = bars(&timeline, 0, full_window(&timeline), WIDTH - HEADER - RIGHT);
         // At most two bars per pixel.
         assert!(bars.len() <= 2_300 && bars.len() > 500, "{}", bars.len());
-        assert!(svg(&timeline, whole(&timeline), "many", Theme::Light).len() < 400_000);
+        assert!(svg(&timeline, full_window(&timeline), "many", Theme::Light).len() < 400_000);
     }
 
     #[test]
-    fn only_the_shown_stretch_is_drawn() {
+    fn only_visible_range_is_drawn() {
         let timeline = one_f_one_b(2, 4);
         let narrow = TimeWindow { start_ns: 0.0, end_ns: 900.0 };
         let all: usize = (0..4).map(|lane| bars(&timeline, lane, narrow, 1000.0).len()).sum();

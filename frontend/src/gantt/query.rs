@@ -11,13 +11,13 @@ pub(crate) struct Query {
     stage: Option<u32>,
     microbatch: Option<u32>,
     kinds: Vec<SpanKind>,
-    at_least_ns: Option<f64>,
-    at_most_ns: Option<f64>,
+    min_ns: Option<f64>,
+    max_ns: Option<f64>,
     critical: bool,
 }
 
 /// Keywords for span kinds.
-const WORDS: [(&str, &[SpanKind]); 15] = [
+const KIND_KEYWORDS: [(&str, &[SpanKind]); 15] = [
     ("f", &[SpanKind::Forward]),
     ("forward", &[SpanKind::Forward]),
     ("b", &[SpanKind::Backward]),
@@ -44,25 +44,25 @@ impl Query {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut query = Self::default();
         let lower = text.to_lowercase().replace(',', " ").replace("> ", ">").replace("< ", "<");
-        let mut words = lower.split_whitespace().peekable();
-        while let Some(word) = words.next() {
+        let mut terms = lower.split_whitespace().peekable();
+        while let Some(word) = terms.next() {
             if let Some(bound) = word.strip_prefix('>').or_else(|| word.strip_prefix('<')) {
                 let time = match duration_ns(bound) {
                     Some(time) => Some(time),
                     // In "> 10 ms" the unit is a separate word.
-                    None => words.peek().and_then(|unit| duration_ns(&format!("{bound}{unit}"))).inspect(|_| {
-                        words.next();
+                    None => terms.peek().and_then(|unit| duration_ns(&format!("{bound}{unit}"))).inspect(|_| {
+                        terms.next();
                     }),
                 };
                 let time = time.ok_or_else(|| word.to_owned())?;
-                let slot = if word.starts_with('>') { &mut query.at_least_ns } else { &mut query.at_most_ns };
+                let slot = if word.starts_with('>') { &mut query.min_ns } else { &mut query.max_ns };
                 *slot = Some(time);
             } else if matches!(word, "critical" | "path") {
                 query.critical = true;
-            } else if let Some((_, kinds)) = WORDS.iter().find(|(name, _)| *name == word) {
+            } else if let Some((_, kinds)) = KIND_KEYWORDS.iter().find(|(name, _)| *name == word) {
                 query.kinds.extend(*kinds);
             } else {
-                query.number(word, &mut words)?;
+                query.number(word, &mut terms)?;
             }
         }
         Ok(query)
@@ -71,11 +71,11 @@ impl Query {
     fn number<'a>(
         &mut self,
         word: &str,
-        words: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
+        terms: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
     ) -> Result<(), String> {
         let split = word.find(|c: char| c.is_ascii_digit()).unwrap_or(word.len());
         let (name, digits) = word.split_at(split);
-        let digits = if digits.is_empty() { words.next().unwrap_or("") } else { digits };
+        let digits = if digits.is_empty() { terms.next().unwrap_or("") } else { digits };
         let value: u32 = digits.parse().map_err(|_| word.to_owned())?;
         match name {
             "r" | "rank" => self.rank = Some(value),
@@ -83,8 +83,9 @@ impl Query {
             "mb" | "m" | "microbatch" | "group" => self.microbatch = Some(value),
             // Same notation as in the bars: "F12".
             "f" | "b" | "i" | "w" => {
-                self.kinds
-                    .extend(WORDS.iter().find(|(short, _)| *short == name).map_or(&[] as &[_], |(_, kinds)| kinds));
+                self.kinds.extend(
+                    KIND_KEYWORDS.iter().find(|(short, _)| *short == name).map_or(&[] as &[_], |(_, kinds)| kinds),
+                );
                 self.microbatch = Some(value);
             }
             _ => return Err(word.to_owned()),
@@ -125,8 +126,8 @@ impl Query {
         (self.kinds.is_empty() || self.kinds.contains(&kind))
             && self.stage.is_none_or(|stage| numbered && timeline.stage[span] == stage)
             && self.microbatch.is_none_or(|microbatch| numbered && timeline.microbatch[span] == microbatch)
-            && self.at_least_ns.is_none_or(|least| time > least)
-            && self.at_most_ns.is_none_or(|most| time < most)
+            && self.min_ns.is_none_or(|lower| time > lower)
+            && self.max_ns.is_none_or(|upper| time < upper)
             && (!self.critical || is_critical(timeline, span))
     }
 }
@@ -155,7 +156,10 @@ mod tests {
         let timeline = sample::one_f_one_b(2, 3);
         let query = Query::parse(text).expect("it can be read");
         let spans = query.matches(&timeline);
-        spans.into_iter().map(|span| (timeline.rank_of(span), timeline.kind[span], timeline.microbatch[span])).collect()
+        spans
+            .into_iter()
+            .map(|span| (timeline.span_rank(span), timeline.kind[span], timeline.microbatch[span]))
+            .collect()
     }
 
     #[test]
@@ -179,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn unreadable_terms_are_named() {
         for (text, word) in [("r1 nonsense", "nonsense"), ("rank", "rank"), ("> fast", ">fast"), ("mb-1", "mb-1")] {
             assert_eq!(Query::parse(text), Err(word.to_owned()), "{text}");
         }
     }
 
     #[test]
-    fn the_critical_path_can_be_asked_for() {
+    fn query_can_select_critical_path() {
         let timeline = sample::one_f_one_b(4, 6);
         let spans = Query::parse("critical").expect("it can be read").matches(&timeline);
         assert_eq!(spans.len(), timeline.critical_path.len());

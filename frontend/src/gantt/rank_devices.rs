@@ -21,7 +21,7 @@ impl RankDevices {
     /// Device count per rank for one iteration of a plan: TP x CP. `context` is the
     /// context-parallel degree of the scenario. Pipelines and modules with individual degrees use
     /// these degrees.
-    pub(crate) fn of(planned: &Planned, iteration: usize, context: u32) -> Self {
+    pub(crate) fn from_plan(planned: &Planned, iteration: usize, context: u32) -> Self {
         if let Some(placement) = &planned.placement {
             return Self::Each(placement.devices.iter().map(|(first, end)| end.saturating_sub(*first)).collect());
         }
@@ -36,7 +36,7 @@ impl RankDevices {
     }
 
     /// Device count of a rank, at least 1.
-    pub(crate) fn of_rank(&self, rank: usize) -> f64 {
+    pub(crate) fn device_count(&self, rank: usize) -> f64 {
         let devices = match self {
             Self::Uniform(devices) => *devices,
             Self::Each(devices) => devices.get(rank).copied().unwrap_or(1),
@@ -48,7 +48,7 @@ impl RankDevices {
 /// Device counts for a timeline and the compared timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ComparedDevices {
-    pub(crate) own: RankDevices,
+    pub(crate) current: RankDevices,
     pub(crate) other: RankDevices,
 }
 
@@ -57,10 +57,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_without_a_number_have_one_device() {
-        assert!((RankDevices::Uniform(8).of_rank(3) - 8.0).abs() < 1e-12);
-        assert!((RankDevices::Uniform(0).of_rank(0) - 1.0).abs() < 1e-12);
+    fn unknown_ranks_have_a_single_device() {
+        assert!((RankDevices::Uniform(8).device_count(3) - 8.0).abs() < 1e-12);
+        assert!((RankDevices::Uniform(0).device_count(0) - 1.0).abs() < 1e-12);
         let each = RankDevices::Each(vec![4, 2]);
-        assert_eq!([0, 1, 2].map(|rank| each.of_rank(rank) as u32), [4, 2, 1]);
+        assert_eq!([0, 1, 2].map(|rank| each.device_count(rank) as u32), [4, 2, 1]);
     }
 }

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_is_copied_down_its_height_and_leaves_gaps_alone() {
+    fn lane_fills_its_height_and_preserves_gaps() {
         let mut raster = blank(6, 5);
         let mut line = Line::default();
         line.clear(6);

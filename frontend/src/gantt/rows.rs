@@ -41,7 +41,7 @@ pub(crate) struct RowNames {
 
 impl RowNames {
     /// Returns the row names of a timeline.
-    pub(crate) fn of(timeline: &Timeline) -> Self {
+    pub(crate) fn from_timeline(timeline: &Timeline) -> Self {
         if timeline.is_grouped() {
             return Self { pipelines: Vec::new(), is_grouped: true };
         }
@@ -64,7 +64,7 @@ impl RowNames {
     }
 
     /// Row name in a sentence: "rank 3", or "pipeline 2 stage 1".
-    pub(crate) fn words(&self, rank: usize) -> String {
+    pub(crate) fn text(&self, rank: usize) -> String {
         match self.stage(rank) {
             Some((pipeline, stage)) => format!("pipeline {pipeline} stage {stage}"),
             None => format!("rank {rank}"),
@@ -94,17 +94,17 @@ mod tests {
     /// First two ranks of one pipeline. Then the microbatches stay on their rank, which gives two
     /// pipelines with one stage each.
     #[test]
-    fn rows_are_ranks_or_stages_of_pipelines() {
+    fn rows_are_named_by_rank_or_pipeline_stage() {
         let mut timeline = super::super::sample::one_f_one_b(2, 3);
-        let names = RowNames::of(&timeline);
-        assert_eq!((names.header(1), names.words(1), names.stage(1)), ("rank 1".into(), "rank 1".into(), None));
+        let names = RowNames::from_timeline(&timeline);
+        assert_eq!((names.header(1), names.text(1), names.stage(1)), ("rank 1".into(), "rank 1".into(), None));
         let second = timeline.compute_lane(1);
         for span in 0..timeline.len() {
             timeline.microbatch[span] = u32::from(second.contains(&span));
         }
-        let names = RowNames::of(&timeline);
+        let names = RowNames::from_timeline(&timeline);
         assert_eq!((names.header(1), names.stage(1)), ("P1·S0".to_owned(), Some((1, 0))));
-        assert_eq!(names.words(0), "pipeline 0 stage 0");
+        assert_eq!(names.text(0), "pipeline 0 stage 0");
     }
 
     #[test]

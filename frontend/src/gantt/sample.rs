@@ -77,13 +77,13 @@ pub(crate) fn one_f_one_b(ranks: usize, microbatches: usize) -> Timeline {
             lanes[2 * rank].push(Span { kind, microbatch, start, duration, bound });
             let sends = if kind == 0 { rank + 1 < ranks } else { rank > 0 };
             if sends {
-                let made = Some((2 * rank, lanes[2 * rank].len() - 1));
+                let predecessor = Some((2 * rank, lanes[2 * rank].len() - 1));
                 lanes[2 * rank + 1].push(Span {
                     kind: kind + 4,
                     microbatch,
                     start: start + duration,
                     duration: SEND,
-                    bound: made,
+                    bound: predecessor,
                 });
             }
             next[rank] += 1;

@@ -87,7 +87,7 @@ pub(crate) struct Scene<'a> {
 impl<'a> Scene<'a> {
     /// Horizontal canvas position for a time, rounded to a device pixel.
     pub(crate) fn x(&self, ns: f64) -> f64 {
-        let x = self.window.x_of(ns, self.size.plot()).clamp(-10.0, self.size.plot() + 10.0);
+        let x = self.window.x_at(ns, self.size.plot()).clamp(-10.0, self.size.plot() + 10.0);
         rows::HEADER + self.snap(x)
     }
 

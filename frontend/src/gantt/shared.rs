@@ -7,13 +7,13 @@ thread_local! {
     static CRITICAL: ArcRwSignal<bool> = ArcRwSignal::new(true);
     static DIFFERENCES: ArcRwSignal<bool> = ArcRwSignal::new(false);
     static RELATIVE: ArcRwSignal<bool> = ArcRwSignal::new(false);
-    static TOLD: ArcRwSignal<Option<String>> = ArcRwSignal::new(None);
+    static SELECTION_DIFFERENCE: ArcRwSignal<Option<String>> = ArcRwSignal::new(None);
 }
 
 /// Describes the difference between the selected span and its baseline counterpart. `None` if
 /// differences are hidden.
-pub(crate) fn selection_told() -> ArcRwSignal<Option<String>> {
-    TOLD.with(Clone::clone)
+pub(crate) fn selection_difference() -> ArcRwSignal<Option<String>> {
+    SELECTION_DIFFERENCE.with(Clone::clone)
 }
 
 /// Time under the pointer on the shared axis.
@@ -27,7 +27,7 @@ pub(crate) fn critical_is_marked() -> ArcRwSignal<bool> {
 }
 
 /// True if bar colours show differences from the baseline.
-pub(crate) fn differences_are_shown() -> ArcRwSignal<bool> {
+pub(crate) fn differences_enabled() -> ArcRwSignal<bool> {
     DIFFERENCES.with(Clone::clone)
 }
 

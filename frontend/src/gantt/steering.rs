@@ -23,14 +23,14 @@ pub(crate) fn show(chart: Chart, span: usize) {
     chart.selection.set(Some(Selection { chart: chart.number, span }));
     let (start, end) = (timeline.start_ns[span] as f64, timeline.end_ns(span) as f64);
     chart.change(|window, extent| window.revealing(start, end, extent));
-    let rank = timeline.rank_of(span);
-    let row = chart.layout.with_untracked(|layout| layout.0.row(layout.0.row_of(rank)).cloned());
+    let rank = timeline.span_rank(span);
+    let row = chart.layout.with_untracked(|layout| layout.0.row(layout.0.row_index(rank)).cloned());
     if matches!(row, Some(Row::Fold(_))) {
         fold(chart, rank);
     }
     if let Some(scroller) = chart.scroller.get_untracked() {
         let (from, height) = (f64::from(scroller.scroll_top()), f64::from(scroller.client_height()) - rows::AXIS);
-        let wanted = chart.layout.with_untracked(|layout| layout.0.revealing(layout.0.row_of(rank), from, height));
+        let wanted = chart.layout.with_untracked(|layout| layout.0.revealing(layout.0.row_index(rank), from, height));
         if (wanted - from).abs() >= 1.0 {
             scroller.set_scroll_top(wanted as i32);
         }
@@ -50,7 +50,7 @@ pub(super) fn pan_px(chart: Chart, px: f64) {
 
 /// Fixed time of a keyboard zoom: the pointer position, else the selection, else the centre.
 pub(super) fn anchor(chart: Chart) -> f64 {
-    let window = chart.shown_untracked();
+    let window = chart.visible_window_untracked();
     let inside = |ns: &f64| *ns >= window.start_ns && *ns <= window.end_ns;
     let selected = || {
         let span = untrack(|| chart.selected())?;
@@ -76,20 +76,20 @@ pub(crate) fn zoom_to_selection(chart: Chart) {
 pub(super) fn walk_to(chart: Chart, to: impl FnOnce(&Timeline, Option<usize>, TimeWindow) -> Option<usize>) {
     let Some(timeline) = chart.timeline.get_untracked() else { return };
     let selected = untrack(|| chart.selected()).filter(|&span| span < timeline.len());
-    if let Some(span) = to(&timeline, selected, chart.shown_untracked()) {
+    if let Some(span) = to(&timeline, selected, chart.visible_window_untracked()) {
         show(chart, span);
     }
 }
 
 /// Time range under a selection rectangle.
-pub(super) fn window_of(chart: Chart, band: Band) -> TimeWindow {
-    let (plot, window) = (chart.plot_width(), chart.shown_untracked());
+pub(super) fn band_window(chart: Chart, band: Band) -> TimeWindow {
+    let (plot, window) = (chart.plot_width(), chart.visible_window_untracked());
     let ns = |x: f64| window.ns_at((x - rows::HEADER).clamp(0.0, plot), plot);
     TimeWindow { start_ns: ns(band.left), end_ns: ns(band.right) }
 }
 
 /// Area under a selection rectangle, with full rows.
-pub(super) fn area_of(chart: Chart, band: Band) -> Option<Area> {
+pub(super) fn band_area(chart: Chart, band: Band) -> Option<Area> {
     let scrolled = chart.scrolled.get_untracked();
     let height = rows_height(chart);
     chart.layout.with_untracked(|layout| {
@@ -99,7 +99,7 @@ pub(super) fn area_of(chart: Chart, band: Band) -> Option<Area> {
         let mut ranks: Vec<usize> =
             (first..=last).filter(under).filter_map(|row| layout.0.row(row)).flat_map(Row::ranks).collect();
         ranks.sort_unstable();
-        Some(Area { window: window_of(chart, band), ranks })
+        Some(Area { window: band_window(chart, band), ranks })
     })
 }
 
@@ -121,7 +121,7 @@ pub(super) fn reach_area(chart: Chart) {
 pub(super) fn selected_rank(chart: Chart) -> Option<usize> {
     let span = untrack(|| chart.selected())?;
     chart.timeline.with_untracked(|timeline| {
-        timeline.as_ref().filter(|timeline| span < timeline.len()).map(|timeline| timeline.rank_of(span))
+        timeline.as_ref().filter(|timeline| span < timeline.len()).map(|timeline| timeline.span_rank(span))
     })
 }
 

@@ -27,20 +27,20 @@ fn lanes(timeline: &Timeline) -> impl Iterator<Item = std::ops::Range<usize>> {
 /// Table cells for a span: rank, kind, stage, microbatch, start, duration, wait time, tokens.
 fn cells(timeline: &Timeline, span: usize) -> [String; 8] {
     let kind = SpanKind::from_index(timeline.kind[span]);
-    let of_microbatch = |text: String| if kind.is_some_and(has_microbatch) { text } else { String::new() };
+    let microbatch_text = |text: String| if kind.is_some_and(has_microbatch) { text } else { String::new() };
     let microbatch = timeline.microbatch[span];
     let tokens = timeline.microbatches.get(microbatch as usize).map_or(0, |shape| shape.tokens);
     let start = timeline.start_ns[span] as f64;
     let (from, _, unit) = time_text::interval(start, timeline.end_ns(span) as f64);
     [
-        timeline.rank_of(span).to_string(),
+        timeline.span_rank(span).to_string(),
         kind.map_or_else(String::new, |kind| name(kind).to_owned()),
-        of_microbatch(timeline.stage[span].to_string()),
-        of_microbatch(microbatch.to_string()),
+        microbatch_text(timeline.stage[span].to_string()),
+        microbatch_text(microbatch.to_string()),
         format!("{from} {unit}"),
         time_text::duration(timeline.duration_ns[span] as f64),
         time_text::duration(waited_ns(timeline, span) as f64),
-        of_microbatch(grouped(u64::from(tokens))),
+        microbatch_text(grouped(u64::from(tokens))),
     ]
 }
 
@@ -56,29 +56,29 @@ const HEADS: [&str; 8] = ["Rank", "Action", "Stage", "Microbatch", "Start", "Dur
 pub(crate) fn SpanTable(chart: Chart) -> impl IntoView {
     let open = RwSignal::new(false);
     let page = RwSignal::new(0_usize);
-    let shown = move || {
+    let page_content = move || {
         let timeline = chart.timeline.get().filter(|_| open.get())?;
-        let window = chart.shown();
+        let window = chart.visible_window();
         let count = count(&timeline, window);
         let last = count.saturating_sub(1) / PAGE;
         let page = page.get().min(last);
         Some((timeline, window, count, page, last))
     };
     let body = move || {
-        let Some((timeline, window, count, at, last)) = shown() else { return ().into_any() };
+        let Some((timeline, window, count, at, last)) = page_content() else { return ().into_any() };
         let rows = page_spans(&timeline, window, at)
             .into_iter()
             .map(|span| {
-                let [rank, what, rest @ ..] = cells(&timeline, span);
+                let [rank, action_name, rest @ ..] = cells(&timeline, span);
                 let is_selected = move || chart.selected() == Some(span);
                 view! {
                     <tr aria-selected=move || is_selected().to_string()>
                         <td>{rank}</td>
                         <td>
-                            <button type="button" on:click=move |_| steering::show(chart, span)>{what}</button>
+                            <button type="button" on:click=move |_| steering::show(chart, span)>{action_name}</button>
                         </td>
                         {rest.into_iter().take(columns() - 2).map(|cell| view! { <td>{cell}</td> }).collect_view()}
-                        {chart.told(&timeline, span).map(|told| view! { <td>{told}</td> })}
+                        {chart.difference_text(&timeline, span).map(|difference| view! { <td>{difference}</td> })}
                     </tr>
                 }
             })
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_hold_every_span_of_the_window_once() {
+    fn pages_list_every_visible_span_exactly_once() {
         let timeline = sample::one_f_one_b(4, 40);
         let window = TimeWindow::fit(timeline.makespan_ns);
         // 4 x 80 compute spans and 6 x 40 sends.
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_what_the_chart_shows() {
+    fn table_row_matches_chart() {
         let timeline = sample::one_f_one_b(2, 3);
         assert_eq!(
             cells(&timeline, 2),

@@ -1,7 +1,7 @@
 //! Time axis with round tick values and without overlapping labels.
 
 use super::TimeWindow;
-use super::time_text::unit_of;
+use super::time_text::time_unit;
 
 /// Axis tick.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,8 +40,8 @@ pub(crate) fn axis(window: TimeWindow, width_px: f64) -> Axis {
     // A wider step never has longer labels, so the loop ends after a small number of rounds.
     for _ in 0..16 {
         let axis = with_step(window, width_px, step);
-        let longest = axis.ticks.iter().map(|tick| tick.label.chars().count()).max().unwrap_or(0);
-        if longest as f64 * CHARACTER_PX + GAP_PX <= step / ns_per_px {
+        let max_length = axis.ticks.iter().map(|tick| tick.label.chars().count()).max().unwrap_or(0);
+        if max_length as f64 * CHARACTER_PX + GAP_PX <= step / ns_per_px {
             return axis;
         }
         step = round_up(step * 1.01);
@@ -60,30 +60,31 @@ fn round_up(ns: f64) -> f64 {
 }
 
 fn with_step(window: TimeWindow, width_px: f64, step_ns: f64) -> Axis {
-    let (size, symbol) = unit_of(window.end_ns);
-    let decimals = decimals_of(step_ns, size);
+    let (size, symbol) = time_unit(window.end_ns);
+    let decimals = step_decimals(step_ns, size);
     let first = (window.start_ns / step_ns - 1e-9).ceil() as u64;
     let times = (first..).map(|number| number as f64 * step_ns).take_while(|&ns| ns <= window.end_ns * (1.0 + 1e-12));
-    let x_of = |ns: f64| window.x_of(ns, width_px);
+    let tick_x = |ns: f64| window.x_at(ns, width_px);
     if decimals <= MAX_DECIMALS {
-        let ticks = times.map(|ns| Tick { x: x_of(ns), label: format!("{:.decimals$} {symbol}", ns / size) }).collect();
+        let ticks =
+            times.map(|ns| Tick { x: tick_x(ns), label: format!("{:.decimals$} {symbol}", ns / size) }).collect();
         return Axis { ticks, origin: None };
     }
     let grain = size / 1e3;
     let origin = (window.start_ns / grain).floor() * grain;
-    let (size_of_offset, symbol_of_offset) = unit_of(window.end_ns - origin);
-    let decimals = decimals_of(step_ns, size_of_offset);
+    let (offset_unit_ns, offset_symbol) = time_unit(window.end_ns - origin);
+    let decimals = step_decimals(step_ns, offset_unit_ns);
     let ticks = times
         .map(|ns| {
-            let offset = (ns - origin) / size_of_offset;
-            Tick { x: x_of(ns), label: format!("+{offset:.decimals$} {symbol_of_offset}") }
+            let offset = (ns - origin) / offset_unit_ns;
+            Tick { x: tick_x(ns), label: format!("+{offset:.decimals$} {offset_symbol}") }
         })
         .collect();
     Axis { ticks, origin: Some(format!("{:.3} {symbol}", origin / size)) }
 }
 
 /// Number of decimals that distinguish multiples of a step.
-fn decimals_of(step_ns: f64, unit_ns: f64) -> usize {
+fn step_decimals(step_ns: f64, unit_ns: f64) -> usize {
     (-(step_ns / unit_ns).log10() - 1e-9).ceil().max(0.0) as usize
 }
 
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_iteration_is_marked_in_round_seconds() {
+    fn full_iteration_has_ticks_at_round_seconds() {
         // 26 s in 800 px are 32.5 ms per px. 70 px are 2.3 s, so the step is 5 s.
         let (labels, origin) = labels(0.0, 26e9, 800.0);
         assert_eq!(labels[..3], ["0 s", "5 s", "10 s"]);
@@ -124,9 +125,9 @@ mod tests {
                     let axis = axis(window, px);
                     assert!(px < 300.0 || !axis.ticks.is_empty(), "no tick in {window:?} at {px} px");
                     for pair in axis.ticks.windows(2) {
-                        let room = pair[1].x - pair[0].x;
+                        let spacing = pair[1].x - pair[0].x;
                         let label = pair[0].label.chars().count().max(pair[1].label.chars().count()) as f64 * 6.5;
-                        assert!(room > label, "{pair:?} touch");
+                        assert!(spacing > label, "{pair:?} touch");
                         assert_ne!(pair[0].label, pair[1].label);
                     }
                     assert!(axis.ticks.iter().all(|tick| tick.x > -0.01 && tick.x < px + 0.01));

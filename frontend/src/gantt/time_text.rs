@@ -37,7 +37,7 @@ pub(crate) fn set_measure(measure: Measure) {
 }
 
 /// Largest unit not greater than a time; nanoseconds for times below 1 ns.
-pub(crate) fn unit_of(ns: f64) -> (f64, &'static str) {
+pub(crate) fn time_unit(ns: f64) -> (f64, &'static str) {
     if let Measure::Units { unit_ns, .. } = measure() {
         return (unit_ns, UNIT_SYMBOL);
     }
@@ -45,7 +45,7 @@ pub(crate) fn unit_of(ns: f64) -> (f64, &'static str) {
 }
 
 /// Number of decimals for three significant digits.
-fn decimals_of(value: f64) -> usize {
+fn value_decimals(value: f64) -> usize {
     match value.abs() {
         v if v >= 99.95 => 0,
         v if v >= 9.995 => 1,
@@ -56,9 +56,9 @@ fn decimals_of(value: f64) -> usize {
 /// Formats a duration, for example "12.4 ms".
 pub(crate) fn duration(ns: f64) -> String {
     if let Measure::Units { unit_ns, .. } = measure() {
-        return format!("{} {UNIT_SYMBOL}", plain(ns / unit_ns, decimals_of(ns / unit_ns)));
+        return format!("{} {UNIT_SYMBOL}", plain(ns / unit_ns, value_decimals(ns / unit_ns)));
     }
-    let (mut size, mut symbol) = unit_of(ns);
+    let (mut size, mut symbol) = time_unit(ns);
     // 999.7 µs would be rounded to "1000 µs".
     if ns.abs() / size >= 999.5
         && let Some(&larger) = UNITS.iter().rev().find(|unit| unit.0 > size)
@@ -66,17 +66,17 @@ pub(crate) fn duration(ns: f64) -> String {
         (size, symbol) = larger;
     }
     let value = ns / size;
-    let decimals = if symbol == "ns" { 0 } else { decimals_of(value) };
+    let decimals = if symbol == "ns" { 0 } else { value_decimals(value) };
     format!("{value:.decimals$} {symbol}")
 }
 
 /// Formats start and end of an interval in a common unit and returns the unit. Adds digits if three
 /// digits cannot distinguish the values.
 pub(crate) fn interval(start_ns: f64, end_ns: f64) -> (String, String, &'static str) {
-    let (size, symbol) = unit_of(end_ns);
+    let (size, symbol) = time_unit(end_ns);
     let (start, end) = (start_ns / size, end_ns / size);
     let in_units = matches!(measure(), Measure::Units { .. });
-    let mut decimals = if symbol == "ns" { 0 } else { decimals_of(end) };
+    let mut decimals = if symbol == "ns" { 0 } else { value_decimals(end) };
     let mut resolution = [1.0, 0.1, 0.01][decimals];
     // The resolution must be at most 1/10 of the length. Digits below one nanosecond are
     // meaningless.

@@ -28,7 +28,7 @@ pub(crate) enum Found {
 
 impl Found {
     /// Runs a query on a timeline.
-    pub(crate) fn of(chart_query: &str, timeline: Option<&Timeline>) -> Self {
+    pub(crate) fn search(chart_query: &str, timeline: Option<&Timeline>) -> Self {
         let Some(timeline) = timeline.filter(|_| !chart_query.trim().is_empty()) else { return Self::Nothing };
         match Query::parse(chart_query) {
             Err(word) => Self::Unreadable(word),
@@ -67,9 +67,10 @@ pub(crate) fn Tools(chart: Chart, found: Memo<Found>) -> impl IntoView {
         Found::Unreadable(word) => format!("“{word}” is not understood; for example {EXAMPLE}"),
         Found::Spans(spans) if spans.0.is_empty() => "nothing found".to_owned(),
         Found::Spans(spans) => {
-            let place = chart.selected().and_then(|span| spans.0.iter().position(|&other| other == span));
-            let of = grouped(spans.0.len() as u64);
-            place.map_or_else(|| format!("{of} found"), |place| format!("{} of {of}", grouped(place as u64 + 1)))
+            let position = chart.selected().and_then(|span| spans.0.iter().position(|&other| other == span));
+            let total = grouped(spans.0.len() as u64);
+            position
+                .map_or_else(|| format!("{total} found"), |index| format!("{} of {total}", grouped(index as u64 + 1)))
         }
     };
     let none = move || !matches!(found.get(), Found::Spans(spans) if !spans.0.is_empty());
@@ -117,13 +118,13 @@ pub(crate) fn Tools(chart: Chart, found: Memo<Found>) -> impl IntoView {
 
 /// Next or previous match relative to the selected span, with wraparound.
 fn next(found: &[usize], selected: Option<usize>, forward: bool) -> Option<usize> {
-    let place = selected.and_then(|span| found.iter().position(|&other| other == span));
+    let current_index = selected.and_then(|span| found.iter().position(|&other| other == span));
     let count = found.len();
-    let at = match (place, forward) {
+    let at = match (current_index, forward) {
         (None, true) => 0,
         (None, false) => count.checked_sub(1)?,
-        (Some(place), true) => (place + 1) % count,
-        (Some(place), false) => (place + count - 1) % count,
+        (Some(index), true) => (index + 1) % count,
+        (Some(match_index), false) => (match_index + count - 1) % count,
     };
     found.get(at).copied()
 }
@@ -143,7 +144,7 @@ fn counted((timeline, against): (&Timeline, &Timeline), pairs: &Differences, asp
     let shares = (0..timeline.len()).filter(computes).filter_map(|span| pairs.at(timeline, against, span, aspect));
     let (mut less, mut more) = (0_u64, 0_u64);
     for (_, share) in shares {
-        match Tone::of(share) {
+        match Tone::from_share(share) {
             Tone::MuchLess | Tone::Less => less += 1,
             Tone::MuchMore | Tone::More => more += 1,
             Tone::Same | Tone::SequentialWorkers => {}
@@ -180,23 +181,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_of_differences_counts_devices() {
+    fn difference_sum_counts_devices() {
         let before = sample::one_f_one_b(2, 3);
         let mut after = before.clone();
         // 1,250 ns instead of 1,000 ns on two devices: 500 device-ns of (2 x 3 x 3,000) x 2 =
         // 36,000.
         after.duration_ns[0] += 250;
-        let devices = ComparedDevices { own: RankDevices::Uniform(2), other: RankDevices::Uniform(2) };
+        let devices = ComparedDevices { current: RankDevices::Uniform(2), other: RankDevices::Uniform(2) };
         let pairs = Differences::between(&after, &before, &devices);
-        let words = counted((&after, &before), &pairs, Aspect::Duration);
-        assert!(words.starts_with("12 of 12 actions have a counterpart: 0 faster, 1 slower; +"), "{words}");
+        let text = counted((&after, &before), &pairs, Aspect::Duration);
+        assert!(text.starts_with("12 of 12 actions have a counterpart: 0 faster, 1 slower; +"), "{text}");
         assert!((pairs.sum().0 - 500.0).abs() < 1e-9 && (pairs.sum().1 - 500.0 / 36_000.0).abs() < 1e-12);
         assert_eq!(summed((-1.2e9, -0.031)).replace('\u{202f}', " "), "−1.20 device-s (−3.10 %) in all");
         assert!(counted((&after, &before), &pairs, Aspect::End).ends_with("end later"));
     }
 
     #[test]
-    fn what_is_found_is_walked_around() {
+    fn search_wraps_around_matches() {
         let found = [4, 9, 2];
         assert_eq!(next(&found, None, true), Some(4));
         assert_eq!(next(&found, None, false), Some(2));
@@ -209,10 +210,10 @@ mod tests {
     #[test]
     fn a_query_is_empty_unreadable_or_found() {
         let timeline = sample::one_f_one_b(2, 3);
-        assert_eq!(Found::of("  ", Some(&timeline)), Found::Nothing);
-        assert_eq!(Found::of("F1", None), Found::Nothing);
-        assert_eq!(Found::of("hello", Some(&timeline)), Found::Unreadable("hello".to_owned()));
-        let Found::Spans(spans) = Found::of("F1", Some(&timeline)) else { panic!("it can be read") };
+        assert_eq!(Found::search("  ", Some(&timeline)), Found::Nothing);
+        assert_eq!(Found::search("F1", None), Found::Nothing);
+        assert_eq!(Found::search("hello", Some(&timeline)), Found::Unreadable("hello".to_owned()));
+        let Found::Spans(spans) = Found::search("F1", Some(&timeline)) else { panic!("it can be read") };
         assert_eq!(spans.0.len(), 2);
     }
 }

@@ -9,8 +9,8 @@ use super::{hit, time_text};
 
 /// Tooltip size in px. If the space is unavailable, the tooltip appears on the opposite pointer
 /// side.
-const ROOM: (f64, f64) = (250.0, 90.0);
-const BESIDE: f64 = 14.0;
+const EXTENT: (f64, f64) = (250.0, 90.0);
+const OFFSET: f64 = 14.0;
 
 /// Tooltip with title, start, duration and tokens for the span under the pointer.
 #[component]
@@ -21,7 +21,7 @@ pub(crate) fn Tooltip(chart: Chart) -> impl IntoView {
         let timeline = chart.timeline.get().filter(|timeline| span < timeline.len())?;
         let (start, length) = (timeline.start_ns[span] as f64, timeline.duration_ns[span] as f64);
         let mut lines = vec![time_text::range(start, start + length), time_text::duration(length)];
-        let exposed = timeline.exposed_ns_of(span);
+        let exposed = timeline.span_exposed_ns(span);
         if exposed > 0 {
             lines.push(format!("{} exposed communication", time_text::duration(exposed as f64)));
         }
@@ -31,34 +31,35 @@ pub(crate) fn Tooltip(chart: Chart) -> impl IntoView {
         {
             lines.push(format!("{} tokens", grouped(u64::from(shape.tokens))));
         }
-        lines.extend(chart.told(&timeline, span));
-        let together = hit::together(&timeline, chart.shown(), chart.plot_width(), x - super::rows::HEADER, span);
+        lines.extend(chart.difference_text(&timeline, span));
+        let together =
+            hit::together(&timeline, chart.visible_window(), chart.plot_width(), x - super::rows::HEADER, span);
         if together > 1 {
             lines.push(format!("one of {} spans in this pixel", grouped(together as u64)));
         }
         let title = chart.layout.with(|layout| Details::named(&timeline, span, &layout.0.names).title);
         Some((title, lines))
     });
-    let place = move || {
+    let position_style = move || {
         let (x, y) = chart.pointer.get().unwrap_or_default();
         let (width, height) = chart.size.get();
-        let left = if x + BESIDE + ROOM.0 <= width {
-            format!("left:{:.0}px", x + BESIDE)
+        let left = if x + OFFSET + EXTENT.0 <= width {
+            format!("left:{:.0}px", x + OFFSET)
         } else {
-            format!("right:{:.0}px", (width - x + BESIDE).min(width - 60.0).max(0.0))
+            format!("right:{:.0}px", (width - x + OFFSET).min(width - 60.0).max(0.0))
         };
         // In the upper half the tooltip is below the pointer, so that it does not extend beyond the
         // top of the page.
-        let top = if y + ROOM.1 <= height.max(2.0 * ROOM.1) {
-            format!("top:{:.0}px", y + BESIDE)
+        let top = if y + EXTENT.1 <= height.max(2.0 * EXTENT.1) {
+            format!("top:{:.0}px", y + OFFSET)
         } else {
-            format!("bottom:{:.0}px", height - y + BESIDE)
+            format!("bottom:{:.0}px", height - y + OFFSET)
         };
         format!("{left};{top}")
     };
     view! {
         <Show when=move || content.with(Option::is_some)>
-            <div class="gantt-tooltip" aria-hidden="true" style=place>
+            <div class="gantt-tooltip" aria-hidden="true" style=position_style>
                 <strong>{move || content.get().map(|content| content.0)}</strong>
                 {move || {
                     let lines = content.get().map(|content| content.1).unwrap_or_default();

@@ -63,16 +63,19 @@ pub(crate) fn Gantt(
             .unwrap_or(4)
     });
     let query = RwSignal::new(String::new());
-    let found = Memo::new(move |_| query.with(|query| timeline.with(|timeline| Found::of(query, timeline.as_deref()))));
+    let found =
+        Memo::new(move |_| query.with(|query| timeline.with(|timeline| Found::search(query, timeline.as_deref()))));
     let arrangement = RwSignal::new(layout::Arrangement::default());
     let groups = Memo::new(move |_| {
         timeline
             .with(|timeline| timeline.as_ref().map_or_else(|| layout::by_eight(ranks.get()), |it| layout::groups(it)))
     });
-    let names =
-        Memo::new(move |_| timeline.with(|timeline| timeline.as_deref().map(rows::RowNames::of).unwrap_or_default()));
+    let names = Memo::new(move |_| {
+        timeline.with(|timeline| timeline.as_deref().map(rows::RowNames::from_timeline).unwrap_or_default())
+    });
     let layout = Memo::new(move |_| {
-        let layout = groups.with(|groups| arrangement.with(|arrangement| Layout::of(ranks.get(), groups, arrangement)));
+        let layout =
+            groups.with(|groups| arrangement.with(|arrangement| Layout::new(ranks.get(), groups, arrangement)));
         Same(Arc::new(layout.named(names.get())))
     });
     let chart = Chart {
@@ -101,7 +104,7 @@ pub(crate) fn Gantt(
         painter: StoredValue::new_local(Painter::default()),
         due: StoredValue::new(Due::default()),
     };
-    watch_size(chart);
+    track_size(chart);
     paint_on_change(chart);
     // An area is valid only for its timeline.
     Effect::new(move |_| {
@@ -109,21 +112,24 @@ pub(crate) fn Gantt(
         chart.area.set(None);
     });
 
-    let told = Memo::new(move |_| {
+    let difference = Memo::new(move |_| {
         let span = chart.selected()?;
-        chart.told(&*timeline.get()?, span)
+        chart.difference_text(&*timeline.get()?, span)
     });
     let spoken = Memo::new(move |_| {
         let span = chart.selected()?;
         let spoken =
             |names: &_| timeline.with(|timeline| Some(Details::named(timeline.as_deref()?, span, names).spoken));
-        let words = names.with(spoken)?;
-        Some(told.with(|told| told.as_ref().map_or_else(|| words.clone(), |told| format!("{words}, {told}"))))
+        let description = names.with(spoken)?;
+        Some(difference.with(|text| {
+            text.as_ref()
+                .map_or_else(|| description.clone(), |difference_text| format!("{description}, {difference_text}"))
+        }))
     });
-    let selection_told = shared::selection_told();
+    let selection_difference = shared::selection_difference();
     Effect::new(move |_| {
         if chart.selected().is_some() {
-            selection_told.set(told.get());
+            selection_difference.set(difference.get());
         }
     });
     let label = move || {
@@ -211,7 +217,7 @@ fn inks(
     (against, devices): (Signal<Option<Arc<Timeline>>>, Signal<ComparedDevices>),
     found: Memo<Found>,
 ) -> Memo<Option<Same<Inks>>> {
-    let differences = shared::differences_are_shown();
+    let differences = shared::differences_enabled();
     Memo::new(move |_| {
         let timeline = timeline.get()?;
         let searched = match found.get() {
@@ -231,11 +237,11 @@ fn inks(
             }
             (None, None) => Colouring::Kinds,
         };
-        Some(Same(Arc::new(Inks::of(&timeline, colouring))))
+        Some(Same(Arc::new(Inks::new(&timeline, colouring))))
     })
 }
 
-fn watch_size(chart: Chart) {
+fn track_size(chart: Chart) {
     let observer = StoredValue::new_local(None::<SizeObserver>);
     Effect::new(move |_| {
         let Some(canvas) = chart.canvas.get() else { return };
@@ -248,7 +254,7 @@ fn watch_size(chart: Chart) {
             }
         };
         read();
-        observer.set_value(SizeObserver::of(&canvas, read));
+        observer.set_value(SizeObserver::new(&canvas, read));
     });
 }
 
@@ -260,7 +266,7 @@ fn paint_on_change(chart: Chart) {
         chart.overview.track();
         chart.inks.track();
         chart.layout.track();
-        chart.shown();
+        chart.visible_window();
         chart.size.track();
         chart.scrolled.track();
         critical.track();

@@ -22,8 +22,8 @@ pub(crate) enum Step {
 /// Returns the span after one step, or `None` at the end.
 pub(crate) fn step(timeline: &Timeline, from: usize, step: Step) -> Option<usize> {
     match step {
-        Step::Next => lane_of(timeline, from).filter(|lane| from + 1 < lane.end).map(|_| from + 1),
-        Step::Previous => lane_of(timeline, from).filter(|lane| from > lane.start).map(|_| from - 1),
+        Step::Next => lane_range(timeline, from).filter(|lane| from + 1 < lane.end).map(|_| from + 1),
+        Step::Previous => lane_range(timeline, from).filter(|lane| from > lane.start).map(|_| from - 1),
         Step::Up => other_rank(timeline, from, |rank| rank.checked_sub(1)),
         Step::Down => other_rank(timeline, from, |rank| Some(rank + 1)),
         Step::NextCritical => {
@@ -74,14 +74,14 @@ fn position(timeline: &Timeline, span: usize) -> Option<usize> {
         .map(|offset| first + offset)
 }
 
-fn lane_of(timeline: &Timeline, span: usize) -> Option<std::ops::Range<usize>> {
+fn lane_range(timeline: &Timeline, span: usize) -> Option<std::ops::Range<usize>> {
     let lane = timeline.lane_offsets.partition_point(|&offset| offset as usize <= span).checked_sub(1)?;
     Some(timeline.lane_offsets[lane] as usize..*timeline.lane_offsets.get(lane + 1)? as usize)
 }
 
 fn other_rank(timeline: &Timeline, from: usize, next: impl Fn(usize) -> Option<usize>) -> Option<usize> {
     let middle = timeline.start_ns[from] as f64 + timeline.duration_ns[from] as f64 / 2.0;
-    let rank = timeline.rank_of(from);
+    let rank = timeline.span_rank(from);
     let is_compute = timeline.compute_lane(rank).contains(&from);
     let mut rank = next(rank)?;
     // Skips ranks without spans in this lane, for example the last rank, which sends no
@@ -121,7 +121,7 @@ mod tests {
         let timeline = sample::one_f_one_b(2, 3);
         // F1 of rank 0 (1000-2000) is above F0 of rank 1 (1100-2100).
         let below = step(&timeline, 1, Step::Down).expect("there is a rank below");
-        assert_eq!((timeline.rank_of(below), timeline.kind[below], timeline.microbatch[below]), (1, 0, 0));
+        assert_eq!((timeline.span_rank(below), timeline.kind[below], timeline.microbatch[below]), (1, 0, 0));
         let above = step(&timeline, below, Step::Up).expect("there is a rank above");
         assert_eq!(above, 1);
         assert_eq!(step(&timeline, 0, Step::Up), None);
@@ -138,9 +138,9 @@ mod tests {
             assert_eq!(step(&timeline, pair[1], Step::PreviousCritical), Some(pair[0]));
         }
         assert_eq!(step(&timeline, path[path.len() - 1], Step::NextCritical), None);
-        let beside = (0..timeline.len()).find(|&span| !is_critical(&timeline, span)).expect("some span has slack");
-        let next = step(&timeline, beside, Step::NextCritical).expect("the path goes on");
-        assert!(timeline.start_ns[next] >= timeline.start_ns[beside] && is_critical(&timeline, next));
+        let off_path = (0..timeline.len()).find(|&span| !is_critical(&timeline, span)).expect("some span has slack");
+        let next = step(&timeline, off_path, Step::NextCritical).expect("the path goes on");
+        assert!(timeline.start_ns[next] >= timeline.start_ns[off_path] && is_critical(&timeline, next));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) struct SizeObserver {
 
 impl SizeObserver {
     /// Observes an element. Returns `None` if the browser does not support `ResizeObserver`.
-    pub(crate) fn of(element: &Element, on_change: impl FnMut() + 'static) -> Option<Self> {
+    pub(crate) fn new(element: &Element, on_change: impl FnMut() + 'static) -> Option<Self> {
         let callback = Closure::<dyn FnMut()>::new(on_change);
         let observer = ResizeObserver::new(callback.as_ref().unchecked_ref()).ok()?;
         observer.observe(element);
@@ -45,12 +45,12 @@ pub(crate) fn theme_version() -> ArcRwSignal<u32> {
             let init = MutationObserverInit::new();
             init.set_attributes(true);
             init.set_attribute_filter(&js_sys::Array::of1(&"data-theme".into()));
-            let observed = document().document_element().is_some_and(|root| {
+            let is_attached = document().document_element().is_some_and(|root| {
                 MutationObserver::new(callback.as_ref().unchecked_ref())
                     .and_then(|observer| observer.observe_with_options(&root, &init))
                     .is_ok()
             });
-            if observed {
+            if is_attached {
                 // The closure lives as long as the page.
                 callback.forget();
             }

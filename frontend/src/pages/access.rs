@@ -8,30 +8,30 @@ use api::path;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Body, Failure};
-use crate::notice::FailureNotice;
+use crate::client::{self, Body, RequestError};
+use crate::notice::ErrorNotice;
 use audit::AuditCard;
 use tokens::TokensCard;
 
-type Answer = RwSignal<Option<Result<Identity, Failure>>>;
+type ResponseSignal = RwSignal<Option<Result<Identity, RequestError>>>;
 
-fn fetch(answer: Answer) {
-    answer.set(None);
+fn fetch(response: ResponseSignal) {
+    response.set(None);
     spawn_local(async move {
         let identity = client::get(path::SESSION).await;
         // The user may have left the page during the request.
-        drop(answer.try_set(Some(identity)));
+        drop(response.try_set(Some(identity)));
     });
 }
 
 #[component]
 pub(crate) fn AccessPage() -> impl IntoView {
     document().set_title("Access · Planscope");
-    let answer: Answer = RwSignal::new(None);
-    fetch(answer);
-    let body = move || match answer.get() {
+    let response: ResponseSignal = RwSignal::new(None);
+    fetch(response);
+    let body = move || match response.get() {
         None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
-        Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch(answer) /> }.into_any(),
+        Some(Err(error)) => view! { <ErrorNotice error=error on_retry=move |()| fetch(response) /> }.into_any(),
         Some(Ok(identity)) => {
             let is_admin = identity.role == Role::Admin;
             let cards = is_admin.then(|| view! { <TokensCard /><AuditCard /> });
@@ -47,7 +47,7 @@ pub(crate) fn AccessPage() -> impl IntoView {
 }
 
 /// Describes the permissions of a role.
-const fn words(role: Role) -> &'static str {
+const fn description(role: Role) -> &'static str {
     match role {
         Role::Reader => "may read everything but tokens and the audit, and change nothing",
         Role::Editor => "may change everything but tokens",
@@ -58,13 +58,13 @@ const fn words(role: Role) -> &'static str {
 #[component]
 fn IdentityCard(identity: Identity) -> impl IntoView {
     let Identity { actor, role, token_needed } = identity;
-    let failure = RwSignal::new(None::<Failure>);
+    let last_error = RwSignal::new(None::<RequestError>);
     let is_out = RwSignal::new(false);
     let log_out = move |_| {
         spawn_local(async move {
             match client::tell("DELETE", path::SESSION, Body::Empty).await {
                 Ok(()) => drop(is_out.try_set(true)),
-                Err(problem) => drop(failure.try_set(Some(problem))),
+                Err(problem) => drop(last_error.try_set(Some(problem))),
             }
         });
     };
@@ -78,7 +78,7 @@ fn IdentityCard(identity: Identity) -> impl IntoView {
                 .into_any();
         }
         view! {
-            <p data-testid="identity"><b>{actor.clone()}</b>" "{words(role)}"."</p>
+            <p data-testid="identity"><b>{actor.clone()}</b>" "{description(role)}"."</p>
             <p class="actions"><button data-testid="log-out" on:click=log_out>"Log out"</button></p>
         }
         .into_any()
@@ -87,7 +87,7 @@ fn IdentityCard(identity: Identity) -> impl IntoView {
         <section class="card">
             <header class="card-title"><h2>"Session"</h2></header>
             {body}
-            {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+            {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
         </section>
     }
 }

@@ -11,8 +11,8 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos_router::hooks::use_query_map;
 
-use crate::client::{self, Failure};
-use crate::notice::FailureNotice;
+use crate::client::{self, RequestError};
+use crate::notice::ErrorNotice;
 use detail::Detail;
 use summary::Summary;
 
@@ -26,7 +26,7 @@ fn link(id: &str) -> String {
 
 /// Returns the requested set, or the first set if the URL names none. Returns `None` if the
 /// requested set does not exist.
-fn chosen(sets: &[Arc<AccuracySet>], wanted: Option<&str>) -> Option<Arc<AccuracySet>> {
+fn select_set(sets: &[Arc<AccuracySet>], wanted: Option<&str>) -> Option<Arc<AccuracySet>> {
     match wanted {
         Some(id) => sets.iter().find(|set| set.id == id).cloned(),
         None => sets.first().cloned(),
@@ -36,16 +36,16 @@ fn chosen(sets: &[Arc<AccuracySet>], wanted: Option<&str>) -> Option<Arc<Accurac
 #[component]
 pub(crate) fn AccuracyPage() -> impl IntoView {
     document().set_title("Accuracy · Planscope");
-    let answer = RwSignal::new(None::<Result<Accuracy, Failure>>);
+    let response = RwSignal::new(None::<Result<Accuracy, RequestError>>);
     let fetch = move || {
-        answer.set(None);
-        spawn_local(async move { answer.set(Some(client::get(path::ACCURACY).await)) });
+        response.set(None);
+        spawn_local(async move { response.set(Some(client::get(path::ACCURACY).await)) });
     };
     fetch();
     let body = move || {
-        match answer.get() {
+        match response.get() {
         None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
-        Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch() /> }.into_any(),
+        Some(Err(error)) => view! { <ErrorNotice error=error on_retry=move |()| fetch() /> }.into_any(),
         Some(Ok(accuracy)) if accuracy.sets.is_empty() => view! {
             <div class="empty">
                 <p>"This server was built without measurements."</p>
@@ -74,7 +74,7 @@ fn Sets(engine: String, sets: Vec<Arc<AccuracySet>>) -> impl IntoView {
     let query = use_query_map();
     let wanted = Memo::new(move |_| query.with(|query| query.get("set")));
     let all = StoredValue::new(sets);
-    let set = Memo::new(move |_| all.with_value(|sets| chosen(sets, wanted.get().as_deref())));
+    let set = Memo::new(move |_| all.with_value(|sets| select_set(sets, wanted.get().as_deref())));
     let id = Memo::new(move |_| set.with(|set| set.as_ref().map(|set| set.id.clone())));
     Effect::new(move |before: Option<Option<String>>| {
         let now = id.get();
@@ -96,7 +96,7 @@ fn Sets(engine: String, sets: Vec<Arc<AccuracySet>>) -> impl IntoView {
     }
     };
     view! {
-        <Summary sets=all.get_value() chosen=id />
+        <Summary sets=all.get_value() selected=id />
         <p class="hint">{format!("Predicted by {engine}. Errors are in per cent of the measured value; a positive bias predicts too much.")}</p>
         {detail}
     }
@@ -146,11 +146,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn without_a_wish_the_first_set_is_shown_and_an_unknown_one_is_no_other() {
+    fn default_is_first_set_and_unknown_id_selects_none() {
         let sets = [Arc::new(set("a")), Arc::new(set("b"))];
-        assert_eq!(chosen(&sets, None).unwrap().id, "a");
-        assert_eq!(chosen(&sets, Some("b")).unwrap().id, "b");
-        assert_eq!(chosen(&sets, Some("c")), None);
-        assert_eq!(chosen(&[], None), None);
+        assert_eq!(select_set(&sets, None).unwrap().id, "a");
+        assert_eq!(select_set(&sets, Some("b")).unwrap().id, "b");
+        assert_eq!(select_set(&sets, Some("c")), None);
+        assert_eq!(select_set(&[], None), None);
     }
 }

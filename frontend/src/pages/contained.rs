@@ -39,7 +39,7 @@ pub(crate) fn ContainedPage() -> impl IntoView {
 #[component]
 fn Wrong(error: ContainedError) -> impl IntoView {
     document().set_title("Unreadable link · Planscope");
-    let words = format::sentence(&error.to_string());
+    let message = format::sentence(&error.to_string());
     let raw = match error {
         ContainedError::Newer { text, .. } => Some(view! {
             <p><button on:click=move |_| drop(saving::text("scenario.json", &text))>"Save its JSON"</button></p>
@@ -49,7 +49,7 @@ fn Wrong(error: ContainedError) -> impl IntoView {
     view! {
         <main id="main" class="page unopened" tabindex="-1">
             <h1>"This link cannot be opened"</h1>
-            <p class="lead" data-testid="link-error" role="alert">{words}</p>
+            <p class="lead" data-testid="link-error" role="alert">{message}</p>
             {raw}
             <p><a href="/">"Ready scenarios"</a>" · "<a href="/new">"New scenario"</a>" · "<a href="/scenarios">"Stored scenarios"</a></p>
         </main>

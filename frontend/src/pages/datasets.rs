@@ -12,11 +12,11 @@ use crate::catalogue::use_catalogue;
 use crate::charts::Histogram;
 use crate::format;
 use crate::runs::size;
-use crate::shelf::{About, Column, Kept, Shelf, ShelfView};
+use crate::shelf::{About, Collection, CollectionView, Column, StoredItem};
 use crate::upload::{ImportReportView, Upload};
 use mixing::MixPanel;
 
-impl Kept for DatasetSummary {
+impl StoredItem for DatasetSummary {
     type List = DatasetList;
     const KIND: &'static str = "datasets";
     const NOUN: (&'static str, &'static str) = ("dataset", "datasets");
@@ -24,10 +24,10 @@ impl Kept for DatasetSummary {
     const SEARCHED: &'static str = "Search names, notes, tags";
     const COLUMNS: &'static [Column] = &[
         Column::number("Samples", Some("samples")),
-        Column::words("Tokens", None),
-        Column::words("Images", None),
+        Column::text("Tokens", None),
+        Column::text("Images", None),
         Column::number("Size", Some("size")),
-        Column::words("Stored, UTC", Some("created")),
+        Column::text("Stored, UTC", Some("created")),
     ];
 
     fn unpack(list: DatasetList) -> (Vec<Self>, ListPage) {
@@ -49,12 +49,12 @@ impl Kept for DatasetSummary {
     }
 
     fn cells(&self) -> Vec<AnyView> {
-        let chart = |columns: &HistogramColumns, what: String, unit: &'static str| {
-            view! { <Lengths columns=columns.clone() name=self.name.clone() what=what unit=unit /> }.into_any()
+        let chart = |columns: &HistogramColumns, prefix: String, unit: &'static str| {
+            view! { <Lengths columns=columns.clone() name=self.name.clone() prefix=prefix unit=unit /> }.into_any()
         };
-        let text = |what: String, unit: &'static str| {
+        let text = |label: String, unit: &'static str| {
             let (columns, name, report) = (self.text_tokens.clone(), self.name.clone(), self.report.clone());
-            view! { <Lengths columns=columns name=name what=what unit=unit report=report /> }.into_any()
+            view! { <Lengths columns=columns name=name prefix=label unit=unit report=report /> }.into_any()
         };
         let (tokens, images) = match (&self.shaped, &self.images) {
             (Some(shaped), Some(items)) => (
@@ -95,16 +95,16 @@ fn facts(columns: &HistogramColumns) -> String {
 fn Lengths(
     columns: HistogramColumns,
     name: String,
-    what: String,
+    prefix: String,
     unit: &'static str,
     #[prop(optional_no_strip)] report: Option<ImportReport>,
 ) -> impl IntoView {
-    let words = format!("{what}{}", facts(&columns));
+    let text = format!("{prefix}{}", facts(&columns));
     let open = RwSignal::new(false);
     let data = Signal::stored(Some(columns));
     view! {
         <details class="tokens" on:toggle=move |_| open.set(true)>
-            <summary>{words}<span class="visually-hidden">{format!(" of {name}")}</span></summary>
+            <summary>{text}<span class="visually-hidden">{format!(" of {name}")}</span></summary>
             <Show when=move || open.get()>
                 <Histogram data=data unit=unit />
                 {report.clone().map(|report| view! { <ImportReportView report=report /> })}
@@ -117,16 +117,16 @@ fn Lengths(
 pub(crate) fn DatasetsPage() -> impl IntoView {
     document().set_title("Datasets · Planscope");
     let catalogue = use_catalogue();
-    let shelf = Shelf::<DatasetSummary>::new();
+    let collection = Collection::<DatasetSummary>::new();
     let stored = RwSignal::new(None::<Uploaded>);
     let uploaded = move |uploaded: Uploaded| {
         catalogue.add(uploaded.dataset.clone());
         stored.set(Some(uploaded));
-        shelf.reload();
+        collection.reload();
     };
     // Refresh the catalogue so that pickers show current names and no deleted datasets.
     Effect::new(move |before: Option<()>| {
-        shelf.known.track();
+        collection.known.track();
         if before.is_some() {
             catalogue.fetch_datasets();
         }
@@ -138,7 +138,7 @@ pub(crate) fn DatasetsPage() -> impl IntoView {
             <Upload compact=false action="Store dataset" on_uploaded=uploaded on_begin=move |()| stored.set(None) />
             {move || stored.get().map(|uploaded| view! { <Stored uploaded=uploaded /> })}
             <MixPanel />
-            <ShelfView shelf=shelf empty=Empty />
+            <CollectionView collection=collection empty=Empty />
         </main>
     }
 }

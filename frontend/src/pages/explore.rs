@@ -83,7 +83,7 @@ pub(crate) fn Workbench() -> impl IntoView {
     let listener = window_event_listener(leptos::ev::hashchange, move |_| {
         explore.read_address();
         let iteration = explore.view.with_untracked(|view| view.iteration.unwrap_or(0));
-        if explore.shown.with_untracked(|shown| shown.iteration != iteration) {
+        if explore.displayed.with_untracked(|content| content.iteration != iteration) {
             explore.show_iteration(iteration);
         } else {
             explore.select_named();
@@ -100,7 +100,7 @@ pub(crate) fn Workbench() -> impl IntoView {
                 <Editor />
             </Side>
             <div class="middle">
-                <LinkWords />
+                <LinkNotice />
                 <UnsavedNotice />
                 <Results />
             </div>
@@ -128,14 +128,14 @@ fn undo_key(explore: &Explore, event: &web_sys::KeyboardEvent) {
 
 /// Notice about unreadable parts of the link. It stays until the user closes it.
 #[component]
-fn LinkWords() -> impl IntoView {
+fn LinkNotice() -> impl IntoView {
     let explore = use_explore();
     view! {
         <div role="status" data-testid="link-words">
-            {move || explore.link_words.get().map(|words| view! {
+            {move || explore.link_error.get().map(|message| view! {
                 <p class="notice quiet-word">
-                    <span>{words}</span>
-                    <button class="quiet" on:click=move |_| explore.link_words.set(None)>"Close"</button>
+                    <span>{message}</span>
+                    <button class="quiet" on:click=move |_| explore.link_error.set(None)>"Close"</button>
                 </p>
             })}
         </div>

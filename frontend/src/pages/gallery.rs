@@ -13,11 +13,11 @@ use api::scenario::{ScenarioLine, ScenarioList};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 use crate::recent::OpenedLast;
-use headline::HeadlineFigures;
+use headline::HeadlineMetrics;
 use new_scenario::NewScenario;
 use set_ups::SetUps;
 
@@ -30,7 +30,7 @@ const TILES: usize = 3;
 #[component]
 pub(crate) fn GalleryPage() -> impl IntoView {
     document().set_title("Planscope");
-    let front = RwSignal::new(None::<Result<FrontPage, Failure>>);
+    let front = RwSignal::new(None::<Result<FrontPage, RequestError>>);
     let recent = RwSignal::new(Vec::<ScenarioLine>::new());
     let fetch = move || {
         front.set(None);
@@ -46,7 +46,7 @@ pub(crate) fn GalleryPage() -> impl IntoView {
     fetch();
     let topics = move || match front.get() {
         None => (0..TOPICS).map(|_| view! { <TopicSkeleton /> }).collect_view().into_any(),
-        Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch() /> }.into_any(),
+        Some(Err(error)) => view! { <ErrorNotice error=error on_retry=move |()| fetch() /> }.into_any(),
         Some(Ok(page)) => {
             page.topics.into_iter().map(|topic| view! { <TopicRow topic=topic /> }).collect_view().into_any()
         }
@@ -123,7 +123,7 @@ fn ReadyTile(tile: Tile) -> impl IntoView {
             <a class="ready tile" href=href title=summary data-testid=format!("gallery-{slug}")>
                 {headline.clone().map(|headline| headline::strips(&headline))}
                 <span class="tile-title"><b>{title.clone()}</b>{headline.as_ref().and_then(headline::gain).map(|gain| view! { <span class="gain">{gain}</span> })}</span>
-                {headline.map(|headline| view! { <HeadlineFigures headline=headline /> })}
+                {headline.map(|headline| view! { <HeadlineMetrics headline=headline /> })}
                 <span class="muted">{devices}{synthetic}</span>
             </a>
         </div>

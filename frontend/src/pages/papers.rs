@@ -10,23 +10,23 @@ use leptos::task::spawn_local;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 
-use crate::client::{self, Failure};
-use crate::notice::FailureNotice;
+use crate::client::{self, RequestError};
+use crate::notice::ErrorNotice;
 
 /// Response with all papers. It is fetched on demand.
-type Answer = RwSignal<Option<Result<Papers, Failure>>>;
+type ResponseSignal = RwSignal<Option<Result<Papers, RequestError>>>;
 
-fn fetch(answer: Answer) {
-    answer.set(None);
-    spawn_local(async move { answer.set(Some(client::get(path::PAPERS).await)) });
+fn fetch(response: ResponseSignal) {
+    response.set(None);
+    spawn_local(async move { response.set(Some(client::get(path::PAPERS).await)) });
 }
 
 /// Placeholder for missing papers: the request is pending, it failed, or this build contains no
 /// papers.
-fn nothing(answer: Answer) -> AnyView {
-    match answer.get() {
+fn nothing(response: ResponseSignal) -> AnyView {
+    match response.get() {
         None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
-        Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch(answer) /> }.into_any(),
+        Some(Err(error)) => view! { <ErrorNotice error=error on_retry=move |()| fetch(response) /> }.into_any(),
         Some(Ok(_)) => view! {
             <div class="empty">
                 <p>"This server was built without figures of papers."</p>
@@ -43,22 +43,22 @@ const LEAD: &str = "Published results compared with the results of this engine f
 #[component]
 pub(crate) fn PapersPage() -> impl IntoView {
     document().set_title("Papers · Planscope");
-    let answer = RwSignal::new(None);
-    fetch(answer);
+    let response = RwSignal::new(None);
+    fetch(response);
     let navigate = use_navigate();
     // Redirect old links: earlier versions showed all papers on this page, with an anchor per set.
     Effect::new(move |_| {
-        let Some(Ok(papers)) = answer.get() else { return };
+        let Some(Ok(papers)) = response.get() else { return };
         let hash = window().location().hash().unwrap_or_default();
-        let place = hash.trim_start_matches('#');
+        let anchor = hash.trim_start_matches('#');
         let owner =
-            papers.papers.iter().find(|paper| place.strip_prefix(&paper.id).is_some_and(|set| set.starts_with('-')));
+            papers.papers.iter().find(|paper| anchor.strip_prefix(&paper.id).is_some_and(|set| set.starts_with('-')));
         if let Some(paper) = owner {
             let options = NavigateOptions { replace: true, ..NavigateOptions::default() };
-            navigate(&format!("{}#{place}", path::paper_page(&paper.id)), options);
+            navigate(&format!("{}#{anchor}", path::paper_page(&paper.id)), options);
         }
     });
-    let body = move || match answer.get() {
+    let body = move || match response.get() {
         Some(Ok(Papers { engine, papers })) if !papers.is_empty() => {
             let cards = papers.iter().map(card).collect_view();
             view! {
@@ -67,7 +67,7 @@ pub(crate) fn PapersPage() -> impl IntoView {
             }
             .into_any()
         }
-        _ => nothing(answer),
+        _ => nothing(response),
     };
     view! {
         <main id="main" class="page papers" tabindex="-1">
@@ -83,16 +83,16 @@ const NEAR: f64 = 10.0;
 
 fn card(paper: &Paper) -> impl IntoView + use<> {
     let Paper { id, title, source, sets } = paper;
-    let figures = sets.iter().flat_map(|set| &set.figures);
-    let compared: Vec<f64> =
-        figures.filter_map(|figure| figure.difference).map(|difference| difference.value).collect();
+    let values = sets.iter().flat_map(|set| &set.figures);
+    let compared: Vec<f64> = values.filter_map(|figure| figure.difference).map(|difference| difference.value).collect();
     let near = compared.iter().filter(|value| value.abs() <= NEAR).count();
     let mut set_ups: Vec<&str> = sets.iter().flat_map(|set| &set.plans).map(|plan| plan.scenario.as_str()).collect();
     set_ups.sort_unstable();
     set_ups.dedup();
     let mut places: Vec<&str> = sets.iter().map(|set| set.place.as_str()).collect();
     places.dedup();
-    let places = places.into_iter().map(|place| view! { <span class="chip">{place.to_owned()}</span> }).collect_view();
+    let places =
+        places.into_iter().map(|location| view! { <span class="chip">{location.to_owned()}</span> }).collect_view();
     let facts = format!("{} tables and figures, {} set-ups", sets.len(), set_ups.len());
     let compared = format!("{near} of {} published values within {NEAR} % or points", compared.len());
     view! {

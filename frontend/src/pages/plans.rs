@@ -8,9 +8,9 @@ use leptos::prelude::*;
 
 use crate::format;
 use crate::results::degrees;
-use crate::shelf::{About, Choice, Column, Kept, Shelf, ShelfView};
+use crate::shelf::{About, Collection, CollectionView, Column, ListFilter, StoredItem};
 
-impl Kept for PlanLine {
+impl StoredItem for PlanLine {
     type List = PlanList;
     const KIND: &'static str = "plans";
     const NOUN: (&'static str, &'static str) = ("plan", "plans");
@@ -18,12 +18,12 @@ impl Kept for PlanLine {
     const SEARCHED: &'static str = "Search scenarios, models, clusters, engines";
     const CAN_BE_DELETED: bool = false;
     const COLUMNS: &'static [Column] = &[
-        Column::words("Planner", Some("planner")),
+        Column::text("Planner", Some("planner")),
         Column::number("Iteration", Some("time")),
-        Column::words("Model", None),
-        Column::words("Cluster", None),
-        Column::words("Engine", Some("engine")),
-        Column::words("Planned, UTC", Some("created")),
+        Column::text("Model", None),
+        Column::text("Cluster", None),
+        Column::text("Engine", Some("engine")),
+        Column::text("Planned, UTC", Some("created")),
     ];
 
     fn unpack(list: PlanList) -> (Vec<Self>, ListPage) {
@@ -64,16 +64,16 @@ impl Kept for PlanLine {
         ]
     }
 
-    fn choice() -> Option<Choice> {
+    fn filter() -> Option<ListFilter> {
         let options = PlannerKind::ALL.into_iter().map(|planner| (planner.id().to_owned(), planner.title().to_owned()));
-        Some(Choice { key: "planner", label: "Planner", any: "any planner", options: options.collect() })
+        Some(ListFilter { key: "planner", label: "Planner", any: "any planner", options: options.collect() })
     }
 }
 
 #[component]
 pub(crate) fn PlansPage() -> impl IntoView {
     document().set_title("Plans · Planscope");
-    let shelf = Shelf::<PlanLine>::new();
+    let collection = Collection::<PlanLine>::new();
     view! {
         <main id="main" class="page" tabindex="-1">
             <div class="page-title">
@@ -82,7 +82,7 @@ pub(crate) fn PlansPage() -> impl IntoView {
                 <a class="button" href="/scenarios">"Scenarios"</a>
             </div>
             <p class="lead">"The plans of all stored scenarios, with their planner, engine and date. Plans of drafts are listed until the drafts are deleted."</p>
-            <ShelfView shelf=shelf empty=Empty />
+            <CollectionView collection=collection empty=Empty />
         </main>
     }
 }

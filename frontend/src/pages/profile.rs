@@ -10,14 +10,14 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::charts::FitChart;
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 use crate::form::put_back;
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 use crate::opened::{Kind, Opened};
-use crate::profiles::{EffectWords, Factors, changes, source_words};
+use crate::profiles::{EffectSummary, Factors, changes, source_text};
 use crate::runs::size;
-use crate::shelf::tags_of;
+use crate::shelf::parse_tags;
 
 #[component]
 pub(crate) fn ProfilePage() -> impl IntoView {
@@ -33,13 +33,13 @@ pub(crate) fn ProfilePage() -> impl IntoView {
 fn Detail(profile: Profile) -> impl IntoView {
     let Profile { summary, effect, parts, report, factors } = profile;
     document().set_title(&format!("{} · Planscope", summary.name));
-    let failure = RwSignal::new(None::<Failure>);
+    let last_error = RwSignal::new(None::<RequestError>);
     let url = path::profile(&summary.id);
     let change = Callback::new(move |(field, value): (&'static str, serde_json::Value)| {
         let (url, body) = (url.clone(), serde_json::json!({ field: value }).to_string());
         spawn_local(async move {
-            let answer = client::tell("PATCH", &url, Body::Json(body)).await;
-            failure.try_set(answer.err());
+            let response = client::tell("PATCH", &url, Body::Json(body)).await;
+            last_error.try_set(response.err());
         });
     });
     let name = StoredValue::new(summary.name.clone());
@@ -53,7 +53,7 @@ fn Detail(profile: Profile) -> impl IntoView {
         }
     };
     let source = match &summary.source {
-        ProfileSource::Files { .. } => view! { <span>{source_words(&summary.source)}</span> }.into_any(),
+        ProfileSource::Files { .. } => view! { <span>{source_text(&summary.source)}</span> }.into_any(),
         ProfileSource::Run { run, scenario } => {
             let short = scenario.get(..10).unwrap_or(scenario).to_owned();
             view! { <span>"from a "<a href=path::run_page(run)>"run"</a>" beside "<a href=path::share(&short)>"its scenario"</a></span> }.into_any()
@@ -84,17 +84,17 @@ fn Detail(profile: Profile) -> impl IntoView {
         <div class="run-words">
             <label>
                 <span>"Tags"</span>
-                <input placeholder="none; several by commas" prop:value=summary.tags.join(", ") on:change=move |event| change.run(("tags", tags_of(&event_target_value(&event)).into())) />
+                <input placeholder="none; several by commas" prop:value=summary.tags.join(", ") on:change=move |event| change.run(("tags", parse_tags(&event_target_value(&event)).into())) />
             </label>
             <label>
                 <span>"Note"</span>
                 <input placeholder="none" maxlength="2000" prop:value=summary.note.clone().unwrap_or_default() on:change=move |event| change.run(("note", event_target_value(&event).trim().into())) />
             </label>
         </div>
-        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
         <section class="card">
             <header class="card-title"><h2>"What it does"</h2></header>
-            <EffectWords effect=effect />
+            <EffectSummary effect=effect />
             <Factors factors=factors />
             <UseIt profile=summary.id.clone() cluster=cluster />
         </section>
@@ -110,24 +110,24 @@ fn Detail(profile: Profile) -> impl IntoView {
 #[component]
 fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
     let lines = RwSignal::new(Vec::<ScenarioLine>::new());
-    let chosen = RwSignal::new(String::new());
+    let selected = RwSignal::new(String::new());
     let before = RwSignal::new(None::<Cluster>);
-    let failure = RwSignal::new(None::<Failure>);
-    let busy = RwSignal::new(false);
+    let last_error = RwSignal::new(None::<RequestError>);
+    let is_pending = RwSignal::new(false);
     let applied = RwSignal::new(None::<AppliedProfile>);
     spawn_local(async move {
         match client::get::<ScenarioList>(path::SCENARIOS).await {
             Ok(list) => drop(lines.try_set(list.scenarios)),
-            Err(problem) => drop(failure.try_set(Some(problem))),
+            Err(problem) => drop(last_error.try_set(Some(problem))),
         }
     });
     let fitted = StoredValue::new(cluster);
     let choose = move |event| {
         let id = event_target_value(&event);
-        chosen.set(id.clone());
+        selected.set(id.clone());
         before.set(None);
         applied.set(None);
-        failure.set(None);
+        last_error.set(None);
         if id.is_empty() || fitted.with_value(Option::is_none) {
             return;
         }
@@ -135,24 +135,24 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
             // If this request fails, the preview is missing. The new scenario still lists its
             // changes.
             let Ok(stored) = client::get::<StoredScenario>(&path::scenario(&id)).await else { return };
-            if chosen.try_get_untracked().as_ref() == Some(&id) {
+            if selected.try_get_untracked().as_ref() == Some(&id) {
                 before.set(Some(stored.scenario.cluster));
             }
         });
     };
     let apply = move |_| {
-        let body = serde_json::to_string(&ApplyProfile { scenario: chosen.get_untracked() });
+        let body = serde_json::to_string(&ApplyProfile { scenario: selected.get_untracked() });
         let (url, Ok(body)) = (path::profile_apply(&profile), body) else { return };
-        busy.set(true);
-        failure.set(None);
+        is_pending.set(true);
+        last_error.set(None);
         spawn_local(async move {
-            let answer = client::send::<AppliedProfile>("POST", &url, Body::Json(body)).await;
-            if busy.try_set(false).is_some() {
+            let response = client::send::<AppliedProfile>("POST", &url, Body::Json(body)).await;
+            if is_pending.try_set(false).is_some() {
                 return;
             }
-            match answer {
-                Ok(made) => applied.set(Some(made)),
-                Err(problem) => failure.set(Some(problem)),
+            match response {
+                Ok(created) => applied.set(Some(created)),
+                Err(problem) => last_error.set(Some(problem)),
             }
         });
     };
@@ -181,18 +181,18 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
                 <option value="">"a stored scenario…"</option>
                 {options}
             </select>
-            <button class="primary" data-testid="apply-profile" disabled=move || busy.get() || chosen.with(String::is_empty) on:click=apply>"Create a scenario with this profile"</button>
+            <button class="primary" data-testid="apply-profile" disabled=move || is_pending.get() || selected.with(String::is_empty) on:click=apply>"Create a scenario with this profile"</button>
         </p>
         {difference}
-        {move || applied.get().map(|made| view! { <Applied made=made /> })}
-        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        {move || applied.get().map(|profile| view! { <Applied profile=profile /> })}
+        {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
     }
 }
 
 /// Link to the new scenario, and its changes.
 #[component]
-fn Applied(made: AppliedProfile) -> impl IntoView {
-    let AppliedProfile { scenario, changes } = made;
+fn Applied(profile: AppliedProfile) -> impl IntoView {
+    let AppliedProfile { scenario, changes } = profile;
     let short = scenario.get(..10).unwrap_or(&scenario).to_owned();
     let lines = changes.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
     view! {
@@ -211,7 +211,7 @@ fn arrows(line: &str) -> String {
 #[component]
 fn Part(part: FittedPart) -> impl IntoView {
     let FittedPart { name, fitted, detail, residual, size_name, points } = part;
-    let verdict = match (fitted, residual) {
+    let fit_status = match (fitted, residual) {
         (false, _) => "not fitted".to_owned(),
         (true, None) => "fitted".to_owned(),
         (true, Some(residual)) => format!("mean residual {}", format::percent(residual)),
@@ -222,7 +222,7 @@ fn Part(part: FittedPart) -> impl IntoView {
         .then(|| view! { <FitChart points=Signal::stored(points) size_name=size_name name=name.clone() /> });
     view! {
         <section class="card" data-testid="fitted-part">
-            <header class="card-title"><h2>{name}</h2><span class="muted">{verdict}</span></header>
+            <header class="card-title"><h2>{name}</h2><span class="muted">{fit_status}</span></header>
             <p>{detail}</p>
             {chart}
         </section>

@@ -8,23 +8,23 @@ use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::format;
-use crate::profiles::{page, source_words};
+use crate::profiles::{page, source_text};
 use crate::runs::size;
-use crate::shelf::{About, Column, Kept, Shelf, ShelfView};
+use crate::shelf::{About, Collection, CollectionView, Column, StoredItem};
 use uploading::UploadProfile;
 
-impl Kept for ProfileSummary {
+impl StoredItem for ProfileSummary {
     type List = ProfileList;
     const KIND: &'static str = "profiles";
     const NOUN: (&'static str, &'static str) = ("profile", "profiles");
     const URL: &'static str = path::PROFILES;
     const SEARCHED: &'static str = "Search names, notes, tags, formats";
     const COLUMNS: &'static [Column] = &[
-        Column::words("From", None),
+        Column::text("From", None),
         Column::number("Measurements", Some("measurements")),
         Column::number("Mean residual", Some("residual")),
         Column::number("Size", Some("size")),
-        Column::words("Stored, UTC", Some("created")),
+        Column::text("Stored, UTC", Some("created")),
     ];
 
     fn unpack(list: ProfileList) -> (Vec<Self>, ListPage) {
@@ -47,7 +47,7 @@ impl Kept for ProfileSummary {
 
     fn cells(&self) -> Vec<AnyView> {
         vec![
-            source_words(&self.source).into_any(),
+            source_text(&self.source).into_any(),
             format::count(self.measurements).into_any(),
             self.residual.map_or_else(|| "–".to_owned(), format::percent).into_any(),
             size(self.bytes).into_any(),
@@ -59,8 +59,8 @@ impl Kept for ProfileSummary {
 #[component]
 pub(crate) fn ProfilesPage() -> impl IntoView {
     document().set_title("Profiles · Planscope");
-    let shelf = Shelf::<ProfileSummary>::new();
-    let changed = Callback::new(move |()| shelf.reload());
+    let collection = Collection::<ProfileSummary>::new();
+    let changed = Callback::new(move |()| collection.reload());
     view! {
         <main id="main" class="page" tabindex="-1">
             <h1>"Profiles"</h1>
@@ -68,7 +68,7 @@ pub(crate) fn ProfilesPage() -> impl IntoView {
                 "Measurements of devices, links and runs, and the parameters fitted to them. A scenario shows the profile that it uses."
             </p>
             <UploadProfile changed=changed />
-            <ShelfView shelf=shelf empty=Empty />
+            <CollectionView collection=collection empty=Empty />
         </main>
     }
 }

@@ -14,8 +14,8 @@ mod traces;
 use leptos::prelude::*;
 use leptos_router::hooks::{use_params_map, use_query_map};
 
-use crate::opened::{Kind, Refused};
-use crate::runs::{Observed, RunView, Way};
+use crate::opened::{Kind, ObjectErrorPage};
+use crate::runs::{RunMonitor, RunView, Way};
 
 #[component]
 pub(crate) fn RunPage() -> impl IntoView {
@@ -24,7 +24,7 @@ pub(crate) fn RunPage() -> impl IntoView {
     let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
     // Rebuild the page for a different run, so that no state from the previous run remains.
     let run = move || {
-        let view = query.with_untracked(|query| RunView::of(|key| query.get(key)));
+        let view = query.with_untracked(|query| RunView::from_query(|key| query.get(key)));
         view! { <Run id=id.get() view=view /> }
     };
     view! { <main id="main" class="page run" tabindex="-1">{run}</main> }
@@ -32,29 +32,29 @@ pub(crate) fn RunPage() -> impl IntoView {
 
 #[component]
 fn Run(id: String, view: RunView) -> impl IntoView {
-    let observed = Observed::new(id, view);
-    provide_context(observed);
-    let feed = observed.feed;
+    let monitor = RunMonitor::new(id, view);
+    provide_context(monitor);
+    let feed = monitor.feed;
     Effect::new(move |_| {
-        let name = observed.summary().map_or_else(|| "Run".to_owned(), |summary| summary.name);
+        let name = monitor.summary().map_or_else(|| "Run".to_owned(), |summary| summary.name);
         document().set_title(&format!("{name} · Planscope"));
     });
     let has_detail = Memo::new(move |_| feed.detail.with(Option::is_some));
-    let refused = move || {
-        feed.failure.get().map(|failure| {
+    let error_view = move || {
+        feed.last_error.get().map(|error| {
             if has_detail.get() {
                 return view! {
-                    <p class="notice" role="status">{format!("{}. What is here stays; the server is asked again.", failure.title())}</p>
+                    <p class="notice" role="status">{format!("{}. What is here stays; the server is asked again.", error.title())}</p>
                 }
                 .into_any();
             }
             // After a rejected request, reload the page.
             let again = |()| drop(window().location().reload());
-            view! { <Refused kind=Kind { noun: "run", list: "/runs" } failure=failure on_retry=again /> }.into_any()
+            view! { <ObjectErrorPage kind=Kind { noun: "run", list: "/runs" } error=error on_retry=again /> }.into_any()
         })
     };
     let loading = move || {
-        (!has_detail.get() && feed.failure.with(Option::is_none)).then(|| {
+        (!has_detail.get() && feed.last_error.with(Option::is_none)).then(|| {
             view! {
                 <h1 class="visually-hidden">"Run"</h1>
                 <div class="skeleton run-title-skeleton" aria-hidden="true"></div>
@@ -63,13 +63,13 @@ fn Run(id: String, view: RunView) -> impl IntoView {
         })
     };
     view! {
-        {refused}
+        {error_view}
         {loading}
         <Show when=move || has_detail.get()>
             <title::RunTitle />
             <against::Against />
             <charts::Charts />
-            <figures::Figures />
+            <figures::MetricsCard />
             <phases::Phases />
             <traces::TracesCard />
             <others::OtherRuns />

@@ -10,24 +10,24 @@ use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::format;
-use crate::runs::{StateBadge, origin_words, progress_words, size};
-use crate::shelf::{About, Choice, Column, Kept, Shelf, ShelfView};
+use crate::runs::{StateBadge, origin_text, progress_text, size};
+use crate::shelf::{About, Collection, CollectionView, Column, ListFilter, StoredItem};
 use importing::ImportLog;
 use opening::OpenRun;
 use replaying::ReplayExample;
 
-impl Kept for RunSummary {
+impl StoredItem for RunSummary {
     type List = RunList;
     const KIND: &'static str = "runs";
     const NOUN: (&'static str, &'static str) = ("run", "runs");
     const URL: &'static str = path::RUNS;
     const SEARCHED: &'static str = "Search names, notes, tags";
     const COLUMNS: &'static [Column] = &[
-        Column::words("State", None),
-        Column::words("Log", Some("size")),
+        Column::text("State", None),
+        Column::text("Log", Some("size")),
         Column::number("Points", Some("points")),
         Column::number("Median step", Some("step")),
-        Column::words("Opened, UTC", Some("created")),
+        Column::text("Opened, UTC", Some("created")),
     ];
 
     fn unpack(list: RunList) -> (Vec<Self>, ListPage) {
@@ -53,10 +53,10 @@ impl Kept for RunSummary {
         vec![
             view! {
                 <StateBadge state=Signal::stored(self.state) exit_code=self.exit_code />
-                <small class="under">{progress_words(self)}</small>
+                <small class="under">{progress_text(self)}</small>
             }
             .into_any(),
-            format!("{}, {}", origin_words(self.origin), size(self.bytes)).into_any(),
+            format!("{}, {}", origin_text(self.origin), size(self.bytes)).into_any(),
             format::count(self.points).into_any(),
             step.into_any(),
             view! { <span class="muted">{format::moment(&self.created_at)}</span> }.into_any(),
@@ -67,17 +67,17 @@ impl Kept for RunSummary {
         !matches!(self.state, RunState::Ended | RunState::Crashed)
     }
 
-    fn choice() -> Option<Choice> {
+    fn filter() -> Option<ListFilter> {
         let options = RunState::ALL.map(|state| (state.id().to_owned(), state.id().to_owned()));
-        Some(Choice { key: "state", label: "State", any: "any state", options: options.to_vec() })
+        Some(ListFilter { key: "state", label: "State", any: "any state", options: options.to_vec() })
     }
 }
 
 #[component]
 pub(crate) fn RunsPage() -> impl IntoView {
     document().set_title("Runs · Planscope");
-    let shelf = Shelf::<RunSummary>::new();
-    let changed = Callback::new(move |()| shelf.reload());
+    let collection = Collection::<RunSummary>::new();
+    let changed = Callback::new(move |()| collection.reload());
     view! {
         <main id="main" class="page" tabindex="-1">
             <h1>"Runs"</h1>
@@ -89,7 +89,7 @@ pub(crate) fn RunsPage() -> impl IntoView {
                 <ImportLog changed=changed />
             </div>
             <ReplayExample />
-            <ShelfView shelf=shelf empty=Empty />
+            <CollectionView collection=collection empty=Empty />
         </main>
     }
 }

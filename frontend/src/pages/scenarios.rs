@@ -1,26 +1,26 @@
 //! Stored scenarios page.
 
 use api::path;
-use api::scenario::{KeptSource, ScenarioLine, ScenarioList};
+use api::scenario::{SavedSource, ScenarioLine, ScenarioList};
 use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::format;
 use crate::recent::OpenedLast;
-use crate::shelf::{About, Column, Kept, Shelf, ShelfView, Undo};
+use crate::shelf::{About, Collection, CollectionView, Column, StoredItem, Undo};
 
-impl Kept for ScenarioLine {
+impl StoredItem for ScenarioLine {
     type List = ScenarioList;
     const KIND: &'static str = "scenarios";
     const NOUN: (&'static str, &'static str) = ("scenario", "scenarios");
     const URL: &'static str = path::SCENARIOS;
     const SEARCHED: &'static str = "Search titles, notes, tags, models, clusters";
     const COLUMNS: &'static [Column] = &[
-        Column::words("Model", Some("model")),
-        Column::words("Cluster", Some("cluster")),
-        Column::words("Best planner", Some("planner")),
+        Column::text("Model", Some("model")),
+        Column::text("Cluster", Some("cluster")),
+        Column::text("Best planner", Some("planner")),
         Column::number("Iteration", Some("time")),
-        Column::words("Stored, UTC", Some("created")),
+        Column::text("Stored, UTC", Some("created")),
     ];
 
     fn unpack(list: ScenarioList) -> (Vec<Self>, ListPage) {
@@ -43,7 +43,7 @@ impl Kept for ScenarioLine {
 
     fn undo(&self) -> Option<Undo> {
         let is_there = self.deleted_at.is_none();
-        self.source.filter(|_| is_there).map(|KeptSource::Link| Undo {
+        self.source.filter(|_| is_there).map(|SavedSource::Link| Undo {
             reason: "saved by a copied link",
             hint: "Removes the scenario from the list. Its links work until the draft expires.",
             url: path::keep(&self.id),
@@ -65,7 +65,7 @@ impl Kept for ScenarioLine {
 #[component]
 pub(crate) fn ScenariosPage() -> impl IntoView {
     document().set_title("Scenarios · Planscope");
-    let shelf = Shelf::<ScenarioLine>::new();
+    let collection = Collection::<ScenarioLine>::new();
     view! {
         <main id="main" class="page" tabindex="-1">
             <div class="page-title">
@@ -75,7 +75,7 @@ pub(crate) fn ScenariosPage() -> impl IntoView {
                 <a class="button primary" href="/new">"New scenario"</a>
             </div>
             <OpenedLast heading="Opened last in this browser" />
-            <ShelfView shelf=shelf empty=Empty />
+            <CollectionView collection=collection empty=Empty />
         </main>
     }
 }

@@ -5,7 +5,7 @@ use leptos_router::hooks::use_location;
 use wasm_bindgen::JsCast;
 
 use crate::gantt::{Measure, set_measure};
-use crate::schedules::{QuestionEditor, ScheduleResults, open_pasted, use_schedules};
+use crate::schedules::{RequestEditor, ScheduleResults, open_pasted, use_schedules};
 
 /// Views, compares and edits pipeline schedules without a model.
 #[component]
@@ -22,7 +22,7 @@ pub(crate) fn SchedulesPage() -> impl IntoView {
     schedules.open(&use_location().hash.get_untracked());
     Effect::new(move |before: Option<()>| {
         drop(schedules.fragment());
-        if before.is_some() || schedules.question.with_untracked(serde_json::Value::is_object) {
+        if before.is_some() || schedules.request.with_untracked(serde_json::Value::is_object) {
             schedules.write_address_soon();
         }
     });
@@ -31,7 +31,7 @@ pub(crate) fn SchedulesPage() -> impl IntoView {
     });
     let keys = window_event_listener(leptos::ev::keydown, move |event| {
         let command = event.ctrl_key() || event.meta_key();
-        if !command || event.default_prevented() || types_words(&event) {
+        if !command || event.default_prevented() || accepts_text(&event) {
             return;
         }
         match event.key().to_ascii_lowercase().as_str() {
@@ -43,7 +43,7 @@ pub(crate) fn SchedulesPage() -> impl IntoView {
         event.prevent_default();
     });
     let pasted = window_event_listener(leptos::ev::paste, move |event| {
-        if !types_words(&event) {
+        if !accepts_text(&event) {
             open_pasted(&schedules, &event);
         }
     });
@@ -59,7 +59,7 @@ pub(crate) fn SchedulesPage() -> impl IntoView {
                 <button class="side-toggle" aria-expanded=move || open.get().to_string() aria-controls="side-question" on:click=move |_| open.update(|open| *open = !*open)>
                     "Sizes, times and schedules"
                 </button>
-                <div class="side-body" id="side-question"><QuestionEditor /></div>
+                <div class="side-body" id="side-question"><RequestEditor /></div>
             </aside>
             <div class="middle"><ScheduleResults /></div>
         </main>
@@ -68,7 +68,7 @@ pub(crate) fn SchedulesPage() -> impl IntoView {
 
 /// True if the event target is a text field, which handles undo keys itself. Table text fields are
 /// excluded: this page handles their undo.
-fn types_words(event: &web_sys::Event) -> bool {
+fn accepts_text(event: &web_sys::Event) -> bool {
     let Some(element) = event.target().and_then(|target| target.dyn_into::<web_sys::Element>().ok()) else {
         return false;
     };

@@ -15,10 +15,10 @@ use leptos_router::hooks::use_navigate;
 
 use crate::accuracy_link::AccuracyLink;
 use crate::charts::CurveChart;
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 use crate::form::put_back;
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 use crate::opened::{Kind, Opened};
 use crate::sweeps::{Progress, curves, follow, reasons};
 use front::FrontCard;
@@ -50,13 +50,15 @@ struct Looking {
 }
 
 impl Looking {
-    fn of(sweep: &StoredSweep) -> Self {
+    fn from_sweep(sweep: &StoredSweep) -> Self {
         let last = sweep.axes.len() - 1;
         Self {
             x: RwSignal::new(last),
             y: RwSignal::new((last > 0).then(|| last - 1)),
             at: RwSignal::new(vec![0; sweep.axes.len()]),
-            planner: RwSignal::new(sweep.planners.first().map(|own| own.planner.id().to_owned()).unwrap_or_default()),
+            planner: RwSignal::new(
+                sweep.planners.first().map(|planned| planned.planner.id().to_owned()).unwrap_or_default(),
+            ),
             metric: RwSignal::new(Metric::default()),
         }
     }
@@ -77,9 +79,9 @@ impl Looking {
 #[component]
 fn Detail(sweep: StoredSweep) -> impl IntoView {
     document().set_title(&format!("{} · Planscope", sweep.title));
-    let looking = Looking::of(&sweep);
-    let picture = RwSignal::new(None::<Result<Picture, Failure>>);
-    let failure = RwSignal::new(None::<Failure>);
+    let looking = Looking::from_sweep(&sweep);
+    let picture = RwSignal::new(None::<Result<Picture, RequestError>>);
+    let last_error = RwSignal::new(None::<RequestError>);
     let sweep = RwSignal::new(sweep);
     // Fetch the picture again when the selection or the number of planned points changes.
     let done = Memo::new(move |_| sweep.with(|sweep| sweep.progress.done));
@@ -89,44 +91,44 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
         Memo::new(move |_| (path::sweep_picture(&id, &looking.query()), done.get()))
     };
     Effect::new(move |_| {
-        let asked = url.get();
+        let requested = url.get();
         spawn_local(async move {
-            let found = client::get::<Picture>(&asked.0).await;
-            if url.try_get_untracked() == Some(asked) {
+            let found = client::get::<Picture>(&requested.0).await;
+            if url.try_get_untracked() == Some(requested) {
                 picture.try_set(Some(found));
             }
         });
     });
-    let watch = move || {
+    let follow_progress = move || {
         let begun = sweep.get_untracked();
         spawn_local(async move {
             let followed = follow(begun, move |seen| sweep.try_set(seen.clone()).is_none()).await;
             if let Err(problem) = followed {
-                failure.try_set(Some(problem));
+                last_error.try_set(Some(problem));
             }
         });
     };
-    watch();
+    follow_progress();
     let switch = Callback::new(move |is_on: bool| {
         let id = sweep.with_untracked(|sweep| sweep.id.clone());
-        failure.set(None);
+        last_error.set(None);
         spawn_local(async move {
             let url = if is_on { path::sweep_start(&id) } else { path::sweep_cancel(&id) };
-            let told = async {
+            let refreshed = async {
                 client::tell("POST", &url, Body::Empty).await?;
                 client::get::<StoredSweep>(&path::sweep(&id)).await
             };
-            match told.await {
+            match refreshed.await {
                 Ok(seen) => {
                     if sweep.try_set(seen).is_none() && is_on {
-                        watch();
+                        follow_progress();
                     }
                 }
-                Err(problem) => drop(failure.try_set(Some(problem))),
+                Err(problem) => drop(last_error.try_set(Some(problem))),
             }
         });
     });
-    let open = opening(id.clone(), failure);
+    let open = opening(id.clone(), last_error);
     let engine = move || {
         sweep.with(|sweep| {
             let other = sweep.engine != sweep.current_engine;
@@ -137,18 +139,18 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
     };
     let created = sweep.with_untracked(|sweep| format::moment(&sweep.created_at));
     view! {
-        <TitleRow sweep=sweep failure=failure />
+        <TitleRow sweep=sweep last_error=last_error />
         <p class="muted">"Stored "{created}" UTC"</p>
         <Progress sweep=sweep.into() on_switch=switch />
-        {move || engine().map(|words| view! { <p class="hint">{words}</p> })}
-        <AccuracyLink what="Times, utilisation and memory" />
-        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        {move || engine().map(|text| view! { <p class="hint">{text}</p> })}
+        <AccuracyLink subject="Times, utilisation and memory" />
+        {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
         <section class="card" data-testid="sweep-picture">
             <h2>"Picture"</h2>
             <Controls sweep=sweep looking=looking />
             {move || match picture.get() {
                 None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
-                Some(Err(failure)) => view! { <FailureNotice failure=failure /> }.into_any(),
+                Some(Err(picture_error)) => view! { <ErrorNotice error=picture_error /> }.into_any(),
                 Some(Ok(picture)) if picture.y.is_some() => {
                     let axes = sweep.with_untracked(|sweep| sweep.axes.clone());
                     view! { <HeatMap picture=picture axes=axes on_pick=Pick(open) /> }.into_any()
@@ -162,19 +164,19 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
 }
 
 /// Returns a callback that opens the scenario for a point.
-fn opening(id: String, failure: RwSignal<Option<Failure>>) -> Callback<u32> {
+fn opening(id: String, last_error: RwSignal<Option<RequestError>>) -> Callback<u32> {
     let navigate = use_navigate();
     Callback::new(move |point: u32| {
         let (url, navigate) = (path::sweep_scenario(&id, point), navigate.clone());
         spawn_local(async move {
-            let answer = client::send::<api::scenario::StoredScenario>("POST", &url, Body::Empty).await;
+            let response = client::send::<api::scenario::StoredScenario>("POST", &url, Body::Empty).await;
             // If the user left the page, do not navigate.
-            if failure.try_set(None).is_some() {
+            if last_error.try_set(None).is_some() {
                 return;
             }
-            match answer {
+            match response {
                 Ok(stored) => navigate(&path::share(&stored.short), NavigateOptions::default()),
-                Err(problem) => failure.set(Some(problem)),
+                Err(problem) => last_error.set(Some(problem)),
             }
         });
     })
@@ -182,7 +184,7 @@ fn opening(id: String, failure: RwSignal<Option<Failure>>) -> Callback<u32> {
 
 /// Name, download link, back link.
 #[component]
-fn TitleRow(sweep: RwSignal<StoredSweep>, failure: RwSignal<Option<Failure>>) -> impl IntoView {
+fn TitleRow(sweep: RwSignal<StoredSweep>, last_error: RwSignal<Option<RequestError>>) -> impl IntoView {
     let (id, title) = sweep.with_untracked(|sweep| (sweep.id.clone(), sweep.title.clone()));
     let known = StoredValue::new(title.clone());
     let rename = {
@@ -196,8 +198,8 @@ fn TitleRow(sweep: RwSignal<StoredSweep>, failure: RwSignal<Option<Failure>>) ->
             known.set_value(name.clone());
             let (url, body) = (path::sweep(&id), serde_json::json!({ "name": name }).to_string());
             spawn_local(async move {
-                let answer = client::tell("PATCH", &url, Body::Json(body)).await;
-                failure.try_set(answer.err());
+                let response = client::tell("PATCH", &url, Body::Json(body)).await;
+                last_error.try_set(response.err());
             });
         }
     };
@@ -220,9 +222,9 @@ fn Controls(sweep: RwSignal<StoredSweep>, looking: Looking) -> impl IntoView {
     let several = axes.len() > 1;
     let is_map = Memo::new(move |_| looking.y.get().is_some_and(|y| y != looking.x.get()));
     let names: Vec<String> = axes.iter().map(|axis| axis.title.clone()).collect();
-    let options = move |chosen: usize| {
-        let option = |(place, name): (usize, &String)| {
-            view! { <option value=place.to_string() selected=place == chosen>{name.clone()}</option> }
+    let options = move |selected_index: usize| {
+        let option = |(index, name): (usize, &String)| {
+            view! { <option value=index.to_string() selected=index == selected_index>{name.clone()}</option> }
         };
         names.iter().enumerate().map(option).collect_view()
     };
@@ -232,14 +234,16 @@ fn Controls(sweep: RwSignal<StoredSweep>, looking: Looking) -> impl IntoView {
             |metric| view! { <option value=metric.id() selected=metric == Metric::default()>{metric.title()}</option> },
         )
         .collect_view();
-    let planners =
-        planners.into_iter().map(|own| view! { <option value=own.planner.id()>{own.title}</option> }).collect_view();
+    let planners = planners
+        .into_iter()
+        .map(|entry| view! { <option value=entry.planner.id()>{entry.title}</option> })
+        .collect_view();
     let number = |event: &web_sys::Event| event_target_value(event).parse::<usize>().ok();
-    let held = axes
+    let fixed_axes = axes
         .into_iter()
         .enumerate()
-        .map(|(place, axis)| {
-            let is_held = move || looking.x.get() != place && looking.y.get() != Some(place);
+        .map(|(fixed_index, axis)| {
+            let is_fixed = move || looking.x.get() != fixed_index && looking.y.get() != Some(fixed_index);
             let values: Vec<String> = axis.labels;
             let label = axis.title;
             let options = values
@@ -248,9 +252,9 @@ fn Controls(sweep: RwSignal<StoredSweep>, looking: Looking) -> impl IntoView {
                 .map(|(value, label)| view! { <option value=value.to_string()>{label}</option> })
                 .collect_view();
             view! {
-                <label hidden=move || !is_held()>
+                <label hidden=move || !is_fixed()>
                     {label}
-                    <select on:change=move |event| if let Some(value) = number(&event) { looking.at.update(|at| at[place] = value) }>{options}</select>
+                    <select on:change=move |event| if let Some(value) = number(&event) { looking.at.update(|at| at[fixed_index] = value) }>{options}</select>
                 </label>
             }
         })
@@ -273,8 +277,8 @@ fn Controls(sweep: RwSignal<StoredSweep>, looking: Looking) -> impl IntoView {
             <label>
                 "Metric"
                 <select data-testid="sweep-metric" on:change=move |event| {
-                    let chosen = event_target_value(&event);
-                    if let Some(metric) = Metric::ALL.into_iter().find(|metric| metric.id() == chosen) { looking.metric.set(metric) }
+                    let metric_id = event_target_value(&event);
+                    if let Some(metric) = Metric::ALL.into_iter().find(|metric| metric.id() == metric_id) { looking.metric.set(metric) }
                 }>{metrics}</select>
             </label>
             {two}
@@ -282,7 +286,7 @@ fn Controls(sweep: RwSignal<StoredSweep>, looking: Looking) -> impl IntoView {
                 "Planner"
                 <select data-testid="sweep-planner" on:change=move |event| looking.planner.set(event_target_value(&event))>{planners}</select>
             </label>
-            {held}
+            {fixed_axes}
         </div>
     }
 }

@@ -7,21 +7,21 @@ use leptos::prelude::*;
 
 use crate::format;
 use crate::runs::size;
-use crate::shelf::{About, Column, Kept, Shelf, ShelfView};
+use crate::shelf::{About, Collection, CollectionView, Column, StoredItem};
 use crate::sweeps::page;
 
-impl Kept for SweepLine {
+impl StoredItem for SweepLine {
     type List = SweepList;
     const KIND: &'static str = "sweeps";
     const NOUN: (&'static str, &'static str) = ("sweep", "sweeps");
     const URL: &'static str = path::SWEEPS;
     const SEARCHED: &'static str = "Search names, axes, notes, tags";
     const COLUMNS: &'static [Column] = &[
-        Column::words("Axes", None),
+        Column::text("Axes", None),
         Column::number("Points", Some("points")),
         Column::number("Planned", None),
         Column::number("Size", None),
-        Column::words("Stored, UTC", Some("created")),
+        Column::text("Stored, UTC", Some("created")),
     ];
 
     fn unpack(list: SweepList) -> (Vec<Self>, ListPage) {
@@ -60,14 +60,14 @@ impl Kept for SweepLine {
 #[component]
 pub(crate) fn SweepsPage() -> impl IntoView {
     document().set_title("Sweeps · Planscope");
-    let shelf = Shelf::<SweepLine>::new();
+    let collection = Collection::<SweepLine>::new();
     view! {
         <main id="main" class="page" tabindex="-1">
             <h1>"Sweeps"</h1>
             <p class="lead">
                 "A sweep plans one scenario for every combination of several field values. Results are shown as a map, as lines and as time against memory."
             </p>
-            <ShelfView shelf=shelf empty=Empty />
+            <CollectionView collection=collection empty=Empty />
         </main>
     }
 }

@@ -11,14 +11,14 @@ use leptos::prelude::*;
 use crate::format;
 use crate::gantt::{Measure, set_measure, time_text};
 use crate::opened::{Kind, Opened};
-use crate::traces::{AlignmentCard, BusyCard, CountersCard, TraceReportView, Viewer};
-use words::TraceWords;
+use crate::traces::{ActiveTimeCard, AlignmentCard, CountersCard, TraceReportView, Viewer};
+use words::TraceFields;
 
 /// Chart, time breakdown, and comparison with a plan.
 #[component]
 pub(crate) fn TracePage() -> impl IntoView {
     set_measure(Measure::Physical);
-    let show = |detail: Arc<TraceDetail>| view! { <Whole detail=detail /> }.into_any();
+    let show = |detail: Arc<TraceDetail>| view! { <TraceContent detail=detail /> }.into_any();
     view! {
         <main id="main" class="page trace-page" tabindex="-1">
             <p><a href="/traces">"← Traces"</a></p>
@@ -28,7 +28,7 @@ pub(crate) fn TracePage() -> impl IntoView {
 }
 
 #[component]
-fn Whole(detail: Arc<TraceDetail>) -> impl IntoView {
+fn TraceContent(detail: Arc<TraceDetail>) -> impl IntoView {
     let trace = detail.trace.clone();
     let id = trace.id.clone();
     let alignment = (trace.actions > 0).then(|| view! { <AlignmentCard trace=trace.clone() /> });
@@ -39,11 +39,11 @@ fn Whole(detail: Arc<TraceDetail>) -> impl IntoView {
     };
     let counters = (detail.counters > 0).then(|| view! { <CountersCard id=id.clone() span_ns=trace.span_ns /> });
     view! {
-        <TraceWords trace=summary />
+        <TraceFields trace=summary />
         <p class="lead">{move || summary.with(facts)}{run_link}</p>
         <Viewer detail=Arc::clone(&detail) />
         {alignment}
-        <BusyCard id=id />
+        <ActiveTimeCard id=id />
         {counters}
         <section class="card">
             <header class="card-title"><h2>"Import"</h2></header>

@@ -8,22 +8,22 @@ use leptos::prelude::*;
 use crate::format;
 use crate::gantt::{Measure, set_measure, time_text};
 use crate::runs::size;
-use crate::shelf::{About, Column, Kept, Shelf, ShelfView};
+use crate::shelf::{About, Collection, CollectionView, Column, StoredItem};
 use crate::traces::{TraceReportView, TraceUpload};
 
-impl Kept for TraceSummary {
+impl StoredItem for TraceSummary {
     type List = TraceList;
     const KIND: &'static str = "traces";
     const NOUN: (&'static str, &'static str) = ("trace", "traces");
     const URL: &'static str = path::TRACES;
     const SEARCHED: &'static str = "Search names, notes, tags, formats";
     const COLUMNS: &'static [Column] = &[
-        Column::words("Run, rank", None),
-        Column::words("Format", None),
+        Column::text("Run, rank", None),
+        Column::text("Format", None),
         Column::number("Slices", Some("slices")),
         Column::number("Span", Some("span")),
         Column::number("Stored", Some("size")),
-        Column::words("Uploaded, UTC", Some("created")),
+        Column::text("Uploaded, UTC", Some("created")),
     ];
 
     fn unpack(list: TraceList) -> (Vec<Self>, ListPage) {
@@ -45,14 +45,14 @@ impl Kept for TraceSummary {
     }
 
     fn cells(&self) -> Vec<AnyView> {
-        let place = match (&self.run, self.rank) {
+        let origin = match (&self.run, self.rank) {
             (Some(run), Some(rank)) => format!("{run}, rank {rank}"),
             (Some(run), None) => run.clone(),
             (None, Some(rank)) => format!("rank {rank}"),
             (None, None) => "–".to_owned(),
         };
         vec![
-            view! { <span class="trace-name">{place}</span> }.into_any(),
+            view! { <span class="trace-name">{origin}</span> }.into_any(),
             self.format.clone().into_any(),
             format::count(self.slices).into_any(),
             time_text::duration(self.span_ns as f64).into_any(),
@@ -66,11 +66,11 @@ impl Kept for TraceSummary {
 pub(crate) fn TracesPage() -> impl IntoView {
     document().set_title("Traces · Planscope");
     set_measure(Measure::Physical);
-    let shelf = Shelf::<TraceSummary>::new();
+    let collection = Collection::<TraceSummary>::new();
     let reports = RwSignal::new(Vec::<UploadedTrace>::new());
     let uploaded = move |uploaded: UploadedTrace| {
         reports.update(|reports| reports.insert(0, uploaded));
-        shelf.reload();
+        collection.reload();
     };
     view! {
         <main id="main" class="page" tabindex="-1">
@@ -82,7 +82,7 @@ pub(crate) fn TracesPage() -> impl IntoView {
             {move || reports.get().into_iter().map(|uploaded| view! {
                 <TraceReportView name=Some(uploaded.trace.name) report=uploaded.report />
             }).collect_view()}
-            <ShelfView shelf=shelf empty=Empty />
+            <CollectionView collection=collection empty=Empty />
         </main>
     }
 }

@@ -9,11 +9,12 @@ use serde_json::Value;
 use crate::format;
 
 #[component]
-pub(crate) fn EffectWords(effect: ProfileEffect) -> impl IntoView {
+pub(crate) fn EffectSummary(effect: ProfileEffect) -> impl IntoView {
     match effect {
         ProfileEffect::Cluster { cluster } => {
-            let lines =
-                figures(&cluster).into_iter().map(|(name, value)| view! { <div><dt>{name}</dt><dd>{value}</dd></div> });
+            let lines = cluster_parameters(&cluster)
+                .into_iter()
+                .map(|(name, value)| view! { <div><dt>{name}</dt><dd>{value}</dd></div> });
             view! {
                 <div data-testid="effect">
                     <p>"A scenario that uses it takes device and links from it, as they were fitted to measurements; its own size stays."</p>
@@ -24,7 +25,7 @@ pub(crate) fn EffectWords(effect: ProfileEffect) -> impl IntoView {
         }
         ProfileEffect::Overrides { overrides } => {
             let none = overrides.is_empty().then_some("It changes nothing: prediction and measurement agree already.");
-            let lines = overrides.iter().map(|given| view! { <li>{words(given)}</li> });
+            let lines = overrides.iter().map(|given| view! { <li>{override_text(given)}</li> });
             view! {
                 <div data-testid="effect">
                     <p>"A scenario that uses it takes these times in place of the model's:"</p>
@@ -38,8 +39,8 @@ pub(crate) fn EffectWords(effect: ProfileEffect) -> impl IntoView {
 }
 
 /// Formats an override: "layer of every module, backward: × 1.08".
-fn words(given: &CostOverride) -> String {
-    let what = if given.is_layer() { "whole layer".to_owned() } else { format!("operator {}", given.operator) };
+fn override_text(given: &CostOverride) -> String {
+    let target = if given.is_layer() { "whole layer".to_owned() } else { format!("operator {}", given.operator) };
     let module =
         given.module.as_ref().map_or_else(|| "every module".to_owned(), |module| format!("the module {module}"));
     let phase = match given.phase {
@@ -57,11 +58,11 @@ fn words(given: &CostOverride) -> String {
         (None, None, None, None) => "the model's own time".to_owned(),
     };
     let at = given.at.map_or_else(String::new, |at| format!(" at TP {} CP {}", at.tensor, at.context));
-    format!("{what} of {module}, {phase}{at}: {price}")
+    format!("{target} of {module}, {phase}{at}: {price}")
 }
 
 /// JSON pointer in the cluster, name and unit.
-const FIGURES: [(&str, &str, Form); 20] = [
+const PARAMETERS: [(&str, &str, Form); 20] = [
     ("/device/peak_tflops", "Peak of matrix products", Form::Unit("TFLOP/s")),
     ("/device/fp8_tflops", "Peak of fp8 products", Form::Unit("TFLOP/s")),
     ("/device/matmul_efficiency", "Largest share of the peak in matrix products", Form::Share),
@@ -109,21 +110,24 @@ impl Form {
 }
 
 /// Returns names and formatted values for all figures present in the cluster.
-fn figures(cluster: &Cluster) -> Vec<(&'static str, String)> {
+fn cluster_parameters(cluster: &Cluster) -> Vec<(&'static str, String)> {
     let value = serde_json::to_value(cluster).unwrap_or_default();
-    let known = FIGURES.into_iter().filter(|(place, ..)| value.pointer(place).is_some_and(|value| !value.is_null()));
-    known.map(|(place, name, form)| (name, form.text(value.pointer(place)))).collect()
+    let known = PARAMETERS
+        .into_iter()
+        .filter(|(field_pointer, ..)| value.pointer(field_pointer).is_some_and(|value| !value.is_null()));
+    known.map(|(parameter_pointer, name, form)| (name, form.text(value.pointer(parameter_pointer)))).collect()
 }
 
 /// Returns the changed cluster figures: name, old value, new value.
 pub(crate) fn changes(before: &Cluster, after: &Cluster) -> Vec<(&'static str, String, String)> {
     let value = |cluster: &Cluster| serde_json::to_value(cluster).unwrap_or_default();
     let (before, after) = (value(before), value(after));
-    FIGURES
+    PARAMETERS
         .into_iter()
-        .filter(|(place, ..)| before.pointer(place) != after.pointer(place))
-        .map(|(place, name, form)| {
-            let (old, new) = (form.text(before.pointer(place)), form.text(after.pointer(place)));
+        .filter(|(field_pointer, ..)| before.pointer(field_pointer) != after.pointer(field_pointer))
+        .map(|(parameter_pointer, name, form)| {
+            let (old, new) =
+                (form.text(before.pointer(parameter_pointer)), form.text(after.pointer(parameter_pointer)));
             // Two different curves may have the same text.
             let new = if old == new { "another curve".to_owned() } else { new };
             (name, old, new)
@@ -137,29 +141,30 @@ mod tests {
 
     use super::*;
 
-    fn override_of(operator: &str) -> CostOverride {
+    fn override_for(operator: &str) -> CostOverride {
         CostOverride { operator: operator.into(), ..CostOverride::default() }
     }
 
     #[test]
-    fn overrides_in_words() {
-        let layer = CostOverride { scale: Some(1.08), phase: Some(OverridePhase::Backward), ..override_of("layer") };
-        assert_eq!(words(&layer), "whole layer of every module, backward: predicted time × 1.08");
-        let table = CostOverride { module: Some("vit".into()), table_us: Some(vec![[1.0, 2.0]]), ..override_of("qkv") };
+    fn overrides_are_described_in_text() {
+        let layer = CostOverride { scale: Some(1.08), phase: Some(OverridePhase::Backward), ..override_for("layer") };
+        assert_eq!(override_text(&layer), "whole layer of every module, backward: predicted time × 1.08");
+        let table =
+            CostOverride { module: Some("vit".into()), table_us: Some(vec![[1.0, 2.0]]), ..override_for("qkv") };
         assert_eq!(
-            words(&table),
+            override_text(&table),
             "operator qkv of the module vit, forward and backward: a table of 1 points over tokens"
         );
         let at = Some(AtDegrees { tensor: 2, context: 4, exchange: None });
-        let timed = CostOverride { at, timings_us: Some(vec![[1.0, 1.0, 2.0]; 9]), ..override_of("layer") };
+        let timed = CostOverride { at, timings_us: Some(vec![[1.0, 1.0, 2.0]; 9]), ..override_for("layer") };
         assert_eq!(
-            words(&timed),
+            override_text(&timed),
             "whole layer of every module, forward and backward at TP 2 CP 4: T(l) fitted to 9 timings of sequences"
         );
     }
 
     #[test]
-    fn only_what_differs_is_a_change() {
+    fn only_differing_parameters_are_changes() {
         let cluster: Cluster = serde_json::from_value(serde_json::json!({
             "name": "A", "nodes": 1, "devices_per_node": 8,
             "device": {"memory_gib": 80.0, "peak_tflops": 312.0, "matmul_efficiency": 0.7, "attention_efficiency": 0.5,
@@ -177,6 +182,6 @@ mod tests {
             .map(|(name, old, new)| format!("{name}: {old} {new}").replace('\u{202f}', " "))
             .collect();
         assert_eq!(plain, ["Largest share of the peak in matrix products: 70.0 % 81.0 %"]);
-        assert_eq!(figures(&cluster).len(), 15, "eight of the device, three of each link, the name");
+        assert_eq!(cluster_parameters(&cluster).len(), 15, "eight of the device, three of each link, the name");
     }
 }

@@ -7,12 +7,12 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use serde::de::DeserializeOwned;
 
-use crate::client::{self, Abort, Failure};
-use crate::notice::FailureNotice;
+use crate::client::{self, Abort, RequestError};
+use crate::notice::ErrorNotice;
 
 /// Request state.
 #[derive(Debug, Clone)]
-enum Standing<T> {
+enum RequestState<T> {
     /// Not sent.
     Idle,
     /// Pending, with the previous response if it stays visible.
@@ -20,14 +20,14 @@ enum Standing<T> {
     Here(Arc<T>),
     /// Cancelled by the user.
     Stopped,
-    Failed(Failure),
+    Failed(RequestError),
 }
 
 /// Request URL, expanded state of the card, and request state.
-struct Question<T: Send + Sync + 'static> {
+struct CardRequest<T: Send + Sync + 'static> {
     url: Memo<Option<String>>,
     open: RwSignal<bool>,
-    standing: RwSignal<Standing<T>>,
+    state: RwSignal<RequestState<T>>,
     /// Request number. Responses to older requests are discarded.
     number: StoredValue<u64>,
     abort: StoredValue<Option<Abort>, LocalStorage>,
@@ -41,51 +41,51 @@ enum Meanwhile {
     Nothing,
     /// The previous response, so that the layout does not jump while the user changes card
     /// settings.
-    LastAnswer,
+    LastResponse,
 }
 
-impl<T: Send + Sync + 'static> Clone for Question<T> {
+impl<T: Send + Sync + 'static> Clone for CardRequest<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T: Send + Sync + 'static> Copy for Question<T> {}
+impl<T: Send + Sync + 'static> Copy for CardRequest<T> {}
 
-impl<T: DeserializeOwned + Send + Sync + 'static> Question<T> {
+impl<T: DeserializeOwned + Send + Sync + 'static> CardRequest<T> {
     fn new(url: Memo<Option<String>>, meanwhile: Meanwhile, unfolded: Unfolded) -> Self {
-        let question = Self {
+        let request = Self {
             url,
             open: RwSignal::new(unfolded == Unfolded::FromTheStart),
-            standing: RwSignal::new(Standing::Idle),
+            state: RwSignal::new(RequestState::Idle),
             number: StoredValue::new(0),
             abort: StoredValue::new_local(None),
             meanwhile,
         };
         // A new scenario or iteration needs a new request. A collapsed card sends none.
         Effect::new(move |_| {
-            question.url.track();
-            if question.open.get_untracked() && question.url.with_untracked(Option::is_some) {
-                question.ask();
+            request.url.track();
+            if request.open.get_untracked() && request.url.with_untracked(Option::is_some) {
+                request.ask();
             } else {
-                question.stop(Standing::Idle);
+                request.stop(RequestState::Idle);
             }
         });
         Effect::new(move |_| {
-            let is_open = question.open.get();
-            let standing = question.standing.with_untracked(|standing| match standing {
-                Standing::Idle | Standing::Stopped => Some(true),
-                Standing::Waiting(_) => Some(false),
-                Standing::Here(_) | Standing::Failed(_) => None,
+            let is_open = request.open.get();
+            let is_idle = request.state.with_untracked(|state| match state {
+                RequestState::Idle | RequestState::Stopped => Some(true),
+                RequestState::Waiting(_) => Some(false),
+                RequestState::Here(_) | RequestState::Failed(_) => None,
             });
-            match (is_open, standing) {
-                (true, Some(true)) => question.ask(),
-                (false, Some(false)) => question.stop(Standing::Idle),
+            match (is_open, is_idle) {
+                (true, Some(true)) => request.ask(),
+                (false, Some(false)) => request.stop(RequestState::Idle),
                 _ => {}
             }
         });
-        on_cleanup(move || question.end());
-        question
+        on_cleanup(move || request.end());
+        request
     }
 
     fn ask(self) {
@@ -94,26 +94,26 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Question<T> {
         self.end();
         self.abort.set_value(abort.clone());
         let number = self.number.get_value();
-        let last = self.standing.with_untracked(|standing| match standing {
-            Standing::Here(answer) | Standing::Waiting(Some(answer)) => Some(Arc::clone(answer)),
+        let last = self.state.with_untracked(|current_state| match current_state {
+            RequestState::Here(response) | RequestState::Waiting(Some(response)) => Some(Arc::clone(response)),
             _ => None,
         });
-        self.standing.set(Standing::Waiting(last.filter(|_| self.meanwhile == Meanwhile::LastAnswer)));
+        self.state.set(RequestState::Waiting(last.filter(|_| self.meanwhile == Meanwhile::LastResponse)));
         spawn_local(async move {
-            let answer = client::get_until::<T>(&url, abort.as_ref()).await;
+            let result = client::get_until::<T>(&url, abort.as_ref()).await;
             if self.number.try_get_value() == Some(number) {
                 self.abort.set_value(None);
-                self.standing.set(match answer {
-                    Ok(answer) => Standing::Here(Arc::new(answer)),
-                    Err(failure) => Standing::Failed(failure),
+                self.state.set(match result {
+                    Ok(response) => RequestState::Here(Arc::new(response)),
+                    Err(error) => RequestState::Failed(error),
                 });
             }
         });
     }
 
-    fn stop(self, standing: Standing<T>) {
+    fn stop(self, state: RequestState<T>) {
         self.end();
-        self.standing.set(standing);
+        self.state.set(state);
     }
 
     /// Aborts the pending request and discards its response.
@@ -136,7 +136,7 @@ pub(super) enum Unfolded {
 
 /// Collapsed card. Expanding it sends the request; `show` renders the response.
 #[component]
-pub(super) fn AskedCard<T, V>(
+pub(super) fn RequestCard<T, V>(
     /// Request URL, or `None` if there is nothing to request.
     url: Memo<Option<String>>,
     title: &'static str,
@@ -154,30 +154,30 @@ where
     T: DeserializeOwned + Clone + Send + Sync + 'static,
     V: IntoView + 'static,
 {
-    let meanwhile = if settings.is_some() { Meanwhile::LastAnswer } else { Meanwhile::Nothing };
-    let question = Question::<T>::new(url, meanwhile, unfolded);
+    let meanwhile = if settings.is_some() { Meanwhile::LastResponse } else { Meanwhile::Nothing };
+    let request = CardRequest::<T>::new(url, meanwhile, unfolded);
     let details = NodeRef::<html::Details>::new();
-    let toggled = move |_| question.open.set(details.get_untracked().is_some_and(|details| details.open()));
-    let waits = Memo::new(move |_| question.standing.with(|standing| matches!(standing, Standing::Waiting(_))));
+    let toggled = move |_| request.open.set(details.get_untracked().is_some_and(|details| details.open()));
+    let waits = Memo::new(move |_| request.state.with(|state| matches!(state, RequestState::Waiting(_))));
     let spoken = move || {
-        question.standing.with(|standing| match standing {
-            Standing::Waiting(_) => format!("{title}: computing"),
-            Standing::Here(_) => format!("{title}: done"),
-            Standing::Stopped => format!("{title}: cancelled"),
-            Standing::Idle | Standing::Failed(_) => String::new(),
+        request.state.with(|current_state| match current_state {
+            RequestState::Waiting(_) => format!("{title}: computing"),
+            RequestState::Here(_) => format!("{title}: done"),
+            RequestState::Stopped => format!("{title}: cancelled"),
+            RequestState::Idle | RequestState::Failed(_) => String::new(),
         })
     };
-    let body = move || match question.standing.get() {
-        Standing::Idle | Standing::Waiting(None) => None,
-        Standing::Waiting(Some(answer)) => {
-            Some(view! { <div class="asked-before" aria-busy="true">{show(answer)}</div> }.into_any())
+    let body = move || match request.state.get() {
+        RequestState::Idle | RequestState::Waiting(None) => None,
+        RequestState::Waiting(Some(previous)) => {
+            Some(view! { <div class="asked-before" aria-busy="true">{show(previous)}</div> }.into_any())
         }
-        Standing::Here(answer) => Some(show(answer).into_any()),
-        Standing::Stopped => Some(
-            view! { <p>"Cancelled. "<button on:click=move |_| question.ask()>"Compute it"</button></p> }.into_any(),
-        ),
-        Standing::Failed(failure) => {
-            Some(view! { <FailureNotice failure=failure on_retry=move |()| question.ask() /> }.into_any())
+        RequestState::Here(response) => Some(show(response).into_any()),
+        RequestState::Stopped => {
+            Some(view! { <p>"Cancelled. "<button on:click=move |_| request.ask()>"Compute it"</button></p> }.into_any())
+        }
+        RequestState::Failed(error) => {
+            Some(view! { <ErrorNotice error=error on_retry=move |()| request.ask() /> }.into_any())
         }
     };
     view! {
@@ -189,7 +189,7 @@ where
                 <Show when=move || waits.get()>
                     <div class="progress asked-progress">
                         <progress aria-label=format!("{title}: computing")></progress>
-                        <button class="quiet" on:click=move |_| question.stop(Standing::Stopped)>"Cancel"</button>
+                        <button class="quiet" on:click=move |_| request.stop(RequestState::Stopped)>"Cancel"</button>
                     </div>
                 </Show>
                 {body}

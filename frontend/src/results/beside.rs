@@ -11,7 +11,7 @@ mod other_timeline;
 
 use std::sync::Arc;
 
-use api::job::{EngineAnswerList, StoredOutcome};
+use api::job::{EngineOutcomeList, StoredOutcome};
 use api::path;
 use api::planner::scenario::Scenario;
 use api::scenario::StoredScenario;
@@ -19,11 +19,11 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::answered::plan_while;
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 use crate::explore::use_explore;
 use crate::fragment::View;
 use crate::links;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 
 /// Scenario and outcome for comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,11 +34,11 @@ struct Reference {
 
 /// Request state.
 #[derive(Debug, Clone, PartialEq)]
-enum Standing {
+enum ReferenceState {
     Nothing,
     Waiting,
     Here(Arc<Reference>),
-    Failed(Failure),
+    Failed(RequestError),
 }
 
 /// Scenario and engine as written in the link.
@@ -52,7 +52,7 @@ fn named(view: &View) -> Option<Named> {
 async fn fetch(
     (scenario, engine): Named,
     is_wanted: impl Fn() -> bool + 'static,
-) -> Result<Option<Reference>, Failure> {
+) -> Result<Option<Reference>, RequestError> {
     let scenario = client::get::<StoredScenario>(&path::scenario(&scenario)).await?;
     let outcome = match engine {
         None => match plan_while(&scenario.id, is_wanted).await? {
@@ -60,65 +60,65 @@ async fn fetch(
             None => return Ok(None),
         },
         Some(name) => {
-            let list = client::get::<EngineAnswerList>(&path::engine_answers(&scenario.id)).await?;
-            let found = list.answers.into_iter().find(|answer| choosing::link_name(&answer.engine) == name);
-            let engine = found.map(|answer| client::encode(&answer.engine)).ok_or_else(|| {
-                Failure::Unreadable(format!("No answer of the engine \u{201c}{name}\u{201d} is stored for it."))
+            let list = client::get::<EngineOutcomeList>(&path::engine_answers(&scenario.id)).await?;
+            let found = list.answers.into_iter().find(|candidate| choosing::link_name(&candidate.engine) == name);
+            let engine = found.map(|entry| client::encode(&entry.engine)).ok_or_else(|| {
+                RequestError::Unreadable(format!("No answer of the engine \u{201c}{name}\u{201d} is stored for it."))
             })?;
-            client::get(&path::outcome_of(&scenario.id, &engine)).await?
+            client::get(&path::engine_outcome(&scenario.id, &engine)).await?
         }
     };
     Ok(Some(Reference { scenario, outcome }))
 }
 
 /// Returns the title, or model and cluster if the scenario has no title.
-fn title_of(scenario: &Scenario) -> String {
+fn scenario_title(scenario: &Scenario) -> String {
     let devices = u64::from(scenario.cluster.nodes) * u64::from(scenario.cluster.devices_per_node);
-    let made = || format!("{} on {devices} × {}", scenario.model.name, scenario.cluster.name);
-    scenario.title.clone().unwrap_or_else(made)
+    let default_title = || format!("{} on {devices} × {}", scenario.model.name, scenario.cluster.name);
+    scenario.title.clone().unwrap_or_else(default_title)
 }
 
 /// Card with the selection, input differences, and result differences.
 #[component]
-pub(super) fn BesideCard() -> impl IntoView {
+pub(super) fn ComparisonCard() -> impl IntoView {
     let explore = use_explore();
-    let asked = Memo::new(move |_| explore.view.with(named));
-    let standing = RwSignal::new(Standing::Nothing);
+    let requested = Memo::new(move |_| explore.view.with(named));
+    let state = RwSignal::new(ReferenceState::Nothing);
     // Request number. Responses to older requests are discarded.
     let number = StoredValue::new(0_u64);
     let ask = move |named: Option<Named>| {
         number.update_value(|number| *number += 1);
-        let Some(named) = named else { return standing.set(Standing::Nothing) };
+        let Some(named) = named else { return state.set(ReferenceState::Nothing) };
         let mine = number.get_value();
-        standing.set(Standing::Waiting);
+        state.set(ReferenceState::Waiting);
         spawn_local(async move {
             let is_wanted = move || number.try_get_value() == Some(mine);
-            let answer = fetch(named, is_wanted).await;
+            let result = fetch(named, is_wanted).await;
             if is_wanted() {
-                standing.set(match answer {
-                    Ok(Some(reference)) => Standing::Here(Arc::new(reference)),
+                state.set(match result {
+                    Ok(Some(reference)) => ReferenceState::Here(Arc::new(reference)),
                     // Another page cancelled the shared planning job.
-                    Ok(None) => {
-                        Standing::Failed(Failure::Unreadable("Planning was cancelled from another page.".to_owned()))
-                    }
-                    Err(failure) => Standing::Failed(failure),
+                    Ok(None) => ReferenceState::Failed(RequestError::Unreadable(
+                        "Planning was cancelled from another page.".to_owned(),
+                    )),
+                    Err(error) => ReferenceState::Failed(error),
                 });
             }
         });
     };
-    Effect::new(move |_| ask(asked.get()));
-    let retry = Callback::new(move |()| ask(asked.get_untracked()));
+    Effect::new(move |_| ask(requested.get()));
+    let retry = Callback::new(move |()| ask(requested.get_untracked()));
     let body = move || {
-        match standing.get() {
-        Standing::Nothing => view! {
+        match state.get() {
+        ReferenceState::Nothing => view! {
             <p class="hint">
                 "Choose a scenario to compare with, or pin the present one and change it. Differences of fields and results are shown here."
             </p>
         }
         .into_any(),
-        Standing::Waiting => view! { <p class="hint" role="status">"Fetching the other answer\u{2026}"</p> }.into_any(),
-        Standing::Failed(failure) => view! { <FailureNotice failure=failure on_retry=retry /> }.into_any(),
-        Standing::Here(reference) => view! { <Compared reference=reference /> }.into_any(),
+        ReferenceState::Waiting => view! { <p class="hint" role="status">"Fetching the other answer\u{2026}"</p> }.into_any(),
+        ReferenceState::Failed(request_error) => view! { <ErrorNotice error=request_error on_retry=retry /> }.into_any(),
+        ReferenceState::Here(reference) => view! { <Compared reference=reference /> }.into_any(),
     }
     };
     view! {
@@ -135,7 +135,7 @@ pub(super) fn BesideCard() -> impl IntoView {
 fn Compared(reference: Arc<Reference>) -> impl IntoView {
     let explore = use_explore();
     let Reference { scenario, outcome } = reference.as_ref();
-    let title = title_of(&scenario.scenario);
+    let title = scenario_title(&scenario.scenario);
     let engine = outcome.outcome.engine.clone();
     let link = path::share(&scenario.short);
     let (id, to) = (scenario.id.clone(), link.clone());
@@ -150,8 +150,8 @@ fn Compared(reference: Arc<Reference>) -> impl IntoView {
         let here = explore.stored.with(|stored| serde_json::to_value(&stored.as_ref()?.scenario).ok());
         here.map(|here| changes::show(&there.with_value(|there| changes::between(there, &here))))
     };
-    let figures = Arc::clone(&reference);
-    let table = move || explore.result.get().map(|here| figures::show(&here, &figures.outcome));
+    let reference_metrics = Arc::clone(&reference);
+    let table = move || explore.result.get().map(|here| figures::show(&here, &reference_metrics.outcome));
     view! {
         <p class="beside-other">
             "Beside "<a href=link data-testid="beside-link" on:click=go>{title}</a>

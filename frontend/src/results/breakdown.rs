@@ -8,10 +8,10 @@ use super::ranking;
 use crate::explore::{Plan, PlanState, use_explore};
 
 /// Returns the selected planner and its plan.
-pub(super) fn chosen_plan() -> Memo<Option<(PlannerKind, Plan)>> {
+pub(super) fn selected_plan() -> Memo<Option<(PlannerKind, Plan)>> {
     let explore = use_explore();
     Memo::new(move |_| {
-        let planner = ranking::chosen_planner(&explore.results(), explore.view.get().planner)?;
+        let planner = ranking::selected_planner(&explore.results(), explore.view.get().planner)?;
         Some((planner, explore.planned(planner)?))
     })
 }
@@ -19,7 +19,7 @@ pub(super) fn chosen_plan() -> Memo<Option<(PlannerKind, Plan)>> {
 /// Name of the planner selected in the ranking table.
 #[component]
 pub(super) fn PlanName() -> impl IntoView {
-    let plan = chosen_plan();
+    let plan = selected_plan();
     let name = move || plan.with(|plan| plan.as_ref().map(|(planner, _)| *planner));
     view! {
         <span class="muted plan-name">
@@ -32,9 +32,9 @@ pub(super) fn PlanName() -> impl IntoView {
 #[component]
 pub(super) fn NoBreakdown() -> impl IntoView {
     let explore = use_explore();
-    let plan = chosen_plan();
+    let plan = selected_plan();
     let has_plan = Memo::new(move |_| plan.with(Option::is_some));
-    let busy = move || explore.state.with(PlanState::is_busy);
+    let is_pending = move || explore.state.with(PlanState::is_pending);
     view! {
         <Show
             when=move || has_plan.get()
@@ -42,7 +42,7 @@ pub(super) fn NoBreakdown() -> impl IntoView {
         >
             <p class="hint" data-testid="no-breakdown">
                 "This answer was stored before ranks were broken down. "
-                <button class="quiet" on:click=move |_| explore.retry() disabled=busy>"Re-run to see it"</button>
+                <button class="quiet" on:click=move |_| explore.retry() disabled=is_pending>"Re-run to see it"</button>
             </p>
         </Show>
     }
@@ -51,7 +51,7 @@ pub(super) fn NoBreakdown() -> impl IntoView {
 #[cfg(test)]
 pub(super) mod tests {
     use api::planner::outcome::{
-        Answer, Layout, Metrics, Planned, PlannerResult, Provenance, RankSummary, Search, SolverStatus,
+        Layout, Metrics, PlanOutcome, Planned, PlannerResult, Provenance, RankSummary, Search, SolverStatus,
     };
 
     use super::*;
@@ -74,7 +74,7 @@ pub(super) mod tests {
         let provenance =
             Provenance { algorithm: String::new(), seed: 0, status: SolverStatus::Optimal, search: Search::default() };
         let layout = Layout { tensor: 1, pipeline: 2, data: 1, chunks: 1, microbatch: 1, group: None };
-        let answer = Planned {
+        let plan = Planned {
             layout,
             stages: vec![],
             ranks,
@@ -84,6 +84,6 @@ pub(super) mod tests {
             decisions: vec![],
             placement: None,
         };
-        PlannerResult { planner, title: planner.title().to_owned(), answer: Answer::Planned(Box::new(answer)) }
+        PlannerResult { planner, title: planner.title().to_owned(), answer: PlanOutcome::Planned(Box::new(plan)) }
     }
 }

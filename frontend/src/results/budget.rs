@@ -1,6 +1,6 @@
 //! Training days, device hours and cost for a token budget.
 
-use api::planner::outcome::{Answer, Budget, PlannerResult, RunCost};
+use api::planner::outcome::{Budget, PlanOutcome, PlannerResult, RunCost};
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -48,8 +48,8 @@ impl Typed {
 
 fn costs(results: &[PlannerResult], devices: u32, typed: Typed) -> Vec<(PlannerKind, RunCost)> {
     let cost = |result: &PlannerResult| match &result.answer {
-        Answer::Planned(plan) => Some((result.planner, typed.budget().cost(plan.metrics.tokens_per_s, devices)?)),
-        Answer::Infeasible { .. } => None,
+        PlanOutcome::Planned(plan) => Some((result.planner, typed.budget().cost(plan.metrics.tokens_per_s, devices)?)),
+        PlanOutcome::Infeasible { .. } => None,
     };
     results.iter().filter_map(cost).collect()
 }
@@ -73,7 +73,7 @@ pub(super) fn BudgetCard() -> impl IntoView {
     });
     let rows = Memo::new(move |_| costs(&explore.results(), devices.get(), typed.get()));
     let has_plan =
-        Memo::new(move |_| explore.results().iter().any(|result| matches!(result.answer, Answer::Planned(_))));
+        Memo::new(move |_| explore.results().iter().any(|result| matches!(result.answer, PlanOutcome::Planned(_))));
     let field = move |id: &'static str,
                       label: &'static str,
                       unit: &'static str,
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn each_figure_has_its_own_complaint() {
+    fn every_field_has_a_separate_error() {
         assert_eq!(Typed::FIRST.complaint(), None);
         assert!(Typed { billions: 0.0, ..Typed::FIRST }.complaint().unwrap().starts_with("Tokens"));
         assert!(Typed { goodput: 120.0, ..Typed::FIRST }.complaint().unwrap().starts_with("Goodput"));

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::memory_card::MemoryCard;
 use super::ranking;
-use crate::explore::{Explore, chart_of, use_explore};
+use crate::explore::{Explore, chart_index, use_explore};
 use crate::gantt::{CompareBar, ComparedDevices, Differences, Gantt, Legend, RankDevices};
 use crate::{format, pointer};
 
@@ -14,12 +14,12 @@ use crate::{format, pointer};
 pub(super) fn Cards() -> impl IntoView {
     let explore = use_explore();
     let planners = Memo::new(move |_| {
-        let charted = explore.charted.with(|shown| shown.planners.clone());
+        let charted = explore.charted.with(|content| content.planners.clone());
         in_table_order(&explore.results().iter().map(|result| result.planner).collect::<Vec<_>>(), charted)
     });
     let drawn = Signal::derive(move || {
-        explore.shown.with(|shown| {
-            shown.timelines.iter().map(|(_, timeline)| std::sync::Arc::clone(timeline)).collect::<Vec<_>>()
+        explore.displayed.with(|content| {
+            content.timelines.iter().map(|(_, timeline)| std::sync::Arc::clone(timeline)).collect::<Vec<_>>()
         })
     });
     // Memoize the devices: edits that do not change them must not trigger a new comparison.
@@ -44,8 +44,8 @@ pub(super) fn Cards() -> impl IntoView {
 /// chart.
 fn compared(explore: Explore) -> Option<(PlannerKind, String)> {
     let results = explore.results();
-    let baseline = ranking::baseline_of(&results, explore.view.get().baseline)?;
-    let drawn = explore.shown.with(|shown| (shown.timelines.len() > 1).then(|| shown.timeline(baseline)));
+    let baseline = ranking::baseline_planner(&results, explore.view.get().baseline)?;
+    let drawn = explore.displayed.with(|content| (content.timelines.len() > 1).then(|| content.timeline(baseline)));
     drawn.flatten().map(|_| (baseline, ranking::short_title(baseline).to_owned()))
 }
 
@@ -58,20 +58,20 @@ type Devices = Option<(PlannerKind, Vec<(PlannerKind, ComparedDevices)>)>;
 fn devices(explore: Explore) -> Devices {
     let (baseline, _) = compared(explore)?;
     let planners: Vec<PlannerKind> =
-        explore.shown.with(|shown| shown.timelines.iter().map(|(planner, _)| *planner).collect());
-    let of = |planner: PlannerKind| (planner, compared_devices(explore, planner, baseline));
-    Some((baseline, planners.into_iter().filter(|planner| *planner != baseline).map(of).collect()))
+        explore.displayed.with(|content| content.timelines.iter().map(|(planner, _)| *planner).collect());
+    let planner_devices = |planner: PlannerKind| (planner, compared_devices(explore, planner, baseline));
+    Some((baseline, planners.into_iter().filter(|planner| *planner != baseline).map(planner_devices).collect()))
 }
 
 /// Returns the reason if no chart can be compared with the baseline by action. Returns `None` if a
 /// comparison is possible, or if a chart is too large to check.
 fn refusal(explore: Explore, devices: &Devices) -> Option<String> {
     let (baseline, others) = devices.as_ref()?;
-    explore.shown.with(|shown| {
-        let reference = shown.timeline(*baseline)?;
+    explore.displayed.with(|content| {
+        let reference = content.timeline(*baseline)?;
         let mut first = None;
         for (planner, devices) in others {
-            let timeline = shown.timeline(*planner)?;
+            let timeline = content.timeline(*planner)?;
             if timeline.len().max(reference.len()) > FEW_SPANS {
                 return None;
             }
@@ -84,7 +84,7 @@ fn refusal(explore: Explore, devices: &Devices) -> Option<String> {
 
 /// Device mappings for a plan and its baseline.
 fn compared_devices(explore: Explore, planner: PlannerKind, baseline: PlannerKind) -> ComparedDevices {
-    ComparedDevices { own: rank_devices(explore, planner), other: rank_devices(explore, baseline) }
+    ComparedDevices { current: rank_devices(explore, planner), other: rank_devices(explore, baseline) }
 }
 
 /// Device mapping for the ranks in the selected iteration.
@@ -93,23 +93,23 @@ pub(in crate::results) fn rank_devices(explore: Explore, planner: PlannerKind) -
         let degree = pointer::get(scenario, "/training/context_parallel").and_then(serde_json::Value::as_u64);
         degree.and_then(|degree| u32::try_from(degree).ok()).unwrap_or(1)
     });
-    let iteration = explore.shown.with(|shown| shown.iteration as usize);
-    explore.planned(planner).map(|planned| RankDevices::of(&planned, iteration, context)).unwrap_or_default()
+    let iteration = explore.displayed.with(|content| content.iteration as usize);
+    explore.planned(planner).map(|planned| RankDevices::from_plan(&planned, iteration, context)).unwrap_or_default()
 }
 
 /// Formats a time. Includes the iteration number if there are several iterations.
-fn of_iteration(iteration: usize, iterations: usize, time: &str) -> String {
+fn time_with_iteration(iteration: usize, iterations: usize, time: &str) -> String {
     if iterations > 1 { format!("iteration {iteration}: {time}") } else { time.to_owned() }
 }
 
-/// Explains the source of the numbers in [`planning_words`].
+/// Explains the source of the numbers in [`planning_text`].
 const MEASURED: &str = "Planning was measured on the server that computed this plan; it goes on while the batch before is computed, whose time is simulated";
 
 /// Relative tolerance. Smaller differences are rounding errors.
 const ALIKE: f64 = 0.000_5;
 
 /// Formats the planning time of a batch, and the part not hidden by the previous step.
-fn planning_words(batch: &BatchPlanning) -> String {
+fn planning_text(batch: &BatchPlanning) -> String {
     let took = format::seconds(batch.ms / 1e3);
     match (batch.step_before_ms, batch.exposed_ms) {
         (Some(step), Some(exposed)) if exposed > 0.0 => {
@@ -125,63 +125,63 @@ fn planning_words(batch: &BatchPlanning) -> String {
 
 /// Sorts planners with a chart in table order. Planners missing from the table come last.
 fn in_table_order(table: &[PlannerKind], mut charted: Vec<PlannerKind>) -> Vec<PlannerKind> {
-    let place = |planner: &PlannerKind| table.iter().position(|row| row == planner).unwrap_or(table.len());
-    charted.sort_by_key(place);
+    let table_position = |planner: &PlannerKind| table.iter().position(|row| row == planner).unwrap_or(table.len());
+    charted.sort_by_key(table_position);
     charted
 }
 
 #[component]
 fn PlannerCard(planner: PlannerKind) -> impl IntoView {
     let explore = use_explore();
-    let baseline = Memo::new(move |_| ranking::baseline_of(&explore.results(), explore.view.get().baseline));
-    let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
+    let baseline = Memo::new(move |_| ranking::baseline_planner(&explore.results(), explore.view.get().baseline));
+    let selected = Memo::new(move |_| ranking::selected_planner(&explore.results(), explore.view.get().planner));
     let title = Memo::new(move |_| {
-        let result = explore.results().of(planner);
+        let result = explore.results().find_planner(planner);
         result.map_or_else(|| planner.title().to_owned(), |result| result.title.clone())
     });
-    let time_of = move |planner: PlannerKind| {
-        let iteration = explore.shown.with(|shown| shown.iteration as usize);
+    let iteration_time = move |planner: PlannerKind| {
+        let iteration = explore.displayed.with(|content| content.iteration as usize);
         Some(explore.planned(planner)?.iterations.get(iteration)?.iteration_s)
     };
     let facts = move || {
         let planned = explore.planned(planner)?;
-        let iteration = explore.shown.with(|shown| shown.iteration as usize);
-        let time = format::seconds(time_of(planner)?);
+        let iteration = explore.displayed.with(|content| content.iteration as usize);
+        let time = format::seconds(iteration_time(planner)?);
         Some(format!(
             "{} · {}",
-            of_iteration(iteration, planned.iterations.len(), &time),
+            time_with_iteration(iteration, planned.iterations.len(), &time),
             ranking::degrees(&planned.layout)
         ))
     };
     let planning = move || {
-        let iteration = explore.shown.with(|shown| shown.iteration as usize);
+        let iteration = explore.displayed.with(|content| content.iteration as usize);
         explore.result.with(|result| {
             let times = result.as_ref()?.planning_ms.iter().find(|time| time.planner == planner)?;
-            times.batches.get(iteration).map(planning_words)
+            times.batches.get(iteration).map(planning_text)
         })
     };
     let difference = move || {
         let reference = baseline.get().filter(|baseline| *baseline != planner)?;
-        let (mine, other) = (time_of(planner)?, time_of(reference)?);
+        let (mine, other) = (iteration_time(planner)?, iteration_time(reference)?);
         let name = ranking::short_title(reference);
         if (mine - other).abs() < ALIKE * other {
             return Some((0.0, format!("as fast as {name}")));
         }
         Some((mine - other, format!("{} against {name}", format::seconds_difference(mine - other))))
     };
-    let timeline = Signal::derive(move || explore.charted.with(|shown| shown.timeline(planner)));
-    let extent = Memo::new(move |_| explore.charted.with(crate::explore::Shown::extent_ns));
+    let timeline = Signal::derive(move || explore.charted.with(|content| content.timeline(planner)));
+    let extent = Memo::new(move |_| explore.charted.with(crate::explore::DisplayedIteration::extent_ns));
     let reference = Memo::new(move |_| Some(compared(explore)?.0).filter(|baseline| *baseline != planner));
     let against = Signal::derive(move || {
         let reference = reference.get()?;
-        explore.charted.with(|shown| shown.timeline(reference))
+        explore.charted.with(|content| content.timeline(reference))
     });
     let devices = Memo::new(move |_| {
         reference.get().map(|reference| compared_devices(explore, planner, reference)).unwrap_or_default()
     });
-    let overview = Signal::derive(move || explore.charted.with(|shown| shown.overview(planner)));
+    let overview = Signal::derive(move || explore.charted.with(|content| content.overview(planner)));
     view! {
-        <section class="card" data-testid=format!("card-{}", planner.id()) class:chosen=move || chosen.get() == Some(planner)>
+        <section class="card" data-testid=format!("card-{}", planner.id()) class:chosen=move || selected.get() == Some(planner)>
             <header class="card-title">
                 <h2>
                     <button class="row-button" on:click=move |_| explore.view.update(|view| view.planner = Some(planner)) title="Show the reasons of this plan">
@@ -190,12 +190,12 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
                     </button>
                 </h2>
                 <span class="muted">{facts}</span>
-                {move || difference().map(|(difference, words)| view! { <span class:faster=difference < 0.0 class:slower={difference > 0.0}>{words}</span> })}
-                {move || planning().map(|words| view! { <span class="muted" data-testid="batch-planning" title=MEASURED>{words}</span> })}
+                {move || difference().map(|(difference, text)| view! { <span class:faster=difference < 0.0 class:slower={difference > 0.0}>{text}</span> })}
+                {move || planning().map(|planning_label| view! { <span class="muted" data-testid="batch-planning" title=MEASURED>{planning_label}</span> })}
                 <span class="grow"></span>
             </header>
             <Gantt
-                chart=chart_of(planner)
+                chart=chart_index(planner)
                 id=planner.id()
                 title=title
                 timeline=timeline
@@ -213,27 +213,27 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
 
 #[cfg(test)]
 mod tests {
-    use api::planner::outcome::{Answer, ModulePlacement};
+    use api::planner::outcome::{ModulePlacement, PlanOutcome};
 
     use super::*;
 
     #[test]
     fn a_time_names_its_iteration_where_there_are_several() {
-        assert_eq!(of_iteration(0, 8, "16.2 s"), "iteration 0: 16.2 s");
-        assert_eq!(of_iteration(0, 1, "16.2 s"), "16.2 s");
+        assert_eq!(time_with_iteration(0, 8, "16.2 s"), "iteration 0: 16.2 s");
+        assert_eq!(time_with_iteration(0, 1, "16.2 s"), "16.2 s");
     }
 
     /// TP 2 and CP 2 in a static layout. Modules on devices 0 to 3 and 4 to 5 have separate rank
     /// numbers.
     #[test]
-    fn ranks_have_the_devices_of_their_layout() {
+    fn rank_devices_follow_layout() {
         let result = super::super::breakdown::tests::planned(PlannerKind::OneFOneB, Vec::new());
-        let Answer::Planned(mut planned) = result.answer else { panic!("a plan") };
+        let PlanOutcome::Planned(mut planned) = result.answer else { panic!("a plan") };
         planned.layout.tensor = 2;
-        assert_eq!(RankDevices::of(&planned, 0, 2), RankDevices::Uniform(4));
+        assert_eq!(RankDevices::from_plan(&planned, 0, 2), RankDevices::Uniform(4));
         let placement = ModulePlacement { devices: vec![(0, 4), (4, 6)], ..ModulePlacement::default() };
         planned.placement = Some(placement);
-        assert_eq!(RankDevices::of(&planned, 0, 2), RankDevices::Each(vec![4, 2]));
+        assert_eq!(RankDevices::from_plan(&planned, 0, 2), RankDevices::Each(vec![4, 2]));
     }
 
     #[test]
@@ -245,10 +245,13 @@ mod tests {
     }
 
     #[test]
-    fn planning_is_told_beside_the_step_that_hides_it() {
-        let words = |ms, before| planning_words(&BatchPlanning::beside(ms, before)).replace('\u{202f}', " ");
-        assert_eq!(words(12.0, None), "planned in 12.0 ms (measured) before training begins");
-        assert_eq!(words(12.0, Some(800.0)), "planned in 12.0 ms (measured) during the step before, 800 ms");
-        assert_eq!(words(900.0, Some(800.0)), "planned in 900 ms (measured): 100 ms more than the step before, 800 ms");
+    fn planning_text_names_the_hiding_step() {
+        let text_for = |ms, before| planning_text(&BatchPlanning::during_step(ms, before)).replace('\u{202f}', " ");
+        assert_eq!(text_for(12.0, None), "planned in 12.0 ms (measured) before training begins");
+        assert_eq!(text_for(12.0, Some(800.0)), "planned in 12.0 ms (measured) during the step before, 800 ms");
+        assert_eq!(
+            text_for(900.0, Some(800.0)),
+            "planned in 900 ms (measured): 100 ms more than the step before, 800 ms"
+        );
     }
 }

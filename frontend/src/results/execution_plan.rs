@@ -7,7 +7,7 @@ use api::planner::execution_plan::{PlanAction, PlanActionKind, Transfer};
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
-use super::asked::AskedCard;
+use super::asked::RequestCard;
 use super::ranking;
 use crate::explore::use_explore;
 use crate::format;
@@ -18,8 +18,8 @@ const PAGE: usize = 100;
 
 /// Request parameters: planner, iteration, rank, buffers, page.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
-    of: Memo<Option<(String, PlannerKind, u32)>>,
+struct PlanRequest {
+    plan_key: Memo<Option<(String, PlannerKind, u32)>>,
     rank: RwSignal<u32>,
     /// Buffers per rank pair: 0 for unlimited, `None` for the minimum count that adds no delay.
     buffers: RwSignal<Option<u32>>,
@@ -30,37 +30,38 @@ struct Asked {
 #[component]
 pub(super) fn ExecutionPlanCard() -> impl IntoView {
     let explore = use_explore();
-    let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
-    let of = Memo::new(move |_| {
-        let planner = chosen.get()?;
+    let selected = Memo::new(move |_| ranking::selected_planner(&explore.results(), explore.view.get().planner));
+    let plan_key = Memo::new(move |_| {
+        let planner = selected.get()?;
         // Plans with context-parallel groups have no transfers between ranks.
-        let iteration = explore.shown.with(|shown| {
-            let timeline = shown.timeline(planner).filter(|timeline| !timeline.is_grouped());
-            timeline.map(|_| shown.iteration)
+        let iteration = explore.displayed.with(|content| {
+            let timeline = content.timeline(planner).filter(|timeline| !timeline.is_grouped());
+            timeline.map(|_| content.iteration)
         })?;
-        let scenario = explore.kept_scenario()?;
+        let scenario = explore.stored_scenario_id()?;
         Some((scenario, planner, iteration))
     });
-    let asked = Asked { of, rank: RwSignal::new(0), buffers: RwSignal::new(None), page: RwSignal::new(0) };
-    provide_context(asked);
+    let request =
+        PlanRequest { plan_key, rank: RwSignal::new(0), buffers: RwSignal::new(None), page: RwSignal::new(0) };
+    provide_context(request);
     // Reset the rank, because a different plan may have fewer ranks.
     Effect::new(move |before: Option<Option<(String, PlannerKind, u32)>>| {
-        let now = of.get();
+        let now = plan_key.get();
         if before.is_some_and(|before| before != now) {
-            asked.rank.set(0);
-            asked.page.set(0);
+            request.rank.set(0);
+            request.page.set(0);
         }
         now
     });
     let url = Memo::new(move |_| {
-        let (rank, buffers) = (asked.rank.get(), asked.buffers.get());
-        of.get().map(|(scenario, planner, iteration)| {
+        let (rank, buffers) = (request.rank.get(), request.buffers.get());
+        plan_key.get().map(|(scenario, planner, iteration)| {
             api::path::execution_plan(&scenario, planner.id(), iteration, rank, buffers)
         })
     });
     view! {
-        <Show when=move || of.with(Option::is_some)>
-            <AskedCard
+        <Show when=move || plan_key.with(Option::is_some)>
+            <RequestCard
                 url=url
                 title="Execution plan"
                 about="What every rank runs, sends, receives and waits for, in the order in which a trainer would follow it. Of the plan that is chosen above."
@@ -72,13 +73,13 @@ pub(super) fn ExecutionPlanCard() -> impl IntoView {
 }
 
 fn show(plan: Arc<ExecutionPlanView>) -> impl IntoView {
-    let asked: Asked = expect_context();
+    let request: PlanRequest = expect_context();
     let options = (0..plan.ranks)
         .map(|rank| view! { <option value=rank.to_string() selected={rank == plan.rank}>{format!("rank {rank}")}</option> })
         .collect_view();
     let files = move || {
-        asked.of.get().map(|(scenario, planner, iteration)| {
-            let buffers = asked.buffers.get();
+        request.plan_key.get().map(|(scenario, planner, iteration)| {
+            let buffers = request.buffers.get();
             let file = |form: &str| api::path::execution_plan_file(&scenario, planner.id(), iteration, form, buffers);
             view! {
                 <a class="button" href=file("csv") download="">"All ranks as CSV"</a>
@@ -88,39 +89,41 @@ fn show(plan: Arc<ExecutionPlanView>) -> impl IntoView {
     };
     let explore = use_explore();
     let described = Arc::clone(&plan);
-    let stages = move || asked.of.get().and_then(|(_, planner, _)| Some(explore.planned(planner)?.stages.len()));
-    let title =
-        move || asked.of.get().map(|(_, planner, iteration)| format!("{}, iteration {iteration}", planner.title()));
+    let stages =
+        move || request.plan_key.get().and_then(|(_, planner, _)| Some(explore.planned(planner)?.stages.len()));
+    let title = move || {
+        request.plan_key.get().map(|(_, planner, iteration)| format!("{}, iteration {iteration}", planner.title()))
+    };
     let pick = move |event| {
-        asked.page.set(0);
-        asked.rank.set(event_target_value(&event).parse().unwrap_or(0));
+        request.page.set(0);
+        request.rank.set(event_target_value(&event).parse().unwrap_or(0));
     };
     view! {
         <div class="asked-controls">
             <select aria-label="Rank whose list is shown" on:change=pick>{options}</select>
-            <select aria-label="Buffers of each pair of ranks" on:change=move |event| asked.buffers.set(event_target_value(&event).parse().ok())>
-                {buffer_options(asked.buffers.get_untracked())}
+            <select aria-label="Buffers of each pair of ranks" on:change=move |event| request.buffers.set(event_target_value(&event).parse().ok())>
+                {buffer_options(request.buffers.get_untracked())}
             </select>
             <span class="muted">{title}</span>
             <span class="grow"></span>
             {files}
         </div>
         <p class="hint" data-testid="execution-summary">{move || summary(&described, stages())}</p>
-        <Rows plan=plan page=asked.page />
+        <Rows plan=plan page=request.page />
     }
 }
 
 /// Options for the buffer count. The first option has a non-numeric value.
-fn buffer_options(chosen: Option<u32>) -> impl IntoView {
+fn buffer_options(selected_count: Option<u32>) -> impl IntoView {
     let option = |count: Option<u32>| {
-        let words = match count {
+        let text = match count {
             None => "fewest buffers without delay".to_owned(),
             Some(0) => "any number of buffers".to_owned(),
             Some(1) => "1 buffer".to_owned(),
             Some(count) => format!("{count} buffers"),
         };
         let value = count.map_or_else(|| "fewest".to_owned(), |count| count.to_string());
-        view! { <option value=value selected={count == chosen}>{words}</option> }
+        view! { <option value=value selected={count == selected_count}>{text}</option> }
     };
     [None, Some(1), Some(2), Some(4), Some(8), Some(16), Some(32), Some(0)].map(option)
 }
@@ -128,7 +131,7 @@ fn buffer_options(chosen: Option<u32>) -> impl IntoView {
 /// Summarizes a plan. `stages` is the pipeline stage count; every stage runs once per microbatch
 /// and direction.
 fn summary(plan: &ExecutionPlanView, stages: Option<usize>) -> String {
-    let of = |count: u32| format::count(count.into());
+    let count_text = |count: u32| format::count(count.into());
     let buffers = match plan.buffers.receive {
         None => "with any number of buffers".to_owned(),
         Some(count) => format!("with {count} buffers for each pair of ranks"),
@@ -145,12 +148,12 @@ fn summary(plan: &ExecutionPlanView, stages: Option<usize>) -> String {
     };
     format!(
         "{} actions on {} ranks: {}{} stage executions, {} transfers in {} batches. {replay}",
-        of(plan.actions),
-        of(plan.ranks),
+        count_text(plan.actions),
+        count_text(plan.ranks),
         stages.map_or_else(String::new, |stages| format!("{} stages, ", format::count(stages as u64))),
-        of(plan.stages),
-        of(plan.transfers),
-        of(plan.batches)
+        count_text(plan.stages),
+        count_text(plan.transfers),
+        count_text(plan.batches)
     )
 }
 
@@ -195,8 +198,8 @@ fn Rows(plan: Arc<ExecutionPlanView>, page: RwSignal<usize>) -> impl IntoView {
     let at = Memo::new(move |_| page.get().min(last));
     let rows = move || {
         let first = at.get() * PAGE;
-        let line = |(place, action): (usize, &PlanAction)| {
-            let [index, start, name, rest @ ..] = cells(first + place, action);
+        let line = |(row_index, action): (usize, &PlanAction)| {
+            let [index, start, name, rest @ ..] = cells(first + row_index, action);
             let rest = rest.map(|cell| view! { <td>{cell}</td> });
             view! { <tr data-action=action.action.name()><td>{index}</td><td>{start}</td><th scope="row">{name}</th>{rest}</tr> }
         };
@@ -204,8 +207,13 @@ fn Rows(plan: Arc<ExecutionPlanView>, page: RwSignal<usize>) -> impl IntoView {
     };
     let range = move || {
         let first = at.get() * PAGE;
-        let of = |count: usize| format::count(count as u64);
-        format!("{}–{} of {}", of((first + 1).min(count)), of((first + PAGE).min(count)), of(count))
+        let count_text = |count: usize| format::count(count as u64);
+        format!(
+            "{}–{} of {}",
+            count_text((first + 1).min(count)),
+            count_text((first + PAGE).min(count)),
+            count_text(count)
+        )
     };
     view! {
         <div class="table-scroll tall" role="region" aria-label="Actions of the rank" tabindex="0">
@@ -248,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_says_what_few_buffers_cost() {
+    fn summary_reports_cost_with_few_buffers() {
         assert!(
             summary(&view(10.0), None).ends_with("the last stage ends at 10.0\u{202f}s, as in the timeline."),
             "{}",
@@ -262,10 +270,10 @@ mod tests {
     /// Two stages, two microbatches, forward and backward: eight executions.
     #[test]
     fn stages_are_not_their_executions() {
-        let told = summary(&view(10.0), Some(2));
+        let text = summary(&view(10.0), Some(2));
         assert!(
-            told.starts_with("24 actions on 2 ranks: 2 stages, 8 stage executions, 4 transfers in 6 batches."),
-            "{told}"
+            text.starts_with("24 actions on 2 ranks: 2 stages, 8 stage executions, 4 transfers in 6 batches."),
+            "{text}"
         );
         let unknown = summary(&view(10.0), None);
         assert!(unknown.starts_with("24 actions on 2 ranks: 8 stage executions,"), "{unknown}");

@@ -24,36 +24,36 @@ fn moved(from: usize, key: &str, count: usize) -> Option<usize> {
 #[component]
 pub(super) fn IterationStrip() -> impl IntoView {
     let explore = use_explore();
-    let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
-    let baseline = Memo::new(move |_| ranking::baseline_of(&explore.results(), explore.view.get().baseline));
+    let selected = Memo::new(move |_| ranking::selected_planner(&explore.results(), explore.view.get().planner));
+    let baseline = Memo::new(move |_| ranking::baseline_planner(&explore.results(), explore.view.get().baseline));
     let times = move |planner: Option<_>| -> Vec<f64> {
         let planned = planner.and_then(|planner| explore.planned(planner));
         planned
             .map(|planned| planned.iterations.iter().map(|iteration| iteration.iteration_s).collect())
             .unwrap_or_default()
     };
-    let bars = Memo::new(move |_| times(chosen.get()));
-    let marks = Memo::new(move |_| times(baseline.get().filter(|planner| Some(*planner) != chosen.get())));
-    let most =
+    let bars = Memo::new(move |_| times(selected.get()));
+    let marks = Memo::new(move |_| times(baseline.get().filter(|planner| Some(*planner) != selected.get())));
+    let max_seconds =
         Memo::new(move |_| bars.with(|bars| marks.with(|marks| bars.iter().chain(marks).copied().fold(0.0, f64::max))));
-    let shown = Memo::new(move |_| explore.shown.with(|shown| shown.iteration as usize));
+    let current_iteration = Memo::new(move |_| explore.displayed.with(|content| content.iteration as usize));
     let strategies = Memo::new(move |_| {
-        let planned = chosen.get().and_then(|planner| explore.planned(planner));
+        let planned = selected.get().and_then(|planner| explore.planned(planner));
         planned.map(|planned| strategies(&planned)).unwrap_or_default()
     });
-    let strategy_of = move |index: usize| {
+    let strategy_at = move |index: usize| {
         strategies.with(|known| known.iter().find(|known| known.iterations.contains(&index)).cloned())
     };
     let on_key = move |event: web_sys::KeyboardEvent| {
-        if let Some(to) = moved(shown.get_untracked(), &event.key(), bars.with_untracked(Vec::len)) {
+        if let Some(to) = moved(current_iteration.get_untracked(), &event.key(), bars.with_untracked(Vec::len)) {
             event.prevent_default();
             explore.show_iteration(to as u32);
             focus_bar(to);
         }
     };
     let bar = move |(index, seconds): (usize, f64)| {
-        let share = move |seconds: f64| if most.get() > 0.0 { 100.0 * seconds / most.get() } else { 0.0 };
-        let strategy = strategy_of(index);
+        let share = move |seconds: f64| if max_seconds.get() > 0.0 { 100.0 * seconds / max_seconds.get() } else { 0.0 };
+        let strategy = strategy_at(index);
         let label = format!("Iteration {index}: {}", format::seconds(seconds));
         let label = match &strategy {
             Some(strategy) => format!("{label}, strategy {}: {}", letter(strategy.number), strategy.label),
@@ -69,8 +69,8 @@ pub(super) fn IterationStrip() -> impl IntoView {
                 data-strategy=strategy.map(|strategy| (strategy.number % COLOURS).to_string())
                 title=label.clone()
                 aria-label=label
-                aria-pressed=move || (shown.get() == index).to_string()
-                tabindex=move || if shown.get() == index { "0" } else { "-1" }
+                aria-pressed=move || (current_iteration.get() == index).to_string()
+                tabindex=move || if current_iteration.get() == index { "0" } else { "-1" }
                 on:click=move |_| explore.show_iteration(index as u32)
             >
                 <i style:height=move || format!("{:.1}%", share(seconds))></i>
@@ -79,12 +79,12 @@ pub(super) fn IterationStrip() -> impl IntoView {
         }
     };
     let caption = move || {
-        let planner = chosen.get()?;
-        let time = bars.with(|bars| bars.get(shown.get()).copied())?;
+        let planner = selected.get()?;
+        let time = bars.with(|bars| bars.get(current_iteration.get()).copied())?;
         Some(view! {
-            <b>{format!("Iteration {}", shown.get())}</b>
+            <b>{format!("Iteration {}", current_iteration.get())}</b>
             {format!(" {} with {}", format::seconds(time), ranking::short_title(planner))}
-            {marks.with(|marks| marks.get(shown.get()).copied()).map(|mark| format!(" · line: baseline, {}", format::seconds(mark)))}
+            {marks.with(|marks| marks.get(current_iteration.get()).copied()).map(|mark| format!(" · line: baseline, {}", format::seconds(mark)))}
             {format!(" · the table shows the mean of all {} iterations", bars.with(Vec::len))}
         })
     };

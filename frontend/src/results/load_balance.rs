@@ -12,10 +12,10 @@ use crate::format;
 /// Returns minimum and maximum time per iteration in seconds. Returns `None` if the engine does not
 /// report them.
 fn ends(planned: &Planned) -> Option<Vec<(f64, f64)>> {
-    let of = |iteration: &api::planner::outcome::IterationMetrics| {
+    let iteration_ends = |iteration: &api::planner::outcome::IterationMetrics| {
         Some((iteration.fastest_replica_s, iteration.slowest_replica_s?))
     };
-    planned.iterations.iter().map(of).collect()
+    planned.iterations.iter().map(iteration_ends).collect()
 }
 
 /// Mean over the iterations of (slowest - fastest) / slowest.
@@ -25,15 +25,15 @@ fn spread(ends: &[(f64, f64)]) -> f64 {
 }
 
 fn curves(planner: PlannerKind, ends: &[(f64, f64)]) -> [Curve; 2] {
-    let (light, dark) = Stroke::of(planner).colours();
+    let (light, dark) = Stroke::for_planner(planner).colours();
     let title = ranking::short_title(planner);
-    let curve = |name: String, dash: Dash, of: fn(&(f64, f64)) -> f64| Curve {
+    let curve = |name: String, dash: Dash, value: fn(&(f64, f64)) -> f64| Curve {
         name,
         light,
         dark,
         dash,
         form: Form::Marked,
-        points: ends.iter().enumerate().map(|(iteration, ends)| (iteration as f64, of(ends))).collect(),
+        points: ends.iter().enumerate().map(|(iteration, ends)| (iteration as f64, value(ends))).collect(),
     };
     [
         curve(format!("{title}, slowest"), Dash::Solid, |ends| ends.1),
@@ -45,23 +45,23 @@ fn curves(planner: PlannerKind, ends: &[(f64, f64)]) -> [Curve; 2] {
 #[component]
 pub(super) fn LoadBalance() -> impl IntoView {
     let explore = use_explore();
-    let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
-    let baseline = Memo::new(move |_| ranking::baseline_of(&explore.results(), explore.view.get().baseline));
+    let selected = Memo::new(move |_| ranking::selected_planner(&explore.results(), explore.view.get().planner));
+    let baseline = Memo::new(move |_| ranking::baseline_planner(&explore.results(), explore.view.get().baseline));
     let drawn = Memo::new(move |_| {
-        let mut planners: Vec<PlannerKind> = chosen.get().into_iter().collect();
-        planners.extend(baseline.get().filter(|planner| Some(*planner) != chosen.get()));
-        let of = |planner: PlannerKind| {
+        let mut planners: Vec<PlannerKind> = selected.get().into_iter().collect();
+        planners.extend(baseline.get().filter(|planner| Some(*planner) != selected.get()));
+        let planner_ends = |planner: PlannerKind| {
             let plan = explore.planned(planner)?;
             let ends = ends(&plan)?;
             (ends.len() > 1 && ends.iter().any(|(fastest, slowest)| fastest < slowest)).then_some((planner, ends))
         };
-        planners.into_iter().filter_map(of).collect::<Vec<_>>()
+        planners.into_iter().filter_map(planner_ends).collect::<Vec<_>>()
     });
     let caption = move || {
-        let words = |(planner, ends): &(PlannerKind, Vec<(f64, f64)>)| {
+        let describe = |(planner, ends): &(PlannerKind, Vec<(f64, f64)>)| {
             format!("{} {}", ranking::short_title(*planner), format::percent(spread(ends)))
         };
-        drawn.with(|drawn| drawn.iter().map(words).collect::<Vec<_>>().join(", "))
+        drawn.with(|drawn| drawn.iter().map(describe).collect::<Vec<_>>().join(", "))
     };
     let curves = Signal::derive(move || {
         drawn.with(|drawn| drawn.iter().flat_map(|(planner, ends)| curves(*planner, ends)).collect::<Vec<_>>())

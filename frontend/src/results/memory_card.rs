@@ -6,7 +6,7 @@ use api::planner::scenario::PlannerKind;
 use api::planner::timeline::Timeline;
 use leptos::prelude::*;
 
-use super::memory_figures::MemoryFigures;
+use super::memory_figures::MemoryMetrics;
 use super::ranking;
 use crate::charts::{MemoryChart, MemoryLine, Stroke};
 use crate::explore::{Plan, use_explore};
@@ -21,7 +21,7 @@ fn fullest(timeline: &Timeline) -> usize {
 }
 
 /// Formats the memory limit, and the peak over all iterations next to the selected iteration.
-fn words(plan: &Plan, iteration: usize) -> String {
+fn caption(plan: &Plan, iteration: usize) -> String {
     let limit = plan.metrics.memory_limit_gib;
     let reserve = plan.ranks.first().map(|rank| rank.memory.reserve_gib);
     let limit = match reserve {
@@ -45,17 +45,17 @@ pub(super) fn MemoryCard() -> impl IntoView {
     let explore = use_explore();
     let picked = RwSignal::new(None::<usize>);
     let timelines = Signal::derive(move || {
-        explore.shown.with(|shown| {
-            let drawn = shown.timelines.iter().map(|(planner, timeline)| (*planner, Arc::clone(timeline)));
+        explore.displayed.with(|content| {
+            let drawn = content.timelines.iter().map(|(planner, timeline)| (*planner, Arc::clone(timeline)));
             drawn.collect::<Vec<(PlannerKind, Arc<Timeline>)>>()
         })
     });
-    let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
+    let selected = Memo::new(move |_| ranking::selected_planner(&explore.results(), explore.view.get().planner));
     // Planner that determines the initially selected rank.
     let lead = Memo::new(move |_| {
         timelines.with(|timelines| {
-            let of_chosen = timelines.iter().find(|(planner, _)| Some(*planner) == chosen.get());
-            of_chosen.or_else(|| timelines.first()).map(|(planner, timeline)| (*planner, fullest(timeline)))
+            let selected_timeline = timelines.iter().find(|(planner, _)| Some(*planner) == selected.get());
+            selected_timeline.or_else(|| timelines.first()).map(|(planner, timeline)| (*planner, fullest(timeline)))
         })
     });
     let ranks = Memo::new(move |_| {
@@ -67,20 +67,20 @@ pub(super) fn MemoryCard() -> impl IntoView {
     });
     let lines = Signal::derive(move || {
         let line = |(planner, timeline): (PlannerKind, Arc<Timeline>)| {
-            let (title, stroke) = (planner.title().to_owned(), Stroke::of(planner));
+            let (title, stroke) = (planner.title().to_owned(), Stroke::for_planner(planner));
             MemoryLine { title, stroke, timeline }
         };
         timelines.get().into_iter().map(line).collect::<Vec<_>>()
     });
     let plan = Memo::new(move |_| explore.planned(lead.get()?.0));
     let limit = Memo::new(move |_| plan.with(|plan| plan.as_ref().map(|plan| plan.metrics.memory_limit_gib)));
-    let iteration = Memo::new(move |_| explore.shown.with(|shown| shown.iteration as usize));
+    let iteration = Memo::new(move |_| explore.displayed.with(|content| content.iteration as usize));
     let peaks = Memo::new(move |_| {
         let planner = lead.get().map(|(planner, _)| planner);
         timelines.with(|timelines| {
-            let own = timelines.iter().find(|(own, _)| Some(*own) == planner);
-            let peaks =
-                own.map(|(_, timeline)| timeline.memory.iter().map(|curve| curve.peak_bytes).collect::<Vec<_>>());
+            let planner_timeline = timelines.iter().find(|(candidate, _)| Some(*candidate) == planner);
+            let peaks = planner_timeline
+                .map(|(_, timeline)| timeline.memory.iter().map(|curve| curve.peak_bytes).collect::<Vec<_>>());
             peaks.unwrap_or_default()
         })
     });
@@ -101,11 +101,11 @@ pub(super) fn MemoryCard() -> impl IntoView {
                     {options}
                 </select>
                 <span class="muted" data-testid="memory-limit">
-                    {move || plan.with(|plan| plan.as_ref().map(|plan| words(plan, iteration.get())))}
+                    {move || plan.with(|plan| plan.as_ref().map(|plan| caption(plan, iteration.get())))}
                 </span>
             </header>
             <MemoryChart lines=lines rank=rank limit=limit window=explore.window />
-            <MemoryFigures timelines=timelines rank=rank />
+            <MemoryMetrics timelines=timelines rank=rank />
         </section>
     }
 }
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_card_opens_on_the_rank_with_the_largest_peak() {
+    fn card_opens_at_rank_with_maximum_peak() {
         let curve = |peak_bytes| MemoryCurve { static_bytes: 0, peak_bytes, time_ns: vec![0], bytes: vec![peak_bytes] };
         let timeline = |peaks: &[u64]| Timeline {
             ranks: peaks.len() as u32,

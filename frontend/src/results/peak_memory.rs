@@ -1,7 +1,7 @@
 //! Peak memory per rank for a plan, or for the closest infeasible layout.
 
 use api::planner::outcome::{
-    Answer, Layout, NearestMiss, Planned, PlannerResult, RankMemory, RankNeed, RankSummary, memory_difference,
+    Layout, NearestMiss, PlanOutcome, Planned, PlannerResult, RankMemory, RankNeed, RankSummary, memory_difference,
 };
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
@@ -29,7 +29,7 @@ const fn values(memory: &RankMemory) -> [f64; 5] {
 
 /// Memory per rank for the selected planner: from its plan, or from the closest infeasible layout.
 #[derive(Debug, Clone, PartialEq)]
-struct Shown {
+struct RankPeaks {
     planner: PlannerKind,
     ranks: Vec<Rank>,
     /// Memory limit in GiB.
@@ -55,18 +55,18 @@ struct Miss {
     needs_gib: f64,
 }
 
-impl Shown {
-    fn of(result: &PlannerResult) -> Option<Self> {
+impl RankPeaks {
+    fn from_result(result: &PlannerResult) -> Option<Self> {
         let planner = result.planner;
         match &result.answer {
-            Answer::Planned(plan) => Some(Self {
+            PlanOutcome::Planned(plan) => Some(Self {
                 planner,
-                ranks: plan.ranks.iter().map(|rank| Rank::of(plan, rank)).collect(),
+                ranks: plan.ranks.iter().map(|rank| Rank::new(plan, rank)).collect(),
                 limit_gib: plan.metrics.memory_limit_gib,
                 iterations: plan.iterations.len(),
                 miss: None,
             }),
-            Answer::Infeasible { search, .. } => {
+            PlanOutcome::Infeasible { search, .. } => {
                 let NearestMiss { layout, needs_gib, limit_gib, ranks, .. } = search.nearest.as_deref()?;
                 let rank = |need: &RankNeed| Rank { rank: need.rank, layers: need.layers.clone(), memory: need.memory };
                 Some(Self {
@@ -82,7 +82,7 @@ impl Shown {
 
     /// Returns the rank with the maximum memory. For equal memory, the lowest rank.
     fn fullest(&self) -> Option<&Rank> {
-        self.ranks.iter().rev().max_by(|a, b| a.memory.held_gib().total_cmp(&b.memory.held_gib()))
+        self.ranks.iter().rev().max_by(|a, b| a.memory.resident_gib().total_cmp(&b.memory.resident_gib()))
     }
 
     fn reserve_gib(&self) -> f64 {
@@ -102,15 +102,15 @@ impl Shown {
     /// Describes the memory of the critical rank, and the reason for its maximum.
     fn headline(&self) -> Option<String> {
         let fullest = self.fullest()?;
-        let held = fullest.memory.held_gib();
+        let used_gib = fullest.memory.resident_gib();
         let limit = format::gib(self.limit_gib);
         let first = match &self.miss {
-            None => format!("Rank {} needs most memory: {}; {limit} available.", fullest.rank, format::gib(held)),
+            None => format!("Rank {} needs most memory: {}; {limit} available.", fullest.rank, format::gib(used_gib)),
             Some(miss) => format!(
                 "{} comes closest: rank {} needs {}; {limit} available.",
                 ranking::degrees(&miss.layout),
                 fullest.rank,
-                format::gib(held)
+                format::gib(used_gib)
             ),
         };
         Some([Some(first), self.difference()].into_iter().flatten().collect::<Vec<_>>().join(" "))
@@ -131,7 +131,7 @@ impl Shown {
         Some(format!(
             "Rank {} {comes}: {} without the reserve at {} into an iteration, with {} in flight. The largest part is {}, {}.",
             fullest.rank,
-            format::gib(fullest.memory.held_gib()),
+            format::gib(fullest.memory.resident_gib()),
             format::seconds(at_s),
             forwards(in_flight),
             part.name,
@@ -140,7 +140,7 @@ impl Shown {
     }
 
     /// Explains the memory limit as a difference.
-    fn limit_words(&self) -> String {
+    fn limit_text(&self) -> String {
         format!(
             "A plan may use {}: {} of the device less the memory reserve of {} for fragmentation, the communication library and the \
              framework.",
@@ -151,7 +151,7 @@ impl Shown {
     }
 
     /// Describes the iterations covered by the bars.
-    fn scope_words(&self) -> String {
+    fn scope_text(&self) -> String {
         match &self.miss {
             None if self.iterations == 1 => "Bars show the iteration's largest peak of any replica.".to_owned(),
             None => format!(
@@ -159,8 +159,8 @@ impl Shown {
                 self.iterations
             ),
             Some(miss) => {
-                let held = self.fullest().map_or(0.0, |rank| rank.memory.held_gib());
-                let more = (miss.needs_gib > held + 0.05)
+                let used_gib = self.fullest().map_or(0.0, |rank| rank.memory.resident_gib());
+                let more = (miss.needs_gib > used_gib + 0.05)
                     .then(|| format!(" Another batch needs more: {}.", format::gib(miss.needs_gib)));
                 format!("Bars show the representative batch that layouts are chosen on.{}", more.unwrap_or_default())
             }
@@ -183,9 +183,9 @@ impl Shown {
 }
 
 impl Rank {
-    fn of(plan: &Planned, summary: &RankSummary) -> Self {
-        let own = plan.stages.iter().filter(|stage| stage.rank == summary.rank);
-        let layers: Vec<&str> = own.map(|stage| stage.layers.as_str()).collect();
+    fn new(plan: &Planned, summary: &RankSummary) -> Self {
+        let rank_stages = plan.stages.iter().filter(|stage| stage.rank == summary.rank);
+        let layers: Vec<&str> = rank_stages.map(|stage| stage.layers.as_str()).collect();
         Self { rank: summary.rank, layers: layers.join(", "), memory: summary.memory }
     }
 }
@@ -196,10 +196,10 @@ fn forwards(count: u32) -> String {
 
 /// Describes another planner's closest infeasible layout, if it needs less memory than the
 /// displayed layout.
-fn closer(results: &[PlannerResult], shown: &Shown) -> Option<String> {
-    let own = shown.miss.as_ref()?;
+fn closer(results: &[PlannerResult], peaks: &RankPeaks) -> Option<String> {
+    let current_miss = peaks.miss.as_ref()?;
     let (planner, nearest) = ranking::nearest_miss(results)?;
-    (planner != shown.planner && nearest.needs_gib < own.needs_gib).then(|| {
+    (planner != peaks.planner && nearest.needs_gib < current_miss.needs_gib).then(|| {
         format!(
             "{} needs less: {} at {}.",
             ranking::short_title(planner),
@@ -210,29 +210,30 @@ fn closer(results: &[PlannerResult], shown: &Shown) -> Option<String> {
 }
 
 /// Memory for the selected planner, or `None` if its result contains none.
-fn shown() -> Memo<Option<Shown>> {
+fn selected_peaks() -> Memo<Option<RankPeaks>> {
     let explore = use_explore();
     Memo::new(move |_| {
         let results = explore.results();
-        let planner = ranking::chosen_planner(&results, explore.view.get().planner)?;
-        let result = results.of(planner)?;
-        Shown::of(&result)
+        let planner = ranking::selected_planner(&results, explore.view.get().planner)?;
+        let result = results.find_planner(planner)?;
+        RankPeaks::from_result(&result)
     })
 }
 
 /// Summary of the critical rank below the ranking table. Without a plan, the complete card.
 #[component]
 pub(super) fn MemoryAtTop() -> impl IntoView {
-    let shown = shown();
-    let is_miss = Memo::new(move |_| shown.with(|shown| shown.as_ref().is_some_and(|shown| shown.miss.is_some())));
-    let words = Memo::new(move |_| shown.with(|shown| shown.as_ref().and_then(Shown::headline)));
-    let name = move || shown.with(|shown| shown.as_ref().map(|shown| shown.planner));
+    let peaks = selected_peaks();
+    let is_miss =
+        Memo::new(move |_| peaks.with(|current| current.as_ref().is_some_and(|rank_peaks| rank_peaks.miss.is_some())));
+    let headline_text = Memo::new(move |_| peaks.with(|loaded| loaded.as_ref().and_then(RankPeaks::headline)));
+    let name = move || peaks.with(|state| state.as_ref().map(|rank_peaks| rank_peaks.planner));
     let line = move || {
-        words.get().map(|words| {
+        headline_text.get().map(|text| {
             view! {
                 <p class="hint memory-line" data-testid="memory-line">
                     {name().map(|planner| view! { <span class="pill" data-planner-colour=planner.id()></span>" "<b>{ranking::short_title(planner)}</b>": " })}
-                    {words}
+                    {text}
                 </p>
             }
         })
@@ -246,9 +247,10 @@ pub(super) fn MemoryAtTop() -> impl IntoView {
 
 /// Peak memory per rank for a plan.
 #[component]
-pub(super) fn PeakOfPlan() -> impl IntoView {
-    let shown = shown();
-    let is_miss = Memo::new(move |_| shown.with(|shown| shown.as_ref().is_some_and(|shown| shown.miss.is_some())));
+pub(super) fn PlanPeak() -> impl IntoView {
+    let peaks = selected_peaks();
+    let is_miss =
+        Memo::new(move |_| peaks.with(|current| current.as_ref().is_some_and(|rank_peaks| rank_peaks.miss.is_some())));
     view! {
         <Show when=move || !is_miss.get()>
             <PeakMemory />
@@ -258,25 +260,31 @@ pub(super) fn PeakOfPlan() -> impl IntoView {
 
 #[component]
 fn PeakMemory() -> impl IntoView {
-    let shown = shown();
-    let rows = Signal::derive(move || shown.with(|shown| shown.as_ref().map(Shown::rows).unwrap_or_default()));
-    let limit = Signal::derive(move || shown.with(|shown| shown.as_ref().and_then(Shown::limit)));
-    let words = Memo::new(move |_| shown.with(|shown| shown.as_ref().and_then(Shown::caption)));
-    let label = Signal::derive(move || format!("Memory at the peak of each rank. {}", words.get().unwrap_or_default()));
-    let is_empty = Memo::new(move |_| shown.with(|shown| shown.as_ref().is_none_or(|shown| shown.ranks.is_empty())));
-    let planner = Memo::new(move |_| shown.with(|shown| shown.as_ref().map(|shown| shown.planner)));
+    let peaks = selected_peaks();
+    let rows = Signal::derive(move || peaks.with(|current| current.as_ref().map(RankPeaks::rows).unwrap_or_default()));
+    let limit = Signal::derive(move || peaks.with(|loaded| loaded.as_ref().and_then(RankPeaks::limit)));
+    let caption_text =
+        Memo::new(move |_| peaks.with(|current_value| current_value.as_ref().and_then(RankPeaks::caption)));
+    let label =
+        Signal::derive(move || format!("Memory at the peak of each rank. {}", caption_text.get().unwrap_or_default()));
+    let is_empty =
+        Memo::new(move |_| peaks.with(|current| current.as_ref().is_none_or(|rank_peaks| rank_peaks.ranks.is_empty())));
+    let planner = Memo::new(move |_| peaks.with(|current| current.as_ref().map(|rank_peaks| rank_peaks.planner)));
     let layout = move || {
-        shown.with(|shown| shown.as_ref().and_then(|shown| Some(ranking::degrees(&shown.miss.as_ref()?.layout))))
+        peaks.with(|current| {
+            current.as_ref().and_then(|rank_peaks| Some(ranking::degrees(&rank_peaks.miss.as_ref()?.layout)))
+        })
     };
     let explore = use_explore();
     let more = move || {
-        shown.with(|shown| {
-            let shown = shown.as_ref()?;
-            let closer = closer(&explore.results(), shown);
-            let lines = [closer, shown.difference(), Some(shown.limit_words()), Some(shown.scope_words())];
+        peaks.with(|current| {
+            let rank_peaks = current.as_ref()?;
+            let closer = closer(&explore.results(), rank_peaks);
+            let lines = [closer, rank_peaks.difference(), Some(rank_peaks.limit_text()), Some(rank_peaks.scope_text())];
             let lines = lines.into_iter().flatten().map(|line| view! { <p class="hint">{line}</p> }).collect_view();
-            let remedy =
-                shown.remedy().map(|remedy| view! { <p class="hint" data-testid="peak-remedy"><b>{remedy}</b></p> });
+            let remedy = rank_peaks
+                .remedy()
+                .map(|remedy| view! { <p class="hint" data-testid="peak-remedy"><b>{remedy}</b></p> });
             Some(view! { {lines}{remedy} })
         })
     };
@@ -291,11 +299,11 @@ fn PeakMemory() -> impl IntoView {
             </header>
             <Show when=move || !is_empty.get() fallback=|| view! { <NoBreakdown /> }>
                 <StackedBars parts=&PARTS rows=rows measure=Measure::Gib limit=limit label=label />
-                <p class="hint" data-testid="peak-caption">{words}</p>
+                <p class="hint" data-testid="peak-caption">{caption_text}</p>
                 {more}
                 <details class="advanced" data-testid="peak-table">
                     <summary>"As a table"</summary>
-                    {move || view! { <Table ranks=shown.get().map(|shown| shown.ranks).unwrap_or_default() /> }}
+                    {move || view! { <Table ranks=peaks.get().map(|displayed| displayed.ranks).unwrap_or_default() /> }}
                 </details>
             </Show>
         </section>
@@ -322,7 +330,7 @@ fn Table(ranks: Vec<Rank>) -> impl IntoView {
             .map(|text| view! { <th scope="col">{text}</th> });
     view! {
         <p class="hint">"By pipeline rank, for one device of it, the memory reserve not counted. In flight are forwards whose backward has not run. Logits are activations; gradients of activations and recomputed activations are temporary."</p>
-        <AccuracyLink what="Peaks" />
+        <AccuracyLink subject="Peaks" />
         <div class="table-scroll" role="region" aria-label="Memory by rank" tabindex="0">
             <table class="figures" data-testid="peak-ranks">
                 <thead><tr>{headings}</tr></thead>
@@ -351,14 +359,14 @@ mod tests {
         }
     }
 
-    fn of_plan(ranks: &[RankMemory]) -> Shown {
+    fn plan_peaks(ranks: &[RankMemory]) -> RankPeaks {
         let rank = |(rank, memory): (usize, &RankMemory)| RankSummary {
             rank: rank as u32,
             time: RankTime::default(),
             memory: *memory,
         };
         let ranks = ranks.iter().enumerate().map(rank).collect();
-        Shown::of(&super::super::breakdown::tests::planned(PlannerKind::OneFOneB, ranks)).unwrap()
+        RankPeaks::from_result(&super::super::breakdown::tests::planned(PlannerKind::OneFOneB, ranks)).unwrap()
     }
 
     fn plain(text: &str) -> String {
@@ -366,34 +374,34 @@ mod tests {
     }
 
     #[test]
-    fn the_caption_names_the_fullest_rank_and_its_largest_part() {
-        let shown = of_plan(&[memory(20.0), memory(20.0), memory(2.0)]);
+    fn caption_names_fullest_rank_and_its_biggest_part() {
+        let peaks = plan_peaks(&[memory(20.0), memory(20.0), memory(2.0)]);
         assert_eq!(
-            plain(&shown.caption().unwrap()),
+            plain(&peaks.caption().unwrap()),
             "Rank 0 comes closest to the limit: 44.0 GiB without the reserve at 3.25 s into an iteration, with 4 forwards in flight. \
              The largest part is activations, 20.0 GiB."
         );
         assert_eq!(
-            plain(&shown.headline().unwrap()),
+            plain(&peaks.headline().unwrap()),
             "Rank 0 needs most memory: 44.0 GiB; 76.0 GiB available. Rank 0 needs 18.0 GiB more than rank 2: activations 18.0 GiB."
         );
         assert_eq!(forwards(1), "1 forward");
-        assert_eq!(of_plan(&[]).caption(), None);
+        assert_eq!(plan_peaks(&[]).caption(), None);
     }
 
     #[test]
     fn bars_table_and_limit_leave_the_reserve_out() {
-        let shown = of_plan(&[memory(1.0)]);
+        let peaks = plan_peaks(&[memory(1.0)]);
         assert_eq!(
-            shown.limit(),
+            peaks.limit(),
             Some(Limit { value: 76.0, name: "limit: device memory less reserve" }),
             "80 GiB less 4 GiB"
         );
-        assert_eq!(shown.rows()[0].values, [10.0, 5.0, 8.0, 1.0, 1.0]);
-        assert!((shown.rows()[0].total() - shown.ranks[0].memory.held_gib()).abs() < 1e-12);
-        assert_eq!(of_plan(&[]).limit(), None);
+        assert_eq!(peaks.rows()[0].values, [10.0, 5.0, 8.0, 1.0, 1.0]);
+        assert!((peaks.rows()[0].total() - peaks.ranks[0].memory.resident_gib()).abs() < 1e-12);
+        assert_eq!(plan_peaks(&[]).limit(), None);
         assert!(
-            plain(&shown.limit_words())
+            plain(&peaks.limit_text())
                 .starts_with("A plan may use 76.0 GiB: 80.0 GiB of the device less the memory reserve of 4.00 GiB")
         );
     }
@@ -409,15 +417,15 @@ mod tests {
         });
         let nearest = NearestMiss { layout, rank: 0, needs_gib: 94.0, limit_gib: 76.0, ranks: ranks.collect() };
         let search = Search { nearest: Some(Box::new(nearest)), ..Search::default() };
-        let answer = Answer::Infeasible { binding: String::new(), search };
-        let result = PlannerResult { planner: PlannerKind::Gpipe, title: String::new(), answer };
-        let shown = Shown::of(&result).unwrap();
+        let infeasible = PlanOutcome::Infeasible { binding: String::new(), search };
+        let result = PlannerResult { planner: PlannerKind::Gpipe, title: String::new(), answer: infeasible };
+        let peaks = RankPeaks::from_result(&result).unwrap();
         assert_eq!(
-            plain(&shown.headline().unwrap()),
+            plain(&peaks.headline().unwrap()),
             "TP 8 · PP 2 · DP 1 · mb 1 comes closest: rank 0 needs 94.0 GiB; 76.0 GiB available. \
              Rank 0 needs 30.0 GiB more than rank 1: activations 30.0 GiB."
         );
-        assert!(shown.remedy().unwrap().starts_with("Less memory for activations"));
-        assert_eq!(shown.scope_words(), "Bars show the representative batch that layouts are chosen on.");
+        assert!(peaks.remedy().unwrap().starts_with("Less memory for activations"));
+        assert_eq!(peaks.scope_text(), "Bars show the representative batch that layouts are chosen on.");
     }
 }

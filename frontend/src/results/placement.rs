@@ -13,8 +13,14 @@ use crate::format;
 const MAX_COPIES: u32 = 64;
 
 /// Formats parallel degrees. Degrees equal to 1 are omitted, except DP.
-fn degrees(of: &PlacedModules) -> String {
-    let all = [("TP", of.tensor), ("CP", of.context), ("PP", of.pipeline), ("EP", of.expert), ("DP", of.data)];
+fn degrees(layout: &PlacedModules) -> String {
+    let all = [
+        ("TP", layout.tensor),
+        ("CP", layout.context),
+        ("PP", layout.pipeline),
+        ("EP", layout.expert),
+        ("DP", layout.data),
+    ];
     let named: Vec<String> = all
         .iter()
         .filter(|(name, degree)| *degree > 1 || *name == "DP")
@@ -23,7 +29,7 @@ fn degrees(of: &PlacedModules) -> String {
     named.join(" x ")
 }
 
-const fn what(kind: BoundaryKind) -> &'static str {
+const fn kind_text(kind: BoundaryKind) -> &'static str {
     match kind {
         BoundaryKind::Equal => "nothing travels: equal layouts on the same devices",
         BoundaryKind::FanIn => "gathered from several copies",
@@ -42,15 +48,15 @@ fn mebibytes(mib: f64) -> String {
 #[component]
 pub(super) fn PlacementCard() -> impl IntoView {
     let explore = use_explore();
-    let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
-    let placement = Memo::new(move |_| explore.planned(chosen.get()?)?.placement.clone());
+    let selected = Memo::new(move |_| ranking::selected_planner(&explore.results(), explore.view.get().planner));
+    let placement = Memo::new(move |_| explore.planned(selected.get()?)?.placement.clone());
     let content = move || placement.get().map(|placement| show(&placement));
     view! {
         <Show when=move || placement.with(Option::is_some)>
             <section class="card" data-testid="card-placement">
                 <header class="card-title">
                     <h2>"Modules and devices"</h2>
-                    <span class="muted">{move || chosen.get().map(ranking::short_title)}</span>
+                    <span class="muted">{move || selected.get().map(ranking::short_title)}</span>
                 </header>
                 {content}
             </section>
@@ -60,16 +66,21 @@ pub(super) fn PlacementCard() -> impl IntoView {
 
 /// Layouts as bars over devices. Boundaries appear as arrows and in a table.
 pub(super) fn show(placement: &ModulePlacement) -> impl IntoView + use<> {
-    let devices = placement.layouts.iter().map(|of| of.first_device + of.devices).max().unwrap_or(1);
-    let rows = placement.layouts.iter().enumerate().map(|(place, of)| row(place, of, devices)).collect_view();
+    let devices = placement.layouts.iter().map(|layout| layout.first_device + layout.devices).max().unwrap_or(1);
+    let rows = placement
+        .layouts
+        .iter()
+        .enumerate()
+        .map(|(row_index, placed_modules)| row(row_index, placed_modules, devices))
+        .collect_view();
     let last = (devices.max(1) - 1).to_string();
     let boundaries = (!placement.boundaries.is_empty()).then(|| table(&placement.boundaries));
     let arrows = placement
         .boundaries
         .iter()
-        .filter_map(|of| Some((of, rows_of(&placement.layouts, of)?)))
+        .filter_map(|boundary| Some((boundary, boundary_rows(&placement.layouts, boundary)?)))
         .enumerate()
-        .map(|(place, (of, ends))| arrow(place, of, ends))
+        .map(|(index, (crossing, ends))| arrow(index, crossing, ends))
         .collect_view();
     view! {
         <div class="placement" data-testid="placement">
@@ -82,16 +93,16 @@ pub(super) fn show(placement: &ModulePlacement) -> impl IntoView + use<> {
 }
 
 /// Rows at both sides of a boundary. Returns `None` if the modules share a row or no data moves.
-fn rows_of(layouts: &[PlacedModules], of: &Boundary) -> Option<(usize, usize)> {
+fn boundary_rows(layouts: &[PlacedModules], boundary: &Boundary) -> Option<(usize, usize)> {
     let row = |name: &str| layouts.iter().position(|layout| layout.modules.iter().any(|module| module == name));
-    let (from, to) = (row(&of.from)?, row(&of.to)?);
-    (from != to && of.kind != BoundaryKind::Equal).then_some((from, to))
+    let (from, to) = (row(&boundary.from)?, row(&boundary.to)?);
+    (from != to && boundary.kind != BoundaryKind::Equal).then_some((from, to))
 }
 
 /// Arrow between two rows, labelled with the data per tensor in forward and backward direction.
-fn arrow(place: usize, of: &Boundary, (from, to): (usize, usize)) -> impl IntoView + use<> {
-    let (forward, backward) = (mebibytes(of.forward_mib), mebibytes(of.backward_mib));
-    let label = format!("From {} to {}: {forward} a tensor forward, {backward} backward", of.from, of.to);
+fn arrow(index: usize, boundary: &Boundary, (from, to): (usize, usize)) -> impl IntoView + use<> {
+    let (forward, backward) = (mebibytes(boundary.forward_mib), mebibytes(boundary.backward_mib));
+    let label = format!("From {} to {}: {forward} a tensor forward, {backward} backward", boundary.from, boundary.to);
     let (forward_way, backward_way) = if from < to { ("↓", "↑") } else { ("↑", "↓") };
     view! {
         <div
@@ -99,32 +110,32 @@ fn arrow(place: usize, of: &Boundary, (from, to): (usize, usize)) -> impl IntoVi
             role="img"
             aria-label=label
             style:grid-row=format!("{} / {}", from.min(to) + 1, from.max(to) + 2)
-            style:grid-column=(place + 2).to_string()
+            style:grid-column=(index + 2).to_string()
         >
             <span>{format!("{forward_way} {forward}")}</span>
-            {(of.backward_mib > 0.0).then(|| view! { <span>{format!("{backward_way} {backward}")}</span> })}
+            {(boundary.backward_mib > 0.0).then(|| view! { <span>{format!("{backward_way} {backward}")}</span> })}
         </div>
     }
 }
 
 /// Bars for all replicas in a layout.
-fn row(place: usize, of: &PlacedModules, devices: u32) -> impl IntoView + use<> {
-    let names = of.modules.join(", ");
-    let words = degrees(of);
-    let last = of.first_device + of.devices.max(1) - 1;
-    let shared = if of.colocated { ", shared with other modules" } else { "" };
-    let label = format!("{names}: {words}, devices {} to {last}{shared}", of.first_device);
+fn row(index: usize, layout: &PlacedModules, devices: u32) -> impl IntoView + use<> {
+    let names = layout.modules.join(", ");
+    let degrees_text = degrees(layout);
+    let last = layout.first_device + layout.devices.max(1) - 1;
+    let shared = if layout.colocated { ", shared with other modules" } else { "" };
+    let label = format!("{names}: {degrees_text}, devices {} to {last}{shared}", layout.first_device);
     let share = |count: u32| 100.0 * f64::from(count) / f64::from(devices.max(1));
-    let copies = if of.data <= MAX_COPIES { of.data.max(1) } else { 1 };
-    let width = share(of.devices) / f64::from(copies);
-    let from = share(of.first_device);
+    let copies = if layout.data <= MAX_COPIES { layout.data.max(1) } else { 1 };
+    let width = share(layout.devices) / f64::from(copies);
+    let from = share(layout.first_device);
     let bar = |copy: u32| {
         let left = width.mul_add(f64::from(copy), from);
         view! { <i style:left=format!("{left:.3}%") style:width=format!("{width:.3}%")></i> }
     };
     view! {
-        <div class="placement-row" data-place=(place % 4).to_string() style:grid-row=(place + 1).to_string()>
-            <p><b>{names}</b>" "<span class="muted">{words}{shared}</span></p>
+        <div class="placement-row" data-place=(index % 4).to_string() style:grid-row=(index + 1).to_string()>
+            <p><b>{names}</b>" "<span class="muted">{degrees_text}{shared}</span></p>
             <div class="placement-bars" role="img" aria-label=label>{(0..copies).map(bar).collect_view()}</div>
         </div>
     }
@@ -133,18 +144,18 @@ fn row(place: usize, of: &PlacedModules, devices: u32) -> impl IntoView + use<> 
 fn table(boundaries: &[Boundary]) -> impl IntoView + use<> {
     let headings = ["From", "To", "What", "k", "Tensors", "Forward", "Time", "Backward", "Time"]
         .map(|text| view! { <th scope="col">{text}</th> });
-    let line = |of: &Boundary| {
+    let line = |boundary: &Boundary| {
         view! {
             <tr>
-                <th scope="row">{of.from.clone()}</th>
-                <td class="notation">{of.to.clone()}</td>
-                <td class="notation">{what(of.kind)}</td>
-                <td>{of.fan}</td>
-                <td>{format::count(of.tensors.into())}</td>
-                <td>{mebibytes(of.forward_mib)}</td>
-                <td>{format::seconds(of.forward_ms / 1e3)}</td>
-                <td>{mebibytes(of.backward_mib)}</td>
-                <td>{format::seconds(of.backward_ms / 1e3)}</td>
+                <th scope="row">{boundary.from.clone()}</th>
+                <td class="notation">{boundary.to.clone()}</td>
+                <td class="notation">{kind_text(boundary.kind)}</td>
+                <td>{boundary.fan}</td>
+                <td>{format::count(boundary.tensors.into())}</td>
+                <td>{mebibytes(boundary.forward_mib)}</td>
+                <td>{format::seconds(boundary.forward_ms / 1e3)}</td>
+                <td>{mebibytes(boundary.backward_mib)}</td>
+                <td>{format::seconds(boundary.backward_ms / 1e3)}</td>
             </tr>
         }
     };
@@ -164,8 +175,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn degrees_of_one_are_left_out_but_for_copies() {
-        let of = PlacedModules {
+    fn degrees_equal_to_1_are_omitted_except_copies() {
+        let layout = PlacedModules {
             modules: vec!["ViT".into()],
             tensor: 4,
             context: 1,
@@ -176,7 +187,7 @@ mod tests {
             devices: 8,
             colocated: false,
         };
-        assert_eq!(degrees(&of), "TP 4 x PP 2 x DP 1");
+        assert_eq!(degrees(&layout), "TP 4 x PP 2 x DP 1");
         let boundary = |to: &str, kind| Boundary {
             from: "ViT".into(),
             to: to.into(),
@@ -188,11 +199,11 @@ mod tests {
             backward_mib: 1.0,
             backward_ms: 1.0,
         };
-        let backbone = PlacedModules { modules: vec!["LLM".into(), "head".into()], ..of.clone() };
-        let rows = [of, backbone];
-        assert_eq!(rows_of(&rows, &boundary("head", BoundaryKind::Apart)), Some((0, 1)));
-        assert_eq!(rows_of(&rows, &boundary("head", BoundaryKind::Equal)), None, "nothing travels");
-        assert_eq!(rows_of(&rows, &boundary("ViT", BoundaryKind::FanIn)), None, "within one row");
+        let backbone = PlacedModules { modules: vec!["LLM".into(), "head".into()], ..layout.clone() };
+        let rows = [layout, backbone];
+        assert_eq!(boundary_rows(&rows, &boundary("head", BoundaryKind::Apart)), Some((0, 1)));
+        assert_eq!(boundary_rows(&rows, &boundary("head", BoundaryKind::Equal)), None, "nothing travels");
+        assert_eq!(boundary_rows(&rows, &boundary("ViT", BoundaryKind::FanIn)), None, "within one row");
         assert_eq!(mebibytes(2048.0).replace('\u{202f}', " "), "2.00 GiB");
         assert_eq!(mebibytes(12.0).replace('\u{202f}', " "), "12.0 MiB");
     }

@@ -15,15 +15,15 @@ const MAX_OPEN: usize = 12;
 #[component]
 pub(super) fn PublishedCard() -> impl IntoView {
     let explore = use_explore();
-    let scenario = Memo::new(move |_| explore.kept_scenario());
+    let scenario = Memo::new(move |_| explore.stored_scenario_id());
     let cited = RwSignal::new(Vec::<CitedSet>::new());
     Effect::new(move |_| {
         let Some(id) = scenario.get() else { return cited.set(Vec::new()) };
         spawn_local(async move {
             // Ignore a failed request: published values are optional on this page.
-            let answer = client::get::<ScenarioPapers>(&api::path::scenario_papers(&id)).await.unwrap_or_default();
+            let response = client::get::<ScenarioPapers>(&api::path::scenario_papers(&id)).await.unwrap_or_default();
             if scenario.try_get_untracked() == Some(Some(id)) {
-                cited.set(answer.cited);
+                cited.set(response.cited);
             }
         });
     });
@@ -52,7 +52,7 @@ fn Cited(cited: CitedSet) -> impl IntoView {
     view! {
         <details class="advanced" open=open>
             <summary>{format!("{title}, {}: {}", set.place, set.title)}" "{synthetic}</summary>
-            <FigureTable figures=set.figures label=label />
+            <FigureTable values=set.figures label=label />
             <p class="hint"><a href=href rel="external">"With its assumptions and the plans behind it"</a></p>
         </details>
     }

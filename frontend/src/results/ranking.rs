@@ -1,7 +1,7 @@
 //! Rows of the ranking table, built from an outcome.
 
 use api::job::StoredOutcome;
-use api::planner::outcome::{Answer, Layout, Metrics, NearestMiss, PlannerResult, StageSummary};
+use api::planner::outcome::{Layout, Metrics, NearestMiss, PlanOutcome, PlannerResult, StageSummary};
 use api::planner::scenario::PlannerKind;
 
 use crate::format;
@@ -11,12 +11,12 @@ pub(crate) struct Row {
     pub(crate) planner: PlannerKind,
     pub(crate) title: String,
     /// Figures, or the constraint that no layout satisfies.
-    pub(crate) figures: Result<Figures, String>,
+    pub(crate) metrics: Result<RowMetrics, String>,
 }
 
 /// Figures for a feasible row.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Figures {
+pub(crate) struct RowMetrics {
     /// Parallel degrees as text.
     pub(crate) layout: String,
     pub(crate) layers: Layers,
@@ -36,17 +36,17 @@ pub(crate) struct Layers {
 impl Layers {
     /// Builds the text from the stages of a plan. The short form separates modules: "24·8·0·0 |
     /// 0·10·16·14".
-    pub(crate) fn of(stages: &[StageSummary]) -> Self {
+    pub(crate) fn from_stages(stages: &[StageSummary]) -> Self {
         let mut modules: Vec<&str> = Vec::new();
         let mut counts: Vec<Vec<u32>> = Vec::new();
-        for (place, stage) in stages.iter().enumerate() {
+        for (index, stage) in stages.iter().enumerate() {
             for (module, layers) in stage.layers.split(", ").filter_map(module_layers) {
                 let at = modules.iter().position(|known| *known == module).unwrap_or_else(|| {
                     modules.push(module);
                     counts.push(vec![0; stages.len()]);
                     modules.len() - 1
                 });
-                counts[at][place] += layers;
+                counts[at][index] += layers;
             }
         }
         let short = counts.iter().map(|counts| short_counts(counts)).collect::<Vec<_>>().join(" | ");
@@ -60,8 +60,8 @@ impl Layers {
 }
 
 /// Parses module name and layer count from "ViT 5B 0-15".
-fn module_layers(words: &str) -> Option<(&str, u32)> {
-    let (module, range) = words.rsplit_once(' ')?;
+fn module_layers(text: &str) -> Option<(&str, u32)> {
+    let (module, range) = text.rsplit_once(' ')?;
     let (first, last) = range.split_once('-')?;
     let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
     Some((module, (last + 1).saturating_sub(first)))
@@ -71,12 +71,12 @@ fn module_layers(words: &str) -> Option<(&str, u32)> {
 const LISTED_STAGES: usize = 8;
 
 fn short_counts(counts: &[u32]) -> String {
-    let (Some(least), Some(most)) = (counts.iter().min(), counts.iter().max()) else { return String::new() };
+    let (Some(lower), Some(upper)) = (counts.iter().min(), counts.iter().max()) else { return String::new() };
     match counts {
-        [one] => one.to_string(),
-        _ if least == most => format!("{most} × {}", counts.len()),
+        [single] => single.to_string(),
+        _ if lower == upper => format!("{upper} × {}", counts.len()),
         _ if counts.len() <= LISTED_STAGES => counts.iter().map(u32::to_string).collect::<Vec<_>>().join("·"),
-        _ => format!("{least}–{most} ({} stages)", counts.len()),
+        _ => format!("{lower}–{upper} ({} stages)", counts.len()),
     }
 }
 
@@ -116,11 +116,11 @@ const SKETCH: &str = " · sketch, its search follows";
 
 /// Returns the baseline: the chosen planner if it has a plan, otherwise 1F1B, otherwise the
 /// slowest.
-pub(crate) fn baseline_of(results: &[PlannerResult], chosen: Option<PlannerKind>) -> Option<PlannerKind> {
+pub(crate) fn baseline_planner(results: &[PlannerResult], selected: Option<PlannerKind>) -> Option<PlannerKind> {
     let planned: Vec<_> =
         results.iter().filter_map(|result| Some((result.planner, metrics(result)?.iteration_s))).collect();
     let has = |kind: PlannerKind| planned.iter().any(|(planner, _)| *planner == kind);
-    chosen
+    selected
         .filter(|&kind| has(kind))
         .or(Some(PlannerKind::OneFOneB).filter(|&kind| has(kind)))
         .or_else(|| planned.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(planner, _)| *planner))
@@ -128,27 +128,27 @@ pub(crate) fn baseline_of(results: &[PlannerResult], chosen: Option<PlannerKind>
 
 /// Returns the planner for the explanation: the chosen planner if it ran, otherwise the fastest,
 /// otherwise the closest infeasible.
-pub(crate) fn chosen_planner(results: &[PlannerResult], chosen: Option<PlannerKind>) -> Option<PlannerKind> {
+pub(crate) fn selected_planner(results: &[PlannerResult], selected: Option<PlannerKind>) -> Option<PlannerKind> {
     let ran = |kind: &PlannerKind| results.iter().any(|result| result.planner == *kind);
     let fastest = || results.iter().find(|result| metrics(result).is_some()).map(|result| result.planner);
     let closest = || nearest_miss(results).map(|(planner, _)| planner);
-    chosen.filter(ran).or_else(fastest).or_else(closest).or_else(|| results.first().map(|result| result.planner))
+    selected.filter(ran).or_else(fastest).or_else(closest).or_else(|| results.first().map(|result| result.planner))
 }
 
 /// Returns the infeasible planner with the lowest memory requirement, and its layout. For equal
 /// requirements, the first.
 pub(super) fn nearest_miss(results: &[PlannerResult]) -> Option<(PlannerKind, &NearestMiss)> {
     let misses = results.iter().filter_map(|result| match &result.answer {
-        Answer::Infeasible { search, .. } => Some((result.planner, search.nearest.as_deref()?)),
-        Answer::Planned(_) => None,
+        PlanOutcome::Infeasible { search, .. } => Some((result.planner, search.nearest.as_deref()?)),
+        PlanOutcome::Planned(_) => None,
     });
     misses.min_by(|a, b| a.1.needs_gib.total_cmp(&b.1.needs_gib))
 }
 
 fn metrics(result: &PlannerResult) -> Option<&Metrics> {
     match &result.answer {
-        Answer::Planned(planned) => Some(&planned.metrics),
-        Answer::Infeasible { .. } => None,
+        PlanOutcome::Planned(planned) => Some(&planned.metrics),
+        PlanOutcome::Infeasible { .. } => None,
     }
 }
 
@@ -171,30 +171,30 @@ pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>) -> Vec
     let row = |result: &PlannerResult| Row {
         planner: result.planner,
         title: result.title.clone(),
-        figures: match &result.answer {
-            Answer::Planned(planned) => {
+        metrics: match &result.answer {
+            PlanOutcome::Planned(planned) => {
                 let planning =
                     stored.planning_ms.iter().find(|time| time.planner == result.planner).map(|time| time.ms);
                 let is_sketch = stored.is_sketch && result.planner.searches_rankings();
                 let layout = degrees(&planned.layout) + if is_sketch { SKETCH } else { "" };
-                Ok(Figures {
+                Ok(RowMetrics {
                     layout,
-                    layers: Layers::of(&planned.stages),
+                    layers: Layers::from_stages(&planned.stages),
                     cells: cells(&planned.metrics, reference, planning),
                 })
             }
-            Answer::Infeasible { binding, .. } => Err(binding.clone()),
+            PlanOutcome::Infeasible { binding, .. } => Err(binding.clone()),
         },
     };
     results.iter().map(row).collect()
 }
 
 /// A metric and its formatter.
-type Shown = (Option<f64>, fn(f64) -> String);
+type FormattedMetric = (Option<f64>, fn(f64) -> String);
 
 fn cells(metrics: &Metrics, reference: Option<&Metrics>, planning_ms: Option<f64>) -> Vec<Cell> {
     let speedup = reference.map(|reference| reference.iteration_s / metrics.iteration_s);
-    let values: [Shown; 10] = [
+    let values: [FormattedMetric; 10] = [
         (Some(metrics.iteration_s), format::seconds),
         (speedup, format::ratio),
         (Some(metrics.mfu), format::percent),
@@ -206,11 +206,11 @@ fn cells(metrics: &Metrics, reference: Option<&Metrics>, planning_ms: Option<f64
         (Some(metrics.gap), format::percent),
         (planning_ms, |ms| format::seconds(ms / 1e3)),
     ];
-    let text = |(value, show): Shown| value.map_or_else(|| "–".to_owned(), show);
+    let text = |(value, show): FormattedMetric| value.map_or_else(|| "–".to_owned(), show);
     COLUMNS
         .iter()
         .zip(values)
-        .map(|(column, shown)| Cell { metric: column.0, value: shown.0, text: text(shown) })
+        .map(|(column, formatted)| Cell { metric: column.0, value: formatted.0, text: text(formatted) })
         .collect()
 }
 
@@ -237,7 +237,7 @@ mod tests {
         let provenance =
             Provenance { algorithm: String::new(), seed: 0, status: SolverStatus::Optimal, search: Search::default() };
         let layout = Layout { tensor: 4, pipeline: 4, data: 2, chunks: 2, microbatch: 1, group: None };
-        let answer = Planned {
+        let plan = Planned {
             layout,
             stages: vec![],
             ranks: vec![],
@@ -247,52 +247,52 @@ mod tests {
             decisions: vec![],
             placement: None,
         };
-        PlannerResult { planner, title: planner.title().to_owned(), answer: Answer::Planned(Box::new(answer)) }
+        PlannerResult { planner, title: planner.title().to_owned(), answer: PlanOutcome::Planned(Box::new(plan)) }
     }
 
     fn infeasible(planner: PlannerKind) -> PlannerResult {
-        let answer = Answer::Infeasible { binding: "rank 3 needs 91.2 GiB".into(), search: Search::default() };
-        PlannerResult { planner, title: planner.title().to_owned(), answer }
+        let infeasible = PlanOutcome::Infeasible { binding: "rank 3 needs 91.2 GiB".into(), search: Search::default() };
+        PlannerResult { planner, title: planner.title().to_owned(), answer: infeasible }
     }
 
     #[test]
-    fn the_baseline_is_the_chosen_plan_then_1f1b_then_the_slowest() {
+    fn baseline_is_selected_plan_then_1f1b_then_slowest() {
         use PlannerKind::{Gpipe, Interleaved, OneFOneB, WaitFreeCyclic};
         let results = [planned(WaitFreeCyclic, 1.0), planned(Interleaved, 2.0), planned(OneFOneB, 1.5)];
-        assert_eq!(baseline_of(&results, Some(Interleaved)), Some(Interleaved));
-        assert_eq!(baseline_of(&results, Some(Gpipe)), Some(OneFOneB));
-        assert_eq!(baseline_of(&results, None), Some(OneFOneB));
-        assert_eq!(baseline_of(&results[..2], None), Some(Interleaved));
-        assert_eq!(baseline_of(&[infeasible(OneFOneB)], Some(OneFOneB)), None);
-        assert_eq!(chosen_planner(&results, Some(Gpipe)), Some(WaitFreeCyclic));
-        assert_eq!(chosen_planner(&[], Some(Gpipe)), None);
+        assert_eq!(baseline_planner(&results, Some(Interleaved)), Some(Interleaved));
+        assert_eq!(baseline_planner(&results, Some(Gpipe)), Some(OneFOneB));
+        assert_eq!(baseline_planner(&results, None), Some(OneFOneB));
+        assert_eq!(baseline_planner(&results[..2], None), Some(Interleaved));
+        assert_eq!(baseline_planner(&[infeasible(OneFOneB)], Some(OneFOneB)), None);
+        assert_eq!(selected_planner(&results, Some(Gpipe)), Some(WaitFreeCyclic));
+        assert_eq!(selected_planner(&[], Some(Gpipe)), None);
     }
 
     fn missed(planner: PlannerKind, needs_gib: f64) -> PlannerResult {
         let layout = Layout { tensor: 8, pipeline: 2, data: 1, chunks: 1, microbatch: 1, group: None };
         let nearest = NearestMiss { layout, rank: 0, needs_gib, limit_gib: 76.0, ranks: Vec::new() };
         let search = Search { nearest: Some(Box::new(nearest)), ..Search::default() };
-        let answer = Answer::Infeasible { binding: String::new(), search };
-        PlannerResult { planner, title: planner.title().to_owned(), answer }
+        let infeasible = PlanOutcome::Infeasible { binding: String::new(), search };
+        PlannerResult { planner, title: planner.title().to_owned(), answer: infeasible }
     }
 
     /// Llama 70B on 16 A100: 1F1B needs 119.7 GiB, wait-free cyclic 113.3 GiB.
     #[test]
-    fn without_a_plan_the_one_with_the_least_need_is_shown() {
+    fn without_plans_the_closest_layout_is_selected() {
         use PlannerKind::{Gpipe, Interleaved, OneFOneB, WaitFreeCyclic};
         let results =
             [infeasible(Gpipe), missed(OneFOneB, 119.7), missed(WaitFreeCyclic, 113.3), missed(Interleaved, 113.3)];
         let (nearest, miss) = nearest_miss(&results).expect("a miss");
         assert_eq!((nearest, miss.needs_gib.to_string().as_str()), (WaitFreeCyclic, "113.3"));
-        assert_eq!(chosen_planner(&results, None), Some(WaitFreeCyclic));
-        assert_eq!(chosen_planner(&results, Some(OneFOneB)), Some(OneFOneB), "a choice is kept");
+        assert_eq!(selected_planner(&results, None), Some(WaitFreeCyclic));
+        assert_eq!(selected_planner(&results, Some(OneFOneB)), Some(OneFOneB), "a choice is kept");
         let planned = [planned(Interleaved, 2.0), missed(WaitFreeCyclic, 113.3)];
-        assert_eq!(chosen_planner(&planned, None), Some(Interleaved));
-        assert_eq!(chosen_planner(&[infeasible(Gpipe)], None), Some(Gpipe));
+        assert_eq!(selected_planner(&planned, None), Some(Interleaved));
+        assert_eq!(selected_planner(&[infeasible(Gpipe)], None), Some(Gpipe));
     }
 
     #[test]
-    fn rows_hold_raw_figures_beside_what_is_shown_and_the_binding_constraint_where_there_are_none() {
+    fn rows_contain_raw_values_and_text_or_the_binding_constraint() {
         use PlannerKind::{Gpipe, Interleaved, OneFOneB};
         let histogram = api::planner::outcome::HistogramColumns {
             edges: vec![0.0, 1.0],
@@ -322,23 +322,23 @@ mod tests {
             is_sketch: false,
         };
         let rows = rows(&stored, Some(OneFOneB));
-        let figures = rows[0].figures.as_ref().expect("a plan");
-        assert_eq!(figures.layout, "TP 4 · PP 4 · DP 2 · VPP 2 · mb 1");
-        assert_eq!(figures.cells[1].value, Some(26.1 / 16.2));
-        assert_eq!(figures.cells[1].text, "1.61×");
-        assert_eq!(figures.cells[3].value, Some(0.25));
-        assert_eq!(figures.cells[9].text.replace('\u{202f}', " "), "410 ms");
-        assert_eq!(rows[1].figures.as_ref().expect("a plan").cells[9].value, None);
-        assert_eq!(rows[2].figures, Err("rank 3 needs 91.2 GiB".to_owned()));
+        let metrics = rows[0].metrics.as_ref().expect("a plan");
+        assert_eq!(metrics.layout, "TP 4 · PP 4 · DP 2 · VPP 2 · mb 1");
+        assert_eq!(metrics.cells[1].value, Some(26.1 / 16.2));
+        assert_eq!(metrics.cells[1].text, "1.61×");
+        assert_eq!(metrics.cells[3].value, Some(0.25));
+        assert_eq!(metrics.cells[9].text.replace('\u{202f}', " "), "410 ms");
+        assert_eq!(rows[1].metrics.as_ref().expect("a plan").cells[9].value, None);
+        assert_eq!(rows[2].metrics, Err("rank 3 needs 91.2 GiB".to_owned()));
         let outcome =
             Outcome { results: vec![planned(PlannerKind::PipeWeaver, 1.0), planned(OneFOneB, 2.0)], ..stored.outcome };
-        let told = super::rows(&StoredOutcome { outcome, is_sketch: true, ..stored }, None);
-        let is_sketch = |row: &Row| row.figures.as_ref().is_ok_and(|figures| figures.layout.ends_with(SKETCH));
-        assert_eq!(told.iter().map(is_sketch).collect::<Vec<_>>(), [true, false]);
+        let sketch_rows = super::rows(&StoredOutcome { outcome, is_sketch: true, ..stored }, None);
+        let is_sketch = |row: &Row| row.metrics.as_ref().is_ok_and(|row_metrics| row_metrics.layout.ends_with(SKETCH));
+        assert_eq!(sketch_rows.iter().map(is_sketch).collect::<Vec<_>>(), [true, false]);
     }
 
     #[test]
-    fn layers_of_the_stages_are_short_in_the_table() {
+    fn table_abbreviates_stage_layers() {
         let stages = |layers: &[&str]| -> Vec<StageSummary> {
             let stage = |(stage, layers): (usize, &&str)| {
                 let json = serde_json::json!({"stage": stage, "rank": stage, "layers": layers, "forward_ms": 0.0, "backward_ms": 0.0});
@@ -346,7 +346,7 @@ mod tests {
             };
             layers.iter().enumerate().map(stage).collect()
         };
-        let short = |layers: &[&str]| Layers::of(&stages(layers)).short;
+        let short = |layers: &[&str]| Layers::from_stages(&stages(layers)).short;
         assert_eq!(short(&["LM 0-7", "LM 8-15"]), "8 × 2");
         assert_eq!(short(&["LM 0-19", "LM 20-40", "LM 41-59"]), "20·21·19");
         assert_eq!(short(&["ViT 5B 0-15", "ViT 5B 16-23, LM 0-3", "LM 4-11"]), "16·8·0 | 0·4·8");
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(short(&[]), "–");
         let many: Vec<String> = (0..9).map(|stage| format!("LM {}-{}", 2 * stage, 2 * stage + stage % 2)).collect();
         assert_eq!(short(&many.iter().map(String::as_str).collect::<Vec<_>>()), "1–2 (9 stages)");
-        let full = Layers::of(&stages(&["ViT 5B 0-15", "LM 0-3"])).full;
+        let full = Layers::from_stages(&stages(&["ViT 5B 0-15", "LM 0-3"])).full;
         assert_eq!(full, "ViT 5B | LM\nstage 0 (rank 0): ViT 5B 0-15\nstage 1 (rank 1): LM 0-3");
     }
 }

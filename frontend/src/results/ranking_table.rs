@@ -3,7 +3,7 @@
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
-use super::ranking::{self, COLUMNS, Cell, Figures, Layers, Row};
+use super::ranking::{self, COLUMNS, Cell, Layers, Row, RowMetrics};
 use crate::accuracy_link::AccuracyLink;
 use crate::explore::use_explore;
 
@@ -11,8 +11,8 @@ use crate::explore::use_explore;
 #[component]
 pub(super) fn RankingTable() -> impl IntoView {
     let explore = use_explore();
-    let baseline = Memo::new(move |_| ranking::baseline_of(&explore.results(), explore.view.get().baseline));
-    let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
+    let baseline = Memo::new(move |_| ranking::baseline_planner(&explore.results(), explore.view.get().baseline));
+    let selected = Memo::new(move |_| ranking::selected_planner(&explore.results(), explore.view.get().planner));
     let rows = Memo::new(move |_| {
         explore
             .result
@@ -29,25 +29,25 @@ pub(super) fn RankingTable() -> impl IntoView {
                 </thead>
                 <tbody>
                     {move || {
-                        rows.get().into_iter().map(|row| view! { <RankingRow row=row baseline=baseline chosen=chosen /> }).collect_view()
+                        rows.get().into_iter().map(|row| view! { <RankingRow row=row baseline=baseline selected=selected /> }).collect_view()
                     }}
                 </tbody>
             </table>
         </div>
-        <AccuracyLink what="Times, utilisation and memory" />
+        <AccuracyLink subject="Times, utilisation and memory" />
     }
 }
 
 #[component]
-fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, chosen: Memo<Option<PlannerKind>>) -> impl IntoView {
+fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, selected: Memo<Option<PlannerKind>>) -> impl IntoView {
     let explore = use_explore();
-    let Row { planner, title, figures } = row;
+    let Row { planner, title, metrics } = row;
     let select = move || explore.view.update(|view| view.planner = Some(planner));
-    let is_chosen = move || chosen.get() == Some(planner);
+    let is_selected = move || selected.get() == Some(planner);
     let is_baseline = move || baseline.get() == Some(planner);
-    let (cells, plan) = match figures {
-        Ok(Figures { layout, layers, cells }) => {
-            let cells = cells.into_iter().map(|cell| view_of(cell, planner, &title, baseline)).collect_view();
+    let (cells, plan) = match metrics {
+        Ok(RowMetrics { layout, layers, cells }) => {
+            let cells = cells.into_iter().map(|cell| cell_view(cell, planner, &title, baseline)).collect_view();
             (cells.into_any(), Some(view! { <LayoutLines layout=layout layers=layers /> }))
         }
         Err(binding) => {
@@ -57,9 +57,9 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, chosen: Memo<Option
         }
     };
     view! {
-        <tr data-planner=planner.id() class:chosen=is_chosen class:baseline=is_baseline on:click=move |_| select()>
+        <tr data-planner=planner.id() class:chosen=is_selected class:baseline=is_baseline on:click=move |_| select()>
             <th scope="row">
-                <button class="row-button" aria-pressed=move || is_chosen().to_string()>
+                <button class="row-button" aria-pressed=move || is_selected().to_string()>
                     <span class="pill" data-planner-colour=planner.id()></span>
                     {title}
                 </button>
@@ -91,7 +91,7 @@ fn LayoutLines(layout: String, layers: Layers) -> impl IntoView {
     }
 }
 
-fn view_of(
+fn cell_view(
     cell: Cell,
     planner: PlannerKind,
     title: &str,

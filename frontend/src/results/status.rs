@@ -6,13 +6,13 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 
 use super::begin_again;
-use crate::client::Failure;
+use crate::client::RequestError;
 use crate::explore::{Explore, PlanState, use_explore};
 use crate::field_errors::FieldErrors;
 use crate::format;
 
 fn data_state(state: &PlanState, wrong: usize) -> &'static str {
-    if wrong > 0 && !state.is_busy() {
+    if wrong > 0 && !state.is_pending() {
         return "error";
     }
     match state {
@@ -28,13 +28,13 @@ fn data_state(state: &PlanState, wrong: usize) -> &'static str {
 /// error.
 fn wrong_fields(state: &PlanState, unreadable: &FieldErrors) -> BTreeSet<String> {
     let mut wrong: BTreeSet<String> = unreadable.pointers().map(str::to_owned).collect();
-    if let PlanState::Failed(Failure::Problem(problem)) = state {
+    if let PlanState::Failed(RequestError::Problem(problem)) = state {
         wrong.extend(problem.errors.iter().map(|error| error.pointer.clone()));
     }
     wrong
 }
 
-fn words(state: &PlanState, wrong: usize) -> String {
+fn status_text(state: &PlanState, wrong: usize) -> String {
     if wrong > 0 {
         return format!("{} wrong; the message is at the field. {OUTDATED}", fields(wrong));
     }
@@ -47,7 +47,7 @@ fn words(state: &PlanState, wrong: usize) -> String {
         PlanState::Done => "Done".to_owned(),
         PlanState::Infeasible => "No planner found a plan that fits".to_owned(),
         PlanState::Cancelled => "Cancelled".to_owned(),
-        PlanState::Failed(failure) => failure.title(),
+        PlanState::Failed(error) => error.title(),
     }
 }
 
@@ -111,13 +111,13 @@ pub(super) fn StatusLine() -> impl IntoView {
         explore.state.with(|state| explore.unreadable.with(|unreadable| wrong_fields(state, unreadable)))
     });
     let count = move || wrong.with(BTreeSet::len);
-    let busy = Memo::new(move |_| explore.state.with(PlanState::is_busy));
+    let is_pending = Memo::new(move |_| explore.state.with(PlanState::is_pending));
     let is_cancelled = Memo::new(move |_| explore.state.with(|state| matches!(state, PlanState::Cancelled)));
     let remains = move || is_cancelled.get() && explore.result.with(Option::is_some);
     view! {
         <div class="status">
             <p data-testid="plan-status" role="status" data-state=move || explore.state.with(|state| data_state(state, count()))>
-                {move || explore.state.with(|state| words(state, count()))}
+                {move || explore.state.with(|state| status_text(state, count()))}
                 {move || remains().then_some("; the last answer is shown")}
                 <span class="facts">{move || facts().map(|facts| format!(" · {facts}"))}</span>
             </p>
@@ -127,7 +127,7 @@ pub(super) fn StatusLine() -> impl IntoView {
             <Show when=move || is_cancelled.get()>
                 <button data-testid="plan-cancelled" on:click=move |_| begin_again(explore)>"Plan it"</button>
             </Show>
-            <Show when=move || busy.get()>
+            <Show when=move || is_pending.get()>
                 <div class="progress">
                     <progress max="1" prop:value=move || share().unwrap_or(0.0) aria-label="Planning"></progress>
                     <button class="quiet" on:click=move |_| explore.cancel()>"Cancel"</button>
@@ -137,7 +137,7 @@ pub(super) fn StatusLine() -> impl IntoView {
         {move || old_engine().map(|(then, now)| view! {
             <div class="notice">
                 <p>{format!("This answer was computed by {then}. This server runs {now}, which may answer differently.")}</p>
-                <button on:click=move |_| explore.retry() disabled=move || busy.get()>"Re-run"</button>
+                <button on:click=move |_| explore.retry() disabled=move || is_pending.get()>"Re-run"</button>
             </div>
         })}
     }
@@ -151,8 +151,8 @@ mod tests {
     fn every_state_has_its_word_in_the_page() {
         let running = PlanState::Running { planner: "GPipe", phase: "searching layouts".into(), done: 1, total: 2 };
         assert_eq!(data_state(&running, 0), "planning");
-        assert_eq!(words(&running, 0), "GPipe: searching layouts…");
-        assert_eq!(data_state(&PlanState::Failed(Failure::Offline), 0), "error");
+        assert_eq!(status_text(&running, 0), "GPipe: searching layouts…");
+        assert_eq!(data_state(&PlanState::Failed(RequestError::Offline), 0), "error");
         assert_eq!(data_state(&PlanState::Cancelled, 0), "idle");
         assert_eq!(fields(1), "1 field is");
         assert_eq!(fields(3), "3 fields are");
@@ -168,9 +168,9 @@ mod tests {
         assert_eq!(wrong.iter().collect::<Vec<_>>(), ["/cluster/nodes"]);
         assert_eq!(data_state(&PlanState::Done, wrong.len()), "error");
         assert_eq!(
-            words(&PlanState::Done, wrong.len()),
+            status_text(&PlanState::Done, wrong.len()),
             "1 field is wrong; the message is at the field. The results are outdated: they are those of the last valid scenario."
         );
-        assert_eq!(words(&PlanState::Done, 0), "Done");
+        assert_eq!(status_text(&PlanState::Done, 0), "Done");
     }
 }

@@ -7,11 +7,11 @@ mod stages;
 mod sub_microbatches;
 
 use api::planner::analysis::Subject;
-use api::planner::outcome::Answer;
+use api::planner::outcome::PlanOutcome;
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
-use super::asked::{AskedCard, Unfolded};
+use super::asked::{RequestCard, Unfolded};
 use crate::explore::use_explore;
 
 /// Rollouts per strategy. This number is large enough for the curves to become flat.
@@ -24,10 +24,10 @@ const SIZE_ROLLOUTS: u32 = 200;
 pub(super) fn Studies() -> impl IntoView {
     let explore = use_explore();
     let subject = Memo::new(move |_| {
-        let iteration = explore.shown.with(|shown| shown.iteration);
+        let iteration = explore.displayed.with(|content| content.iteration);
         explore.result.with(|stored| {
             let stored = stored.as_ref()?;
-            Subject::of(&stored.outcome, iteration).ok()?;
+            Subject::from_outcome(&stored.outcome, iteration).ok()?;
             // Plans from other engine versions are not supported; the page offers to plan again.
             let is_current = stored.outcome.engine == stored.current_engine;
             is_current.then_some(iteration)
@@ -37,11 +37,11 @@ pub(super) fn Studies() -> impl IntoView {
     let url = |path: fn(&str, u32, u32) -> String, rollouts: u32| {
         Memo::new(move |_| {
             let iteration = subject.get()?;
-            Some(path(&explore.kept_scenario()?, iteration, rollouts))
+            Some(path(&explore.stored_scenario_id()?, iteration, rollouts))
         })
     };
-    let search = url(api::path::search_study, PROGRESS_ROLLOUTS);
-    let sizes = url(api::path::sub_microbatch_study, SIZE_ROLLOUTS);
+    let search = url(api::path::search_analysis, PROGRESS_ROLLOUTS);
+    let sizes = url(api::path::sub_microbatch_analysis, SIZE_ROLLOUTS);
     let has_modules = Memo::new(move |_| {
         explore.result.with(|stored| {
             stored.as_ref().is_some_and(|stored| {
@@ -55,28 +55,27 @@ pub(super) fn Studies() -> impl IntoView {
         })
     });
     let modules = Memo::new(move |_| {
-        let scenario = explore.kept_scenario()?;
-        has_modules.get().then(|| api::path::layout_study(&scenario))
+        let scenario = explore.stored_scenario_id()?;
+        has_modules.get().then(|| api::path::layout_analysis(&scenario))
     });
     let stage_times = Memo::new(move |_| {
-        let iteration = explore.shown.with(|shown| shown.iteration);
-        let scenario = explore.kept_scenario()?;
-        Some(api::path::stage_study(&scenario, iteration))
+        let iteration = explore.displayed.with(|content| content.iteration);
+        let scenario = explore.stored_scenario_id()?;
+        Some(api::path::stage_analysis(&scenario, iteration))
     });
     let has_correction = Memo::new(move |_| {
         explore.result.with(|stored| {
             stored.as_ref().is_some_and(|stored| {
-                let is_planned =
-                    stored.outcome.results.iter().any(|result| {
-                        result.planner == PlannerKind::Dflop && matches!(result.answer, Answer::Planned(_))
-                    });
+                let is_planned = stored.outcome.results.iter().any(|result| {
+                    result.planner == PlannerKind::Dflop && matches!(result.answer, PlanOutcome::Planned(_))
+                });
                 is_planned && stored.outcome.engine == stored.current_engine
             })
         })
     });
-    let corrected = Memo::new(move |_| explore.kept_scenario().filter(|_| has_correction.get()));
+    let corrected = Memo::new(move |_| explore.stored_scenario_id().filter(|_| has_correction.get()));
     let settings = correction::Settings::new();
-    let correction_url = Memo::new(move |_| Some(api::path::correction_study(&corrected.get()?, &settings.query())));
+    let correction_url = Memo::new(move |_| Some(api::path::correction_analysis(&corrected.get()?, &settings.query())));
     let has_subject = Memo::new(move |_| subject.with(Option::is_some));
     // If the link contains a layout, expand the card for this layout.
     let unfolded = if explore.view.with_untracked(|view| view.layout.is_some()) {
@@ -85,7 +84,7 @@ pub(super) fn Studies() -> impl IntoView {
         Unfolded::OnRequest
     };
     view! {
-        <AskedCard
+        <RequestCard
             url=stage_times
             title="Stages"
             about="How unevenly stages are loaded from microbatch to microbatch, what that adds to the bubble, and what they reach of their devices."
@@ -93,7 +92,7 @@ pub(super) fn Studies() -> impl IntoView {
             show=stages::show
         />
         <Show when=move || has_modules.get()>
-            <AskedCard
+            <RequestCard
                 url=modules
                 title="Layouts of the modules"
                 about="Every layout that holds: one for all modules, own ones on shared devices, own ones on devices of their own."
@@ -103,7 +102,7 @@ pub(super) fn Studies() -> impl IntoView {
             />
         </Show>
         <Show when=move || has_correction.get()>
-            <AskedCard
+            <RequestCard
                 url=correction_url
                 title="Adaptive correction"
                 about="DFLOP learns which shapes of items are slower than its tables say, and deals batches accordingly; watching costs throughput, and where that is not won back it switches itself off. A simulation on the batches of this scenario."
@@ -113,14 +112,14 @@ pub(super) fn Studies() -> impl IntoView {
             />
         </Show>
         <Show when=move || has_subject.get()>
-            <AskedCard
+            <RequestCard
                 url=search
                 title="Search progress"
                 about="The best order known while three strategies search the ranking of the same iteration."
                 test_id="card-search"
                 show=search_progress::show
             />
-            <AskedCard
+            <RequestCard
                 url=sizes
                 title="Sub-microbatch size"
                 about="The fastest and the slowest order found when images or clips are cut into parts of another size."
@@ -132,7 +131,7 @@ pub(super) fn Studies() -> impl IntoView {
 }
 
 /// Describes iteration and replica of a study.
-fn place(iteration: u32, replica: u32) -> String {
+fn location_text(iteration: u32, replica: u32) -> String {
     format!("Iteration {iteration}, its slowest replica ({replica})")
 }
 

@@ -1,6 +1,6 @@
 //! Iteration time and peak memory of all plans, and their Pareto front.
 
-use api::planner::outcome::{Answer, PlannerResult};
+use api::planner::outcome::{PlanOutcome, PlannerResult};
 use leptos::prelude::*;
 
 use super::ranking;
@@ -14,11 +14,11 @@ type Point = (f64, f64, String);
 
 fn points(results: &[PlannerResult]) -> Vec<Point> {
     let point = |result: &PlannerResult| match &result.answer {
-        Answer::Planned(planned) => {
+        PlanOutcome::Planned(planned) => {
             let name = ranking::short_title(result.planner).to_owned();
             Some((planned.metrics.peak_memory_gib, planned.metrics.iteration_s, name))
         }
-        Answer::Infeasible { .. } => None,
+        PlanOutcome::Infeasible { .. } => None,
     };
     results.iter().filter_map(point).collect()
 }
@@ -48,7 +48,7 @@ pub(super) fn TimeAndMemory() -> impl IntoView {
             all.into_iter().partition(|point| best.contains(point))
         };
         let names = |points: &[Point]| points.iter().map(|(_, _, name)| name.clone()).collect::<Vec<_>>();
-        let words = |points: Vec<Point>| {
+        let labelled_points = |points: Vec<Point>| {
             let say = |(gib, seconds, name): Point| {
                 let text = format!("{name}: {}, {}", format::seconds(seconds), format::gib(gib));
                 (gib, seconds, text)
@@ -62,7 +62,7 @@ pub(super) fn TimeAndMemory() -> impl IntoView {
                 dark: "#5aa9e0",
                 mark: Mark::Disc,
                 names: names(&on_front),
-                points: words(on_front),
+                points: labelled_points(on_front),
             },
             Cloud {
                 name: "not Pareto-optimal".to_owned(),
@@ -70,7 +70,7 @@ pub(super) fn TimeAndMemory() -> impl IntoView {
                 dark: "#8a939e",
                 mark: Mark::Diamond,
                 names: names(&others),
-                points: words(others),
+                points: labelled_points(others),
             },
         ];
         clouds.into_iter().filter(|cloud| !cloud.points.is_empty()).collect::<Vec<_>>()
@@ -96,7 +96,7 @@ pub(super) fn TimeAndMemory() -> impl IntoView {
                 <header class="card-title"><h2>"Time against memory"</h2></header>
                 <ScatterChart clouds=clouds front=line axes=("Peak memory of a device (GiB)", "Iteration (s)") label=label test_id="chart-pareto" />
                 <p class="hint">{best}</p>
-                <AccuracyLink what="Times and peaks" />
+                <AccuracyLink subject="Times and peaks" />
             </section>
         </Show>
     }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_front_has_what_nothing_beats_in_both() {
+    fn front_contains_only_undominated_plans() {
         let point = |gib: f64, seconds: f64, name: &str| (gib, seconds, name.to_owned());
         let all = [point(40.0, 1.0, "a"), point(30.0, 2.0, "b"), point(35.0, 2.5, "c"), point(50.0, 1.0, "d")];
         let names: Vec<String> = front(&all).into_iter().map(|(_, _, name)| name).collect();

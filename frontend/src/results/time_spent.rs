@@ -2,12 +2,12 @@
 
 mod explained;
 
-pub(super) use explained::of_the_same as explained;
+pub(super) use explained::explain_difference as explained;
 
-use api::planner::outcome::{Answer, PlannerResult, RankSummary, RankTime, StageSummary};
+use api::planner::outcome::{PlanOutcome, PlannerResult, RankSummary, RankTime, StageSummary};
 use leptos::prelude::*;
 
-use super::breakdown::{NoBreakdown, PlanName, chosen_plan};
+use super::breakdown::{NoBreakdown, PlanName, selected_plan};
 use super::ranking;
 use crate::charts::{Fill, Measure, Part, StackedBars, StackedRow};
 use crate::explore::use_explore;
@@ -28,16 +28,16 @@ const fn values(time: &RankTime) -> [f64; 6] {
     [time.compute_s, time.recompute_s, time.exposed_s, time.sync_s, time.optimizer_s, time.bubble_s]
 }
 
-fn of_ranks(ranks: &[RankSummary]) -> Vec<StackedRow> {
+fn rank_rows(ranks: &[RankSummary]) -> Vec<StackedRow> {
     let row =
         |rank: &RankSummary| StackedRow { label: format!("rank {}", rank.rank), values: values(&rank.time).to_vec() };
     ranks.iter().map(row).collect()
 }
 
 /// Returns a bar per plan: the mean over its ranks.
-fn of_planners(results: &[PlannerResult]) -> Vec<StackedRow> {
+fn planner_rows(results: &[PlannerResult]) -> Vec<StackedRow> {
     let row = |result: &PlannerResult| {
-        let Answer::Planned(planned) = &result.answer else { return None };
+        let PlanOutcome::Planned(planned) = &result.answer else { return None };
         let ranks: Vec<_> = planned.ranks.iter().map(|rank| values(&rank.time)).collect();
         let mean = |part: usize| ranks.iter().map(|rank| rank[part]).sum::<f64>() / ranks.len() as f64;
         let values = (0..PARTS.len()).map(mean).collect();
@@ -57,10 +57,10 @@ enum Scope {
 #[component]
 pub(super) fn TimeSpent() -> impl IntoView {
     let explore = use_explore();
-    let plan = chosen_plan();
+    let plan = selected_plan();
     let scope = RwSignal::new(Scope::Ranks);
-    let ranks = Memo::new(move |_| plan.with(|plan| plan.as_ref().map(|(_, plan)| of_ranks(&plan.ranks))));
-    let planners = Memo::new(move |_| of_planners(&explore.results()));
+    let ranks = Memo::new(move |_| plan.with(|plan| plan.as_ref().map(|(_, plan)| rank_rows(&plan.ranks))));
+    let planners = Memo::new(move |_| planner_rows(&explore.results()));
     let rows = Signal::derive(move || match scope.get() {
         Scope::Ranks => ranks.get().unwrap_or_default(),
         Scope::Planners => planners.get(),
@@ -90,10 +90,10 @@ pub(super) fn TimeSpent() -> impl IntoView {
             Some(format!("{over} {time}. {waiting}, as a mean of all ranks: {exposed}."))
         })
     };
-    let choice = move |of: Scope, text: &'static str| {
+    let radio_button = move |value: Scope, text: &'static str| {
         view! {
             <label>
-                <input type="radio" name="time-scope" prop:checked=move || scope.get() == of on:change=move |_| scope.set(of) />
+                <input type="radio" name="time-scope" prop:checked=move || scope.get() == value on:change=move |_| scope.set(value) />
                 {text}
             </label>
         }
@@ -107,8 +107,8 @@ pub(super) fn TimeSpent() -> impl IntoView {
                 <span class="grow"></span>
                 <fieldset class="switch">
                     <legend class="visually-hidden">"Bars"</legend>
-                    {choice(Scope::Ranks, "By rank")}
-                    {choice(Scope::Planners, "By planner")}
+                    {radio_button(Scope::Ranks, "By rank")}
+                    {radio_button(Scope::Planners, "By planner")}
                 </fieldset>
             </header>
             <Show when=move || !is_empty.get() fallback=|| view! { <NoBreakdown /> }>
@@ -221,10 +221,10 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_of_a_rank_has_every_part_once() {
+    fn rank_bar_contains_every_part_exactly_once() {
         let time =
             RankTime { compute_s: 1.0, recompute_s: 2.0, exposed_s: 3.0, sync_s: 4.0, optimizer_s: 5.0, bubble_s: 6.0 };
-        let rows = of_ranks(&[RankSummary { rank: 7, time, memory: RankMemory::default() }]);
+        let rows = rank_rows(&[RankSummary { rank: 7, time, memory: RankMemory::default() }]);
         assert_eq!(rows[0], StackedRow { label: "rank 7".into(), values: vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0] });
         assert!((rows[0].total() - 21.0).abs() < 1e-12);
     }
@@ -241,19 +241,19 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_of_a_planner_is_the_mean_of_its_ranks_and_answers_without_are_left_out() {
+    fn planner_bar_is_mean_over_ranks_and_skips_missing_breakdowns() {
         let planned = super::super::breakdown::tests::planned;
         let infeasible = PlannerResult {
             planner: PlannerKind::Gpipe,
             title: String::new(),
-            answer: Answer::Infeasible { binding: String::new(), search: Search::default() },
+            answer: PlanOutcome::Infeasible { binding: String::new(), search: Search::default() },
         };
         let results = [
             planned(PlannerKind::OneFOneB, vec![rank(0, 4.0, 0.0), rank(1, 2.0, 2.0)]),
             planned(PlannerKind::Interleaved, vec![]),
             infeasible,
         ];
-        let rows = of_planners(&results);
+        let rows = planner_rows(&results);
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0], StackedRow { label: "1F1B".into(), values: vec![3.0, 0.0, 0.0, 0.0, 0.0, 1.0] });
     }

@@ -5,9 +5,9 @@ use api::scenario::Keep;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 use crate::explore::use_explore;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 use crate::pointer;
 
 /// Title field, save button, and save errors.
@@ -28,8 +28,13 @@ pub(super) fn TitleRow() -> impl IntoView {
                 }))
     };
     // Scenario, title, and save error. After a change to either, the error no longer applies.
-    let unsaved = RwSignal::new(None::<((String, String), Failure)>);
-    let failure = move || unsaved.get().filter(|(what, _)| here().as_ref() == Some(what)).map(|(_, failure)| failure);
+    let unsaved = RwSignal::new(None::<((String, String), RequestError)>);
+    let save_error = move || {
+        unsaved
+            .get()
+            .filter(|(saved_state, _)| here().as_ref() == Some(saved_state))
+            .map(|(_, stored_error)| stored_error)
+    };
     let save = move |_| {
         let Some((id, title)) = untrack(here) else { return };
         unsaved.set(None);
@@ -38,7 +43,7 @@ pub(super) fn TitleRow() -> impl IntoView {
         spawn_local(async move {
             match client::tell("POST", &path::keep(&id), Body::Json(body)).await {
                 Ok(()) => drop(saved.try_set(Some((id, title)))),
-                Err(failure) => drop(unsaved.try_set(Some(((id, title), failure)))),
+                Err(error) => drop(unsaved.try_set(Some(((id, title), error)))),
             }
         });
     };
@@ -69,6 +74,6 @@ pub(super) fn TitleRow() -> impl IntoView {
                 {move || if is_saved() { "Saved" } else { "Save" }}
             </button>
         </div>
-        {move || failure().map(|failure| view! { <FailureNotice failure=failure /> })}
+        {move || save_error().map(|request_error| view! { <ErrorNotice error=request_error /> })}
     }
 }

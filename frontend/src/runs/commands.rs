@@ -5,10 +5,10 @@ use api::run::{ClientCommands, CreatedRun};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use super::token::{keep_token, token_of};
-use crate::client::{self, Body, Failure};
+use super::token::{keep_token, stored_token};
+use crate::client::{self, Body, RequestError};
 use crate::clipboard;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 
 /// Placeholder for an unknown token.
 const UNKNOWN: &str = "TOKEN";
@@ -18,32 +18,32 @@ const SAID: std::time::Duration = std::time::Duration::from_secs(4);
 /// Upload commands, and a button that creates a new token.
 #[component]
 pub(crate) fn SendingCommands(run: String) -> impl IntoView {
-    let token = RwSignal::new(token_of(&run));
-    let failure = RwSignal::new(None::<Failure>);
+    let token = RwSignal::new(stored_token(&run));
+    let last_error = RwSignal::new(None::<RequestError>);
     let asking = RwSignal::new(false);
     let id = StoredValue::new(run);
     let renew = move |_| {
         asking.set(true);
         spawn_local(async move {
             let Some(run) = id.try_get_value() else { return };
-            let answer = client::send::<CreatedRun>("POST", &path::run_token(&run), Body::Empty).await;
+            let response = client::send::<CreatedRun>("POST", &path::run_token(&run), Body::Empty).await;
             if asking.try_set(false).is_some() {
                 return;
             }
-            match answer {
+            match response {
                 Ok(created) => {
                     keep_token(&run, &created.ingest_token);
-                    failure.set(None);
+                    last_error.set(None);
                     token.set(Some(created.ingest_token));
                 }
-                Err(problem) => failure.set(Some(problem)),
+                Err(problem) => last_error.set(Some(problem)),
             }
         });
     };
     let commands = move || {
         let origin = window().location().origin().unwrap_or_default();
         let ClientCommands { looped, streamed, finish } =
-            id.with_value(|run| ClientCommands::of(&origin, run, token.get().as_deref().unwrap_or(UNKNOWN)));
+            id.with_value(|run| ClientCommands::new(&origin, run, token.get().as_deref().unwrap_or(UNKNOWN)));
         view! {
             <Command
                 name="Next to the trainer, a loop of sh and curl; survives restarts of either side"
@@ -54,7 +54,7 @@ pub(crate) fn SendingCommands(run: String) -> impl IntoView {
             <Command name="After the job ends, with its exit code" test_id="command-finish" text=finish />
         }
     };
-    let words = move || {
+    let hint = move || {
         if token.with(Option::is_some) {
             "The token is shown only once; the server stores its hash. train.log is the log file of the trainer."
         } else {
@@ -64,12 +64,12 @@ pub(crate) fn SendingCommands(run: String) -> impl IntoView {
     let label = move || if token.with(Option::is_some) { "New token" } else { "Make a new token" };
     view! {
         <div class="commands" data-testid="commands">
-            <p class="hint">{words}</p>
+            <p class="hint">{hint}</p>
             {commands}
             <p class="actions">
                 <button data-testid="new-token" disabled=move || asking.get() on:click=renew>{label}</button>
             </p>
-            {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+            {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
         </div>
     }
 }

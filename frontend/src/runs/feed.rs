@@ -22,7 +22,7 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::{EventSource, MessageEvent};
 
 use super::points::Points;
-use crate::client::{self, Failure, pause};
+use crate::client::{self, RequestError, pause};
 
 /// Points per request.
 const PAGE: u32 = 5_000;
@@ -58,7 +58,7 @@ pub(crate) struct Feed {
     pub(crate) state: RwSignal<Option<RunState>>,
     pub(crate) way: RwSignal<Way>,
     /// Last request error.
-    pub(crate) failure: RwSignal<Option<Failure>>,
+    pub(crate) last_error: RwSignal<Option<RequestError>>,
     /// Points. They are not in a signal because copies are large.
     points: StoredValue<Points>,
     /// Incremented whenever the points change.
@@ -73,7 +73,7 @@ pub(crate) struct Feed {
 struct Pace {
     announced_ms: f64,
     announces: bool,
-    asked_ms: f64,
+    requested_ms: f64,
 }
 
 /// Open event stream, and the function that resolves the promise for its end.
@@ -103,7 +103,7 @@ impl Feed {
 
     /// Polls a run slowly until the user leaves the page. A stream of [`Several`] replaces the
     /// polling.
-    pub(crate) fn watch(id: String) -> Self {
+    pub(crate) fn poll(id: String) -> Self {
         let feed = Self::new(id);
         spawn_local(feed.keep_watching());
         feed
@@ -116,7 +116,7 @@ impl Feed {
             detail: RwSignal::new(None),
             state: RwSignal::new(None),
             way: RwSignal::new(Way::Loading),
-            failure: RwSignal::new(None),
+            last_error: RwSignal::new(None),
             points: StoredValue::default(),
             version: RwSignal::new(0),
             pace: StoredValue::default(),
@@ -159,13 +159,13 @@ impl Feed {
     }
 
     /// Requests the run statistics.
-    pub(crate) async fn refresh(self) -> Result<(), Failure> {
+    pub(crate) async fn refresh(self) -> Result<(), RequestError> {
         let Some(url) = self.id.try_with_value(|id| path::run(id)) else { return Ok(()) };
-        let answer = client::get::<RunDetail>(&url).await;
+        let response = client::get::<RunDetail>(&url).await;
         if !self.is_alive() {
             return Ok(());
         }
-        let detail = answer?;
+        let detail = response?;
         self.enter(detail.summary.state);
         if self.detail.with_untracked(|known| known.as_deref() != Some(&detail)) {
             self.detail.set(Some(Arc::new(detail)));
@@ -187,11 +187,11 @@ impl Feed {
         }
     }
 
-    fn note(&self, answer: Result<(), Failure>) -> bool {
-        let failure = answer.err();
-        let done = failure.is_none();
-        if self.is_alive() && self.failure.with_untracked(|known| *known != failure) {
-            self.failure.set(failure);
+    fn note(&self, result: Result<(), RequestError>) -> bool {
+        let error = result.err();
+        let done = error.is_none();
+        if self.is_alive() && self.last_error.with_untracked(|known| *known != error) {
+            self.last_error.set(error);
         }
         done
     }
@@ -213,8 +213,9 @@ impl Feed {
             if done {
                 return true;
             }
-            if self.failure.with_untracked(|failure| failure.as_ref().and_then(Failure::status).is_some_and(is_lasting))
-            {
+            if self.last_error.with_untracked(|current_error| {
+                current_error.as_ref().and_then(RequestError::status).is_some_and(is_lasting)
+            }) {
                 return false;
             }
             pause(POLL_MS).await;
@@ -264,16 +265,16 @@ impl Feed {
             return;
         }
         let before = self.points.with_value(Points::last_row);
-        let answer = async {
+        let result = async {
             self.refresh().await?;
             self.catch_up(before, None).await
         }
         .await;
-        self.note(answer);
+        self.note(result);
     }
 
     /// Fetches pages after a row, until row `before` or the end.
-    async fn catch_up(self, mut after: u64, before: Option<u64>) -> Result<(), Failure> {
+    async fn catch_up(self, mut after: u64, before: Option<u64>) -> Result<(), RequestError> {
         loop {
             let Some(url) = self.id.try_with_value(|id| path::run_points(id, after, PAGE)) else { return Ok(()) };
             let page = client::get::<PointPage>(&url).await;
@@ -296,7 +297,7 @@ impl Feed {
         let after = self.points.with_value(Points::last_row);
         let Ok(source) = EventSource::new(&format!("{url}?after={after}")) else { return false };
         let breaks = Rc::new(Cell::new(0));
-        let batch = Batch::of(self);
+        let batch = Batch::new(self);
         let healthy = Rc::clone(&breaks);
         let on_point = listener(move |point: RunPoint| {
             healthy.set(0);
@@ -321,11 +322,11 @@ impl Feed {
             }
         });
         let broken = Rc::clone(&breaks);
-        let kept = source.clone();
+        let stream_source = source.clone();
         let on_error = Closure::<dyn Fn()>::new(move || {
             broken.set(broken.get() + 1);
             // Browsers do not reconnect a rejected stream.
-            if broken.get() >= BREAKS || kept.ready_state() == EventSource::CLOSED {
+            if broken.get() >= BREAKS || stream_source.ready_state() == EventSource::CLOSED {
                 broken.set(BREAKS);
                 self.close();
             }
@@ -349,7 +350,7 @@ impl Feed {
     /// Called when a stream opens. Fetches points between the last page and the stream.
     fn begin_streaming(self) {
         self.way.set(Way::Streaming);
-        self.failure.set(None);
+        self.last_error.set(None);
         let after = self.points.with_value(Points::last_row);
         spawn_local(async move {
             self.note(self.catch_up(after, None).await);
@@ -392,9 +393,9 @@ impl Feed {
     /// Notifies the charts at a limited rate.
     fn announce(self) {
         let now = Date::now();
-        let least = (self.points.with_value(Points::len) / POINTS_PER_MS) as f64;
+        let min_interval_ms = (self.points.with_value(Points::len) / POINTS_PER_MS) as f64;
         let wait = self.pace.try_update_value(|pace| {
-            let wait = pace.announced_ms + least - now;
+            let wait = pace.announced_ms + min_interval_ms - now;
             if wait <= 0.0 {
                 pace.announced_ms = now;
                 return Some(None);
@@ -422,9 +423,9 @@ impl Feed {
 
     fn refresh_soon(self, now: f64) {
         let due = self.pace.try_update_value(|pace| {
-            let due = self.way.get_untracked() == Way::Streaming && now - pace.asked_ms >= DETAIL_MS;
+            let due = self.way.get_untracked() == Way::Streaming && now - pace.requested_ms >= DETAIL_MS;
             if due {
-                pace.asked_ms = now;
+                pace.requested_ms = now;
             }
             due
         });
@@ -451,7 +452,7 @@ struct Batch {
 }
 
 impl Batch {
-    fn of(feed: Feed) -> Self {
+    fn new(feed: Feed) -> Self {
         Self { feed, points: Rc::default(), due: Rc::default() }
     }
 

@@ -109,7 +109,7 @@ impl Metric {
     }
 
     /// Metric for a predicted quantity.
-    pub(crate) const fn of_quantity(quantity: Quantity) -> Self {
+    pub(crate) const fn from_quantity(quantity: Quantity) -> Self {
         match quantity {
             Quantity::StepTime => Self::StepTime,
             Quantity::TokensPerSecond => Self::Tokens,
@@ -130,7 +130,7 @@ impl Metric {
     }
 
     /// Returns the value in a point.
-    pub(crate) fn of(self, point: &RunPoint) -> Option<f64> {
+    pub(crate) fn value_at(self, point: &RunPoint) -> Option<f64> {
         match self {
             Self::StepTime => point.step_s,
             Self::Tokens => point.tokens_per_s,
@@ -155,7 +155,7 @@ mod tests {
             assert_eq!(Metric::from_id(metric.id()), Some(metric));
             assert!(Metric::ALL[..index].iter().all(|other| *other != metric), "each stands once");
             if let Some(quantity) = metric.quantity() {
-                assert_eq!(Metric::of_quantity(quantity), metric);
+                assert_eq!(Metric::from_quantity(quantity), metric);
             }
         }
         assert_eq!(Metric::from_id("nothing"), None);

@@ -12,7 +12,7 @@ use wasm_bindgen::JsValue;
 
 use super::feed::{Feed, Several};
 use super::view::RunView;
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 
 /// Minimum interval in ms between two comparison requests while points arrive.
 const COMPARE_MS: u64 = 4_000;
@@ -25,12 +25,12 @@ pub(crate) struct OtherRun {
 
 /// State of the run page.
 #[derive(Clone, Copy)]
-pub(crate) struct Observed {
+pub(crate) struct RunMonitor {
     pub(crate) feed: Feed,
     /// Comparison with the plan. `None` until the response arrives, or without a scenario.
     pub(crate) comparison: RwSignal<Option<Arc<Comparison>>>,
     /// Reason for a missing comparison.
-    pub(crate) refusal: RwSignal<Option<Failure>>,
+    pub(crate) refusal: RwSignal<Option<RequestError>>,
     /// Comparisons with plans from other planners for the same scenario.
     pub(crate) plans: RwSignal<BTreeMap<PlannerKind, Arc<Comparison>>>,
     /// Compared runs.
@@ -42,7 +42,7 @@ pub(crate) struct Observed {
     owner: StoredValue<Owner>,
 }
 
-impl Observed {
+impl RunMonitor {
     pub(crate) fn new(id: String, view: RunView) -> Self {
         let this = Self {
             feed: Feed::follow(id),
@@ -65,7 +65,7 @@ impl Observed {
     }
 
     /// Returns scenario and planner of the compared plan.
-    pub(crate) fn held_against(&self) -> Option<(String, Option<PlannerKind>)> {
+    pub(crate) fn comparison_target(&self) -> Option<(String, Option<PlannerKind>)> {
         self.feed.detail.with(|detail| {
             let summary = &detail.as_ref()?.summary;
             Some((summary.scenario.clone()?, summary.plan))
@@ -74,15 +74,15 @@ impl Observed {
 
     /// Creates a corrected scenario that describes the job of this run, and attaches it. The server
     /// plans it.
-    pub(crate) async fn correct(self) -> Result<(), Failure> {
+    pub(crate) async fn correct(self) -> Result<(), RequestError> {
         let url = path::run_correction(&self.feed.id());
         client::send::<Corrected>("POST", &url, Body::Empty).await?;
         self.feed.refresh().await
     }
 
     /// Applies a change to the run. Returns an error if the server rejects it.
-    pub(crate) async fn change(self, change: RunChange) -> Result<(), Failure> {
-        let body = serde_json::to_string(&change).map_err(|error| Failure::Unreadable(error.to_string()))?;
+    pub(crate) async fn change(self, change: RunChange) -> Result<(), RequestError> {
+        let body = serde_json::to_string(&change).map_err(|error| RequestError::Unreadable(error.to_string()))?;
         client::tell("PATCH", &path::run(&self.feed.id()), Body::Json(body)).await?;
         self.feed.refresh().await
     }
@@ -90,7 +90,7 @@ impl Observed {
     /// Adds or removes a run in the charts.
     pub(crate) fn toggle_run(self, id: &str) {
         self.view.update(|view| match view.runs.iter().position(|known| known == id) {
-            Some(place) => drop(view.runs.remove(place)),
+            Some(index) => drop(view.runs.remove(index)),
             None => view.runs.push(id.to_owned()),
         });
     }
@@ -98,13 +98,13 @@ impl Observed {
     /// Adds or removes the prediction of another planner.
     pub(crate) fn toggle_plan(self, planner: PlannerKind) {
         self.view.update(|view| match view.plans.iter().position(|known| *known == planner) {
-            Some(place) => drop(view.plans.remove(place)),
+            Some(plan_index) => drop(view.plans.remove(plan_index)),
             None => view.plans.push(planner),
         });
     }
 
     fn keep_in_step(self) {
-        let against = Memo::new(move |_| self.held_against());
+        let against = Memo::new(move |_| self.comparison_target());
         let scenario = Memo::new(move |_| against.get().map(|(scenario, _)| scenario));
         // Clear old comparisons when the scenario changes. Otherwise they appear under the wrong
         // name.
@@ -149,7 +149,7 @@ impl Observed {
         let owner = self.owner.get_value();
         let others = wanted.iter().map(|id| {
             let found = known.iter().find(|other| other.feed.id() == *id).copied();
-            found.unwrap_or_else(|| OtherRun { feed: owner.with(|| Feed::watch(id.clone())) })
+            found.unwrap_or_else(|| OtherRun { feed: owner.with(|| Feed::poll(id.clone())) })
         });
         let others: Vec<OtherRun> = others.collect();
         if others.iter().map(|other| other.feed.id()).ne(known.iter().map(|other| other.feed.id())) {
@@ -173,37 +173,37 @@ impl Observed {
 
     /// Requests all comparisons again. Old comparisons stay until the responses arrive.
     pub(crate) fn compare(self) {
-        let Some(against) = untrack(|| self.held_against()) else { return };
+        let Some(against) = untrack(|| self.comparison_target()) else { return };
         let id = self.feed.id();
         let plans = self.view.with_untracked(|view| view.plans.clone());
         spawn_local(async move {
-            let answer = client::get::<Comparison>(&path::run_comparison(&id, None)).await;
+            let response = client::get::<Comparison>(&path::run_comparison(&id, None)).await;
             let is_still = || {
                 untrack(|| self.feed.detail.try_with(Option::is_some)) == Some(true)
-                    && untrack(|| self.held_against()).as_ref() == Some(&against)
+                    && untrack(|| self.comparison_target()).as_ref() == Some(&against)
             };
             if !is_still() {
                 return;
             }
-            match answer {
+            match response {
                 Ok(comparison) => {
                     self.refusal.set(None);
                     if self.comparison.with_untracked(|known| known.as_deref() != Some(&comparison)) {
                         self.comparison.set(Some(Arc::new(comparison)));
                     }
                 }
-                Err(failure) => {
+                Err(error) => {
                     self.comparison.set(None);
-                    self.refusal.set(Some(failure));
+                    self.refusal.set(Some(error));
                 }
             }
             for planner in plans {
-                let answer = client::get::<Comparison>(&path::run_comparison(&id, Some(planner.id()))).await;
+                let plan_response = client::get::<Comparison>(&path::run_comparison(&id, Some(planner.id()))).await;
                 if !is_still() {
                     return;
                 }
                 // The planner may have no plan for this scenario.
-                self.plans.update(|plans| match answer {
+                self.plans.update(|plans| match plan_response {
                     Ok(comparison) => drop(plans.insert(planner, Arc::new(comparison))),
                     Err(_) => drop(plans.remove(&planner)),
                 });
@@ -213,13 +213,13 @@ impl Observed {
 }
 
 /// Returns the state of the run page from the context.
-pub(crate) fn use_observed() -> Observed {
+pub(crate) fn use_run_monitor() -> RunMonitor {
     expect_context()
 }
 
 /// Reads a value from the run detail, if it is loaded.
-pub(crate) fn of_detail<T>(observed: Observed, read: impl FnOnce(&RunDetail) -> T) -> Option<T> {
-    observed.feed.detail.with(|detail| detail.as_deref().map(read))
+pub(crate) fn read_detail<T>(monitor: RunMonitor, read: impl FnOnce(&RunDetail) -> T) -> Option<T> {
+    monitor.feed.detail.with(|detail| detail.as_deref().map(read))
 }
 
 /// Writes the view to the address bar without a new history entry.

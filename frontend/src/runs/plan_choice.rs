@@ -1,15 +1,15 @@
 //! Selects the plan to compare with a run: scenario and planner.
 
 use api::path;
-use api::planner::outcome::{Answer, PlannerResult};
+use api::planner::outcome::{PlanOutcome, PlannerResult};
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use super::plan_search::PlanSearch;
 use crate::answered;
-use crate::client::Failure;
-use crate::notice::FailureNotice;
+use crate::client::RequestError;
+use crate::notice::ErrorNotice;
 
 /// Planners with a feasible plan for the scenario.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,21 +17,21 @@ enum Planners {
     /// No scenario is selected, or the response is pending.
     Unknown,
     Planning,
-    Failed(Failure),
+    Failed(RequestError),
     /// Planners with titles, fastest plan first.
     Known(Vec<(PlannerKind, String)>),
 }
 
 impl Planners {
-    fn of(results: Vec<PlannerResult>) -> Self {
-        let planned = results.into_iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
+    fn from_results(results: Vec<PlannerResult>) -> Self {
+        let planned = results.into_iter().filter(|result| matches!(result.answer, PlanOutcome::Planned(_)));
         Self::Known(planned.map(|result| (result.planner, result.title)).collect())
     }
 }
 
 /// Fields for scenario and planner. A scenario without an outcome is planned.
 #[component]
-pub(crate) fn PlanChoice(
+pub(crate) fn PlanSelect(
     /// Scenario identifier.
     scenario: RwSignal<Option<String>>,
     /// Planner, or `None` for the fastest.
@@ -41,24 +41,26 @@ pub(crate) fn PlanChoice(
     on_planned: Option<Callback<()>>,
 ) -> impl IntoView {
     let planners = RwSignal::new(Planners::Unknown);
-    let chosen = Memo::new(move |_| scenario.get());
+    let selected_scenario = Memo::new(move |_| scenario.get());
     let ask = move |id: String| {
         spawn_local(async move {
             let is_current = {
                 let id = id.clone();
-                move || chosen.try_get_untracked().flatten().as_deref() == Some(id.as_str())
+                move || selected_scenario.try_get_untracked().flatten().as_deref() == Some(id.as_str())
             };
             // Continue planning if the user leaves the page, because the scenario may be attached
             // to a run.
             let is_wanted = {
                 let id = id.clone();
-                move || chosen.try_get_untracked().is_none_or(|chosen| chosen.as_deref() == Some(id.as_str()))
+                move || {
+                    selected_scenario.try_get_untracked().is_none_or(|current| current.as_deref() == Some(id.as_str()))
+                }
             };
             let known = answered::stored(&id).await;
             if !is_current() {
                 return;
             }
-            let answer = match known {
+            let result = match known {
                 Ok(None) => {
                     planners.set(Planners::Planning);
                     answered::plan_while(&id, is_wanted).await
@@ -68,22 +70,23 @@ pub(crate) fn PlanChoice(
             if !is_current() {
                 return;
             }
-            match answer {
+            match result {
                 Ok(Some(stored)) => {
-                    planners.set(Planners::of(stored.outcome.results));
+                    planners.set(Planners::from_results(stored.outcome.results));
                     if let Some(on_planned) = on_planned {
                         on_planned.run(());
                     }
                 }
-                Ok(None) => planners
-                    .set(Planners::Failed(Failure::Unreadable("Planning was cancelled from another page.".to_owned()))),
-                Err(failure) => planners.set(Planners::Failed(failure)),
+                Ok(None) => planners.set(Planners::Failed(RequestError::Unreadable(
+                    "Planning was cancelled from another page.".to_owned(),
+                ))),
+                Err(error) => planners.set(Planners::Failed(error)),
             }
         });
     };
     Effect::new(move |_| {
         planners.set(Planners::Unknown);
-        if let Some(id) = chosen.get() {
+        if let Some(id) = selected_scenario.get() {
             ask(id);
         }
     });
@@ -103,13 +106,13 @@ pub(crate) fn PlanChoice(
         Planners::Planning => {
             Some(view! { <p class="hint" data-testid="choice-planning">"Planning the scenario…"</p> }.into_any())
         }
-        Planners::Failed(failure) => {
+        Planners::Failed(request_error) => {
             let retry = move |()| {
-                if let Some(id) = chosen.get_untracked() {
+                if let Some(id) = selected_scenario.get_untracked() {
                     ask(id);
                 }
             };
-            Some(view! { <FailureNotice failure=failure on_retry=retry /> }.into_any())
+            Some(view! { <ErrorNotice error=request_error on_retry=retry /> }.into_any())
         }
         Planners::Known(known) if known.is_empty() => {
             let id = scenario.get_untracked().unwrap_or_default();
@@ -122,7 +125,7 @@ pub(crate) fn PlanChoice(
         Planners::Known(_) | Planners::Unknown => None,
     };
     view! {
-        <PlanSearch scenario=scenario chosen=move |()| plan.set(None) />
+        <PlanSearch scenario=scenario on_select=move |()| plan.set(None) />
         <label>
             "Plan"
             <select

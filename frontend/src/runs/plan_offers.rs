@@ -97,15 +97,15 @@ pub(super) fn groups(
     gallery: Option<&Gallery>,
     search: &str,
 ) -> Vec<OfferGroup> {
-    let words: Vec<String> = search.to_lowercase().split_whitespace().map(str::to_owned).collect();
+    let terms: Vec<String> = search.to_lowercase().split_whitespace().map(str::to_owned).collect();
     let matches = |entry: &&GalleryEntry| {
         let text =
             format!("{} {} {} {}", entry.title, entry.slug, entry.scenario.model.name, entry.scenario.cluster.name)
                 .to_lowercase();
-        words.iter().all(|word| text.contains(word))
+        terms.iter().all(|word| text.contains(word))
     };
-    let most = if words.is_empty() { FEW } else { MANY };
-    let entries = gallery.iter().flat_map(|gallery| &gallery.entries).filter(matches).take(most);
+    let max_entries = if terms.is_empty() { FEW } else { MANY };
+    let entries = gallery.iter().flat_map(|gallery| &gallery.entries).filter(matches).take(max_entries);
     let ready = entries.map(|entry| Offer::Ready(Box::new(entry.clone()))).collect();
     // A draft that is saved between the two requests appears in both lists.
     let drafts = drafts.into_iter().filter(|draft| saved.iter().all(|line| line.id != draft.id)).collect();
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_of_every_form_name_their_scenario() {
+    fn every_link_form_names_its_scenario() {
         let id = "abcdefghij234567".to_owned();
         for text in [
             "/s/abcdefghij234567",
@@ -132,15 +132,15 @@ mod tests {
         ] {
             assert_eq!(pasted_link(text), Some(PastedLink::Stored(id.clone())), "{text}");
         }
-        let whole = "a".repeat(52);
-        assert_eq!(pasted_link(&whole), Some(PastedLink::Stored(whole.clone())));
+        let full_id = "a".repeat(52);
+        assert_eq!(pasted_link(&full_id), Some(PastedLink::Stored(full_id.clone())));
         for text in ["/c/#z1.abc", "https://plan.example.org/c/#z1.abc", "z1.abc"] {
             assert_eq!(pasted_link(text), Some(PastedLink::Contained("z1.abc".to_owned())), "{text}");
         }
     }
 
     #[test]
-    fn words_of_a_search_are_no_link() {
+    fn search_text_is_no_link() {
         for text in
             ["", "llama", "long documents", "llamaonmanydevices", "/s/short", "/s/abcdefgh0189", "/c/#z2.abc", "#"]
         {

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use super::plan_offers::{Offer, OfferGroup, PastedLink, groups, pasted_link};
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 use crate::format;
 
 /// Debounce interval for the search in ms.
@@ -26,7 +26,7 @@ pub(super) fn PlanSearch(
     scenario: RwSignal<Option<String>>,
     /// Called when the selection changes.
     #[prop(into)]
-    chosen: Callback<()>,
+    on_select: Callback<()>,
 ) -> impl IntoView {
     let field = NodeRef::<html::Input>::new();
     let title = RwSignal::new(String::new());
@@ -38,13 +38,13 @@ pub(super) fn PlanSearch(
     let is_searching = RwSignal::new(false);
     // `None` until an arrow key is pressed. Enter then selects the first result.
     let active = RwSignal::new(None::<usize>);
-    let failure = RwSignal::new(None::<String>);
+    let error_message = RwSignal::new(None::<String>);
     let is_open = Memo::new(move |_| search.with(Option::is_some));
     let choose = move |id: Option<String>| {
         search.set(None);
-        failure.set(None);
+        error_message.set(None);
         if scenario.get_untracked() != id {
-            chosen.run(());
+            on_select.run(());
             scenario.set(id);
         }
     };
@@ -56,9 +56,11 @@ pub(super) fn PlanSearch(
             return;
         };
         spawn_local(async move {
-            let answer = client::get::<StoredScenario>(&path::scenario(&id)).await;
+            let response = client::get::<StoredScenario>(&path::scenario(&id)).await;
             if wanted.try_get_untracked().flatten().as_deref() == Some(id.as_str()) {
-                title.set(answer.map_or_else(|_| id.get(..10).unwrap_or(&id).to_owned(), |stored| title_of(&stored)));
+                title.set(
+                    response.map_or_else(|_| id.get(..10).unwrap_or(&id).to_owned(), |stored| scenario_title(&stored)),
+                );
             }
         });
     });
@@ -75,16 +77,17 @@ pub(super) fn PlanSearch(
             let drafts = client::get::<ScenarioList>(&format!("{}&{query}", path::DRAFTS)).await;
             let saved = client::get::<ScenarioList>(&format!("{}?{query}", path::SCENARIOS)).await;
             if gallery.try_with_value(Option::is_none) == Some(true) {
-                let answer = client::get::<Gallery>(path::GALLERY).await;
-                gallery.try_set_value(answer.ok());
+                let gallery_response = client::get::<Gallery>(path::GALLERY).await;
+                gallery.try_set_value(gallery_response.ok());
             }
             if !is_current() {
                 return;
             }
-            let refused = [&drafts, &saved].into_iter().find_map(|answer| answer.as_ref().err()).map(Failure::title);
-            failure.set(refused);
-            let lines = |answer: Result<ScenarioList, Failure>| -> Vec<ScenarioLine> {
-                answer.map(|list| list.scenarios).unwrap_or_default()
+            let first_error =
+                [&drafts, &saved].into_iter().find_map(|result| result.as_ref().err()).map(RequestError::title);
+            error_message.set(first_error);
+            let lines = |list_response: Result<ScenarioList, RequestError>| -> Vec<ScenarioLine> {
+                list_response.map(|list| list.scenarios).unwrap_or_default()
             };
             let (drafts, saved) = (lines(drafts), lines(saved));
             found.set(gallery.with_value(|gallery| groups(drafts, saved, gallery.as_ref(), &text)));
@@ -102,17 +105,17 @@ pub(super) fn PlanSearch(
             }
         }
     };
-    let store = move |body: String, busy: &'static str| {
-        title.set(busy.to_owned());
+    let store = move |body: String, progress_text: &'static str| {
+        title.set(progress_text.to_owned());
         spawn_local(async move {
             match client::send::<StoredScenario>("PUT", path::SCENARIOS, Body::Json(body)).await {
                 Ok(stored) => {
-                    title.try_set(title_of(&stored));
+                    title.try_set(scenario_title(&stored));
                     choose(Some(stored.id));
                 }
-                Err(refused) => {
+                Err(error) => {
                     title.try_set(String::new());
-                    failure.try_set(Some(format!("{}. {}", refused.title(), refused.detail())));
+                    error_message.try_set(Some(format!("{}. {}", error.title(), error.detail())));
                 }
             }
         });
@@ -133,13 +136,13 @@ pub(super) fn PlanSearch(
         match link {
             PastedLink::Contained(fragment) => match contained::read(&fragment) {
                 Ok(scenario) => store(scenario.to_string(), "Opening the link…"),
-                Err(error) => failure.set(Some(format::sentence(&error.to_string()))),
+                Err(error) => error_message.set(Some(format::sentence(&error.to_string()))),
             },
             PastedLink::Stored(id) => spawn_local(async move {
                 match client::get::<StoredScenario>(&path::scenario(&id)).await {
                     Ok(stored) => choose(Some(stored.id)),
-                    Err(refused) => {
-                        failure.try_set(Some(format!("The link opens no scenario: {}.", refused.detail())));
+                    Err(link_error) => {
+                        error_message.try_set(Some(format!("The link opens no scenario: {}.", link_error.detail())));
                     }
                 }
             }),
@@ -147,7 +150,7 @@ pub(super) fn PlanSearch(
     };
     let typed = move |event| {
         let text = event_target_value(&event);
-        failure.set(None);
+        error_message.set(None);
         if let Some(link) = pasted_link(&text) {
             follow(link);
         } else {
@@ -158,8 +161,8 @@ pub(super) fn PlanSearch(
         }
     };
     let count = move || found.with(|groups| groups.iter().map(|group| group.offers.len()).sum::<usize>());
-    let at = move |place: usize| {
-        found.with_untracked(|groups| groups.iter().flat_map(|group| &group.offers).nth(place).cloned())
+    let at = move |offer_index: usize| {
+        found.with_untracked(|groups| groups.iter().flat_map(|group| &group.offers).nth(offer_index).cloned())
     };
     let key = move |event: web_sys::KeyboardEvent| {
         let last = untrack(count).saturating_sub(1);
@@ -183,19 +186,19 @@ pub(super) fn PlanSearch(
         if is_searching.get() {
             return view! { <li role="presentation" class="offer-group">"Searching…"</li> }.into_any();
         }
-        let mut place = 0;
+        let mut index = 0;
         let groups = found.get().into_iter().map(|group| {
             let options = group.offers.into_iter().map(|offer| {
-                let here = place;
-                place += 1;
-                view! { <OfferLine offer=offer place=here active=active take=take /> }
+                let here = index;
+                index += 1;
+                view! { <OfferLine offer=offer index=here active=active take=take /> }
             });
             let options = options.collect_view();
             view! { <li role="presentation" class="offer-group">{group.title}</li> {options} }
         });
         let groups = groups.collect_view();
         let nothing =
-            (place == 0).then(|| view! { <li role="presentation" class="offer-group">"No scenario matches."</li> });
+            (index == 0).then(|| view! { <li role="presentation" class="offer-group">"No scenario matches."</li> });
         view! { {groups} {nothing} }.into_any()
     };
     view! {
@@ -236,7 +239,7 @@ pub(super) fn PlanSearch(
             <Show when=move || is_open.get()>
                 <ul id="scenario-offers" class="offers" role="listbox" aria-label="Scenarios" data-testid="scenario-offers">{list}</ul>
             </Show>
-            {move || failure.get().map(|words| view! { <p class="field-error" role="alert" data-testid="choose-failure">{words}</p> })}
+            {move || error_message.get().map(|message| view! { <p class="field-error" role="alert" data-testid="choose-failure">{message}</p> })}
         </div>
     }
 }
@@ -246,7 +249,7 @@ pub(super) fn PlanSearch(
 fn OfferLine(
     offer: Offer,
     /// Index over all groups, starting at 0.
-    place: usize,
+    index: usize,
     active: RwSignal<Option<usize>>,
     #[prop(into)] take: Callback<Offer>,
 ) -> impl IntoView {
@@ -256,7 +259,7 @@ fn OfferLine(
         Offer::Stored(line) => line.id.clone(),
         Offer::Ready(entry) => entry.slug.clone(),
     };
-    let is_active = move || active.get() == Some(place);
+    let is_active = move || active.get() == Some(index);
     // Use mousedown: it fires before the field loses focus, which closes the list.
     let press = move |event: web_sys::MouseEvent| {
         event.prevent_default();
@@ -264,7 +267,7 @@ fn OfferLine(
     };
     view! {
         <li
-            id=format!("offer-{place}")
+            id=format!("offer-{index}")
             class="offer"
             role="option"
             data-offer=id
@@ -290,7 +293,7 @@ fn above(active: Option<usize>, last: usize) -> usize {
 }
 
 /// Returns the title, or model and cluster if the scenario has no title.
-fn title_of(stored: &StoredScenario) -> String {
+fn scenario_title(stored: &StoredScenario) -> String {
     let scenario = &stored.scenario;
     scenario.title.clone().unwrap_or_else(|| format!("{} on {}", scenario.model.name, scenario.cluster.name))
 }
@@ -300,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_arrow_takes_an_end_of_the_list() {
+    fn first_arrow_key_selects_a_list_end() {
         assert_eq!([below(None, 3), below(Some(0), 3), below(Some(3), 3)], [0, 1, 3]);
         assert_eq!([above(None, 3), above(Some(3), 3), above(Some(0), 3)], [3, 2, 0]);
     }

@@ -18,8 +18,9 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    fn of(point: &RunPoint) -> Self {
-        let values = Metric::ALL.map(|metric| metric.of(point).filter(|value| value.is_finite()).unwrap_or(f64::NAN));
+    fn from_point(point: &RunPoint) -> Self {
+        let values =
+            Metric::ALL.map(|metric| metric.value_at(point).filter(|value| value.is_finite()).unwrap_or(f64::NAN));
         Self { row: point.row, segment: point.segment, step: point.step, is_open: point.open, values }
     }
 
@@ -31,8 +32,8 @@ impl Sample {
 
     /// Returns the metric value, if present.
     pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
-        let place = Metric::ALL.iter().position(|known| *known == metric)?;
-        Some(self.values[place]).filter(|value| value.is_finite())
+        let metric_index = Metric::ALL.iter().position(|known| *known == metric)?;
+        Some(self.values[metric_index]).filter(|value| value.is_finite())
     }
 }
 
@@ -48,15 +49,15 @@ impl Points {
     pub(crate) fn add(&mut self, points: &[RunPoint]) -> bool {
         let (mut changed, mut in_order) = (false, true);
         let known = self.samples.len();
-        for sample in points.iter().map(Sample::of) {
-            let place = self.samples[..known].binary_search_by_key(&sample.row, |sample| sample.row);
-            match place {
+        for sample in points.iter().map(Sample::from_point) {
+            let position = self.samples[..known].binary_search_by_key(&sample.row, |sample| sample.row);
+            match position {
                 // A page may be older than the stream, so an open point never replaces a complete
                 // point.
-                Ok(place) if sample.is_open && !self.samples[place].is_open => {}
-                Ok(place) => {
-                    changed |= !self.samples[place].is_same(&sample);
-                    self.samples[place] = sample;
+                Ok(existing_index) if sample.is_open && !self.samples[existing_index].is_open => {}
+                Ok(open_index) => {
+                    changed |= !self.samples[open_index].is_same(&sample);
+                    self.samples[open_index] = sample;
                 }
                 Err(_) => {
                     in_order &= self.samples.last().is_none_or(|last| last.row < sample.row);
@@ -90,7 +91,7 @@ impl Points {
     }
 
     /// True if any point contains this metric.
-    pub(crate) fn tell_of(&self, metric: Metric) -> bool {
+    pub(crate) fn has_metric(&self, metric: Metric) -> bool {
         self.samples.iter().any(|sample| sample.value(metric).is_some())
     }
 
@@ -115,7 +116,7 @@ impl Points {
             }
             let point = (sample.step as f64, value);
             match parts.last_mut() {
-                Some((segment, own)) if *segment == sample.segment => own.push(point),
+                Some((segment, segment_points)) if *segment == sample.segment => segment_points.push(point),
                 _ => parts.push((sample.segment, vec![point])),
             }
         }
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_point_stays_until_it_is_complete_and_none_is_asked_for_behind_it() {
+    fn open_point_stays_until_complete_and_is_not_requested_again() {
         let open = |step_s| RunPoint { open: true, ..point(2, 0, 11, step_s) };
         let mut points = Points::default();
         points.add(&[point(1, 0, 10, 1.0), open(1.1)]);
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_opens_another_series_and_what_is_not_said_is_no_point() {
+    fn restart_begins_new_series_and_missing_values_are_skipped() {
         let mut points = Points::default();
         let silent = RunPoint { row: 3, segment: 0, step: 12, loss: Some(f64::NAN), ..RunPoint::default() };
         points.add(&[point(1, 0, 10, 1.0), point(2, 0, 11, 50.0), silent, point(4, 1, 11, 1.2), point(5, 1, 12, 1.3)]);
@@ -170,6 +171,6 @@ mod tests {
             [(0, vec![(10.0, 1.0)]), (1, vec![(11.0, 1.2), (12.0, 1.3)])]
         );
         assert_eq!(points.series(Metric::StepTime, Some((12, 99))), [(1, vec![(12.0, 1.3)])]);
-        assert!(points.tell_of(Metric::StepTime) && !points.tell_of(Metric::Loss), "NaN is no figure");
+        assert!(points.has_metric(Metric::StepTime) && !points.has_metric(Metric::Loss), "NaN is no figure");
     }
 }

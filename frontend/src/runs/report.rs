@@ -16,7 +16,7 @@ pub(crate) fn LogReportView(report: LogReport) -> impl IntoView {
     });
     view! {
         <div class="import-report" data-testid="log-report">
-            <b>{words(&report)}</b>
+            <b>{summary_text(&report)}</b>
             <span>{formats}</span>
             {assumptions}
             {first_problem.map(|problem| view! { <span class="warning">{problem}</span> })}
@@ -25,20 +25,20 @@ pub(crate) fn LogReportView(report: LogReport) -> impl IntoView {
 }
 
 /// Summarizes line counts: "250 of 1,000 lines read, 3 repaired, 2 left out".
-fn words(report: &LogReport) -> String {
-    let mut words =
+fn summary_text(report: &LogReport) -> String {
+    let mut text =
         format!("{} of {} lines parsed", format::count(report.parsed + report.repaired), format::count(report.lines));
-    for (count, what) in
+    for (count, label) in
         [(report.repaired, "of them repaired"), (report.skipped, "could not be read"), (report.passed_over, "ignored")]
     {
         if count > 0 {
-            words.push_str(", ");
-            words.push_str(&format::count(count));
-            words.push(' ');
-            words.push_str(what);
+            text.push_str(", ");
+            text.push_str(&format::count(count));
+            text.push(' ');
+            text.push_str(label);
         }
     }
-    words
+    text
 }
 
 #[cfg(test)]
@@ -46,10 +46,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_line_is_said() {
+    fn summary_counts_every_line_kind() {
         let report =
             LogReport { lines: 1_000, parsed: 247, repaired: 3, passed_over: 748, skipped: 2, ..LogReport::default() };
-        assert_eq!(words(&report), "250 of 1,000 lines parsed, 3 of them repaired, 2 could not be read, 748 ignored");
-        assert_eq!(words(&LogReport::default()), "0 of 0 lines parsed");
+        assert_eq!(
+            summary_text(&report),
+            "250 of 1,000 lines parsed, 3 of them repaired, 2 could not be read, 748 ignored"
+        );
+        assert_eq!(summary_text(&LogReport::default()), "0 of 0 lines parsed");
     }
 }

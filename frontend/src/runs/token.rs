@@ -14,6 +14,6 @@ pub(crate) fn keep_token(run: &str, token: &str) {
 }
 
 /// Returns the token if this tab created the run.
-pub(crate) fn token_of(run: &str) -> Option<String> {
+pub(crate) fn stored_token(run: &str) -> Option<String> {
     TOKENS.with_borrow(|tokens| tokens.get(run).cloned())
 }

@@ -22,7 +22,7 @@ pub(crate) struct RunView {
 
 impl RunView {
     /// Parses query values.
-    pub(crate) fn of(value: impl Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn from_query(value: impl Fn(&str) -> Option<String>) -> Self {
         let list = |key: &str| value(key).unwrap_or_default();
         let charts = value("charts").map(|text| text.split(',').filter_map(Metric::from_id).collect());
         let mut plans: Vec<_> = list("plans").split(',').filter_map(PlannerKind::from_id).collect();
@@ -74,7 +74,7 @@ mod tests {
             .filter_map(|pair| pair.split_once('='))
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect();
-        RunView::of(|key| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone()))
+        RunView::from_query(|key| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone()))
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_left_out() {
+    fn invalid_parameters_are_ignored() {
         let view = read("charts=step,nothing&plans=none&runs=../../x,ok&steps=9..3");
         assert_eq!(
             view,

@@ -15,13 +15,13 @@ pub(crate) fn StateBadge(
     view! {
         <span class="state" data-state=move || state.get().id()>
             <i aria-hidden="true">{mark}</i>
-            {move || words(state.get())}
+            {move || state_text(state.get())}
             {exit_code.filter(|code| *code != 0).map(|code| format!(", exit code {code}"))}
         </span>
     }
 }
 
-const fn words(state: RunState) -> &'static str {
+const fn state_text(state: RunState) -> &'static str {
     match state {
         RunState::Waiting => "Waiting for its first step",
         RunState::Live => "Live",
@@ -42,7 +42,7 @@ const fn mark(state: RunState) -> &'static str {
 }
 
 /// Describes the origin of a log.
-pub(crate) const fn origin_words(origin: RunOrigin) -> &'static str {
+pub(crate) const fn origin_text(origin: RunOrigin) -> &'static str {
     match origin {
         RunOrigin::Live => "sent live",
         RunOrigin::Imported => "imported",
@@ -59,7 +59,7 @@ pub(crate) fn remaining_s(summary: &RunSummary) -> Option<f64> {
 }
 
 /// Formats the progress: "step 120 of 500, 24.0 %".
-pub(crate) fn progress_words(summary: &RunSummary) -> String {
+pub(crate) fn progress_text(summary: &RunSummary) -> String {
     match (summary.last_step, summary.total_steps.filter(|total| *total > 0)) {
         (None, _) => "no step yet".to_owned(),
         (Some(last), None) => format!("step {}", format::count(last)),
@@ -152,9 +152,9 @@ pub(crate) mod tests {
 
     #[test]
     fn progress_divides_by_no_zero() {
-        assert_eq!(plain(&progress_words(&summary())), "step 250 of 500, 50.0 %");
-        assert_eq!(progress_words(&RunSummary { total_steps: Some(0), ..summary() }), "step 250");
-        assert_eq!(progress_words(&RunSummary { last_step: None, ..summary() }), "no step yet");
+        assert_eq!(plain(&progress_text(&summary())), "step 250 of 500, 50.0 %");
+        assert_eq!(progress_text(&RunSummary { total_steps: Some(0), ..summary() }), "step 250");
+        assert_eq!(progress_text(&RunSummary { last_step: None, ..summary() }), "no step yet");
     }
 
     #[test]

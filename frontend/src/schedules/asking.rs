@@ -9,8 +9,8 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use wasm_bindgen::JsValue;
 
-use super::{AskState, Schedules, Shown, link, question};
-use crate::client::{self, Failure};
+use super::{AskState, DisplayedSchedules, Schedules, link, question};
+use crate::client::{self, RequestError};
 use crate::field_errors::FieldErrors;
 use crate::gantt::TimeWindow;
 use crate::storage;
@@ -25,20 +25,20 @@ impl Schedules {
     /// Opens the input from a URL fragment. Without a fragment, opens the last input.
     pub(crate) fn open(self, fragment: &str) {
         let says = fragment.trim_start_matches('#');
-        if says.is_empty() && self.question.with_untracked(|question| !question.is_null()) {
+        if says.is_empty() && self.request.with_untracked(|request| !request.is_null()) {
             // Delay the update: the address bar may still contain the previous page.
             self.write_address_soon();
             return;
         }
         let draft = if says.is_empty() { storage::read(storage::SCHEDULES) } else { None };
-        let (question, view) = link::parse(draft.as_deref().unwrap_or(says));
+        let (request, view) = link::parse(draft.as_deref().unwrap_or(says));
         // A displayed response is not fitted again, so use its extent here.
-        let extent = self.shown.with_untracked(|shown| shown.as_ref().map_or(0, |shown| shown.extent_ns()));
+        let extent = self.displayed.with_untracked(|content| content.as_ref().map_or(0, |current| current.extent_ns()));
         let (start, end) = view.window_ns.unwrap_or((0, extent));
         self.window.set(TimeWindow { start_ns: start as f64, end_ns: end as f64 });
         self.view.set(view);
-        if self.question.with_untracked(|before| *before != question) || self.shown.with_untracked(Option::is_none) {
-            self.question.set(question);
+        if self.request.with_untracked(|before| *before != request) || self.displayed.with_untracked(Option::is_none) {
+            self.request.set(request);
             self.ask();
         }
     }
@@ -59,10 +59,10 @@ impl Schedules {
     /// Sends a request for the current input and cancels older requests.
     pub(crate) fn ask(self) {
         let generation = self.next_generation();
-        let json = self.question.get_untracked();
+        let json = self.request.get_untracked();
         if question::kinds(&json).is_empty() && question::tables(&json).is_empty() {
             self.errors.set(FieldErrors::default());
-            self.shown.set(None);
+            self.displayed.set(None);
             self.state.set(AskState::Empty);
             return;
         }
@@ -72,34 +72,36 @@ impl Schedules {
         let signal = controller.signal();
         self.abort.set_value(Some(controller));
         spawn_local(async move {
-            let answer = client::ask::<ScheduleResponse>(path::SCHEDULES, json.to_string(), &signal).await;
+            let response = client::ask::<ScheduleResponse>(path::SCHEDULES, json.to_string(), &signal).await;
             if self.generation.get_value() == generation {
-                self.show(answer);
+                self.show(response);
             }
         });
     }
 
-    fn show(self, answer: Result<ScheduleResponse, Failure>) {
-        match answer {
-            Ok(answer) => {
+    fn show(self, result: Result<ScheduleResponse, RequestError>) {
+        match result {
+            Ok(response) => {
                 self.errors.set(FieldErrors::default());
-                let before = self.shown.with_untracked(|shown| shown.as_ref().map_or(0, |shown| shown.extent_ns()));
-                let shown = Shown::of(answer);
+                let before = self.displayed.with_untracked(|previous| {
+                    previous.as_ref().map_or(0, |previous_content| previous_content.extent_ns())
+                });
+                let content = DisplayedSchedules::from_response(response);
                 self.selection.set(None);
                 self.hover.set(None);
-                self.window.set(refitted(self.window.get_untracked(), before as f64, shown.extent_ns() as f64));
+                self.window.set(refitted(self.window.get_untracked(), before as f64, content.extent_ns() as f64));
                 // Set the units before painting: charts use the units of the response.
                 if self.on_page.get_untracked() {
-                    shown.measure();
+                    content.measure();
                 }
-                self.shown.set(Some(Arc::new(shown)));
+                self.displayed.set(Some(Arc::new(content)));
                 self.state.set(AskState::Done);
             }
-            Err(failure) => {
-                if let Failure::Problem(problem) = &failure {
-                    self.errors.set(FieldErrors::of(&problem.errors));
+            Err(error) => {
+                if let RequestError::Problem(problem) = &error {
+                    self.errors.set(FieldErrors::from_problems(&problem.errors));
                 }
-                self.state.set(AskState::Failed(failure));
+                self.state.set(AskState::Failed(error));
             }
         }
     }
@@ -115,12 +117,12 @@ impl Schedules {
     /// Returns the URL fragment for the current input and view.
     pub(crate) fn fragment(self) -> String {
         let window = self.window.get();
-        let extent = self.shown.with(|shown| shown.as_ref().map_or(0, |shown| shown.extent_ns())) as f64;
-        let whole = window.start_ns <= 0.0 && window.end_ns >= extent;
-        let window_ns = (!whole && window.end_ns > window.start_ns)
+        let extent = self.displayed.with(|content| content.as_ref().map_or(0, |current| current.extent_ns())) as f64;
+        let is_full = window.start_ns <= 0.0 && window.end_ns >= extent;
+        let window_ns = (!is_full && window.end_ns > window.start_ns)
             .then(|| (window.start_ns.max(0.0).round() as u64, window.end_ns.round() as u64));
         let view = link::View { window_ns, ..self.view.get() };
-        let (fragment, unlinked) = self.question.with(|question| link::write(question, &view));
+        let (fragment, unlinked) = self.request.with(|request| link::write(request, &view));
         if self.unlinked.get_untracked() != unlinked {
             self.unlinked.set(unlinked);
         }
@@ -128,7 +130,7 @@ impl Schedules {
     }
 
     fn write_address(self) {
-        if !self.on_page.get_untracked() || self.question.with_untracked(serde_json::Value::is_null) {
+        if !self.on_page.get_untracked() || self.request.with_untracked(serde_json::Value::is_null) {
             return;
         }
         let fragment = untrack(|| self.fragment());
@@ -154,8 +156,8 @@ impl Schedules {
 /// Fits a time range to a new extent. A full range stays full. A range that starts past the new end
 /// becomes full; a range that ends past it is shortened.
 fn refitted(window: TimeWindow, before: f64, extent: f64) -> TimeWindow {
-    let was_whole = before > 0.0 && window.start_ns <= 0.0 && window.end_ns >= before;
-    if was_whole || window.end_ns <= window.start_ns || window.start_ns >= extent {
+    let was_full = before > 0.0 && window.start_ns <= 0.0 && window.end_ns >= before;
+    if was_full || window.end_ns <= window.start_ns || window.start_ns >= extent {
         TimeWindow { start_ns: 0.0, end_ns: extent }
     } else {
         TimeWindow { start_ns: window.start_ns, end_ns: window.end_ns.min(extent) }

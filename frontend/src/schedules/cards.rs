@@ -8,9 +8,9 @@ use leptos::prelude::*;
 use super::csv_download::SaveAndCopy;
 use super::deadlock::RefusalView;
 use super::editor::SchedulePill;
-use super::figures::{report_of, share, table_key, units};
+use super::figures::{entry_report, share, table_key, units};
 use super::table_card::TableEditor;
-use super::{Shown, question, use_schedules};
+use super::{DisplayedSchedules, question, use_schedules};
 use crate::form::put_back;
 use crate::gantt::{Gantt, Legend};
 
@@ -19,11 +19,11 @@ pub(super) fn Cards() -> impl IntoView {
     let schedules = use_schedules();
     let keys = Memo::new(move |_| {
         let entries = schedules.entries();
-        entries.iter().map(super::figures::key_of).collect::<Vec<_>>()
+        entries.iter().map(super::figures::entry_key).collect::<Vec<_>>()
     });
     let drawn = Signal::derive(move || {
-        schedules.shown.with(|shown| {
-            let timelines = shown.as_ref().map(|shown| shown.timelines.clone()).unwrap_or_default();
+        schedules.displayed.with(|content| {
+            let timelines = content.as_ref().map(|current| current.timelines.clone()).unwrap_or_default();
             timelines.into_iter().map(|(_, timeline)| timeline).collect::<Vec<_>>()
         })
     });
@@ -39,8 +39,8 @@ pub(super) fn Cards() -> impl IntoView {
 }
 
 /// Chart number of a schedule in the displayed response.
-fn chart_of(shown: &Shown, key: &str) -> Option<usize> {
-    shown.timelines.iter().position(|timeline| timeline.0 == key)
+fn chart_index(content: &DisplayedSchedules, key: &str) -> Option<usize> {
+    content.timelines.iter().position(|timeline| timeline.0 == key)
 }
 
 /// Card counter for unique element identifiers.
@@ -50,25 +50,31 @@ static CARDS: AtomicUsize = AtomicUsize::new(0);
 fn ScheduleCard(key: String) -> impl IntoView {
     let schedules = use_schedules();
     let key = StoredValue::new(key);
-    let entry =
-        Memo::new(move |_| schedules.shown.with(|shown| key.with_value(|key| shown.as_ref()?.entry(key).cloned())));
+    let entry = Memo::new(move |_| {
+        schedules.displayed.with(|content| key.with_value(|key| content.as_ref()?.entry(key).cloned()))
+    });
     let first = entry.get_untracked();
     let (kind, name) = first.map_or((None, String::new()), |entry| (entry.kind, entry.name));
     // The table index determines only the colour. Another table takes the index after a removal, so
     // identifiers use the counter.
     let number = schedules
-        .question
+        .request
         .with_untracked(|json| question::tables(json).iter().position(|table| table.0 == name).unwrap_or(0));
     let card = CARDS.fetch_add(1, Ordering::Relaxed);
     let title = Signal::stored(name.clone());
-    let timeline =
-        Signal::derive(move || schedules.shown.with(|shown| key.with_value(|key| shown.as_ref()?.timeline(key))));
-    let extent = Memo::new(move |_| schedules.shown.with(|shown| shown.as_ref().map_or(0, |shown| shown.extent_ns())));
+    let timeline = Signal::derive(move || {
+        schedules.displayed.with(|content| key.with_value(|key| content.as_ref()?.timeline(key)))
+    });
+    let extent = Memo::new(move |_| {
+        schedules.displayed.with(|content| content.as_ref().map_or(0, |current| current.extent_ns()))
+    });
     // The chart number depends on the charts above. A new number creates a new chart.
-    let chart = Memo::new(move |_| schedules.shown.with(|shown| key.with_value(|key| chart_of(shown.as_ref()?, key))));
+    let chart = Memo::new(move |_| {
+        schedules.displayed.with(|content| key.with_value(|key| chart_index(content.as_ref()?, key)))
+    });
     let facts = move || {
         let entry = entry.get()?;
-        let report = report_of(&entry)?;
+        let report = entry_report(&entry)?;
         let peak = report.peak_activations.iter().copied().fold(0.0, f64::max);
         Some(format!(
             "{} time units · idle {} of makespan, {} of span · peak {} activations",
@@ -81,7 +87,7 @@ fn ScheduleCard(key: String) -> impl IntoView {
     let source = move || entry.get().and_then(|entry| entry.source);
     let notes = move || {
         let entry = entry.get()?;
-        let notes = report_of(&entry)?.notes.clone();
+        let notes = entry_report(&entry)?.notes.clone();
         (!notes.is_empty()).then(|| {
             view! {
                 <ul class="import-report" data-testid="notes">
@@ -91,16 +97,16 @@ fn ScheduleCard(key: String) -> impl IntoView {
         })
     };
     let csv = Callback::new(move |()| {
-        let of_table = name_of(key).and_then(|name| {
-            let tables = schedules.question.with_untracked(question::tables);
+        let table_csv = table_name(key).and_then(|name| {
+            let tables = schedules.request.with_untracked(question::tables);
             tables.into_iter().find(|table| table.0 == name).map(|table| table.1)
         });
-        of_table.unwrap_or_else(|| {
-            entry.get_untracked().as_ref().and_then(report_of).map(|report| report.csv.clone()).unwrap_or_default()
+        table_csv.unwrap_or_else(|| {
+            entry.get_untracked().as_ref().and_then(entry_report).map(|report| report.csv.clone()).unwrap_or_default()
         })
     });
     let has_csv =
-        move || kind.is_none() || entry.with(|entry| entry.as_ref().is_some_and(|entry| report_of(entry).is_some()));
+        move || kind.is_none() || entry.with(|entry| entry.as_ref().is_some_and(|entry| entry_report(entry).is_some()));
     let copied_name = StoredValue::new(name.clone());
     let edit_copy = move |_| {
         let copy = copied_name.with_value(|name| format!("{name}, edited"));
@@ -112,7 +118,7 @@ fn ScheduleCard(key: String) -> impl IntoView {
     };
     let rename = move |event: web_sys::Event| {
         let wanted = event_target_value(&event);
-        let Some(from) = name_of(key) else { return };
+        let Some(from) = table_name(key) else { return };
         if wanted.trim().is_empty() {
             return put_back(&event, &from);
         }
@@ -121,7 +127,7 @@ fn ScheduleCard(key: String) -> impl IntoView {
         });
     };
     let remove = move |_| {
-        if let Some(name) = name_of(key) {
+        if let Some(name) = table_name(key) {
             schedules.edit("/imported", |json| question::remove_table(json, &name));
         }
     };
@@ -134,7 +140,7 @@ fn ScheduleCard(key: String) -> impl IntoView {
     };
     let testid = key.with_value(|key| format!("card-{key}"));
     let id = StoredValue::new(kind.map_or_else(|| format!("table-{card}"), |kind| kind.id().to_owned()));
-    let (shown_name, copy_label) = (name.clone(), format!("Edit a copy of {name}"));
+    let (display_name, copy_label) = (name.clone(), format!("Edit a copy of {name}"));
     view! {
         <section class="card schedule" data-testid=testid>
             <header class="card-title">
@@ -145,8 +151,8 @@ fn ScheduleCard(key: String) -> impl IntoView {
                 <Show when=has_csv>
                     <span class="card-tools">
                         <button class="quiet" aria-label=copy_label.clone() data-testid="edit-copy" on:click=edit_copy>"Edit a copy"</button>
-                        <SaveAndCopy name=shown_name.clone() csv=csv />
-                        {kind.is_none().then(|| view! { <button class="quiet" aria-label=format!("Remove {shown_name}") on:click=remove>"Remove"</button> })}
+                        <SaveAndCopy name=display_name.clone() csv=csv />
+                        {kind.is_none().then(|| view! { <button class="quiet" aria-label=format!("Remove {display_name}") on:click=remove>"Remove"</button> })}
                     </span>
                 </Show>
             </header>
@@ -170,6 +176,6 @@ fn ScheduleCard(key: String) -> impl IntoView {
 }
 
 /// Returns the table name if the key belongs to a table.
-fn name_of(key: StoredValue<String>) -> Option<String> {
+fn table_name(key: StoredValue<String>) -> Option<String> {
     key.with_value(|key| key.strip_prefix(&table_key("")).map(str::to_owned))
 }

@@ -15,12 +15,12 @@ pub(super) fn SaveAndCopy(
     csv: Callback<(), String>,
 ) -> impl IntoView {
     let file = format!("{}.csv", saving::file_name(&name, "schedule"));
-    let refused = RwSignal::new(false);
-    let save = move |_| refused.set(saving::text(&file, &csv.run(())).is_err());
+    let is_rejected = RwSignal::new(false);
+    let save = move |_| is_rejected.set(saving::text(&file, &csv.run(())).is_err());
     view! {
         <button class="quiet" aria-label=format!("Save CSV: {name}") data-testid="save-csv" on:click=save>"Save CSV"</button>
-        <CopyButton text=csv label="Copy CSV" what=name />
-        {move || refused.get().then(|| view! { <span class="field-error" role="alert">"The browser refuses to save a file."</span> })}
+        <CopyButton text=csv label="Copy CSV" subject=name />
+        {move || is_rejected.get().then(|| view! { <span class="field-error" role="alert">"The browser refuses to save a file."</span> })}
     }
 }
 
@@ -30,7 +30,7 @@ pub(super) fn CopyButton(
     #[prop(into)] text: Callback<(), String>,
     label: &'static str,
     /// Description for screen readers.
-    what: String,
+    subject: String,
 ) -> impl IntoView {
     let done = RwSignal::new(None::<bool>);
     let press = move |_| {
@@ -46,14 +46,14 @@ pub(super) fn CopyButton(
             );
         });
     };
-    let shown = move || match done.get() {
+    let button_text = move || match done.get() {
         None => label,
         Some(true) => "Copied",
         Some(false) => "Refused",
     };
-    let spoken = [label.to_owned(), what].join(": ");
+    let spoken = [label.to_owned(), subject].join(": ");
     view! {
-        <button class="quiet" aria-label=spoken on:click=press>{shown}</button>
+        <button class="quiet" aria-label=spoken on:click=press>{button_text}</button>
         <span class="visually-hidden" role="status">
             {move || done.get().map(|done| if done { "Copied" } else { "The browser refuses to copy" })}
         </span>

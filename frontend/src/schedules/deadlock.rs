@@ -4,12 +4,12 @@ use api::planner::schedule::csv::{CellAddress, CellWait, TableProblem};
 use api::planner::schedule_comparison::Refusal;
 use leptos::prelude::*;
 
-use super::grid::Place;
+use super::grid::CellPosition;
 
 /// Grid position of an address. An address without a column refers to the first cell in the row.
-pub(super) fn place_of(at: CellAddress) -> Place {
+pub(super) fn cell_position(at: CellAddress) -> CellPosition {
     let from_zero = |number: u32| number.saturating_sub(1) as usize;
-    Place { row: from_zero(at.row), column: from_zero(at.column.unwrap_or(1)) }
+    CellPosition { row: from_zero(at.row), column: from_zero(at.column.unwrap_or(1)) }
 }
 
 /// Error list. Buttons select the cells.
@@ -17,7 +17,7 @@ pub(super) fn place_of(at: CellAddress) -> Place {
 pub(super) fn RefusalView(
     refusal: Refusal,
     /// Called with the cell to select. `None` if there is no grid.
-    on_cell: Option<Callback<Place>>,
+    on_cell: Option<Callback<CellPosition>>,
 ) -> impl IntoView {
     let Refusal { detail, problems, further_problems, deadlock } = refusal;
     if !deadlock.is_empty() {
@@ -28,8 +28,8 @@ pub(super) fn RefusalView(
     }
     let count = problems.len() as u64 + further_problems;
     let line = move |TableProblem { at, cell: name, detail }: TableProblem| {
-        let place = at.map(|at| cell_link(on_cell, at, name.unwrap_or_else(|| format!("row {}", at.row))));
-        view! { <li>{place}" "{detail}</li> }
+        let link = at.map(|at| cell_link(on_cell, at, name.unwrap_or_else(|| format!("row {}", at.row))));
+        view! { <li>{link}" "{detail}</li> }
     };
     let title = if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") };
     view! {
@@ -44,7 +44,7 @@ pub(super) fn RefusalView(
 
 /// Wait cycle, action by action.
 #[component]
-fn WaitCycle(waits: Vec<CellWait>, on_cell: Option<Callback<Place>>) -> impl IntoView {
+fn WaitCycle(waits: Vec<CellWait>, on_cell: Option<Callback<CellPosition>>) -> impl IntoView {
     let behind: Vec<(CellAddress, String, String)> =
         waits.iter().map(|wait| (wait.at, wait.cell.clone(), wait.action.clone())).collect();
     let count = waits.len();
@@ -67,10 +67,10 @@ fn WaitCycle(waits: Vec<CellWait>, on_cell: Option<Callback<Place>>) -> impl Int
     }
 }
 
-fn cell_link(on_cell: Option<Callback<Place>>, at: CellAddress, name: String) -> AnyView {
+fn cell_link(on_cell: Option<Callback<CellPosition>>, at: CellAddress, name: String) -> AnyView {
     match on_cell {
         Some(go) => {
-            view! { <button class="cell-link" on:click=move |_| go.run(place_of(at))>{name}</button> }.into_any()
+            view! { <button class="cell-link" on:click=move |_| go.run(cell_position(at))>{name}</button> }.into_any()
         }
         None => view! { <b>{name}</b> }.into_any(),
     }

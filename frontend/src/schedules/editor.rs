@@ -13,7 +13,7 @@ use crate::form::use_form;
 use crate::gantt::watch::theme_version;
 
 #[component]
-pub(crate) fn QuestionEditor() -> impl IntoView {
+pub(crate) fn RequestEditor() -> impl IntoView {
     let schedules = use_schedules();
     view! {
         <div class="editor-tools">
@@ -66,10 +66,10 @@ fn OtherErrors() -> impl IntoView {
                 .with(|errors| errors.homeless(&["/times/forward", "/times/input_grad", "/times/weight_grad"], fields))
         });
         let line = |(pointer, detail): (String, String)| {
-            let place = pointer.trim_start_matches('/').replace('/', " › ");
+            let label = pointer.trim_start_matches('/').replace('/', " › ");
             view! {
                 <p class="field-error" role="alert" data-error-for=pointer>
-                    {(!place.is_empty()).then(|| view! { <b>{place}</b>": " })}
+                    {(!label.is_empty()).then(|| view! { <b>{label}</b>": " })}
                     {detail}
                 </p>
             }
@@ -82,13 +82,13 @@ fn OtherErrors() -> impl IntoView {
 #[component]
 fn KindsSection() -> impl IntoView {
     let schedules = use_schedules();
-    let chosen = Memo::new(move |_| schedules.question.with(question::kinds));
+    let selected_kinds = Memo::new(move |_| schedules.request.with(question::kinds));
     let choose = move |kinds: &[ScheduleKind]| {
         let kinds = kinds.to_vec();
         schedules.edit("/kinds", |json| question::set_kinds(json, |kind| kinds.contains(&kind)));
     };
     let toggle = move |kind: ScheduleKind, on: bool| {
-        let mut kinds = chosen.get_untracked();
+        let mut kinds = selected_kinds.get_untracked();
         kinds.retain(|other| *other != kind);
         if on {
             kinds.push(kind);
@@ -105,7 +105,7 @@ fn KindsSection() -> impl IntoView {
                         value=kind.id()
                         data-pointer=format!("/kinds/{}", kind.id())
                         aria-describedby=help.clone()
-                        prop:checked=move || chosen.with(|kinds| kinds.contains(&kind))
+                        prop:checked=move || selected_kinds.with(|kinds| kinds.contains(&kind))
                         on:change=move |event| toggle(kind, event_target_checked(&event))
                     />
                     <SchedulePill kind=Some(kind) number=0 />
@@ -149,5 +149,5 @@ pub(super) fn SchedulePill(
 
 /// Colour and dash pattern of a schedule.
 pub(super) fn stroke(kind: Option<ScheduleKind>, number: usize) -> Stroke {
-    kind.map_or_else(|| Stroke::of_table(number), Stroke::of_schedule)
+    kind.map_or_else(|| Stroke::for_table(number), Stroke::for_schedule)
 }

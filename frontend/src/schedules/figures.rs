@@ -14,9 +14,9 @@ pub(crate) enum Column {
     /// Maximum over the ranks of the time from first to last action.
     Span,
     /// Idle share of the makespan.
-    BubbleOfMakespan,
+    MakespanBubble,
     /// Idle share of the span.
-    BubbleOfSpan,
+    SpanBubble,
     /// Bubble ratio as defined in formulas.
     Bubble,
     /// Maximum activation memory over the ranks.
@@ -40,8 +40,8 @@ impl Column {
         Self::Makespan,
         Self::Speedup,
         Self::Span,
-        Self::BubbleOfMakespan,
-        Self::BubbleOfSpan,
+        Self::MakespanBubble,
+        Self::SpanBubble,
         Self::Bubble,
         Self::Peak,
         Self::Bound,
@@ -54,8 +54,8 @@ impl Column {
             Self::Makespan => "makespan",
             Self::Speedup => "speedup",
             Self::Span => "span",
-            Self::BubbleOfMakespan => "bubble_of_makespan",
-            Self::BubbleOfSpan => "bubble_of_span",
+            Self::MakespanBubble => "bubble_of_makespan",
+            Self::SpanBubble => "bubble_of_span",
             Self::Bubble => "bubble",
             Self::Peak => "peak",
             Self::Bound => "bound",
@@ -69,16 +69,16 @@ impl Column {
     }
 
     /// Heading and explanation.
-    pub(crate) const fn words(self) -> (&'static str, &'static str) {
+    pub(crate) const fn heading_and_hint(self) -> (&'static str, &'static str) {
         match self {
             Self::Makespan => ("Makespan (units)", "End of the last action of all ranks, in time units"),
             Self::Speedup => ("Speed-up", "Makespan of the chosen baseline over this one"),
             Self::Span => ("Span (units)", "Longest time from the first to the last action of a rank, in time units"),
-            Self::BubbleOfMakespan => (
+            Self::MakespanBubble => (
                 "Idle, % of makespan",
                 "Idle time of all ranks as a share of the makespan, the wait before the first and after the last action of a rank included",
             ),
-            Self::BubbleOfSpan => (
+            Self::SpanBubble => (
                 "Idle, % of span",
                 "Idle time between the first and the last action of a rank as a share of the span; 0 % for a zero-bubble schedule",
             ),
@@ -135,13 +135,13 @@ pub(crate) struct Row {
     /// Publication.
     pub(crate) source: Option<String>,
     /// Figures, or the error message.
-    pub(crate) figures: Result<Vec<Cell>, String>,
+    pub(crate) cells: Result<Vec<Cell>, String>,
     /// Sentence about an exceeded memory limit, if any.
     pub(crate) breaks_cap: Option<String>,
 }
 
 /// Returns the schedule key used in links and on the page.
-pub(crate) fn key_of(entry: &ScheduleEntry) -> String {
+pub(crate) fn entry_key(entry: &ScheduleEntry) -> String {
     entry.kind.map_or_else(|| table_key(&entry.name), |kind| kind.id().to_owned())
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn table_key(name: &str) -> String {
 }
 
 /// Returns the report if the schedule runs.
-pub(crate) fn report_of(entry: &ScheduleEntry) -> Option<&ScheduleReport> {
+pub(crate) fn entry_report(entry: &ScheduleEntry) -> Option<&ScheduleReport> {
     match &entry.outcome {
         EntryOutcome::Run(report) => Some(report),
         EntryOutcome::Refused(_) => None,
@@ -160,10 +160,10 @@ pub(crate) fn report_of(entry: &ScheduleEntry) -> Option<&ScheduleReport> {
 
 /// Returns the baseline: the chosen schedule if it runs, otherwise 1F1B, otherwise the first that
 /// runs.
-pub(crate) fn baseline_of(entries: &[ScheduleEntry], chosen: Option<&str>) -> Option<String> {
-    let runs: Vec<String> = entries.iter().filter(|entry| report_of(entry).is_some()).map(key_of).collect();
+pub(crate) fn baseline_key(entries: &[ScheduleEntry], selected: Option<&str>) -> Option<String> {
+    let runs: Vec<String> = entries.iter().filter(|entry| entry_report(entry).is_some()).map(entry_key).collect();
     let has = |key: &str| runs.iter().any(|run| run == key);
-    chosen
+    selected
         .filter(|key| has(key))
         .or_else(|| Some("1f1b").filter(|key| has(key)))
         .map(str::to_owned)
@@ -172,23 +172,23 @@ pub(crate) fn baseline_of(entries: &[ScheduleEntry], chosen: Option<&str>) -> Op
 
 /// Returns the sorted rows. Schedules that do not run come last.
 pub(crate) fn rows(entries: &[ScheduleEntry], baseline: Option<&str>, order: Option<Order>) -> Vec<Row> {
-    let reference = entries.iter().find(|entry| Some(key_of(entry).as_str()) == baseline).and_then(report_of);
+    let reference = entries.iter().find(|entry| Some(entry_key(entry).as_str()) == baseline).and_then(entry_report);
     let mut rows: Vec<Row> = entries.iter().map(|entry| row(entry, reference)).collect();
     for (index, column) in Column::ALL.into_iter().enumerate() {
         mark_best(&mut rows, index, column);
     }
     let value = |row: &Row, column: Column| {
-        let cells = row.figures.as_ref().ok()?;
+        let cells = row.cells.as_ref().ok()?;
         cells.iter().find(|cell| cell.column == column)?.value
     };
     if let Some(Order { column, descending }) = order {
-        rows.sort_by(|one, other| match (value(one, column), value(other, column)) {
-            (Some(one), Some(other)) if descending => other.total_cmp(&one),
-            (Some(one), Some(other)) => one.total_cmp(&other),
-            (one, other) => one.is_none().cmp(&other.is_none()),
+        rows.sort_by(|first, other| match (value(first, column), value(other, column)) {
+            (Some(first_value), Some(other)) if descending => other.total_cmp(&first_value),
+            (Some(ascending_first), Some(other)) => ascending_first.total_cmp(&other),
+            (first_option, other) => first_option.is_none().cmp(&other.is_none()),
         });
     } else {
-        rows.sort_by_key(|row| row.figures.is_err());
+        rows.sort_by_key(|row| row.cells.is_err());
     }
     rows
 }
@@ -196,24 +196,24 @@ pub(crate) fn rows(entries: &[ScheduleEntry], baseline: Option<&str>, order: Opt
 /// Marks the best cells in a column. If all values are equal, no cell is marked.
 fn mark_best(rows: &mut [Row], index: usize, column: Column) {
     let Some(more) = column.more_is_better() else { return };
-    let values: Vec<f64> = rows.iter().filter_map(|row| row.figures.as_ref().ok()?.get(index)?.value).collect();
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if most - least <= 1e-9 {
+    let values: Vec<f64> = rows.iter().filter_map(|row| row.cells.as_ref().ok()?.get(index)?.value).collect();
+    let lower = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let upper = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if upper - lower <= 1e-9 {
         return;
     }
-    let best = if more { most } else { least };
-    for cell in rows.iter_mut().filter_map(|row| row.figures.as_mut().ok()?.get_mut(index)) {
+    let best = if more { upper } else { lower };
+    for cell in rows.iter_mut().filter_map(|row| row.cells.as_mut().ok()?.get_mut(index)) {
         cell.best = cell.value.is_some_and(|value| (value - best).abs() <= 1e-9);
     }
 }
 
 fn row(entry: &ScheduleEntry, reference: Option<&ScheduleReport>) -> Row {
-    let (figures, breaks_cap) = match &entry.outcome {
+    let (metrics, breaks_cap) = match &entry.outcome {
         EntryOutcome::Run(report) => (Ok(cells(report, reference)), broken(report)),
         EntryOutcome::Refused(refusal) => (Err(refusal.detail.clone()), None),
     };
-    Row { key: key_of(entry), name: entry.name.clone(), source: entry.source.clone(), figures, breaks_cap }
+    Row { key: entry_key(entry), name: entry.name.clone(), source: entry.source.clone(), cells: metrics, breaks_cap }
 }
 
 fn broken(report: &ScheduleReport) -> Option<String> {
@@ -231,7 +231,7 @@ fn cells(report: &ScheduleReport, reference: Option<&ScheduleReport>) -> Vec<Cel
     let cell = |column: Column| {
         let show: fn(f64) -> String = match column {
             Column::Speedup => format::ratio,
-            Column::BubbleOfMakespan | Column::BubbleOfSpan | Column::Gap => share,
+            Column::MakespanBubble | Column::SpanBubble | Column::Gap => share,
             _ => units,
         };
         let value = match column {
@@ -240,8 +240,8 @@ fn cells(report: &ScheduleReport, reference: Option<&ScheduleReport>) -> Vec<Cel
                 reference.filter(|_| report.makespan > 0.0).map(|reference| reference.makespan / report.makespan)
             }
             Column::Span => Some(report.span),
-            Column::BubbleOfMakespan => Some(report.bubble_of_makespan),
-            Column::BubbleOfSpan => Some(report.bubble_of_span),
+            Column::MakespanBubble => Some(report.bubble_of_makespan),
+            Column::SpanBubble => Some(report.bubble_of_span),
             Column::Bubble => Some(report.bubble),
             Column::Peak => report.peak_activations.iter().copied().reduce(f64::max),
             Column::Bound => Some(report.lower_bound),
@@ -278,29 +278,29 @@ pub(crate) fn units(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use api::planner::schedule_comparison::{Limits, ScheduleResponse, ValidRequest, answer};
+    use api::planner::schedule_comparison::{Limits, ScheduleResponse, ValidRequest, respond};
 
     use super::super::question;
     use super::*;
 
-    fn asked(change: impl FnOnce(&mut serde_json::Value)) -> ScheduleResponse {
+    fn response_for(change: impl FnOnce(&mut serde_json::Value)) -> ScheduleResponse {
         let mut json = question::first();
         change(&mut json);
-        let question = serde_json::from_value(json).expect("a question");
-        answer(&ValidRequest::new(question, Limits::SERVED).expect("a valid question"))
+        let request = serde_json::from_value(json).expect("a question");
+        respond(&ValidRequest::new(request, Limits::SERVED).expect("a valid question"))
     }
 
     fn cell(rows: &[Row], key: &str, column: Column) -> Cell {
         let row = rows.iter().find(|row| row.key == key).expect("the row");
-        row.figures.as_ref().expect("figures").iter().find(|cell| cell.column == column).expect("the cell").clone()
+        row.cells.as_ref().expect("figures").iter().find(|cell| cell.column == column).expect("the cell").clone()
     }
 
     #[test]
-    fn the_first_question_has_its_figures() {
-        let answer = asked(|_| {});
-        let baseline = baseline_of(&answer.entries, None);
+    fn default_request_produces_expected_metrics() {
+        let response = response_for(|_| {});
+        let baseline = baseline_key(&response.entries, None);
         assert_eq!(baseline.as_deref(), Some("1f1b"));
-        let rows = rows(&answer.entries, baseline.as_deref(), None);
+        let rows = rows(&response.entries, baseline.as_deref(), None);
         // Makespan (m + p - 1)(F + B) = 11 x 3, bubble (p - 1)(F + B) = 9, p activations.
         let makespan = cell(&rows, "1f1b", Column::Makespan);
         assert_eq!((makespan.text.as_str(), makespan.best), ("33", false));
@@ -316,12 +316,12 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_sorted_and_those_without_figures_stand_last() {
-        let answer = asked(|question| {
-            question["kinds"] = serde_json::json!(["dual_pipe_v", "gpipe", "1f1b", "zb_h1"]);
-            question["microbatches"] = 7.into();
+    fn rows_are_sorted_with_rejected_schedules_last() {
+        let response = response_for(|request| {
+            request["kinds"] = serde_json::json!(["dual_pipe_v", "gpipe", "1f1b", "zb_h1"]);
+            request["microbatches"] = 7.into();
         });
-        let keys = |order| rows(&answer.entries, None, order).into_iter().map(|row| row.key).collect::<Vec<_>>();
+        let keys = |order| rows(&response.entries, None, order).into_iter().map(|row| row.key).collect::<Vec<_>>();
         assert_eq!(keys(None), ["gpipe", "1f1b", "zb_h1", "dual_pipe_v"]);
         let order = |descending| Some(Order { column: Column::Peak, descending });
         assert_eq!(keys(order(true)), ["gpipe", "1f1b", "zb_h1", "dual_pipe_v"]);
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn every_heading_has_a_unit() {
         for column in Column::ALL.into_iter().filter(|column| *column != Column::Speedup) {
-            let (heading, _) = column.words();
+            let (heading, _) = column.heading_and_hint();
             assert!(["(units)", "%", "(activations)"].iter().any(|unit| heading.contains(unit)), "{heading}");
         }
     }

@@ -9,7 +9,7 @@ pub(crate) struct Grid {
 
 /// Zero-based cell position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Place {
+pub(crate) struct CellPosition {
     pub(crate) row: usize,
     pub(crate) column: usize,
 }
@@ -29,7 +29,7 @@ pub(crate) enum Direction {
 
 impl Direction {
     /// Returns the direction for an arrow key.
-    pub(crate) fn of_key(key: &str) -> Option<Self> {
+    pub(crate) fn from_key(key: &str) -> Option<Self> {
         match key {
             "ArrowLeft" => Some(Self::PointQueue),
             "ArrowRight" => Some(Self::Right),
@@ -65,58 +65,62 @@ impl Grid {
     }
 
     /// Returns the cell text, or an empty string past the end of the row.
-    pub(crate) fn at(&self, place: Place) -> &str {
-        self.rows.get(place.row).and_then(|row| row.get(place.column)).map_or("", String::as_str)
+    pub(crate) fn at(&self, position: CellPosition) -> &str {
+        self.rows.get(position.row).and_then(|row| row.get(position.column)).map_or("", String::as_str)
     }
 
     /// Returns the adjacent position. At the edge, returns the same position.
-    pub(crate) fn beside(&self, place: Place, direction: Direction) -> Place {
-        let Place { row, column } = place;
+    pub(crate) fn neighbour(&self, position: CellPosition, direction: Direction) -> CellPosition {
+        let CellPosition { row, column } = position;
         let (last_row, last_column) = (self.rows.len().saturating_sub(1), self.columns().saturating_sub(1));
         match direction {
-            Direction::PointQueue => Place { row, column: column.saturating_sub(1) },
-            Direction::Right => Place { row, column: (column + 1).min(last_column) },
-            Direction::Up => Place { row: row.saturating_sub(1), column },
-            Direction::Down => Place { row: (row + 1).min(last_row), column },
+            Direction::PointQueue => CellPosition { row, column: column.saturating_sub(1) },
+            Direction::Right => CellPosition { row, column: (column + 1).min(last_column) },
+            Direction::Up => CellPosition { row: row.saturating_sub(1), column },
+            Direction::Down => CellPosition { row: (row + 1).min(last_row), column },
         }
     }
 
     /// Swaps an action with its neighbour. Returns the new grid and the new position of the action.
     /// An action may move a single cell past the end of the longest row.
-    pub(crate) fn moved(&self, place: Place, direction: Direction) -> Option<(Self, Place)> {
-        let beyond = direction == Direction::Right && place.column + 1 == self.columns();
-        let to = if beyond { Place { column: place.column + 1, ..place } } else { self.beside(place, direction) };
-        let (moved, met) = (self.at(place).to_owned(), self.at(to).to_owned());
-        if to == place || (moved.is_empty() && met.is_empty()) {
+    pub(crate) fn moved(&self, position: CellPosition, direction: Direction) -> Option<(Self, CellPosition)> {
+        let beyond = direction == Direction::Right && position.column + 1 == self.columns();
+        let to = if beyond {
+            CellPosition { column: position.column + 1, ..position }
+        } else {
+            self.neighbour(position, direction)
+        };
+        let (moved, met) = (self.at(position).to_owned(), self.at(to).to_owned());
+        if to == position || (moved.is_empty() && met.is_empty()) {
             return None;
         }
         let mut grid = self.clone();
         grid.put(to, moved);
-        grid.put(place, met);
+        grid.put(position, met);
         Some((grid, to))
     }
 
     /// Returns the grid with an idle cell at this position.
-    pub(crate) fn cleared(&self, place: Place) -> Option<Self> {
+    pub(crate) fn cleared(&self, position: CellPosition) -> Option<Self> {
         let mut grid = self.clone();
-        if grid.at(place).is_empty() {
+        if grid.at(position).is_empty() {
             return None;
         }
-        grid.put(place, String::new());
+        grid.put(position, String::new());
         Some(grid)
     }
 
-    fn put(&mut self, place: Place, text: String) {
-        let Some(row) = self.rows.get_mut(place.row) else { return };
-        if row.len() <= place.column {
-            row.resize(place.column + 1, String::new());
+    fn put(&mut self, position: CellPosition, text: String) {
+        let Some(row) = self.rows.get_mut(position.row) else { return };
+        if row.len() <= position.column {
+            row.resize(position.column + 1, String::new());
         }
-        row[place.column] = text;
+        row[position.column] = text;
     }
 }
 
 /// Returns the action letter that determines the cell colour, or "overlap".
-pub(crate) fn action_of(cell: &str) -> Option<&'static str> {
+pub(crate) fn action_letter(cell: &str) -> Option<&'static str> {
     if cell.starts_with('(') {
         return Some("overlap");
     }
@@ -144,14 +148,14 @@ mod tests {
 
     const TEXT: &str = "0F0,,0B0\n1F0,1B0\n";
 
-    fn place(row: usize, column: usize) -> Place {
-        Place { row, column }
+    fn cell_position(row: usize, column: usize) -> CellPosition {
+        CellPosition { row, column }
     }
 
     #[test]
     fn a_text_is_read_and_written() {
         let grid = Grid::parse(TEXT);
-        assert_eq!((grid.columns(), grid.at(place(0, 2)), grid.at(place(1, 2))), (3, "0B0", ""));
+        assert_eq!((grid.columns(), grid.at(cell_position(0, 2)), grid.at(cell_position(1, 2))), (3, "0B0", ""));
         assert_eq!(grid.write(), TEXT);
         assert_eq!(Grid::parse("\u{feff}\"0F0\", 0B0 ,\r\n").write(), "0F0,0B0\n");
     }
@@ -160,28 +164,40 @@ mod tests {
     fn an_action_and_its_neighbour_change_places() {
         let grid = Grid::parse(TEXT);
         let moved = |at, direction| grid.moved(at, direction).map(|(grid, to)| (grid.write(), to));
-        assert_eq!(moved(place(0, 0), Direction::Right), Some((",0F0,0B0\n1F0,1B0\n".to_owned(), place(0, 1))));
-        assert_eq!(moved(place(1, 1), Direction::PointQueue), Some(("0F0,,0B0\n1B0,1F0\n".to_owned(), place(1, 0))));
-        assert_eq!(moved(place(0, 2), Direction::Right), Some(("0F0,,,0B0\n1F0,1B0\n".to_owned(), place(0, 3))));
-        assert_eq!(moved(place(0, 2), Direction::Down), Some(("0F0\n1F0,1B0,0B0\n".to_owned(), place(1, 2))));
-        assert_eq!(moved(place(0, 0), Direction::PointQueue), None, "the edge");
-        assert_eq!(moved(place(0, 0), Direction::Up), None);
-        assert_eq!(moved(place(1, 2), Direction::Right), None, "nothing to move");
+        assert_eq!(
+            moved(cell_position(0, 0), Direction::Right),
+            Some((",0F0,0B0\n1F0,1B0\n".to_owned(), cell_position(0, 1)))
+        );
+        assert_eq!(
+            moved(cell_position(1, 1), Direction::PointQueue),
+            Some(("0F0,,0B0\n1B0,1F0\n".to_owned(), cell_position(1, 0)))
+        );
+        assert_eq!(
+            moved(cell_position(0, 2), Direction::Right),
+            Some(("0F0,,,0B0\n1F0,1B0\n".to_owned(), cell_position(0, 3)))
+        );
+        assert_eq!(
+            moved(cell_position(0, 2), Direction::Down),
+            Some(("0F0\n1F0,1B0,0B0\n".to_owned(), cell_position(1, 2)))
+        );
+        assert_eq!(moved(cell_position(0, 0), Direction::PointQueue), None, "the edge");
+        assert_eq!(moved(cell_position(0, 0), Direction::Up), None);
+        assert_eq!(moved(cell_position(1, 2), Direction::Right), None, "nothing to move");
     }
 
     #[test]
     fn the_selection_stays_inside() {
         let grid = Grid::parse(TEXT);
-        assert_eq!(grid.beside(place(0, 2), Direction::Right), place(0, 2));
-        assert_eq!(grid.beside(place(1, 0), Direction::Down), place(1, 0));
-        assert_eq!(Grid::default().beside(place(0, 0), Direction::Right), place(0, 0));
-        assert_eq!(grid.cleared(place(1, 1)).map(|grid| grid.write()), Some("0F0,,0B0\n1F0\n".to_owned()));
-        assert_eq!(grid.cleared(place(0, 1)), None);
+        assert_eq!(grid.neighbour(cell_position(0, 2), Direction::Right), cell_position(0, 2));
+        assert_eq!(grid.neighbour(cell_position(1, 0), Direction::Down), cell_position(1, 0));
+        assert_eq!(Grid::default().neighbour(cell_position(0, 0), Direction::Right), cell_position(0, 0));
+        assert_eq!(grid.cleared(cell_position(1, 1)).map(|grid| grid.write()), Some("0F0,,0B0\n1F0\n".to_owned()));
+        assert_eq!(grid.cleared(cell_position(0, 1)), None);
     }
 
     #[test]
     fn cells_and_texts_are_recognised() {
-        let actions = ["0F1", "12B0", "1I3", "3W1", "(4F4;3B0)OVERLAP_F_B", "nonsense", ""].map(action_of);
+        let actions = ["0F1", "12B0", "1I3", "3W1", "(4F4;3B0)OVERLAP_F_B", "nonsense", ""].map(action_letter);
         assert_eq!(actions, [Some("F"), Some("B"), Some("I"), Some("W"), Some("overlap"), None, None]);
         assert!(is_table(TEXT) && is_table(",0F0\n") && is_table("(1F0;0B0)OVERLAP_F_B"));
         assert!(!is_table("3.5, 4") && !is_table("hello") && !is_table(""));

@@ -7,8 +7,8 @@ use api::planner::schedule_comparison::Refusal;
 use leptos::html;
 use leptos::prelude::*;
 
-use super::deadlock::place_of;
-use super::grid::{Direction, Grid, Place, action_of};
+use super::deadlock::cell_position;
+use super::grid::{CellPosition, Direction, Grid, action_letter};
 
 /// Cell limit. Larger tables make the browser slow.
 const MAX_CELLS: usize = 4_000;
@@ -27,7 +27,7 @@ pub(super) type Marks = BTreeMap<(usize, usize), Mark>;
 pub(super) fn marks(refusal: &Refusal) -> Marks {
     let mut marks = Marks::new();
     let mut mark = |at: CellAddress, class: &'static str, detail: String| {
-        let Place { row, column } = place_of(at);
+        let CellPosition { row, column } = cell_position(at);
         let mark = marks.entry((row, column)).or_insert(Mark { class, detail: String::new() });
         mark.detail.push_str(if mark.detail.is_empty() { "" } else { "; " });
         mark.detail.push_str(&detail);
@@ -58,16 +58,16 @@ pub(super) fn GridView(
     #[prop(into)]
     marks: Signal<Marks>,
     /// Selected cell.
-    selected: RwSignal<Place>,
+    selected: RwSignal<CellPosition>,
     /// Table element that receives the focus.
     node: NodeRef<html::Table>,
     /// Called with the changed grid.
     on_change: Callback<Grid>,
 ) -> impl IntoView {
-    let id = move |place: Place| format!("grid-{number}-{}-{}", place.row, place.column);
-    let go = move |place: Place| {
-        selected.set(place);
-        if let Some(cell) = document().get_element_by_id(&id(place)) {
+    let id = move |position: CellPosition| format!("grid-{number}-{}-{}", position.row, position.column);
+    let go = move |target: CellPosition| {
+        selected.set(target);
+        if let Some(cell) = document().get_element_by_id(&id(target)) {
             let options = web_sys::ScrollIntoViewOptions::new();
             options.set_block(web_sys::ScrollLogicalPosition::Nearest);
             options.set_inline(web_sys::ScrollLogicalPosition::Nearest);
@@ -75,74 +75,75 @@ pub(super) fn GridView(
         }
     };
     let key = move |event: web_sys::KeyboardEvent| {
-        let place = selected.get_untracked();
+        let position = selected.get_untracked();
         let now = grid.get_untracked();
         let key = event.key();
-        if let Some(direction) = Direction::of_key(&key).filter(|_| !event.ctrl_key() && !event.meta_key()) {
+        if let Some(direction) = Direction::from_key(&key).filter(|_| !event.ctrl_key() && !event.meta_key()) {
             event.prevent_default();
             if !event.alt_key() {
-                go(now.beside(place, direction));
-            } else if let Some((changed, to)) = now.moved(place, direction) {
+                go(now.neighbour(position, direction));
+            } else if let Some((changed, to)) = now.moved(position, direction) {
                 on_change.run(changed);
                 go(to);
             }
         } else if key == "Home" || key == "End" {
             event.prevent_default();
-            let last = now.rows.get(place.row).map_or(0, |row| row.len().saturating_sub(1));
-            go(Place { column: if key == "Home" { 0 } else { last }, ..place });
+            let last = now.rows.get(position.row).map_or(0, |row| row.len().saturating_sub(1));
+            go(CellPosition { column: if key == "Home" { 0 } else { last }, ..position });
         } else if (key == "Delete" || key == "Backspace")
-            && let Some(changed) = now.cleared(place)
+            && let Some(changed) = now.cleared(position)
         {
             event.prevent_default();
             on_change.run(changed);
         }
     };
     let spoken = move || {
-        let place = selected.get();
-        let cell = grid.with(|grid| grid.at(place).to_owned());
-        let what = if cell.is_empty() { "idle" } else { cell.as_str() };
-        let detail = marks.with(|marks| marks.get(&(place.row, place.column)).map(|mark| format!(", {}", mark.detail)));
-        format!("{} {what}{}", address(place), detail.unwrap_or_default())
+        let current = selected.get();
+        let cell = grid.with(|grid| grid.at(current).to_owned());
+        let content = if cell.is_empty() { "idle" } else { cell.as_str() };
+        let detail =
+            marks.with(|marks| marks.get(&(current.row, current.column)).map(|mark| format!(", {}", mark.detail)));
+        format!("{} {content}{}", address(current), detail.unwrap_or_default())
     };
-    let columns = move || grid.with(shown_columns);
+    let columns = move || grid.with(visible_columns);
     let head = move || {
         let heading = |column| {
-            let letters = address(Place { row: 0, column });
+            let letters = address(CellPosition { row: 0, column });
             view! { <th scope="col">{letters.trim_end_matches('1').to_owned()}</th> }
         };
         (0..columns()).map(heading).collect_view()
     };
     let body = move || {
         let (grid, marks) = (grid.get(), marks.get());
-        let columns = shown_columns(&grid);
-        let cell = |place: Place| {
-            let text = grid.at(place).to_owned();
-            let mark = marks.get(&(place.row, place.column)).cloned();
+        let columns = visible_columns(&grid);
+        let cell = |cell_position: CellPosition| {
+            let text = grid.at(cell_position).to_owned();
+            let mark = marks.get(&(cell_position.row, cell_position.column)).cloned();
             let (class, detail) = mark.map_or((None, None), |mark| (Some(mark.class), Some(mark.detail)));
-            let action = action_of(&text);
+            let action = action_letter(&text);
             view! {
                 <td
-                    id=id(place)
+                    id=id(cell_position)
                     role="gridcell"
                     class=class
                     title=detail
                     data-action=action
-                    data-cell=address(place)
-                    aria-selected=move || (selected.get() == place).to_string()
-                    on:click=move |_| selected.set(place)
+                    data-cell=address(cell_position)
+                    aria-selected=move || (selected.get() == cell_position).to_string()
+                    on:click=move |_| selected.set(cell_position)
                 >
                     {text}
                 </td>
             }
         };
         let row = |row: usize| {
-            let cells = (0..columns).map(|column| cell(Place { row, column }));
+            let cells = (0..columns).map(|column| cell(CellPosition { row, column }));
             view! { <tr role="row"><th scope="row">{row + 1}</th>{cells.collect_view()}</tr> }
         };
         (0..grid.rows.len()).map(row).collect_view()
     };
     let hidden = move || {
-        let hidden = grid.with(|grid| grid.columns().saturating_sub(shown_columns(grid)));
+        let hidden = grid.with(|grid| grid.columns().saturating_sub(visible_columns(grid)));
         (hidden > 0).then(|| view! { <p class="hint">{format!("{hidden} columns more, in the text only")}</p> })
     };
     view! {
@@ -167,14 +168,14 @@ pub(super) fn GridView(
 }
 
 /// Returns the visible column count: one more than the grid has, within the cell limit.
-fn shown_columns(grid: &Grid) -> usize {
+fn visible_columns(grid: &Grid) -> usize {
     (grid.columns() + 1).min(MAX_CELLS / grid.rows.len().max(1)).max(1)
 }
 
 /// Returns the spreadsheet address of a cell.
-fn address(place: Place) -> String {
-    let from_one = |number: usize| u32::try_from(number + 1).unwrap_or(u32::MAX);
-    CellAddress::new(from_one(place.row), from_one(place.column)).name()
+fn address(position: CellPosition) -> String {
+    let to_number = |number: usize| u32::try_from(number + 1).unwrap_or(u32::MAX);
+    CellAddress::new(to_number(position.row), to_number(position.column)).name()
 }
 
 #[cfg(test)]
@@ -184,18 +185,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cell_of_which_a_refusal_speaks_is_marked() {
-        let refused = |table: &str| {
-            let refused = read(table).expect_err("refused");
-            let detail = refused.to_string();
-            let deadlock = refused.deadlock;
-            Refusal { detail, problems: refused.problems, further_problems: 0, deadlock }
+    fn every_cell_named_by_a_rejection_is_marked() {
+        let rejection = |table: &str| {
+            let error = read(table).expect_err("refused");
+            let detail = error.to_string();
+            let deadlock = error.deadlock;
+            Refusal { detail, problems: error.problems, further_problems: 0, deadlock }
         };
-        let wrong = marks(&refused("0F0,nonsense\n1F0,1B0\n"));
+        let wrong = marks(&rejection("0F0,nonsense\n1F0,1B0\n"));
         assert_eq!(wrong.get(&(0, 1)).map(|mark| mark.class), Some("wrong"));
-        let circle = marks(&refused("0F0,0B0\n1B0,1F0\n"));
+        let circle = marks(&rejection("0F0,0B0\n1B0,1F0\n"));
         let classes: Vec<_> = circle.iter().map(|(&at, mark)| (at, mark.class)).collect();
         assert_eq!(classes, [((1, 0), "waits"), ((1, 1), "needed")]);
-        assert_eq!(address(Place { row: 1, column: 27 }), "AB2");
+        assert_eq!(address(CellPosition { row: 1, column: 27 }), "AB2");
     }
 }

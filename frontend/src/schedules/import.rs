@@ -16,7 +16,7 @@ pub(super) fn OpenTable() -> impl IntoView {
     let schedules = use_schedules();
     let input = NodeRef::<html::Input>::new();
     let over = RwSignal::new(false);
-    let chosen = move |_| {
+    let select = move |_| {
         let Some(input) = input.get() else { return };
         if let Some(files) = input.files() {
             open_files(&schedules, &files);
@@ -42,7 +42,7 @@ pub(super) fn OpenTable() -> impl IntoView {
             on:dragleave=move |_| over.set(false)
             on:drop=dropped
         >
-            <input type="file" class="visually-hidden" multiple=true data-testid="open-table" node_ref=input on:change=chosen />
+            <input type="file" class="visually-hidden" multiple=true data-testid="open-table" node_ref=input on:change=select />
             <span class="drop-title">"Drop or choose a schedule CSV"</span>
             <small>"or paste one anywhere (Ctrl+V)"</small>
         </label>

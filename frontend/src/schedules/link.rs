@@ -40,37 +40,38 @@ const VALUES: [(&str, &str); 5] = [
 
 /// Parses a fragment with or without `#`. Missing keys have default values.
 pub(crate) fn parse(fragment: &str) -> (Value, View) {
-    let mut question = question::first();
+    let mut request = question::first();
     let mut view = View::default();
     for pair in fragment.trim_start_matches('#').split('&') {
         let Some((key, value)) = pair.split_once('=') else { continue };
-        let place =
-            |places: &[(&str, &'static str)]| places.iter().find(|(name, _)| *name == key).map(|(_, place)| *place);
-        if let Some(place) = place(&COUNTS) {
+        let find_pointer = |places: &[(&str, &'static str)]| {
+            places.iter().find(|(name, _)| *name == key).map(|(_, json_pointer)| *json_pointer)
+        };
+        if let Some(count_pointer) = find_pointer(&COUNTS) {
             if let Ok(count) = value.parse::<u32>() {
-                pointer::set(&mut question, place, json!(count));
+                pointer::set(&mut request, count_pointer, json!(count));
             }
-        } else if let Some(place) = place(&NUMBERS) {
+        } else if let Some(number_pointer) = find_pointer(&NUMBERS) {
             if let Some(number) = pointer::parse_number(value) {
-                pointer::set(&mut question, place, number);
+                pointer::set(&mut request, number_pointer, number);
             }
-        } else if let Some(place) = place(&VALUES) {
+        } else if let Some(value_pointer) = find_pointer(&VALUES) {
             if let Some(value) = parse_value(value) {
-                pointer::set(&mut question, place, value);
+                pointer::set(&mut request, value_pointer, value);
             }
         } else {
             match key {
-                "per" if ["rank", "stage"].contains(&value) => pointer::set(&mut question, "/times/per", json!(value)),
+                "per" if ["rank", "stage"].contains(&value) => pointer::set(&mut request, "/times/per", json!(value)),
                 "k" => {
-                    let chosen: Vec<_> = value.split(',').filter_map(ScheduleKind::from_id).collect();
-                    if !chosen.is_empty() || value.is_empty() {
-                        question::set_kinds(&mut question, |kind| chosen.contains(&kind));
+                    let selected: Vec<_> = value.split(',').filter_map(ScheduleKind::from_id).collect();
+                    if !selected.is_empty() || value.is_empty() {
+                        question::set_kinds(&mut request, |kind| selected.contains(&kind));
                     }
                 }
                 "table" => {
                     if let Some((name, rows)) = value.split_once(':') {
                         let csv = rows.replace('/', "\n");
-                        question::add_table(&mut question, &decode(name), decode(&csv));
+                        question::add_table(&mut request, &decode(name), decode(&csv));
                     }
                 }
                 "base" => view.baseline = Some(decode(value)),
@@ -80,21 +81,21 @@ pub(crate) fn parse(fragment: &str) -> (Value, View) {
             }
         }
     }
-    (question, view)
+    (request, view)
 }
 
 /// Returns the fragment without `#`, and the number of tables omitted because of their length.
-pub(crate) fn write(question: &Value, view: &View) -> (String, usize) {
+pub(crate) fn write(request: &Value, view: &View) -> (String, usize) {
     let mut pairs = Vec::new();
-    let written = |place: &str| pointer::get(question, place).map(write_value);
-    for (key, place) in COUNTS {
-        pairs.extend(written(place).map(|text| format!("{key}={text}")));
+    let written = |field_pointer: &str| pointer::get(request, field_pointer).map(write_value);
+    for (key, count_pointer) in COUNTS {
+        pairs.extend(written(count_pointer).map(|text| format!("{key}={text}")));
     }
-    let kinds: Vec<_> = question::kinds(question).into_iter().map(ScheduleKind::id).collect();
+    let kinds: Vec<_> = question::kinds(request).into_iter().map(ScheduleKind::id).collect();
     pairs.push(format!("k={}", kinds.join(",")));
-    pairs.extend(pointer::text(question, "/times/per").map(|per| format!("per={per}")));
-    for (key, place) in VALUES.into_iter().chain(NUMBERS) {
-        pairs.extend(written(place).map(|text| format!("{key}={text}")));
+    pairs.extend(pointer::text(request, "/times/per").map(|per| format!("per={per}")));
+    for (key, value_pointer) in VALUES.into_iter().chain(NUMBERS) {
+        pairs.extend(written(value_pointer).map(|text| format!("{key}={text}")));
     }
     pairs.extend(view.baseline.as_ref().map(|baseline| format!("base={}", encode(baseline))));
     pairs.extend(
@@ -103,7 +104,7 @@ pub(crate) fn write(question: &Value, view: &View) -> (String, usize) {
     pairs.extend(view.window_ns.map(|window| format!("t={}", fragment::write_window(window))));
     let mut length = pairs.iter().map(|pair| pair.len() + 1).sum::<usize>();
     let mut left_out = 0;
-    for (name, csv) in question::tables(question) {
+    for (name, csv) in question::tables(request) {
         // Retain idle lines, because they determine the addresses of other lines.
         let rows: Vec<String> = csv.lines().map(encode).collect();
         let pair = format!("table={}:{}", encode(&name), rows.join("/"));
@@ -121,8 +122,8 @@ pub(crate) fn write(question: &Value, view: &View) -> (String, usize) {
 fn write_value(value: &Value) -> String {
     let text = joined(value, ",", "/");
     match value {
-        Value::Array(list) if Spread::of(value) == Spread::Microbatches && list.len() == 1 => text + "/",
-        Value::Array(list) if Spread::of(value) == Spread::Stages && list.len() == 1 => text + ",",
+        Value::Array(list) if Spread::from_value(value) == Spread::Microbatches && list.len() == 1 => text + "/",
+        Value::Array(list) if Spread::from_value(value) == Spread::Stages && list.len() == 1 => text + ",",
         _ => text,
     }
 }
@@ -175,14 +176,14 @@ mod tests {
 
     /// Published links must remain valid.
     #[test]
-    fn links_of_old_open() {
-        let (question, view) = parse("#p=4&m=8&k=1f1b,interleaved,zb_h1,zbv&per=rank&f=1&i=1&w=1&c=0");
-        assert_eq!((question, view), (question::first(), View::default()));
-        let (question, view) = parse(
+    fn old_links_are_parsed() {
+        let (request, view) = parse("#p=4&m=8&k=1f1b,interleaved,zb_h1,zbv&per=rank&f=1&i=1&w=1&c=0");
+        assert_eq!((request, view), (question::first(), View::default()));
+        let (complete_request, view) = parse(
             "#p=2&m=2&v=2&k=dual_pipe_v&per=stage&f=1,2&i=1/0.5&w=2&o=3&cap=4&a=2&base=table%3Amy%20own&sort=-gap&t=1ms..3ms&table=my%20own:0F0,,0B0/1F0,1B0",
         );
         assert_eq!(
-            question,
+            complete_request,
             json!({
                 "schema": "schedule/1", "ranks": 2, "microbatches": 2, "chunks": 2, "kinds": ["dual_pipe_v"],
                 "times": {"per": "stage", "forward": [1, 2], "input_grad": [[1], [0.5]], "weight_grad": 2,
@@ -197,39 +198,39 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
-        let mut question = question::first();
-        pointer::set(&mut question, "/times/forward", json!([[1, 2], [3, 4.5]]));
-        pointer::set(&mut question, "/times/input_grad", json!([[1]]));
-        pointer::set(&mut question, "/times/weight_grad", json!([3]));
-        pointer::set(&mut question, "/memory_cap", json!(2.5));
-        question::add_table(&mut question, "a:b&c=ä%/1", "0F0,(1F0;0B0)OVERLAP_F_B\n\n\"x y\"".to_owned());
+    fn written_link_round_trips() {
+        let mut request = question::first();
+        pointer::set(&mut request, "/times/forward", json!([[1, 2], [3, 4.5]]));
+        pointer::set(&mut request, "/times/input_grad", json!([[1]]));
+        pointer::set(&mut request, "/times/weight_grad", json!([3]));
+        pointer::set(&mut request, "/memory_cap", json!(2.5));
+        question::add_table(&mut request, "a:b&c=ä%/1", "0F0,(1F0;0B0)OVERLAP_F_B\n\n\"x y\"".to_owned());
         let view = View { baseline: Some("1f1b".to_owned()), ..View::default() };
-        let (text, left_out) = write(&question, &view);
+        let (text, left_out) = write(&request, &view);
         assert_eq!(left_out, 0);
         assert!(text.is_ascii() && !text.contains([' ', '"']), "{text}");
-        assert_eq!(parse(&text), (question, view));
+        assert_eq!(parse(&text), (request, view));
         let mut none = question::first();
         question::set_kinds(&mut none, |_| false);
         assert_eq!(parse(&write(&none, &View::default()).0).0, none);
     }
 
     #[test]
-    fn keys_are_tolerant_one_by_one() {
-        let (question, view) = parse("#p=x&m=6&k=nonsense&f=1,y&per=day&cap=&table=x&t=5&sort=zz&future=1&&=&w=%zz");
+    fn invalid_link_keys_do_not_affect_others() {
+        let (request, view) = parse("#p=x&m=6&k=nonsense&f=1,y&per=day&cap=&table=x&t=5&sort=zz&future=1&&=&w=%zz");
         let mut expected = question::first();
         pointer::set(&mut expected, "/microbatches", json!(6));
-        assert_eq!((question, view), (expected, View::default()));
+        assert_eq!((request, view), (expected, View::default()));
         assert_eq!(decode("%"), "%");
         assert_eq!(decode("ä%2"), "ä%2");
     }
 
     #[test]
     fn a_long_table_is_left_out_and_counted() {
-        let mut question = question::first();
-        question::add_table(&mut question, "long", "0F0,".repeat(5_000));
-        question::add_table(&mut question, "short", "0F0,0B0".to_owned());
-        let (text, left_out) = write(&question, &View::default());
+        let mut request = question::first();
+        question::add_table(&mut request, "long", "0F0,".repeat(5_000));
+        question::add_table(&mut request, "short", "0F0,0B0".to_owned());
+        let (text, left_out) = write(&request, &View::default());
         assert!(text.len() <= MAX);
         assert_eq!((left_out, question::tables(&parse(&text).0).len()), (1, 1));
     }

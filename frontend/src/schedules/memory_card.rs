@@ -15,30 +15,30 @@ pub(super) fn MemoryCard() -> impl IntoView {
     let schedules = use_schedules();
     let picked = RwSignal::new(0_usize);
     let ranks = Memo::new(move |_| {
-        schedules.shown.with(|shown| {
-            let timelines = shown.iter().flat_map(|shown| &shown.timelines);
+        schedules.displayed.with(|content| {
+            let timelines = content.iter().flat_map(|current| &current.timelines);
             timelines.map(|(_, timeline)| timeline.ranks as usize).max().unwrap_or(0)
         })
     });
     let rank = Memo::new(move |_| picked.get().min(ranks.get().saturating_sub(1)));
     let lines = Signal::derive(move || {
-        schedules.shown.with(|shown| {
-            let Some(shown) = shown.as_ref() else { return Vec::new() };
+        schedules.displayed.with(|option| {
+            let Some(content) = option.as_ref() else { return Vec::new() };
             let mut tables = 0;
             let line = |(key, timeline): &(String, Arc<api::planner::timeline::Timeline>)| {
-                let entry = shown.entry(key)?;
+                let entry = content.entry(key)?;
                 let stroke = stroke(entry.kind, tables);
                 tables += usize::from(entry.kind.is_none());
                 Some(MemoryLine { title: entry.name.clone(), stroke, timeline: Arc::clone(timeline) })
             };
-            shown.timelines.iter().filter_map(line).collect::<Vec<_>>()
+            content.timelines.iter().filter_map(line).collect::<Vec<_>>()
         })
     });
     let cap = Memo::new(move |_| {
         schedules
             .entries()
             .iter()
-            .filter_map(super::figures::report_of)
+            .filter_map(super::figures::entry_report)
             .find_map(|report| report.cap)
             .map(|cap| cap.limit)
     });

@@ -29,7 +29,7 @@ pub(super) fn ScheduleTable() -> impl IntoView {
         });
     };
     let heading = move |column: Column| {
-        let (title, explanation) = column.words();
+        let (title, explanation) = column.heading_and_hint();
         let here = move || order.get().filter(|order| order.column == column);
         let state = move || here().map_or("none", |order| if order.descending { "descending" } else { "ascending" });
         let arrow = move || here().map_or("", |order| if order.descending { "▾" } else { "▴" });
@@ -54,15 +54,15 @@ pub(super) fn ScheduleTable() -> impl IntoView {
 #[component]
 fn ScheduleRow(row: Row, baseline: Memo<Option<String>>) -> impl IntoView {
     let schedules = use_schedules();
-    let Row { key, name, source, figures, breaks_cap } = row;
+    let Row { key, name, source, cells, breaks_cap } = row;
     let kind = ScheduleKind::from_id(&key);
     let number = schedules
-        .question
+        .request
         .with_untracked(|json| question::tables(json).iter().position(|table| table.0 == name).unwrap_or(0));
-    let own = StoredValue::new(key.clone());
-    let is_baseline = move || own.with_value(|key| baseline.get().as_ref() == Some(key));
-    let cells = match figures {
-        Ok(cells) => cells.into_iter().map(|cell| view_of(cell, own, &name, baseline)).collect_view().into_any(),
+    let row_key = StoredValue::new(key.clone());
+    let is_baseline = move || row_key.with_value(|key| baseline.get().as_ref() == Some(key));
+    let cells = match cells {
+        Ok(cells) => cells.into_iter().map(|cell| cell_view(cell, row_key, &name, baseline)).collect_view().into_any(),
         Err(reason) => view! {
             <td class="binding" colspan=Column::ALL.len().to_string() data-metric="refusal"><div><b>"Not built: "</b>{reason}</div></td>
         }
@@ -72,14 +72,19 @@ fn ScheduleRow(row: Row, baseline: Memo<Option<String>>) -> impl IntoView {
         <tr data-schedule=key class:baseline=is_baseline>
             <th scope="row" title=source>
                 <span class="plan-name"><SchedulePill kind=kind number=number />{name}</span>
-                {breaks_cap.map(|words| view! { <span class="layout slower">"over the cap: "{words}</span> })}
+                {breaks_cap.map(|message| view! { <span class="layout slower">"over the cap: "{message}</span> })}
             </th>
             {cells}
         </tr>
     }
 }
 
-fn view_of(cell: Cell, own: StoredValue<String>, name: &str, baseline: Memo<Option<String>>) -> impl IntoView + use<> {
+fn cell_view(
+    cell: Cell,
+    row_key: StoredValue<String>,
+    name: &str,
+    baseline: Memo<Option<String>>,
+) -> impl IntoView + use<> {
     let schedules = use_schedules();
     let radio = (cell.column == Column::Speedup).then(|| {
         let label = format!("Compare against {name}");
@@ -89,8 +94,8 @@ fn view_of(cell: Cell, own: StoredValue<String>, name: &str, baseline: Memo<Opti
                 name="schedule-baseline"
                 title=label.clone()
                 aria-label=label
-                prop:checked=move || own.with_value(|key| baseline.get().as_ref() == Some(key))
-                on:change=move |_| schedules.view.update(|view| view.baseline = Some(own.get_value()))
+                prop:checked=move || row_key.with_value(|key| baseline.get().as_ref() == Some(key))
+                on:change=move |_| schedules.view.update(|view| view.baseline = Some(row_key.get_value()))
             />
         }
     });

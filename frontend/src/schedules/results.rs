@@ -4,19 +4,20 @@ use leptos::prelude::*;
 
 use super::csv_download::CopyButton;
 use super::{AskState, cards, memory_card, ranking_table, selection, use_schedules};
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 
 /// All results for the current input.
 #[component]
 pub(crate) fn ScheduleResults() -> impl IntoView {
     let schedules = use_schedules();
-    let has_answer = Memo::new(move |_| schedules.shown.with(Option::is_some));
-    let busy = Memo::new(move |_| schedules.state.with(|state| matches!(state, AskState::Asking | AskState::Idle)));
+    let has_response = Memo::new(move |_| schedules.displayed.with(Option::is_some));
+    let is_pending =
+        Memo::new(move |_| schedules.state.with(|state| matches!(state, AskState::Asking | AskState::Idle)));
     let any_runs = Memo::new(move |_| {
-        schedules.shown.with(|shown| shown.as_ref().is_some_and(|shown| !shown.timelines.is_empty()))
+        schedules.displayed.with(|content| content.as_ref().is_some_and(|current| !current.timelines.is_empty()))
     });
-    let failure = move || match schedules.state.get() {
-        AskState::Failed(failure) if !failure.names_fields() => Some(failure),
+    let request_error = move || match schedules.state.get() {
+        AskState::Failed(error) if !error.names_fields() => Some(error),
         _ => None,
     };
     let empty = Memo::new(move |_| schedules.state.with(|state| *state == AskState::Empty));
@@ -27,22 +28,22 @@ pub(crate) fn ScheduleResults() -> impl IntoView {
     let unlinked = move || {
         let count = schedules.unlinked.get();
         (count > 0).then(|| {
-            let words = if count == 1 {
+            let text = if count == 1 {
                 "A table is too long for a link; send its CSV beside it."
             } else {
                 "Some tables are too long for a link; send their CSVs beside it."
             };
-            view! { <p class="hint">{words}</p> }
+            view! { <p class="hint">{text}</p> }
         })
     };
     view! {
         <div class="title-row">
             <h1>"Pipeline schedules"</h1>
-            <CopyButton text=link label="Copy link" what="this question and view".to_owned() />
+            <CopyButton text=link label="Copy link" subject="this question and view".to_owned() />
         </div>
         <StatusLine />
         {unlinked}
-        {move || failure().map(|failure| view! { <FailureNotice failure=failure on_retry=move |()| schedules.ask() /> })}
+        {move || request_error().map(|response_error| view! { <ErrorNotice error=response_error on_retry=move |()| schedules.ask() /> })}
         <Show when=move || empty.get()>
             <div class="empty">
                 <p>"No schedule is chosen."</p>
@@ -50,10 +51,10 @@ pub(crate) fn ScheduleResults() -> impl IntoView {
             </div>
         </Show>
         <Show
-            when=move || has_answer.get()
-            fallback=move || (!empty.get()).then(|| view! { <div class="skeleton results-skeleton" class:still=move || !busy.get() aria-hidden="true"></div> })
+            when=move || has_response.get()
+            fallback=move || (!empty.get()).then(|| view! { <div class="skeleton results-skeleton" class:still=move || !is_pending.get() aria-hidden="true"></div> })
         >
-            <div class="results" data-busy=move || busy.get().then_some("true")>
+            <div class="results" data-busy=move || is_pending.get().then_some("true")>
                 <ranking_table::ScheduleTable />
                 <selection::SelectionCard />
                 <cards::Cards />
@@ -75,29 +76,31 @@ fn StatusLine() -> impl IntoView {
             AskState::Failed(_) => "error",
         })
     };
-    let words = move || match schedules.state.get() {
+    let status_text = move || match schedules.state.get() {
         AskState::Idle | AskState::Empty => String::new(),
-        AskState::Asking if schedules.shown.with(Option::is_some) => {
+        AskState::Asking if schedules.displayed.with(Option::is_some) => {
             "Computing; the last answer stays until then".to_owned()
         }
         AskState::Asking => "Computing".to_owned(),
-        AskState::Failed(failure) if failure.names_fields() => {
+        AskState::Failed(field_error) if field_error.names_fields() => {
             "A field is wrong; what is shown is the last answer".to_owned()
         }
-        AskState::Failed(failure) => failure.title(),
-        AskState::Done => schedules.shown.with(|shown| shown.as_ref().map(|shown| summary(shown)).unwrap_or_default()),
+        AskState::Failed(other_error) => other_error.title(),
+        AskState::Done => {
+            schedules.displayed.with(|content| content.as_ref().map(|current| summary(current)).unwrap_or_default())
+        }
     };
     view! {
         <div class="status" role="status">
-            <p data-testid="schedules-status" data-state=state>{words}</p>
+            <p data-testid="schedules-status" data-state=state>{status_text}</p>
         </div>
     }
 }
 
-fn summary(shown: &super::Shown) -> String {
-    let (all, run) = (shown.answer.entries.len(), shown.timelines.len());
-    let actions: usize = shown.timelines.iter().map(|(_, timeline)| timeline.len()).sum();
+fn summary(content: &super::DisplayedSchedules) -> String {
+    let (all, run) = (content.response.entries.len(), content.timelines.len());
+    let actions: usize = content.timelines.iter().map(|(_, timeline)| timeline.len()).sum();
     let schedules = if all == 1 { "1 schedule".to_owned() } else { format!("{all} schedules") };
-    let refused = if run < all { format!(", {} of them not built", all - run) } else { String::new() };
-    format!("{schedules}{refused}; {} spans", crate::format::count(actions as u64))
+    let rejected_text = if run < all { format!(", {} of them not built", all - run) } else { String::new() };
+    format!("{schedules}{rejected_text}; {} spans", crate::format::count(actions as u64))
 }

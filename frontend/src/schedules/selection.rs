@@ -11,19 +11,19 @@ pub(super) fn SelectionCard() -> impl IntoView {
     let schedules = use_schedules();
     let details = Memo::new(move |_| {
         let selection = schedules.selection.get()?;
-        schedules.shown.with(|shown| {
-            let shown = shown.as_ref()?;
-            let (key, timeline) = shown.timelines.get(selection.chart)?;
-            let name = shown.entry(key)?.name.clone();
+        schedules.displayed.with(|option| {
+            let content = option.as_ref()?;
+            let (key, timeline) = content.timelines.get(selection.chart)?;
+            let name = content.entry(key)?.name.clone();
             (selection.span < timeline.len()).then(|| {
-                let details = Details::of(timeline, selection.span);
+                let details = Details::new(timeline, selection.span);
                 (name, details.title, details.rows)
             })
         })
     });
     move || {
         details.get().map(|(name, title, rows)| {
-            let rows = rows.into_iter().map(|(what, value)| view! { <div><dt>{what}</dt><dd>{value}</dd></div> });
+            let rows = rows.into_iter().map(|(label, value)| view! { <div><dt>{label}</dt><dd>{value}</dd></div> });
             view! {
                 <section class="card selection" data-testid="selection" aria-label="Selected action">
                     <header class="card-title">

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::deadlock::RefusalView;
 use super::figures::table_key;
-use super::grid::{Grid, Place};
+use super::grid::{CellPosition, Grid};
 use super::grid_view::{GridView, Marks, marks};
 use super::{question, use_schedules};
 
@@ -22,7 +22,7 @@ pub(super) fn TableEditor(
     let name = StoredValue::new(name);
     let key = table_key(&name.get_value());
     let csv = Memo::new(move |_| {
-        let tables = schedules.question.with(question::tables);
+        let tables = schedules.request.with(question::tables);
         name.with_value(|name| {
             tables.into_iter().find(|table| table.0 == *name).map(|table| table.1).unwrap_or_default()
         })
@@ -30,7 +30,7 @@ pub(super) fn TableEditor(
     let grid = Memo::new(move |_| csv.with(|csv| Grid::parse(csv)));
     let at = key.clone();
     let refusal = Memo::new(move |_| {
-        schedules.shown.with(|shown| match &shown.as_ref()?.entry(&at)?.outcome {
+        schedules.displayed.with(|content| match &content.as_ref()?.entry(&at)?.outcome {
             EntryOutcome::Refused(refusal) => Some(refusal.clone()),
             EntryOutcome::Run(_) => None,
         })
@@ -38,22 +38,22 @@ pub(super) fn TableEditor(
     let marks: Memo<Marks> =
         Memo::new(move |_| refusal.with(|refusal| refusal.as_ref().map(marks).unwrap_or_default()));
     let write = move |text: String| {
-        let place = name.with_value(|name| format!("/imported/{name}"));
-        schedules.edit(&place, |json| name.with_value(|name| question::set_table(json, name, text)));
+        let history_key = name.with_value(|name| format!("/imported/{name}"));
+        schedules.edit(&history_key, |json| name.with_value(|name| question::set_table(json, name, text)));
     };
     let moved = Callback::new(move |grid: Grid| {
         // Each grid move is a separate undo step, so the name contains the time.
-        let place = name.with_value(|name| format!("/imported/{name}/{}", js_sys::Date::now()));
-        schedules.edit(&place, |json| name.with_value(|name| question::set_table(json, name, grid.write())));
+        let edit_key = name.with_value(|name| format!("/imported/{name}/{}", js_sys::Date::now()));
+        schedules.edit(&edit_key, |json| name.with_value(|name| question::set_table(json, name, grid.write())));
     });
-    let selected = RwSignal::new(Place::default());
+    let selected = RwSignal::new(CellPosition::default());
     let node = NodeRef::<html::Table>::new();
     let details = NodeRef::<html::Details>::new();
-    let show_cell = Callback::new(move |place: Place| {
+    let show_cell = Callback::new(move |position: CellPosition| {
         if let Some(details) = details.get_untracked() {
             details.set_open(true);
         }
-        selected.set(place);
+        selected.set(position);
         if let Some(grid) = node.get_untracked() {
             // If the grid was removed, focus is not needed.
             drop(grid.focus());

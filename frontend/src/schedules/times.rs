@@ -19,25 +19,26 @@ const PER: [(&str, &str); 2] = [("rank", "rank, chunks share it"), ("stage", "st
 pub(super) fn TimesFields() -> impl IntoView {
     let schedules = use_schedules();
     let spread = Memo::new(move |_| {
-        schedules.question.with(|question| {
-            let of = |place: &str| pointer::get(question, place).map(Spread::of).unwrap_or_default();
-            TIMES.into_iter().map(of).max().unwrap_or_default()
+        schedules.request.with(|request| {
+            let spread_at =
+                |field_pointer: &str| pointer::get(request, field_pointer).map(Spread::from_value).unwrap_or_default();
+            TIMES.into_iter().map(spread_at).max().unwrap_or_default()
         })
     });
     let choose = move |event| {
         let to = Spread::from_id(&event_target_value(&event));
         schedules.edit("/times", |json| {
             let (ranks, microbatches) = (question::count(json, "/ranks"), question::count(json, "/microbatches"));
-            for place in TIMES {
-                if let Some(value) = pointer::get(json, place) {
+            for field_pointer in TIMES {
+                if let Some(value) = pointer::get(json, field_pointer) {
                     let value = values::spread(value, to, ranks, microbatches);
-                    pointer::set(json, place, value);
+                    pointer::set(json, field_pointer, value);
                 }
             }
         });
     };
-    let option = move |of: Spread, title: &'static str| {
-        view! { <option value=of.id() prop:selected=move || spread.get() == of>{title}</option> }
+    let option = move |spread_value: Spread, title: &'static str| {
+        view! { <option value=spread_value.id() prop:selected=move || spread.get() == spread_value>{title}</option> }
     };
     let hint = move || match spread.get() {
         Spread::Equal => None,
@@ -77,8 +78,9 @@ pub(super) fn TimesFields() -> impl IntoView {
 #[component]
 fn TimeField(pointer: &'static str, label: &'static str, letter: &'static str) -> impl IntoView {
     let form = use_form();
-    let spread =
-        Memo::new(move |_| form.document.with(|json| pointer::get(json, pointer).map(Spread::of).unwrap_or_default()));
+    let spread = Memo::new(move |_| {
+        form.document.with(|json| pointer::get(json, pointer).map(Spread::from_value).unwrap_or_default())
+    });
     move || {
         match spread.get() {
         Spread::Equal => view! {
@@ -173,8 +175,8 @@ fn SpreadField(pointer: &'static str, label: String, spread: Spread) -> impl Int
 /// Returns the first errors of list elements.
 fn inside(errors: &FieldErrors, pointer: &str) -> Vec<String> {
     let none = std::collections::BTreeSet::from([pointer.to_owned()]);
-    let line = |(place, detail): (String, String)| {
-        let at: Vec<String> = place[pointer.len()..]
+    let line = |(error_pointer, detail): (String, String)| {
+        let at: Vec<String> = error_pointer[pointer.len()..]
             .split('/')
             .filter_map(|part| part.parse::<u64>().ok())
             .map(|number| (number + 1).to_string())
@@ -191,9 +193,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_value_is_named_by_its_place_in_the_list() {
+    fn list_error_names_the_index_with_the_invalid_value() {
         let problem = |pointer: &str| FieldProblem { pointer: pointer.to_owned(), detail: "too small".to_owned() };
-        let errors = FieldErrors::of(&[problem("/times/forward/2/0"), problem("/times/forward"), problem("/ranks")]);
+        let errors =
+            FieldErrors::from_problems(&[problem("/times/forward/2/0"), problem("/times/forward"), problem("/ranks")]);
         assert_eq!(inside(&errors, "/times/forward"), ["Value 3, 1: too small"]);
     }
 }

@@ -18,7 +18,7 @@ pub(crate) enum Spread {
 
 impl Spread {
     /// Detects the variation of a value.
-    pub(crate) fn of(value: &Value) -> Self {
+    pub(crate) fn from_value(value: &Value) -> Self {
         match value {
             Value::Array(list) if list.iter().any(Value::is_array) => Self::Microbatches,
             Value::Array(_) => Self::Stages,
@@ -48,12 +48,12 @@ pub(crate) fn parse_list(text: &str) -> Result<Value, String> {
     let ends = |letter: char| {
         if from_spreadsheet { letter == '\t' } else { letter == ',' || letter == ';' || letter.is_whitespace() }
     };
-    let words = text.trim().split(ends).map(str::trim).filter(|word| !word.is_empty());
+    let terms = text.trim().split(ends).map(str::trim).filter(|word| !word.is_empty());
     let number = |word: &str| {
         let text = if from_spreadsheet { word.replace(',', ".") } else { word.to_owned() };
         pointer::parse_number(&text).ok_or_else(|| format!("{word:?} is not a number"))
     };
-    let list: Vec<Value> = words.map(number).collect::<Result<_, _>>()?;
+    let list: Vec<Value> = terms.map(number).collect::<Result<_, _>>()?;
     if list.is_empty() { Err("a number is needed here".to_owned()) } else { Ok(Value::Array(list)) }
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn write(value: &Value) -> String {
 pub(super) fn joined(value: &Value, between: &str, rows: &str) -> String {
     match value {
         Value::Array(list) => {
-            let separator = if Spread::of(value) == Spread::Microbatches { rows } else { between };
+            let separator = if Spread::from_value(value) == Spread::Microbatches { rows } else { between };
             list.iter().map(|item| joined(item, between, rows)).collect::<Vec<_>>().join(separator)
         }
         number => pointer::write_number(number),
@@ -85,7 +85,7 @@ pub(super) fn joined(value: &Value, between: &str, rows: &str) -> String {
 /// Converts a value to another variation. Expansion repeats values; reduction takes the first.
 pub(crate) fn spread(value: &Value, to: Spread, ranks: usize, microbatches: usize) -> Value {
     let first = |value: &Value| value.get(0).cloned().unwrap_or_else(|| json!(1));
-    match (Spread::of(value), to) {
+    match (Spread::from_value(value), to) {
         (Spread::Equal, Spread::Stages) => Value::Array(vec![value.clone(); ranks]),
         (Spread::Equal, Spread::Microbatches) => Value::Array(vec![json!([value]); microbatches]),
         (Spread::Stages, Spread::Equal) | (Spread::Microbatches, Spread::Stages) => first(value),
@@ -98,7 +98,7 @@ pub(crate) fn spread(value: &Value, to: Spread, ranks: usize, microbatches: usiz
 /// Returns a list per microbatch. Additional microbatches repeat the lists from the beginning.
 pub(crate) fn for_microbatches(value: &Value, microbatches: usize) -> Value {
     match value {
-        Value::Array(lists) if Spread::of(value) == Spread::Microbatches => {
+        Value::Array(lists) if Spread::from_value(value) == Spread::Microbatches => {
             Value::Array(lists.iter().cycle().take(microbatches).cloned().collect())
         }
         _ => value.clone(),
@@ -108,7 +108,7 @@ pub(crate) fn for_microbatches(value: &Value, microbatches: usize) -> Value {
 /// Adapts a list with a value per rank to a new rank count. Additional ranks repeat the last value.
 pub(crate) fn for_ranks(value: &Value, before: usize, ranks: usize) -> Value {
     match value {
-        Value::Array(lists) if Spread::of(value) == Spread::Microbatches => {
+        Value::Array(lists) if Spread::from_value(value) == Spread::Microbatches => {
             Value::Array(lists.iter().map(|list| for_ranks(list, before, ranks)).collect())
         }
         Value::Array(list) if list.len() == before && before > 1 => {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_values_round_trip() {
         let list = json!([1, 2.5]);
         assert_eq!(parse_list(&write(&list)), Ok(list));
         let lists = json!([[1, 2], [3, 4]]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn another_spread_keeps_what_it_can() {
+    fn spread_change_preserves_values() {
         assert_eq!(spread(&json!(2), Spread::Stages, 3, 2), json!([2, 2, 2]));
         assert_eq!(spread(&json!(2), Spread::Microbatches, 3, 2), json!([[2], [2]]));
         assert_eq!(spread(&json!([1, 2]), Spread::Microbatches, 2, 2), json!([[1, 2], [1, 2]]));

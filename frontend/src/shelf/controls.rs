@@ -3,22 +3,22 @@
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use super::{Choice, Column, Kept, Shelf, TYPING_MS};
+use super::{Collection, Column, ListFilter, StoredItem, TYPING_MS};
 use crate::client::pause;
 use crate::format;
 
 /// Fields above a list.
 #[component]
-pub(super) fn Controls<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
-    let question = shelf.question;
-    let typed = RwSignal::new(question.get_untracked().q);
+pub(super) fn Controls<T: StoredItem>(collection: Collection<T>) -> impl IntoView {
+    let parameters = collection.parameters;
+    let typed = RwSignal::new(parameters.get_untracked().q);
     // The back button also changes the search text. Ignore the URL while the user types, because it
     // is outdated.
     let waits = RwSignal::new(false);
     Effect::new(move |_| {
-        let asked = question.with(|question| question.q.clone());
+        let requested_text = parameters.with(|current| current.q.clone());
         if !waits.get_untracked() {
-            typed.set(asked);
+            typed.set(requested_text);
         }
     });
     let type_in = move |event| {
@@ -30,49 +30,49 @@ pub(super) fn Controls<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
             if typed.try_get_untracked().as_ref() != Some(&text) {
                 return;
             }
-            shelf.ask(
-                |question| {
-                    question.q = text;
-                    question.page.clear();
+            collection.ask(
+                |new_parameters| {
+                    new_parameters.q = text;
+                    new_parameters.page.clear();
                 },
                 true,
             );
             waits.try_set(false);
         });
     };
-    let tags = Memo::new(move |_| shelf.page().tags);
+    let tags = Memo::new(move |_| collection.page().tags);
     let chips = move || {
-        let chosen = question.with(|question| question.tag.clone());
+        let selected = parameters.with(|current| current.tag.clone());
         let mut tags = tags.get();
         // Keep the selected tag in the options after its last use disappears, so that the user can
         // deselect it.
-        if !chosen.is_empty() && !tags.contains(&chosen) {
-            tags.push(chosen.clone());
+        if !selected.is_empty() && !tags.contains(&selected) {
+            tags.push(selected.clone());
         }
         let chip = |tag: String| {
-            let is_chosen = tag == chosen;
+            let is_selected = tag == selected;
             let key = tag.clone();
             let press = move |_| {
                 let key = key.clone();
-                shelf.ask(
-                    |question| {
-                        question.tag = if question.tag == key { String::new() } else { key };
-                        question.page.clear();
+                collection.ask(
+                    |tag_parameters| {
+                        tag_parameters.tag = if tag_parameters.tag == key { String::new() } else { key };
+                        tag_parameters.page.clear();
                     },
                     false,
                 );
             };
-            view! { <button class="chip tag" aria-pressed=is_chosen.to_string() on:click=press>{tag}</button> }
+            view! { <button class="chip tag" aria-pressed=is_selected.to_string() on:click=press>{tag}</button> }
         };
         tags.into_iter().map(chip).collect_view()
     };
-    let choice = T::choice().map(|choice| view! { <Choose shelf=shelf choice=choice /> });
+    let filter_select = T::filter().map(|filter| view! { <Choose collection=collection filter=filter /> });
     let toggle = move |event| {
         let deleted = event_target_checked(&event);
-        shelf.ask(
-            |question| {
-                question.deleted = deleted;
-                question.page.clear();
+        collection.ask(
+            |deleted_parameters| {
+                deleted_parameters.deleted = deleted;
+                deleted_parameters.page.clear();
             },
             false,
         );
@@ -88,19 +88,19 @@ pub(super) fn Controls<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
                 prop:value=move || typed.get()
                 on:input=type_in
             />
-            {choice}
+            {filter_select}
             {T::CAN_BE_DELETED.then(|| view! {
                 <label class="deleted-toggle">
                     <input
                         type="checkbox"
                         data-testid="show-deleted"
-                        prop:checked=move || question.with(|question| question.deleted)
+                        prop:checked=move || parameters.with(|deletion_parameters| deletion_parameters.deleted)
                         on:change=toggle
                     />
                     " Deleted"
                 </label>
             })}
-            <Show when=move || tags.with(|tags| !tags.is_empty()) || question.with(|question| !question.tag.is_empty())>
+            <Show when=move || tags.with(|tags| !tags.is_empty()) || parameters.with(|tag_state| !tag_state.tag.is_empty())>
                 <span class="tag-chips" role="group" aria-label="Tags" data-testid=format!("{}-tags", T::KIND)>{chips}</span>
             </Show>
         </div>
@@ -109,26 +109,26 @@ pub(super) fn Controls<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
 
 /// Additional filter.
 #[component]
-fn Choose<T: Kept>(shelf: Shelf<T>, choice: Choice) -> impl IntoView {
-    let question = shelf.question;
-    let chosen = move || question.with(|question| question.choice.clone());
-    let options = choice.options.into_iter().map(|(value, words)| {
+fn Choose<T: StoredItem>(collection: Collection<T>, filter: ListFilter) -> impl IntoView {
+    let parameters = collection.parameters;
+    let selected_value = move || parameters.with(|current| current.filter.clone());
+    let options = filter.options.into_iter().map(|(value, text)| {
         let key = value.clone();
-        view! { <option value=value prop:selected=move || chosen() == key>{words}</option> }
+        view! { <option value=value prop:selected=move || selected_value() == key>{text}</option> }
     });
     let choose = move |event| {
         let value = event_target_value(&event);
-        shelf.ask(
-            |question| {
-                question.choice = value;
-                question.page.clear();
+        collection.ask(
+            |new_parameters| {
+                new_parameters.filter = value;
+                new_parameters.page.clear();
             },
             false,
         );
     };
     view! {
-        <select aria-label=choice.label data-testid=format!("{}-{}", T::KIND, choice.key) on:change=choose>
-            <option value="" prop:selected=move || chosen().is_empty()>{choice.any}</option>
+        <select aria-label=filter.label data-testid=format!("{}-{}", T::KIND, filter.key) on:change=choose>
+            <option value="" prop:selected=move || selected_value().is_empty()>{filter.any}</option>
             {options.collect_view()}
         </select>
     }
@@ -136,14 +136,14 @@ fn Choose<T: Kept>(shelf: Shelf<T>, choice: Choice) -> impl IntoView {
 
 /// Table header. Sortable columns have buttons.
 #[component]
-pub(super) fn Head<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
-    let question = shelf.question;
+pub(super) fn Head<T: StoredItem>(collection: Collection<T>) -> impl IntoView {
+    let parameters = collection.parameters;
     let heading = move |column: Column| {
         let class = if column.is_number { "number" } else { "" };
         let Some(order) = column.sort else {
             return view! { <th scope="col" class=class>{column.title}</th> }.into_any();
         };
-        let sorted = move || question.with(|question| question.sorted(order));
+        let sorted = move || parameters.with(|current| current.sorted(order));
         let direction = move || match sorted() {
             None => "none",
             Some(false) => "ascending",
@@ -156,14 +156,14 @@ pub(super) fn Head<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
         };
         view! {
             <th scope="col" class=class aria-sort=direction>
-                <button class="sort" on:click=move |_| shelf.ask(|question| question.sort_by(order), false)>
+                <button class="sort" on:click=move |_| collection.ask(|new_parameters| new_parameters.sort_by(order), false)>
                     {column.title}<span aria-hidden="true">{mark}</span>
                 </button>
             </th>
         }
         .into_any()
     };
-    let name = Column::words("Name", Some("name"));
+    let name = Column::text("Name", Some("name"));
     view! {
         <thead>
             <tr>
@@ -177,18 +177,19 @@ pub(super) fn Head<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
 
 /// Links to other pages. Hidden for a single page.
 #[component]
-pub(super) fn Pager<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
+pub(super) fn Pager<T: StoredItem>(collection: Collection<T>) -> impl IntoView {
     let turn = move |to: Option<String>| {
         if let Some(to) = to {
-            shelf.ask(|question| question.page = to, false);
+            collection.ask(|parameters| parameters.page = to, false);
         }
     };
-    let page = Memo::new(move |_| shelf.page());
+    let page = Memo::new(move |_| collection.page());
     let many = move || page.with(|page| page.next.is_some() || page.previous.is_some());
     // A page is empty if all objects after its start were removed.
-    let is_lost = move || shelf.shown().is_empty() && shelf.question.with(|question| !question.page.is_empty());
-    let words = move || {
-        let count = shelf.shown().len().saturating_sub(shelf.leaving()) as u64;
+    let is_lost =
+        move || collection.items().is_empty() && collection.parameters.with(|current| !current.page.is_empty());
+    let status_text = move || {
+        let count = collection.items().len().saturating_sub(collection.leaving()) as u64;
         page.with(|page| {
             let (first, last) = (format::count(page.before + 1), format::count(page.before + count));
             format!("{first} to {last} of {}", format::count(page.total))
@@ -200,7 +201,7 @@ pub(super) fn Pager<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
                 <button disabled=move || page.with(|page| page.previous.is_none()) on:click=move |_| turn(page.get_untracked().previous)>
                     "Previous"
                 </button>
-                <span role="status">{words}</span>
+                <span role="status">{status_text}</span>
                 <button disabled=move || page.with(|page| page.next.is_none()) on:click=move |_| turn(page.get_untracked().next)>
                     "Next"
                 </button>

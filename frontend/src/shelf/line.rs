@@ -1,19 +1,23 @@
 //! List row, with an edit form below it.
 
-use api::shelf::Words;
+use api::shelf::Annotations;
 use leptos::prelude::*;
 
-use super::words_form::WordsForm;
-use super::{About, Kept, Shelf, Undo};
+use super::words_form::LabelsForm;
+use super::{About, Collection, StoredItem, Undo};
 use crate::client::Body;
 
 #[component]
 #[expect(clippy::too_many_lines, reason = "one line with its commands")]
-pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, shelf: Shelf<T>) -> impl IntoView {
+pub(super) fn Line<T: StoredItem>(
+    id: String,
+    #[prop(into)] things: Signal<Vec<T>>,
+    collection: Collection<T>,
+) -> impl IntoView {
     let edits = RwSignal::new(false);
     let key = id.clone();
     let thing = Memo::new(move |_| things.with(|things| things.iter().find(|thing| thing.about().id == key).cloned()));
-    let about = Memo::new(move |_| thing.with(|thing| thing.as_ref().map(Kept::about).unwrap_or_default()));
+    let about = Memo::new(move |_| thing.with(|thing| thing.as_ref().map(StoredItem::about).unwrap_or_default()));
     let name = Memo::new(move |_| about.with(|about| about.name.clone()));
     let title = move || {
         let About { name, href, deleted, pinned, .. } = about.get();
@@ -32,13 +36,13 @@ pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, sh
             view! { <span class="chips">{chips}</span> }
         })
     };
-    let undo = Memo::new(move |_| thing.with(|thing| thing.as_ref().and_then(Kept::undo)));
+    let undo = Memo::new(move |_| thing.with(|thing| thing.as_ref().and_then(StoredItem::undo)));
     let mark = move || {
         undo.get().map(|undo| view! { <span class="chips"><span class="chip source">{undo.reason}</span></span> })
     };
     let take_out = move || {
         undo.get().map(|Undo { hint, url, .. }| {
-            let press = move |_| shelf.tell("DELETE", url.clone(), Body::Empty);
+            let press = move |_| collection.tell("DELETE", url.clone(), Body::Empty);
             view! {
                 <button class="quiet" data-testid="undo-link" title=hint aria-label=move || format!("Undo saving {}", name.get()) on:click=press>
                     "Undo"
@@ -47,16 +51,16 @@ pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, sh
         })
     };
     let cells = move || {
-        let cells = thing.with(|thing| thing.as_ref().map(Kept::cells).unwrap_or_default());
+        let cells = thing.with(|thing| thing.as_ref().map(StoredItem::cells).unwrap_or_default());
         let cells = cells.into_iter().zip(T::COLUMNS);
         cells.map(|(cell, column)| view! { <td class:number=column.is_number>{cell}</td> }).collect_view()
     };
     let pin = move |_| {
         let about = about.get_untracked();
-        let words = Words { pinned: Some(!about.pinned), ..Words::default() };
-        shelf.tell("PATCH", about.url, Body::Json(serde_json::to_string(&words).unwrap_or_default()));
+        let labels = Annotations { pinned: Some(!about.pinned), ..Annotations::default() };
+        collection.tell("PATCH", about.url, Body::Json(serde_json::to_string(&labels).unwrap_or_default()));
     };
-    let restore = move |_| shelf.tell("POST", about.get_untracked().restore, Body::Empty);
+    let restore = move |_| collection.tell("POST", about.get_untracked().restore, Body::Empty);
     let kind = Memo::new(move |_| about.with(|about| (about.deleted, about.url.is_empty(), about.restore.is_empty())));
     let buttons = move || {
         match kind.get() {
@@ -83,7 +87,7 @@ pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, sh
                 "Edit"
             </button>
             {(!cannot_go).then(|| view! {
-                <button class="quiet" aria-label=move || format!("Delete {}", name.get()) on:click=move |_| shelf.delete(&about.get_untracked())>
+                <button class="quiet" aria-label=move || format!("Delete {}", name.get()) on:click=move |_| collection.delete(&about.get_untracked())>
                     "Delete"
                 </button>
             })}
@@ -94,14 +98,14 @@ pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, sh
     let columns = (T::COLUMNS.len() + 2).to_string();
     let saved = Callback::new(move |()| {
         edits.try_set(false);
-        shelf.reload();
+        collection.reload();
     });
     let form = move || {
         edits.get().then(|| {
             view! {
                 <tr class="edit-row">
                     <td colspan=columns.clone()>
-                        <WordsForm about=about.get_untracked() saved=saved cancelled=move |()| edits.set(false) />
+                        <LabelsForm about=about.get_untracked() saved=saved cancelled=move |()| edits.set(false) />
                     </td>
                 </tr>
             }

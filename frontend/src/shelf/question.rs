@@ -7,7 +7,7 @@ const PAGE: u32 = 50;
 
 /// List parameters: `?q=&tag=&sort=&page=&deleted=`, and an additional filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Question {
+pub(crate) struct ListParameters {
     /// Search text.
     pub(crate) q: String,
     /// Tag filter. Empty for no filter.
@@ -19,12 +19,12 @@ pub(crate) struct Question {
     /// True to list deleted objects instead of existing objects.
     pub(crate) deleted: bool,
     /// Value of the additional filter. Empty for no filter.
-    pub(crate) choice: String,
+    pub(crate) filter: String,
 }
 
-impl Question {
+impl ListParameters {
     /// Parses URL values.
-    pub(crate) fn read(get: impl Fn(&str) -> Option<String>, choice: Option<&str>) -> Self {
+    pub(crate) fn read(get: impl Fn(&str) -> Option<String>, filter_key: Option<&str>) -> Self {
         let text = |key: &str| get(key).unwrap_or_default();
         Self {
             q: text("q"),
@@ -32,18 +32,18 @@ impl Question {
             sort: text("sort"),
             page: text("page"),
             deleted: text("deleted") == "true",
-            choice: choice.map(text).unwrap_or_default(),
+            filter: filter_key.map(text).unwrap_or_default(),
         }
     }
 
     /// True if no filter is active.
     pub(crate) fn is_open(&self) -> bool {
-        let Self { q, tag, page, deleted, choice, sort: _ } = self;
-        q.trim().is_empty() && tag.is_empty() && page.is_empty() && choice.is_empty() && !deleted
+        let Self { q, tag, page, deleted, filter, sort: _ } = self;
+        q.trim().is_empty() && tag.is_empty() && page.is_empty() && filter.is_empty() && !deleted
     }
 
     /// Returns the query string for the page URL. `encode` escapes a value.
-    pub(crate) fn address(&self, choice: Option<&str>, encode: impl Fn(&str) -> String) -> String {
+    pub(crate) fn address(&self, filter_key: Option<&str>, encode: impl Fn(&str) -> String) -> String {
         let deleted = if self.deleted { "true" } else { "" };
         let pairs = [
             ("q", self.q.as_str()),
@@ -51,7 +51,7 @@ impl Question {
             ("sort", &self.sort),
             ("page", &self.page),
             ("deleted", deleted),
-            (choice.unwrap_or_default(), &self.choice),
+            (filter_key.unwrap_or_default(), &self.filter),
         ];
         let pairs = pairs.into_iter().filter(|(key, text)| !key.is_empty() && !text.is_empty());
         let pairs: Vec<String> = pairs.map(|(key, text)| format!("{key}={}", encode(text))).collect();
@@ -59,7 +59,7 @@ impl Question {
     }
 
     /// Returns the query string for the API.
-    pub(crate) fn query(&self, choice: Option<&str>, encode: impl Fn(&str) -> String) -> String {
+    pub(crate) fn query(&self, filter_key: Option<&str>, encode: impl Fn(&str) -> String) -> String {
         let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let query = ListQuery {
             q: given(&self.q).map(|q| q.chars().take(api::shelf::MAX_SEARCH).collect()),
@@ -71,8 +71,8 @@ impl Question {
             deleted: Some(self.deleted),
         };
         let mut text = query.write(&encode);
-        if let Some(key) = choice.filter(|_| !self.choice.is_empty()) {
-            text.extend(["&", key, "=", &encode(&self.choice)]);
+        if let Some(key) = filter_key.filter(|_| !self.filter.is_empty()) {
+            text.extend(["&", key, "=", &encode(&self.filter)]);
         }
         text
     }
@@ -101,37 +101,37 @@ mod tests {
 
     #[test]
     fn an_address_is_read_as_it_was_written() {
-        let question = Question {
+        let parameters = ListParameters {
             q: "a b".into(),
             tag: "night".into(),
             sort: "-name".into(),
             page: "abc".into(),
             deleted: true,
-            choice: "live".into(),
+            filter: "live".into(),
         };
-        let address = question.address(Some("state"), plain);
+        let address = parameters.address(Some("state"), plain);
         assert_eq!(address, "?q=a%20b&tag=night&sort=-name&page=abc&deleted=true&state=live");
         let get = |key: &str| {
             let pairs = address.trim_start_matches('?').split('&').filter_map(|pair| pair.split_once('='));
             pairs.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value.replace("%20", " "))
         };
-        assert_eq!(Question::read(get, Some("state")), question);
+        assert_eq!(ListParameters::read(get, Some("state")), parameters);
         assert_eq!(
-            question.query(Some("state"), plain),
+            parameters.query(Some("state"), plain),
             "?q=a%20b&tag=night&sort=-name&after=abc&limit=50&deleted=true&state=live"
         );
-        assert!(!question.is_open() && Question::default().is_open());
-        assert_eq!(Question::default().address(Some("state"), plain), "");
+        assert!(!parameters.is_open() && ListParameters::default().is_open());
+        assert_eq!(ListParameters::default().address(Some("state"), plain), "");
     }
 
     #[test]
-    fn a_column_is_sorted_one_way_and_then_the_other() {
-        let mut question = Question { page: "abc".into(), ..Question::default() };
-        assert_eq!(question.sorted("created"), Some(true));
+    fn column_sort_toggles_between_directions() {
+        let mut parameters = ListParameters { page: "abc".into(), ..ListParameters::default() };
+        assert_eq!(parameters.sorted("created"), Some(true));
         for descends in [false, true, false] {
-            question.sort_by("name");
-            assert_eq!((question.sorted("name"), question.sorted("created")), (Some(descends), None));
+            parameters.sort_by("name");
+            assert_eq!((parameters.sorted("name"), parameters.sorted("created")), (Some(descends), None));
         }
-        assert_eq!(question.page, "", "another order begins at its first page");
+        assert_eq!(parameters.page, "", "another order begins at its first page");
     }
 }

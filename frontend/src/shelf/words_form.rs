@@ -1,16 +1,16 @@
 //! Form for name, note and tags.
 
-use api::shelf::Words;
+use api::shelf::Annotations;
 use leptos::html;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use super::About;
-use crate::client::{self, Body, Failure};
-use crate::notice::FailureNotice;
+use crate::client::{self, Body, RequestError};
+use crate::notice::ErrorNotice;
 
 /// Parses comma-separated tags and removes duplicates.
-pub(crate) fn tags_of(text: &str) -> Vec<String> {
+pub(crate) fn parse_tags(text: &str) -> Vec<String> {
     let mut tags: Vec<String> =
         text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
     tags.sort();
@@ -19,11 +19,11 @@ pub(crate) fn tags_of(text: &str) -> Vec<String> {
 }
 
 #[component]
-pub(super) fn WordsForm(about: About, saved: Callback<()>, #[prop(into)] cancelled: Callback<()>) -> impl IntoView {
+pub(super) fn LabelsForm(about: About, saved: Callback<()>, #[prop(into)] cancelled: Callback<()>) -> impl IntoView {
     let name = RwSignal::new(about.name);
     let note = RwSignal::new(about.note.unwrap_or_default());
     let tags = RwSignal::new(about.tags.join(", "));
-    let failure = RwSignal::new(None::<Failure>);
+    let last_error = RwSignal::new(None::<RequestError>);
     let first = NodeRef::<html::Input>::new();
     Effect::new(move |_| {
         if let Some(first) = first.get() {
@@ -34,17 +34,17 @@ pub(super) fn WordsForm(about: About, saved: Callback<()>, #[prop(into)] cancell
     let url = about.url;
     let save = move |event: web_sys::SubmitEvent| {
         event.prevent_default();
-        let words = Words {
+        let labels = Annotations {
             name: Some(name.get_untracked().trim().to_owned()),
             note: Some(note.get_untracked().trim().to_owned()),
-            tags: Some(tags_of(&tags.get_untracked())),
+            tags: Some(parse_tags(&tags.get_untracked())),
             pinned: None,
         };
-        let (url, Ok(body)) = (url.clone(), serde_json::to_string(&words)) else { return };
+        let (url, Ok(body)) = (url.clone(), serde_json::to_string(&labels)) else { return };
         spawn_local(async move {
             match client::tell("PATCH", &url, Body::Json(body)).await {
                 Ok(()) => drop(saved.try_run(())),
-                Err(problem) => drop(failure.try_set(Some(problem))),
+                Err(problem) => drop(last_error.try_set(Some(problem))),
             }
         });
     };
@@ -63,7 +63,7 @@ pub(super) fn WordsForm(about: About, saved: Callback<()>, #[prop(into)] cancell
                 <button type="button" on:click=move |_| cancelled.run(())>"Cancel"</button>
             </span>
         </form>
-        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn tags_are_typed_by_commas() {
-        assert_eq!(tags_of(" b200, nightly ,b200,, "), ["b200", "nightly"]);
-        assert_eq!(tags_of(""), Vec::<String>::new());
+        assert_eq!(parse_tags(" b200, nightly ,b200,, "), ["b200", "nightly"]);
+        assert_eq!(parse_tags(""), Vec::<String>::new());
     }
 }

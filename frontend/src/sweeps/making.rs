@@ -10,24 +10,24 @@ use leptos_router::hooks::use_navigate;
 use serde_json::{Value, json};
 
 use super::{begin, page};
-use crate::client::{self, Failure};
-use crate::notice::FailureNotice;
+use crate::client::{self, RequestError};
+use crate::notice::ErrorNotice;
 
 /// Parses values separated by commas or spaces. Non-numeric values are strings.
 fn typed(text: &str) -> Vec<Value> {
-    let words = text.split([',', ' ', ';']).map(str::trim).filter(|word| !word.is_empty());
-    words.map(|word| serde_json::from_str(word).unwrap_or_else(|_| Value::from(word))).collect()
+    let terms = text.split([',', ' ', ';']).map(str::trim).filter(|word| !word.is_empty());
+    terms.map(|word| serde_json::from_str(word).unwrap_or_else(|_| Value::from(word))).collect()
 }
 
-fn shown(values: &[Value]) -> String {
+fn format_values(values: &[Value]) -> String {
     values.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the pointer entered for a custom field, or `None` if the input is empty.
-fn own_place(typed: &str) -> Result<Option<&str>, &'static str> {
+fn custom_pointer(typed: &str) -> Result<Option<&str>, &'static str> {
     match typed.trim() {
         "" => Ok(None),
-        place if place.starts_with('/') => Ok(Some(place)),
+        field_pointer if field_pointer.starts_with('/') => Ok(Some(field_pointer)),
         _ => Err("a JSON pointer begins with a slash, as /training/zero does"),
     }
 }
@@ -35,28 +35,31 @@ fn own_place(typed: &str) -> Result<Option<&str>, &'static str> {
 /// Collapsed form.
 #[component]
 pub(super) fn Making(fields: Vec<UsualField>, scenario: Memo<Option<String>>) -> impl IntoView {
-    let chosen: Vec<(UsualField, RwSignal<bool>, RwSignal<String>)> = fields
+    let field_options: Vec<(UsualField, RwSignal<bool>, RwSignal<String>)> = fields
         .into_iter()
         .map(|field| {
-            let values = shown(&field.values);
+            let values = format_values(&field.values);
             (field, RwSignal::new(false), RwSignal::new(values))
         })
         .collect();
-    let own = (RwSignal::new(String::new()), RwSignal::new(String::new()));
-    let failure = RwSignal::new(None::<Failure>);
-    let busy = RwSignal::new(false);
-    let rows =
-        chosen.clone().into_iter().map(|(field, is_chosen, values)| row(field, is_chosen, values)).collect_view();
+    let custom_field = (RwSignal::new(String::new()), RwSignal::new(String::new()));
+    let last_error = RwSignal::new(None::<RequestError>);
+    let is_pending = RwSignal::new(false);
+    let rows = field_options
+        .clone()
+        .into_iter()
+        .map(|(field, is_selected, values)| row(field, is_selected, values))
+        .collect_view();
     let axes = {
-        let chosen = chosen.clone();
+        let options = field_options.clone();
         move || {
-            let usual = chosen.iter().filter(|(_, is_chosen, _)| is_chosen.get()).map(|(field, _, values)| {
+            let usual = options.iter().filter(|(_, is_enabled, _)| is_enabled.get()).map(|(field, _, values)| {
                 json!({"pointer": field.pointer, "title": field.title, "unit": field.unit, "values": typed(&values.get())})
             });
             let mut axes: Vec<Value> = usual.collect();
-            own.0.with(|place| {
-                if let Ok(Some(place)) = own_place(place) {
-                    axes.push(json!({"pointer": place, "values": typed(&own.1.get())}));
+            custom_field.0.with(|pointer_text| {
+                if let Ok(Some(field_pointer)) = custom_pointer(pointer_text) {
+                    axes.push(json!({"pointer": field_pointer, "values": typed(&custom_field.1.get())}));
                 }
             });
             axes
@@ -68,29 +71,29 @@ pub(super) fn Making(fields: Vec<UsualField>, scenario: Memo<Option<String>>) ->
             axes.with(|axes| axes.iter().map(|axis| axis["values"].as_array().map_or(0, Vec::len)).collect::<Vec<_>>());
         if counts.is_empty() { 0 } else { counts.into_iter().fold(1_usize, usize::saturating_mul) }
     };
-    let wrong = Memo::new(move |_| own.0.with(|place| own_place(place).err()));
+    let wrong = Memo::new(move |_| custom_field.0.with(|typed_pointer| custom_pointer(typed_pointer).err()));
     let navigate = use_navigate();
     let submit = move |event: web_sys::SubmitEvent| {
         event.prevent_default();
         let Some(id) = scenario.get_untracked().filter(|_| wrong.get_untracked().is_none()) else { return };
         let axes = axes.get_untracked();
         let navigate = navigate.clone();
-        busy.set(true);
-        failure.set(None);
+        is_pending.set(true);
+        last_error.set(None);
         spawn_local(async move {
-            let made = async {
+            let creation = async {
                 let stored: StoredScenario = client::get(&path::scenario(&id)).await?;
                 let sweep = json!({"schema": "sweep/1", "title": stored.scenario.title, "scenario": stored.scenario, "axes": axes});
                 begin(sweep.to_string()).await
             };
-            let made = made.await;
+            let created = creation.await;
             // If the user left the page, do not navigate. The sweep is in the list.
-            if busy.try_set(false).is_some() {
+            if is_pending.try_set(false).is_some() {
                 return;
             }
-            match made {
+            match created {
                 Ok(sweep) => navigate(&page(&sweep.id), NavigateOptions::default()),
-                Err(problem) => failure.set(Some(problem)),
+                Err(problem) => last_error.set(Some(problem)),
             }
         });
     };
@@ -108,39 +111,39 @@ pub(super) fn Making(fields: Vec<UsualField>, scenario: Memo<Option<String>>) ->
                             spellcheck="false"
                             aria-invalid=move || wrong.get().is_some().to_string()
                             aria-describedby=move || wrong.get().map(|_| "sweep-own-error")
-                            prop:value=move || own.0.get()
-                            on:input=move |event| own.0.set(event_target_value(&event))
+                            prop:value=move || custom_field.0.get()
+                            on:input=move |event| custom_field.0.set(event_target_value(&event))
                         />
                     </label>
                     <label>"Its values"
-                        <input type="text" placeholder="0, 1, 3" prop:value=move || own.1.get() on:input=move |event| own.1.set(event_target_value(&event)) />
+                        <input type="text" placeholder="0, 1, 3" prop:value=move || custom_field.1.get() on:input=move |event| custom_field.1.set(event_target_value(&event)) />
                     </label>
                 </div>
-                {move || wrong.get().map(|words| view! { <p class="field-error" role="alert" id="sweep-own-error">{words}</p> })}
+                {move || wrong.get().map(|message| view! { <p class="field-error" role="alert" id="sweep-own-error">{message}</p> })}
                 <p class="actions">
-                    <button class="primary" type="submit" disabled=move || busy.get() || points() == 0 || wrong.get().is_some()>"Plan "{points}" points"</button>
+                    <button class="primary" type="submit" disabled=move || is_pending.get() || points() == 0 || wrong.get().is_some()>"Plan "{points}" points"</button>
                 </p>
-                {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+                {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
             </form>
         </details>
     }
 }
 
-fn row(field: UsualField, is_chosen: RwSignal<bool>, values: RwSignal<String>) -> impl IntoView {
+fn row(field: UsualField, is_selected: RwSignal<bool>, values: RwSignal<String>) -> impl IntoView {
     let unit = field.unit.map(|unit| format!(", {unit}")).unwrap_or_default();
     let present = if field.present.is_null() { "searched".to_owned() } else { field.present.to_string() };
     let label = format!("Values of {}{unit}", field.title);
     view! {
         <div class="sweep-field">
             <label class="check">
-                <input type="checkbox" prop:checked=move || is_chosen.get() on:change=move |event| is_chosen.set(event_target_checked(&event)) />
+                <input type="checkbox" prop:checked=move || is_selected.get() on:change=move |event| is_selected.set(event_target_checked(&event)) />
                 <span>{field.title}{unit}" "<span class="muted">"(now "{present}")"</span></span>
             </label>
             <input
                 type="text"
                 aria-label=label
                 prop:value=move || values.get()
-                disabled=move || !is_chosen.get()
+                disabled=move || !is_selected.get()
                 on:input=move |event| values.set(event_target_value(&event))
             />
         </div>
@@ -152,18 +155,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_begins_with_a_slash() {
-        assert_eq!(own_place("  "), Ok(None));
-        assert_eq!(own_place(" /training/zero "), Ok(Some("/training/zero")));
-        assert!(own_place("training/zero").is_err());
+    fn custom_pointer_must_begin_with_slash() {
+        assert_eq!(custom_pointer("  "), Ok(None));
+        assert_eq!(custom_pointer(" /training/zero "), Ok(Some("/training/zero")));
+        assert!(custom_pointer("training/zero").is_err());
     }
 
     #[test]
-    fn typed_values_are_numbers_or_words() {
+    fn typed_values_are_parsed_as_numbers_or_text() {
         assert_eq!(typed("1, 2 4;0.5"), [json!(1), json!(2), json!(4), json!(0.5)]);
         assert_eq!(typed("packed, true"), [json!("packed"), json!(true)]);
         assert!(typed(" , ").is_empty());
-        assert_eq!(shown(&[json!(1), json!("a")]), "1, \"a\"");
-        assert_eq!(typed(&shown(&[json!(1), json!("a")])), [json!(1), json!("a")]);
+        assert_eq!(format_values(&[json!(1), json!("a")]), "1, \"a\"");
+        assert_eq!(typed(&format_values(&[json!(1), json!("a")])), [json!(1), json!("a")]);
     }
 }

@@ -2,7 +2,7 @@
 //! draws it.
 
 use api::path;
-use api::sweep::{LabelledAxis, Metric, Picture, ReadyStudy, StoredSweep, SweepsOfScenario};
+use api::sweep::{LabelledAxis, Metric, Picture, ScenarioSweeps, StoredSweep, SuggestedSweep};
 use leptos::html;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -11,9 +11,9 @@ use super::making::Making;
 use super::{Progress, begin, curves, follow, page, reasons};
 use crate::accuracy_link::AccuracyLink;
 use crate::charts::{Curve, CurveChart};
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 use crate::explore::use_explore;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 
 /// Maximum number of listed reasons. The chart shows missing points.
 const MAX_REASONS: usize = 4;
@@ -26,7 +26,7 @@ struct Drawn {
     time: Picture,
 }
 
-async fn draw(sweep: &StoredSweep) -> Result<Option<Drawn>, Failure> {
+async fn draw(sweep: &StoredSweep) -> Result<Option<Drawn>, RequestError> {
     let Some(axis) = sweep.axes.first().cloned() else { return Ok(None) };
     let url = |metric: Metric| path::sweep_picture(&sweep.id, &format!("x=0&metric={}", metric.id()));
     let throughput = client::get(&url(Metric::TokensPerSPerDevice)).await?;
@@ -41,7 +41,7 @@ struct Studied {
     name: RwSignal<Option<String>>,
     sweep: RwSignal<Option<StoredSweep>>,
     drawn: RwSignal<Option<Drawn>>,
-    failure: RwSignal<Option<Failure>>,
+    last_error: RwSignal<Option<RequestError>>,
     /// Study number. Results of older studies are discarded.
     number: StoredValue<u64>,
 }
@@ -52,7 +52,7 @@ impl Studied {
             name: RwSignal::new(None),
             sweep: RwSignal::new(None),
             drawn: RwSignal::new(None),
-            failure: RwSignal::new(None),
+            last_error: RwSignal::new(None),
             number: StoredValue::new(0),
         }
     }
@@ -62,7 +62,7 @@ impl Studied {
         self.name.set(None);
         self.sweep.set(None);
         self.drawn.set(None);
-        self.failure.set(None);
+        self.last_error.set(None);
     }
 
     fn start(self, name: &str, sweep: &serde_json::Value) {
@@ -94,10 +94,10 @@ impl Studied {
                 })
                 .await
             };
-            if let Err(failure) = worked.await
+            if let Err(error) = worked.await
                 && is_current()
             {
-                self.failure.set(Some(failure));
+                self.last_error.set(Some(error));
             }
         });
     }
@@ -109,8 +109,8 @@ impl Studied {
         }
         spawn_local(async move {
             let ended = client::send::<StoredSweep>("POST", &path::sweep_cancel(&sweep.id), Body::Empty).await;
-            if let Err(failure) = ended {
-                self.failure.try_set(Some(failure));
+            if let Err(error) = ended {
+                self.last_error.try_set(Some(error));
             }
         });
     }
@@ -119,22 +119,22 @@ impl Studied {
 #[component]
 pub(crate) fn ScalingCard() -> impl IntoView {
     let explore = use_explore();
-    let scenario = Memo::new(move |_| explore.kept_scenario());
-    let offered = RwSignal::new(None::<Result<SweepsOfScenario, Failure>>);
+    let scenario = Memo::new(move |_| explore.stored_scenario_id());
+    let offered = RwSignal::new(None::<Result<ScenarioSweeps, RequestError>>);
     let studied = Studied::new();
     let open = RwSignal::new(false);
-    let asked = StoredValue::new(None::<String>);
+    let requested_id = StoredValue::new(None::<String>);
     let ask = move || {
         let Some(id) = scenario.get().filter(|_| open.get()) else { return };
-        if asked.get_value().as_ref() == Some(&id) {
+        if requested_id.get_value().as_ref() == Some(&id) {
             return;
         }
-        asked.set_value(Some(id.clone()));
+        requested_id.set_value(Some(id.clone()));
         studied.clear();
         offered.set(None);
         spawn_local(async move {
-            let found = client::get::<SweepsOfScenario>(&path::scenario_sweeps(&id)).await;
-            if asked.try_get_value().flatten() == Some(id) {
+            let found = client::get::<ScenarioSweeps>(&path::scenario_sweeps(&id)).await;
+            if requested_id.try_get_value().flatten() == Some(id) {
                 offered.set(Some(found));
             }
         });
@@ -144,7 +144,7 @@ pub(crate) fn ScalingCard() -> impl IntoView {
     let toggled = move |_| open.set(details.get_untracked().is_some_and(|details| details.open()));
     let buttons = move || {
         offered.get().map(|offered| match offered {
-            Err(failure) => view! { <FailureNotice failure=failure /> }.into_any(),
+            Err(error) => view! { <ErrorNotice error=error /> }.into_any(),
             Ok(offered) => view! { <Offered offered=offered studied=studied scenario=scenario /> }.into_any(),
         })
     };
@@ -154,19 +154,19 @@ pub(crate) fn ScalingCard() -> impl IntoView {
                 <summary><h2>"Scaling"</h2></summary>
                 <p class="hint">"Plans this scenario with all its planners for a quarter to four times the value of one field. Runs at low priority and is stored as a sweep."</p>
                 {buttons}
-                <Shown studied=studied />
+                <AnalysisView studied=studied />
             </details>
         </section>
     }
 }
 
 #[component]
-fn Offered(offered: SweepsOfScenario, studied: Studied, scenario: Memo<Option<String>>) -> impl IntoView {
-    let SweepsOfScenario { fields, studies } = offered;
-    let button = |study: ReadyStudy| {
-        let (name, title) = (study.title.clone(), study.title.clone());
-        let pressed = move || studied.name.with(|chosen| chosen.as_ref() == Some(&title)).to_string();
-        let press = move |_| studied.start(&study.title, &study.sweep);
+fn Offered(offered: ScenarioSweeps, studied: Studied, scenario: Memo<Option<String>>) -> impl IntoView {
+    let ScenarioSweeps { fields, studies } = offered;
+    let button = |analysis: SuggestedSweep| {
+        let (name, title) = (analysis.title.clone(), analysis.title.clone());
+        let pressed = move || studied.name.with(|current| current.as_ref() == Some(&title)).to_string();
+        let press = move |_| studied.start(&analysis.title, &analysis.sweep);
         view! { <button class="chip" aria-pressed=pressed on:click=press>{name}</button> }
     };
     view! {
@@ -176,17 +176,19 @@ fn Offered(offered: SweepsOfScenario, studied: Studied, scenario: Memo<Option<St
 }
 
 #[component]
-fn Shown(studied: Studied) -> impl IntoView {
+fn AnalysisView(studied: Studied) -> impl IntoView {
     let sweep = Signal::derive(move || studied.sweep.get());
-    let failure = move || studied.failure.get().map(|failure| view! { <FailureNotice failure=failure /> });
+    let error_notice = move || studied.last_error.get().map(|error| view! { <ErrorNotice error=error /> });
     let has_sweep = Memo::new(move |_| sweep.with(Option::is_some));
     let has_drawn = Memo::new(move |_| studied.drawn.with(Option::is_some));
     let over = Signal::derive(move || {
         studied.drawn.with(|drawn| drawn.as_ref().map(|drawn| drawn.axis.title.clone()).unwrap_or_default())
     });
-    let lines = move |of: fn(&Drawn) -> &Picture| {
+    let lines = move |picture: fn(&Drawn) -> &Picture| {
         Signal::derive(move || {
-            studied.drawn.with(|drawn| drawn.as_ref().map(|drawn| curves(of(drawn), &drawn.axis)).unwrap_or_default())
+            studied
+                .drawn
+                .with(|drawn| drawn.as_ref().map(|drawn| curves(picture(drawn), &drawn.axis)).unwrap_or_default())
         })
     };
     let (throughput, time): (Signal<Vec<Curve>>, Signal<Vec<Curve>>) =
@@ -201,10 +203,11 @@ fn Shown(studied: Studied) -> impl IntoView {
         })
     };
     let link = move || sweep.with(|sweep| sweep.as_ref().map(|sweep| page(&sweep.id)).unwrap_or_default());
-    let label =
-        move |what: &'static str| Signal::derive(move || format!("{what} over {}, a line per planner", over.get()));
+    let label = move |quantity: &'static str| {
+        Signal::derive(move || format!("{quantity} over {}, a line per planner", over.get()))
+    };
     view! {
-        {failure}
+        {error_notice}
         <Show when=move || has_sweep.get()>
             <Progress
                 sweep=Signal::derive(move || studied.sweep.get().unwrap_or_else(nothing))
@@ -213,7 +216,7 @@ fn Shown(studied: Studied) -> impl IntoView {
             <p><a href=link data-testid="scaling-sweep">"Details of this sweep: table, map, time against memory, downloads"</a></p>
         </Show>
         <Show when=move || has_drawn.get()>
-            <AccuracyLink what="Times" />
+            <AccuracyLink subject="Times" />
             <h3>"Tokens per second and device"</h3>
             <CurveChart curves=throughput over=over up="tokens/s per device" label=label("Tokens per second and device") test_id="scaling-throughput" />
             <h3>"Iteration time"</h3>

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use api::job::StoredOutcome;
 use api::path;
-use api::planner::outcome::Answer;
+use api::planner::outcome::PlanOutcome;
 use api::planner::scenario::PlannerKind;
 use api::planner::timeline::Timeline;
 use api::scenario::{ScenarioList, StoredScenario};
@@ -15,13 +15,13 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::answered;
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 use crate::form::put_back;
 use crate::gantt::{Gantt, Legend, TimeWindow};
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 use differences::Differences;
 
-type Fetched<T> = RwSignal<Option<Result<T, Failure>>>;
+type Fetched<T> = RwSignal<Option<Result<T, RequestError>>>;
 
 /// Compared iterations.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ struct Compared {
     /// Planner, or `None` for the fastest.
     planner: RwSignal<Option<PlannerKind>>,
     /// Recorded iteration.
-    observed: RwSignal<u32>,
+    recorded_iteration: RwSignal<u32>,
     /// Iteration of the plan.
     iteration: RwSignal<u32>,
     /// Factor applied to recorded times.
@@ -42,12 +42,12 @@ struct Compared {
     seen: RwSignal<Option<Arc<Timeline>>>,
     planned: RwSignal<Option<Arc<Timeline>>>,
     alignment: Fetched<Alignment>,
-    failure: RwSignal<Option<Failure>>,
+    last_error: RwSignal<Option<RequestError>>,
     /// Reason for a rejected selection.
-    refusal: RwSignal<Option<Failure>>,
+    refusal: RwSignal<Option<RequestError>>,
     window: RwSignal<TimeWindow>,
     /// Request number. Responses to older requests are discarded.
-    asked: StoredValue<u64>,
+    request_number: StoredValue<u64>,
 }
 
 /// Compares trace actions with plan actions.
@@ -58,7 +58,7 @@ pub(crate) fn AlignmentCard(trace: TraceSummary) -> impl IntoView {
         trace: StoredValue::new(trace.id),
         scenario: RwSignal::new(scenario),
         planner: RwSignal::new(planner),
-        observed: RwSignal::new(0),
+        recorded_iteration: RwSignal::new(0),
         iteration: RwSignal::new(0),
         speed: RwSignal::new(1.0),
         actions: RwSignal::new(None),
@@ -66,38 +66,38 @@ pub(crate) fn AlignmentCard(trace: TraceSummary) -> impl IntoView {
         seen: RwSignal::new(None),
         planned: RwSignal::new(None),
         alignment: RwSignal::new(None),
-        failure: RwSignal::new(None),
+        last_error: RwSignal::new(None),
         refusal: RwSignal::new(None),
         window: RwSignal::new(TimeWindow { start_ns: 0.0, end_ns: 0.0 }),
-        asked: StoredValue::new(0),
+        request_number: StoredValue::new(0),
     };
     let url = compared.trace.with_value(|id| path::trace_actions(id));
     spawn_local(async move { compared.actions.set(Some(client::get::<ActionList>(&url).await)) });
     Effect::new(move |_| {
         compared.scenario.track();
         compared.planner.track();
-        compared.observed.track();
+        compared.recorded_iteration.track();
         compared.iteration.track();
         compared.speed.track();
         compared.fetch();
     });
     let notes = move || {
-        let of_actions = compared.actions.get().and_then(Result::ok).map(|actions| actions.notes).unwrap_or_default();
-        let of_alignment = compared.alignment.get().and_then(Result::ok).map(|one| one.notes);
-        let notes = of_alignment.unwrap_or(of_actions);
+        let action_notes = compared.actions.get().and_then(Result::ok).map(|actions| actions.notes).unwrap_or_default();
+        let alignment_notes = compared.alignment.get().and_then(Result::ok).map(|alignment| alignment.notes);
+        let notes = alignment_notes.unwrap_or(action_notes);
         notes.into_iter().map(|note| view! { <p class="hint">{note}</p> }).collect_view()
     };
     view! {
         <section class="card" data-testid="trace-alignment">
             <header class="card-title"><h2>"The pipeline, observed and planned"</h2></header>
             <Choices compared=compared />
-            {move || compared.refusal.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+            {move || compared.refusal.get().map(|rejection| view! { <ErrorNotice error=rejection /> })}
             {notes}
-            {move || compared.failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+            {move || compared.last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
             <Charts compared=compared />
             {move || compared.alignment.get().map(|alignment| match alignment {
                 Ok(alignment) => view! { <Differences alignment=alignment /> }.into_any(),
-                Err(failure) => view! { <FailureNotice failure=failure /> }.into_any(),
+                Err(request_error) => view! { <ErrorNotice error=request_error /> }.into_any(),
             })}
         </section>
     }
@@ -106,27 +106,27 @@ pub(crate) fn AlignmentCard(trace: TraceSummary) -> impl IntoView {
 impl Compared {
     /// Fetches both timelines and their differences.
     fn fetch(self) {
-        let number = self.asked.try_update_value(|asked| {
-            *asked += 1;
-            *asked
+        let number = self.request_number.try_update_value(|latest| {
+            *latest += 1;
+            *latest
         });
-        let is_current = move || self.asked.try_get_value() == number;
+        let is_current = move || self.request_number.try_get_value() == number;
         let id = self.trace.get_value();
-        let (observed, iteration) = (self.observed.get_untracked(), self.iteration.get_untracked());
+        let (recorded, iteration) = (self.recorded_iteration.get_untracked(), self.iteration.get_untracked());
         let speed = format!("&speed={}", self.speed.get_untracked());
         let (scenario, planner) = (self.scenario.get_untracked(), self.planner.get_untracked());
         spawn_local(async move {
-            let seen = timeline(&format!("{}{speed}", path::trace_timeline(&id, observed))).await;
+            let seen = timeline(&format!("{}{speed}", path::trace_timeline(&id, recorded))).await;
             if !is_current() {
                 return;
             }
             match seen {
                 Ok(seen) => {
-                    self.failure.set(None);
+                    self.last_error.set(None);
                     self.seen.set(Some(seen));
                     self.fit();
                 }
-                Err(failure) => return self.failure.set(Some(failure)),
+                Err(error) => return self.last_error.set(Some(error)),
             }
             let Some(scenario) = scenario else {
                 self.planned.set(None);
@@ -143,8 +143,11 @@ impl Compared {
                 }
                 self.outcome.set(outcome);
             }
-            let chosen = planner.map_or_else(String::new, |planner| format!("&planner={}", planner.id()));
-            let url = format!("{}&scenario={scenario}{chosen}{speed}", path::trace_alignment(&id, observed, iteration));
+            let planner_parameter = planner.map_or_else(String::new, |planner| format!("&planner={}", planner.id()));
+            let url = format!(
+                "{}&scenario={scenario}{planner_parameter}{speed}",
+                path::trace_alignment(&id, recorded, iteration)
+            );
             let alignment = client::get::<Alignment>(&url).await;
             if !is_current() {
                 return;
@@ -162,10 +165,10 @@ impl Compared {
     }
 
     fn extent_ns(self) -> u64 {
-        let of = |timeline: RwSignal<Option<Arc<Timeline>>>| {
-            timeline.with(|one| one.as_ref().map_or(0, |one| one.makespan_ns))
+        let makespan_ns = |timeline: RwSignal<Option<Arc<Timeline>>>| {
+            timeline.with(|loaded| loaded.as_ref().map_or(0, |current| current.makespan_ns))
         };
-        of(self.seen).max(of(self.planned))
+        makespan_ns(self.seen).max(makespan_ns(self.planned))
     }
 
     /// Shows the full time range.
@@ -179,33 +182,33 @@ impl Compared {
         let id = self.trace.get_value();
         self.refusal.set(None);
         spawn_local(async move {
-            let told = async {
-                let whole = match scenario {
+            let update = async {
+                let scenario_id = match scenario {
                     // Resolve prefixes and shared links to full identifiers.
                     Some(scenario) => Some(client::get::<StoredScenario>(&path::scenario(&scenario)).await?.id),
                     None => None,
                 };
-                let scenario = Some(whole.clone().unwrap_or_default());
+                let scenario = Some(scenario_id.clone().unwrap_or_default());
                 let change = TraceChange { scenario, planner, ..TraceChange::default() };
                 let body = serde_json::to_string(&change).unwrap_or_default();
                 client::send::<TraceSummary>("PATCH", &path::trace(&id), Body::Json(body)).await?;
-                Ok::<_, Failure>(whole)
+                Ok::<_, RequestError>(scenario_id)
             };
-            match told.await {
-                Ok(whole) => {
+            match update.await {
+                Ok(attached_id) => {
                     self.iteration.set(0);
                     self.planner.set(planner);
-                    self.scenario.set(whole);
+                    self.scenario.set(attached_id);
                 }
-                Err(failure) => self.refusal.set(Some(failure)),
+                Err(error) => self.refusal.set(Some(error)),
             }
         });
     }
 }
 
-async fn timeline(url: &str) -> Result<Arc<Timeline>, Failure> {
+async fn timeline(url: &str) -> Result<Arc<Timeline>, RequestError> {
     let bytes = client::get_bytes(url, path::TIMELINE_MEDIA_TYPE).await?;
-    api::timeline::decode(&bytes).map(Arc::new).map_err(|error| Failure::Unreadable(error.to_string()))
+    api::timeline::decode(&bytes).map(Arc::new).map_err(|error| RequestError::Unreadable(error.to_string()))
 }
 
 /// Selection of iteration, scenario and planner.
@@ -220,11 +223,18 @@ fn Choices(compared: Compared) -> impl IntoView {
     });
     let iterations = move || {
         let actions = compared.actions.get().and_then(Result::ok).map(|actions| actions.iterations).unwrap_or_default();
-        let option = |(place, one): (usize, api::trace::ObservedIteration)| {
-            let name = if one.announced { format!("step {}", one.number) } else { format!("iteration {}", one.number) };
-            let text =
-                format!("{name}: {}, {} actions", crate::gantt::time_text::duration(one.span_ns as f64), one.actions);
-            view! { <option value=place.to_string()>{text}</option> }
+        let option = |(index, iteration): (usize, api::trace::MeasuredIteration)| {
+            let name = if iteration.announced {
+                format!("step {}", iteration.number)
+            } else {
+                format!("iteration {}", iteration.number)
+            };
+            let text = format!(
+                "{name}: {}, {} actions",
+                crate::gantt::time_text::duration(iteration.span_ns as f64),
+                iteration.actions
+            );
+            view! { <option value=index.to_string()>{text}</option> }
         };
         actions.into_iter().enumerate().map(option).collect_view()
     };
@@ -238,7 +248,7 @@ fn Choices(compared: Compared) -> impl IntoView {
             put_back(&event, &compared.speed.get_untracked().to_string());
         }
     };
-    let chosen = move |event: web_sys::Event| {
+    let on_select = move |event: web_sys::Event| {
         let text = event_target_value(&event);
         let id = text.rsplit('/').next().unwrap_or_default().split('#').next().unwrap_or_default().trim().to_owned();
         compared.attach((!id.is_empty()).then_some(id), None);
@@ -246,7 +256,7 @@ fn Choices(compared: Compared) -> impl IntoView {
     let planners = move || {
         let outcome = compared.outcome.get();
         let results = outcome.iter().flat_map(|stored| stored.outcome.results.clone());
-        let planned = results.filter(|result| matches!(result.answer, Answer::Planned(_)));
+        let planned = results.filter(|result| matches!(result.answer, PlanOutcome::Planned(_)));
         planned
             .map(|result| {
                 let planner = result.planner;
@@ -260,7 +270,7 @@ fn Choices(compared: Compared) -> impl IntoView {
     view! {
         <div class="trace-choices">
             <label>"Observed "
-                <select data-testid="observed-iteration" on:change=move |event| compared.observed.set(number(&event))>{iterations}</select>
+                <select data-testid="observed-iteration" on:change=move |event| compared.recorded_iteration.set(number(&event))>{iterations}</select>
             </label>
             <label>"Scenario "
                 <input
@@ -269,7 +279,7 @@ fn Choices(compared: Compared) -> impl IntoView {
                     data-testid="trace-scenario"
                     placeholder="choose, or paste a link"
                     prop:value=move || compared.scenario.get().unwrap_or_default()
-                    on:change=chosen
+                    on:change=on_select
                 />
                 <datalist id="trace-scenarios">
                     {move || scenarios.get().into_iter().map(|line| view! { <option value=line.id>{line.title}</option> }).collect_view()}

@@ -14,7 +14,7 @@ use leptos::task::spawn_local;
 use super::hit;
 use super::layout::{Content, Layout, ROW};
 use super::paint::{self, AXIS, HEADER, Scene, plot_width};
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 use crate::gantt::gesture::Gesture;
 use crate::gantt::watch::{pixel_ratio, theme_version};
 use crate::gantt::{Size, TimeWindow};
@@ -35,7 +35,7 @@ pub(super) struct Mark {
     /// Time from the start to the end of the last slice.
     pub(super) extent_ns: u64,
     /// Total duration of the slices.
-    pub(super) busy_ns: u64,
+    pub(super) active_ns: u64,
     /// Slice count.
     pub(super) count: u32,
     /// Name of the slice, or of the longest merged slice.
@@ -46,13 +46,13 @@ pub(super) struct Mark {
 
 impl Mark {
     /// Copies a span from a view.
-    pub(super) fn of(view: &TraceView, lane: u32, span: usize) -> Self {
+    pub(super) fn from_view(view: &TraceView, lane: u32, span: usize) -> Self {
         Self {
             lane,
             row: view.row[span],
             start_ns: view.start_ns[span],
             extent_ns: view.extent_ns[span],
-            busy_ns: view.busy_ns[span],
+            active_ns: view.busy_ns[span],
             count: view.count[span],
             name: view.names.get(view.name[span] as usize).cloned().unwrap_or_default(),
             kind: SliceKind::from_index(view.kind[span]).unwrap_or(SliceKind::Other),
@@ -60,20 +60,20 @@ impl Mark {
     }
 
     /// Creates a mark for a single slice.
-    pub(super) fn of_slice(slice: &SliceDetail) -> Self {
+    pub(super) fn from_slice(slice: &SliceDetail) -> Self {
         Self {
             lane: slice.lane,
             row: u16::try_from(slice.depth).unwrap_or(u16::MAX),
             start_ns: slice.start_ns,
             extent_ns: slice.duration_ns,
-            busy_ns: slice.duration_ns,
+            active_ns: slice.duration_ns,
             count: 1,
             name: slice.name.clone(),
             kind: slice.kind,
         }
     }
 
-    fn place(&self) -> (u32, u16, u64, u64) {
+    fn position(&self) -> (u32, u16, u64, u64) {
         (self.lane, self.row, self.start_ns, self.extent_ns)
     }
 }
@@ -86,7 +86,7 @@ pub(super) struct TraceChart {
     pub(super) layout: Memo<Arc<Layout>>,
     pub(super) window: RwSignal<TimeWindow>,
     pub(super) view: RwSignal<Option<Arc<TraceView>>>,
-    pub(super) failure: RwSignal<Option<Failure>>,
+    pub(super) last_error: RwSignal<Option<RequestError>>,
     pub(super) size: RwSignal<(f64, f64)>,
     pub(super) scrolled: RwSignal<f64>,
     pub(super) pointer: RwSignal<Option<(f64, f64)>>,
@@ -102,7 +102,7 @@ pub(super) struct TraceChart {
     /// Search field element.
     pub(super) search: NodeRef<html::Input>,
     /// Request number. Responses to older requests are discarded.
-    asked: StoredValue<u64>,
+    request_number: StoredValue<u64>,
     timer: StoredValue<Option<TimeoutHandle>>,
     due: StoredValue<bool>,
 }
@@ -112,17 +112,17 @@ impl TraceChart {
     pub(super) fn new(detail: Arc<TraceDetail>) -> Self {
         let folded = RwSignal::new(BTreeSet::new());
         let window = RwSignal::new(TimeWindow::fit(detail.trace.span_ns));
-        let kept = StoredValue::new(detail);
+        let stored_detail = StoredValue::new(detail);
         let layout = Memo::new(move |_| {
-            kept.with_value(|detail| Arc::new(folded.with(|folded| Layout::of(&detail.lanes, folded))))
+            stored_detail.with_value(|detail| Arc::new(folded.with(|folded| Layout::from_lanes(&detail.lanes, folded))))
         });
         let chart = Self {
-            detail: kept,
+            detail: stored_detail,
             folded,
             layout,
             window,
             view: RwSignal::new(None),
-            failure: RwSignal::new(None),
+            last_error: RwSignal::new(None),
             size: RwSignal::new((0.0, 0.0)),
             scrolled: RwSignal::new(0.0),
             pointer: RwSignal::new(None),
@@ -134,11 +134,11 @@ impl TraceChart {
             canvas: NodeRef::new(),
             scroller: NodeRef::new(),
             search: NodeRef::new(),
-            asked: StoredValue::new(0),
+            request_number: StoredValue::new(0),
             timer: StoredValue::new(None),
             due: StoredValue::new(false),
         };
-        chart.watch();
+        chart.subscribe();
         chart.keep_linked();
         chart
     }
@@ -191,7 +191,7 @@ impl TraceChart {
         let ns = window.ns_at(x - HEADER, self.plot());
         let reach = REACH * window.width_ns() / self.plot();
         let span = hit::nearest(&view, lane, row, ns, reach)?;
-        Some(Mark::of(&view, lane, span))
+        Some(Mark::from_view(&view, lane, span))
     }
 
     /// Selects a span and scrolls to it.
@@ -213,7 +213,7 @@ impl TraceChart {
             });
         }
         if let (Some(scroller), Some(band)) =
-            (self.scroller.get_untracked(), self.layout.with_untracked(|layout| layout.of_lane(mark.lane)))
+            (self.scroller.get_untracked(), self.layout.with_untracked(|layout| layout.lane_band(mark.lane)))
         {
             let top = band.top + f64::from(mark.row) * ROW;
             let (from, height) = (f64::from(scroller.scroll_top()), f64::from(scroller.client_height()) - AXIS);
@@ -224,7 +224,7 @@ impl TraceChart {
     }
 
     /// Paints and fetches after each change.
-    fn watch(self) {
+    fn subscribe(self) {
         let theme = theme_version();
         Effect::new(move |_| {
             self.window.track();
@@ -280,23 +280,23 @@ impl TraceChart {
         let pixels = ((to - from) / window.width_ns() * plot_width(width)).clamp(1.0, 8192.0);
         let id = self.detail.with_value(|detail| detail.trace.id.clone());
         let url = path::trace_view(&id, from as u64, (to.ceil() as u64).max(from as u64 + 1), pixels as u32, &lanes);
-        let number = self.asked.try_update_value(|asked| {
-            *asked += 1;
-            *asked
+        let number = self.request_number.try_update_value(|latest| {
+            *latest += 1;
+            *latest
         });
         spawn_local(async move {
-            let answer = client::get_bytes(&url, VIEW_MEDIA_TYPE).await;
-            if self.asked.try_get_value() != number {
+            let result = client::get_bytes(&url, VIEW_MEDIA_TYPE).await;
+            if self.request_number.try_get_value() != number {
                 return;
             }
-            let answer =
-                answer.and_then(|bytes| decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string())));
-            match answer {
+            let response =
+                result.and_then(|bytes| decode(&bytes).map_err(|error| RequestError::Unreadable(error.to_string())));
+            match response {
                 Ok(view) => {
-                    self.failure.set(None);
+                    self.last_error.set(None);
                     self.view.set(Some(Arc::new(view)));
                 }
-                Err(failure) => self.failure.set(Some(failure)),
+                Err(error) => self.last_error.set(Some(error)),
             }
         });
     }
@@ -327,7 +327,8 @@ impl TraceChart {
             }
             _ => Vec::new(),
         };
-        let place = |mark: RwSignal<Option<Mark>>| mark.with_untracked(|mark| mark.as_ref().map(Mark::place));
+        let mark_position =
+            |mark: RwSignal<Option<Mark>>| mark.with_untracked(|mark| mark.as_ref().map(Mark::position));
         let (detail, layout) = (self.detail.try_get_value()?, self.layout.try_get_untracked()?);
         let scene = Scene {
             detail: &detail,
@@ -337,7 +338,7 @@ impl TraceChart {
             window: self.window.try_get_untracked()?,
             size: Size { width, height, ratio: pixel_ratio() },
             scrolled: self.scrolled.try_get_untracked()?,
-            marked: [place(self.selected), place(self.hover)],
+            marked: [mark_position(self.selected), mark_position(self.hover)],
             folded: &self.folded.try_get_untracked()?,
             arrows: &self.arrows.try_get_untracked()?,
         };

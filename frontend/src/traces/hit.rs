@@ -21,7 +21,7 @@ pub(super) fn nearest(view: &TraceView, lane: u32, at_row: u16, ns: f64, reach_n
         (start - ns).max(ns - (start + view.extent_ns[span] as f64)).max(0.0)
     };
     let candidates = [after.checked_sub(1), Some(after)].into_iter().flatten().filter(|span| spans.contains(span));
-    let best = candidates.min_by(|&one, &other| distance(one).total_cmp(&distance(other)))?;
+    let best = candidates.min_by(|&first, &other| distance(first).total_cmp(&distance(other)))?;
     (distance(best) <= reach_ns).then_some(best)
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Computes the bands. `folded` contains the collapsed processes.
-    pub(super) fn of(lanes: &[TraceLane], folded: &BTreeSet<u32>) -> Self {
+    pub(super) fn from_lanes(lanes: &[TraceLane], folded: &BTreeSet<u32>) -> Self {
         let mut bands = Vec::new();
         let mut top = 0.0;
         let mut process = None;
@@ -76,7 +76,7 @@ impl Layout {
     }
 
     /// Returns the band of a lane.
-    pub(super) fn of_lane(&self, lane: u32) -> Option<Band> {
+    pub(super) fn lane_band(&self, lane: u32) -> Option<Band> {
         self.bands.iter().find(|band| band.content == Content::Lane(lane)).copied()
     }
 
@@ -98,29 +98,29 @@ impl Layout {
 
 /// Process label.
 pub(super) fn process_name(process: &TraceProcess) -> String {
-    let mut words = match &process.name {
+    let mut label = match &process.name {
         Some(name) => format!("{name} {}", process.id),
         None => format!("process {}", process.id),
     };
     if let Some(labels) = &process.labels {
-        words.push_str(" · ");
-        words.push_str(labels);
+        label.push_str(" · ");
+        label.push_str(labels);
     }
     if let Some(rank) = process.rank {
-        words.push_str(" · rank ");
-        words.push_str(&rank.to_string());
+        label.push_str(" · rank ");
+        label.push_str(&rank.to_string());
     }
-    words
+    label
 }
 
 /// Lane label.
 pub(super) fn lane_name(lane: &TraceLane) -> String {
-    let mut words = lane.name.clone().unwrap_or_else(|| format!("thread {}", lane.thread));
+    let mut label = lane.name.clone().unwrap_or_else(|| format!("thread {}", lane.thread));
     if lane.overflow > 0 {
-        words.push_str(" +");
-        words.push_str(&lane.overflow.to_string());
+        label.push_str(" +");
+        label.push_str(&lane.overflow.to_string());
     }
-    words
+    label
 }
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn lanes_stand_below_their_process() {
         let lanes = [lane(0, 2), lane(0, 1), lane(4, 1)];
-        let layout = Layout::of(&lanes, &BTreeSet::new());
+        let layout = Layout::from_lanes(&lanes, &BTreeSet::new());
         let tops: Vec<f64> = layout.bands.iter().map(|band| band.top).collect();
         assert_eq!(tops, [0.0, 20.0, 55.0, 74.0, 94.0]);
         assert!((layout.height() - 113.0).abs() < f64::EPSILON);
@@ -146,8 +146,8 @@ mod tests {
         assert_eq!(layout.lanes(0.0, 200.0), "0-2");
         assert_eq!(layout.lanes(60.0, 10.0), "1-1");
         assert_eq!(layout.lanes(0.0, 20.0), "");
-        let folded = Layout::of(&lanes, &BTreeSet::from([0]));
-        assert_eq!((folded.lanes(0.0, 500.0).as_str(), folded.of_lane(0)), ("2-2", None));
+        let folded = Layout::from_lanes(&lanes, &BTreeSet::from([0]));
+        assert_eq!((folded.lanes(0.0, 500.0).as_str(), folded.lane_band(0)), ("2-2", None));
         assert!((folded.height() - 59.0).abs() < f64::EPSILON);
         assert_eq!(lane_name(&lanes[0]), "thread 7 +1");
     }

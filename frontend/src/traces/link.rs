@@ -5,7 +5,7 @@
 use crate::fragment::{parse_window, write_window};
 
 /// Slice position: lane, row, start in ns.
-pub(super) type Place = (u32, u16, u64);
+pub(super) type SlicePosition = (u32, u16, u64);
 
 /// View settings of a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) struct TraceLink {
     /// Visible time range in ns. `None`: full range.
     pub(super) window_ns: Option<(u64, u64)>,
     /// Selected slice.
-    pub(super) selected: Option<Place>,
+    pub(super) selected: Option<SlicePosition>,
 }
 
 impl TraceLink {
@@ -23,7 +23,7 @@ impl TraceLink {
         for pair in fragment.trim_start_matches('#').split('&') {
             match pair.split_once('=') {
                 Some(("t", value)) => link.window_ns = parse_window(value),
-                Some(("s", value)) => link.selected = parse_place(value),
+                Some(("s", value)) => link.selected = parse_position(value),
                 _ => {}
             }
         }
@@ -38,10 +38,10 @@ impl TraceLink {
     }
 }
 
-fn parse_place(text: &str) -> Option<Place> {
+fn parse_position(text: &str) -> Option<SlicePosition> {
     let mut parts = text.split('.');
-    let place = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    parts.next().is_none().then_some(place)
+    let position = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    parts.next().is_none().then_some(position)
 }
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_link_round_trips() {
         let link = TraceLink { window_ns: Some((1_200_000, 3_400_001)), selected: Some((4, 1, u64::MAX)) };
         assert_eq!(link.write(), "t=1200us..3400001ns&s=4.1.18446744073709551615");
         assert_eq!(TraceLink::parse(&format!("#{}", link.write())), link);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_left_out() {
+    fn unreadable_parameters_are_omitted() {
         let link = TraceLink::parse("#t=5ms..2ms&s=3.0.17&x=1&=");
         assert_eq!(link, TraceLink { window_ns: None, selected: Some((3, 0, 17)) });
         for bad in ["s=1.2", "s=1.2.3.4", "s=a.0.1", "s=1.70000.3", "s=-1.0.3"] {

@@ -10,7 +10,7 @@ use leptos::task::spawn_local;
 use wasm_bindgen::JsValue;
 
 use super::chart::{Mark, TraceChart};
-use super::link::{Place, TraceLink};
+use super::link::{SlicePosition, TraceLink};
 use crate::client;
 use crate::gantt::TimeWindow;
 
@@ -54,20 +54,20 @@ impl TraceChart {
         let extent = self.extent_ns();
         self.window.set(match link.window_ns {
             Some((start, end)) => {
-                let asked = TimeWindow { start_ns: start as f64, end_ns: end as f64 };
+                let requested = TimeWindow { start_ns: start as f64, end_ns: end as f64 };
                 // Limit the time range from the link to the extent of the trace.
-                asked.clamped(extent)
+                requested.clamped(extent)
             }
             None => TimeWindow::fit(extent),
         });
         match link.selected {
-            Some(place) => self.select_at(place, false),
+            Some(position) => self.select_at(position, false),
             None => self.selected.set(None),
         }
     }
 
     /// Selects the slice at a position if it exists. If `moves` is true, scrolls to it.
-    pub(super) fn select_at(self, (lane, row, start_ns): Place, moves: bool) {
+    pub(super) fn select_at(self, (lane, row, start_ns): SlicePosition, moves: bool) {
         let id = self.detail.with_value(|detail| detail.trace.id.clone());
         let before = self.selected.get_untracked();
         spawn_local(async move {
@@ -80,7 +80,7 @@ impl TraceChart {
             if self.selected.try_get_untracked() != Some(before) {
                 return;
             }
-            let mark = Mark::of_slice(&slice);
+            let mark = Mark::from_slice(&slice);
             if moves {
                 self.show(mark);
             } else {
@@ -92,8 +92,8 @@ impl TraceChart {
 
     fn link(self) -> TraceLink {
         let (window, extent) = (self.window.get_untracked(), self.extent_ns());
-        let is_whole = window.start_ns <= 0.0 && window.end_ns >= extent as f64;
-        let window_ns = (!is_whole && window.end_ns > window.start_ns)
+        let is_full = window.start_ns <= 0.0 && window.end_ns >= extent as f64;
+        let window_ns = (!is_full && window.end_ns > window.start_ns)
             .then(|| (window.start_ns.max(0.0).round() as u64, window.end_ns.round() as u64))
             .filter(|(start, end)| start < end);
         // Write only single slices, because merged spans depend on the zoom level.

@@ -59,7 +59,7 @@ pub(super) struct Painted {
 impl Scene<'_> {
     fn x(&self, ns: f64) -> f64 {
         let plot = plot_width(self.size.width);
-        HEADER + self.window.x_of(ns, plot).clamp(-4.0, plot + 4.0)
+        HEADER + self.window.x_at(ns, plot).clamp(-4.0, plot + 4.0)
     }
 
     fn rows_height(&self) -> f64 {
@@ -144,12 +144,12 @@ fn spans(context: &CanvasRenderingContext2d, scene: &Scene<'_>, theme: Theme) ->
         context.set_fill_style_str(ink);
         for (span, x, width, y) in names {
             let left = x.max(HEADER);
-            let room = ((x + width - left - 6.0) / CHARACTER).max(0.0) as usize;
+            let max_characters = ((x + width - left - 6.0) / CHARACTER).max(0.0) as usize;
             let name = view.names.get(view.name[span] as usize).map_or("", String::as_str);
-            let shown: String = name.chars().take(room).collect();
-            if shown.chars().count() > 1 {
+            let visible_name: String = name.chars().take(max_characters).collect();
+            if visible_name.chars().count() > 1 {
                 // `fill_text` fails only for missing arguments.
-                let _ = context.fill_text(&shown, left + 3.0, y + ROW / 2.0 + 0.5);
+                let _ = context.fill_text(&visible_name, left + 3.0, y + ROW / 2.0 + 0.5);
             }
         }
     }
@@ -162,14 +162,14 @@ fn opacity(view: &TraceView, span: usize) -> f64 {
     if view.count[span] == 1 || view.extent_ns[span] == 0 {
         return 1.0;
     }
-    let busy = view.busy_ns[span] as f64 / view.extent_ns[span] as f64;
-    0.4 + 0.6 * busy.min(1.0)
+    let active_share = view.busy_ns[span] as f64 / view.extent_ns[span] as f64;
+    0.4 + 0.6 * active_share.min(1.0)
 }
 
 fn marks(context: &CanvasRenderingContext2d, scene: &Scene<'_>, ink: &str, accent: &str) {
     for (mark, colour) in scene.marked.iter().zip([accent, ink]) {
         let Some((lane, row, start, extent)) = *mark else { continue };
-        let Some(band) = scene.layout.of_lane(lane) else { continue };
+        let Some(band) = scene.layout.lane_band(lane) else { continue };
         let (x0, x1) = (scene.x(start as f64), scene.x(start.saturating_add(extent) as f64));
         let y = band.top - scene.scrolled + f64::from(row) * ROW;
         context.set_stroke_style_str(colour);
@@ -189,16 +189,16 @@ fn headings(context: &CanvasRenderingContext2d, scene: &Scene<'_>, [ink, mute, l
                 context.set_fill_style_str(ink);
                 let name = scene.detail.processes.get(process as usize).map_or_else(String::new, process_name);
                 let sign = if scene.folded.contains(&process) { "▸" } else { "▾" };
-                let shown: String = format!("{sign} {name}").chars().take(120).collect();
-                let _ = context.fill_text(&shown, 6.0, y + HEADING / 2.0);
+                let heading: String = format!("{sign} {name}").chars().take(120).collect();
+                let _ = context.fill_text(&heading, 6.0, y + HEADING / 2.0);
             }
             Content::Lane(lane) => {
                 context.set_fill_style_str(panel);
                 context.fill_rect(0.0, y, HEADER - 4.0, band.height);
                 context.set_fill_style_str(mute);
                 let name = scene.detail.lanes.get(lane as usize).map_or_else(String::new, lane_name);
-                let shown: String = name.chars().take(((HEADER - 20.0) / CHARACTER) as usize).collect();
-                let _ = context.fill_text(&shown, 12.0, y + ROW / 2.0 + 0.5);
+                let lane_label: String = name.chars().take(((HEADER - 20.0) / CHARACTER) as usize).collect();
+                let _ = context.fill_text(&lane_label, 12.0, y + ROW / 2.0 + 0.5);
             }
         }
     }

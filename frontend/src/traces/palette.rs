@@ -38,7 +38,10 @@ mod tests {
     fn every_kind_is_in_the_legend_by_its_colour() {
         for theme in [Theme::Light, Theme::Dark] {
             for kind in SliceKind::ALL {
-                assert!(LEGEND.iter().any(|&(shown, _)| colours(shown, theme) == colours(kind, theme)), "{kind:?}");
+                assert!(
+                    LEGEND.iter().any(|&(legend_kind, _)| colours(legend_kind, theme) == colours(kind, theme)),
+                    "{kind:?}"
+                );
             }
         }
     }

@@ -6,15 +6,15 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use super::chart::{Mark, TraceChart};
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 use crate::format;
 use crate::gantt::time_text;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 
 /// Search field, hit summary, and buttons for collapsing and zooming.
 #[component]
 pub(super) fn SearchBar(chart: TraceChart) -> impl IntoView {
-    let found = RwSignal::new(None::<Result<TraceMatches, Failure>>);
+    let found = RwSignal::new(None::<Result<TraceMatches, RequestError>>);
     let last = StoredValue::new(String::new());
     // Search number. Responses to older searches are discarded.
     let number = StoredValue::new(0_u64);
@@ -33,19 +33,19 @@ pub(super) fn SearchBar(chart: TraceChart) -> impl IntoView {
         let mine = number.get_value();
         spawn_local(async move {
             let url = |from| path::trace_search(&id, &client::encode(&text), from);
-            let mut answer = client::get::<TraceMatches>(&url(from)).await;
+            let mut result = client::get::<TraceMatches>(&url(from)).await;
             // After the last hit, continue with the first hit.
-            if from > 0 && answer.as_ref().is_ok_and(|matches| matches.next.is_none()) {
-                answer = client::get(&url(0)).await;
+            if from > 0 && result.as_ref().is_ok_and(|matches| matches.next.is_none()) {
+                result = client::get(&url(0)).await;
             }
             // The user may have left the page or started another search.
             if number.try_get_value() != Some(mine) {
                 return;
             }
-            if let Ok(TraceMatches { next: Some(next), .. }) = &answer {
-                chart.show(Mark::of_slice(next));
+            if let Ok(TraceMatches { next: Some(next), .. }) = &result {
+                chart.show(Mark::from_slice(next));
             }
-            found.set(Some(answer));
+            found.set(Some(result));
         });
     };
     let submit = move |event: web_sys::SubmitEvent| {
@@ -73,7 +73,7 @@ pub(super) fn SearchBar(chart: TraceChart) -> impl IntoView {
         </form>
         {move || found.get().map(|found| match found {
             Ok(matches) => view! { <Found matches=matches /> }.into_any(),
-            Err(failure) => view! { <FailureNotice failure=failure /> }.into_any(),
+            Err(error) => view! { <ErrorNotice error=error /> }.into_any(),
         })}
     }
 }

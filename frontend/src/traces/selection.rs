@@ -8,15 +8,15 @@ use leptos::task::spawn_local;
 use super::chart::TraceChart;
 use super::layout::{lane_name, process_name};
 use super::words::{times, title};
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 use crate::format;
 use crate::gantt::time_text;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 
 /// Describes the selected span. For a single slice, shows all data from the trace.
 #[component]
 pub(super) fn SelectionPanel(chart: TraceChart) -> impl IntoView {
-    let detail = RwSignal::new(None::<Result<SliceDetail, Failure>>);
+    let detail = RwSignal::new(None::<Result<SliceDetail, RequestError>>);
     Effect::new(move |_| {
         detail.set(None);
         chart.arrows.set(Vec::new());
@@ -24,16 +24,16 @@ pub(super) fn SelectionPanel(chart: TraceChart) -> impl IntoView {
         let id = chart.detail.with_value(|detail| detail.trace.id.clone());
         spawn_local(async move {
             let url = path::trace_slice(&id, mark.lane, u32::from(mark.row), mark.start_ns);
-            let answer = client::get::<SliceDetail>(&url).await;
+            let response = client::get::<SliceDetail>(&url).await;
             if chart.selected.try_get_untracked().flatten().as_ref() == Some(&mark) {
-                if let Ok(slice) = &answer {
+                if let Ok(slice) = &response {
                     chart.arrows.set(slice.arrows.clone());
                 }
-                detail.set(Some(answer));
+                detail.set(Some(response));
             }
         });
     });
-    let place = move |lane: u32| {
+    let location = move |lane: u32| {
         chart.detail.with_value(|detail| {
             let lane = detail.lanes.get(lane as usize);
             let process = lane.and_then(|lane| detail.processes.get(lane.process as usize)).map(process_name);
@@ -44,10 +44,10 @@ pub(super) fn SelectionPanel(chart: TraceChart) -> impl IntoView {
         let mark = chart.selected.get()?;
         let more = detail.get().map(|detail| match detail {
             Ok(detail) => {
-                let arrows = Arrows { chart, shown: detail.arrows.clone(), further: detail.further_arrows };
+                let arrows = Arrows { chart, visible: detail.arrows.clone(), further: detail.further_arrows };
                 view! { <Rows detail=detail />{arrows.links()} }.into_any()
             }
-            Err(failure) => view! { <FailureNotice failure=failure /> }.into_any(),
+            Err(error) => view! { <ErrorNotice error=error /> }.into_any(),
         });
         Some(view! {
             <section class="card trace-selection" data-testid="trace-selection">
@@ -57,7 +57,7 @@ pub(super) fn SelectionPanel(chart: TraceChart) -> impl IntoView {
                     <button class="quiet" aria-label="Select nothing" on:click=move |_| chart.selected.set(None)>"×"</button>
                 </header>
                 <p>{times(&mark)}</p>
-                <p class="muted">{place(mark.lane)}</p>
+                <p class="muted">{location(mark.lane)}</p>
                 {more}
             </section>
         })
@@ -85,23 +85,23 @@ fn Rows(detail: SliceDetail) -> impl IntoView {
 /// Slice arrows. Each selects the slice at the other end.
 struct Arrows {
     chart: TraceChart,
-    shown: Vec<SliceArrow>,
+    visible: Vec<SliceArrow>,
     further: u32,
 }
 
 impl Arrows {
     fn links(self) -> impl IntoView {
-        let Self { chart, shown: arrows, further } = self;
+        let Self { chart, visible: arrows, further } = self;
         let link = move |arrow: SliceArrow| {
             let lane = chart.detail.with_value(|detail| detail.lanes.get(arrow.lane as usize).map(lane_name));
             let (sign, word) = if arrow.is_incoming { ("←", "from") } else { ("→", "to") };
-            let words =
+            let label =
                 format!("{word} {} at {}", lane.unwrap_or_default(), time_text::duration(arrow.start_ns as f64));
-            let place = (arrow.lane, u16::try_from(arrow.row).unwrap_or(u16::MAX), arrow.start_ns);
+            let position = (arrow.lane, u16::try_from(arrow.row).unwrap_or(u16::MAX), arrow.start_ns);
             view! {
                 <li>
-                    <button type="button" class="quiet" on:click=move |_| chart.select_at(place, true)>
-                        <span aria-hidden="true">{sign}" "</span>{words}
+                    <button type="button" class="quiet" on:click=move |_| chart.select_at(position, true)>
+                        <span aria-hidden="true">{sign}" "</span>{label}
                     </button>
                 </li>
             }

@@ -5,17 +5,17 @@ use api::trace::{TraceReport, UploadedTrace};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 use crate::drop::FileDrop;
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 use crate::sending::Sending;
 
 /// Drop area for traces.
 #[component]
 pub(crate) fn TraceUpload(#[prop(into)] on_uploaded: Callback<UploadedTrace>) -> impl IntoView {
     let sending = Sending::new();
-    let failures = RwSignal::new(Vec::<(String, Failure)>::new());
+    let failures = RwSignal::new(Vec::<(String, RequestError)>::new());
     let unit = RwSignal::new("us".to_owned());
     let stage = RwSignal::new(String::new());
     let send = move |file: web_sys::File| {
@@ -30,7 +30,7 @@ pub(crate) fn TraceUpload(#[prop(into)] on_uploaded: Callback<UploadedTrace>) ->
         spawn_local(async move {
             match sending.send::<UploadedTrace>(&url, file).await {
                 Some(Ok(uploaded)) => on_uploaded.run(uploaded),
-                Some(Err(failure)) => failures.update(|failures| failures.push((name, failure))),
+                Some(Err(error)) => failures.update(|failures| failures.push((name, error))),
                 None => {}
             }
         });
@@ -60,9 +60,9 @@ pub(crate) fn TraceUpload(#[prop(into)] on_uploaded: Callback<UploadedTrace>) ->
                 on:input=move |event| stage.set(event_target_value(&event))
             />
         </div>
-        {move || failures.get().into_iter().map(|(name, failure)| view! {
+        {move || failures.get().into_iter().map(|(name, request_error)| view! {
             <p class="trace-name">{name}</p>
-            <FailureNotice failure=failure />
+            <ErrorNotice error=request_error />
         }).collect_view()}
     }
 }

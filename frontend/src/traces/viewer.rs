@@ -16,10 +16,10 @@ use super::selection::SelectionPanel;
 use super::words::{spoken, times, title};
 use crate::format;
 use crate::gantt::gesture::{Motion, Press, Release};
-use crate::gantt::keys::{Command, Held, command};
+use crate::gantt::keys::{Command, Modifiers, command};
 use crate::gantt::watch::{SizeObserver, theme, theme_version};
 use crate::gantt::{Step, TimeWindow, time_text};
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 
 /// Zoom factor exponent per px of wheel movement.
 const ZOOM_PER_PX: f64 = 0.005;
@@ -28,7 +28,7 @@ const ZOOM_PER_PX: f64 = 0.005;
 #[component]
 pub(crate) fn Viewer(detail: Arc<TraceDetail>) -> impl IntoView {
     let chart = TraceChart::new(Arc::clone(&detail));
-    watch_size(chart);
+    track_size(chart);
     let rows = move || format!("{}px", chart.layout.with(|layout| layout.height()) + AXIS);
     let label = format!(
         "Gantt chart of {} lanes and {} slices. Arrow keys go from span to span, W and S zoom, A and D pan, F shows everything, G folds, slash searches.",
@@ -71,7 +71,7 @@ pub(crate) fn Viewer(detail: Arc<TraceDetail>) -> impl IntoView {
             </div>
             <p id="trace-spoken" class="gantt-spoken" aria-live="polite">{spoken}</p>
         </figure>
-        {move || chart.failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        {move || chart.last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
         <div class="trace-below">
             <Legend />
             <p class="hint">{move || level(chart)}</p>
@@ -108,7 +108,7 @@ fn Legend() -> impl IntoView {
 
 #[component]
 fn Tooltip(chart: TraceChart) -> impl IntoView {
-    let place = move || {
+    let position_style = move || {
         let (x, y) = chart.pointer.get().unwrap_or_default();
         let (width, height) = chart.size.get();
         let across = if x + 290.0 <= width {
@@ -136,12 +136,12 @@ fn Tooltip(chart: TraceChart) -> impl IntoView {
     };
     view! {
         <Show when=move || chart.hover.with(Option::is_some) && chart.pointer.with(Option::is_some)>
-            <div class="gantt-tooltip" data-testid="trace-tooltip" aria-hidden="true" style=place>{content}</div>
+            <div class="gantt-tooltip" data-testid="trace-tooltip" aria-hidden="true" style=position_style>{content}</div>
         </Show>
     }
 }
 
-fn watch_size(chart: TraceChart) {
+fn track_size(chart: TraceChart) {
     let observer = StoredValue::new_local(None::<SizeObserver>);
     Effect::new(move |_| {
         let Some(canvas) = chart.canvas.get() else { return };
@@ -154,13 +154,13 @@ fn watch_size(chart: TraceChart) {
             }
         };
         read();
-        observer.set_value(SizeObserver::of(&canvas, read));
+        observer.set_value(SizeObserver::new(&canvas, read));
     });
 }
 
 fn key(chart: TraceChart, event: &KeyboardEvent) {
-    let held = Held { ctrl: event.ctrl_key() || event.meta_key(), alt: event.alt_key() };
-    let Some(command) = command(&event.key(), held) else { return };
+    let modifiers = Modifiers { ctrl: event.ctrl_key() || event.meta_key(), alt: event.alt_key() };
+    let Some(command) = command(&event.key(), modifiers) else { return };
     // Traces have no critical path, areas or pins. The browser handles these keys.
     if matches!(command, Command::ToggleCritical | Command::Area | Command::Pin) {
         return;
@@ -213,7 +213,7 @@ fn walk(chart: TraceChart, step: Step) {
     let Some(mark) = chart.selected.get_untracked() else {
         let first = view.lanes.iter().find_map(|&lane| hit::row(&view, lane, 0).next().map(|span| (lane, span)));
         if let Some((lane, span)) = first {
-            chart.show(Mark::of(&view, lane, span));
+            chart.show(Mark::from_view(&view, lane, span));
         }
         return;
     };
@@ -232,7 +232,7 @@ fn walk(chart: TraceChart, step: Step) {
         Step::Down => neighbour(chart, &mark, &view, 1),
     };
     if let Some((lane, span)) = found {
-        chart.show(Mark::of(&view, lane, span));
+        chart.show(Mark::from_view(&view, lane, span));
     }
 }
 
@@ -240,7 +240,7 @@ fn walk(chart: TraceChart, step: Step) {
 fn neighbour(chart: TraceChart, mark: &Mark, view: &api::trace::TraceView, by: i64) -> Option<(u32, usize)> {
     let rows: Vec<(u32, u16)> = chart.detail.with_value(|detail| {
         let lanes = detail.lanes.iter().enumerate();
-        lanes.flat_map(|(lane, of)| (0..of.rows).map(move |row| (lane as u32, row as u16))).collect()
+        lanes.flat_map(|(lane, trace_lane)| (0..trace_lane.rows).map(move |row| (lane as u32, row as u16))).collect()
     });
     let from = rows.iter().position(|&row| row == (mark.lane, mark.row))?;
     let mut at = i64::try_from(from).ok()? + by;

@@ -19,7 +19,7 @@ pub(super) fn times(mark: &Mark) -> String {
     if mark.count == 1 {
         return format!("{} · {} · {range}", mark.kind.title(), time_text::duration(mark.extent_ns as f64));
     }
-    format!("mostly {} · together {} in {range}", mark.kind.title(), time_text::duration(mark.busy_ns as f64))
+    format!("mostly {} · together {} in {range}", mark.kind.title(), time_text::duration(mark.active_ns as f64))
 }
 
 /// Full description for screen readers.

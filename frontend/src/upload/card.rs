@@ -9,18 +9,18 @@ use super::options::{MeasureFields, PreprocessingField};
 use super::report::ImportReportView;
 use crate::charts::Histogram;
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 use crate::runs::size;
 
 /// Sent bytes and a cancel button.
 #[component]
 pub(super) fn ProgressLine(import: Import) -> impl IntoView {
     // Retain the element while numbers change, so that the button keeps the focus.
-    let shown = Memo::new(move |_| import.progress.with(Option::is_some));
-    let words = move || import.progress.with(|progress| progress.as_ref().map(words).unwrap_or_default());
+    let is_visible = Memo::new(move |_| import.progress.with(Option::is_some));
+    let text = move || import.progress.with(|progress| progress.as_ref().map(progress_text).unwrap_or_default());
     let share = move || import.progress.with(|progress| progress.as_ref().and_then(|progress| progress.bytes));
     view! {
-        <Show when=move || shown.get()>
+        <Show when=move || is_visible.get()>
             <div class="upload-progress" data-testid="upload-progress">
                 <progress
                     aria-label="Upload"
@@ -28,21 +28,21 @@ pub(super) fn ProgressLine(import: Import) -> impl IntoView {
                     // Without a known total, the bar shows an indefinite activity.
                     value=move || share().map(|(sent, total)| if total > 0.0 { sent / total } else { 1.0 })
                 />
-                <span role="status">{words}</span>
+                <span role="status">{text}</span>
                 <button type="button" data-testid="cancel-upload" on:click=move |_| import.cancel()>"Cancel"</button>
             </div>
         </Show>
     }
 }
 
-fn words(progress: &Progress) -> String {
+fn progress_text(progress: &Progress) -> String {
     let (number, count) = progress.number;
-    let place = if count > 1 { format!(" ({number} of {count})") } else { String::new() };
+    let file_position = if count > 1 { format!(" ({number} of {count})") } else { String::new() };
     match progress.bytes {
         Some((sent, total)) => {
-            format!("{}{place}: {} of {} sent", progress.file, size(sent as u64), size(total as u64))
+            format!("{}{file_position}: {} of {} sent", progress.file, size(sent as u64), size(total as u64))
         }
-        None => format!("{}{place}: the server reads the file", progress.file),
+        None => format!("{}{file_position}: the server reads the file", progress.file),
     }
 }
 
@@ -53,11 +53,11 @@ pub(super) fn ImportCard(
     /// Text of the store button.
     action: &'static str,
     /// True if the media rule is selected elsewhere on the page.
-    has_own_rule: bool,
+    has_external_rule: bool,
     on_uploaded: Callback<Uploaded>,
 ) -> impl IntoView {
     let files = move || {
-        import.chosen.with(|(names, bytes)| {
+        import.selected_files.with(|(names, bytes)| {
             let names = match names.as_slice() {
                 [first, .., last] if names.len() > 3 => format!("{} files, {first} to {last}", names.len()),
                 names => names.join(", "),
@@ -68,20 +68,20 @@ pub(super) fn ImportCard(
     let stage = move || match import.stage.get() {
         Stage::Empty => ().into_any(),
         Stage::Unclear(columns) => view! { <ColumnChooser import=import columns=columns /> }.into_any(),
-        Stage::Refused(file, failure) => view! {
+        Stage::Rejected(file, error) => view! {
             <div data-testid="upload-refused">
                 <p class="muted">{file}</p>
-                <FailureNotice failure=failure on_retry=move |()| import.read() />
+                <ErrorNotice error=error on_retry=move |()| import.read() />
             </div>
         }
         .into_any(),
         Stage::Ready(preview) => view! { <Preview preview=*preview /> }.into_any(),
     };
     let has_rule = move || {
-        !has_own_rule && {
+        !has_external_rule && {
             let media =
                 import.stage.with(|stage| matches!(stage, Stage::Ready(preview) if preview.report.media.is_some()));
-            media || import.choice.with(|choice| choice.preprocessing.is_some())
+            media || import.options.with(|current| current.preprocessing.is_some())
         }
     };
     let shows_fields = Memo::new(move |_| import.stage.with(|stage| *stage != Stage::Empty));
@@ -106,7 +106,7 @@ pub(super) fn ImportCard(
 #[component]
 fn Preview(preview: DatasetPreview) -> impl IntoView {
     let DatasetPreview { samples, text_tokens, images, shaped, report, .. } = preview;
-    let figures = format!(
+    let statistics = format!(
         "In the file: {} samples, mean {} tokens, 99 % under {}, longest {}",
         format::count(samples),
         format::three_digits(text_tokens.mean),
@@ -123,7 +123,7 @@ fn Preview(preview: DatasetPreview) -> impl IntoView {
         "images per sample, in the file"
     };
     view! {
-        <p class="figures" data-testid="preview-figures"><b>{figures}</b></p>
+        <p class="figures" data-testid="preview-figures"><b>{statistics}</b></p>
         <Histogram data=Signal::stored(Some(text_tokens)) unit=text />
         {backbone}
         {images.map(|images| view! { <Histogram data=Signal::stored(Some(images)) unit=items /> })}
@@ -144,7 +144,7 @@ fn StoreButton(import: Import, action: &'static str, on_uploaded: Callback<Uploa
     let known = Memo::new(move |_| preview.with(|preview| preview.as_ref().map(|preview| preview.name.clone())));
     // A new option parses the same files again. Keep the typed name.
     Effect::new(move |_| name.set(known.get().unwrap_or_default()));
-    let busy = Signal::derive(move || import.progress.with(Option::is_some));
+    let is_pending = Signal::derive(move || import.progress.with(Option::is_some));
     let store = move |_| {
         if let Some(preview) = preview.get_untracked() {
             import.store(&preview, name.get_untracked(), on_uploaded);
@@ -162,7 +162,7 @@ fn StoreButton(import: Import, action: &'static str, on_uploaded: Callback<Uploa
                     prop:value=move || name.get()
                     on:input=move |event| name.set(event_target_value(&event))
                 />
-                <button type="button" class="primary" data-testid="store-dataset" disabled=busy on:click=store>{action}</button>
+                <button type="button" class="primary" data-testid="store-dataset" disabled=is_pending on:click=store>{action}</button>
             </div>
         </Show>
     }

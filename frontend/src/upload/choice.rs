@@ -28,14 +28,14 @@ impl Purpose {
 
 /// Tokenizer stored on the server, and its file name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ChosenTokenizer {
+pub(super) struct SelectedTokenizer {
     pub(super) file: String,
-    pub(super) held: TokenizerSummary,
+    pub(super) summary: TokenizerSummary,
 }
 
 /// Parsing options.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Choice {
+pub(super) struct ImportOptions {
     /// Length column. `None`: detected from column names.
     pub(super) column: Option<String>,
     /// Column with lengths to add.
@@ -47,7 +47,7 @@ pub(super) struct Choice {
     /// Characters per token. `None`: server default.
     pub(super) characters_per_token: Option<f64>,
     /// Tokenizer for texts.
-    pub(super) tokenizer: Option<ChosenTokenizer>,
+    pub(super) tokenizer: Option<SelectedTokenizer>,
     /// Media conversion rule.
     pub(super) preprocessing: Option<Preprocessing>,
 }
@@ -55,7 +55,7 @@ pub(super) struct Choice {
 /// Units of column values, as named in the API.
 pub(super) const UNITS: [&str; 3] = ["tokens", "characters", "bytes"];
 
-impl Choice {
+impl ImportOptions {
     /// Returns the options that also apply to another file. Column options are excluded.
     pub(super) fn for_another_file(&self) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl Choice {
             ("add", self.add.query()),
             ("weight", self.weight.query()),
             ("unit", self.unit),
-            ("tokenizer", self.tokenizer.as_ref().map(|tokenizer| tokenizer.held.id.as_str())),
+            ("tokenizer", self.tokenizer.as_ref().map(|tokenizer| tokenizer.summary.id.as_str())),
             ("preprocessing", self.preprocessing.map(Preprocessing::id)),
         ];
         given.into_iter().filter_map(|(key, value)| Some((key, value?))).for_each(|(key, value)| add(key, value));
@@ -111,23 +111,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_query_holds_what_is_chosen() {
+    fn query_contains_selected_options() {
         let encode = |text: &str| text.replace(' ', "%20");
-        let choice = Choice::default();
-        assert_eq!(choice.preview_url("a b.csv", &[], encode), "/api/v1/datasets?name=a%20b.csv&preview=true");
-        let choice = Choice {
+        let default_options = ImportOptions::default();
+        assert_eq!(default_options.preview_url("a b.csv", &[], encode), "/api/v1/datasets?name=a%20b.csv&preview=true");
+        let options = ImportOptions {
             column: Some("n tokens".to_owned()),
             add: Purpose::None,
             weight: Purpose::Column("count".to_owned()),
             unit: Some("bytes"),
             characters_per_token: Some(3.5),
-            ..Choice::default()
+            ..ImportOptions::default()
         };
         assert_eq!(
-            choice.url("/x", "a", &[("length", "9".to_owned())], encode),
+            options.url("/x", "a", &[("length", "9".to_owned())], encode),
             "/x?name=a&column=n%20tokens&add=&weight=count&unit=bytes&characters_per_token=3.5&length=9"
         );
-        let another = choice.for_another_file();
+        let another = options.for_another_file();
         assert_eq!((another.column, another.unit, another.characters_per_token), (None, None, Some(3.5)));
     }
 }

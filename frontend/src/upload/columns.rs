@@ -3,23 +3,23 @@
 use api::dataset::ColumnCandidate;
 use leptos::prelude::*;
 
-use super::choice::{Choice, Purpose};
+use super::choice::{ImportOptions, Purpose};
 use super::import::Import;
 use crate::charts::SmallHistogram;
 
 /// Column selection prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Question {
+enum ColumnPrompt {
     /// Selects the length column.
     Lengths,
     /// Selects the column with the sample count per row. The length column is given.
     Weight(String),
 }
 
-impl Question {
-    fn new(choice: &Choice) -> Self {
-        match &choice.column {
-            Some(column) if choice.weight == Purpose::ByName => Self::Weight(column.clone()),
+impl ColumnPrompt {
+    fn new(options: &ImportOptions) -> Self {
+        match &options.column {
+            Some(column) if options.weight == Purpose::ByName => Self::Weight(column.clone()),
             _ => Self::Lengths,
         }
     }
@@ -43,10 +43,10 @@ impl Question {
     }
 
     /// Applies the selected column to the options.
-    fn answer(&self, choice: &mut Choice, name: String) {
+    fn apply(&self, options: &mut ImportOptions, name: String) {
         match self {
-            Self::Lengths => choice.column = Some(name),
-            Self::Weight(_) => choice.weight = Purpose::Column(name),
+            Self::Lengths => options.column = Some(name),
+            Self::Weight(_) => options.weight = Purpose::Column(name),
         }
     }
 }
@@ -54,18 +54,18 @@ impl Question {
 /// Column prompt with a button per column.
 #[component]
 pub(super) fn ColumnChooser(import: Import, columns: Vec<ColumnCandidate>) -> impl IntoView {
-    let question = import.choice.with_untracked(Question::new);
+    let prompt = import.options.with_untracked(ColumnPrompt::new);
     let line = |column: ColumnCandidate| {
-        let (name, asks) = (column.name.clone(), question.clone());
+        let (name, asks) = (column.name.clone(), prompt.clone());
         let choose = move |_| {
             let name = name.clone();
-            import.choose(|choice| asks.answer(choice, name));
+            import.choose(|options| asks.apply(options, name));
         };
         let meaning = match column.meaning.as_str() {
             "unknown" => column.kind.clone(),
             meaning => format!("{}, {meaning}", column.kind),
         };
-        let preview = (question == Question::Lengths).then(|| match column.preview {
+        let preview = (prompt == ColumnPrompt::Lengths).then(|| match column.preview {
             Some(data) => view! { <SmallHistogram data=data unit="tokens" /> }.into_any(),
             None => view! { <small>"No histogram for this column"</small> }.into_any(),
         });
@@ -80,12 +80,12 @@ pub(super) fn ColumnChooser(import: Import, columns: Vec<ColumnCandidate>) -> im
             </li>
         }
     };
-    let is_offered = |column: &ColumnCandidate| match &question {
-        Question::Lengths => true,
-        Question::Weight(lengths) => column.name != *lengths && column.kind == "numbers",
+    let is_offered = |column: &ColumnCandidate| match &prompt {
+        ColumnPrompt::Lengths => true,
+        ColumnPrompt::Weight(lengths) => column.name != *lengths && column.kind == "numbers",
     };
-    let no_weight = (question != Question::Lengths).then(|| {
-        let choose = move |_| import.choose(|choice| choice.weight = Purpose::None);
+    let no_weight = (prompt != ColumnPrompt::Lengths).then(|| {
+        let choose = move |_| import.choose(|options| options.weight = Purpose::None);
         view! {
             <li>
                 <button type="button" class="column" data-testid="no-weight" on:click=choose>
@@ -97,8 +97,8 @@ pub(super) fn ColumnChooser(import: Import, columns: Vec<ColumnCandidate>) -> im
     let lines = columns.into_iter().filter(is_offered).map(line).collect_view();
     view! {
         <div class="notice" role="alert" data-testid="column-unclear">
-            <b>{question.title()}</b>
-            <p>{question.detail()}</p>
+            <b>{prompt.title()}</b>
+            <p>{prompt.detail()}</p>
         </div>
         <ul class="columns" aria-label="Columns">{no_weight}{lines}</ul>
     }
@@ -109,14 +109,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_weight_is_asked_after_the_lengths() {
-        let mut choice = Choice::default();
-        assert_eq!(Question::new(&choice), Question::Lengths);
-        Question::Lengths.answer(&mut choice, "length".to_owned());
-        let question = Question::new(&choice);
-        assert_eq!(question, Question::Weight("length".to_owned()));
-        question.answer(&mut choice, "count".to_owned());
-        assert_eq!(choice.weight, Purpose::Column("count".to_owned()));
-        assert_eq!(Question::new(&choice), Question::Lengths);
+    fn weight_prompt_follows_length_prompt() {
+        let mut options = ImportOptions::default();
+        assert_eq!(ColumnPrompt::new(&options), ColumnPrompt::Lengths);
+        ColumnPrompt::Lengths.apply(&mut options, "length".to_owned());
+        let prompt = ColumnPrompt::new(&options);
+        assert_eq!(prompt, ColumnPrompt::Weight("length".to_owned()));
+        prompt.apply(&mut options, "count".to_owned());
+        assert_eq!(options.weight, Purpose::Column("count".to_owned()));
+        assert_eq!(ColumnPrompt::new(&options), ColumnPrompt::Lengths);
     }
 }

@@ -8,10 +8,10 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use web_sys::File;
 
-use super::choice::{Choice, ChosenTokenizer};
+use super::choice::{ImportOptions, SelectedTokenizer};
 use super::local;
 use super::transfer::Transfer;
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 
 const BYTES: &str = "application/octet-stream";
 
@@ -34,7 +34,7 @@ pub(super) enum Stage {
     /// The user must choose a column.
     Unclear(Vec<ColumnCandidate>),
     /// The file with this name is rejected.
-    Refused(String, Failure),
+    Rejected(String, RequestError),
     /// The files are parsed and can be stored.
     Ready(Box<DatasetPreview>),
 }
@@ -44,14 +44,14 @@ pub(super) enum Stage {
 pub(super) struct Import {
     files: StoredValue<Vec<File>, LocalStorage>,
     /// File names and total bytes.
-    pub(super) chosen: RwSignal<(Vec<String>, f64)>,
-    pub(super) choice: RwSignal<Choice>,
+    pub(super) selected_files: RwSignal<(Vec<String>, f64)>,
+    pub(super) options: RwSignal<ImportOptions>,
     pub(super) stage: RwSignal<Stage>,
     pub(super) progress: RwSignal<Option<Progress>>,
     /// Columns of the last parsed file.
     pub(super) columns: RwSignal<Vec<ColumnCandidate>>,
     /// Reason for the last rejected tokenizer.
-    pub(super) tokenizer_failure: RwSignal<Option<Failure>>,
+    pub(super) tokenizer_error: RwSignal<Option<RequestError>>,
     /// Last tokenizer file. It may be sent again, because the server stores only a few tokenizers
     /// for a limited time.
     tokenizer: StoredValue<Option<File>, LocalStorage>,
@@ -64,19 +64,19 @@ pub(super) struct Import {
 enum End {
     /// A newer operation started, or the user left the page.
     Superseded,
-    Failed(String, Failure),
+    Failed(String, RequestError),
 }
 
 impl Import {
     pub(super) fn new() -> Self {
         let import = Self {
             files: StoredValue::new_local(Vec::new()),
-            chosen: RwSignal::default(),
-            choice: RwSignal::default(),
+            selected_files: RwSignal::default(),
+            options: RwSignal::default(),
             stage: RwSignal::new(Stage::Empty),
             progress: RwSignal::new(None),
             columns: RwSignal::default(),
-            tokenizer_failure: RwSignal::new(None),
+            tokenizer_error: RwSignal::new(None),
             tokenizer: StoredValue::new_local(None),
             transfer: Transfer::new(),
             generation: StoredValue::new(0),
@@ -86,16 +86,16 @@ impl Import {
     }
 
     pub(super) fn has_files(self) -> bool {
-        self.chosen.with(|(names, _)| !names.is_empty())
+        self.selected_files.with(|(names, _)| !names.is_empty())
     }
 
     /// Starts an import of new files.
     pub(super) fn begin(self, files: Vec<File>) {
-        self.chosen.set((files.iter().map(File::name).collect(), files.iter().map(|file| file.size()).sum()));
+        self.selected_files.set((files.iter().map(File::name).collect(), files.iter().map(|file| file.size()).sum()));
         self.files.set_value(files);
         self.columns.set(Vec::new());
-        self.tokenizer_failure.set(None);
-        self.choice.update(|choice| *choice = choice.for_another_file());
+        self.tokenizer_error.set(None);
+        self.options.update(|current| *current = current.for_another_file());
         self.stage.set(Stage::Empty);
         self.read();
     }
@@ -104,10 +104,10 @@ impl Import {
     pub(super) fn discard(self) {
         self.cancel();
         self.files.set_value(Vec::new());
-        self.chosen.set((Vec::new(), 0.0));
+        self.selected_files.set((Vec::new(), 0.0));
         self.columns.set(Vec::new());
-        self.tokenizer_failure.set(None);
-        self.choice.update(|choice| *choice = choice.for_another_file());
+        self.tokenizer_error.set(None);
+        self.options.update(|current| *current = current.for_another_file());
         self.stage.set(Stage::Empty);
     }
 
@@ -118,16 +118,16 @@ impl Import {
         self.progress.set(None);
         if self.stage.with_untracked(|stage| *stage == Stage::Empty) {
             self.files.set_value(Vec::new());
-            self.chosen.set((Vec::new(), 0.0));
+            self.selected_files.set((Vec::new(), 0.0));
         }
     }
 
     /// Changes the options and parses the files again.
-    pub(super) fn choose(self, change: impl FnOnce(&mut Choice)) {
-        let before = self.choice.get_untracked();
-        self.choice.update(change);
-        if self.choice.with_untracked(|choice| *choice != before)
-            && self.chosen.with_untracked(|(names, _)| !names.is_empty())
+    pub(super) fn choose(self, change: impl FnOnce(&mut ImportOptions)) {
+        let before = self.options.get_untracked();
+        self.options.update(change);
+        if self.options.with_untracked(|current| *current != before)
+            && self.selected_files.with_untracked(|(names, _)| !names.is_empty())
         {
             self.read();
         }
@@ -149,10 +149,10 @@ impl Import {
                     self.stage.set(Stage::Ready(Box::new(preview)));
                 }
                 Err(End::Superseded) => {}
-                Err(End::Failed(file, failure)) => {
-                    let columns = columns_of(&failure);
+                Err(End::Failed(file, error)) => {
+                    let columns = error_columns(&error);
                     self.stage.set(if columns.is_empty() {
-                        Stage::Refused(file, failure)
+                        Stage::Rejected(file, error)
                     } else {
                         self.columns.set(columns.clone());
                         Stage::Unclear(columns)
@@ -171,25 +171,30 @@ impl Import {
             if !self.is_current(generation) {
                 return Err(End::Superseded);
             }
-            previews.push(read.map_err(|failure| End::Failed(file.name(), failure))?);
+            previews.push(read.map_err(|error| End::Failed(file.name(), error))?);
         }
         if let [_] = previews.as_slice() {
             return previews.pop().ok_or(End::Superseded);
         }
         let parts = StorePreviews { previews: previews.into_iter().map(|preview| preview.id).collect(), name: None };
         let merged = client::send("POST", path::DATASET_PREVIEWS_MERGE, document(&parts)).await;
-        merged.map_err(|failure| End::Failed(format!("{} files", files.len()), failure))
+        merged.map_err(|merge_error| End::Failed(format!("{} files", files.len()), merge_error))
     }
 
-    async fn read_file(self, file: &File, number: (usize, usize), generation: u64) -> Result<DatasetPreview, Failure> {
+    async fn read_file(
+        self,
+        file: &File,
+        number: (usize, usize),
+        generation: u64,
+    ) -> Result<DatasetPreview, RequestError> {
         self.show(file, number, generation, Some((0.0, file.size())));
-        let choice = self.choice.get_untracked();
-        match self.send_file(file, number, generation, &choice).await {
+        let options = self.options.get_untracked();
+        match self.send_file(file, number, generation, &options).await {
             // The server removes tokenizers after some time. Send the tokenizer again.
-            Err(Failure::Problem(problem)) if problem.status == 404 && choice.tokenizer.is_some() => {
-                let tokenizer = self.tokenizer.get_value().ok_or(Failure::Problem(problem))?;
+            Err(RequestError::Problem(problem)) if problem.status == 404 && options.tokenizer.is_some() => {
+                let tokenizer = self.tokenizer.get_value().ok_or(RequestError::Problem(problem))?;
                 client::send::<TokenizerSummary>("POST", path::TOKENIZERS, Body::File(tokenizer)).await?;
-                self.send_file(file, number, generation, &choice).await
+                self.send_file(file, number, generation, &options).await
             }
             read => read,
         }
@@ -200,8 +205,8 @@ impl Import {
         file: &File,
         number: (usize, usize),
         generation: u64,
-        choice: &Choice,
-    ) -> Result<DatasetPreview, Failure> {
+        options: &ImportOptions,
+    ) -> Result<DatasetPreview, RequestError> {
         let name = file.name();
         let on_progress = {
             let file = file.clone();
@@ -212,31 +217,31 @@ impl Import {
         };
         if let Some(footer) = local::footer(file).await? {
             let length = [("length", (file.size() as u64).to_string())];
-            let url = choice.url(path::DATASET_FOOTERS, &name, &length, client::encode);
+            let url = options.url(path::DATASET_FOOTERS, &name, &length, client::encode);
             let ranges: FileRanges = self.transfer.post(&url, BYTES, &footer.tail, |_| ()).await?;
             if !self.is_current(generation) {
-                return Err(Failure::Offline);
+                return Err(RequestError::Offline);
             }
             let body = local::parts(file, &footer, &ranges)?;
-            let url = choice.preview_url(&name, &length, client::encode);
+            let url = options.preview_url(&name, &length, client::encode);
             return self.transfer.post(&url, RANGES_MEDIA_TYPE, &body, on_progress(body.size())).await;
         }
-        let url = choice.preview_url(&name, &[], client::encode);
+        let url = options.preview_url(&name, &[], client::encode);
         if let Some(probe) = local::probe(file).await?
-            && let Err(failure) = self.transfer.post::<DatasetPreview>(&url, BYTES, &probe, |_| ()).await
-            && !columns_of(&failure).is_empty()
+            && let Err(error) = self.transfer.post::<DatasetPreview>(&url, BYTES, &probe, |_| ()).await
+            && !error_columns(&error).is_empty()
         {
-            return Err(failure);
+            return Err(error);
         }
         if !self.is_current(generation) {
-            return Err(Failure::Offline);
+            return Err(RequestError::Offline);
         }
         self.transfer.post(&url, BYTES, file, on_progress(file.size())).await
     }
 
     /// Uploads a tokenizer and counts tokens with it.
     pub(super) fn use_tokenizer(self, file: File) {
-        self.tokenizer_failure.set(None);
+        self.tokenizer_error.set(None);
         let generation = self.next_generation();
         self.transfer.abort();
         self.show(&file, (1, 1), generation, None);
@@ -248,12 +253,12 @@ impl Import {
             }
             self.progress.set(None);
             match sent {
-                Ok(held) => {
-                    let chosen = ChosenTokenizer { file: file.name(), held };
+                Ok(summary) => {
+                    let selected = SelectedTokenizer { file: file.name(), summary };
                     self.tokenizer.set_value(Some(file));
-                    self.choose(|choice| choice.tokenizer = Some(chosen));
+                    self.choose(|options| options.tokenizer = Some(selected));
                 }
-                Err(failure) => self.tokenizer_failure.set(Some(failure)),
+                Err(error) => self.tokenizer_error.set(Some(error)),
             }
         });
     }
@@ -262,8 +267,8 @@ impl Import {
     pub(super) fn store(self, preview: &DatasetPreview, name: String, on_stored: Callback<Uploaded>) {
         let wanted = StorePreviews { previews: vec![preview.id.clone()], name: Some(name) };
         let generation = self.next_generation();
-        let shown = Progress { file: preview.name.clone(), number: (1, 1), bytes: None };
-        self.progress.set(Some(shown));
+        let progress = Progress { file: preview.name.clone(), number: (1, 1), bytes: None };
+        self.progress.set(Some(progress));
         spawn_local(async move {
             let stored = client::send::<Uploaded>("POST", path::DATASET_PREVIEWS, document(&wanted)).await;
             if !self.is_current(generation) {
@@ -275,9 +280,9 @@ impl Import {
                     self.discard();
                     on_stored.run(uploaded);
                 }
-                Err(failure) => {
-                    let file = self.chosen.with_untracked(|(names, _)| names.join(", "));
-                    self.stage.set(Stage::Refused(file, failure));
+                Err(error) => {
+                    let file = self.selected_files.with_untracked(|(names, _)| names.join(", "));
+                    self.stage.set(Stage::Rejected(file, error));
                 }
             }
         });
@@ -302,10 +307,10 @@ impl Import {
     }
 }
 
-fn columns_of(failure: &Failure) -> Vec<ColumnCandidate> {
-    match failure {
-        Failure::Problem(problem) => problem.columns(),
-        Failure::Offline | Failure::Unreadable(_) => Vec::new(),
+fn error_columns(error: &RequestError) -> Vec<ColumnCandidate> {
+    match error {
+        RequestError::Problem(problem) => problem.columns(),
+        RequestError::Offline | RequestError::Unreadable(_) => Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@ use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Blob, File};
 
-use crate::client::Failure;
+use crate::client::RequestError;
 
 /// Maximum size in bytes of Parquet files that are sent completely.
 const SMALL_PARQUET: f64 = (8 << 20) as f64;
@@ -27,7 +27,7 @@ pub(super) struct Footer {
 }
 
 /// Returns the footer of a large Parquet file. Returns `None` for other files.
-pub(super) async fn footer(file: &File) -> Result<Option<Footer>, Failure> {
+pub(super) async fn footer(file: &File) -> Result<Option<Footer>, RequestError> {
     let size = file.size();
     if size <= SMALL_PARQUET || bytes(&slice(file, 0.0, 4.0)?).await? != b"PAR1" {
         return Ok(None);
@@ -37,7 +37,7 @@ pub(super) async fn footer(file: &File) -> Result<Option<Footer>, Failure> {
     if length > MAX_FOOTER {
         let detail =
             format!("the footer of this Parquet file has {length} bytes: the file is damaged, or has too many columns");
-        return Err(Failure::Unreadable(detail));
+        return Err(RequestError::Unreadable(detail));
     }
     // A corrupt length may point before the file start. The server reports the error.
     let offset = (size - 8.0 - f64::from(length)).max(0.0);
@@ -45,7 +45,7 @@ pub(super) async fn footer(file: &File) -> Result<Option<Footer>, Failure> {
 }
 
 /// Returns footer and ranges of a Parquet file as a [`api::dataset::RANGES_MEDIA_TYPE`] body.
-pub(super) fn parts(file: &File, footer: &Footer, ranges: &FileRanges) -> Result<Blob, Failure> {
+pub(super) fn parts(file: &File, footer: &Footer, ranges: &FileRanges) -> Result<Blob, RequestError> {
     let body = Array::new();
     let ranges = ranges.ranges.iter().map(|&(start, bytes)| (start as f64, bytes as f64));
     for (start, bytes) in ranges.chain([(footer.offset, file.size() - footer.offset)]) {
@@ -60,7 +60,7 @@ pub(super) fn parts(file: &File, footer: &Footer, ranges: &FileRanges) -> Result
 
 /// Returns the first lines of a large text file. Returns `None` for small files, compressed files
 /// and files without lines.
-pub(super) async fn probe(file: &File) -> Result<Option<Blob>, Failure> {
+pub(super) async fn probe(file: &File) -> Result<Option<Blob>, RequestError> {
     if file.size() <= LARGE {
         return Ok(None);
     }
@@ -69,18 +69,18 @@ pub(super) async fn probe(file: &File) -> Result<Option<Blob>, Failure> {
     end.map(|end| slice(file, 0.0, (end + 1) as f64)).transpose()
 }
 
-fn slice(file: &File, start: f64, end: f64) -> Result<Blob, Failure> {
+fn slice(file: &File, start: f64, end: f64) -> Result<Blob, RequestError> {
     file.slice_with_f64_and_f64(start, end).map_err(|error| unreadable(&error))
 }
 
-async fn bytes(blob: &Blob) -> Result<Vec<u8>, Failure> {
+async fn bytes(blob: &Blob) -> Result<Vec<u8>, RequestError> {
     let buffer = JsFuture::from(blob.array_buffer()).await.map_err(|error| unreadable(&error))?;
     Ok(Uint8Array::new(&buffer).to_vec())
 }
 
 /// Error for an unreadable file, for example a file that changed or disappeared after selection.
-fn unreadable(error: &JsValue) -> Failure {
+fn unreadable(error: &JsValue) -> RequestError {
     let message = js_sys::Reflect::get(error, &"message".into()).ok().and_then(|message| message.as_string());
     let detail = message.unwrap_or_else(|| format!("{error:?}"));
-    Failure::Unreadable(format!("The browser cannot read the file: {detail}. Choose it again."))
+    RequestError::Unreadable(format!("The browser cannot read the file: {detail}. Choose it again."))
 }

@@ -3,11 +3,11 @@
 use api::planner::workload::preprocessing::Preprocessing;
 use leptos::prelude::*;
 
-use super::choice::{Choice, Purpose, UNITS};
+use super::choice::{ImportOptions, Purpose, UNITS};
 use super::import::Import;
-use crate::client::Failure;
+use crate::client::RequestError;
 use crate::drop::FileDrop;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 use crate::sending::Sending;
 
 /// Picker options: value, text.
@@ -19,14 +19,14 @@ fn Picker(
     label: &'static str,
     title: &'static str,
     #[prop(into)] options: Signal<Options>,
-    #[prop(into)] chosen: Signal<String>,
+    #[prop(into)] selected_value: Signal<String>,
     #[prop(into)] on_choose: Callback<String>,
     #[prop(optional, into)] disabled: Signal<bool>,
 ) -> impl IntoView {
     let options = move || {
         let option = |(value, text): (String, String)| {
-            let own = value.clone();
-            view! { <option value=value prop:selected=move || chosen.get() == own>{text}</option> }
+            let option_value = value.clone();
+            view! { <option value=value prop:selected=move || selected_value.get() == option_value>{text}</option> }
         };
         options.get().into_iter().map(option).collect_view()
     };
@@ -51,7 +51,7 @@ fn purpose_value(purpose: &Purpose) -> String {
     }
 }
 
-fn purpose_of(value: String) -> Purpose {
+fn parse_purpose(value: String) -> Purpose {
     match value.as_str() {
         "" => Purpose::ByName,
         NONE => Purpose::None,
@@ -62,12 +62,15 @@ fn purpose_of(value: String) -> Purpose {
 /// Fields for columns, unit, characters per token and tokenizer.
 #[component]
 pub(super) fn MeasureFields(import: Import) -> impl IntoView {
-    let choice = import.choice;
+    let import_options = import.options;
     let names = move || {
         let mut names: Vec<String> =
             import.columns.with(|columns| columns.iter().map(|column| column.name.clone()).collect());
-        if let Some(chosen) = choice.with(|choice| choice.column.clone()).filter(|chosen| !names.contains(chosen)) {
-            names.insert(0, chosen);
+        if let Some(selected) = import_options
+            .with(|current| current.column.clone())
+            .filter(|selected_column| !names.contains(selected_column))
+        {
+            names.insert(0, selected);
         }
         names
     };
@@ -86,12 +89,12 @@ pub(super) fn MeasureFields(import: Import) -> impl IntoView {
             .collect::<Options>(),
     );
     let has_columns = Memo::new(move |_| !names().is_empty());
-    let has_no_column = Signal::derive(move || choice.with(|choice| choice.column.is_none()));
-    let of = move |read: fn(&Choice) -> String| Signal::derive(move || choice.with(read));
+    let has_no_column = Signal::derive(move || import_options.with(|column_options| column_options.column.is_none()));
+    let option_signal = move |read: fn(&ImportOptions) -> String| Signal::derive(move || import_options.with(read));
     let choose_column = move |name: String| {
-        import.choose(|choice| {
-            choice.column = Some(name).filter(|name| !name.is_empty());
-            choice.add = Purpose::ByName;
+        import.choose(|changed| {
+            changed.column = Some(name).filter(|name| !name.is_empty());
+            changed.add = Purpose::ByName;
         });
     };
     view! {
@@ -102,7 +105,7 @@ pub(super) fn MeasureFields(import: Import) -> impl IntoView {
                     label="Lengths"
                     title="Column with the length of each sample"
                     options=lengths
-                    chosen=of(|choice| choice.column.clone().unwrap_or_default())
+                    selected_value=option_signal(|length_options| length_options.column.clone().unwrap_or_default())
                     on_choose=choose_column
                 />
                 <Picker
@@ -110,8 +113,8 @@ pub(super) fn MeasureFields(import: Import) -> impl IntoView {
                     label="Add"
                     title="Column whose lengths are added, for example the tokens of the answer"
                     options=purposes
-                    chosen=of(|choice| purpose_value(&choice.add))
-                    on_choose=move |value| import.choose(|choice| choice.add = purpose_of(value))
+                    selected_value=option_signal(|add_options| purpose_value(&add_options.add))
+                    on_choose=move |value| import.choose(|changed_add| changed_add.add = parse_purpose(value))
                     disabled=has_no_column
                 />
                 <Picker
@@ -119,8 +122,8 @@ pub(super) fn MeasureFields(import: Import) -> impl IntoView {
                     label="Samples per row"
                     title="Column with the number of samples of each row"
                     options=purposes
-                    chosen=of(|choice| purpose_value(&choice.weight))
-                    on_choose=move |value| import.choose(|choice| choice.weight = purpose_of(value))
+                    selected_value=option_signal(|weight_options| purpose_value(&weight_options.weight))
+                    on_choose=move |value| import.choose(|changed_weight| changed_weight.weight = parse_purpose(value))
                 />
             </Show>
             <Picker
@@ -128,9 +131,9 @@ pub(super) fn MeasureFields(import: Import) -> impl IntoView {
                 label="Unit"
                 title="Unit of the numbers of the column"
                 options=units
-                chosen=of(|choice| choice.unit.unwrap_or_default().to_owned())
+                selected_value=option_signal(|unit_options| unit_options.unit.unwrap_or_default().to_owned())
                 on_choose=move |value: String| {
-                    import.choose(|choice| choice.unit = UNITS.into_iter().find(|unit| *unit == value));
+                    import.choose(|changed_unit| changed_unit.unit = UNITS.into_iter().find(|unit| *unit == value));
                 }
             />
             <CharactersPerToken import=import />
@@ -142,9 +145,9 @@ pub(super) fn MeasureFields(import: Import) -> impl IntoView {
 #[component]
 fn CharactersPerToken(import: Import) -> impl IntoView {
     let error = RwSignal::new(None::<&'static str>);
-    let replaced = Signal::derive(move || import.choice.with(|choice| choice.tokenizer.is_some()));
+    let replaced = Signal::derive(move || import.options.with(|current| current.tokenizer.is_some()));
     let value = move || {
-        import.choice.with(|choice| choice.characters_per_token.map(|ratio| ratio.to_string()).unwrap_or_default())
+        import.options.with(|current| current.characters_per_token.map(|ratio| ratio.to_string()).unwrap_or_default())
     };
     let change = move |event| {
         let text = event_target_value(&event);
@@ -159,7 +162,7 @@ fn CharactersPerToken(import: Import) -> impl IntoView {
             },
         };
         error.set(None);
-        import.choose(|choice| choice.characters_per_token = ratio);
+        import.choose(|changed| changed.characters_per_token = ratio);
     };
     view! {
         <div class="field" class:wrong=move || error.with(Option::is_some)>
@@ -189,21 +192,21 @@ fn CharactersPerToken(import: Import) -> impl IntoView {
 fn TokenizerField(import: Import) -> impl IntoView {
     let idle = Sending::new();
     let used = move || {
-        let chosen = import.choice.with(|choice| choice.tokenizer.clone())?;
+        let tokenizer = import.options.with(|current| current.tokenizer.clone())?;
         let example = format!(
             "\u{201c}The quick brown fox jumps over the lazy dog.\u{201d} has {} tokens",
-            chosen.held.example_tokens
+            tokenizer.summary.example_tokens
         );
-        let remove = move |_| import.choose(|choice| choice.tokenizer = None);
+        let remove = move |_| import.choose(|changed| changed.tokenizer = None);
         Some(view! {
             <p class="tokenizer" data-testid="tokenizer">
-                <span><b>{chosen.file}</b><small>{example}</small></span>
+                <span><b>{tokenizer.file}</b><small>{example}</small></span>
                 <button type="button" class="quiet" on:click=remove>"Remove"</button>
             </p>
         })
     };
-    let failure =
-        move || import.tokenizer_failure.get().map(|failure: Failure| view! { <FailureNotice failure=failure /> });
+    let error_notice =
+        move || import.tokenizer_error.get().map(|error: RequestError| view! { <ErrorNotice error=error /> });
     view! {
         <FileDrop
             title=Signal::stored("Drop or choose a tokenizer.json".to_owned())
@@ -214,7 +217,7 @@ fn TokenizerField(import: Import) -> impl IntoView {
             on_file=move |file| import.use_tokenizer(file)
         />
         {used}
-        {failure}
+        {error_notice}
     }
 }
 
@@ -229,10 +232,10 @@ pub(super) fn PreprocessingField(import: Import) -> impl IntoView {
             label="Preprocessing"
             title="Rule that converts image sizes, frames and seconds of audio to encoder items and backbone tokens"
             options=Signal::stored(rules)
-            chosen=Signal::derive(move || {
-                import.choice.with(|choice| choice.preprocessing.map(Preprocessing::id).unwrap_or_default().to_owned())
+            selected_value=Signal::derive(move || {
+                import.options.with(|current| current.preprocessing.map(Preprocessing::id).unwrap_or_default().to_owned())
             })
-            on_choose=move |value: String| import.choose(|choice| choice.preprocessing = Preprocessing::of_id(&value))
+            on_choose=move |value: String| import.choose(|changed| changed.preprocessing = Preprocessing::from_id(&value))
         />
     }
 }

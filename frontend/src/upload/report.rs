@@ -34,12 +34,12 @@ pub(crate) fn ImportReportView(report: ImportReport) -> impl IntoView {
 /// Media conversion summary.
 fn media(report: MediaReport) -> impl IntoView {
     let lines = report.shaped.map(|shaped| {
-        let words = in_words(&shaped);
+        let summary = summary_lines(&shaped);
         let unread = (!shaped.unread.is_empty()).then(|| {
             let line = format!("Not read by {}: {}", shaped.preprocessing.title(), shaped.unread.join(", "));
             view! { <span class="warning">{line}</span> }
         });
-        let lines = words.map(|line| view! { <span>{line}</span> }).collect_view();
+        let lines = summary.map(|line| view! { <span>{line}</span> }).collect_view();
         view! {
             {lines}
             {unread}
@@ -51,17 +51,21 @@ fn media(report: MediaReport) -> impl IntoView {
     }
 }
 
-fn in_words(shaped: &ShapedReport) -> [String; 3] {
-    let figures =
-        |mean: f64, most: f64| format!("mean {}, largest {}", format::three_digits(mean), format::count(most as u64));
+fn summary_lines(shaped: &ShapedReport) -> [String; 3] {
+    let mean_and_max = |mean: f64, max_value: f64| {
+        format!("mean {}, largest {}", format::three_digits(mean), format::count(max_value as u64))
+    };
     let with = format::count(shaped.with_items);
     [
         format!(
             "Encoder, with {}: {} items per sample",
             shaped.preprocessing.title(),
-            figures(shaped.mean_batch, shaped.largest_batch)
+            mean_and_max(shaped.mean_batch, shaped.largest_batch)
         ),
-        format!("Backbone: {} tokens per sample", figures(shaped.mean_backbone_tokens, shaped.largest_backbone_tokens)),
+        format!(
+            "Backbone: {} tokens per sample",
+            mean_and_max(shaped.mean_backbone_tokens, shaped.largest_backbone_tokens)
+        ),
         match shaped.without_items {
             0 => format!("{with} samples have encoder items"),
             without => format!("{with} samples have encoder items, {} have none", format::count(without)),

@@ -8,7 +8,7 @@ use wasm_bindgen::closure::Closure;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Blob, ProgressEvent, XmlHttpRequest};
 
-use crate::client::{Failure, failure_of};
+use crate::client::{RequestError, error_from_status};
 
 /// Active request, if any.
 #[derive(Clone, Copy)]
@@ -37,8 +37,8 @@ impl Transfer {
         content_type: &str,
         body: &Blob,
         on_progress: impl Fn(f64) + 'static,
-    ) -> Result<T, Failure> {
-        let unsendable = |error: wasm_bindgen::JsValue| Failure::Unreadable(format!("{error:?}"));
+    ) -> Result<T, RequestError> {
+        let unsendable = |error: wasm_bindgen::JsValue| RequestError::Unreadable(format!("{error:?}"));
         let request = XmlHttpRequest::new().map_err(unsendable)?;
         request.open_with_async("POST", url, true).map_err(unsendable)?;
         request.set_request_header("accept", "application/json").map_err(unsendable)?;
@@ -57,14 +57,14 @@ impl Transfer {
         // Status 0: no response, or the request was aborted.
         let status = request.status().unwrap_or(0);
         if status == 0 {
-            return Err(Failure::Offline);
+            return Err(RequestError::Offline);
         }
         let text = request.response_text().ok().flatten().unwrap_or_default();
         if !(200..300).contains(&status) {
-            return Err(failure_of(status, &request.status_text().unwrap_or_default(), &text));
+            return Err(error_from_status(status, &request.status_text().unwrap_or_default(), &text));
         }
         serde_json::from_str(&text).map_err(|error| {
-            Failure::Unreadable(format!("{url}: {error}. The page may be older than the server: reload it."))
+            RequestError::Unreadable(format!("{url}: {error}. The page may be older than the server: reload it."))
         })
     }
 }

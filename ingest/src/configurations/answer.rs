@@ -113,7 +113,7 @@ impl Answer {
         if numbers.iter().any(|number| !number.is_finite()) {
             return Self::refused("layout", "the numbers are too large to be estimated".to_owned());
         }
-        Self { numbers: numbers.map(significant), obstacle: estimate.misfit.map(|misfit| ("memory", misfit)) }
+        Self { numbers: numbers.map(significant), obstacle: estimate.infeasibility.map(|misfit| ("memory", misfit)) }
     }
 
     fn refused(what: &'static str, reason: String) -> Self {

@@ -83,7 +83,7 @@ pub(super) fn candidates(
                 .filter(|length| (1.0..=f64::from(super::MAX_LENGTH)).contains(length))
                 .map(|length| length as u32)
                 .collect();
-            HistogramColumns::of_values(&lengths)
+            HistogramColumns::from_values(&lengths)
         });
         let note = match &own.notation {
             Err(ambiguous) if own.kind == Kind::Number => {

@@ -184,7 +184,7 @@ impl Document {
                 .and_then(|measure| column.bins(self.num_examples, measure, options));
             candidate.preview = bins
                 .filter(|(edges, counts)| edges.len() == counts.len() + 1)
-                .and_then(|(edges, counts)| HistogramColumns::of_bins(&edges, &counts));
+                .and_then(|(edges, counts)| HistogramColumns::from_bins(&edges, &counts));
         }
         if let Some(index) = without.filter(|index| *index < candidates.len()) {
             candidates.remove(index);

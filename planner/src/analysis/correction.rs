@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::NoStudy;
-use crate::host::Watch;
-use crate::outcome::{Answer, Outcome};
+use super::AnalysisError;
+use crate::host::Cancellation;
+use crate::outcome::{Outcome, PlanOutcome};
 use crate::planners::dflop::{
     Anomalies, Configuration, CorrectionSettings, Degrees, PartitionSettings, Pipelines, ShapedItem, simulate,
 };
@@ -40,7 +40,7 @@ pub struct SlowShapes {
 /// Result of the correction study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct CorrectionStudy {
+pub struct CorrectionAnalysis {
     /// Distinct shapes in the run: images or clips, and tokens in steps of 256.
     pub shapes: u32,
     /// Slow shapes: the requested fraction, rounded.
@@ -108,9 +108,9 @@ pub fn correction(
     outcome: &Outcome,
     slow: SlowShapes,
     run: &[StepRatio],
-    watch: &dyn Watch,
-) -> Result<CorrectionStudy, NoStudy> {
-    let configuration = configuration(outcome).ok_or(NoStudy::NoDataAwarePlan)?;
+    cancellation: &dyn Cancellation,
+) -> Result<CorrectionAnalysis, AnalysisError> {
+    let configuration = configuration(outcome).ok_or(AnalysisError::NoDataAwarePlan)?;
     let scenario = valid.scenario();
     let (sampler, rule) = (Sampler::new(valid), scenario.workload.packing_rule());
     let pack = |samples: &[SampleShape]| packing::pack(samples, &scenario.model, &rule);
@@ -118,12 +118,12 @@ pub fn correction(
     let mut numbers: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     let mut batches: Vec<Vec<ShapedItem>> = Vec::new();
     for iteration in 0..slow.iterations {
-        if watch.is_over() {
+        if cancellation.is_over() {
             break;
         }
-        let batch = pack(&sampler.judged(iteration).samples);
+        let batch = pack(&sampler.evaluation(iteration).samples);
         let items = shaped_items(scenario, &sizing, &configuration, &batch, SHAPE_TOKENS)
-            .map_err(|error| NoStudy::Layout(error.to_string()))?;
+            .map_err(|error| AnalysisError::Layout(error.to_string()))?;
         let numbered = items.into_iter().map(|(item, shape)| {
             let next = numbers.len() as u32;
             ShapedItem { item, shape: *numbers.entry(shape).or_insert(next) }
@@ -141,16 +141,20 @@ pub fn correction(
     };
     let anomalies = Anomalies { rate: slow.rate, magnitude: slow.magnitude, seed: scenario.seed };
     let simulated = simulate(&batches, pipelines, anomalies, slow.settings, SCHEDULER)
-        .map_err(|error| NoStudy::Layout(error.to_string()))?;
+        .map_err(|error| AnalysisError::Layout(error.to_string()))?;
     let names: BTreeMap<u32, (u32, u32)> = numbers.iter().map(|(&shape, &number)| (number, shape)).collect();
     let shapes: Vec<Vec<u32>> = batches.iter().map(|batch| batch.iter().map(|item| item.shape).collect()).collect();
-    let told = penalties(run, &shapes, slow.settings).into_iter().take(MAX_SHAPES).map(|of| {
-        let (items, steps) = names.get(&of.shape).copied().unwrap_or_default();
+    let penalty_rows = penalties(run, &shapes, slow.settings).into_iter().take(MAX_SHAPES).map(|shape_penalty| {
+        let (items, steps) = names.get(&shape_penalty.shape).copied().unwrap_or_default();
         let (from, to) = (steps.saturating_sub(1) * SHAPE_TOKENS + 1, steps * SHAPE_TOKENS);
-        Penalty { shape: format!("{items} items, {from} to {to} tokens"), items: of.items, penalty: of.penalty }
+        Penalty {
+            shape: format!("{items} items, {from} to {to} tokens"),
+            items: shape_penalty.items,
+            penalty: shape_penalty.penalty,
+        }
     });
-    let told: Vec<Penalty> = told.collect();
-    if !told.is_empty() {
+    let reported_penalties: Vec<Penalty> = penalty_rows.collect();
+    if !reported_penalties.is_empty() {
         notes.push(
             "A step is the work of many items: a slow shape shows by its share of the steps it is in, so penalties from a log are at \
              least so large in truth. Step k of the log is held to be batch k of the scenario."
@@ -159,7 +163,7 @@ pub fn correction(
     }
     let decision =
         |&(iteration, benefit): &(u32, f64)| Decision { iteration, benefit, stays_on: benefit > slow.settings.cost };
-    Ok(CorrectionStudy {
+    Ok(CorrectionAnalysis {
         shapes: numbers.len() as u32,
         slow_shapes: simulated.slow,
         delay_s: simulated.delay,
@@ -171,7 +175,7 @@ pub fn correction(
         benefits: simulated.benefits,
         cost: slow.settings.cost,
         switched_off: simulated.switched_off,
-        penalties: told,
+        penalties: reported_penalties,
         notes,
     })
 }
@@ -179,15 +183,15 @@ pub fn correction(
 /// Returns the strategy in the outcome's DFLOP plan.
 fn configuration(outcome: &Outcome) -> Option<Configuration> {
     let result = outcome.results.iter().find(|result| result.planner == PlannerKind::Dflop)?;
-    let Answer::Planned(planned) = &result.answer else { return None };
+    let PlanOutcome::Planned(planned) = &result.answer else { return None };
     let placement = planned.placement.as_ref()?;
     let [encoder, backbone] = &placement.layouts[..] else { return None };
-    let of = |placed: &crate::outcome::PlacedModules| Degrees {
+    let degrees = |placed: &crate::outcome::PlacedModules| Degrees {
         tensor: placed.tensor,
         pipeline: placed.pipeline,
         data: placed.data,
     };
     let all = planned.iterations.first()?.microbatches;
     let microbatches = (all / backbone.data.max(1)).max(1);
-    Some(Configuration { encoder: of(encoder), backbone: of(backbone), microbatches })
+    Some(Configuration { encoder: degrees(encoder), backbone: degrees(backbone), microbatches })
 }

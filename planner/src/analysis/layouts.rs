@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{DegreeSettings, MicrobatchLoad, Pricing};
-use crate::host::{Watch, Workers};
+use crate::host::{Cancellation, Workers};
 use crate::outcome::{PlacedModules, RejectionCount};
 use crate::planners::module_layouts;
 use crate::planners::module_layouts::{Mode, PointSeen, SeenPoint};
@@ -95,7 +95,7 @@ pub struct LayoutPoint {
     pub reason: Option<String>,
     /// Simulation results; omitted if not simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub figures: Option<PointFigures>,
+    pub figures: Option<PointMetrics>,
     /// True if no point is better in both throughputs (Pareto front).
     pub is_on_front: bool,
     /// Comparison with the fastest point; omitted if not simulated.
@@ -106,7 +106,7 @@ pub struct LayoutPoint {
 /// Simulation results for a point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct PointFigures {
+pub struct PointMetrics {
     /// Batch time in s.
     pub iteration_s: f64,
     /// Model FLOPs per second and used device, in TFLOP/s.
@@ -123,7 +123,12 @@ pub struct PointFigures {
 
 /// Evaluates all layouts of a scenario's modules. Simulates at most `most` points per freedom and
 /// cluster size, sorted by estimate.
-pub fn layouts(valid: &ValidScenario, most: u32, workers: &dyn Workers, watch: &dyn Watch) -> LayoutSweep {
+pub fn layouts(
+    valid: &ValidScenario,
+    max_points: u32,
+    workers: &dyn Workers,
+    cancellation: &dyn Cancellation,
+) -> LayoutSweep {
     let scenario = valid.scenario();
     let sizing = representative(valid);
     let mut sweep = LayoutSweep {
@@ -141,17 +146,17 @@ pub fn layouts(valid: &ValidScenario, most: u32, workers: &dyn Workers, watch: &
     let mut others = Vec::new();
     for nodes in sizes(scenario) {
         let smaller = on_nodes(scenario, nodes);
-        let (points, beyond) = seen(&smaller, &sizing, (most, workers, watch), &mut sweep.is_partial);
+        let (points, beyond) = seen(&smaller, &sizing, (max_points, workers, cancellation), &mut sweep.is_partial);
         if beyond > 0 {
             let count = reasons.entry(module_layouts::BEYOND.to_owned()).or_default();
             *count = count.saturating_add(beyond.min(u32::MAX.into()) as u32);
         }
         for (freedom, point) in points {
-            let SeenPoint { name, layouts, words, microbatch, devices, seen } = point;
+            let SeenPoint { name, layouts, description: label, microbatch, devices, seen } = point;
             let mut point = LayoutPoint {
                 name: format!("{nodes}-{name}"),
                 freedom,
-                title: words,
+                title: label,
                 layouts,
                 microbatch,
                 devices,
@@ -163,7 +168,7 @@ pub fn layouts(valid: &ValidScenario, most: u32, workers: &dyn Workers, watch: &
             match seen {
                 PointSeen::Simulated { seconds, peak_gib, bubble, exposed } => {
                     sweep.simulated += 1;
-                    point.figures = Some(PointFigures {
+                    point.figures = Some(PointMetrics {
                         iteration_s: seconds,
                         tflops_per_device: flops / seconds / f64::from(devices) * 1e-12,
                         tokens_per_s: sizing.summary.tokens as f64 / seconds,
@@ -212,7 +217,7 @@ fn sizes(scenario: &Scenario) -> Vec<u32> {
 /// Possible degrees for separate module layouts.
 fn degree_settings(scenario: &Scenario) -> DegreeSettings {
     let (contexts, experts) = module_layouts::degrees(scenario);
-    DegreeSettings::of(&scenario.training, &contexts, &experts)
+    DegreeSettings::new(&scenario.training, &contexts, &experts)
 }
 
 /// Returns the packed representative batch.
@@ -224,14 +229,14 @@ fn representative(valid: &ValidScenario) -> PackedBatch {
 /// Model FLOPs of a batch, forward and backward.
 fn batch_flops(scenario: &Scenario, batch: &PackedBatch) -> f64 {
     let all: &[Sequence] = &batch.sequences;
-    MicrobatchLoad::of(all, &scenario.model, Packing::Packed).model_flops(&scenario.model).get()
+    MicrobatchLoad::new(all, &scenario.model, Packing::Packed).model_flops(&scenario.model).get()
 }
 
 /// Returns the points for all freedoms on a cluster, and the number of points above the limit.
 fn seen(
     scenario: &Scenario,
     sizing: &PackedBatch,
-    (most, workers, watch): (u32, &dyn Workers, &dyn Watch),
+    (max_points, workers, cancellation): (u32, &dyn Workers, &dyn Cancellation),
     is_partial: &mut bool,
 ) -> (Vec<(Freedom, SeenPoint)>, u64) {
     let degrees = degree_settings(scenario);
@@ -240,9 +245,9 @@ fn seen(
     for (freedom, mode) in [
         (Freedom::Homogeneous, Mode::Homogeneous),
         (Freedom::Colocated, Mode::Colocated),
-        (Freedom::NonColocated, Mode::Apart),
+        (Freedom::NonColocated, Mode::NonColocated),
     ] {
-        let seen = module_layouts::points(scenario, &pricing, mode, sizing, (most, workers, watch));
+        let seen = module_layouts::points(scenario, &pricing, mode, sizing, (max_points, workers, cancellation));
         *is_partial |= seen.is_partial;
         beyond += seen.beyond;
         all.extend(seen.points.into_iter().map(|point| (freedom, point)));
@@ -253,19 +258,19 @@ fn seen(
 /// Marks the Pareto front for tokens/s and throughput per device.
 fn mark_front(points: &mut [LayoutPoint]) {
     let mut order: Vec<usize> = (0..points.len()).filter(|&point| points[point].figures.is_some()).collect();
-    let of = |points: &[LayoutPoint], point: usize| {
-        points[point].figures.map_or((0.0, 0.0), |figures| (figures.tokens_per_s, figures.tflops_per_device))
+    let throughputs = |points: &[LayoutPoint], point: usize| {
+        points[point].figures.map_or((0.0, 0.0), |metrics| (metrics.tokens_per_s, metrics.tflops_per_device))
     };
     order.sort_by(|&a, &b| {
-        let (a, b) = (of(points, a), of(points, b));
+        let (a, b) = (throughputs(points, a), throughputs(points, b));
         b.0.total_cmp(&a.0).then_with(|| b.1.total_cmp(&a.1))
     });
-    let mut most = f64::NEG_INFINITY;
+    let mut max_per_device = f64::NEG_INFINITY;
     for point in order {
-        let per_device = of(points, point).1;
-        if per_device > most {
+        let per_device = throughputs(points, point).1;
+        if per_device > max_per_device {
             points[point].is_on_front = true;
-            most = per_device;
+            max_per_device = per_device;
         }
     }
 }
@@ -277,8 +282,8 @@ fn hold_against_best(points: &mut [LayoutPoint]) {
     let Some((best, title)) = fastest else { return };
     let share = |value: f64| format!("{:.1} %", 100.0 * value);
     for point in points {
-        let Some(own) = point.figures else { continue };
-        let slower = 1.0 - own.tokens_per_s / best.tokens_per_s;
+        let Some(metrics) = point.figures else { continue };
+        let slower = 1.0 - metrics.tokens_per_s / best.tokens_per_s;
         point.against_best = Some(if slower <= 0.0 {
             "The fastest of all.".to_owned()
         } else {
@@ -286,9 +291,9 @@ fn hold_against_best(points: &mut [LayoutPoint]) {
                 "{} fewer tokens/s than the fastest ({title}). Its devices are idle {} of the time, those of the fastest {}; \
                  communication stands in the way for {}, there for {}.",
                 share(slower),
-                share(own.bubble),
+                share(metrics.bubble),
                 share(best.bubble),
-                share(own.exposed_communication),
+                share(metrics.exposed_communication),
                 share(best.exposed_communication)
             )
         });
@@ -297,15 +302,15 @@ fn hold_against_best(points: &mut [LayoutPoint]) {
 
 /// Returns the winner per freedom, using at most `devices` devices.
 fn best(points: &[LayoutPoint], devices: u32) -> Vec<BestPoint> {
-    let figure = |point: usize| points[point].figures.map_or(0.0, |figures| figures.tokens_per_s);
+    let figure = |point: usize| points[point].figures.map_or(0.0, |metrics| metrics.tokens_per_s);
     let fits = |point: &usize| points[*point].devices <= devices && points[*point].figures.is_some();
-    let of = |freedom: Freedom| {
-        let own = (0..points.len()).filter(|&point| points[point].freedom == freedom).filter(fits);
-        own.max_by(|&a, &b| figure(a).total_cmp(&figure(b)).then(b.cmp(&a)))
+    let fastest = |freedom: Freedom| {
+        let candidates = (0..points.len()).filter(|&point| points[point].freedom == freedom).filter(fits);
+        candidates.max_by(|&a, &b| figure(a).total_cmp(&figure(b)).then(b.cmp(&a)))
     };
-    let single = of(Freedom::Homogeneous).map(figure);
+    let single = fastest(Freedom::Homogeneous).map(figure);
     let line = |freedom: Freedom| {
-        let point = of(freedom)?;
+        let point = fastest(freedom)?;
         let gain_percent = single.map(|single| 100.0 * (figure(point) / single - 1.0));
         Some(BestPoint { freedom, point: point as u32, gain_percent })
     };
@@ -319,7 +324,7 @@ mod tests {
     use crate::scenario::validate::NoDatasets;
 
     fn point(tokens_per_s: f64, tflops_per_device: f64) -> LayoutPoint {
-        let figures = PointFigures {
+        let metrics = PointMetrics {
             iteration_s: 1.0,
             tflops_per_device,
             tokens_per_s,
@@ -335,14 +340,14 @@ mod tests {
             microbatch: 1,
             devices: 8,
             reason: None,
-            figures: Some(figures),
+            figures: Some(metrics),
             is_on_front: false,
             against_best: None,
         }
     }
 
     #[test]
-    fn the_front_is_what_no_other_point_beats_twice() {
+    fn front_contains_points_not_dominated_in_both_throughputs() {
         let mut points =
             vec![point(4.0, 1.0), point(3.0, 2.0), point(2.0, 1.5), point(1.0, 3.0), point(1.0, 2.5), point(4.0, 0.5)];
         mark_front(&mut points);
@@ -353,7 +358,7 @@ mod tests {
     /// A node with VLM-S: all freedoms have points, results are deterministic, and each rejection
     /// has an explanation.
     #[test]
-    fn every_freedom_has_points_and_every_misfit_a_reason() {
+    fn every_freedom_has_points_and_every_rejection_a_reason() {
         let scenario = crate::planners::module_layouts::module_costs::tests::scenario();
         let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
         let sweep = layouts(&valid, 12, &SequentialWorkers, &NeverCancelled);
@@ -364,12 +369,12 @@ mod tests {
         assert!(!sweep.rejections.is_empty());
         assert_eq!(layouts(&valid, 12, &SequentialWorkers, &NeverCancelled), sweep);
         let best = sweep.points.iter().filter(|point| point.against_best.as_deref() == Some("The fastest of all."));
-        let most = sweep
+        let max_tokens_per_s = sweep
             .points
             .iter()
             .filter_map(|point| point.figures)
-            .map(|figures| figures.tokens_per_s)
+            .map(|metrics| metrics.tokens_per_s)
             .fold(0.0, f64::max);
-        assert!(best.map(|point| point.figures.unwrap().tokens_per_s).eq([most]));
+        assert!(best.map(|point| point.figures.unwrap().tokens_per_s).eq([max_tokens_per_s]));
     }
 }

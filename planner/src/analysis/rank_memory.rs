@@ -6,7 +6,7 @@ const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
 
 /// Memory of a rank in an iteration (docs/models.md, section 12).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RankMemoryFigures {
+pub struct RankMemoryMetrics {
     /// Maximum, in GiB.
     pub peak_gib: f64,
     /// Mean over time, in GiB.
@@ -21,26 +21,26 @@ pub struct RankMemoryFigures {
 /// The steady state starts at the rank's first backward and ends when its last forward is done.
 /// Before it the pipeline fills, after it the pipeline drains. If no backward starts before the
 /// last forward is done, as in GPipe, there is no steady state.
-pub fn rank_memory(timeline: &Timeline, rank: usize) -> Option<RankMemoryFigures> {
+pub fn rank_memory(timeline: &Timeline, rank: usize) -> Option<RankMemoryMetrics> {
     let curve = timeline.memory.get(rank).filter(|curve| !curve.time_ns.is_empty())?;
-    let whole = Moments::of(curve, curve.time_ns[0], timeline.makespan_ns)?;
-    let steady = steady_state(timeline, rank).and_then(|(from, to)| Moments::of(curve, from, to));
-    Some(RankMemoryFigures {
+    let overall = Moments::from_curve(curve, curve.time_ns[0], timeline.makespan_ns)?;
+    let steady = steady_state(timeline, rank).and_then(|(from, to)| Moments::from_curve(curve, from, to));
+    Some(RankMemoryMetrics {
         peak_gib: curve.peak_bytes as f64 / BYTES_PER_GIB,
-        mean_gib: whole.mean,
+        mean_gib: overall.mean,
         fluctuation_gib: steady.map(|steady| steady.deviation),
     })
 }
 
 /// Returns the time from the rank's first backward to its last forward, if they overlap.
 fn steady_state(timeline: &Timeline, rank: usize) -> Option<(u64, u64)> {
-    let of = |wanted: &'static [SpanKind]| {
+    let matching_spans = |wanted: &'static [SpanKind]| {
         let is_wanted =
             move |&span: &usize| SpanKind::from_index(timeline.kind[span]).is_some_and(|kind| wanted.contains(&kind));
         timeline.compute_lane(rank).filter(is_wanted)
     };
-    let first = of(&[SpanKind::Backward, SpanKind::InputGrad]).map(|span| timeline.start_ns[span]).min()?;
-    let last = of(&[SpanKind::Forward]).map(|span| timeline.end_ns(span)).max()?;
+    let first = matching_spans(&[SpanKind::Backward, SpanKind::InputGrad]).map(|span| timeline.start_ns[span]).min()?;
+    let last = matching_spans(&[SpanKind::Forward]).map(|span| timeline.end_ns(span)).max()?;
     (first < last).then_some((first, last))
 }
 
@@ -51,7 +51,7 @@ struct Moments {
 }
 
 impl Moments {
-    fn of(curve: &MemoryCurve, from: u64, to: u64) -> Option<Self> {
+    fn from_curve(curve: &MemoryCurve, from: u64, to: u64) -> Option<Self> {
         if from >= to {
             return None;
         }
@@ -100,21 +100,21 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_a_small_staircase() {
+    fn metrics_match_a_small_staircase() {
         use SpanKind::{Backward as B, Forward as F};
         // Fill 1, 2; steady 3 (B), 1 (F), 3 (B), 1 (F); drain 8. The mean is 19 / 7. In the steady
         // state it is 2, with deviation 1.
-        let figures = rank_memory(&timeline(&[(F, 1), (F, 2), (B, 3), (F, 1), (B, 3), (F, 1), (B, 8)]), 0).unwrap();
-        assert!((figures.mean_gib - 19.0 / 7.0).abs() < 1e-12);
-        assert!((figures.peak_gib - 8.0).abs() < 1e-12);
-        assert!((figures.fluctuation_gib.unwrap() - 1.0).abs() < 1e-12);
+        let metrics = rank_memory(&timeline(&[(F, 1), (F, 2), (B, 3), (F, 1), (B, 3), (F, 1), (B, 8)]), 0).unwrap();
+        assert!((metrics.mean_gib - 19.0 / 7.0).abs() < 1e-12);
+        assert!((metrics.peak_gib - 8.0).abs() < 1e-12);
+        assert!((metrics.fluctuation_gib.unwrap() - 1.0).abs() < 1e-12);
     }
 
     #[test]
     fn all_forwards_first_leave_no_steady_state() {
         use SpanKind::{Backward as B, Forward as F};
-        let figures = rank_memory(&timeline(&[(F, 1), (F, 2), (B, 2), (B, 1)]), 0).unwrap();
-        assert_eq!((figures.mean_gib, figures.fluctuation_gib), (1.5, None));
+        let metrics = rank_memory(&timeline(&[(F, 1), (F, 2), (B, 2), (B, 1)]), 0).unwrap();
+        assert_eq!((metrics.mean_gib, metrics.fluctuation_gib), (1.5, None));
         assert_eq!(rank_memory(&Timeline::default(), 0), None);
         assert_eq!(rank_memory(&timeline(&[(F, 1)]), 1), None);
     }

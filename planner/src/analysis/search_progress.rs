@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Batches, Effort, NoStudy, Subject, Turn};
+use super::{AnalysisError, Batches, Effort, Subject, Turn};
 use crate::cost::Pricing;
 use crate::planners::CutReplica;
 use crate::planners::pipeweaver::ranking;
@@ -142,13 +142,13 @@ pub fn search_progress(
     valid: &ValidScenario,
     subject: Subject,
     effort: &Effort<'_>,
-) -> Result<SearchProgress, NoStudy> {
+) -> Result<SearchProgress, AnalysisError> {
     let scenario = valid.scenario();
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
-    let cut = Batches::of(valid, subject)?.cut(scenario, &pricing, subject)?;
-    let interleaving = cut.interleaving(scenario).map_err(NoStudy::Layout)?;
+    let cut = Batches::new(valid, subject)?.cut(scenario, &pricing, subject)?;
+    let interleaving = cut.interleaving(scenario).map_err(AnalysisError::Layout)?;
     let budget = cut.budget(scenario, effort.rollouts);
-    let mut study = SearchProgress {
+    let mut progress = SearchProgress {
         planner: subject.planner,
         iteration: subject.iteration,
         replica: subject.replica,
@@ -161,16 +161,16 @@ pub fn search_progress(
         swapped_s: None,
         is_cut: false,
     };
-    for (place, strategy) in Strategy::ALL.into_iter().enumerate() {
-        let turn = Turn::next(effort, Strategy::ALL.len() - place);
+    for (index, strategy) in Strategy::ALL.into_iter().enumerate() {
+        let turn = Turn::next(effort, Strategy::ALL.len() - index);
         let found = ranking::search(&interleaving, strategy, Goal::Fastest, budget, effort.workers, &turn);
-        study.lower_bound_s = found.lower_bound.secs();
-        study.is_cut |= found.ending == Ending::Time;
+        progress.lower_bound_s = found.lower_bound.secs();
+        progress.is_cut |= found.ending == Ending::Time;
         if strategy == Strategy::MonteCarlo {
-            study.swapped_s =
+            progress.swapped_s =
                 Some(CutReplica::swapped_end(scenario, &interleaving, &found, scenario.search.rollouts).secs());
         }
-        study.strategies.push(StrategyProgress {
+        progress.strategies.push(StrategyProgress {
             strategy: strategy.into(),
             rollouts: found.rollouts,
             seconds: found.progress.last().map_or(0.0, |step| step.seconds),
@@ -179,15 +179,15 @@ pub fn search_progress(
             steps: columns(&found.progress),
         });
     }
-    Ok(study)
+    Ok(progress)
 }
 
 /// Thins the steps to at most [`MAX_STEPS`], evenly spaced, including both ends.
 fn columns(steps: &[Step]) -> ProgressColumns {
-    let kept = steps.len().min(MAX_STEPS);
+    let count = steps.len().min(MAX_STEPS);
     let mut columns = ProgressColumns::default();
-    for place in 0..kept {
-        let step = steps[if kept > 1 { place * (steps.len() - 1) / (kept - 1) } else { 0 }];
+    for index in 0..count {
+        let step = steps[if count > 1 { index * (steps.len() - 1) / (count - 1) } else { 0 }];
         columns.rollouts.push(step.rollouts);
         columns.seconds.push(step.seconds);
         columns.best_s.push(step.end.secs());
@@ -204,10 +204,10 @@ mod tests {
     fn long_searches_keep_their_first_and_last_step() {
         let step = |number: u32| Step { rollouts: number, seconds: 0.0, end: Nanos::new(u64::from(5000 - number)) };
         for steps in [1_u32, 2, 500, 501, 4000] {
-            let kept = columns(&(0..steps).map(step).collect::<Vec<_>>());
-            assert_eq!(kept.rollouts.len(), (steps as usize).min(MAX_STEPS));
-            assert_eq!((kept.rollouts[0], *kept.rollouts.last().unwrap()), (0, steps - 1));
-            assert!(kept.rollouts.is_sorted_by(|a, b| a < b));
+            let thinned = columns(&(0..steps).map(step).collect::<Vec<_>>());
+            assert_eq!(thinned.rollouts.len(), (steps as usize).min(MAX_STEPS));
+            assert_eq!((thinned.rollouts[0], *thinned.rollouts.last().unwrap()), (0, steps - 1));
+            assert!(thinned.rollouts.is_sorted_by(|a, b| a < b));
         }
         assert_eq!(columns(&[]), ProgressColumns::default());
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Model;
-use crate::outcome::{Answer, Outcome, Planned};
+use crate::outcome::{Outcome, PlanOutcome, Planned};
 use crate::scenario::PlannerKind;
 use crate::timeline::{SpanKind, Timeline};
 
@@ -20,7 +20,7 @@ const MAX_DURATIONS: usize = 400;
 /// Stages of several plans in an iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct StageStudy {
+pub struct StageAnalysis {
     /// Iteration, from 0.
     pub iteration: u32,
     /// Pipeline plans in ascending time order.
@@ -79,19 +79,24 @@ pub struct StageRate {
 
 /// Analyses the stages of all plans that have a timeline for the iteration. Plans with
 /// context-parallel groups have no stages.
-pub fn stages(model: &Model, outcome: &Outcome, iteration: u32, timelines: &[(PlannerKind, Timeline)]) -> StageStudy {
+pub fn stages(
+    model: &Model,
+    outcome: &Outcome,
+    iteration: u32,
+    timelines: &[(PlannerKind, Timeline)],
+) -> StageAnalysis {
     let plan = |result: &crate::outcome::PlannerResult| {
-        let Answer::Planned(planned) = &result.answer else { return None };
+        let PlanOutcome::Planned(planned) = &result.answer else { return None };
         let (_, timeline) = timelines.iter().find(|(planner, _)| *planner == result.planner)?;
         if timeline.is_grouped() || planned.iterations.get(iteration as usize)?.strategy.is_some() {
             return None;
         }
-        of_plan(model, result.planner, planned, iteration, timeline)
+        plan_stages(model, result.planner, planned, iteration, timeline)
     };
-    StageStudy { iteration, plans: outcome.results.iter().filter_map(plan).collect() }
+    StageAnalysis { iteration, plans: outcome.results.iter().filter_map(plan).collect() }
 }
 
-fn of_plan(
+fn plan_stages(
     model: &Model,
     planner: PlannerKind,
     planned: &Planned,
@@ -168,14 +173,14 @@ fn spread(module: String, mut durations: Vec<f64>) -> ModuleDurations {
     let count = durations.len();
     let mean = durations.iter().sum::<f64>() / count.max(1) as f64;
     let variance = durations.iter().map(|time| (time - mean) * (time - mean)).sum::<f64>() / count.max(1) as f64;
-    let kept = if count <= MAX_DURATIONS {
+    let selected = if count <= MAX_DURATIONS {
         durations
     } else {
-        (0..MAX_DURATIONS).map(|place| durations[place * (count - 1) / (MAX_DURATIONS - 1)]).collect()
+        (0..MAX_DURATIONS).map(|index| durations[index * (count - 1) / (MAX_DURATIONS - 1)]).collect()
     };
     ModuleDurations {
         module,
-        durations_s: kept,
+        durations_s: selected,
         count: count as u64,
         mean_s: mean,
         variation: if mean > 0.0 { variance.sqrt() / mean } else { 0.0 },

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Batches, Effort, NoStudy, Subject, Turn};
+use super::{AnalysisError, Batches, Effort, Subject, Turn};
 use crate::cost::Pricing;
 use crate::planners::CutReplica;
 use crate::planners::pipeweaver::ranking;
@@ -85,59 +85,59 @@ pub fn sub_microbatches(
     valid: &ValidScenario,
     subject: Subject,
     effort: &Effort<'_>,
-) -> Result<SubMicrobatches, NoStudy> {
+) -> Result<SubMicrobatches, AnalysisError> {
     let mut scenario = valid.scenario().clone();
-    let module = scenario.model.item_module_index().ok_or(NoStudy::OneModule)?;
-    let of = valid.scenario();
-    let pricing = Pricing::new(&of.model, &of.cluster, &of.training);
-    let batches = Batches::of(valid, subject)?;
+    let module = scenario.model.item_module_index().ok_or(AnalysisError::SingleModule)?;
+    let base = valid.scenario();
+    let pricing = Pricing::new(&base.model, &base.cluster, &base.training);
+    let batches = Batches::new(valid, subject)?;
     let planned = batches.cut(&scenario, &pricing, subject)?;
-    let (most, chosen) = (planned.most[module], planned.sizes[module]);
-    if most == 0 {
+    let (max_items, selected_size) = (planned.max_instances[module], planned.sizes[module]);
+    if max_items == 0 {
         let module = scenario.model.modules[module].name.clone();
-        return Err(NoStudy::NoItems { module, iteration: subject.iteration });
+        return Err(AnalysisError::NoItems { module, iteration: subject.iteration });
     }
-    let sizes = sizes(most, chosen);
-    let asked = (module, sizes.as_slice());
-    let efficiency = CutReplica::relative_efficiency(of, &pricing, subject.layout, &batches.sizing, asked);
+    let sizes = sizes(max_items, selected_size);
+    let requested = (module, sizes.as_slice());
+    let efficiency = CutReplica::relative_efficiency(base, &pricing, subject.layout, &batches.sizing, requested);
     // If the sizing batch has no items, the planner does not know the efficiency either.
     let efficiency = efficiency.unwrap_or_else(|| vec![1.0; sizes.len()]);
     // Use no more swap steps than the plan.
-    let swaps = effort.rollouts.min(of.search.rollouts);
-    let mut study = SubMicrobatches {
+    let swaps = effort.rollouts.min(base.search.rollouts);
+    let mut analysis = SubMicrobatches {
         planner: subject.planner,
         iteration: subject.iteration,
         replica: subject.replica,
         module: scenario.model.modules[module].name.clone(),
-        most_items: most,
-        chosen,
-        is_fixed: of.search.sub_microbatch.is_some(),
+        most_items: max_items,
+        chosen: selected_size,
+        is_fixed: base.search.sub_microbatch.is_some(),
         rollouts: effort.rollouts,
         points: Vec::with_capacity(sizes.len()),
         is_cut: false,
     };
     // Start with the size in the plan, so that a partial study includes it.
     let mut order: Vec<usize> = (0..sizes.len()).collect();
-    order.sort_by_key(|&place| (sizes[place] != chosen, place));
-    for (done, &place) in order.iter().enumerate() {
-        if effort.watch.is_over() || effort.watch.seconds() >= effort.seconds {
-            study.is_cut = true;
+    order.sort_by_key(|&number| (sizes[number] != selected_size, number));
+    for (done, &index) in order.iter().enumerate() {
+        if effort.cancellation.is_over() || effort.cancellation.seconds() >= effort.seconds {
+            analysis.is_cut = true;
             break;
         }
-        scenario.search.sub_microbatch = Some(sizes[place]);
+        scenario.search.sub_microbatch = Some(sizes[index]);
         let cut = batches.cut(&scenario, &pricing, subject)?;
         let parts = cut.parts.iter().filter(|part| part.module as usize == module).count() as u32;
         let mut ends = None;
-        let mut misfit = None;
+        let mut infeasibility = None;
         match cut.interleaving(&scenario) {
-            Err(reason) => misfit = Some(reason),
+            Err(reason) => infeasibility = Some(reason),
             Ok(interleaving) => {
                 let budget = cut.budget(&scenario, effort.rollouts);
                 let mut search = |goal, left| {
                     let turn = Turn::next(effort, left);
                     let strategy = Strategy::MonteCarlo;
                     let found = ranking::search(&interleaving, strategy, goal, budget, effort.workers, &turn);
-                    study.is_cut |= found.ending == Ending::Time;
+                    analysis.is_cut |= found.ending == Ending::Time;
                     found
                 };
                 let left = 2 * (sizes.len() - done);
@@ -151,25 +151,25 @@ pub fn sub_microbatches(
             }
         }
         let segments = cut.segments[module];
-        study.points.push(SizePoint {
-            size: sizes[place],
+        analysis.points.push(SizePoint {
+            size: sizes[index],
             parts,
             segments,
-            efficiency: efficiency[place],
+            efficiency: efficiency[index],
             ends,
-            misfit,
+            misfit: infeasibility,
         });
     }
-    study.points.sort_by_key(|point| point.size);
-    Ok(study)
+    analysis.points.sort_by_key(|point| point.size);
+    Ok(analysis)
 }
 
 /// Returns the sizes for microbatches of up to `most` items.
-fn sizes(most: u32, chosen: u32) -> Vec<u32> {
-    let largest = SIZES[SIZES.len() - 1];
-    let least = if most > SINGLES_UP_TO { 2 } else { 1 };
-    let mut sizes: Vec<u32> = SIZES.into_iter().filter(|size| (least..most).contains(size)).collect();
-    sizes.extend([most.min(largest), chosen]);
+fn sizes(max_items: u32, selected_size: u32) -> Vec<u32> {
+    let max_size = SIZES[SIZES.len() - 1];
+    let min_size = if max_items > SINGLES_UP_TO { 2 } else { 1 };
+    let mut sizes: Vec<u32> = SIZES.into_iter().filter(|size| (min_size..max_items).contains(size)).collect();
+    sizes.extend([max_items.min(max_size), selected_size]);
     sizes.sort_unstable();
     sizes.dedup();
     sizes
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_reach_the_whole_microbatch_and_hold_the_chosen_one() {
+    fn sizes_include_the_full_microbatch_and_the_selected_size() {
         assert_eq!(sizes(32, 7), [2, 3, 4, 6, 7, 8, 10, 12, 16, 20, 24, 28, 32]);
         assert_eq!(sizes(8, 2), [1, 2, 3, 4, 6, 8], "clips of video");
         assert_eq!(sizes(100, 64).last_chunk(), Some(&[40, 48, 64]));

@@ -10,7 +10,7 @@ use super::{MIN, Sample};
 const LARGE_MESSAGE: f64 = 16_777_216.0;
 
 /// Fewest message sizes that determine the factor of a collective.
-const MIN_OF_A_FACTOR: usize = 4;
+const FACTOR_MIN_SHAPES: usize = 4;
 
 /// Kernel launch time for a typical device, in µs.
 const TYPICAL_LAUNCH_US: f64 = 4.0;
@@ -129,7 +129,7 @@ impl Coefficient {
     pub(super) const fn fewest(self) -> usize {
         match self {
             Self::LinkEfficiency => 1,
-            Self::HalfCollectives | Self::AllToAll => MIN_OF_A_FACTOR,
+            Self::HalfCollectives | Self::AllToAll => FACTOR_MIN_SHAPES,
             _ => MIN,
         }
     }
@@ -145,12 +145,12 @@ impl Coefficient {
 
     /// Returns the coefficient. A cluster without curves has typical values.
     pub(super) fn get(self, cluster: &Cluster) -> f64 {
-        let mut own = cluster.clone();
-        *self.place(&mut own)
+        let mut copy = cluster.clone();
+        *self.value_mut(&mut copy)
     }
 
     pub(super) fn set(self, cluster: &mut Cluster, value: f64) {
-        *self.place(cluster) = value;
+        *self.value_mut(cluster) = value;
     }
 
     /// Returns the bound that `value` has reached, if any.
@@ -170,7 +170,7 @@ impl Coefficient {
         CoefficientReport { name, shapes, fewest, outcome, value }
     }
 
-    fn place(self, cluster: &mut Cluster) -> &mut f64 {
+    fn value_mut(self, cluster: &mut Cluster) -> &mut f64 {
         let Cluster { device, intra_node: link, .. } = cluster;
         match self {
             Self::MatMulEfficiency => &mut device.matmul_efficiency,

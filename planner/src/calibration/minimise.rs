@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_valley_of_rosenbrock_is_followed_to_its_end() {
+    fn minimiser_follows_the_rosenbrock_valley() {
         let parameter = Parameter { start: -1.0, low: -2.0, high: 2.0 };
         let valley = |p: &[f64]| (1.0 - p[0]) * (1.0 - p[0]) + 100.0 * (p[1] - p[0] * p[0]) * (p[1] - p[0] * p[0]);
         let best = minimise(&[parameter, parameter], 3000, valley);

@@ -12,7 +12,7 @@ use crate::cost::kernel::Kernel;
 use crate::cost::operator::Rates;
 
 /// Maximum number of timings in a fit. Larger sets are thinned evenly.
-const MOST: usize = 3000;
+const MAX_SAMPLES: usize = 3000;
 /// Logarithmic residuals above this value have linear weight.
 const ROBUST: f64 = 0.1;
 /// A timing depends on a coefficient if the predicted time changes by more than this relative
@@ -68,13 +68,13 @@ impl Part {
             "no timings: nothing changes".clone_into(&mut report.note);
             return report;
         }
-        let chosen: Vec<Sample> = samples.iter().copied().step_by(samples.len().div_ceil(MOST)).collect();
-        let shapes: Vec<String> = chosen.iter().map(|sample| format!("{:?}", sample.kernel)).collect();
+        let selected: Vec<Sample> = samples.iter().copied().step_by(samples.len().div_ceil(MAX_SAMPLES)).collect();
+        let shapes: Vec<String> = selected.iter().map(|sample| format!("{:?}", sample.kernel)).collect();
         let counted = self
             .coefficients()
             .iter()
-            .map(|&coefficient| (coefficient, shapes_of(coefficient, cluster, &chosen, &shapes)));
-        let (open, held): (Vec<_>, Vec<_>) = counted.partition(|(coefficient, count)| *count >= coefficient.fewest());
+            .map(|&coefficient| (coefficient, count_shapes(coefficient, cluster, &selected, &shapes)));
+        let (open, fixed): (Vec<_>, Vec<_>) = counted.partition(|(coefficient, count)| *count >= coefficient.fewest());
         let stays = |&(coefficient, count): &(Coefficient, usize)| {
             let is_measured = count >= coefficient.fewest();
             let why = if is_measured { Unchanged::NoBetterFit } else { Unchanged::NoBatchClock };
@@ -84,13 +84,13 @@ impl Part {
             let shapes = shapes.iter().collect::<BTreeSet<_>>().len();
             report.note =
                 format!("{} timings of {shapes} different shapes are too few: nothing changes", samples.len());
-            report.coefficients = held.iter().map(stays).collect();
+            report.coefficients = fixed.iter().map(stays).collect();
             return report;
         }
         let typical = Coefficient::typical(cluster);
         let fitted = [&typical, &*cluster]
             .into_iter()
-            .map(|start| search(cluster, start, &open, &chosen))
+            .map(|start| search(cluster, start, &open, &selected))
             .find(|found| residuals(found, samples).0 <= before.0);
         // Preset values are a rounded minimum of the same cost, so no search finds a smaller
         // residual.
@@ -98,13 +98,13 @@ impl Part {
             "no values have a smaller mean residual than the present ones: they are confirmed"
                 .clone_into(&mut report.note);
             report.fitted = true;
-            report.coefficients = open.iter().chain(&held).map(stays).collect();
+            report.coefficients = open.iter().chain(&fixed).map(stays).collect();
             return report;
         };
         let ends = |&(coefficient, count): &(Coefficient, usize)| {
             coefficient.report(count, Outcome::Fitted(coefficient.bound_at(coefficient.get(&found))), &found)
         };
-        report.coefficients = open.iter().map(ends).chain(held.iter().map(stays)).collect();
+        report.coefficients = open.iter().map(ends).chain(fixed.iter().map(stays)).collect();
         report.fitted = true;
         (report.mean_residual, report.p90_residual) = residuals(&found, samples);
         *cluster = found;
@@ -133,7 +133,7 @@ fn search(cluster: &Cluster, start: &Cluster, open: &[(Coefficient, usize)], sam
 
 /// Number of different shapes that determine a coefficient: shapes of its case with a predicted
 /// time that changes between its bounds.
-fn shapes_of(coefficient: Coefficient, cluster: &Cluster, samples: &[Sample], shapes: &[String]) -> usize {
+fn count_shapes(coefficient: Coefficient, cluster: &Cluster, samples: &[Sample], shapes: &[String]) -> usize {
     let groups = rank_counts(samples);
     // The time per rank and the factor for pairs require groups with different sizes.
     if matches!(coefficient, Coefficient::PerRank | Coefficient::Pair) && groups.len() < 2 {
@@ -145,15 +145,17 @@ fn shapes_of(coefficient: Coefficient, cluster: &Cluster, samples: &[Sample], sh
         coefficient.set(&mut changed, value);
         changed
     };
-    let own = coefficient.get(cluster).clamp(low, high);
-    let clusters = [at(low), at(own), at(high)];
-    let rates = clusters.each_ref().map(|cluster| Rates::of(&cluster.device));
+    let current = coefficient.get(cluster).clamp(low, high);
+    let clusters = [at(low), at(current), at(high)];
+    let rates = clusters.each_ref().map(|cluster| Rates::new(&cluster.device));
     let reacts = |sample: &Sample| {
-        let [least, own, most] = [0, 1, 2].map(|place| predict(&rates[place], &clusters[place], sample));
-        (least / own - 1.0).abs().max((most / own - 1.0).abs()) > REACTS
+        let [low_time, current_time, high_time] =
+            [0, 1, 2].map(|index| predict(&rates[index], &clusters[index], sample));
+        (low_time / current_time - 1.0).abs().max((high_time / current_time - 1.0).abs()) > REACTS
     };
-    let own = samples.iter().zip(shapes).filter(|(sample, _)| coefficient.is_measured_by(sample) && reacts(sample));
-    own.map(|(_, shape)| shape).collect::<BTreeSet<_>>().len()
+    let relevant =
+        samples.iter().zip(shapes).filter(|(sample, _)| coefficient.is_measured_by(sample) && reacts(sample));
+    relevant.map(|(_, shape)| shape).collect::<BTreeSet<_>>().len()
 }
 
 /// Group sizes in the samples.
@@ -180,7 +182,7 @@ pub(super) fn predict(rates: &Rates, cluster: &Cluster, sample: &Sample) -> f64 
 /// for large ones. Matrix products are weighted by duration, because long kernels dominate a
 /// training step, but short kernels dominate a profile.
 fn cost(cluster: &Cluster, samples: &[Sample]) -> f64 {
-    let rates = Rates::of(&cluster.device);
+    let rates = Rates::new(&cluster.device);
     let (mut sum, mut total) = (0.0, 0.0);
     for sample in samples {
         let residual = libm::log(predict(&rates, cluster, sample) / sample.time.secs()) / ROBUST;
@@ -200,7 +202,7 @@ fn duration_weight(sample: &Sample) -> f64 {
 
 /// Returns the mean and the ninth decile of relative residuals.
 fn residuals(cluster: &Cluster, samples: &[Sample]) -> (f64, f64) {
-    let rates = Rates::of(&cluster.device);
+    let rates = Rates::new(&cluster.device);
     let residual = |sample: &Sample| (predict(&rates, cluster, sample) / sample.time.secs() - 1.0).abs();
     let mut all: Vec<f64> = samples.iter().map(residual).collect();
     all.sort_by(f64::total_cmp);

@@ -31,28 +31,32 @@ pub struct PartResiduals {
 /// Computes measured and predicted times for all samples that belong to a part, at most `most`
 /// points per part. Profiles time kernels separately, so the rates exclude the power limit, as in
 /// [`super::fit`].
-pub fn residuals(cluster: &Cluster, samples: &[Sample], most: usize) -> Vec<PartResiduals> {
-    let mut alone = cluster.clone();
-    if let Some(curves) = &mut alone.device.curves {
+pub fn residuals(cluster: &Cluster, samples: &[Sample], max_points: usize) -> Vec<PartResiduals> {
+    let mut isolated = cluster.clone();
+    if let Some(curves) = &mut isolated.device.curves {
         curves.sustained = 1.0;
     }
-    let rates = Rates::of(&alone.device);
+    let rates = Rates::new(&isolated.device);
     let timed = |sample: &&Sample| sample.time.secs() > 0.0 && sample.time.secs().is_finite();
-    let of_part = |part: Part| {
-        let own: Vec<&Sample> = samples.iter().filter(timed).filter(|sample| part.owns(sample)).collect();
-        let every = own.len().div_ceil(most.max(1)).max(1);
+    let part_residuals = |part: Part| {
+        let part_samples: Vec<&Sample> = samples.iter().filter(timed).filter(|sample| part.owns(sample)).collect();
+        let every = part_samples.len().div_ceil(max_points.max(1)).max(1);
         let point = |sample: &&Sample| Residual {
             size: size(&sample.kernel),
             measured_s: sample.time.secs(),
-            predicted_s: predict(&rates, &alone, sample),
+            predicted_s: predict(&rates, &isolated, sample),
         };
         let counted = match part {
             Part::MatMul | Part::Attention => "floating-point operations",
             Part::Elementwise | Part::Collective => "bytes",
         };
-        PartResiduals { part: part.name(), size: counted, points: own.iter().step_by(every).map(point).collect() }
+        PartResiduals {
+            part: part.name(),
+            size: counted,
+            points: part_samples.iter().step_by(every).map(point).collect(),
+        }
     };
-    Part::ALL.into_iter().map(of_part).filter(|residuals| !residuals.points.is_empty()).collect()
+    Part::ALL.into_iter().map(part_residuals).filter(|residuals| !residuals.points.is_empty()).collect()
 }
 
 fn size(kernel: &Kernel) -> f64 {

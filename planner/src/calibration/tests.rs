@@ -26,7 +26,7 @@ fn a_device_that_follows_the_curves_is_found_again() {
     let mut truth = cluster("h100").unwrap();
     truth.device.matmul_efficiency = 0.61;
     truth.device.launch_us = 7.0;
-    let rates = Rates::of(&truth.device);
+    let rates = Rates::new(&truth.device);
     let samples: Vec<Sample> =
         products().into_iter().map(|kernel| Sample { kernel, time: rates.time(&kernel) }).collect();
     let fitted = fit(&cluster("h100").unwrap(), &samples, "made up");
@@ -62,7 +62,7 @@ fn attention_timings(backward: &[bool]) -> (Cluster, Vec<Sample>) {
     truth.device.attention_efficiency = 0.5;
     let curves = truth.device.curves.as_mut().unwrap();
     (curves.attention.backward, curves.sustained) = (0.9, 1.0);
-    let rates = Rates::of(&truth.device);
+    let rates = Rates::new(&truth.device);
     let kernels = backward.iter().flat_map(|&backward| attention(backward));
     (truth.clone(), kernels.map(|kernel| Sample { kernel, time: rates.time(&kernel) }).collect())
 }
@@ -124,9 +124,9 @@ fn a_coefficient_at_its_bound_is_reported() {
 #[test]
 fn a_fit_never_ends_with_a_larger_residual() {
     let start = cluster("h100").unwrap();
-    let mut alone = start.clone();
-    alone.device.curves.as_mut().unwrap().sustained = 1.0;
-    let rates = Rates::of(&alone.device);
+    let mut isolated = start.clone();
+    isolated.device.curves.as_mut().unwrap().sustained = 1.0;
+    let rates = Rates::new(&isolated.device);
     let exact: Vec<Sample> =
         products().into_iter().map(|kernel| Sample { kernel, time: rates.time(&kernel) }).collect();
     let fitted = fit(&start, &exact, "made up");
@@ -134,10 +134,10 @@ fn a_fit_never_ends_with_a_larger_residual() {
     let (before, after) = (&start.device, &fitted.cluster.device);
     assert!((before.matmul_efficiency - after.matmul_efficiency).abs() < 1e-9);
     // A single timing is ten times longer. A fit weighted by duration would follow it.
-    for (place, sample) in exact.iter().enumerate() {
+    for (index, sample) in exact.iter().enumerate() {
         let mut noisy = exact.clone();
-        noisy[place].time = Seconds::from_secs(sample.time.secs() * 10.0);
-        if place % 36 == 0 {
+        noisy[index].time = Seconds::from_secs(sample.time.secs() * 10.0);
+        if index % 36 == 0 {
             let report = &fit(&start, &noisy, "made up").parts[0];
             assert!(report.mean_residual <= report.mean_before, "{report:?}");
         }
@@ -146,17 +146,17 @@ fn a_fit_never_ends_with_a_larger_residual() {
 
 /// A link without timings does not change, with or without a curve.
 #[test]
-fn what_was_not_measured_stays() {
+fn unmeasured_coefficients_stay_unchanged() {
     let mut without = cluster("h100").unwrap();
     without.intra_node = crate::cluster::Link { latency_us: 3.0, curve: None, ..without.intra_node };
-    let rates = Rates::of(&without.device);
+    let rates = Rates::new(&without.device);
     let samples: Vec<Sample> =
         products().into_iter().map(|kernel| Sample { kernel, time: rates.time(&kernel) }).collect();
     assert_eq!(fit(&without, &samples, "made up").cluster.intra_node, without.intra_node);
 }
 
 #[test]
-fn collectives_of_a_node_are_found_again_and_those_across_nodes_left_out() {
+fn collectives_inside_a_node_are_recovered_and_others_ignored() {
     let mut truth = cluster("a100-80gb").unwrap();
     truth.intra_node.efficiency = 0.7;
     let mut samples = Vec::new();
@@ -183,7 +183,7 @@ fn collectives_of_a_node_are_found_again_and_those_across_nodes_left_out() {
 
 /// Eight sizes of an all-gather on a machine whose factor is 0.9 determine that factor and nothing else.
 #[test]
-fn eight_sizes_of_one_collective_determine_its_factor() {
+fn eight_sizes_determine_a_collective_factor() {
     let before = cluster("h100").unwrap();
     let mut truth = before.clone();
     let curve = truth.intra_node.curve.get_or_insert(crate::cluster::LinkCurve::GENERIC);

@@ -38,9 +38,9 @@ pub fn check_assignment(
         return Err(Violation::Devices { tensor, pipeline, data, devices });
     }
     for module in &model.modules {
-        for (what, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
+        for (dimension, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
             if count % layout.tensor != 0 {
-                return Err(Violation::Divisibility { tensor: layout.tensor, what, count });
+                return Err(Violation::Divisibility { tensor: layout.tensor, dimension, count });
             }
         }
     }
@@ -71,23 +71,23 @@ fn mixes(partition: &Partition, replica: &ReplicaPlan) -> Result<(), Violation> 
     }
     let layers = |stage: &[LayerRange]| -> u32 { stage.iter().map(|range| range.end - range.first).sum() };
     let stages = &partition.stages;
-    let own = |part: &Part| {
+    let part_stages = |part: &Part| {
         let module = part.module as usize;
         stages.iter().filter(move |stage| stage.iter().any(|range| range.module == module))
     };
     let cells: Vec<u32> = if replica.parts().is_empty() {
         replica.microbatches.iter().flat_map(|_| stages).map(|stage| layers(stage)).collect()
     } else {
-        replica.parts().iter().flat_map(own).map(|stage| layers(stage)).collect()
+        replica.parts().iter().flat_map(part_stages).map(|stage| layers(stage)).collect()
     };
     let (found, expected) = (replica.mixes.len(), cells.len());
     if found != expected {
-        return Err(Violation::Shape { what: "strategies of layers", found, expected });
+        return Err(Violation::Shape { element: "strategies of layers", found, expected });
     }
     for (mix, expected) in replica.mixes.iter().zip(cells) {
         if mix.layers() != expected {
             let (found, expected) = (mix.layers() as usize, expected as usize);
-            return Err(Violation::Shape { what: "layers with a strategy", found, expected });
+            return Err(Violation::Shape { element: "layers with a strategy", found, expected });
         }
     }
     Ok(())
@@ -142,8 +142,8 @@ pub(super) fn sequences_once(iteration: usize, replicas: &[ReplicaPlan], count: 
 
 /// Checks the number of iterations, replicas, ranks, stages and microbatches against the layout.
 fn shape(plan: &Plan, iterations: usize) -> Result<(), Violation> {
-    let equal = |what, found: usize, expected: usize| {
-        if found == expected { Ok(()) } else { Err(Violation::Shape { what, found, expected }) }
+    let equal = |element, found: usize, expected: usize| {
+        if found == expected { Ok(()) } else { Err(Violation::Shape { element, found, expected }) }
     };
     let layout = plan.layout;
     equal("iterations", plan.iterations.len(), iterations)?;
@@ -162,12 +162,12 @@ fn shape(plan: &Plan, iterations: usize) -> Result<(), Violation> {
                 if replica.parts().is_empty() { replica.microbatches.len() } else { replica.parts().len() };
             equal("microbatches", replica.schedule.microbatches, travelling)?;
             for microbatch in &replica.microbatches {
-                let most = layout.microbatch as usize;
-                if microbatch.is_empty() || microbatch.len() > most {
+                let max_sequences = layout.microbatch as usize;
+                if microbatch.is_empty() || microbatch.len() > max_sequences {
                     return Err(Violation::Shape {
-                        what: "sequences of a microbatch",
+                        element: "sequences of a microbatch",
                         found: microbatch.len(),
-                        expected: most,
+                        expected: max_sequences,
                     });
                 }
             }
@@ -178,8 +178,8 @@ fn shape(plan: &Plan, iterations: usize) -> Result<(), Violation> {
 
 /// Checks that group ranks exist and are distinct, and that simultaneous groups are disjoint.
 fn groups(replica: &ReplicaPlan, layout: Layout) -> Result<(), Violation> {
-    let equal = |what, found: usize, expected: usize| {
-        if found == expected { Ok(()) } else { Err(Violation::Shape { what, found, expected }) }
+    let equal = |element, found: usize, expected: usize| {
+        if found == expected { Ok(()) } else { Err(Violation::Shape { element, found, expected }) }
     };
     equal("ranks", replica.schedule.orders.len(), layout.data as usize)?;
     equal("groups", replica.groups().len(), replica.microbatches.len())?;
@@ -190,15 +190,15 @@ fn groups(replica: &ReplicaPlan, layout: Layout) -> Result<(), Violation> {
     let mut taken = std::collections::BTreeSet::new();
     for (group, sequences) in replica.groups().iter().zip(&replica.microbatches) {
         if group.ranks.is_empty() || sequences.is_empty() {
-            return Err(Violation::Shape { what: "ranks or sequences of a group", found: 0, expected: 1 });
+            return Err(Violation::Shape { element: "ranks or sequences of a group", found: 0, expected: 1 });
         }
         for &rank in &group.ranks {
             if rank >= layout.data {
                 let (found, expected) = (rank as usize, layout.data as usize);
-                return Err(Violation::Shape { what: "ranks of a group", found, expected });
+                return Err(Violation::Shape { element: "ranks of a group", found, expected });
             }
             if !taken.insert((group.gang, rank)) {
-                return Err(Violation::Shape { what: "groups of a rank at a time", found: 2, expected: 1 });
+                return Err(Violation::Shape { element: "groups of a rank at a time", found: 2, expected: 1 });
             }
         }
     }
@@ -293,8 +293,8 @@ mod tests {
             (8, 4, true),
             (8, 8, false),
         ] {
-            let refused = Violation::Trade { context, tensor, heads: 32, shared: 8 };
-            let expected = if right { Ok(()) } else { Err(refused) };
+            let rejection = Violation::Trade { context, tensor, heads: 32, shared: 8 };
+            let expected = if right { Ok(()) } else { Err(rejection) };
             assert_eq!(traded(module, tensor, context), expected, "TP {tensor}, CP {context}");
             assert_eq!(
                 module.supports_all_to_all(tensor, context),
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn sub_microbatches_that_are_missing_or_twice_are_refused() {
+    fn missing_or_repeated_sub_microbatches_are_rejected() {
         let kind = PlannerKind::PipeWeaverInterleaving;
         assert_eq!(spoilt(kind, |_| {}), Ok(()));
         let instance = |times| Violation::Instance { microbatch: 0, module: 0, instance: 0, times };
@@ -347,25 +347,25 @@ mod tests {
         });
         assert_eq!(twice, Err(instance(2)));
         let untimed_degrees = spoilt(kind, |replica| replica.parts_mut()[0].copy = 1);
-        assert_eq!(untimed_degrees, Err(Violation::Shape { what: "copies of a module", found: 1, expected: 1 }));
+        assert_eq!(untimed_degrees, Err(Violation::Shape { element: "copies of a module", found: 1, expected: 1 }));
     }
 
     #[test]
-    fn strategies_of_other_layers_than_there_are_are_refused() {
+    fn strategies_for_a_wrong_layer_count_are_rejected() {
         let kind = PlannerKind::PipeWeaver;
         assert_eq!(spoilt(kind, |replica| assert!(!replica.mixes.is_empty())), Ok(()));
         let none = spoilt(kind, |replica| replica.mixes[0] = StrategyMix::default());
-        assert!(matches!(none, Err(Violation::Shape { what: "layers with a strategy", found: 0, .. })), "{none:?}");
+        assert!(matches!(none, Err(Violation::Shape { element: "layers with a strategy", found: 0, .. })), "{none:?}");
         let fewer = spoilt(kind, |replica| replica.mixes.truncate(1));
-        assert!(matches!(fewer, Err(Violation::Shape { what: "strategies of layers", .. })), "{fewer:?}");
+        assert!(matches!(fewer, Err(Violation::Shape { element: "strategies of layers", .. })), "{fewer:?}");
         // Context-parallel groups and schemes use the strategies from the settings.
         let grouped = checked(|replica| replica.mixes.push(StrategyMix::default()));
-        assert_eq!(grouped, Err(Violation::Shape { what: "strategies of layers", found: 1, expected: 0 }));
+        assert_eq!(grouped, Err(Violation::Shape { element: "strategies of layers", found: 1, expected: 0 }));
     }
 
     #[test]
-    fn groups_that_cannot_be_are_refused() {
-        let shape = |what, found, expected| Err(Violation::Shape { what, found, expected });
+    fn invalid_groups_are_rejected() {
+        let shape = |element, found, expected| Err(Violation::Shape { element, found, expected });
         let shared = checked(|replica| replica.groups_mut()[1].ranks = vec![2, 3]);
         assert_eq!(shared, shape("groups of a rank at a time", 2, 1));
         let twice = checked(|replica| replica.groups_mut()[0].ranks = vec![0, 0]);

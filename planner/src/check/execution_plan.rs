@@ -106,14 +106,16 @@ pub enum ExecutionViolation {
     #[error("{0}: has no counterpart on rank {peer}", peer = .1)]
     Unmatched(At, usize),
     /// Sender and receiver of a channel differ in the order, tag or size of transfers.
-    #[error("from rank {from} to rank {to}: transfer {place} is another one, or has another tag or size, at both ends")]
+    #[error(
+        "from rank {from} to rank {to}: transfer {position} is another one, or has another tag or size, at both ends"
+    )]
     Order {
         /// Sending rank.
         from: usize,
         /// Receiving rank.
         to: usize,
         /// Position in the channel order.
-        place: usize,
+        position: usize,
     },
     /// The timeline is not from a complete pipeline.
     #[error("stage {stage} never finishes microbatch {microbatch} in the timeline")]
@@ -145,14 +147,14 @@ pub fn check_execution_plan(plan: &ExecutionPlan, timeline: &Timeline) -> Result
     if plan.ranks.len() != expected {
         return Err(ExecutionViolation::Ranks { found: plan.ranks.len(), expected });
     }
-    let demand = demand::Demand::of(timeline)?;
-    let held = lists::check_lists(plan, &demand)?;
+    let demand = demand::Demand::from_timeline(timeline)?;
+    let usage = lists::check_lists(plan, &demand)?;
     // Plans from earlier engines have no endings.
     if !plan.endings.is_empty() && !demand.ends_with(&plan.endings) {
         return Err(ExecutionViolation::Ending);
     }
     let end_ns = machine::walk(plan, &demand)?;
-    Ok(Replay { end_ns, receives_held: held.receives, sends_held: held.sends })
+    Ok(Replay { end_ns, receives_held: usage.receives, sends_held: usage.sends })
 }
 
 #[cfg(test)]

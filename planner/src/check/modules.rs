@@ -29,25 +29,28 @@ pub fn check_modules(
     layers(&plan.partition, model)?;
     let mut next = 0;
     for (index, layout) in plan.modules.iter().enumerate() {
-        let wrong = |what: &str| Violation::Standing { layout: index, what: what.to_owned() };
+        let wrong = |problem: &str| Violation::Placement { layout: index, problem: problem.to_owned() };
         if layout.first != next || layout.end <= layout.first || layout.end as usize > model.modules.len() {
             return Err(wrong("its modules do not follow those of the layout before"));
         }
         next = layout.end;
         degrees(layout, devices).map_err(wrong)?;
         for module in &model.modules[layout.first as usize..layout.end as usize] {
-            divides(layout, module).map_err(|what| Violation::Standing { layout: index, what })?;
+            divides(layout, module).map_err(|reason| Violation::Placement { layout: index, problem: reason })?;
             if training.context_exchange == ContextExchange::AllToAll {
                 traded(module, layout.tensor, layout.context)?;
             }
         }
     }
     if next as usize != model.modules.len() {
-        return Err(Violation::Standing { layout: plan.modules.len(), what: "the last modules have none".to_owned() });
+        return Err(Violation::Placement {
+            layout: plan.modules.len(),
+            problem: "the last modules have none".to_owned(),
+        });
     }
-    let stands = Stands::of(plan, model)?;
-    let equal = |what, found: usize, expected: usize| {
-        if found == expected { Ok(()) } else { Err(Violation::Shape { what, found, expected }) }
+    let stage_devices = StageDevices::new(plan, model)?;
+    let equal = |element, found: usize, expected: usize| {
+        if found == expected { Ok(()) } else { Err(Violation::Shape { element, found, expected }) }
     };
     equal("iterations", plan.iterations.len(), batches.len())?;
     for (iteration, (planned, batch)) in plan.iterations.iter().zip(batches).enumerate() {
@@ -55,48 +58,48 @@ pub fn check_modules(
         let replica = &planned.replicas[0];
         equal("groups", replica.groups().len(), 0)?;
         equal("strategies of layers", replica.mixes.len(), 0)?;
-        equal("ranks", replica.schedule.orders.len(), stands.blocks.len())?;
-        equal("stages", replica.schedule.stages, stands.stages.len())?;
+        equal("ranks", replica.schedule.orders.len(), stage_devices.blocks.len())?;
+        equal("stages", replica.schedule.stages, stage_devices.stages.len())?;
         equal("microbatches", replica.schedule.microbatches, replica.parts().len())?;
         if replica.microbatches.iter().any(Vec::is_empty) {
-            return Err(Violation::Shape { what: "sequences of a microbatch", found: 0, expected: 1 });
+            return Err(Violation::Shape { element: "sequences of a microbatch", found: 0, expected: 1 });
         }
         sequences_once(iteration, &planned.replicas, batch.sequences.len())?;
         // In a chain, parts are undivided microbatches of the last module, including all inputs.
         let cut = if is_chain(plan) { model.modules.len() - 1..model.modules.len() } else { 0..model.modules.len() };
         if cut.start > 0 {
-            whole(model, replica, batch)?;
+            undivided_microbatches(model, replica, batch)?;
         }
         instances_once(model, (replica, batch), cut, |module| {
             let layout = plan.modules.iter().find(|layout| (layout.first..layout.end).contains(&module));
-            layout.map_or(0, |layout| layout.data / layout.beside)
+            layout.map_or(0, |layout| layout.data / layout.copies_per_rank)
         })?;
     }
     Ok(())
 }
 
 /// Checks that each microbatch is a single part of the last module.
-fn whole(model: &Model, replica: &ReplicaPlan, batch: &PackedBatch) -> Result<(), Violation> {
+fn undivided_microbatches(model: &Model, replica: &ReplicaPlan, batch: &PackedBatch) -> Result<(), Violation> {
     let Some(last) = model.modules.last() else { return Ok(()) };
     for (microbatch, sequences) in replica.microbatches.iter().enumerate() {
         let count = samples(last, batch, sequences).len();
         if replica.parts().get(microbatch).is_none_or(|part| part.end.saturating_sub(part.first) as usize != count) {
-            return Err(Violation::Shape { what: "instances of a whole microbatch", found: 0, expected: count });
+            return Err(Violation::Shape { element: "instances of a whole microbatch", found: 0, expected: count });
         }
     }
     Ok(())
 }
 
 fn degrees(layout: &ModuleLayout, devices: u32) -> Result<(), &'static str> {
-    let ModuleLayout { tensor, context, pipeline, data, expert, beside, first_device, .. } = *layout;
-    if [tensor, context, pipeline, data, expert, beside].contains(&0) {
+    let ModuleLayout { tensor, context, pipeline, data, expert, copies_per_rank, first_device, .. } = *layout;
+    if [tensor, context, pipeline, data, expert, copies_per_rank].contains(&0) {
         return Err("a degree is 0");
     }
     let all = [tensor, context, pipeline, data].iter().fold(1_u64, |all, &degree| all.saturating_mul(degree.into()));
     if u64::from(first_device) + all > u64::from(devices) {
         return Err("it stands on devices that the cluster does not have");
     }
-    if data % beside != 0 {
+    if data % copies_per_rank != 0 {
         return Err("its copies do not divide by those that stand side by side");
     }
     if (data * context) % expert != 0 {
@@ -106,9 +109,9 @@ fn degrees(layout: &ModuleLayout, devices: u32) -> Result<(), &'static str> {
 }
 
 fn divides(layout: &ModuleLayout, module: &Module) -> Result<(), String> {
-    for (what, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
+    for (dimension, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
         if count % layout.tensor != 0 {
-            return Err(format!("TP {} does not divide the {count} {what} of {}", layout.tensor, module.name));
+            return Err(format!("TP {} does not divide the {count} {dimension} of {}", layout.tensor, module.name));
         }
     }
     match module.moe {
@@ -129,14 +132,14 @@ struct Stage {
 }
 
 /// All stages, ordered by module, copy and layer, and their device blocks.
-struct Stands {
+struct StageDevices {
     stages: Vec<Stage>,
     blocks: Vec<Range<u32>>,
 }
 
-impl Stands {
-    fn of(plan: &Plan, model: &Model) -> Result<Self, Violation> {
-        let mut stands = Self { stages: Vec::new(), blocks: Vec::new() };
+impl StageDevices {
+    fn new(plan: &Plan, model: &Model) -> Result<Self, Violation> {
+        let mut stage_devices = Self { stages: Vec::new(), blocks: Vec::new() };
         let joined = is_chain(plan);
         for (index, layout) in plan.modules.iter().enumerate() {
             let size = layout.tensor * layout.context;
@@ -150,33 +153,39 @@ impl Stands {
                 if joined {
                     stages = (0..all.len()).collect();
                 }
-                let alone = stages.iter().all(|&stage| all[stage].len() == 1);
-                if !(alone || joined) || stages.is_empty() || !stages.len().is_multiple_of(layout.pipeline as usize) {
+                let is_single_range = stages.iter().all(|&stage| all[stage].len() == 1);
+                if !(is_single_range || joined)
+                    || stages.is_empty()
+                    || !stages.len().is_multiple_of(layout.pipeline as usize)
+                {
                     let name = &model.modules[module].name;
-                    let what = format!("the stages of {name} are not the same number on each of its ranks");
-                    return Err(Violation::Standing { layout: index, what });
+                    let problem = format!("the stages of {name} are not the same number on each of its ranks");
+                    return Err(Violation::Placement { layout: index, problem });
                 }
-                for copy in 0..layout.data / layout.beside {
-                    for (place, &cut) in (0_u32..).zip(&stages) {
+                for copy in 0..layout.data / layout.copies_per_rank {
+                    for (stage_index, &cut) in (0_u32..).zip(&stages) {
                         // TP fastest, then CP, then copies, then pipeline ranks.
-                        let before = (place % layout.pipeline) * layout.data + copy * layout.beside;
+                        let before = (stage_index % layout.pipeline) * layout.data + copy * layout.copies_per_rank;
                         let first = layout.first_device + before * size;
-                        let devices = first..first + layout.beside * size;
-                        stands.stages.push(Stage { module, copy, cut, devices: devices.clone() });
-                        if !stands.blocks.contains(&devices) {
-                            if stands.blocks.iter().any(|other| other.start < devices.end && devices.start < other.end)
+                        let devices = first..first + layout.copies_per_rank * size;
+                        stage_devices.stages.push(Stage { module, copy, cut, devices: devices.clone() });
+                        if !stage_devices.blocks.contains(&devices) {
+                            if stage_devices
+                                .blocks
+                                .iter()
+                                .any(|other| other.start < devices.end && devices.start < other.end)
                             {
-                                let what =
+                                let conflict =
                                     "its ranks share devices with others that do not stand on the same".to_owned();
-                                return Err(Violation::Standing { layout: index, what });
+                                return Err(Violation::Placement { layout: index, problem: conflict });
                             }
-                            stands.blocks.push(devices);
+                            stage_devices.blocks.push(devices);
                         }
                     }
                 }
             }
         }
-        Ok(stands)
+        Ok(stage_devices)
     }
 }
 
@@ -186,8 +195,8 @@ fn is_chain(plan: &Plan) -> bool {
     let [layout] = plan.modules.as_slice() else { return false };
     let stages = &plan.partition.stages;
     let uneven = |module: usize| {
-        let own = stages.iter().filter(|ranges| ranges.iter().any(|range| range.module == module));
-        own.count() % layout.pipeline.max(1) as usize != 0
+        let module_stages = stages.iter().filter(|ranges| ranges.iter().any(|range| range.module == module));
+        module_stages.count() % layout.pipeline.max(1) as usize != 0
     };
     let several = layout.end > layout.first + 1;
     several
@@ -213,9 +222,9 @@ fn samples(module: &Module, batch: &PackedBatch, microbatch: &[u32]) -> Vec<Rang
         if module.role == ModuleRole::Backbone {
             all.push(sample..sample + members.len());
         } else {
-            for (place, member) in members.iter().enumerate() {
-                let own = sample + place..sample + place + 1;
-                all.extend(std::iter::repeat_n(own, instances(module, member) as usize));
+            for (index, member) in members.iter().enumerate() {
+                let sample_range = sample + index..sample + index + 1;
+                all.extend(std::iter::repeat_n(sample_range, instances(module, member) as usize));
             }
         }
         sample += members.len();
@@ -244,16 +253,16 @@ pub(super) fn instances_once(
         let copies = copies(module);
         if copy >= copies {
             return Err(Violation::Shape {
-                what: "copies of a module",
+                element: "copies of a module",
                 found: copy as usize,
                 expected: copies as usize,
             });
         }
-        let own = times.get_mut(&(microbatch, module)).ok_or(unknown.clone())?;
+        let part_counts = times.get_mut(&(microbatch, module)).ok_or(unknown.clone())?;
         if first >= end {
             return Err(unknown);
         }
-        for time in own.get_mut(first as usize..end as usize).ok_or(unknown)? {
+        for time in part_counts.get_mut(first as usize..end as usize).ok_or(unknown)? {
             *time += 1;
         }
     }
@@ -277,23 +286,23 @@ pub fn check_module_run(
     execution: &Execution,
     costs: &PipelineCosts,
 ) -> Result<(), Violation> {
-    let stands = Stands::of(plan, model)?;
+    let stage_devices = StageDevices::new(plan, model)?;
     // Actions keyed by the lowest device in the block, which identifies the block.
-    let mut busy: BTreeMap<u32, Vec<(u64, u64, usize, String)>> = BTreeMap::new();
+    let mut occupied: BTreeMap<u32, Vec<(u64, u64, usize, String)>> = BTreeMap::new();
     // Earliest start and latest end by part: forwards, then input gradients.
     let mut spans = vec![[(u64::MAX, 0_u64); 2]; replica.parts().len()];
     let mut homes: BTreeMap<usize, u32> = BTreeMap::new();
     for (rank, order) in replica.schedule.orders.iter().enumerate() {
-        for (place, action) in order.iter().enumerate() {
+        for (index, action) in order.iter().enumerate() {
             let foreign = || Violation::Foreign { rank, action: action.to_string() };
-            let stage = stands.stages.get(action.stage as usize).ok_or_else(foreign)?;
+            let stage = stage_devices.stages.get(action.stage as usize).ok_or_else(foreign)?;
             let part = replica.parts().get(action.microbatch as usize).ok_or_else(foreign)?;
             let home = *homes.entry(rank).or_insert(stage.devices.start);
             if stage.module != part.module as usize || stage.copy != part.copy || home != stage.devices.start {
                 return Err(foreign());
             }
-            let (start, end) = (execution.start[rank][place].get(), execution.end[rank][place].get());
-            busy.entry(home).or_default().push((start, end, rank, action.to_string()));
+            let (start, end) = (execution.start[rank][index].get(), execution.end[rank][index].get());
+            occupied.entry(home).or_default().push((start, end, rank, action.to_string()));
             // Weight gradients are not sent.
             if action.kind != ActionKind::WeightGrad {
                 let span = &mut spans[action.microbatch as usize][usize::from(action.kind != ActionKind::Forward)];
@@ -301,7 +310,7 @@ pub fn check_module_run(
             }
         }
     }
-    for spans in busy.values_mut() {
+    for spans in occupied.values_mut() {
         spans.sort();
         for pair in spans.windows(2) {
             let (start, end, rank, ref action) = pair[1];
@@ -311,7 +320,7 @@ pub fn check_module_run(
         }
     }
     fed(model, batch, replica, &spans)?;
-    if training.zero_stage() < 3 { weights(plan, (model, training), &stands, &homes, costs) } else { Ok(()) }
+    if training.zero_stage() < 3 { weights(plan, (model, training), &stage_devices, &homes, costs) } else { Ok(()) }
 }
 
 /// Checks that parts start after their inputs, and that input parts run backward after the parts
@@ -323,17 +332,17 @@ fn fed(model: &Model, batch: &PackedBatch, replica: &ReplicaPlan, spans: &[[(u64
     }
     for (microbatch, parts) in by_microbatch {
         let sequences = &replica.microbatches[microbatch as usize];
-        let of_module: Vec<Vec<Range<usize>>> =
+        let module_samples: Vec<Vec<Range<usize>>> =
             model.modules.iter().map(|module| samples(module, batch, sequences)).collect();
-        let held = |index: usize| {
+        let sample_range = |index: usize| {
             let Part { module, first, end, .. } = replica.parts()[index];
-            let own = &of_module[module as usize][first as usize..end as usize];
-            own.first().map_or(0, |range| range.start)..own.last().map_or(0, |range| range.end)
+            let ranges = &module_samples[module as usize][first as usize..end as usize];
+            ranges.first().map_or(0, |range| range.start)..ranges.last().map_or(0, |range| range.end)
         };
         for &into in &parts {
             for &from in &parts {
                 let feeds = reads(model, replica.parts()[into].module as usize, replica.parts()[from].module as usize);
-                let (a, b) = (held(into), held(from));
+                let (a, b) = (sample_range(into), sample_range(from));
                 if !feeds || a.start >= b.end || b.start >= a.end {
                     continue;
                 }
@@ -354,13 +363,13 @@ fn fed(model: &Model, batch: &PackedBatch, replica: &ReplicaPlan, spans: &[[(u64
 /// Generators read the backbone or, without a backbone, the encoders.
 fn reads(model: &Model, into: usize, from: usize) -> bool {
     let encoder = |role| matches!(role, ModuleRole::VisionEncoder | ModuleRole::AudioEncoder);
-    let (reader, made) = (model.modules[into].role, model.modules[from].role);
+    let (reader, producer) = (model.modules[into].role, model.modules[from].role);
     let backbone_before = model.modules[..into].iter().any(|module| module.role == ModuleRole::Backbone);
     from < into
         && match reader {
             ModuleRole::VisionEncoder | ModuleRole::AudioEncoder => false,
-            ModuleRole::Generator if backbone_before => made == ModuleRole::Backbone,
-            ModuleRole::Backbone | ModuleRole::Generator => encoder(made),
+            ModuleRole::Generator if backbone_before => producer == ModuleRole::Backbone,
+            ModuleRole::Backbone | ModuleRole::Generator => encoder(producer),
         }
 }
 
@@ -368,13 +377,13 @@ fn reads(model: &Model, into: usize, from: usize) -> bool {
 fn weights(
     plan: &Plan,
     (model, training): (&Model, &Training),
-    stands: &Stands,
+    stage_devices: &StageDevices,
     homes: &BTreeMap<usize, u32>,
     costs: &PipelineCosts,
 ) -> Result<(), Violation> {
     for (&rank, &home) in homes {
         let mut bytes = 0.0;
-        for stage in stands.stages.iter().filter(|stage| stage.devices.start == home) {
+        for stage in stage_devices.stages.iter().filter(|stage| stage.devices.start == home) {
             let layout = plan.modules.iter().find(|layout| (layout.first..layout.end).contains(&(stage.module as u32)));
             let Some(layout) = layout else { continue };
             for range in &plan.partition.stages[stage.cut] {
@@ -385,8 +394,8 @@ fn weights(
                 bytes += training.width() * f64::from(range.end - range.first) * each / f64::from(layout.tensor);
             }
         }
-        let held = costs.static_memory[rank].get() as f64;
-        if held < bytes * (1.0 - 1e-9) {
+        let static_bytes = costs.static_memory[rank].get() as f64;
+        if static_bytes < bytes * (1.0 - 1e-9) {
             let (needed_mib, limit_mib) = ((bytes / f64::from(1 << 20)) as u64, costs.static_memory[rank].get() >> 20);
             return Err(Violation::Memory { rank, needed_mib, limit_mib });
         }

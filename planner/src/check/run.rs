@@ -20,7 +20,7 @@ pub fn check_run(
 ) -> Result<(), Violation> {
     let ends = ends(schedule, execution, costs)?;
     for microbatch in 0..costs.flows.microbatches() {
-        for stage in costs.flows.stages_of(microbatch) {
+        for stage in costs.flows.microbatch_stages(microbatch) {
             let cell = costs.flows.cell(stage, microbatch);
             if [ends.forward[cell], ends.input[cell], ends.weight[cell]].contains(&NEVER) {
                 return Err(Violation::Incomplete { stage, microbatch });
@@ -58,12 +58,12 @@ fn lasts(action: &Action, cell: usize, costs: &PipelineCosts) -> u64 {
 
 /// Returns start and end of the overlapped pair that contains the action at `place`, and true for
 /// the later action.
-fn pair(order: &[Action], place: usize, rank: usize, execution: &Execution) -> Option<(u64, u64, bool)> {
+fn pair(order: &[Action], index: usize, rank: usize, execution: &Execution) -> Option<(u64, u64, bool)> {
     let (start, end) = (&execution.start[rank], &execution.end[rank]);
-    if order[place].with_next && place + 1 < order.len() {
-        Some((start[place].get(), end[place + 1].get(), false))
-    } else if place > 0 && order[place - 1].with_next {
-        Some((start[place - 1].get(), end[place].get(), true))
+    if order[index].with_next && index + 1 < order.len() {
+        Some((start[index].get(), end[index + 1].get(), false))
+    } else if index > 0 && order[index - 1].with_next {
+        Some((start[index - 1].get(), end[index].get(), true))
     } else {
         None
     }
@@ -77,20 +77,20 @@ fn ends(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Re
         Ends { forward: never(), input: never(), weight: never(), forward_arrival: never(), gradient_arrival: never() };
     for (rank, order) in schedule.orders.iter().enumerate() {
         let (mut free, mut stream_free) = (0, 0);
-        for (place, action) in order.iter().enumerate() {
+        for (index, action) in order.iter().enumerate() {
             let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
-            let own = costs.flows.visits(stage, microbatch) && costs.flows.rank_of(stage) == rank;
-            if !own {
+            let is_local = costs.flows.visits(stage, microbatch) && costs.flows.rank_for_stage(stage) == rank;
+            if !is_local {
                 return Err(Violation::Foreign { rank, action: action.to_string() });
             }
             let cell = costs.flows.cell(stage, microbatch);
-            let (start, end) = (execution.start[rank][place].get(), execution.end[rank][place].get());
-            let pair = pair(order, place, rank, execution);
+            let (start, end) = (execution.start[rank][index].get(), execution.end[rank][index].get());
+            let pair = pair(order, index, rank, execution);
             let right = match pair {
                 None => end == start.saturating_add(lasts(action, cell, costs)),
                 Some((_, _, true)) => end >= start,
                 Some((first, last, false)) => {
-                    let with = &order[place + 1];
+                    let with = &order[index + 1];
                     let other = costs.flows.visits(with.stage as usize, with.microbatch as usize);
                     other && overlaps(action, with) && {
                         let second = costs.flows.cell(with.stage as usize, with.microbatch as usize);
@@ -125,7 +125,7 @@ fn ends(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Re
                 }
                 ActionKind::WeightGrad => continue,
             };
-            let sent = execution.send_start[rank][place].get();
+            let sent = execution.send_start[rank][index].get();
             if sent < ready || (send > 0 && sent < stream_free) {
                 return Err(Violation::Send { rank, action: action.to_string(), start: sent });
             }
@@ -143,12 +143,12 @@ fn gangs(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> R
     let mut begun = vec![None; 2 * costs.flows.gangs()];
     for (rank, order) in schedule.orders.iter().enumerate() {
         for (action, start) in order.iter().zip(&execution.start[rank]) {
-            let Some(gang) = costs.flows.gang_of(action.microbatch as usize) else { continue };
+            let Some(gang) = costs.flows.microbatch_gang(action.microbatch as usize) else { continue };
             let start = start.get();
             let first = begun[2 * gang + usize::from(action.kind != ActionKind::Forward)].get_or_insert(start);
             if *first != start {
                 let (action, first) = (action.to_string(), *first);
-                return Err(Violation::Apart { rank, action, start, first });
+                return Err(Violation::GroupStart { rank, action, start, first });
             }
         }
     }
@@ -169,19 +169,21 @@ fn precedence(
     ends: &Ends,
 ) -> Result<(), Violation> {
     let flows = &costs.flows;
-    for (place, action) in order.iter().enumerate() {
+    for (index, action) in order.iter().enumerate() {
         let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
-        let (stages, cell) = (flows.stages_of(microbatch), flows.cell(stage, microbatch));
+        let (stages, cell) = (flows.microbatch_stages(microbatch), flows.cell(stage, microbatch));
         let input = match action.kind {
             // A gang sends nothing between stages; a backward depends only on the forward of the
             // same cell.
-            ActionKind::Forward if flows.gang_of(microbatch).is_some() => 0,
-            ActionKind::Backward | ActionKind::InputGrad if flows.gang_of(microbatch).is_some() => ends.forward[cell],
+            ActionKind::Forward if flows.microbatch_gang(microbatch).is_some() => 0,
+            ActionKind::Backward | ActionKind::InputGrad if flows.microbatch_gang(microbatch).is_some() => {
+                ends.forward[cell]
+            }
             ActionKind::Forward if stage > stages.start => ends.forward_arrival[flows.cell(stage - 1, microbatch)],
             ActionKind::Forward => {
                 let feeding = flows.inputs(microbatch).iter().map(|&input| input as usize);
                 let arrivals = feeding.map(|input| {
-                    let last = flows.stages_of(input).end - 1;
+                    let last = flows.microbatch_stages(input).end - 1;
                     ends.forward_arrival[flows.cell(last, input)]
                 });
                 arrivals.max().unwrap_or(0)
@@ -192,7 +194,7 @@ fn precedence(
                 } else {
                     let fed = flows.outputs(microbatch).iter().map(|&output| output as usize);
                     let arrivals = fed.map(|output| {
-                        let first = flows.stages_of(output).start;
+                        let first = flows.microbatch_stages(output).start;
                         ends.gradient_arrival[flows.cell(first, output)]
                     });
                     arrivals.max().unwrap_or(0)
@@ -202,9 +204,9 @@ fn precedence(
             ActionKind::WeightGrad => ends.input[cell],
         };
         // The later action in a pair needs its input when the pair starts.
-        let start = match pair(order, place, rank, execution) {
+        let start = match pair(order, index, rank, execution) {
             Some((first, _, true)) => first,
-            _ => execution.start[rank][place].get(),
+            _ => execution.start[rank][index].get(),
         };
         if start < input {
             return Err(Violation::Precedence { rank, action: action.to_string(), start, input });
@@ -222,7 +224,7 @@ fn memory(
     limit: Bytes,
 ) -> Result<(), Violation> {
     let fixed = costs.static_memory[rank].get();
-    let mut kept = 0_u64;
+    let mut stored = 0_u64;
     let mut split = 0_u64;
     debug_assert_eq!(order.len(), execution.start[rank].len());
     for action in order {
@@ -230,21 +232,21 @@ fn memory(
         let (activation, again) = (costs.activation[cell].get(), costs.transient[cell].get());
         let now = match action.kind {
             ActionKind::Forward => {
-                kept = kept.saturating_add(activation);
-                kept
+                stored = stored.saturating_add(activation);
+                stored
             }
             ActionKind::Backward => {
-                let now = kept.saturating_add(again);
-                kept = kept.saturating_sub(activation);
+                let now = stored.saturating_add(again);
+                stored = stored.saturating_sub(activation);
                 now
             }
             ActionKind::InputGrad => {
                 split = split.saturating_add(again);
-                kept
+                stored
             }
             ActionKind::WeightGrad => {
-                let now = kept;
-                kept = kept.saturating_sub(activation);
+                let now = stored;
+                stored = stored.saturating_sub(activation);
                 split = split.saturating_sub(again);
                 now
             }
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_fault_is_found() {
+    fn every_fault_kind_is_detected() {
         let early = checked(|_, execution, _| {
             execution.start[1][0] = Nanos::new(9);
             execution.end[1][0] = Nanos::new(19);
@@ -320,7 +322,7 @@ mod tests {
 
     /// Two sequential items on two ranks each. Rank 1 starts item 0 one nanosecond late.
     #[test]
-    fn ranks_of_a_gang_that_start_apart_are_found() {
+    fn unsynchronized_gang_ranks_are_detected() {
         let items: Vec<Gathered> = (0..2).map(|gang| Gathered { ranks: vec![0, 1], gang }).collect();
         let ten = Nanos::new(10);
         let times = UniformTimes { forward: ten, input_grad: ten, weight_grad: ten, communication: Nanos::ZERO };
@@ -338,7 +340,7 @@ mod tests {
         for times in [&mut execution.start, &mut execution.end, &mut execution.send_start] {
             times[1][3] += Nanos::new(1);
         }
-        let apart = check_run(&schedule, &execution, &costs, Bytes::new(9));
-        assert!(matches!(apart, Err(Violation::Apart { rank: 1, start: 41, first: 40, .. })), "{apart:?}");
+        let result = check_run(&schedule, &execution, &costs, Bytes::new(9));
+        assert!(matches!(result, Err(Violation::GroupStart { rank: 1, start: 41, first: 40, .. })), "{result:?}");
     }
 }

@@ -32,10 +32,10 @@ pub fn shares(timeline: &Timeline, costs: &PipelineCosts) -> CriticalPathShares 
         shares.compute += duration.saturating_sub(inside) as f64;
     }
     shares.communication += timeline.makespan_ns.saturating_sub(covered) as f64;
-    let whole = timeline.makespan_ns as f64;
-    shares.compute /= whole;
-    shares.communication /= whole;
-    shares.optimizer /= whole;
+    let makespan = timeline.makespan_ns as f64;
+    shares.compute /= makespan;
+    shares.communication /= makespan;
+    shares.optimizer /= makespan;
     shares
 }
 
@@ -43,13 +43,13 @@ pub fn shares(timeline: &Timeline, costs: &PipelineCosts) -> CriticalPathShares 
 /// the cell.
 fn cell(timeline: &Timeline, costs: &PipelineCosts, span: usize) -> usize {
     let (flows, microbatch) = (&costs.flows, timeline.microbatch[span] as usize);
-    if flows.gang_of(microbatch).is_none() {
+    if flows.microbatch_gang(microbatch).is_none() {
         return costs.cell(timeline.stage[span] as usize, microbatch);
     }
-    let rank = timeline.rank_of(span);
-    let mut cells = flows.stages_of(microbatch).zip(flows.cells_of(microbatch));
-    let own = cells.find(|&(stage, _)| costs.rank_of(stage) == rank);
-    own.expect("a span of a gang stands on a lane of one of its ranks").1
+    let rank = timeline.span_rank(span);
+    let mut cells = flows.microbatch_stages(microbatch).zip(flows.microbatch_cells(microbatch));
+    let rank_cell = cells.find(|&(stage, _)| costs.rank_for_stage(stage) == rank);
+    rank_cell.expect("a span of a gang stands on a lane of one of its ranks").1
 }
 
 #[cfg(test)]
@@ -64,22 +64,24 @@ mod tests {
     /// Item 0 runs on two ranks and its forward contains 30 of communication. Item 1 runs on rank 0
     /// and has none: 30 of 600.
     #[test]
-    fn every_item_of_a_group_brings_its_own_communication() {
+    fn every_group_item_adds_its_communication() {
         let item = |ranks: &[u32], gang| Gathered { ranks: ranks.to_vec(), gang };
         let flows = Flows::together(2, &[item(&[0, 1], 0), item(&[0], 1)]).unwrap();
         let unit = Nanos::new(100);
         let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: Nanos::ZERO };
         let mut costs = PipelineCosts::uniform_over(flows, times);
-        for cell in costs.flows.cells_of(0) {
+        for cell in costs.flows.microbatch_cells(0) {
             costs.exposed_forward[cell] = Nanos::new(30);
         }
-        let [both, alone] = [0, 1].map(|item| costs.flows.stages_of(item));
-        let of = |stage: usize, item: usize| [Action::forward(stage, item), Action::backward(stage, item)];
-        let ([f0, b0], [f1, b1], [f2, b2]) = (of(both.start, 0), of(both.start + 1, 0), of(alone.start, 1));
+        let [both, single] = [0, 1].map(|item| costs.flows.microbatch_stages(item));
+        let actions = |stage: usize, item: usize| [Action::forward(stage, item), Action::backward(stage, item)];
+        let ([f0, b0], [f1, b1], [f2, b2]) =
+            (actions(both.start, 0), actions(both.start + 1, 0), actions(single.start, 1));
         let orders = vec![vec![f0, f2, b2, b0], vec![f1, b1]];
         let schedule = Schedule { stages: costs.stages(), microbatches: 2, orders };
         let execution = execute(&schedule, &costs).unwrap();
-        let timeline = assemble(&schedule, &execution, &costs, &StepEnd::of(2, std::iter::once(&execution)));
+        let timeline =
+            assemble(&schedule, &execution, &costs, &StepEnd::from_executions(2, std::iter::once(&execution)));
         let shares = shares(&timeline, &costs);
         assert!((shares.communication - 30.0 / 600.0).abs() < 1e-12, "{shares:?}");
     }

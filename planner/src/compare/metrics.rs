@@ -16,7 +16,7 @@ pub struct IterationTotals {
     /// Rank count across all replicas.
     pub ranks: u64,
     /// Busy time, summed across ranks and replicas.
-    pub busy: Nanos,
+    pub active_time: Nanos,
     /// Exposed communication, summed across ranks and replicas.
     pub exposed: Nanos,
     /// Highest peak memory per rank.
@@ -49,16 +49,16 @@ impl IterationTotals {
         let (mut all, mut in_the_way) = (costs.sync[rank] + costs.optimizer[rank], costs.sync[rank]);
         for action in &schedule.orders[rank] {
             let cell = costs.cell(action.stage as usize, action.microbatch as usize);
-            let (busy, exposed) = match action.kind {
+            let (duration, exposed) = match action.kind {
                 ActionKind::Forward => (costs.forward[cell], costs.exposed_forward[cell]),
                 ActionKind::Backward => (costs.backward(cell), costs.exposed_backward[cell]),
                 ActionKind::InputGrad => (costs.input_grad[cell], costs.exposed_backward[cell]),
                 ActionKind::WeightGrad => (costs.weight_grad[cell], Nanos::ZERO),
             };
-            all += busy;
+            all += duration;
             in_the_way += exposed;
         }
-        self.busy += Nanos::new(all.get() * times);
+        self.active_time += Nanos::new(all.get() * times);
         self.exposed += Nanos::new(in_the_way.get() * times);
     }
 
@@ -69,16 +69,16 @@ impl IterationTotals {
 
     /// Idle time divided by (ranks x time).
     pub fn bubble(&self) -> f64 {
-        if self.time == Nanos::ZERO { 0.0 } else { 1.0 - self.busy.secs() / self.capacity() }
+        if self.time == Nanos::ZERO { 0.0 } else { 1.0 - self.active_time.secs() / self.capacity() }
     }
 }
 
 /// Computes the metrics across all iterations, as means weighted by time.
-pub fn metrics_of(iterations: &[IterationTotals], cluster: &Cluster, limit: Bytes) -> Metrics {
+pub fn compute_metrics(iterations: &[IterationTotals], cluster: &Cluster, limit: Bytes) -> Metrics {
     let time: f64 = iterations.iter().map(|iteration| iteration.time.secs()).sum();
     let bound: f64 = iterations.iter().map(|iteration| iteration.bound.secs()).sum();
     let capacity: f64 = iterations.iter().map(IterationTotals::capacity).sum();
-    let busy: f64 = iterations.iter().map(|iteration| iteration.busy.secs()).sum();
+    let active_s: f64 = iterations.iter().map(|iteration| iteration.active_time.secs()).sum();
     let exposed: f64 = iterations.iter().map(|iteration| iteration.exposed.secs()).sum();
     let flops: Flops = iterations.iter().map(|iteration| iteration.model_flops).sum();
     let tokens: u64 = iterations.iter().map(|iteration| iteration.tokens).sum();
@@ -92,7 +92,7 @@ pub fn metrics_of(iterations: &[IterationTotals], cluster: &Cluster, limit: Byte
         tokens_per_s_per_device: Some(tokens as f64 / time / devices),
         tflops_per_device: per_device * 1e-12,
         mfu: per_device / cluster.device.peak().get(),
-        bubble: 1.0 - busy / capacity,
+        bubble: 1.0 - active_s / capacity,
         exposed_communication: exposed / capacity,
         peak_memory_gib: peak.gib(),
         memory_limit_gib: limit.gib(),

@@ -22,7 +22,7 @@ pub struct Side {
     /// Context-parallel degree.
     pub context: u32,
     /// Number of data-parallel copies on the rank.
-    pub beside: u32,
+    pub copies_per_rank: u32,
     /// Layout index. Tensors between sides with equal indices need no conversion.
     pub layout: usize,
 }
@@ -49,8 +49,8 @@ impl Crossing {
     /// sub-microbatch.
     ///
     /// Set `colocated` if the two modules share devices.
-    pub fn of(cluster: &Cluster, from: &Side, to: &Side, colocated: bool, bytes: f64) -> Self {
-        let alike = (from.tensor, from.context, from.beside) == (to.tensor, to.context, to.beside);
+    pub fn new(cluster: &Cluster, from: &Side, to: &Side, colocated: bool, bytes: f64) -> Self {
+        let alike = (from.tensor, from.context, from.copies_per_rank) == (to.tensor, to.context, to.copies_per_rank);
         if from.devices == to.devices && (alike || from.layout == to.layout) {
             let (forward, backward) = (Seconds::ZERO, Seconds::ZERO);
             return Self {
@@ -62,26 +62,29 @@ impl Crossing {
                 backward_bytes: 0.0,
             };
         }
-        let mut crossing =
-            if colocated { Self::colocated(cluster, from, to, bytes) } else { Self::apart(cluster, from, to, bytes) };
+        let mut crossing = if colocated {
+            Self::colocated(cluster, from, to, bytes)
+        } else {
+            Self::disjoint(cluster, from, to, bytes)
+        };
         // The sender gathers a context-parallel sequence before the transfer. The receiver splits
         // it without cost.
         if from.context > 1 && from.context != to.context {
-            let whole = bytes / f64::from(from.beside);
-            crossing.forward += Group::placed(cluster, from.context, from.tensor).all_gather(whole);
-            crossing.forward_bytes += others(from.context) * whole;
+            let sequence_bytes = bytes / f64::from(from.copies_per_rank);
+            crossing.forward += Group::placed(cluster, from.context, from.tensor).all_gather(sequence_bytes);
+            crossing.forward_bytes += others(from.context) * sequence_bytes;
         }
         if to.context > 1 && from.context != to.context {
-            let whole = bytes / f64::from(to.beside);
-            crossing.backward += Group::placed(cluster, to.context, to.tensor).all_gather(whole);
-            crossing.backward_bytes += others(to.context) * whole;
+            let gradient_bytes = bytes / f64::from(to.copies_per_rank);
+            crossing.backward += Group::placed(cluster, to.context, to.tensor).all_gather(gradient_bytes);
+            crossing.backward_bytes += others(to.context) * gradient_bytes;
         }
         crossing
     }
 
     /// Sides on the same devices, or on ranks of the same devices.
     fn colocated(cluster: &Cluster, from: &Side, to: &Side, bytes: f64) -> Self {
-        let (before, behind) = (f64::from(from.beside), f64::from(to.beside));
+        let (before, behind) = (f64::from(from.copies_per_rank), f64::from(to.copies_per_rank));
         let (local, wanted) = (bytes / before, bytes / behind);
         // Point-to-point sends between corresponding devices, one shard per device.
         let hop = |bytes: f64, side: &Side| {
@@ -97,13 +100,13 @@ impl Crossing {
             forward_bytes: hopped(local),
             backward_bytes: hopped(wanted),
         };
-        if from.beside > to.beside {
-            let fan = from.beside / to.beside;
+        if from.copies_per_rank > to.copies_per_rank {
+            let fan = from.copies_per_rank / to.copies_per_rank;
             crossing.forward += Group::placed(cluster, fan, from.tensor * from.context).all_gather(wanted);
             crossing.forward_bytes += f64::from(fan - 1) * local;
             (crossing.kind, crossing.fan) = (BoundaryKind::FanIn, fan);
-        } else if from.beside < to.beside {
-            let fan = to.beside / from.beside;
+        } else if from.copies_per_rank < to.copies_per_rank {
+            let fan = to.copies_per_rank / from.copies_per_rank;
             crossing.backward += Group::placed(cluster, fan, to.tensor * to.context).all_gather(local);
             crossing.backward_bytes += f64::from(fan - 1) * wanted;
             (crossing.kind, crossing.fan) = (BoundaryKind::FanOut, fan);
@@ -112,13 +115,13 @@ impl Crossing {
     }
 
     /// Sides on disjoint devices.
-    fn apart(cluster: &Cluster, from: &Side, to: &Side, bytes: f64) -> Self {
+    fn disjoint(cluster: &Cluster, from: &Side, to: &Side, bytes: f64) -> Self {
         let sent = |from: &Side, to: &Side| {
-            let (block, spread) = (bytes / f64::from(to.beside), to.tensor * to.context);
+            let (block, spread) = (bytes / f64::from(to.copies_per_rank), to.tensor * to.context);
             let leaders = point_to_point(cluster, from.devices.start, to.devices.start, bytes);
             leaders + Group::placed(cluster, spread, 1).broadcast(block)
         };
-        let got = |to: &Side| bytes / f64::from(to.beside);
+        let got = |to: &Side| bytes / f64::from(to.copies_per_rank);
         Self {
             kind: BoundaryKind::Apart,
             fan: 1,
@@ -142,8 +145,8 @@ mod tests {
     use crate::cluster::presets::cluster;
 
     fn side(devices: Range<u32>, tensor: u32, context: u32, layout: usize) -> Side {
-        let beside = (devices.end - devices.start) / (tensor * context);
-        Side { devices, tensor, context, beside, layout }
+        let copies_per_rank = (devices.end - devices.start) / (tensor * context);
+        Side { devices, tensor, context, copies_per_rank, layout }
     }
 
     fn two_nodes() -> Cluster {
@@ -152,13 +155,13 @@ mod tests {
 
     fn crossing(from: &Side, to: &Side) -> Crossing {
         let colocated = from.devices == to.devices;
-        Crossing::of(&two_nodes(), from, to, colocated, 8e6)
+        Crossing::new(&two_nodes(), from, to, colocated, 8e6)
     }
 
     /// Eight single-device encoders produce 1 MB each for an 8 MB microbatch. A backbone with TP 8
     /// gathers 7 x 1 MB per device. The encoders' gradients are already local.
     #[test]
-    fn fan_in_gathers_the_batches_of_the_others_and_narrows_back() {
+    fn fan_in_gathers_other_batches_and_narrows_back() {
         let eight = crossing(&side(0..8, 1, 1, 0), &side(0..8, 8, 1, 1));
         assert_eq!((eight.kind, eight.fan), (BoundaryKind::FanIn, 8));
         assert_eq!((eight.forward_bytes, eight.backward_bytes), (7e6, 0.0));
@@ -173,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn fan_out_is_the_mirror_of_fan_in() {
+    fn fan_out_mirrors_fan_in() {
         let (narrow, wide) = (side(0..8, 1, 1, 0), side(0..8, 8, 1, 1));
         let (fan_in, fan_out) = (crossing(&narrow, &wide), crossing(&wide, &narrow));
         assert_eq!((fan_out.kind, fan_out.fan), (BoundaryKind::FanOut, 8));
@@ -190,10 +193,10 @@ mod tests {
     /// The receiver uses CP 4, the encoders use no CP. The forward costs only the fan-in. In the
     /// backward, a device gathers 3/4 of 8 MB.
     #[test]
-    fn the_gradient_of_a_cut_sequence_is_put_together_for_an_encoder_that_cuts_nothing() {
+    fn split_sequence_gradient_is_gathered_for_an_unsplit_encoder() {
         let cut = crossing(&side(0..8, 1, 1, 0), &side(0..8, 2, 4, 1));
-        let whole = crossing(&side(0..8, 1, 1, 0), &side(0..8, 8, 1, 1));
-        assert_eq!(cut.forward, whole.forward);
+        let unsplit = crossing(&side(0..8, 1, 1, 0), &side(0..8, 8, 1, 1));
+        assert_eq!(cut.forward, unsplit.forward);
         assert_eq!((cut.forward_bytes, cut.backward_bytes), (7e6, 6e6));
         assert_eq!(cut.backward, Group::placed(&two_nodes(), 4, 2).all_gather(8e6));
     }
@@ -201,7 +204,7 @@ mod tests {
     /// Forward: 8 MB between leaders over the network, then a broadcast to eight devices. Backward:
     /// a single receiver.
     #[test]
-    fn apart_goes_from_leader_to_leader_and_then_to_all() {
+    fn disjoint_transfer_goes_between_leaders_then_to_all() {
         let (near, far) = (side(0..1, 1, 1, 0), side(8..16, 8, 1, 1));
         let crossing = crossing(&near, &far);
         let sent = point_to_point(&two_nodes(), 0, 8, 8e6);

@@ -160,16 +160,16 @@ mod tests {
     /// Eight A100s in a node, 1 GB: 48 µs start, then 2 x 7/8 x 1 GB at 300 x 0.834 GB/s plus the
     /// small-message term. vTrain measured 7.85 ms for 1 GB.
     #[test]
-    fn an_all_reduce_inside_a_node_takes_what_was_measured() {
+    fn all_reduce_inside_a_node_uses_measurements() {
         let time = Group::placed(&nodes(1), 8, 1).all_reduce(1e9).secs();
         assert!((time - 7.85e-3).abs() < 0.3e-3, "{time}");
     }
 
     #[test]
-    fn members_of_one_node_share_the_load_on_their_network_cards() {
-        let one_a_node = Group::placed(&nodes(4), 4, 8).all_reduce(1e9);
+    fn members_in_a_node_share_network_cards() {
+        let single_per_node = Group::placed(&nodes(4), 4, 8).all_reduce(1e9);
         let four_a_node = Group::placed(&nodes(4), 16, 2).all_reduce(1e9);
-        assert!(four_a_node < one_a_node);
+        assert!(four_a_node < single_per_node);
     }
 
     /// TP 6 on nodes with 8 devices: group 1 has two members on node 0.
@@ -183,14 +183,14 @@ mod tests {
     /// A cluster with one node never uses the network, here with three replicas on two devices
     /// each.
     #[test]
-    fn groups_of_one_node_stay_in_it() {
+    fn groups_inside_a_node_stay_in_it() {
         let (three, six) = (Group::placed(&nodes(1), 3, 2), Group::placed(&nodes(1), 6, 1));
         assert_eq!(three, Group::spread(&nodes(1), 3, 3));
         assert_eq!(six, Group::spread(&nodes(1), 6, 6));
     }
 
     #[test]
-    fn a_group_of_one_and_a_send_to_oneself_are_free() {
+    fn single_member_groups_and_self_sends_are_free() {
         assert_eq!(Group::placed(&nodes(1), 1, 1).all_reduce(1e9), Seconds::ZERO);
         assert_eq!(point_to_point(&nodes(1), 3, 3, 1e9), Seconds::ZERO);
     }

@@ -55,7 +55,7 @@ pub struct Operator {
     /// Devices that the operator spans.
     pub span: Span,
     /// Index of the compute operator that an overlapped collective runs in parallel with.
-    pub beside: Option<u16>,
+    pub overlapped_with: Option<u16>,
     /// True if the operator is part of the attention core, which selective recomputation repeats.
     pub core: bool,
     /// True if only weight gradients depend on the operator, in any phase.
@@ -70,7 +70,7 @@ pub struct Tensor {
     /// Bytes per device.
     pub bytes: f64,
     /// Index of the producer; `None` for a graph input.
-    pub made_by: Option<u16>,
+    pub producer: Option<u16>,
     /// Index of the last operator that reads the tensor.
     pub last_read: Option<u16>,
 }
@@ -105,8 +105,8 @@ pub enum Repeat {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Lifetimes {
     /// Bytes stored for the backward.
-    pub kept: f64,
-    /// Peak temporary bytes during the backward, not including `kept`.
+    pub stored: f64,
+    /// Peak temporary bytes during the backward, not including `stored`.
     pub transient: f64,
 }
 
@@ -126,7 +126,7 @@ impl OperatorGraph {
     /// The backward's inputs from the forward are stored. If the producer is recomputed, the tensor
     /// is temporary like a gradient, and live to the last reader.
     pub fn lifetimes(&self, repeat: Repeat) -> Lifetimes {
-        let mut kept = 0.0;
+        let mut stored = 0.0;
         // Change of the live bytes at each backward operator.
         let backward = self.operators.len() - self.forward_operators;
         let mut change = [0.0_f64; MAX_OPERATORS];
@@ -134,11 +134,11 @@ impl OperatorGraph {
             let Some(last) = tensor.last_read.map(usize::from).filter(|&last| last >= self.forward_operators) else {
                 continue;
             };
-            let made = tensor.made_by.map(usize::from);
-            let again = made.is_some_and(|made| self.repeats(made, repeat));
-            let first = made.map_or(0, |made| made.saturating_sub(self.forward_operators));
-            if made.is_none_or(|made| made < self.forward_operators) && !again {
-                kept += tensor.bytes;
+            let producer = tensor.producer.map(usize::from);
+            let again = producer.is_some_and(|index| self.repeats(index, repeat));
+            let first = producer.map_or(0, |operator| operator.saturating_sub(self.forward_operators));
+            if producer.is_none_or(|producer_index| producer_index < self.forward_operators) && !again {
+                stored += tensor.bytes;
             } else {
                 change[first] += tensor.bytes;
                 change[last - self.forward_operators + 1] -= tensor.bytes;
@@ -150,7 +150,7 @@ impl OperatorGraph {
             live += delta;
             transient = transient.max(live);
         }
-        Lifetimes { kept, transient }
+        Lifetimes { stored, transient }
     }
 }
 
@@ -239,14 +239,14 @@ impl Builder {
 
     /// Adds a tensor that exists before the first operator.
     fn given(&mut self, name: &'static str, bytes: f64) -> TensorId {
-        self.graph.tensors.push(Tensor { name, bytes, made_by: None, last_read: None });
+        self.graph.tensors.push(Tensor { name, bytes, producer: None, last_read: None });
         TensorId(self.graph.tensors.len() as u16 - 1)
     }
 
     /// Adds a tensor produced by the last operator.
     fn makes(&mut self, name: &'static str, bytes: f64) -> TensorId {
-        let made_by = Some(self.graph.operators.len() as u16 - 1);
-        self.graph.tensors.push(Tensor { name, bytes, made_by, last_read: made_by });
+        let producer = Some(self.graph.operators.len() as u16 - 1);
+        self.graph.tensors.push(Tensor { name, bytes, producer, last_read: producer });
         TensorId(self.graph.tensors.len() as u16 - 1)
     }
 
@@ -260,12 +260,20 @@ impl Builder {
         phase: Phase,
         kernel: Kernel,
         span: Span,
-        beside: Option<u16>,
+        overlapped_with: Option<u16>,
         reads: &[TensorId],
     ) -> u16 {
         let index = self.graph.operators.len() as u16;
         debug_assert!(usize::from(index) + 1 < MAX_OPERATORS, "raise MAX_OPERATORS");
-        self.graph.operators.push(Operator { name, phase, kernel, span, beside, core: self.core, for_weights: false });
+        self.graph.operators.push(Operator {
+            name,
+            phase,
+            kernel,
+            span,
+            overlapped_with,
+            core: self.core,
+            for_weights: false,
+        });
         for tensor in reads {
             self.graph.tensors[usize::from(tensor.0)].last_read = Some(index);
         }
@@ -285,12 +293,12 @@ impl Builder {
         phase: Phase,
         operation: Operation,
         bytes: f64,
-        beside: Option<u16>,
+        overlapped_with: Option<u16>,
     ) {
         if shape.t > 1.0 {
             let ranks = shape.t as u32;
             let collective = super::kernel::Collective { operation, bytes, ranks, ranks_per_node: ranks };
-            self.span(name, phase, Kernel::Collective(collective), Span::Tensor, beside, &[]);
+            self.span(name, phase, Kernel::Collective(collective), Span::Tensor, overlapped_with, &[]);
         }
     }
 }

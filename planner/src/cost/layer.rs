@@ -88,14 +88,14 @@ impl LayerCost {
 
     /// Returns the minimum for each time. The memory fields are zero.
     #[must_use]
-    pub(super) fn least(self, other: Self) -> Self {
-        let least = |of: fn(&Self) -> Seconds| if of(&other) < of(&self) { of(&other) } else { of(&self) };
+    pub(super) fn min_times(self, other: Self) -> Self {
+        let min_time = |time: fn(&Self) -> Seconds| if time(&other) < time(&self) { time(&other) } else { time(&self) };
         Self {
-            forward: least(|cost| cost.forward),
-            input_grad: least(|cost| cost.input_grad),
-            weight_grad: least(|cost| cost.weight_grad),
-            host_forward: least(|cost| cost.host_forward),
-            host_backward: least(|cost| cost.host_backward),
+            forward: min_time(|cost| cost.forward),
+            input_grad: min_time(|cost| cost.input_grad),
+            weight_grad: min_time(|cost| cost.weight_grad),
+            host_forward: min_time(|cost| cost.host_forward),
+            host_backward: min_time(|cost| cost.host_backward),
             ..Self::default()
         }
     }
@@ -111,17 +111,17 @@ impl LayerCost {
     #[must_use]
     pub fn with_sharding(mut self, (gather, reduce): (Seconds, Seconds), overlap: f64) -> Self {
         if gather + reduce > Seconds::ZERO {
-            let stands = |traffic: Seconds, beside: Seconds| exposed(traffic, overlap, Some(beside));
-            let forward = stands(gather, self.forward);
+            let exposed_time = |traffic: Seconds, computation: Seconds| exposed(traffic, overlap, Some(computation));
+            let forward = exposed_time(gather, self.forward);
             self.forward += forward;
             self.exposed_forward += forward;
             self.communication += gather;
-            let beside = self.input_grad + self.weight_grad;
-            if beside == Seconds::ZERO && self.forward > forward {
+            let backward_time = self.input_grad + self.weight_grad;
+            if backward_time == Seconds::ZERO && self.forward > forward {
                 // A frozen stage has no backward and needs no second gather.
                 return self;
             }
-            let backward = stands(gather + reduce, beside);
+            let backward = exposed_time(gather + reduce, backward_time);
             self.input_grad += backward;
             self.exposed_backward += backward;
             self.communication += gather + reduce;
@@ -185,7 +185,7 @@ struct Backward {
 }
 
 impl Backward {
-    const WHOLE: Self = Self { inputs: true, weights: true };
+    const FULL: Self = Self { inputs: true, weights: true };
     const NONE: Self = Self { inputs: false, weights: false };
 
     const fn runs(self, operator: &Operator) -> bool {
@@ -215,13 +215,13 @@ impl<'a> LayerModel<'a> {
         Self {
             module,
             training,
-            rates: Rates::of(&cluster.device),
+            rates: Rates::new(&cluster.device),
             tensor: Group::placed(cluster, tensor, 1),
             context: Group::placed(cluster, context, tensor),
             expert: Group::placed(cluster, training.expert_parallel, tensor),
             host: cluster.device.host_gb_per_s.unwrap_or(HOST_GB_PER_S) * 1e9,
             t: f64::from(tensor),
-            overrides: Overrides::of(training, module, tensor),
+            overrides: Overrides::new(training, module, tensor),
             gradients: Gradients::All,
         }
     }
@@ -259,8 +259,8 @@ impl<'a> LayerModel<'a> {
             (Recompute::Full, _) => Repeat::All,
         };
         let backward = match self.gradients {
-            Gradients::All => Backward::WHOLE,
-            Gradients::Inputs => Backward { weights: false, ..Backward::WHOLE },
+            Gradients::All => Backward::FULL,
+            Gradients::Inputs => Backward { weights: false, ..Backward::FULL },
             Gradients::None => Backward::NONE,
         };
         self.piece(load, (repeat, backward), graph::layer, Self::stretches)
@@ -268,7 +268,7 @@ impl<'a> LayerModel<'a> {
 
     /// Returns the cost of the input block: token embedding or patch projection.
     pub fn input(&self, load: ModuleLoad) -> LayerCost {
-        let backward = if self.gradients == Gradients::All { Backward::WHOLE } else { Backward::NONE };
+        let backward = if self.gradients == Gradients::All { Backward::FULL } else { Backward::NONE };
         self.piece(load, (Repeat::Nothing, backward), graph::input, |_, _, _, _| Stretches::NONE)
     }
 
@@ -282,10 +282,14 @@ impl<'a> LayerModel<'a> {
     /// Returns all operators of the module with predicted standalone times, without overrides.
     pub fn predictions(&self, load: ModuleLoad) -> Predictions {
         let shape = Shape::new(self.module, self.training, self.t, load);
-        let of_piece = |build: fn(&Shape<'_>) -> OperatorGraph| {
+        let piece_predictions = |build: fn(&Shape<'_>) -> OperatorGraph| {
             build(&shape).operators.into_iter().map(|operator| (operator, self.predicted(&operator))).collect()
         };
-        Predictions { layer: of_piece(graph::layer), input: of_piece(graph::input), output: of_piece(graph::output) }
+        Predictions {
+            layer: piece_predictions(graph::layer),
+            input: piece_predictions(graph::input),
+            output: piece_predictions(graph::output),
+        }
     }
 
     fn piece(
@@ -308,8 +312,8 @@ impl<'a> LayerModel<'a> {
         }
         let mut cost = self.time(&graph, (repeat, backward), &taken, stretches);
         let lifetimes = graph.lifetimes(repeat);
-        let away = lifetimes.kept * self.training.activation_offload;
-        (cost.activation, cost.transient) = (lifetimes.kept - away, lifetimes.transient);
+        let away = lifetimes.stored * self.training.activation_offload;
+        (cost.activation, cost.transient) = (lifetimes.stored - away, lifetimes.transient);
         if away > 0.0 {
             self.offload(&mut cost, away);
         }
@@ -320,7 +324,7 @@ impl<'a> LayerModel<'a> {
     /// beyond these is exposed.
     fn offload(&self, cost: &mut LayerCost, bytes: f64) {
         let transfer = Seconds::from_secs(bytes / self.host);
-        let wait = |beside: Seconds| Seconds::from_secs((transfer.secs() - beside.secs()).max(0.0));
+        let wait = |computation: Seconds| Seconds::from_secs((transfer.secs() - computation.secs()).max(0.0));
         let (forward, backward) = (wait(cost.forward), wait(cost.input_grad + cost.weight_grad));
         cost.forward += forward;
         cost.exposed_forward += forward;
@@ -344,18 +348,19 @@ impl<'a> LayerModel<'a> {
     fn taken(&self, shape: &Shape<'_>, graph: &OperatorGraph, backward: Backward) -> Vec<OperatorTime> {
         let mut taken: Vec<OperatorTime> = Vec::with_capacity(graph.operators.len());
         for operator in &graph.operators {
-            let alone = self.overrides.operator(shape, operator, self.predicted(operator));
+            let standalone = self.overrides.operator(shape, operator, self.predicted(operator));
             taken.push(if matches!(operator.kernel, Kernel::Collective(_)) {
                 // An operator that is not executed cannot hide a collective.
-                let beside_which = operator.beside.filter(|&other| backward.runs(&graph.operators[usize::from(other)]));
-                let stands = match beside_which {
-                    Some(other) => beside(alone, taken[usize::from(other)].time),
-                    None if operator.span == Span::Tensor => alone * (1.0 - self.training.tensor_overlap),
-                    None => alone,
+                let concurrent =
+                    operator.overlapped_with.filter(|&other| backward.runs(&graph.operators[usize::from(other)]));
+                let exposed_time = match concurrent {
+                    Some(other) => overlap_time(standalone, taken[usize::from(other)].time),
+                    None if operator.span == Span::Tensor => standalone * (1.0 - self.training.tensor_overlap),
+                    None => standalone,
                 };
-                OperatorTime { time: stands, exposed: stands, communication: alone }
+                OperatorTime { time: exposed_time, exposed: exposed_time, communication: standalone }
             } else {
-                OperatorTime { time: alone, exposed: Seconds::ZERO, communication: Seconds::ZERO }
+                OperatorTime { time: standalone, exposed: Seconds::ZERO, communication: Seconds::ZERO }
             });
         }
         taken
@@ -380,7 +385,7 @@ impl<'a> LayerModel<'a> {
                 continue;
             }
             let again = graph.repeats(index, repeat);
-            let stretch = stretches.of(operator.phase);
+            let stretch = stretches.for_phase(operator.phase);
             let host = Seconds::from_secs(self.rates.host()) * stretch.host;
             let (time, exposed) = (taken.time * stretch.device, taken.exposed * stretch.device);
             cost.communication += taken.communication * stretch.device * if again { 2.0 } else { 1.0 };
@@ -422,7 +427,7 @@ pub(super) fn exposed(collective: Seconds, overlap: f64, window: Option<Seconds>
 
 /// Returns the time that an overlapped collective adds to an operator: the excess duration, plus
 /// the mutual slowdown.
-fn beside(collective: Seconds, operator: Seconds) -> Seconds {
+fn overlap_time(collective: Seconds, operator: Seconds) -> Seconds {
     let (collective, operator) = (collective.secs(), operator.secs());
     let together = collective.min(operator);
     Seconds::from_secs((collective - operator).max(0.0) + together * (OVERLAP_SLOWDOWN - 1.0))

@@ -90,9 +90,9 @@ pub struct MicrobatchLoad {
 impl MicrobatchLoad {
     /// Computes the load of a microbatch. The backbone processes all tokens, a vision encoder
     /// images, an audio encoder audio clips, a generator images or video clips.
-    pub fn of(sequences: &[Sequence], model: &Model, packing: Packing) -> Self {
+    pub fn new(sequences: &[Sequence], model: &Model, packing: Packing) -> Self {
         let shape = shape(sequences, packing);
-        let of_module = |module: &Module| match (module.role, module.video) {
+        let module_load = |module: &Module| match (module.role, module.video) {
             (ModuleRole::Backbone, _) => {
                 let length = common_length(sequences, packing);
                 ModuleLoad::sum(sequences.iter().map(|sequence| ModuleLoad::text(sequence, length)))
@@ -106,7 +106,7 @@ impl MicrobatchLoad {
                 read(sequences, shape.audio_clips, |sequence| &sequence.clip_lengths, module)
             }
         };
-        Self { modules: model.modules.iter().map(of_module).collect(), shape }
+        Self { modules: model.modules.iter().map(module_load).collect(), shape }
     }
 
     /// Returns the number of tokens that enter the first layer of a module from its preceding
@@ -132,8 +132,9 @@ impl MicrobatchLoad {
     /// three times the forward, less the gradients that a frozen module does not compute
     /// (docs/models.md, section 2).
     pub fn model_flops(&self, model: &Model) -> Flops {
-        let whole = |(module, of): (usize, &Module)| LayerRange { module, first: 0, end: of.layers };
-        model.modules.iter().enumerate().map(|of| self.range_flops(model, whole(of))).sum()
+        let full_range =
+            |(module, definition): (usize, &Module)| LayerRange { module, first: 0, end: definition.layers };
+        model.modules.iter().enumerate().map(|entry| self.range_flops(model, full_range(entry))).sum()
     }
 
     /// Returns the model operations for a layer range, including the output head if the range
@@ -142,7 +143,7 @@ impl MicrobatchLoad {
         let (module, load) = (&model.modules[range.module], &self.modules[range.module]);
         let layer = module.layer_linear_flops(load.useful_tokens) + module.layer_attention_flops(load.useful_squared);
         let head = if range.ends(model) { module.head_flops(load.useful_tokens) } else { Flops::new(0.0) };
-        let passes = match model.gradients_of(range.module) {
+        let passes = match model.module_gradients(range.module) {
             Gradients::All => 3.0,
             Gradients::Inputs => 2.0,
             Gradients::None => 1.0,
@@ -152,20 +153,20 @@ impl MicrobatchLoad {
 }
 
 /// Returns the encoder load for `count` items.
-fn read(sequences: &[Sequence], count: u32, lengths: instances::LengthsOf, module: &Module) -> ModuleLoad {
+fn read(sequences: &[Sequence], count: u32, lengths: instances::LengthAccessor, module: &Module) -> ModuleLoad {
     let mut all = ItemLengths::default();
     for sequence in sequences {
         all.join(lengths(sequence));
     }
-    ModuleLoad::encoded(all.encoded((count, count), ItemSize::of(module)))
+    ModuleLoad::encoded(all.encoded((count, count), ItemSize::from_module(module)))
 }
 
 /// Returns the padded length: the maximum sequence length in the microbatch, or `None` for packed
 /// sequences.
 fn common_length(sequences: &[Sequence], packing: Packing) -> Option<f64> {
-    let longest = sequences.iter().map(|sequence| sequence.computed_tokens).max().unwrap_or(0);
+    let max_length = sequences.iter().map(|sequence| sequence.computed_tokens).max().unwrap_or(0);
     match packing {
-        Packing::Single | Packing::Padded => Some(f64::from(longest)),
+        Packing::Single | Packing::Padded => Some(f64::from(max_length)),
         Packing::Packed => None,
     }
 }
@@ -173,7 +174,7 @@ fn common_length(sequences: &[Sequence], packing: Packing) -> Option<f64> {
 /// Summarizes the contents of sequences for display.
 fn shape(sequences: &[Sequence], packing: Packing) -> MicrobatchShape {
     let length = common_length(sequences, packing);
-    let items = |of: fn(&Sequence) -> u32| sequences.iter().map(of).fold(0, u32::saturating_add);
+    let items = |count: fn(&Sequence) -> u32| sequences.iter().map(count).fold(0, u32::saturating_add);
     MicrobatchShape {
         samples: sequences.iter().map(|sequence| sequence.samples).sum(),
         tokens: ModuleLoad::sum(sequences.iter().map(|sequence| ModuleLoad::text(sequence, length))).tokens as u32,
@@ -186,7 +187,7 @@ fn shape(sequences: &[Sequence], packing: Packing) -> MicrobatchShape {
 /// Splits sequences in order into microbatches with `size` sequences. The last microbatch can be
 /// smaller.
 pub fn microbatches(sequences: &[Sequence], size: u32, model: &Model, packing: Packing) -> Vec<MicrobatchLoad> {
-    sequences.chunks(size as usize).map(|chunk| MicrobatchLoad::of(chunk, model, packing)).collect()
+    sequences.chunks(size as usize).map(|chunk| MicrobatchLoad::new(chunk, model, packing)).collect()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ pub struct StateBytes {
 impl StateBytes {
     /// Computes the state for `data` replicas. ZeRO stage 1 shards the optimizer state, stage 2
     /// also gradients, stage 3 also weights.
-    pub fn of(training: &Training, data: f64) -> Self {
+    pub fn new(training: &Training, data: f64) -> Self {
         let stage = training.zero_stage();
         let share = |from: u32| if stage >= from { data } else { 1.0 };
         let master = if training.width() > 2.0 { 8.0 } else { 12.0 };
@@ -43,25 +43,25 @@ mod tests {
 
     /// Korthikanti et al. Eq. 2, Eq. 4, Sec. 5 for GPT-3 175B (a = 96, s = 2048, h = 12288, t = 8).
     #[test]
-    fn a_gpt_layer_keeps_what_the_published_formulas_say() {
+    fn gpt_layer_memory_matches_published_formulas() {
         let module = &model("gpt-3-175b").unwrap().modules[0];
         let (s, h) = (2048.0, 12_288.0);
         let load = ModuleLoad::unpadded(s, s * s);
         let unfused = Training { attention: AttentionKernel::Unfused, sequence_parallel: false, ..Training::default() };
-        let kept = |training: &Training, repeat| {
-            graph::layer(&Shape::new(module, training, 8.0, load)).lifetimes(repeat).kept / (s * h)
+        let stored = |training: &Training, repeat| {
+            graph::layer(&Shape::new(module, training, 8.0, load)).lifetimes(repeat).stored / (s * h)
         };
-        let nothing = kept(&unfused, Repeat::Nothing);
+        let nothing = stored(&unfused, Repeat::Nothing);
         assert!((nothing - (10.0 + 24.0 / 8.0 + 5.0 * 96.0 * s / (h * 8.0))).abs() < 1e-9, "{nothing}");
         let parallel = Training { sequence_parallel: true, ..unfused.clone() };
-        assert!((kept(&parallel, Repeat::Nothing) - (34.0 / 8.0 + 5.0 * 96.0 * s / (h * 8.0))).abs() < 1e-9);
-        assert!((kept(&parallel, Repeat::Core) - 34.0 / 8.0).abs() < 1e-9);
-        assert!((kept(&unfused, Repeat::All) - 2.0).abs() < 1e-9);
+        assert!((stored(&parallel, Repeat::Nothing) - (34.0 / 8.0 + 5.0 * 96.0 * s / (h * 8.0))).abs() < 1e-9);
+        assert!((stored(&parallel, Repeat::Core) - 34.0 / 8.0).abs() < 1e-9);
+        assert!((stored(&unfused, Repeat::All) - 2.0).abs() < 1e-9);
     }
 
     #[test]
-    fn each_zero_stage_shards_one_more_part_of_the_state() {
-        let bytes = |zero| StateBytes::of(&Training { zero: Some(zero), ..Training::default() }, 4.0).total();
+    fn each_zero_stage_shards_another_state_part() {
+        let bytes = |zero| StateBytes::new(&Training { zero: Some(zero), ..Training::default() }, 4.0).total();
         for (stage, expected) in [(0, 18.0), (1, 9.0), (2, 6.0), (3, 4.5)] {
             assert!((bytes(stage) - expected).abs() < 1e-12, "stage {stage}");
         }

@@ -53,7 +53,7 @@ fn alignment(product: &MatMul) -> f64 {
 
 impl Rates {
     /// Resolves the rates for a device. A device without curves uses typical curves.
-    pub fn of(device: &Device) -> Self {
+    pub fn new(device: &Device) -> Self {
         let generic;
         let curves = if let Some(curves) = &device.curves {
             curves

@@ -73,10 +73,10 @@ pub struct Overrides<'a> {
 impl<'a> Overrides<'a> {
     /// Parses the overrides for `module` with tensor-parallel degree `tensor`. Skips invalid
     /// overrides, which validated scenarios do not contain.
-    pub fn of(training: &'a Training, module: &Module, tensor: u32) -> Self {
+    pub fn new(training: &'a Training, module: &Module, tensor: u32) -> Self {
         let meant = |given: &&CostOverride| given.at.is_none_or(|at| at.covers(tensor, training));
         let mine = training.overrides.iter().filter(|given| given.is_for(module)).filter(meant);
-        let read = |given: &'a CostOverride| Price::of(given).ok().map(|price| Entry { given, price });
+        let read = |given: &'a CostOverride| Price::parse(given).ok().map(|price| Entry { given, price });
         Self { entries: mine.filter_map(read).collect() }
     }
 
@@ -85,7 +85,7 @@ impl<'a> Overrides<'a> {
     pub fn operator(&self, shape: &Shape<'_>, operator: &Operator, predicted: Seconds) -> Seconds {
         let last = |entry: &&Entry<'_>| entry.given.operator == operator.name && covers(entry.given, operator.phase);
         let Some(entry) = self.entries.iter().rev().find(last) else { return predicted };
-        let variables = Variables::new(shape, Priced::of(operator, predicted));
+        let variables = Variables::new(shape, Priced::from_operator(operator, predicted));
         entry.price.micros(&variables).map_or(predicted, Seconds::from_micros)
     }
 }

@@ -167,11 +167,11 @@ impl Partition {
         let mut by_module = vec![0..0; modules];
         for (stage, ranges) in self.stages.iter().enumerate() {
             let [range] = ranges.as_slice() else { return None };
-            let own = &mut by_module[range.module];
-            if own.start == own.end {
-                own.start = stage;
+            let module_stages = &mut by_module[range.module];
+            if module_stages.start == module_stages.end {
+                module_stages.start = stage;
             }
-            own.end = stage + 1;
+            module_stages.end = stage + 1;
         }
         Some(by_module)
     }
@@ -184,8 +184,9 @@ impl Partition {
 
     /// Returns the stages on a rank, in flow order.
     pub fn stages_on(&self, rank: usize, ranks: usize) -> impl Iterator<Item = &Vec<LayerRange>> {
-        let own = move |&(stage, _): &(usize, &Vec<LayerRange>)| self.placement.rank_of(stage, ranks) == rank;
-        self.stages.iter().enumerate().filter(own).map(|(_, ranges)| ranges)
+        let is_on_rank =
+            move |&(stage, _): &(usize, &Vec<LayerRange>)| self.placement.rank_for_stage(stage, ranks) == rank;
+        self.stages.iter().enumerate().filter(is_on_rank).map(|(_, ranges)| ranges)
     }
 }
 
@@ -307,27 +308,30 @@ mod tests {
         let weights = [1.0, 2.0].map(|layer| ModuleWeight { layer, input: 0.0, output: 0.0 });
         // At most 24 out of 95 layers per stage: stages with 24, 24, 24 and 23 layers. The last
         // stage has weight 46 of 127.
-        let at_most = |most: usize| move |_: usize, layers: Range<usize>| layers.len() <= most;
-        let cut = Partition::balanced_within(&vlm, &weights, 4, &at_most(24)).unwrap();
+        let layer_limit = |max_layers: usize| move |_: usize, layers: Range<usize>| layers.len() <= max_layers;
+        let cut = Partition::balanced_within(&vlm, &weights, 4, &layer_limit(24)).unwrap();
         assert!(counts(&cut).iter().all(|&layers| layers <= 24), "{:?}", counts(&cut));
-        assert_eq!(Partition::balanced_within(&vlm, &weights, 4, &at_most(23)), None);
+        assert_eq!(Partition::balanced_within(&vlm, &weights, 4, &layer_limit(23)), None);
         // A limit that is not binding returns the same partition.
-        assert_eq!(Partition::balanced_within(&vlm, &weights, 4, &at_most(95)), Partition::balanced(&vlm, &weights, 4));
+        assert_eq!(
+            Partition::balanced_within(&vlm, &weights, 4, &layer_limit(95)),
+            Partition::balanced(&vlm, &weights, 4)
+        );
         // The first stage fits only 10 layers.
         let first = |stage: usize, layers: Range<usize>| stage > 0 || layers.len() <= 10;
         assert_eq!(counts(&Partition::balanced_within(&vlm, &weights, 4, &first).unwrap())[0], 10);
     }
 
     #[test]
-    fn what_does_not_divide_goes_to_the_ranks_with_least_to_do() {
+    fn remainder_layers_go_to_the_ranks_with_less_work() {
         let t2v = model("t2v-s").unwrap();
         let weight = |layer, output| ModuleWeight { layer, input: 0.0, output };
         // 28 layers on 5 x 4 stages: one per stage, and two of the remaining eight per rank, so 7
         // layers per rank.
         let even = Partition::by_module(&t2v, &[weight(1.0, 0.0), weight(3.0, 0.0)], 4, &[1, 5]).unwrap();
         let per_rank = |partition: &Partition, module: usize| -> Vec<u32> {
-            let own = |rank| partition.stages_on(rank, 4).flatten().filter(|range| range.module == module);
-            (0..4).map(|rank| own(rank).map(LayerRange::len).sum()).collect()
+            let module_ranges = |rank| partition.stages_on(rank, 4).flatten().filter(|range| range.module == module);
+            (0..4).map(|rank| module_ranges(rank).map(LayerRange::len).sum()).collect()
         };
         assert_eq!(per_rank(&even, 0), [8; 4]);
         assert_eq!(per_rank(&even, 1), [7; 4]);
@@ -355,17 +359,17 @@ mod tests {
             ];
             let partition = Partition::by_module(&vlm, &weights, ranks, &[chunks, chunks]).unwrap();
             let time = |range: &LayerRange| {
-                let own = weights[range.module];
-                f64::from(range.len()) * own.layer + if range.ends(&vlm) { own.output } else { 0.0 }
+                let weight = weights[range.module];
+                f64::from(range.len()) * weight.layer + if range.ends(&vlm) { weight.output } else { 0.0 }
             };
-            for (module, own) in vlm.modules.iter().enumerate() {
+            for (module, definition) in vlm.modules.iter().enumerate() {
                 let ranges: Vec<LayerRange> =
                     partition.stages.iter().flatten().copied().filter(|range| range.module == module).collect();
                 prop_assert_eq!(ranges.len(), (ranks * chunks) as usize);
                 prop_assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].first));
-                prop_assert_eq!((ranges[0].first, ranges[ranges.len() - 1].end), (0, own.layers));
-                let alone = Model { name: String::new(), modules: vec![own.clone()] };
-                let cut = Partition::balanced(&alone, &weights[module..=module], ranks * chunks).unwrap();
+                prop_assert_eq!((ranges[0].first, ranges[ranges.len() - 1].end), (0, definition.layers));
+                let single_module = Model { name: String::new(), modules: vec![definition.clone()] };
+                let cut = Partition::balanced(&single_module, &weights[module..=module], ranks * chunks).unwrap();
                 let slowest = |ranges: &[LayerRange]| ranges.iter().map(time).fold(0.0, f64::max);
                 let contiguous: Vec<LayerRange> =
                     cut.stages.into_iter().flatten().map(|range| LayerRange { module, ..range }).collect();

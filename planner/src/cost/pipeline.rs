@@ -88,19 +88,21 @@ impl PipelineCosts {
         let flows = &self.flows;
         (self.send_forward, self.send_backward) = (Vec::new(), Vec::new());
         for microbatch in 0..flows.microbatches() {
-            let stages = flows.stages_of(microbatch);
+            let stages = flows.microbatch_stages(microbatch);
             for stage in stages.clone() {
-                let own = flows.rank_of(stage);
+                let rank = flows.rank_for_stage(stage);
                 let next = if stage + 1 < stages.end {
-                    flows.rank_of(stage + 1) != own
+                    flows.rank_for_stage(stage + 1) != rank
                 } else {
-                    let enters = |other: &u32| flows.rank_of(flows.stages_of(*other as usize).start) != own;
+                    let enters =
+                        |other: &u32| flows.rank_for_stage(flows.microbatch_stages(*other as usize).start) != rank;
                     flows.outputs(microbatch).iter().any(enters)
                 };
                 let previous = if stage > stages.start {
-                    flows.rank_of(stage - 1) != own
+                    flows.rank_for_stage(stage - 1) != rank
                 } else {
-                    let leaves = |other: &u32| flows.rank_of(flows.stages_of(*other as usize).end - 1) != own;
+                    let leaves =
+                        |other: &u32| flows.rank_for_stage(flows.microbatch_stages(*other as usize).end - 1) != rank;
                     flows.inputs(microbatch).iter().any(leaves)
                 };
                 self.send_forward.push(if next { time } else { Nanos::ZERO });
@@ -113,21 +115,21 @@ impl PipelineCosts {
     #[must_use]
     pub fn repeated(&self, count: usize) -> Self {
         debug_assert_eq!(self.microbatches(), 1, "one microbatch is repeated");
-        let of = |times: &[Nanos]| times.repeat(count);
-        let placed = (0..self.stages()).map(|stage| self.rank_of(stage) as u32).collect();
+        let repeat_times = |times: &[Nanos]| times.repeat(count);
+        let placed = (0..self.stages()).map(|stage| self.rank_for_stage(stage) as u32).collect();
         Self {
             flows: Flows::chain(self.ranks(), placed, count),
-            forward: of(&self.forward),
-            input_grad: of(&self.input_grad),
-            weight_grad: of(&self.weight_grad),
-            send_forward: of(&self.send_forward),
-            send_backward: of(&self.send_backward),
+            forward: repeat_times(&self.forward),
+            input_grad: repeat_times(&self.input_grad),
+            weight_grad: repeat_times(&self.weight_grad),
+            send_forward: repeat_times(&self.send_forward),
+            send_backward: repeat_times(&self.send_backward),
             activation: self.activation.repeat(count),
             transient: self.transient.repeat(count),
-            exposed_forward: of(&self.exposed_forward),
-            exposed_backward: of(&self.exposed_backward),
-            recomputed: of(&self.recomputed),
-            communication: of(&self.communication),
+            exposed_forward: repeat_times(&self.exposed_forward),
+            exposed_backward: repeat_times(&self.exposed_backward),
+            recomputed: repeat_times(&self.recomputed),
+            communication: repeat_times(&self.communication),
             static_memory: self.static_memory.clone(),
             state: self.state.clone(),
             sync: self.sync.clone(),
@@ -195,8 +197,8 @@ impl PipelineCosts {
     }
 
     /// Returns the rank of a stage.
-    pub fn rank_of(&self, stage: usize) -> usize {
-        self.flows.rank_of(stage)
+    pub fn rank_for_stage(&self, stage: usize) -> usize {
+        self.flows.rank_for_stage(stage)
     }
 
     /// Returns the time for a full backward.
@@ -214,8 +216,12 @@ impl PipelineCosts {
     /// Iterates over all cells.
     pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
         (0..self.microbatches()).flat_map(|microbatch| {
-            let stages = self.flows.stages_of(microbatch);
-            stages.zip(self.flows.cells_of(microbatch)).map(move |(stage, index)| Cell { index, stage, microbatch })
+            let stages = self.flows.microbatch_stages(microbatch);
+            stages.zip(self.flows.microbatch_cells(microbatch)).map(move |(stage, index)| Cell {
+                index,
+                stage,
+                microbatch,
+            })
         })
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct ComponentCosts {
     /// Cost per layer.
     pub layer: LayerCost,
     /// Cost per layer without recomputation. Zero unless stages recompute only some layers.
-    pub kept: LayerCost,
+    pub without_recompute: LayerCost,
     /// Cost of the input block.
     pub input: LayerCost,
     /// Cost of the output block.
@@ -40,15 +40,19 @@ pub struct ContextSettings {
 
 impl ContextSettings {
     /// Creates settings for both exchanges and degrees 1 to `largest`.
-    pub fn up_to(training: &Training, largest: u32) -> Self {
-        let of = |exchange| {
-            (1..=largest).map(move |degree| Training {
+    pub fn up_to(training: &Training, max_degree: u32) -> Self {
+        let exchange_settings = |exchange| {
+            (1..=max_degree).map(move |degree| Training {
                 context_parallel: degree,
                 context_exchange: exchange,
                 ..training.clone()
             })
         };
-        Self { settings: of(ContextExchange::Ring).chain(of(ContextExchange::AllToAll)).collect() }
+        Self {
+            settings: exchange_settings(ContextExchange::Ring)
+                .chain(exchange_settings(ContextExchange::AllToAll))
+                .collect(),
+        }
     }
 }
 
@@ -61,12 +65,12 @@ pub struct DegreeSettings {
 
 impl DegreeSettings {
     /// Creates settings for all pairs of the given degrees, except the scenario's pair.
-    pub fn of(training: &Training, contexts: &[u32], experts: &[u32]) -> Self {
+    pub fn new(training: &Training, contexts: &[u32], experts: &[u32]) -> Self {
         let pairs = contexts.iter().flat_map(|&context| experts.iter().map(move |&expert| (context, expert)));
         let other = |degrees: &(u32, u32)| *degrees != (training.context_parallel, training.expert_parallel);
-        let of =
+        let degree_setting =
             |(context_parallel, expert_parallel)| Training { context_parallel, expert_parallel, ..training.clone() };
-        Self { settings: pairs.filter(other).map(of).collect() }
+        Self { settings: pairs.filter(other).map(degree_setting).collect() }
     }
 }
 
@@ -110,18 +114,18 @@ impl<'a> Pricing<'a> {
     /// Adds costs for other context-parallel settings.
     #[must_use]
     pub fn with_contexts(self, contexts: &'a ContextSettings) -> Self {
-        let of = |training: &'a Training| Self {
+        let context_pricing = |training: &'a Training| Self {
             groups: ContextGroups::Compact,
             ..Self::new(self.model, self.cluster, training)
         };
-        Self { contexts: contexts.settings.iter().map(of).collect(), ..self }
+        Self { contexts: contexts.settings.iter().map(context_pricing).collect(), ..self }
     }
 
     /// Adds costs for other degrees.
     #[must_use]
     pub fn with_degrees(self, degrees: &'a DegreeSettings) -> Self {
-        let of = |training: &'a Training| Self::new(self.model, self.cluster, training);
-        Self { degrees: degrees.settings.iter().map(of).collect(), ..self }
+        let degree_pricing = |training: &'a Training| Self::new(self.model, self.cluster, training);
+        Self { degrees: degrees.settings.iter().map(degree_pricing).collect(), ..self }
     }
 
     /// Returns the costs for the given degrees, or `None` if there are no such settings.
@@ -135,9 +139,9 @@ impl<'a> Pricing<'a> {
     /// such settings.
     pub fn at_context(&self, exchange: ContextExchange, degree: u32) -> Option<&Self> {
         let each = self.contexts.len() / 2;
-        let place = (degree as usize).checked_sub(1).filter(|place| *place < each)?;
+        let offset = (degree as usize).checked_sub(1).filter(|index| *index < each)?;
         let first = if exchange == ContextExchange::Ring { 0 } else { each };
-        Some(&self.contexts[first + place])
+        Some(&self.contexts[first + offset])
     }
 
     /// Returns the cost table for `loads`.
@@ -146,7 +150,7 @@ impl<'a> Pricing<'a> {
         'a: 'b,
     {
         let pieces = (0..self.model.modules.len()).map(|module| self.pieces(tensor, module, loads)).collect();
-        let table = LayerTable::of(self.model, self.cluster, self.training, tensor, loads, pieces);
+        let table = LayerTable::from_components(self.model, self.cluster, self.training, tensor, loads, pieces);
         match self.groups {
             ContextGroups::Tiled => table,
             ContextGroups::Compact => table.shared_by(self.cluster.devices() / tensor.max(1)),
@@ -166,8 +170,8 @@ impl<'a> Pricing<'a> {
     where
         'a: 'b,
     {
-        let own = if context == 1 { self } else { self.at_context(ContextExchange::Ring, context)? };
-        Some(own.table(tensor, loads).shared_by(replicas))
+        let pricing = if context == 1 { self } else { self.at_context(ContextExchange::Ring, context)? };
+        Some(pricing.table(tensor, loads).shared_by(replicas))
     }
 
     /// Like [`Self::table`], but with layer costs for all strategies, for stages with mixed
@@ -182,7 +186,7 @@ impl<'a> Pricing<'a> {
 
     fn layer_model<'b>(&'b self, module: usize, training: &'b Training, tensor: u32) -> LayerModel<'b> {
         let model = LayerModel::new(&self.model.modules[module], self.cluster, training, tensor)
-            .with_gradients(self.model.gradients_of(module));
+            .with_gradients(self.model.module_gradients(module));
         match self.groups {
             ContextGroups::Tiled => model,
             ContextGroups::Compact => model.in_groups(self.cluster, tensor),
@@ -199,12 +203,12 @@ impl<'a> Pricing<'a> {
         let models: Vec<LayerModel<'_>> =
             self.strategies.iter().map(|training| self.layer_model(module, training, tensor)).collect();
         let price = |load: ModuleLoad| std::array::from_fn(|strategy| models[strategy].layer(load));
-        let of = |load: &MicrobatchLoad| {
+        let layer_costs = |load: &MicrobatchLoad| {
             let load = load.modules[module];
             let key = [load.tokens, load.squared, load.items].map(f64::to_bits);
             *known.entry(key).or_insert_with(|| price(load))
         };
-        loads.iter().map(of).collect()
+        loads.iter().map(layer_costs).collect()
     }
 
     /// Returns the component costs of a module per load.
@@ -220,17 +224,21 @@ impl<'a> Pricing<'a> {
             let costs = model.get_or_insert_with(|| self.layer_model(module, self.training, tensor));
             ComponentCosts {
                 layer: costs.layer(load),
-                kept: if some_layers { costs.layer_without_recomputation(load) } else { LayerCost::default() },
+                without_recompute: if some_layers {
+                    costs.layer_without_recomputation(load)
+                } else {
+                    LayerCost::default()
+                },
                 input: costs.input(load),
                 output: costs.output(load),
             }
         };
-        let of = |load: &MicrobatchLoad| {
+        let component_costs = |load: &MicrobatchLoad| {
             let load = load.modules[module];
             let key = [load.tokens, load.squared, load.items].map(f64::to_bits);
             *known.entry(key).or_insert_with(|| price(load))
         };
-        loads.iter().map(of).collect()
+        loads.iter().map(component_costs).collect()
     }
 }
 
@@ -240,13 +248,13 @@ mod tests {
     use crate::cluster::presets::cluster;
     use crate::cost::Partition;
     use crate::cost::partition::LayerRange;
-    use crate::cost::table::Place;
+    use crate::cost::table::ReplicaLayout;
     use crate::model::presets::model;
     use crate::stage_graph::Placement;
     use crate::units::{Bytes, Nanos};
     use crate::workload::{Packing, Sequence};
 
-    fn loads(model: &Model, of: &[(u32, u32)]) -> Vec<MicrobatchLoad> {
+    fn loads(model: &Model, sizes: &[(u32, u32)]) -> Vec<MicrobatchLoad> {
         let load = |&(tokens, images): &(u32, u32)| {
             let squared = u64::from(tokens) * u64::from(tokens);
             let sequence = Sequence {
@@ -258,39 +266,39 @@ mod tests {
                 images,
                 ..Sequence::default()
             };
-            MicrobatchLoad::of(&[sequence], model, Packing::Packed)
+            MicrobatchLoad::new(&[sequence], model, Packing::Packed)
         };
-        of.iter().map(load).collect()
+        sizes.iter().map(load).collect()
     }
 
     /// A frozen encoder runs only the forward: a third of the operations, no activations, 2 of 18
     /// bytes per unsharded parameter, no incoming gradient. A frozen backbone still sends gradients
     /// to the encoder.
     #[test]
-    fn frozen_modules_leave_out_what_nobody_needs() {
-        let (cluster, whole) = (cluster("h800").unwrap(), model("vlm-s").unwrap());
+    fn frozen_modules_skip_unneeded_gradients() {
+        let (cluster, base_model) = (cluster("h800").unwrap(), model("vlm-s").unwrap());
         let training = Training { zero: Some(0), ..Training::default() };
         let freeze = |frozen: usize| {
-            let mut model = whole.clone();
+            let mut model = base_model.clone();
             model.modules[frozen].frozen = true;
             model
         };
-        let of = |model: &Model| {
+        let evaluate = |model: &Model| {
             let loads = loads(model, &[(4096, 8)]);
             let pricing = Pricing::new(model, &cluster, &training);
             let table = pricing.table(4, &loads);
             let half = |module: usize, second: u32| {
-                let layers = whole.modules[module].layers;
+                let layers = base_model.modules[module].layers;
                 let middle = layers / 2;
                 let (first, end) = if second == 0 { (0, middle) } else { (middle, layers) };
                 vec![LayerRange { module, first, end }]
             };
             let stages = vec![half(0, 0), half(0, 1), half(1, 0), half(1, 1)];
             let partition = Partition { stages, placement: Placement::Cyclic };
-            let costs = table.pipeline(&partition, Place { pipeline: 4, data: 1, replica: 0 }, &[0]);
+            let costs = table.pipeline(&partition, ReplicaLayout { pipeline: 4, data: 1, replica: 0 }, &[0]);
             (costs, loads[0].model_flops(model).get())
         };
-        let (trained, encoder, backbone) = (of(&whole), of(&freeze(0)), of(&freeze(1)));
+        let (trained, encoder, backbone) = (evaluate(&base_model), evaluate(&freeze(0)), evaluate(&freeze(1)));
         // Two encoder stages and two backbone stages.
         assert!(trained.0.backward(0) > Nanos::ZERO && trained.0.send_backward[1] > Nanos::ZERO);
         assert_eq!((encoder.0.backward(0), encoder.0.activation[0]), (Nanos::ZERO, Bytes::ZERO));
@@ -308,13 +316,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_costs_what_it_cost_before() {
+    fn cached_costs_equal_computed_costs() {
         let (model, cluster, training) = (model("vlm-s").unwrap(), cluster("h800").unwrap(), Training::default());
         let loads = loads(&model, &[(512, 0), (2048, 3), (512, 0), (4096, 8)]);
         let pricing = Pricing::new(&model, &cluster, &training);
         let costs = |table: LayerTable<'_>| {
             let partition = Partition::balanced(&model, &table.weights(2), 2).unwrap();
-            table.pipeline(&partition, Place { pipeline: 2, data: 1, replica: 0 }, &[0, 1, 2, 3])
+            table.pipeline(&partition, ReplicaLayout { pipeline: 2, data: 1, replica: 0 }, &[0, 1, 2, 3])
         };
         let first = costs(pricing.table(4, &loads));
         assert_eq!(costs(pricing.table(4, &loads)), first);

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mix_is_taken_apart_stage_part_by_stage_part() {
+    fn a_mix_is_split_by_stage_part() {
         let mut mix = StrategyMix([3, 0, 2, 1]);
         assert_eq!(mix.layers(), 6);
         assert_eq!(mix.take(4), [3, 0, 1, 0]);

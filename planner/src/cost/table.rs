@@ -45,7 +45,7 @@ pub struct LayerTable<'a> {
 
 /// Parallel degrees and replica index of a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct ReplicaLayout {
     /// Number of pipeline ranks.
     pub pipeline: u32,
     /// Number of replicas.
@@ -101,7 +101,7 @@ impl<'a> LayerTable<'a> {
     }
 
     /// Creates a table from component costs per module and load.
-    pub(super) fn of(
+    pub(super) fn from_components(
         model: &'a Model,
         cluster: &'a Cluster,
         training: &'a Training,
@@ -147,18 +147,20 @@ impl<'a> LayerTable<'a> {
     }
 
     /// Returns the model state memory per rank.
-    pub fn static_memory(&self, partition: &Partition, place: Place) -> Vec<Bytes> {
-        self.state_memory(partition, place).into_iter().map(StateMemory::total).collect()
+    pub fn static_memory(&self, partition: &Partition, replica_layout: ReplicaLayout) -> Vec<Bytes> {
+        self.state_memory(partition, replica_layout).into_iter().map(StateMemory::total).collect()
     }
 
     /// Returns weights, gradients and optimizer state per rank.
-    pub fn state_memory(&self, partition: &Partition, place: Place) -> Vec<StateMemory> {
-        let replicas = f64::from(self.replicas(place));
-        let (dense, expert) =
-            (StateBytes::of(self.training, replicas), StateBytes::of(self.training, self.expert_replicas(place)));
+    pub fn state_memory(&self, partition: &Partition, replica_layout: ReplicaLayout) -> Vec<StateMemory> {
+        let replicas = f64::from(self.replicas(replica_layout));
+        let (dense, expert) = (
+            StateBytes::new(self.training, replicas),
+            StateBytes::new(self.training, self.expert_replicas(replica_layout)),
+        );
         let state = |parameters: Parameters| {
-            let sum = |of: fn(StateBytes) -> f64| {
-                Bytes::from_f64(parameters.dense * of(dense) + parameters.expert * of(expert))
+            let sum = |component: fn(StateBytes) -> f64| {
+                Bytes::from_f64(parameters.dense * component(dense) + parameters.expert * component(expert))
             };
             let frozen = parameters.frozen * dense.weights + parameters.frozen_expert * expert.weights;
             StateMemory {
@@ -167,35 +169,35 @@ impl<'a> LayerTable<'a> {
                 optimizer: sum(|bytes| bytes.optimizer),
             }
         };
-        self.rank_parameters(partition, place).into_iter().map(state).collect()
+        self.rank_parameters(partition, replica_layout).into_iter().map(state).collect()
     }
 
     /// Number of devices with the same parameters.
-    fn replicas(&self, place: Place) -> u32 {
-        self.all_replicas.unwrap_or(place.data * self.training.context_parallel)
+    fn replicas(&self, replica_layout: ReplicaLayout) -> u32 {
+        self.all_replicas.unwrap_or(replica_layout.data * self.training.context_parallel)
     }
 
     /// Number of replicas of an expert: data-parallel degree / expert-parallel degree.
-    fn expert_replicas(&self, place: Place) -> f64 {
-        let replicas = f64::from(self.replicas(place));
+    fn expert_replicas(&self, replica_layout: ReplicaLayout) -> f64 {
+        let replicas = f64::from(self.replicas(replica_layout));
         (replicas / f64::from(self.training.expert_parallel)).max(1.0)
     }
 
     /// Parameters per device for all ranks. If the tied output head is on a different rank, it is a
     /// second copy, frozen or trained like the first.
-    fn rank_parameters(&self, partition: &Partition, place: Place) -> Vec<Parameters> {
-        let ranks = place.pipeline as usize;
-        let of_rank = |rank: usize| {
+    fn rank_parameters(&self, partition: &Partition, replica_layout: ReplicaLayout) -> Vec<Parameters> {
+        let ranks = replica_layout.pipeline as usize;
+        let parameters_on_rank = |rank: usize| {
             let mut parameters = self.ranges_parameters(partition.stages_on(rank, ranks).flatten());
             for (module, ..) in self.tied_ranks(partition, ranks).filter(|(_, _, last)| *last == rank) {
                 let copy = self.embedding_parameters(module) as f64 / f64::from(self.tensor);
-                let of_kind =
+                let destination =
                     if self.model.modules[module].frozen { &mut parameters.frozen } else { &mut parameters.dense };
-                *of_kind += copy;
+                *destination += copy;
             }
             parameters
         };
-        (0..ranks).map(of_rank).collect()
+        (0..ranks).map(parameters_on_rank).collect()
     }
 
     fn ranges_parameters<'b>(&self, ranges: impl IntoIterator<Item = &'b LayerRange>) -> Parameters {
@@ -207,11 +209,11 @@ impl<'a> LayerTable<'a> {
         let module = &self.model.modules[range.module];
         let input = if range.begins() { module.input_parameters() } else { 0 };
         let output = if range.ends(self.model) { module.output_parameters() } else { 0 };
-        self.parameters_of(range.module, range.len(), (input, output))
+        self.parameters_for_layers(range.module, range.len(), (input, output))
     }
 
     /// Parameters per device in `layers` layers plus the given input and output block parameters.
-    fn parameters_of(&self, module: usize, layers: u32, (input, output): (u64, u64)) -> Parameters {
+    fn parameters_for_layers(&self, module: usize, layers: u32, (input, output): (u64, u64)) -> Parameters {
         let module = &self.model.modules[module];
         let layers = u64::from(layers);
         let expert = layers * module.expert_parameters();
@@ -242,7 +244,7 @@ impl<'a> LayerTable<'a> {
     ) -> impl Iterator<Item = (usize, usize, usize)> + 'b {
         let rank_with = move |wanted: &dyn Fn(&LayerRange) -> bool| {
             let stage = partition.stages.iter().position(|ranges| ranges.iter().any(wanted))?;
-            Some(partition.placement.rank_of(stage, ranks))
+            Some(partition.placement.rank_for_stage(stage, ranks))
         };
         let tied = self.model.modules.iter().enumerate().filter(|(_, module)| module.tied_embeddings);
         tied.filter_map(move |(index, _)| {
@@ -260,25 +262,25 @@ impl<'a> LayerTable<'a> {
     pub fn step_end(
         &self,
         partition: &Partition,
-        place: Place,
+        replica_layout: ReplicaLayout,
         windows: Option<&[(Seconds, Seconds)]>,
     ) -> (Vec<Nanos>, Vec<Nanos>) {
-        let (dense_group, expert_group) = self.replica_groups(place);
-        let replicas = f64::from(self.replicas(place));
-        let rates = Rates::of(&self.cluster.device);
+        let (dense_group, expert_group) = self.replica_groups(replica_layout);
+        let replicas = f64::from(self.replicas(replica_layout));
+        let rates = Rates::new(&self.cluster.device);
         // Frozen parameters have no gradients to reduce.
         let trained = |(module, ..): &(usize, usize, usize)| !self.model.modules[*module].frozen;
-        let tied: Vec<_> = self.tied_ranks(partition, place.pipeline as usize).filter(trained).collect();
+        let tied: Vec<_> = self.tied_ranks(partition, replica_layout.pipeline as usize).filter(trained).collect();
         let mut sync = Vec::new();
         let mut optimizer = Vec::new();
-        for (rank, parameters) in self.rank_parameters(partition, place).into_iter().enumerate() {
+        for (rank, parameters) in self.rank_parameters(partition, replica_layout).into_iter().enumerate() {
             let window = windows.map(|windows| windows[rank]);
             let reduced = self.reduction(&dense_group, &expert_group, parameters, window);
             let concerned = tied.iter().filter(|(_, first, last)| *first == rank || *last == rank);
-            let shared: Seconds = concerned.map(|&shared| self.tied_embedding_sync(shared, place)).sum();
+            let shared: Seconds = concerned.map(|&shared| self.tied_embedding_sync(shared, replica_layout)).sum();
             sync.push((reduced + shared).to_nanos());
             let bytes = self.optimizer_bytes(parameters.dense, replicas)
-                + self.optimizer_bytes(parameters.expert, self.expert_replicas(place));
+                + self.optimizer_bytes(parameters.expert, self.expert_replicas(replica_layout));
             optimizer.push(rates.streaming(Streaming { class: StreamingClass::Optimizer, bytes }).to_nanos());
         }
         (sync, optimizer)
@@ -323,23 +325,27 @@ impl<'a> LayerTable<'a> {
     }
 
     /// Time to reduce a tied matrix gradient between embedding rank and head rank.
-    fn tied_embedding_sync(&self, (module, first, last): (usize, usize, usize), place: Place) -> Seconds {
-        let device = |rank: usize| self.first_device + rank as u32 * self.devices_per_rank(place);
+    fn tied_embedding_sync(
+        &self,
+        (module, first, last): (usize, usize, usize),
+        replica_layout: ReplicaLayout,
+    ) -> Seconds {
+        let device = |rank: usize| self.first_device + rank as u32 * self.devices_per_rank(replica_layout);
         let bytes = self.training.gradients.bytes() * self.embedding_parameters(module) as f64 / f64::from(self.tensor);
         point_to_point(self.cluster, device(first), device(last), bytes) * 2.0
     }
 
     /// Devices per pipeline rank in all replicas.
-    fn devices_per_rank(&self, place: Place) -> u32 {
-        self.tensor.saturating_mul(self.training.context_parallel).saturating_mul(place.data)
+    fn devices_per_rank(&self, replica_layout: ReplicaLayout) -> u32 {
+        self.tensor.saturating_mul(self.training.context_parallel).saturating_mul(replica_layout.data)
     }
 
     /// Returns the costs of a replica that runs the microbatches `assigned` through all stages.
-    pub fn pipeline(&self, partition: &Partition, place: Place, assigned: &[usize]) -> PipelineCosts {
+    pub fn pipeline(&self, partition: &Partition, replica_layout: ReplicaLayout, assigned: &[usize]) -> PipelineCosts {
         let stages = partition.stages.len();
-        let (ranks, count) = (place.pipeline as usize, assigned.len());
+        let (ranks, count) = (replica_layout.pipeline as usize, assigned.len());
         let flows = Flows::placed(ranks, stages, count, partition.placement);
-        self.pipeline_over(partition, place, flows, assigned, &[])
+        self.pipeline_over(partition, replica_layout, flows, assigned, &[])
     }
 
     /// Returns the costs of a replica. The (sub-)microbatch `i` has the load `assigned[i]`. `mixes`
@@ -347,13 +353,13 @@ impl<'a> LayerTable<'a> {
     pub fn pipeline_over(
         &self,
         partition: &Partition,
-        place: Place,
+        replica_layout: ReplicaLayout,
         flows: Flows,
         assigned: &[usize],
         mixes: &[StrategyMix],
     ) -> PipelineCosts {
         let cells = flows.cells();
-        let state = self.state_memory(partition, place);
+        let state = self.state_memory(partition, replica_layout);
         let column = || Vec::with_capacity(cells);
         let mut costs = PipelineCosts {
             forward: column(),
@@ -375,17 +381,17 @@ impl<'a> LayerTable<'a> {
             overlapped_ppm: NO_GAIN_PPM,
             flows,
         };
-        let of_stage: Vec<_> = partition
+        let stage_traffic: Vec<_> = partition
             .stages
             .iter()
-            .map(|ranges| (self.sharded_traffic(ranges, place), self.gathered_bytes(ranges)))
+            .map(|ranges| (self.sharded_traffic(ranges, replica_layout), self.gathered_bytes(ranges)))
             .collect();
         // Per stage: forward of the first microbatch, backward of the last.
         let mut ends = vec![[None::<Seconds>; 2]; partition.stages.len()];
-        let (mut routes, host) = (Routes::of(partition.stages.len()), self.host_microbatch());
+        let (mut routes, host) = (Routes::new(partition.stages.len()), self.host_microbatch());
         for (microbatch, &index) in assigned.iter().enumerate() {
-            for stage in costs.flows.stages_of(microbatch) {
-                let (traffic, gathered) = of_stage[stage];
+            for stage in costs.flows.microbatch_stages(microbatch) {
+                let (traffic, gathered) = stage_traffic[stage];
                 let ranges = &partition.stages[stage];
                 let cell = costs.flows.cell(stage, microbatch);
                 let cost = match mixes.get(cell) {
@@ -397,12 +403,13 @@ impl<'a> LayerTable<'a> {
                 ends[stage][1] = Some(cost.input_grad + cost.weight_grad);
                 let [next, previous] = neighbours(&costs.flows, stage, microbatch);
                 let forward = next.map(|to| {
-                    let route = routes.to(stage, false, to, || self.route(partition, to, place, [stage, to]));
+                    let route = routes.to(stage, false, to, || self.route(partition, to, replica_layout, [stage, to]));
                     self.send(route, index)
                 });
                 let wanted = previous.filter(|_| self.sends_input_gradient(ranges));
                 let backward = wanted.map(|to| {
-                    let route = routes.to(stage, true, to, || self.route(partition, stage, place, [stage, to]));
+                    let route =
+                        routes.to(stage, true, to, || self.route(partition, stage, replica_layout, [stage, to]));
                     self.send(route, index)
                 });
                 let mut sends = [forward.unwrap_or(Nanos::ZERO), backward.unwrap_or(Nanos::ZERO)];
@@ -423,24 +430,26 @@ impl<'a> LayerTable<'a> {
         }
         let mut windows = vec![(Seconds::ZERO, Seconds::ZERO); costs.ranks()];
         for (stage, [forward, backward]) in ends.into_iter().enumerate() {
-            let window = &mut windows[costs.rank_of(stage)];
+            let window = &mut windows[costs.rank_for_stage(stage)];
             window.1 += forward.unwrap_or(Seconds::ZERO);
             window.0 += backward.unwrap_or(Seconds::ZERO);
         }
-        (costs.sync, costs.optimizer) = self.step_end(partition, place, Some(&windows));
+        (costs.sync, costs.optimizer) = self.step_end(partition, replica_layout, Some(&windows));
         costs
     }
 
     /// ZeRO-3: (weight gathering time, gradient reduction time) for a single pass through a stage.
-    fn sharded_traffic(&self, ranges: &[LayerRange], place: Place) -> (Seconds, Seconds) {
+    fn sharded_traffic(&self, ranges: &[LayerRange], replica_layout: ReplicaLayout) -> (Seconds, Seconds) {
         if self.training.zero_stage() < 3 {
             return (Seconds::ZERO, Seconds::ZERO);
         }
         let (width, gradient) = (self.training.width(), self.training.gradients.bytes());
-        let (dense_group, expert_group) = self.replica_groups(place);
+        let (dense_group, expert_group) = self.replica_groups(replica_layout);
         let parameters = self.ranges_parameters(ranges);
-        let of = |group: &Group, count: f64| (group.all_gather(width * count), group.reduce_scatter(gradient * count));
-        let (dense, expert) = (of(&dense_group, parameters.dense), of(&expert_group, parameters.expert));
+        let group_traffic =
+            |group: &Group, count: f64| (group.all_gather(width * count), group.reduce_scatter(gradient * count));
+        let (dense, expert) =
+            (group_traffic(&dense_group, parameters.dense), group_traffic(&expert_group, parameters.expert));
         let frozen = dense_group.all_gather(width * parameters.frozen)
             + expert_group.all_gather(width * parameters.frozen_expert);
         (dense.0 + expert.0 + frozen, dense.1 + expert.1)
@@ -453,7 +462,7 @@ impl<'a> LayerTable<'a> {
             return 0.0;
         }
         let layer = |range: &LayerRange| {
-            let parameters = self.parameters_of(range.module, 1, (0, 0));
+            let parameters = self.parameters_for_layers(range.module, 1, (0, 0));
             2.0 * self.training.width() * parameters.total() + self.training.gradients.bytes() * parameters.trained()
         };
         ranges.iter().map(layer).fold(0.0, f64::max)
@@ -461,12 +470,12 @@ impl<'a> LayerTable<'a> {
 
     /// Replica groups for dense and expert parameters. Experts are distributed over adjacent
     /// devices in DP x CP, so the stride between expert replicas is TP x EP.
-    fn replica_groups(&self, place: Place) -> (Group, Group) {
-        let replicas = self.replicas(place);
-        let apart = self.tensor * self.training.expert_parallel;
+    fn replica_groups(&self, replica_layout: ReplicaLayout) -> (Group, Group) {
+        let replicas = self.replicas(replica_layout);
+        let stride = self.tensor * self.training.expert_parallel;
         (
             Group::placed(self.cluster, replicas, self.tensor),
-            Group::placed(self.cluster, self.expert_replicas(place) as u32, apart),
+            Group::placed(self.cluster, self.expert_replicas(replica_layout) as u32, stride),
         )
     }
 }

@@ -11,7 +11,7 @@ use crate::scenario::budget::{EvaluationSize, Spans};
 /// Span count of all planners so far.
 #[derive(Debug)]
 pub(super) struct Spent {
-    most_bytes: u64,
+    max_bytes: u64,
     judging: EvaluationSize,
     state: Mutex<State>,
 }
@@ -34,15 +34,15 @@ pub(super) enum Excess {
 impl From<Excess> for PlanError {
     fn from(excess: Excess) -> Self {
         match excess {
-            Excess::Limit(words) => Self::TooLarge(words),
+            Excess::Limit(message) => Self::TooLarge(message),
             Excess::Bytes(bytes) => Self::Outgrown { bytes },
         }
     }
 }
 
 impl Spent {
-    pub(super) fn new(most_bytes: u64, judging: EvaluationSize) -> Self {
-        Self { most_bytes, judging, state: Mutex::default() }
+    pub(super) fn new(max_bytes: u64, judging: EvaluationSize) -> Self {
+        Self { max_bytes, judging, state: Mutex::default() }
     }
 
     /// Returns the exceeded limit, if any.
@@ -54,15 +54,15 @@ impl Spent {
         self.state().excess.is_some()
     }
 
-    fn excess_of(&self, spans: Spans) -> Option<Excess> {
+    fn find_excess(&self, spans: Spans) -> Option<Excess> {
         let bytes = spans.bytes(self.judging);
-        spans.excess().map(Excess::Limit).or_else(|| (bytes > self.most_bytes).then_some(Excess::Bytes(bytes)))
+        spans.excess().map(Excess::Limit).or_else(|| (bytes > self.max_bytes).then_some(Excess::Bytes(bytes)))
     }
 
     /// Checks the limit for a single draft. Spans of concurrent planners are excluded, because
     /// their number depends on timing.
     fn draft(&self, simulated: u64) {
-        if let Some(excess) = self.excess_of(Spans { kept: 0, simulated }) {
+        if let Some(excess) = self.find_excess(Spans { stored: 0, simulated }) {
             self.state().excess.get_or_insert(excess);
         }
     }
@@ -70,7 +70,7 @@ impl Spent {
     fn add(&self, spans: Spans) {
         let mut state = self.state();
         state.spans = state.spans.and(spans);
-        if let Some(excess) = self.excess_of(state.spans) {
+        if let Some(excess) = self.find_excess(state.spans) {
             state.excess.get_or_insert(excess);
         }
     }
@@ -121,8 +121,8 @@ impl Observer for Budgeted<'_> {
         self.observer.drafted(spans);
     }
 
-    fn most_bytes(&self) -> u64 {
-        self.observer.most_bytes()
+    fn max_bytes(&self) -> u64 {
+        self.observer.max_bytes()
     }
 
     fn workers(&self) -> &dyn Workers {
@@ -147,13 +147,13 @@ mod tests {
         let spent = Spent::new(u64::MAX, EvaluationSize::new(1, 1));
         let mut unobserved = Unobserved;
         let budgeted = Budgeted::new(&spent, &mut unobserved);
-        let half = Spans { kept: 15_000_000, simulated: 15_000_000 };
+        let half = Spans { stored: 15_000_000, simulated: 15_000_000 };
         assert_eq!(budgeted.spend(half), Ok(()));
         // Spans of concurrent planners do not affect a draft.
         budgeted.drafted(60_000_000);
         assert!(!budgeted.cancelled());
         assert_eq!(budgeted.spend(half), Err(Cancelled));
-        let limit = |words: &str| Some(Excess::Limit(words.to_owned()));
+        let limit = |message: &str| Some(Excess::Limit(message.to_owned()));
         assert_eq!(spent.excess(), limit("30 million spans (3 GB); the limit is 20 million"));
 
         let spent = Spent::new(u64::MAX, EvaluationSize::new(1, 1));
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(spent.excess(), limit("60.1 million spans over all replicas; the limit is 60 million"));
 
         // 16 MiB, plus 168 + 64 bytes per span.
-        let million = Spans { kept: 1_000_000, simulated: 1_000_000 };
+        let million = Spans { stored: 1_000_000, simulated: 1_000_000 };
         let spent = Spent::new(300_000_000, EvaluationSize::new(1, 1));
         let budgeted = Budgeted::new(&spent, &mut unobserved);
         assert_eq!((budgeted.spend(million), budgeted.spend(million)), (Ok(()), Err(Cancelled)));
@@ -187,8 +187,8 @@ mod tests {
     /// TP 2 x PP 4 on eight devices: 16 single-sample sequences, four stages, two directions, two
     /// iterations.
     #[test]
-    fn spans_are_told_while_a_plan_is_made() {
-        let question = serde_json::json!({
+    fn draft_spans_are_reported_during_planning() {
+        let document = serde_json::json!({
             "schema": "scenario/1", "model": {"preset": "llama-2-7b"}, "cluster": {"preset": "a100-80gb", "nodes": 1},
             "workload": {
                 "samples": {
@@ -200,14 +200,14 @@ mod tests {
             "layout": {"tensor": 2, "pipeline": 4, "chunks": 1, "microbatch": 1},
             "planners": ["1f1b", "wait_free_cyclic"], "iterations": 2
         });
-        let valid = ValidScenario::new(parse(&question.to_string()).unwrap(), &NoDatasets).unwrap();
+        let valid = ValidScenario::new(parse(&document.to_string()).unwrap(), &NoDatasets).unwrap();
         let mut counted = Counted::default();
         plan(&valid, &mut counted).unwrap();
         assert_eq!(*counted.0.lock().unwrap(), [128, 256, 256]);
     }
 
     #[test]
-    fn a_plan_that_is_too_large_says_what_to_do() {
+    fn too_large_plans_name_the_remedy() {
         let error = PlanError::TooLarge("30 million spans (3 GB); the limit is 20 million".to_owned());
         let expected = "the plans have 30 million spans (3 GB); the limit is 20 million; ask for fewer iterations, planners or microbatches";
         assert_eq!(error.to_string(), expected);

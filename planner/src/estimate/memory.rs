@@ -22,7 +22,7 @@ pub struct RankMemory {
 
 impl RankMemory {
     /// Converts a simulated peak.
-    pub(super) fn of(costs: &PipelineCosts, rank: usize, peak: &Peak) -> Self {
+    pub(super) fn from_peak(costs: &PipelineCosts, rank: usize, peak: &Peak) -> Self {
         let state = costs.state[rank];
         Self {
             weights: state.weights.get() as f64,
@@ -45,7 +45,7 @@ impl RankMemory {
 /// across its chunks in order.
 pub(super) fn peaks(costs: &PipelineCosts, chunks: u32, microbatches: u32) -> Vec<RankMemory> {
     let (p, v) = (costs.ranks() as u32, chunks);
-    let of_rank = |rank: u32| {
+    let rank_peak = |rank: u32| {
         let in_flight = if v > 1 { 2 * (p - rank - 1) + (v - 1) * p + 1 } else { p - rank }.min(microbatches * v);
         let stage = |chunk: u32| (chunk * p + rank) as usize;
         // Chunks fill in groups of p microbatches: complete rounds, then the initial chunks of the
@@ -68,5 +68,5 @@ pub(super) fn peaks(costs: &PipelineCosts, chunks: u32, microbatches: u32) -> Ve
             in_flight,
         }
     };
-    (0..p).map(of_rank).collect()
+    (0..p).map(rank_peak).collect()
 }

@@ -28,12 +28,12 @@ fn simulated(configuration: &Configuration) -> (f64, f64) {
     let stages = layout.pipeline * layout.chunks;
     let partition =
         Partition::even(model, stages).or_else(|| Partition::balanced(model, &table.weights(stages), stages)).unwrap();
-    let place = Place { pipeline: layout.pipeline, data: layout.data, replica: 0 };
-    let costs = table.pipeline(&partition, place, &(0..count).collect::<Vec<_>>());
+    let replica_layout = ReplicaLayout { pipeline: layout.pipeline, data: layout.data, replica: 0 };
+    let costs = table.pipeline(&partition, replica_layout, &(0..count).collect::<Vec<_>>());
     let (p, v) = (layout.pipeline as usize, layout.chunks as usize);
     let schedule = if v > 1 { interleaved(p, v, count, Grouping::Balanced) } else { one_f_one_b(p, count) };
     let execution = execute(&schedule, &costs).unwrap();
-    let end = StepEnd::of(p, std::iter::once(&execution)).iteration_end(&costs);
+    let end = StepEnd::from_executions(p, std::iter::once(&execution)).iteration_end(&costs);
     (end.secs(), peak_memory_over(&schedule, &execution, &costs).1.get() as f64)
 }
 
@@ -43,9 +43,9 @@ fn the_closed_form_agrees_with_the_event_engine() {
         let configuration = configuration(pipeline, chunks, data);
         let estimate = estimate(&configuration).unwrap();
         let (time, memory) = simulated(&configuration);
-        let (of_time, of_memory) = (estimate.iteration.secs() / time, estimate.peak_memory.total() / memory);
-        assert!((of_time - 1.0).abs() < 0.02, "PP {pipeline} VPP {chunks}: {of_time}");
-        assert!((of_memory - 1.0).abs() < 0.03, "PP {pipeline} VPP {chunks}: {of_memory}");
+        let (time_ratio, memory_ratio) = (estimate.iteration.secs() / time, estimate.peak_memory.total() / memory);
+        assert!((time_ratio - 1.0).abs() < 0.02, "PP {pipeline} VPP {chunks}: {time_ratio}");
+        assert!((memory_ratio - 1.0).abs() < 0.03, "PP {pipeline} VPP {chunks}: {memory_ratio}");
     }
 }
 
@@ -57,39 +57,39 @@ fn uneven_pipelines_agree_too() {
         let configuration = Configuration { global_batch: batch, ..configuration(pipeline, chunks, 1) };
         let estimate = estimate(&configuration).unwrap();
         let (time, memory) = simulated(&configuration);
-        let (of_time, of_memory) = (estimate.iteration.secs() / time, estimate.peak_memory.total() / memory);
-        assert!((of_time - 1.0).abs() < 0.02, "PP {pipeline} VPP {chunks} batch {batch}: {of_time}");
-        assert!((of_memory - 1.0).abs() < 0.03, "PP {pipeline} VPP {chunks} batch {batch}: {of_memory}");
+        let (time_ratio, memory_ratio) = (estimate.iteration.secs() / time, estimate.peak_memory.total() / memory);
+        assert!((time_ratio - 1.0).abs() < 0.02, "PP {pipeline} VPP {chunks} batch {batch}: {time_ratio}");
+        assert!((memory_ratio - 1.0).abs() < 0.03, "PP {pipeline} VPP {chunks} batch {batch}: {memory_ratio}");
     }
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_name() {
-    let refused = |change: fn(&mut Configuration)| {
+fn invalid_configurations_are_rejected_by_name() {
+    let rejection = |change: fn(&mut Configuration)| {
         let mut configuration = configuration(4, 1, 1);
         change(&mut configuration);
         estimate(&configuration).unwrap_err().to_string()
     };
-    assert!(refused(|c| c.layout.data = 2).contains("is not 32 devices"));
-    let shared = refused(|c| c.model.modules[0].kv_heads = 4);
+    assert!(rejection(|c| c.layout.data = 2).contains("is not 32 devices"));
+    let shared = rejection(|c| c.model.modules[0].kv_heads = 4);
     assert!(shared.contains("TP 8 does not divide the 4 key-value heads"), "{shared}");
-    assert!(refused(|c| c.layout.chunks = 30).contains("exceeds the 96 layers"));
-    assert!(refused(|c| c.training.precision = Precision::Fp8).contains("no fp8"));
-    assert!(refused(|c| c.global_batch = 0).contains("at least 1"));
-    assert!(refused(|c| c.items = 3).contains("items need a module"));
+    assert!(rejection(|c| c.layout.chunks = 30).contains("exceeds the 96 layers"));
+    assert!(rejection(|c| c.training.precision = Precision::Fp8).contains("no fp8"));
+    assert!(rejection(|c| c.global_batch = 0).contains("at least 1"));
+    assert!(rejection(|c| c.items = 3).contains("items need a module"));
     // 96 heads at TP 8 are 12 per device, which CP 5 cannot split equally.
-    let traded = refused(|c| {
+    let traded = rejection(|c| {
         (c.cluster.nodes, c.training.context_parallel) = (5 * c.cluster.nodes, 5);
         c.training.context_exchange = crate::training::ContextExchange::AllToAll;
     });
     assert!(traded.contains("CP 5 cannot trade the 96 heads"), "{traded}");
-    assert!(refused(|c| c.training.expert_parallel = 2).contains("mixture of experts"));
+    assert!(rejection(|c| c.training.expert_parallel = 2).contains("mixture of experts"));
 }
 
 #[test]
-fn a_misfit_names_the_rank_and_what_it_needs() {
+fn infeasibility_names_the_rank_and_its_need() {
     let mut configuration = configuration(4, 1, 1);
     configuration.cluster.device.memory_gib = 40.0;
-    let misfit = estimate(&configuration).unwrap().misfit.unwrap();
-    assert!(misfit.starts_with("rank 0 needs"), "{misfit}");
+    let infeasibility = estimate(&configuration).unwrap().infeasibility.unwrap();
+    assert!(infeasibility.starts_with("rank 0 needs"), "{infeasibility}");
 }

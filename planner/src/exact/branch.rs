@@ -6,7 +6,7 @@ use super::shop::{Set, Shop};
 use super::{Budget, Ending};
 use crate::action::Schedule;
 use crate::cost::PipelineCosts;
-use crate::host::Watch;
+use crate::host::Cancellation;
 use crate::simulate::{StepEnd, execute};
 use crate::units::Nanos;
 
@@ -21,7 +21,7 @@ pub(super) struct Search<'a> {
     pub costs: &'a PipelineCosts,
     pub shop: &'a Shop,
     pub budget: Budget,
-    pub watch: &'a dyn Watch,
+    pub cancellation: &'a dyn Cancellation,
     pub best: Schedule,
     pub end: u64,
     /// Lower bound on the iteration end.
@@ -44,12 +44,12 @@ impl Search<'_> {
         let mut open = vec![root];
         loop {
             // Any improvement lies below an open node.
-            let least = open.iter().map(|node| node.bound).min().unwrap_or(u64::MAX).min(self.end);
-            if open.is_empty() || self.is_near(least) {
-                self.bound = self.bound.max(least);
+            let min_bound = open.iter().map(|node| node.bound).min().unwrap_or(u64::MAX).min(self.end);
+            if open.is_empty() || self.is_near(min_bound) {
+                self.bound = self.bound.max(min_bound);
             }
             if let Some(ending) = self.ending() {
-                self.bound = self.bound.max(least);
+                self.bound = self.bound.max(min_bound);
                 return self.proven().unwrap_or(ending);
             }
             let Some(node) = open.pop() else { return Ending::Optimal };
@@ -67,7 +67,7 @@ impl Search<'_> {
         if self.nodes >= self.budget.nodes {
             return Some(Ending::Nodes);
         }
-        (self.is_check_due() && self.watch.is_over()).then_some(Ending::Time)
+        (self.is_check_due() && self.cancellation.is_over()).then_some(Ending::Time)
     }
 
     /// Returns true once per `LOOK` nodes.
@@ -141,7 +141,7 @@ impl Search<'_> {
 
     fn offer(&mut self, orders: &[Vec<usize>]) {
         let found = schedule(self.shop, orders, (self.costs.stages(), self.costs.microbatches()));
-        if let Some(end) = end_of(&found, self.costs)
+        if let Some(end) = schedule_end(&found, self.costs)
             && end.get() < self.end
         {
             self.end = end.get();
@@ -162,7 +162,7 @@ impl Search<'_> {
                 self.offer(&settled(self.shop, &node));
                 return;
             }
-            let mut chosen: Option<(u64, Node, Node)> = None;
+            let mut selected: Option<(u64, Node, Node)> = None;
             let mut learnt = None;
             for (likely, other) in pairs {
                 match (self.child(&node, likely, other, limit), self.child(&node, other, likely, limit)) {
@@ -171,10 +171,10 @@ impl Search<'_> {
                         learnt = Some(only);
                         break;
                     }
-                    (Some(one), Some(two)) => {
-                        let told = one.told().min(two.told());
-                        if chosen.as_ref().is_none_or(|(most, ..)| told > *most) {
-                            chosen = Some((told, one, two));
+                    (Some(first), Some(two)) => {
+                        let score = first.score().min(two.score());
+                        if selected.as_ref().is_none_or(|(best_score, ..)| score > *best_score) {
+                            selected = Some((score, first, two));
                         }
                     }
                 }
@@ -183,7 +183,7 @@ impl Search<'_> {
                 node = only;
                 continue;
             }
-            if let Some((_, likely, other)) = chosen {
+            if let Some((_, likely, other)) = selected {
                 open.extend([other, likely]);
             }
             return;
@@ -203,22 +203,22 @@ impl Search<'_> {
 /// 1993). Each pair is listed in the order with more slack.
 fn tightest(shop: &Shop, node: &Node, limit: u64) -> Vec<(usize, usize)> {
     let mut pairs: Vec<((u64, u64), usize, usize)> = Vec::new();
-    for one in 0..shop.len() {
-        let later = if one + 1 < shop.len() { Set::MAX << (one + 1) } else { 0 };
-        for other in members(node.open(shop, one) & later) {
-            let forth = node.slack(shop, limit, one, other).unwrap_or(0);
-            let back = node.slack(shop, limit, other, one).unwrap_or(0);
+    for first in 0..shop.len() {
+        let later = if first + 1 < shop.len() { Set::MAX << (first + 1) } else { 0 };
+        for other in members(node.open(shop, first) & later) {
+            let forth = node.slack(shop, limit, first, other).unwrap_or(0);
+            let back = node.slack(shop, limit, other, first).unwrap_or(0);
             let key = (forth + back, forth.min(back));
-            pairs.push(if forth >= back { (key, one, other) } else { (key, other, one) });
+            pairs.push(if forth >= back { (key, first, other) } else { (key, other, first) });
         }
     }
     pairs.sort_unstable();
     pairs.truncate(MAX_BRANCH_PAIRS);
-    pairs.into_iter().map(|(_, one, other)| (one, other)).collect()
+    pairs.into_iter().map(|(_, earlier, other)| (earlier, other)).collect()
 }
 
 /// Iteration end, or `None` if the orders deadlock.
-pub(super) fn end_of(schedule: &Schedule, costs: &PipelineCosts) -> Option<Nanos> {
+pub(super) fn schedule_end(schedule: &Schedule, costs: &PipelineCosts) -> Option<Nanos> {
     let execution = execute(schedule, costs).ok()?;
-    Some(StepEnd::of(costs.ranks(), std::iter::once(&execution)).iteration_end(costs))
+    Some(StepEnd::from_executions(costs.ranks(), std::iter::once(&execution)).iteration_end(costs))
 }

@@ -11,7 +11,7 @@ struct Progress<'a> {
     done: Set,
     end: Vec<u64>,
     free: Vec<u64>,
-    held: Vec<u64>,
+    allocated: Vec<u64>,
     orders: Vec<Vec<usize>>,
 }
 
@@ -25,11 +25,11 @@ pub(super) fn dispatch(shop: &Shop, node: &Node) -> Option<(Vec<Vec<usize>>, u64
         done: 0,
         end: vec![0; shop.len()],
         free: vec![0; ranks],
-        held: vec![0; ranks],
+        allocated: vec![0; ranks],
         orders: vec![Vec::new(); ranks],
     };
     let mut last = 0;
-    let mut left: Set = (0..shop.len()).map(bit).fold(0, |set, own| set | own);
+    let mut left: Set = (0..shop.len()).map(bit).fold(0, |set, action| set | action);
     while left != 0 {
         let action = progress.next(node, left)?;
         left &= !bit(action);
@@ -63,8 +63,8 @@ impl Progress<'_> {
 
     fn fits(&self, action: usize) -> bool {
         let rank = self.shop.rank[action];
-        let own = if is_forward(action) { self.shop.kept[action] } else { self.shop.transient[action] };
-        self.held[rank].saturating_add(own) <= self.shop.room[rank]
+        let needed = if is_forward(action) { self.shop.stored[action] } else { self.shop.transient[action] };
+        self.allocated[rank].saturating_add(needed) <= self.shop.capacity[rank]
     }
 
     fn run(&mut self, action: usize) {
@@ -74,25 +74,25 @@ impl Progress<'_> {
         self.done |= bit(action);
         self.orders[rank].push(action);
         if is_forward(action) {
-            self.held[rank] += self.shop.kept[action];
+            self.allocated[rank] += self.shop.stored[action];
         } else {
-            self.held[rank] -= self.shop.kept[action];
+            self.allocated[rank] -= self.shop.stored[action];
         }
     }
 }
 
 /// Extracts the orders from a node that has no open pairs.
 pub(super) fn settled(shop: &Shop, node: &Node) -> Vec<Vec<usize>> {
-    let of = |&own: &Set| {
-        let mut order: Vec<usize> = members(own).collect();
-        order.sort_unstable_by_key(|&action| (node.before[action] & own).count_ones());
+    let rank_order = |&rank_actions: &Set| {
+        let mut order: Vec<usize> = members(rank_actions).collect();
+        order.sort_unstable_by_key(|&action| (node.before[action] & rank_actions).count_ones());
         order
     };
-    shop.on_rank.iter().map(of).collect()
+    shop.on_rank.iter().map(rank_order).collect()
 }
 
 /// Converts action indices to a schedule.
 pub(super) fn schedule(shop: &Shop, orders: &[Vec<usize>], (stages, microbatches): (usize, usize)) -> Schedule {
-    let of = |order: &Vec<usize>| order.iter().map(|&action| shop.actions[action]).collect::<Vec<Action>>();
-    Schedule { stages, microbatches, orders: orders.iter().map(of).collect() }
+    let rank_order = |order: &Vec<usize>| order.iter().map(|&action| shop.actions[action]).collect::<Vec<Action>>();
+    Schedule { stages, microbatches, orders: orders.iter().map(rank_order).collect() }
 }

@@ -55,8 +55,8 @@ impl Node {
                 node.put(input, action);
             }
         }
-        for &(one, other) in &shop.twins {
-            node.put(2 * one, 2 * other);
+        for &(first, other) in &shop.twins {
+            node.put(2 * first, 2 * other);
         }
         node
     }
@@ -80,7 +80,7 @@ impl Node {
     }
 
     /// Propagation score: sum of all heads and tails.
-    pub(super) fn told(&self) -> u64 {
+    pub(super) fn score(&self) -> u64 {
         self.head.iter().chain(&self.tail).sum()
     }
 
@@ -111,7 +111,7 @@ impl Node {
                 Some(false) => break,
             }
         }
-        self.bound = self.bound.max(self.least_end(shop));
+        self.bound = self.bound.max(self.end_bound(shop));
         true
     }
 
@@ -124,15 +124,15 @@ impl Node {
         for action in order {
             let arrives = shop.needs[action].iter().map(|&(input, lag)| self.head[input] + shop.time[input] + lag);
             let mut head = arrives.max().unwrap_or(0).max(self.head[action]);
-            let own = &mut done[shop.rank[action]];
+            let scheduled = &mut done[shop.rank[action]];
             let mut end = 0;
-            for &other in own.iter().filter(|&&other| self.before[action] & bit(other) != 0) {
+            for &other in scheduled.iter().filter(|&&other| self.before[action] & bit(other) != 0) {
                 end = self.head[other].max(end) + shop.time[other];
             }
             head = head.max(end);
             self.head[action] = head;
-            let place = own.partition_point(|&other| self.head[other] <= head);
-            own.insert(place, action);
+            let position = scheduled.partition_point(|&other| self.head[other] <= head);
+            scheduled.insert(position, action);
         }
     }
 
@@ -144,15 +144,15 @@ impl Node {
         for action in order {
             let leaves = shop.feeds[action].iter().map(|&(output, lag)| lag + shop.time[output] + self.tail[output]);
             let mut tail = leaves.max().unwrap_or(0).max(self.tail[action]);
-            let own = &mut done[shop.rank[action]];
+            let scheduled = &mut done[shop.rank[action]];
             let mut end = 0;
-            for &other in own.iter().filter(|&&other| self.after[action] & bit(other) != 0) {
+            for &other in scheduled.iter().filter(|&&other| self.after[action] & bit(other) != 0) {
                 end = self.tail[other].max(end) + shop.time[other];
             }
             tail = tail.max(end);
             self.tail[action] = tail;
-            let place = own.partition_point(|&other| self.tail[other] <= tail);
-            own.insert(place, action);
+            let position = scheduled.partition_point(|&other| self.tail[other] <= tail);
+            scheduled.insert(position, action);
         }
     }
 
@@ -166,15 +166,15 @@ impl Node {
     /// possible, otherwise whether a relation changed.
     fn order_pairs(&mut self, shop: &Shop, limit: u64) -> Option<bool> {
         let mut learnt = false;
-        for one in 0..shop.len() {
-            let later = if one + 1 < shop.len() { Set::MAX << (one + 1) } else { 0 };
-            for other in members(self.open(shop, one) & later) {
-                let forth = self.slack(shop, limit, one, other).is_some();
-                let back = self.slack(shop, limit, other, one).is_some();
+        for first in 0..shop.len() {
+            let later = if first + 1 < shop.len() { Set::MAX << (first + 1) } else { 0 };
+            for other in members(self.open(shop, first) & later) {
+                let forth = self.slack(shop, limit, first, other).is_some();
+                let back = self.slack(shop, limit, other, first).is_some();
                 let put = match (forth, back) {
                     (true, true) => continue,
-                    (true, false) => self.put(one, other),
-                    (false, true) => self.put(other, one),
+                    (true, false) => self.put(first, other),
+                    (false, true) => self.put(other, first),
                     (false, false) => false,
                 };
                 if !put {
@@ -191,9 +191,9 @@ impl Node {
         let (mut by_head, mut by_due) = (Vec::new(), Vec::new());
         let mut windows = Vec::new();
         let mut learnt = false;
-        for &own in &shop.on_rank {
+        for &rank_actions in &shop.on_rank {
             windows.clear();
-            windows.extend(members(own).map(|action| Window {
+            windows.extend(members(rank_actions).map(|action| Window {
                 head: self.head[action],
                 time: shop.time[action],
                 due: limit - self.tail[action],
@@ -201,12 +201,12 @@ impl Node {
             if !raise_heads(&mut windows, &mut by_head, &mut by_due) {
                 return None;
             }
-            for (action, window) in members(own).zip(&windows) {
+            for (action, window) in members(rank_actions).zip(&windows) {
                 learnt |= window.head > self.head[action];
                 self.head[action] = window.head;
             }
             windows.clear();
-            windows.extend(members(own).map(|action| Window {
+            windows.extend(members(rank_actions).map(|action| Window {
                 head: self.tail[action],
                 time: shop.time[action],
                 due: limit - self.head[action],
@@ -214,7 +214,7 @@ impl Node {
             if !raise_heads(&mut windows, &mut by_head, &mut by_due) {
                 return None;
             }
-            for (action, window) in members(own).zip(&windows) {
+            for (action, window) in members(rank_actions).zip(&windows) {
                 learnt |= window.head > self.tail[action];
                 self.tail[action] = window.head;
             }
@@ -230,15 +230,16 @@ impl Node {
     fn enforce_memory_limit(&mut self, shop: &Shop) -> Option<bool> {
         let mut learnt = false;
         for &rank in &shop.tight {
-            let own = shop.on_rank[rank];
-            for action in members(own) {
+            let rank_actions = shop.on_rank[rank];
+            for action in members(rank_actions) {
                 let (before, after) = (self.before[action], self.after[action]);
                 let known = |set: Set, number: usize| set & bit(number) != 0;
-                let forwards = || members(own).filter(|&other| is_forward(other) && other / 2 != action / 2);
-                let held = forwards().filter(|&forward| known(before, forward) && known(after, forward + 1));
-                let held: u64 = held.map(|forward| shop.kept[forward]).sum();
-                let room = shop.room[rank].checked_sub(held + shop.kept[action] + shop.transient[action])?;
-                for forward in forwards().filter(|&forward| shop.kept[forward] > room) {
+                let forwards = || members(rank_actions).filter(|&other| is_forward(other) && other / 2 != action / 2);
+                let overlapping = forwards().filter(|&forward| known(before, forward) && known(after, forward + 1));
+                let stored_bytes: u64 = overlapping.map(|forward| shop.stored[forward]).sum();
+                let free_bytes =
+                    shop.capacity[rank].checked_sub(stored_bytes + shop.stored[action] + shop.transient[action])?;
+                for forward in forwards().filter(|&forward| shop.stored[forward] > free_bytes) {
                     let backward = forward + 1;
                     let (entered, left) = (known(before, forward), known(after, backward));
                     let is_open = |other: usize| !known(before | after, other);
@@ -260,13 +261,13 @@ impl Node {
     }
 
     /// Lower bound on the iteration end, derived from heads, tails, preemptive bounds.
-    fn least_end(&self, shop: &Shop) -> u64 {
-        let mut least = 0;
-        for &own in &shop.on_rank {
+    fn end_bound(&self, shop: &Shop) -> u64 {
+        let mut bound = 0;
+        for &rank_actions in &shop.on_rank {
             let mut actions: Vec<_> =
-                members(own).map(|action| (self.head[action], shop.time[action], self.tail[action])).collect();
-            least = least.max(interruptible_end(&mut actions));
+                members(rank_actions).map(|action| (self.head[action], shop.time[action], self.tail[action])).collect();
+            bound = bound.max(interruptible_end(&mut actions));
         }
-        least
+        bound
     }
 }

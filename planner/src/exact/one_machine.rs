@@ -31,29 +31,29 @@ pub(super) fn raise_heads(windows: &mut [Window], by_head: &mut Vec<usize>, by_d
         // Accumulates total work and earliest end for actions due by `due`, in descending head
         // order.
         let (mut work, mut end) = (0, 0);
-        for (place, &at) in by_head.iter().enumerate().rev() {
-            let own = windows[at];
-            if own.due <= due {
-                work += own.time;
-                end = end.max(own.head + work);
+        for (position, &at) in by_head.iter().enumerate().rev() {
+            let job = windows[at];
+            if job.due <= due {
+                work += job.time;
+                end = end.max(job.head + work);
                 if end > due {
                     return false;
                 }
             }
-            ends[place] = end;
+            ends[position] = end;
         }
         let mut earlier = 0;
-        for (place, &at) in by_head.iter().enumerate() {
-            let own = windows[at];
-            if own.due <= due {
-                earlier = earlier.max(own.head + work);
-                work -= own.time;
+        for (index, &at) in by_head.iter().enumerate() {
+            let task = windows[at];
+            if task.due <= due {
+                earlier = earlier.max(task.head + work);
+                work -= task.time;
                 continue;
             }
-            if own.head + work + own.time > due && work > 0 {
-                raised[at] = raised[at].max(ends[place]);
+            if task.head + work + task.time > due && work > 0 {
+                raised[at] = raised[at].max(ends[index]);
             }
-            if earlier + own.time > due && earlier > 0 {
+            if earlier + task.time > due && earlier > 0 {
                 raised[at] = raised[at].max(end);
             }
         }
@@ -67,15 +67,15 @@ pub(super) fn raise_heads(windows: &mut [Window], by_head: &mut Vec<usize>, by_d
 /// Returns the preemptive minimum end for actions given as (head, time, tail).
 pub(super) fn interruptible_end(actions: &mut [(u64, u64, u64)]) -> u64 {
     actions.sort_unstable_by_key(|&(head, ..)| std::cmp::Reverse(head));
-    let of = |&(.., least): &(u64, u64, u64)| {
+    let set_end = |&(.., min_tail): &(u64, u64, u64)| {
         let mut work = 0;
-        let ends = actions.iter().filter(|&&(.., tail)| tail >= least).map(|&(head, time, _)| {
+        let ends = actions.iter().filter(|&&(.., tail)| tail >= min_tail).map(|&(head, time, _)| {
             work += time;
-            head + work + least
+            head + work + min_tail
         });
         ends.max().unwrap_or(0)
     };
-    actions.iter().map(of).max().unwrap_or(0)
+    actions.iter().map(set_end).max().unwrap_or(0)
 }
 
 fn sort(order: &mut Vec<usize>, windows: &[Window], key: fn(&Window) -> u64) {
@@ -97,7 +97,7 @@ mod tests {
     /// Two actions (time 3, due 8) occupy 2 to 8. The third action (time 2, due 20) cannot run
     /// before either, so it starts at 8.
     #[test]
-    fn what_does_not_fit_before_a_set_follows_it() {
+    fn actions_that_cannot_precede_a_set_follow_it() {
         let mut windows = [window(2, 3, 8), window(2, 3, 8), window(1, 2, 20)];
         assert!(raise_heads(&mut windows, &mut Vec::new(), &mut Vec::new()));
         assert_eq!(windows[2].head, 8);
@@ -108,7 +108,7 @@ mod tests {
     /// The long action runs from 0 to 4, preempted at 1 by the action that has the long tail. The
     /// end is 1 + 2 + 10.
     #[test]
-    fn the_interruptible_end_is_that_of_the_worst_set() {
+    fn preemptive_end_equals_the_worst_set() {
         assert_eq!(interruptible_end(&mut [(0, 4, 0), (1, 2, 10)]), 13);
         assert_eq!(interruptible_end(&mut [(0, 4, 9), (1, 2, 10)]), 15);
         assert_eq!(interruptible_end(&mut []), 0);

@@ -36,11 +36,11 @@ pub(super) struct Shop {
     /// Actions per rank.
     pub on_rank: Vec<Set>,
     /// Activation bytes stored between the cell's forward and backward.
-    pub kept: Vec<u64>,
+    pub stored: Vec<u64>,
     /// Additional bytes while the action runs.
     pub transient: Vec<u64>,
     /// Memory limit per rank, in bytes.
-    pub room: Vec<u64>,
+    pub capacity: Vec<u64>,
     /// Ranks that cannot store all activations simultaneously.
     pub tight: Vec<usize>,
     /// Pairs of identical microbatches, given by their first cells. Symmetry breaking orders the
@@ -51,9 +51,9 @@ pub(super) struct Shop {
 impl Shop {
     /// Builds the model under a memory limit per rank. Returns `None` if the pipeline is too large
     /// for enumeration.
-    pub(super) fn of(costs: &PipelineCosts, limit: Bytes) -> Option<Self> {
+    pub(super) fn from_costs(costs: &PipelineCosts, limit: Bytes) -> Option<Self> {
         let (cells, ranks) = (costs.flows.cells(), costs.ranks());
-        if 2 * cells > MAX_ACTIONS || longest(costs) > MAX {
+        if 2 * cells > MAX_ACTIONS || sequential_time(costs) > MAX {
             return None;
         }
         let mut shop = Self {
@@ -64,14 +64,14 @@ impl Shop {
             needs: vec![Vec::new(); 2 * cells],
             feeds: vec![Vec::new(); 2 * cells],
             on_rank: vec![0; ranks],
-            kept: Vec::new(),
+            stored: Vec::new(),
             transient: Vec::new(),
-            room: (0..ranks).map(|rank| limit.saturating_sub(costs.static_memory[rank]).get()).collect(),
+            capacity: (0..ranks).map(|rank| limit.saturating_sub(costs.static_memory[rank]).get()).collect(),
             tight: Vec::new(),
             twins: twins(costs),
         };
         for Cell { index, stage, microbatch } in costs.cells() {
-            let rank = costs.rank_of(stage);
+            let rank = costs.rank_for_stage(stage);
             let both = [
                 (Action::forward(stage, microbatch), costs.forward[index], 0),
                 (Action::backward(stage, microbatch), costs.backward(index), costs.transient[index].get()),
@@ -82,19 +82,19 @@ impl Shop {
                 shop.rank.push(rank);
                 shop.time.push(time.get());
                 shop.behind.push((costs.sync[rank] + costs.optimizer[rank]).get());
-                shop.kept.push(costs.activation[index].get());
+                shop.stored.push(costs.activation[index].get());
                 shop.transient.push(transient);
             }
         }
         shop.connect(costs);
-        shop.tight = (0..ranks).filter(|&rank| shop.everything(rank) > u128::from(shop.room[rank])).collect();
+        shop.tight = (0..ranks).filter(|&rank| shop.everything(rank) > u128::from(shop.capacity[rank])).collect();
         Some(shop)
     }
 
     fn connect(&mut self, costs: &PipelineCosts) {
         let flows = &costs.flows;
         for microbatch in 0..flows.microbatches() {
-            let cells = flows.cells_of(microbatch);
+            let cells = flows.microbatch_cells(microbatch);
             for cell in cells.clone() {
                 self.feed(2 * cell, 2 * cell + 1, Nanos::ZERO);
                 if cell + 1 < cells.end {
@@ -103,7 +103,7 @@ impl Shop {
                 }
             }
             for &input in flows.inputs(microbatch) {
-                let last = flows.cells_of(input as usize).end - 1;
+                let last = flows.microbatch_cells(input as usize).end - 1;
                 self.feed(2 * last, 2 * cells.start, costs.send_forward[last]);
                 self.feed(2 * cells.start + 1, 2 * last + 1, costs.send_backward[cells.start]);
             }
@@ -117,9 +117,9 @@ impl Shop {
 
     /// Rank memory if no backward runs, plus the maximum transient memory.
     fn everything(&self, rank: usize) -> u128 {
-        let own = || (0..self.len()).filter(|&action| self.rank[action] == rank);
-        let kept: u128 = own().step_by(2).map(|action| u128::from(self.kept[action])).sum();
-        kept + own().map(|action| u128::from(self.transient[action])).max().unwrap_or(0)
+        let rank_actions = || (0..self.len()).filter(|&action| self.rank[action] == rank);
+        let stored_sum: u128 = rank_actions().step_by(2).map(|action| u128::from(self.stored[action])).sum();
+        stored_sum + rank_actions().map(|action| u128::from(self.transient[action])).max().unwrap_or(0)
     }
 
     pub(super) const fn len(&self) -> usize {
@@ -128,7 +128,7 @@ impl Shop {
 }
 
 /// Total time if all actions run sequentially.
-fn longest(costs: &PipelineCosts) -> u64 {
+fn sequential_time(costs: &PipelineCosts) -> u64 {
     let columns = [&costs.forward, &costs.input_grad, &costs.weight_grad, &costs.send_forward, &costs.send_backward];
     let ends = costs.sync.iter().chain(&costs.optimizer);
     columns.into_iter().flatten().chain(ends).copied().sum::<Nanos>().get()
@@ -137,17 +137,20 @@ fn longest(costs: &PipelineCosts) -> u64 {
 /// Finds pairs of identical microbatches, each paired to the next identical microbatch.
 fn twins(costs: &PipelineCosts) -> Vec<(usize, usize)> {
     let flows = &costs.flows;
-    let alone = |microbatch: usize| flows.inputs(microbatch).is_empty() && flows.outputs(microbatch).is_empty();
-    let equal = |one: usize, other: usize| {
-        let pairs = || flows.cells_of(one).zip(flows.cells_of(other));
+    let is_isolated = |microbatch: usize| flows.inputs(microbatch).is_empty() && flows.outputs(microbatch).is_empty();
+    let equal = |first: usize, other: usize| {
+        let pairs = || flows.microbatch_cells(first).zip(flows.microbatch_cells(other));
         let times = [&costs.forward, &costs.input_grad, &costs.weight_grad, &costs.send_forward, &costs.send_backward];
-        flows.stages_of(one) == flows.stages_of(other)
+        flows.microbatch_stages(first) == flows.microbatch_stages(other)
             && times.into_iter().all(|column| pairs().all(|(a, b)| column[a] == column[b]))
             && [&costs.activation, &costs.transient]
                 .into_iter()
                 .all(|column| pairs().all(|(a, b)| column[a] == column[b]))
     };
-    let next = |one: usize| (one + 1..flows.microbatches()).find(|&other| alone(other) && equal(one, other));
-    let pairs = (0..flows.microbatches()).filter(|&one| alone(one)).filter_map(|one| Some((one, next(one)?)));
-    pairs.map(|(one, other)| (flows.cells_of(one).start, flows.cells_of(other).start)).collect()
+    let next =
+        |current: usize| (current + 1..flows.microbatches()).find(|&other| is_isolated(other) && equal(current, other));
+    let pairs = (0..flows.microbatches())
+        .filter(|&candidate| is_isolated(candidate))
+        .filter_map(|microbatch| Some((microbatch, next(microbatch)?)));
+    pairs.map(|(twin, other)| (flows.microbatch_cells(twin).start, flows.microbatch_cells(other).start)).collect()
 }

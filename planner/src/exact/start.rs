@@ -1,9 +1,9 @@
 //! Initial schedule for the search, from heuristics.
 
-use super::branch::end_of;
+use super::branch::schedule_end;
 use crate::action::Schedule;
 use crate::cost::PipelineCosts;
-use crate::host::{Watch, Workers};
+use crate::host::{Cancellation, Workers};
 use crate::planners::pipeweaver::ranking;
 use crate::planners::pipeweaver::ranking::{Goal, Starts, Strategy};
 use crate::schedule::critical_swaps::{Effort, improve};
@@ -45,15 +45,15 @@ pub(super) fn best(
     limit: Bytes,
     seed: u32,
     workers: &dyn Workers,
-    watch: &dyn Watch,
+    cancellation: &dyn Cancellation,
 ) -> Result<(Heuristics, Schedule), TooLarge> {
     let groups: Vec<u32> = (0..costs.microbatches() as u32).collect();
     let interleaving = Interleaving::new(costs, &groups, limit)?;
     let budget = ranking::Budget { starts: Starts::All, rollouts: ROLLOUTS, seed, stream: 0 };
-    let ranked = ranking::search(&interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, workers, watch);
+    let ranked = ranking::search(&interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, workers, cancellation);
     let found = interleave(&interleaving, &ranked.priorities);
     let wait_free = costs.flows.is_cyclic().then(|| wait_free_cyclic::within_seconds(costs, limit).ok()).flatten();
-    let wait_free = wait_free.and_then(|schedule| Some((end_of(&schedule, costs)?, schedule)));
+    let wait_free = wait_free.and_then(|schedule| Some((schedule_end(&schedule, costs)?, schedule)));
     let (ranking, wait_free_end) = (found.end, wait_free.as_ref().map(|&(end, _)| end));
     let mut starts = vec![(ranking, found.schedule)];
     starts.extend(wait_free);
@@ -61,7 +61,7 @@ pub(super) fn best(
     // Sort by end: on ties `min_by_key` returns the earlier start.
     let swapped = |(end, schedule): (Nanos, Schedule)| {
         let affordable = SIMULATED_ACTIONS / (schedule.len().max(1) as u64).pow(2);
-        let steps = if watch.is_over() { 0 } else { affordable.min(STEPS) as u32 };
+        let steps = if cancellation.is_over() { 0 } else { affordable.min(STEPS) as u32 };
         match improve(&schedule, costs, limit, Effort::steps(steps)) {
             Some(improved) if improved.end < end => (improved.end, improved.schedule),
             _ => (end, schedule),

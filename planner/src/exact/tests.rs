@@ -27,7 +27,7 @@ fn found(costs: &PipelineCosts, limit: u64) -> Exact {
 }
 
 /// Enumerates all orders by depth-first search. Returns the minimum end.
-fn best_of_all(costs: &PipelineCosts, limit: u64) -> u64 {
+fn enumerated_best(costs: &PipelineCosts, limit: u64) -> u64 {
     struct Walk<'a> {
         costs: &'a PipelineCosts,
         limit: i64,
@@ -49,20 +49,25 @@ fn best_of_all(costs: &PipelineCosts, limit: u64) -> u64 {
         let (stages, last) = (walk.costs.stages(), walk.costs.stages() - 1);
         for microbatch in 0..walk.costs.microbatches() {
             for stage in 0..stages {
-                let place =
+                let action_index =
                     |stage: usize, backward: bool| 2 * walk.costs.cell(stage, microbatch) + usize::from(backward);
-                let forward = !walk.ran[place(stage, false)] && (stage == 0 || walk.ran[place(stage - 1, false)]);
-                let fed = if stage == last { walk.ran[place(stage, false)] } else { walk.ran[place(stage + 1, true)] };
-                let backward = !walk.ran[place(stage, true)] && fed;
-                let rank = walk.costs.rank_of(stage);
-                let held = walk.orders[rank]
+                let forward =
+                    !walk.ran[action_index(stage, false)] && (stage == 0 || walk.ran[action_index(stage - 1, false)]);
+                let fed = if stage == last {
+                    walk.ran[action_index(stage, false)]
+                } else {
+                    walk.ran[action_index(stage + 1, true)]
+                };
+                let backward = !walk.ran[action_index(stage, true)] && fed;
+                let rank = walk.costs.rank_for_stage(stage);
+                let deltas = walk.orders[rank]
                     .iter()
-                    .map(|own| if own.kind == crate::action::ActionKind::Forward { 1 } else { -1 });
-                let held: i64 = held.sum();
-                let (number, action) = if forward && held < walk.limit {
-                    (place(stage, false), Action::forward(stage, microbatch))
+                    .map(|entry| if entry.kind == crate::action::ActionKind::Forward { 1 } else { -1 });
+                let in_flight: i64 = deltas.sum();
+                let (number, action) = if forward && in_flight < walk.limit {
+                    (action_index(stage, false), Action::forward(stage, microbatch))
                 } else if backward {
-                    (place(stage, true), Action::backward(stage, microbatch))
+                    (action_index(stage, true), Action::backward(stage, microbatch))
                 } else {
                     continue;
                 };
@@ -87,21 +92,21 @@ proptest! {
 
     /// Sends take up to 9, actions 0 to 22, so that send streams are frequently the bottleneck.
     #[test]
-    fn it_finds_what_the_enumeration_of_all_orders_finds(
+    fn search_matches_full_enumeration(
         seed in any::<u32>(), send in 0_u64..10, limit in 1_u64..4, microbatches in 2_usize..4,
     ) {
         let costs = uneven(2, 1, microbatches, seed, send);
         let exact = found(&costs, limit);
         prop_assert_eq!(exact.ending, Ending::Optimal);
-        prop_assert_eq!(exact.end.get(), best_of_all(&costs, limit));
+        prop_assert_eq!(exact.end.get(), enumerated_best(&costs, limit));
         prop_assert_eq!(exact.lower_bound, exact.end);
     }
 
     #[test]
-    fn it_finds_the_best_of_two_chunks(seed in any::<u32>(), send in 0_u64..10, limit in 2_u64..5) {
+    fn search_finds_the_best_with_two_chunks(seed in any::<u32>(), send in 0_u64..10, limit in 2_u64..5) {
         let costs = uneven(2, 2, 2, seed, send);
         let exact = found(&costs, limit);
-        prop_assert_eq!((exact.end.get(), exact.ending), (best_of_all(&costs, limit), Ending::Optimal));
+        prop_assert_eq!((exact.end.get(), exact.ending), (enumerated_best(&costs, limit), Ending::Optimal));
     }
 
     #[test]
@@ -145,7 +150,7 @@ fn no_nodes_still_give_the_heuristics_best() {
 }
 
 #[test]
-fn what_is_too_large_is_answered_by_the_heuristics() {
+fn large_problems_return_the_heuristic_result() {
     let costs = uneven(4, 2, 9, 5, 1);
     let exact = found(&costs, u64::MAX);
     assert!(matches!(exact.ending, Ending::Large | Ending::Optimal));

@@ -115,7 +115,7 @@ impl<'a> LaunchOrder<'a> {
             let stuck: Vec<usize> = (0..self.at.len()).filter(|&rank| self.is_blocked(rank)).collect();
             let Some(&first) = stuck.first() else { return Ok(()) };
             if !self.split_blocking_batch(&stuck) && !self.launch_blocked_receive(&stuck) {
-                return Err(CompileError::Circular { rank: first, place: self.at[first].0 });
+                return Err(CompileError::Circular { rank: first, index: self.at[first].0 });
             }
         }
     }
@@ -135,7 +135,7 @@ impl<'a> LaunchOrder<'a> {
         goes_on
     }
 
-    fn batch_of(&self, operation: Operation) -> Option<usize> {
+    fn operation_batch(&self, operation: Operation) -> Option<usize> {
         match operation {
             Operation::Send(index) => self.send_batch[index],
             Operation::Receive(index) => self.receive_batch[index],
@@ -149,14 +149,16 @@ impl<'a> LaunchOrder<'a> {
 
     /// Returns whether an incomplete batch blocks the rank in its current slot.
     fn is_blocked(&self, rank: usize) -> bool {
-        let done = |&operation: &Operation| self.batch_of(operation).is_some_and(|batch| self.batches[batch].open == 0);
+        let done =
+            |&operation: &Operation| self.operation_batch(operation).is_some_and(|batch| self.batches[batch].open == 0);
         !self.waits.get(rank, self.at[rank].0).iter().all(done)
     }
 
     fn launch_due(&mut self, rank: usize, slot: usize) {
         let due = std::mem::take(&mut self.due.0[rank][slot]);
         // Skip receives that were launched early for a blocked sender.
-        let due: Vec<Operation> = due.into_iter().filter(|&operation| self.batch_of(operation).is_none()).collect();
+        let due: Vec<Operation> =
+            due.into_iter().filter(|&operation| self.operation_batch(operation).is_none()).collect();
         let mut rest = &due[..];
         while !rest.is_empty() {
             let (batch, behind) = rest.split_at(self.harmless(rest));
@@ -207,18 +209,19 @@ impl<'a> LaunchOrder<'a> {
 
     /// Splits an incomplete batch if a rank blocks on a member that is already complete.
     fn split_blocking_batch(&mut self, stuck: &[usize]) -> bool {
-        let held = stuck.iter().find_map(|&rank| {
+        let blocking = stuck.iter().find_map(|&rank| {
             let waits = self.waits.get(rank, self.at[rank].0).iter();
-            let batches = waits.filter(|&&operation| self.is_met(operation)).filter_map(|&each| self.batch_of(each));
+            let batches =
+                waits.filter(|&&operation| self.is_met(operation)).filter_map(|&each| self.operation_batch(each));
             batches.into_iter().find(|&batch| self.batches[batch].open > 0).map(|batch| (rank, batch))
         });
-        let Some((rank, batch)) = held else { return false };
+        let Some((rank, batch)) = blocking else { return false };
         for operation in std::mem::take(&mut self.batches[batch].members) {
-            let own = self.batches.len();
+            let number = self.batches.len();
             self.batches.push(Batch { members: vec![operation], open: usize::from(!self.is_met(operation)) });
             match operation {
-                Operation::Send(index) => self.send_batch[index] = Some(own),
-                Operation::Receive(index) => self.receive_batch[index] = Some(own),
+                Operation::Send(index) => self.send_batch[index] = Some(number),
+                Operation::Receive(index) => self.receive_batch[index] = Some(number),
             }
         }
         self.batches[batch].open = 0;

@@ -46,7 +46,7 @@ pub(super) fn list(
 }
 
 fn endings(timeline: &Timeline) -> Vec<Ending> {
-    let of_rank = |rank: usize| {
+    let rank_endings = |rank: usize| {
         timeline.compute_lane(rank).filter_map(move |span| {
             let kind = SpanKind::from_index(timeline.kind[span])?;
             matches!(kind, SpanKind::GradientSync | SpanKind::Optimizer).then(|| Ending {
@@ -57,7 +57,7 @@ fn endings(timeline: &Timeline) -> Vec<Ending> {
             })
         })
     };
-    (0..timeline.ranks as usize).flat_map(of_rank).collect()
+    (0..timeline.ranks as usize).flat_map(rank_endings).collect()
 }
 
 struct Lister<'a> {
@@ -71,13 +71,13 @@ struct Lister<'a> {
     batches: u32,
     last_batch: Option<usize>,
     /// Local batch per message end; the key is true for sends.
-    batch_of: std::collections::BTreeMap<(bool, usize), u32>,
+    message_batches: std::collections::BTreeMap<(bool, usize), u32>,
 }
 
 impl<'a> Lister<'a> {
     fn new(timeline: &'a Timeline, work: &'a Work, tags: &'a [u32]) -> Self {
-        let batch_of = std::collections::BTreeMap::new();
-        Self { timeline, work, tags, list: Vec::new(), now_ns: 0, batches: 0, last_batch: None, batch_of }
+        let message_batches = std::collections::BTreeMap::new();
+        Self { timeline, work, tags, list: Vec::new(), now_ns: 0, batches: 0, last_batch: None, message_batches }
     }
 
     fn launch(&mut self, launches: &[super::launch_order::Launch]) {
@@ -85,7 +85,7 @@ impl<'a> Lister<'a> {
             if self.last_batch.replace(launch.batch) != Some(launch.batch) {
                 self.batches += 1;
             }
-            self.batch_of.insert(key(launch.operation), self.batches - 1);
+            self.message_batches.insert(key(launch.operation), self.batches - 1);
             let kind = match launch.operation {
                 Operation::Send(_) => PlanActionKind::Isend,
                 Operation::Receive(_) => PlanActionKind::Irecv,
@@ -105,7 +105,7 @@ impl<'a> Lister<'a> {
     }
 
     fn push(&mut self, kind: PlanActionKind, operation: Operation) {
-        let (own, peer, index) = match operation {
+        let (local, peer, index) = match operation {
             Operation::Send(index) => (self.work.messages[index].from, self.work.messages[index].to, index),
             Operation::Receive(index) => (self.work.messages[index].to, self.work.messages[index].from, index),
         };
@@ -115,7 +115,7 @@ impl<'a> Lister<'a> {
             peer_stage: peer.stage,
             peer_microbatch: peer.microbatch,
             tag: self.tags[index],
-            batch: self.batch_of[&key(operation)],
+            batch: self.message_batches[&key(operation)],
             bytes: None,
         };
         let duration_ns = (kind == PlanActionKind::Isend).then_some(self.work.messages[index].duration_ns);
@@ -123,8 +123,8 @@ impl<'a> Lister<'a> {
             start_ns: self.now_ns,
             duration_ns,
             action: kind,
-            stage: own.stage,
-            microbatch: own.microbatch,
+            stage: local.stage,
+            microbatch: local.microbatch,
             with_next: false,
             transfer: Some(transfer),
         });

@@ -15,7 +15,7 @@ use crate::timeline::SpanKind;
 use crate::units::Nanos;
 
 fn buffers(count: u32) -> Buffers {
-    NonZeroU32::new(count).map_or(Buffers::UNLIMITED, Buffers::of)
+    NonZeroU32::new(count).map_or(Buffers::UNLIMITED, Buffers::uniform)
 }
 
 fn times(forward: u64, gradient: u64, communication: u64) -> UniformTimes {
@@ -25,12 +25,12 @@ fn times(forward: u64, gradient: u64, communication: u64) -> UniformTimes {
 
 fn timeline(schedule: &Schedule, costs: &PipelineCosts) -> Timeline {
     let execution = execute(schedule, costs).unwrap();
-    assemble(schedule, &execution, costs, &StepEnd::of(schedule.ranks(), std::iter::once(&execution)))
+    assemble(schedule, &execution, costs, &StepEnd::from_executions(schedule.ranks(), std::iter::once(&execution)))
 }
 
 /// Short notation for an action: `F` or another letter for the type, then stage and microbatch.
 /// Transfers add `a` or `g`, the peer and the batch.
-fn words(action: &PlanAction) -> String {
+fn notation(action: &PlanAction) -> String {
     let (stage, microbatch) = (action.stage, action.microbatch);
     let name = match action.action {
         PlanActionKind::ForwardStage => "F",
@@ -48,7 +48,7 @@ fn words(action: &PlanAction) -> String {
 
 fn lists(plan: &ExecutionPlan) -> String {
     let list = |(rank, list): (usize, &Vec<PlanAction>)| {
-        let lines: Vec<String> = list.iter().map(words).collect();
+        let lines: Vec<String> = list.iter().map(notation).collect();
         format!("rank {rank}\n{}\n", lines.join("\n"))
     };
     plan.ranks.iter().enumerate().map(list).collect()
@@ -58,7 +58,7 @@ fn lists(plan: &ExecutionPlan) -> String {
 /// 21-41, F1 41-51, B1 51-71. The second activation arrives at 21, but rank 1 needs the first
 /// already at 11, so a common batch would delay it.
 #[test]
-fn two_microbatches_of_1f1b_over_two_ranks() {
+fn two_microbatches_in_1f1b_on_two_ranks() {
     let timeline = timeline(&one_f_one_b(2, 2), &PipelineCosts::uniform(2, 1, 2, times(10, 10, 1)));
     let plan = compile(&timeline, Buffers::default()).unwrap();
     assert_eq!(plan.planned_ns, 92);
@@ -98,7 +98,7 @@ fn two_microbatches_of_1f1b_over_two_ranks() {
 /// If only one buffer exists, the second receive follows the first consumer, and rank 0 must
 /// complete the F0 send and then computes F1 into the same buffer.
 #[test]
-fn one_buffer_puts_receives_behind_what_frees_it() {
+fn single_buffer_delays_receives_until_release() {
     let timeline = timeline(&one_f_one_b(2, 2), &PipelineCosts::uniform(2, 1, 2, times(10, 10, 1)));
     let plan = compile(&timeline, buffers(1)).unwrap();
     insta::assert_snapshot!(lists(&plan), @r"
@@ -214,11 +214,11 @@ fn a_receive_that_is_needed_comes_beyond_the_limit() {
 /// Rank 0 computes three tensors for rank 1 before the tensor that rank 1 consumes first, via rank
 /// 2.
 #[test]
-fn where_buffers_would_deadlock_the_receiver_makes_room() {
+fn blocked_receivers_launch_receives_early() {
     let path = |stages: std::ops::Range<usize>| Path { stages, inputs: Vec::new() };
     let flows = Flows::new(3, vec![0, 1, 0, 2, 1], &[path(0..2), path(0..2), path(0..2), path(2..5)]).unwrap();
     let costs = PipelineCosts::uniform_over(flows, times(10, 10, 1));
-    let all = |of: fn(usize, usize) -> Action, stage| [0, 1, 2].map(|microbatch| of(stage, microbatch));
+    let all = |action: fn(usize, usize) -> Action, stage| [0, 1, 2].map(|microbatch| action(stage, microbatch));
     let (forward, backward) = (Action::forward, Action::backward);
     let orders = vec![
         [&all(forward, 0)[..], &[forward(2, 3), backward(2, 3)], &all(backward, 0)].concat(),
@@ -231,7 +231,7 @@ fn where_buffers_would_deadlock_the_receiver_makes_room() {
     // compute 0.2 before it sends 0.1. The receive for 0.1 would follow 1.0, which follows 4.3,
     // which needs 2.3, which follows 0.2. Therefore rank 1, blocked before its first stage,
     // launches the receive there. The receive for 0.2 follows after 1.1 releases a buffer.
-    let first: Vec<String> = plan.ranks[1][..4].iter().map(words).collect();
+    let first: Vec<String> = plan.ranks[1][..4].iter().map(notation).collect();
     assert_eq!(
         first,
         [
@@ -248,7 +248,7 @@ fn where_buffers_would_deadlock_the_receiver_makes_room() {
 }
 
 #[test]
-fn stages_of_one_rank_need_no_transfer() {
+fn stages_on_a_shared_rank_need_no_transfer() {
     let costs = PipelineCosts::uniform_over(Flows::chain(1, vec![0, 0, 0], 2), times(10, 10, 1));
     let order =
         |m| [0, 1, 2].map(|s| Action::forward(s, m)).into_iter().chain([2, 1, 0].map(|s| Action::backward(s, m)));
@@ -258,7 +258,7 @@ fn stages_of_one_rank_need_no_transfer() {
 }
 
 #[test]
-fn what_is_no_pipeline_is_refused_by_name() {
+fn invalid_pipelines_are_rejected_by_name() {
     let sound = timeline(&one_f_one_b(2, 2), &PipelineCosts::uniform(2, 1, 2, times(10, 10, 1)));
     let spoilt = |spoil: fn(&mut Timeline)| {
         let mut timeline = sound.clone();
@@ -275,7 +275,7 @@ fn what_is_no_pipeline_is_refused_by_name() {
     assert_eq!(spoilt(join), CompileError::Join { from: 5, into: 0 });
     // The first microbatch depends on the second, but the ranks run the second later.
     let late = |timeline: &mut Timeline| timeline.joins.push(crate::timeline::Join { from: 1, into: 0 });
-    assert_eq!(spoilt(late), CompileError::Circular { rank: 0, place: 0 });
+    assert_eq!(spoilt(late), CompileError::Circular { rank: 0, index: 0 });
 }
 
 /// Random times, zeros included.
@@ -317,15 +317,15 @@ fn split(schedule: &Schedule, random: &mut Random) -> Schedule {
 fn overlap(schedule: &Schedule, costs: &PipelineCosts) -> Schedule {
     let mut found = schedule.clone();
     for rank in 0..found.ranks() {
-        for place in 1..found.orders[rank].len() {
-            let [first, second] = [found.orders[rank][place - 1], found.orders[rank][place]];
+        for index in 1..found.orders[rank].len() {
+            let [first, second] = [found.orders[rank][index - 1], found.orders[rank][index]];
             let kinds = [first.kind, second.kind];
-            let one_each = kinds.contains(&ActionKind::Forward) && kinds.contains(&ActionKind::Backward);
-            let free = place < 2 || !found.orders[rank][place - 2].with_next;
-            if one_each && first.microbatch != second.microbatch && free {
-                found.orders[rank][place - 1].with_next = true;
+            let is_mixed_pair = kinds.contains(&ActionKind::Forward) && kinds.contains(&ActionKind::Backward);
+            let free = index < 2 || !found.orders[rank][index - 2].with_next;
+            if is_mixed_pair && first.microbatch != second.microbatch && free {
+                found.orders[rank][index - 1].with_next = true;
                 if execute(&found, costs).is_err() {
-                    found.orders[rank][place - 1].with_next = false;
+                    found.orders[rank][index - 1].with_next = false;
                 }
             }
         }
@@ -377,7 +377,7 @@ fn sound(schedule: &Schedule, costs: &PipelineCosts) -> Result<(), TestCaseError
 
 proptest! {
     #[test]
-    fn plans_of_static_schedules_are_sound(
+    fn static_schedule_plans_are_sound(
         ranks in 1_usize..6, chunks in 1_usize..4, microbatches in 1_usize..10, which in 0..5, seed in any::<u32>(),
     ) {
         let mut random = Random::new(seed, 0);
@@ -398,7 +398,7 @@ proptest! {
     }
 
     #[test]
-    fn plans_of_dual_queues_are_sound(
+    fn dual_queue_plans_are_sound(
         ranks in 1_usize..5, microbatches in 1_usize..7, segments in 1_usize..4, seed in any::<u32>(), spare in 0_u64..200,
     ) {
         let mut random = Random::new(seed, 0);
@@ -407,13 +407,13 @@ proptest! {
         let mut priorities = Priorities::natural(2 * microbatches);
         random.shuffle(&mut priorities.forward);
         random.shuffle(&mut priorities.backward);
-        let least = Interleaving::new(&costs, &groups, Bytes::ZERO).unwrap_err().needs;
-        let interleaving = Interleaving::new(&costs, &groups, least + Bytes::new(spare)).unwrap();
+        let min_memory = Interleaving::new(&costs, &groups, Bytes::ZERO).unwrap_err().needs;
+        let interleaving = Interleaving::new(&costs, &groups, min_memory + Bytes::new(spare)).unwrap();
         sound(&interleave(&interleaving, &priorities).schedule, &costs)?;
     }
 
     #[test]
-    fn plans_of_turning_placements_are_sound(ranks in 1_usize..5, microbatches in 1_usize..7, seed in any::<u32>()) {
+    fn zigzag_placement_plans_are_sound(ranks in 1_usize..5, microbatches in 1_usize..7, seed in any::<u32>()) {
         let mut random = Random::new(seed, 0);
         for placement in [Placement::Zigzag, Placement::Bidirectional] {
             let flows = Flows::placed(ranks, 2 * ranks, microbatches, placement);

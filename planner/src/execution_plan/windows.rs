@@ -20,7 +20,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub(super) fn of(work: &Work, buffers: Buffers) -> Self {
+    pub(super) fn new(work: &Work, buffers: Buffers) -> Self {
         let mut windows = Self {
             launch: vec![0; work.messages.len()],
             need: work.messages.iter().map(|message| message.to.unit).collect(),
@@ -29,8 +29,8 @@ impl Windows {
         for channel in &work.channels {
             let messages = &work.messages[channel.clone()];
             let need = &mut windows.need[channel.clone()];
-            for place in (1..need.len()).rev() {
-                need[place - 1] = need[place - 1].min(need[place]);
+            for index in (1..need.len()).rev() {
+                need[index - 1] = need[index - 1].min(need[index]);
             }
             if let Some(limit) = buffers.receive {
                 launches(messages, need, limit, &mut windows.launch[channel.clone()]);
@@ -48,13 +48,13 @@ impl Windows {
 fn launches(messages: &[Message], need: &[usize], limit: NonZeroU32, launch: &mut [usize]) {
     let mut waiting: BTreeSet<usize> = BTreeSet::new();
     let mut slot = 0;
-    for (place, message) in messages.iter().enumerate() {
+    for (index, message) in messages.iter().enumerate() {
         waiting.insert(message.to.unit);
-        while waiting.len() > limit.get() as usize && slot < need[place] {
+        while waiting.len() > limit.get() as usize && slot < need[index] {
             let first = waiting.pop_first().expect("more than the limit");
-            slot = (first + 1).min(need[place]);
+            slot = (first + 1).min(need[index]);
         }
-        launch[place] = slot;
+        launch[index] = slot;
     }
 }
 
@@ -62,10 +62,10 @@ fn launches(messages: &[Message], need: &[usize], limit: NonZeroU32, launch: &mu
 fn releases(messages: &[Message], limit: NonZeroU32, release: &mut [usize]) {
     let mut units: Vec<usize> = messages.iter().map(|message| message.from.unit).collect();
     units.dedup();
-    let mut own = 0;
+    let mut unit = 0;
     for (slot, message) in release.iter_mut().zip(messages) {
-        own += usize::from(message.from.unit != units[own]);
-        if let Some(&again) = units.get(own + limit.get() as usize) {
+        unit += usize::from(message.from.unit != units[unit]);
+        if let Some(&again) = units.get(unit + limit.get() as usize) {
             *slot = again;
         }
     }

@@ -67,7 +67,7 @@ type Key = (u32, u32);
 type Cells = BTreeMap<Key, Cell>;
 
 impl Work {
-    pub(super) fn of(timeline: &Timeline) -> Result<Self, CompileError> {
+    pub(super) fn from_timeline(timeline: &Timeline) -> Result<Self, CompileError> {
         columns(timeline)?;
         let ranks: Vec<Vec<Unit>> = (0..timeline.ranks as usize).map(|rank| units(timeline, rank)).collect();
         let cells = cells(timeline, &ranks)?;
@@ -219,8 +219,9 @@ fn edges(cells: &Cells, timeline: &Timeline) -> Result<Vec<(Key, Key)>, CompileE
         }
     }
     for &join in &timeline.joins {
-        let of = |microbatch: u32| cells.range((microbatch, 0)..=(microbatch, u32::MAX)).map(|(&cell, _)| cell);
-        match (of(join.from).next_back(), of(join.into).next()) {
+        let microbatch_cells =
+            |microbatch: u32| cells.range((microbatch, 0)..=(microbatch, u32::MAX)).map(|(&cell, _)| cell);
+        match (microbatch_cells(join.from).next_back(), microbatch_cells(join.into).next()) {
             (Some(last), Some(first)) if join.from != join.into => edges.push((last, first)),
             _ => return Err(CompileError::Join { from: join.from, into: join.into }),
         }

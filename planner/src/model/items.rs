@@ -74,7 +74,7 @@ mod tests {
         for (ms, tokens) in [(0, 0), (1, 1), (1000, 512), (2500, 1280), (16_000, 8192), (1001, 513)] {
             assert_eq!(video.tokens(ms), tokens, "{ms} ms");
         }
-        let longest = Video { tokens_per_second: u32::MAX, ..video };
-        assert_eq!(longest.tokens(u32::MAX), u64::from(u32::MAX).pow(2).div_ceil(1000), "no overflow");
+        let densest = Video { tokens_per_second: u32::MAX, ..video };
+        assert_eq!(densest.tokens(u32::MAX), u64::from(u32::MAX).pow(2).div_ceil(1000), "no overflow");
     }
 }

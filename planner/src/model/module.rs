@@ -155,8 +155,8 @@ pub enum Gradients {
 
 /// Like [`Module::supports_all_to_all`], for the given numbers of query and key-value heads.
 pub const fn heads_support_all_to_all((heads, kv_heads): (u32, u32), tensor: u32, degree: u32) -> bool {
-    let (own, shared) = (heads / tensor, kv_heads / tensor);
-    own.is_multiple_of(degree) && (shared.is_multiple_of(degree) || degree.is_multiple_of(shared))
+    let (rank_heads, shared) = (heads / tensor, kv_heads / tensor);
+    rank_heads.is_multiple_of(degree) && (shared.is_multiple_of(degree) || degree.is_multiple_of(shared))
 }
 
 impl Module {

@@ -9,14 +9,14 @@ mod generators;
 mod language;
 
 use encoders::{
-    internvit_6b, internvit_300m, internvit_of_dflop, qwen2_vl_encoder, qwen3_vl_encoder_300m, qwen3_vl_encoder_400m,
-    siglip_of_dflop, siglip_so400m, siglip_so400m_of_frames, vit_2b, vit_5b, vit_22b, whisper_large,
+    dflop_internvit, dflop_siglip, internvit_6b, internvit_300m, qwen2_vl_encoder, qwen3_vl_encoder_300m,
+    qwen3_vl_encoder_400m, siglip_so400m, siglip_so400m_frames, vit_2b, vit_5b, vit_22b, whisper_large,
 };
 use generators::{dit_5b, dit_30b, dit_xl_2};
 use language::{
     gpt_3_1t, gpt_3_175b, gpt_3_530b, llama_2_7b, llama_2_13b, llama_2_70b, llama_3_8b, llama_3_70b, llama_3_405b,
-    llama_32b, lm_5b, lm_7b, mixtral_8x7b, mixtral_8x22b, of_internvl, qwen_7b, qwen2_1_5b, qwen2_3b, qwen2_7b,
-    qwen2_32b, qwen2_72b, qwen3_1_7b, qwen3_4b, qwen3_8b, qwen3_30b_a3b, text_encoder,
+    llama_32b, lm_5b, lm_7b, mixtral_8x7b, mixtral_8x22b, qwen_7b, qwen2_1_5b, qwen2_3b, qwen2_7b, qwen2_32b,
+    qwen2_72b, qwen3_1_7b, qwen3_4b, qwen3_8b, qwen3_30b_a3b, text_encoder, with_internvl_vocabulary,
 };
 
 use super::{Model, Module};
@@ -67,21 +67,21 @@ pub fn models() -> Vec<ModelPreset> {
         several(
             "llava-ov-so400m-llama-3-8b",
             "LLaVA-OV (SO400M + Llama-3 8B)",
-            vec![siglip_so400m_of_frames(), llama_3_8b()],
+            vec![siglip_so400m_frames(), llama_3_8b()],
         ),
-        several("llava-ov-llama-3-8b", "LLaVA-OV (SigLIP 2.4B + Llama-3 8B)", vec![siglip_of_dflop(), llama_3_8b()]),
-        several("llava-ov-llama-3-70b", "LLaVA-OV (SigLIP 2.4B + Llama-3 70B)", vec![siglip_of_dflop(), llama_3_70b()]),
-        several("llava-ov-qwen2.5-7b", "LLaVA-OV (SigLIP 2.4B + Qwen2.5 7B)", vec![siglip_of_dflop(), qwen2_7b()]),
-        several("llava-ov-qwen2.5-32b", "LLaVA-OV (SigLIP 2.4B + Qwen2.5 32B)", vec![siglip_of_dflop(), qwen2_32b()]),
-        several("llava-ov-qwen2.5-72b", "LLaVA-OV (SigLIP 2.4B + Qwen2.5 72B)", vec![siglip_of_dflop(), qwen2_72b()]),
+        several("llava-ov-llama-3-8b", "LLaVA-OV (SigLIP 2.4B + Llama-3 8B)", vec![dflop_siglip(), llama_3_8b()]),
+        several("llava-ov-llama-3-70b", "LLaVA-OV (SigLIP 2.4B + Llama-3 70B)", vec![dflop_siglip(), llama_3_70b()]),
+        several("llava-ov-qwen2.5-7b", "LLaVA-OV (SigLIP 2.4B + Qwen2.5 7B)", vec![dflop_siglip(), qwen2_7b()]),
+        several("llava-ov-qwen2.5-32b", "LLaVA-OV (SigLIP 2.4B + Qwen2.5 32B)", vec![dflop_siglip(), qwen2_32b()]),
+        several("llava-ov-qwen2.5-72b", "LLaVA-OV (SigLIP 2.4B + Qwen2.5 72B)", vec![dflop_siglip(), qwen2_72b()]),
         several(
             "internvl2.5-72b",
             "InternVL2.5 (InternViT 3.7B + Qwen2.5 72B)",
-            vec![internvit_of_dflop(), of_internvl(qwen2_72b())],
+            vec![dflop_internvit(), with_internvl_vocabulary(qwen2_72b())],
         ),
-        several("internvl3-2b", "InternVL3-2B", vec![internvit_300m(1536), of_internvl(qwen2_1_5b())]),
-        several("internvl2.5-4b", "InternVL2.5-4B", vec![internvit_300m(2048), of_internvl(qwen2_3b())]),
-        several("internvl3-8b", "InternVL3-8B", vec![internvit_300m(3584), of_internvl(qwen2_7b())]),
+        several("internvl3-2b", "InternVL3-2B", vec![internvit_300m(1536), with_internvl_vocabulary(qwen2_1_5b())]),
+        several("internvl2.5-4b", "InternVL2.5-4B", vec![internvit_300m(2048), with_internvl_vocabulary(qwen2_3b())]),
+        several("internvl3-8b", "InternVL3-8B", vec![internvit_300m(3584), with_internvl_vocabulary(qwen2_7b())]),
         several("qwen3-vl-2b", "Qwen3-VL-2B", vec![qwen3_vl_encoder_300m(2048, 3), qwen3_1_7b()]),
         several("qwen3-vl-4b", "Qwen3-VL-4B", vec![qwen3_vl_encoder_300m(2560, 3), qwen3_4b()]),
         several("qwen3-vl-8b", "Qwen3-VL-8B", vec![qwen3_vl_encoder_400m(4096, 3), qwen3_8b()]),
@@ -132,7 +132,7 @@ mod tests {
     /// Parameter counts of released checkpoints. GPT-3 has a vocabulary padded to 51,200, as
     /// Megatron-LM trains it: 96 (12 h² + 13 h) + h (51,200 + 2,048) + 2 h.
     #[test]
-    fn parameters_are_those_of_the_released_checkpoints() {
+    fn parameter_counts_match_released_checkpoints() {
         for (id, parameters) in [
             ("llama-2-7b", 6_738_415_616),
             ("llama-2-70b", 68_976_648_192),
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn every_preset_is_accepted() {
         for preset in models() {
-            let question = serde_json::json!({
+            let document = serde_json::json!({
                 "schema": "scenario/1", "model": preset.model, "cluster": { "preset": "h100", "nodes": 8 },
                 "workload": {
                     "samples": {
@@ -243,14 +243,14 @@ mod tests {
                 },
                 "planners": ["1f1b"]
             });
-            let scenario = crate::scenario::parse(&question.to_string()).unwrap();
+            let scenario = crate::scenario::parse(&document.to_string()).unwrap();
             let checked = crate::scenario::ValidScenario::new(scenario, &crate::scenario::validate::NoDatasets);
             assert!(checked.is_ok(), "{}: {checked:?}", preset.id);
         }
     }
 
     #[test]
-    fn a_vlm_is_the_sum_of_its_modules() {
+    fn vlm_parameters_are_the_sum_over_modules() {
         let vlm = model("vlm-s").unwrap();
         assert_eq!(vlm.parameters(), model("vit-5b").unwrap().parameters() + 8_030_261_248);
         assert_eq!(vlm.layers(), 95);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn each_modality_has_its_own_tokens() {
+    fn each_modality_has_separate_tokens() {
         for (id, image, clip, second) in [
             ("vlm-s", 169, 0, None),
             ("omni-7b", 256, 750, None),

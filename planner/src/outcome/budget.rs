@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_are_no_budget_cost_nothing() {
+    fn malformed_values_cost_nothing() {
         let budget = Budget { tokens: 1e12, goodput: 0.8, price_per_hour: 2.5 };
         for wrong in [
             Budget { tokens: 0.0, ..budget },

@@ -13,7 +13,7 @@ fn bins_for(values: usize) -> u64 {
 impl HistogramColumns {
     /// Builds a histogram from integers, using bins of equal integer width. Each value has a bin if
     /// the range has at most 60 values. `None` for empty input.
-    pub fn of_values(values: &[u32]) -> Option<Self> {
+    pub fn from_values(values: &[u32]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
         let (&min, &max) = (sorted.first()?, sorted.last()?);
@@ -32,7 +32,7 @@ impl HistogramColumns {
 
     /// Converts the values to multiples of `unit`, for example milliseconds to seconds with 1000.
     #[must_use]
-    pub fn in_units_of(mut self, unit: f64) -> Self {
+    pub fn in_unit(mut self, unit: f64) -> Self {
         for value in self.edges.iter_mut().chain([&mut self.mean, &mut self.median, &mut self.p99, &mut self.max]) {
             *value /= unit;
         }
@@ -41,7 +41,7 @@ impl HistogramColumns {
 
     /// Merges neighbouring histogram bins down to the display limit. Values are assumed uniform
     /// inside a bin.
-    pub fn of_bins(edges: &[f64], counts: &[f64]) -> Option<Self> {
+    pub fn from_bins(edges: &[f64], counts: &[f64]) -> Option<Self> {
         let total: f64 = counts.iter().sum();
         if total <= 0.0 || edges.len() != counts.len() + 1 {
             return None;
@@ -86,26 +86,26 @@ mod tests {
     /// 270 times 1..=100: the cube root of 27,000 is 30, so 60 bins in a range of 100. The width is
     /// 2, with 50 bins of 540.
     #[test]
-    fn values_fall_into_whole_bins() {
+    fn values_fall_into_integer_bins() {
         let values: Vec<u32> = (0..270).flat_map(|_| 1..=100).collect();
-        let histogram = HistogramColumns::of_values(&values).unwrap();
+        let histogram = HistogramColumns::from_values(&values).unwrap();
         assert_eq!(histogram.counts, vec![540; 50]);
         assert_eq!((histogram.edges[0], histogram.edges[50]), (1.0, 101.0));
         assert_eq!((histogram.mean, histogram.max), (50.5, 100.0));
         assert_eq!((histogram.median, histogram.p99), (51.0, 99.0));
-        assert_eq!(HistogramColumns::of_values(&[]), None);
-        assert_eq!(HistogramColumns::of_values(&[7, 7]).unwrap().edges, [7.0, 8.0]);
-        assert_eq!(HistogramColumns::of_values(&[1, 1_000_000_000]).unwrap().counts.len(), 10);
+        assert_eq!(HistogramColumns::from_values(&[]), None);
+        assert_eq!(HistogramColumns::from_values(&[7, 7]).unwrap().edges, [7.0, 8.0]);
+        assert_eq!(HistogramColumns::from_values(&[1, 1_000_000_000]).unwrap().counts.len(), 10);
     }
 
     #[test]
     fn bins_are_joined_and_keep_their_sum() {
         let edges: Vec<f64> = (0..=130).map(f64::from).collect();
-        let histogram = HistogramColumns::of_bins(&edges, &[1.0; 130]).unwrap();
+        let histogram = HistogramColumns::from_bins(&edges, &[1.0; 130]).unwrap();
         // 130 bins merged by three: 43 full bins and a single bin.
         assert_eq!(histogram.counts.len(), 44);
         assert_eq!(histogram.counts.iter().sum::<u64>(), 130);
         assert_eq!((histogram.mean, histogram.median, histogram.max), (65.0, 65.0, 130.0));
-        assert_eq!(HistogramColumns::of_bins(&[4.0, 4.0], &[3.0]).unwrap().edges, [4.0, 4.0]);
+        assert_eq!(HistogramColumns::from_bins(&[4.0, 4.0], &[3.0]).unwrap().edges, [4.0, 4.0]);
     }
 }

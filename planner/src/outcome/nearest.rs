@@ -42,13 +42,13 @@ const ALIKE_GIB: f64 = 0.05;
 /// 1), optimizer 3.0 GiB."
 pub fn memory_difference(ranks: &[(u32, RankMemory)]) -> Option<String> {
     // The first rank wins ties.
-    let by_need = |a: &&(u32, RankMemory), b: &&(u32, RankMemory)| a.1.held_gib().total_cmp(&b.1.held_gib());
-    let (most, memory) = ranks.iter().rev().max_by(by_need)?;
-    let (least, other) = ranks.iter().min_by(by_need)?;
-    if most == least {
+    let by_need = |a: &&(u32, RankMemory), b: &&(u32, RankMemory)| a.1.resident_gib().total_cmp(&b.1.resident_gib());
+    let (max_rank, memory) = ranks.iter().rev().max_by(by_need)?;
+    let (min_rank, other) = ranks.iter().min_by(by_need)?;
+    if max_rank == min_rank {
         return (ranks.len() > 1).then(|| "All ranks need the same memory.".to_owned());
     }
-    let difference = memory.held_gib() - other.held_gib();
+    let difference = memory.resident_gib() - other.resident_gib();
     if difference < ALIKE_GIB {
         return Some("All ranks need about the same memory.".to_owned());
     }
@@ -60,7 +60,7 @@ pub fn memory_difference(ranks: &[(u32, RankMemory)]) -> Option<String> {
         ("temporary", memory.temporary_gib - other.temporary_gib),
     ];
     terms.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
-    let words = terms.iter().filter(|(_, gib)| gib.abs() >= ALIKE_GIB).map(|(name, gib)| {
+    let labels = terms.iter().filter(|(_, gib)| gib.abs() >= ALIKE_GIB).map(|(name, gib)| {
         let sign = if *gib < 0.0 { "\u{2212}" } else { "" };
         let term = format!("{name} {sign}{:.1} GiB", gib.abs());
         if *name == "activations" && memory.in_flight != other.in_flight {
@@ -69,8 +69,8 @@ pub fn memory_difference(ranks: &[(u32, RankMemory)]) -> Option<String> {
         }
         term
     });
-    let words: Vec<String> = words.collect();
-    Some(format!("Rank {most} needs {difference:.1} GiB more than rank {least}: {}.", words.join(", ")))
+    let descriptions: Vec<String> = labels.collect();
+    Some(format!("Rank {max_rank} needs {difference:.1} GiB more than rank {min_rank}: {}.", descriptions.join(", ")))
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub struct ModuleLayout {
     /// First device. The devices are contiguous.
     pub first_device: u32,
     /// Number of copies on a rank, which split the instances of a part.
-    pub beside: u32,
+    pub copies_per_rank: u32,
 }
 
 impl ModuleLayout {
@@ -50,19 +50,19 @@ impl ModuleLayout {
 
     /// Number of pipelines that receive parts. Copies on the same rank count as a single pipeline.
     pub const fn pipelines(&self) -> u32 {
-        self.data / self.beside
+        self.data / self.copies_per_rank
     }
 
     /// Device range of a rank in a pipeline.
-    pub fn devices_of(&self, copy: u32, rank: u32) -> Range<u32> {
-        let first = self.first_device + (rank * self.data + copy * self.beside) * self.rank_size();
-        first..first + self.beside * self.rank_size()
+    pub fn rank_device_range(&self, copy: u32, rank: u32) -> Range<u32> {
+        let first = self.first_device + (rank * self.data + copy * self.copies_per_rank) * self.rank_size();
+        first..first + self.copies_per_rank * self.rank_size()
     }
 }
 
 /// Stages of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct ModuleStages {
     /// Index of the module's layout.
     pub layout: usize,
     /// First stage in the partition.
@@ -73,9 +73,9 @@ pub(crate) struct Standing {
     pub first: usize,
 }
 
-impl Standing {
+impl ModuleStages {
     /// Stages of a copy. Copies are numbered consecutively.
-    pub(crate) const fn of_copy(&self, copy: usize) -> Range<usize> {
+    pub(crate) const fn copy_stages(&self, copy: usize) -> Range<usize> {
         let first = self.first + copy * self.stages;
         first..first + self.stages
     }
@@ -87,7 +87,7 @@ pub(crate) struct Arrangement {
     /// Device range per rank.
     pub ranks: Vec<Range<u32>>,
     /// Stages per module.
-    pub modules: Vec<Standing>,
+    pub modules: Vec<ModuleStages>,
     /// Rank per stage.
     pub stage_rank: Vec<u32>,
     /// Partition stage, per stage of the arrangement.
@@ -106,7 +106,7 @@ impl Arrangement {
     ///
     /// # Errors
     /// Describes the invalid placement.
-    pub(crate) fn of(layouts: &[ModuleLayout], partition: &Partition, modules: usize) -> Result<Self, String> {
+    pub(crate) fn new(layouts: &[ModuleLayout], partition: &Partition, modules: usize) -> Result<Self, String> {
         let joined = is_joined(layouts, partition);
         let cuts = if joined {
             vec![0..partition.stages.len(); modules]
@@ -126,7 +126,7 @@ impl Arrangement {
             for (copy, rank) in
                 (0..layout.pipelines()).flat_map(|copy| (0..layout.pipeline).map(move |rank| (copy, rank)))
             {
-                let devices = layout.devices_of(copy, rank);
+                let devices = layout.rank_device_range(copy, rank);
                 let known = ranks.iter().position(|other| *other == devices);
                 if known.is_none() && ranks.iter().any(|other| overlap(other, &devices)) {
                     return Err("the ranks of colocated modules overlap only partly".to_owned());
@@ -146,11 +146,12 @@ impl Arrangement {
             if cut.is_empty() || cut.len() % pipeline as usize != 0 {
                 return Err("the number of stages of a module is not a multiple of its pipeline ranks".to_owned());
             }
-            if let Some(&standing) = arrangement.modules.first().filter(|_| joined) {
-                arrangement.modules.push(standing);
+            if let Some(&shared_stages) = arrangement.modules.first().filter(|_| joined) {
+                arrangement.modules.push(shared_stages);
                 continue;
             }
-            let standing = Standing { layout, cut: cut.start, stages: cut.len(), first: arrangement.stage_rank.len() };
+            let module_stages =
+                ModuleStages { layout, cut: cut.start, stages: cut.len(), first: arrangement.stage_rank.len() };
             for copy in 0..layouts[layout].pipelines() {
                 for stage in 0..cut.len() {
                     let rank = arrangement.rank(layout, pipeline, copy, stage as u32 % pipeline);
@@ -158,7 +159,7 @@ impl Arrangement {
                     arrangement.cut.push((cut.start + stage) as u32);
                 }
             }
-            arrangement.modules.push(standing);
+            arrangement.modules.push(module_stages);
         }
         Ok(arrangement)
     }
@@ -184,10 +185,10 @@ impl Arrangement {
             for rank in 0..layout.pipeline as usize {
                 let copies = || ranks.iter().skip(rank).step_by(layout.pipeline as usize).map(|&rank| rank as usize);
                 let together: Vec<usize> = copies().map(|rank| first[rank]).collect();
-                let least = together.iter().copied().min().unwrap_or(0);
-                for of in &mut first {
-                    if together.contains(of) {
-                        *of = least;
+                let lowest = together.iter().copied().min().unwrap_or(0);
+                for leader in &mut first {
+                    if together.contains(leader) {
+                        *leader = lowest;
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! Pipelines with different degrees in one iteration (Hydraulis).
 
-use crate::cost::{Partition, Place};
+use crate::cost::{Partition, ReplicaLayout};
 
 /// Degrees of a pipeline, <TP,PP,CP>.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,14 +53,18 @@ pub struct SchemedPipeline {
 
 impl SchemedPipeline {
     /// Device range of a stage.
-    pub fn devices_of(&self, stage: u32) -> std::ops::Range<u32> {
+    pub fn stage_device_range(&self, stage: u32) -> std::ops::Range<u32> {
         let first = self.first_device + stage * self.stage_stride;
         first..first + self.scheme.stage_devices()
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn replica_layout(&self) -> ReplicaLayout {
         let each = self.scheme.stage_devices();
-        Place { pipeline: self.scheme.pipeline, data: self.stage_stride / each, replica: self.first_device / each }
+        ReplicaLayout {
+            pipeline: self.scheme.pipeline,
+            data: self.stage_stride / each,
+            replica: self.first_device / each,
+        }
     }
 }
 
@@ -103,9 +107,9 @@ impl Strategy {
     ) -> impl Iterator<Item = (&SchemedPipeline, std::ops::Range<usize>, std::ops::Range<usize>)> {
         let (mut rank, mut microbatch) = (0, 0);
         self.pipelines.iter().map(move |pipeline| {
-            let (ranks, own) = (pipeline.scheme.pipeline as usize, pipeline.microbatches as usize);
-            let spans = (pipeline, rank..rank + ranks, microbatch..microbatch + own);
-            (rank, microbatch) = (rank + ranks, microbatch + own);
+            let (ranks, count) = (pipeline.scheme.pipeline as usize, pipeline.microbatches as usize);
+            let spans = (pipeline, rank..rank + ranks, microbatch..microbatch + count);
+            (rank, microbatch) = (rank + ranks, microbatch + count);
             spans
         })
     }
@@ -113,7 +117,7 @@ impl Strategy {
     /// Formats schemes and pipelines per scheme in the paper's notation, in descending device
     /// order.
     pub fn label(&self) -> String {
-        let of_phase = |phase: u32| {
+        let phase_label = |phase: u32| {
             let mut counted: Vec<(Scheme, u32)> = Vec::new();
             for pipeline in self.pipelines.iter().filter(|pipeline| pipeline.phase == phase) {
                 match counted.iter_mut().find(|(scheme, _)| *scheme == pipeline.scheme) {
@@ -124,7 +128,7 @@ impl Strategy {
             let parts: Vec<String> = counted.iter().map(|(scheme, count)| format!("{count}x{scheme}")).collect();
             parts.join(" + ")
         };
-        let phases: Vec<String> = (0..self.phases()).map(of_phase).collect();
+        let phases: Vec<String> = (0..self.phases()).map(phase_label).collect();
         phases.join(" then ")
     }
 }

@@ -52,9 +52,9 @@ impl EachBatch<'_> {
         let (mut planned, mut spans) = (Vec::with_capacity(self.batches.len()), 0);
         for (index, batch) in self.batches.iter().enumerate() {
             self.tell(observer, index)?;
-            let own = measured(observer.batch_clock(), index as u32, || plan(index, batch, observer));
+            let result = measured(observer.batch_clock(), index as u32, || plan(index, batch, observer));
             go_on(observer)?;
-            let own = own.map_err(SearchError::Infeasible)?;
+            let own = result.map_err(SearchError::Infeasible)?;
             spans += own.spans();
             planned.push(own);
             observer.drafted(spans);
@@ -74,14 +74,14 @@ impl EachBatch<'_> {
         for round in self.batches.chunks(jobs_per_round(observer.workers())) {
             let first = planned.len();
             self.tell(observer, first)?;
-            let asked: &dyn Observer = observer;
-            let answers = side_by_side(asked.workers(), round.len(), |place| {
-                let index = first + place;
-                measured(asked.batch_clock(), index as u32, || plan(index, &round[place], asked))
+            let shared_observer: &dyn Observer = observer;
+            let answers = side_by_side(shared_observer.workers(), round.len(), |offset| {
+                let index = first + offset;
+                measured(shared_observer.batch_clock(), index as u32, || plan(index, &round[offset], shared_observer))
             });
             go_on(observer)?;
-            for answer in answers {
-                let own = answer.map_err(SearchError::Infeasible)?;
+            for result in answers {
+                let own = result.map_err(SearchError::Infeasible)?;
                 spans += own.spans();
                 planned.push(own);
             }
@@ -101,10 +101,10 @@ impl EachBatch<'_> {
 impl Plan {
     /// Spans of the plan. Each iteration stores the timeline of one replica, counted as the largest.
     pub(crate) fn spans(&self) -> Spans {
-        let of = |iteration: &IterationPlan| {
-            let own = || iteration.replicas.iter().map(SpanCount::spans);
-            Spans { kept: own().max().unwrap_or(0), simulated: own().sum() }
+        let iteration_spans = |iteration: &IterationPlan| {
+            let replica_spans = || iteration.replicas.iter().map(SpanCount::spans);
+            Spans { stored: replica_spans().max().unwrap_or(0), simulated: replica_spans().sum() }
         };
-        self.iterations.iter().map(of).fold(Spans::default(), Spans::and)
+        self.iterations.iter().map(iteration_spans).fold(Spans::default(), Spans::and)
     }
 }

@@ -48,9 +48,9 @@ impl StageTimes {
     }
 
     /// Adds the costs per stage to the totals at index `place(stage)`.
-    pub(crate) fn add_as(&mut self, costs: &PipelineCosts, place: &dyn Fn(usize) -> usize) {
+    pub(crate) fn add_as(&mut self, costs: &PipelineCosts, slot: &dyn Fn(usize) -> usize) {
         for Cell { index, stage, .. } in costs.cells() {
-            let at = place(stage);
+            let at = slot(stage);
             if at >= self.stages.len() {
                 self.stages.resize(at + 1, StageTotals::default());
             }
@@ -74,10 +74,11 @@ impl StageTimes {
         context: u32,
     ) -> Vec<StageSummary> {
         let summary = |stage: usize| {
-            let ranges = &plan.partition.stages[arrangement.map_or(stage, |of| of.cut[stage] as usize)];
-            let rank = || plan.partition.placement.rank_of(stage, plan.layout.pipeline as usize) as u32;
-            let rank = arrangement.map_or_else(rank, |of| of.stage_rank[stage]);
-            let devices = arrangement.map_or(plan.layout.tensor * context, |of| of.ranks[rank as usize].len() as u32);
+            let ranges = &plan.partition.stages[arrangement.map_or(stage, |arranged| arranged.cut[stage] as usize)];
+            let rank = || plan.partition.placement.rank_for_stage(stage, plan.layout.pipeline as usize) as u32;
+            let rank = arrangement.map_or_else(rank, |arranged| arranged.stage_rank[stage]);
+            let devices =
+                arrangement.map_or(plan.layout.tensor * context, |arranged| arranged.ranks[rank as usize].len() as u32);
             let totals = &self.stages[stage];
             let device_seconds = (totals.forward + totals.backward) * f64::from(devices);
             let has_rate = totals.flops > 0.0 && device_seconds > 0.0;
@@ -90,15 +91,15 @@ impl StageTimes {
     }
 
     /// Returns the summary for a stage that contains the layers `ranges`.
-    pub(crate) fn summary(&self, place: usize, rank: u32, ranges: &[LayerRange], model: &Model) -> StageSummary {
+    pub(crate) fn summary(&self, index: usize, rank: u32, ranges: &[LayerRange], model: &Model) -> StageSummary {
         let names = ranges.iter().map(|range| {
             format!("{} {}-{}", model.modules[range.module].name, range.first, range.end.saturating_sub(1))
         });
-        let totals = self.stages.get(place).copied().unwrap_or_default();
+        let totals = self.stages.get(index).copied().unwrap_or_default();
         let milliseconds = 1e3 / f64::from(totals.visits.max(1));
         let compute = totals.forward + totals.backward - totals.recompute - totals.exposed;
         StageSummary {
-            stage: place as u32,
+            stage: index as u32,
             rank,
             layers: names.collect::<Vec<_>>().join(", "),
             forward_ms: milliseconds * totals.forward,
@@ -128,15 +129,15 @@ impl RankTotals {
     pub(crate) fn add(&mut self, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts, time: Nanos) {
         self.runs += 1;
         for (rank, (sum, memory)) in self.ranks.iter_mut().enumerate() {
-            let of = rank_time(rank, schedule, costs, time);
-            sum.compute_s += of.compute_s;
-            sum.recompute_s += of.recompute_s;
-            sum.exposed_s += of.exposed_s;
-            sum.sync_s += of.sync_s;
-            sum.optimizer_s += of.optimizer_s;
-            sum.bubble_s += of.bubble_s;
+            let times = rank_time(rank, schedule, costs, time);
+            sum.compute_s += times.compute_s;
+            sum.recompute_s += times.recompute_s;
+            sum.exposed_s += times.exposed_s;
+            sum.sync_s += times.sync_s;
+            sum.optimizer_s += times.optimizer_s;
+            sum.bubble_s += times.bubble_s;
             let peak = rank_memory(rank, schedule, execution, costs);
-            if peak.held_gib() > memory.held_gib() {
+            if peak.resident_gib() > memory.resident_gib() {
                 *memory = peak;
             }
         }
@@ -161,33 +162,33 @@ impl RankTotals {
 }
 
 pub(crate) fn rank_time(rank: usize, schedule: &Schedule, costs: &PipelineCosts, time: Nanos) -> RankTime {
-    let (mut busy, mut exposed, mut recompute) = (0.0, 0.0, 0.0);
+    let (mut compute, mut exposed, mut recompute) = (0.0, 0.0, 0.0);
     for action in &schedule.orders[rank] {
         let cell = costs.cell(action.stage as usize, action.microbatch as usize);
         match action.kind {
             ActionKind::Forward => {
-                busy += costs.forward[cell].secs();
+                compute += costs.forward[cell].secs();
                 exposed += costs.exposed_forward[cell].secs();
             }
             ActionKind::Backward | ActionKind::InputGrad => {
-                busy += costs.input_grad[cell].secs();
+                compute += costs.input_grad[cell].secs();
                 exposed += costs.exposed_backward[cell].secs();
                 recompute += costs.recomputed[cell].secs();
             }
             ActionKind::WeightGrad => {}
         }
         if matches!(action.kind, ActionKind::Backward | ActionKind::WeightGrad) {
-            busy += costs.weight_grad[cell].secs();
+            compute += costs.weight_grad[cell].secs();
         }
     }
     let (sync, optimizer) = (costs.sync[rank].secs(), costs.optimizer[rank].secs());
     RankTime {
-        compute_s: (busy - exposed - recompute).max(0.0),
+        compute_s: (compute - exposed - recompute).max(0.0),
         recompute_s: recompute,
         exposed_s: exposed,
         sync_s: sync,
         optimizer_s: optimizer,
-        bubble_s: (time.secs() - busy - sync - optimizer).max(0.0),
+        bubble_s: (time.secs() - compute - sync - optimizer).max(0.0),
     }
 }
 

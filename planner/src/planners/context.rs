@@ -3,7 +3,7 @@
 use crate::cost::Pricing;
 use crate::observer::Cancelled;
 use crate::planners::NoPlan;
-use crate::planners::infeasible::Misfit;
+use crate::planners::infeasible::Infeasibility;
 use crate::scenario::{PlannerKind, Scenario};
 use crate::workload::PackedBatch;
 
@@ -80,8 +80,8 @@ impl From<NoPlan> for SearchError<NoPlan> {
     }
 }
 
-impl From<Misfit> for SearchError<Misfit> {
-    fn from(misfit: Misfit) -> Self {
+impl From<Infeasibility> for SearchError<Infeasibility> {
+    fn from(misfit: Infeasibility) -> Self {
         Self::Infeasible(misfit)
     }
 }

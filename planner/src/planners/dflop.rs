@@ -19,8 +19,8 @@ pub use communicator::{Round, Traffic};
 pub use correction::{Anomalies, Correction, CorrectionSettings, Pipelines, ShapedItem, Simulated, simulate};
 pub use curve::{Curve, CurveError};
 pub use optimizer::{
-    Choice, Configuration, Degrees, Fixed, ItemWork, Optimized, OptimizerError, OptimizerInput, item_seconds, optimize,
-    shortlist,
+    Configuration, ConfigurationEstimate, Degrees, Fixed, ItemWork, Optimized, OptimizerError, OptimizerInput,
+    item_seconds, optimize, shortlist,
 };
 pub use partition::{Item, PartitionError, PartitionSettings, Partitioned, partition, partition_until};
-pub use profile::{ActivationTable, DegreeProfile, Held, ModuleProfile, StateTable};
+pub use profile::{ActivationTable, DegreeProfile, ModuleProfile, StateSize, StateTable};

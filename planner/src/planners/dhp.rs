@@ -30,5 +30,5 @@ pub use batch::{BatchPlan, Effort, Group, GroupError, GroupProblem, Grouping, Mi
 pub use cost::{Exchange, GroupCost, GroupTime, Load, RankMemory, Sequence};
 pub use degrees::{AllowedDegrees, DegreeRule};
 pub use fit::{Fit, FitError, Measured, TIMINGS_NEEDED, fit};
-pub use placement::{PlacedGroup, Placement, place};
+pub use placement::{PlacedGroup, Placement, assign_ranks};
 pub use pool::{GroupPool, PoolCount};

@@ -10,12 +10,12 @@ use crate::observer::Observer;
 use crate::outcome::{Layout, SolverStatus};
 use crate::plan::{IterationPlan, Plan, ReplicaKind, ReplicaPlan};
 use crate::planners::batches::EachBatch;
-use crate::planners::infeasible::Misfit;
-use crate::planners::layout_search::{Filling, LayoutSearch, Microbatches, Sized};
+use crate::planners::infeasible::Infeasibility;
+use crate::planners::layout_search::{LayoutPlanner, LayoutSearch, Microbatches, Sized};
 use crate::planners::{Batches, NoPlan, PlanningContext, SearchError};
 use crate::random::Random;
 use crate::scenario::Scenario;
-use crate::schedule::wait_free_cyclic::{Choice, Effort, Entry, ForwardOrder, Order, search};
+use crate::schedule::wait_free_cyclic::{Effort, Entry, ForwardOrder, Order, SearchResult, search};
 use crate::units::Nanos;
 use crate::workload::{PackedBatch, Packing};
 
@@ -28,7 +28,7 @@ struct WaitFree<'a> {
     scenario: &'a Scenario,
 }
 
-impl Filling for WaitFree<'_> {
+impl LayoutPlanner for WaitFree<'_> {
     fn assign(&self, layout: Layout, _: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>> {
         deal(layout, &table.microbatch_times(layout.pipeline * layout.chunks))
     }
@@ -39,13 +39,14 @@ impl Filling for WaitFree<'_> {
         table: &LayerTable<'_>,
         sized: &Sized,
         (replica, assigned): (usize, &[usize]),
-    ) -> Result<(PipelineCosts, Schedule), Misfit> {
-        let place = crate::planners::replica::place(sized.layout, replica);
-        let costs = table.pipeline(&sized.partition, place, assigned);
+    ) -> Result<(PipelineCosts, Schedule), Infeasibility> {
+        let position = crate::planners::replica::replica_position(sized.layout, replica);
+        let costs = table.pipeline(&sized.partition, position, assigned);
         // The quick portfolio uses no random numbers.
-        let choice = search(&costs, batch.scenario.memory_limit(), Effort::Quick, Nanos::ZERO, &mut Random::new(0, 0))
-            .map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?;
-        Ok((costs, choice.schedule))
+        let selection =
+            search(&costs, batch.scenario.memory_limit(), Effort::Quick, Nanos::ZERO, &mut Random::new(0, 0))
+                .map_err(|too_large| Infeasibility::activations(too_large.rank, too_large.needs))?;
+        Ok((costs, selection.schedule))
     }
 
     /// Sorts unpacked sequences by length, because padding extends them to the maximum length in
@@ -67,11 +68,11 @@ pub(crate) fn deal(layout: Layout, times: &[f64]) -> Vec<Vec<usize>> {
     let mut replicas = vec![Vec::new(); layout.data as usize];
     // Ordered by load, then number of microbatches. Bits of non-negative floats sort like their
     // values.
-    let mut least: BinaryHeap<_> = (0..replicas.len()).map(|replica| Reverse((0_u64, 0_usize, replica))).collect();
+    let mut lightest: BinaryHeap<_> = (0..replicas.len()).map(|replica| Reverse((0_u64, 0_usize, replica))).collect();
     for microbatch in order {
-        let Some(Reverse((time, count, replica))) = least.pop() else { break };
+        let Some(Reverse((time, count, replica))) = lightest.pop() else { break };
         replicas[replica].push(microbatch);
-        least.push(Reverse(((f64::from_bits(time) + times[microbatch]).to_bits(), count + 1, replica)));
+        lightest.push(Reverse(((f64::from_bits(time) + times[microbatch]).to_bits(), count + 1, replica)));
     }
     for assigned in &mut replicas {
         assigned.sort_unstable();
@@ -128,7 +129,7 @@ fn fill(
     filling: &WaitFree<'_>,
     sized: &Sized,
     observer: &mut dyn Observer,
-) -> Result<(Vec<IterationPlan>, u32), SearchError<Misfit>> {
+) -> Result<(Vec<IterationPlan>, u32), SearchError<Infeasibility>> {
     let each = EachBatch { kind: context.planner, phase: "ordering batches", batches: context.batches.evaluated };
     let filled = each.side_by_side(observer, |index, batch, observer| {
         fill_batch(context.scenario, context.pricing, filling, sized, (index, batch), observer.workers())
@@ -140,13 +141,13 @@ fn fill(
 fn fill_batch(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
-    filling: &WaitFree<'_>,
+    planner: &WaitFree<'_>,
     sized: &Sized,
     (index, batch): (usize, &PackedBatch),
     workers: &dyn Workers,
-) -> Result<(IterationPlan, u32), Misfit> {
+) -> Result<(IterationPlan, u32), Infeasibility> {
     let layout = sized.layout;
-    let order = filling.sequence_order(batch);
+    let order = planner.sequence_order(batch);
     let microbatches: Vec<Vec<u32>> = order
         .chunks(layout.microbatch as usize)
         .map(|chunk| chunk.iter().map(|&sequence| sequence as u32).collect())
@@ -158,47 +159,53 @@ fn fill_batch(
     let times = table.microbatch_times(layout.pipeline * layout.chunks);
     let dealt = deal(layout, &times);
     if dealt.iter().any(Vec::is_empty) {
-        return Err(Misfit::rule("a batch has fewer microbatches than replicas"));
+        return Err(Infeasibility::rule("a batch has fewer microbatches than replicas"));
     }
     // The replica with the highest work determines the target time; others only need to finish by
     // then.
-    let work: Vec<f64> = dealt.iter().map(|own| own.iter().map(|&microbatch| times[microbatch]).sum()).collect();
+    let work: Vec<f64> =
+        dealt.iter().map(|assigned| assigned.iter().map(|&microbatch| times[microbatch]).sum()).collect();
     let mut by_work: Vec<usize> = (0..dealt.len()).collect();
     by_work.sort_by(|&a, &b| work[b].total_cmp(&work[a]).then(a.cmp(&b)));
     let stream = SWAP_STREAM + index as u64 * u64::from(layout.data);
-    let order_of = |replica: usize, enough: Nanos| {
-        let costs = table.pipeline(&sized.partition, crate::planners::replica::place(layout, replica), &dealt[replica]);
+    let search_order = |replica: usize, enough: Nanos| {
+        let costs = table.pipeline(
+            &sized.partition,
+            crate::planners::replica::replica_position(layout, replica),
+            &dealt[replica],
+        );
         let mut random = Random::new(scenario.seed, stream + replica as u64);
         search(&costs, scenario.memory_limit(), Effort::Thorough { swaps }, enough, &mut random)
     };
-    let (first, others) = by_work.split_first().ok_or_else(|| Misfit::rule("a batch needs a replica"))?;
-    let heaviest =
-        order_of(*first, Nanos::ZERO).map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?;
-    let found = side_by_side(workers, others.len(), |job| order_of(others[job], heaviest.end));
-    let mut choices: Vec<Option<Choice>> = vec![None; dealt.len()];
+    let (first, others) = by_work.split_first().ok_or_else(|| Infeasibility::rule("a batch needs a replica"))?;
+    let heaviest = search_order(*first, Nanos::ZERO)
+        .map_err(|too_large| Infeasibility::activations(too_large.rank, too_large.needs))?;
+    let found = side_by_side(workers, others.len(), |job| search_order(others[job], heaviest.end));
+    let mut choices: Vec<Option<SearchResult>> = vec![None; dealt.len()];
     for (&replica, found) in others.iter().zip(found) {
-        choices[replica] = Some(found.map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?);
+        choices[replica] =
+            Some(found.map_err(|too_large| Infeasibility::activations(too_large.rank, too_large.needs))?);
     }
     choices[*first] = Some(heaviest);
-    let choices: Vec<Choice> = choices.into_iter().flatten().collect();
-    let decision = choices.iter().rev().max_by_key(|choice| choice.end).map(describe);
-    let evaluated = choices.iter().map(|choice| choice.evaluated).sum();
-    let replicas = dealt.iter().zip(choices).map(|(own, choice)| {
-        let own = own.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
-        ReplicaPlan::new(own, ReplicaKind::Pipeline, choice.schedule)
+    let choices: Vec<SearchResult> = choices.into_iter().flatten().collect();
+    let decision = choices.iter().rev().max_by_key(|selection| selection.end).map(describe);
+    let evaluated = choices.iter().map(|selection| selection.evaluated).sum();
+    let replicas = dealt.iter().zip(choices).map(|(assigned, selection)| {
+        let sequences = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
+        ReplicaPlan::new(sequences, ReplicaKind::Pipeline, selection.schedule)
     });
     Ok((IterationPlan { replicas: replicas.collect(), decision }, evaluated))
 }
 
-fn describe(choice: &Choice) -> String {
-    let entry = match choice.entry {
+fn describe(selection: &SearchResult) -> String {
+    let entry = match selection.entry {
         Entry::Given => "microbatches in data-loader order",
-        Entry::LongestFirst => "longest microbatch first",
+        Entry::DescendingTime => "longest microbatch first",
         Entry::ShortestFirst => "shortest microbatch first",
         Entry::ShortOutside => "short microbatches first and last",
         Entry::Swapped => "microbatch order improved by swaps",
     };
-    let order = match choice.order {
+    let order = match selection.order {
         Order::Fixed => "the fixed schedule is the fastest".to_owned(),
         Order::WaitFree(policy) => {
             let depth = match policy.extra_in_flight {
@@ -212,5 +219,5 @@ fn describe(choice: &Choice) -> String {
             format!("ready work first, {chunks}, {depth}")
         }
     };
-    format!("{entry}; {order}; {} orders simulated", choice.evaluated)
+    format!("{entry}; {order}; {} orders simulated", selection.evaluated)
 }

@@ -10,7 +10,7 @@ use crate::outcome::Search;
 use crate::plan::{Plan, ReplicaKind, ReplicaPlan};
 use crate::planners::dhp::group_costs;
 use crate::planners::hydraulis::pipeline_costs;
-use crate::planners::infeasible::Misfit;
+use crate::planners::infeasible::Infeasibility;
 use crate::planners::module_layouts::module_costs;
 use crate::planners::{Batches, PlanningContext, SearchError, replica, stage_flops};
 use crate::scenario::Scenario;
@@ -94,7 +94,7 @@ pub(crate) fn run_iteration(
             ReplicaKind::Strategy(strategy) => pipeline_costs::costs(scenario, pricing, batch, assigned, strategy),
             ReplicaKind::Groups(_) => group_costs::costs(scenario, pricing, layout, batch, assigned),
             ReplicaKind::Pipeline | ReplicaKind::Parts(_) if !plan.modules.is_empty() => {
-                module_costs::of_plan(scenario, pricing, plan, batch, assigned)
+                module_costs::plan_costs(scenario, pricing, plan, batch, assigned)
             }
             ReplicaKind::Pipeline | ReplicaKind::Parts(_) => {
                 replica::costs(scenario, pricing, (&plan.partition, layout), index, batch, assigned)
@@ -105,7 +105,7 @@ pub(crate) fn run_iteration(
             pipeline_costs::stagger(strategy, &costs, &mut execution);
         }
         let flops = loads.iter().map(|load| load.model_flops(&scenario.model)).sum();
-        let stage_flops = stage_flops::of_replica(scenario, plan, assigned, &loads, batch);
+        let stage_flops = stage_flops::replica_flops(scenario, plan, assigned, &loads, batch);
         let run = Arc::new(ReplicaRun { costs, execution, flops, stage_flops });
         runs.push(Arc::clone(&run));
         // Only recent replicas are compared: equal replicas are adjacent or alternate.
@@ -120,8 +120,8 @@ pub(crate) fn run_iteration(
 /// Returns true if the plans of two replicas are equal, given equal loads.
 fn is_same_plan(a: &ReplicaPlan, b: &ReplicaPlan, batch: &PackedBatch) -> bool {
     let contents = || {
-        let of = |own: &Vec<u32>| batch.contents(own);
-        a.microbatches.iter().map(of).eq(b.microbatches.iter().map(of))
+        let microbatch_contents = |sequences: &Vec<u32>| batch.contents(sequences);
+        a.microbatches.iter().map(microbatch_contents).eq(b.microbatches.iter().map(microbatch_contents))
     };
     a.schedule == b.schedule && a.mixes == b.mixes && a.kind == b.kind && (a.parts().is_empty() || contents())
 }
@@ -135,32 +135,32 @@ pub(crate) fn fits(
     context: PlanningContext<'_>,
     plan: Plan,
     observer: &dyn Observer,
-) -> Result<TestedPlan, SearchError<Misfit>> {
+) -> Result<TestedPlan, SearchError<Infeasibility>> {
     let PlanningContext { scenario, pricing, batches: Batches { evaluated: batches, .. }, .. } = context;
     let (limit, workers) = (scenario.memory_limit(), observer.workers());
     let fits = |iteration: usize| {
         let runs = run_iteration(scenario, pricing, &plan, iteration, &batches[iteration]);
-        let runs = runs.map_err(|_| Misfit::deadlock())?;
+        let runs = runs.map_err(|_| Infeasibility::deadlock())?;
         for (run, replica) in runs.iter().zip(&plan.iterations[iteration].replicas) {
             let (rank, peak) = peak_memory_over(&replica.schedule, &run.execution, &run.costs);
             if peak > limit {
-                return Err(Misfit::activations(rank, peak));
+                return Err(Infeasibility::activations(rank, peak));
             }
         }
         Ok(runs)
     };
     let all: Vec<usize> = (0..batches.len()).collect();
-    let (mut kept, mut cells) = (Vec::new(), 0);
+    let (mut stored, mut cells) = (Vec::new(), 0);
     // In rounds, so that little work is lost when a batch fails.
     for round in all.chunks(jobs_per_round(workers)) {
         go_on(observer)?;
-        for runs in side_by_side(workers, round.len(), |place| fits(round[place])) {
+        for runs in side_by_side(workers, round.len(), |index| fits(round[index])) {
             let runs = runs?;
             cells += runs.iter().map(|run| run.costs.flows.cells()).sum::<usize>();
             if cells <= MAX_STORED_CELLS {
-                kept.push(runs);
+                stored.push(runs);
             }
         }
     }
-    Ok(TestedPlan { plan, runs: kept })
+    Ok(TestedPlan { plan, runs: stored })
 }

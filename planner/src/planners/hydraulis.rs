@@ -22,7 +22,9 @@ mod scheme;
 #[cfg(test)]
 mod tests;
 
-pub use assignment::{Assignment, Beside, CandidateResult, Choice, assign, choose, choose_beside};
+pub use assignment::{
+    Assignment, CandidateResult, ExtraTime, StrategySelection, assign, choose, choose_with_extra_time,
+};
 pub use disaggregation::{Exchanged, LinkRate, Volumes, exchange, exposed_seconds, switch_bytes};
 pub use dispatch::{Dispatch, DispatchError, DispatchSettings, dispatch};
 pub use packing::{Packing, PackingError, PackingSettings, pack};

@@ -5,11 +5,11 @@ use crate::units::Bytes;
 
 /// An infeasible layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Misfit {
+pub(crate) struct Infeasibility {
     /// Text without degrees, so that equal rejections can be counted.
     pub reason: String,
     /// Binding constraint.
-    pub hurdle: BindingConstraint,
+    pub constraint: BindingConstraint,
 }
 
 /// Binding constraint of an infeasible layout, ordered by check. Reports use the latest check that
@@ -46,15 +46,15 @@ impl BindingConstraint {
     }
 }
 
-impl Misfit {
+impl Infeasibility {
     pub(crate) fn rule(reason: &str) -> Self {
-        Self { reason: reason.to_owned(), hurdle: BindingConstraint::Rule }
+        Self { reason: reason.to_owned(), constraint: BindingConstraint::Rule }
     }
 
     /// Builds a misfit for a rank whose activations need too much memory.
     pub(crate) fn activations(rank: usize, needs: Bytes) -> Self {
         let reason = "activations exceed the memory".to_owned();
-        Self { reason, hurdle: BindingConstraint::Activations(needs, rank) }
+        Self { reason, constraint: BindingConstraint::Activations(needs, rank) }
     }
 
     /// Builds a misfit for a schedule that does not exist for the shape or the memory limit.
@@ -66,6 +66,6 @@ impl Misfit {
     }
 
     pub(crate) fn deadlock() -> Self {
-        Self { reason: "its order of actions deadlocks".to_owned(), hurdle: BindingConstraint::Run }
+        Self { reason: "its order of actions deadlocks".to_owned(), constraint: BindingConstraint::Run }
     }
 }

@@ -84,7 +84,8 @@ pub(crate) fn judge(
     let mut iterations = Vec::with_capacity(batches.len());
     let mut timelines = Vec::with_capacity(batches.len());
     let mut accounts = group_costs::Accounts::default();
-    let mut stages = StageTimes::new(arrangement.as_ref().map_or(plan.partition.stages.len(), |of| of.cut.len()));
+    let mut stages =
+        StageTimes::new(arrangement.as_ref().map_or(plan.partition.stages.len(), |arranged| arranged.cut.len()));
     let mut ranks = RankTotals::new(plan.ranks());
     let mut schemed = SchemeTotals::new(scenario);
     let mut ready = VecDeque::new();
@@ -93,8 +94,8 @@ pub(crate) fn judge(
         let planned = &plan.iterations[iteration];
         if ready.is_empty() {
             let round = jobs_per_round(workers).min(batches.len() - iteration);
-            ready.extend(side_by_side(workers, round, |place| {
-                let iteration = iteration + place;
+            ready.extend(side_by_side(workers, round, |offset| {
+                let iteration = iteration + offset;
                 checked_run(scenario, pricing, tested, iteration, &batches[iteration])
             }));
         }
@@ -102,13 +103,13 @@ pub(crate) fn judge(
         let schemes = planned.replicas.first().and_then(ReplicaPlan::strategy);
         let mut end = match schemes {
             Some(strategy) => pipeline_costs::step_end(strategy, &runs[0].execution),
-            None => StepEnd::of(plan.ranks(), runs.iter().map(|run| &run.execution)),
+            None => StepEnd::from_executions(plan.ranks(), runs.iter().map(|run| &run.execution)),
         };
         if let Some(arrangement) = &arrangement {
             end.join(&arrangement.synchronised(&plan.modules));
         }
         let sizes = arrangement.as_ref().map(crate::plan::Arrangement::sizes);
-        let total = totals_of(scenario, batch, planned, (&runs, sizes.as_deref()), &end);
+        let total = iteration_totals(scenario, batch, planned, (&runs, sizes.as_deref()), &end);
         for (run, replica) in runs.iter().zip(&planned.replicas) {
             if let ReplicaKind::Strategy(strategy) = &replica.kind {
                 schemed.stages.add(strategy, &run.costs);
@@ -124,19 +125,20 @@ pub(crate) fn judge(
         let slowest = slowest.unwrap_or(0);
         let run = &runs[slowest];
         let mut timeline = assemble(&planned.replicas[slowest].schedule, &run.execution, &run.costs, &end);
-        timeline.contents = contents::of_microbatches(scenario, batch, &planned.replicas[slowest], &timeline);
-        timeline.stage_layers = contents::of_stages(plan, arrangement.as_ref(), &planned.replicas[slowest]);
+        timeline.contents = contents::microbatch_samples(scenario, batch, &planned.replicas[slowest], &timeline);
+        timeline.stage_layers = contents::stage_layers(plan, arrangement.as_ref(), &planned.replicas[slowest]);
         let is_grouped = planned.replicas[slowest].is_grouped();
         let work = is_grouped.then(|| group_costs::work(&planned.replicas[slowest].schedule, &run.costs));
-        let of_groups = work.as_ref().map(|work| accounts.next(&planned.replicas[slowest], &batch.sequences, work));
-        let of_schemes = schemes.map(|strategy| {
+        let group_statistics =
+            work.as_ref().map(|work| accounts.next(&planned.replicas[slowest], &batch.sequences, work));
+        let scheme_statistics = schemes.map(|strategy| {
             let plan = (&planned.replicas[0], strategy);
             pipeline_costs::iteration_strategy(scenario, pricing, batch, plan, &run.execution, &mut schemed.known)
         });
-        let balance = match (&of_schemes, &work) {
-            (Some(strategy), _) => Balance::of_pipelines(strategy),
-            (None, Some(work)) => Balance::of_ranks(work),
-            (None, None) => Balance::of_replicas(planned, &runs, slowest),
+        let balance = match (&scheme_statistics, &work) {
+            (Some(strategy), _) => Balance::from_pipelines(strategy),
+            (None, Some(work)) => Balance::from_ranks(work),
+            (None, None) => Balance::from_replicas(planned, &runs, slowest),
         };
         iterations.push(IterationMetrics {
             iteration_s: total.time.secs(),
@@ -145,12 +147,12 @@ pub(crate) fn judge(
             peak_memory_gib: total.peak.gib(),
             fastest_replica_s: balance.fastest.secs(),
             slowest_replica_s: Some(balance.slowest.secs()),
-            slowest_replica: balance.place,
+            slowest_replica: balance.slowest_index,
             microbatches: balance.microbatches,
             critical_path: compare::shares(&timeline, &run.costs),
             decision: planned.decision.clone(),
-            strategy: of_schemes,
-            groups: of_groups,
+            strategy: scheme_statistics,
+            groups: group_statistics,
         });
         totals.push(total);
         timelines.push(timeline);
@@ -167,7 +169,7 @@ pub(crate) fn judge(
         } else {
             ranks.summaries(scenario.training.memory_reserve_gib)
         },
-        metrics: compare::metrics_of(&totals, &scenario.cluster, limit),
+        metrics: compare::compute_metrics(&totals, &scenario.cluster, limit),
         iterations,
         provenance: Provenance {
             algorithm: plan.algorithm.clone(),
@@ -222,8 +224,8 @@ fn check_runs(
         if !runs[..index].iter().rev().take(REMEMBERED).any(|earlier| Arc::ptr_eq(earlier, run)) {
             check::check_run(&replica.schedule, &run.execution, &run.costs, limit)?;
             if !plan.modules.is_empty() {
-                let of = (&scenario.model, &scenario.training);
-                check::check_module_run(plan, of, batch, replica, &run.execution, &run.costs)?;
+                let settings = (&scenario.model, &scenario.training);
+                check::check_module_run(plan, settings, batch, replica, &run.execution, &run.costs)?;
             }
         }
         if let ReplicaKind::Strategy(strategy) = &replica.kind {
@@ -234,7 +236,7 @@ fn check_runs(
 }
 
 /// Totals for an iteration. `sizes` contains devices per rank for separate module layouts.
-fn totals_of(
+fn iteration_totals(
     scenario: &Scenario,
     batch: &PackedBatch,
     planned: &IterationPlan,
@@ -268,47 +270,47 @@ struct Balance {
     fastest: Nanos,
     slowest: Nanos,
     /// Index of the slowest.
-    place: u32,
+    slowest_index: u32,
     /// Microbatches or groups of the slowest.
     microbatches: u32,
 }
 
 impl Balance {
-    fn of_replicas(planned: &IterationPlan, runs: &[Arc<ReplicaRun>], slowest: usize) -> Self {
+    fn from_replicas(planned: &IterationPlan, runs: &[Arc<ReplicaRun>], slowest: usize) -> Self {
         let fastest = runs.iter().map(|run| run.execution.makespan()).min().unwrap_or(Nanos::ZERO);
         Self {
             fastest,
             slowest: runs[slowest].execution.makespan(),
-            place: slowest as u32,
+            slowest_index: slowest as u32,
             microbatches: planned.replicas[slowest].microbatches.len() as u32,
         }
     }
 
     /// Compares ranks that are individual replicas by busy time. Element 1 of the tuple is the
     /// number of groups.
-    fn of_ranks(work: &[(Nanos, usize)]) -> Self {
-        let most = (0..work.len()).max_by_key(|&rank| (work[rank].0, std::cmp::Reverse(rank))).unwrap_or(0);
+    fn from_ranks(work: &[(Nanos, usize)]) -> Self {
+        let slowest_rank = (0..work.len()).max_by_key(|&rank| (work[rank].0, std::cmp::Reverse(rank))).unwrap_or(0);
         Self {
-            fastest: work.iter().map(|of| of.0).min().unwrap_or(Nanos::ZERO),
-            slowest: work[most].0,
-            place: most as u32,
-            microbatches: work[most].1 as u32,
+            fastest: work.iter().map(|entry| entry.0).min().unwrap_or(Nanos::ZERO),
+            slowest: work[slowest_rank].0,
+            slowest_index: slowest_rank as u32,
+            microbatches: work[slowest_rank].1 as u32,
         }
     }
 
     /// Compares pipelines of individual schemes. The minimum is zero if a pipeline is idle.
-    fn of_pipelines(strategy: &IterationStrategy) -> Self {
-        let seconds = |place: usize| strategy.pipelines[place].simulated_s;
+    fn from_pipelines(strategy: &IterationStrategy) -> Self {
+        let seconds = |index: usize| strategy.pipelines[index].simulated_s;
         let order = |a: &usize, b: &usize| seconds(*a).total_cmp(&seconds(*b)).then(b.cmp(a));
         let places = || 0..strategy.pipelines.len();
-        let place = places().max_by(order).unwrap_or(0);
-        let least = places().map(seconds).fold(f64::INFINITY, f64::min);
+        let slowest_index = places().max_by(order).unwrap_or(0);
+        let min_seconds = places().map(seconds).fold(f64::INFINITY, f64::min);
         let nanos = |seconds: f64| Seconds::from_secs(if seconds.is_finite() { seconds } else { 0.0 }).to_nanos();
-        let slowest = strategy.pipelines.get(place);
+        let slowest = strategy.pipelines.get(slowest_index);
         Self {
-            fastest: nanos(least),
+            fastest: nanos(min_seconds),
             slowest: nanos(slowest.map_or(0.0, |pipeline| pipeline.simulated_s)),
-            place: place as u32,
+            slowest_index: slowest_index as u32,
             microbatches: slowest.map_or(0, |pipeline| pipeline.microbatches),
         }
     }
@@ -331,9 +333,9 @@ impl SchemeTotals {
 
 /// Devices per rank, for all pipelines.
 fn rank_devices(strategy: &Strategy) -> Vec<u32> {
-    let of = |pipeline: &crate::plan::SchemedPipeline| {
+    let stage_device_counts = |pipeline: &crate::plan::SchemedPipeline| {
         let scheme = pipeline.scheme;
         std::iter::repeat_n(scheme.stage_devices(), scheme.pipeline as usize)
     };
-    strategy.pipelines.iter().flat_map(of).collect()
+    strategy.pipelines.iter().flat_map(stage_device_counts).collect()
 }

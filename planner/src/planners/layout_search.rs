@@ -4,7 +4,7 @@
 use crate::action::Schedule;
 use crate::compare;
 use crate::cost::partition::LayerRange;
-use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, Pricing, StrategyMix};
+use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Pricing, ReplicaLayout, StrategyMix};
 use crate::host::side_by_side;
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search};
@@ -16,12 +16,12 @@ use crate::workload::PackedBatch;
 mod nearest;
 
 use crate::plan::describe;
-use crate::planners::infeasible::{BindingConstraint, Misfit};
+use crate::planners::infeasible::{BindingConstraint, Infeasibility};
 use crate::planners::layouts::{Candidate, candidates};
 use crate::planners::{Batches, NoPlan, PlanningContext, replica};
 
 /// Limit on reported losers, in ascending time order.
-const KEPT_LOSERS: usize = 40;
+const MAX_LOSERS: usize = 40;
 
 /// A layout and its stages.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub(crate) struct Sized {
 
 impl Sized {
     /// Builds a layout of undivided microbatches, using the layer strategies from the settings.
-    pub(crate) const fn whole(layout: Layout, partition: Partition) -> Self {
+    pub(crate) const fn undivided(layout: Layout, partition: Partition) -> Self {
         Self { layout, partition, sizes: Vec::new(), mixes: Vec::new(), by_parameters: false }
     }
 }
@@ -54,11 +54,11 @@ pub(crate) struct Microbatches<'a> {
 }
 
 /// Assignment of microbatches to replicas, and their order, by a planner.
-pub(crate) trait Filling: Sync {
+pub(crate) trait LayoutPlanner: Sync {
     /// Returns indices into `loads` per replica.
     fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>>;
     /// Assigns layers to stages.
-    fn cut(&self, batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Misfit> {
+    fn cut(&self, batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Infeasibility> {
         balanced(batch, table, layout)
     }
     /// Returns costs and schedule of a replica (number, microbatch indices) on the sizing batch.
@@ -68,11 +68,11 @@ pub(crate) trait Filling: Sync {
         table: &LayerTable<'_>,
         sized: &Sized,
         replica: (usize, &[usize]),
-    ) -> Result<(PipelineCosts, Schedule), Misfit>;
+    ) -> Result<(PipelineCosts, Schedule), Infeasibility>;
     /// Order of sequences before they are split into microbatches.
     fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize>;
     /// Lower bound on the planner's work, relative to undivided microbatches.
-    fn least_work(&self) -> f64 {
+    fn min_relative_work(&self) -> f64 {
         1.0
     }
     /// True if the planner chooses layer strategies independent of the settings.
@@ -81,18 +81,18 @@ pub(crate) trait Filling: Sync {
     }
 }
 
-/// Result for a simulated candidate. Times in `busy` and `exposed` are means per rank, in seconds.
+/// Result for a simulated candidate. Times in `active` and `exposed` are means per rank, in seconds.
 #[derive(Debug, Clone, Copy)]
 struct Score {
     time: Nanos,
-    busy: f64,
+    active: f64,
     exposed: f64,
     peak: Bytes,
 }
 
-enum Verdict {
+enum SimulationResult {
     Simulated(Score),
-    Rejected(Misfit),
+    Rejected(Infeasibility),
 }
 
 /// Maximum iteration time in seconds: 115 days, well inside the range of nanoseconds.
@@ -105,12 +105,12 @@ pub(crate) struct LayoutSearch<'a> {
     scenario: &'a Scenario,
     pricing: &'a Pricing<'a>,
     kind: PlannerKind,
-    filling: &'a dyn Filling,
+    planner: &'a dyn LayoutPlanner,
     limit: Bytes,
     /// Candidates and lower bounds, sorted in descending order.
     open: Vec<(Nanos, Sized)>,
     simulated: Vec<(Score, Sized)>,
-    rejected: Vec<(Layout, Misfit)>,
+    rejected: Vec<(Layout, Infeasibility)>,
     /// Microbatches by sequence count.
     microbatches: Vec<(u32, Microbatches<'a>)>,
     total: u32,
@@ -121,7 +121,7 @@ impl<'a> LayoutSearch<'a> {
     /// Computes bounds for all candidates and simulates those that the bounds do not exclude.
     pub(crate) fn run(
         context: PlanningContext<'a>,
-        filling: &'a dyn Filling,
+        layout_planner: &'a dyn LayoutPlanner,
         observer: &mut dyn Observer,
     ) -> Result<Self, Cancelled> {
         let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing: batch, .. } } = context;
@@ -130,7 +130,7 @@ impl<'a> LayoutSearch<'a> {
             scenario,
             pricing,
             kind,
-            filling,
+            planner: layout_planner,
             limit,
             open: Vec::new(),
             simulated: Vec::new(),
@@ -139,12 +139,12 @@ impl<'a> LayoutSearch<'a> {
             total: 0,
             failed_later: 0,
         };
-        let order: Vec<u32> = filling.sequence_order(batch).into_iter().map(|index| index as u32).collect();
+        let order: Vec<u32> = layout_planner.sequence_order(batch).into_iter().map(|index| index as u32).collect();
         let mut viable: Vec<Layout> = Vec::new();
         for Candidate { layout, rule } in candidates(scenario, kind, order.len() as u32) {
             search.total += 1;
             match rule {
-                Some(rule) => search.rejected.push((layout, Misfit::rule(&rule))),
+                Some(rule) => search.rejected.push((layout, Infeasibility::rule(&rule))),
                 None => viable.push(layout),
             }
         }
@@ -161,7 +161,7 @@ impl<'a> LayoutSearch<'a> {
         Ok(search)
     }
 
-    fn microbatches_of(&self, layout: Layout) -> Option<&Microbatches<'a>> {
+    fn microbatches_for(&self, layout: Layout) -> Option<&Microbatches<'a>> {
         let entry = self.microbatches.iter().find(|(size, _)| *size == layout.microbatch);
         entry.map(|(_, microbatches)| microbatches)
     }
@@ -176,12 +176,12 @@ impl<'a> LayoutSearch<'a> {
             let table = self.pricing.table(group[0].tensor, &batch.loads);
             // Layers that store all activations do not wait for the host, so their bound needs
             // separate costs.
-            let chooses = self.filling.chooses_strategies() && self.scenario.training.activation_offload > 0.0;
+            let chooses = self.planner.chooses_strategies() && self.scenario.training.activation_offload > 0.0;
             let tunable = chooses.then(|| self.pricing.tunable_table(group[0].tensor, &batch.loads));
             for &layout in group {
                 match self.bound(batch, (&table, tunable.as_ref()), layout) {
                     Ok(bounded) => self.open.push(bounded),
-                    Err(misfit) => self.rejected.push((layout, misfit)),
+                    Err(infeasibility) => self.rejected.push((layout, infeasibility)),
                 }
             }
         }
@@ -196,22 +196,24 @@ impl<'a> LayoutSearch<'a> {
         batch: &Microbatches<'_>,
         (table, tunable): (&LayerTable<'_>, Option<&LayerTable<'_>>),
         layout: Layout,
-    ) -> Result<(Nanos, Sized), Misfit> {
-        let sized = self.filling.cut(batch, table, layout)?;
-        let place = replica::place(layout, 0);
-        let fixed = table.static_memory(&sized.partition, place);
+    ) -> Result<(Nanos, Sized), Infeasibility> {
+        let sized = self.planner.cut(batch, table, layout)?;
+        let position = replica::replica_position(layout, 0);
+        let fixed = table.static_memory(&sized.partition, position);
         let heaviest = fixed.iter().copied().enumerate().max_by_key(|&(rank, bytes)| (bytes, std::cmp::Reverse(rank)));
         if let Some((rank, bytes)) = heaviest.filter(|heaviest| heaviest.1 > self.limit) {
             let reason = "weights, gradients and optimizer state exceed the memory".to_owned();
-            return Err(Misfit { reason, hurdle: BindingConstraint::State(bytes, rank) });
+            return Err(Infeasibility { reason, constraint: BindingConstraint::State(bytes, rank) });
         }
-        let share = self.filling.least_work();
+        let share = self.planner.min_relative_work();
         let bound = match tunable {
-            Some(tunable) => work_bound(table, &sized.partition, place, |ranges| share * least_work(tunable, ranges)),
-            None => work_bound(table, &sized.partition, place, |ranges| share * table.stage_work(ranges)),
+            Some(tunable) => {
+                work_bound(table, &sized.partition, position, |ranges| share * min_stage_work(tunable, ranges))
+            }
+            None => work_bound(table, &sized.partition, position, |ranges| share * table.stage_work(ranges)),
         };
         if bound.secs() > MAX_SECONDS {
-            return Err(Misfit::rule(ENDLESS));
+            return Err(Infeasibility::rule(ENDLESS));
         }
         Ok((bound, sized))
     }
@@ -229,17 +231,17 @@ impl<'a> LayoutSearch<'a> {
             let workers = observer.workers();
             let next: Vec<&Sized> =
                 self.open.iter().rev().take(workers.count().max(1)).map(|(_, sized)| sized).collect();
-            for verdict in side_by_side(workers, next.len(), |place| self.simulate(next[place])) {
+            for result in side_by_side(workers, next.len(), |index| self.simulate(next[index])) {
                 if !self.is_promising() {
                     break;
                 }
                 let Some((bound, sized)) = self.open.pop() else { break };
-                match verdict {
-                    Verdict::Simulated(score) => {
+                match result {
+                    SimulationResult::Simulated(score) => {
                         debug_assert!(bound <= score.time, "{:?}: {bound:?} is no bound of {score:?}", sized.layout);
                         self.simulated.push((score, sized));
                     }
-                    Verdict::Rejected(misfit) => self.rejected.push((sized.layout, misfit)),
+                    SimulationResult::Rejected(infeasibility) => self.rejected.push((sized.layout, infeasibility)),
                 }
             }
         }
@@ -252,21 +254,21 @@ impl<'a> LayoutSearch<'a> {
         self.open.last().is_some_and(|(bound, _)| best.is_none_or(|best| *bound < best))
     }
 
-    fn simulate(&self, sized: &Sized) -> Verdict {
+    fn simulate(&self, sized: &Sized) -> SimulationResult {
         let cluster = &self.scenario.cluster;
         let layout = sized.layout;
-        let Some(batch) = self.microbatches_of(layout) else {
-            return Verdict::Rejected(Misfit::rule("no microbatches of that size"));
+        let Some(batch) = self.microbatches_for(layout) else {
+            return SimulationResult::Rejected(Infeasibility::rule("no microbatches of that size"));
         };
         let loads = batch.loads.as_slice();
         let table = self.pricing.table(layout.tensor, loads);
         let mut executions: Vec<Execution> = Vec::new();
-        let mut score = Score { time: Nanos::ZERO, busy: 0.0, exposed: 0.0, peak: Bytes::ZERO };
+        let mut score = Score { time: Nanos::ZERO, active: 0.0, exposed: 0.0, peak: Bytes::ZERO };
         let mut last: Option<(&[usize], u32, compare::IterationTotals)> = None;
         // Step ends per replica. They differ in the gradient reduction hidden by the initial
         // forward and the final backward.
         let mut tails: Vec<PipelineCosts> = Vec::new();
-        let assignment = self.filling.assign(layout, loads, &table);
+        let assignment = self.planner.assign(layout, loads, &table);
         let ranks = f64::from(layout.pipeline * layout.data);
         for (replica, assigned) in assignment.iter().enumerate() {
             // A replica with equal loads and node offset takes the same time as its predecessor.
@@ -277,37 +279,37 @@ impl<'a> LayoutSearch<'a> {
                 && before.len() == assigned.len()
                 && before.iter().zip(assigned).all(|(&before, &now)| loads[before] == loads[now])
             {
-                score.busy += totals.busy.secs() / ranks;
+                score.active += totals.active_time.secs() / ranks;
                 score.exposed += totals.exposed.secs() / ranks;
                 continue;
             }
-            let (costs, schedule) = match self.filling.replica(batch, &table, sized, (replica, assigned)) {
+            let (costs, schedule) = match self.planner.replica(batch, &table, sized, (replica, assigned)) {
                 Ok(built) => built,
-                Err(misfit) => return Verdict::Rejected(misfit),
+                Err(infeasibility) => return SimulationResult::Rejected(infeasibility),
             };
             let Ok(execution) = execute(&schedule, &costs) else {
-                return Verdict::Rejected(Misfit::deadlock());
+                return SimulationResult::Rejected(Infeasibility::deadlock());
             };
             let (rank, peak) = peak_memory_over(&schedule, &execution, &costs);
             score.peak = score.peak.max(peak);
             if peak > self.limit {
-                return Verdict::Rejected(Misfit::activations(rank, peak));
+                return SimulationResult::Rejected(Infeasibility::activations(rank, peak));
             }
             let mut totals = compare::IterationTotals::default();
             totals.add_replica(&schedule, &costs);
-            score.busy += totals.busy.secs() / ranks;
+            score.active += totals.active_time.secs() / ranks;
             score.exposed += totals.exposed.secs() / ranks;
             executions.push(execution);
             let PipelineCosts { sync, optimizer, .. } = costs;
             tails.push(PipelineCosts { sync, optimizer, ..PipelineCosts::default() });
             last = Some((assigned, offset, totals));
         }
-        let end = StepEnd::of(layout.pipeline as usize, executions.iter());
+        let end = StepEnd::from_executions(layout.pipeline as usize, executions.iter());
         score.time = tails.iter().map(|costs| end.iteration_end(costs)).max().unwrap_or(Nanos::ZERO);
         if score.time.secs() > 2.0 * MAX_SECONDS {
-            return Verdict::Rejected(Misfit::rule("an iteration would take more than 115 days"));
+            return SimulationResult::Rejected(Infeasibility::rule("an iteration would take more than 115 days"));
         }
-        Verdict::Simulated(score)
+        SimulationResult::Simulated(score)
     }
 
     fn best(&self) -> Option<&(Score, Sized)> {
@@ -320,11 +322,15 @@ impl<'a> LayoutSearch<'a> {
     }
 
     /// Removes the fastest layout after it failed on a later batch, and continues the search.
-    pub(crate) fn reject_winner(&mut self, misfit: &Misfit, observer: &mut dyn Observer) -> Result<(), Cancelled> {
+    pub(crate) fn reject_winner(
+        &mut self,
+        infeasibility: &Infeasibility,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Cancelled> {
         if let Some(winner) = self.winner() {
             self.simulated.retain(|(_, sized)| sized.layout != winner.layout);
-            let reason = format!("{} on another batch", misfit.reason);
-            self.rejected.push((winner.layout, Misfit { reason, hurdle: misfit.hurdle }));
+            let reason = format!("{} on another batch", infeasibility.reason);
+            self.rejected.push((winner.layout, Infeasibility { reason, constraint: infeasibility.constraint }));
             self.failed_later += 1;
         }
         self.simulate_all(observer)
@@ -353,15 +359,15 @@ impl<'a> LayoutSearch<'a> {
         let mut memory: Vec<_> = self
             .rejected
             .iter()
-            .filter_map(|(layout, misfit)| Some((layout, misfit, misfit.hurdle.memory()?)))
+            .filter_map(|(layout, infeasibility)| Some((layout, infeasibility, infeasibility.constraint.memory()?)))
             .collect();
         memory.sort_by_key(|(layout, _, (_, bytes))| (*bytes, **layout));
-        let room = KEPT_LOSERS.saturating_sub(memory.len().min(KEPT_LOSERS / 2));
-        losers.truncate(room);
-        let nearest = memory.into_iter().take(KEPT_LOSERS - losers.len());
-        losers.extend(nearest.map(|(layout, misfit, (rank, bytes))| Loser {
+        let capacity = MAX_LOSERS.saturating_sub(memory.len().min(MAX_LOSERS / 2));
+        losers.truncate(capacity);
+        let nearest = memory.into_iter().take(MAX_LOSERS - losers.len());
+        losers.extend(nearest.map(|(layout, infeasibility, (rank, bytes))| Loser {
             layout: *layout,
-            reason: self.lack(rank, bytes, matches!(misfit.hurdle, BindingConstraint::Activations(..))),
+            reason: self.lack(rank, bytes, matches!(infeasibility.constraint, BindingConstraint::Activations(..))),
             iteration_s: None,
             peak_memory_gib: Some(bytes.gib()),
         }));
@@ -390,10 +396,10 @@ impl<'a> LayoutSearch<'a> {
 
     fn rejection_counts(&self) -> Vec<RejectionCount> {
         let mut counts: Vec<RejectionCount> = Vec::new();
-        for (_, misfit) in &self.rejected {
-            match counts.iter_mut().find(|count| count.reason == misfit.reason) {
+        for (_, infeasibility) in &self.rejected {
+            match counts.iter_mut().find(|count| count.reason == infeasibility.reason) {
                 Some(count) => count.count += 1,
-                None => counts.push(RejectionCount { reason: misfit.reason.clone(), count: 1 }),
+                None => counts.push(RejectionCount { reason: infeasibility.reason.clone(), count: 1 }),
             }
         }
         counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.reason.cmp(&b.reason)));
@@ -404,10 +410,13 @@ impl<'a> LayoutSearch<'a> {
     /// peak memory of layouts rejected for memory in ascending order.
     pub(crate) fn no_plan(&self) -> NoPlan {
         let needs = self.needs();
-        let furthest = self.rejected.iter().map(|(_, misfit)| misfit.hurdle.stage()).max();
-        let mut furthest = self.rejected.iter().filter(|(_, misfit)| Some(misfit.hurdle.stage()) == furthest);
+        let furthest = self.rejected.iter().map(|(_, infeasibility)| infeasibility.constraint.stage()).max();
+        let mut furthest =
+            self.rejected.iter().filter(|(_, infeasibility)| Some(infeasibility.constraint.stage()) == furthest);
         let binding = match (needs.first(), furthest.next()) {
-            (_, Some((_, misfit))) if misfit.hurdle == BindingConstraint::Run => misfit.reason.clone(),
+            (_, Some((_, infeasibility))) if infeasibility.constraint == BindingConstraint::Run => {
+                infeasibility.reason.clone()
+            }
             (Some(need), _) => {
                 format!("{} ({})", self.lack(need.rank, need.bytes, need.is_complete()), describe(need.layout))
             }
@@ -417,7 +426,7 @@ impl<'a> LayoutSearch<'a> {
         let mut search = self.report();
         search.losers = needs
             .iter()
-            .take(KEPT_LOSERS)
+            .take(MAX_LOSERS)
             .map(|need| Loser {
                 layout: need.layout,
                 reason: self.lack(need.rank, need.bytes, need.is_complete()),
@@ -431,9 +440,13 @@ impl<'a> LayoutSearch<'a> {
 }
 
 /// Builds undivided microbatches on the stages from [`cut`].
-pub(crate) fn balanced(batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Misfit> {
-    let partition = cut(batch.scenario, table, layout).ok_or_else(|| Misfit::rule("more stages than layers"))?;
-    Ok(Sized::whole(layout, partition))
+pub(crate) fn balanced(
+    batch: &Microbatches<'_>,
+    table: &LayerTable<'_>,
+    layout: Layout,
+) -> Result<Sized, Infeasibility> {
+    let partition = cut(batch.scenario, table, layout).ok_or_else(|| Infeasibility::rule("more stages than layers"))?;
+    Ok(Sized::undivided(layout, partition))
 }
 
 /// Assigns layers to stages: evenly for one module, as Megatron-LM does, and balanced by mean time
@@ -448,24 +461,27 @@ pub(crate) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -
 }
 
 /// Minimum work of a stage for all microbatches, using the fastest strategy per layer, in s.
-fn least_work(tunable: &LayerTable<'_>, ranges: &[LayerRange]) -> f64 {
-    let of = |range: &LayerRange, microbatch: usize| {
+fn min_stage_work(tunable: &LayerTable<'_>, ranges: &[LayerRange]) -> f64 {
+    let range_work = |range: &LayerRange, microbatch: usize| {
         let costs = tunable.strategy_layers(range.module, microbatch);
         let times = costs.iter().map(|cost| (cost.forward + cost.input_grad + cost.weight_grad).secs());
         f64::from(range.len()) * times.fold(f64::INFINITY, f64::min)
     };
-    ranges.iter().flat_map(|range| (0..tunable.microbatches()).map(move |microbatch| of(range, microbatch))).sum()
+    ranges
+        .iter()
+        .flat_map(|range| (0..tunable.microbatches()).map(move |microbatch| range_work(range, microbatch)))
+        .sum()
 }
 
 /// Lower bound on the iteration time: work of the busiest rank if the replicas split it equally.
 fn work_bound(
     table: &LayerTable<'_>,
     partition: &Partition,
-    place: Place,
+    position: ReplicaLayout,
     stage_work: impl Fn(&[LayerRange]) -> f64,
 ) -> Nanos {
-    let (sync, optimizer) = table.step_end(partition, place, None);
-    let ranks = place.pipeline as usize;
+    let (sync, optimizer) = table.step_end(partition, position, None);
+    let ranks = position.pipeline as usize;
     (0..ranks)
         .map(|rank| {
             let stages: Vec<_> = partition.stages_on(rank, ranks).collect();
@@ -473,7 +489,7 @@ fn work_bound(
             let work: f64 = stages.into_iter().map(|ranges| stage_work(ranges)).sum();
             // The simulation rounds forward, input gradient and weight gradient per cell to
             // nanoseconds. The error is up to 0.5 ns per value.
-            let floor = ((work - cells * 1.5e-9) / f64::from(place.data) * (1.0 - 1e-12)).max(0.0);
+            let floor = ((work - cells * 1.5e-9) / f64::from(position.data) * (1.0 - 1e-12)).max(0.0);
             crate::units::Seconds::from_secs(floor).to_nanos() + sync[rank] + optimizer[rank]
         })
         .max()
@@ -483,14 +499,14 @@ fn work_bound(
 /// Describes the largest difference among computation, communication and idle time.
 fn why_slower(score: &Score, best: &Score) -> String {
     let more = score.time.secs() - best.time.secs();
-    let compute = (score.busy - score.exposed) - (best.busy - best.exposed);
+    let compute = (score.active - score.exposed) - (best.active - best.exposed);
     let communication = score.exposed - best.exposed;
-    let idle = (score.time.secs() - score.busy) - (best.time.secs() - best.busy);
-    let (what, much) = [("computation", compute), ("communication", communication), ("idle time", idle)]
+    let idle = (score.time.secs() - score.active) - (best.time.secs() - best.active);
+    let (kind, much) = [("computation", compute), ("communication", communication), ("idle time", idle)]
         .into_iter()
         .max_by(|a, b| a.1.total_cmp(&b.1))
         .unwrap_or(("time", more));
-    format!("+{more:.3} s: {much:.3} s more {what}")
+    format!("+{more:.3} s: {much:.3} s more {kind}")
 }
 
 #[cfg(test)]

@@ -85,8 +85,8 @@ fn chunk_options(scenario: &Scenario, kind: PlannerKind, pipeline: u32) -> Vec<u
 /// Powers of two, up to the size at which all replicas still have a microbatch.
 fn microbatch_options(fixed: Option<u32>, sequences: u32, data: u32) -> Vec<u32> {
     options(fixed, || {
-        let most = (sequences / data).clamp(1, MAX_MICROBATCH);
-        (0..=most.ilog2()).map(|power| 1 << power).collect()
+        let max_size = (sequences / data).clamp(1, MAX_MICROBATCH);
+        (0..=max_size.ilog2()).map(|power| 1 << power).collect()
     })
 }
 
@@ -98,9 +98,9 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
         return Some(format!("EP {expert} does not divide the replicas"));
     }
     for module in &scenario.model.modules {
-        for (what, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
+        for (head_kind, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
             if count % layout.tensor != 0 {
-                return Some(format!("TP does not divide the {count} {what} of {}", module.name));
+                return Some(format!("TP does not divide the {count} {head_kind} of {}", module.name));
             }
         }
         let trades = scenario.training.context_exchange == ContextExchange::AllToAll;
@@ -126,14 +126,14 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
         return Some(format!("{sequences} sequences give fewer microbatches than replicas"));
     }
     let each = microbatches / layout.data;
-    let longest = layout.group.unwrap_or(layout.pipeline);
-    if interleaved && longest < layout.pipeline && longest < each {
+    let group_size = layout.group.unwrap_or(layout.pipeline);
+    if interleaved && group_size < layout.pipeline && group_size < each {
         return Some("groups shorter than PP deadlock".to_owned());
     }
     if u64::from(stages) * u64::from(each) > MAX_CELLS {
         return Some(format!("more than {MAX_CELLS} microbatches x stages"));
     }
-    let iteration = budget::of_layout(kind, stages, microbatches, layout.data);
+    let iteration = budget::layout_spans(kind, stages, microbatches, layout.data);
     if iteration.times(u64::from(scenario.iterations)).excess().is_some() {
         return Some("its spans over all iterations exceed the limit of an answer".to_owned());
     }
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_context_group_that_trades_heads_has_heads_enough() {
         let rules = |exchange: &str| -> Vec<(u32, bool)> {
-            let question = serde_json::json!({
+            let scenario_json = serde_json::json!({
                 "schema": "scenario/1", "model": { "preset": "llama-3-8b" }, "cluster": { "preset": "h800", "nodes": 8 },
                 "workload": {
                     "samples": {
@@ -166,7 +166,7 @@ mod tests {
                 "training": { "context_parallel": 8, "context_exchange": exchange },
                 "layout": { "pipeline": 1, "microbatch": 1 }, "planners": ["1f1b"]
             });
-            let scenario = crate::scenario::parse(&question.to_string()).unwrap();
+            let scenario = crate::scenario::parse(&scenario_json.to_string()).unwrap();
             let broken =
                 |rule: &Option<String>| rule.as_ref().is_some_and(|rule| rule.contains("cannot distribute the heads"));
             let all = candidates(&scenario, PlannerKind::OneFOneB, 64);
@@ -179,14 +179,14 @@ mod tests {
     /// 1,024 stages produce 536,576 spans per iteration at one sequence per microbatch, and 10,240
     /// spans at 64 sequences. For 1,000 iterations, only the latter is within the limit.
     #[test]
-    fn layouts_whose_spans_exceed_an_answer_are_not_tried() {
+    fn layouts_above_the_span_limit_are_rejected() {
         let layout = serde_json::json!({ "tensor": 1, "pipeline": 1024 });
-        let question = budget::tests::question(1000, &["1f1b"], &layout);
-        let scenario = crate::scenario::parse(&question.to_string()).unwrap();
+        let scenario_json = budget::tests::scenario_json(1000, &["1f1b"], &layout);
+        let scenario = crate::scenario::parse(&scenario_json.to_string()).unwrap();
         let all = candidates(&scenario, PlannerKind::OneFOneB, 262);
-        let tried: Vec<(u32, bool)> =
+        let accepted: Vec<(u32, bool)> =
             all.iter().map(|candidate| (candidate.layout.microbatch, candidate.rule.is_none())).collect();
-        assert_eq!(tried, [(1, false), (2, false), (4, false), (8, false), (16, false), (32, true), (64, true)]);
+        assert_eq!(accepted, [(1, false), (2, false), (4, false), (8, false), (16, false), (32, true), (64, true)]);
         let rule = all[0].rule.as_deref();
         assert_eq!(rule, Some("its spans over all iterations exceed the limit of an answer"));
     }

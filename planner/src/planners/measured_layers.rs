@@ -8,7 +8,7 @@ const MAX_NAMED: usize = 12;
 
 /// Lists timed degrees, the fit error of T(l), and the source of the remaining times. `None` if no
 /// degree is timed.
-pub(crate) fn words(scenario: &Scenario, degrees: &[AtDegrees]) -> Option<String> {
+pub(crate) fn summary(scenario: &Scenario, degrees: &[AtDegrees]) -> Option<String> {
     let module = scenario.model.backbone()?;
     let mut degrees = degrees.to_vec();
     degrees.sort_unstable();
@@ -16,7 +16,9 @@ pub(crate) fn words(scenario: &Scenario, degrees: &[AtDegrees]) -> Option<String
     let all = timed_layers(&scenario.training, module);
     let covers = |timed: &TimedLayers, degrees: &AtDegrees| {
         timed.at.is_none_or(|at| {
-            let exchange = at.exchange.is_none_or(|own| degrees.context == 1 || Some(own) == degrees.exchange);
+            let exchange = at
+                .exchange
+                .is_none_or(|timed_exchange| degrees.context == 1 || Some(timed_exchange) == degrees.exchange);
             (at.tensor, at.context) == (degrees.tensor, degrees.context) && exchange
         })
     };
@@ -30,9 +32,9 @@ pub(crate) fn words(scenario: &Scenario, degrees: &[AtDegrees]) -> Option<String
     let count = timed.len();
     timed.sort_by(|a, b| b.1.fit.mean.total_cmp(&a.1.fit.mean).then(a.0.cmp(&b.0)));
     let named = timed.iter().take(MAX_NAMED).map(|(degrees, timed)| {
-        let (mean, most) = (timed.fit.mean * 100.0, timed.fit.most * 100.0);
+        let (mean, max_error) = (timed.fit.mean * 100.0, timed.fit.max_error * 100.0);
         let (tensor, context, timings) = (degrees.tensor, degrees.context, timed.timings);
-        format!("TP {tensor} CP {context} {mean:.1} % ({timings} timings, at most {most:.1} %)")
+        format!("TP {tensor} CP {context} {mean:.1} % ({timings} timings, at most {max_error:.1} %)")
     });
     let named = named.collect::<Vec<_>>().join(", ");
     let more = if count > MAX_NAMED { format!(", {} others less", count - MAX_NAMED) } else { String::new() };

@@ -30,7 +30,7 @@ use crate::observer::{Observer, go_on};
 use crate::outcome::{Layout, SolverStatus};
 use crate::plan::{IterationPlan, Plan};
 use crate::planners::batches::SpanCount;
-use crate::planners::infeasible::Misfit;
+use crate::planners::infeasible::Infeasibility;
 use crate::planners::{Batches, NoPlan, PlanningContext, SearchError};
 use crate::scenario::Scenario;
 
@@ -41,7 +41,7 @@ const COMPARED: u32 = 200;
 /// Chooses the layouts on the sizing batch, then plans every batch of the run.
 pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) -> Result<Plan, SearchError<NoPlan>> {
     let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing, .. } } = context;
-    let mode = Mode::of(kind);
+    let mode = Mode::from_planner(kind);
     if mode != Mode::Homogeneous && scenario.model.modules.len() < 2 {
         return Err(NoPlan::inapplicable("does not apply: a model of one module has one layout").into());
     }
@@ -56,10 +56,10 @@ pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) ->
                 if mode != Mode::Homogeneous {
                     let mut single = Sweep::new(scenario, pricing, Mode::Homogeneous, sizing);
                     single.run(COMPARED, kind, observer)?;
-                    decisions.push(report::verdict(scenario, &sweep, &single));
+                    decisions.push(report::compare_with_single(scenario, &sweep, &single));
                 }
                 return Ok(Plan {
-                    layout: layout_of(scenario, &point),
+                    layout: backbone_layout(scenario, &point),
                     partition,
                     modules: point.modules,
                     iterations,
@@ -79,10 +79,10 @@ pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) ->
 }
 
 /// Returns the backbone's degrees, for tables that show a single layout.
-pub(crate) fn layout_of(scenario: &Scenario, point: &Point) -> Layout {
+pub(crate) fn backbone_layout(scenario: &Scenario, point: &Point) -> Layout {
     let main = anchor(&scenario.model);
-    let own = point.modules.iter().find(|layout| layout.modules().contains(&main)).unwrap_or(&point.modules[0]);
-    let (tensor, pipeline, data) = (own.tensor, own.pipeline, own.data);
+    let main_layout = point.modules.iter().find(|layout| layout.modules().contains(&main)).unwrap_or(&point.modules[0]);
+    let (tensor, pipeline, data) = (main_layout.tensor, main_layout.pipeline, main_layout.data);
     Layout { tensor, pipeline, data, chunks: 1, microbatch: point.microbatch, group: None }
 }
 
@@ -90,7 +90,7 @@ fn fill_all(
     context: PlanningContext<'_>,
     placed: (&Point, &Partition),
     observer: &mut dyn Observer,
-) -> Result<Vec<IterationPlan>, SearchError<Misfit>> {
+) -> Result<Vec<IterationPlan>, SearchError<Infeasibility>> {
     let PlanningContext { scenario, pricing, planner: kind, batches: Batches { evaluated: batches, .. } } = context;
     let (mut iterations, mut spans) = (Vec::with_capacity(batches.len()), 0);
     for (index, batch) in batches.iter().enumerate() {

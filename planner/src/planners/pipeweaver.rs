@@ -16,14 +16,14 @@ mod tuning;
 
 use crate::action::Schedule;
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
-use crate::host::{NeverCancelled, SequentialWorkers, Watch, Workers};
+use crate::host::{Cancellation, NeverCancelled, SequentialWorkers, Workers};
 use crate::observer::{Observer, ObserverCancellation};
 use crate::outcome::{Layout, SolverStatus};
 use crate::plan::{IterationPlan, Plan, ReplicaPlan};
 use crate::planners::batches::EachBatch;
 use crate::planners::dynamic::deal;
-use crate::planners::infeasible::Misfit;
-use crate::planners::layout_search::{Filling, LayoutSearch, Microbatches, Sized};
+use crate::planners::infeasible::Infeasibility;
+use crate::planners::layout_search::{LayoutPlanner, LayoutSearch, Microbatches, Sized};
 use crate::planners::pipeweaver::ranking::Starts;
 use crate::planners::{Batches, NoPlan, PlanningContext, SearchError, replica};
 use crate::scenario::Scenario;
@@ -41,18 +41,19 @@ pub(crate) struct PipeWeaver {
     pub(crate) step: Step,
 }
 
-impl Filling for PipeWeaver {
+impl LayoutPlanner for PipeWeaver {
     fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>> {
         debug_assert_eq!(loads.len(), table.microbatches());
         deal(layout, &table.microbatch_times(layout.pipeline * layout.chunks))
     }
 
-    fn cut(&self, batch: &Microbatches<'_>, _: &LayerTable<'_>, layout: Layout) -> Result<Sized, Misfit> {
-        let contents: Vec<MicrobatchContents> = batch.sequences.iter().map(|own| batch.batch.contents(own)).collect();
+    fn cut(&self, batch: &Microbatches<'_>, _: &LayerTable<'_>, layout: Layout) -> Result<Sized, Infeasibility> {
+        let contents: Vec<MicrobatchContents> =
+            batch.sequences.iter().map(|sequences| batch.batch.contents(sequences)).collect();
         let degrees = (layout.tensor, layout.pipeline);
         let found = partitioner::partition(batch.scenario, batch.pricing, degrees, &contents)?;
         let layout = Layout { chunks: found.segments.iter().sum(), ..layout };
-        Ok(Sized { sizes: found.sizes, ..Sized::whole(layout, found.partition) })
+        Ok(Sized { sizes: found.sizes, ..Sized::undivided(layout, found.partition) })
     }
 
     fn replica(
@@ -61,11 +62,16 @@ impl Filling for PipeWeaver {
         _: &LayerTable<'_>,
         sized: &Sized,
         (replica, assigned): (usize, &[usize]),
-    ) -> Result<(PipelineCosts, Schedule), Misfit> {
+    ) -> Result<(PipelineCosts, Schedule), Infeasibility> {
         let microbatches = assigned.iter().map(|&microbatch| batch.sequences[microbatch].clone()).collect();
         // Layouts are compared by the fastest start ranking; no rollouts are used.
-        let quick =
-            Effort { starts: Starts::All, rollouts: 0, stream: 0, workers: &SequentialWorkers, watch: &NeverCancelled };
+        let quick = Effort {
+            starts: Starts::All,
+            rollouts: 0,
+            stream: 0,
+            workers: &SequentialWorkers,
+            cancellation: &NeverCancelled,
+        };
         let step = self.step;
         let ordered = order(batch.scenario, batch.pricing, sized, (replica, batch.batch), microbatches, step, quick)?;
         Ok((ordered.costs, ordered.plan.schedule))
@@ -75,7 +81,7 @@ impl Filling for PipeWeaver {
         (0..batch.sequences.len()).collect()
     }
 
-    fn least_work(&self) -> f64 {
+    fn min_relative_work(&self) -> f64 {
         MIN_WORK
     }
 
@@ -91,15 +97,15 @@ struct Effort<'a> {
     rollouts: u32,
     stream: u64,
     workers: &'a dyn Workers,
-    watch: &'a dyn Watch,
+    cancellation: &'a dyn Cancellation,
 }
 
 /// Chooses the layout on the sizing batch, then orders every batch of the run.
 pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) -> Result<Plan, SearchError<NoPlan>> {
     let Batches { sizing, evaluated: batches, .. } = context.batches;
-    let step = Step::of(context.planner);
-    let filling = PipeWeaver { step };
-    let mut layouts = LayoutSearch::run(context, &filling, observer)?;
+    let step = Step::from_planner(context.planner);
+    let planner = PipeWeaver { step };
+    let mut layouts = LayoutSearch::run(context, &planner, observer)?;
     loop {
         let Some(sized) = layouts.winner() else { return Err(layouts.no_plan().into()) };
         match fill(context, step, &sized, observer) {
@@ -141,11 +147,11 @@ fn fill(
     step: Step,
     sized: &Sized,
     observer: &mut dyn Observer,
-) -> Result<(Vec<IterationPlan>, Tally), SearchError<Misfit>> {
+) -> Result<(Vec<IterationPlan>, Tally), SearchError<Infeasibility>> {
     let PlanningContext { scenario, pricing, planner: kind, batches: Batches { evaluated: batches, .. } } = context;
     let each = EachBatch { kind, phase: "ordering batches", batches };
-    let fill = |index: usize, batch: &PackedBatch, host: (&dyn Workers, &dyn Watch)| {
-        fill_batch(scenario, pricing, step, sized, (index, batch), host)
+    let fill = |index: usize, batch: &PackedBatch, runtime: (&dyn Workers, &dyn Cancellation)| {
+        fill_batch(scenario, pricing, step, sized, (index, batch), runtime)
     };
     // A ranking search uses all workers for a batch. Otherwise batches run in parallel.
     let filled = if kind.searches_rankings() && scenario.search.rollouts > 0 {
@@ -172,8 +178,8 @@ fn fill_batch(
     step: Step,
     sized: &Sized,
     (index, batch): (usize, &PackedBatch),
-    (workers, watch): (&dyn Workers, &dyn Watch),
-) -> Result<(IterationPlan, Tally), Misfit> {
+    (workers, cancellation): (&dyn Workers, &dyn Cancellation),
+) -> Result<(IterationPlan, Tally), Infeasibility> {
     let layout = sized.layout;
     let mut tally = Tally::default();
     let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
@@ -184,14 +190,14 @@ fn fill_batch(
     let mut slowest: Option<Ordered> = None;
     for (number, assigned) in deal(layout, &times).into_iter().enumerate() {
         if assigned.is_empty() {
-            return Err(Misfit::rule("a batch has fewer microbatches than replicas"));
+            return Err(Infeasibility::rule("a batch has fewer microbatches than replicas"));
         }
-        let own = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
+        let assigned_sequences = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
         let stream = index as u64 * u64::from(layout.data) + number as u64;
         let rollouts = scenario.search.rollouts;
-        let effort = Effort { starts: Starts::of(rollouts), rollouts, stream, workers, watch };
-        let ordered = order(scenario, pricing, sized, (number, batch), own, step, effort)?;
-        tally.add(Tally::of(&ordered));
+        let effort = Effort { starts: Starts::from_rollouts(rollouts), rollouts, stream, workers, cancellation };
+        let ordered = order(scenario, pricing, sized, (number, batch), assigned_sequences, step, effort)?;
+        tally.add(Tally::from_ordered(&ordered));
         replicas.push(ordered.plan.clone());
         if slowest.as_ref().is_none_or(|slowest| slowest.end < ordered.end) {
             slowest = Some(ordered);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::cost::load::Instances;
-use crate::cost::{MicrobatchLoad, ModuleLoad, Partition, PipelineCosts, Place, Pricing};
+use crate::cost::{MicrobatchLoad, ModuleLoad, Partition, PipelineCosts, Pricing, ReplicaLayout};
 use crate::model::Model;
 use crate::outcome::Layout;
 use crate::plan::{Part, ReplicaPlan};
@@ -24,16 +24,16 @@ pub(crate) fn loads_packed(
     batch: &PackedBatch,
     microbatches: &[Vec<u32>],
 ) -> Vec<MicrobatchLoad> {
-    let of = |microbatch: &Vec<u32>| {
+    let load = |microbatch: &Vec<u32>| {
         let sequences: Vec<Sequence> = microbatch.iter().map(|&index| batch.sequences[index as usize]).collect();
-        MicrobatchLoad::of(&sequences, &scenario.model, packing)
+        MicrobatchLoad::new(&sequences, &scenario.model, packing)
     };
-    microbatches.iter().map(of).collect()
+    microbatches.iter().map(load).collect()
 }
 
 /// Returns the placement of replica number `replica`.
-pub(crate) const fn place(layout: Layout, replica: usize) -> Place {
-    Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 }
+pub(crate) const fn replica_position(layout: Layout, replica: usize) -> ReplicaLayout {
+    ReplicaLayout { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 }
 }
 
 /// Computes the costs for a replica under its plan.
@@ -45,18 +45,25 @@ pub(crate) fn costs(
     batch: &PackedBatch,
     plan: &ReplicaPlan,
 ) -> PipelineCosts {
-    let place = place(layout, replica);
+    let position = replica_position(layout, replica);
     if plan.parts().is_empty() {
         let loads = loads(scenario, batch, &plan.microbatches);
         let all: Vec<usize> = (0..loads.len()).collect();
         if plan.mixes.is_empty() {
-            return pricing.table(layout.tensor, &loads).pipeline(partition, place, &all);
+            return pricing.table(layout.tensor, &loads).pipeline(partition, position, &all);
         }
         let flows = Flows::placed(layout.pipeline as usize, partition.stages.len(), loads.len(), partition.placement);
-        return pricing.tunable_table(layout.tensor, &loads).pipeline_over(partition, place, flows, &all, &plan.mixes);
+        return pricing.tunable_table(layout.tensor, &loads).pipeline_over(
+            partition,
+            position,
+            flows,
+            &all,
+            &plan.mixes,
+        );
     }
-    let contents: Vec<MicrobatchContents> = plan.microbatches.iter().map(|own| batch.contents(own)).collect();
-    let cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, plan.parts());
+    let contents: Vec<MicrobatchContents> =
+        plan.microbatches.iter().map(|sequences| batch.contents(sequences)).collect();
+    let cut = Cut::new(&scenario.model, scenario.workload.packing, &contents, plan.parts());
     let table = if plan.mixes.is_empty() {
         pricing.table(layout.tensor, &cut.loads)
     } else {
@@ -64,7 +71,7 @@ pub(crate) fn costs(
     };
     let flows = cut.flows(partition, plan.parts(), layout.pipeline as usize, scenario.model.modules.len());
     let all: Vec<usize> = (0..cut.loads.len()).collect();
-    table.pipeline_over(partition, place, flows, &all, &plan.mixes)
+    table.pipeline_over(partition, position, flows, &all, &plan.mixes)
 }
 
 /// Splits microbatches per module into equal parts of at most `sizes[module]` instances: the
@@ -73,7 +80,7 @@ pub(crate) fn parts(model: &Model, packing: Packing, contents: &[MicrobatchConte
     let mut parts = Vec::new();
     for (microbatch, contents) in contents.iter().enumerate() {
         for (index, module) in model.modules.iter().enumerate() {
-            let instances = Instances::of(contents, module, packing);
+            let instances = Instances::new(contents, module, packing);
             parts.extend(instances.parts(sizes[index]).map(|range| Part {
                 microbatch: microbatch as u32,
                 module: index as u32,
@@ -95,7 +102,7 @@ pub(crate) struct Cut {
 
 impl Cut {
     /// Computes loads and inputs. `parts` is sorted by microbatch, in topological order.
-    pub(crate) fn of(model: &Model, packing: Packing, contents: &[MicrobatchContents], parts: &[Part]) -> Self {
+    pub(crate) fn new(model: &Model, packing: Packing, contents: &[MicrobatchContents], parts: &[Part]) -> Self {
         let modules = model.modules.len();
         let fed_by: Vec<Vec<usize>> = (0..modules).map(|module| model.fed_by(module)).collect();
         let mut cut = Self { loads: Vec::with_capacity(parts.len()), inputs: Vec::with_capacity(parts.len()) };
@@ -103,20 +110,20 @@ impl Cut {
         for group in parts.chunk_by(|a, b| a.microbatch == b.microbatch) {
             let contents = &contents[group[0].microbatch as usize];
             let instances: Vec<Instances<'_>> =
-                model.modules.iter().map(|module| Instances::of(contents, module, packing)).collect();
+                model.modules.iter().map(|module| Instances::new(contents, module, packing)).collect();
             let samples: Vec<Range<usize>> =
                 group.iter().map(|part| instances[part.module as usize].members(part.first..part.end)).collect();
-            for (place, part) in group.iter().enumerate() {
+            for (index, part) in group.iter().enumerate() {
                 let module = part.module as usize;
                 let feeds = |&other: &usize| {
-                    let shares = samples[other].start < samples[place].end && samples[place].start < samples[other].end;
+                    let shares = samples[other].start < samples[index].end && samples[index].start < samples[other].end;
                     shares && fed_by[module].contains(&(group[other].module as usize))
                 };
-                let inputs: Vec<usize> = (0..place).filter(feeds).map(|other| start + other).collect();
-                let own = &instances[module];
-                let load = own.load(part.first..part.end);
-                let shape = own.shape(part.first..part.end);
-                cut.loads.push(load_of(modules, module, load, shape, &inputs, &cut.loads));
+                let inputs: Vec<usize> = (0..index).filter(feeds).map(|other| start + other).collect();
+                let module_instances = &instances[module];
+                let load = module_instances.load(part.first..part.end);
+                let shape = module_instances.shape(part.first..part.end);
+                cut.loads.push(part_load(modules, module, load, shape, &inputs, &cut.loads));
                 cut.inputs.push(inputs);
             }
             start += group.len();
@@ -132,13 +139,13 @@ impl Cut {
             .zip(&self.inputs)
             .map(|(part, inputs)| Path { stages: stages[part.module as usize].clone(), inputs: inputs.clone() })
             .collect();
-        let placed = partition.placement.ranks_of(partition.stages.len(), ranks);
+        let placed = partition.placement.stage_ranks(partition.stages.len(), ranks);
         Flows::new(ranks, placed, &paths).expect("what feeds stands before what it feeds")
     }
 }
 
 /// Load of a part: the load in its module, plus the output of its inputs to determine send sizes.
-fn load_of(
+fn part_load(
     modules: usize,
     module: usize,
     load: ModuleLoad,

@@ -10,7 +10,7 @@ use crate::workload::PackedBatch;
 
 /// Model FLOPs per stage for a replica and iteration, forward and backward. Empty for pipelines
 /// with schemes. Context-parallel groups have a single stage.
-pub(crate) fn of_replica(
+pub(crate) fn replica_flops(
     scenario: &Scenario,
     plan: &Plan,
     replica: &ReplicaPlan,
@@ -22,21 +22,21 @@ pub(crate) fn of_replica(
         return Vec::new();
     }
     if let Some(arrangement) = plan.arrangement() {
-        return of_copies(scenario, plan, &arrangement, (replica, loads), batch);
+        return copy_flops(scenario, plan, &arrangement, (replica, loads), batch);
     }
     if replica.is_grouped() {
         return vec![loads.iter().map(|load| load.model_flops(model).get()).sum()];
     }
     let stage = |ranges: &Vec<LayerRange>| {
-        let of_load =
+        let load_flops =
             |load: &MicrobatchLoad| ranges.iter().map(|&range| load.range_flops(model, range).get()).sum::<f64>();
-        loads.iter().map(of_load).sum()
+        loads.iter().map(load_flops).sum()
     };
     plan.partition.stages.iter().map(stage).collect()
 }
 
 /// Model FLOPs per stage copy, from the parts assigned to it.
-fn of_copies(
+fn copy_flops(
     scenario: &Scenario,
     plan: &Plan,
     arrangement: &Arrangement,
@@ -46,9 +46,9 @@ fn of_copies(
     let model = &scenario.model;
     let mut flops = vec![0.0; arrangement.cut.len()];
     for part in replica.parts() {
-        let standing = arrangement.modules[part.module as usize];
-        let share = if arrangement.joined { 1.0 } else { share_of(scenario, part, replica, batch) };
-        for stage in standing.of_copy(part.copy as usize) {
+        let placement = arrangement.modules[part.module as usize];
+        let share = if arrangement.joined { 1.0 } else { part_share(scenario, part, replica, batch) };
+        for stage in placement.copy_stages(part.copy as usize) {
             let ranges = &plan.partition.stages[arrangement.cut[stage] as usize];
             let load = &loads[part.microbatch as usize];
             flops[stage] += share * ranges.iter().map(|&range| load.range_flops(model, range).get()).sum::<f64>();
@@ -58,9 +58,9 @@ fn of_copies(
 }
 
 /// A part's fraction of the module instances in its microbatch.
-fn share_of(scenario: &Scenario, part: &Part, replica: &ReplicaPlan, batch: &PackedBatch) -> f64 {
+fn part_share(scenario: &Scenario, part: &Part, replica: &ReplicaPlan, batch: &PackedBatch) -> f64 {
     let contents = batch.contents(&replica.microbatches[part.microbatch as usize]);
     let module = &scenario.model.modules[part.module as usize];
-    let all = Instances::of(&contents, module, scenario.workload.packing).count();
+    let all = Instances::new(&contents, module, scenario.workload.packing).count();
     f64::from(part.end - part.first) / f64::from(all.max(1))
 }

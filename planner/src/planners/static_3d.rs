@@ -12,9 +12,9 @@ use crate::outcome::{Layout, Search, SolverStatus};
 use crate::plan::{IterationPlan, Plan, ReplicaKind, ReplicaPlan};
 use crate::planners::batches::SpanCount;
 use crate::planners::executed::{TestedPlan, fits};
-use crate::planners::infeasible::Misfit;
+use crate::planners::infeasible::Infeasibility;
 use crate::planners::layout_search;
-use crate::planners::layout_search::{Filling, LayoutSearch, Microbatches, Sized};
+use crate::planners::layout_search::{LayoutPlanner, LayoutSearch, Microbatches, Sized};
 use crate::planners::{Batches, NoPlan, PlanningContext, SearchError, replica};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::{ChunksRule, Grouping, ScheduleKind, Shape, gpipe, interleaved, one_f_one_b};
@@ -35,7 +35,7 @@ impl Fixed {
         microbatches: usize,
         limit: Bytes,
         costs: impl FnOnce() -> PipelineCosts,
-    ) -> Result<Schedule, Misfit> {
+    ) -> Result<Schedule, Infeasibility> {
         let (ranks, chunks) = (layout.pipeline as usize, layout.chunks as usize);
         let kind = self.kind.schedule().expect("a static planner fills layouts with a schedule");
         match kind {
@@ -48,12 +48,12 @@ impl Fixed {
             _ => {
                 let group = layout.group.filter(|_| kind.has_groups()).map(|group| group as usize);
                 let shape = Shape { ranks, chunks, microbatches, group };
-                let costs = if kind.is_made_to_measure() {
+                let costs = if kind.is_cost_dependent() {
                     costs()
                 } else {
                     PipelineCosts::uniform_over(kind.flows(ranks, chunks, microbatches), UniformTimes::default())
                 };
-                kind.generate(shape, &costs, Some(limit)).map_err(|error| Misfit::schedule(&error))
+                kind.generate(shape, &costs, Some(limit)).map_err(|error| Infeasibility::schedule(&error))
             }
         }
     }
@@ -65,13 +65,13 @@ impl Fixed {
         pricing: &Pricing<'_>,
         sized: &Sized,
         (number, batch): (usize, &PackedBatch),
-        own: Vec<Vec<u32>>,
-    ) -> Result<ReplicaPlan, Misfit> {
+        assigned: Vec<Vec<u32>>,
+    ) -> Result<ReplicaPlan, Infeasibility> {
         if self.kind == PlannerKind::Optimus {
-            return Ok(optimus::replica_plan(scenario, sized, batch, own));
+            return Ok(optimus::replica_plan(scenario, sized, batch, assigned));
         }
         let empty = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
-        let mut plan = ReplicaPlan::new(own, ReplicaKind::Pipeline, empty);
+        let mut plan = ReplicaPlan::new(assigned, ReplicaKind::Pipeline, empty);
         if !sized.mixes.is_empty() {
             plan.mixes = plan.microbatches.iter().flat_map(|_| sized.mixes.iter().copied()).collect();
         }
@@ -83,14 +83,14 @@ impl Fixed {
     }
 }
 
-impl Filling for Fixed {
+impl LayoutPlanner for Fixed {
     /// Assigns microbatch `i` to replica `i mod DP`, as Megatron-LM's sampler does.
     fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], _: &LayerTable<'_>) -> Vec<Vec<usize>> {
         let data = layout.data as usize;
         (0..data).map(|replica| (replica..loads.len()).step_by(data).collect()).collect()
     }
 
-    fn cut(&self, batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Misfit> {
+    fn cut(&self, batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Infeasibility> {
         match self.kind {
             PlannerKind::OneFOneBParameters | PlannerKind::InterleavedParameters => {
                 by_parameters(batch.scenario, layout)
@@ -111,16 +111,16 @@ impl Filling for Fixed {
         table: &LayerTable<'_>,
         sized: &Sized,
         (replica, assigned): (usize, &[usize]),
-    ) -> Result<(PipelineCosts, Schedule), Misfit> {
-        let place = replica::place(sized.layout, replica);
+    ) -> Result<(PipelineCosts, Schedule), Infeasibility> {
+        let position = replica::replica_position(sized.layout, replica);
         if sized.sizes.is_empty() && sized.mixes.is_empty() {
-            let costs = table.pipeline(&sized.partition, place, assigned);
+            let costs = table.pipeline(&sized.partition, position, assigned);
             let limit = batch.scenario.memory_limit();
             let schedule = self.order(sized.layout, assigned.len(), limit, || costs.clone())?;
             return Ok((costs, schedule));
         }
-        let own = assigned.iter().map(|&microbatch| batch.sequences[microbatch].clone()).collect();
-        let plan = self.replica_plan(batch.scenario, batch.pricing, sized, (replica, batch.batch), own)?;
+        let microbatches = assigned.iter().map(|&microbatch| batch.sequences[microbatch].clone()).collect();
+        let plan = self.replica_plan(batch.scenario, batch.pricing, sized, (replica, batch.batch), microbatches)?;
         let placed = (&sized.partition, sized.layout);
         let costs = replica::costs(batch.scenario, batch.pricing, placed, replica, batch.batch, &plan);
         Ok((costs, plan.schedule))
@@ -130,7 +130,7 @@ impl Filling for Fixed {
         (0..batch.sequences.len()).collect()
     }
 
-    fn least_work(&self) -> f64 {
+    fn min_relative_work(&self) -> f64 {
         // Without recomputation, layers are faster than under the settings.
         if self.kind == PlannerKind::NnScaler { 0.6 } else { 1.0 }
     }
@@ -141,7 +141,7 @@ impl Filling for Fixed {
 }
 
 /// Splits layers into contiguous chunks of nearly equal parameter count.
-fn by_parameters(scenario: &Scenario, layout: Layout) -> Result<Sized, Misfit> {
+fn by_parameters(scenario: &Scenario, layout: Layout) -> Result<Sized, Infeasibility> {
     let model = &scenario.model;
     let weight = |module: &Module| ModuleWeight {
         layer: module.layer_parameters() as f64,
@@ -155,8 +155,8 @@ fn by_parameters(scenario: &Scenario, layout: Layout) -> Result<Sized, Misfit> {
     } else {
         Partition::balanced(model, &weights, stages)
     };
-    cut.map(|partition| Sized { by_parameters: true, ..Sized::whole(layout, partition) })
-        .ok_or_else(|| Misfit::rule("more stages than layers"))
+    cut.map(|partition| Sized { by_parameters: true, ..Sized::undivided(layout, partition) })
+        .ok_or_else(|| Infeasibility::rule("more stages than layers"))
 }
 
 /// Chooses the best layout on the sizing batch. If a plan exceeds the memory limit on a batch of the
@@ -169,13 +169,13 @@ pub(crate) fn plan(
     if let Some(why) = does_not_apply(scenario, kind) {
         return Err(NoPlan::inapplicable(why).into());
     }
-    let filling = Fixed { kind };
+    let planner = Fixed { kind };
     let sizing = context.batches.sizing;
-    let mut search = LayoutSearch::run(context, &filling, observer)?;
+    let mut search = LayoutSearch::run(context, &planner, observer)?;
     loop {
         let Some(mut sized) = search.winner() else { return Err(search.no_plan().into()) };
         let misfit = loop {
-            let plan = fill(context, &filling, &sized, observer).and_then(|plan| fits(context, plan, observer));
+            let plan = fill(context, &planner, &sized, observer).and_then(|plan| fits(context, plan, observer));
             let misfit = match plan {
                 Ok(plan) => {
                     let decisions = decisions(&sized, plan.plan(), sizing, search.failed_later());
@@ -194,10 +194,10 @@ pub(crate) fn plan(
 
 fn fill(
     context: PlanningContext<'_>,
-    filling: &Fixed,
+    planner: &Fixed,
     sized: &Sized,
     observer: &dyn Observer,
-) -> Result<Plan, SearchError<Misfit>> {
+) -> Result<Plan, SearchError<Infeasibility>> {
     let PlanningContext { scenario, pricing, batches: Batches { evaluated: batches, .. }, .. } = context;
     let layout = sized.layout;
     let (mut iterations, mut spans) = (Vec::with_capacity(batches.len()), 0);
@@ -208,11 +208,11 @@ fn fill(
         let data = layout.data as usize;
         let mut replicas = Vec::with_capacity(data);
         for replica in 0..data {
-            let own: Vec<Vec<u32>> = microbatches.iter().skip(replica).step_by(data).cloned().collect();
-            if own.is_empty() {
-                return Err(Misfit::rule("a batch has fewer microbatches than replicas").into());
+            let assigned: Vec<Vec<u32>> = microbatches.iter().skip(replica).step_by(data).cloned().collect();
+            if assigned.is_empty() {
+                return Err(Infeasibility::rule("a batch has fewer microbatches than replicas").into());
             }
-            replicas.push(filling.replica_plan(scenario, pricing, sized, (replica, batch), own)?);
+            replicas.push(planner.replica_plan(scenario, pricing, sized, (replica, batch), assigned)?);
         }
         let iteration = IterationPlan { replicas, decision: None };
         spans += iteration.spans();
@@ -220,13 +220,13 @@ fn fill(
         iterations.push(iteration);
     }
     go_on(observer)?;
-    let open = open_degrees(scenario, filling.kind);
+    let open = open_degrees(scenario, planner.kind);
     Ok(Plan {
         layout,
         partition: sized.partition.clone(),
         modules: Vec::new(),
         iterations,
-        algorithm: format!("exhaustive search over {open}; {}", filling.kind.title()),
+        algorithm: format!("exhaustive search over {open}; {}", planner.kind.title()),
         status: SolverStatus::Optimal,
         search: Search::default(),
         decisions: Vec::new(),
@@ -263,12 +263,13 @@ fn decisions(sized: &Sized, plan: &Plan, sizing: &PackedBatch, failed_later: u32
             .iter()
             .map(|stage| stage.iter().map(crate::cost::partition::LayerRange::len).sum())
             .collect();
-        let (least, most) = (layers.iter().min().copied().unwrap_or(0), layers.iter().max().copied().unwrap_or(0));
-        decisions.push(if least == most {
-            format!("{} stages, {least} {} each.", layers.len(), if least == 1 { "layer" } else { "layers" })
+        let (min_layers, max_layers) =
+            (layers.iter().min().copied().unwrap_or(0), layers.iter().max().copied().unwrap_or(0));
+        decisions.push(if min_layers == max_layers {
+            format!("{} stages, {min_layers} {} each.", layers.len(), if min_layers == 1 { "layer" } else { "layers" })
         } else {
             let aim = if sized.by_parameters { "equal parameters" } else { "equal mean time" };
-            format!("{} stages, {least} to {most} layers each, balanced for {aim}.", layers.len())
+            format!("{} stages, {min_layers} to {max_layers} layers each, balanced for {aim}.", layers.len())
         });
     }
     decisions.extend(nnscaler::decision(sized));
@@ -284,7 +285,7 @@ mod tests {
     /// Eight microbatches in groups of four if requested. Otherwise groups have the size of the
     /// rank count, two.
     #[test]
-    fn groups_that_are_asked_for_are_run() {
+    fn requested_groups_are_run() {
         let layout = Layout { tensor: 1, pipeline: 2, data: 1, chunks: 2, microbatch: 1, group: None };
         let limit = Bytes::new(u64::MAX);
         for (group, size) in [(None, 2), (Some(4), 4)] {

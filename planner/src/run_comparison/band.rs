@@ -18,11 +18,15 @@ impl Band {
     ///
     /// Without iterations, the range is the single value. An error of at least 1 leaves the band
     /// unbounded above.
-    pub fn of(value: f64, iterations: &[f64], error: f64) -> Self {
+    pub fn new(value: f64, iterations: &[f64], error: f64) -> Self {
         let finite = || iterations.iter().copied().filter(|each| each.is_finite());
-        let (least, most) = (finite().fold(value, f64::min), finite().fold(value, f64::max));
+        let (min_value, max_value) = (finite().fold(value, f64::min), finite().fold(value, f64::max));
         let error = error.max(0.0);
-        Self { value, low: least / (1.0 + error), high: if error < 1.0 { most / (1.0 - error) } else { f64::MAX } }
+        Self {
+            value,
+            low: min_value / (1.0 + error),
+            high: if error < 1.0 { max_value / (1.0 - error) } else { f64::MAX },
+        }
     }
 
     /// Returns true if the measurement is in the band.

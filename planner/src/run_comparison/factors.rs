@@ -168,14 +168,14 @@ pub fn solve<E>(
         };
         let is_met = forward.is_close(a) && backward.is_close(b);
         let distance = (a / first - 1.0).abs().max((b / second - 1.0).abs());
-        if best.is_none_or(|(least, _)| distance < least) {
+        if best.is_none_or(|(min_distance, _)| distance < min_distance) {
             best = Some((distance, Solved { factors, reached, is_met, evaluations }));
         }
         forward.next(a);
         backward.next(b);
         let same = |a: f64, b: f64| a.total_cmp(&b).is_eq();
-        let stands = same(factors.forward, forward.factor) && same(factors.backward, backward.factor);
-        if is_met || stands {
+        let is_stalled = same(factors.forward, forward.factor) && same(factors.backward, backward.factor);
+        if is_met || is_stalled {
             break;
         }
     }
@@ -185,7 +185,7 @@ pub fn solve<E>(
 /// Returns overrides that scale the predictions of a scenario with the overrides `own`. All layers
 /// are scaled by the factors; existing layer times in `own` are also scaled. Append the result to
 /// `own`, because later overrides take precedence.
-pub fn scaled(own: &[CostOverride], factors: Factors) -> Vec<CostOverride> {
+pub fn scaled(existing: &[CostOverride], factors: Factors) -> Vec<CostOverride> {
     let phases = [(OverridePhase::Forward, factors.forward), (OverridePhase::Backward, factors.backward)];
     let mut overrides: Vec<CostOverride> = phases
         .iter()
@@ -196,8 +196,10 @@ pub fn scaled(own: &[CostOverride], factors: Factors) -> Vec<CostOverride> {
             ..CostOverride::default()
         })
         .collect();
-    for given in own.iter().filter(|given| given.is_layer()) {
-        for (phase, factor) in phases.iter().filter(|(phase, _)| given.phase.is_none_or(|own| own == *phase)) {
+    for given in existing.iter().filter(|given| given.is_layer()) {
+        for (phase, factor) in
+            phases.iter().filter(|(phase, _)| given.phase.is_none_or(|given_phase| given_phase == *phase))
+        {
             // A time for both passes is split by the model. An override for a single pass cannot
             // express this, so use the mean factor.
             let is_both = given.phase.is_none() && given.scale.is_none();

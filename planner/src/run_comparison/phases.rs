@@ -45,7 +45,7 @@ impl Phase {
 
     /// Returns the phase for a timer name. `None` if the timer is not part of a step or includes
     /// several phases.
-    fn of_timer(name: &str) -> Option<Self> {
+    fn from_timer(name: &str) -> Option<Self> {
         let name = name.trim();
         let is_travel = |name: &str| name.split('-').any(|word| word == "recv" || word == "send");
         let is_reduction = |name: &str| {
@@ -102,10 +102,10 @@ pub fn phase_times(timers: &[Timed<'_>]) -> Vec<PhaseTimes> {
     let mut phases: Vec<PhaseTimes> = Vec::new();
     let is_there = |name: &str| timers.iter().any(|timer| timer.name == name);
     for timer in timers.iter().filter(|timer| timer.seconds.is_finite() && timer.seconds >= 0.0) {
-        let contained = CONTAINING.iter().any(|(whole, parts)| {
-            *whole != timer.name && is_there(whole) && parts.iter().any(|part| timer.name.starts_with(part))
+        let contained = CONTAINING.iter().any(|(container, parts)| {
+            *container != timer.name && is_there(container) && parts.iter().any(|part| timer.name.starts_with(part))
         });
-        let Some(phase) = Phase::of_timer(timer.name).filter(|_| !contained) else { continue };
+        let Some(phase) = Phase::from_timer(timer.name).filter(|_| !contained) else { continue };
         match phases.iter_mut().find(|known| known.phase == phase) {
             Some(known) => {
                 known.seconds += timer.seconds;
@@ -147,7 +147,7 @@ pub struct PredictedPhases {
 
 impl PredictedPhases {
     /// Returns the prediction for a phase.
-    pub const fn of(&self, phase: Phase) -> Option<f64> {
+    pub const fn for_phase(&self, phase: Phase) -> Option<f64> {
         match phase {
             Phase::Forward => self.forward_s,
             Phase::Backward => self.backward_s,
@@ -167,28 +167,28 @@ impl PredictedPhases {
 /// is only returned for a single rank.
 pub fn predicted_phases(planned: &Planned, whose: TimerRanks, timeline: Option<&Timeline>) -> PredictedPhases {
     let last = planned.ranks.len().saturating_sub(1) as u32;
-    let most = |of: &dyn Fn(&RankSummary) -> Option<f64>| match whose {
-        TimerRanks::LastRank => planned.ranks.last().and_then(of),
-        TimerRanks::Slowest => planned.ranks.iter().filter_map(of).max_by(f64::total_cmp),
+    let select = |value: &dyn Fn(&RankSummary) -> Option<f64>| match whose {
+        TimerRanks::LastRank => planned.ranks.last().and_then(value),
+        TimerRanks::Slowest => planned.ranks.iter().filter_map(value).max_by(f64::total_cmp),
     };
-    let busy = |rank: &RankSummary| rank.time.compute_s + rank.time.recompute_s + rank.time.exposed_s;
+    let active_s = |rank: &RankSummary| rank.time.compute_s + rank.time.recompute_s + rank.time.exposed_s;
     PredictedPhases {
-        forward_s: most(&|rank| Some(busy(rank) * forward_share(planned, rank.rank)?)),
-        backward_s: most(&|rank| Some(busy(rank) * (1.0 - forward_share(planned, rank.rank)?))),
+        forward_s: select(&|rank| Some(active_s(rank) * forward_share(planned, rank.rank)?)),
+        backward_s: select(&|rank| Some(active_s(rank) * (1.0 - forward_share(planned, rank.rank)?))),
         waiting_s: match whose {
             TimerRanks::LastRank => timeline.and_then(|timeline| waiting(timeline, last)),
             TimerRanks::Slowest => None,
         },
-        reduction_s: most(&|rank| Some(rank.time.sync_s)),
-        optimizer_s: most(&|rank| Some(rank.time.optimizer_s)),
+        reduction_s: select(&|rank| Some(rank.time.sync_s)),
+        optimizer_s: select(&|rank| Some(rank.time.optimizer_s)),
     }
 }
 
 /// Returns the forward fraction of a rank's busy time. If the rank has no stages, returns the
 /// fraction for all stages.
 fn forward_share(planned: &Planned, rank: u32) -> Option<f64> {
-    let share = |own: bool| {
-        let stages = || planned.stages.iter().filter(move |stage| !own || stage.rank == rank);
+    let share = |is_rank_only: bool| {
+        let stages = || planned.stages.iter().filter(move |stage| !is_rank_only || stage.rank == rank);
         let (forward, both) = stages().fold((0.0, 0.0), |(forward, both), stage| {
             (forward + stage.forward_ms, both + stage.forward_ms + stage.backward_ms)
         });
@@ -207,10 +207,10 @@ fn waiting(timeline: &Timeline, rank: u32) -> Option<f64> {
             Some(SpanKind::Forward | SpanKind::Backward | SpanKind::InputGrad | SpanKind::WeightGrad)
         )
     };
-    let (mut busy, mut last) = (0, 0);
+    let (mut active_ns, mut last) = (0, 0);
     for span in (first..end).filter(|&span| computes(timeline.kind[span])) {
-        busy += timeline.duration_ns[span];
+        active_ns += timeline.duration_ns[span];
         last = last.max(timeline.start_ns[span] + timeline.duration_ns[span]);
     }
-    (last > 0).then(|| last.saturating_sub(busy) as f64 * 1e-9)
+    (last > 0).then(|| last.saturating_sub(active_ns) as f64 * 1e-9)
 }

@@ -1,7 +1,7 @@
 //! Replanning on the same layout after a change of times.
 
 use crate::engine::{Observer, PlanError, plan};
-use crate::outcome::{Answer, Layout, Planned};
+use crate::outcome::{Layout, PlanOutcome, Planned};
 use crate::scenario::{FieldError, PlannerKind, Scenario, ValidScenario};
 use crate::training::LayoutRequest;
 
@@ -32,8 +32,8 @@ pub fn replan(
     planned: &Planned,
     observer: &mut dyn Observer,
 ) -> Result<Planned, ReplanError> {
-    let asked = Scenario { planners: vec![planner], ..changed };
-    let pinned = pinned(planned).map(|layout| Scenario { layout, ..asked.clone() });
+    let requested = Scenario { planners: vec![planner], ..changed };
+    let pinned = pinned(planned).map(|layout| Scenario { layout, ..requested.clone() });
     if let Some(Ok(valid)) = pinned.map(|scenario| ValidScenario::new(scenario, original)) {
         match only_plan(&valid, observer) {
             Ok(again) if same(again.layout, planned.layout) => return Ok(again),
@@ -41,17 +41,17 @@ pub fn replan(
             Err(error) => return Err(error),
         }
     }
-    let valid = ValidScenario::new(asked, original).map_err(ReplanError::Invalid)?;
+    let valid = ValidScenario::new(requested, original).map_err(ReplanError::Invalid)?;
     only_plan(&valid, observer)
 }
 
 /// Returns the degrees that fix the layout. `None` if modules, pipelines or groups have separate
 /// layouts.
 fn pinned(planned: &Planned) -> Option<LayoutRequest> {
-    let has_own = planned.placement.is_some()
+    let has_separate_layouts = planned.placement.is_some()
         || planned.iterations.iter().any(|iteration| iteration.strategy.is_some() || iteration.groups.is_some());
     let Layout { tensor, pipeline, chunks, microbatch, group, .. } = planned.layout;
-    (!has_own).then_some(LayoutRequest {
+    (!has_separate_layouts).then_some(LayoutRequest {
         tensor: Some(tensor),
         pipeline: Some(pipeline),
         chunks: Some(chunks),
@@ -68,8 +68,8 @@ fn same(a: Layout, b: Layout) -> bool {
 fn only_plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Planned, ReplanError> {
     let planning = plan(scenario, observer)?;
     match planning.outcome.results.into_iter().next().map(|result| result.answer) {
-        Some(Answer::Planned(planned)) => Ok(*planned),
-        Some(Answer::Infeasible { binding, .. }) => Err(ReplanError::NoPlan(binding)),
+        Some(PlanOutcome::Planned(planned)) => Ok(*planned),
+        Some(PlanOutcome::Infeasible { binding, .. }) => Err(ReplanError::NoPlan(binding)),
         None => Err(ReplanError::NoPlan("no planner was requested".to_owned())),
     }
 }

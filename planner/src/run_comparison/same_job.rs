@@ -232,11 +232,11 @@ impl LoggedJob {
     fn devices(&self, planned: f64) -> Option<f64> {
         let ratio = || Some(self.tokens_per_s? / self.tokens_per_s_per_device?);
         let devices = self.devices.or_else(ratio).filter(|devices| is_positive(*devices))?;
-        let is_near = |whole: f64| (devices / whole - 1.0).abs() <= DEVICES_TOLERANCE;
+        let is_near = |candidate: f64| (devices / candidate - 1.0).abs() <= DEVICES_TOLERANCE;
         if self.devices.is_none() && is_near(planned) {
             return Some(planned);
         }
-        Some(devices.round().max(1.0)).filter(|whole| is_near(*whole))
+        Some(devices.round().max(1.0)).filter(|integer| is_near(*integer))
     }
 
     /// Returns tokens per step. A rate per device is multiplied by `devices`. Without a rate,
@@ -277,12 +277,12 @@ fn check_samples(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
     let Some((measured, is_stated)) = log.samples() else {
         return not_checked(
             quantity,
-            plan.samples_of_a_step(),
+            plan.samples_per_step(),
             "the log states neither the global batch size nor samples per second with a step time",
         );
     };
     let tolerance = if is_stated { 0.5 / measured } else { SAMPLES_TOLERANCE };
-    let agrees = plan.batch_sizes().any(|(least, most)| is_within(measured, least, most, tolerance));
+    let agrees = plan.batch_sizes().any(|(min, max)| is_within(measured, min, max, tolerance));
     let derivation = if is_stated { "stated by the log" } else { "samples per second x step time" };
     let grows = "Step time, tokens per second and operations of a step grow with the batch.";
     let (unit, advice) = if plan.has_a_sample_per_sequence() {
@@ -296,7 +296,7 @@ fn check_samples(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
     JobCheck::new(
         quantity,
         agreement(agrees),
-        (Some(measured), plan.samples_of_a_step()),
+        (Some(measured), plan.samples_per_step()),
         format!("{derivation}{unit}"),
         consequence(agrees, &format!("{grows}{advice}")),
     )
@@ -311,9 +311,9 @@ fn check_tokens(log: &LoggedJob, plan: &PlannedJob, devices: Option<f64>) -> Job
             "the log states no tokens per second with a step time, and no sequence length",
         );
     };
-    let spread = is_within(measured, plan.tokens.least, plan.tokens.most, TOKENS_TOLERANCE);
+    let spread = is_within(measured, plan.tokens.min, plan.tokens.max, TOKENS_TOLERANCE);
     // Some frameworks include padding tokens.
-    let padded = is_within(measured, plan.padded_tokens.least, plan.padded_tokens.most, TOKENS_TOLERANCE);
+    let padded = is_within(measured, plan.padded_tokens.min, plan.padded_tokens.max, TOKENS_TOLERANCE);
     let derivation = match (log.tokens_per_s, log.tokens_per_s_per_device, devices) {
         (Some(_), ..) => "tokens per second x step time",
         (None, Some(_), Some(_)) => "tokens per second and device x devices x step time",
@@ -352,13 +352,13 @@ fn check_devices(plan: &PlannedJob, devices: Option<f64>) -> JobCheck {
 /// Returns the FLOP check, and the formulas that match the logged value.
 fn check_flops(log: &LoggedJob, plan: &PlannedJob, devices: f64, is_stated: bool) -> (JobCheck, Vec<FlopFormula>) {
     let quantity = JobQuantity::FlopsPerStep;
-    let own = plan.model_flops();
+    let planned = plan.model_flops();
     let measured = log.tflops_per_device.zip(log.step_s).map(|(rate, step)| rate * 1e12 * devices * step);
     let Some(measured) = measured.filter(|flops| is_positive(*flops)) else {
-        return (not_checked(quantity, own, "the log states no TFLOP/s, or no step time"), Vec::new());
+        return (not_checked(quantity, planned, "the log states no TFLOP/s, or no step time"), Vec::new());
     };
     let near = formulas_near(&plan.flops, measured, FLOPS_NEAR);
-    let samples = log.samples().map(|(samples, _)| samples / plan.samples_of_a_step());
+    let samples = log.samples().map(|(samples, _)| samples / plan.samples_per_step());
     let per_sample = samples.map(|ratio| formulas_near(&plan.flops, measured / ratio, FLOPS_NEAR)).unwrap_or_default();
     let text = if per_sample.is_empty() {
         "Another model, context length or number of devices: no known formula gives this figure for the plan's model."
@@ -374,7 +374,7 @@ fn check_flops(log: &LoggedJob, plan: &PlannedJob, devices: f64, is_stated: bool
     let nearest = near.first().map(|step| (measured / step.flops - 1.0).abs());
     let result = match nearest {
         None => Agreement::Different,
-        Some(distance) if distance <= FLOPS_TOLERANCE || has_shape_of(log, plan) => Agreement::Same,
+        Some(distance) if distance <= FLOPS_TOLERANCE || has_same_shape(log, plan) => Agreement::Same,
         Some(distance) => {
             derivation = format!(
                 "{derivation} is {:.1} % from the nearest known formula: a model of nearly this size has as many operations, and the \
@@ -387,7 +387,7 @@ fn check_flops(log: &LoggedJob, plan: &PlannedJob, devices: f64, is_stated: bool
     let check = JobCheck::new(
         quantity,
         result,
-        (Some(measured), near.first().map_or(own, |step| step.flops)),
+        (Some(measured), near.first().map_or(planned, |step| step.flops)),
         derivation,
         consequence(result != Agreement::Different, text),
     );
@@ -396,7 +396,7 @@ fn check_flops(log: &LoggedJob, plan: &PlannedJob, devices: f64, is_stated: bool
 }
 
 /// Whether the log states layers and hidden size, and both are those of the plan's model.
-fn has_shape_of(log: &LoggedJob, plan: &PlannedJob) -> bool {
+fn has_same_shape(log: &LoggedJob, plan: &PlannedJob) -> bool {
     let is = |stated: Option<f64>, planned: f64| stated.is_some_and(|stated| (stated - planned).abs() < 0.5);
     plan.shape.is_some_and(|shape| is(log.layers, shape.layers) && is(log.hidden_size, shape.hidden))
 }
@@ -460,8 +460,8 @@ fn not_checked(quantity: JobQuantity, planned: f64, missing: &str) -> JobCheck {
     JobCheck::new(quantity, Agreement::NotChecked, (None, planned), missing.to_owned(), String::new())
 }
 
-fn is_within(value: f64, least: f64, most: f64, tolerance: f64) -> bool {
-    value >= least * (1.0 - tolerance) && value <= most * (1.0 + tolerance)
+fn is_within(value: f64, min: f64, max: f64, tolerance: f64) -> bool {
+    value >= min * (1.0 - tolerance) && value <= max * (1.0 + tolerance)
 }
 
 fn is_positive(value: f64) -> bool {

@@ -52,8 +52,9 @@ pub fn penalties(steps: &[StepRatio], batches: &[Vec<u32>], settings: Correction
             *items.entry(shape).or_insert(0) += 1;
         }
     }
-    let of = |(&shape, &items): (&u32, &u32)| ShapePenalty { shape, items, penalty: correction.penalty(shape) };
-    let mut penalties: Vec<ShapePenalty> = items.iter().map(of).collect();
+    let shape_penalty =
+        |(&shape, &items): (&u32, &u32)| ShapePenalty { shape, items, penalty: correction.penalty(shape) };
+    let mut penalties: Vec<ShapePenalty> = items.iter().map(shape_penalty).collect();
     penalties.sort_by(|a, b| b.penalty.total_cmp(&a.penalty).then(a.shape.cmp(&b.shape)));
     penalties
 }

@@ -46,7 +46,7 @@ pub enum Reason {
 
 /// An outlier step.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Apart {
+pub struct OutlierStep {
     /// Index of the step.
     pub index: usize,
     /// Signed distance to the segment's median, in median absolute deviations.
@@ -74,9 +74,9 @@ pub struct Segment {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sifted {
     /// Indices of regular timed steps, ascending.
-    pub kept: Vec<usize>,
+    pub regular: Vec<usize>,
     /// Outliers by ascending index.
-    pub apart: Vec<Apart>,
+    pub outliers: Vec<OutlierStep>,
     /// Segments by order of appearance.
     pub segments: Vec<Segment>,
 }
@@ -109,22 +109,24 @@ pub fn sift(steps: &[Step]) -> Sifted {
         });
         parts[part].1.push(index);
     }
-    for (segment, own) in parts {
-        let timed: Vec<(usize, f64)> = own.iter().filter_map(|&index| Some((index, steps[index].time()?))).collect();
-        let before = sifted.kept.len();
+    for (segment, indices) in parts {
+        let timed: Vec<(usize, f64)> =
+            indices.iter().filter_map(|&index| Some((index, steps[index].time()?))).collect();
+        let before = sifted.regular.len();
         sort_out(&timed, &mut sifted);
-        let kept: Vec<f64> = sifted.kept[before..].iter().filter_map(|&index| steps[index].time()).collect();
-        let numbers = || own.iter().map(|&index| steps[index].step);
+        let regular_times: Vec<f64> =
+            sifted.regular[before..].iter().filter_map(|&index| steps[index].time()).collect();
+        let numbers = || indices.iter().map(|&index| steps[index].step);
         sifted.segments.push(Segment {
             segment,
             first_step: numbers().min().unwrap_or(0),
             last_step: numbers().max().unwrap_or(0),
-            points: own.len() as u64,
-            median_s: median(&kept),
+            points: indices.len() as u64,
+            median_s: median(&regular_times),
         });
     }
-    sifted.kept.sort_unstable();
-    sifted.apart.sort_by_key(|apart| apart.index);
+    sifted.regular.sort_unstable();
+    sifted.outliers.sort_by_key(|outlier| outlier.index);
     sifted
 }
 
@@ -136,10 +138,10 @@ fn sort_out(timed: &[(usize, f64)], sifted: &mut Sifted) {
     let distances: Vec<f64> = times.iter().map(|seconds| (seconds - centre).abs()).collect();
     let deviation = median(&distances).unwrap_or(0.0).max(MIN_DEVIATION * centre);
     let mut warming = true;
-    for (place, &(index, seconds)) in timed.iter().enumerate() {
+    for (position, &(index, seconds)) in timed.iter().enumerate() {
         let deviations = (seconds - centre) / deviation;
-        let is_first = place < behind_first;
-        warming &= is_first || (place < WARM_UP && deviations > FAR);
+        let is_first = position < behind_first;
+        warming &= is_first || (position < WARM_UP && deviations > FAR);
         let reason = match () {
             () if warming && (is_first || deviations > FAR) => Some(Reason::WarmUp),
             () if deviations > FAR => Some(Reason::Slow),
@@ -147,8 +149,8 @@ fn sort_out(timed: &[(usize, f64)], sifted: &mut Sifted) {
             () => None,
         };
         match reason {
-            Some(reason) => sifted.apart.push(Apart { index, deviations, reason }),
-            None => sifted.kept.push(index),
+            Some(reason) => sifted.outliers.push(OutlierStep { index, deviations, reason }),
+            None => sifted.regular.push(index),
         }
     }
 }

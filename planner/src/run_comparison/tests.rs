@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::cost::overrides::OverridePhase;
 use crate::engine::{Unobserved, plan};
-use crate::outcome::{Answer, Planned};
+use crate::outcome::{PlanOutcome, Planned};
 use crate::planners::dflop::CorrectionSettings;
 use crate::scenario::validate::NoDatasets;
 use crate::scenario::{PlannerKind, ValidScenario, parse};
@@ -18,12 +18,12 @@ fn steps(times: &[f64]) -> Vec<Step> {
 /// the first step, the median of 1, 1, 1.02, 0.98, 9, 1.01, 0.1 and 0.99 is 1. The distances 0, 0,
 /// 0.02, 0.02, 8, 0.01, 0.9 and 0.01 have a median of 0.015.
 #[test]
-fn checkpoints_and_the_first_step_stand_apart() {
+fn checkpoints_and_the_first_step_are_outliers() {
     let sifted = sift(&steps(&[5.0, 1.0, 1.0, 1.02, 0.98, 9.0, 1.01, 0.1, 0.99]));
-    let apart: Vec<(usize, Reason)> = sifted.apart.iter().map(|apart| (apart.index, apart.reason)).collect();
-    assert_eq!(apart, [(0, Reason::WarmUp), (5, Reason::Slow), (7, Reason::Fast)]);
-    assert!((sifted.apart[1].deviations - 8.0 / 0.015).abs() < 1e-6, "{}", sifted.apart[1].deviations);
-    assert_eq!(sifted.kept, [1, 2, 3, 4, 6, 8]);
+    let outliers: Vec<(usize, Reason)> = sifted.outliers.iter().map(|step| (step.index, step.reason)).collect();
+    assert_eq!(outliers, [(0, Reason::WarmUp), (5, Reason::Slow), (7, Reason::Fast)]);
+    assert!((sifted.outliers[1].deviations - 8.0 / 0.015).abs() < 1e-6, "{}", sifted.outliers[1].deviations);
+    assert_eq!(sifted.regular, [1, 2, 3, 4, 6, 8]);
     // Regular steps: 0.98 0.99 1.0 1.0 1.01 1.02.
     assert_eq!(sifted.segments[0].median_s, Some(1.0));
 }
@@ -31,10 +31,10 @@ fn checkpoints_and_the_first_step_stand_apart() {
 /// Identical steps have zero deviation. Steps within 1 % of the median are regular, others are
 /// outliers.
 #[test]
-fn a_deviation_of_nothing_is_no_deviation_of_everything() {
+fn zero_deviation_accepts_close_steps() {
     let sifted = sift(&steps(&[2.0, 1.0, 1.0, 1.0, 1.0, 1.009, 1.0, 1.011]));
-    let apart: Vec<usize> = sifted.apart.iter().map(|apart| apart.index).collect();
-    assert_eq!(apart, [0, 7]);
+    let outliers: Vec<usize> = sifted.outliers.iter().map(|step| step.index).collect();
+    assert_eq!(outliers, [0, 7]);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn warm_up_lasts_as_long_as_steps_are_slow_and_a_restart_warms_up_again() {
     }));
     let sifted = sift(&all);
     let warm: Vec<usize> =
-        sifted.apart.iter().filter(|apart| apart.reason == Reason::WarmUp).map(|a| a.index).collect();
+        sifted.outliers.iter().filter(|step| step.reason == Reason::WarmUp).map(|a| a.index).collect();
     assert_eq!(warm, [0, 1, 2, 11]);
     let parts: Vec<(u32, u64, u64, u64)> =
         sifted.segments.iter().map(|part| (part.segment, part.first_step, part.last_step, part.points)).collect();
@@ -60,29 +60,29 @@ fn warm_up_lasts_as_long_as_steps_are_slow_and_a_restart_warms_up_again() {
 fn as_many_parts_as_steps_are_sifted_at_once() {
     let all: Vec<Step> = (0..100_000).map(|part| Step { segment: part, step: 7, seconds: Some(1.0) }).collect();
     let sifted = sift(&all);
-    assert_eq!((sifted.kept.len(), sifted.segments.len()), (100_000, 100_000));
+    assert_eq!((sifted.regular.len(), sifted.segments.len()), (100_000, 100_000));
     assert_eq!(sifted.segments[99_999].segment, 99_999);
 }
 
 #[test]
-fn little_is_not_made_out_of_less() {
+fn short_runs_have_no_outliers() {
     assert_eq!(sift(&[]), Sifted::default());
     let untimed =
         sift(&[Step { segment: 0, step: 4, seconds: None }, Step { segment: 0, step: 5, seconds: Some(f64::NAN) }]);
-    assert!(untimed.kept.is_empty() && untimed.apart.is_empty());
+    assert!(untimed.regular.is_empty() && untimed.outliers.is_empty());
     assert_eq!((untimed.segments[0].points, untimed.segments[0].median_s), (2, None));
     // With two steps, the outlier is ambiguous.
-    assert_eq!(sift(&steps(&[3.0, 1.0])).kept, [0, 1]);
+    assert_eq!(sift(&steps(&[3.0, 1.0])).regular, [0, 1]);
 }
 
 /// Predictions from 8 to 12 s with an error of 0.1 give 8 / 1.1 to 12 / 0.9.
 #[test]
 fn bands_are_spreads_widened_by_the_error() {
-    let band = Band::of(10.0, &[8.0, 12.0], 0.1);
+    let band = Band::new(10.0, &[8.0, 12.0], 0.1);
     assert!((band.low - 8.0 / 1.1).abs() < 1e-12 && (band.high - 12.0 / 0.9).abs() < 1e-12);
     assert_eq!(inside(&band, &[7.0, 7.5, 13.0, 14.0]), Some(0.5));
     assert_eq!(inside(&band, &[]), None);
-    assert_eq!(Band::of(10.0, &[], 0.0), Band { value: 10.0, low: 10.0, high: 10.0 });
+    assert_eq!(Band::new(10.0, &[], 0.0), Band { value: 10.0, low: 10.0, high: 10.0 });
 }
 
 /// Timers for one rank from the BigScience GPT-2 runs. The optimizer timer includes its parts.
@@ -147,7 +147,7 @@ proptest! {
     /// A part of the step scales with the factor, and a bubble bends the curve. The search
     /// converges in a small number of simulations.
     #[test]
-    fn one_factor_meets_any_step_in_reach(stretches in 0.2_f64..5.0, fixed in 0.0_f64..2.0, bend in 0.0_f64..1.0, truth in 0.3_f64..4.0) {
+    fn single_factor_reaches_any_step_in_range(stretches in 0.2_f64..5.0, fixed in 0.0_f64..2.0, bend in 0.0_f64..1.0, truth in 0.3_f64..4.0) {
         let (target, solved) = bent(stretches, fixed, bend, truth);
         prop_assert!(solved.is_met, "{solved:?} for {truth}");
         prop_assert!((solved.reached.step_s / target - 1.0).abs() <= 5e-4);
@@ -169,15 +169,15 @@ proptest! {
 }
 
 #[test]
-fn what_is_out_of_reach_is_said_to_be() {
+fn unreachable_targets_are_reported() {
     let constant = |_| Ok::<_, std::convert::Infallible>(Evaluation { forward_s: 0.0, backward_s: 0.0, step_s: 10.0 });
     let solved = solve(Target::Step(1.0), constant).unwrap();
     assert!(!solved.is_met && solved.reached.step_s == 10.0);
     assert!(solve(Target::Step(f64::NAN), constant).is_err() && solve(Target::Step(0.0), constant).is_err());
 }
 
-fn question(overrides: &serde_json::Value) -> ValidScenario {
-    let question = serde_json::json!({
+fn valid_scenario(overrides: &serde_json::Value) -> ValidScenario {
+    let document = serde_json::json!({
         "schema": "scenario/1", "model": { "preset": "llama-2-7b" }, "cluster": { "preset": "a100-80gb", "nodes": 1 },
         "workload": {
             "samples": {
@@ -189,13 +189,13 @@ fn question(overrides: &serde_json::Value) -> ValidScenario {
         "training": { "overrides": overrides },
         "layout": { "tensor": 2, "pipeline": 4, "microbatch": 1 }, "planners": ["1f1b"], "iterations": 2
     });
-    ValidScenario::new(parse(&question.to_string()).unwrap(), &NoDatasets).unwrap()
+    ValidScenario::new(parse(&document.to_string()).unwrap(), &NoDatasets).unwrap()
 }
 
 fn planned(scenario: &ValidScenario) -> Planned {
     match plan(scenario, &mut Unobserved).unwrap().outcome.results.remove(0).answer {
-        Answer::Planned(planned) => *planned,
-        Answer::Infeasible { binding, .. } => panic!("{binding}"),
+        PlanOutcome::Planned(planned) => *planned,
+        PlanOutcome::Infeasible { binding, .. } => panic!("{binding}"),
     }
 }
 
@@ -212,9 +212,9 @@ fn evaluation(planned: &Planned) -> Evaluation {
 /// time or two timers are available. The factors reproduce the step time on the same layout; from
 /// timers, they are the true factors.
 #[test]
-fn factors_of_a_run_bring_its_scenario_to_it() {
-    let base = question(&serde_json::json!([]));
-    let truth = question(&serde_json::json!([
+fn factors_reproduce_the_run() {
+    let base = valid_scenario(&serde_json::json!([]));
+    let truth = valid_scenario(&serde_json::json!([
         {"operator": "layer", "phase": "forward", "scale": 1.3}, {"operator": "layer", "phase": "backward", "scale": 1.1}
     ]));
     let (before, measured) = (planned(&base), evaluation(&planned(&truth)));
@@ -235,20 +235,20 @@ fn factors_of_a_run_bring_its_scenario_to_it() {
 
 /// A scenario with scaled or timed layers is scaled further.
 #[test]
-fn factors_go_on_from_the_users_own_times() {
-    let own = serde_json::json!([
+fn factors_extend_user_overrides() {
+    let given = serde_json::json!([
         {"operator": "layer", "scale": 2.0}, {"operator": "layer", "phase": "forward", "formula_us": "3 + tokens"},
         {"operator": "layer", "phase": "backward", "table_us": [[1.0, 10.0], [2.0, 20.0]]}, {"operator": "qkv", "scale": 3.0}
     ]);
-    let base = question(&own);
-    let own = &base.scenario().training.overrides;
-    let overrides = scaled(own, Factors { forward: 1.5, backward: 0.5 });
-    let shown: Vec<String> = overrides
+    let base = valid_scenario(&given);
+    let existing = &base.scenario().training.overrides;
+    let overrides = scaled(existing, Factors { forward: 1.5, backward: 0.5 });
+    let formatted: Vec<String> = overrides
         .iter()
-        .map(|of| format!("{:?} {:?} {:?} {:?}", of.phase, of.scale, of.formula_us, of.table_us))
+        .map(|entry| format!("{:?} {:?} {:?} {:?}", entry.phase, entry.scale, entry.formula_us, entry.table_us))
         .collect();
     assert_eq!(
-        shown,
+        formatted,
         [
             "Some(Forward) Some(1.5) None None",
             "Some(Backward) Some(0.5) None None",
@@ -258,7 +258,7 @@ fn factors_go_on_from_the_users_own_times() {
             "Some(Backward) None None Some([[1.0, 5.0], [2.0, 10.0]])",
         ]
     );
-    assert!(overrides.iter().all(|of| of.phase != Some(OverridePhase::InputGrad)));
+    assert!(overrides.iter().all(|item| item.phase != Some(OverridePhase::InputGrad)));
     // Appended overrides take precedence: forward 1.5 x (3 + tokens), backward half the table.
     let mut changed = base.scenario().clone();
     changed.training.overrides.extend(overrides);
@@ -270,12 +270,15 @@ fn factors_go_on_from_the_users_own_times() {
 /// Shape 1 occurs only in slow steps, shape 0 in all. For shape 0, (1 + 1 + 1.2 + 1.2) / 4 relative
 /// to the median 1.1 is 1. For shape 1, 1.2 / 1.1 is 1.09.
 #[test]
-fn shapes_of_slow_steps_are_found() {
+fn slow_step_shapes_are_found() {
     let step = |iteration, measured_s| StepRatio { iteration, measured_s, predicted_s: 1.0 };
     let batches = [vec![0, 0], vec![0], vec![0, 1], vec![0, 1]];
     let run = [step(0, 2.0), step(1, 2.0), step(2, 2.4), step(3, 2.4), step(9, 7.0), step(1, f64::NAN)];
     let found = penalties(&run, &batches, CorrectionSettings::default());
-    assert_eq!(found.iter().map(|of| (of.shape, of.items)).collect::<Vec<_>>(), [(1, 2), (0, 5)]);
+    assert_eq!(
+        found.iter().map(|shape_penalty| (shape_penalty.shape, shape_penalty.items)).collect::<Vec<_>>(),
+        [(1, 2), (0, 5)]
+    );
     assert!((found[0].penalty - 2.4 / 2.2).abs() < 1e-12 && found[1].penalty == 1.0, "{found:?}");
     assert!(penalties(&[], &batches, CorrectionSettings::default()).is_empty());
 }

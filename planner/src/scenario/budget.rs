@@ -5,7 +5,7 @@
 
 mod memory;
 
-pub(crate) use memory::{EvaluationSize, least_bytes};
+pub(crate) use memory::{EvaluationSize, min_bytes};
 pub use memory::{memory_error, plan_bytes, search_bytes};
 
 use super::{PlannerKind, Scenario};
@@ -26,7 +26,7 @@ pub(crate) const MAX_MICROBATCH: u32 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Spans {
     /// Spans in stored timelines.
-    pub kept: u64,
+    pub stored: u64,
     /// Spans in all replicas.
     pub simulated: u64,
 }
@@ -34,18 +34,21 @@ pub(crate) struct Spans {
 impl Spans {
     /// Adds stored and simulated spans.
     pub(crate) const fn and(self, other: Self) -> Self {
-        Self { kept: self.kept.saturating_add(other.kept), simulated: self.simulated.saturating_add(other.simulated) }
+        Self {
+            stored: self.stored.saturating_add(other.stored),
+            simulated: self.simulated.saturating_add(other.simulated),
+        }
     }
 
     /// Multiplies stored and simulated spans by a factor.
     pub(crate) const fn times(self, count: u64) -> Self {
-        Self { kept: self.kept.saturating_mul(count), simulated: self.simulated.saturating_mul(count) }
+        Self { stored: self.stored.saturating_mul(count), simulated: self.simulated.saturating_mul(count) }
     }
 
     /// Returns an error message if a limit is exceeded.
     pub(crate) fn excess(self) -> Option<String> {
-        if self.kept > MAX_SPANS {
-            let (spans, gigabytes) = (millions(self.kept), gigabytes(self.kept));
+        if self.stored > MAX_SPANS {
+            let (spans, gigabytes) = (millions(self.stored), gigabytes(self.stored));
             return Some(format!("{spans} spans ({gigabytes} GB); the limit is {}", millions(MAX_SPANS)));
         }
         (self.simulated > MAX_SIMULATED).then(|| {
@@ -55,17 +58,17 @@ impl Spans {
 
     /// Returns the maximum factor by which these spans still fit into the limits.
     fn fitting(self) -> u64 {
-        let kept = MAX_SPANS.checked_div(self.kept).unwrap_or(u64::MAX);
-        kept.min(MAX_SIMULATED.checked_div(self.simulated).unwrap_or(u64::MAX))
+        let storage_factor = MAX_SPANS.checked_div(self.stored).unwrap_or(u64::MAX);
+        storage_factor.min(MAX_SIMULATED.checked_div(self.simulated).unwrap_or(u64::MAX))
     }
 }
 
 /// Spans per iteration for a layout.
-pub(crate) fn of_layout(kind: PlannerKind, stages: u32, microbatches: u32, data: u32) -> Spans {
+pub(crate) fn layout_spans(kind: PlannerKind, stages: u32, microbatches: u32, data: u32) -> Spans {
     let directions = if kind.schedule().is_some_and(crate::schedule::ScheduleKind::splits_backward) { 3 } else { 2 };
     let each = u64::from(stages).saturating_mul(directions);
     Spans {
-        kept: each.saturating_mul(u64::from(microbatches.div_ceil(data.max(1)))),
+        stored: each.saturating_mul(u64::from(microbatches.div_ceil(data.max(1)))),
         simulated: each.saturating_mul(u64::from(microbatches)),
     }
 }
@@ -74,7 +77,7 @@ pub(crate) fn of_layout(kind: PlannerKind, stages: u32, microbatches: u32, data:
 /// minimum, so that no feasible scenario is rejected; the search and the evaluation check the same
 /// limits for the selected layouts.
 pub(crate) fn excess(scenario: &Scenario) -> Option<String> {
-    let iteration = least_of_iteration(scenario);
+    let iteration = min_iteration_spans(scenario);
     let excess = iteration.times(u64::from(scenario.iterations)).excess()?;
     Some(match iteration.fitting() {
         0 => format!("{excess}; not even one iteration fits: choose fewer planners, stages or microbatches"),
@@ -84,13 +87,13 @@ pub(crate) fn excess(scenario: &Scenario) -> Option<String> {
 }
 
 /// Minimum spans per iteration for all planners.
-fn least_of_iteration(scenario: &Scenario) -> Spans {
-    scenario.planners.iter().map(|&kind| of_iteration(scenario, kind)).fold(Spans::default(), Spans::and)
+fn min_iteration_spans(scenario: &Scenario) -> Spans {
+    scenario.planners.iter().map(|&kind| planner_spans(scenario, kind)).fold(Spans::default(), Spans::and)
 }
 
 /// Minimum spans per iteration for a planner. Zero for planners that do not use the scenario's
 /// layout.
-fn of_iteration(scenario: &Scenario, kind: PlannerKind) -> Spans {
+fn planner_spans(scenario: &Scenario, kind: PlannerKind) -> Spans {
     let (request, model) = (scenario.layout, &scenario.model);
     let by_module = kind.cuts_by_module();
     if (kind.schedule().is_none() && kind != PlannerKind::WaitFreeCyclic && !by_module)
@@ -112,7 +115,7 @@ fn of_iteration(scenario: &Scenario, kind: PlannerKind) -> Spans {
     let stages = pipeline.saturating_mul(chunks).min(model.layers().max(1));
     let sequences = fewest_sequences(scenario);
     let microbatch = request.microbatch.unwrap_or_else(|| (sequences / data).clamp(1, MAX_MICROBATCH)).max(1);
-    of_layout(kind, stages, sequences.div_ceil(microbatch), data)
+    layout_spans(kind, stages, sequences.div_ceil(microbatch), data)
 }
 
 /// Minimum sequences per global batch.
@@ -120,8 +123,8 @@ fn fewest_sequences(scenario: &Scenario) -> u32 {
     let workload = &scenario.workload;
     match workload.packing {
         Packing::Packed => {
-            let most = workload.max_samples.unwrap_or(workload.global_batch).max(1);
-            workload.global_batch.div_ceil(most)
+            let samples_per_sequence = workload.max_samples.unwrap_or(workload.global_batch).max(1);
+            workload.global_batch.div_ceil(samples_per_sequence)
         }
         Packing::Single | Packing::Padded => workload.global_batch,
     }
@@ -131,9 +134,9 @@ fn fewest_sequences(scenario: &Scenario) -> u32 {
 fn millions(spans: u64) -> String {
     let tenths = spans / 100_000 + u64::from(spans % 100_000 >= 50_000);
     match (tenths / 10, tenths % 10) {
-        (whole, tenth) if whole >= 100 => format!("{} million", whole + u64::from(tenth >= 5)),
-        (whole, 0) => format!("{whole} million"),
-        (whole, tenth) => format!("{whole}.{tenth} million"),
+        (integer, tenth) if integer >= 100 => format!("{} million", integer + u64::from(tenth >= 5)),
+        (exact, 0) => format!("{exact} million"),
+        (units, tenth) => format!("{units}.{tenth} million"),
     }
 }
 

@@ -94,14 +94,14 @@ fn freeze(model: &mut Value, frozen: &Value, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::new("/model/frozen", "must be a list of names of modules".to_owned()));
         return;
     };
-    for (place, name) in names.iter().enumerate() {
+    for (index, name) in names.iter().enumerate() {
         if let Some(module) = modules.iter_mut().find(|module| module.get("name") == Some(name)) {
             module.insert("frozen".to_owned(), Value::Bool(true));
             continue;
         }
         let known: Vec<&str> = modules.iter().filter_map(|module| module.get("name")?.as_str()).collect();
         let detail = format!("no module {name}; there are {}", known.join(", "));
-        errors.push(FieldError::new(&format!("/model/frozen/{place}"), detail));
+        errors.push(FieldError::new(&format!("/model/frozen/{index}"), detail));
     }
 }
 

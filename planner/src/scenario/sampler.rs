@@ -24,7 +24,7 @@ impl<'a> Sampler<'a> {
     }
 
     /// Returns the evaluation batch for an iteration.
-    pub fn judged(self, iteration: u32) -> GlobalBatch {
+    pub fn evaluation(self, iteration: u32) -> GlobalBatch {
         self.draw(u64::from(iteration), Some(iteration))
     }
 
@@ -63,23 +63,23 @@ impl Draw<'_> {
     /// Draws a sample. `images` replaces the source's image distribution.
     fn sample(&mut self, source: &SampleSource, images: Option<&Distribution>) -> SampleShape {
         match source {
-            SampleSource::Drawn { text_tokens, images: own, audio_clips, video_s, text_per_item } => {
+            SampleSource::Drawn { text_tokens, images: source_images, audio_clips, video_s, text_per_item } => {
                 let mut shape = SampleShape {
                     text_tokens: text_tokens.draw(&mut self.random),
-                    images: images.unwrap_or(own).draw(&mut self.random),
+                    images: images.unwrap_or(source_images).draw(&mut self.random),
                     audio_clips: self.clips(audio_clips.as_ref()),
                     video_ms: self.video(video_s.as_ref()),
                     shaped: None,
                 };
                 if let Some(ratio) = text_per_item {
-                    shape.text_tokens = shape.text_tokens.saturating_add(self.text_of_items(ratio, shape));
+                    shape.text_tokens = shape.text_tokens.saturating_add(self.item_text(ratio, shape));
                 }
                 shape
             }
-            SampleSource::Dataset { id, images: own, audio_clips, video_s } => {
+            SampleSource::Dataset { id, images: dataset_images, audio_clips, video_s } => {
                 let dataset = self.scenario.dataset(id).expect("a valid scenario has found its datasets");
                 let mut shape = draw_row(dataset, &mut self.random);
-                if let Some(images) = images.or(own.as_ref()) {
+                if let Some(images) = images.or(dataset_images.as_ref()) {
                     shape.images = images.draw(&mut self.random);
                     shape.shaped = shape.shaped_as(Modality::Clips);
                 }
@@ -93,11 +93,11 @@ impl Draw<'_> {
             SampleSource::Mixture { parts } => {
                 let total: f64 = parts.iter().map(|part| part.weight).sum();
                 let mut left = self.random.unit() * total;
-                let chosen = parts.iter().find(|part| {
+                let selected = parts.iter().find(|part| {
                     left -= part.weight;
                     left < 0.0
                 });
-                let part = chosen.or(parts.last()).expect("a valid mixture has parts");
+                let part = selected.or(parts.last()).expect("a valid mixture has parts");
                 self.sample(&part.source, images)
             }
             SampleSource::Phases { source, period, images: points } => {
@@ -119,7 +119,7 @@ impl Draw<'_> {
     }
 
     /// Draws the text tokens that accompany a sample's items.
-    fn text_of_items(&mut self, ratio: &RealDistribution, shape: SampleShape) -> u32 {
+    fn item_text(&mut self, ratio: &RealDistribution, shape: SampleShape) -> u32 {
         let seconds = f64::from(shape.video_ms) / 1000.0;
         let items = f64::from(shape.images) + f64::from(shape.audio_clips) + seconds;
         (ratio.draw(&mut self.random) * items).round() as u32
@@ -131,7 +131,7 @@ fn draw_row(dataset: &Dataset, random: &mut Random) -> SampleShape {
         Dataset::Rows { text_tokens, images, shaped } => {
             let row = random.below(text_tokens.len() as u64) as usize;
             let items = images.get(row).copied().unwrap_or(0);
-            let shaped = shaped.as_ref().and_then(|shaped| shaped.of(row));
+            let shaped = shaped.as_ref().and_then(|shaped| shaped.get(row));
             let sample = SampleShape { text_tokens: text_tokens[row], shaped, ..SampleShape::default() };
             match shaped.map(|shaped| shaped.modality) {
                 Some(Modality::Clips) => SampleShape { audio_clips: items, ..sample },

@@ -16,7 +16,7 @@ use crate::workload::Dataset;
 
 /// Validation error for a field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}{detail}", place(pointer))]
+#[error("{}{detail}", location_prefix(pointer))]
 pub struct FieldError {
     /// JSON pointer into the scenario, for example "/cluster/nodes".
     pub pointer: String,
@@ -25,7 +25,7 @@ pub struct FieldError {
 }
 
 /// Returns the location as a sentence prefix, empty for the document root.
-fn place(pointer: &str) -> String {
+fn location_prefix(pointer: &str) -> String {
     if pointer.is_empty() { String::new() } else { format!("{pointer}: ") }
 }
 
@@ -105,21 +105,21 @@ impl Datasets for ValidScenario {
 }
 
 /// Separates a value from its range in error details.
-const OUT_OF_RANGE: &str = " is out of range: ";
+const RANGE_ERROR: &str = " is out of range: ";
 
 /// Collects at most one error per field, because later checks depend on earlier checks.
 struct Ranges<'a>(&'a mut Vec<FieldError>);
 
 impl Ranges<'_> {
-    fn whole(&mut self, pointer: &str, value: u32, min: u32, max: u32, unit: &str) {
+    fn integer(&mut self, pointer: &str, value: u32, min: u32, max: u32, unit: &str) {
         if !(min..=max).contains(&value) {
-            self.refuse(pointer, format!("{value}{unit}{OUT_OF_RANGE}{min} to {max}"));
+            self.refuse(pointer, format!("{value}{unit}{RANGE_ERROR}{min} to {max}"));
         }
     }
 
     fn number(&mut self, pointer: &str, value: f64, min: f64, max: f64, unit: &str) {
         if !(value >= min && value <= max) {
-            self.refuse(pointer, format!("{value}{unit}{OUT_OF_RANGE}{min} to {max}"));
+            self.refuse(pointer, format!("{value}{unit}{RANGE_ERROR}{min} to {max}"));
         }
     }
 
@@ -147,6 +147,6 @@ pub(super) fn range(document: &Value, pointer: &str) -> Option<String> {
         let scenario: Scenario = serde_json::from_value(probed).ok()?;
         let errors = ValidScenario::new(scenario, &NoDatasets).err()?;
         let error = errors.into_iter().find(|error| error.pointer == pointer)?;
-        error.detail.split_once(OUT_OF_RANGE).map(|(_, range)| range.to_owned())
+        error.detail.split_once(RANGE_ERROR).map(|(_, range)| range.to_owned())
     })
 }

@@ -66,8 +66,8 @@ impl ScheduleKind {
         let (times, each) = match self {
             Self::Gpipe | Self::OneFOneB => (others, f + i + w),
             Self::LoopedBfs if m >= p => (others, f + i + w),
-            Self::Interleaved if shape.has_whole_groups() => (others, f + i + w),
-            Self::InterleavedZeroBubble if shape.has_whole_groups() && w <= f => (others, f + i - w),
+            Self::Interleaved if shape.has_full_groups() => (others, f + i + w),
+            Self::InterleavedZeroBubble if shape.has_full_groups() && w <= f => (others, f + i - w),
             Self::ZbH1 if m >= p && w <= f && w <= i => (others, f + i - w),
             Self::ZbH2 if m + 1 >= 2 * p && w <= f && w <= i => (others, f + i - 2 * w),
             Self::Zbv if m + 1 >= 2 * p && is_equal => (others, 0),
@@ -88,8 +88,8 @@ impl ScheduleKind {
             Self::Gpipe => Some(m),
             Self::LoopedBfs => Some(m * v),
             Self::OneFOneB | Self::ZbH1 => Some(p.min(m)),
-            Self::Interleaved if shape.has_whole_groups() => Some((2 * (p - 1) + (v - 1) * p + 1).min(m * v)),
-            Self::InterleavedZeroBubble if shape.has_whole_groups() => Some(v * p),
+            Self::Interleaved if shape.has_full_groups() => Some((2 * (p - 1) + (v - 1) * p + 1).min(m * v)),
+            Self::InterleavedZeroBubble if shape.has_full_groups() => Some(v * p),
             Self::ZbH2 if p > 1 && m >= 3 * p => Some(2 * p),
             Self::Zbv if m + 1 >= 2 * p => Some(2 * p),
             Self::VHalf if m >= 2 * p => Some(2 * (p / 2 + 1)),
@@ -103,7 +103,7 @@ impl ScheduleKind {
 
 impl Shape {
     /// Returns whether p divides m and groups have p microbatches.
-    fn has_whole_groups(self) -> bool {
+    fn has_full_groups(self) -> bool {
         self.group.is_none_or(|group| group == self.ranks) && self.microbatches.is_multiple_of(self.ranks)
     }
 }

@@ -84,11 +84,11 @@ pub fn improve(schedule: &Schedule, costs: &PipelineCosts, limit: Bytes, effort:
     Some(search.best)
 }
 
-/// Swap of the actions at `place` and `place + 1` in a rank's order.
+/// Swap of the actions at `index` and `index + 1` in a rank's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Swap {
     rank: usize,
-    place: usize,
+    index: usize,
     /// True if the swap is not at a block boundary on the critical path.
     is_inside: bool,
 }
@@ -108,23 +108,23 @@ impl Search<'_> {
         let current = self.current();
         let Ok(execution) = execute(&current, self.costs) else { return false };
         let swaps = swaps(&current, &execution, self.costs);
-        let mut chosen: Option<((bool, Nanos), Swap)> = None;
+        let mut selected: Option<((bool, Nanos), Swap)> = None;
         for is_inside in [false, true] {
             for &swap in swaps.iter().filter(|swap| swap.is_inside == is_inside) {
                 let Some(end) = self.try_out(&current, swap) else { continue };
                 let (first, then) = self.pair(swap);
                 let undoes = self.forbidden.get(&(then, first)).is_some_and(|&until| step < until);
                 let key = (undoes && end >= self.best.end, end);
-                if chosen.is_none_or(|(least, _)| key < least) {
-                    chosen = Some((key, swap));
+                if selected.is_none_or(|(min_key, _)| key < min_key) {
+                    selected = Some((key, swap));
                 }
             }
-            if chosen.is_some_and(|((is_forbidden, _), _)| !is_forbidden) {
+            if selected.is_some_and(|((is_forbidden, _), _)| !is_forbidden) {
                 break;
             }
         }
         // If all swaps are tabu, use the one with the minimum makespan.
-        let Some(((_, end), swap)) = chosen else { return false };
+        let Some(((_, end), swap)) = selected else { return false };
         let pair = self.pair(swap);
         self.forbidden.insert(pair, step + TENURE + step % 4);
         self.put(&swapped(&current, swap), swap);
@@ -142,7 +142,7 @@ impl Search<'_> {
 
     fn pair(&self, swap: Swap) -> (Action, Action) {
         let order = &self.simulation.orders()[swap.rank];
-        (order[swap.place], order[swap.place + 1])
+        (order[swap.index], order[swap.index + 1])
     }
 
     /// Returns the makespan after a swap, or `None` if it deadlocks or exceeds the memory limit.
@@ -179,7 +179,7 @@ impl Search<'_> {
 
     /// Replaces a rank's order from the swap position. Returns whether all ranks complete.
     fn put(&mut self, order: &[Action], swap: Swap) -> bool {
-        self.simulation.change(swap.rank, swap.place, &order[swap.place..]);
+        self.simulation.change(swap.rank, swap.index, &order[swap.index..]);
         self.simulation.run().is_ok()
     }
 }
@@ -191,13 +191,13 @@ fn end(simulation: &Simulation<'_>, costs: &PipelineCosts) -> Nanos {
 
 fn swapped(schedule: &Schedule, swap: Swap) -> Vec<Action> {
     let mut order = schedule.orders[swap.rank].clone();
-    order.swap(swap.place, swap.place + 1);
+    order.swap(swap.index, swap.index + 1);
     order
 }
 
 /// Returns whether an order fits the memory of a rank.
 fn fits(rank: usize, order: &[Action], costs: &PipelineCosts, limit: Bytes) -> bool {
-    let mut kept = costs.static_memory[rank];
+    let mut stored = costs.static_memory[rank];
     // Recomputed by input gradients, released by weight gradients.
     let mut again = Bytes::ZERO;
     for action in order {
@@ -205,21 +205,21 @@ fn fits(rank: usize, order: &[Action], costs: &PipelineCosts, limit: Bytes) -> b
         let (activation, transient) = (costs.activation[cell], costs.transient[cell]);
         let now = match action.kind {
             ActionKind::Forward => {
-                kept += activation;
-                kept + again
+                stored += activation;
+                stored + again
             }
             ActionKind::Backward => {
-                let now = kept + transient + again;
-                kept = kept.saturating_sub(activation);
+                let now = stored + transient + again;
+                stored = stored.saturating_sub(activation);
                 now
             }
             ActionKind::InputGrad => {
                 again += transient;
-                kept + again
+                stored + again
             }
             ActionKind::WeightGrad => {
-                let now = kept + again;
-                kept = kept.saturating_sub(activation);
+                let now = stored + again;
+                stored = stored.saturating_sub(activation);
                 again = again.saturating_sub(transient);
                 now
             }
@@ -233,32 +233,32 @@ fn fits(rank: usize, order: &[Action], costs: &PipelineCosts, limit: Bytes) -> b
 
 /// Returns the swaps in the blocks on a critical path, in reverse time order.
 fn swaps(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Vec<Swap> {
-    let made = Makers::of(schedule, costs);
-    let step_end = StepEnd::of(costs.ranks(), std::iter::once(execution));
+    let makers = Makers::new(schedule, costs);
+    let step_end = StepEnd::from_executions(costs.ranks(), std::iter::once(execution));
     let total = |rank: usize| step_end.sync_start[rank] + costs.sync[rank] + costs.optimizer[rank];
     let last = (0..costs.ranks()).filter(|&rank| !schedule.orders[rank].is_empty());
     let Some(mut rank) = last.max_by_key(|&rank| (total(rank), std::cmp::Reverse(rank))) else { return Vec::new() };
-    let mut place = schedule.orders[rank].len() - 1;
+    let mut index = schedule.orders[rank].len() - 1;
     let mut found = Vec::new();
     let mut is_last_block = true;
     loop {
         // Go back to the start of the block.
-        let block_end = place;
-        while execution.bound_by[rank][place] == Start::Rank {
-            place -= 1;
+        let block_end = index;
+        while execution.bound_by[rank][index] == Start::Rank {
+            index -= 1;
         }
-        let is_first_block = execution.bound_by[rank][place] == Start::Begin;
-        found.extend((place..block_end).map(|at| {
+        let is_first_block = execution.bound_by[rank][index] == Start::Begin;
+        found.extend((index..block_end).map(|at| {
             // No other rank depends on the order at the start of the path or at its end.
-            let (at_begin, at_end) = (at == place && !is_first_block, at + 1 == block_end && !is_last_block);
-            Swap { rank, place: at, is_inside: !at_begin && !at_end }
+            let (at_begin, at_end) = (at == index && !is_first_block, at + 1 == block_end && !is_last_block);
+            Swap { rank, index: at, is_inside: !at_begin && !at_end }
         }));
         if is_first_block {
             return found;
         }
-        let Some(maker) = made.input(schedule.orders[rank][place], execution, costs) else { return found };
+        let Some(maker) = makers.input(schedule.orders[rank][index], execution, costs) else { return found };
         // A send delayed by the previous send is as late as that send's producer.
-        (rank, place) = maker;
+        (rank, index) = maker;
         is_last_block = false;
     }
 }
@@ -270,55 +270,55 @@ struct Makers {
 }
 
 impl Makers {
-    fn of(schedule: &Schedule, costs: &PipelineCosts) -> Self {
+    fn new(schedule: &Schedule, costs: &PipelineCosts) -> Self {
         let nowhere = vec![None; costs.flows.cells()];
-        let mut made = Self { forward: nowhere.clone(), gradient: nowhere };
+        let mut makers = Self { forward: nowhere.clone(), gradient: nowhere };
         for (rank, order) in schedule.orders.iter().enumerate() {
-            for (place, action) in order.iter().enumerate() {
+            for (index, action) in order.iter().enumerate() {
                 let cell = costs.cell(action.stage as usize, action.microbatch as usize);
                 match action.kind {
-                    ActionKind::Forward => made.forward[cell] = Some((rank, place)),
-                    ActionKind::Backward | ActionKind::InputGrad => made.gradient[cell] = Some((rank, place)),
+                    ActionKind::Forward => makers.forward[cell] = Some((rank, index)),
+                    ActionKind::Backward | ActionKind::InputGrad => makers.gradient[cell] = Some((rank, index)),
                     ActionKind::WeightGrad => {}
                 }
             }
         }
-        made
+        makers
     }
 
     /// Returns the producer of the input that arrives last.
     fn input(&self, action: Action, execution: &Execution, costs: &PipelineCosts) -> Option<(usize, usize)> {
         let (flows, microbatch) = (&costs.flows, action.microbatch as usize);
-        let (cells, cell) = (flows.cells_of(microbatch), flows.cell(action.stage as usize, microbatch));
+        let (cells, cell) = (flows.microbatch_cells(microbatch), flows.cell(action.stage as usize, microbatch));
         // Producers, with the send duration of each result.
         let mut inputs: Vec<(Option<(usize, usize)>, Nanos)> = Vec::new();
         let forward = |cell: usize| (self.forward[cell], costs.send_forward[cell]);
         let gradient = |cell: usize| (self.gradient[cell], costs.send_backward[cell]);
-        let arrives = |(rank, place): (usize, usize), send: Nanos| execution.send_start[rank][place] + send;
+        let arrives = |(rank, index): (usize, usize), send: Nanos| execution.send_start[rank][index] + send;
         match action.kind {
             ActionKind::Forward if cell > cells.start => inputs.push(forward(cell - 1)),
             ActionKind::Forward => {
                 inputs.extend(
-                    flows.inputs(microbatch).iter().map(|&from| forward(flows.cells_of(from as usize).end - 1)),
+                    flows.inputs(microbatch).iter().map(|&from| forward(flows.microbatch_cells(from as usize).end - 1)),
                 );
             }
             ActionKind::Backward | ActionKind::InputGrad => {
-                let own = self.forward[cell].map(|(rank, place)| execution.end[rank][place]);
+                let forward_end = self.forward[cell].map(|(rank, position)| execution.end[rank][position]);
                 if cell + 1 < cells.end {
                     inputs.push(gradient(cell + 1));
                 }
                 inputs.extend(
-                    flows.outputs(microbatch).iter().map(|&into| gradient(flows.cells_of(into as usize).start)),
+                    flows.outputs(microbatch).iter().map(|&into| gradient(flows.microbatch_cells(into as usize).start)),
                 );
                 let latest = inputs.iter().filter_map(|&(maker, send)| maker.map(|maker| arrives(maker, send))).max();
-                if own >= latest {
+                if forward_end >= latest {
                     return self.forward[cell];
                 }
             }
             ActionKind::WeightGrad => inputs.push((self.gradient[cell], Nanos::ZERO)),
         }
-        let made = inputs.into_iter().filter_map(|(maker, send)| maker.map(|maker| (arrives(maker, send), maker)));
-        made.max_by_key(|&(time, _)| time).map(|(_, maker)| maker)
+        let arrivals = inputs.into_iter().filter_map(|(maker, send)| maker.map(|maker| (arrives(maker, send), maker)));
+        arrivals.max_by_key(|&(time, _)| time).map(|(_, maker)| maker)
     }
 }
 
@@ -352,7 +352,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_it_returns_is_never_slower_runs_as_it_says_and_fits(
+        fn improved_schedules_are_never_slower_and_fit(
             ranks in 1_usize..5, chunks in 1_usize..3, microbatches in 1_usize..9, seed in any::<u32>(), steps in 0_u32..60,
         ) {
             let costs = uneven(ranks, chunks, microbatches, seed);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapped_actions_are_left_alone() {
+    fn overlapped_actions_are_not_swapped() {
         let costs = PipelineCosts::uniform(2, 1, 2, UniformTimes::default());
         let mut schedule = one_f_one_b(2, 2);
         schedule.orders[0][1] = schedule.orders[0][1].overlapped();

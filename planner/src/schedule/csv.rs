@@ -13,7 +13,7 @@ mod parse;
 mod problem;
 mod ways;
 
-pub use problem::{CellAddress, CellWait, Refused, TableProblem, describe_deadlock};
+pub use problem::{CellAddress, CellWait, TableProblem, TableRejection, describe_deadlock};
 
 use super::Schedule;
 use crate::cost::{PipelineCosts, UniformTimes};
@@ -48,7 +48,7 @@ pub struct Imported {
 ///
 /// # Errors
 /// All invalid cells, or the cycle of actions that causes a deadlock.
-pub fn read(text: &str) -> Result<Imported, Refused> {
+pub fn read(text: &str) -> Result<Imported, TableRejection> {
     let rows = grid::rows_by_rank(text);
     let mut table = parse::parse(rows.as_deref().unwrap_or(text))?;
     if rows.is_some() {
@@ -57,7 +57,7 @@ pub fn read(text: &str) -> Result<Imported, Refused> {
     number::number(&mut table);
     cells::judge(&mut table);
     std::mem::take(&mut table.problems).finish()?;
-    let flows = ways::ways(&table)?;
+    let flows = ways::derive_flows(&table)?;
     let mut orders = vec![Vec::new(); table.ranks];
     let mut addresses = vec![Vec::new(); table.ranks];
     for placed in &table.actions {
@@ -70,7 +70,7 @@ pub fn read(text: &str) -> Result<Imported, Refused> {
     let costs = PipelineCosts::uniform_over(flows, times);
     if let Err(deadlock) = execute(&schedule, &costs) {
         let waits = wait_cycle(&schedule, &costs.flows, &deadlock);
-        return Err(Refused::deadlock(&waits, |placed| addresses[placed.rank][placed.place]));
+        return Err(TableRejection::deadlock(&waits, |placed| addresses[placed.rank][placed.index]));
     }
     Ok(Imported { schedule, flows: costs.flows, notes: table.notes })
 }

@@ -24,8 +24,8 @@ pub fn dual_pipe(ranks: usize, microbatches: usize) -> Result<Schedule, Schedule
         let second = Flow { stage: 2 * ranks - 1 - rank, first_microbatch: half };
         // Flow 0 enters in the rank's half.
         let flows = if 2 * rank < ranks { [first, second] } else { [second, first] };
-        let place = rank.min(ranks - 1 - rank);
-        Steps { places: ranks / 2, place, microbatches: half }.order(flows)
+        let position = rank.min(ranks - 1 - rank);
+        Steps { places: ranks / 2, position, microbatches: half }.order(flows)
     });
     Ok(Schedule { stages: 2 * ranks, microbatches, orders: orders.collect() })
 }
@@ -40,7 +40,7 @@ pub(super) fn admits(ranks: usize, microbatches: usize) -> Result<(), ScheduleEr
         return Err(ScheduleError::OddMicrobatches { kind, microbatches });
     }
     if microbatches < 2 * ranks {
-        return Err(ScheduleError::TooFewMicrobatches { kind, least: 2 * ranks, ranks, microbatches });
+        return Err(ScheduleError::TooFewMicrobatches { kind, min: 2 * ranks, ranks, microbatches });
     }
     Ok(())
 }

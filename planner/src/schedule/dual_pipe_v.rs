@@ -17,7 +17,7 @@ pub fn dual_pipe_v(ranks: usize, microbatches: usize) -> Result<Schedule, Schedu
     admits(ranks, microbatches)?;
     let orders = (0..ranks).map(|rank| {
         let flows = v_stages(rank, ranks).map(|stage| Flow { stage, first_microbatch: 0 });
-        Steps { places: ranks, place: rank, microbatches }.order(flows)
+        Steps { places: ranks, position: rank, microbatches }.order(flows)
     });
     Ok(Schedule { stages: 2 * ranks, microbatches, orders: orders.collect() })
 }
@@ -26,7 +26,7 @@ pub fn dual_pipe_v(ranks: usize, microbatches: usize) -> Result<Schedule, Schedu
 pub(super) fn admits(ranks: usize, microbatches: usize) -> Result<(), ScheduleError> {
     let kind = ScheduleKind::DualPipeV;
     if microbatches < 2 * ranks {
-        return Err(ScheduleError::TooFewMicrobatches { kind, least: 2 * ranks, ranks, microbatches });
+        return Err(ScheduleError::TooFewMicrobatches { kind, min: 2 * ranks, ranks, microbatches });
     }
     Ok(())
 }

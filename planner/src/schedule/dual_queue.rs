@@ -41,11 +41,11 @@ impl Priorities {
     }
 
     /// Creates priorities from group sequences.
-    pub fn of_sequences(forward: &[u32], backward: &[u32]) -> Self {
+    pub fn from_sequences(forward: &[u32], backward: &[u32]) -> Self {
         let places = |sequence: &[u32]| {
             let mut places = vec![0; sequence.len()];
-            for (place, &group) in sequence.iter().enumerate() {
-                places[group as usize] = place as u32;
+            for (position, &group) in sequence.iter().enumerate() {
+                places[group as usize] = position as u32;
             }
             places
         };
@@ -94,12 +94,12 @@ impl<'a> Interleaving<'a> {
     pub fn new(costs: &'a PipelineCosts, groups: &'a [u32], limit: Bytes) -> Result<Self, TooLarge> {
         let mut transient = vec![Bytes::ZERO; costs.ranks()];
         for cell in costs.cells() {
-            let rank = &mut transient[costs.rank_of(cell.stage)];
+            let rank = &mut transient[costs.rank_for_stage(cell.stage)];
             *rank = (*rank).max(costs.transient[cell.index]);
         }
         let fixed: Vec<Bytes> = (0..costs.ranks()).map(|rank| costs.static_memory[rank] + transient[rank]).collect();
         let banker = Banker::new(costs);
-        if let Some((needs, rank, microbatch)) = banker.largest_need(&fixed).filter(|(needs, ..)| *needs > limit) {
+        if let Some((needs, rank, microbatch)) = banker.max_need(&fixed).filter(|(needs, ..)| *needs > limit) {
             return Err(TooLarge { rank, microbatch, needs });
         }
         let caps = fixed.into_iter().map(|fixed| limit.saturating_sub(fixed)).collect();
@@ -117,7 +117,7 @@ impl<'a> Interleaving<'a> {
     }
 
     /// Returns the group per (sub-)microbatch.
-    pub const fn group_of(&self) -> &'a [u32] {
+    pub const fn microbatch_groups(&self) -> &'a [u32] {
         self.groups
     }
 }

@@ -44,11 +44,11 @@ pub enum ScheduleError {
         microbatches: usize,
     },
     /// Too few microbatches to fill the pipeline.
-    #[error("{} needs at least {least} microbatches on {ranks} ranks, {microbatches} given", kind.title())]
+    #[error("{} needs at least {min} microbatches on {ranks} ranks, {microbatches} given", kind.title())]
     TooFewMicrobatches {
         kind: ScheduleKind,
         /// Minimum number of microbatches.
-        least: usize,
+        min: usize,
         ranks: usize,
         /// Given number of microbatches.
         microbatches: usize,

@@ -15,7 +15,7 @@ pub enum Grouping {
 
 impl Grouping {
     /// Returns the group size g in the warm-up formula.
-    pub(super) fn longest(self, ranks: usize, sizes: &[usize]) -> usize {
+    pub(super) fn max_group_size(self, ranks: usize, sizes: &[usize]) -> usize {
         match self {
             Self::Fixed(group) => group,
             Self::Balanced => sizes.iter().copied().max().unwrap_or(0).max(ranks),
@@ -31,13 +31,13 @@ impl Grouping {
 /// (F + B)`, with F and B for all chunks of a rank.
 pub fn interleaved(ranks: usize, chunks: usize, microbatches: usize, grouping: Grouping) -> Schedule {
     let sizes = group_sizes(ranks, microbatches, grouping);
-    let longest = grouping.longest(ranks, &sizes);
+    let group_size = grouping.max_group_size(ranks, &sizes);
     let table = order_table(chunks, &sizes);
     let total = table.len();
     let orders = (0..ranks).map(|rank| {
         let forward = |index: usize| Action::forward(table[index].0 * ranks + rank, table[index].1);
         let backward = |index: usize| Action::backward((chunks - 1 - table[index].0) * ranks + rank, table[index].1);
-        let warm_up = (2 * (ranks - rank - 1) + (chunks - 1) * longest).min(total);
+        let warm_up = (2 * (ranks - rank - 1) + (chunks - 1) * group_size).min(total);
         let mut order = Vec::with_capacity(2 * total);
         order.extend((0..warm_up).map(forward));
         for steady in 0..total - warm_up {

@@ -16,11 +16,11 @@ use super::{Action, Schedule};
 /// sizes >= p never deadlock, for any remainder.
 pub fn interleaved_zero_bubble(ranks: usize, chunks: usize, microbatches: usize, grouping: Grouping) -> Schedule {
     let sizes = group_sizes(ranks, microbatches, grouping);
-    let longest = grouping.longest(ranks, &sizes);
+    let group_size = grouping.max_group_size(ranks, &sizes);
     let table = order_table(chunks, &sizes);
     let total = table.len();
     let orders = (0..ranks).map(|rank| {
-        let warm_up = ((chunks - 1) * longest + ranks - 1 - rank).min(total);
+        let warm_up = ((chunks - 1) * group_size + ranks - 1 - rank).min(total);
         let forwards = table.iter().map(|&(chunk, microbatch)| (chunk * ranks + rank, microbatch));
         let backwards = table.iter().map(|&(chunk, microbatch)| ((chunks - 1 - chunk) * ranks + rank, microbatch));
         lagging(forwards, backwards, warm_up, rank)

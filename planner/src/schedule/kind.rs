@@ -168,10 +168,10 @@ impl ScheduleKind {
     }
 
     /// Returns the number of chunks per rank: fixed by the kind, otherwise `asked` or the default.
-    pub fn chunks(self, asked: Option<usize>) -> usize {
+    pub fn chunks(self, requested: Option<usize>) -> usize {
         match self.chunks_rule() {
             ChunksRule::Exactly(chunks) => chunks,
-            ChunksRule::Any { default } => asked.unwrap_or(default),
+            ChunksRule::Any { default } => requested.unwrap_or(default),
         }
     }
 
@@ -192,7 +192,7 @@ impl ScheduleKind {
 
     /// Returns whether the order depends on times and memory. For all other kinds, it depends only
     /// on the sizes.
-    pub const fn is_made_to_measure(self) -> bool {
+    pub const fn is_cost_dependent(self) -> bool {
         matches!(self, Self::ZbH1 | Self::ZbH2 | Self::WaitFreeCyclic)
     }
 
@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identifiers_are_those_of_json() {
+    fn identifiers_match_json() {
         for kind in ScheduleKind::ALL {
             assert_eq!(serde_json::to_string(&kind).unwrap(), format!("{:?}", kind.id()));
             assert_eq!(ScheduleKind::from_id(kind.id()), Some(kind));

@@ -91,10 +91,10 @@ impl<'a> Run<'a> {
         for (item, turn) in turns.iter().enumerate() {
             run.inputs.push((flows.inputs(item).len(), Nanos::ZERO));
             run.outputs.push((flows.outputs(item).len(), Nanos::ZERO));
-            for stage in flows.stages_of(item) {
+            for stage in flows.microbatch_stages(item) {
                 run.open[stage][turn.wave as usize] += 1;
                 for phase in turn.phases {
-                    run.left[flows.rank_of(stage)][phase as usize] += 1;
+                    run.left[flows.rank_for_stage(stage)][phase as usize] += 1;
                 }
             }
         }
@@ -106,7 +106,7 @@ impl<'a> Run<'a> {
         }
         for item in 0..turns.len() {
             if flows.inputs(item).is_empty() {
-                run.wait(item, flows.stages_of(item).start, false, Nanos::ZERO);
+                run.wait(item, flows.microbatch_stages(item).start, false, Nanos::ZERO);
             }
         }
         run
@@ -116,9 +116,9 @@ impl<'a> Run<'a> {
     fn settle(&mut self, stage: usize) {
         let left = self.open[stage].iter().skip(self.oldest[stage]).position(|&left| left > 0);
         self.oldest[stage] += left.unwrap_or(self.open[stage].len() - self.oldest[stage]);
-        while self.deep[stage].peek().is_some_and(|Reverse((_, what))| self.is_in_flight(what)) {
-            if let Some(Reverse((_, what))) = self.deep[stage].pop() {
-                self.queues[self.costs.rank_of(stage)].admit(what);
+        while self.deep[stage].peek().is_some_and(|Reverse((_, waiting))| self.is_in_flight(waiting)) {
+            if let Some(Reverse((_, admitted))) = self.deep[stage].pop() {
+                self.queues[self.costs.rank_for_stage(stage)].admit(admitted);
             }
         }
     }
@@ -127,59 +127,59 @@ impl<'a> Run<'a> {
     fn settle_phase(&mut self, rank: usize) {
         let left = self.left[rank].iter().skip(self.phase[rank]).position(|&left| left > 0);
         self.phase[rank] += left.unwrap_or(self.left[rank].len() - self.phase[rank]);
-        while let Some(what) = self.queues[rank].take_up(self.phase[rank]) {
-            self.admit(rank, what);
+        while let Some(waiting) = self.queues[rank].take_up(self.phase[rank]) {
+            self.admit(rank, waiting);
         }
     }
 
     /// Returns whether the action's wave is within the limit for its stage.
-    fn is_in_flight(&self, what: &Waiting) -> bool {
-        let stage = what.stage as usize;
+    fn is_in_flight(&self, waiting: &Waiting) -> bool {
+        let stage = waiting.stage as usize;
         let deep = self.oldest[stage] + self.depths[stage].max(1) as usize;
-        !what.order.is_forward || (what.order.wave as usize) < deep
+        !waiting.order.is_forward || (waiting.order.wave as usize) < deep
     }
 
     /// Enqueues an action. Its inputs are available at `ready`.
     fn wait(&mut self, item: usize, stage: usize, backward: bool, ready: Nanos) {
-        let (rank, turn) = (self.costs.rank_of(stage), self.turns[item]);
+        let (rank, turn) = (self.costs.rank_for_stage(stage), self.turns[item]);
         let order = Order { is_forward: !backward, wave: turn.wave, item: item as u32 };
-        let what = Waiting { ready, order, stage: stage as u32 };
+        let waiting = Waiting { ready, order, stage: stage as u32 };
         let phase = turn.phases[usize::from(backward)];
         if phase as usize > self.phase[rank] {
-            self.queues[rank].defer(phase, what);
+            self.queues[rank].defer(phase, waiting);
         } else {
-            self.admit(rank, what);
+            self.admit(rank, waiting);
             self.race.set(rank, self.queues[rank].next());
         }
     }
 
     /// Admits an action in a started phase.
-    fn admit(&mut self, rank: usize, what: Waiting) {
-        if self.is_in_flight(&what) {
-            self.queues[rank].admit(what);
+    fn admit(&mut self, rank: usize, waiting: Waiting) {
+        if self.is_in_flight(&waiting) {
+            self.queues[rank].admit(waiting);
         } else {
-            self.deep[what.stage as usize].push(Reverse((what.order.wave, what)));
+            self.deep[waiting.stage as usize].push(Reverse((waiting.order.wave, waiting)));
         }
     }
 
     fn finish(mut self) -> Schedule {
         while let Some(rank) = self.race.first() {
-            let Some(what) = self.queues[rank].pop() else { break };
-            self.run(rank, what);
+            let Some(waiting) = self.queues[rank].pop() else { break };
+            self.run(rank, waiting);
         }
         Schedule { stages: self.costs.stages(), microbatches: self.turns.len(), orders: self.orders }
     }
 
-    fn run(&mut self, rank: usize, what: Waiting) {
-        let (item, stage, backward) = (what.order.item as usize, what.stage as usize, !what.order.is_forward);
+    fn run(&mut self, rank: usize, waiting: Waiting) {
+        let (item, stage, backward) = (waiting.order.item as usize, waiting.stage as usize, !waiting.order.is_forward);
         let flows = &self.costs.flows;
-        let (cell, stages) = (self.costs.cell(stage, item), flows.stages_of(item));
+        let (cell, stages) = (self.costs.cell(stage, item), flows.microbatch_stages(item));
         let (time, send) = if backward {
             (self.costs.backward(cell), self.costs.send_backward[cell])
         } else {
             (self.costs.forward[cell], self.costs.send_forward[cell])
         };
-        let end = self.queues[rank].free.max(what.ready) + time;
+        let end = self.queues[rank].free.max(waiting.ready) + time;
         self.queues[rank].occupy(end);
         let mut arrival = end;
         if send > Nanos::ZERO {
@@ -202,7 +202,7 @@ impl<'a> Run<'a> {
                     (*missing, *latest) = (*missing - 1, (*latest).max(arrival));
                     if *missing == 0 {
                         let latest = *latest;
-                        self.gradient(input, flows.stages_of(input).end - 1, latest);
+                        self.gradient(input, flows.microbatch_stages(input).end - 1, latest);
                     }
                 }
             }
@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
                     let (missing, latest) = &mut self.inputs[output];
                     (*missing, *latest) = (*missing - 1, (*latest).max(arrival));
                     if *missing == 0 {
-                        let (latest, first) = (*latest, flows.stages_of(output).start);
+                        let (latest, first) = (*latest, flows.microbatch_stages(output).start);
                         self.wait(output, first, false, latest);
                     }
                 }
@@ -231,8 +231,8 @@ impl<'a> Run<'a> {
     /// Records the arrival of an item's gradient at a stage. The forward on this stage has already
     /// run.
     fn gradient(&mut self, item: usize, stage: usize, arrival: Nanos) {
-        let own = self.forward_end[self.costs.cell(stage, item)];
-        self.wait(item, stage, true, arrival.max(own));
+        let earliest = self.forward_end[self.costs.cell(stage, item)];
+        self.wait(item, stage, true, arrival.max(earliest));
     }
 }
 
@@ -256,7 +256,7 @@ mod tests {
 
     /// A single module with equal times has the 1F1B order.
     #[test]
-    fn one_module_gives_1f1b() {
+    fn single_module_gives_1f1b() {
         for (ranks, microbatches) in [(1, 3), (2, 5), (4, 9), (5, 3)] {
             let costs = uniform(Flows::cyclic(ranks, ranks, microbatches));
             let turns: Vec<Turn> = (0..microbatches).map(turn).collect();
@@ -268,7 +268,7 @@ mod tests {
     /// An encoder rank and two backbone ranks form a pipeline with three ranks: warm-up 2, 1 and 0,
     /// and makespan (m + p - 1)(F + B).
     #[test]
-    fn an_encoder_in_front_warms_up_by_the_whole_way_behind_it() {
+    fn leading_encoder_warms_up_by_the_remaining_depth() {
         let path = |stages, inputs: &[usize]| Path { stages, inputs: inputs.to_vec() };
         let paths: Vec<Path> = (0..6).flat_map(|microbatch| [path(0..1, &[]), path(1..3, &[2 * microbatch])]).collect();
         let costs = uniform(Flows::new(3, vec![0, 1, 2], &paths).unwrap());

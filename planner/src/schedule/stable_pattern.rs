@@ -25,7 +25,7 @@ pub(super) type Offsets = [usize; 4];
 /// would exceed the pattern's peak memory.
 pub(super) fn repeated(offsets: &[Offsets], microbatches: usize) -> Schedule {
     let ranks = offsets.len();
-    let cap = offsets.iter().map(held_at_most).max().unwrap_or(0);
+    let cap = offsets.iter().map(max_activations).max().unwrap_or(0);
     let mut rows: Vec<Row> =
         offsets.iter().enumerate().map(|(rank, offsets)| Row::new(rank, ranks, offsets, microbatches)).collect();
     let mut ready = Ready::new(ranks, microbatches);
@@ -59,18 +59,18 @@ fn weight_slots(offsets: &Offsets) -> [usize; 2] {
 
 /// Maximum number of chunk activations in the repeated pattern. An activation lives from F to the
 /// end of W.
-fn held_at_most(offsets: &Offsets) -> usize {
+fn max_activations(offsets: &Offsets) -> usize {
     let [late, early] = weight_slots(offsets);
     let lives = [(offsets[0], early), (offsets[1], late)];
     // A lifetime of n slots overlaps n / 6 repetitions. The phase determines the rounding.
-    let held = |phase: usize| -> usize {
+    let activations = |phase: usize| -> usize {
         let live = |(start, end): (usize, usize)| {
             let age = (phase + PERIOD - start % PERIOD) % PERIOD;
             (end - start + PERIOD - age) / PERIOD
         };
         lives.into_iter().map(live).sum()
     };
-    (0..PERIOD).map(held).max().unwrap_or(0)
+    (0..PERIOD).map(activations).max().unwrap_or(0)
 }
 
 /// Slot at which an input becomes available, from 1; 0 if pending.
@@ -116,7 +116,7 @@ struct Row {
     left: Vec<Action>,
     /// Pending W.
     waiting: VecDeque<Action>,
-    held: usize,
+    in_flight: usize,
 }
 
 impl Row {
@@ -130,19 +130,19 @@ impl Row {
         }
         slots.sort_unstable_by_key(|&(slot, _)| std::cmp::Reverse(slot));
         let left: Vec<Action> = slots.into_iter().map(|(_, action)| action).collect();
-        Self { order: Vec::with_capacity(left.len() / 2 * 3), left, waiting: VecDeque::new(), held: 0 }
+        Self { order: Vec::with_capacity(left.len() / 2 * 3), left, waiting: VecDeque::new(), in_flight: 0 }
     }
 
     /// Selects the action for slot `now`.
     fn take(&mut self, ready: &Ready, now: usize, cap: usize) -> Option<Action> {
-        let fits = |action: &Action| action.kind != ActionKind::Forward || self.held < cap;
+        let fits = |action: &Action| action.kind != ActionKind::Forward || self.in_flight < cap;
         let next = self.left.last().copied().filter(|action| ready.has_input(*action, now) && fits(action));
         let action = if next.is_some() { self.left.pop() } else { self.waiting.pop_front() }?;
         let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
         match action.kind {
-            ActionKind::Forward => self.held += 1,
+            ActionKind::Forward => self.in_flight += 1,
             ActionKind::InputGrad => self.waiting.push_back(Action::weight_grad(stage, microbatch)),
-            ActionKind::Backward | ActionKind::WeightGrad => self.held -= 1,
+            ActionKind::Backward | ActionKind::WeightGrad => self.in_flight -= 1,
         }
         self.order.push(action);
         Some(action)
@@ -159,6 +159,6 @@ mod tests {
     fn the_free_slots_take_the_weight_gradients() {
         let offsets = [0, 7, 8, 15];
         assert_eq!(weight_slots(&offsets), [10, 17]);
-        assert_eq!(held_at_most(&offsets), 4);
+        assert_eq!(max_activations(&offsets), 4);
     }
 }

@@ -16,8 +16,8 @@ pub fn v_half(ranks: usize, microbatches: usize) -> Schedule {
 }
 
 const fn offsets(rank: usize, ranks: usize) -> Offsets {
-    let apart = if ranks.is_multiple_of(2) { 3 } else { 0 };
-    [2 * rank, 3 * ranks - rank - 2, 3 * ranks + apart + 2 * rank - 1, 6 * ranks + apart - rank - 2]
+    let gap = if ranks.is_multiple_of(2) { 3 } else { 0 };
+    [2 * rank, 3 * ranks - rank - 2, 3 * ranks + gap + 2 * rank - 1, 6 * ranks + gap - rank - 2]
 }
 
 #[cfg(test)]
@@ -26,7 +26,7 @@ mod tests {
 
     /// Formula values for p = 4 (d = 3) and p = 3 (d = 0).
     #[test]
-    fn offsets_are_those_of_the_definition_and_never_meet() {
+    fn offsets_match_the_definition_and_never_collide() {
         assert_eq!(offsets(0, 4), [0, 10, 14, 25]);
         assert_eq!(offsets(3, 4), [6, 7, 20, 22]);
         assert_eq!(offsets(1, 3), [2, 6, 10, 15]);

@@ -17,8 +17,8 @@ pub fn v_min(ranks: usize, microbatches: usize) -> Schedule {
 }
 
 const fn offsets(rank: usize, ranks: usize) -> Offsets {
-    let apart = if ranks.is_multiple_of(3) { 2 } else { 0 };
-    [rank, 2 * ranks - rank - 1, 2 * ranks + apart + rank, 4 * ranks + apart - rank - 1]
+    let gap = if ranks.is_multiple_of(3) { 2 } else { 0 };
+    [rank, 2 * ranks - rank - 1, 2 * ranks + gap + rank, 4 * ranks + gap - rank - 1]
 }
 
 #[cfg(test)]
@@ -27,7 +27,7 @@ mod tests {
 
     /// Formula values for p = 4 (d = 0) and p = 3 (d = 2).
     #[test]
-    fn offsets_are_those_of_the_definition_and_never_meet() {
+    fn offsets_match_the_definition_and_never_collide() {
         assert_eq!(offsets(0, 4), [0, 7, 8, 15]);
         assert_eq!(offsets(3, 4), [3, 4, 11, 12]);
         assert_eq!(offsets(2, 3), [2, 3, 10, 11]);

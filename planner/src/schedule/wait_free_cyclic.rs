@@ -17,4 +17,4 @@ mod walk;
 pub use effort::within_seconds;
 pub use ground::Ground;
 pub use list::{ForwardOrder, Found, Policy, Trail, list_schedule};
-pub use search::{Choice, Effort, Entry, Order, TooLarge, search};
+pub use search::{Effort, Entry, Order, SearchResult, TooLarge, search};

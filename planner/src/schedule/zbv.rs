@@ -100,7 +100,7 @@ mod tests {
 
     /// p = 2, m = 3 = 2 p - 1. Rank 0: 3 F0, then 2 x (F1 I1 W1), then chunk 0 catches up.
     #[test]
-    fn the_small_example_is_that_of_the_definition() {
+    fn small_example_matches_the_definition() {
         let rows: Vec<String> = zbv(2, 3)
             .orders
             .iter()

@@ -103,8 +103,8 @@ fn by_hand(
 ) -> Option<(Occupied, Vec<Vec<Action>>)> {
     let (ranks, microbatches) = (costs.ranks(), costs.microbatches());
     let order = |rank: usize| {
-        let own = || (0..microbatches).map(move |microbatch| (rank, microbatch));
-        lagging(own(), own(), depth * (ranks - 1 - rank), lag(rank))
+        let cells = || (0..microbatches).map(move |microbatch| (rank, microbatch));
+        lagging(cells(), cells(), depth * (ranks - 1 - rank), lag(rank))
     };
     let schedule = Schedule { stages: costs.stages(), microbatches, orders: (0..ranks).map(order).collect() };
     if !schedule.orders.iter().zip(caps).all(|(order, &cap)| fits(order, costs, cap, released)) {
@@ -119,13 +119,13 @@ fn by_hand(
 
 /// Returns whether an order fits in a rank's memory.
 fn fits(order: &[Action], costs: &PipelineCosts, cap: Cap, released: &[Bytes]) -> bool {
-    let mut held = Bytes::ZERO;
+    let mut allocated = Bytes::ZERO;
     order.iter().all(|action| {
         let cell = costs.cell(action.stage as usize, action.microbatch as usize);
         let (taken, given) = change(action.kind, cell, costs, released);
-        let most = held + taken;
-        held = most.saturating_sub(given);
-        most <= cap.held
+        let peak = allocated + taken;
+        allocated = peak.saturating_sub(given);
+        peak <= cap.capacity
     })
 }
 
@@ -142,12 +142,12 @@ fn change(kind: ActionKind, cell: usize, costs: &PipelineCosts, released: &[Byte
     }
 }
 
-/// Memory per rank in addition to static memory (`held`). Forwards must leave `kept_free` of it for
+/// Memory per rank in addition to static memory (`capacity`). Forwards must leave `reserved` of it for
 /// the temporary memory of input gradients.
 #[derive(Debug, Clone, Copy)]
 struct Cap {
-    held: Bytes,
-    kept_free: Bytes,
+    capacity: Bytes,
+    reserved: Bytes,
 }
 
 fn caps(
@@ -156,23 +156,23 @@ fn caps(
     activations: usize,
     limit: Option<Bytes>,
 ) -> Result<Vec<Cap>, ScheduleError> {
-    let mut largest = vec![(Bytes::ZERO, Bytes::ZERO); costs.ranks()];
+    let mut max_sizes = vec![(Bytes::ZERO, Bytes::ZERO); costs.ranks()];
     for cell in costs.cells() {
-        let (activation, transient) = &mut largest[costs.rank_of(cell.stage)];
+        let (activation, transient) = &mut max_sizes[costs.rank_for_stage(cell.stage)];
         *activation = (*activation).max(costs.activation[cell.index]);
         *transient = (*transient).max(costs.transient[cell.index]);
     }
     let cap = |(rank, (activation, transient)): (usize, (Bytes, Bytes))| {
         let fixed = costs.static_memory[rank];
-        let own = Bytes::new((activation + transient).get().saturating_mul(activations as u64));
-        let held = limit.map_or(own, |limit| own.min(limit.saturating_sub(fixed)));
+        let needed = Bytes::new((activation + transient).get().saturating_mul(activations as u64));
+        let capacity = limit.map_or(needed, |limit| needed.min(limit.saturating_sub(fixed)));
         let needs = activation + transient;
         match limit {
-            Some(limit) if needs > held => Err(ScheduleError::Memory { kind, rank, needs: fixed + needs, limit }),
-            _ => Ok(Cap { held, kept_free: transient }),
+            Some(limit) if needs > capacity => Err(ScheduleError::Memory { kind, rank, needs: fixed + needs, limit }),
+            _ => Ok(Cap { capacity, reserved: transient }),
         }
     };
-    largest.into_iter().enumerate().map(cap).collect()
+    max_sizes.into_iter().enumerate().map(cap).collect()
 }
 
 /// (iteration time, maximum rank span).

@@ -26,9 +26,9 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// Uses a millionth of the unit as step, or a coarser step if pairs overlap.
-    pub(crate) fn of(question: &ScheduleRequest) -> Self {
-        let times = &question.times;
-        let pair = times.forward.largest() + times.input_grad.largest() + times.weight_grad.largest();
+    pub(crate) fn from_request(request: &ScheduleRequest) -> Self {
+        let times = &request.times;
+        let pair = times.forward.max_value() + times.input_grad.max_value() + times.weight_grad.max_value();
         let mut clock = Self { per_unit: UNIT_NS as f64, step_ns: 1 };
         while times.overlapped.is_some() && pair * clock.per_unit > OVERLAPPED_STEPS {
             clock.per_unit /= 10.0;
@@ -76,36 +76,36 @@ impl BenchCosts {
 ///
 /// # Errors
 /// Names the field if its length does not match the stages or microbatches.
-pub(crate) fn costs(question: &ScheduleRequest, clock: Clock, flows: Flows) -> Result<BenchCosts, String> {
-    let times = &question.times;
+pub(crate) fn costs(request: &ScheduleRequest, clock: Clock, flows: Flows) -> Result<BenchCosts, String> {
+    let times = &request.times;
     let shares = shares(times.per, &flows);
     let stage = Stages { per: times.per, flows: &flows, shares: &shares };
     let time = |pointer, values| stage.cells(pointer, values, |value| clock.steps(value));
     let forward = time("/times/forward", &times.forward)?;
     let input_grad = time("/times/input_grad", &times.input_grad)?;
     let weight_grad = time("/times/weight_grad", &times.weight_grad)?;
-    let kept = &question.activations;
-    let activation = stage.cells("/activations/forward", &kept.forward, activation_bytes)?;
-    let released = match &kept.weight_grad {
+    let stored = &request.activations;
+    let activation = stage.cells("/activations/forward", &stored.forward, activation_bytes)?;
+    let released = match &stored.weight_grad {
         None => Vec::new(),
         Some(part) => {
             let part = stage.cells("/activations/weight_grad", part, activation_bytes)?;
-            activation.iter().zip(part).map(|(&whole, part)| whole.saturating_sub(part)).collect()
+            activation.iter().zip(part).map(|(&full, part)| full.saturating_sub(part)).collect()
         }
     };
     let none = Nanos::ZERO;
     let communication = clock.steps(times.communication);
     let uniform = UniformTimes { forward: none, input_grad: none, weight_grad: none, communication };
     let blank = PipelineCosts::uniform_over(flows, uniform);
-    let overlapped_ppm = overlapped_ppm(question);
+    let overlapped_ppm = overlapped_ppm(request);
     let costs = PipelineCosts { forward, input_grad, weight_grad, activation, overlapped_ppm, ..blank };
     Ok(BenchCosts { costs, released })
 }
 
 /// Duration of an overlapped pair relative to the sum, in ppm. The ratio rounds up because pair
 /// durations round down; the result is the requested time.
-fn overlapped_ppm(question: &ScheduleRequest) -> u64 {
-    let times = &question.times;
+fn overlapped_ppm(request: &ScheduleRequest) -> u64 {
+    let times = &request.times;
     let both = times.forward.mean() + times.input_grad.mean() + times.weight_grad.mean();
     match times.overlapped {
         Some(overlapped) if both > 0.0 => {
@@ -124,7 +124,7 @@ fn shares(per: Per, flows: &Flows) -> Vec<f64> {
     let mut shares = vec![1.0; flows.ranks()];
     if per == Per::Rank && flows.microbatches() > 0 {
         let mut count = vec![0.0; flows.ranks()];
-        flows.stages_of(0).for_each(|stage| count[flows.rank_of(stage)] += 1.0);
+        flows.microbatch_stages(0).for_each(|stage| count[flows.rank_for_stage(stage)] += 1.0);
         for (share, count) in shares.iter_mut().zip(count) {
             *share = f64::max(count, 1.0);
         }
@@ -143,19 +143,19 @@ impl Stages<'_> {
     fn cells<T>(&self, pointer: &str, values: &PerStage, cost: impl Fn(f64) -> T) -> Result<Vec<T>, String> {
         let flows = self.flows;
         // For two model copies, stages in copy 2 use the values from copy 1.
-        let has_copies = flows.microbatches() > 0 && flows.stages_of(0).len() < flows.stages();
+        let has_copies = flows.microbatches() > 0 && flows.microbatch_stages(0).len() < flows.stages();
         let lengths: &[usize] = match self.per {
             Per::Rank => &[1, flows.ranks()],
             Per::Stage if has_copies => &[1, flows.stages(), flows.stages() / 2],
             Per::Stage => &[1, flows.stages()],
         };
         let fits = |length: usize| -> Result<(), String> {
-            let what = if self.per == Per::Rank { "ranks" } else { "stages" };
+            let kind = if self.per == Per::Rank { "ranks" } else { "stages" };
             let count = lengths[1];
             lengths
                 .contains(&length)
                 .then_some(())
-                .ok_or_else(|| format!("{pointer} has {length} values for {count} {what}"))
+                .ok_or_else(|| format!("{pointer} has {length} values for {count} {kind}"))
         };
         match values {
             PerStage::Equal(_) => {}
@@ -173,8 +173,8 @@ impl Stages<'_> {
         }
         let mut column = Vec::with_capacity(flows.cells());
         for microbatch in 0..flows.microbatches() {
-            for stage in flows.stages_of(microbatch) {
-                let rank = flows.rank_of(stage);
+            for stage in flows.microbatch_stages(microbatch) {
+                let rank = flows.rank_for_stage(stage);
                 let at = |list: &[f64]| match self.per {
                     Per::Rank if has_copies => list[stage % flows.ranks() % list.len()],
                     Per::Rank => list[rank % list.len()],

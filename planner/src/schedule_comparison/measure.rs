@@ -6,7 +6,7 @@ use super::question::ScheduleRequest;
 use super::report::{CapReport, ClosedFormReport, LimitViolation, ScheduleReport};
 use crate::action::Schedule;
 use crate::cost::PipelineCosts;
-use crate::export::torch_csv_of;
+use crate::export::schedule_csv;
 use crate::lower_bound::lower_bound;
 use crate::schedule::{ScheduleKind, Shape, StageTimes};
 use crate::simulate::{Execution, StepEnd, assemble};
@@ -15,7 +15,7 @@ use crate::units::{Bytes, Nanos};
 
 /// A simulated schedule.
 pub(crate) struct Run<'a> {
-    pub question: &'a ScheduleRequest,
+    pub request: &'a ScheduleRequest,
     pub clock: Clock,
     pub bench: &'a BenchCosts,
     pub schedule: &'a Schedule,
@@ -24,15 +24,15 @@ pub(crate) struct Run<'a> {
 
 impl Run<'_> {
     /// Builds the report. For a published kind it includes the closed-form values.
-    pub(crate) fn report(&self, of: Option<(ScheduleKind, Shape)>, notes: Vec<String>) -> ScheduleReport {
+    pub(crate) fn report(&self, published: Option<(ScheduleKind, Shape)>, notes: Vec<String>) -> ScheduleReport {
         let (schedule, costs) = (self.schedule, &self.bench.costs);
         let ranks = schedule.ranks();
         let units = |time: Nanos| self.clock.units(time);
         let makespan = self.execution.makespan();
-        let (rank_spans, busy): (Vec<Nanos>, Vec<Nanos>) = (0..ranks).map(|rank| self.occupied(rank)).unzip();
+        let (rank_spans, active_times): (Vec<Nanos>, Vec<Nanos>) = (0..ranks).map(|rank| self.occupied(rank)).unzip();
         let span = rank_spans.iter().copied().max().unwrap_or(Nanos::ZERO);
-        let least_busy = busy.iter().copied().min().unwrap_or(Nanos::ZERO);
-        let work = units(busy.iter().copied().sum());
+        let min_active = active_times.iter().copied().min().unwrap_or(Nanos::ZERO);
+        let work = units(active_times.iter().copied().sum());
         let idle = |time: f64| if time > 0.0 { (1.0 - work / (ranks as f64 * time)).max(0.0) } else { 0.0 };
         let bound = units(lower_bound(costs));
         let timeline = self.timeline();
@@ -42,22 +42,22 @@ impl Run<'_> {
             stages: schedule.stages as u32,
             microbatches: schedule.microbatches as u32,
             actions: schedule.len() as u64,
-            stage_ranks: (0..schedule.stages).map(|stage| costs.rank_of(stage) as u32).collect(),
+            stage_ranks: (0..schedule.stages).map(|stage| costs.rank_for_stage(stage) as u32).collect(),
             makespan: units(makespan),
             span: units(span),
             rank_spans: rank_spans.into_iter().map(units).collect(),
             stage_spans: self.stage_spans().into_iter().map(units).collect(),
-            busy: busy.into_iter().map(units).collect(),
+            busy: active_times.into_iter().map(units).collect(),
             bubble_of_makespan: idle(units(makespan)),
             bubble_of_span: idle(units(span)),
-            bubble: units(span.saturating_sub(least_busy)),
+            bubble: units(span.saturating_sub(min_active)),
             lower_bound: bound,
             gap: if bound > 0.0 { units(makespan) / bound - 1.0 } else { 0.0 },
-            cap: self.question.memory_cap.map(|limit| cap(limit, &peaks)),
+            cap: self.request.memory_cap.map(|limit| cap(limit, &peaks)),
             peak_activations: peaks.into_iter().map(activations).collect(),
-            closed_form: of.and_then(|(kind, shape)| self.closed_form(kind, shape)),
+            closed_form: published.and_then(|(kind, shape)| self.closed_form(kind, shape)),
             notes,
-            csv: torch_csv_of(schedule),
+            csv: schedule_csv(schedule),
             timeline,
         }
     }
@@ -66,26 +66,27 @@ impl Run<'_> {
     /// last end.
     fn occupied(&self, rank: usize) -> (Nanos, Nanos) {
         let (start, end) = (&self.execution.start[rank], &self.execution.end[rank]);
-        let busy = start.iter().zip(end).map(|(&start, &end)| end - start).sum();
+        let active_time = start.iter().zip(end).map(|(&start, &end)| end - start).sum();
         let first = start.first().copied().unwrap_or(Nanos::ZERO);
-        (self.execution.rank_end(rank) - first, busy)
+        (self.execution.rank_end(rank) - first, active_time)
     }
 
     fn stage_spans(&self) -> Vec<Nanos> {
         let mut ends: Vec<Option<(Nanos, Nanos)>> = vec![None; self.schedule.stages];
         for (rank, order) in self.schedule.orders.iter().enumerate() {
-            for (place, action) in order.iter().enumerate() {
-                let (start, end) = (self.execution.start[rank][place], self.execution.end[rank][place]);
-                let of = &mut ends[action.stage as usize];
-                *of = Some(of.map_or((start, end), |(first, last)| (first.min(start), last.max(end))));
+            for (index, action) in order.iter().enumerate() {
+                let (start, end) = (self.execution.start[rank][index], self.execution.end[rank][index]);
+                let stage_bounds = &mut ends[action.stage as usize];
+                *stage_bounds =
+                    Some(stage_bounds.map_or((start, end), |(first, last)| (first.min(start), last.max(end))));
             }
         }
-        ends.into_iter().map(|of| of.map_or(Nanos::ZERO, |(first, last)| last - first)).collect()
+        ends.into_iter().map(|bounds| bounds.map_or(Nanos::ZERO, |(first, last)| last - first)).collect()
     }
 
     /// Timeline in nanoseconds and activation bytes.
     fn timeline(&self) -> Timeline {
-        let end = StepEnd::of(self.schedule.ranks(), std::iter::once(self.execution));
+        let end = StepEnd::from_executions(self.schedule.ranks(), std::iter::once(self.execution));
         let mut timeline = assemble(self.schedule, self.execution, &self.bench.costs, &end);
         let curve = |rank| memory::curve(rank, self.schedule, self.execution, self.bench);
         timeline.memory = (0..self.schedule.ranks()).map(curve).collect();
@@ -108,7 +109,7 @@ impl Run<'_> {
             memory: form.memory.to_owned(),
             conditions: form.conditions.to_owned(),
             expected_bubble: stage_times(costs)
-                .filter(|_| self.question.times.communication <= 0.0)
+                .filter(|_| self.request.times.communication <= 0.0)
                 .and_then(|times| kind.expected_bubble(shape, times))
                 .map(|bubble| self.clock.units(bubble)),
             expected_peak: activation
@@ -118,8 +119,8 @@ impl Run<'_> {
 }
 
 fn cap(limit: f64, peaks: &[Bytes]) -> CapReport {
-    let most = peaks.iter().enumerate().max_by_key(|&(rank, peak)| (peak, std::cmp::Reverse(rank)));
-    let broken = most.filter(|(_, peak)| **peak > activation_bytes(limit));
+    let max_peak = peaks.iter().enumerate().max_by_key(|&(rank, peak)| (peak, std::cmp::Reverse(rank)));
+    let broken = max_peak.filter(|(_, peak)| **peak > activation_bytes(limit));
     CapReport {
         limit,
         broken: broken.map(|(rank, &peak)| LimitViolation { rank: rank as u32, needed: activations(peak) }),

@@ -12,36 +12,36 @@ use super::costs::BenchCosts;
 pub(crate) fn curve(rank: usize, schedule: &Schedule, execution: &Execution, bench: &BenchCosts) -> MemoryCurve {
     let BenchCosts { costs, released } = bench;
     let mut curve = MemoryCurve { static_bytes: 0, peak_bytes: 0, time_ns: vec![0], bytes: vec![0] };
-    let mut held = 0_u64;
-    for (place, action) in schedule.orders[rank].iter().enumerate() {
+    let mut allocated = 0_u64;
+    for (index, action) in schedule.orders[rank].iter().enumerate() {
         let cell = cell(costs, action.stage, action.microbatch);
         let (activation, early) = (costs.activation[cell].get(), released.get(cell).map_or(0, |bytes| bytes.get()));
-        let (start, end) = (execution.start[rank][place], execution.end[rank][place]);
+        let (start, end) = (execution.start[rank][index], execution.end[rank][index]);
         let at = match action.kind {
             ActionKind::Forward => {
-                held += activation;
+                allocated += activation;
                 start
             }
             ActionKind::Backward => {
-                held = held.saturating_sub(activation);
+                allocated = allocated.saturating_sub(activation);
                 end
             }
             ActionKind::InputGrad => {
-                held = held.saturating_sub(early);
+                allocated = allocated.saturating_sub(early);
                 end
             }
             ActionKind::WeightGrad => {
-                held = held.saturating_sub(activation - early);
+                allocated = allocated.saturating_sub(activation - early);
                 end
             }
         };
-        curve.peak_bytes = curve.peak_bytes.max(held);
+        curve.peak_bytes = curve.peak_bytes.max(allocated);
         match (curve.time_ns.last(), curve.bytes.last_mut()) {
-            (Some(&last), Some(bytes)) if last == at.get() => *bytes = held,
-            (_, Some(&mut bytes)) if bytes == held => {}
+            (Some(&last), Some(bytes)) if last == at.get() => *bytes = allocated,
+            (_, Some(&mut bytes)) if bytes == allocated => {}
             _ => {
                 curve.time_ns.push(at.get());
-                curve.bytes.push(held);
+                curve.bytes.push(allocated);
             }
         }
     }

@@ -169,7 +169,7 @@ impl PerStage {
         if count > 0.0 { sum / count } else { 0.0 }
     }
 
-    pub(crate) fn largest(&self) -> f64 {
+    pub(crate) fn max_value(&self) -> f64 {
         self.values().map(|(_, value)| value).fold(0.0, f64::max)
     }
 }

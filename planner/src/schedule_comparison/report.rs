@@ -7,7 +7,7 @@ use crate::schedule::csv::{CellWait, TableProblem};
 use crate::timeline::Timeline;
 
 /// Result schema name.
-pub const ANSWER_SCHEMA: &str = "schedule-answer/1";
+pub const RESPONSE_SCHEMA: &str = "schedule-answer/1";
 
 /// Results for all requested schedules in request order: kinds, then tables.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,26 +5,26 @@ use super::*;
 use crate::scenario::FieldError;
 use crate::schedule::ScheduleKind;
 
-fn question(fields: serde_json::Value) -> serde_json::Value {
-    let mut question = json!({
+fn request_json(fields: serde_json::Value) -> serde_json::Value {
+    let mut document = json!({
         "schema": "schedule/1", "ranks": 4, "microbatches": 12,
         "times": {"forward": 1, "input_grad": 1, "weight_grad": 1},
         "kinds": ["1f1b"],
     });
     let serde_json::Value::Object(fields) = fields else { panic!("{fields} is no object") };
     for (key, value) in fields {
-        question[key] = value;
+        document[key] = value;
     }
-    question
+    document
 }
 
 fn answered(fields: serde_json::Value) -> ScheduleResponse {
-    let question = parse(&question(fields).to_string()).unwrap();
-    let answer = answer(&ValidRequest::new(question, Limits::SERVED).unwrap());
+    let request = parse(&request_json(fields).to_string()).unwrap();
+    let response = respond(&ValidRequest::new(request, Limits::SERVED).unwrap());
     // The result must survive a JSON round trip.
-    let text = serde_json::to_string(&answer).unwrap();
-    assert_eq!(serde_json::from_str::<ScheduleResponse>(&text).unwrap(), answer);
-    answer
+    let text = serde_json::to_string(&response).unwrap();
+    assert_eq!(serde_json::from_str::<ScheduleResponse>(&text).unwrap(), response);
+    response
 }
 
 fn reports(fields: serde_json::Value) -> Vec<ScheduleReport> {
@@ -36,11 +36,11 @@ fn reports(fields: serde_json::Value) -> Vec<ScheduleReport> {
 }
 
 fn refusals(fields: serde_json::Value) -> Vec<Refusal> {
-    let refused = |entry: ScheduleEntry| match entry.outcome {
+    let rejection = |entry: ScheduleEntry| match entry.outcome {
         EntryOutcome::Run(_) => None,
         EntryOutcome::Refused(refusal) => Some(refusal),
     };
-    answered(fields).entries.into_iter().filter_map(refused).collect()
+    answered(fields).entries.into_iter().filter_map(rejection).collect()
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -49,7 +49,7 @@ fn close(a: f64, b: f64) -> bool {
 
 /// Work per rank is 36. 1F1B: 15 x 3 = 45, idle 9. ZB-H1: 39. ZB-H2: 39, span 36 per rank.
 #[test]
-fn both_measures_and_the_closed_form_are_those_of_the_reference() {
+fn metrics_and_closed_form_match_the_reference() {
     let reports = reports(json!({"kinds": ["1f1b", "zb_h1", "zb_h2"], "memory_cap": 4}));
     let expected = [(45.0, 45.0, 9.0, 4.0), (39.0, 39.0, 3.0, 4.0), (39.0, 39.0, 3.0, 4.0)];
     for (report, (makespan, span, bubble, peak)) in reports.iter().zip(expected) {
@@ -76,26 +76,26 @@ fn a_broken_cap_names_rank_and_need() {
     let broken: Vec<Option<LimitViolation>> = reports.iter().map(|report| report.cap.unwrap().broken).collect();
     let broken_by = |needed| Some(LimitViolation { rank: 0, needed });
     assert_eq!(broken, [broken_by(12.0), broken_by(4.0), None, None]);
-    let refused = refusals(json!({"kinds": ["zb_h2", "wait_free_cyclic"], "memory_cap": 0.5}));
+    let rejections = refusals(json!({"kinds": ["zb_h2", "wait_free_cyclic"], "memory_cap": 0.5}));
     assert_eq!(
-        refused[0].detail,
+        rejections[0].detail,
         "ZB-H2: rank 0 holds 1 activations for its largest microbatch alone, 0.5 are allowed"
     );
-    assert!(refused[1].detail.contains("0.5 are allowed"), "{}", refused[1].detail);
+    assert!(rejections[1].detail.contains("0.5 are allowed"), "{}", rejections[1].detail);
 }
 
 /// For values per rank, all schedules do the same work: 12 microbatches x 6. For values per stage,
 /// two chunks mean twice the work.
 #[test]
-fn times_are_those_of_a_stage_or_of_a_rank() {
+fn times_apply_per_stage_or_per_rank() {
     let kinds = json!(["1f1b", "zbv", "interleaved", "dual_pipe"]);
-    let of = |per: &str| {
+    let reports_per = |per: &str| {
         reports(json!({"kinds": kinds, "times": {"per": per, "forward": 2, "input_grad": 2, "weight_grad": 2}}))
     };
-    let busy = |reports: Vec<ScheduleReport>| reports.iter().map(|report| report.busy[0]).collect::<Vec<_>>();
-    assert_eq!(busy(of("rank")), [72.0, 72.0, 72.0, 72.0]);
-    assert_eq!(busy(of("stage")), [72.0, 144.0, 144.0, 72.0]);
-    let peaks: Vec<f64> = of("rank").iter().map(|report| report.peak_activations[0]).collect();
+    let active_times = |reports: Vec<ScheduleReport>| reports.iter().map(|report| report.busy[0]).collect::<Vec<_>>();
+    assert_eq!(active_times(reports_per("rank")), [72.0, 72.0, 72.0, 72.0]);
+    assert_eq!(active_times(reports_per("stage")), [72.0, 144.0, 144.0, 72.0]);
+    let peaks: Vec<f64> = reports_per("rank").iter().map(|report| report.peak_activations[0]).collect();
     // 1F1B p, ZBV 2 p halves, interleaved 2 (p - 1) + p + 1 halves, DualPipe p + 1.
     assert_eq!(peaks, [4.0, 4.0, 5.5, 5.0]);
 }
@@ -116,7 +116,7 @@ fn an_overlapped_pair_takes_the_time_that_is_given() {
 /// An overlapped pair delivers results when the pair ends. Dependent actions start then, so the
 /// critical path contains no gaps.
 #[test]
-fn what_waits_for_an_overlapped_pair_waits_for_its_end() {
+fn successors_wait_for_the_overlapped_pair_to_end() {
     for communication in [0.0, 0.25] {
         let times =
             json!({"forward": 1, "input_grad": 1, "weight_grad": 1, "overlapped": 2.5, "communication": communication});
@@ -132,12 +132,12 @@ fn what_waits_for_an_overlapped_pair_waits_for_its_end() {
 
 /// 1e9 units are 1e9 ms. Ten times this duration exceeds the exact nanosecond range.
 #[test]
-fn a_table_that_lasts_too_long_is_refused_as_such() {
+fn too_long_tables_are_rejected() {
     let cells = |kind: char| (0..10).map(|microbatch| format!("0{kind}{microbatch}")).collect::<Vec<_>>().join(",");
     let table = json!([{"name": "long", "csv": format!("{},{}\n", cells('F'), cells('B'))}]);
     let times = json!({"forward": 1e9, "input_grad": 0, "weight_grad": 0});
-    let refused = refusals(json!({"ranks": 1, "microbatches": 10, "times": times, "kinds": [], "imported": table}));
-    assert!(refused[0].detail.contains("larger unit"), "{}", refused[0].detail);
+    let rejections = refusals(json!({"ranks": 1, "microbatches": 10, "times": times, "kinds": [], "imported": table}));
+    assert!(rejections[0].detail.contains("larger unit"), "{}", rejections[0].detail);
 }
 
 /// W needs half an activation. On two ranks, ZB-H1 rank 1 stores a full activation plus half the
@@ -145,14 +145,17 @@ fn a_table_that_lasts_too_long_is_refused_as_such() {
 #[test]
 fn a_split_backward_gives_back_in_two_parts() {
     let activations = json!({"forward": 1, "weight_grad": 0.5});
-    let of = |kind: &str| reports(json!({"ranks": 2, "kinds": [kind], "activations": activations})).remove(0);
-    assert_eq!(of("interleaved_zero_bubble").peak_activations.len(), 2);
+    let report = |kind: &str| reports(json!({"ranks": 2, "kinds": [kind], "activations": activations})).remove(0);
+    assert_eq!(report("interleaved_zero_bubble").peak_activations.len(), 2);
     let zb1p =
         reports(json!({"ranks": 2, "chunks": 1, "kinds": ["interleaved_zero_bubble"], "activations": activations}));
     assert_eq!(zb1p[0].peak_activations, [2.0, 1.5]);
     assert_eq!(zb1p[0].closed_form.as_ref().unwrap().expected_peak, None);
-    assert_eq!(of("1f1b").peak_activations, [2.0, 1.0]);
-    assert_eq!(of("zb_h1").timeline.memory[1].bytes.iter().max(), Some(&of("zb_h1").timeline.memory[1].peak_bytes));
+    assert_eq!(report("1f1b").peak_activations, [2.0, 1.0]);
+    assert_eq!(
+        report("zb_h1").timeline.memory[1].bytes.iter().max(),
+        Some(&report("zb_h1").timeline.memory[1].peak_bytes)
+    );
 }
 
 #[test]
@@ -162,37 +165,37 @@ fn uneven_times_by_stage_and_microbatch_are_taken_where_they_fit() {
     let report = reports(json!({"times": times})).remove(0);
     assert_eq!(report.busy, [36.0, 36.0, 108.0, 36.0]);
     assert_eq!(report.closed_form.unwrap().expected_bubble, None);
-    let refused = refusals(json!({"times": times, "kinds": ["1f1b", "zbv"]}));
-    assert_eq!(refused[0].detail, "/times/forward has 4 values for 8 stages");
+    let rejections = refusals(json!({"times": times, "kinds": ["1f1b", "zbv"]}));
+    assert_eq!(rejections[0].detail, "/times/forward has 4 values for 8 stages");
     let uneven = json!({"forward": [[1], [5], [1]], "input_grad": 1, "weight_grad": [[1, 1], [5, 5], [1, 1]]});
     let report = reports(json!({"ranks": 2, "microbatches": 3, "times": uneven})).remove(0);
     assert_eq!(report.busy, [17.0, 17.0]);
 }
 
 #[test]
-fn times_of_zero_divide_nothing() {
+fn zero_times_give_zero_metrics() {
     let times = json!({"forward": 0, "input_grad": 0, "weight_grad": 0});
     let kinds: Vec<&str> = ScheduleKind::ALL.iter().map(|kind| kind.id()).collect();
     for report in reports(json!({"times": times, "kinds": kinds, "activations": {"forward": 0}})) {
-        let figures =
+        let metrics =
             [report.makespan, report.span, report.bubble, report.bubble_of_makespan, report.bubble_of_span, report.gap];
-        assert!(figures.iter().all(|figure| *figure <= 0.0), "{figures:?}");
+        assert!(metrics.iter().all(|figure| *figure <= 0.0), "{metrics:?}");
     }
 }
 
 /// A table uses the request's times. The notes report omitted cells.
 #[test]
-fn tables_run_beside_the_kinds() {
-    let made = reports(json!({"kinds": ["zbv"]})).remove(0);
-    let answer = answered(json!({"kinds": ["1f1b"], "imported": [
-        {"name": "mine", "csv": made.csv},
-        {"name": "spoilt", "csv": made.csv.replacen("0F1", "0X1", 1)},
+fn tables_run_in_addition_to_the_kinds() {
+    let generated = reports(json!({"kinds": ["zbv"]})).remove(0);
+    let response = answered(json!({"kinds": ["1f1b"], "imported": [
+        {"name": "mine", "csv": generated.csv},
+        {"name": "spoilt", "csv": generated.csv.replacen("0F1", "0X1", 1)},
         {"name": "stuck", "csv": "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1"},
         {"name": "small", "csv": "0SEND_F0,0F0,0B0\n"},
     ]}));
-    let [_, mine, spoilt, stuck, small] = &answer.entries[..] else { panic!("{answer:?}") };
+    let [_, mine, spoilt, stuck, small] = &response.entries[..] else { panic!("{response:?}") };
     let EntryOutcome::Run(mine) = &mine.outcome else { panic!("{mine:?}") };
-    assert_eq!((&mine.csv, &mine.timeline, &mine.notes), (&made.csv, &made.timeline, &made.notes));
+    assert_eq!((&mine.csv, &mine.timeline, &mine.notes), (&generated.csv, &generated.timeline, &generated.notes));
     assert_eq!(mine.stage_ranks, [0, 1, 2, 3, 3, 2, 1, 0]);
     let EntryOutcome::Refused(spoilt) = &spoilt.outcome else { panic!("{spoilt:?}") };
     assert_eq!(spoilt.problems[0].cell.as_deref(), Some("B1"));
@@ -205,15 +208,15 @@ fn tables_run_beside_the_kinds() {
 /// Groups smaller than the pipeline deadlock. The cycle uses cell addresses from the exported
 /// table.
 #[test]
-fn a_made_schedule_that_cannot_run_shows_its_circle() {
-    let refused = refusals(json!({"kinds": ["interleaved"], "group": 1})).remove(0);
-    assert!(refused.detail.starts_with("deadlock: ") && refused.deadlock.len() > 1, "{refused:?}");
+fn generated_deadlocks_show_their_cycle() {
+    let rejection = refusals(json!({"kinds": ["interleaved"], "group": 1})).remove(0);
+    assert!(rejection.detail.starts_with("deadlock: ") && rejection.deadlock.len() > 1, "{rejection:?}");
 }
 
 fn errors(fields: serde_json::Value) -> Vec<FieldError> {
-    match parse(&question(fields).to_string()) {
+    match parse(&request_json(fields).to_string()) {
         Err(errors) => errors,
-        Ok(question) => ValidRequest::new(question, Limits::SERVED).unwrap_err(),
+        Ok(request) => ValidRequest::new(request, Limits::SERVED).unwrap_err(),
     }
 }
 
@@ -265,7 +268,7 @@ fn every_wrong_field_is_named() {
 proptest! {
     /// For all kinds and uneven times, the metrics are consistent and match the exported table.
     #[test]
-    fn figures_agree(p in 1_u32..6, m in 1_u32..14, v in 1_u32..4, times in prop::collection::vec(0_u32..90, 14), cap in 1_u32..9) {
+    fn metrics_are_consistent(p in 1_u32..6, m in 1_u32..14, v in 1_u32..4, times in prop::collection::vec(0_u32..90, 14), cap in 1_u32..9) {
         let list: Vec<Vec<f64>> = times[..m as usize].iter().map(|&time| vec![f64::from(time) / 7.0]).collect();
         let kinds: Vec<&str> = ScheduleKind::ALL.iter().map(|kind| kind.id()).collect();
         let fields = json!({
@@ -276,8 +279,8 @@ proptest! {
             let EntryOutcome::Run(report) = entry.outcome else { continue };
             prop_assert!(report.lower_bound <= report.makespan + 1e-9 && report.span <= report.makespan + 1e-9);
             prop_assert!((0.0..1.0).contains(&report.bubble_of_makespan) && report.bubble_of_span <= report.bubble_of_makespan + 1e-12);
-            let made_to_measure = entry.kind.is_some_and(ScheduleKind::is_made_to_measure);
-            prop_assert!(!made_to_measure || report.cap.unwrap().broken.is_none());
+            let is_cost_dependent = entry.kind.is_some_and(ScheduleKind::is_cost_dependent);
+            prop_assert!(!is_cost_dependent || report.cap.unwrap().broken.is_none());
             let mut again = fields.clone();
             again["kinds"] = json!([]);
             again["imported"] = json!([{"name": "again", "csv": report.csv}]);
@@ -289,9 +292,9 @@ proptest! {
 }
 
 #[test]
-fn an_answer_ends_when_nobody_waits() {
+fn cancelled_comparison_returns_nothing() {
     struct Gone;
-    impl crate::host::Watch for Gone {
+    impl crate::host::Cancellation for Gone {
         fn is_over(&self) -> bool {
             true
         }
@@ -300,8 +303,8 @@ fn an_answer_ends_when_nobody_waits() {
             0.0
         }
     }
-    let asked = question(json!({ "kinds": ["1f1b", "gpipe"] }));
-    let valid = ValidRequest::new(parse(&asked.to_string()).unwrap(), Limits::SERVED).unwrap();
-    assert_eq!(answer_while(&valid, &Gone), None);
-    assert_eq!(answer_while(&valid, &crate::host::NeverCancelled), Some(answer(&valid)));
+    let document = request_json(json!({ "kinds": ["1f1b", "gpipe"] }));
+    let valid = ValidRequest::new(parse(&document.to_string()).unwrap(), Limits::SERVED).unwrap();
+    assert_eq!(respond_while(&valid, &Gone), None);
+    assert_eq!(respond_while(&valid, &crate::host::NeverCancelled), Some(respond(&valid)));
 }

@@ -40,7 +40,7 @@ impl Limits {
 /// A validated request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidRequest {
-    question: ScheduleRequest,
+    request: ScheduleRequest,
     limits: Limits,
 }
 
@@ -49,8 +49,8 @@ impl ValidRequest {
     ///
     /// # Errors
     /// Returns all invalid fields.
-    pub fn new(question: ScheduleRequest, limits: Limits) -> Result<Self, Vec<FieldError>> {
-        let mut check = Check { question: &question, errors: Vec::new() };
+    pub fn new(request: ScheduleRequest, limits: Limits) -> Result<Self, Vec<FieldError>> {
+        let mut check = Check { request: &request, errors: Vec::new() };
         check.sizes();
         check.times();
         check.activations();
@@ -59,12 +59,12 @@ impl ValidRequest {
             check.amount(limits);
         }
         let errors = check.errors;
-        if errors.is_empty() { Ok(Self { question, limits }) } else { Err(errors) }
+        if errors.is_empty() { Ok(Self { request, limits }) } else { Err(errors) }
     }
 
     /// Returns the request.
-    pub const fn question(&self) -> &ScheduleRequest {
-        &self.question
+    pub const fn request(&self) -> &ScheduleRequest {
+        &self.request
     }
 
     /// Returns the limits that apply to the request.
@@ -74,7 +74,7 @@ impl ValidRequest {
 }
 
 struct Check<'a> {
-    question: &'a ScheduleRequest,
+    request: &'a ScheduleRequest,
     errors: Vec<FieldError>,
 }
 
@@ -83,7 +83,7 @@ impl Check<'_> {
         self.errors.push(FieldError::new(pointer, detail));
     }
 
-    fn whole(&mut self, pointer: &str, value: Option<u32>, max: u32) {
+    fn integer(&mut self, pointer: &str, value: Option<u32>, max: u32) {
         if let Some(value) = value.filter(|value| !(1..=max).contains(value)) {
             self.refuse(pointer, format!("{value} is out of range: 1 to {max}"));
         }
@@ -96,47 +96,47 @@ impl Check<'_> {
     }
 
     fn sizes(&mut self) {
-        let question = self.question;
-        if question.schema != SCHEMA {
+        let request = self.request;
+        if request.schema != SCHEMA {
             self.refuse("/schema", format!("must be {SCHEMA:?}"));
         }
-        self.whole("/ranks", Some(question.ranks), RANKS);
-        self.whole("/microbatches", Some(question.microbatches), MICROBATCHES);
-        self.whole("/chunks", question.chunks, CHUNKS);
-        self.whole("/group", question.group, MICROBATCHES);
-        if let Some(cap) = question.memory_cap {
+        self.integer("/ranks", Some(request.ranks), RANKS);
+        self.integer("/microbatches", Some(request.microbatches), MICROBATCHES);
+        self.integer("/chunks", request.chunks, CHUNKS);
+        self.integer("/group", request.group, MICROBATCHES);
+        if let Some(cap) = request.memory_cap {
             self.number("/memory_cap", cap, 0.0, MAX * 1000.0);
         }
     }
 
     fn times(&mut self) {
-        let times = &self.question.times;
+        let times = &self.request.times;
         self.values("/times/forward", &times.forward);
         self.values("/times/input_grad", &times.input_grad);
         self.values("/times/weight_grad", &times.weight_grad);
         self.number("/times/communication", times.communication, 0.0, MAX);
         let Some(overlapped) = times.overlapped else { return };
         let (forward, backward) = (times.forward.mean(), times.input_grad.mean() + times.weight_grad.mean());
-        let (least, most) = (forward.max(backward), forward + backward);
-        if most <= 0.0 {
+        let (min_time, max_time) = (forward.max(backward), forward + backward);
+        if max_time <= 0.0 {
             self.refuse("/times/overlapped", "there is nothing to overlap: all times are 0".to_owned());
-        } else if !(overlapped >= least && overlapped <= most) {
+        } else if !(overlapped >= min_time && overlapped <= max_time) {
             let detail = format!(
-                "{overlapped} is out of range: from the longer of forward and backward, {least}, to both, {most}"
+                "{overlapped} is out of range: from the longer of forward and backward, {min_time}, to both, {max_time}"
             );
             self.refuse("/times/overlapped", detail);
         }
     }
 
     fn activations(&mut self) {
-        let activations = &self.question.activations;
+        let activations = &self.request.activations;
         self.values("/activations/forward", &activations.forward);
         let Some(part) = &activations.weight_grad else { return };
         self.values("/activations/weight_grad", part);
-        if let (PerStage::Equal(whole), PerStage::Equal(part)) = (&activations.forward, part)
-            && part > whole
+        if let (PerStage::Equal(total), PerStage::Equal(part)) = (&activations.forward, part)
+            && part > total
         {
-            let detail = format!("{part} is more than the {whole} that a forward keeps, of which it is a part");
+            let detail = format!("{part} is more than the {total} that a forward keeps, of which it is a part");
             self.refuse("/activations/weight_grad", detail);
         }
     }
@@ -150,8 +150,8 @@ impl Check<'_> {
             PerStage::Equal(_) => {}
             PerStage::Stages(list) => self.length(pointer, list.len()),
             PerStage::Microbatches(lists) => {
-                let microbatches = self.question.microbatches as usize;
-                if lists.len() != microbatches && self.question.imported.is_empty() {
+                let microbatches = self.request.microbatches as usize;
+                if lists.len() != microbatches && self.request.imported.is_empty() {
                     let detail =
                         format!("{} lists; one for each of the {microbatches} microbatches is needed", lists.len());
                     self.refuse(pointer, detail);
@@ -166,40 +166,40 @@ impl Check<'_> {
     /// Checks a list length: 1, or the number of stages in some schedule. If the request contains
     /// tables, any nonzero length is valid.
     fn length(&mut self, pointer: &str, length: usize) {
-        let question = self.question;
-        let ranks = question.ranks as usize;
+        let request = self.request;
+        let ranks = request.ranks as usize;
         let mut fitting = BTreeSet::from([1]);
-        match question.times.per {
+        match request.times.per {
             Per::Rank => drop(fitting.insert(ranks)),
             Per::Stage => {
-                for kind in &question.kinds {
-                    fitting.insert(kind.chunks(question.chunks.map(|chunks| chunks as usize)) * ranks);
+                for kind in &request.kinds {
+                    fitting.insert(kind.chunks(request.chunks.map(|chunks| chunks as usize)) * ranks);
                     if kind.placement() == Placement::Bidirectional {
                         fitting.insert(ranks);
                     }
                 }
             }
         }
-        if !fitting.contains(&length) && (length == 0 || question.imported.is_empty()) {
+        if !fitting.contains(&length) && (length == 0 || request.imported.is_empty()) {
             let fitting: Vec<String> = fitting.iter().map(ToString::to_string).collect();
             self.refuse(pointer, format!("{length} values; {} would fit", fitting.join(" or ")));
         }
     }
 
     fn schedules(&mut self) {
-        let question = self.question;
-        if question.kinds.is_empty() && question.imported.is_empty() {
+        let request = self.request;
+        if request.kinds.is_empty() && request.imported.is_empty() {
             self.refuse("/kinds", "there is no schedule to make and no table to run".to_owned());
         }
-        for (index, kind) in question.kinds.iter().enumerate() {
-            if question.kinds[..index].contains(kind) {
+        for (index, kind) in request.kinds.iter().enumerate() {
+            if request.kinds[..index].contains(kind) {
                 self.refuse(&format!("/kinds/{index}"), format!("{} is asked for twice", kind.id()));
             }
         }
-        if question.imported.len() > TABLES {
-            self.refuse("/imported", format!("{} tables; at most {TABLES} are run at once", question.imported.len()));
+        if request.imported.len() > TABLES {
+            self.refuse("/imported", format!("{} tables; at most {TABLES} are run at once", request.imported.len()));
         }
-        for (index, table) in question.imported.iter().enumerate() {
+        for (index, table) in request.imported.iter().enumerate() {
             let length = table.name.chars().count();
             if table.name.trim().is_empty() || length > NAME {
                 let detail = format!("a name has 1 to {NAME} characters, this one {length}");
@@ -213,17 +213,17 @@ impl Check<'_> {
 
     /// Checks the total number of actions and the total duration.
     fn amount(&mut self, limits: Limits) {
-        let question = self.question;
+        let request = self.request;
         let cells = |kind: &ScheduleKind| {
             let chunks = match kind.placement() {
                 // A microbatch visits a single copy.
                 Placement::Bidirectional => 1,
-                _ => kind.chunks(question.chunks.map(|chunks| chunks as usize)) as u64,
+                _ => kind.chunks(request.chunks.map(|chunks| chunks as usize)) as u64,
             };
-            u64::from(question.ranks) * chunks * u64::from(question.microbatches)
+            u64::from(request.ranks) * chunks * u64::from(request.microbatches)
         };
         let actions: u64 =
-            question.kinds.iter().map(|kind| cells(kind) * if kind.splits_backward() { 3 } else { 2 }).sum();
+            request.kinds.iter().map(|kind| cells(kind) * if kind.splits_backward() { 3 } else { 2 }).sum();
         if actions > limits.actions {
             let detail = format!(
                 "the schedules have {actions} actions together, at most {} are run at once: ask for fewer microbatches, \
@@ -232,12 +232,12 @@ impl Check<'_> {
             );
             self.refuse("/microbatches", detail);
         }
-        let times = &question.times;
-        let longest = times.forward.largest() + times.input_grad.largest() + times.weight_grad.largest();
-        let cells = question.kinds.iter().map(cells).max().unwrap_or(0).max(1) as f64;
-        if (longest + 2.0 * times.communication) * cells * UNIT_NS as f64 > MAX_NS {
-            let most = MAX_NS / UNIT_NS as f64;
-            self.refuse("/times", format!("all actions together may last longer than {most}; take a larger unit"));
+        let times = &request.times;
+        let max_pair = times.forward.max_value() + times.input_grad.max_value() + times.weight_grad.max_value();
+        let cells = request.kinds.iter().map(cells).max().unwrap_or(0).max(1) as f64;
+        if (max_pair + 2.0 * times.communication) * cells * UNIT_NS as f64 > MAX_NS {
+            let max_units = MAX_NS / UNIT_NS as f64;
+            self.refuse("/times", format!("all actions together may last longer than {max_units}; take a larger unit"));
         }
     }
 }

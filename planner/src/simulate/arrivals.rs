@@ -50,28 +50,28 @@ impl<'a> Arrivals<'a> {
     /// Returns the time when all inputs are available; `None` if an input is missing.
     pub(super) fn input_time(&self, action: Action) -> Option<Nanos> {
         let (flows, microbatch) = (&self.costs.flows, action.microbatch as usize);
-        let (cell, cells) = (self.cell(action), flows.cells_of(microbatch));
+        let (cell, cells) = (self.cell(action), flows.microbatch_cells(microbatch));
         let time = match action.kind {
             // Rank groups do not transfer activations between ranks. [`super::rendezvous`]
             // synchronizes the start.
-            ActionKind::Forward if flows.gang_of(microbatch).is_some() => Nanos::ZERO,
-            ActionKind::Backward | ActionKind::InputGrad if flows.gang_of(microbatch).is_some() => {
+            ActionKind::Forward if flows.microbatch_gang(microbatch).is_some() => Nanos::ZERO,
+            ActionKind::Backward | ActionKind::InputGrad if flows.microbatch_gang(microbatch).is_some() => {
                 self.forward_end[cell]
             }
             ActionKind::Forward if cell > cells.start => self.forward_arrival[cell - 1],
             ActionKind::Forward => {
-                let arrival = |&input: &u32| self.forward_arrival[flows.cells_of(input as usize).end - 1];
+                let arrival = |&input: &u32| self.forward_arrival[flows.microbatch_cells(input as usize).end - 1];
                 flows.inputs(microbatch).iter().map(arrival).max().unwrap_or(Nanos::ZERO)
             }
             ActionKind::Backward | ActionKind::InputGrad => {
-                let own = self.forward_end[cell];
+                let local_end = self.forward_end[cell];
                 let gradient = if cell + 1 < cells.end {
                     self.gradient_arrival[cell + 1]
                 } else {
-                    let arrival = |&output: &u32| self.gradient_arrival[flows.cells_of(output as usize).start];
+                    let arrival = |&output: &u32| self.gradient_arrival[flows.microbatch_cells(output as usize).start];
                     flows.outputs(microbatch).iter().map(arrival).max().unwrap_or(Nanos::ZERO)
                 };
-                own.max(gradient)
+                local_end.max(gradient)
             }
             ActionKind::WeightGrad => self.input_grad_end[cell],
         };
@@ -172,20 +172,24 @@ impl<'a> Arrivals<'a> {
     /// Calls `each` with all ranks whose next action can depend on this action.
     pub(super) fn fed_ranks(&self, action: Action, mut each: impl FnMut(usize)) {
         let (flows, stage, microbatch) = (&self.costs.flows, action.stage as usize, action.microbatch as usize);
-        if flows.gang_of(microbatch).is_some() {
+        if flows.microbatch_gang(microbatch).is_some() {
             return;
         }
-        let stages = flows.stages_of(microbatch);
+        let stages = flows.microbatch_stages(microbatch);
         match action.kind {
-            ActionKind::Forward if stage + 1 < stages.end => each(flows.rank_of(stage + 1)),
+            ActionKind::Forward if stage + 1 < stages.end => each(flows.rank_for_stage(stage + 1)),
             ActionKind::Forward => {
-                let firsts = flows.outputs(microbatch).iter().map(|&output| flows.stages_of(output as usize).start);
-                firsts.for_each(|first| each(flows.rank_of(first)));
+                let firsts =
+                    flows.outputs(microbatch).iter().map(|&output| flows.microbatch_stages(output as usize).start);
+                firsts.for_each(|first| each(flows.rank_for_stage(first)));
             }
-            ActionKind::Backward | ActionKind::InputGrad if stage > stages.start => each(flows.rank_of(stage - 1)),
+            ActionKind::Backward | ActionKind::InputGrad if stage > stages.start => {
+                each(flows.rank_for_stage(stage - 1))
+            }
             ActionKind::Backward | ActionKind::InputGrad => {
-                let lasts = flows.inputs(microbatch).iter().map(|&input| flows.stages_of(input as usize).end - 1);
-                lasts.for_each(|last| each(flows.rank_of(last)));
+                let lasts =
+                    flows.inputs(microbatch).iter().map(|&input| flows.microbatch_stages(input as usize).end - 1);
+                lasts.for_each(|last| each(flows.rank_for_stage(last)));
             }
             ActionKind::WeightGrad => {}
         }

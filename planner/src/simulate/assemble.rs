@@ -19,7 +19,7 @@ pub struct StepEnd {
 
 impl StepEnd {
     /// Computes the times from all replicas.
-    pub fn of<'a>(ranks: usize, executions: impl Iterator<Item = &'a Execution>) -> Self {
+    pub fn from_executions<'a>(ranks: usize, executions: impl Iterator<Item = &'a Execution>) -> Self {
         let mut sync_start = vec![Nanos::ZERO; ranks];
         for execution in executions {
             for (rank, start) in sync_start.iter_mut().enumerate() {
@@ -58,7 +58,7 @@ pub fn assemble(schedule: &Schedule, execution: &Execution, costs: &PipelineCost
         producer: vec![(NO_SPAN, NO_SPAN); 2 * costs.flows.cells()],
         ready: Vec::new(),
         last_come: Vec::new(),
-        last_of: Vec::new(),
+        last_compute: Vec::new(),
     };
     builder.number_spans();
     for rank in 0..schedule.ranks() {
@@ -101,12 +101,12 @@ fn joins(flows: &Flows) -> Vec<Join> {
 
 /// Returns the spans overlapped with their successor.
 fn overlapped(schedule: &Schedule, timeline: &Timeline) -> Vec<u32> {
-    let of_rank = |(rank, order): (usize, &Vec<Action>)| {
+    let rank_overlaps = |(rank, order): (usize, &Vec<Action>)| {
         let first = timeline.compute_lane(rank).start;
         let places = order.iter().enumerate().filter(|(_, action)| action.with_next);
-        places.map(|(place, _)| (first + place) as u32).collect::<Vec<_>>()
+        places.map(|(index, _)| (first + index) as u32).collect::<Vec<_>>()
     };
-    schedule.orders.iter().enumerate().flat_map(of_rank).collect()
+    schedule.orders.iter().enumerate().flat_map(rank_overlaps).collect()
 }
 
 struct Builder<'a> {
@@ -121,7 +121,7 @@ struct Builder<'a> {
     /// Per rank group, forward and backward: the span before the arrival of the last rank.
     last_come: Vec<u32>,
     /// Last compute span per rank.
-    last_of: Vec<u32>,
+    last_compute: Vec<u32>,
 }
 
 impl Builder<'_> {
@@ -144,27 +144,27 @@ impl Builder<'_> {
         let mut next = 0_u32;
         self.last_come = vec![NO_SPAN; 2 * self.costs.flows.gangs()];
         for (rank, order) in self.schedule.orders.iter().enumerate() {
-            self.last_of.push(if order.is_empty() { NO_SPAN } else { next + order.len() as u32 - 1 });
+            self.last_compute.push(if order.is_empty() { NO_SPAN } else { next + order.len() as u32 - 1 });
             let first_send = next + order.len() as u32 + self.tail(rank).len() as u32;
             let mut sends = 0;
             self.ready.extend_from_slice(&self.execution.end[rank]);
             self.ready.resize(first_send as usize, Nanos::ZERO);
-            for (place, &action) in order.iter().enumerate() {
+            for (index, &action) in order.iter().enumerate() {
                 if let Some(meeting) = self.meeting(action)
-                    && self.execution.bound_by[rank][place] == Start::Rank
+                    && self.execution.bound_by[rank][index] == Start::Rank
                 {
-                    self.last_come[meeting] = next + place as u32 - 1;
+                    self.last_come[meeting] = next + index as u32 - 1;
                 }
                 if action.kind == ActionKind::WeightGrad {
                     continue;
                 }
-                let computed = next + end_place(order, place) as u32;
+                let computed = next + end_index(order, index) as u32;
                 let mut delivered = computed;
                 let send = self.send(action);
                 if send > Nanos::ZERO {
                     delivered = first_send + sends;
                     sends += 1;
-                    self.ready.push(self.execution.send_start[rank][place] + send);
+                    self.ready.push(self.execution.send_start[rank][index] + send);
                 }
                 let slot = self.slot(action);
                 self.producer[slot] = (computed, delivered);
@@ -175,7 +175,7 @@ impl Builder<'_> {
 
     /// Returns the rendezvous index for an action in a rank group.
     fn meeting(&self, action: Action) -> Option<usize> {
-        let gang = self.costs.flows.gang_of(action.microbatch as usize)?;
+        let gang = self.costs.flows.microbatch_gang(action.microbatch as usize)?;
         Some(2 * gang + usize::from(action.kind != ActionKind::Forward))
     }
 
@@ -198,11 +198,11 @@ impl Builder<'_> {
 
     fn compute_lane(&mut self, rank: usize, end: &StepEnd) {
         let first = self.timeline.len() as u32;
-        for (place, &action) in self.schedule.orders[rank].iter().enumerate() {
-            let bound_by = match self.execution.bound_by[rank][place] {
+        for (index, &action) in self.schedule.orders[rank].iter().enumerate() {
+            let bound_by = match self.execution.bound_by[rank][index] {
                 Start::Begin => NO_SPAN,
-                Start::Rank => first + place as u32 - 1,
-                Start::Input => self.last_input(&self.schedule.orders[rank], place),
+                Start::Rank => first + index as u32 - 1,
+                Start::Input => self.last_input(&self.schedule.orders[rank], index),
             };
             let kind = match action.kind {
                 ActionKind::Forward => SpanKind::Forward,
@@ -210,7 +210,7 @@ impl Builder<'_> {
                 ActionKind::InputGrad => SpanKind::InputGrad,
                 ActionKind::WeightGrad => SpanKind::WeightGrad,
             };
-            let (start, stop) = (self.execution.start[rank][place], self.execution.end[rank][place]);
+            let (start, stop) = (self.execution.start[rank][index], self.execution.end[rank][index]);
             // All ranks in a group have the complete model, which is stage 0.
             let stage = if self.meeting(action).is_some() { 0 } else { action.stage };
             self.push(kind, stage, action.microbatch, start, stop, bound_by);
@@ -226,8 +226,8 @@ impl Builder<'_> {
             // previous span. If the awaited ranks are in the same list, `bound_by` is the span that
             // ended at this time.
             let waited = (kind == first_kind && end.joined && self.execution.rank_end(rank) < at).then(|| {
-                let other = (0..self.last_of.len()).find(|&other| self.execution.rank_end(other) == at);
-                other.map_or(NO_SPAN, |other| self.last_of[other])
+                let other = (0..self.last_compute.len()).find(|&other| self.execution.rank_end(other) == at);
+                other.map_or(NO_SPAN, |other| self.last_compute[other])
             });
             let before = (self.timeline.len() as u32).checked_sub(1).filter(|&span| span >= first).unwrap_or(NO_SPAN);
             self.push(kind, rank as u32, 0, at, at + duration, waited.unwrap_or(before));
@@ -238,8 +238,8 @@ impl Builder<'_> {
 
     /// Returns the span that delivered the latest input. Overlapped actions require the inputs of
     /// both.
-    fn last_input(&self, order: &[Action], place: usize) -> u32 {
-        let waiting = &order[place..=end_place(order, place)];
+    fn last_input(&self, order: &[Action], index: usize) -> u32 {
+        let waiting = &order[index..=end_index(order, index)];
         let inputs = waiting.iter().map(|&action| self.input_span(action)).filter(|&span| span != NO_SPAN);
         inputs.max_by_key(|&span| self.ready[span as usize]).unwrap_or(NO_SPAN)
     }
@@ -251,19 +251,19 @@ impl Builder<'_> {
         }
         let (flows, microbatch) = (&self.costs.flows, action.microbatch as usize);
         let cell = self.costs.cell(action.stage as usize, microbatch);
-        let cells = flows.cells_of(microbatch);
+        let cells = flows.microbatch_cells(microbatch);
         let (forward, gradient) = (|cell: usize| self.producer[2 * cell], |cell: usize| self.producer[2 * cell + 1]);
         match action.kind {
             ActionKind::Forward if cell > cells.start => forward(cell - 1).1,
             ActionKind::Forward => {
-                self.latest(flows.inputs(microbatch), |input| forward(flows.cells_of(input).end - 1).1)
+                self.latest(flows.inputs(microbatch), |input| forward(flows.microbatch_cells(input).end - 1).1)
             }
             // The forward pass ran earlier on this rank, so the pending input is a gradient, if
             // there is one.
             ActionKind::Backward | ActionKind::InputGrad if cell + 1 < cells.end => gradient(cell + 1).1,
             ActionKind::Backward | ActionKind::InputGrad if flows.outputs(microbatch).is_empty() => forward(cell).0,
             ActionKind::Backward | ActionKind::InputGrad => {
-                self.latest(flows.outputs(microbatch), |output| gradient(flows.cells_of(output).start).1)
+                self.latest(flows.outputs(microbatch), |output| gradient(flows.microbatch_cells(output).start).1)
             }
             ActionKind::WeightGrad => gradient(cell).0,
         }
@@ -278,14 +278,14 @@ impl Builder<'_> {
     fn communication_lane(&mut self, rank: usize) {
         let mut free = Nanos::ZERO;
         let mut previous = NO_SPAN;
-        for (place, &action) in self.schedule.orders[rank].iter().enumerate() {
+        for (index, &action) in self.schedule.orders[rank].iter().enumerate() {
             let duration = self.send(action);
             if duration == Nanos::ZERO {
                 continue;
             }
-            let start = self.execution.send_start[rank][place];
+            let start = self.execution.send_start[rank][index];
             let order = &self.schedule.orders[rank];
-            let waited_for_stream = previous != NO_SPAN && start > self.execution.end[rank][end_place(order, place)];
+            let waited_for_stream = previous != NO_SPAN && start > self.execution.end[rank][end_index(order, index)];
             let bound_by = if waited_for_stream { previous } else { self.producer[self.slot(action)].0 };
             debug_assert!(start >= free, "sends of a rank follow each other");
             let kind = if action.kind == ActionKind::Forward { SpanKind::SendForward } else { SpanKind::SendBackward };
@@ -309,8 +309,8 @@ fn exposed_in(costs: &PipelineCosts, action: Action) -> Nanos {
 
 /// Returns the position whose end makes the result available: for overlapped actions, the
 /// successor.
-fn end_place(order: &[Action], place: usize) -> usize {
-    if order[place].with_next && place + 1 < order.len() { place + 1 } else { place }
+fn end_index(order: &[Action], index: usize) -> usize {
+    if order[index].with_next && index + 1 < order.len() { index + 1 } else { index }
 }
 
 /// Follows `bound_by` backward from the span with the latest end.

@@ -51,7 +51,7 @@ pub struct Deadlock {
 }
 
 fn describe(waiting: &[(usize, usize, Action)]) -> String {
-    let cells = waiting.iter().map(|(rank, place, action)| format!("rank {rank} waits at action {place}, {action}"));
+    let cells = waiting.iter().map(|(rank, index, action)| format!("rank {rank} waits at action {index}, {action}"));
     cells.collect::<Vec<_>>().join("; ")
 }
 
@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
             next: vec![0; ranks],
             rank_free: vec![Nanos::ZERO; ranks],
             stream_free: vec![Nanos::ZERO; ranks],
-            rendezvous: Rendezvous::of(&costs.flows),
+            rendezvous: Rendezvous::new(&costs.flows),
             execution: Execution { start: column(), end: column(), bound_by, send_start: column() },
         }
     }

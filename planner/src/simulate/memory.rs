@@ -18,30 +18,30 @@ fn changes(
     costs: &PipelineCosts,
     mut change: impl FnMut(Nanos, u64),
 ) {
-    let mut held = costs.static_memory[rank].get();
-    for (place, action) in schedule.orders[rank].iter().enumerate() {
+    let mut allocated = costs.static_memory[rank].get();
+    for (index, action) in schedule.orders[rank].iter().enumerate() {
         let cell = costs.cell(action.stage as usize, action.microbatch as usize);
         let (activation, transient) = (costs.activation[cell].get(), costs.transient[cell].get());
-        let (start, end) = (execution.start[rank][place], execution.end[rank][place]);
+        let (start, end) = (execution.start[rank][index], execution.end[rank][index]);
         match action.kind {
             ActionKind::Forward => {
-                held = held.saturating_add(activation);
-                change(start, held);
+                allocated = allocated.saturating_add(activation);
+                change(start, allocated);
             }
             ActionKind::Backward => {
                 if transient > 0 {
-                    change(start, held.saturating_add(transient));
+                    change(start, allocated.saturating_add(transient));
                 }
-                held = held.saturating_sub(activation);
-                change(end, held);
+                allocated = allocated.saturating_sub(activation);
+                change(end, allocated);
             }
             ActionKind::InputGrad => {
-                held = held.saturating_add(transient);
-                change(start, held);
+                allocated = allocated.saturating_add(transient);
+                change(start, allocated);
             }
             ActionKind::WeightGrad => {
-                held = held.saturating_sub(activation.saturating_add(transient));
-                change(end, held);
+                allocated = allocated.saturating_sub(activation.saturating_add(transient));
+                change(end, allocated);
             }
         }
     }
@@ -63,50 +63,50 @@ pub struct Peak {
 /// Returns the components of a rank's peak memory.
 pub fn peak_composition(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Peak {
     let fixed = costs.static_memory[rank].get();
-    let (mut kept, mut in_flight) = (0_u64, 0_u32);
+    let (mut stored, mut in_flight) = (0_u64, 0_u32);
     let mut best = Peak::default();
-    let mut largest = 0;
-    for (place, action) in schedule.orders[rank].iter().enumerate() {
+    let mut peak = 0;
+    for (index, action) in schedule.orders[rank].iter().enumerate() {
         let cell = costs.cell(action.stage as usize, action.microbatch as usize);
         let (activation, transient) = (costs.activation[cell].get(), costs.transient[cell].get());
-        let at = execution.start[rank][place];
-        let mut see = |kept: u64, temporary: u64, in_flight: u32| {
-            if kept.saturating_add(temporary) > largest {
-                largest = kept.saturating_add(temporary);
-                best = Peak { at, activations: Bytes::new(kept), temporary: Bytes::new(temporary), in_flight };
+        let at = execution.start[rank][index];
+        let mut see = |activations: u64, temporary: u64, in_flight: u32| {
+            if activations.saturating_add(temporary) > peak {
+                peak = activations.saturating_add(temporary);
+                best = Peak { at, activations: Bytes::new(activations), temporary: Bytes::new(temporary), in_flight };
             }
         };
         match action.kind {
             ActionKind::Forward => {
-                kept = kept.saturating_add(activation);
+                stored = stored.saturating_add(activation);
                 in_flight += 1;
-                see(kept, 0, in_flight);
+                see(stored, 0, in_flight);
             }
             ActionKind::Backward => {
-                see(kept, transient, in_flight);
-                kept = kept.saturating_sub(activation);
+                see(stored, transient, in_flight);
+                stored = stored.saturating_sub(activation);
                 in_flight -= 1;
             }
             ActionKind::InputGrad => {
-                see(kept, transient, in_flight);
+                see(stored, transient, in_flight);
                 // Until the weight gradient runs, its gradient inputs are stored in addition to the
                 // activation.
-                kept = kept.saturating_add(transient);
+                stored = stored.saturating_add(transient);
             }
             ActionKind::WeightGrad => {
-                kept = kept.saturating_sub(activation.saturating_add(transient));
+                stored = stored.saturating_sub(activation.saturating_add(transient));
                 in_flight -= 1;
             }
         }
     }
-    debug_assert_eq!(fixed.saturating_add(largest), peak_memory(rank, schedule, execution, costs).get());
+    debug_assert_eq!(fixed.saturating_add(peak), peak_memory(rank, schedule, execution, costs).get());
     best
 }
 
 /// Returns the peak memory per rank.
 pub fn peak_memory(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Bytes {
     let mut peak = costs.static_memory[rank].get();
-    changes(rank, schedule, execution, costs, |_, held| peak = peak.max(held));
+    changes(rank, schedule, execution, costs, |_, bytes| peak = peak.max(bytes));
     Bytes::new(peak)
 }
 
@@ -122,13 +122,13 @@ pub fn peak_memory_over(schedule: &Schedule, execution: &Execution, costs: &Pipe
 pub(super) fn curve(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> MemoryCurve {
     let static_bytes = costs.static_memory[rank].get();
     let mut curve = MemoryCurve { static_bytes, peak_bytes: static_bytes, time_ns: vec![0], bytes: vec![static_bytes] };
-    changes(rank, schedule, execution, costs, |time, held| {
-        curve.peak_bytes = curve.peak_bytes.max(held);
+    changes(rank, schedule, execution, costs, |time, bytes| {
+        curve.peak_bytes = curve.peak_bytes.max(bytes);
         if curve.time_ns.last() == Some(&time.get()) {
-            *curve.bytes.last_mut().expect("a curve starts with a value") = held;
+            *curve.bytes.last_mut().expect("a curve starts with a value") = bytes;
         } else {
             curve.time_ns.push(time.get());
-            curve.bytes.push(held);
+            curve.bytes.push(bytes);
         }
     });
     curve

@@ -27,12 +27,13 @@ struct Meeting {
 
 impl Rendezvous {
     /// Creates the initial state.
-    pub(super) fn of(flows: &Flows) -> Self {
-        let gang: Vec<usize> = (0..flows.microbatches()).map_while(|microbatch| flows.gang_of(microbatch)).collect();
+    pub(super) fn new(flows: &Flows) -> Self {
+        let gang: Vec<usize> =
+            (0..flows.microbatches()).map_while(|microbatch| flows.microbatch_gang(microbatch)).collect();
         let mut meetings = vec![Meeting::default(); 2 * flows.gangs()];
         for (microbatch, &gang) in gang.iter().enumerate() {
             for meeting in &mut meetings[2 * gang..2 * gang + 2] {
-                meeting.expected += flows.cells_of(microbatch).len();
+                meeting.expected += flows.microbatch_cells(microbatch).len();
             }
         }
         Self { gang, meetings, waits: vec![None; flows.ranks()] }
@@ -96,9 +97,10 @@ mod tests {
     /// One group per item: item 0 ends at 30, item 1 at 30 + 60 = 90. Item 2 starts when both ranks
     /// are free, at 90.
     #[test]
-    fn an_item_starts_when_the_last_of_its_ranks_is_free() {
+    fn items_start_when_the_last_rank_is_free() {
         let execution = execute(&schedule(), &costs([0, 1, 2])).unwrap();
-        let starts: Vec<Vec<u64>> = execution.start.iter().map(|of| of.iter().map(|at| at.get()).collect()).collect();
+        let starts: Vec<Vec<u64>> =
+            execution.start.iter().map(|rank_starts| rank_starts.iter().map(|at| at.get()).collect()).collect();
         assert_eq!(starts, [vec![0, 10], vec![0, 10, 90, 100], vec![0, 30, 90, 100]]);
         assert_eq!(execution.makespan().get(), 120);
     }
@@ -106,7 +108,7 @@ mod tests {
     /// Items 0 and 1 in one group: the backward of item 0 starts at 30, after the forward of item
     /// 1.
     #[test]
-    fn items_of_one_gang_go_in_step() {
+    fn gang_items_run_in_step() {
         let execution = execute(&schedule(), &costs([0, 0, 1])).unwrap();
         assert_eq!(execution.start[0].iter().map(|at| at.get()).collect::<Vec<_>>(), [0, 30]);
         assert_eq!(execution.makespan().get(), 120);

@@ -64,9 +64,9 @@ impl<'a> Simulation<'a> {
             while let Some(input) = self.arrivals.head_time(&self.orders[rank][self.next[rank]..]) {
                 let before = self.next[rank];
                 self.step(rank, input);
-                for place in before..self.next[rank] {
+                for index in before..self.next[rank] {
                     let ready = &mut self.ready;
-                    self.arrivals.fed_ranks(self.orders[rank][place], |fed| {
+                    self.arrivals.fed_ranks(self.orders[rank][index], |fed| {
                         if fed != rank {
                             ready.push(fed);
                         }
@@ -119,8 +119,8 @@ impl<'a> Simulation<'a> {
         let before = self.log.len();
         // Overlapped actions can only be undone together.
         let undone = if from > 0 && self.orders[rank][from - 1].with_next { from - 1 } else { from };
-        if let Some(&place) = self.places[rank].get(undone) {
-            self.restore(Checkpoint(place as usize));
+        if let Some(&position) = self.places[rank].get(undone) {
+            self.restore(Checkpoint(position as usize));
         }
         self.orders[rank].truncate(from);
         self.orders[rank].extend_from_slice(order);
@@ -192,7 +192,7 @@ mod tests {
         /// Swaps two microbatches on all ranks from a position on. The end time is equal to a
         /// simulation from the start.
         #[test]
-        fn going_back_and_on_gives_what_a_fresh_simulation_gives(
+        fn resumed_simulation_equals_a_fresh_simulation(
             ranks in 1_usize..6, chunks in 1_usize..3, microbatches in 2_usize..12, seed in 0_u32..1000,
             a in 0_u32..12, b in 0_u32..12,
         ) {

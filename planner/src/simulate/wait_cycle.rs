@@ -10,7 +10,7 @@ pub struct Placed {
     /// Rank.
     pub rank: usize,
     /// Position in the rank's order, from 0.
-    pub place: usize,
+    pub index: usize,
     /// Action.
     pub action: Action,
 }
@@ -30,17 +30,18 @@ pub struct Wait {
 /// does not exist.
 pub fn wait_cycle(schedule: &Schedule, flows: &Flows, deadlock: &Deadlock) -> Vec<Wait> {
     let mut next: Vec<usize> = schedule.orders.iter().map(Vec::len).collect();
-    for &(rank, place, _) in &deadlock.waiting {
-        next[rank] = place;
+    for &(rank, index, _) in &deadlock.waiting {
+        next[rank] = index;
     }
-    let places = Places::of(schedule, flows);
+    let places = Places::from_schedule(schedule, flows);
     let wait = |rank: usize| {
         let order = &schedule.orders[rank];
-        let place = next[rank];
-        let heads = if order[place].with_next { place..(place + 2).min(order.len()) } else { place..place + 1 };
-        heads.into_iter().find_map(|place| {
-            let waiting = Placed { rank, place, action: order[place] };
-            let has_run = |needs: &Placed| needs.place < next[needs.rank];
+        let current = next[rank];
+        let heads =
+            if order[current].with_next { current..(current + 2).min(order.len()) } else { current..current + 1 };
+        heads.into_iter().find_map(|position| {
+            let waiting = Placed { rank, index: position, action: order[position] };
+            let has_run = |needs: &Placed| needs.index < next[needs.rank];
             places
                 .inputs(waiting.action, flows)
                 .into_iter()
@@ -67,15 +68,15 @@ struct Places {
 }
 
 impl Places {
-    fn of(schedule: &Schedule, flows: &Flows) -> Self {
+    fn from_schedule(schedule: &Schedule, flows: &Flows) -> Self {
         let mut places = Self { forward: vec![None; flows.cells()], gradient: vec![None; flows.cells()] };
         for (rank, order) in schedule.orders.iter().enumerate() {
-            for (place, &action) in order.iter().enumerate() {
+            for (index, &action) in order.iter().enumerate() {
                 let cell = flows.cell(action.stage as usize, action.microbatch as usize);
                 match action.kind {
-                    ActionKind::Forward => places.forward[cell] = Some(Placed { rank, place, action }),
+                    ActionKind::Forward => places.forward[cell] = Some(Placed { rank, index, action }),
                     ActionKind::Backward | ActionKind::InputGrad => {
-                        places.gradient[cell] = Some(Placed { rank, place, action });
+                        places.gradient[cell] = Some(Placed { rank, index, action });
                     }
                     ActionKind::WeightGrad => {}
                 }
@@ -88,12 +89,13 @@ impl Places {
     fn inputs(&self, action: Action, flows: &Flows) -> Vec<Placed> {
         let microbatch = action.microbatch as usize;
         let cell = flows.cell(action.stage as usize, microbatch);
-        let cells = flows.cells_of(microbatch);
+        let cells = flows.microbatch_cells(microbatch);
         let mut found = Vec::new();
         match action.kind {
             ActionKind::Forward if cell > cells.start => found.extend(self.forward[cell - 1]),
             ActionKind::Forward => {
-                let lasts = flows.inputs(microbatch).iter().map(|&input| flows.cells_of(input as usize).end - 1);
+                let lasts =
+                    flows.inputs(microbatch).iter().map(|&input| flows.microbatch_cells(input as usize).end - 1);
                 found.extend(lasts.filter_map(|last| self.forward[last]));
             }
             ActionKind::Backward | ActionKind::InputGrad => {
@@ -101,7 +103,8 @@ impl Places {
                 if cell + 1 < cells.end {
                     found.extend(self.gradient[cell + 1]);
                 } else {
-                    let firsts = flows.outputs(microbatch).iter().map(|&output| flows.cells_of(output as usize).start);
+                    let firsts =
+                        flows.outputs(microbatch).iter().map(|&output| flows.microbatch_cells(output as usize).start);
                     found.extend(firsts.filter_map(|first| self.gradient[first]));
                 }
             }
@@ -134,14 +137,14 @@ mod tests {
         schedule.orders[0].swap(1, 2);
         schedule.orders[1].swap(1, 2);
         let waits = circle(&schedule, 1);
-        let told: Vec<String> =
+        let links: Vec<String> =
             waits.iter().map(|wait| format!("{}>{}", wait.waiting.action, wait.needs.action)).collect();
-        assert_eq!(told, ["0B0>1B0", "1F1>0F1"]);
-        assert_eq!((waits[0].needs.rank, waits[0].needs.place), (1, 2));
+        assert_eq!(links, ["0B0>1B0", "1F1>0F1"]);
+        assert_eq!((waits[0].needs.rank, waits[0].needs.index), (1, 2));
     }
 
     #[test]
-    fn an_action_in_front_of_its_own_input_waits_for_its_rank() {
+    fn action_before_its_input_waits_for_its_rank() {
         let mut schedule = one_f_one_b(2, 1);
         schedule.orders[1].reverse();
         let waits = circle(&schedule, 1);
@@ -155,7 +158,7 @@ mod tests {
         let waits = circle(&schedule, 2);
         for (index, wait) in waits.iter().enumerate() {
             let next = waits[(index + 1) % waits.len()];
-            assert!(wait.needs.rank == next.waiting.rank && wait.needs.place > next.waiting.place, "{waits:?}");
+            assert!(wait.needs.rank == next.waiting.rank && wait.needs.index > next.waiting.index, "{waits:?}");
         }
         assert!(waits.len() > 1);
     }

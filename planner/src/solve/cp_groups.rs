@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::{Watch, Workers};
+use crate::host::{Cancellation, Workers};
 use crate::planners::dhp::{
     AllowedDegrees, DegreeRule, Effort, Exchange, GroupCost, GroupError, GroupProblem, Grouping, Sequence,
     best_static_degree, megatron_balanced, plan, static_plan,
@@ -20,7 +20,7 @@ const MAX: u64 = 1_000_000_000;
 /// A global batch to partition into microbatches and groups.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct Request {
     /// Sequence lengths in tokens.
     pub lengths: Vec<u64>,
     /// Mask factor per sequence: 0 causal, 1 full attention. Default: all causal.
@@ -109,9 +109,9 @@ pub enum ExchangeMethod {
 
 /// A planned batch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct Response {
     /// Microbatches in execution order.
-    pub microbatches: Vec<MicrobatchAnswer>,
+    pub microbatches: Vec<MicrobatchResponse>,
     /// Degrees in all groups, for example "<6>x2 <4>x1".
     pub degrees: String,
     /// Total makespan, summed over microbatches, in seconds.
@@ -126,9 +126,9 @@ pub struct Answer {
 
 /// A planned microbatch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct MicrobatchAnswer {
+pub struct MicrobatchResponse {
     /// Groups by descending degree.
-    pub groups: Vec<GroupAnswer>,
+    pub groups: Vec<GroupResponse>,
     /// Degrees in these groups.
     pub degrees: String,
     /// Maximum group time in seconds.
@@ -143,7 +143,7 @@ pub struct MicrobatchAnswer {
 
 /// A planned group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct GroupAnswer {
+pub struct GroupResponse {
     /// Sequence indices into `lengths`.
     pub sequences: Vec<u32>,
     /// Total tokens.
@@ -173,23 +173,23 @@ pub struct Compared {
 ///
 /// # Errors
 /// Returns the JSON pointers to all invalid fields.
-pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
-    let sequences = sequences(question)?;
-    let cost = question.cost.coefficients(question.ranks);
-    let rule = match question.degrees {
+pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
+    let sequences = sequences(request)?;
+    let cost = request.cost.coefficients(request.ranks);
+    let rule = match request.degrees {
         Degrees::Any => DegreeRule::Any,
         Degrees::PowersOfTwo => DegreeRule::PowersOfTwo,
         Degrees::DividesHeads(heads) => DegreeRule::DividesHeads(heads),
     };
-    let degrees = AllowedDegrees::new(rule, question.max_degree, question.ranks);
+    let degrees = AllowedDegrees::new(rule, request.max_degree, request.ranks);
     let problem = GroupProblem {
         sequences: &sequences,
-        ranks: question.ranks,
-        tokens_per_rank: question.tokens_per_rank,
+        ranks: request.ranks,
+        tokens_per_rank: request.tokens_per_rank,
         degrees: &degrees,
         cost: &cost,
     };
-    let effort = match question.effort {
+    let effort = match request.effort {
         EffortLevel::Published => Effort::Published,
         EffortLevel::Portfolio => Effort::Portfolio,
         EffortLevel::Unpacked => Effort::Unpacked,
@@ -204,7 +204,7 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
         powers_of_two_s: plan(GroupProblem { degrees: &powers, ..problem }, effort).ok().map(|plan| plan.seconds),
     };
     let notation = found.notation();
-    let microbatches = found.microbatches.into_iter().map(|microbatch| MicrobatchAnswer {
+    let microbatches = found.microbatches.into_iter().map(|microbatch| MicrobatchResponse {
         degrees: microbatch.notation(),
         makespan_s: microbatch.seconds,
         lower_bound_s: microbatch.bound,
@@ -213,12 +213,12 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
             Grouping::Memory => "memory",
             Grouping::Time => "time",
             Grouping::Static => "static",
-            Grouping::OneByOne => "one-by-one",
+            Grouping::Sequential => "one-by-one",
         },
         groups: microbatch
             .groups
             .into_iter()
-            .map(|group| GroupAnswer {
+            .map(|group| GroupResponse {
                 sequences: group.sequences,
                 tokens: group.tokens,
                 min_degree: group.minimum,
@@ -227,7 +227,7 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
             })
             .collect(),
     });
-    Ok(Answer {
+    Ok(Response {
         microbatches: microbatches.collect(),
         degrees: notation,
         makespan_s: found.seconds,
@@ -257,39 +257,39 @@ impl Cost {
 }
 
 /// Validates the numbers and builds the sequences.
-fn sequences(question: &Question) -> Result<Vec<Sequence>, Vec<FieldError>> {
+fn sequences(request: &Request) -> Result<Vec<Sequence>, Vec<FieldError>> {
     let mut errors = Vec::new();
-    if question.lengths.len() > SEQUENCES {
+    if request.lengths.len() > SEQUENCES {
         errors.push(FieldError::new(
             "/lengths",
-            format!("{} sequences are more than {SEQUENCES}", question.lengths.len()),
+            format!("{} sequences are more than {SEQUENCES}", request.lengths.len()),
         ));
     }
-    for (place, length) in question.lengths.iter().enumerate().filter(|(_, length)| **length > MAX) {
-        errors.push(FieldError::new(&format!("/lengths/{place}"), format!("{length} tokens are more than {MAX}")));
+    for (index, length) in request.lengths.iter().enumerate().filter(|(_, length)| **length > MAX) {
+        errors.push(FieldError::new(&format!("/lengths/{index}"), format!("{length} tokens are more than {MAX}")));
     }
-    if !question.eta.is_empty() && question.eta.len() != question.lengths.len() {
-        let detail = format!("{} mask factors for {} lengths", question.eta.len(), question.lengths.len());
+    if !request.eta.is_empty() && request.eta.len() != request.lengths.len() {
+        let detail = format!("{} mask factors for {} lengths", request.eta.len(), request.lengths.len());
         errors.push(FieldError::new("/eta", detail));
     }
-    if question.ranks > RANKS {
-        errors.push(FieldError::new("/ranks", format!("{} ranks are more than {RANKS}", question.ranks)));
+    if request.ranks > RANKS {
+        errors.push(FieldError::new("/ranks", format!("{} ranks are more than {RANKS}", request.ranks)));
     }
-    if question.max_degree == Some(0) {
+    if request.max_degree == Some(0) {
         errors.push(FieldError::new("/max_degree", "a group has at least one rank".to_owned()));
     }
-    if question.degrees == Degrees::DividesHeads(0) {
+    if request.degrees == Degrees::DividesHeads(0) {
         errors.push(FieldError::new("/degrees/divides-heads", "there is at least one head".to_owned()));
     }
-    for field in question.cost.coefficients(question.ranks).wrong_fields() {
+    for field in request.cost.coefficients(request.ranks).wrong_fields() {
         let detail = "must be finite and not negative, a rate or a number of ranks above zero".to_owned();
         errors.push(FieldError::new(&format!("/cost/{field}"), detail));
     }
     if !errors.is_empty() {
         return Err(errors);
     }
-    let eta = |place: usize| question.eta.get(place).copied().unwrap_or(0.0);
-    Ok(question.lengths.iter().enumerate().map(|(place, &tokens)| Sequence { tokens, eta: eta(place) }).collect())
+    let eta = |sequence: usize| request.eta.get(sequence).copied().unwrap_or(0.0);
+    Ok(request.lengths.iter().enumerate().map(|(position, &tokens)| Sequence { tokens, eta: eta(position) }).collect())
 }
 
 /// Maps a solver error to a request field.
@@ -312,19 +312,19 @@ mod tests {
 
     const COST: &str = r#"{"a1": 1e-9, "a2": 1e-6, "a3": 1000.0, "b1": 0.001, "b2": 0.001, "bandwidth": 1e9}"#;
 
-    fn asked(fields: &str) -> Result<Answer, Vec<FieldError>> {
-        let question = serde_json::from_str(&format!("{{{fields}, \"cost\": {COST}}}")).unwrap();
-        answer(&question, &SequentialWorkers, &NeverCancelled)
+    fn solved(fields: &str) -> Result<Response, Vec<FieldError>> {
+        let request = serde_json::from_str(&format!("{{{fields}, \"cost\": {COST}}}")).unwrap();
+        respond(&request, &SequentialWorkers, &NeverCancelled)
     }
 
     /// At 100 tokens per rank, 300 tokens need three ranks, 90 tokens a single rank: a microbatch
     /// on four ranks, <3> and <1>.
     #[test]
     fn a_long_and_a_short_sequence_share_a_microbatch() {
-        let answer = asked(r#""lengths": [90, 300], "ranks": 4, "tokens_per_rank": 100"#).unwrap();
-        assert_eq!((answer.degrees.as_str(), answer.microbatches.len()), ("<3>x1 <1>x1", 1));
-        assert_eq!(answer.microbatches[0].groups[0].sequences, [1]);
-        assert!(answer.lower_bound_s <= answer.makespan_s && answer.compared.static_degree == Some(4));
+        let response = solved(r#""lengths": [90, 300], "ranks": 4, "tokens_per_rank": 100"#).unwrap();
+        assert_eq!((response.degrees.as_str(), response.microbatches.len()), ("<3>x1 <1>x1", 1));
+        assert_eq!(response.microbatches[0].groups[0].sequences, [1]);
+        assert!(response.lower_bound_s <= response.makespan_s && response.compared.static_degree == Some(4));
     }
 
     #[test]
@@ -338,7 +338,7 @@ mod tests {
             (r#""lengths": [5], "ranks": 4, "tokens_per_rank": 9, "eta": [0.1, 0.2]"#, "/eta"),
             (r#""lengths": [5], "ranks": 4, "tokens_per_rank": 9, "max_degree": 0"#, "/max_degree"),
         ] {
-            let errors = asked(fields).unwrap_err();
+            let errors = solved(fields).unwrap_err();
             assert_eq!(errors.iter().map(|error| error.pointer.as_str()).collect::<Vec<_>>(), [pointer], "{fields}");
         }
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::lengths::{BATCH, clamped, wrong_lengths};
-use crate::host::{Watch, Workers};
+use crate::host::{Cancellation, Workers};
 use crate::planners::hydraulis::{DispatchError, DispatchSettings, PackingSettings, SchemeCost, assign};
 use crate::scenario::FieldError;
 
@@ -15,7 +15,7 @@ const TRIALS: u32 = 100_000;
 /// A batch and its pipelines.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct Request {
     /// Sequence lengths in tokens.
     pub lengths: Vec<u64>,
     /// Scheme per pipeline.
@@ -52,9 +52,9 @@ pub struct Scheme {
 
 /// Assignment of sequences to pipelines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct Response {
     /// Pipelines in request order.
-    pub pipelines: Vec<PipelineAnswer>,
+    pub pipelines: Vec<PipelineResponse>,
     /// Maximum pipeline cost by Hydraulis Eq. 2, before packing, in seconds.
     pub dispatch_s: f64,
     /// Lower bound on `dispatch_s` for any dispatch, in seconds.
@@ -69,7 +69,7 @@ pub struct Answer {
 
 /// Result for a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PipelineAnswer {
+pub struct PipelineResponse {
     /// Sequence indices into `lengths`.
     pub sequences: Vec<u32>,
     /// Pipeline cost by Hydraulis Eq. 2, in seconds.
@@ -84,30 +84,30 @@ pub struct PipelineAnswer {
 ///
 /// # Errors
 /// Returns the JSON pointers to all invalid fields.
-pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
-    let mut errors = wrong_lengths(&question.lengths, BATCH);
-    if question.schemes.len() > PIPELINES {
-        let detail = format!("{} pipelines are more than {PIPELINES}", question.schemes.len());
+pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
+    let mut errors = wrong_lengths(&request.lengths, BATCH);
+    if request.schemes.len() > PIPELINES {
+        let detail = format!("{} pipelines are more than {PIPELINES}", request.schemes.len());
         errors.push(FieldError::new("/schemes", detail));
     }
     let defaults = DispatchSettings::default();
-    let trials = question.trials.unwrap_or(defaults.trials);
+    let trials = request.trials.unwrap_or(defaults.trials);
     if trials > TRIALS {
         errors.push(FieldError::new("/trials", format!("{trials} trials are more than {TRIALS}")));
     }
     if !errors.is_empty() {
         return Err(errors);
     }
-    let pipelines: Vec<SchemeCost> = question.schemes.iter().map(Scheme::cost).collect();
+    let pipelines: Vec<SchemeCost> = request.schemes.iter().map(Scheme::cost).collect();
     let settings =
-        DispatchSettings { trials, seed: question.seed, nodes: question.nodes.unwrap_or(defaults.nodes), ..defaults };
-    let assignment = assign(&question.lengths, &pipelines, settings, PackingSettings::default())
-        .map_err(|error| errors_of(&error))?;
+        DispatchSettings { trials, seed: request.seed, nodes: request.nodes.unwrap_or(defaults.nodes), ..defaults };
+    let assignment = assign(&request.lengths, &pipelines, settings, PackingSettings::default())
+        .map_err(|error| field_errors(&error))?;
     let dispatch = assignment.dispatch;
     let shares = dispatch.pipelines.into_iter().zip(&dispatch.pipeline_seconds).zip(assignment.packings);
-    Ok(Answer {
+    Ok(Response {
         pipelines: shares
-            .map(|((sequences, &lower_bound_s), packing)| PipelineAnswer {
+            .map(|((sequences, &lower_bound_s), packing)| PipelineResponse {
                 sequences,
                 lower_bound_s,
                 packed_s: packing.as_ref().map_or(0.0, |packing| packing.seconds),
@@ -117,7 +117,7 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
         dispatch_s: dispatch.seconds,
         lower_bound_s: dispatch.bound,
         gap: dispatch.gap,
-        status: dispatch.proof.id(),
+        status: dispatch.optimality.id(),
         packed_s: assignment.seconds,
     })
 }
@@ -129,7 +129,7 @@ impl Scheme {
     }
 }
 
-fn errors_of(error: &DispatchError) -> Vec<FieldError> {
+fn field_errors(error: &DispatchError) -> Vec<FieldError> {
     let at = |pointer: &str| vec![FieldError::new(pointer, error.to_string())];
     match error {
         DispatchError::Empty => at("/lengths"),

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::{Watch, Workers};
+use crate::host::{Cancellation, Workers};
 use crate::planners::pipeweaver::layer_tuning;
 use crate::planners::pipeweaver::layer_tuning::{Event, PairCost, ProblemError, Settings, TuningProblem};
 use crate::scenario::FieldError;
@@ -19,7 +19,7 @@ const NODES: u64 = 1_000_000;
 /// Stage pairs on a rank. A pair is a forward and its backward.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct Request {
     /// Candidates per pair.
     pub pairs: Vec<Vec<CandidateCost>>,
     /// Action order on the rank: "F0" is the forward for pair 0, "B0" its backward. Alternative to
@@ -58,7 +58,7 @@ pub struct CandidateCost {
 
 /// Best selection found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct Response {
     /// Proof status: "optimal", "within_gap" or "heuristic".
     pub status: &'static str,
     /// Candidate index per pair.
@@ -82,10 +82,10 @@ pub struct Answer {
 ///
 /// # Errors
 /// Returns all invalid fields, or `/capacity` if no selection is feasible.
-pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
+pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
     let mut errors = Vec::new();
-    costs(question, &mut errors);
-    let order = order(question, &mut errors);
+    costs(request, &mut errors);
+    let order = order(request, &mut errors);
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -94,30 +94,30 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
         memory: Bytes::new(candidate.memory),
         transient: Bytes::new(candidate.transient),
     };
-    let pairs = question.pairs.iter().map(|pairs| pairs.iter().map(pair).collect()).collect();
-    let problem = TuningProblem::new(pairs, &order, Bytes::new(question.base), Bytes::new(question.capacity))
-        .map_err(|error| vec![FieldError::new(&place(&error), error.to_string())])?;
-    let settings = Settings { gap: question.gap, nodes: question.nodes.unwrap_or(NODES), ..Settings::default() };
+    let pairs = request.pairs.iter().map(|pairs| pairs.iter().map(pair).collect()).collect();
+    let problem = TuningProblem::new(pairs, &order, Bytes::new(request.base), Bytes::new(request.capacity))
+        .map_err(|error| vec![FieldError::new(&error_pointer(&error), error.to_string())])?;
+    let settings = Settings { gap: request.gap, nodes: request.nodes.unwrap_or(NODES), ..Settings::default() };
     let tuning = layer_tuning::solve(&problem, &settings)
         .map_err(|infeasible| vec![FieldError::new("/capacity", infeasible.to_string())])?;
-    Ok(Answer {
-        status: tuning.proof.id(),
+    Ok(Response {
+        status: tuning.optimality.id(),
         time_s: tuning.time.secs(),
         lower_bound_s: tuning.bound.secs(),
         gap: tuning.gap,
         peak: tuning.peak.get(),
         solver: tuning.solver.id(),
         nodes: tuning.nodes,
-        choice: tuning.choice,
+        choice: tuning.selection,
     })
 }
 
-fn costs(question: &Question, errors: &mut Vec<FieldError>) {
+fn costs(request: &Request, errors: &mut Vec<FieldError>) {
     let mut wrong = |pointer: &str, detail: String| errors.push(FieldError::new(pointer, detail));
-    if question.pairs.iter().map(Vec::len).sum::<usize>() > CANDIDATES {
+    if request.pairs.iter().map(Vec::len).sum::<usize>() > CANDIDATES {
         wrong("/pairs", format!("has more than {CANDIDATES} candidates"));
     }
-    for (pair, candidates) in question.pairs.iter().enumerate() {
+    for (pair, candidates) in request.pairs.iter().enumerate() {
         for (at, candidate) in candidates.iter().enumerate() {
             if !(0.0..=MAX_S).contains(&candidate.time) {
                 let detail = format!("{} is not a time from 0 to {MAX_S} s", candidate.time);
@@ -125,16 +125,16 @@ fn costs(question: &Question, errors: &mut Vec<FieldError>) {
             }
         }
     }
-    if !(0.0..1.0).contains(&question.gap) {
-        wrong("/gap", format!("{} is not from 0 to below 1", question.gap));
+    if !(0.0..1.0).contains(&request.gap) {
+        wrong("/gap", format!("{} is not from 0 to below 1", request.gap));
     }
 }
 
 /// Returns the given order, or derives it from the lifetimes.
-fn order(question: &Question, errors: &mut Vec<FieldError>) -> Vec<Event> {
-    match (&question.order, &question.lifetimes) {
-        (Some(order), None) => of_cells(order, errors),
-        (None, Some(lifetimes)) => of_lifetimes(question.pairs.len(), lifetimes, errors),
+fn order(request: &Request, errors: &mut Vec<FieldError>) -> Vec<Event> {
+    match (&request.order, &request.lifetimes) {
+        (Some(order), None) => events_from_cells(order, errors),
+        (None, Some(lifetimes)) => events_from_lifetimes(request.pairs.len(), lifetimes, errors),
         (Some(_), Some(_)) => {
             errors.push(FieldError::new("/lifetimes", "cannot stand beside /order".to_owned()));
             Vec::new()
@@ -146,9 +146,9 @@ fn order(question: &Question, errors: &mut Vec<FieldError>) -> Vec<Event> {
     }
 }
 
-fn of_cells(cells: &[String], errors: &mut Vec<FieldError>) -> Vec<Event> {
+fn events_from_cells(cells: &[String], errors: &mut Vec<FieldError>) -> Vec<Event> {
     let mut order = Vec::with_capacity(cells.len());
-    for (place, cell) in cells.iter().enumerate() {
+    for (index, cell) in cells.iter().enumerate() {
         let event = match (cell.strip_prefix('F'), cell.strip_prefix('B')) {
             (Some(pair), _) => pair.parse().ok().map(Event::Hold),
             (_, Some(pair)) => pair.parse().ok().map(Event::Release),
@@ -158,13 +158,13 @@ fn of_cells(cells: &[String], errors: &mut Vec<FieldError>) -> Vec<Event> {
             order.push(event);
         } else {
             let detail = format!("{cell:?} is no action: F or B and the number of a pair");
-            errors.push(FieldError::new(&format!("/order/{place}"), detail));
+            errors.push(FieldError::new(&format!("/order/{index}"), detail));
         }
     }
     order
 }
 
-fn of_lifetimes(pairs: usize, lifetimes: &[(f64, f64)], errors: &mut Vec<FieldError>) -> Vec<Event> {
+fn events_from_lifetimes(pairs: usize, lifetimes: &[(f64, f64)], errors: &mut Vec<FieldError>) -> Vec<Event> {
     if lifetimes.len() != pairs {
         errors.push(FieldError::new("/lifetimes", format!("has {} pairs, /pairs has {pairs}", lifetimes.len())));
     }
@@ -177,11 +177,11 @@ fn of_lifetimes(pairs: usize, lifetimes: &[(f64, f64)], errors: &mut Vec<FieldEr
         events.push((start, 0, Event::Hold(pair as u32)));
         events.push((end, 1, Event::Release(pair as u32)));
     }
-    events.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+    events.sort_by(|left, other| left.0.total_cmp(&other.0).then(left.1.cmp(&other.1)));
     events.into_iter().map(|(.., event)| event).collect()
 }
 
-fn place(error: &ProblemError) -> String {
+fn error_pointer(error: &ProblemError) -> String {
     match error {
         ProblemError::NoCandidate { pair } | ProblemError::TooManyCandidates { pair, .. } => format!("/pairs/{pair}"),
         ProblemError::UnknownPair { event, .. }
@@ -196,7 +196,7 @@ fn place(error: &ProblemError) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::tests::{answered, refused};
+    use super::super::tests::{answered, validation_errors};
 
     /// Two pairs overlap in time. A limit of 10 bytes permits storing only one: the pair that saves
     /// 3 s instead of 2 s.
@@ -213,11 +213,11 @@ mod tests {
     }
 
     #[test]
-    fn the_pair_that_saves_most_is_kept() {
-        let answer = answered(&problem());
-        assert_eq!((&answer["choice"], &answer["status"]), (&json!([1, 0]), &json!("optimal")));
+    fn the_pair_with_the_larger_saving_is_stored() {
+        let response = answered(&problem());
+        assert_eq!((&response["choice"], &response["status"]), (&json!([1, 0]), &json!("optimal")));
         assert_eq!(
-            (&answer["time_s"], &answer["lower_bound_s"], &answer["peak"]),
+            (&response["time_s"], &response["lower_bound_s"], &response["peak"]),
             (&json!(4.0), &json!(4.0), &json!(110))
         );
     }
@@ -227,13 +227,13 @@ mod tests {
     fn lifetimes_are_an_order() {
         let mut problem = problem();
         problem.as_object_mut().unwrap().remove("order");
-        for (lifetimes, choice) in [
+        for (lifetimes, selection) in [
             (json!([[0, 9], [1, 5]]), json!([1, 0])),
             (json!([[0, 5], [5, 9]]), json!([1, 0])),
             (json!([[0, 5], [6, 9]]), json!([0, 0])),
         ] {
             problem["lifetimes"] = lifetimes;
-            assert_eq!(answered(&problem)["choice"], choice, "{problem}");
+            assert_eq!(answered(&problem)["choice"], selection, "{problem}");
         }
     }
 
@@ -257,8 +257,8 @@ mod tests {
             for (name, value) in changed.as_object().unwrap() {
                 problem[name] = value.clone();
             }
-            let told = refused(&problem);
-            assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?} {expected:?}");
+            let errors = validation_errors(&problem);
+            assert!(errors.len() == 1 && errors[0].starts_with(expected), "{errors:?} {expected:?}");
         }
     }
 }

@@ -10,13 +10,13 @@ pub(super) const DATA_SET: usize = 1_000_000;
 pub(super) const MAX: u64 = 1_000_000_000;
 
 /// Returns all validation errors for a length list.
-pub(super) fn wrong_lengths(lengths: &[u64], most: usize) -> Vec<FieldError> {
+pub(super) fn wrong_lengths(lengths: &[u64], max_count: usize) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    if lengths.len() > most {
-        errors.push(FieldError::new("/lengths", format!("{} sequences are more than {most}", lengths.len())));
+    if lengths.len() > max_count {
+        errors.push(FieldError::new("/lengths", format!("{} sequences are more than {max_count}", lengths.len())));
     }
-    for (place, length) in lengths.iter().enumerate().filter(|(_, length)| **length > MAX) {
-        errors.push(FieldError::new(&format!("/lengths/{place}"), format!("{length} tokens are more than {MAX}")));
+    for (index, length) in lengths.iter().enumerate().filter(|(_, length)| **length > MAX) {
+        errors.push(FieldError::new(&format!("/lengths/{index}"), format!("{length} tokens are more than {MAX}")));
     }
     errors
 }

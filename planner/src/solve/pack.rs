@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::lengths::{BATCH, clamped, wrong_lengths};
-use crate::host::{Watch, Workers};
+use crate::host::{Cancellation, Workers};
 use crate::planners::hydraulis::{PackingError, PackingSettings, SchemeCost, pack};
 use crate::scenario::FieldError;
 
@@ -16,7 +16,7 @@ const MAX_S: f64 = 3600.0;
 /// A pipeline and its sequences.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct Request {
     /// Sequence lengths in tokens.
     pub lengths: Vec<u64>,
     /// Maximum tokens per microbatch. Negative values mean 0.
@@ -42,7 +42,7 @@ pub struct Question {
 
 /// Packed microbatches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct Response {
     /// Sequence indices per microbatch, by descending time.
     pub microbatches: Vec<Vec<u32>>,
     /// Maximum microbatch time multiplied by (PP - 1 + V), Hydraulis Eq. 1.
@@ -63,13 +63,13 @@ pub struct Answer {
 ///
 /// # Errors
 /// Returns the JSON pointers to all invalid fields.
-pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
-    let mut errors = wrong_lengths(&question.lengths, BATCH);
-    let limit = question.time_limit_s.unwrap_or(0.05);
+pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
+    let mut errors = wrong_lengths(&request.lengths, BATCH);
+    let limit = request.time_limit_s.unwrap_or(0.05);
     if !(0.0..=MAX_S).contains(&limit) {
         errors.push(FieldError::new("/time_limit_s", format!("{limit} is not a number of seconds from 0 to {MAX_S}")));
     }
-    let gap = question.gap.unwrap_or(PackingSettings::default().gap);
+    let gap = request.gap.unwrap_or(PackingSettings::default().gap);
     if !(0.0..1.0).contains(&gap) {
         errors.push(FieldError::new("/gap", format!("{gap} is not from 0 to below 1")));
     }
@@ -78,28 +78,28 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
     }
     let scheme = SchemeCost {
         tp: 1,
-        pp: question.pp,
+        pp: request.pp,
         cp: 1,
-        a: question.a,
-        b: question.b,
-        c: question.c,
-        max_len: clamped(question.max_len),
-        util_len: question.util_len,
+        a: request.a,
+        b: request.b,
+        c: request.c,
+        max_len: clamped(request.max_len),
+        util_len: request.util_len,
     };
     let settings = PackingSettings { gap, nodes: (limit * NODES_PER_SECOND) as u64 };
-    let packing = pack(&question.lengths, &scheme, settings).map_err(|error| errors_of(&error))?;
-    Ok(Answer {
+    let packing = pack(&request.lengths, &scheme, settings).map_err(|error| field_errors(&error))?;
+    Ok(Response {
         microbatches: packing.microbatches,
         cost_s: packing.seconds,
         lower_bound_s: packing.bound,
         gap: packing.gap,
-        status: packing.proof.id(),
+        status: packing.optimality.id(),
         range: packing.range,
         nodes: packing.nodes,
     })
 }
 
-fn errors_of(error: &PackingError) -> Vec<FieldError> {
+fn field_errors(error: &PackingError) -> Vec<FieldError> {
     let at = |pointer: &str| vec![FieldError::new(pointer, error.to_string())];
     match error {
         PackingError::Empty => at("/lengths"),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::{Watch, Workers};
+use crate::host::{Cancellation, Workers};
 use crate::planners::dflop::{Item, PartitionError, PartitionSettings, partition};
 use crate::scenario::FieldError;
 
@@ -22,7 +22,7 @@ const LOADS: std::ops::Range<f64> = 0.0..1e150;
 /// A batch and the bucket count.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct Request {
     /// Encoder stage and backbone stage time per item, `[e, l]`, in an arbitrary unit.
     pub items: Vec<[f64; 2]>,
     /// Microbatches x backbone replicas.
@@ -37,7 +37,7 @@ pub struct Question {
 
 /// Item assignment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct Response {
     /// Bucket per item.
     pub assignment: Vec<u32>,
     /// Maximum bucket sum in e or l, DFLOP Eq. 6.
@@ -58,59 +58,59 @@ pub struct Answer {
 ///
 /// # Errors
 /// Returns the JSON pointers to all invalid fields.
-pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
+pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
     let mut errors = Vec::new();
     let mut wrong = |pointer: &str, detail: String| errors.push(FieldError::new(pointer, detail));
-    let count = question.items.len();
+    let count = request.items.len();
     if count == 0 {
         wrong("/items", "there are no items".to_owned());
     }
     if count > ITEMS {
         wrong("/items", format!("{count} items are more than {ITEMS}"));
     }
-    for (item, loads) in question.items.iter().enumerate().take(ITEMS) {
-        for (place, load) in loads.iter().enumerate().filter(|(_, load)| !LOADS.contains(load)) {
-            wrong(&format!("/items/{item}/{place}"), format!("{load:?} is not from 0 to {:e}", LOADS.end));
+    for (item, loads) in request.items.iter().enumerate().take(ITEMS) {
+        for (index, load) in loads.iter().enumerate().filter(|(_, load)| !LOADS.contains(load)) {
+            wrong(&format!("/items/{item}/{index}"), format!("{load:?} is not from 0 to {:e}", LOADS.end));
         }
     }
-    let buckets = question.buckets;
+    let buckets = request.buckets;
     if !(1..=BUCKETS).contains(&buckets) {
         wrong("/buckets", format!("{buckets} is not a number of buckets from 1 to {BUCKETS}"));
     } else if u64::from(buckets) * count as u64 > CELLS {
         wrong("/buckets", format!("{count} items times {buckets} buckets are more than {CELLS}"));
     }
-    let limit = question.time_limit_s.unwrap_or(0.05);
+    let limit = request.time_limit_s.unwrap_or(0.05);
     if !(0.0..=MAX_S).contains(&limit) {
         wrong("/time_limit_s", format!("{limit} is not a number of seconds from 0 to {MAX_S}"));
     }
-    let gap = question.gap.unwrap_or(0.0);
+    let gap = request.gap.unwrap_or(0.0);
     if !(0.0..1.0).contains(&gap) {
         wrong("/gap", format!("{gap} is not from 0 to below 1"));
     }
     if !errors.is_empty() {
         return Err(errors);
     }
-    let items: Vec<Item> = question.items.iter().map(|&[encoder, backbone]| Item { encoder, backbone }).collect();
+    let items: Vec<Item> = request.items.iter().map(|&[encoder, backbone]| Item { encoder, backbone }).collect();
     let settings = PartitionSettings { steps: (limit * STEPS_PER_SECOND) as u64, gap };
-    let dealt = partition(&items, buckets as usize, settings).map_err(|error| errors_of(&error))?;
+    let dealt = partition(&items, buckets as usize, settings).map_err(|error| field_errors(&error))?;
     let mut assignment = vec![0; count];
     for (bucket, items) in (0..).zip(&dealt.buckets) {
         for &item in items {
             assignment[item as usize] = bucket;
         }
     }
-    Ok(Answer {
+    Ok(Response {
         assignment,
-        cmax: dealt.longest,
+        cmax: dealt.makespan,
         lower_bound: dealt.bound,
         gap: dealt.gap,
-        status: dealt.proof.id(),
+        status: dealt.optimality.id(),
         lpt_cmax: dealt.start,
         steps: dealt.steps,
     })
 }
 
-fn errors_of(error: &PartitionError) -> Vec<FieldError> {
+fn field_errors(error: &PartitionError) -> Vec<FieldError> {
     let pointer = match error {
         PartitionError::Stopped => String::new(),
         PartitionError::NoBuckets => "/buckets".to_owned(),
@@ -123,21 +123,21 @@ fn errors_of(error: &PartitionError) -> Vec<FieldError> {
 mod tests {
     use serde_json::json;
 
-    use crate::solve::tests::{answered, refused};
+    use crate::solve::tests::{answered, validation_errors};
 
     /// Encoder 3 + 2 and 3 + 2, backbone 1 + 4 and 1 + 4: all sums equal the mean, 5.
     #[test]
     fn items_get_buckets() {
-        let answer = answered(&json!({
+        let response = answered(&json!({
             "kind": "partition", "items": [[3, 1], [3, 1], [2, 4], [2, 4]], "buckets": 2
         }));
-        let bucket = |item: usize| answer["assignment"][item].as_u64().unwrap();
+        let bucket = |item: usize| response["assignment"][item].as_u64().unwrap();
         assert_ne!(bucket(0), bucket(1));
         assert_ne!(bucket(2), bucket(3));
         for (field, expected) in [("cmax", 5.0), ("lower_bound", 5.0), ("gap", 0.0)] {
-            assert_eq!(answer[field].as_f64(), Some(expected), "{field}");
+            assert_eq!(response[field].as_f64(), Some(expected), "{field}");
         }
-        assert_eq!((answer["kind"].as_str(), answer["status"].as_str()), (Some("partition"), Some("optimal")));
+        assert_eq!((response["kind"].as_str(), response["status"].as_str()), (Some("partition"), Some("optimal")));
     }
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
             "kind": "partition", "items": [[1, -1], [1e200, 1]], "buckets": 0, "time_limit_s": -1, "gap": 1
         });
         assert_eq!(
-            refused(&problem),
+            validation_errors(&problem),
             [
                 "/items/0/1: -1.0 is not from 0 to 1e150",
                 "/items/1/0: 1e200 is not from 0 to 1e150",
@@ -155,9 +155,9 @@ mod tests {
                 "/gap: 1 is not from 0 to below 1",
             ]
         );
-        assert_eq!(refused(&json!({ "kind": "partition", "items": [], "buckets": 1 })), ["/items: there are no items"]);
+        assert_eq!(validation_errors(&json!({ "kind": "partition", "items": [], "buckets": 1 })), ["/items: there are no items"]);
         assert_eq!(
-            refused(&json!({ "kind": "partition", "items": [[1]], "buckets": 1 })).len(),
+            validation_errors(&json!({ "kind": "partition", "items": [[1]], "buckets": 1 })).len(),
             1,
             "an item without a second load"
         );

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::lengths::{DATA_SET, MAX, clamped, wrong_lengths};
-use crate::host::{Watch, Workers};
+use crate::host::{Cancellation, Workers};
 use crate::planners::hydraulis::{ProposalError, ProposalSettings, SchemeCost, propose};
 use crate::scenario::FieldError;
 
@@ -17,7 +17,7 @@ const STEPS: u64 = 2048;
 /// A dataset, devices and schemes. Exactly one of `lengths` and `histogram` is set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct Request {
     /// Sequence lengths in tokens.
     #[serde(default)]
     pub lengths: Vec<u64>,
@@ -56,16 +56,16 @@ pub struct Scheme {
 
 /// Proposed strategies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct Response {
     /// Integer strategies.
-    pub strategies: Vec<StrategyAnswer>,
+    pub strategies: Vec<StrategyResponse>,
     /// Relaxed strategies close to the integer strategies, by maximum length.
-    pub relaxed: Vec<RelaxedAnswer>,
+    pub relaxed: Vec<RelaxedResponse>,
 }
 
 /// An integer strategy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StrategyAnswer {
+pub struct StrategyResponse {
     /// Pipelines per scheme.
     pub copies: Vec<u32>,
     /// Devices used.
@@ -78,7 +78,7 @@ pub struct StrategyAnswer {
 
 /// A relaxed strategy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RelaxedAnswer {
+pub struct RelaxedResponse {
     /// L, the maximum sequence length.
     pub longest: u64,
     /// `t[N][L]` for the complete dataset, in seconds.
@@ -91,68 +91,68 @@ pub struct RelaxedAnswer {
 ///
 /// # Errors
 /// Returns the JSON pointers to all invalid fields.
-pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
+pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
     let settings = ProposalSettings::default();
     let settings = ProposalSettings {
-        length_step: question.length_step.unwrap_or(settings.length_step),
-        device_step: question.device_step.unwrap_or(settings.device_step),
+        length_step: request.length_step.unwrap_or(settings.length_step),
+        device_step: request.device_step.unwrap_or(settings.device_step),
     };
-    let lengths = lengths(question, settings.length_step)?;
-    let schemes = schemes(question)?;
-    let proposal = propose(&lengths, question.devices, &schemes, settings)
-        .map_err(|error| errors_of(&error, question.histogram.is_empty()))?;
-    let strategies = proposal.strategies.into_iter().map(|strategy| StrategyAnswer {
+    let lengths = lengths(request, settings.length_step)?;
+    let schemes = schemes(request)?;
+    let proposal = propose(&lengths, request.devices, &schemes, settings)
+        .map_err(|error| field_errors(&error, request.histogram.is_empty()))?;
+    let strategies = proposal.strategies.into_iter().map(|strategy| StrategyResponse {
         copies: strategy.copies,
         devices: strategy.devices,
         max_len: strategy.max_len,
         proposed_for: strategy.proposed_for,
     });
-    let relaxed = proposal.relaxed.into_iter().map(|relaxed| RelaxedAnswer {
-        longest: relaxed.longest,
+    let relaxed = proposal.relaxed.into_iter().map(|relaxed| RelaxedResponse {
+        longest: relaxed.max_length,
         seconds: relaxed.seconds,
         copies: relaxed.copies,
     });
-    Ok(Answer { strategies: strategies.collect(), relaxed: relaxed.collect() })
+    Ok(Response { strategies: strategies.collect(), relaxed: relaxed.collect() })
 }
 
 /// Converts the dataset to (tokens, count) pairs, or returns validation errors.
-fn lengths(question: &Question, step: u64) -> Result<Vec<(u64, f64)>, Vec<FieldError>> {
-    let mut errors = wrong_lengths(&question.lengths, DATA_SET);
-    for (place, (length, _)) in question.histogram.iter().enumerate().filter(|(_, (length, _))| *length > MAX) {
+fn lengths(request: &Request, step: u64) -> Result<Vec<(u64, f64)>, Vec<FieldError>> {
+    let mut errors = wrong_lengths(&request.lengths, DATA_SET);
+    for (index, (length, _)) in request.histogram.iter().enumerate().filter(|(_, (length, _))| *length > MAX) {
         let detail = format!("{length} tokens are more than {MAX}");
-        errors.push(FieldError::new(&format!("/histogram/{place}/0"), detail));
+        errors.push(FieldError::new(&format!("/histogram/{index}/0"), detail));
     }
-    if !question.lengths.is_empty() && !question.histogram.is_empty() {
+    if !request.lengths.is_empty() && !request.histogram.is_empty() {
         errors.push(FieldError::new("/histogram", "lengths are given too: one of both is enough".to_owned()));
     }
-    let pairs: Vec<(u64, f64)> = if question.histogram.is_empty() {
-        question.lengths.iter().map(|&tokens| (tokens, 1.0)).collect()
+    let pairs: Vec<(u64, f64)> = if request.histogram.is_empty() {
+        request.lengths.iter().map(|&tokens| (tokens, 1.0)).collect()
     } else {
-        question.histogram.clone()
+        request.histogram.clone()
     };
-    let longest = pairs.iter().map(|pair| pair.0).max().unwrap_or(0);
-    if step > 0 && longest.div_ceil(step) > STEPS {
-        let detail = format!("{longest} tokens in steps of {step} are more than {STEPS} steps");
+    let max_length = pairs.iter().map(|pair| pair.0).max().unwrap_or(0);
+    if step > 0 && max_length.div_ceil(step) > STEPS {
+        let detail = format!("{max_length} tokens in steps of {step} are more than {STEPS} steps");
         errors.push(FieldError::new("/length_step", detail));
     }
     if errors.is_empty() { Ok(pairs) } else { Err(errors) }
 }
 
 /// Converts the schemes, or returns validation errors.
-fn schemes(question: &Question) -> Result<Vec<SchemeCost>, Vec<FieldError>> {
+fn schemes(request: &Request) -> Result<Vec<SchemeCost>, Vec<FieldError>> {
     let mut errors = Vec::new();
-    if question.schemes.len() > SCHEMES {
-        let detail = format!("{} schemes are more than {SCHEMES}", question.schemes.len());
+    if request.schemes.len() > SCHEMES {
+        let detail = format!("{} schemes are more than {SCHEMES}", request.schemes.len());
         errors.push(FieldError::new("/schemes", detail));
     }
-    if question.devices > DEVICES {
-        errors.push(FieldError::new("/devices", format!("{} devices are more than {DEVICES}", question.devices)));
+    if request.devices > DEVICES {
+        errors.push(FieldError::new("/devices", format!("{} devices are more than {DEVICES}", request.devices)));
     }
-    let schemes = question.schemes.iter().enumerate().map(|(place, scheme)| {
+    let schemes = request.schemes.iter().enumerate().map(|(index, scheme)| {
         let Scheme { devices, pp, max_len, a, b, c } = *scheme;
         if pp == 0 || devices == 0 || !devices.is_multiple_of(pp) {
             let detail = format!("{devices} devices are no multiple of {pp} stages");
-            errors.push(FieldError::new(&format!("/schemes/{place}/devices"), detail));
+            errors.push(FieldError::new(&format!("/schemes/{index}/devices"), detail));
         }
         SchemeCost { tp: devices / pp.max(1), pp, cp: 1, a, b, c, max_len: clamped(max_len), util_len: 0 }
     });
@@ -160,7 +160,7 @@ fn schemes(question: &Question) -> Result<Vec<SchemeCost>, Vec<FieldError>> {
     if errors.is_empty() { Ok(schemes) } else { Err(errors) }
 }
 
-fn errors_of(error: &ProposalError, listed: bool) -> Vec<FieldError> {
+fn field_errors(error: &ProposalError, listed: bool) -> Vec<FieldError> {
     let data = if listed { "/lengths" } else { "/histogram" };
     let at = |pointer: &str| vec![FieldError::new(pointer, error.to_string())];
     match error {
@@ -170,7 +170,7 @@ fn errors_of(error: &ProposalError, listed: bool) -> Vec<FieldError> {
         ProposalError::Scheme { scheme, fields } => {
             fields.iter().flat_map(|field| at(&format!("/schemes/{scheme}/{field}"))).collect()
         }
-        ProposalError::NothingHeld => at("/schemes"),
+        ProposalError::NoCapacity => at("/schemes"),
         ProposalError::TooFewDevices { .. } => at("/devices"),
     }
 }

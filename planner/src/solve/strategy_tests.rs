@@ -12,29 +12,30 @@ fn pointers(errors: Vec<FieldError>) -> Vec<String> {
 /// with 12 tokens costs 24, three cost 6 * 4.
 #[test]
 fn three_sequences_are_packed_into_two_microbatches() {
-    let question = r#"{"lengths": [2, 6, 4], "max_len": 12, "pp": 2, "a": 0, "b": 1, "c": 0}"#;
-    let answer = pack::answer(&serde_json::from_str(question).unwrap(), &SequentialWorkers, &NeverCancelled).unwrap();
-    assert!((answer.cost_s - 18.0).abs() < 1e-12 && answer.status == "optimal", "{answer:?}");
-    assert_eq!(answer.microbatches, [vec![0, 2], vec![1]]);
+    let request = r#"{"lengths": [2, 6, 4], "max_len": 12, "pp": 2, "a": 0, "b": 1, "c": 0}"#;
+    let response = pack::respond(&serde_json::from_str(request).unwrap(), &SequentialWorkers, &NeverCancelled).unwrap();
+    assert!((response.cost_s - 18.0).abs() < 1e-12 && response.status == "optimal", "{response:?}");
+    assert_eq!(response.microbatches, [vec![0, 2], vec![1]]);
 }
 
 #[test]
 fn wrong_fields_are_pointed_at() {
-    let asked = |lengths: &str, rest: &str| {
-        let question = format!("{{\"lengths\": {lengths}, \"a\": 0, \"c\": 0{rest}}}");
+    let error_pointers = |lengths: &str, rest: &str| {
+        let request = format!("{{\"lengths\": {lengths}, \"a\": 0, \"c\": 0{rest}}}");
         pointers(
-            pack::answer(&serde_json::from_str(&question).unwrap(), &SequentialWorkers, &NeverCancelled).unwrap_err(),
+            pack::respond(&serde_json::from_str(&request).unwrap(), &SequentialWorkers, &NeverCancelled).unwrap_err(),
         )
     };
     let fine = ", \"max_len\": 9, \"pp\": 1, \"b\": 1";
-    assert_eq!(asked("[]", fine), ["/lengths"]);
-    assert_eq!(asked("[1, 10]", fine), ["/lengths/1"]);
-    assert_eq!(asked("[1]", ", \"max_len\": -3, \"pp\": 1, \"b\": 1"), ["/lengths/0"]);
-    assert_eq!(asked("[1]", ", \"max_len\": 9, \"pp\": 0, \"b\": -1"), ["/pp", "/b"]);
-    assert_eq!(asked("[1]", &format!("{fine}, \"time_limit_s\": -1")), ["/time_limit_s"]);
-    let question = r#"{"lengths": [5, 20], "schemes": [{"pp": 1, "max_len": 10, "a": 0, "b": 1, "c": 0}]}"#;
+    assert_eq!(error_pointers("[]", fine), ["/lengths"]);
+    assert_eq!(error_pointers("[1, 10]", fine), ["/lengths/1"]);
+    assert_eq!(error_pointers("[1]", ", \"max_len\": -3, \"pp\": 1, \"b\": 1"), ["/lengths/0"]);
+    assert_eq!(error_pointers("[1]", ", \"max_len\": 9, \"pp\": 0, \"b\": -1"), ["/pp", "/b"]);
+    assert_eq!(error_pointers("[1]", &format!("{fine}, \"time_limit_s\": -1")), ["/time_limit_s"]);
+    let dispatch_request = r#"{"lengths": [5, 20], "schemes": [{"pp": 1, "max_len": 10, "a": 0, "b": 1, "c": 0}]}"#;
     let errors =
-        dispatch::answer(&serde_json::from_str(question).unwrap(), &SequentialWorkers, &NeverCancelled).unwrap_err();
+        dispatch::respond(&serde_json::from_str(dispatch_request).unwrap(), &SequentialWorkers, &NeverCancelled)
+            .unwrap_err();
     assert_eq!(pointers(errors), ["/lengths/1"]);
     for (devices, scheme, expected) in [
         (8, r#"{"devices": 3, "pp": 2, "max_len": 10, "a": 0, "b": 1, "c": 0}"#, "/schemes/0/devices"),
@@ -42,9 +43,10 @@ fn wrong_fields_are_pointed_at() {
         (3, r#"{"devices": 4, "pp": 2, "max_len": 10, "a": 0, "b": 1, "c": 0}"#, "/devices"),
         (8, r#"{"devices": 4, "pp": 2, "max_len": 4, "a": 0, "b": 1, "c": 0}"#, "/histogram"),
     ] {
-        let question = format!("{{\"histogram\": [[5, 2.0]], \"devices\": {devices}, \"schemes\": [{scheme}]}}");
-        let errors = propose::answer(&serde_json::from_str(&question).unwrap(), &SequentialWorkers, &NeverCancelled)
-            .unwrap_err();
+        let propose_request = format!("{{\"histogram\": [[5, 2.0]], \"devices\": {devices}, \"schemes\": [{scheme}]}}");
+        let errors =
+            propose::respond(&serde_json::from_str(&propose_request).unwrap(), &SequentialWorkers, &NeverCancelled)
+                .unwrap_err();
         assert_eq!(pointers(errors), [expected]);
     }
 }
@@ -53,22 +55,22 @@ fn wrong_fields_are_pointed_at() {
 #[test]
 fn equal_pipelines_share_equally() {
     let scheme = r#"{"pp": 1, "max_len": 10, "a": 0, "b": 1, "c": 0}"#;
-    let question = format!("{{\"lengths\": [2, 6, 4], \"schemes\": [{scheme}, {scheme}]}}");
-    let answer =
-        dispatch::answer(&serde_json::from_str(&question).unwrap(), &SequentialWorkers, &NeverCancelled).unwrap();
-    assert!((answer.dispatch_s - 6.0).abs() < 1e-12 && answer.status == "optimal", "{answer:?}");
-    assert_eq!(answer.pipelines[0].sequences, [1]);
+    let request = format!("{{\"lengths\": [2, 6, 4], \"schemes\": [{scheme}, {scheme}]}}");
+    let response =
+        dispatch::respond(&serde_json::from_str(&request).unwrap(), &SequentialWorkers, &NeverCancelled).unwrap();
+    assert!((response.dispatch_s - 6.0).abs() < 1e-12 && response.status == "optimal", "{response:?}");
+    assert_eq!(response.pipelines[0].sequences, [1]);
 }
 
 /// Small pipelines process short sequences, a large pipeline processes long sequences; some
 /// strategy combines both.
 #[test]
 fn mixed_lengths_get_mixed_strategies() {
-    let question = r#"{"histogram": [[100, 80.0], [1000, 5.0]], "devices": 8, "schemes": [
+    let request = r#"{"histogram": [[100, 80.0], [1000, 5.0]], "devices": 8, "schemes": [
         {"devices": 1, "pp": 1, "max_len": 200, "a": 0, "b": 1e-3, "c": 0},
         {"devices": 4, "pp": 1, "max_len": 2000, "a": 0, "b": 4e-4, "c": 0}]}"#;
-    let answer =
-        propose::answer(&serde_json::from_str(question).unwrap(), &SequentialWorkers, &NeverCancelled).unwrap();
-    assert!(answer.strategies.iter().any(|strategy| strategy.copies == [4, 1]), "{:?}", answer.strategies);
-    assert!(answer.strategies.iter().all(|strategy| strategy.devices <= 8));
+    let response =
+        propose::respond(&serde_json::from_str(request).unwrap(), &SequentialWorkers, &NeverCancelled).unwrap();
+    assert!(response.strategies.iter().any(|strategy| strategy.copies == [4, 1]), "{:?}", response.strategies);
+    assert!(response.strategies.iter().all(|strategy| strategy.devices <= 8));
 }

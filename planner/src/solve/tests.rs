@@ -5,23 +5,23 @@ use crate::host::{NeverCancelled, SequentialWorkers};
 
 /// Returns the result as JSON.
 pub(super) fn answered(problem: &Value) -> Value {
-    let asked = parse(&problem.to_string()).unwrap_or_else(|errors| panic!("{errors:?}"));
-    let answer =
-        answer(&asked.problem, &SequentialWorkers, &NeverCancelled).unwrap_or_else(|errors| panic!("{errors:?}"));
-    serde_json::to_value(answer).unwrap()
+    let request = parse(&problem.to_string()).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let response =
+        respond(&request.problem, &SequentialWorkers, &NeverCancelled).unwrap_or_else(|errors| panic!("{errors:?}"));
+    serde_json::to_value(response).unwrap()
 }
 
 /// Returns the validation errors, formatted as "pointer: detail".
-pub(super) fn refused(problem: &Value) -> Vec<String> {
+pub(super) fn validation_errors(problem: &Value) -> Vec<String> {
     let errors = match parse(&problem.to_string()) {
-        Ok(asked) => answer(&asked.problem, &SequentialWorkers, &NeverCancelled).unwrap_err(),
+        Ok(request) => respond(&request.problem, &SequentialWorkers, &NeverCancelled).unwrap_err(),
         Err(errors) => errors,
     };
     errors.iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn what_is_no_problem_is_told() {
+fn invalid_problems_are_reported() {
     for (problem, expected) in [
         (json!(3), ": a problem is a JSON object"),
         (json!({}), "/kind: is missing: one of uneven-pipeline, "),
@@ -32,15 +32,15 @@ fn what_is_no_problem_is_told() {
         (json!({"kind": "uneven-pipeline", "ranks": 1, "forward": [[1], ["x"]], "backward": []}), "/forward/1/0: "),
         (json!({"kind": "uneven-pipeline", "rank": 1}), ": unknown field `rank`"),
     ] {
-        let told = refused(&problem);
-        assert!(told.len() == 1 && told[0].contains(expected.trim_start_matches(": ")), "{told:?} for {problem}");
-        assert!(told[0].starts_with(&expected[..expected.find(':').unwrap()]), "{told:?}");
+        let errors = validation_errors(&problem);
+        assert!(errors.len() == 1 && errors[0].contains(expected.trim_start_matches(": ")), "{errors:?} for {problem}");
+        assert!(errors[0].starts_with(&expected[..expected.find(':').unwrap()]), "{errors:?}");
     }
     assert!(parse("{").unwrap_err()[0].detail.starts_with("not JSON"));
 }
 
 #[test]
-fn a_budget_is_read_beside_the_question() {
+fn a_budget_is_parsed_with_the_problem() {
     let mut problem = json!({"kind": "uneven-pipeline", "ranks": 1, "forward": [[1]], "backward": [[1]]});
     let budget = |problem: &Value| parse(&problem.to_string()).unwrap().budget;
     assert_eq!(budget(&problem), None);

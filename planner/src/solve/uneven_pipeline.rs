@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::action::Schedule;
 use crate::cost::{PipelineCosts, UniformTimes};
 use crate::exact::{self, Budget, Ending, Exact};
-use crate::host::{Watch, Workers};
+use crate::host::{Cancellation, Workers};
 use crate::scenario::FieldError;
 use crate::schedule::{Grouping, interleaved, one_f_one_b};
 use crate::simulate::{Execution, execute, peak_memory};
@@ -23,7 +23,7 @@ const NODES: u64 = 1_000_000;
 /// An uneven pipeline. Stage `s` runs on rank `s mod ranks`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct Request {
     /// Pipeline ranks, p.
     pub ranks: u32,
     /// Forward seconds by microbatch and stage. The number of stages must be a multiple of `ranks`.
@@ -61,7 +61,7 @@ pub enum InFlight {
 
 /// Best order found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct Response {
     /// Proof status.
     pub status: Status,
     /// End of the last action in seconds.
@@ -112,23 +112,23 @@ pub struct Compared {
 ///
 /// # Errors
 /// Returns all invalid fields.
-pub fn answer(question: &Question, workers: &dyn Workers, watch: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
+pub fn respond(request: &Request, workers: &dyn Workers, cancellation: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
     let mut errors = Vec::new();
-    shape(question, &mut errors);
+    shape(request, &mut errors);
     if errors.is_empty() {
-        in_flight(question, &mut errors);
+        in_flight(request, &mut errors);
     }
     if !errors.is_empty() {
         return Err(errors);
     }
-    let (costs, limit) = pipeline(question);
-    let budget = Budget { nodes: question.nodes.unwrap_or(NODES), gap: question.gap, seed: question.seed };
-    let found = exact::search(&costs, limit, budget, workers, watch)
+    let (costs, limit) = pipeline(request);
+    let budget = Budget { nodes: request.nodes.unwrap_or(NODES), gap: request.gap, seed: request.seed };
+    let found = exact::search(&costs, limit, budget, workers, cancellation)
         .map_err(|too_large| vec![FieldError::new("/max_in_flight", too_large.to_string())])?;
     let execution = execute(&found.schedule, &costs)
         .map_err(|deadlock| vec![FieldError::new("", format!("the order found does not run: {deadlock}"))])?;
-    Ok(Answer {
-        status: Status::of(found.ending),
+    Ok(Response {
+        status: Status::from_ending(found.ending),
         makespan_s: found.end.secs(),
         lower_bound_s: found.lower_bound.secs(),
         gap: found.gap(),
@@ -140,7 +140,7 @@ pub fn answer(question: &Question, workers: &dyn Workers, watch: &dyn Watch) -> 
 }
 
 impl Status {
-    const fn of(ending: Ending) -> Self {
+    const fn from_ending(ending: Ending) -> Self {
         match ending {
             Ending::Optimal => Self::Optimal,
             Ending::WithinGap => Self::WithinGap,
@@ -169,33 +169,33 @@ fn compared(found: &Exact, costs: &PipelineCosts, limit: Bytes) -> Compared {
 }
 
 /// Builds costs in which an activation is a byte, plus the memory limit.
-fn pipeline(question: &Question) -> (PipelineCosts, Bytes) {
-    let (ranks, stages) = (question.ranks as usize, question.forward[0].len());
+fn pipeline(request: &Request) -> (PipelineCosts, Bytes) {
+    let (ranks, stages) = (request.ranks as usize, request.forward[0].len());
     let nanos = |seconds: f64| Seconds::from_secs(seconds).to_nanos();
-    let times = UniformTimes { communication: nanos(question.send), ..UniformTimes::default() };
-    let mut costs = PipelineCosts::uniform(ranks, stages / ranks, question.forward.len(), times);
+    let times = UniformTimes { communication: nanos(request.send), ..UniformTimes::default() };
+    let mut costs = PipelineCosts::uniform(ranks, stages / ranks, request.forward.len(), times);
     for cell in 0..costs.flows.cells() {
         let (microbatch, stage) = (cell / stages, cell % stages);
-        costs.forward[cell] = nanos(question.forward[microbatch][stage]);
-        costs.input_grad[cell] = nanos(question.backward[microbatch][stage]);
+        costs.forward[cell] = nanos(request.forward[microbatch][stage]);
+        costs.input_grad[cell] = nanos(request.backward[microbatch][stage]);
     }
-    let limit = match &question.max_in_flight {
+    let limit = match &request.max_in_flight {
         None => Bytes::new(u64::MAX),
-        Some(InFlight::Everywhere(most)) => Bytes::new(*most),
+        Some(InFlight::Everywhere(max)) => Bytes::new(*max),
         Some(InFlight::ByRank(caps)) => {
             // The solver accepts a single limit. For ranks that have a smaller limit, the
             // difference becomes static memory.
-            let most = Bytes::new(caps.iter().copied().max().unwrap_or(0));
-            costs.static_memory = caps.iter().map(|&cap| most.saturating_sub(Bytes::new(cap))).collect();
-            most
+            let max_cap = Bytes::new(caps.iter().copied().max().unwrap_or(0));
+            costs.static_memory = caps.iter().map(|&cap| max_cap.saturating_sub(Bytes::new(cap))).collect();
+            max_cap
         }
     };
     (costs, limit)
 }
 
-fn shape(question: &Question, errors: &mut Vec<FieldError>) {
+fn shape(request: &Request, errors: &mut Vec<FieldError>) {
     let mut wrong = |pointer: &str, detail: String| errors.push(FieldError::new(pointer, detail));
-    let Question { ranks, forward, backward, .. } = question;
+    let Request { ranks, forward, backward, .. } = request;
     if !(1..=RANKS).contains(ranks) {
         wrong("/ranks", format!("{ranks} is not from 1 to {RANKS}"));
     }
@@ -232,35 +232,35 @@ fn shape(question: &Question, errors: &mut Vec<FieldError>) {
             }
         }
     }
-    sum += 2.0 * question.send.max(0.0) * stages as f64 * forward.len() as f64;
+    sum += 2.0 * request.send.max(0.0) * stages as f64 * forward.len() as f64;
     if sum > MAX_S {
         wrong("/forward", format!("all times together are {sum} s, more than {MAX_S}"));
     }
-    if !(question.send.is_finite() && question.send >= 0.0) {
-        wrong("/send", format!("{} is not a time of 0 s or more", question.send));
+    if !(request.send.is_finite() && request.send >= 0.0) {
+        wrong("/send", format!("{} is not a time of 0 s or more", request.send));
     }
-    if !(0.0..1.0).contains(&question.gap) {
-        wrong("/gap", format!("{} is not from 0 to below 1", question.gap));
+    if !(0.0..1.0).contains(&request.gap) {
+        wrong("/gap", format!("{} is not from 0 to below 1", request.gap));
     }
 }
 
 /// Checks the minimum: before its first backward on a rank, a microbatch stores an activation per
 /// stage there.
-fn in_flight(question: &Question, errors: &mut Vec<FieldError>) {
-    let ranks = question.ranks as usize;
-    let least = (question.forward[0].len() / ranks) as u64;
-    let mut judge = |pointer: &str, most: u64| {
-        if most < least {
-            let detail = format!("{most} is below {least}, what one microbatch holds on a rank with {least} stages");
+fn in_flight(request: &Request, errors: &mut Vec<FieldError>) {
+    let ranks = request.ranks as usize;
+    let min_activations = (request.forward[0].len() / ranks) as u64;
+    let mut judge = |pointer: &str, cap: u64| {
+        if cap < min_activations {
+            let detail = format!("{cap} is below {min_activations}, what one microbatch holds on a rank with {min_activations} stages");
             errors.push(FieldError::new(pointer, detail));
         }
     };
-    match &question.max_in_flight {
+    match &request.max_in_flight {
         None => {}
-        Some(InFlight::Everywhere(most)) => judge("/max_in_flight", *most),
+        Some(InFlight::Everywhere(max)) => judge("/max_in_flight", *max),
         Some(InFlight::ByRank(caps)) => {
-            for (rank, &most) in caps.iter().enumerate() {
-                judge(&format!("/max_in_flight/{rank}"), most);
+            for (rank, &rank_cap) in caps.iter().enumerate() {
+                judge(&format!("/max_in_flight/{rank}"), rank_cap);
             }
             if caps.len() != ranks {
                 errors.push(FieldError::new("/max_in_flight", format!("has {} ranks of {ranks}", caps.len())));
@@ -273,42 +273,42 @@ fn in_flight(question: &Question, errors: &mut Vec<FieldError>) {
 mod tests {
     use serde_json::json;
 
-    use super::super::tests::{answered, refused};
+    use super::super::tests::{answered, validation_errors};
 
     /// p = 2, m = 2, F = B = 1 s: the last rank idles 1 s, then works 4 s; the last gradient takes
     /// 1 s.
     #[test]
-    fn equal_microbatches_take_what_1f1b_takes() {
+    fn equal_microbatches_match_1f1b() {
         let ones = json!([[1, 1], [1, 1]]);
-        let answer = answered(&json!({"kind": "uneven-pipeline", "ranks": 2, "forward": ones, "backward": ones}));
-        assert_eq!(answer["kind"], "uneven-pipeline");
-        assert_eq!((&answer["status"], &answer["makespan_s"]), (&json!("optimal"), &json!(6.0)));
-        assert_eq!((&answer["lower_bound_s"], &answer["gap"]), (&json!(6.0), &json!(0.0)));
-        assert_eq!(answer["compared"], json!({"one_f_one_b_s": 6.0, "wait_free_s": 6.0, "ranking_s": 6.0}));
+        let response = answered(&json!({"kind": "uneven-pipeline", "ranks": 2, "forward": ones, "backward": ones}));
+        assert_eq!(response["kind"], "uneven-pipeline");
+        assert_eq!((&response["status"], &response["makespan_s"]), (&json!("optimal"), &json!(6.0)));
+        assert_eq!((&response["lower_bound_s"], &response["gap"]), (&json!(6.0), &json!(0.0)));
+        assert_eq!(response["compared"], json!({"one_f_one_b_s": 6.0, "wait_free_s": 6.0, "ranking_s": 6.0}));
         let mut last_rank: Vec<&str> =
-            answer["orders"][1].as_array().unwrap().iter().map(|action| action.as_str().unwrap()).collect();
+            response["orders"][1].as_array().unwrap().iter().map(|action| action.as_str().unwrap()).collect();
         last_rank.sort_unstable();
         assert_eq!(last_rank, ["1B0", "1B1", "1F0", "1F1"]);
-        assert_eq!(answer["starts_s"][1], json!([1.0, 2.0, 3.0, 4.0]));
+        assert_eq!(response["starts_s"][1], json!([1.0, 2.0, 3.0, 4.0]));
     }
 
     /// A limit of 1 activation forces two sequential microbatches, 4 s each. 1F1B would store two.
     #[test]
-    fn a_cap_is_kept() {
+    fn activation_caps_are_met() {
         let ones = json!([[1, 1], [1, 1]]);
         let mut problem = json!({"kind": "uneven-pipeline", "ranks": 2, "forward": ones, "backward": ones});
         problem["max_in_flight"] = json!([1, 2]);
-        let answer = answered(&problem);
-        assert_eq!((&answer["makespan_s"], &answer["status"]), (&json!(8.0), &json!("optimal")));
-        assert_eq!(answer["compared"]["one_f_one_b_s"], json!(null));
+        let response = answered(&problem);
+        assert_eq!((&response["makespan_s"], &response["status"]), (&json!(8.0), &json!("optimal")));
+        assert_eq!(response["compared"]["one_f_one_b_s"], json!(null));
     }
 
     #[test]
     fn no_time_at_all_takes_none() {
         let zeros = json!([[0, 0, 0, 0], [0, 0, 0, 0]]);
-        let answer = answered(&json!({"kind": "uneven-pipeline", "ranks": 2, "forward": zeros, "backward": zeros}));
+        let response = answered(&json!({"kind": "uneven-pipeline", "ranks": 2, "forward": zeros, "backward": zeros}));
         assert_eq!(
-            (&answer["makespan_s"], &answer["status"], &answer["gap"]),
+            (&response["makespan_s"], &response["status"], &response["gap"]),
             (&json!(0.0), &json!("optimal"), &json!(0.0))
         );
     }
@@ -334,11 +334,11 @@ mod tests {
             for (name, value) in changed.as_object().unwrap() {
                 problem[name] = value.clone();
             }
-            let told = refused(&problem);
-            assert_eq!(told.len(), expected.len(), "{told:?}");
+            let errors = validation_errors(&problem);
+            assert_eq!(errors.len(), expected.len(), "{errors:?}");
             assert!(
-                told.iter().zip(&expected).all(|(told, expected)| told.starts_with(expected)),
-                "{told:?} {expected:?}"
+                errors.iter().zip(&expected).all(|(error, expected)| error.starts_with(expected)),
+                "{errors:?} {expected:?}"
             );
         }
     }

@@ -16,7 +16,7 @@ pub enum Placement {
 
 impl Placement {
     /// The rank of a stage.
-    pub const fn rank_of(self, stage: usize, ranks: usize) -> usize {
+    pub const fn rank_for_stage(self, stage: usize, ranks: usize) -> usize {
         let turned = match self {
             Self::Cyclic => false,
             Self::Zigzag | Self::Bidirectional => (stage / ranks) % 2 == 1,
@@ -25,7 +25,7 @@ impl Placement {
     }
 
     /// Ranks of the first `stages` stages.
-    pub fn ranks_of(self, stages: usize, ranks: usize) -> Vec<u32> {
-        (0..stages).map(|stage| self.rank_of(stage, ranks) as u32).collect()
+    pub fn stage_ranks(self, stages: usize, ranks: usize) -> Vec<u32> {
+        (0..stages).map(|stage| self.rank_for_stage(stage, ranks) as u32).collect()
     }
 }

@@ -29,22 +29,22 @@ impl Axis {
     }
 
     /// Formats a value with name and unit, for example "nodes 4".
-    pub(super) fn words(&self, place: usize) -> String {
+    pub(super) fn value_label(&self, position: usize) -> String {
         let unit = self.unit.as_ref().map(|unit| format!(" {unit}")).unwrap_or_default();
-        format!("{} {}{unit}", self.name(), self.label(place))
+        format!("{} {}{unit}", self.name(), self.label(position))
     }
 
     /// Returns the axis label for a value: numbers and strings unchanged, objects by name, other
     /// values by position.
-    pub fn label(&self, place: usize) -> String {
-        match self.values.get(place) {
+    pub fn label(&self, position: usize) -> String {
+        match self.values.get(position) {
             None => String::new(),
             Some(Value::String(text)) => text.clone(),
             Some(Value::Object(fields)) => {
                 let name = ["name", "preset", "id", "kind"].iter().find_map(|key| fields.get(*key)?.as_str());
-                name.map_or_else(|| format!("#{}", place + 1), str::to_owned)
+                name.map_or_else(|| format!("#{}", position + 1), str::to_owned)
             }
-            Some(Value::Array(_)) => format!("#{}", place + 1),
+            Some(Value::Array(_)) => format!("#{}", position + 1),
             Some(other) => other.to_string(),
         }
     }
@@ -130,7 +130,7 @@ fn range(from: &serde_json::Number, to: &serde_json::Number, steps: u32, scale: 
     if scale == Scale::Log2 && first <= 0.0 {
         return Err(format!("from {from}: a log2 scale begins above 0"));
     }
-    let whole = from.is_u64() && to.is_u64();
+    let is_integer = from.is_u64() && to.is_u64();
     let mut values: Vec<Value> = Vec::with_capacity(steps as usize);
     for step in 0..steps {
         let share = f64::from(step) / f64::from(steps - 1);
@@ -140,7 +140,7 @@ fn range(from: &serde_json::Number, to: &serde_json::Number, steps: u32, scale: 
             Scale::Linear => first + (last - first) * share,
             Scale::Log2 => first * libm::exp2(libm::log2(last / first) * share),
         };
-        let value = if whole { Value::from(value.round() as u64) } else { Value::from(value) };
+        let value = if is_integer { Value::from(value.round() as u64) } else { Value::from(value) };
         if values.last() != Some(&value) {
             values.push(value);
         }

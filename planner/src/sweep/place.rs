@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 /// Sets a value at a JSON pointer (RFC 6901). Creates missing objects, because fields with default
 /// values are omitted. List items must exist.
 pub(super) fn put(root: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
-    let mut place = root;
+    let mut target = root;
     for part in pointer.split('/').skip(1) {
         let key = part.replace("~1", "/").replace("~0", "~");
-        if place.is_null() {
-            *place = Value::Object(Map::new());
+        if target.is_null() {
+            *target = Value::Object(Map::new());
         }
-        place = match place {
+        target = match target {
             Value::Object(fields) => fields.entry(key).or_insert(Value::Null),
             Value::Array(items) => {
                 let count = items.len();
@@ -21,7 +21,7 @@ pub(super) fn put(root: &mut Value, pointer: &str, value: Value) -> Result<(), S
             other => return Err(format!("{key} would stand inside {other}")),
         };
     }
-    *place = value;
+    *target = value;
     Ok(())
 }
 

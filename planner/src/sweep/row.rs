@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Point;
 use crate::engine::{self, PlanError};
 use crate::observer::{Cancelled, Observer};
-use crate::outcome::{Answer, ENGINE, Metrics};
+use crate::outcome::{ENGINE, Metrics, PlanOutcome};
 use crate::scenario::{FieldError, PlannerKind, ValidScenario};
 
 /// Result row for a point. The bytes do not depend on the machine.
@@ -24,14 +24,14 @@ pub struct PointRow {
     /// Engine version.
     pub engine: String,
     /// Result.
-    pub answer: PointAnswer,
+    pub answer: PointOutcome,
 }
 
 /// Result for a point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "snake_case", deny_unknown_fields)]
-pub enum PointAnswer {
+pub enum PointOutcome {
     /// Results for all planners, in request order.
     Planned {
         /// Cluster devices.
@@ -72,7 +72,7 @@ pub enum PlannerRow {
         /// Planner.
         planner: PlannerKind,
         /// Plan figures.
-        figures: Figures,
+        figures: PlanMetrics,
     },
     /// No layout satisfies all constraints.
     Infeasible {
@@ -92,9 +92,9 @@ impl PlannerRow {
     }
 
     /// Plan figures; `None` if there is no plan.
-    pub const fn figures(&self) -> Option<&Figures> {
+    pub const fn metrics(&self) -> Option<&PlanMetrics> {
         match self {
-            Self::Planned { figures, .. } => Some(figures),
+            Self::Planned { figures: metrics, .. } => Some(metrics),
             Self::Infeasible { .. } => None,
         }
     }
@@ -104,7 +104,7 @@ impl PlannerRow {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Figures {
+pub struct PlanMetrics {
     /// Mean iteration time in s.
     pub iteration_s: f64,
     /// Backbone tokens/s, excluding padding.
@@ -125,8 +125,8 @@ pub struct Figures {
     pub gap: f64,
 }
 
-impl Figures {
-    fn of(metrics: &Metrics, devices: u32) -> Self {
+impl PlanMetrics {
+    fn from_metrics(metrics: &Metrics, devices: u32) -> Self {
         Self {
             iteration_s: metrics.iteration_s,
             tokens_per_s: metrics.tokens_per_s,
@@ -145,24 +145,24 @@ impl PointRow {
     /// Builds the row for a point with an invalid scenario, or one that this machine cannot plan.
     pub fn invalid(point: &Point, errors: Vec<FieldError>) -> Self {
         let named = |error: FieldError| WrongField { pointer: error.pointer, detail: error.detail };
-        Self::without_scenario(point, PointAnswer::Invalid { errors: errors.into_iter().map(named).collect() })
+        Self::without_scenario(point, PointOutcome::Invalid { errors: errors.into_iter().map(named).collect() })
     }
 
     /// Builds the row for a point with an internal error.
     pub fn failed(point: &Point, detail: &str) -> Self {
-        Self::without_scenario(point, PointAnswer::Failed { detail: detail.to_owned() })
+        Self::without_scenario(point, PointOutcome::Failed { detail: detail.to_owned() })
     }
 
-    fn without_scenario(point: &Point, answer: PointAnswer) -> Self {
+    fn without_scenario(point: &Point, outcome: PointOutcome) -> Self {
         let (index, coordinates) = (point.index, point.coordinates.clone());
-        Self { index, coordinates, scenario: None, engine: ENGINE.to_owned(), answer }
+        Self { index, coordinates, scenario: None, engine: ENGINE.to_owned(), answer: outcome }
     }
 
     /// Results for all planners. Empty if the scenario is invalid.
     pub fn planners(&self) -> &[PlannerRow] {
         match &self.answer {
-            PointAnswer::Planned { planners, .. } => planners,
-            PointAnswer::Invalid { .. } | PointAnswer::Failed { .. } => &[],
+            PointOutcome::Planned { planners, .. } => planners,
+            PointOutcome::Invalid { .. } | PointOutcome::Failed { .. } => &[],
         }
     }
 }
@@ -191,7 +191,7 @@ pub(super) fn planned(
         Ok(planning) => planning.outcome,
         Err(PlanError::Cancelled(cancelled)) => return Err(Unplanned::Cancelled(cancelled)),
         Err(PlanError::Outgrown { bytes }) => return Err(Unplanned::Outgrown { bytes }),
-        Err(refused @ PlanError::Refused { .. }) => return Ok(PointRow::failed(point, &refused.to_string())),
+        Err(rejected @ PlanError::Rejected { .. }) => return Ok(PointRow::failed(point, &rejected.to_string())),
         Err(large @ PlanError::TooLarge(_)) => {
             return Ok(PointRow::invalid(point, vec![FieldError::new("/iterations", large.to_string())]));
         }
@@ -200,10 +200,12 @@ pub(super) fn planned(
     let rows = scenario.scenario().planners.iter().filter_map(|planner| {
         let result = outcome.results.iter().find(|result| result.planner == *planner)?;
         Some(match &result.answer {
-            Answer::Planned(planned) => {
-                PlannerRow::Planned { planner: *planner, figures: Figures::of(&planned.metrics, devices) }
+            PlanOutcome::Planned(planned) => {
+                PlannerRow::Planned { planner: *planner, figures: PlanMetrics::from_metrics(&planned.metrics, devices) }
             }
-            Answer::Infeasible { binding, .. } => PlannerRow::Infeasible { planner: *planner, reason: binding.clone() },
+            PlanOutcome::Infeasible { binding, .. } => {
+                PlannerRow::Infeasible { planner: *planner, reason: binding.clone() }
+            }
         })
     });
     Ok(PointRow {
@@ -211,6 +213,6 @@ pub(super) fn planned(
         coordinates: point.coordinates.clone(),
         scenario: Some(scenario.id().to_string()),
         engine: ENGINE.to_owned(),
-        answer: PointAnswer::Planned { devices, planners: rows.collect() },
+        answer: PointOutcome::Planned { devices, planners: rows.collect() },
     })
 }

@@ -8,16 +8,16 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shard {
     index: u32,
-    of: u32,
+    count: u32,
 }
 
 impl Shard {
     /// The shard with all points.
-    pub const WHOLE: Self = Self { index: 1, of: 1 };
+    pub const FULL: Self = Self { index: 1, count: 1 };
 
-    /// Builds shard `index` of `of`, from 1.
-    pub const fn new(index: u32, of: u32) -> Result<Self, NotAShard> {
-        if index >= 1 && index <= of { Ok(Self { index, of }) } else { Err(NotAShard) }
+    /// Builds shard `index` of `count`, from 1.
+    pub const fn new(index: u32, count: u32) -> Result<Self, NotAShard> {
+        if index >= 1 && index <= count { Ok(Self { index, count }) } else { Err(NotAShard) }
     }
 
     /// Shard number, from 1.
@@ -26,24 +26,24 @@ impl Shard {
     }
 
     /// Number of shards.
-    pub const fn of(self) -> u32 {
-        self.of
+    pub const fn count(self) -> u32 {
+        self.count
     }
 
     /// Points in this shard, given the total number `all`.
     pub fn points(self, all: u32) -> impl Iterator<Item = u32> + Clone {
-        (self.index - 1..all).step_by(self.of as usize)
+        (self.index - 1..all).step_by(self.count as usize)
     }
 
     /// Returns true if the shard contains the point.
     pub const fn has(self, point: u32) -> bool {
-        point % self.of == self.index - 1
+        point % self.count == self.index - 1
     }
 }
 
 impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.index, self.of)
+        write!(f, "{}/{}", self.index, self.count)
     }
 }
 
@@ -51,9 +51,9 @@ impl FromStr for Shard {
     type Err = NotAShard;
 
     fn from_str(text: &str) -> Result<Self, NotAShard> {
-        let (index, of) = text.split_once('/').ok_or(NotAShard)?;
+        let (index, count) = text.split_once('/').ok_or(NotAShard)?;
         let number = |text: &str| text.parse::<u32>().map_err(|_| NotAShard);
-        Self::new(number(index)?, number(of)?)
+        Self::new(number(index)?, number(count)?)
     }
 }
 
@@ -76,8 +76,8 @@ pub fn runs(numbers: impl IntoIterator<Item = u32>) -> Vec<[u32; 2]> {
 
 /// Formats runs, for example "0-3, 7, 9-12".
 pub fn ranges(runs: &[[u32; 2]]) -> String {
-    let words = |&[first, last]: &[u32; 2]| {
+    let format_run = |&[first, last]: &[u32; 2]| {
         if first == last { first.to_string() } else { format!("{first}-{last}") }
     };
-    runs.iter().map(words).collect::<Vec<_>>().join(", ")
+    runs.iter().map(format_run).collect::<Vec<_>>().join(", ")
 }

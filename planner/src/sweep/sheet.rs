@@ -30,7 +30,7 @@ pub struct Heading {
 
 impl Heading {
     /// Builds the heading of a shard for this engine.
-    pub fn of(sweep: &Sweep, shard: Shard) -> Self {
+    pub fn new(sweep: &Sweep, shard: Shard) -> Self {
         Self {
             schema: SHEET_SCHEMA.to_owned(),
             sweep: sweep.id().to_string(),

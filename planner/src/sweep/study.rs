@@ -36,7 +36,7 @@ pub fn usual_fields(scenario: &Scenario) -> Vec<UsualField> {
         present,
         values,
     };
-    let whole = |pointer: &str, title: &str, unit: Option<&str>, present: u32| {
+    let scaled_field = |pointer: &str, title: &str, unit: Option<&str>, present: u32| {
         field(pointer, title, unit, present.into(), around(present))
     };
     let degree = |pointer: &str, title: &str, present: Option<u32>| {
@@ -49,9 +49,9 @@ pub fn usual_fields(scenario: &Scenario) -> Vec<UsualField> {
     };
     let (cluster, workload, layout) = (&scenario.cluster, &scenario.workload, &scenario.layout);
     let mut fields = vec![
-        whole("/cluster/nodes", "nodes", None, cluster.nodes),
-        whole("/workload/context_length", "context length", Some("tokens"), workload.context_length),
-        whole("/workload/global_batch", "global batch", Some("samples"), workload.global_batch),
+        scaled_field("/cluster/nodes", "nodes", None, cluster.nodes),
+        scaled_field("/workload/context_length", "context length", Some("tokens"), workload.context_length),
+        scaled_field("/workload/global_batch", "global batch", Some("samples"), workload.global_batch),
         factor("/cluster/device/memory_gib", "device memory", "GiB", cluster.device.memory_gib),
         factor("/cluster/device/peak_tflops", "peak of a device", "TFLOP/s", cluster.device.peak_tflops),
         factor("/cluster/inter_node/gb_per_s", "link between nodes", "GB/s", cluster.inter_node.gb_per_s),
@@ -63,7 +63,7 @@ pub fn usual_fields(scenario: &Scenario) -> Vec<UsualField> {
     if let SampleSource::Drawn { images: Distribution::Constant { value }, .. } = &scenario.workload.samples
         && scenario.model.images().is_some()
     {
-        fields.push(whole("/workload/samples/images/value", "images per sample", None, *value));
+        fields.push(scaled_field("/workload/samples/images/value", "images per sample", None, *value));
     }
     fields
 }
@@ -72,7 +72,7 @@ pub fn usual_fields(scenario: &Scenario) -> Vec<UsualField> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Study {
+pub enum ScalingSweep {
     /// Cluster nodes.
     Devices,
     /// Context length.
@@ -83,7 +83,7 @@ pub enum Study {
     Images,
 }
 
-impl Study {
+impl ScalingSweep {
     /// All studies.
     pub const ALL: [Self; 4] = [Self::Devices, Self::ContextLength, Self::GlobalBatch, Self::Images];
 
@@ -128,7 +128,7 @@ impl Study {
         };
         let name = scenario.title.as_deref().unwrap_or(&scenario.model.name);
         let title = format!("{}: {}", name.chars().take(150).collect::<String>(), self.title());
-        Some(Sweep::of(Some(title), &base, vec![axis]))
+        Some(Sweep::new(Some(title), &base, vec![axis]))
     }
 }
 

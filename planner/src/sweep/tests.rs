@@ -56,7 +56,7 @@ fn points_are_in_row_major_order() {
 }
 
 #[test]
-fn ranges_have_both_ends_and_whole_numbers_where_these_are_whole() {
+fn ranges_include_both_ends_and_stay_integers() {
     for (axis, expected) in [
         (json!({"from": 1, "to": 10, "steps": 4}), json!([1, 4, 7, 10])),
         // 1, 1.5, 2 rounds to 1, 2, 2.
@@ -72,24 +72,25 @@ fn ranges_have_both_ends_and_whole_numbers_where_these_are_whole() {
 
 #[test]
 fn labels_and_spelling_do_not_change_the_identifier() {
-    let one = sweep(&json!([{"pointer": "/cluster/nodes", "from": 1, "to": 4, "steps": 3, "scale": "log2"}])).unwrap();
+    let first =
+        sweep(&json!([{"pointer": "/cluster/nodes", "from": 1, "to": 4, "steps": 3, "scale": "log2"}])).unwrap();
     let same = json!({
         "schema": "sweep/1", "title": "nodes", "scenario": base(), "planners": ["1f1b"],
         "axes": [{"pointer": "/cluster/nodes", "title": "Nodes", "values": [1, 2, 4]}],
     });
     let same = Sweep::parse(&same.to_string()).unwrap();
-    assert_eq!(one.id(), same.id());
+    assert_eq!(first.id(), same.id());
     assert_eq!(Sweep::parse(&same.to_json()).unwrap(), same);
     let other = sweep(&json!([{"pointer": "/cluster/nodes", "values": [1, 4, 2]}])).unwrap();
-    assert_ne!(one.id(), other.id());
-    assert_eq!(one.id().as_str().parse::<SweepId>(), Ok(one.id()));
+    assert_ne!(first.id(), other.id());
+    assert_eq!(first.id().as_str().parse::<SweepId>(), Ok(first.id()));
     // Fixed value: identifiers of stored sweeps must not change. The base contains presets, so a
     // recalibrated preset changes it.
-    assert_eq!(one.canonical().get(..9), Some("{\"axes\":["));
+    assert_eq!(first.canonical().get(..9), Some("{\"axes\":["));
 }
 
 #[test]
-fn seeds_are_the_last_axis_and_planners_those_of_the_base() {
+fn seeds_are_the_last_axis_and_planners_follow_the_base() {
     let written = json!({
         "schema": "sweep/1", "scenario": base(), "planners": ["gpipe", "1f1b"], "seeds": [7, 8],
         "axes": [{"pointer": "/cluster/nodes", "values": [1, 2]}],
@@ -115,8 +116,8 @@ fn presets_among_the_values_are_filled_in() {
 }
 
 #[test]
-fn every_wrong_field_of_a_sweep_is_named() {
-    for (axes, at, words) in [
+fn every_wrong_sweep_field_is_named() {
+    for (axes, at, message) in [
         (json!([]), "/axes", "1 to 6"),
         (json!([{"pointer": "nodes", "values": [1]}]), "/axes/0/pointer", "JSON pointer"),
         (json!([{"pointer": "/title", "values": ["a"]}]), "/axes/0/pointer", "not part of the question"),
@@ -140,7 +141,7 @@ fn every_wrong_field_of_a_sweep_is_named() {
     ] {
         let errors = sweep(&axes).unwrap_err();
         let found = errors.iter().find(|error| error.pointer == at);
-        assert!(found.is_some_and(|error| error.detail.contains(words)), "{axes}: {errors:?}");
+        assert!(found.is_some_and(|error| error.detail.contains(message)), "{axes}: {errors:?}");
     }
     let wrong = Sweep::parse(&json!({"schema": "sweep/2", "scenario": {}, "axes": []}).to_string()).unwrap_err();
     assert_eq!(wrong[0].pointer, "/schema");
@@ -150,7 +151,7 @@ fn every_wrong_field_of_a_sweep_is_named() {
 }
 
 #[test]
-fn what_cannot_be_planned_is_a_row() {
+fn unplannable_points_are_rows() {
     // Zero nodes are invalid. 7 billion parameters with 16-bit weights, gradients and optimizer
     // states need 13 GB, which exceeds 4 devices with 1 GiB.
     let sweep = sweep(&json!([
@@ -160,13 +161,13 @@ fn what_cannot_be_planned_is_a_row() {
     .unwrap();
     let row = |index| sweep.point(index).unwrap().plan(&NoDatasets, &mut Unobserved).unwrap();
     match row(0).answer {
-        PointAnswer::Invalid { errors } => assert_eq!(errors[0].pointer, "/cluster/nodes"),
+        PointOutcome::Invalid { errors } => assert_eq!(errors[0].pointer, "/cluster/nodes"),
         other => panic!("{other:?}"),
     }
     let planned = row(2);
-    let figures = planned.planners()[0].figures().unwrap();
-    assert!(figures.lower_bound_s <= figures.iteration_s);
-    assert!((figures.tokens_per_s_per_device * 8.0 - figures.tokens_per_s).abs() < 1e-6 * figures.tokens_per_s);
+    let metrics = planned.planners()[0].metrics().unwrap();
+    assert!(metrics.lower_bound_s <= metrics.iteration_s);
+    assert!((metrics.tokens_per_s_per_device * 8.0 - metrics.tokens_per_s).abs() < 1e-6 * metrics.tokens_per_s);
     assert!(matches!(&row(3).planners()[0], PlannerRow::Infeasible { reason, .. } if reason.contains("GiB")));
     let text = serde_json::to_string(&planned).unwrap();
     assert_eq!(serde_json::from_str::<PointRow>(&text).unwrap(), planned);
@@ -176,15 +177,15 @@ fn what_cannot_be_planned_is_a_row() {
 #[test]
 fn studies_stand_around_the_present_value() {
     let scenario = crate::scenario::parse(&base().to_string()).unwrap();
-    let values = |study: Study| study.sweep(&scenario).map(|sweep| json!(sweep.unwrap().axes()[0].values));
-    assert_eq!(values(Study::Devices), Some(json!([1, 2, 4, 8, 16])));
-    assert_eq!(values(Study::ContextLength), Some(json!([512, 1024, 2048, 4096, 8192])));
-    assert_eq!(values(Study::GlobalBatch), Some(json!([2, 4, 8, 16, 32])));
-    assert_eq!(values(Study::Images), None, "the model reads none");
+    let values = |scaling: ScalingSweep| scaling.sweep(&scenario).map(|sweep| json!(sweep.unwrap().axes()[0].values));
+    assert_eq!(values(ScalingSweep::Devices), Some(json!([1, 2, 4, 8, 16])));
+    assert_eq!(values(ScalingSweep::ContextLength), Some(json!([512, 1024, 2048, 4096, 8192])));
+    assert_eq!(values(ScalingSweep::GlobalBatch), Some(json!([2, 4, 8, 16, 32])));
+    assert_eq!(values(ScalingSweep::Images), None, "the model reads none");
     let seeing = include_str!("../../../examples/vlm-s-image-heavy.json");
     let seeing = crate::scenario::parse(seeing).unwrap();
-    let study = Study::Images.sweep(&seeing).unwrap().unwrap();
-    assert!(study.point(0).unwrap().valid(&NoDatasets).is_ok());
+    let image_sweep = ScalingSweep::Images.sweep(&seeing).unwrap().unwrap();
+    assert!(image_sweep.point(0).unwrap().valid(&NoDatasets).is_ok());
     for field in usual_fields(&seeing) {
         let axis = json!([{"pointer": field.pointer, "values": field.values}]);
         let sweep = json!({"schema": "sweep/1", "scenario": seeing, "axes": axis});
@@ -193,18 +194,18 @@ fn studies_stand_around_the_present_value() {
 }
 
 #[test]
-fn runs_of_numbers_are_named_as_ranges() {
-    for (numbers, words) in [(&[][..], ""), (&[3], "3"), (&[0, 1, 2, 5, 7, 8], "0-2, 5, 7-8")] {
-        assert_eq!(ranges(&runs(numbers.iter().copied())), words);
+fn number_runs_are_formatted_as_ranges() {
+    for (numbers, text) in [(&[][..], ""), (&[3], "3"), (&[0, 1, 2, 5, 7, 8], "0-2, 5, 7-8")] {
+        assert_eq!(ranges(&runs(numbers.iter().copied())), text);
     }
 }
 
 proptest! {
     #[test]
-    fn shards_share_the_points(points in 0_u32..500, of in 1_u32..40) {
+    fn shards_share_the_points(points in 0_u32..500, count in 1_u32..40) {
         let mut all: Vec<u32> = Vec::new();
-        for index in 1..=of {
-            let shard: Shard = format!("{index}/{of}").parse().unwrap();
+        for index in 1..=count {
+            let shard: Shard = format!("{index}/{count}").parse().unwrap();
             prop_assert!(shard.points(points).all(|point| shard.has(point)));
             prop_assert!(shard.points(points).is_sorted());
             all.extend(shard.points(points));
@@ -239,15 +240,15 @@ fn nonsense_is_no_shard() {
     }
 }
 
-/// A watch that counts polls and ends after `most` polls.
-struct Asked {
+/// A watch that counts polls and ends after `limit` polls.
+struct PollCounter {
     times: AtomicU32,
-    most: u32,
+    limit: u32,
 }
 
-impl crate::host::Watch for Asked {
+impl crate::host::Cancellation for PollCounter {
     fn is_over(&self) -> bool {
-        self.times.fetch_add(1, Ordering::Relaxed) >= self.most
+        self.times.fetch_add(1, Ordering::Relaxed) >= self.limit
     }
 
     fn seconds(&self) -> f64 {
@@ -255,28 +256,28 @@ impl crate::host::Watch for Asked {
     }
 }
 
-fn words(count: u32) -> String {
+fn invalid_sweep(count: u32) -> String {
     let values: Vec<String> = (0..count).map(|number| format!("x{number}")).collect();
     json!({"schema": "sweep/1", "scenario": base(), "axes": [{"pointer": "/seed", "values": values}]}).to_string()
 }
 
 #[test]
-fn a_sweep_is_refused_at_the_hundredth_value_that_gives_no_scenario() {
-    let watch = Asked { times: AtomicU32::new(0), most: u32::MAX };
-    let errors = Sweep::parse_while(&words(5_000), &watch).unwrap_err();
-    assert_eq!(watch.times.load(Ordering::Relaxed), 100);
+fn sweep_parsing_stops_at_the_hundredth_invalid_value() {
+    let polls = PollCounter { times: AtomicU32::new(0), limit: u32::MAX };
+    let errors = Sweep::parse_while(&invalid_sweep(5_000), &polls).unwrap_err();
+    assert_eq!(polls.times.load(Ordering::Relaxed), 100);
     assert_eq!(errors.len(), 1);
     assert_eq!(errors[0].pointer, "/axes/0");
     let expected = "100 values give no scenario, the last of /seed: /seed: \"x99\" is not a whole number";
     assert!(errors[0].detail.starts_with(expected), "{errors:?}");
-    let few = Sweep::parse(&words(99)).unwrap_err();
+    let few = Sweep::parse(&invalid_sweep(99)).unwrap_err();
     assert!(few[0].detail.starts_with("no value of /seed gives a scenario: /seed: \"x0\""), "{few:?}");
 }
 
 #[test]
 fn reading_a_sweep_ends_when_nobody_waits() {
-    let watch = Asked { times: AtomicU32::new(0), most: 3 };
-    let errors = Sweep::parse_while(&words(5_000), &watch).unwrap_err();
+    let polls = PollCounter { times: AtomicU32::new(0), limit: 3 };
+    let errors = Sweep::parse_while(&invalid_sweep(5_000), &polls).unwrap_err();
     let expected = FieldError::new("/axes/0", "time was up before all its values were looked at".to_owned());
-    assert_eq!((errors, watch.times.load(Ordering::Relaxed)), (vec![expected], 4));
+    assert_eq!((errors, polls.times.load(Ordering::Relaxed)), (vec![expected], 4));
 }

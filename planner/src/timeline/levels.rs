@@ -35,7 +35,7 @@ pub struct Level {
 
 impl Level {
     /// Creates a level with `stretches` intervals per lane. Span `i` has the ink `inks[i]`.
-    pub fn of(timeline: &Timeline, inks: &[u8], stretches: u32) -> Self {
+    pub fn new(timeline: &Timeline, inks: &[u8], stretches: u32) -> Self {
         let stretches = stretches.max(1);
         let width_ns = timeline.makespan_ns.div_ceil(u64::from(stretches)).max(1);
         let lanes = timeline.lane_offsets.len().saturating_sub(1);
@@ -56,7 +56,7 @@ impl Level {
         }
         let lanes = timeline.lane_offsets.len().saturating_sub(1).max(1);
         let finest = (MAX_STRETCHES / lanes).clamp(512, 16_384).next_power_of_two() as u32;
-        [finest, finest / 4, finest / 16].map(|stretches| Self::of(timeline, inks, stretches)).into()
+        [finest, finest / 4, finest / 16].map(|stretches| Self::new(timeline, inks, stretches)).into()
     }
 
     /// Returns the column range for a lane.
@@ -100,17 +100,17 @@ impl Level {
     }
 
     fn close(&mut self, stretch: &Stretch, offset: usize) {
-        let (mut ink, mut most, mut busy) = (0, 0, 0);
+        let (mut ink, mut max_time, mut active_ns) = (0, 0, 0);
         for (number, &time) in stretch.time.iter().enumerate() {
-            busy += time;
-            if time > most {
-                (ink, most) = (number as u8, time);
+            active_ns += time;
+            if time > max_time {
+                (ink, max_time) = (number as u8, time);
             }
         }
-        if busy > 0 {
+        if active_ns > 0 {
             let cell = offset + stretch.number;
             self.ink[cell] = ink;
-            self.busy[cell] = ((busy.min(self.width_ns) * 255).div_ceil(self.width_ns)) as u8;
+            self.busy[cell] = ((active_ns.min(self.width_ns) * 255).div_ceil(self.width_ns)) as u8;
         }
     }
 }
@@ -145,12 +145,12 @@ impl Overview {
     pub const STRETCHES: u32 = 1024;
 
     /// Creates the overview.
-    pub fn of(timeline: &Timeline) -> Self {
+    pub fn new(timeline: &Timeline) -> Self {
         Self {
             ranks: timeline.ranks,
             makespan_ns: timeline.makespan_ns,
             spans: timeline.len() as u64,
-            level: Level::of(timeline, &timeline.kind, Self::STRETCHES),
+            level: Level::new(timeline, &timeline.kind, Self::STRETCHES),
         }
     }
 }
@@ -174,25 +174,25 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_knows_its_starts_its_longest_ink_and_its_busy_share() {
+    fn intervals_contain_starts_dominant_ink_and_active_share() {
         // Ten intervals of 100 ns: 60 ns with ink 0 and 30 ns with ink 1 in interval 0; ink 2 from
         // the middle of interval 2 to the middle of interval 5.
         let timeline = lane(&[(0, 0, 60), (1, 60, 90), (2, 250, 550), (1, 950, 1_000)]);
-        let level = Level::of(&timeline, &timeline.kind, 10);
+        let level = Level::new(&timeline, &timeline.kind, 10);
         assert_eq!((level.width_ns, level.lanes()), (100, 2));
         assert_eq!(level.starts[level.lane(0)], [2, 0, 1, 0, 0, 0, 0, 0, 0, 1]);
         assert_eq!(level.ink[level.lane(0)], [0, 0, 2, 2, 2, 2, 0, 0, 0, 1]);
         // 90 %, 0, 50 %, 100 %, 100 %, 50 %, 0, 0, 0, 50 % of 255, rounded up.
         assert_eq!(level.busy[level.lane(0)], [230, 0, 128, 255, 255, 128, 0, 0, 0, 128]);
-        assert!(level.busy[level.lane(1)].iter().all(|&busy| busy == 0), "it sends nothing");
+        assert!(level.busy[level.lane(1)].iter().all(|&share| share == 0), "it sends nothing");
     }
 
     #[test]
     fn an_empty_timeline_and_spans_without_duration_have_levels_too() {
         let empty = Timeline { ranks: 1, lane_offsets: vec![0, 0, 0], ..Timeline::default() };
-        assert_eq!(Level::of(&empty, &[], 4).starts, [0; 8]);
+        assert_eq!(Level::new(&empty, &[], 4).starts, [0; 8]);
         let instant = lane(&[(3, 5, 5), (3, 5, 5), (0, 5, 1_000)]);
-        let level = Level::of(&instant, &instant.kind, 4);
+        let level = Level::new(&instant, &instant.kind, 4);
         assert_eq!(level.starts[level.lane(0)], [3, 0, 0, 0]);
         assert!(level.busy[0] > 0);
     }
@@ -208,7 +208,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn starts_and_busy_time_add_up(
+        fn starts_and_active_time_add_up(
             steps in prop::collection::vec((0_u8..8, 0_u64..50, 1_u64..400), 1..60),
             stretches in 1_u32..40,
         ) {
@@ -222,13 +222,13 @@ mod tests {
                 })
                 .collect();
             let timeline = lane(&spans);
-            let level = Level::of(&timeline, &timeline.kind, stretches);
+            let level = Level::new(&timeline, &timeline.kind, stretches);
             prop_assert_eq!(level.starts.iter().map(|&count| count as usize).sum::<usize>(), spans.len());
-            let busy: u64 = timeline.duration_ns.iter().sum();
-            let shown: f64 = level.busy.iter().map(|&busy| f64::from(busy) / 255.0 * level.width_ns as f64).sum();
+            let active_ns: u64 = timeline.duration_ns.iter().sum();
+            let displayed: f64 = level.busy.iter().map(|&share| f64::from(share) / 255.0 * level.width_ns as f64).sum();
             // The rounding error per interval is below 1/255.
             let rounding = f64::from(stretches) * level.width_ns as f64 / 255.0;
-            prop_assert!(shown >= busy as f64 - 1e-6 && shown <= busy as f64 + rounding + 1e-6);
+            prop_assert!(displayed >= active_ns as f64 - 1e-6 && displayed <= active_ns as f64 + rounding + 1e-6);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ObservedAction;
+use super::MeasuredAction;
 
 /// A pipeline iteration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,14 +12,14 @@ pub struct Iteration {
     /// True if the trace annotates steps.
     pub announced: bool,
     /// Actions by rank and start time.
-    pub actions: Vec<ObservedAction>,
+    pub actions: Vec<MeasuredAction>,
 }
 
 impl Iteration {
     /// Returns minimum start and maximum end in ns.
     pub fn interval_ns(&self) -> (u64, u64) {
         let first = self.actions.iter().map(|action| action.start_ns).min().unwrap_or_default();
-        let last = self.actions.iter().map(ObservedAction::end_ns).max().unwrap_or_default();
+        let last = self.actions.iter().map(MeasuredAction::end_ns).max().unwrap_or_default();
         (first, last)
     }
 }
@@ -30,24 +30,24 @@ impl Iteration {
 /// iteration on a rank ends when an action repeats, and iteration n contains the n-th iteration on
 /// all ranks. This works for any schedule, because a schedule runs an action only once. Gradient
 /// synchronization can repeat within an iteration.
-pub fn iterations(mut actions: Vec<ObservedAction>) -> Vec<Iteration> {
+pub fn iterations(mut actions: Vec<MeasuredAction>) -> Vec<Iteration> {
     actions.sort_by_key(|action| (action.rank, action.start_ns, action.kind, action.stage, action.microbatch));
     let announced = !actions.is_empty() && actions.iter().all(|action| action.step.is_some());
-    let mut found: BTreeMap<u64, Vec<ObservedAction>> = BTreeMap::new();
+    let mut found: BTreeMap<u64, Vec<MeasuredAction>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
-    let (mut rank, mut place) = (None, 0);
+    let (mut rank, mut iteration) = (None, 0);
     for action in actions {
         if rank != Some(action.rank) {
-            (rank, place) = (Some(action.rank), 0);
+            (rank, iteration) = (Some(action.rank), 0);
             seen.clear();
         }
         let once = action.kind.is_compute_lane() && action.kind != crate::timeline::SpanKind::GradientSync;
         if once && !seen.insert(action.key()) {
-            place += 1;
+            iteration += 1;
             seen.clear();
             seen.insert(action.key());
         }
-        let number = if announced { action.step.unwrap_or_default() } else { place };
+        let number = if announced { action.step.unwrap_or_default() } else { iteration };
         found.entry(number).or_default().push(action);
     }
     let iteration = |(number, actions)| Iteration { number, announced, actions };
@@ -61,13 +61,13 @@ mod tests {
     use super::*;
     use crate::timeline::SpanKind;
 
-    fn action(rank: u32, kind: SpanKind, microbatch: u32, start_ns: u64, step: Option<u64>) -> ObservedAction {
-        ObservedAction { rank, kind, stage: rank, microbatch, start_ns, duration_ns: 1, step }
+    fn action(rank: u32, kind: SpanKind, microbatch: u32, start_ns: u64, step: Option<u64>) -> MeasuredAction {
+        MeasuredAction { rank, kind, stage: rank, microbatch, start_ns, duration_ns: 1, step }
     }
 
     fn starts(iterations: &[Iteration]) -> Vec<(u64, Vec<u64>)> {
-        let of = |iteration: &Iteration| iteration.actions.iter().map(|action| action.start_ns).collect();
-        iterations.iter().map(|iteration| (iteration.number, of(iteration))).collect()
+        let starts = |iteration: &Iteration| iteration.actions.iter().map(|action| action.start_ns).collect();
+        iterations.iter().map(|iteration| (iteration.number, starts(iteration))).collect()
     }
 
     /// Two ranks, two microbatches, two iterations. Rank 1 starts iteration 1 while rank 0 is still
@@ -94,8 +94,8 @@ mod tests {
     /// The trace starts in the middle of step 7. Repetition would split it at the wrong action.
     #[test]
     fn steps_go_before_repetition() {
-        let of = |microbatch, start, step| action(0, SpanKind::Forward, microbatch, start, Some(step));
-        let found = iterations(vec![of(1, 0, 7), of(0, 5, 8), of(1, 6, 8)]);
+        let forward = |microbatch, start, step| action(0, SpanKind::Forward, microbatch, start, Some(step));
+        let found = iterations(vec![forward(1, 0, 7), forward(0, 5, 8), forward(1, 6, 8)]);
         assert_eq!(starts(&found), [(7, vec![0]), (8, vec![5, 6])]);
         assert!(found[0].announced);
         assert!(iterations(Vec::new()).is_empty());

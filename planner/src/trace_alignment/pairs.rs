@@ -92,15 +92,15 @@ pub struct Aligned {
 /// Matches observed and planned actions by stage, kind and microbatch. Gradient synchronization and
 /// optimizer actions are matched by rank. If a key occurs several times, the n-th observed action
 /// matches the n-th planned action.
-pub fn align(observed: &Timeline, simulated: &Timeline) -> Aligned {
-    let mut open = by_key(observed);
+pub fn align(measured: &Timeline, simulated: &Timeline) -> Aligned {
+    let mut open = by_key(measured);
     let mut pairs = Vec::new();
     let (mut only_simulated, mut only_simulated_names) = (0, Vec::new());
     for (key, spans) in by_key(simulated) {
         let mut partners = open.remove(&key).unwrap_or_default().into_iter();
         for simulated_span in spans {
-            if let Some(observed_span) = partners.next() {
-                pairs.push(pair(observed, observed_span, simulated, simulated_span));
+            if let Some(measured_span) = partners.next() {
+                pairs.push(pair(measured, measured_span, simulated, simulated_span));
             } else {
                 only_simulated += 1;
                 only_simulated_names.push((simulated.start_ns[simulated_span], name(simulated, simulated_span)));
@@ -112,15 +112,15 @@ pub fn align(observed: &Timeline, simulated: &Timeline) -> Aligned {
         }
     }
     pairs.sort_by_key(|pair| (pair.simulated_start_ns, pair.simulated));
-    let only_observed_names: Vec<_> =
-        open.values().flatten().map(|&span| (observed.start_ns[span], name(observed, span))).collect();
+    let only_measured_names: Vec<_> =
+        open.values().flatten().map(|&span| (measured.start_ns[span], name(measured, span))).collect();
     Aligned {
         kinds: SpanKind::ALL.into_iter().filter_map(|kind| total(kind, &pairs)).collect(),
         pairs,
-        observed_makespan_ns: observed.makespan_ns,
+        observed_makespan_ns: measured.makespan_ns,
         simulated_makespan_ns: simulated.makespan_ns,
-        only_observed: only_observed_names.len() as u64,
-        only_observed_names: first(only_observed_names),
+        only_observed: only_measured_names.len() as u64,
+        only_observed_names: first(only_measured_names),
         only_simulated,
         only_simulated_names: first(only_simulated_names),
     }
@@ -142,26 +142,26 @@ fn by_key(timeline: &Timeline) -> BTreeMap<(SpanKind, u32, u32), Vec<usize>> {
     found
 }
 
-fn pair(observed: &Timeline, observed_span: usize, simulated: &Timeline, simulated_span: usize) -> Pair {
-    let (observed_ns, simulated_ns) = (observed.duration_ns[observed_span], simulated.duration_ns[simulated_span]);
-    let (observed_start_ns, simulated_start_ns) =
-        (observed.start_ns[observed_span], simulated.start_ns[simulated_span]);
+fn pair(measured: &Timeline, measured_span: usize, simulated: &Timeline, simulated_span: usize) -> Pair {
+    let (measured_ns, simulated_ns) = (measured.duration_ns[measured_span], simulated.duration_ns[simulated_span]);
+    let (measured_start_ns, simulated_start_ns) =
+        (measured.start_ns[measured_span], simulated.start_ns[simulated_span]);
     Pair {
         action: name(simulated, simulated_span),
-        observed: observed_span as u32,
+        observed: measured_span as u32,
         simulated: simulated_span as u32,
-        observed_start_ns,
+        observed_start_ns: measured_start_ns,
         simulated_start_ns,
-        observed_ns,
+        observed_ns: measured_ns,
         simulated_ns,
-        difference_ns: signed(observed_ns, simulated_ns),
-        delay_ns: signed(observed_start_ns, simulated_start_ns),
+        difference_ns: signed(measured_ns, simulated_ns),
+        delay_ns: signed(measured_start_ns, simulated_start_ns),
     }
 }
 
 fn name(timeline: &Timeline, span: usize) -> ActionName {
     ActionName {
-        rank: timeline.rank_of(span) as u32,
+        rank: timeline.span_rank(span) as u32,
         kind: SpanKind::from_index(timeline.kind[span]).unwrap_or(SpanKind::Optimizer),
         stage: timeline.stage[span],
         microbatch: timeline.microbatch[span],
@@ -169,10 +169,10 @@ fn name(timeline: &Timeline, span: usize) -> ActionName {
 }
 
 fn total(kind: SpanKind, pairs: &[Pair]) -> Option<KindTotal> {
-    let own: Vec<&Pair> = pairs.iter().filter(|pair| pair.action.kind == kind).collect();
-    let observed_ns = own.iter().fold(0_u64, |sum, pair| sum.saturating_add(pair.observed_ns));
-    let simulated_ns = own.iter().fold(0_u64, |sum, pair| sum.saturating_add(pair.simulated_ns));
-    let mut ratios: Vec<f64> = own
+    let kind_pairs: Vec<&Pair> = pairs.iter().filter(|pair| pair.action.kind == kind).collect();
+    let measured_ns = kind_pairs.iter().fold(0_u64, |sum, pair| sum.saturating_add(pair.observed_ns));
+    let simulated_ns = kind_pairs.iter().fold(0_u64, |sum, pair| sum.saturating_add(pair.simulated_ns));
+    let mut ratios: Vec<f64> = kind_pairs
         .iter()
         .filter(|pair| pair.simulated_ns > 0)
         .map(|pair| pair.observed_ns as f64 / pair.simulated_ns as f64)
@@ -183,12 +183,12 @@ fn total(kind: SpanKind, pairs: &[Pair]) -> Option<KindTotal> {
         count if count % 2 == 1 => Some(ratios[count / 2]),
         count => Some(f64::midpoint(ratios[count / 2 - 1], ratios[count / 2])),
     };
-    (!own.is_empty()).then(|| KindTotal {
+    (!kind_pairs.is_empty()).then(|| KindTotal {
         kind,
-        pairs: own.len() as u64,
-        observed_ns,
+        pairs: kind_pairs.len() as u64,
+        observed_ns: measured_ns,
         simulated_ns,
-        difference_ns: signed(observed_ns, simulated_ns),
+        difference_ns: signed(measured_ns, simulated_ns),
         ratio,
     })
 }
@@ -200,18 +200,18 @@ fn first(mut named: Vec<(u64, ActionName)>) -> Vec<ActionName> {
 }
 
 /// Returns `one - other`, saturated to the `i64` range.
-fn signed(one: u64, other: u64) -> i64 {
-    let difference = i128::from(one) - i128::from(other);
+fn signed(left: u64, other: u64) -> i64 {
+    let difference = i128::from(left) - i128::from(other);
     i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace_alignment::{ObservedAction, timeline};
+    use crate::trace_alignment::{MeasuredAction, timeline};
 
-    fn action(rank: u32, kind: SpanKind, microbatch: u32, start_ns: u64, duration_ns: u64) -> ObservedAction {
-        ObservedAction { rank, kind, stage: rank, microbatch, start_ns, duration_ns, step: None }
+    fn action(rank: u32, kind: SpanKind, microbatch: u32, start_ns: u64, duration_ns: u64) -> MeasuredAction {
+        MeasuredAction { rank, kind, stage: rank, microbatch, start_ns, duration_ns, step: None }
     }
 
     /// Planned: F0 10, F1 10, B0 20 on rank 0. Observed: F0 12, F1 9 (2 late), an extra F7, no B0,
@@ -225,14 +225,14 @@ mod tests {
             action(0, B, 0, 20, 20),
             action(0, S, 0, 40, 6),
         ]);
-        let observed = timeline(&[
+        let measured = timeline(&[
             action(0, F, 0, 1000, 12),
             action(0, F, 1, 1012, 9),
             action(0, F, 7, 1030, 1),
             action(0, S, 3, 1040, 3),
             action(0, S, 4, 1050, 3),
         ]);
-        let aligned = align(&observed.timeline, &simulated.timeline);
+        let aligned = align(&measured.timeline, &simulated.timeline);
         let found: Vec<_> = aligned
             .pairs
             .iter()
@@ -251,9 +251,9 @@ mod tests {
 
     #[test]
     fn a_timeline_aligns_with_itself() {
-        let own =
+        let sample =
             timeline(&[action(0, SpanKind::Forward, 0, 0, 10), action(1, SpanKind::SendBackward, 2, 3, 4)]).timeline;
-        let aligned = align(&own, &own);
+        let aligned = align(&sample, &sample);
         assert_eq!((aligned.pairs.len(), aligned.only_observed, aligned.only_simulated), (2, 0, 0));
         assert!(
             aligned

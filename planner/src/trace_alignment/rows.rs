@@ -1,6 +1,6 @@
 //! Converts observed actions to timeline columns.
 
-use super::ObservedAction;
+use super::MeasuredAction;
 use crate::timeline::{MemoryCurve, MicrobatchShape, NO_SPAN, SpanKind, Timeline};
 
 /// Above this rank number, empty rows are removed. For example, a trace that contains only rank
@@ -24,7 +24,7 @@ pub struct Rows {
 /// A lane contains no concurrent actions. Actions with the same start and end are overlapped
 /// actions in the trace format: they share the time equally and get the overlapped mark. Any other
 /// action that starts before the previous end is clipped to that end and counted in `clipped`.
-pub fn timeline(actions: &[ObservedAction]) -> Rows {
+pub fn timeline(actions: &[MeasuredAction]) -> Rows {
     let mut ranks: Vec<u32> = actions.iter().map(|action| action.rank).collect();
     ranks.sort_unstable();
     ranks.dedup();
@@ -35,7 +35,7 @@ pub fn timeline(actions: &[ObservedAction]) -> Rows {
     }
     let first = actions.iter().map(|action| action.start_ns).min().unwrap_or_default();
     let microbatches = actions.iter().map(|action| action.microbatch + 1).max().unwrap_or_default();
-    let mut lanes: Vec<Vec<ObservedAction>> = vec![Vec::new(); ranks.len() * 2];
+    let mut lanes: Vec<Vec<MeasuredAction>> = vec![Vec::new(); ranks.len() * 2];
     for action in actions {
         if let Ok(row) = ranks.binary_search(&action.rank) {
             lanes[2 * row + usize::from(!action.kind.is_compute_lane())].push(*action);
@@ -53,16 +53,16 @@ pub fn timeline(actions: &[ObservedAction]) -> Rows {
         lane.sort_by_key(|action| (action.start_ns, action.end_ns(), action.kind, action.stage, action.microbatch));
         let mut end = 0;
         for together in
-            lane.chunk_by(|one, other| (one.start_ns, one.duration_ns) == (other.start_ns, other.duration_ns))
+            lane.chunk_by(|left, other| (left.start_ns, left.duration_ns) == (other.start_ns, other.duration_ns))
         {
             let share = together[0].duration_ns / together.len() as u64;
-            for (place, action) in together.iter().enumerate() {
-                let last = place + 1 == together.len();
-                let own_start = action.start_ns - first + share * place as u64;
-                let own_end = if last { action.end_ns() - first } else { own_start + share };
-                let start = own_start.max(end);
-                clipped += u32::from(start > own_start);
-                end = own_end.max(start);
+            for (index, action) in together.iter().enumerate() {
+                let last = index + 1 == together.len();
+                let action_start = action.start_ns - first + share * index as u64;
+                let action_end = if last { action.end_ns() - first } else { action_start + share };
+                let start = action_start.max(end);
+                clipped += u32::from(start > action_start);
+                end = action_end.max(start);
                 if !last {
                     timeline.overlapped.push(timeline.kind.len() as u32);
                 }
@@ -75,7 +75,7 @@ pub fn timeline(actions: &[ObservedAction]) -> Rows {
     Rows { timeline, ranks, clipped }
 }
 
-fn push(timeline: &mut Timeline, action: &ObservedAction, start_ns: u64, duration_ns: u64) {
+fn push(timeline: &mut Timeline, action: &MeasuredAction, start_ns: u64, duration_ns: u64) {
     let with_microbatch = !matches!(action.kind, SpanKind::GradientSync | SpanKind::Optimizer);
     timeline.kind.push(action.kind as u8);
     timeline.stage.push(if with_microbatch { action.stage } else { 0 });
@@ -92,8 +92,8 @@ mod tests {
 
     use super::*;
 
-    fn action(rank: u32, kind: SpanKind, microbatch: u32, start_ns: u64, duration_ns: u64) -> ObservedAction {
-        ObservedAction { rank, kind, stage: rank, microbatch, start_ns, duration_ns, step: None }
+    fn action(rank: u32, kind: SpanKind, microbatch: u32, start_ns: u64, duration_ns: u64) -> MeasuredAction {
+        MeasuredAction { rank, kind, stage: rank, microbatch, start_ns, duration_ns, step: None }
     }
 
     #[test]
@@ -126,8 +126,8 @@ mod tests {
     proptest! {
         /// For any input, lanes contain all actions, sorted and disjoint.
         #[test]
-        fn lanes_never_overlap(observed in prop::collection::vec((0_u32..3, 0_u8..8, 0_u32..4, 0_u64..60, 0_u64..30), 1..60)) {
-            let actions: Vec<ObservedAction> = observed.iter().map(|&(rank, kind, microbatch, start, duration)| {
+        fn lanes_never_overlap(measured in prop::collection::vec((0_u32..3, 0_u8..8, 0_u32..4, 0_u64..60, 0_u64..30), 1..60)) {
+            let actions: Vec<MeasuredAction> = measured.iter().map(|&(rank, kind, microbatch, start, duration)| {
                 action(rank, SpanKind::from_index(kind).expect("below eight"), microbatch, start, duration)
             }).collect();
             let Rows { timeline, .. } = timeline(&actions);

@@ -63,7 +63,7 @@ impl AtDegrees {
         let exchanges = self.context > 1;
         self.tensor == tensor
             && self.context == training.context_parallel
-            && self.exchange.is_none_or(|own| !exchanges || own == training.context_exchange)
+            && self.exchange.is_none_or(|required| !exchanges || required == training.context_exchange)
     }
 }
 

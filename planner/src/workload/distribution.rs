@@ -94,14 +94,14 @@ fn draw_log_normal(random: &mut Random, median: f64, sigma: f64, min: u32, max: 
 
 /// Draws a bin by weight, then a position inside it, rounded to an integer.
 pub(crate) fn draw_histogram(random: &mut Random, edges: &[f64], counts: &[f64]) -> u32 {
-    (place_in_histogram(random, edges, counts) + 0.5) as u32
+    (histogram_position(random, edges, counts) + 0.5) as u32
 }
 
 /// Draws a bin by weight, then a position inside it.
-fn place_in_histogram(random: &mut Random, edges: &[f64], counts: &[f64]) -> f64 {
+fn histogram_position(random: &mut Random, edges: &[f64], counts: &[f64]) -> f64 {
     let total: f64 = counts.iter().sum();
     let mut left = random.unit() * total;
-    let place = random.unit();
+    let fraction = random.unit();
     let mut bin = 0;
     for (index, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0.0) {
         bin = index;
@@ -110,7 +110,7 @@ fn place_in_histogram(random: &mut Random, edges: &[f64], counts: &[f64]) -> f64
         }
         left -= count;
     }
-    edges[bin] + place * (edges[bin + 1] - edges[bin])
+    edges[bin] + fraction * (edges[bin + 1] - edges[bin])
 }
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_are_drawn_by_weight_and_equal_edges_are_one_value() {
+    fn bins_are_drawn_by_weight_and_equal_edges_are_a_single_value() {
         let histogram = Distribution::Histogram { edges: vec![5.0, 5.0, 10.0, 20.0], counts: vec![3.0, 0.0, 1.0] };
         let values = drawn(&histogram, 4000);
         let fives = values.iter().filter(|&&value| value == 5).count();

@@ -36,7 +36,7 @@ impl MicrobatchContents {
     }
 
     /// Returns the member range for a sequence range.
-    pub fn members_of(&self, sequences: Range<usize>) -> Range<usize> {
+    pub fn sequence_members(&self, sequences: Range<usize>) -> Range<usize> {
         self.first_member[sequences.start]..self.first_member[sequences.end.max(sequences.start)]
     }
 }
@@ -51,8 +51,8 @@ mod tests {
         let samples = [sample(1), sample(2), sample(3)];
         let contents = MicrobatchContents::new([(sample(3), &samples[..2]), (sample(3), &samples[2..])]);
         assert_eq!(contents.members().iter().map(|member| member.tokens).collect::<Vec<_>>(), [1, 2, 3]);
-        assert_eq!(contents.members_of(0..2), 0..3);
-        assert_eq!(contents.members_of(1..2), 2..3);
-        assert_eq!(contents.members_of(1..1), 2..2);
+        assert_eq!(contents.sequence_members(0..2), 0..3);
+        assert_eq!(contents.sequence_members(1..2), 2..3);
+        assert_eq!(contents.sequence_members(1..1), 2..2);
     }
 }

@@ -44,8 +44,8 @@ impl PackedBatch {
 
     /// Returns the microbatch contents for these sequences.
     pub fn contents(&self, sequences: &[u32]) -> MicrobatchContents {
-        let of = |&index: &u32| (self.sequences[index as usize], self.members(index as usize));
-        MicrobatchContents::new(sequences.iter().map(of))
+        let sequence_with_members = |&index: &u32| (self.sequences[index as usize], self.members(index as usize));
+        MicrobatchContents::new(sequences.iter().map(sequence_with_members))
     }
 }
 
@@ -58,7 +58,7 @@ pub fn pack(samples: &[SampleShape], model: &Model, rule: &PackingRule) -> Packe
     let cut: Vec<Sequence> = samples
         .iter()
         .map(|&sample| {
-            let (sequence, is_cut) = Sequence::of_sample(sample, model, rule);
+            let (sequence, is_cut) = Sequence::from_sample(sample, model, rule);
             truncated += u32::from(is_cut);
             sequence
         })
@@ -69,7 +69,7 @@ pub fn pack(samples: &[SampleShape], model: &Model, rule: &PackingRule) -> Packe
     };
     let sequences = joined(&cut, &places);
     let (members, first_member) = grouped(&cut, &places, sequences.len());
-    let sum = |of: fn(&Sequence) -> u64| sequences.iter().map(of).sum();
+    let sum = |value: fn(&Sequence) -> u64| sequences.iter().map(value).sum();
     let summary = BatchSummary {
         samples: samples.len() as u32,
         sequences: sequences.len() as u32,
@@ -85,13 +85,13 @@ pub fn pack(samples: &[SampleShape], model: &Model, rule: &PackingRule) -> Packe
 /// Remaining capacity in a sequence, or component-wise maximum for several sequences. Also a
 /// sample's requirement.
 #[derive(Debug, Clone, Copy)]
-struct Room {
+struct Capacity {
     tokens: u32,
     samples: u32,
     video_ms: u64,
 }
 
-impl Room {
+impl Capacity {
     fn fits(self, need: Self) -> bool {
         self.tokens >= need.tokens && self.samples >= need.samples && self.video_ms >= need.video_ms
     }
@@ -121,44 +121,44 @@ impl Room {
 /// matching sequence, so a search is O(log n) per sample. If several limits apply, the maxima can
 /// come from different sequences, so the search backtracks.
 fn first_fit(samples: &[Sequence], rule: &PackingRule) -> Vec<usize> {
-    let empty = Room {
+    let empty = Capacity {
         tokens: rule.context_length,
         samples: rule.max_samples.unwrap_or(u32::MAX),
         video_ms: rule.max_video_ms.map_or(u64::MAX, u64::from),
     };
     let leaves = samples.len().next_power_of_two().max(1);
-    let mut room = vec![empty; 2 * leaves];
-    let place = |sample: &Sequence| {
-        let need = Room { tokens: sample.tokens, samples: sample.samples, video_ms: sample.video_ms };
-        let leaf = first_with_room(&room, need, 1).expect("an empty sequence has room for a cut sample");
-        room[leaf] = room[leaf].less(need);
+    let mut capacities = vec![empty; 2 * leaves];
+    let assign = |sample: &Sequence| {
+        let need = Capacity { tokens: sample.tokens, samples: sample.samples, video_ms: sample.video_ms };
+        let leaf = first_fitting(&capacities, need, 1).expect("an empty sequence has room for a cut sample");
+        capacities[leaf] = capacities[leaf].less(need);
         let mut node = leaf;
         while node > 1 {
             node /= 2;
-            room[node] = room[2 * node].or(room[2 * node + 1]);
+            capacities[node] = capacities[2 * node].or(capacities[2 * node + 1]);
         }
         leaf - leaves
     };
-    samples.iter().map(place).collect()
+    samples.iter().map(assign).collect()
 }
 
 /// Returns the first leaf below a tree node that has enough capacity.
-fn first_with_room(room: &[Room], need: Room, node: usize) -> Option<usize> {
-    if !room[node].fits(need) {
+fn first_fitting(capacities: &[Capacity], need: Capacity, node: usize) -> Option<usize> {
+    if !capacities[node].fits(need) {
         return None;
     }
-    if 2 * node >= room.len() {
+    if 2 * node >= capacities.len() {
         return Some(node);
     }
-    first_with_room(room, need, 2 * node).or_else(|| first_with_room(room, need, 2 * node + 1))
+    first_fitting(capacities, need, 2 * node).or_else(|| first_fitting(capacities, need, 2 * node + 1))
 }
 
 /// Merges samples by sequence index. The indices are dense from 0.
 fn joined(samples: &[Sequence], places: &[usize]) -> Vec<Sequence> {
     let count = places.iter().max().map_or(0, |&last| last + 1);
     let mut sequences = vec![Sequence::default(); count];
-    for (sample, &place) in samples.iter().zip(places) {
-        sequences[place].join(sample);
+    for (sample, &index) in samples.iter().zip(places) {
+        sequences[index].join(sample);
     }
     sequences
 }
@@ -167,17 +167,17 @@ fn joined(samples: &[Sequence], places: &[usize]) -> Vec<Sequence> {
 /// index per group.
 fn grouped(samples: &[Sequence], places: &[usize], count: usize) -> (Vec<Sequence>, Vec<u32>) {
     let mut first = vec![0; count + 1];
-    for &place in places {
-        first[place + 1] += 1;
+    for &group in places {
+        first[group + 1] += 1;
     }
-    for place in 0..count {
-        first[place + 1] += first[place];
+    for index in 0..count {
+        first[index + 1] += first[index];
     }
     let mut next = first.clone();
     let mut members = vec![Sequence::default(); samples.len()];
-    for (sample, &place) in samples.iter().zip(places) {
-        members[next[place] as usize] = *sample;
-        next[place] += 1;
+    for (sample, &sequence_index) in samples.iter().zip(places) {
+        members[next[sequence_index] as usize] = *sample;
+        next[sequence_index] += 1;
     }
     (members, first)
 }

@@ -33,15 +33,15 @@ impl ShapedItems {
 
     /// Adds a preprocessed sample that has the given text length.
     pub fn push(&mut self, shape: &InputShape, text_tokens: u32) {
-        let whole = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+        let saturated = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
         let lengths = || shape.encoder.iter().map(|&length| u64::from(length));
-        self.encoder_tokens.push(whole(lengths().sum()));
+        self.encoder_tokens.push(saturated(lengths().sum()));
         self.encoder_squared.push(lengths().map(|length| length * length).fold(0, u64::saturating_add));
-        self.backbone_tokens.push(whole(shape.backbone.saturating_sub(u64::from(text_tokens))));
+        self.backbone_tokens.push(saturated(shape.backbone.saturating_sub(u64::from(text_tokens))));
     }
 
     /// Returns the item lengths for a sample, or `None` if the index is out of range.
-    pub fn of(&self, sample: usize) -> Option<Shaped> {
+    pub fn get(&self, sample: usize) -> Option<Shaped> {
         Some(Shaped {
             modality: self.preprocessing.modality(),
             encoder_tokens: *self.encoder_tokens.get(sample)?,
@@ -52,16 +52,16 @@ impl ShapedItems {
 
     /// Returns a warning if the model's encoder would preprocess the media differently. `None` if
     /// not, or if the model does not support the media.
-    pub fn misfit(&self, model: &Model) -> Option<String> {
+    pub fn mismatch(&self, model: &Model) -> Option<String> {
         let rule = self.preprocessing;
         let encoder = match rule.modality() {
             Modality::Images => model.images(),
             Modality::Clips => model.sound(),
         }?;
-        let own = encoder.tokens_per_item();
-        let told = match rule.item_tokens() {
-            Some(length) if length != own => {
-                format!("items of {length} tokens in the encoder, where those of {} have {own}", encoder.name)
+        let model_tokens = encoder.tokens_per_item();
+        let reason = match rule.item_tokens() {
+            Some(length) if length != model_tokens => {
+                format!("items of {length} tokens in the encoder, where those of {} have {model_tokens}", encoder.name)
             }
             None => {
                 let patch_px = encoder.patch.map_or(NATIVE_PATCH_PX, |patch| patch.patch_px);
@@ -71,7 +71,7 @@ impl ShapedItems {
                     (true, true) => return None,
                     (true, false) => {
                         format!(
-                            "images in their own resolution, where those of {} have {own} tokens in the encoder",
+                            "images in their own resolution, where those of {} have {model_tokens} tokens in the encoder",
                             encoder.name
                         )
                     }
@@ -83,7 +83,7 @@ impl ShapedItems {
             _ => return None,
         };
         Some(format!(
-            "The dataset was read by the rule of {}: {told}. It is planned as the dataset says; upload the file by another rule for what {} would \
+            "The dataset was read by the rule of {}: {reason}. It is planned as the dataset says; upload the file by another rule for what {} would \
              make of it.",
             rule.title(),
             model.name
@@ -118,8 +118,8 @@ pub struct Shaped {
 
 impl Shaped {
     /// Returns the lengths of the first `kept` of `all` items, assuming equal lengths.
-    fn part(self, kept: u32, all: u32) -> Self {
-        let share = |value: u64| (u128::from(value) * u128::from(kept) / u128::from(all.max(1))) as u64;
+    fn part(self, retained: u32, all: u32) -> Self {
+        let share = |value: u64| (u128::from(value) * u128::from(retained) / u128::from(all.max(1))) as u64;
         Self {
             encoder_tokens: share(self.encoder_tokens.into()) as u32,
             encoder_squared: share(self.encoder_squared),
@@ -153,15 +153,15 @@ impl ItemLengths {
 
     /// Returns the encoder load for `count` of `all` items, including the equivalent number of
     /// model-length items. The function uses the mean length for items that have different lengths.
-    pub fn encoded(&self, (count, all): (u32, u32), own: ItemSize) -> Encoded {
-        let length = own.encoder;
+    pub fn encoded(&self, (count, all): (u32, u32), item_size: ItemSize) -> Encoded {
+        let length = item_size.encoder;
         if self.items == 0 {
             let items = f64::from(count);
             return Encoded { items, tokens: items * length, squared: items * length * length };
         }
         let share = f64::from(count) / f64::from(all.max(1));
         let rest = f64::from(all.saturating_sub(self.items)) * share;
-        let handed_on = self.backbone_tokens as f64 / own.backbone.max(1.0);
+        let handed_on = self.backbone_tokens as f64 / item_size.backbone.max(1.0);
         Encoded {
             items: rest + handed_on * share,
             tokens: rest * length + self.tokens as f64 * share,
@@ -181,7 +181,7 @@ pub struct ItemSize {
 
 impl ItemSize {
     /// Returns the item length for an encoder.
-    pub fn of(module: &Module) -> Self {
+    pub fn from_module(module: &Module) -> Self {
         Self { encoder: module.tokens_per_item().into(), backbone: module.backbone_tokens_per_item().into() }
     }
 }
@@ -210,24 +210,24 @@ pub(crate) struct Fitted {
 impl Fitted {
     /// Fits `count` items into `room` tokens. `each` is the item length if the dataset specifies
     /// none.
-    pub(crate) fn of(count: u32, room: u32, each: u32, shaped: Option<Shaped>) -> Self {
+    pub(crate) fn new(count: u32, capacity: u32, each: u32, shaped: Option<Shaped>) -> Self {
         let Some(shaped) = shaped.filter(|_| each > 0) else {
-            let count = count.min(room.checked_div(each).unwrap_or(u32::MAX));
+            let count = count.min(capacity.checked_div(each).unwrap_or(u32::MAX));
             return Self { count, tokens: count * each, lengths: ItemLengths::default() };
         };
-        let kept = if shaped.backbone_tokens <= room {
+        let retained = if shaped.backbone_tokens <= capacity {
             count
         } else {
-            (u64::from(count) * u64::from(room) / u64::from(shaped.backbone_tokens)) as u32
+            (u64::from(count) * u64::from(capacity) / u64::from(shaped.backbone_tokens)) as u32
         };
-        let part = if kept == count { shaped } else { shaped.part(kept, count) };
+        let part = if retained == count { shaped } else { shaped.part(retained, count) };
         let lengths = ItemLengths {
-            items: kept,
+            items: retained,
             tokens: part.encoder_tokens.into(),
             squared: part.encoder_squared,
             backbone_tokens: part.backbone_tokens.into(),
         };
-        Self { count: kept, tokens: part.backbone_tokens, lengths }
+        Self { count: retained, tokens: part.backbone_tokens, lengths }
     }
 }
 

@@ -68,7 +68,7 @@ impl Preprocessing {
     }
 
     /// Returns the rule for this identifier.
-    pub fn of_id(id: &str) -> Option<Self> {
+    pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|rule| rule.id() == id)
     }
 
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_read_is_left_out() {
+    fn unsupported_media_are_left_out() {
         let image = ImageSize { width: 500, height: 300 };
         let media = Media {
             text_tokens: 7,

@@ -44,23 +44,23 @@ impl Sequence {
     ///
     /// If the sample exceeds the context length, truncation removes text, then complete audio
     /// clips, then complete images. Video is truncated to the maximum duration.
-    pub fn of_sample(sample: SampleShape, model: &Model, rule: &PackingRule) -> (Self, bool) {
+    pub fn from_sample(sample: SampleShape, model: &Model, rule: &PackingRule) -> (Self, bool) {
         let read = sample.as_read_by(model);
         let (per_image, per_clip) = (model.tokens_per_image(), model.tokens_per_clip());
-        let images = Fitted::of(read.images, rule.context_length, per_image, read.shaped_as(Modality::Images));
-        let room = rule.context_length - images.tokens;
-        let clips = Fitted::of(read.audio_clips, room, per_clip, read.shaped_as(Modality::Clips));
-        let room = room - clips.tokens;
+        let images = Fitted::new(read.images, rule.context_length, per_image, read.shaped_as(Modality::Images));
+        let clip_capacity = rule.context_length - images.tokens;
+        let clips = Fitted::new(read.audio_clips, clip_capacity, per_clip, read.shaped_as(Modality::Clips));
+        let text_capacity = clip_capacity - clips.tokens;
         let (images, audio_clips, image_lengths, clip_lengths) =
             (images.count, clips.count, images.lengths, clips.lengths);
-        let text = read.text_tokens.min(room);
+        let text = read.text_tokens.min(text_capacity);
         let video_ms = read.video_ms.min(rule.max_video_ms.unwrap_or(u32::MAX));
-        let kept = SampleShape { text_tokens: text, images, audio_clips, video_ms, shaped: read.shaped };
+        let retained = SampleShape { text_tokens: text, images, audio_clips, video_ms, shaped: read.shaped };
 
-        let tokens = rule.context_length - room + text;
+        let tokens = rule.context_length - text_capacity + text;
         let squared = u64::from(tokens).pow(2);
         let video_tokens = model.video().map_or(0, |video| video.tokens(video_ms));
-        let own = Self {
+        let unpadded = Self {
             samples: 1,
             tokens,
             computed_tokens: tokens,
@@ -76,10 +76,10 @@ impl Sequence {
             video_squared: video_tokens.saturating_pow(2),
         };
         let sequence = match rule.packing {
-            Packing::Padded => own.padded(rule.context_length),
-            Packing::Packed | Packing::Single => own,
+            Packing::Padded => unpadded.padded(rule.context_length),
+            Packing::Packed | Packing::Single => unpadded,
         };
-        (sequence, kept != read)
+        (sequence, retained != read)
     }
 
     fn padded(self, length: u32) -> Self {

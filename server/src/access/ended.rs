@@ -59,7 +59,7 @@ impl Watched {
 
     /// Wraps a response body of unknown length. When the credential becomes invalid, an event
     /// stream closes normally and other bodies fail.
-    pub(super) fn answer(&self, response: Response) -> Response {
+    pub(super) fn response(&self, response: Response) -> Response {
         if response.body().size_hint().exact().is_some() {
             return response;
         }

@@ -61,11 +61,11 @@ async fn pass(
     next: Next,
 ) -> Response {
     let cookie = client::new_cookie(&request);
-    let change = route.and_then(|route| Change::of(request.method(), request.uri(), route));
+    let change = route.and_then(|route| Change::from_request(request.method(), request.uri(), route));
     // The handlers for logs validate the token themselves, so it may still be invalid here.
     let may_be_wrong =
         (admitted.is_none() && bearer(request.headers()).is_some()).then(|| sender(request.extensions()));
-    let Admitted { actor, credential } = admitted.unwrap_or_else(|| Actor::of_run_token().into());
+    let Admitted { actor, credential } = admitted.unwrap_or_else(|| Actor::for_run_token().into());
     let watched = credential.map(|credential| Watched::new(access, credential));
     if let Some(watched) = &watched {
         request = request.map(|body| watched.request(body));
@@ -76,13 +76,13 @@ async fn pass(
         response = if watched.is_ended() && !response.status().is_success() {
             ApiError::Unauthorised.into_response()
         } else {
-            watched.answer(response)
+            watched.response(response)
         };
     }
     if let Some(sender) = may_be_wrong.filter(|_| response.status().as_u16() == 403) {
         access.note_wrong(sender).await;
     }
-    if let Some(change) = change.and_then(|change| change.made(&response)) {
+    if let Some(change) = change.and_then(|change| change.completed(&response)) {
         access.record(&actor.name, &change).await;
     }
     if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::try_from(cookie).ok()) {

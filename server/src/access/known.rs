@@ -9,7 +9,7 @@ use crate::actor::Actor;
 /// Lifetime of cached lookups. A token revoked on the command line remains valid up to this time.
 pub(super) const BELIEVED: Duration = Duration::from_secs(5);
 /// Maximum number of cached actors.
-const MOST: usize = 1024;
+const MAX_ENTRIES: usize = 1024;
 
 /// Cache of recent lookups: hash of the credential to actor and lookup time.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Known {
 
     pub(super) fn put(&self, hash: [u8; 32], actor: &Actor, now: Duration) {
         let mut known = self.locked();
-        if known.len() >= MOST {
+        if known.len() >= MAX_ENTRIES {
             known.clear();
         }
         known.insert(hash, (actor.clone(), now));
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_looked_up_is_believed_for_seconds() {
+    fn lookups_are_cached_for_seconds() {
         let known = Known::default();
         let actor = Actor { name: "ada".to_owned(), role: Role::Editor };
         let at = Duration::from_secs;
@@ -69,6 +69,6 @@ mod tests {
             hash[..4].copy_from_slice(&number.to_le_bytes());
             known.put(hash, &Actor::anyone(), Duration::ZERO);
         }
-        assert!(known.locked().len() <= MOST);
+        assert!(known.locked().len() <= MAX_ENTRIES);
     }
 }

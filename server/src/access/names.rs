@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use crate::error::ApiError;
 
 /// Maximum length in characters for a foreign name in an error message.
-const MAX_SHOWN: usize = 100;
+const MAX_QUOTED: usize = 100;
 
 /// Configured host names, in addition to the loopback names.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Names {
         }
         let address = request.uri.authority().map(axum::http::uri::Authority::as_str);
         if let Some(foreign) = [header, address].into_iter().flatten().find(|host| !self.knows(host)) {
-            return Err(ApiError::ForeignHost(foreign.chars().take(MAX_SHOWN).collect()));
+            return Err(ApiError::ForeignHost(foreign.chars().take(MAX_QUOTED).collect()));
         }
         address.or(header).ok_or_else(|| ApiError::ForeignHost(String::new()))
     }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_someone_else_could_point_here_are_refused() {
+    fn foreign_names_are_rejected() {
         let names = names(&["plan.example.org", "", "http://plan.lan:8080/"]);
         for (host, known) in [
             ("localhost:8080", true),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_operator_are_behind_tls_unless_said_otherwise() {
+    fn operator_names_use_tls_by_default() {
         let names =
             names(&["plan.example.org", "http://plan.lan", "https://plan.example.com", "localhost", "10.0.0.7"]);
         for (host, behind) in [
@@ -135,16 +135,16 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_for_one_host_of_this_server() {
+    fn request_must_name_this_server() {
         let names = names(&["plan.example.org"]);
-        let asked = |uri: &str, hosts: &[&str]| {
+        let check_request = |uri: &str, hosts: &[&str]| {
             let request = hosts.iter().fold(Request::get(uri), |request, host| request.header("host", *host));
             let (request, ()) = request.body(()).unwrap().into_parts();
             names.host(&request).map(str::to_owned).map_err(|error| error.to_string())
         };
-        assert_eq!(asked("/", &["localhost:8080"]).as_deref(), Ok("localhost:8080"));
-        assert_eq!(asked("http://plan.example.org/x", &["localhost"]).as_deref(), Ok("plan.example.org"));
-        assert_eq!(asked("http://plan.example.org/x", &[]).as_deref(), Ok("plan.example.org"));
+        assert_eq!(check_request("/", &["localhost:8080"]).as_deref(), Ok("localhost:8080"));
+        assert_eq!(check_request("http://plan.example.org/x", &["localhost"]).as_deref(), Ok("plan.example.org"));
+        assert_eq!(check_request("http://plan.example.org/x", &[]).as_deref(), Ok("plan.example.org"));
         for (uri, hosts, part) in [
             ("/", &["localhost", "localhost"][..], "two Host headers"),
             ("/", &["localhost", "evil.com"], "two Host headers"),
@@ -153,7 +153,7 @@ mod tests {
             ("http://localhost@evil.com/", &["localhost"], "evil.com"),
             ("http://localhost/", &["evil.com"], "evil.com"),
         ] {
-            let error = asked(uri, hosts).unwrap_err();
+            let error = check_request(uri, hosts).unwrap_err();
             assert!(error.contains(part), "{uri} {hosts:?}: {error}");
         }
     }

@@ -5,14 +5,14 @@ use axum::http::header::ORIGIN;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, Method};
 
-use super::is_of_api;
+use super::is_api_path;
 use crate::error::ApiError;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const FETCH_DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// Maximum length in characters for an origin in an error message.
-const MAX_SHOWN: usize = 100;
+const MAX_QUOTED: usize = 100;
 
 /// Rejects cross-site requests with any method: an image on a foreign page could start a
 /// computation on the server. Only a link that opens a page passes.
@@ -21,11 +21,11 @@ pub(super) fn check(request: &Parts, host: &str) -> Result<(), ApiError> {
     if let Some(site) = site
         && !opens_page(request)
     {
-        return Err(ApiError::ForeignOrigin(format!("a {} page", shown(site))));
+        return Err(ApiError::ForeignOrigin(format!("a {} page", truncated(site))));
     }
     match text(request, &ORIGIN) {
         Some(origin) if origin.split_once("://").map(|(_, authority)| authority) != Some(host) => {
-            Err(ApiError::ForeignOrigin(shown(origin)))
+            Err(ApiError::ForeignOrigin(truncated(origin)))
         }
         _ => Ok(()),
     }
@@ -38,7 +38,7 @@ pub(super) fn check_login(request: &Parts) -> Result<(), ApiError> {
         None | Some("same-origin" | "none") => Ok(()),
         Some(site) => Err(ApiError::ForeignOrigin(format!(
             "a {} page, and a link with a token is opened by pasting it into the address bar",
-            shown(site)
+            truncated(site)
         ))),
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn check_login(request: &Parts) -> Result<(), ApiError> {
 fn opens_page(request: &Parts) -> bool {
     let path = request.uri.path();
     matches!(request.method, Method::GET | Method::HEAD)
-        && !is_of_api(path)
+        && !is_api_path(path)
         && !path.starts_with("/assets/")
         && text(request, &FETCH_MODE) == Some("navigate")
         && text(request, &FETCH_DESTINATION).is_none_or(|destination| destination == "document")
@@ -58,8 +58,8 @@ fn text<'r>(request: &'r Parts, name: &HeaderName) -> Option<&'r str> {
     request.headers.get(name).map(|value| value.to_str().unwrap_or("unreadable"))
 }
 
-fn shown(text: &str) -> String {
-    text.chars().take(MAX_SHOWN).collect()
+fn truncated(text: &str) -> String {
+    text.chars().take(MAX_QUOTED).collect()
 }
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_sites_reach_nothing_but_pages() {
+    fn cross_site_requests_only_load_pages() {
         const LINK: [(&str, &str); 2] = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
         const IMAGE: [(&str, &str); 2] = [("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image")];
         const FRAME: [(&str, &str); 2] = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")];
@@ -109,7 +109,7 @@ mod tests {
 
     /// Browsers from before 2023 do not send `Sec-Fetch-Site`.
     #[test]
-    fn a_foreign_origin_is_refused_for_every_method() {
+    fn foreign_origin_is_rejected_for_every_method() {
         for method in ["GET", "POST", "DELETE"] {
             for (origin, good) in [
                 ("http://localhost:8080", true),

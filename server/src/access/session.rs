@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cookies_are_bound_to_the_host_behind_tls() {
+    fn cookies_are_bound_behind_tls() {
         assert_eq!(
             begun("abc", true)[0],
             "__Host-planscope=abc; Path=/; Max-Age=2592000; Secure; HttpOnly; SameSite=Strict"
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_of_each_name_is_looked_up() {
+    fn single_value_per_name_is_looked_up() {
         let long = format!("planscope_session={}", "x".repeat(65));
         for (cookie, expected) in [
             ("a=b; planscope_session=one", &["one"][..]),
@@ -134,10 +134,10 @@ mod tests {
     }
 
     #[test]
-    fn a_session_of_the_server_s_token_ends_with_it() {
-        let (one, other) = (Sha256::digest("one").into(), Sha256::digest("other").into());
-        assert_eq!(hash_with(&one, "value"), hash_with(&one, "value"));
-        assert_ne!(hash_with(&one, "value"), hash_with(&other, "value"));
-        assert_ne!(hash_with(&one, "value"), hash("value"));
+    fn server_session_ends_with_its_token() {
+        let (first, other) = (Sha256::digest("one").into(), Sha256::digest("other").into());
+        assert_eq!(hash_with(&first, "value"), hash_with(&first, "value"));
+        assert_ne!(hash_with(&first, "value"), hash_with(&other, "value"));
+        assert_ne!(hash_with(&first, "value"), hash("value"));
     }
 }

@@ -14,9 +14,9 @@ pub(super) struct WrongTokenLimits {
     /// Delay for the first response. It doubles with each further invalid token.
     pub(super) first: Duration,
     /// Maximum delay.
-    pub(super) longest: Duration,
+    pub(super) max_delay: Duration,
     /// Maximum number of concurrently delayed responses per address.
-    pub(super) waiting_of_one: usize,
+    pub(super) waiting_per_address: usize,
     /// Maximum number of concurrently delayed responses for all addresses.
     pub(super) waiting: usize,
     /// Time without an invalid token after which an address starts from zero.
@@ -33,8 +33,8 @@ impl Default for WrongTokenLimits {
     fn default() -> Self {
         Self {
             first: Duration::from_millis(20),
-            longest: Duration::from_secs(1),
-            waiting_of_one: 8,
+            max_delay: Duration::from_secs(1),
+            waiting_per_address: 8,
             waiting: 256,
             forgotten: Duration::from_mins(10),
             addresses: 4096,
@@ -71,7 +71,7 @@ struct Sender {
 struct UnreportedTokens {
     tokens: u64,
     /// Tokens rejected unseen.
-    refused: u64,
+    rejected: u64,
     senders: BTreeMap<IpAddr, u64>,
 }
 
@@ -90,7 +90,7 @@ impl WrongTokens {
         let Some(known) = late.senders.get_mut(&sender) else {
             return Some(Looking { late: Arc::clone(&self.late), sender: None });
         };
-        if known.waiting >= self.limits.waiting_of_one || all >= self.limits.waiting {
+        if known.waiting >= self.limits.waiting_per_address || all >= self.limits.waiting {
             return None;
         }
         known.waiting += 1;
@@ -102,15 +102,15 @@ impl WrongTokens {
     /// invalid token per address and minute, from a limited number of addresses, so an attacker
     /// cannot fill the log.
     pub(super) fn is_to_be_recorded(&self, sender: IpAddr) -> bool {
-        let told = &locked(&self.late).untold.senders;
-        told.len() < self.limits.recorded && !told.contains_key(&network(sender))
+        let reported = &locked(&self.late).untold.senders;
+        reported.len() < self.limits.recorded && !reported.contains_key(&network(sender))
     }
 
     /// Counts a token rejected unseen.
     pub(super) fn note_refusal(&self) {
         let is_first = {
             let mut late = locked(&self.late);
-            late.untold.refused += 1;
+            late.untold.rejected += 1;
             late.untold.is_first()
         };
         if is_first {
@@ -174,7 +174,7 @@ impl Drop for WrongTokens {
 
 fn warn(late: &Mutex<Late>) {
     let untold = std::mem::take(&mut locked(late).untold);
-    if untold.tokens > 0 || untold.refused > 0 {
+    if untold.tokens > 0 || untold.rejected > 0 {
         tracing::warn!("{untold}");
     }
 }
@@ -193,13 +193,13 @@ impl Late {
         let known = self.senders.entry(sender).or_insert(Sender { tokens: 0, last: now, waiting: 0 });
         known.tokens = known.tokens.saturating_add(1);
         known.last = now;
-        if self.waiting >= limits.waiting || known.waiting >= limits.waiting_of_one {
+        if self.waiting >= limits.waiting || known.waiting >= limits.waiting_per_address {
             return None;
         }
         known.waiting += 1;
         self.waiting += 1;
         let doubled = 1_u32.checked_shl(known.tokens - 1).and_then(|times| limits.first.checked_mul(times));
-        Some(doubled.map_or(limits.longest, |delay| delay.min(limits.longest)))
+        Some(doubled.map_or(limits.max_delay, |delay| delay.min(limits.max_delay)))
     }
 
     fn leave(&mut self, sender: IpAddr) {
@@ -233,12 +233,12 @@ impl UnreportedTokens {
     /// Returns true for the first count since the last warning. The caller then schedules a
     /// warning.
     fn is_first(&self) -> bool {
-        self.tokens + self.refused == 1
+        self.tokens + self.rejected == 1
     }
 
-    fn count(&mut self, sender: IpAddr, most: usize) {
+    fn count(&mut self, sender: IpAddr, limit: usize) {
         self.tokens += 1;
-        if self.senders.len() < most || self.senders.contains_key(&sender) {
+        if self.senders.len() < limit || self.senders.contains_key(&sender) {
             *self.senders.entry(sender).or_default() += 1;
         }
     }
@@ -246,13 +246,13 @@ impl UnreportedTokens {
 
 impl fmt::Display for UnreportedTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tokens, refused, senders } = self;
+        let Self { tokens, rejected, senders } = self;
         let addresses = if senders.len() == 1 { "address" } else { "addresses" };
         write!(f, "wrong tokens: {tokens} from {} {addresses}", senders.len())?;
-        if let Some((sender, most)) = senders.iter().max_by_key(|(_, tokens)| **tokens) {
-            write!(f, ", {most} of them from {sender}")?;
+        if let Some((sender, count)) = senders.iter().max_by_key(|(_, tokens)| **tokens) {
+            write!(f, ", {count} of them from {sender}")?;
         }
-        write!(f, "; {refused} further tokens were refused without a look at them")
+        write!(f, "; {rejected} further tokens were refused without a look at them")
     }
 }
 
@@ -260,7 +260,7 @@ impl fmt::Display for UnreportedTokens {
 mod tests {
     use super::*;
 
-    const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+    const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
     const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
 
     fn ms(ms: u64) -> Duration {
@@ -269,13 +269,13 @@ mod tests {
 
     #[test]
     fn answers_wait_longer_and_longer_up_to_a_second() {
-        let limits = WrongTokenLimits { waiting_of_one: 100, ..WrongTokenLimits::default() };
+        let limits = WrongTokenLimits { waiting_per_address: 100, ..WrongTokenLimits::default() };
         let mut late = Late::default();
-        let delays: Vec<Option<Duration>> = (0..8).map(|_| late.enter(ONE, &limits)).collect();
+        let delays: Vec<Option<Duration>> = (0..8).map(|_| late.enter(ADDRESS, &limits)).collect();
         assert_eq!(delays, [20, 40, 80, 160, 320, 640, 1000, 1000].map(|delay| Some(ms(delay))));
         assert_eq!(late.enter(OTHER, &limits), Some(ms(20)), "another address begins anew");
         for _ in 0..60 {
-            assert_eq!(late.enter(ONE, &limits), Some(ms(1000)), "a delay never overflows");
+            assert_eq!(late.enter(ADDRESS, &limits), Some(ms(1000)), "a delay never overflows");
         }
     }
 
@@ -284,20 +284,20 @@ mod tests {
         let limits = WrongTokenLimits { forgotten: Duration::ZERO, ..WrongTokenLimits::default() };
         let mut late = Late::default();
         for _ in 0..3 {
-            assert_eq!(late.enter(ONE, &limits), Some(ms(20)));
-            late.leave(ONE);
+            assert_eq!(late.enter(ADDRESS, &limits), Some(ms(20)));
+            late.leave(ADDRESS);
         }
     }
 
     #[test]
     fn few_answers_wait_at_once() {
-        let limits = WrongTokenLimits { waiting_of_one: 2, waiting: 3, ..WrongTokenLimits::default() };
+        let limits = WrongTokenLimits { waiting_per_address: 2, waiting: 3, ..WrongTokenLimits::default() };
         let mut late = Late::default();
-        assert!(late.enter(ONE, &limits).is_some() && late.enter(ONE, &limits).is_some());
-        assert_eq!(late.enter(ONE, &limits), None, "of one address");
+        assert!(late.enter(ADDRESS, &limits).is_some() && late.enter(ADDRESS, &limits).is_some());
+        assert_eq!(late.enter(ADDRESS, &limits), None, "of one address");
         assert!(late.enter(OTHER, &limits).is_some());
         assert_eq!(late.enter(OTHER, &limits), None, "of all");
-        late.leave(ONE);
+        late.leave(ADDRESS);
         assert!(late.enter(OTHER, &limits).is_some());
         assert_eq!(late.waiting, 3);
     }
@@ -315,35 +315,35 @@ mod tests {
 
     #[tokio::test]
     async fn a_sender_whose_answers_wait_is_full_until_they_come() {
-        let limits = WrongTokenLimits { first: ms(30), waiting_of_one: 1, ..WrongTokenLimits::default() };
+        let limits = WrongTokenLimits { first: ms(30), waiting_per_address: 1, ..WrongTokenLimits::default() };
         let wrong = WrongTokens::new(limits);
-        assert!(wrong.look(ONE).is_some());
-        let mut hung_up = Box::pin(wrong.note(ONE));
+        assert!(wrong.look(ADDRESS).is_some());
+        let mut hung_up = Box::pin(wrong.note(ADDRESS));
         assert!(futures::poll!(&mut hung_up).is_pending());
         drop(hung_up);
-        assert!(wrong.look(ONE).is_none(), "hanging up gives no place back");
+        assert!(wrong.look(ADDRESS).is_none(), "hanging up gives no place back");
         assert!(wrong.look(OTHER).is_some());
-        while wrong.look(ONE).is_none() {
+        while wrong.look(ADDRESS).is_none() {
             tokio::time::sleep(ms(5)).await;
         }
         assert_eq!(locked(&wrong.late).waiting, 0);
-        let looked_at = wrong.look(ONE);
-        assert!(looked_at.is_some() && wrong.look(ONE).is_none(), "tokens that are looked at count");
+        let looked_at = wrong.look(ADDRESS);
+        assert!(looked_at.is_some() && wrong.look(ADDRESS).is_none(), "tokens that are looked at count");
         drop(looked_at);
-        assert!(wrong.look(ONE).is_some());
+        assert!(wrong.look(ADDRESS).is_some());
     }
 
     #[tokio::test]
-    async fn the_log_tells_of_all_of_a_minute_at_once() {
-        let limits = WrongTokenLimits { longest: Duration::ZERO, ..WrongTokenLimits::default() };
+    async fn log_reports_all_tokens_per_minute() {
+        let limits = WrongTokenLimits { max_delay: Duration::ZERO, ..WrongTokenLimits::default() };
         let wrong = WrongTokens::new(limits);
-        for sender in [ONE, OTHER, ONE, ONE] {
+        for sender in [ADDRESS, OTHER, ADDRESS, ADDRESS] {
             wrong.note(sender).await;
         }
         wrong.note_refusal();
-        let told = locked(&wrong.late).untold.to_string();
+        let message = locked(&wrong.late).untold.to_string();
         assert_eq!(
-            told,
+            message,
             "wrong tokens: 4 from 2 addresses, 3 of them from 10.0.0.1; 1 further tokens were refused without a look at them"
         );
         warn(&wrong.late);
@@ -351,22 +351,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_record_names_each_address_once_a_minute_and_few_of_them() {
-        let limits = WrongTokenLimits { longest: Duration::ZERO, recorded: 2, ..WrongTokenLimits::default() };
+    async fn audit_records_a_limited_number_per_minute() {
+        let limits = WrongTokenLimits { max_delay: Duration::ZERO, recorded: 2, ..WrongTokenLimits::default() };
         let wrong = WrongTokens::new(limits);
         let third = IpAddr::from([10, 0, 0, 3]);
-        for (sender, expected) in [(ONE, true), (ONE, false), (OTHER, true), (third, false)] {
+        for (sender, expected) in [(ADDRESS, true), (ADDRESS, false), (OTHER, true), (third, false)] {
             assert_eq!(wrong.is_to_be_recorded(sender), expected, "{sender}");
             wrong.note(sender).await;
         }
         warn(&wrong.late);
-        assert!(wrong.is_to_be_recorded(ONE), "a minute later");
+        assert!(wrong.is_to_be_recorded(ADDRESS), "a minute later");
     }
 
     #[test]
-    fn a_network_of_ipv6_is_one_sender() {
-        let of = |text: &str| network(text.parse().unwrap()).to_string();
-        assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-        assert_eq!(of("::ffff:10.0.0.1"), "10.0.0.1");
+    fn ipv6_network_counts_as_a_single_sender() {
+        let network_text = |text: &str| network(text.parse().unwrap()).to_string();
+        assert_eq!(network_text("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(network_text("::ffff:10.0.0.1"), "10.0.0.1");
     }
 }

@@ -1,7 +1,7 @@
 //! Memory budget for all request bodies.
 //!
 //! A body reserves memory as bytes are received. The memory is released after the request, or after
-//! the last clone of the [`Room`] is dropped: processing can outlast the connection. A sender can
+//! the last clone of the [`Reservation`] is dropped: processing can outlast the connection. A sender can
 //! use half of the budget. A sixteenth of the budget is reserved for small bodies, so large bodies
 //! do not delay them.
 
@@ -25,7 +25,7 @@ const TEN_SECONDS: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy)]
 pub struct BodyLimits {
     /// Total bytes buffered for all bodies.
-    pub held_bytes: u64,
+    pub max_bytes: u64,
     /// Total time a body may wait for memory before it is refused.
     pub patience: Duration,
     /// Maximum size of a small body in bytes. Small bodies use the reserved pool.
@@ -46,7 +46,7 @@ impl Default for BodyLimits {
     /// maintain the rate.
     fn default() -> Self {
         Self {
-            held_bytes: 512 * MEBIBYTE,
+            max_bytes: 512 * MEBIBYTE,
             patience: Duration::from_secs(10),
             small_bytes: 64 * KIBIBYTE,
             silence: TEN_SECONDS,
@@ -101,7 +101,7 @@ impl Pool {
 impl Bodies {
     /// Creates an unused budget.
     pub fn new(limits: BodyLimits) -> Self {
-        let all = usize::try_from(limits.held_bytes / KIBIBYTE).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        let all = usize::try_from(limits.max_bytes / KIBIBYTE).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         let small = if limits.small_bytes == 0 { 0 } else { all / 16 };
         Self {
             all: Pool::new(all - small),
@@ -113,19 +113,19 @@ impl Bodies {
     }
 
     /// Bytes reserved by bodies.
-    pub fn held_bytes(&self) -> u64 {
+    pub fn reserved_bytes(&self) -> u64 {
         (self.all.taken() + self.small.taken()) as u64 * KIBIBYTE
     }
 
     /// Maximum bytes for a single body, equal to the sender's share.
     fn capacity(&self) -> u64 {
-        self.limits.held_bytes / KIBIBYTE / 2 * KIBIBYTE
+        self.limits.max_bytes / KIBIBYTE / 2 * KIBIBYTE
     }
 }
 
 /// Memory reserved by a body. Dropping the last clone releases it.
 #[derive(Debug, Clone)]
-pub struct Room(Arc<Body>);
+pub struct Reservation(Arc<Body>);
 
 #[derive(Debug)]
 struct Body {
@@ -134,13 +134,13 @@ struct Body {
     /// Remaining share of the sender.
     share: Arc<Semaphore>,
     /// True if received bytes are buffered instead of streamed.
-    is_held: AtomicBool,
-    held: Mutex<Held>,
+    is_buffered: AtomicBool,
+    reserved: Mutex<ReservedMemory>,
 }
 
 /// Memory reserved by a body.
 #[derive(Debug, Default)]
-struct Held {
+struct ReservedMemory {
     bytes: u64,
     /// KiB from `all`, acquired or requested.
     kibibytes: u64,
@@ -152,7 +152,7 @@ struct Held {
     permits: Vec<OwnedSemaphorePermit>,
 }
 
-impl Held {
+impl ReservedMemory {
     fn small_kibibytes(&self) -> u64 {
         self.small.as_ref().map_or(0, |small| small.num_permits() as u64)
     }
@@ -175,16 +175,16 @@ struct Wanted {
     patience: Duration,
 }
 
-impl Room {
+impl Reservation {
     /// Creates a reservation of zero bytes.
     pub(super) fn new(bodies: Arc<Bodies>, kind: BodyKind, sharer: &Sharer) -> Self {
-        let is_held = AtomicBool::new(matches!(kind, BodyKind::Import | BodyKind::Document));
-        let share = bodies.shares.of(sharer);
-        Self(Arc::new(Body { bodies, kind, share, is_held, held: Mutex::default() }))
+        let is_buffered = AtomicBool::new(matches!(kind, BodyKind::Import | BodyKind::Document));
+        let share = bodies.shares.share(sharer);
+        Self(Arc::new(Body { bodies, kind, share, is_buffered, reserved: Mutex::default() }))
     }
 
     /// Returns the reservation for a request's body, or `None` if the body is empty.
-    pub(crate) fn of(extensions: &Extensions) -> Option<Self> {
+    pub(crate) fn from_extensions(extensions: &Extensions) -> Option<Self> {
         extensions.get::<Self>().cloned()
     }
 
@@ -194,13 +194,13 @@ impl Room {
 
     /// Switches to streaming: later bytes do not need memory.
     pub(crate) fn switch_to_streaming(&self) {
-        self.0.is_held.store(false, Ordering::Relaxed);
+        self.0.is_buffered.store(false, Ordering::Relaxed);
     }
 
     /// Reserves memory for received bytes, within the remaining patience.
     pub(super) async fn take(&self, bytes: usize) -> Result<(), LimitError> {
-        let Body { bodies, kind, share, is_held, .. } = &*self.0;
-        if !is_held.load(Ordering::Relaxed) {
+        let Body { bodies, kind, share, is_buffered, .. } = &*self.0;
+        if !is_buffered.load(Ordering::Relaxed) {
             return Ok(());
         }
         let Some(wanted) = self.note(bytes)? else { return Ok(()) };
@@ -224,38 +224,38 @@ impl Room {
     /// Records received bytes. Small bodies try the reserved pool first. Returns the amount to wait
     /// for, if any.
     fn note(&self, bytes: usize) -> Result<Option<Wanted>, LimitError> {
-        let Body { bodies, held, .. } = &*self.0;
-        let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.bytes += bytes as u64;
+        let Body { bodies, reserved, .. } = &*self.0;
+        let mut memory = reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.bytes += bytes as u64;
         let capacity = bodies.capacity();
-        if held.bytes > capacity {
+        if memory.bytes > capacity {
             return Err(LimitError::BodyOverBudget(capacity / MEBIBYTE));
         }
-        let is_small = held.bytes <= bodies.limits.small_bytes;
+        let is_small = memory.bytes <= bodies.limits.small_bytes;
         // A large body acquires memory from `all` only, then releases the reserved part.
-        let had = held.kibibytes + if is_small { held.small_kibibytes() } else { 0 };
-        let missing = held.bytes.div_ceil(KIBIBYTE).saturating_sub(had);
+        let had = memory.kibibytes + if is_small { memory.small_kibibytes() } else { 0 };
+        let missing = memory.bytes.div_ceil(KIBIBYTE).saturating_sub(had);
         let kibibytes = u32::try_from(missing).unwrap_or(u32::MAX);
-        if kibibytes == 0 || (is_small && held.take_small(kibibytes, &bodies.small)) {
+        if kibibytes == 0 || (is_small && memory.take_small(kibibytes, &bodies.small)) {
             return Ok(None);
         }
-        held.kibibytes += missing;
-        Ok(Some(Wanted { kibibytes, patience: bodies.limits.patience.saturating_sub(held.waited) }))
+        memory.kibibytes += missing;
+        Ok(Some(Wanted { kibibytes, patience: bodies.limits.patience.saturating_sub(memory.waited) }))
     }
 
     /// Stores permits. Permits from the same semaphore are merged, so a body received in small
     /// pieces stores only a few.
     fn keep(&self, taken: Vec<OwnedSemaphorePermit>, waited: Duration) {
-        let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.waited += waited;
-        if held.bytes > self.0.bodies.limits.small_bytes {
-            held.small = None;
+        let mut memory = self.0.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.waited += waited;
+        if memory.bytes > self.0.bodies.limits.small_bytes {
+            memory.small = None;
         }
         for permit in taken {
-            let same = held.permits.iter_mut().find(|kept| Arc::ptr_eq(kept.semaphore(), permit.semaphore()));
+            let same = memory.permits.iter_mut().find(|stored| Arc::ptr_eq(stored.semaphore(), permit.semaphore()));
             match same {
-                Some(kept) => kept.merge(permit),
-                None => held.permits.push(permit),
+                Some(existing) => existing.merge(permit),
+                None => memory.permits.push(permit),
             }
         }
     }
@@ -267,100 +267,100 @@ mod tests {
 
     /// Budget without a reserved pool.
     fn bodies(kibibytes: u64) -> Arc<Bodies> {
-        let held_bytes = kibibytes << 10;
-        let limits = BodyLimits { held_bytes, patience: Duration::ZERO, small_bytes: 0, ..BodyLimits::default() };
+        let max_bytes = kibibytes << 10;
+        let limits = BodyLimits { max_bytes, patience: Duration::ZERO, small_bytes: 0, ..BodyLimits::default() };
         Arc::new(Bodies::new(limits))
     }
 
-    fn room(bodies: &Arc<Bodies>, kind: BodyKind, sender: u8) -> Room {
-        Room::new(Arc::clone(bodies), kind, &Sharer::new([10, 0, 0, sender].into(), None))
+    fn reserve(bodies: &Arc<Bodies>, kind: BodyKind, sender: u8) -> Reservation {
+        Reservation::new(Arc::clone(bodies), kind, &Sharer::new([10, 0, 0, sender].into(), None))
     }
 
-    fn held_kib(bodies: &Bodies) -> u64 {
-        bodies.held_bytes() >> 10
+    fn reserved_kib(bodies: &Bodies) -> u64 {
+        bodies.reserved_bytes() >> 10
     }
 
     #[tokio::test]
-    async fn room_is_taken_as_bytes_come_and_given_back_with_the_last_holder() {
+    async fn memory_is_reserved_per_byte_and_released_with_the_last_clone() {
         let bodies = bodies(16);
-        let room = room(&bodies, BodyKind::Document, 1);
+        let reservation = reserve(&bodies, BodyKind::Document, 1);
         // The first byte reserves 1 KiB, which also covers the next 1,023 bytes.
-        for (bytes, held) in [(1, 1), (1023, 1), (1, 2), (2048, 4)] {
-            room.take(bytes).await.unwrap();
-            assert_eq!(held_kib(&bodies), held, "{bytes}");
+        for (bytes, expected) in [(1, 1), (1023, 1), (1, 2), (2048, 4)] {
+            reservation.take(bytes).await.unwrap();
+            assert_eq!(reserved_kib(&bodies), expected, "{bytes}");
         }
-        let work = room.clone();
-        drop(room);
-        assert_eq!(held_kib(&bodies), 4);
+        let work = reservation.clone();
+        drop(reservation);
+        assert_eq!(reserved_kib(&bodies), 4);
         drop(work);
-        assert_eq!(held_kib(&bodies), 0);
+        assert_eq!(reserved_kib(&bodies), 0);
     }
 
     #[tokio::test]
     async fn files_leave_a_quarter_to_documents() {
         let bodies = bodies(16);
-        let files = [(1, 8), (2, 4)].map(|(sender, kibibytes)| (room(&bodies, BodyKind::Import, sender), kibibytes));
+        let files = [(1, 8), (2, 4)].map(|(sender, kibibytes)| (reserve(&bodies, BodyKind::Import, sender), kibibytes));
         for (file, kibibytes) in &files {
             file.take(kibibytes << 10).await.unwrap();
         }
-        assert_eq!(room(&bodies, BodyKind::Import, 3).take(1).await, Err(LimitError::BodiesFull));
-        let document = room(&bodies, BodyKind::Document, 3);
+        assert_eq!(reserve(&bodies, BodyKind::Import, 3).take(1).await, Err(LimitError::BodiesFull));
+        let document = reserve(&bodies, BodyKind::Document, 3);
         document.take(4 << 10).await.unwrap();
-        assert_eq!(held_kib(&bodies), 16);
-        assert_eq!(room(&bodies, BodyKind::Document, 4).take(1).await, Err(LimitError::BodiesFull));
+        assert_eq!(reserved_kib(&bodies), 16);
+        assert_eq!(reserve(&bodies, BodyKind::Document, 4).take(1).await, Err(LimitError::BodiesFull));
         drop((files, document));
-        assert_eq!((held_kib(&bodies), bodies.imports.available_permits()), (0, 12));
+        assert_eq!((reserved_kib(&bodies), bodies.imports.available_permits()), (0, 12));
     }
 
     #[tokio::test]
-    async fn a_sender_leaves_half_of_the_room_to_the_others() {
+    async fn sender_leaves_half_the_memory_to_others() {
         let bodies = bodies(16);
-        let own = [(); 8].map(|()| room(&bodies, BodyKind::Document, 1));
-        for body in &own {
+        let reservations = [(); 8].map(|()| reserve(&bodies, BodyKind::Document, 1));
+        for body in &reservations {
             body.take(1 << 10).await.unwrap();
         }
-        assert_eq!(room(&bodies, BodyKind::Document, 1).take(1).await, Err(LimitError::BodiesFull));
-        let other = room(&bodies, BodyKind::Document, 2);
+        assert_eq!(reserve(&bodies, BodyKind::Document, 1).take(1).await, Err(LimitError::BodiesFull));
+        let other = reserve(&bodies, BodyKind::Document, 2);
         other.take(8 << 10).await.unwrap();
-        assert_eq!(held_kib(&bodies), 16);
-        drop(own);
-        room(&bodies, BodyKind::Document, 1).take(8 << 10).await.unwrap();
+        assert_eq!(reserved_kib(&bodies), 16);
+        drop(reservations);
+        reserve(&bodies, BodyKind::Document, 1).take(8 << 10).await.unwrap();
     }
 
     /// Regression test for attack finding N5: sixty large, slow bodies delay small bodies by
     /// seconds.
     #[tokio::test]
-    async fn a_small_body_waits_for_no_large_one() {
+    async fn small_body_does_not_wait_for_large_bodies() {
         // 1,024 KiB: 64 reserved for small bodies, 512 per sender.
-        let (held_bytes, small_bytes) = (1 << 20, 4 << 10);
-        let limits = BodyLimits { held_bytes, patience: Duration::ZERO, small_bytes, ..BodyLimits::default() };
+        let (max_bytes, small_bytes) = (1 << 20, 4 << 10);
+        let limits = BodyLimits { max_bytes, patience: Duration::ZERO, small_bytes, ..BodyLimits::default() };
         let bodies = Arc::new(Bodies::new(limits));
-        let large: Vec<Room> = (0..60).map(|number| room(&bodies, BodyKind::Document, number % 2)).collect();
+        let large: Vec<Reservation> = (0..60).map(|number| reserve(&bodies, BodyKind::Document, number % 2)).collect();
         for body in &large {
             body.take(16 << 10).await.unwrap();
         }
-        assert_eq!(held_kib(&bodies), 960);
-        assert_eq!(room(&bodies, BodyKind::Document, 3).take(5 << 10).await, Err(LimitError::BodiesFull));
-        let small = [(); 16].map(|()| room(&bodies, BodyKind::Document, 1));
+        assert_eq!(reserved_kib(&bodies), 960);
+        assert_eq!(reserve(&bodies, BodyKind::Document, 3).take(5 << 10).await, Err(LimitError::BodiesFull));
+        let small = [(); 16].map(|()| reserve(&bodies, BodyKind::Document, 1));
         for body in &small {
             body.take(1 << 10).await.unwrap();
             body.take(3 << 10).await.unwrap();
         }
-        assert_eq!(held_kib(&bodies), 1024);
+        assert_eq!(reserved_kib(&bodies), 1024);
         // A body that grows beyond the small size releases the reserved memory.
         drop(large);
         small[0].take(1 << 10).await.unwrap();
         assert_eq!((bodies.small.taken(), bodies.all.taken()), (60, 5));
         drop(small);
-        assert_eq!(held_kib(&bodies), 0);
+        assert_eq!(reserved_kib(&bodies), 0);
     }
 
     #[tokio::test]
     async fn a_body_waits_once_for_all_its_pieces() {
         let patience = Duration::from_mins(1);
-        let limits = BodyLimits { held_bytes: 32 << 10, patience, small_bytes: 0, ..BodyLimits::default() };
+        let limits = BodyLimits { max_bytes: 32 << 10, patience, small_bytes: 0, ..BodyLimits::default() };
         let bodies = Arc::new(Bodies::new(limits));
-        let [body, other] = [(); 2].map(|()| room(&bodies, BodyKind::Document, 1));
+        let [body, other] = [(); 2].map(|()| reserve(&bodies, BodyKind::Document, 1));
         other.take(16 << 10).await.unwrap();
         let pause = Duration::from_millis(20);
         let freeing = async {
@@ -368,34 +368,34 @@ mod tests {
             drop(other);
         };
         let (taken, ()) = tokio::join!(body.take(1), freeing);
-        let waited = body.0.held.lock().unwrap().waited;
+        let waited = body.0.reserved.lock().unwrap().waited;
         assert!(taken.is_ok() && waited >= pause, "{taken:?} {waited:?}");
         // With no patience left, the body acquires available memory but does not block.
-        body.0.held.lock().unwrap().waited = patience;
+        body.0.reserved.lock().unwrap().waited = patience;
         body.take(14 << 10).await.unwrap();
-        let last = room(&bodies, BodyKind::Document, 1);
+        let last = reserve(&bodies, BodyKind::Document, 1);
         last.take(1).await.unwrap();
         assert_eq!(body.take(1 << 10).await, Err(LimitError::BodiesFull));
     }
 
     #[tokio::test]
-    async fn a_body_larger_than_the_share_of_its_sender_is_refused_at_once() {
+    async fn body_over_the_sender_share_is_rejected_immediately() {
         let bodies = bodies(4 << 10);
         for kind in [BodyKind::Import, BodyKind::Document] {
-            assert_eq!(room(&bodies, kind, 1).take((2 << 20) + 1).await, Err(LimitError::BodyOverBudget(2)));
+            assert_eq!(reserve(&bodies, kind, 1).take((2 << 20) + 1).await, Err(LimitError::BodyOverBudget(2)));
         }
-        assert_eq!(held_kib(&bodies), 0);
+        assert_eq!(reserved_kib(&bodies), 0);
     }
 
     #[tokio::test]
-    async fn what_is_handed_on_takes_no_room() {
+    async fn streamed_bytes_need_no_memory() {
         let bodies = bodies(16);
-        let trace = room(&bodies, BodyKind::Trace, 1);
+        let trace = reserve(&bodies, BodyKind::Trace, 1);
         trace.take(1 << 30).await.unwrap();
-        let file = room(&bodies, BodyKind::Import, 1);
+        let file = reserve(&bodies, BodyKind::Import, 1);
         file.take(2 << 10).await.unwrap();
         file.switch_to_streaming();
         file.take(1 << 30).await.unwrap();
-        assert_eq!(held_kib(&bodies), 2);
+        assert_eq!(reserved_kib(&bodies), 2);
     }
 }

@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use futures::stream::{self, Stream, StreamExt};
 use tokio::time::{Instant, timeout};
 
-use super::{BodyKind, Room};
+use super::{BodyKind, Reservation};
 use crate::error::LimitError;
 
 /// Minimum rate for a body.
@@ -36,7 +36,7 @@ pub(super) struct Arriving<B> {
     /// Remaining time that may be spent waiting. Received bytes add credit up to a limit, so a fast
     /// start does not permit a long pause.
     credit: Duration,
-    room: Room,
+    reservation: Reservation,
     refusal: Arc<OnceLock<LimitError>>,
 }
 
@@ -45,9 +45,9 @@ where
     B: Stream<Item = Result<Bytes, E>> + Send + Unpin,
     E: Into<axum::BoxError> + Send,
 {
-    pub(super) fn new(body: B, kind: BodyKind, room: Room, refusal: Arc<OnceLock<LimitError>>) -> Self {
-        let pace = room.limits().pace(kind);
-        Self { body, pace, credit: pace.grace, room, refusal }
+    pub(super) fn new(body: B, kind: BodyKind, reservation: Reservation, refusal: Arc<OnceLock<LimitError>>) -> Self {
+        let pace = reservation.limits().pace(kind);
+        Self { body, pace, credit: pace.grace, reservation, refusal }
     }
 
     /// Streams the bytes. Yields an error if the body is too slow or exceeds the memory budget.
@@ -62,7 +62,7 @@ where
     }
 
     async fn next(&mut self) -> Result<Option<Bytes>, axum::BoxError> {
-        let limits = *self.room.limits();
+        let limits = *self.reservation.limits();
         let began = Instant::now();
         let bytes = match timeout(self.credit.min(limits.silence), self.body.next()).await {
             Ok(None) => return Ok(None),
@@ -74,7 +74,7 @@ where
         };
         let left = self.credit.saturating_sub(began.elapsed()) + self.pace.earned(bytes.len());
         self.credit = left.min(limits.credit);
-        match self.room.take(bytes.len()).await {
+        match self.reservation.take(bytes.len()).await {
             Ok(()) => Ok(Some(bytes)),
             Err(refusal) => Err(self.refuse(refusal)),
         }

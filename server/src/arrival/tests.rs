@@ -12,7 +12,7 @@ use tower::ServiceExt;
 
 use super::*;
 
-const ONE_MS: Duration = Duration::from_millis(1);
+const MILLISECOND: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_mins(1);
 /// Equals the sender's share in the test budget.
 const KIB_64: usize = 64 << 10;
@@ -25,8 +25,8 @@ fn sender() -> Sharer {
 fn patient() -> BodyLimits {
     let pace = Pace { bytes_per_second: 1024, grace: LONG };
     BodyLimits {
-        held_bytes: 2 * KIB_64 as u64,
-        patience: ONE_MS,
+        max_bytes: 2 * KIB_64 as u64,
+        patience: MILLISECOND,
         small_bytes: 0,
         silence: LONG,
         credit: LONG,
@@ -52,17 +52,17 @@ async fn arrived(
     body: impl Stream<Item = io::Result<Bytes>> + Send + Unpin + 'static,
 ) -> (usize, Option<LimitError>) {
     let refusal = Arc::new(OnceLock::new());
-    let room = Room::new(Arc::new(Bodies::new(limits)), BodyKind::Document, &sender());
-    let arriving = Arriving::new(body, BodyKind::Document, room, Arc::clone(&refusal));
+    let reservation = Reservation::new(Arc::new(Bodies::new(limits)), BodyKind::Document, &sender());
+    let arriving = Arriving::new(body, BodyKind::Document, reservation, Arc::clone(&refusal));
     let pieces: Vec<_> = arriving.into_stream().collect().await;
     (pieces.iter().filter(|piece| piece.is_ok()).count(), refusal.get().copied())
 }
 
 #[tokio::test]
-async fn what_drips_is_ended_and_what_comes_is_not() {
+async fn slow_body_is_ended_and_fast_body_is_not() {
     assert_eq!(arrived(patient(), drips(3, Duration::ZERO)).await, (3, None));
     // A byte per 50 ms is 20 bytes per second, so without grace the first byte is already late.
-    let short = Pace { bytes_per_second: 1024, grace: ONE_MS };
+    let short = Pace { bytes_per_second: 1024, grace: MILLISECOND };
     let limits = BodyLimits { documents: short, ..patient() };
     let slow = Some(LimitError::BodySlow(1024));
     assert_eq!(arrived(limits, drips(100, Duration::from_millis(50))).await, (0, slow));
@@ -72,21 +72,21 @@ async fn what_drips_is_ended_and_what_comes_is_not() {
 }
 
 #[tokio::test]
-async fn what_came_quickly_allows_no_long_silence() {
+async fn fast_start_does_not_allow_long_silence() {
     // 32 KiB add 32 s, but the credit limit is 1 ms.
-    let limits = BodyLimits { credit: ONE_MS, ..patient() };
+    let limits = BodyLimits { credit: MILLISECOND, ..patient() };
     let silent = || piece(32 << 10).chain(stream::pending());
     assert_eq!(arrived(limits, silent()).await, (1, Some(LimitError::BodySlow(1024))));
     // The limit on silence applies regardless of the credit.
-    let limits = BodyLimits { silence: ONE_MS, ..patient() };
-    assert_eq!(arrived(limits, silent()).await, (1, Some(LimitError::BodySilent(ONE_MS))));
+    let limits = BodyLimits { silence: MILLISECOND, ..patient() };
+    assert_eq!(arrived(limits, silent()).await, (1, Some(LimitError::BodySilent(MILLISECOND))));
 }
 
 #[tokio::test]
-async fn a_body_is_not_blamed_for_a_reader_that_is_busy() {
+async fn slow_reader_does_not_end_a_body() {
     let limits = BodyLimits { silence: Duration::from_millis(100), ..patient() };
-    let room = Room::new(Arc::new(Bodies::new(limits)), BodyKind::Document, &sender());
-    let arriving = Arriving::new(drips(3, ONE_MS), BodyKind::Document, room, Arc::default());
+    let reservation = Reservation::new(Arc::new(Bodies::new(limits)), BodyKind::Document, &sender());
+    let arriving = Arriving::new(drips(3, MILLISECOND), BodyKind::Document, reservation, Arc::default());
     let read: Vec<_> = arriving
         .into_stream()
         .then(|bytes| async move {
@@ -99,7 +99,7 @@ async fn a_body_is_not_blamed_for_a_reader_that_is_busy() {
 }
 
 #[test]
-fn limits_depend_on_what_a_body_holds() {
+fn limits_depend_on_the_body_kind() {
     for (method, path, kind) in [
         (Method::PATCH, api::path::run_log("a"), BodyKind::Log),
         (Method::PUT, api::path::run_log("a"), BodyKind::Log),
@@ -112,7 +112,7 @@ fn limits_depend_on_what_a_body_holds() {
         (Method::PATCH, api::path::dataset("a"), BodyKind::Document),
         (Method::POST, "/log".to_owned(), BodyKind::Document),
     ] {
-        assert_eq!(BodyKind::of(&method, &path), kind, "{method} {path}");
+        assert_eq!(BodyKind::from_request(&method, &path), kind, "{method} {path}");
     }
     let limits = BodyLimits::default();
     assert_eq!(limits.pace(BodyKind::Trace).bytes_per_second, 65_536);
@@ -142,13 +142,13 @@ async fn a_body_that_drips_is_ended_within_ten_seconds() {
         // The credit limit also applies to a fast start.
         (BodyKind::Import, 2 << 20, 65_536),
     ] {
-        let refused = Arc::new(OnceLock::new());
-        let room = Room::new(Arc::new(Bodies::new(limits)), kind, &sender());
+        let rejection = Arc::new(OnceLock::new());
+        let reservation = Reservation::new(Arc::new(Bodies::new(limits)), kind, &sender());
         let body = piece(first).chain(drips(1000, Duration::from_millis(15)));
-        let came: Vec<_> = Arriving::new(body, kind, room, Arc::clone(&refused)).into_stream().collect().await;
+        let came: Vec<_> = Arriving::new(body, kind, reservation, Arc::clone(&rejection)).into_stream().collect().await;
         // The first piece, at most six pieces at 15 ms intervals, and the refusal.
         assert!(came.len() <= 8, "{kind:?}: {}", came.len());
-        assert_eq!(refused.get().copied(), Some(LimitError::BodySlow(slowest)), "{kind:?}");
+        assert_eq!(rejection.get().copied(), Some(LimitError::BodySlow(slowest)), "{kind:?}");
     }
 }
 
@@ -177,8 +177,8 @@ async fn problem(response: Response) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn a_refused_body_is_answered_by_its_problem() {
-    let silent = BodyLimits { silence: ONE_MS, ..patient() };
+async fn rejected_body_returns_its_problem() {
+    let silent = BodyLimits { silence: MILLISECOND, ..patient() };
     for (limits, bytes, status, kind) in
         [(silent, 1, 408, "/problems/body-timeout"), (patient(), KIB_64 + 1, 413, "/problems/too-large")]
     {
@@ -186,7 +186,7 @@ async fn a_refused_body_is_answered_by_its_problem() {
         let body = Body::from_stream(piece(bytes).chain(stream::pending()));
         let response = counting(&bodies).oneshot(posted(body)).await.unwrap();
         assert_eq!(problem(response).await, (status, kind.to_owned()));
-        assert_eq!(bodies.held_bytes(), 0);
+        assert_eq!(bodies.reserved_bytes(), 0);
     }
 }
 
@@ -207,20 +207,20 @@ async fn bodies_that_are_silent_at_their_end_hold_no_memory_for_long() {
         let response = request.await.unwrap().unwrap();
         assert_eq!(problem(response).await, (408, "/problems/body-timeout".to_owned()));
     }
-    assert_eq!(bodies.held_bytes(), 0);
+    assert_eq!(bodies.reserved_bytes(), 0);
 }
 
 #[tokio::test]
-async fn a_body_that_finds_no_room_is_refused_and_a_body_that_ends_gives_it_back() {
+async fn full_budget_rejects_a_body_until_memory_is_released() {
     let bodies = Arc::new(Bodies::new(patient()));
-    let same = Sharer::of(&axum::http::Extensions::new());
-    let held = Room::new(Arc::clone(&bodies), BodyKind::Document, &same);
-    held.take(KIB_64).await.unwrap();
+    let same = Sharer::from_extensions(&axum::http::Extensions::new());
+    let existing = Reservation::new(Arc::clone(&bodies), BodyKind::Document, &same);
+    existing.take(KIB_64).await.unwrap();
     let response = counting(&bodies).oneshot(posted(Body::from("x"))).await.unwrap();
     assert_eq!(response.headers()["retry-after"], "5");
     assert_eq!(problem(response).await, (503, "/problems/bodies-full".to_owned()));
-    drop(held);
+    drop(existing);
     let response = counting(&bodies).oneshot(posted(Body::from(vec![0; KIB_64]))).await.unwrap();
     assert_eq!(to_bytes(response.into_body(), 100).await.unwrap(), "65536");
-    assert_eq!(bodies.held_bytes(), 0);
+    assert_eq!(bodies.reserved_bytes(), 0);
 }

@@ -29,18 +29,19 @@ impl Start {
 
     /// Returns the preset for a device name. Candidates share a model word with the name. If
     /// several match, the memory size or the full identifier in the name must select exactly one.
-    pub(crate) fn of_device(device: &str) -> Option<Self> {
+    pub(crate) fn from_device(device: &str) -> Option<Self> {
         let start = |preset: presets::ClusterPreset| Self { cluster: preset.cluster, name: preset.id.to_owned() };
-        let own: Vec<Self> = presets::clusters().into_iter().map(start).filter(|start| start.may_be(device)).collect();
+        let candidates: Vec<Self> =
+            presets::clusters().into_iter().map(start).filter(|start| start.may_be(device)).collect();
         let has_size =
             |start: &Self| size(device).is_some_and(|size| (start.cluster.device.memory_gib - size).abs() < 1.0);
-        let has_name = |start: &Self| words(device).any(|word| word == start.name);
-        let only = |of: &dyn Fn(&Self) -> bool| -> Option<usize> {
-            let mut found = own.iter().enumerate().filter(|(_, start)| of(start)).map(|(place, _)| place);
+        let has_name = |start: &Self| model_terms(device).any(|word| word == start.name);
+        let only = |predicate: &dyn Fn(&Self) -> bool| -> Option<usize> {
+            let mut found = candidates.iter().enumerate().filter(|(_, start)| predicate(start)).map(|(index, _)| index);
             found.next().filter(|_| found.next().is_none())
         };
-        let place = only(&|_| true).or_else(|| only(&has_size)).or_else(|| only(&has_name))?;
-        own.into_iter().nth(place)
+        let index = only(&|_| true).or_else(|| only(&has_size)).or_else(|| only(&has_name))?;
+        candidates.into_iter().nth(index)
     }
 
     fn preset(id: &str) -> anyhow::Result<Self> {
@@ -53,7 +54,7 @@ impl Start {
         let at = || path.display().to_string();
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let cluster: Value = serde_json::from_str(&text).with_context(at)?;
-        let cluster = question(&cluster).map_err(|errors| told(&errors)).with_context(at)?;
+        let cluster = parse_cluster(&cluster).map_err(|errors| cluster_error(&errors)).with_context(at)?;
         Ok(Self { name: cluster.name.clone(), cluster })
     }
 
@@ -66,8 +67,8 @@ impl Start {
         if name.is_some_and(DeviceName::is_variant) && name != DeviceName::find(&self.cluster.name) {
             return false;
         }
-        let own: Vec<String> = words(&self.name).chain(words(&self.cluster.name)).collect();
-        words(device).any(|word| own.contains(&word))
+        let cluster_terms: Vec<String> = model_terms(&self.name).chain(model_terms(&self.cluster.name)).collect();
+        model_terms(device).any(|word| cluster_terms.contains(&word))
     }
 }
 
@@ -78,11 +79,11 @@ pub(crate) fn preset_ids() -> String {
 
 /// Returns an error that lists the cluster fields a scenario would reject.
 pub(crate) fn check(cluster: &Cluster) -> anyhow::Result<()> {
-    question(&serde_json::to_value(cluster)?).map(drop).map_err(|errors| told(&errors))
+    parse_cluster(&serde_json::to_value(cluster)?).map(drop).map_err(|errors| cluster_error(&errors))
 }
 
 /// Parses a cluster inside an otherwise valid scenario, so the scenario rules apply.
-fn question(cluster: &Value) -> Result<Cluster, Vec<FieldError>> {
+fn parse_cluster(cluster: &Value) -> Result<Cluster, Vec<FieldError>> {
     let scenario = json!({
         "schema": SCHEMA,
         "model": {"preset": "llama-2-7b"},
@@ -106,7 +107,7 @@ fn question(cluster: &Value) -> Result<Cluster, Vec<FieldError>> {
     if errors.is_empty() { Ok(cluster) } else { Err(errors) }
 }
 
-fn told(errors: &[FieldError]) -> anyhow::Error {
+fn cluster_error(errors: &[FieldError]) -> anyhow::Error {
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     anyhow!("not the cluster of a scenario: {}", errors.join("; "))
 }
@@ -117,7 +118,7 @@ fn size(name: &str) -> Option<f64> {
     parts.find_map(|word| word.strip_suffix("gb")?.parse::<u32>().ok()).map(f64::from)
 }
 
-fn words(name: &str) -> impl Iterator<Item = String> {
+fn model_terms(name: &str) -> impl Iterator<Item = String> {
     let has = |word: &str, test: fn(&char) -> bool| word.chars().any(|c| test(&c));
     name.split(|c: char| !c.is_ascii_alphanumeric())
         .filter(move |word| has(word, char::is_ascii_digit) && has(word, char::is_ascii_alphabetic))
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_compared_by_the_words_that_name_them() {
+    fn devices_are_compared_by_model_terms() {
         for (preset, device, same) in [
             ("a100-80gb", "a100_pcie", true),
             ("a100-80gb", "NVIDIA A100-SXM4-40GB", true),
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_has_one_preset_or_none() {
+    fn device_has_a_single_preset_or_none() {
         for (device, preset) in [
             ("NVIDIA A100-SXM4-80GB", Some("a100-80gb")),
             ("NVIDIA A100-SXM4-40GB", Some("a100-40gb")),
@@ -162,12 +163,12 @@ mod tests {
             ("NVIDIA H100 PCIe", None),
             ("GB200", None),
         ] {
-            assert_eq!(Start::of_device(device).map(|start| start.name).as_deref(), preset, "{device}");
+            assert_eq!(Start::from_device(device).map(|start| start.name).as_deref(), preset, "{device}");
         }
     }
 
     #[test]
-    fn every_preset_is_the_cluster_of_a_scenario() {
+    fn every_preset_is_valid_in_a_scenario() {
         for preset in presets::clusters() {
             check(&preset.cluster).unwrap();
         }

@@ -37,24 +37,24 @@ fn read(out: &mut dyn Write, name: &str, profile: &Profile, start: &Start) -> Re
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{count} {what}"))
+    .map(|(count, label)| format!("{count} {label}"))
     .collect();
-    let (format, refused) = (profile.format.name(), report.rows - report.used);
+    let (format, rejected) = (profile.format.name(), report.rows - report.used);
     let (rows, used, kinds) = (report.rows, report.used, kinds.join(", "));
-    writeln!(out, "{name}: {format}; {rows} values, {used} used ({kinds}), {refused} refused")?;
+    writeln!(out, "{name}: {format}; {rows} values, {used} used ({kinds}), {rejected} refused")?;
     for Refusal { reason, count, first } in &report.refused {
         writeln!(out, "  refused: {count} x {reason}; first {first}")?;
     }
     for assumption in &report.assumptions {
         writeln!(out, "  assumed: {assumption}")?;
     }
-    let chosen = &start.name;
+    let preset = &start.name;
     match &profile.device {
         Some(device) if !start.may_be(device) => {
-            writeln!(out, "  confirmed: measured on {device}, fitted to {chosen}")
+            writeln!(out, "  confirmed: measured on {device}, fitted to {preset}")
         }
-        Some(device) => writeln!(out, "  measured on {device}, fitted to {chosen}"),
-        None => writeln!(out, "  the file names no device; it is fitted to {chosen}, as chosen"),
+        Some(device) => writeln!(out, "  measured on {device}, fitted to {preset}"),
+        None => writeln!(out, "  the file names no device; it is fitted to {preset}, as chosen"),
     }
 }
 
@@ -91,20 +91,20 @@ pub(crate) fn parts(out: &mut dyn Write, fitted: &Fitted) -> Result<()> {
 
 /// Reports the coefficients: fitted, unchanged with the reason, or fitted at a bound.
 fn coefficients(out: &mut dyn Write, part: &PartReport) -> Result<()> {
-    let named = |of: &dyn Fn(Outcome) -> bool, words: &dyn Fn(&CoefficientReport) -> String| -> Vec<String> {
-        part.coefficients.iter().filter(|coefficient| of(coefficient.outcome)).map(words).collect()
+    let named = |predicate: &dyn Fn(Outcome) -> bool, describe: &dyn Fn(&CoefficientReport) -> String| -> Vec<String> {
+        part.coefficients.iter().filter(|coefficient| predicate(coefficient.outcome)).map(describe).collect()
     };
     let lists = [
-        ("fitted", named(&|outcome| matches!(outcome, Outcome::Fitted(_)), &|of| of.name.to_owned())),
+        ("fitted", named(&|outcome| matches!(outcome, Outcome::Fitted(_)), &|entry| entry.name.to_owned())),
         (
             "unchanged, too few different shapes determine them",
-            named(&|outcome| outcome == Outcome::Unchanged(Unchanged::NoBatchClock), &|of| {
-                format!("{} ({} of {})", of.name, of.shapes, of.fewest)
+            named(&|outcome| outcome == Outcome::Unchanged(Unchanged::NoBatchClock), &|entry| {
+                format!("{} ({} of {})", entry.name, entry.shapes, entry.fewest)
             }),
         ),
         (
             "unchanged, no better value found",
-            named(&|outcome| outcome == Outcome::Unchanged(Unchanged::NoBetterFit), &|of| of.name.to_owned()),
+            named(&|outcome| outcome == Outcome::Unchanged(Unchanged::NoBetterFit), &|entry| entry.name.to_owned()),
         ),
     ];
     for (title, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
@@ -123,7 +123,7 @@ fn coefficients(out: &mut dyn Write, part: &PartReport) -> Result<()> {
 
 /// Reports the old and new values of changed fields.
 pub(crate) fn changes(out: &mut dyn Write, before: &Cluster, after: &Cluster) -> Result<()> {
-    let (before, after) = (figures(before), figures(after));
+    let (before, after) = (numeric_fields(before), numeric_fields(after));
     for ((path, old), (_, new)) in before.iter().zip(&after) {
         if (new - old).abs() > UNCHANGED_TOLERANCE * old.abs().max(new.abs()) {
             writeln!(out, "{path}: {} -> {}", figure(*old), figure(*new))?;
@@ -134,24 +134,24 @@ pub(crate) fn changes(out: &mut dyn Write, before: &Cluster, after: &Cluster) ->
 
 /// All numbers in a cluster with their paths. Missing curves are replaced by those of a typical
 /// device.
-fn figures(cluster: &Cluster) -> Vec<(String, f64)> {
+fn numeric_fields(cluster: &Cluster) -> Vec<(String, f64)> {
     let mut stated = cluster.clone();
     stated.device.curves.get_or_insert_with(Curves::generic).calibration = Calibration::default();
     stated.intra_node.curve.get_or_insert(LinkCurve::GENERIC);
-    let mut figures = Vec::new();
-    collect("", &serde_json::to_value(stated).unwrap_or_default(), &mut figures);
-    figures
+    let mut numbers = Vec::new();
+    collect("", &serde_json::to_value(stated).unwrap_or_default(), &mut numbers);
+    numbers
 }
 
-fn collect(path: &str, value: &Value, figures: &mut Vec<(String, f64)>) {
+fn collect(path: &str, value: &Value, numbers: &mut Vec<(String, f64)>) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                collect(&path, value, figures);
+                collect(&path, value, numbers);
             }
         }
-        Value::Number(number) => figures.extend(number.as_f64().map(|number| (path.to_owned(), number))),
+        Value::Number(number) => numbers.extend(number.as_f64().map(|number| (path.to_owned(), number))),
         _ => {}
     }
 }
@@ -172,32 +172,32 @@ mod tests {
 
     use super::*;
 
-    fn told(before: &Cluster, after: &Cluster) -> String {
+    fn changes_text(before: &Cluster, after: &Cluster) -> String {
         let mut out = Vec::new();
         changes(&mut out, before, after).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn only_figures_that_changed_are_told() {
+    fn only_changed_values_are_reported() {
         let mut before = presets::cluster("h100").unwrap();
         (before.device.launch_us, before.intra_node.efficiency) = (6.356, 0.7967);
         let mut after = before.clone();
-        assert_eq!(told(&before, &after), "");
+        assert_eq!(changes_text(&before, &after), "");
         after.device.launch_us = 7.25;
         after.intra_node.efficiency = 0.512_34;
         let expected = "device.launch_us: 6.356 -> 7.250\nintra_node.efficiency: 0.7967 -> 0.5123\n";
-        assert_eq!(told(&before, &after), expected);
+        assert_eq!(changes_text(&before, &after), expected);
     }
 
     #[test]
-    fn a_cluster_without_curves_has_those_of_a_typical_device() {
+    fn cluster_without_curves_uses_typical_curves() {
         let mut before = presets::cluster("h100").unwrap();
         before.device.curves = None;
         let mut after = before.clone();
         after.device.curves = Some(Curves::generic());
-        assert_eq!(told(&before, &after), "");
+        assert_eq!(changes_text(&before, &after), "");
         after.device.curves.get_or_insert_with(Curves::generic).matmul.fill = 0.0;
-        assert_eq!(told(&before, &after), "device.curves.matmul.fill: 100.0 -> 0\n");
+        assert_eq!(changes_text(&before, &after), "device.curves.matmul.fill: 100.0 -> 0\n");
     }
 }

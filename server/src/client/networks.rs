@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_refused() {
+    fn invalid_networks_are_rejected() {
         for text in ["proxy", "10.0.0.0/33", "::/129", "10.0.0.0/", "10.0.0/8", "10.0.0.0/-1"] {
             assert_eq!(networks(&[text]), Err(NotANetwork(text.to_owned())), "{text}");
         }

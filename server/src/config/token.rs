@@ -125,10 +125,10 @@ mod tests {
         (folder, path)
     }
 
-    fn token(words: &[&str], path: &Path) -> Result<Option<String>, String> {
-        let words = ["planscope"].iter().chain(words).map(OsString::from);
-        let words = words.chain([OsString::from("--token-file"), path.into()]);
-        let mut command = Cli::try_parse_from(words).unwrap().command;
+    fn token(flags: &[&str], path: &Path) -> Result<Option<String>, String> {
+        let command_line = ["planscope"].iter().chain(flags).map(OsString::from);
+        let full_command = command_line.chain([OsString::from("--token-file"), path.into()]);
+        let mut command = Cli::try_parse_from(full_command).unwrap().command;
         command.read_token_file().map_err(|error| error.to_string())?;
         match command {
             Command::Serve(arguments) => Ok(arguments.token),
@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn a_token_comes_from_a_file() {
         let (_folder, path) = file("0123456789abcdef\n");
-        for words in [&["serve"][..], &["health"], &["serve", "--token", ""]] {
-            assert_eq!(token(words, &path).unwrap().as_deref(), Some("0123456789abcdef"), "{words:?}");
+        for arguments in [&["serve"][..], &["health"], &["serve", "--token", ""]] {
+            assert_eq!(token(arguments, &path).unwrap().as_deref(), Some("0123456789abcdef"), "{arguments:?}");
         }
         let error = token(&["serve", "--token", "fedcba9876543210"], &path).unwrap_err();
         assert!(error.contains("PLANSCOPE_TOKEN_FILE"), "{error}");
@@ -160,16 +160,16 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_tokens_name_a_role_and_a_database() {
-        let parsed = |words: &[&str]| {
-            Cli::try_parse_from(["planscope", "token"].iter().chain(words)).map(|cli| match cli.command {
+    fn token_commands_require_a_role_and_a_database() {
+        let parsed = |flags: &[&str]| {
+            Cli::try_parse_from(["planscope", "token"].iter().chain(flags)).map(|cli| match cli.command {
                 Command::Token(arguments) => arguments,
                 other => panic!("{other:?}"),
             })
         };
-        let made = parsed(&["create", "ada", "--role", "editor", "--database", "a.db"]).unwrap();
-        assert_eq!(made.database, Path::new("a.db"));
-        assert!(matches!(made.command, TokenCommand::Create { name, role: Role::Editor } if name == "ada"));
+        let created = parsed(&["create", "ada", "--role", "editor", "--database", "a.db"]).unwrap();
+        assert_eq!(created.database, Path::new("a.db"));
+        assert!(matches!(created.command, TokenCommand::Create { name, role: Role::Editor } if name == "ada"));
         assert!(matches!(parsed(&["revoke", "ada"]).unwrap().command, TokenCommand::Revoke { name } if name == "ada"));
         assert!(
             parsed(&["create", "ada", "--role", "owner"]).unwrap_err().to_string().contains("reader, editor, admin")

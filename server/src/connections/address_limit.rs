@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_address_has_its_own_connections() {
+    fn connection_limit_is_per_address() {
         let limit = AddressLimit::new(2);
         let slot = |address: &str| limit.slot(address.parse().unwrap());
         let first = slot("203.0.113.9").unwrap();

@@ -15,7 +15,7 @@ use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 
 use super::address_limit::{AddressLimit, AddressSlot};
-use super::refused;
+use super::rejection;
 use crate::client::{Networks, Peer};
 use crate::error::LimitError;
 
@@ -40,7 +40,7 @@ async fn count(State(counting): State<Arc<Counting>>, request: Request, next: Ne
     };
     match counting.addresses.slot(address) {
         Some(slot) => next.run(request).await.map(|body| Body::new(Counted { body, _slot: slot })),
-        None => refused(LimitError::AddressRequests(counting.limit)),
+        None => rejection(LimitError::AddressRequests(counting.limit)),
     }
 }
 
@@ -92,8 +92,8 @@ mod tests {
         let status = |response: &Response| response.status().as_u16();
         let first = asks("/", "203.0.113.9", true).await;
         let _second = asks("/", "203.0.113.9", true).await;
-        let refused = asks("/short", "203.0.113.9", true).await;
-        assert_eq!((status(&refused), refused.headers()["retry-after"] == "5"), (429, true));
+        let rejection = asks("/short", "203.0.113.9", true).await;
+        assert_eq!((status(&rejection), rejection.headers()["retry-after"] == "5"), (429, true));
         // The limit does not affect other addresses, direct clients or exempt addresses.
         for (address, by_proxy) in [("203.0.113.10", true), ("203.0.113.9", false), ("10.0.0.1", true)] {
             assert_eq!(status(&asks("/short", address, by_proxy).await), 200, "{address}");

@@ -15,7 +15,7 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use tokio::task::AbortHandle;
 
-use super::refused;
+use super::rejection;
 use crate::error::LimitError;
 
 /// Connections beyond the normal limit.
@@ -51,7 +51,7 @@ async fn only_health(request: Request, next: Next) -> Response {
     let mut response = if [api::path::HEALTH, api::path::READY].contains(&request.uri().path()) {
         next.run(request).await
     } else {
-        refused(LimitError::ConnectionsFull)
+        rejection(LimitError::ConnectionsFull)
     };
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response

@@ -86,12 +86,12 @@ async fn is_ended(mut stream: TcpStream) {
 }
 
 /// Sends a request on a new connection and returns everything received until the server closes it.
-async fn answer(server: &TestServer, text: &str) -> String {
+async fn exchange(server: &TestServer, text: &str) -> String {
     let mut stream = sends(server, text).await;
-    let mut answer = Vec::new();
+    let mut bytes = Vec::new();
     // A connection that the server closes immediately may end with an error.
-    drop(timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection is still open"));
-    String::from_utf8(answer).unwrap()
+    drop(timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("the connection is still open"));
+    String::from_utf8(bytes).unwrap()
 }
 
 #[tokio::test]
@@ -99,28 +99,28 @@ async fn a_full_server_answers_its_health_and_nothing_else() {
     let server = server_within(ConnectionLimits { places: 1, head_time: PATIENCE, ..limits() }).await;
     let mut only = sends(&server, PAGE).await;
     read_until(&mut only, "here").await;
-    let refused = answer(&server, PAGE).await;
-    assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("/problems/connections-full"), "{refused}");
-    assert!(refused.contains("retry-after: 5") && refused.contains("connection: close"), "{refused}");
-    let well = answer(&server, HEALTH).await;
+    let rejection = exchange(&server, PAGE).await;
+    assert!(rejection.starts_with("HTTP/1.1 503 ") && rejection.contains("/problems/connections-full"), "{rejection}");
+    assert!(rejection.contains("retry-after: 5") && rejection.contains("connection: close"), "{rejection}");
+    let well = exchange(&server, HEALTH).await;
     assert!(well.starts_with("HTTP/1.1 200 ") && well.contains("connection: close"), "{well}");
     drop(only);
     // The server detects the closed connection after a short delay.
     let mut again = String::new();
     while !again.ends_with("here") {
-        again = answer(&server, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+        again = exchange(&server, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
     }
 }
 
 #[tokio::test]
-async fn one_address_leaves_connections_to_others() {
+async fn single_address_leaves_connections_to_others() {
     let limits = ConnectionLimits { per_address: 2, unlimited: Networks::default(), head_time: PATIENCE, ..limits() };
     let server = server_within(limits).await;
     let mut open = [sends(&server, PAGE).await, sends(&server, PAGE).await];
     for stream in &mut open {
         read_until(stream, "here").await;
     }
-    assert_eq!(answer(&server, HEALTH).await, "", "it is closed");
+    assert_eq!(exchange(&server, HEALTH).await, "", "it is closed");
     let other = tokio::net::TcpSocket::new_v4().unwrap();
     other.bind("127.0.0.2:0".parse().unwrap()).unwrap();
     let mut other = other.connect(server.address).await.unwrap();
@@ -129,7 +129,7 @@ async fn one_address_leaves_connections_to_others() {
 }
 
 #[tokio::test]
-async fn loopback_and_proxies_have_no_limit_of_their_own() {
+async fn loopback_and_proxies_have_no_address_limit() {
     let server = server_within(ConnectionLimits { per_address: 1, head_time: PATIENCE, ..limits() }).await;
     let mut open = [sends(&server, PAGE).await, sends(&server, PAGE).await];
     for stream in &mut open {
@@ -148,13 +148,13 @@ async fn readers_that_do_not_read_are_ended_and_health_is_answered_meanwhile() {
     for _ in 0..24 {
         readers.push(sends(&server, &FILE.repeat(20)).await);
     }
-    let well = answer(&server, HEALTH).await;
+    let well = exchange(&server, HEALTH).await;
     assert!(well.starts_with("HTTP/1.1 200 ") && well.ends_with("well"), "{well}");
     // The clients have not read any data, yet their slots become free again. A full server returns
     // 503.
     let mut page = String::new();
     while !page.ends_with("here") {
-        page = answer(&server, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+        page = exchange(&server, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
         sleep(SHORT / 10).await;
     }
     for reader in readers {
@@ -164,14 +164,14 @@ async fn readers_that_do_not_read_are_ended_and_health_is_answered_meanwhile() {
 
 /// Regression test for the same finding, with incomplete request heads.
 #[tokio::test]
-async fn health_is_answered_beside_heads_that_do_not_end() {
+async fn health_responds_despite_incomplete_requests() {
     let server = server_within(ConnectionLimits { head_time: PATIENCE, ..limits() }).await;
     let mut heads = Vec::new();
     // More than the normal and the reserve connections.
     for _ in 0..60 {
         heads.push(sends(&server, "GET / HTTP/1.1\r\nHost: local").await);
     }
-    let well = answer(&server, HEALTH).await;
+    let well = exchange(&server, HEALTH).await;
     assert!(well.starts_with("HTTP/1.1 200 ") && well.ends_with("well"), "{well}");
     assert_eq!(heads.len(), 60);
 }

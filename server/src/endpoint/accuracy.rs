@@ -9,14 +9,14 @@ use axum::response::Response;
 use crate::document::Document;
 use crate::observation::ACCURACY_JSON;
 
-static DOCUMENT: LazyLock<Document> = LazyLock::new(|| Document::of(ACCURACY_JSON));
+static DOCUMENT: LazyLock<Document> = LazyLock::new(|| Document::new(ACCURACY_JSON));
 
 /// Returns predictions and the published measurements they are compared with.
 ///
 /// The document is constant for a server build. Use `If-None-Match` to avoid repeated downloads.
 #[utoipa::path(get, path = "/api/v1/accuracy", tag = "accuracy", responses((status = 200, body = Accuracy)))]
-pub(crate) async fn accuracy(asked: HeaderMap) -> Response {
-    DOCUMENT.answer(&asked)
+pub(crate) async fn accuracy(request_headers: HeaderMap) -> Response {
+    DOCUMENT.respond(&request_headers)
 }
 
 #[cfg(test)]

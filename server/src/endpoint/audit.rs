@@ -12,7 +12,7 @@ use crate::error::ApiError;
 
 /// Default number of changes per page.
 const DEFAULT: u32 = 100;
-const MOST: u32 = 1000;
+const MAX_LIMIT: u32 = 1000;
 
 /// Selects a page of the audit log.
 #[derive(Debug, Clone, Copy, Deserialize, IntoParams)]
@@ -36,6 +36,6 @@ pub(crate) async fn changes(
     part: Result<Query<Part>, QueryRejection>,
 ) -> Result<Json<AuditPage>, ApiError> {
     let Query(part) = part?;
-    let limit = part.limit.unwrap_or(DEFAULT).clamp(1, MOST);
+    let limit = part.limit.unwrap_or(DEFAULT).clamp(1, MAX_LIMIT);
     Ok(Json(app.store.reader().changes(part.after, limit).await?))
 }

@@ -5,11 +5,11 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use planner::run_comparison::{Correction, corrected};
 
-use super::observations::held;
+use super::observations::load_context;
 use super::scenarios::{begin_plan, validate};
 use crate::app::Shared;
 use crate::client::Client;
-use crate::error::{Answer, ApiError};
+use crate::error::{ApiError, DocumentResponse};
 use crate::jobs::Started;
 use crate::label;
 use crate::observation::{ObservationError, compared_jobs};
@@ -41,14 +41,14 @@ pub(crate) async fn correction(
     claimant: Claimant,
     Path(run): Path<String>,
     query: Result<Query<CorrectionQuery>, QueryRejection>,
-) -> Result<Answer<Corrected>, ApiError> {
+) -> Result<DocumentResponse<Corrected>, ApiError> {
     let Query(query) = query?;
-    let held = held(&app, &run, query.planner.as_deref()).await?;
-    let corrections = compared_jobs(&held, query.segment).corrections;
+    let context = load_context(&app, &run, query.planner.as_deref()).await?;
+    let corrections = compared_jobs(&context, query.segment).corrections;
     if corrections.is_empty() {
         return Err(ObservationError::NothingToCorrect.into());
     }
-    let before = held.scenario.scenario();
+    let before = context.scenario.scenario();
     let changes: Vec<String> = corrections.iter().map(|correction: &Correction| correction.describe()).collect();
     let mut scenario = corrected(before, &corrections);
     let title = before.title.as_deref().unwrap_or(&before.model.name);
@@ -63,6 +63,6 @@ pub(crate) async fn correction(
     writer.change_run(&run, &attach, now).await?;
     let (Started::New(job) | Started::Known(job)) = begin_plan(&app, stored.clone(), claimant).await?;
     let path = api::path::scenario(&stored.id);
-    let answer = Corrected { scenario: stored, job, changes };
-    Ok(if is_new { Answer::Created(path, answer) } else { Answer::Present(answer) })
+    let response = Corrected { scenario: stored, job, changes };
+    Ok(if is_new { DocumentResponse::Created(path, response) } else { DocumentResponse::Present(response) })
 }

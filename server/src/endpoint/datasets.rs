@@ -6,7 +6,7 @@ pub(crate) mod tokenizers;
 pub(crate) mod uploads;
 
 use api::dataset::{DatasetList, DatasetSummary};
-use api::shelf::{ListQuery, MAX_PAGE, Words};
+use api::shelf::{Annotations, ListQuery, MAX_PAGE};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -37,13 +37,13 @@ pub(crate) async fn list(
     get, path = "/api/v1/datasets/{id}", tag = "datasets", params(("id" = String, Path, description = "Content address")),
     responses((status = 200, body = DatasetSummary), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
 )]
-pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Json<DatasetSummary>, ApiError> {
+pub(crate) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Json<DatasetSummary>, ApiError> {
     Ok(Json(app.store.reader().dataset(&id).await?))
 }
 
 /// Changes name, note and tags of a dataset. Omitted fields are not modified.
 #[utoipa::path(
-    patch, path = "/api/v1/datasets/{id}", tag = "datasets", request_body = Words,
+    patch, path = "/api/v1/datasets/{id}", tag = "datasets", request_body = Annotations,
     params(("id" = String, Path, description = "Content address")),
     responses(
         (status = 200, body = DatasetSummary), (status = 400, description = "The body is not such a document"),
@@ -55,11 +55,11 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
 pub(crate) async fn change(
     State(app): Shared,
     Path(id): Path<String>,
-    body: Result<Json<Words>, JsonRejection>,
+    body: Result<Json<Annotations>, JsonRejection>,
 ) -> Result<Json<DatasetSummary>, ApiError> {
-    let Json(words) = body.map_err(|rejection| ApiError::document(&rejection))?;
+    let Json(annotations) = body.map_err(|rejection| ApiError::document(&rejection))?;
     app.store.reader().dataset(&id).await?;
-    app.store.writer().change_dataset(&id, &lists::checked(words)?, app.clock.now()).await?;
+    app.store.writer().change_dataset(&id, &lists::checked(annotations)?, app.clock.now()).await?;
     Ok(Json(app.store.reader().dataset(&id).await?))
 }
 

@@ -52,9 +52,9 @@ pub(crate) enum Form {
 }
 
 /// Buffer numbers to try in order. The first without delay is used, otherwise the last.
-fn buffers(asked: Option<u32>) -> Vec<Buffers> {
-    let of = |count: u32| NonZeroU32::new(count).map_or(Buffers::UNLIMITED, Buffers::of);
-    asked.map_or_else(|| [2, 4, 8, 16, 32, 0].map(of).to_vec(), |count| vec![of(count)])
+fn buffers(requested: Option<u32>) -> Vec<Buffers> {
+    let from_count = |count: u32| NonZeroU32::new(count).map_or(Buffers::UNLIMITED, Buffers::uniform);
+    requested.map_or_else(|| [2, 4, 8, 16, 32, 0].map(from_count).to_vec(), |count| vec![from_count(count)])
 }
 
 /// Tolerance for the delay of an iteration: 0.1 percent.
@@ -82,7 +82,7 @@ const NO_DELAY: f64 = 1.001;
         (status = 422, description = "The ranks of the plan work in groups and hand nothing to each other"),
     )
 )]
-pub(crate) async fn of_a_rank(
+pub(crate) async fn rank_plan(
     State(app): Shared,
     Path((id, planner, iteration)): Path<(String, String, String)>,
     options: Result<Query<RankOptions>, QueryRejection>,

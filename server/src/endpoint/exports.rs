@@ -3,7 +3,7 @@
 use axum::extract::{Path, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use planner::outcome::Answer;
+use planner::outcome::PlanOutcome;
 use planner::scenario::PlannerKind;
 
 use super::off_thread;
@@ -76,10 +76,10 @@ pub(crate) async fn megatron_arguments(
     let batches = outcome.batches;
     let planned =
         outcome.results.into_iter().find(|result| result.planner == kind).and_then(|result| match result.answer {
-            Answer::Planned(planned) => Some(planned),
-            Answer::Infeasible { .. } => None,
+            PlanOutcome::Planned(planned) => Some(planned),
+            PlanOutcome::Infeasible { .. } => None,
         });
-    let planned = planned.ok_or(ApiError::NoPlanOf(kind))?;
+    let planned = planned.ok_or(ApiError::NoPlannerPlan(kind))?;
     let arguments = megatron::arguments(&stored.scenario, kind, &planned, &batches).map_err(ApiError::NotExportable)?;
     Ok(file(
         &format!("planscope-{}-{planner}.megatron.sh", stored.short),

@@ -23,7 +23,7 @@ pub(crate) struct Health {
 pub(crate) async fn health(State(app): Shared) -> Result<Json<Health>, ApiError> {
     // A deleted or moved file is still readable, and the operator can move it back. A truncated
     // file must be restored.
-    if let Err(fault @ FileFault::Truncated(_)) = app.store.in_place() {
+    if let Err(fault @ FileFault::Truncated(_)) = app.store.check_file() {
         return Err(StoreError::from(fault).into());
     }
     if let Err(error) = app.store.reader().is_answering().await {
@@ -59,7 +59,7 @@ pub(crate) async fn ready(State(app): Shared) -> Result<Json<Readiness>, ApiErro
     let mut note = |pointer: &str, detail: String| {
         wrong.push(FieldError { pointer: pointer.to_owned(), detail });
     };
-    let file = app.store.in_place();
+    let file = app.store.check_file();
     let usage = reader.usage().await.map_err(|error| note("/database/read", error.to_string())).ok();
     match file {
         Err(fault) => note("/database/file", fault.to_string()),
@@ -70,7 +70,7 @@ pub(crate) async fn ready(State(app): Shared) -> Result<Json<Readiness>, ApiErro
         }
     }
     if usage.is_some()
-        && let Err(error) = reader.has_room().await
+        && let Err(error) = reader.check_space().await
     {
         note("/database/quota", error.to_string());
     }

@@ -23,7 +23,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
     get, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = String, Path, description = "Identifier of the job")),
     responses((status = 200, body = Job), (status = 404, description = "Unknown, or finished a while ago"))
 )]
-pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Json<Job>, ApiError> {
+pub(crate) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Json<Job>, ApiError> {
     app.jobs.job(&id).map(Json).ok_or(ApiError::NoSuchJob(id))
 }
 
@@ -41,9 +41,9 @@ pub(crate) async fn events(
     Path(id): Path<String>,
     client: Client,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
-    let watch = app.jobs.watch(&id).ok_or(ApiError::NoSuchJob(id))?;
+    let receiver = app.jobs.subscribe(&id).ok_or(ApiError::NoSuchJob(id))?;
     let seat = app.live.stream(&client)?;
-    let jobs = stream::unfold(Some(WatchStream::new(watch)), |jobs| async {
+    let jobs = stream::unfold(Some(WatchStream::new(receiver)), |jobs| async {
         let mut jobs = jobs?;
         let job = jobs.next().await?;
         let rest = if job.state.is_final() { None } else { Some(jobs) };
@@ -51,7 +51,7 @@ pub(crate) async fn events(
     });
     // A server shutdown does not end the job. The client reconnects to the next server.
     let events = jobs.take_until(Box::pin(app.live.stopped())).map(move |job| {
-        let _held = &seat;
+        let _guard = &seat;
         let data = serde_json::to_string(&job).expect("a job has only text keys");
         Ok(Event::default().event("job").data(data))
     });

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::app::{App, Shared};
 use crate::error::{ApiError, class};
-use crate::metrics::Standing;
+use crate::metrics::MetricsSnapshot;
 
 /// Returns metrics in the Prometheus text format. Requires the server's token if it is set.
 #[utoipa::path(
@@ -19,18 +19,18 @@ use crate::metrics::Standing;
 pub(crate) async fn metrics(State(app): Shared) -> Result<Response, ApiError> {
     let (streams, uploads) = app.live.open();
     let reader = app.store.reader();
-    let standing = Standing {
+    let snapshot = MetricsSnapshot {
         jobs: app.jobs.census(),
         streams,
         uploads,
-        body_bytes: app.bodies.held_bytes(),
+        body_bytes: app.bodies.reserved_bytes(),
         points: app.live.points_taken(),
         live_runs: reader.live_runs(app.clock.now()).await?,
         usage: reader.usage().await?,
         quota: reader.quota(),
     };
     let text =
-        app.metrics.text(&standing).map_err(|error| ApiError::Fault(format!("metrics cannot be written: {error}")))?;
+        app.metrics.text(&snapshot).map_err(|error| ApiError::Fault(format!("metrics cannot be written: {error}")))?;
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use ingest::log::{JobSetup, JobSetups, job_setup};
-use planner::outcome::{Answer as Planning, ENGINE};
+use planner::outcome::{ENGINE, PlanOutcome as Planning};
 use planner::run_comparison::replan;
 use planner::scenario::PlannerKind;
 use planner::scenario::budget::plan_bytes;
@@ -15,12 +15,12 @@ use utoipa::IntoParams;
 
 use super::scenarios::{find, validate};
 use crate::app::{App, Shared};
-use crate::error::{Answer, ApiError};
+use crate::error::{ApiError, DocumentResponse};
 use crate::label;
-use crate::observation::{Held, ObservationError, Watched, calibrated, compared, compared_jobs, fill_step_times};
+use crate::observation::{ObservationError, RunContext, Watched, calibrated, compared, compared_jobs, fill_step_times};
 use crate::overviews::decode;
 use crate::profiles::apply;
-use crate::store::{LogPlace, Replaced, StoreError};
+use crate::store::{LogPosition, Replaced, StoreError};
 use crate::turns::Claimant;
 
 /// Points per page read from the store.
@@ -80,7 +80,7 @@ pub(crate) async fn comparison(
     against: Result<Query<Against>, QueryRejection>,
 ) -> Result<Json<Comparison>, ApiError> {
     let Query(against) = against?;
-    let held = held(&app, &run, against.planner.as_deref()).await?;
+    let held = load_context(&app, &run, against.planner.as_deref()).await?;
     let compared = tokio::task::spawn_blocking(move || compared(&held, against.segment));
     Ok(Json(compared.await.map_err(|error| ApiError::Fault(format!("a comparison stopped unexpectedly: {error}")))?))
 }
@@ -109,25 +109,29 @@ pub(crate) async fn calibration(
     claimant: Claimant,
     Path(run): Path<String>,
     against: Result<Query<Against>, QueryRejection>,
-) -> Result<Answer<Profile>, ApiError> {
+) -> Result<DocumentResponse<Profile>, ApiError> {
     let Query(against) = against?;
     let detail = app.store.reader().run(&run, app.clock.now()).await?;
-    let held = held(&app, &run, against.planner.as_deref()).await?;
+    let held = load_context(&app, &run, against.planner.as_deref()).await?;
     let segment = against.segment;
     let job = compared_jobs(&held, segment);
     if !job.is_comparable() {
-        return Err(ObservationError::of_comparison(&job).into());
+        return Err(ObservationError::from_comparison(&job).into());
     }
     let bytes = plan_bytes(held.scenario.scenario(), app.studies.at_once());
     let work = app.studies.run((&claimant, bytes), 1, move |effort| {
-        let mut observer = Watched { watch: effort.watch, workers: effort.workers };
+        let mut observer = Watched { cancellation: effort.cancellation, workers: effort.workers };
         Ok(calibrated(&held, segment, &mut observer))
     });
     let mut profile = work.await??;
     profile.name = label::clean(&format!("calibration from {}", detail.summary.name)).unwrap_or_else(|| run.clone());
     let is_new = app.store.writer().store_profile(&profile, Replaced::default(), app.clock.now()).await?;
     let stored = app.store.reader().profile(&profile.id).await?;
-    Ok(if is_new { Answer::Created(api::path::profile(&profile.id), stored) } else { Answer::Present(stored) })
+    Ok(if is_new {
+        DocumentResponse::Created(api::path::profile(&profile.id), stored)
+    } else {
+        DocumentResponse::Present(stored)
+    })
 }
 
 /// Compares a run with its plan, with and without the profile. Nothing is stored.
@@ -152,15 +156,15 @@ pub(crate) async fn check(
 ) -> Result<Json<ProfileCheck>, ApiError> {
     let Query(options) = options?;
     let profile = app.store.reader().profile(&id).await?;
-    let held = held(&app, &options.run, options.planner.as_deref()).await?;
+    let held = load_context(&app, &options.run, options.planner.as_deref()).await?;
     let applied = apply(&profile, held.scenario.scenario())?;
     let bytes = plan_bytes(held.scenario.scenario(), app.studies.at_once());
     let work = app.studies.run((&claimant, bytes), 1, move |effort| {
-        let mut observer = Watched { watch: effort.watch, workers: effort.workers };
+        let mut observer = Watched { cancellation: effort.cancellation, workers: effort.workers };
         let again = replan(&held.scenario, applied.scenario, held.planner, &held.planned, &mut observer);
         Ok(again.map(|planned| {
             let before = compared(&held, None);
-            let after = compared(&Held { planned, ..held }, None);
+            let after = compared(&RunContext { planned, ..held }, None);
             ProfileCheck {
                 profile: id,
                 run: before.run,
@@ -177,7 +181,7 @@ pub(crate) async fn check(
 }
 
 /// Loads a run with its points and the plan for comparison.
-pub(super) async fn held(app: &App, run: &str, planner: Option<&str>) -> Result<Held, ApiError> {
+pub(super) async fn load_context(app: &App, run: &str, planner: Option<&str>) -> Result<RunContext, ApiError> {
     let detail = app.store.reader().run(run, app.clock.now()).await?;
     let scenario = detail.summary.scenario.as_deref().ok_or(ObservationError::Unattached)?;
     let stored = find(app, scenario).await?;
@@ -213,7 +217,7 @@ pub(super) async fn held(app: &App, run: &str, planner: Option<&str>) -> Result<
     }
     let scenario = validate(app.store.reader(), stored.scenario).await?;
     let setups = if points.iter().any(|point| point.segment > 0) {
-        setups_of_parts(app, run).await?
+        part_setups(app, run).await?
     } else {
         vec![job_setup(&log_head(app, run).await?)]
     };
@@ -223,14 +227,25 @@ pub(super) async fn held(app: &App, run: &str, planner: Option<&str>) -> Result<
     notes.extend(filled);
     let run = run.to_owned();
     let batches = answered.batches;
-    Ok(Held { run, setups, points, scenario, planner, planned, batches, timeline, notes, has_step_times_of_plan })
+    Ok(RunContext {
+        run,
+        setups,
+        points,
+        scenario,
+        planner,
+        planned,
+        batches,
+        timeline,
+        notes,
+        has_plan_step_times: has_step_times_of_plan,
+    })
 }
 
 /// Returns at most [`LOG_HEAD`] bytes from the start of a run's log.
 async fn log_head(app: &App, run: &str) -> Result<Vec<u8>, ApiError> {
     let mut head = Vec::new();
     while head.len() < LOG_HEAD {
-        let place = LogPlace { file: 0, offset: head.len() as u64 };
+        let place = LogPosition { file: 0, offset: head.len() as u64 };
         let piece = app.store.reader().log_bytes(run, place, LOG_HEAD - head.len()).await?;
         if piece.is_empty() {
             break;
@@ -242,14 +257,14 @@ async fn log_head(app: &App, run: &str) -> Result<Vec<u8>, ApiError> {
 
 /// Returns the job setup before each part of the run. If the log is longer than the search limit,
 /// the last parts use the setup found before them.
-async fn setups_of_parts(app: &App, run: &str) -> Result<Vec<JobSetup>, ApiError> {
+async fn part_setups(app: &App, run: &str) -> Result<Vec<JobSetup>, ApiError> {
     let state = app.store.reader().log_state(run).await?;
     let mut setups = JobSetups::new(state.table);
     let mut left = MAX_LOG;
     for file in (0..).take(state.files.len()) {
         let mut offset = 0;
         while left > 0 {
-            let piece = app.store.reader().log_bytes(run, LogPlace { file, offset }, LOG_PIECE).await?;
+            let piece = app.store.reader().log_bytes(run, LogPosition { file, offset }, LOG_PIECE).await?;
             if piece.is_empty() {
                 break;
             }

@@ -1,6 +1,6 @@
 //! Planning results: outcomes, timelines, schedules.
 
-use api::job::{EngineAnswerList, StoredOutcome};
+use api::job::{EngineOutcomeList, StoredOutcome};
 use api::path::{OVERVIEW_MEDIA_TYPE, TIMELINE_MEDIA_TYPE};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -27,12 +27,12 @@ pub(crate) struct EngineQuery {
     engine: Option<String>,
 }
 
-/// Optional engine selection. Rejections are converted by `engine_of`.
-type AskedEngine = Result<Query<EngineQuery>, QueryRejection>;
+/// Optional engine selection. Rejections are converted by `selected_engine`.
+type EngineSelection = Result<Query<EngineQuery>, QueryRejection>;
 
-fn engine_of(asked: AskedEngine) -> Result<Option<String>, ApiError> {
-    let Query(asked) = asked.map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
-    Ok(asked.engine)
+fn selected_engine(selection: EngineSelection) -> Result<Option<String>, ApiError> {
+    let Query(query) = selection.map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
+    Ok(query.engine)
 }
 
 /// Lists the engines with a stored outcome for the scenario, most recent first.
@@ -40,16 +40,16 @@ fn engine_of(asked: AskedEngine) -> Result<Option<String>, ApiError> {
     get, path = "/api/v1/scenarios/{id}/engines", tag = "outcomes",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
     responses(
-        (status = 200, body = EngineAnswerList),
+        (status = 200, body = EngineOutcomeList),
         (status = 300, description = "The prefix is ambiguous; the candidates are named"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
     )
 )]
-pub(crate) async fn engines(State(app): Shared, Path(id): Path<String>) -> Result<Json<EngineAnswerList>, ApiError> {
+pub(crate) async fn engines(State(app): Shared, Path(id): Path<String>) -> Result<Json<EngineOutcomeList>, ApiError> {
     let id = find(&app, &id).await?.id;
-    Ok(Json(EngineAnswerList { answers: app.store.reader().engine_answers(&id).await? }))
+    Ok(Json(EngineOutcomeList { answers: app.store.reader().engine_answers(&id).await? }))
 }
 
 /// Returns the stored outcome for a scenario: from this engine, otherwise the latest from another
@@ -68,11 +68,11 @@ pub(crate) async fn engines(State(app): Shared, Path(id): Path<String>) -> Resul
 pub(crate) async fn outcome(
     State(app): Shared,
     Path(id): Path<String>,
-    engine: AskedEngine,
+    engine: EngineSelection,
 ) -> Result<Json<StoredOutcome>, ApiError> {
-    let engine = engine_of(engine)?;
+    let engine = selected_engine(engine)?;
     let id = find(&app, &id).await?.id;
-    let stored = app.store.reader().outcome_of(&id, engine.as_deref()).await?;
+    let stored = app.store.reader().engine_outcome(&id, engine.as_deref()).await?;
     if engine.is_none() {
         app.overviews.make_ready(app.store.reader(), &stored);
     }
@@ -104,11 +104,11 @@ pub(crate) async fn outcome(
 pub(crate) async fn timeline(
     State(app): Shared,
     Path((id, planner, iteration)): Path<(String, String, String)>,
-    engine: AskedEngine,
+    engine: EngineSelection,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let engine = engine_of(engine)?;
-    let (_, encoded) = timeline_of(&app, &id, (&planner, &iteration), engine.as_deref()).await?;
+    let engine = selected_engine(engine)?;
+    let (_, encoded) = load_timeline(&app, &id, (&planner, &iteration), engine.as_deref()).await?;
     let vary = [(VARY, "accept")];
     if wants_json(&headers, TIMELINE_MEDIA_TYPE) {
         let json = off_thread(move || written(&decode(&encoded)?)).await?;
@@ -142,7 +142,7 @@ pub(crate) async fn overview(
 ) -> Result<Response, ApiError> {
     let scenario = find(&app, &id).await?;
     let (planner, iteration) = named(&planner, &iteration)?;
-    let overview = app.overviews.of(app.store.reader(), &scenario.id, planner, iteration).await?;
+    let overview = app.overviews.load(app.store.reader(), &scenario.id, planner, iteration).await?;
     Ok(([(CONTENT_TYPE, OVERVIEW_MEDIA_TYPE)], overview).into_response())
 }
 
@@ -187,10 +187,10 @@ pub(super) async fn stored_timeline(
     planner: &str,
     iteration: &str,
 ) -> Result<(String, Vec<u8>), ApiError> {
-    timeline_of(app, id, (planner, iteration), None).await
+    load_timeline(app, id, (planner, iteration), None).await
 }
 
-async fn timeline_of(
+async fn load_timeline(
     app: &App,
     id: &str,
     (planner, iteration): (&str, &str),
@@ -198,7 +198,7 @@ async fn timeline_of(
 ) -> Result<(String, Vec<u8>), ApiError> {
     let scenario = find(app, id).await?;
     let (planner, iteration) = named(planner, iteration)?;
-    Ok((scenario.short, app.store.reader().timeline_of(&scenario.id, engine, planner, iteration).await?))
+    Ok((scenario.short, app.store.reader().engine_timeline(&scenario.id, engine, planner, iteration).await?))
 }
 
 /// Parses planner and iteration from the path.

@@ -20,14 +20,14 @@ use crate::gallery::entries;
 /// Output of `cargo xtask papers`.
 const TEXT: &str = include_str!("../../../docs/papers.json");
 
-static DOCUMENT: LazyLock<Document> = LazyLock::new(|| Document::of(TEXT));
+static DOCUMENT: LazyLock<Document> = LazyLock::new(|| Document::new(TEXT));
 
 /// Returns published results and the corresponding Planscope results.
 ///
 /// The document is constant for a server build. Use `If-None-Match` to avoid repeated downloads.
 #[utoipa::path(get, path = "/api/v1/papers", tag = "accuracy", responses((status = 200, body = Papers)))]
-pub(crate) async fn papers(asked: HeaderMap) -> Response {
-    DOCUMENT.answer(&asked)
+pub(crate) async fn papers(request_headers: HeaderMap) -> Response {
+    DOCUMENT.respond(&request_headers)
 }
 
 /// Names of example scenarios by identifier.
@@ -71,7 +71,10 @@ static CITED: LazyLock<HashMap<String, Vec<CitedSet>>> = LazyLock::new(|| {
         (status = 410, description = "Deleted"),
     )
 )]
-pub(crate) async fn of_scenario(State(app): Shared, Path(id): Path<String>) -> Result<Json<ScenarioPapers>, ApiError> {
+pub(crate) async fn scenario_papers(
+    State(app): Shared,
+    Path(id): Path<String>,
+) -> Result<Json<ScenarioPapers>, ApiError> {
     let stored = find(&app, &id).await?;
     let slug = READY.get(&stored.id).cloned();
     let cited = slug.as_ref().and_then(|slug| CITED.get(slug)).cloned().unwrap_or_default();
@@ -85,7 +88,7 @@ mod tests {
     /// Identifiers of example scenarios are unique, and each citation refers to an example
     /// scenario.
     #[test]
-    fn whatever_is_cited_is_found_by_the_identifier_of_its_set_up() {
+    fn citations_are_found_by_setup_id() {
         assert_eq!(READY.len(), entries().unwrap().len());
         assert!(CITED.keys().all(|slug| READY.values().any(|ready| ready == slug)));
         assert!(CITED.len() > 100, "{}", CITED.len());

@@ -1,6 +1,6 @@
 //! Presets: models, clusters, sample sources and planners.
 
-use api::gallery::{ClusterChoice, ModelChoice, PlannerChoice, Presets, SampleChoice};
+use api::gallery::{ClusterOption, ModelOption, PlannerOption, Presets, SampleOption};
 use axum::Json;
 use planner::scenario::PlannerKind;
 
@@ -9,7 +9,7 @@ use planner::scenario::PlannerKind;
 pub(crate) async fn presets() -> Json<Presets> {
     let models = planner::model::presets::models()
         .into_iter()
-        .map(|preset| ModelChoice {
+        .map(|preset| ModelOption {
             id: preset.id.to_owned(),
             parameters: preset.model.parameters(),
             model: preset.model,
@@ -17,14 +17,14 @@ pub(crate) async fn presets() -> Json<Presets> {
         .collect();
     let clusters = planner::cluster::presets::clusters()
         .into_iter()
-        .map(|preset| ClusterChoice { id: preset.id.to_owned(), cluster: preset.cluster })
+        .map(|preset| ClusterOption { id: preset.id.to_owned(), cluster: preset.cluster })
         .collect();
     let samples = planner::workload::presets::samples()
         .into_iter()
-        .map(|preset| SampleChoice { id: preset.id.to_owned(), title: preset.title.to_owned(), source: preset.source })
+        .map(|preset| SampleOption { id: preset.id.to_owned(), title: preset.title.to_owned(), source: preset.source })
         .collect();
     let planner =
-        |id: PlannerKind| PlannerChoice { id, title: id.title().to_owned(), question: id.info().purpose.to_owned() };
+        |id: PlannerKind| PlannerOption { id, title: id.title().to_owned(), question: id.info().purpose.to_owned() };
     let planners = PlannerKind::ALL.into_iter().map(planner).collect();
     Json(Presets { models, clusters, samples, planners })
 }

@@ -1,7 +1,7 @@
 //! Profile endpoints: upload and fit, list, change, delete, apply.
 
 use api::profile::{AppliedProfile, ApplyProfile, Profile, ProfileList};
-use api::shelf::Words;
+use api::shelf::Annotations;
 use api::shelf::{ListQuery, MAX_PAGE};
 use axum::Json;
 use axum::body::Bytes;
@@ -13,9 +13,9 @@ use utoipa::IntoParams;
 use super::lists;
 use super::scenarios::{find, validate};
 use crate::app::{App, Shared};
-use crate::arrival::Room;
+use crate::arrival::Reservation;
 use crate::client::Client;
-use crate::error::{Answer, ApiError, Deleted};
+use crate::error::{ApiError, Deleted, DocumentResponse};
 use crate::label;
 use crate::profiles::{Base, ProfileError, apply, fit};
 use crate::store::{PROFILES, ProfileFile, Replaced};
@@ -95,12 +95,12 @@ pub(crate) async fn upload(
     claimant: Claimant,
     options: Result<Query<UploadOptions>, QueryRejection>,
     request: Request,
-) -> Result<Answer<Profile>, ApiError> {
+) -> Result<DocumentResponse<Profile>, ApiError> {
     let Query(options) = options?;
     if options.ranks.is_some_and(|ranks| !(2..=65_536).contains(&ranks)) {
         return Err(ApiError::Malformed("ranks: 2 to 65536 devices take part in a collective".to_owned()));
     }
-    let room = Room::of(request.extensions());
+    let room = Reservation::from_extensions(request.extensions());
     let body = Bytes::from_request(request, &()).await;
     let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_UPLOAD))?;
     let name = options.name.as_deref().and_then(label::file);
@@ -142,7 +142,11 @@ pub(crate) async fn upload(
     profile.name = title.or(old_name).or(name).unwrap_or_else(|| "profile".to_owned());
     let is_new = app.store.writer().store_profile(&profile, Replaced { id: onto }, app.clock.now()).await?;
     let stored = app.store.reader().profile(&profile.id).await?;
-    Ok(if is_new { Answer::Created(api::path::profile(&profile.id), stored) } else { Answer::Present(stored) })
+    Ok(if is_new {
+        DocumentResponse::Created(api::path::profile(&profile.id), stored)
+    } else {
+        DocumentResponse::Present(stored)
+    })
 }
 
 /// Returns the fit base, files and name of an existing profile.
@@ -163,13 +167,13 @@ async fn before(app: &App, id: &str) -> Result<(Base, Vec<ProfileFile>, Option<S
         (status = 200, body = Profile), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
     )
 )]
-pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Json<Profile>, ApiError> {
+pub(crate) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Json<Profile>, ApiError> {
     Ok(Json(app.store.reader().profile(&id).await?))
 }
 
 /// Changes name, note and tags.
 #[utoipa::path(
-    patch, path = "/api/v1/profiles/{id}", tag = "profiles", request_body = Words,
+    patch, path = "/api/v1/profiles/{id}", tag = "profiles", request_body = Annotations,
     params(("id" = String, Path, description = "Content address")),
     responses(
         (status = 200, body = Profile), (status = 400, description = "The body is not such a document"),
@@ -181,7 +185,7 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
 pub(crate) async fn change(
     State(app): Shared,
     Path(id): Path<String>,
-    body: Result<Json<Words>, JsonRejection>,
+    body: Result<Json<Annotations>, JsonRejection>,
 ) -> Result<Json<Profile>, ApiError> {
     let Json(words) = body.map_err(|rejection| ApiError::document(&rejection))?;
     app.store.reader().profile(&id).await?;
@@ -242,7 +246,7 @@ pub(crate) async fn apply_to(
     client: Client,
     Path(id): Path<String>,
     body: Result<Json<ApplyProfile>, JsonRejection>,
-) -> Result<Answer<AppliedProfile>, ApiError> {
+) -> Result<DocumentResponse<AppliedProfile>, ApiError> {
     let Json(asked) = body.map_err(|rejection| ApiError::document(&rejection))?;
     let profile = app.store.reader().profile(&id).await?;
     let stored = find(&app, &asked.scenario).await?;
@@ -250,5 +254,9 @@ pub(crate) async fn apply_to(
     let valid = validate(app.store.reader(), applied.scenario).await?;
     let is_new = app.store.writer().store_scenario(valid.id(), valid.scenario(), &client, app.clock.now()).await?;
     let answer = AppliedProfile { scenario: valid.id().to_string(), changes: applied.changes };
-    Ok(if is_new { Answer::Created(api::path::scenario(&answer.scenario), answer) } else { Answer::Present(answer) })
+    Ok(if is_new {
+        DocumentResponse::Created(api::path::scenario(&answer.scenario), answer)
+    } else {
+        DocumentResponse::Present(answer)
+    })
 }

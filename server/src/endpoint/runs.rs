@@ -23,7 +23,7 @@ use utoipa::IntoParams;
 
 use crate::app::{App, Shared};
 use crate::endpoint::{lists, scenarios};
-use crate::error::{Answer, ApiError, Deleted};
+use crate::error::{ApiError, Deleted, DocumentResponse};
 use crate::label;
 use crate::store::{Opened, RUNS, RequestKey, RunChanges, RunRow, state_filter};
 use crate::token::Token;
@@ -37,7 +37,7 @@ const MAX_KEY: usize = 255;
 /// Filters for the list of runs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Question {
+pub(crate) struct RunFilter {
     /// waiting, live, stalled, ended or crashed.
     state: Option<String>,
     /// live, imported or rehearsal.
@@ -49,13 +49,13 @@ pub(crate) struct Question {
 /// Lists runs, pinned first, then from newest to oldest. Additional sort keys are `size`, `points`
 /// and `step`. The default page size is 50.
 #[utoipa::path(
-    get, path = "/api/v1/runs", tag = "runs", params(ListQuery, Question),
+    get, path = "/api/v1/runs", tag = "runs", params(ListQuery, RunFilter),
     responses((status = 200, body = RunList), (status = 400, description = "The query is malformed"), (status = 404, description = "There is no such scenario"))
 )]
 pub(crate) async fn list(
     State(app): Shared,
     query: Result<Query<ListQuery>, QueryRejection>,
-    question: Result<Query<Question>, QueryRejection>,
+    question: Result<Query<RunFilter>, QueryRejection>,
 ) -> Result<Json<RunList>, ApiError> {
     let (Query(query), Query(question)) = (query?, question?);
     let word = |text: Option<String>| text.filter(|text| !text.is_empty());
@@ -98,14 +98,14 @@ pub(crate) async fn open(
     State(app): Shared,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Answer<CreatedRun>, ApiError> {
+) -> Result<DocumentResponse<CreatedRun>, ApiError> {
     let asked: NewRun = document(&body.map_err(|rejection| ApiError::body(&rejection, scenarios::MAX_DOCUMENT))?)?;
     let asked_key = request_key(&headers)?;
     let (key, token) = match asked_key {
         None => (None, Token::draw()),
         Some(key) => {
             let text = serde_json::to_vec(&asked).map_err(|error| ApiError::Malformed(error.to_string()))?;
-            let hashes = RequestKey { key: Sha256::digest(key).into(), asked: Sha256::digest(text).into() };
+            let hashes = RequestKey { key: Sha256::digest(key).into(), request: Sha256::digest(text).into() };
             (Some(hashes), app.live.secret().token(key))
         }
     };
@@ -114,7 +114,7 @@ pub(crate) async fn open(
     if let Some(table) = &log_table {
         parse_log_table(table, "/log_table")?;
     }
-    let (scenario, planner) = held_against(&app, asked.scenario.as_deref(), asked.plan).await?;
+    let (scenario, planner) = attached_plan(&app, asked.scenario.as_deref(), asked.plan).await?;
     let run = RunRow {
         id: run_id(),
         name: asked.name.as_deref().and_then(label::clean).unwrap_or_else(|| unnamed(now)),
@@ -131,7 +131,7 @@ pub(crate) async fn open(
         ingest_token: token.as_str().to_owned(),
     };
     match app.store.writer().open_run(&run, None, now).await? {
-        Opened::New => Ok(Answer::Created(api::path::run(&run.id), created(run.id, &token))),
+        Opened::New => Ok(DocumentResponse::Created(api::path::run(&run.id), created(run.id, &token))),
         Opened::Known(id) => {
             let mut token = token;
             let again = || {
@@ -139,7 +139,7 @@ pub(crate) async fn open(
                 token.hash()
             };
             app.store.writer().admit_to_run(&id, again, now).await?;
-            Ok(Answer::Present(created(id, &token)))
+            Ok(DocumentResponse::Present(created(id, &token)))
         }
         Opened::OtherRequest => Err(ApiError::KeyReused),
     }
@@ -150,7 +150,7 @@ pub(crate) async fn open(
     get, path = "/api/v1/runs/{run}", tag = "runs", params(("run" = String, Path, description = "Identifier")),
     responses((status = 200, body = RunDetail), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
 )]
-pub(crate) async fn one(State(app): Shared, Path(run): Path<String>) -> Result<Json<RunDetail>, ApiError> {
+pub(crate) async fn get(State(app): Shared, Path(run): Path<String>) -> Result<Json<RunDetail>, ApiError> {
     Ok(Json(app.store.reader().run(&run, app.clock.now()).await?))
 }
 
@@ -184,7 +184,7 @@ pub(crate) async fn change(
     let scenario = asked.scenario.as_deref().map(str::trim);
     let against = scenario.or(present.scenario.as_deref()).filter(|scenario| !scenario.is_empty());
     let (found, planner) = if scenario.is_some() || asked.plan.is_some() {
-        held_against(&app, against, asked.plan).await?
+        attached_plan(&app, against, asked.plan).await?
     } else {
         (None, None)
     };
@@ -234,7 +234,7 @@ pub(crate) async fn token(State(app): Shared, Path(run): Path<String>) -> Result
 }
 
 /// Returns the full identifier of the attached scenario, and the planner.
-async fn held_against(
+async fn attached_plan(
     app: &App,
     scenario: Option<&str>,
     plan: Option<PlannerKind>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use api::job::Job;
 use api::scenario::{Keep, PlanList, ScenarioIdentity, ScenarioList, StoredScenario};
-use api::shelf::{ListQuery, MAX_PAGE, Words};
+use api::shelf::{Annotations, ListQuery, MAX_PAGE};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
@@ -22,7 +22,7 @@ use super::{lists, off_thread};
 use crate::app::{App, Shared};
 use crate::client::Client;
 pub(crate) use crate::error::MAX_DOCUMENT;
-use crate::error::{Answer, ApiError, Deleted};
+use crate::error::{ApiError, Deleted, DocumentResponse};
 use crate::jobs::Started;
 use crate::json_values;
 use crate::label;
@@ -121,14 +121,18 @@ pub(crate) async fn store(
     State(app): Shared,
     client: Client,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Answer<StoredScenario>, ApiError> {
+) -> Result<DocumentResponse<StoredScenario>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_SCENARIO))?;
     let mut scenario = parsed(body).await?;
     scenario.title = scenario.title.as_deref().and_then(label::clean);
     let valid = validate(app.store.reader(), scenario).await?;
     let is_new = app.store.writer().store_scenario(valid.id(), valid.scenario(), &client, app.clock.now()).await?;
     let stored = app.store.reader().scenario(valid.id().as_str()).await?;
-    Ok(if is_new { Answer::Created(api::path::scenario(&stored.id), stored) } else { Answer::Present(stored) })
+    Ok(if is_new {
+        DocumentResponse::Created(api::path::scenario(&stored.id), stored)
+    } else {
+        DocumentResponse::Present(stored)
+    })
 }
 
 /// Computes the identifier of a scenario, and returns whether it is stored and planned. Nothing is
@@ -169,7 +173,7 @@ pub(crate) async fn identity(
         (status = 410, description = "Deleted"),
     )
 )]
-pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredScenario>, ApiError> {
+pub(crate) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredScenario>, ApiError> {
     let stored = find(&app, &id).await?;
     note_view(&app, &stored.id).await;
     Ok(Json(stored))
@@ -246,7 +250,7 @@ pub(crate) async fn unkeep(
 /// Changes name, note, tags and pin of a scenario. Omitted fields are not modified. A pinned
 /// scenario is also saved.
 #[utoipa::path(
-    patch, path = "/api/v1/scenarios/{id}", tag = "scenarios", request_body = Words,
+    patch, path = "/api/v1/scenarios/{id}", tag = "scenarios", request_body = Annotations,
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
     responses(
         (status = 200, body = StoredScenario),
@@ -261,7 +265,7 @@ pub(crate) async fn unkeep(
 pub(crate) async fn change(
     State(app): Shared,
     Path(id): Path<String>,
-    body: Result<Json<Words>, JsonRejection>,
+    body: Result<Json<Annotations>, JsonRejection>,
 ) -> Result<Json<StoredScenario>, ApiError> {
     let Json(words) = body.map_err(|rejection| ApiError::document(&rejection))?;
     let id = find(&app, &id).await?.id;
@@ -325,11 +329,11 @@ pub(crate) async fn plan(
     State(app): Shared,
     Path(id): Path<String>,
     claimant: Claimant,
-) -> Result<Answer<Job>, ApiError> {
+) -> Result<DocumentResponse<Job>, ApiError> {
     let stored = find(&app, &id).await?;
     Ok(match begin_plan(&app, stored, claimant).await? {
-        Started::New(job) => Answer::Accepted(api::path::job(&job.id), job),
-        Started::Known(job) => Answer::Present(job),
+        Started::New(job) => DocumentResponse::Accepted(api::path::job(&job.id), job),
+        Started::Known(job) => DocumentResponse::Present(job),
     })
 }
 
@@ -356,7 +360,7 @@ pub(crate) async fn find(app: &App, id: &str) -> Result<StoredScenario, ApiError
         return Err(ApiError::Malformed(format!("at least {MIN_PREFIX} characters of an identifier are needed")));
     }
     match app.store.reader().resolve(&id).await? {
-        Resolved::One(id) => Ok(app.store.reader().scenario(&id).await?),
+        Resolved::Single(id) => Ok(app.store.reader().scenario(&id).await?),
         Resolved::Several(candidates) => {
             let candidates = app.store.reader().candidates(&candidates).await?;
             Err(ApiError::Ambiguous { prefix: id, candidates })

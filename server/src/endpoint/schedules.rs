@@ -53,14 +53,14 @@ pub(crate) async fn compare(
     let memory = app.jobs.turns().take(&claimant, Demand::memory(MEMORY)).await;
     let asker = Asker::default();
     let (patience, plan_time) = (asker.patience(app.jobs.time_limit()), app.jobs.plan_time());
-    let answer = off_thread(move || {
+    let response = off_thread(move || {
         // Release the slot at the end of the computation, which can outlast the connection briefly.
-        let _held = (turn, memory);
-        json_values::check(&body).map_err(|error| ApiError::InvalidQuestion(vec![error]))?;
-        let question =
-            schedule_comparison::parse(&String::from_utf8_lossy(&body)).map_err(ApiError::InvalidQuestion)?;
-        let question = ValidRequest::new(question, Limits::SERVED).map_err(ApiError::InvalidQuestion)?;
-        schedule_comparison::answer_while(&question, &patience).ok_or_else(|| ApiError::TooLong(too_long(plan_time)))
+        let _guard = (turn, memory);
+        json_values::check(&body).map_err(|error| ApiError::InvalidRequest(vec![error]))?;
+        let request = schedule_comparison::parse(&String::from_utf8_lossy(&body)).map_err(ApiError::InvalidRequest)?;
+        let valid_request = ValidRequest::new(request, Limits::SERVED).map_err(ApiError::InvalidRequest)?;
+        schedule_comparison::respond_while(&valid_request, &patience)
+            .ok_or_else(|| ApiError::TooLong(too_long(plan_time)))
     });
-    Ok(Json(answer.await?))
+    Ok(Json(response.await?))
 }

@@ -7,10 +7,10 @@ use planner::analysis::correction as study_correction;
 use planner::analysis::layouts as study_layouts;
 use planner::analysis::stages as study_stages;
 use planner::analysis::{
-    CorrectionStudy, LayoutPlan, LayoutSweep, NoStudy, SearchProgress, SlowShapes, StageStudy, SubMicrobatches,
-    Subject, layout_plan, search_progress, sub_microbatches,
+    AnalysisError, CorrectionAnalysis, LayoutPlan, LayoutSweep, SearchProgress, SlowShapes, StageAnalysis,
+    SubMicrobatches, Subject, layout_plan, search_progress, sub_microbatches,
 };
-use planner::outcome::{Answer as Planning, ENGINE, Outcome};
+use planner::outcome::{ENGINE, Outcome, PlanOutcome as Planning};
 use planner::planners::dflop::CorrectionSettings;
 use planner::run_comparison::StepRatio;
 use planner::scenario::budget::{plan_bytes, search_bytes};
@@ -40,7 +40,7 @@ const MAX_POINTS: u32 = 150;
 /// Study options.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct StudyOptions {
+pub(crate) struct AnalysisOptions {
     /// Iteration, from 0. Default: 0.
     iteration: Option<u32>,
     /// Number of rankings to interleave per search, 1 to 100,000. Default: 2,000 for the search,
@@ -56,7 +56,7 @@ pub(crate) struct StageOptions {
     iteration: Option<u32>,
 }
 
-impl StudyOptions {
+impl AnalysisOptions {
     fn rollouts(&self, default: u32) -> Result<u32, ApiError> {
         let rollouts = self.rollouts.unwrap_or(default);
         if (1..=MAX_ROLLOUTS).contains(&rollouts) {
@@ -73,7 +73,7 @@ impl StudyOptions {
 /// 20 s. `is_cut` is true if the time limit is reached. Closing the request cancels it.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/studies/search", tag = "studies",
-    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), StudyOptions),
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), AnalysisOptions),
     responses(
         (status = 200, body = SearchProgress),
         (status = 300, description = "The prefix is ambiguous; the candidates are named"),
@@ -89,17 +89,17 @@ pub(crate) async fn search(
     State(app): Shared,
     claimant: Claimant,
     Path(id): Path<String>,
-    options: Result<Query<StudyOptions>, QueryRejection>,
+    options: Result<Query<AnalysisOptions>, QueryRejection>,
 ) -> Result<Json<SearchProgress>, ApiError> {
     let Query(options) = options?;
     let rollouts = options.rollouts(PROGRESS_ROLLOUTS)?;
     let (scenario, subject) = subject(&app, &id, &options).await?;
     let bytes = search_bytes(scenario.scenario(), app.studies.at_once());
-    let study = app
+    let analysis = app
         .studies
         .run((&claimant, bytes), rollouts, move |effort| search_progress(&scenario, subject, effort))
         .await?;
-    Ok(Json(study))
+    Ok(Json(analysis))
 }
 
 /// Returns the fastest and slowest order for each sub-microbatch size of images or clips.
@@ -109,7 +109,7 @@ pub(crate) async fn search(
 /// limit is reached. Closing the request cancels it.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/studies/sub-microbatches", tag = "studies",
-    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), StudyOptions),
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), AnalysisOptions),
     responses(
         (status = 200, body = SubMicrobatches),
         (status = 300, description = "The prefix is ambiguous; the candidates are named"),
@@ -125,17 +125,17 @@ pub(crate) async fn sizes(
     State(app): Shared,
     claimant: Claimant,
     Path(id): Path<String>,
-    options: Result<Query<StudyOptions>, QueryRejection>,
+    options: Result<Query<AnalysisOptions>, QueryRejection>,
 ) -> Result<Json<SubMicrobatches>, ApiError> {
     let Query(options) = options?;
     let rollouts = options.rollouts(SIZE_ROLLOUTS)?;
     let (scenario, subject) = subject(&app, &id, &options).await?;
     let bytes = search_bytes(scenario.scenario(), app.studies.at_once());
-    let study = app
+    let analysis = app
         .studies
         .run((&claimant, bytes), rollouts, move |effort| sub_microbatches(&scenario, subject, effort))
         .await?;
-    Ok(Json(study))
+    Ok(Json(analysis))
 }
 
 /// Returns all layouts of the scenario's modules as points.
@@ -168,7 +168,7 @@ pub(crate) async fn layouts(
     let sweep = app
         .studies
         .run((&claimant, bytes), 1, move |effort| {
-            Ok(study_layouts(&scenario, MAX_POINTS, effort.workers, effort.watch))
+            Ok(study_layouts(&scenario, MAX_POINTS, effort.workers, effort.cancellation))
         })
         .await?;
     Ok(Json(sweep))
@@ -203,8 +203,9 @@ pub(crate) async fn layout(
     let stored = find(&app, &id).await?;
     let scenario = validate(app.store.reader(), stored.scenario).await?;
     let bytes = search_bytes(scenario.scenario(), 1);
-    let study = app.studies.run((&claimant, bytes), 1, move |effort| layout_plan(&scenario, &layout, effort.watch));
-    Ok(Json(study.await?))
+    let analysis =
+        app.studies.run((&claimant, bytes), 1, move |effort| layout_plan(&scenario, &layout, effort.cancellation));
+    Ok(Json(analysis.await?))
 }
 
 /// Returns stage times per microbatch for all plans in an iteration.
@@ -216,7 +217,7 @@ pub(crate) async fn layout(
     get, path = "/api/v1/scenarios/{id}/studies/stages", tag = "studies",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), StageOptions),
     responses(
-        (status = 200, body = StageStudy),
+        (status = 200, body = StageAnalysis),
         (status = 300, description = "The prefix is ambiguous; the candidates are named"),
         (status = 400, description = "Too short, not an identifier, or a wrong query"),
         (status = 404, description = "Unknown, or not planned yet"),
@@ -229,14 +230,14 @@ pub(crate) async fn stages(
     claimant: Claimant,
     Path(id): Path<String>,
     options: Result<Query<StageOptions>, QueryRejection>,
-) -> Result<Json<StageStudy>, ApiError> {
+) -> Result<Json<StageAnalysis>, ApiError> {
     let iteration = options?.0.iteration.unwrap_or(0);
     let stored = find(&app, &id).await?;
     let reader = app.store.reader();
     let outcome = reader.outcome(&stored.id).await?.outcome;
     let mut encoded = Vec::new();
     for result in &outcome.results {
-        let has_iteration = matches!(&result.answer, planner::outcome::Answer::Planned(planned)
+        let has_iteration = matches!(&result.answer, planner::outcome::PlanOutcome::Planned(planned)
             if planned.iterations.len() > iteration as usize);
         if has_iteration {
             encoded.push((result.planner, reader.timeline(&stored.id, result.planner, iteration).await?));
@@ -244,12 +245,12 @@ pub(crate) async fn stages(
     }
     let model = stored.scenario.model;
     let bytes = encoded.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>().saturating_mul(DECODED);
-    let study = app.studies.run((&claimant, bytes), 1, move |_| {
+    let analysis = app.studies.run((&claimant, bytes), 1, move |_| {
         let decoded =
             encoded.iter().filter_map(|(planner, bytes)| Some((*planner, api::timeline::decode(bytes).ok()?)));
         Ok(study_stages(&model, &outcome, iteration, &decoded.collect::<Vec<_>>()))
     });
-    Ok(Json(study.await?))
+    Ok(Json(analysis.await?))
 }
 
 /// Options of the correction study.
@@ -273,22 +274,22 @@ pub(crate) struct CorrectionOptions {
 
 impl CorrectionOptions {
     fn slow(&self) -> Result<SlowShapes, ApiError> {
-        let whole = |name: &str, given: Option<u32>, default: u32| match given.unwrap_or(default) {
+        let integer = |name: &str, given: Option<u32>, default: u32| match given.unwrap_or(default) {
             value @ 1..=200 => Ok(value),
             value => Err(ApiError::Malformed(format!("{name}: {value} is out of range: 1 to 200"))),
         };
-        let share = |name: &str, given: Option<f64>, default: f64, most: f64| {
+        let share = |name: &str, given: Option<f64>, default: f64, max: f64| {
             let value = given.unwrap_or(default);
-            let fits = (0.0..=most).contains(&value);
+            let fits = (0.0..=max).contains(&value);
             fits.then_some(value)
-                .ok_or_else(|| ApiError::Malformed(format!("{name}: {value} is out of range: 0 to {most}")))
+                .ok_or_else(|| ApiError::Malformed(format!("{name}: {value} is out of range: 0 to {max}")))
         };
         Ok(SlowShapes {
-            iterations: whole("iterations", self.iterations, 60)?,
+            iterations: integer("iterations", self.iterations, 60)?,
             rate: share("anomaly", self.anomaly, 0.03, 1.0)?,
             magnitude: share("slowdown", self.slowdown, 0.5, 10.0)?,
             settings: CorrectionSettings {
-                iterations: whole("window", self.window, 20)?,
+                iterations: integer("window", self.window, 20)?,
                 cost: share("cost", self.cost, 0.04, 1.0)?,
             },
         })
@@ -304,7 +305,7 @@ impl CorrectionOptions {
     get, path = "/api/v1/scenarios/{id}/studies/correction", tag = "studies",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), CorrectionOptions),
     responses(
-        (status = 200, body = CorrectionStudy),
+        (status = 200, body = CorrectionAnalysis),
         (status = 300, description = "The prefix is ambiguous; the candidates are named"),
         (status = 400, description = "Too short, not an identifier, or a wrong query"),
         (status = 404, description = "Unknown"),
@@ -319,7 +320,7 @@ pub(crate) async fn correction(
     claimant: Claimant,
     Path(id): Path<String>,
     options: Result<Query<CorrectionOptions>, QueryRejection>,
-) -> Result<Json<CorrectionStudy>, ApiError> {
+) -> Result<Json<CorrectionAnalysis>, ApiError> {
     let Query(options) = options?;
     let slow = options.slow()?;
     let stored = find(&app, &id).await?;
@@ -330,9 +331,9 @@ pub(crate) async fn correction(
     };
     let scenario = validate(app.store.reader(), stored.scenario).await?;
     let bytes = plan_bytes(scenario.scenario(), 1);
-    let work = app
-        .studies
-        .run((&claimant, bytes), 1, move |effort| study_correction(&scenario, &outcome, slow, &run, effort.watch));
+    let work = app.studies.run((&claimant, bytes), 1, move |effort| {
+        study_correction(&scenario, &outcome, slow, &run, effort.cancellation)
+    });
     Ok(Json(work.await?))
 }
 
@@ -343,7 +344,7 @@ async fn steps(app: &App, run: &str, outcome: &Outcome) -> Result<Vec<StepRatio>
         Planning::Planned(planned) if result.planner == PlannerKind::Dflop => Some(planned),
         _ => None,
     });
-    let Some(planned) = planned else { return Err(NoStudy::NoDataAwarePlan.into()) };
+    let Some(planned) = planned else { return Err(AnalysisError::NoDataAwarePlan.into()) };
     let points = app.store.reader().run_points(run, 0, MAX_STEPS).await?;
     let ratio = |point: api::run::RunPoint| {
         let iteration = u32::try_from(point.step.checked_sub(1)?).ok()?;
@@ -367,9 +368,9 @@ async fn planned(app: &App, id: &str) -> Result<Outcome, ApiError> {
 }
 
 /// Returns the scenario and the plan to study.
-async fn subject(app: &App, id: &str, options: &StudyOptions) -> Result<(ValidScenario, Subject), ApiError> {
+async fn subject(app: &App, id: &str, options: &AnalysisOptions) -> Result<(ValidScenario, Subject), ApiError> {
     let stored = find(app, id).await?;
     let outcome = planned(app, &stored.id).await?;
-    let subject = Subject::of(&outcome, options.iteration.unwrap_or(0))?;
+    let subject = Subject::from_outcome(&outcome, options.iteration.unwrap_or(0))?;
     Ok((validate(app.store.reader(), stored.scenario).await?, subject))
 }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::scenario::StoredScenario;
-use api::shelf::{ListQuery, MAX_PAGE, Words};
-use api::sweep::{Gathered, ReadyStudy, RowPage, StoredSweep, SweepList, SweepProgress, SweepState, SweepsOfScenario};
+use api::shelf::{Annotations, ListQuery, MAX_PAGE};
+use api::sweep::{
+    Gathered, RowPage, ScenarioSweeps, StoredSweep, SuggestedSweep, SweepList, SweepProgress, SweepState,
+};
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
@@ -17,11 +19,11 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::sse::{Event, KeepAlive};
 use axum::response::{IntoResponse, Response, Sse};
 use futures::{Stream, StreamExt, stream};
-use planner::host::Watch;
+use planner::host::Cancellation;
 use planner::outcome::ENGINE;
 use planner::scenario::FieldError;
 use planner::scenario::validate::Datasets;
-use planner::sweep::{Heading, PointRow, Shard, Sheet, Study, Sweep, SweepId, usual_fields};
+use planner::sweep::{Heading, PointRow, ScalingSweep, Shard, Sheet, Sweep, SweepId, usual_fields};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio_stream::wrappers::WatchStream;
@@ -31,11 +33,11 @@ use super::scenarios::{self, AtHand, MAX_DOCUMENT, MAX_SCENARIO};
 use super::{lists, off_thread};
 use crate::app::{App, Shared};
 use crate::client::Client;
-use crate::error::{Answer, ApiError, Deleted};
+use crate::error::{ApiError, Deleted, DocumentResponse};
 use crate::jobs::{Asker, too_long};
 use crate::json_values;
 use crate::label;
-use crate::store::{KeptSweep, SWEEPS, StoreError};
+use crate::store::{SWEEPS, StoreError, SweepRecord};
 use crate::sweeps::datasets::{Missing, missing};
 use crate::sweeps::gathering::{self, Lines};
 use crate::sweeps::{self, labelled, named};
@@ -84,14 +86,18 @@ pub(crate) async fn list(
 pub(crate) async fn store(
     State(app): Shared,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Answer<StoredSweep>, ApiError> {
+) -> Result<DocumentResponse<StoredSweep>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_SCENARIO))?;
     let sweep = parsed(&app, body).await?;
     let title = sweep.title().and_then(label::clean);
     let sweep = sweep.titled(title);
     let is_new = app.store.writer().store_sweep(&sweep, app.clock.now()).await?;
     let stored = described(&app, app.store.reader().sweep(sweep.id().as_str()).await?).await?;
-    Ok(if is_new { Answer::Created(api::path::sweep(&stored.id), stored) } else { Answer::Present(stored) })
+    Ok(if is_new {
+        DocumentResponse::Created(api::path::sweep(&stored.id), stored)
+    } else {
+        DocumentResponse::Present(stored)
+    })
 }
 
 /// Parses a sweep from a request body. Dropping the future cancels the work after a short delay.
@@ -101,8 +107,8 @@ async fn parsed(app: &App, body: Bytes) -> Result<Sweep, ApiError> {
     let patience = asker.patience(app.jobs.time_limit());
     off_thread(move || {
         let _turn = turn;
-        json_values::check(&body).map_err(|error| ApiError::InvalidQuestion(vec![error]))?;
-        Sweep::parse_while(&String::from_utf8_lossy(&body), &patience).map_err(ApiError::InvalidQuestion)
+        json_values::check(&body).map_err(|error| ApiError::InvalidRequest(vec![error]))?;
+        Sweep::parse_while(&String::from_utf8_lossy(&body), &patience).map_err(ApiError::InvalidRequest)
     })
     .await
 }
@@ -112,14 +118,14 @@ async fn parsed(app: &App, body: Bytes) -> Result<Sweep, ApiError> {
     get, path = "/api/v1/sweeps/{id}", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     responses((status = 200, body = StoredSweep), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
 )]
-pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredSweep>, ApiError> {
-    let kept = find(&app, &id).await?;
-    Ok(Json(described(&app, kept).await?))
+pub(crate) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredSweep>, ApiError> {
+    let record = find(&app, &id).await?;
+    Ok(Json(described(&app, record).await?))
 }
 
 /// Changes name, note and tags of a sweep. Omitted fields are not modified.
 #[utoipa::path(
-    patch, path = "/api/v1/sweeps/{id}", tag = "sweeps", request_body = Words,
+    patch, path = "/api/v1/sweeps/{id}", tag = "sweeps", request_body = Annotations,
     params(("id" = String, Path, description = "Identifier")),
     responses(
         (status = 200, body = StoredSweep), (status = 400, description = "The body is not such a document"),
@@ -130,11 +136,11 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
 pub(crate) async fn change(
     State(app): Shared,
     Path(id): Path<String>,
-    body: Result<Json<Words>, JsonRejection>,
+    body: Result<Json<Annotations>, JsonRejection>,
 ) -> Result<Json<StoredSweep>, ApiError> {
-    let Json(words) = body.map_err(|rejection| ApiError::document(&rejection))?;
+    let Json(annotations) = body.map_err(|rejection| ApiError::document(&rejection))?;
     find(&app, &id).await?;
-    app.store.writer().change_sweep(&id, &lists::checked(words)?, app.clock.now()).await?;
+    app.store.writer().change_sweep(&id, &lists::checked(annotations)?, app.clock.now()).await?;
     Ok(Json(described(&app, find(&app, &id).await?).await?))
 }
 
@@ -162,7 +168,7 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
 pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredSweep>, ApiError> {
     app.store.writer().forget_sweeps(app.live.limits().deleted_before(app.clock.now())).await?;
     app.store.writer().restore_sweep(&id).await?;
-    one(State(app), Path(id)).await
+    get(State(app), Path(id)).await
 }
 
 /// Plans all points that have no result from this engine, at low priority. Planning resumes after a
@@ -185,9 +191,9 @@ pub(crate) async fn start(State(app): Shared, Path(id): Path<String>) -> Result<
     responses((status = 200, body = StoredSweep), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
 )]
 pub(crate) async fn cancel(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredSweep>, ApiError> {
-    let kept = find(&app, &id).await?;
+    let record = find(&app, &id).await?;
     app.sweeps.cancel(&id).await?;
-    Ok(Json(described(&app, kept).await?))
+    Ok(Json(described(&app, record).await?))
 }
 
 /// Streams the progress of a sweep as server-sent events: event "sweep", with the progress as data.
@@ -207,8 +213,8 @@ pub(crate) async fn events(
     let present = described(&app, find(&app, &id).await?).await?.progress;
     let watched = app
         .sweeps
-        .watch(&id)
-        .map_or_else(|| stream::iter([present]).left_stream(), |watch| WatchStream::new(watch).right_stream());
+        .subscribe(&id)
+        .map_or_else(|| stream::iter([present]).left_stream(), |receiver| WatchStream::new(receiver).right_stream());
     let progress = stream::unfold((Some(Box::pin(watched)), false), |(watched, is_late)| async move {
         let mut watched = watched?;
         if is_late {
@@ -220,7 +226,7 @@ pub(crate) async fn events(
     });
     let seat = app.live.stream(&client)?;
     let events = progress.map(move |progress| {
-        let _held = &seat;
+        let _guard = &seat;
         let data = serde_json::to_string(&progress).expect("progress has only text keys");
         Ok(Event::default().event("sweep").data(data))
     });
@@ -257,7 +263,7 @@ pub(crate) async fn points(
     let texts = reader.sweep_rows(&id, &reader.sweep_engine(&id).await?, query.from.unwrap_or(0), limit).await?;
     let rows = off_thread(move || {
         let rows = texts.iter().map(|text| serde_json::from_str::<PointRow>(text)).collect::<Result<Vec<_>, _>>();
-        Ok(rows.map_err(|error| StoreError::Damaged { what: "row of a sweep", detail: error.to_string() })?)
+        Ok(rows.map_err(|error| StoreError::Damaged { kind: "row of a sweep", detail: error.to_string() })?)
     })
     .await?;
     let next = rows.last().filter(|_| rows.len() as u32 == limit).map(|row| row.index + 1);
@@ -284,15 +290,15 @@ pub(crate) async fn gather(
 ) -> Result<Json<Gathered>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
     find(&app, &id).await?;
-    let lines = off_thread(move || lines_of(&id, &String::from_utf8_lossy(&body))).await?;
+    let lines = off_thread(move || parse_lines(&id, &String::from_utf8_lossy(&body))).await?;
     Ok(Json(gathering::store(&app.store, &lines, app.clock.now()).await?))
 }
 
 /// Parses the lines of a shard.
-fn lines_of(id: &str, text: &str) -> Result<Lines, ApiError> {
+fn parse_lines(id: &str, text: &str) -> Result<Lines, ApiError> {
     let mut numbered = (1_usize..).zip(text.lines());
     let refuse = |line: usize, detail: String| {
-        ApiError::InvalidQuestion(vec![FieldError::new("", format!("line {line}: {detail}"))])
+        ApiError::InvalidRequest(vec![FieldError::new("", format!("line {line}: {detail}"))])
     };
     let (_, heading) = numbered.next().ok_or_else(|| refuse(1, "there is none".to_owned()))?;
     let sheet = Sheet::open(heading).map_err(|error| refuse(1, error.to_string()))?;
@@ -315,9 +321,9 @@ fn lines_of(id: &str, text: &str) -> Result<Lines, ApiError> {
     )
 )]
 pub(crate) async fn file(State(app): Shared, Path(id): Path<String>) -> Result<Response, ApiError> {
-    let kept = find(&app, &id).await?;
+    let record = find(&app, &id).await?;
     let engine = app.store.reader().sweep_engine(&id).await?;
-    let heading = Heading { engine: engine.clone(), ..Heading::of(&kept.sweep, Shard::WHOLE) };
+    let heading = Heading { engine: engine.clone(), ..Heading::new(&record.sweep, Shard::FULL) };
     let name = format!("attachment; filename=\"planscope-sweep-{}.jsonl\"", &id[..10]);
     let pages = stream::try_unfold((app, id, engine, Some(0_u32)), |(app, id, engine, from)| async move {
         let Some(from) = from else { return Ok(None) };
@@ -346,17 +352,21 @@ pub(crate) async fn scenario(
     State(app): Shared,
     client: Client,
     Path((id, point)): Path<(String, u32)>,
-) -> Result<Answer<StoredScenario>, ApiError> {
-    let kept = find(&app, &id).await?;
-    let points = kept.sweep.points();
-    let point = kept.sweep.point(point);
+) -> Result<DocumentResponse<StoredScenario>, ApiError> {
+    let record = find(&app, &id).await?;
+    let points = record.sweep.points();
+    let point = record.sweep.point(point);
     let point =
         point.ok_or_else(|| ApiError::Malformed(format!("the points are numbered from 0 to {}", points - 1)))?;
-    let datasets = datasets_of(&app, &kept.sweep).await?;
+    let datasets = load_datasets(&app, &record.sweep).await?;
     let valid = off_thread(move || point.valid(&datasets).map_err(ApiError::InvalidScenario)).await?;
     let is_new = app.store.writer().store_scenario(valid.id(), valid.scenario(), &client, app.clock.now()).await?;
     let stored = app.store.reader().scenario(valid.id().as_str()).await?;
-    Ok(if is_new { Answer::Created(api::path::scenario(&stored.id), stored) } else { Answer::Present(stored) })
+    Ok(if is_new {
+        DocumentResponse::Created(api::path::scenario(&stored.id), stored)
+    } else {
+        DocumentResponse::Present(stored)
+    })
 }
 
 /// Returns suggested sweeps for a scenario: common fields with values near the current values, and
@@ -365,26 +375,26 @@ pub(crate) async fn scenario(
     get, path = "/api/v1/scenarios/{id}/sweeps", tag = "sweeps",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
     responses(
-        (status = 200, body = SweepsOfScenario),
+        (status = 200, body = ScenarioSweeps),
         (status = 300, description = "The prefix is ambiguous; the candidates are named"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
     )
 )]
-pub(crate) async fn of_scenario(
+pub(crate) async fn scenario_sweeps(
     State(app): Shared,
     Path(id): Path<String>,
-) -> Result<Json<SweepsOfScenario>, ApiError> {
+) -> Result<Json<ScenarioSweeps>, ApiError> {
     let scenario = scenarios::find(&app, &id).await?.scenario;
     let ready = move || {
-        let ready = |study: Study| {
-            let sweep = study.sweep(&scenario)?.ok()?;
+        let ready = |kind: ScalingSweep| {
+            let sweep = kind.sweep(&scenario)?.ok()?;
             let sweep = serde_json::from_str(&sweep.to_json()).ok()?;
-            Some(ReadyStudy { study, title: study.title().to_owned(), sweep })
+            Some(SuggestedSweep { study: kind, title: kind.title().to_owned(), sweep })
         };
-        let studies = Study::ALL.into_iter().filter_map(ready).collect();
-        Ok(SweepsOfScenario { fields: usual_fields(&scenario), studies })
+        let studies = ScalingSweep::ALL.into_iter().filter_map(ready).collect();
+        Ok(ScenarioSweeps { fields: usual_fields(&scenario), studies })
     };
     Ok(Json(off_thread(ready).await?))
 }
@@ -394,30 +404,30 @@ pub(crate) async fn begin(app: &Arc<App>, id: &str) -> Result<SweepProgress, Api
     if !app.jobs.takes_work() {
         return Err(ApiError::WithoutWork);
     }
-    let kept = find(app, id).await?;
-    let datasets = needed(app, &kept.sweep).await?;
-    Ok(app.sweeps.start(kept.sweep, datasets).await?)
+    let record = find(app, id).await?;
+    let datasets = needed(app, &record.sweep).await?;
+    Ok(app.sweeps.start(record.sweep, datasets).await?)
 }
 
-async fn find(app: &App, id: &str) -> Result<KeptSweep, ApiError> {
+async fn find(app: &App, id: &str) -> Result<SweepRecord, ApiError> {
     let known: Result<SweepId, _> = id.parse();
     let known = known.map_err(|error| ApiError::Malformed(error.to_string()))?;
     Ok(app.store.reader().sweep(known.as_str()).await?)
 }
 
 /// Loads the stored datasets that the base scenario or axis values reference.
-async fn datasets_of(app: &App, sweep: &Sweep) -> Result<AtHand, ApiError> {
+async fn load_datasets(app: &App, sweep: &Sweep) -> Result<AtHand, ApiError> {
     Ok(AtHand::load(app.store.reader(), sweeps::datasets::named(sweep)).await?)
 }
 
 /// Loads datasets and fails if any is missing. Otherwise the row for a point would report a missing
 /// dataset permanently.
 async fn needed(app: &App, sweep: &Sweep) -> Result<AtHand, ApiError> {
-    let datasets = datasets_of(app, sweep).await?;
+    let datasets = load_datasets(app, sweep).await?;
     let id = sweep.id();
-    let is_whole = sweeps::datasets::named(sweep).iter().all(|name| datasets.dataset(name).is_some());
+    let is_complete = sweeps::datasets::named(sweep).iter().all(|name| datasets.dataset(name).is_some());
     let is_at_work = app.sweeps.progress(id.as_str()).is_some_and(|progress| progress.state == SweepState::Running);
-    if is_whole || is_at_work {
+    if is_complete || is_at_work {
         return Ok(datasets);
     }
     let present = app.store.reader().sweep_present(id.as_str(), ENGINE).await?;
@@ -436,13 +446,13 @@ async fn needed(app: &App, sweep: &Sweep) -> Result<AtHand, ApiError> {
         let detail = format!(
             "point {point} needs the dataset {dataset}, which is not stored here (any more): restore it or upload it again, then start"
         );
-        Err(ApiError::InvalidQuestion(vec![FieldError::new("", detail)]))
+        Err(ApiError::InvalidRequest(vec![FieldError::new("", detail)]))
     })
     .await
 }
 
-async fn described(app: &App, kept: KeptSweep) -> Result<StoredSweep, ApiError> {
-    let KeptSweep { sweep, title, note, tags, pinned, created_at } = kept;
+async fn described(app: &App, record: SweepRecord) -> Result<StoredSweep, ApiError> {
+    let SweepRecord { sweep, title, note, tags, pinned, created_at } = record;
     let id = sweep.id().to_string();
     let engine = app.store.reader().sweep_engine(&id).await?;
     let points = sweep.points();
@@ -450,7 +460,7 @@ async fn described(app: &App, kept: KeptSweep) -> Result<StoredSweep, ApiError> 
         progress
     } else {
         let (done, without_plan) = app.store.reader().sweep_counts(&id, &engine).await?;
-        let state = match app.store.reader().sweep_failure(&id).await? {
+        let state = match app.store.reader().sweep_error(&id).await? {
             _ if done == points => SweepState::Done,
             Some(detail) => SweepState::Failed { detail },
             None => SweepState::Idle,

@@ -1,6 +1,6 @@
 //! Named token endpoints: list, create, revoke.
 
-use api::access::{MadeToken, NewToken, TokenList};
+use api::access::{CreatedToken, NewToken, TokenList};
 use api::path;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -9,7 +9,7 @@ use planner::scenario::FieldError;
 
 use crate::access::{self, TOKEN_NAME_RULE, is_token_name};
 use crate::app::Shared;
-use crate::error::{Answer, ApiError, Deleted};
+use crate::error::{ApiError, Deleted, DocumentResponse};
 use crate::token::Token;
 
 /// Lists named tokens, including revoked tokens. Requires the role admin.
@@ -22,7 +22,7 @@ pub(crate) async fn list(State(app): Shared) -> Result<Json<TokenList>, ApiError
 #[utoipa::path(
     post, path = "/api/v1/tokens", tag = "access", request_body = NewToken,
     responses(
-        (status = 201, body = MadeToken, description = "Made; the server keeps a hash of the token only"),
+        (status = 201, body = CreatedToken, description = "Made; the server keeps a hash of the token only"),
         (status = 400, description = "The body is not such a document"),
         (status = 409, description = "There is a token of that name, or there was one"),
         (status = 413, description = "The body is too large"),
@@ -32,19 +32,19 @@ pub(crate) async fn list(State(app): Shared) -> Result<Json<TokenList>, ApiError
 pub(crate) async fn make(
     State(app): Shared,
     body: Result<Json<NewToken>, JsonRejection>,
-) -> Result<Answer<MadeToken>, ApiError> {
+) -> Result<DocumentResponse<CreatedToken>, ApiError> {
     let Json(NewToken { name, role }) = body.map_err(|rejection| ApiError::document(&rejection))?;
     if !is_token_name(&name) {
         let detail = format!("is not {TOKEN_NAME_RULE}");
-        return Err(ApiError::InvalidWords(vec![FieldError { pointer: "/name".to_owned(), detail }]));
+        return Err(ApiError::InvalidAnnotations(vec![FieldError { pointer: "/name".to_owned(), detail }]));
     }
     let token = Token::draw();
     let hash = access::hash(token.as_str());
     if !app.store.writer().add_token(&name, role, &hash, app.clock.now()).await? {
         return Err(ApiError::TokenExists(name));
     }
-    let made = MadeToken { name, role, token: token.as_str().to_owned() };
-    Ok(Answer::Created(path::token(&made.name), made))
+    let created = CreatedToken { name, role, token: token.as_str().to_owned() };
+    Ok(DocumentResponse::Created(path::token(&created.name), created))
 }
 
 /// Revokes a token and all sessions of the token. Requires the role admin.

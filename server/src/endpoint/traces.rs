@@ -7,7 +7,7 @@ pub(crate) mod planned;
 use std::fs::File;
 use std::io::ErrorKind;
 
-use api::shelf::Words;
+use api::shelf::Annotations;
 use api::shelf::{ListQuery, MAX_PAGE};
 use api::trace::{TraceChange, TraceDetail, TraceList, TraceSummary, UploadedTrace};
 use axum::Json;
@@ -28,10 +28,10 @@ use super::scenarios::find;
 use super::{lists, off_thread};
 use crate::actor::Actor;
 use crate::app::{App, Shared};
-use crate::error::{Answer, ApiError, Deleted};
-use crate::imports::BEFORE_PLACE;
+use crate::error::{ApiError, Deleted, DocumentResponse};
+use crate::imports::BYTES_BEFORE_SLOT;
 use crate::label;
-use crate::shares::{Place, Sharer};
+use crate::shares::{Sharer, Slot};
 use crate::store::{Changed, Sent, TRACES};
 use crate::trace_id::TraceHash;
 use crate::traces::import::prepare;
@@ -130,7 +130,7 @@ pub(crate) async fn upload(
     options: Result<Query<SendOptions>, QueryRejection>,
     actor: Actor,
     request: Request,
-) -> Result<Answer<UploadedTrace>, ApiError> {
+) -> Result<DocumentResponse<UploadedTrace>, ApiError> {
     let Query(options) = options?;
     let named_run = options.run.as_deref().and_then(label::clean);
     let by_run = by_run_token(&app, &actor, named_run.as_deref(), request.headers()).await?;
@@ -141,25 +141,25 @@ pub(crate) async fn upload(
         Some(other) => return Err(ApiError::Malformed(format!("unit: {other:?} is none of us, ms and ns"))),
     };
     let run = named_run;
-    let asked = planner_of(options.planner.as_deref())?;
+    let requested = parse_planner(options.planner.as_deref())?;
     // A run token grants no access to scenarios.
     let scenario = options.scenario.as_deref().filter(|scenario| !scenario.is_empty() && by_run.is_none());
     let (scenario, planner) = match (scenario, &run) {
-        (Some(scenario), _) => (Some(find(&app, scenario).await?.id), asked),
+        (Some(scenario), _) => (Some(find(&app, scenario).await?.id), requested),
         // By default, a trace uses the scenario and planner of its run. The run may be unknown to
         // this server.
         (None, Some(run)) => match app.store.reader().run(run, app.clock.now()).await {
-            Ok(detail) => (detail.summary.scenario, asked.or(detail.summary.plan)),
-            Err(_) => (None, asked),
+            Ok(detail) => (detail.summary.scenario, requested.or(detail.summary.plan)),
+            Err(_) => (None, requested),
         },
-        (None, None) => (None, asked),
+        (None, None) => (None, requested),
     };
     let sent = Sent { name: options.name.as_deref().and_then(label::file), run, rank: options.rank, scenario, planner };
     if options.stage.is_some_and(|stage| stage >= MAX_NUMBER) {
         return Err(ApiError::Malformed(format!("stage: the largest pipeline stage is {}", MAX_NUMBER - 1)));
     }
     let reading = Reading { unit, stage: options.stage };
-    let sharer = Sharer::of(request.extensions());
+    let sharer = Sharer::from_extensions(request.extensions());
     let received = receive(&app, &sharer, request.into_body(), reading).await?;
     let id = received.id.clone();
     let is_new = if let (Some(token), Some(run)) = (&by_run, &sent.run) {
@@ -171,12 +171,16 @@ pub(crate) async fn upload(
     };
     if is_new {
         // Check the quota before the slow parsing step. The stored size is only known after it.
-        app.store.reader().has_room().await?;
+        app.store.reader().check_space().await?;
         store(&app, &sent, received, reading).await?;
     }
     let reader = app.store.reader();
     let uploaded = UploadedTrace { trace: reader.trace(&id).await?, report: reader.trace_report(&id).await? };
-    Ok(if is_new { Answer::Created(api::path::trace(&id), uploaded) } else { Answer::Present(uploaded) })
+    Ok(if is_new {
+        DocumentResponse::Created(api::path::trace(&id), uploaded)
+    } else {
+        DocumentResponse::Present(uploaded)
+    })
 }
 
 /// A received file.
@@ -184,7 +188,7 @@ struct Received {
     file: File,
     bytes: u64,
     id: String,
-    place: Place,
+    slot: Slot,
 }
 
 /// Returns the hash of the run token if the upload has no other authorisation. Fails if the token
@@ -211,7 +215,7 @@ async fn receive(app: &App, sharer: &Sharer, body: Body, reading: Reading) -> Re
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => ApiError::DiskFull,
         _ => ApiError::Fault(format!("a file on its way cannot be written: {error}")),
     };
-    let mut place = None;
+    let mut early_slot = None;
     let file = tempfile::tempfile_in(&limits.folder).map_err(|error| fault(&error))?;
     let mut file = tokio::fs::File::from_std(file);
     let mut hash = TraceHash::new(reading.unit, reading.stage);
@@ -220,8 +224,8 @@ async fn receive(app: &App, sharer: &Sharer, body: Body, reading: Reading) -> Re
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|error| ApiError::BrokenBody(error.to_string()))?;
         bytes += chunk.len() as u64;
-        if bytes > BEFORE_PLACE as u64 && place.is_none() {
-            place = Some(app.traces.place(sharer).await?);
+        if bytes > BYTES_BEFORE_SLOT as u64 && early_slot.is_none() {
+            early_slot = Some(app.traces.acquire_slot(sharer).await?);
         }
         if bytes > limits.upload_mib << 20 {
             return Err(ApiError::TraceTooLarge(limits.upload_mib));
@@ -230,22 +234,22 @@ async fn receive(app: &App, sharer: &Sharer, body: Body, reading: Reading) -> Re
         file.write_all(&chunk).await.map_err(|error| fault(&error))?;
     }
     file.flush().await.map_err(|error| fault(&error))?;
-    let place = match place {
-        Some(place) => place,
-        None => app.traces.place(sharer).await?,
+    let slot = match early_slot {
+        Some(acquired) => acquired,
+        None => app.traces.acquire_slot(sharer).await?,
     };
-    Ok(Received { file: file.into_std().await, bytes, id: hash.id(), place })
+    Ok(Received { file: file.into_std().await, bytes, id: hash.id(), slot })
 }
 
 /// Parses a file in turn with other imports, and stores the content.
 async fn store(app: &App, sent: &Sent, received: Received, reading: Reading) -> Result<(), ApiError> {
-    let Received { file, bytes, id, place } = received;
+    let Received { file, bytes, id, slot } = received;
     let turn = app.traces.turn().acquire_owned().await.map_err(|_| ApiError::Stopping)?;
     let limits = app.traces.limits.reading;
     let prepared = tokio::task::spawn_blocking(move || {
         // Turn and slot are released with the work, which can outlast the connection. The file is
         // dropped before them.
-        let _held = (turn, place);
+        let _guard = (turn, slot);
         prepare(file, reading.unit, reading.stage, &limits)
     });
     let prepared =
@@ -258,16 +262,28 @@ async fn store(app: &App, sent: &Sent, received: Received, reading: Reading) -> 
     get, path = "/api/v1/traces/{id}", tag = "traces", params(("id" = String, Path, description = "Content address")),
     responses((status = 200, body = TraceDetail), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
 )]
-pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Json<TraceDetail>, ApiError> {
+pub(crate) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Json<TraceDetail>, ApiError> {
     let reader = app.store.reader();
     let trace = reader.trace(&id).await?;
     let report = reader.trace_report(&id).await?;
     let mut overview = overview(&app, &id).await?;
-    for busy in &mut overview.busy {
-        busy.trace.clone_from(&trace.id);
+    for breakdown in &mut overview.busy {
+        breakdown.trace.clone_from(&trace.id);
     }
-    let Overview { began_ns, processes, lanes, steps, counters, flows, level_widths_ns, busy } = overview;
-    Ok(Json(TraceDetail { trace, report, began_ns, processes, lanes, steps, counters, flows, level_widths_ns, busy }))
+    let Overview { began_ns, processes, lanes, steps, counters, flows, level_widths_ns, busy: time_breakdowns } =
+        overview;
+    Ok(Json(TraceDetail {
+        trace,
+        report,
+        began_ns,
+        processes,
+        lanes,
+        steps,
+        counters,
+        flows,
+        level_widths_ns,
+        busy: time_breakdowns,
+    }))
 }
 
 /// Changes name, note, tags, run, rank or plan of a trace. Omitted fields are not modified.
@@ -299,9 +315,9 @@ pub(crate) async fn change(
         Some(scenario) => Some(find(&app, scenario).await?.id),
     };
     let text = |raw: String| label::clean(&raw).unwrap_or_default();
-    let words = Words { name: change.name, note: change.note, tags: change.tags, pinned: change.pinned };
+    let annotations = Annotations { name: change.name, note: change.note, tags: change.tags, pinned: change.pinned };
     let changed = Changed {
-        words: lists::checked(words)?,
+        annotations: lists::checked(annotations)?,
         run: change.run.map(text),
         rank: change.rank,
         scenario,
@@ -340,7 +356,7 @@ async fn overview(app: &App, id: &str) -> Result<Overview, ApiError> {
 }
 
 /// Parses an optional planner identifier.
-fn planner_of(id: Option<&str>) -> Result<Option<PlannerKind>, ApiError> {
+fn parse_planner(id: Option<&str>) -> Result<Option<PlannerKind>, ApiError> {
     let named = id.filter(|id| !id.is_empty());
     named.map(|id| PlannerKind::from_id(id).ok_or_else(|| ApiError::NoSuchPlanner(id.to_owned()))).transpose()
 }

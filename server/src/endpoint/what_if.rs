@@ -1,14 +1,14 @@
 //! What-if planning for interactive changes to a scenario. Nothing is stored.
 
 use api::job::StoredOutcome;
-use api::path::WHAT_IF_MEDIA_TYPE;
-use api::what_if::{self, WhatIf};
+use api::path::PLAN_PREVIEW_MEDIA_TYPE;
+use api::what_if::{self, PlanPreview};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use planner::outcome::{Answer, ENGINE, Planning};
+use planner::outcome::{ENGINE, PlanOutcome, Planning};
 use planner::scenario::Scenario;
 use serde::Deserialize;
 
@@ -16,7 +16,7 @@ use super::off_thread;
 use super::scenarios::{MAX_SCENARIO, parsed, validate};
 use crate::app::{App, Shared};
 use crate::error::ApiError;
-use crate::jobs::shown_iteration;
+use crate::jobs::displayed_iteration;
 use crate::overviews::decode;
 use crate::turns::Claimant;
 
@@ -48,7 +48,7 @@ pub(crate) struct Wanted {
         (status = 503, description = "Too many questions wait, try again after a while; or the server plans nothing (--without-work)"),
     )
 )]
-pub(crate) async fn what_if(
+pub(crate) async fn plan_preview(
     State(app): Shared,
     claimant: Claimant,
     wanted: Result<Query<Wanted>, axum::extract::rejection::QueryRejection>,
@@ -67,30 +67,30 @@ pub(crate) async fn what_if(
     let created_at = app.clock.now().to_string();
     let answer = move || {
         let Planning { outcome, timelines } = planning;
-        let iteration = shown_iteration(&outcome, wanted.iteration);
+        let iteration = displayed_iteration(&outcome, wanted.iteration);
         let timelines = timelines.into_iter().map(|planned| (planned.planner, planned.timeline)).collect();
         let outcome = StoredOutcome { outcome, planning_ms, created_at, current_engine: ENGINE.to_owned(), is_sketch };
-        what_if::encode(&WhatIf { outcome, iteration, timelines })
+        what_if::encode(&PlanPreview { outcome, iteration, timelines })
     };
     let bytes = off_thread(move || Ok(answer())).await?;
-    Ok(([(CONTENT_TYPE, WHAT_IF_MEDIA_TYPE)], bytes).into_response())
+    Ok(([(CONTENT_TYPE, PLAN_PREVIEW_MEDIA_TYPE)], bytes).into_response())
 }
 
 /// Returns the stored outcome from this engine.
 async fn stored(app: &App, id: &str, iteration: u32) -> Result<Response, ApiError> {
     let outcome = app.store.reader().outcome(id).await?;
-    let iteration = shown_iteration(&outcome.outcome, iteration);
+    let iteration = displayed_iteration(&outcome.outcome, iteration);
     let mut timelines = Vec::new();
     for result in &outcome.outcome.results {
-        if matches!(result.answer, Answer::Planned(_)) {
+        if matches!(result.answer, PlanOutcome::Planned(_)) {
             timelines.push((result.planner, app.store.reader().timeline(id, result.planner, iteration).await?));
         }
     }
     let bytes = off_thread(move || {
         let decoded = timelines.into_iter().map(|(planner, encoded)| Ok((planner, decode(&encoded)?)));
         let timelines = decoded.collect::<Result<_, ApiError>>()?;
-        Ok(what_if::encode(&WhatIf { outcome, iteration, timelines }))
+        Ok(what_if::encode(&PlanPreview { outcome, iteration, timelines }))
     })
     .await?;
-    Ok(([(CONTENT_TYPE, WHAT_IF_MEDIA_TYPE)], bytes).into_response())
+    Ok(([(CONTENT_TYPE, PLAN_PREVIEW_MEDIA_TYPE)], bytes).into_response())
 }

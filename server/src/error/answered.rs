@@ -9,7 +9,7 @@ use crate::live::LogEnd;
 
 /// Success response with a document.
 #[derive(Debug)]
-pub enum Answer<T> {
+pub enum DocumentResponse<T> {
     /// The resource already exists.
     Present(T),
     /// The resource was created at the path.
@@ -18,7 +18,7 @@ pub enum Answer<T> {
     Accepted(String, T),
 }
 
-impl<T: serde::Serialize> IntoResponse for Answer<T> {
+impl<T: serde::Serialize> IntoResponse for DocumentResponse<T> {
     fn into_response(self) -> Response {
         let (status, location, body) = match self {
             Self::Present(body) => return Json(body).into_response(),

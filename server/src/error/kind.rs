@@ -5,7 +5,7 @@ use ingest::dataset::ImportError;
 use ingest::job_config::JobConfigError;
 use ingest::log::LogError;
 use ingest::trace::TraceError;
-use planner::analysis::NoStudy;
+use planner::analysis::AnalysisError;
 
 use super::ApiError;
 use crate::live::LogRefusal;
@@ -18,7 +18,7 @@ impl ApiError {
         use StatusCode as S;
         match self {
             Self::InvalidScenario(_) => ("invalid-scenario", S::UNPROCESSABLE_ENTITY, "The scenario is not valid"),
-            Self::InvalidQuestion(_) => ("invalid-question", S::UNPROCESSABLE_ENTITY, "The question is not valid"),
+            Self::InvalidRequest(_) => ("invalid-question", S::UNPROCESSABLE_ENTITY, "The question is not valid"),
             Self::InvalidDataset(error) => dataset(error),
             Self::InvalidJobConfig(JobConfigError::TooLarge | JobConfigError::TooManyKeys)
             | Self::InvalidTrace(TraceError::TooLarge { .. })
@@ -42,7 +42,7 @@ impl ApiError {
                 (api::profile::OTHER_DEVICE, S::UNPROCESSABLE_ENTITY, "The profile may be of another device")
             }
             Self::InvalidProfile(_) => ("invalid-profile", S::UNPROCESSABLE_ENTITY, "The profile cannot be used"),
-            Self::InvalidWords(_) => ("invalid-words", S::UNPROCESSABLE_ENTITY, "The change is not valid"),
+            Self::InvalidAnnotations(_) => ("invalid-words", S::UNPROCESSABLE_ENTITY, "The change is not valid"),
             Self::InvalidRun(_) => ("invalid-run", S::UNPROCESSABLE_ENTITY, "The run is not valid"),
             Self::InvalidLog(_) => ("invalid-log", S::UNPROCESSABLE_ENTITY, "The file is not a training log"),
             Self::Log(refusal) => log(refusal),
@@ -56,7 +56,7 @@ impl ApiError {
             }
             Self::InvalidTrace(_) => ("invalid-trace", S::UNPROCESSABLE_ENTITY, "The trace is not valid"),
             Self::NoActions => ("no-actions", S::UNPROCESSABLE_ENTITY, "There are no actions"),
-            Self::NoPlanOfTrace | Self::NoPlanAtAll => ("no-plan", S::CONFLICT, "There is no plan to compare with"),
+            Self::NoTracePlan | Self::NoPlanAtAll => ("no-plan", S::CONFLICT, "There is no plan to compare with"),
             Self::Malformed(_) | Self::MalformedRanges(_) | Self::BrokenBody(_) => {
                 ("malformed-request", S::BAD_REQUEST, "The request is malformed")
             }
@@ -65,12 +65,14 @@ impl ApiError {
             | Self::NoTokenizer(_)
             | Self::NoSuchJob(_)
             | Self::NoSuchPlanner(_)
-            | Self::NoPlanOf(_)
+            | Self::NoPlannerPlan(_)
             | Self::NoSuchRank { .. }
             | Self::NoSuchIteration { .. }
             | Self::NoSlice { .. }
             | Self::NoRoute(_)
-            | Self::NoStudy(NoStudy::Iteration(..) | NoStudy::Replica(..) | NoStudy::NoSuchLayout(_))
+            | Self::NoAnalysis(
+                AnalysisError::Iteration(..) | AnalysisError::Replica(..) | AnalysisError::NoSuchLayout(_),
+            )
             | Self::Store(StoreError::Unknown { .. }) => ("not-found", S::NOT_FOUND, "Not found"),
             Self::Store(StoreError::Gone { .. }) => ("deleted", S::GONE, "Deleted"),
             Self::Store(StoreError::Sqlite(error)) => storage(error),
@@ -89,7 +91,7 @@ impl ApiError {
             Self::Method(_) => ("method-not-allowed", S::METHOD_NOT_ALLOWED, "Method not allowed"),
             Self::NoPipeline => ("no-pipeline", S::UNPROCESSABLE_ENTITY, "The plan is no pipeline"),
             Self::NotExportable(_) => ("not-exportable", S::UNPROCESSABLE_ENTITY, "The plan has no such form"),
-            Self::NoStudy(_) => ("no-study", S::UNPROCESSABLE_ENTITY, "There is nothing to study"),
+            Self::NoAnalysis(_) => ("no-study", S::UNPROCESSABLE_ENTITY, "There is nothing to study"),
             Self::NotPlanned => ("not-planned", S::CONFLICT, "The scenario is not planned yet"),
             Self::StudiesFull(_) => ("studies-full", S::SERVICE_UNAVAILABLE, "Too many studies are under way"),
             Self::ReplaysFull(_) => ("replays-full", S::SERVICE_UNAVAILABLE, "Too many replays"),
@@ -152,7 +154,7 @@ fn log(refusal: &LogRefusal) -> (&'static str, StatusCode, &'static str) {
             (api::run::DIVERGED, StatusCode::CONFLICT, "The file is another one than before")
         }
         LogRefusal::Replaced { .. } => ("upload-replaced", StatusCode::CONFLICT, "Newer uploads of this log took over"),
-        LogRefusal::Whole => ("not-live", StatusCode::CONFLICT, "The log takes no more bytes"),
+        LogRefusal::Imported => ("not-live", StatusCode::CONFLICT, "The log takes no more bytes"),
         LogRefusal::Full { .. } | LogRefusal::Files { .. } => {
             ("log-full", StatusCode::PAYLOAD_TOO_LARGE, "The log is full")
         }

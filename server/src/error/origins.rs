@@ -8,7 +8,7 @@ use super::{ApiError, LimitError};
 use crate::jobs::{NotPlanned, NotStarted};
 use crate::live::{ImportError as RunImportError, LogRefusal, NoStream};
 use crate::observation::ObservationError;
-use crate::studies::StudyError;
+use crate::studies::AnalysisRunError;
 
 impl From<QueryRejection> for ApiError {
     fn from(rejection: QueryRejection) -> Self {
@@ -48,7 +48,7 @@ impl From<RunImportError> for ApiError {
 impl From<ObservationError> for ApiError {
     fn from(error: ObservationError) -> Self {
         match error {
-            ObservationError::Replan(ReplanError::Plan(PlanError::Refused { .. })) => Self::Fault(error.to_string()),
+            ObservationError::Replan(ReplanError::Plan(PlanError::Rejected { .. })) => Self::Fault(error.to_string()),
             error => Self::Observation(error),
         }
     }
@@ -78,12 +78,12 @@ impl From<NotStarted> for ApiError {
     }
 }
 
-impl From<StudyError> for ApiError {
-    fn from(error: StudyError) -> Self {
+impl From<AnalysisRunError> for ApiError {
+    fn from(error: AnalysisRunError) -> Self {
         match error {
-            StudyError::Full(limit) => Self::StudiesFull(limit),
-            StudyError::None(none) => Self::NoStudy(none),
-            StudyError::Panicked => Self::Fault(error.to_string()),
+            AnalysisRunError::Full(limit) => Self::StudiesFull(limit),
+            AnalysisRunError::None(none) => Self::NoAnalysis(none),
+            AnalysisRunError::Panicked => Self::Fault(error.to_string()),
         }
     }
 }

@@ -58,8 +58,8 @@ pub(crate) fn class(response: &Response) -> &'static str {
 
 /// Returns the Content-Range header of a 416 response, which contains the total size.
 pub(crate) fn unsatisfiable(response: &Response) -> Option<HeaderValue> {
-    let is_refused = response.status() == StatusCode::RANGE_NOT_SATISFIABLE;
-    is_refused.then(|| response.headers().get(CONTENT_RANGE).cloned().unwrap_or(HeaderValue::from_static("bytes */*")))
+    let is_rejected = response.status() == StatusCode::RANGE_NOT_SATISFIABLE;
+    is_rejected.then(|| response.headers().get(CONTENT_RANGE).cloned().unwrap_or(HeaderValue::from_static("bytes */*")))
 }
 
 /// True for success and for 304.

@@ -13,11 +13,11 @@ use crate::observation::ObservationError;
 use crate::store::StoreError;
 
 #[test]
-fn who_may_ask_again_is_told_when_and_only_faults_are_logged() {
+fn retry_header_and_logging_follow_from_the_status() {
     let cut = ObservationError::Replan(ReplanError::Plan(PlanError::Cancelled(Cancelled)));
-    let refused = PlanError::Refused { planner: "1F1B", violation: "a bug".to_owned() };
+    let invalid_plan = PlanError::Rejected { planner: "1F1B", violation: "a bug".to_owned() };
     for (error, status, asks_again, is_fault) in [
-        (ObservationError::from(ReplanError::Plan(refused)).into(), 500, false, true),
+        (ObservationError::from(ReplanError::Plan(invalid_plan)).into(), 500, false, true),
         (ApiError::QueueFull(1), 503, true, false),
         (ApiError::Stopping, 503, true, false),
         (ApiError::NotReady(Vec::new()), 503, true, false),
@@ -36,13 +36,13 @@ fn who_may_ask_again_is_told_when_and_only_faults_are_logged() {
         (ApiError::DiskFull, 507, false, true),
         (ApiError::Fault("a bug".to_owned()), 500, false, true),
     ] {
-        let told = error.to_string();
-        assert_eq!(status >= 500 && !error.is_refusal(), is_fault, "{told}");
+        let message = error.to_string();
+        assert_eq!(status >= 500 && !error.is_refusal(), is_fault, "{message}");
         let response = error.into_response();
         assert_eq!(
             (response.status().as_u16(), response.headers().contains_key(RETRY_AFTER)),
             (status, asks_again),
-            "{told}"
+            "{message}"
         );
     }
 }

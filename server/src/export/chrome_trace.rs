@@ -17,7 +17,7 @@ pub(crate) fn chrome_trace(timeline: &Timeline) -> String {
     out.push_str("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     let mut comma = "\n";
     for rank in 0..timeline.ranks as usize {
-        for (what, thread, value) in [
+        for (label, thread, value) in [
             ("process_name", 0, format!("{{\"name\":\"rank {rank}\"}}")),
             ("process_sort_index", 0, format!("{{\"sort_index\":{rank}}}")),
             ("thread_name", 0, "{\"name\":\"compute\"}".to_owned()),
@@ -26,7 +26,7 @@ pub(crate) fn chrome_trace(timeline: &Timeline) -> String {
             push(
                 &mut out,
                 format_args!(
-                    "{comma}{{\"name\":\"{what}\",\"ph\":\"M\",\"pid\":{rank},\"tid\":{thread},\"args\":{value}}}"
+                    "{comma}{{\"name\":\"{label}\",\"ph\":\"M\",\"pid\":{rank},\"tid\":{thread},\"args\":{value}}}"
                 ),
             );
             comma = ",\n";

@@ -1,6 +1,6 @@
 //! The ranked table of an outcome as CSV.
 
-use planner::outcome::{Answer, Outcome};
+use planner::outcome::{Outcome, PlanOutcome};
 
 const HEADINGS: [&str; 17] = [
     "planner",
@@ -31,9 +31,9 @@ pub(crate) fn csv(outcome: &Outcome) -> String {
         result.planner.id().clone_into(&mut row[0]);
         row[1] = harmless(&result.title);
         match &result.answer {
-            Answer::Planned(planned) => {
+            PlanOutcome::Planned(planned) => {
                 let (m, layout) = (&planned.metrics, planned.layout);
-                let figures = [
+                let values = [
                     m.iteration_s,
                     m.tokens_per_s,
                     m.tflops_per_device,
@@ -46,14 +46,14 @@ pub(crate) fn csv(outcome: &Outcome) -> String {
                     m.gap,
                 ];
                 "planned".clone_into(&mut row[2]);
-                for (cell, figure) in row[3..].iter_mut().zip(figures) {
+                for (cell, figure) in row[3..].iter_mut().zip(values) {
                     *cell = figure.to_string();
                 }
                 for (cell, degree) in row[13..].iter_mut().zip([layout.tensor, layout.pipeline, layout.data]) {
                     *cell = degree.to_string();
                 }
             }
-            Answer::Infeasible { binding, .. } => {
+            PlanOutcome::Infeasible { binding, .. } => {
                 "infeasible".clone_into(&mut row[2]);
                 row[16] = harmless(binding);
             }

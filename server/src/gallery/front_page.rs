@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use api::front_page::{FrontPage, Headline, NamedChoice, Tile, Topic};
+use api::front_page::{FrontPage, Headline, NamedOption, Tile, Topic};
 use api::gallery::GalleryEntry;
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{FieldError, ValidScenario};
@@ -56,16 +56,16 @@ pub(crate) fn front_page() -> Result<FrontPage, Vec<FieldError>> {
     let shipped: BTreeMap<String, Shipped> = serde_json::from_str(HEADLINES).unwrap_or_default();
     let tile = |slug: &str| {
         let entry = entries.iter().find(|entry| entry.slug == slug)?;
-        Some(tile_of(entry.clone(), shipped.get(slug)))
+        Some(build_tile(entry.clone(), shipped.get(slug)))
     };
     let topics = TOPICS.into_iter().map(|(title, text, slugs)| {
         let tiles = slugs.into_iter().filter_map(tile).collect::<Result<Vec<_>, _>>()?;
         Ok::<_, Vec<FieldError>>(Topic { title: title.to_owned(), text: text.to_owned(), tiles })
     });
     let models = planner::model::presets::models().into_iter();
-    let models = models.map(|preset| NamedChoice { id: preset.id.to_owned(), name: preset.model.name });
+    let models = models.map(|preset| NamedOption { id: preset.id.to_owned(), name: preset.model.name });
     let clusters = planner::cluster::presets::clusters().into_iter();
-    let clusters = clusters.map(|preset| NamedChoice { id: preset.id.to_owned(), name: preset.cluster.name });
+    let clusters = clusters.map(|preset| NamedOption { id: preset.id.to_owned(), name: preset.cluster.name });
     Ok(FrontPage {
         topics: topics.collect::<Result<_, Vec<FieldError>>>()?,
         models: models.collect(),
@@ -74,7 +74,7 @@ pub(crate) fn front_page() -> Result<FrontPage, Vec<FieldError>> {
     })
 }
 
-fn tile_of(entry: GalleryEntry, shipped: Option<&Shipped>) -> Result<Tile, Vec<FieldError>> {
+fn build_tile(entry: GalleryEntry, shipped: Option<&Shipped>) -> Result<Tile, Vec<FieldError>> {
     let free_layout = has_free_layout(&entry);
     let GalleryEntry { slug, title, summary, scenario, is_synthetic, .. } = opened(entry);
     let cluster = &scenario.cluster;
@@ -101,7 +101,7 @@ fn opened(mut entry: GalleryEntry) -> GalleryEntry {
 mod tests {
     use api::front_page::HeadlinePlan;
     use planner::engine::{Unobserved, plan};
-    use planner::outcome::{Answer, ENGINE, Planned, PlannerResult};
+    use planner::outcome::{ENGINE, PlanOutcome, Planned, PlannerResult};
     use planner::scenario::PlannerKind;
     use planner::timeline::Timeline;
     use planner::timeline::levels::Level;
@@ -118,9 +118,9 @@ mod tests {
         TOPICS.into_iter().flat_map(|topic| topic.2)
     }
 
-    fn strip(timeline: &Timeline, longest_ns: u64) -> Vec<String> {
-        let stretches = (STRETCHES * timeline.makespan_ns).div_ceil(longest_ns.max(1)).max(1);
-        let level = Level::of(timeline, &timeline.kind, stretches as u32);
+    fn strip(timeline: &Timeline, max_ns: u64) -> Vec<String> {
+        let stretches = (STRETCHES * timeline.makespan_ns).div_ceil(max_ns.max(1)).max(1);
+        let level = Level::new(timeline, &timeline.kind, stretches as u32);
         let sign = |cell: usize| if level.busy[cell] >= 96 { char::from(b'0' + level.ink[cell]) } else { '.' };
         let rank = |rank: usize| level.lane(2 * rank).map(sign).collect();
         (0..(timeline.ranks as usize).min(MAX_RANKS)).map(rank).collect()
@@ -134,8 +134,8 @@ mod tests {
             .results
             .iter()
             .filter_map(|result| match &result.answer {
-                Answer::Planned(planned) => Some((result, &**planned)),
-                Answer::Infeasible { .. } => None,
+                PlanOutcome::Planned(planned) => Some((result, &**planned)),
+                PlanOutcome::Infeasible { .. } => None,
             })
             .collect();
         let timeline = |planner: PlannerKind| {
@@ -148,14 +148,14 @@ mod tests {
         let baseline = *one_f_one_b.unwrap_or(&planned[planned.len() - 1]);
         let baseline = Some(baseline).filter(|baseline| baseline.0.planner != best.0.planner);
         let drawn = [Some(best), baseline].into_iter().flatten();
-        let longest = drawn.map(|(result, _)| timeline(result.planner).makespan_ns).max().unwrap();
-        let of = |(result, planned): (&PlannerResult, &Planned)| HeadlinePlan {
+        let max_ns = drawn.map(|(result, _)| timeline(result.planner).makespan_ns).max().unwrap();
+        let headline = |(result, planned): (&PlannerResult, &Planned)| HeadlinePlan {
             planner: result.planner.short_title().to_owned(),
             iteration_s: planned.metrics.iteration_s,
             mfu: planned.metrics.mfu,
-            strip: strip(timeline(result.planner), longest),
+            strip: strip(timeline(result.planner), max_ns),
         };
-        let (best, baseline) = (of(best), baseline.map(of));
+        let (best, baseline) = (headline(best), baseline.map(headline));
         let gain = baseline.as_ref().map(|baseline| baseline.iteration_s / best.iteration_s);
         let engine = ENGINE.to_owned();
         Shipped { scenario: scenario.id().to_string(), headline: Headline { engine, best, baseline, gain } }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tile_has_figures_of_its_scenario_and_of_this_engine() {
+    fn tiles_match_their_scenario_and_engine() {
         let page = front_page().unwrap();
         let tiles: Vec<&Tile> = page.topics.iter().flat_map(|topic| &topic.tiles).collect();
         assert_eq!(tiles.len(), 12);
@@ -185,7 +185,7 @@ mod tests {
     /// Replans the scenarios without slow planners. If [`WRITE`] is set, runs all planners and
     /// writes `headlines.json`.
     #[test]
-    fn shipped_figures_are_those_of_the_planners() {
+    fn shipped_values_match_the_planners() {
         const SLOW: [&str; 2] = ["pipeweaver-t2v-s", "vlm-s-image-heavy"];
         let writes = std::env::var_os(WRITE).is_some();
         let planned: BTreeMap<&str, Shipped> =
@@ -201,11 +201,11 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_of_another_scenario_is_not_shown() {
+    fn values_for_another_scenario_are_hidden() {
         let slug = "gpt-3-175b-uniform";
         let shipped: BTreeMap<String, Shipped> = serde_json::from_str(HEADLINES).unwrap();
         let mut changed = entry(slug);
         changed.scenario.seed += 1;
-        assert_eq!(tile_of(changed, shipped.get(slug)).unwrap().headline, None);
+        assert_eq!(build_tile(changed, shipped.get(slug)).unwrap().headline, None);
     }
 }

@@ -8,12 +8,12 @@ const GROUP: &str = "PipeWeaver (Xue et al., 2025)";
 
 const fn entry(
     slug: &'static str,
-    place: &'static str,
+    location: &'static str,
     summary: &'static str,
     data: Data,
     file: &'static str,
 ) -> Entry {
-    Entry { slug, group: Some((GROUP, place)), summary, data, file }
+    Entry { slug, group: Some((GROUP, location)), summary, data, file }
 }
 
 /// In paper order.

@@ -7,7 +7,7 @@ use planner::workload::preprocessing::Preprocessing;
 
 /// User options for a file; see [`Options`].
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Choice {
+pub(crate) struct ImportOptions {
     /// Column or key with the lengths.
     pub(crate) column: Option<String>,
     /// Column added to the lengths. An empty name selects no column.
@@ -23,7 +23,7 @@ pub(crate) struct Choice {
     pub(crate) preprocessing: Option<Preprocessing>,
 }
 
-impl Choice {
+impl ImportOptions {
     /// Returns the options for the parsers in `ingest`.
     pub(crate) fn options(&self) -> Options<'_> {
         Options {

@@ -27,11 +27,11 @@ impl Prepared {
         let (samples, text_tokens, images) = match &imported.dataset {
             Dataset::Rows { text_tokens, images, .. } => (
                 text_tokens.len() as u64,
-                HistogramColumns::of_values(text_tokens),
-                HistogramColumns::of_values(images),
+                HistogramColumns::from_values(text_tokens),
+                HistogramColumns::from_values(images),
             ),
             Dataset::Histogram { edges, counts } => {
-                (counts.iter().sum::<f64>().round() as u64, HistogramColumns::of_bins(edges, counts), None)
+                (counts.iter().sum::<f64>().round() as u64, HistogramColumns::from_bins(edges, counts), None)
             }
         };
         // A histogram with less than one sample in total counts as one sample.
@@ -111,7 +111,7 @@ impl Prepared {
             unread: unread
                 .into_iter()
                 .filter(|(count, ..)| *count > 0)
-                .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
+                .map(|(count, singular, many)| format!("{count} {}", if count == 1 { singular } else { many }))
                 .collect(),
         }
     }
@@ -135,7 +135,7 @@ impl Prepared {
     pub(crate) fn to_stored(&self) -> NewDataset {
         let content = dataset_id::canonical(&self.imported.dataset);
         NewDataset {
-            id: dataset_id::of(&content),
+            id: dataset_id::from_content(&content),
             name: self.name.clone(),
             samples: self.samples,
             text_tokens: self.text_tokens.clone(),
@@ -152,7 +152,10 @@ fn shaped_columns(dataset: &Dataset) -> Option<ShapedColumns> {
     let Dataset::Rows { text_tokens, shaped: Some(shaped), .. } = dataset else { return None };
     let lengths: Vec<u32> =
         text_tokens.iter().zip(&shaped.backbone_tokens).map(|(text, items)| text.saturating_add(*items)).collect();
-    Some(ShapedColumns { preprocessing: shaped.preprocessing, backbone_tokens: HistogramColumns::of_values(&lengths)? })
+    Some(ShapedColumns {
+        preprocessing: shaped.preprocessing,
+        backbone_tokens: HistogramColumns::from_values(&lengths)?,
+    })
 }
 
 /// Converts a candidate column to the API type.

@@ -18,7 +18,7 @@ const MAX_PREVIEW_BYTES: usize = 512 << 20;
 const MAX_TOKENIZERS: usize = 4;
 
 #[derive(Debug)]
-struct Held {
+struct StoredPreview {
     id: String,
     expires_at: Timestamp,
     prepared: Arc<Prepared>,
@@ -28,7 +28,7 @@ struct Held {
 /// reached.
 #[derive(Debug, Default)]
 pub(crate) struct Previews {
-    previews: Mutex<Vec<Held>>,
+    previews: Mutex<Vec<StoredPreview>>,
     tokenizers: Mutex<Vec<(String, Arc<Tokenizer>)>>,
 }
 
@@ -39,9 +39,9 @@ impl Previews {
         let id = crate::token::run_id();
         let expires_at = now.checked_add(PREVIEW_LIFETIME).unwrap_or(Timestamp::MAX);
         let mut previews = lock(&self.previews);
-        previews.retain(|held| held.expires_at > now);
-        previews.push(Held { id: id.clone(), expires_at, prepared: Arc::clone(&prepared) });
-        let mut bytes: usize = previews.iter().map(|held| held.prepared.bytes()).sum();
+        previews.retain(|preview| preview.expires_at > now);
+        previews.push(StoredPreview { id: id.clone(), expires_at, prepared: Arc::clone(&prepared) });
+        let mut bytes: usize = previews.iter().map(|preview| preview.prepared.bytes()).sum();
         // The new preview is never evicted, regardless of size.
         while previews.len() > 1 && (previews.len() > MAX_PREVIEWS || bytes > MAX_PREVIEW_BYTES) {
             bytes -= previews.remove(0).prepared.bytes();
@@ -52,24 +52,24 @@ impl Previews {
     /// Returns a preview, or `None` if it is unknown, expired or evicted.
     pub(crate) fn find(&self, id: &str, now: Timestamp) -> Option<Arc<Prepared>> {
         let mut previews = lock(&self.previews);
-        previews.retain(|held| held.expires_at > now);
-        previews.iter().find(|held| held.id == id).map(|held| Arc::clone(&held.prepared))
+        previews.retain(|preview| preview.expires_at > now);
+        previews.iter().find(|preview| preview.id == id).map(|preview| Arc::clone(&preview.prepared))
     }
 
     /// Removes previews that have been stored.
     pub(crate) fn remove(&self, ids: &[String]) {
-        lock(&self.previews).retain(|held| !ids.contains(&held.id));
+        lock(&self.previews).retain(|preview| !ids.contains(&preview.id));
     }
 
     pub(crate) fn remove_expired(&self, now: Timestamp) {
-        lock(&self.previews).retain(|held| held.expires_at > now);
+        lock(&self.previews).retain(|preview| preview.expires_at > now);
     }
 
     /// Adds a tokenizer and returns the hash of the file as identifier.
     pub(crate) fn hold_tokenizer(&self, file: &[u8], tokenizer: Arc<Tokenizer>) -> String {
         let id = data_encoding::BASE32_NOPAD.encode(&Sha256::digest(file)).to_ascii_lowercase();
         let mut tokenizers = lock(&self.tokenizers);
-        tokenizers.retain(|(held, _)| *held != id);
+        tokenizers.retain(|(stored_id, _)| *stored_id != id);
         tokenizers.push((id.clone(), tokenizer));
         if tokenizers.len() > MAX_TOKENIZERS {
             tokenizers.remove(0);
@@ -81,7 +81,7 @@ impl Previews {
     /// entry.
     pub(crate) fn tokenizer(&self, id: &str) -> Option<Arc<Tokenizer>> {
         let mut tokenizers = lock(&self.tokenizers);
-        let index = tokenizers.iter().position(|(held, _)| held == id)?;
+        let index = tokenizers.iter().position(|(stored_id, _)| stored_id == id)?;
         let used = tokenizers.remove(index);
         let tokenizer = Arc::clone(&used.1);
         tokenizers.push(used);

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_cannot_be_are_refused() {
+    fn invalid_parts_are_rejected() {
         for (body, reason) in [
             (part(7, 2, b"yz"), "behind the end"),
             (part(u64::MAX, 2, b"yz"), "behind the end"),

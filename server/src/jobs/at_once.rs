@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use api::job::PlanningTime;
 use planner::engine::{Observer, PlanError};
-use planner::host::{BatchClock, Watch, Workers};
+use planner::host::{BatchClock, Cancellation, Workers};
 use planner::outcome::{Outcome, Planning};
 use planner::scenario::budget::plan_bytes;
 use planner::scenario::{FieldError, PlannerKind, ValidScenario};
@@ -23,7 +23,7 @@ use crate::workers::Threads;
 /// Maximum number of pending requests.
 const MAX_WAITING: usize = 32;
 /// Maximum number of pending requests per client.
-const MAX_OF_CLIENT: usize = 8;
+const MAX_PER_CLIENT: usize = 8;
 
 /// Reason why a what-if request failed.
 #[derive(Debug, thiserror::Error)]
@@ -62,11 +62,11 @@ impl Jobs {
         if !self.limits.takes_work {
             return Err(NotPlanned::WithoutWork);
         }
-        let most = self.limits.plan_memory;
+        let limit = self.limits.plan_memory;
         if let Some(error) = self.memory_error(&scenario) {
             return Err(NotPlanned::TooLarge(error));
         }
-        let _place = Place::take(&self.asking, claimant)?;
+        let _slot = RequestSlot::take(&self.asking, claimant)?;
         let threads = self.limits.search_threads.count();
         let at_once = threads.saturating_mul(threads.min(scenario.scenario().planners.len()));
         let mut bytes = plan_bytes(scenario.scenario(), at_once);
@@ -80,9 +80,9 @@ impl Jobs {
                     let times = Stopwatch::with_iteration_times(times, &planning.outcome);
                     return Ok((planning, times));
                 }
-                Err(RunError::Plan(PlanError::Outgrown { bytes: needed })) => match more_memory(had, needed, most) {
+                Err(RunError::Plan(PlanError::Outgrown { bytes: needed })) => match more_memory(had, needed, limit) {
                     Some(more) => bytes = more,
-                    None => return Err(NotPlanned::TooLarge(FieldError::new("/iterations", outgrown(needed, most)))),
+                    None => return Err(NotPlanned::TooLarge(FieldError::new("/iterations", outgrown(needed, limit)))),
                 },
                 Err(RunError::Plan(error)) => return Err(self.not_planned(&error)),
                 Err(RunError::Stopped) => {
@@ -94,11 +94,11 @@ impl Jobs {
 
     fn not_planned(&self, error: &PlanError) -> NotPlanned {
         match error {
-            PlanError::Cancelled(_) => NotPlanned::TooLong(self.limits.what_if_time),
+            PlanError::Cancelled(_) => NotPlanned::TooLong(self.limits.preview_time),
             PlanError::TooLarge(_) | PlanError::Outgrown { .. } => {
                 NotPlanned::TooLarge(FieldError::new("/iterations", error.to_string()))
             }
-            PlanError::Refused { .. } => NotPlanned::Fault(error.to_string()),
+            PlanError::Rejected { .. } => NotPlanned::Fault(error.to_string()),
         }
     }
 
@@ -108,17 +108,18 @@ impl Jobs {
         asker: &Asker,
         turn: Turn,
     ) -> Result<(Planning, Vec<PlanningTime>), RunError> {
-        let limit = TimeLimit::start(Arc::clone(&self.clock), self.limits.what_if_time);
+        let limit = TimeLimit::start(Arc::clone(&self.clock), self.limits.preview_time);
         let patience = Arc::new(asker.patience(limit));
-        let mut asked = Asked::new(patience, Arc::clone(&self.clock), (self.limits.search_threads, turn.bytes()));
+        let mut observer =
+            RequestObserver::new(patience, Arc::clone(&self.clock), (self.limits.search_threads, turn.bytes()));
         let engine = Arc::clone(&self.engine);
         run_blocking(move || {
             // The turn is released when planning stops, which may be slightly later than the
             // request.
             let _turn = turn;
-            let planning = catch_panic(|| engine(&scenario, &mut asked))?;
+            let planning = catch_panic(|| engine(&scenario, &mut observer))?;
             // Frees the memory of the other timelines while the turn is still active.
-            Ok((only(planning, iteration), asked.times()))
+            Ok((only(planning, iteration), observer.times()))
         })
         .await
     }
@@ -126,44 +127,44 @@ impl Jobs {
 
 /// Removes the timelines of all other iterations.
 fn only(mut planning: Planning, wanted: u32) -> Planning {
-    let iteration = shown_iteration(&planning.outcome, wanted);
+    let iteration = displayed_iteration(&planning.outcome, wanted);
     planning.timelines.retain(|planned| planned.iteration == iteration);
     planning
 }
 
 /// Returns the index of the wanted iteration, limited to the last iteration.
-pub(crate) fn shown_iteration(outcome: &Outcome, wanted: u32) -> u32 {
+pub(crate) fn displayed_iteration(outcome: &Outcome, wanted: u32) -> u32 {
     wanted.min(u32::try_from(outcome.batches.len()).unwrap_or(u32::MAX).saturating_sub(1))
 }
 
 /// Slot for a pending request.
-struct Place {
+struct RequestSlot {
     asking: Arc<Mutex<HashMap<Claimant, usize>>>,
     claimant: Claimant,
 }
 
-impl Place {
+impl RequestSlot {
     /// Reserves a slot within the limits.
     fn take(asking: &Arc<Mutex<HashMap<Claimant, usize>>>, claimant: &Claimant) -> Result<Self, NotPlanned> {
         let mut known = asking.lock().unwrap_or_else(PoisonError::into_inner);
         if known.values().sum::<usize>() >= MAX_WAITING {
             return Err(NotPlanned::Full(MAX_WAITING));
         }
-        let own = known.entry(claimant.clone()).or_default();
-        if *own >= MAX_OF_CLIENT {
-            return Err(NotPlanned::Full(MAX_OF_CLIENT));
+        let count = known.entry(claimant.clone()).or_default();
+        if *count >= MAX_PER_CLIENT {
+            return Err(NotPlanned::Full(MAX_PER_CLIENT));
         }
-        *own += 1;
+        *count += 1;
         Ok(Self { asking: Arc::clone(asking), claimant: claimant.clone() })
     }
 }
 
-impl Drop for Place {
+impl Drop for RequestSlot {
     fn drop(&mut self) {
         let mut known = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = known.get_mut(&self.claimant) {
-            *own -= 1;
-            if *own == 0 {
+        if let Some(count) = known.get_mut(&self.claimant) {
+            *count -= 1;
+            if *count == 0 {
                 known.remove(&self.claimant);
             }
         }
@@ -171,20 +172,20 @@ impl Drop for Place {
 }
 
 /// Observer for the planners of one request. Planners that run in parallel have separate observers.
-struct Asked {
+struct RequestObserver {
     patience: Arc<Patience>,
     clock: Arc<dyn Clock>,
     stopwatch: Stopwatch,
     /// Times of all finished planners in the request.
     times: Arc<Mutex<Vec<PlanningTime>>>,
     threads: Threads,
-    most_bytes: u64,
+    max_bytes: u64,
 }
 
-impl Asked {
-    fn new(patience: Arc<Patience>, clock: Arc<dyn Clock>, (threads, most_bytes): (Threads, u64)) -> Self {
+impl RequestObserver {
+    fn new(patience: Arc<Patience>, clock: Arc<dyn Clock>, (threads, max_bytes): (Threads, u64)) -> Self {
         let stopwatch = Stopwatch::new(Arc::clone(&clock));
-        Self { patience, clock, stopwatch, times: Arc::default(), threads, most_bytes }
+        Self { patience, clock, stopwatch, times: Arc::default(), threads, max_bytes }
     }
 
     fn times(&self) -> Vec<PlanningTime> {
@@ -192,7 +193,7 @@ impl Asked {
     }
 }
 
-impl Observer for Asked {
+impl Observer for RequestObserver {
     fn started(&mut self, planner: PlannerKind) {
         self.stopwatch.started(planner);
     }
@@ -208,8 +209,8 @@ impl Observer for Asked {
         self.patience.is_over()
     }
 
-    fn most_bytes(&self) -> u64 {
-        self.most_bytes
+    fn max_bytes(&self) -> u64 {
+        self.max_bytes
     }
 
     fn workers(&self) -> &dyn Workers {
@@ -221,14 +222,14 @@ impl Observer for Asked {
     }
 
     /// Runs all planners in parallel, because latency matters and progress is not reported.
-    fn apart(&self, planners: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
-        let own = |_: &PlannerKind| -> Box<dyn Observer + Send> {
+    fn split(&self, planners: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
+        let observer = |_: &PlannerKind| -> Box<dyn Observer + Send> {
             let (patience, clock) = (Arc::clone(&self.patience), Arc::clone(&self.clock));
             Box::new(Self {
                 times: Arc::clone(&self.times),
-                ..Self::new(patience, clock, (self.threads, self.most_bytes))
+                ..Self::new(patience, clock, (self.threads, self.max_bytes))
             })
         };
-        (self.threads.count() > 1).then(|| planners.iter().map(own).collect())
+        (self.threads.count() > 1).then(|| planners.iter().map(observer).collect())
     }
 }

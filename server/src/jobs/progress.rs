@@ -24,9 +24,9 @@ pub(super) struct Progress {
     entry: Entry,
     clock: Arc<dyn Clock>,
     limit: TimeLimit,
-    most_bytes: u64,
+    max_bytes: u64,
     stopwatch: Stopwatch,
-    told: Option<(PlannerKind, &'static str, Duration)>,
+    last_report: Option<(PlannerKind, &'static str, Duration)>,
     threads: Threads,
 }
 
@@ -34,10 +34,18 @@ impl Progress {
     pub(super) fn new(
         entry: Entry,
         clock: Arc<dyn Clock>,
-        (limit, most_bytes): (TimeLimit, u64),
+        (limit, max_bytes): (TimeLimit, u64),
         threads: Threads,
     ) -> Self {
-        Self { entry, stopwatch: Stopwatch::new(Arc::clone(&clock)), clock, limit, most_bytes, told: None, threads }
+        Self {
+            entry,
+            stopwatch: Stopwatch::new(Arc::clone(&clock)),
+            clock,
+            limit,
+            max_bytes,
+            last_report: None,
+            threads,
+        }
     }
 
     /// Returns wall time per finished planner and per batch, with the iteration times from the
@@ -55,11 +63,11 @@ impl Observer for Progress {
 
     fn progress(&mut self, planner: PlannerKind, phase: &'static str, done: u32, total: u32) {
         let now = self.clock.elapsed();
-        let quiet = self.told.is_some_and(|(last_planner, last_phase, at)| {
+        let quiet = self.last_report.is_some_and(|(last_planner, last_phase, at)| {
             last_planner == planner && last_phase == phase && now.saturating_sub(at) < PACE && done < total
         });
         if !quiet {
-            self.told = Some((planner, phase, now));
+            self.last_report = Some((planner, phase, now));
             self.entry.set(JobState::Running { planner, phase: phase.to_owned(), done, total });
         }
     }
@@ -72,8 +80,8 @@ impl Observer for Progress {
         self.entry.is_cancelled() || self.limit.is_over()
     }
 
-    fn most_bytes(&self) -> u64 {
-        self.most_bytes
+    fn max_bytes(&self) -> u64 {
+        self.max_bytes
     }
 
     fn workers(&self) -> &dyn Workers {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::job::{BatchPlanning, PlanningTime};
 use planner::host::BatchClock;
-use planner::outcome::{Answer, Outcome};
+use planner::outcome::{Outcome, PlanOutcome};
 use planner::scenario::PlannerKind;
 
 use crate::clock::Clock;
@@ -27,10 +27,10 @@ impl BatchClock for Stopwatch {
         plan();
         let ms = self.clock.elapsed().saturating_sub(started).as_secs_f64() * 1e3;
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = batch as usize;
-        let known = batches.len().max(place + 1);
+        let index = batch as usize;
+        let known = batches.len().max(index + 1);
         batches.resize(known, 0.0);
-        batches[place] = ms;
+        batches[index] = ms;
     }
 }
 
@@ -51,7 +51,7 @@ impl Stopwatch {
     pub(super) fn finished(&mut self, planner: PlannerKind) {
         if let Some((_, started)) = self.started.take_if(|(started, _)| *started == planner) {
             let ms = self.clock.elapsed().saturating_sub(started).as_secs_f64() * 1e3;
-            let batches = self.batches_mut().drain(..).map(|ms| BatchPlanning::beside(ms, None)).collect();
+            let batches = self.batches_mut().drain(..).map(|ms| BatchPlanning::during_step(ms, None)).collect();
             self.times.push(PlanningTime { planner, ms, batches });
         }
     }
@@ -70,14 +70,15 @@ impl Stopwatch {
     /// Adds the iteration times from the outcome to the planning times per batch.
     pub(super) fn with_iteration_times(mut times: Vec<PlanningTime>, outcome: &Outcome) -> Vec<PlanningTime> {
         for time in &mut times {
-            let answer = outcome.results.iter().find(|result| result.planner == time.planner).map(|own| &own.answer);
-            let Some(Answer::Planned(planned)) = answer else {
+            let planner_result =
+                outcome.results.iter().find(|result| result.planner == time.planner).map(|found| &found.answer);
+            let Some(PlanOutcome::Planned(planned)) = planner_result else {
                 time.batches.clear();
                 continue;
             };
             let mut before = None;
             for (batch, iteration) in time.batches.iter_mut().zip(&planned.iterations) {
-                *batch = BatchPlanning::beside(batch.ms, before.replace(iteration.iteration_s * 1e3));
+                *batch = BatchPlanning::during_step(batch.ms, before.replace(iteration.iteration_s * 1e3));
             }
         }
         times

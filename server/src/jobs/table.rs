@@ -34,8 +34,8 @@ impl Entry {
     }
 
     /// Records whether storing succeeded.
-    pub(super) fn note(&self, stands: bool) {
-        self.noted.send_replace(if stands { StorageState::Yes } else { StorageState::Never });
+    pub(super) fn note(&self, is_stored: bool) {
+        self.noted.send_replace(if is_stored { StorageState::Yes } else { StorageState::Never });
     }
 
     /// Waits until the job is stored. Returns false if storing failed.
@@ -60,7 +60,7 @@ impl Entry {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    pub(super) fn watch(&self) -> watch::Receiver<Job> {
+    pub(super) fn subscribe(&self) -> watch::Receiver<Job> {
         self.state.subscribe()
     }
 
@@ -121,7 +121,7 @@ pub(super) struct Table {
     /// Latest job per scenario.
     by_scenario: HashMap<String, String>,
     epoch: i64,
-    made: u64,
+    created: u64,
     ended: Census,
 }
 
@@ -132,7 +132,7 @@ impl Table {
             order: VecDeque::new(),
             by_scenario: HashMap::new(),
             epoch,
-            made: 0,
+            created: 0,
             ended: Census::default(),
         }
     }
@@ -157,8 +157,8 @@ impl Table {
     }
 
     pub(super) fn add(&mut self, scenario: &str, state: JobState) -> Entry {
-        self.made += 1;
-        let id = format!("{:x}-{}", self.epoch, self.made);
+        self.created += 1;
+        let id = format!("{:x}-{}", self.epoch, self.created);
         self.put(&id, scenario, state)
     }
 

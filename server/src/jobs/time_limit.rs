@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use planner::host::Watch;
+use planner::host::Cancellation;
 
 use crate::clock::Clock;
 
@@ -13,18 +13,18 @@ use crate::clock::Clock;
 pub(crate) struct TimeLimit {
     clock: Arc<dyn Clock>,
     began: Duration,
-    most: Duration,
+    limit: Duration,
 }
 
 impl TimeLimit {
     /// Starts now.
-    pub(crate) fn start(clock: Arc<dyn Clock>, most: Duration) -> Self {
-        Self { began: clock.elapsed(), clock, most }
+    pub(crate) fn start(clock: Arc<dyn Clock>, limit: Duration) -> Self {
+        Self { began: clock.elapsed(), clock, limit }
     }
 
     /// Returns true when the time is over.
     pub(crate) fn is_over(&self) -> bool {
-        self.clock.elapsed().saturating_sub(self.began) >= self.most
+        self.clock.elapsed().saturating_sub(self.began) >= self.limit
     }
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Patience {
     limit: TimeLimit,
 }
 
-impl Watch for Patience {
+impl Cancellation for Patience {
     fn is_over(&self) -> bool {
         self.gone.load(Ordering::Relaxed) || self.limit.is_over()
     }

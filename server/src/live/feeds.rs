@@ -39,13 +39,13 @@ impl Feed {
 #[derive(Debug)]
 pub(super) struct Feeds {
     table: Mutex<HashMap<String, (Arc<Feed>, Instant)>>,
-    most: usize,
+    capacity: usize,
     idle: Duration,
 }
 
 impl Feeds {
-    pub(super) fn new(most: usize, idle: Duration) -> Self {
-        Self { table: Mutex::default(), most: most.max(1), idle }
+    pub(super) fn new(capacity: usize, idle: Duration) -> Self {
+        Self { table: Mutex::default(), capacity: capacity.max(1), idle }
     }
 
     /// Returns the feed of a run and creates it if necessary.
@@ -60,7 +60,7 @@ impl Feeds {
         // under this lock.
         let unused = |feed: &Arc<Feed>| Arc::strong_count(feed) == 1;
         table.retain(|_, (feed, used)| !unused(feed) || now.duration_since(*used) < self.idle);
-        if table.len() >= self.most {
+        if table.len() >= self.capacity {
             let oldest = table.iter().filter(|(_, (feed, _))| unused(feed)).min_by_key(|(_, (_, used))| *used);
             if let Some(run) = oldest.map(|(run, _)| run.clone()) {
                 table.remove(&run);
@@ -77,13 +77,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_held_stays_and_what_is_not_makes_room() {
+    async fn used_feeds_stay_and_unused_feeds_are_evicted() {
         let feeds = Feeds::new(2, Duration::from_mins(1));
-        let held = feeds.get("a");
+        let feed = feeds.get("a");
         let unheld = Arc::downgrade(&feeds.get("b"));
-        assert!(Arc::ptr_eq(&held, &feeds.get("a")));
+        assert!(Arc::ptr_eq(&feed, &feeds.get("a")));
         feeds.get("c");
         assert!(unheld.upgrade().is_none());
-        assert!(Arc::ptr_eq(&held, &feeds.get("a")));
+        assert!(Arc::ptr_eq(&feed, &feeds.get("a")));
     }
 }

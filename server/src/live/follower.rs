@@ -25,7 +25,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Event for a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct FeedEvent {
     /// Row from which to continue, if the event completes a row.
     pub row: Option<u64>,
     /// Event name: `point`, `gap` or `state`.
@@ -44,13 +44,13 @@ pub struct Follower {
     _feed: Arc<Feed>,
     news: watch::Receiver<u64>,
     row: u64,
-    most_rows: u64,
+    max_rows: u64,
     retakes: Option<u64>,
     state: Option<RunState>,
     stalls_at_ms: Option<i64>,
     open: Option<String>,
     behind: bool,
-    waiting: VecDeque<Told>,
+    waiting: VecDeque<FeedEvent>,
 }
 
 impl Follower {
@@ -60,7 +60,7 @@ impl Follower {
         feed: Arc<Feed>,
         run: &str,
         row: u64,
-        most_rows: u64,
+        max_rows: u64,
     ) -> Self {
         let news = feed.news();
         Self {
@@ -70,7 +70,7 @@ impl Follower {
             _feed: feed,
             news,
             row,
-            most_rows,
+            max_rows,
             retakes: None,
             state: None,
             stalls_at_ms: None,
@@ -81,10 +81,10 @@ impl Follower {
     }
 
     /// Returns the following event, or `None` if the run was deleted. This method is cancel-safe.
-    pub async fn next(&mut self) -> Option<Told> {
+    pub async fn next(&mut self) -> Option<FeedEvent> {
         loop {
-            if let Some(told) = self.waiting.pop_front() {
-                return Some(told);
+            if let Some(event) = self.waiting.pop_front() {
+                return Some(event);
             }
             if self.behind {
                 self.news.mark_unchanged();
@@ -129,22 +129,22 @@ impl Follower {
         if self.state.is_none() {
             self.tell_state(pulse.state);
         }
-        if pulse.points - self.row > self.most_rows {
-            let before = pulse.points - self.most_rows + 1;
+        if pulse.points - self.row > self.max_rows {
+            let before = pulse.points - self.max_rows + 1;
             let gap = RunGap { after: self.row, before };
             let data = serde_json::to_string(&gap).expect("a gap is two numbers");
             self.row = before - 1;
-            self.waiting.push_back(Told { row: Some(self.row), name: "gap", data });
+            self.waiting.push_back(FeedEvent { row: Some(self.row), name: "gap", data });
         }
         let rows = self.reader.run_points_json(&self.run, self.row, ROWS_AT_ONCE).await?;
         for (row, data) in rows {
             self.row = row;
-            self.waiting.push_back(Told { row: Some(row), name: "point", data });
+            self.waiting.push_back(FeedEvent { row: Some(row), name: "point", data });
         }
         self.behind = self.row < pulse.points;
         if !self.behind {
             if self.open != pulse.open && self.row == pulse.points {
-                self.waiting.extend(pulse.open.clone().map(|data| Told { row: None, name: "point", data }));
+                self.waiting.extend(pulse.open.clone().map(|data| FeedEvent { row: None, name: "point", data }));
                 self.open = pulse.open;
             }
             if self.state != Some(pulse.state) {
@@ -158,6 +158,6 @@ impl Follower {
     fn tell_state(&mut self, state: RunState) {
         self.state = Some(state);
         let data = serde_json::to_string(&state).expect("a state is a word");
-        self.waiting.push_back(Told { row: None, name: "state", data });
+        self.waiting.push_back(FeedEvent { row: None, name: "state", data });
     }
 }

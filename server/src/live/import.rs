@@ -5,9 +5,9 @@ use axum::body::Bytes;
 use ingest::log::{Limits, LogError, LogTable};
 
 use super::Live;
-use super::observed::{self, Observed};
+use super::observed::{self, PointConverter};
 use super::recent::Recent;
-use crate::store::{LogAddition, LogPlace, Opened, RequestKey, RunRow, StoreError};
+use crate::store::{LogAddition, LogPosition, Opened, RequestKey, RunRow, StoreError};
 
 /// Batch sizes per transaction in bytes and points. Other writers run between transactions.
 const BYTES_AT_ONCE: usize = 4 << 20;
@@ -80,7 +80,7 @@ impl Live {
         writer.open_run(run, Some(now), now).await?;
         let last = read.points.last();
         let mut addition = LogAddition {
-            place: LogPlace { file: 0, offset: 0 },
+            position: LogPosition { file: 0, offset: 0 },
             content: &[],
             points_before: 0,
             points: &[],
@@ -96,9 +96,9 @@ impl Live {
         };
         for batch in bytes.chunks(BYTES_AT_ONCE) {
             let pieces = batch.chunks(PIECE_BYTES).map(|content| {
-                let place = addition.place;
-                addition.place.offset += content.len() as u64;
-                LogAddition { place, content, ..addition }
+                let position = addition.position;
+                addition.position.offset += content.len() as u64;
+                LogAddition { position, content, ..addition }
             });
             let pieces: Vec<LogAddition<'_>> = pieces.collect();
             writer.add_all_to_log(&run.id, &pieces, now).await?;
@@ -114,16 +114,16 @@ impl Live {
 
 fn read(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> Result<Read, LogError> {
     let log = ingest::log::import_with(bytes, limits, table)?;
-    let mut observed = Observed::default();
+    let mut converter = PointConverter::default();
     let mut steps_s = Recent::default();
     let mut points = Vec::with_capacity(log.points.len());
     for (row, point) in (1..).zip(&log.points) {
-        let told = observed.point(row, point);
-        if let Some(step) = told.step_s {
+        let run_point = converter.point(row, point);
+        if let Some(step) = run_point.step_s {
             steps_s.push(step);
         }
-        points.push(told);
-        observed.advance(point);
+        points.push(run_point);
+        converter.advance(point);
     }
     Ok(Read { points, report: observed::report(&log.report), median_step_s: steps_s.median() })
 }

@@ -50,8 +50,8 @@ pub struct LiveLimits {
 impl LiveLimits {
     /// Returns the time before which deleted data can no longer be restored.
     pub fn deleted_before(&self, now: Timestamp) -> Timestamp {
-        let kept = SignedDuration::from_hours(24 * i64::from(self.retention_days));
-        now.checked_sub(kept).unwrap_or(Timestamp::MIN)
+        let retention = SignedDuration::from_hours(24 * i64::from(self.retention_days));
+        now.checked_sub(retention).unwrap_or(Timestamp::MIN)
     }
 }
 

@@ -19,7 +19,7 @@ use ingest::log::{Memory, Point, Report, Source, Timer};
 
 /// State from the previous point.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Observed {
+pub(super) struct PointConverter {
     last: Option<Last>,
 }
 
@@ -32,7 +32,7 @@ struct Last {
     samples: Option<u64>,
 }
 
-impl Observed {
+impl PointConverter {
     /// Converts a log point to an API point.
     pub(super) fn point(&self, row: u64, point: &Point) -> RunPoint {
         let per_s = |now: Option<u64>, before: fn(&Last) -> Option<u64>| {
@@ -62,10 +62,10 @@ impl Observed {
             learning_rate: point.learning_rate,
             global_batch: point.global_batch,
             total_steps: point.total_steps,
-            memory_gib: most(&point.memory, |memory| memory.max_allocated_gib)
-                .or_else(|| most(&point.memory, |memory| memory.allocated_gib)),
-            reserved_gib: most(&point.memory, |memory| memory.max_reserved_gib)
-                .or_else(|| most(&point.memory, |memory| memory.reserved_gib)),
+            memory_gib: max_memory(&point.memory, |memory| memory.max_allocated_gib)
+                .or_else(|| max_memory(&point.memory, |memory| memory.allocated_gib)),
+            reserved_gib: max_memory(&point.memory, |memory| memory.max_reserved_gib)
+                .or_else(|| max_memory(&point.memory, |memory| memory.reserved_gib)),
             phases: phases(&point.timers),
             not_finite: point.not_finite.clone(),
             open: false,
@@ -113,24 +113,24 @@ fn origin(origin: ingest::log::StepTimeOrigin) -> Option<StepTimeOrigin> {
     })
 }
 
-fn most(memory: &[Memory], of: fn(&Memory) -> Option<f64>) -> Option<f64> {
-    memory.iter().filter_map(of).max_by(f64::total_cmp)
+fn max_memory(memory: &[Memory], metric: fn(&Memory) -> Option<f64>) -> Option<f64> {
+    memory.iter().filter_map(metric).max_by(f64::total_cmp)
 }
 
 fn phases(timers: &[Timer]) -> Vec<PhaseTime> {
     let mut phases: Vec<PhaseTime> = Vec::new();
     for timer in timers {
         let ranks = timer.ranks.iter().map(|rank| rank.time_s).max_by(f64::total_cmp);
-        let of_ranks = timer.max_s.or(ranks);
-        let Some(time_s) = of_ranks.or(timer.time_s) else { continue };
-        let one_rank = of_ranks.is_none();
+        let rank_time_s = timer.max_s.or(ranks);
+        let Some(time_s) = rank_time_s.or(timer.time_s) else { continue };
+        let is_single_rank = rank_time_s.is_none();
         // A log has at most a few dozen timers, so a linear search is fast enough.
         match phases.iter_mut().find(|phase| phase.name == timer.name) {
             Some(phase) => {
                 phase.time_s = phase.time_s.max(time_s);
-                phase.one_rank &= one_rank;
+                phase.one_rank &= is_single_rank;
             }
-            None => phases.push(PhaseTime { name: timer.name.clone(), time_s, one_rank }),
+            None => phases.push(PhaseTime { name: timer.name.clone(), time_s, one_rank: is_single_rank }),
         }
     }
     phases
@@ -172,8 +172,8 @@ mod tests {
 
     /// 4096 samples and 2^23 tokens in two steps of 2 s: 1024 samples/s and 2^21 tokens/s.
     #[test]
-    fn rates_come_from_what_was_consumed() {
-        let mut observed = Observed::default();
+    fn rates_use_consumed_counters() {
+        let mut converter = PointConverter::default();
         let first = Point {
             step: 10,
             consumed_samples: Some(1000),
@@ -183,27 +183,27 @@ mod tests {
             ..Point::default()
         };
         // Only the batch size is available at the first point: 100 / 2 s.
-        let told = observed.point(1, &first);
-        assert_eq!((told.tokens_per_s, told.samples_per_s), (None, Some(50.0)));
-        observed.advance(&first);
+        let run_point = converter.point(1, &first);
+        assert_eq!((run_point.tokens_per_s, run_point.samples_per_s), (None, Some(50.0)));
+        converter.advance(&first);
         let second = Point {
             step: 12,
             consumed_samples: Some(1000 + 4096),
             consumed_tokens: Some((1 << 20) + (1 << 23)),
             ..first.clone()
         };
-        let told = observed.point(2, &second);
-        assert_eq!((told.tokens_per_s, told.samples_per_s), (Some(2_097_152.0), Some(1024.0)));
-        assert_eq!(observed.interval_s(&second), Some(4.0));
+        let run_point = converter.point(2, &second);
+        assert_eq!((run_point.tokens_per_s, run_point.samples_per_s), (Some(2_097_152.0), Some(1024.0)));
+        assert_eq!(converter.interval_s(&second), Some(4.0));
         // Values in the log have priority. No value is derived across a restart.
-        assert_eq!(observed.point(2, &Point { tokens_per_s: Some(7.0), ..second.clone() }).tokens_per_s, Some(7.0));
-        assert_eq!(observed.point(2, &Point { segment: 1, ..second.clone() }).tokens_per_s, None);
-        assert_eq!(observed.interval_s(&Point { segment: 1, ..second }), None);
+        assert_eq!(converter.point(2, &Point { tokens_per_s: Some(7.0), ..second.clone() }).tokens_per_s, Some(7.0));
+        assert_eq!(converter.point(2, &Point { segment: 1, ..second.clone() }).tokens_per_s, None);
+        assert_eq!(converter.interval_s(&Point { segment: 1, ..second }), None);
     }
 
     #[test]
-    fn memory_and_timers_are_those_of_the_worst_rank() {
-        let memory = |rank, most| Memory { rank: Some(rank), max_allocated_gib: Some(most), ..Memory::default() };
+    fn memory_and_timers_use_the_worst_rank() {
+        let memory = |rank, max_gib| Memory { rank: Some(rank), max_allocated_gib: Some(max_gib), ..Memory::default() };
         let timer = |name: &str| Timer { name: name.to_owned(), ..Timer::default() };
         let rank = |rank, time_s| RankTime { rank, time_s };
         let point = Point {
@@ -216,9 +216,10 @@ mod tests {
             ],
             ..Point::default()
         };
-        let told = Observed::default().point(1, &point);
-        assert_eq!(told.memory_gib, Some(61.5));
-        let phases: Vec<(&str, f64)> = told.phases.iter().map(|phase| (phase.name.as_str(), phase.time_s)).collect();
+        let run_point = PointConverter::default().point(1, &point);
+        assert_eq!(run_point.memory_gib, Some(61.5));
+        let phases: Vec<(&str, f64)> =
+            run_point.phases.iter().map(|phase| (phase.name.as_str(), phase.time_s)).collect();
         assert_eq!(phases, [("forward", 3.0), ("optimizer", 0.75)]);
     }
 }

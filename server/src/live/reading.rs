@@ -4,7 +4,7 @@ use api::run::{LogReport, RunOrigin, RunPoint};
 use ingest::log::{Limits, LogParser, Point};
 
 use super::LiveLimits;
-use super::observed::{self, Observed};
+use super::observed::{self, PointConverter};
 use super::recent::Recent;
 use crate::store::LogState;
 
@@ -28,7 +28,7 @@ pub(super) struct Reading {
     /// End of the run, in ms since 1970.
     pub(super) ended_at_ms: Option<i64>,
     parser: LogParser,
-    observed: Observed,
+    observed: PointConverter,
     steps_s: Recent,
     intervals_s: Recent,
     last: Option<Last>,
@@ -59,27 +59,27 @@ type Last = (u32, u64);
 impl Reading {
     /// Creates the initial state, with no bytes parsed.
     pub(super) fn new(state: &LogState, limits: &LiveLimits) -> Self {
-        let whole = state.origin == RunOrigin::Imported;
+        let is_imported = state.origin == RunOrigin::Imported;
         Self {
-            files: if whole { state.files.clone() } else { Vec::new() },
+            files: if is_imported { state.files.clone() } else { Vec::new() },
             points: 0,
             ended_at_ms: state.ended_at_ms,
             parser: LogParser::with_table(
                 Limits { line_bytes: limits.line_bytes, ..Limits::default() },
                 state.table.clone(),
             ),
-            observed: Observed::default(),
+            observed: PointConverter::default(),
             steps_s: Recent::default(),
             intervals_s: Recent::default(),
             last: None,
             total_steps: None,
-            whole,
+            whole: is_imported,
             most_points: limits.points,
         }
     }
 
     /// Returns true if the log was imported from a complete file and is not parsed here.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(super) fn is_imported(&self) -> bool {
         self.whole
     }
 
@@ -112,16 +112,16 @@ impl Reading {
     /// follow.
     pub(super) fn ending(&self) -> News {
         let (last, report) = self.parser.clone().finish();
-        let mut observed = self.observed;
+        let mut converter = self.observed;
         let mut steps_s = self.steps_s.clone();
         let mut points = Vec::new();
         for (point, row) in last.iter().zip(self.points + 1..=self.most_points) {
-            let told = observed.point(row, point);
-            if let Some(step) = told.step_s {
+            let run_point = converter.point(row, point);
+            if let Some(step) = run_point.step_s {
                 steps_s.push(step);
             }
-            points.push(told);
-            observed.advance(point);
+            points.push(run_point);
+            converter.advance(point);
         }
         let early_points = points.len() as u64;
         let last_step = points.last().map(|point| point.step).or(self.last_step());
@@ -150,8 +150,8 @@ impl Reading {
             return None;
         }
         self.points += 1;
-        let told = self.observed.point(self.points, point);
-        if let Some(step) = told.step_s {
+        let run_point = self.observed.point(self.points, point);
+        if let Some(step) = run_point.step_s {
             self.steps_s.push(step);
         }
         if let Some(interval) = self.observed.interval_s(point) {
@@ -160,7 +160,7 @@ impl Reading {
         self.observed.advance(point);
         self.last = Some((point.segment, point.step));
         self.total_steps = point.total_steps.or(self.total_steps);
-        Some(told)
+        Some(run_point)
     }
 
     fn latest(&self) -> Option<Last> {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_is_shown_while_it_grows_and_then_has_the_same_row() {
+    fn growing_point_is_visible_and_keeps_its_row() {
         let mut reading = empty(&LiveLimits::default());
         let (first, rest) = LINES.split_once('\n').unwrap();
         let (news, stepped) = reading.read(0, format!("{first}\n").as_bytes());
@@ -223,16 +223,16 @@ mod tests {
     }
 
     #[test]
-    fn points_beyond_the_limit_are_told_of() {
+    fn points_beyond_the_limit_are_reported() {
         let mut reading = empty(&LiveLimits { points: 1, ..LiveLimits::default() });
         let (news, _) = reading.read(0, LINES.as_bytes());
         assert_eq!((news.points.len(), news.open), (1, None));
-        assert!(news.report.assumptions.iter().any(|told| told.contains("more points than are kept")));
+        assert!(news.report.assumptions.iter().any(|assumption| assumption.contains("more points than are kept")));
         assert!(reading.ending().points.is_empty());
     }
 
     #[test]
-    fn what_is_left_of_a_file_is_a_line() {
+    fn incomplete_last_line_is_read_at_the_end() {
         let mut reading = empty(&LiveLimits::default());
         let (first, rest) = LINES.split_once('\n').unwrap();
         reading.read(0, first.as_bytes());
@@ -254,11 +254,11 @@ mod tests {
             points.append(&mut reading.ending().points);
             points
         };
-        let whole = points(&[log]);
-        assert!(!whole.is_empty());
+        let complete = points(&[log]);
+        assert!(!complete.is_empty());
         for cut in (0..=log.len()).step_by(every) {
             let (first, second) = log.split_at(cut);
-            assert!(points(&[first, second]) == whole, "cut at byte {cut}");
+            assert!(points(&[first, second]) == complete, "cut at byte {cut}");
         }
     }
 

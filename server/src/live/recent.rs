@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Window size.
-const KEPT: usize = 1001;
+const CAPACITY: usize = 1001;
 
 /// The most recent 1001 values, in arrival order and sorted.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +15,7 @@ pub(super) struct Recent {
 impl Recent {
     /// Adds a value and evicts the oldest if the window is full.
     pub(super) fn push(&mut self, value: f64) {
-        if self.came.len() == KEPT
+        if self.came.len() == CAPACITY
             && let Some(oldest) = self.came.pop_front()
         {
             let at = self.sorted.partition_point(|known| known.total_cmp(&oldest).is_lt());
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_of_the_last_values() {
+    fn median_over_recent_values() {
         let mut recent = Recent::default();
         assert_eq!(recent.median(), None);
         for (value, median) in [(5.0, 5.0), (1.0, 3.0), (2.0, 2.0), (9.0, 3.5)] {
@@ -47,10 +47,10 @@ mod tests {
             assert_eq!(recent.median(), Some(median), "{value}");
         }
         // 1001 equal values replace the full window.
-        for _ in 0..KEPT {
+        for _ in 0..CAPACITY {
             recent.push(7.0);
         }
-        assert_eq!((recent.median(), recent.sorted.len()), (Some(7.0), KEPT));
-        assert_eq!(recent.sorted, vec![7.0; KEPT]);
+        assert_eq!((recent.median(), recent.sorted.len()), (Some(7.0), CAPACITY));
+        assert_eq!(recent.sorted, vec![7.0; CAPACITY]);
     }
 }

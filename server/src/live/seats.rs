@@ -33,9 +33,9 @@ impl Uploads {
     /// Returns `None` if all server slots are in use.
     pub(super) fn seat(&self, run: &str) -> Option<UploadSeat> {
         let mut table = lock(&self.table);
-        let own = table.runs.get_mut(run).filter(|own| own.len() >= self.per_run);
+        let run_seats = table.runs.get_mut(run).filter(|seats| seats.len() >= self.per_run);
         // Dropping the sender signals replacement.
-        let is_replacing = own.is_some_and(|own| own.pop_front().is_some());
+        let is_replacing = run_seats.is_some_and(|occupied| occupied.pop_front().is_some());
         if !is_replacing {
             if table.open >= self.limit {
                 return None;
@@ -75,10 +75,10 @@ impl UploadSeat {
 impl Drop for UploadSeat {
     fn drop(&mut self) {
         let mut table = lock(&self.table);
-        let Some(own) = table.runs.get_mut(&self.run) else { return };
-        let before = own.len();
-        own.retain(|(number, _)| *number != self.number);
-        let (is_last, left) = (own.is_empty(), before - own.len());
+        let Some(run_seats) = table.runs.get_mut(&self.run) else { return };
+        let before = run_seats.len();
+        run_seats.retain(|(number, _)| *number != self.number);
+        let (is_last, left) = (run_seats.is_empty(), before - run_seats.len());
         if is_last {
             table.runs.remove(&self.run);
         }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_third_upload_of_a_run_replaces_its_first() {
+    fn third_upload_replaces_the_first() {
         let uploads = Uploads::new(3, 2);
         let (mut first, mut second) = (uploads.seat("a").unwrap(), uploads.seat("a").unwrap());
         let other = uploads.seat("b").unwrap();
@@ -189,16 +189,16 @@ mod tests {
     }
 
     #[test]
-    fn one_client_leaves_streams_to_others() {
+    fn single_client_leaves_streams_to_others() {
         let streams = Streams::new(3, 2);
-        let [one, other, third] = ["a", "b", "c"].map(Client::of_cookie);
-        let first = streams.seat(&one).unwrap();
-        let second = streams.seat(&one).unwrap();
-        assert_eq!(streams.seat(&one).unwrap_err(), NoStream::Client(2));
+        let [client, other, third] = ["a", "b", "c"].map(Client::from_cookie);
+        let first = streams.seat(&client).unwrap();
+        let second = streams.seat(&client).unwrap();
+        assert_eq!(streams.seat(&client).unwrap_err(), NoStream::Client(2));
         let further = streams.seat(&other).unwrap();
         assert_eq!(streams.seat(&third).unwrap_err(), NoStream::Server(3));
         drop(first);
-        let again = streams.seat(&one).unwrap();
+        let again = streams.seat(&client).unwrap();
         assert_eq!(streams.open(), 3);
         drop((again, second, further));
         assert_eq!((streams.open(), lock(&streams.table).clients.len()), (0, 0));

@@ -7,8 +7,8 @@ use planner::run_comparison::{
     Evaluation, Factors, FactorsError, Phase, ReplanError, Solved, Target, median, replan, scaled, solve,
 };
 
-use super::comparison::{kept, measured_phases, predicted, sifted};
-use super::{Held, ObservationError};
+use super::comparison::{measured_phases, predicted, selected_points, sifted};
+use super::{ObservationError, RunContext};
 use crate::store::profile_address;
 use crate::store::{NewProfile, ProfileContent};
 
@@ -21,39 +21,40 @@ const WORTH_A_WORD: f64 = 0.01;
 /// passes, each pass has a separate factor. Otherwise a single factor fits the step time. Replans
 /// the scenario several times.
 pub(crate) fn calibrated(
-    held: &Held,
+    context: &RunContext,
     segment: Option<u32>,
     observer: &mut dyn Observer,
 ) -> Result<NewProfile, ObservationError> {
-    let sifted = sifted(&held.points);
-    let points = kept(&held.points, &sifted, segment);
+    let sifted = sifted(&context.points);
+    let points = selected_points(&context.points, &sifted, segment);
     let steps: Vec<f64> = points.iter().filter_map(|point| point.step_s).collect();
     let step_s = median(&steps).ok_or(ObservationError::NoSteps)?;
     let phases = measured_phases(&points);
-    let of = |phase: Phase| phases.iter().find(|times| times.phase == phase).map(|times| times.seconds);
-    let before = evaluation(held, &held.planned);
-    let timers =
-        of(Phase::Forward).zip(of(Phase::Backward)).filter(|_| before.forward_s > 0.0 && before.backward_s > 0.0);
+    let phase_seconds = |phase: Phase| phases.iter().find(|times| times.phase == phase).map(|times| times.seconds);
+    let before = evaluation(context, &context.planned);
+    let timers = phase_seconds(Phase::Forward)
+        .zip(phase_seconds(Phase::Backward))
+        .filter(|_| before.forward_s > 0.0 && before.backward_s > 0.0);
     let target = match timers {
         Some((forward_s, backward_s)) => Target::Phases { forward_s, backward_s },
         None => Target::Step(step_s),
     };
-    let own = &held.scenario.scenario().training.overrides;
+    let existing = &context.scenario.scenario().training.overrides;
     let evaluate = |factors: Factors| -> Result<Evaluation, ReplanError> {
-        let mut changed = held.scenario.scenario().clone();
-        changed.training.overrides.extend(scaled(own, factors));
-        let planned = replan(&held.scenario, changed, held.planner, &held.planned, observer)?;
-        Ok(evaluation(held, &planned))
+        let mut changed = context.scenario.scenario().clone();
+        changed.training.overrides.extend(scaled(existing, factors));
+        let planned = replan(&context.scenario, changed, context.planner, &context.planned, observer)?;
+        Ok(evaluation(context, &planned))
     };
     let solved = solve(target, evaluate).map_err(|error| match error {
         FactorsError::Target => ObservationError::NoSteps,
         FactorsError::Evaluation(replan) => ObservationError::Replan(replan),
     })?;
     if !solved.is_met {
-        let told = format!("{step_s:.4} s a step measured, {:.4} s reached", solved.reached.step_s);
-        return Err(ObservationError::OutOfReach(told));
+        let detail = format!("{step_s:.4} s a step measured, {:.4} s reached", solved.reached.step_s);
+        return Err(ObservationError::TargetMissed(detail));
     }
-    let factors = phase_factors(held, &phases, (step_s, before), &solved, timers.is_some());
+    let factors = phase_factors(context, &phases, (step_s, before), &solved, timers.is_some());
     let every = points.len().div_ceil(MAX_POINTS).max(1);
     let point = |point: &&api::run::RunPoint| {
         Some(FittedPoint { size: point.step as f64, measured_s: point.step_s?, fitted_s: solved.reached.step_s })
@@ -70,9 +71,9 @@ pub(crate) fn calibrated(
         size_name: "step".to_owned(),
         points: points.iter().step_by(every).filter_map(point).collect(),
     };
-    let effect = ProfileEffect::Overrides { overrides: scaled(own, solved.factors) };
-    let source = ProfileSource::Run { run: held.run.clone(), scenario: held.scenario.id().to_string() };
-    let report = report(held, &solved, (step_s, steps.len(), sifted.apart.len()), timers.is_some());
+    let effect = ProfileEffect::Overrides { overrides: scaled(existing, solved.factors) };
+    let source = ProfileSource::Run { run: context.run.clone(), scenario: context.scenario.id().to_string() };
+    let report = report(context, &solved, (step_s, steps.len(), sifted.outliers.len()), timers.is_some());
     Ok(NewProfile {
         id: profile_address(&source, &effect, None, &[]),
         name: String::new(),
@@ -85,8 +86,8 @@ pub(crate) fn calibrated(
     })
 }
 
-fn evaluation(held: &Held, planned: &Planned) -> Evaluation {
-    let phases = predicted(held, planned);
+fn evaluation(context: &RunContext, planned: &Planned) -> Evaluation {
+    let phases = predicted(context, planned);
     Evaluation {
         forward_s: phases.forward_s.unwrap_or(0.0),
         backward_s: phases.backward_s.unwrap_or(0.0),
@@ -95,16 +96,18 @@ fn evaluation(held: &Held, planned: &Planned) -> Evaluation {
 }
 
 fn phase_factors(
-    held: &Held,
+    context: &RunContext,
     phases: &[planner::run_comparison::PhaseTimes],
     (step_s, before): (f64, Evaluation),
     solved: &Solved,
     by_timers: bool,
 ) -> Vec<PhaseFactor> {
-    let told = predicted(held, &held.planned);
+    let predictions = predicted(context, &context.planned);
     let mut factors: Vec<PhaseFactor> = Vec::new();
     for times in phases {
-        let Some(predicted_s) = told.of(times.phase).filter(|predicted| *predicted > 0.0) else { continue };
+        let Some(predicted_s) = predictions.for_phase(times.phase).filter(|predicted| *predicted > 0.0) else {
+            continue;
+        };
         let (factor, after_s) = match times.phase {
             Phase::Forward if by_timers => (Some(solved.factors.forward), Some(solved.reached.forward_s)),
             Phase::Backward if by_timers => (Some(solved.factors.backward), Some(solved.reached.backward_s)),
@@ -140,10 +143,15 @@ fn phase_factors(
     factors
 }
 
-fn report(held: &Held, solved: &Solved, (step_s, steps, apart): (f64, usize, usize), by_timers: bool) -> Vec<String> {
-    let mut report = held.notes.clone();
-    report.push(format!("{steps} steps, median {step_s:.4} s; {apart} stand apart and do not count."));
-    report.push(format!("Plan: {}.", held.plan()));
+fn report(
+    context: &RunContext,
+    solved: &Solved,
+    (step_s, steps, outliers): (f64, usize, usize),
+    by_timers: bool,
+) -> Vec<String> {
+    let mut report = context.notes.clone();
+    report.push(format!("{steps} steps, median {step_s:.4} s; {outliers} stand apart and do not count."));
+    report.push(format!("Plan: {}.", context.plan()));
     if by_timers {
         let left = step_s - solved.reached.step_s;
         if left.abs() > WORTH_A_WORD * step_s {

@@ -10,32 +10,33 @@ use planner::run_comparison::{
 };
 use planner::scenario::Scenario;
 
-use super::Held;
-use super::accuracy::error_of;
+use super::RunContext;
+use super::accuracy::prediction_error;
 use super::job::{compare, planned_job, setups};
 
 /// Comparison of a run with its plan; of one part of the run where `segment` is given. It has no differences where both are
 /// different jobs or have different layouts.
-pub(crate) fn compared(held: &Held, segment: Option<u32>) -> Comparison {
-    let sifted = sifted(&held.points);
-    let kept = kept(&held.points, &sifted, segment);
-    let scenario = held.scenario.scenario();
-    let mut notes = held.notes.clone();
-    let plan = planned_job(held);
-    let job = compare(held, &kept, segment);
-    if setups(held, segment).len() > 1 {
+pub(crate) fn compared(context: &RunContext, segment: Option<u32>) -> Comparison {
+    let sifted = sifted(&context.points);
+    let selected = selected_points(&context.points, &sifted, segment);
+    let scenario = context.scenario.scenario();
+    let mut notes = context.notes.clone();
+    let plan = planned_job(context);
+    let job = compare(context, &selected, segment);
+    if setups(context, segment).len() > 1 {
         notes.push("Parts of the run state different jobs: choose a part to compare it alone.".to_owned());
     }
     if segment.is_none() {
         notes.extend(parts_note(&sifted));
     }
     let formula = job.formulas.first().copied();
-    let (mut phases, of_phases) = residuals_of(held, &kept, &held.planned);
-    notes.extend(of_phases);
-    if held.points.iter().any(|point| point.tflops_per_device.is_some()) {
+    let (mut phases, phase_notes) = phase_residuals(context, &selected, &context.planned);
+    notes.extend(phase_notes);
+    if context.points.iter().any(|point| point.tflops_per_device.is_some()) {
         notes.push(formula_note(&job));
     }
-    let mut predictions = predictions(scenario, &held.planned, &held.batches, &kept, plan.flops_ratio(formula));
+    let mut predictions =
+        predictions(scenario, &context.planned, &context.batches, &selected, plan.flops_ratio(formula));
     if job.is_same_job() {
         notes.extend(layout_note(&job));
     }
@@ -49,13 +50,13 @@ pub(crate) fn compared(held: &Held, segment: Option<u32>) -> Comparison {
         }
     }
     Comparison {
-        run: held.run.clone(),
-        scenario: held.scenario.id().to_string(),
-        planner: held.planner,
-        plan: held.plan(),
+        run: context.run.clone(),
+        scenario: context.scenario.id().to_string(),
+        planner: context.planner,
+        plan: context.plan(),
         job,
         predictions,
-        outliers: outliers(&held.points, &sifted),
+        outliers: outliers(&context.points, &sifted),
         segments: segments(&sifted),
         phases,
         notes,
@@ -68,10 +69,10 @@ const PARTS_DIFFER: f64 = 0.10;
 /// A note if the parts of a run have different step times, so that the median over all of them may be that of no part.
 fn parts_note(sifted: &Sifted) -> Option<String> {
     let medians = sifted.segments.iter().filter_map(|part| part.median_s);
-    let (least, most) = medians.fold((f64::INFINITY, 0.0_f64), |(least, most), s| (least.min(s), most.max(s)));
-    (most > least * (1.0 + PARTS_DIFFER)).then(|| {
+    let (min_s, max_s) = medians.fold((f64::INFINITY, 0.0_f64), |(min, max), s| (min.min(s), max.max(s)));
+    (max_s > min_s * (1.0 + PARTS_DIFFER)).then(|| {
         format!(
-            "Parts of the run have different step times: their medians range from {least:.3} s to {most:.3} s. The figures are medians over \
+            "Parts of the run have different step times: their medians range from {min_s:.3} s to {max_s:.3} s. The figures are medians over \
              all parts: choose a part to compare it alone."
         )
     })
@@ -104,9 +105,9 @@ fn formula_note(job: &JobComparison) -> String {
 }
 
 /// Returns the points used for comparison: timed, not outliers, and in the selected part.
-pub(super) fn kept<'a>(points: &'a [RunPoint], sifted: &Sifted, segment: Option<u32>) -> Vec<&'a RunPoint> {
-    let own = |point: &&RunPoint| segment.is_none_or(|segment| point.segment == segment);
-    sifted.kept.iter().map(|&index| &points[index]).filter(own).collect()
+pub(super) fn selected_points<'a>(points: &'a [RunPoint], sifted: &Sifted, segment: Option<u32>) -> Vec<&'a RunPoint> {
+    let is_in_segment = |point: &&RunPoint| segment.is_none_or(|segment| point.segment == segment);
+    sifted.regular.iter().map(|&index| &points[index]).filter(is_in_segment).collect()
 }
 
 pub(super) fn sifted(points: &[RunPoint]) -> Sifted {
@@ -115,21 +116,21 @@ pub(super) fn sifted(points: &[RunPoint]) -> Sifted {
 }
 
 fn outliers(points: &[RunPoint], sifted: &Sifted) -> Vec<Outlier> {
-    let outlier = |apart: &planner::run_comparison::Apart| {
-        let point = &points[apart.index];
+    let outlier = |outlier_step: &planner::run_comparison::OutlierStep| {
+        let point = &points[outlier_step.index];
         Some(Outlier {
             row: point.row,
             step: point.step,
             step_s: point.step_s?,
-            deviations: apart.deviations,
-            reason: match apart.reason {
+            deviations: outlier_step.deviations,
+            reason: match outlier_step.reason {
                 Reason::WarmUp => OutlierReason::WarmUp,
                 Reason::Slow => OutlierReason::Slow,
                 Reason::Fast => OutlierReason::Fast,
             },
         })
     };
-    sifted.apart.iter().filter_map(outlier).collect()
+    sifted.outliers.iter().filter_map(outlier).collect()
 }
 
 fn segments(sifted: &Sifted) -> Vec<SegmentSummary> {
@@ -149,27 +150,27 @@ fn predictions(
     scenario: &Scenario,
     planned: &Planned,
     batches: &[BatchSummary],
-    kept: &[&RunPoint],
+    selected: &[&RunPoint],
     flops: f64,
 ) -> Vec<Prediction> {
-    let (error, widened) = error_of(&scenario.cluster);
+    let (error, widened) = prediction_error(&scenario.cluster);
     let metrics = &planned.metrics;
     let steps: Vec<f64> = planned.iterations.iter().map(|iteration| iteration.iteration_s).collect();
     let rates: Vec<f64> =
         batches.iter().zip(&steps).map(|(batch, step)| batch.tokens as f64 / step.max(f64::MIN_POSITIVE)).collect();
     let peaks: Vec<f64> = planned.iterations.iter().map(|iteration| iteration.peak_memory_gib).collect();
-    let spread = |what: &str| format!("spread of {} simulated {what}, {widened}", steps.len());
-    let values = |of: &dyn Fn(&RunPoint) -> Option<f64>| -> Vec<f64> {
-        kept.iter().filter_map(|point| of(point)).filter(|value| value.is_finite()).collect()
+    let spread = |label: &str| format!("spread of {} simulated {label}, {widened}", steps.len());
+    let values = |metric: &dyn Fn(&RunPoint) -> Option<f64>| -> Vec<f64> {
+        selected.iter().filter_map(|point| metric(point)).filter(|value| value.is_finite()).collect()
     };
     let devices = f64::from(scenario.cluster.devices());
-    let of_job =
+    let job_rate =
         |point: &RunPoint| point.tokens_per_s.or_else(|| point.tokens_per_s_per_device.map(|rate| rate * devices));
     let per_device: Vec<f64> = rates.iter().map(|rate| rate / devices).collect();
     let reserve = scenario.training.memory_reserve_gib;
-    let mut memory = Band::of(metrics.peak_memory_gib, &peaks, 0.0);
+    let mut memory = Band::new(metrics.peak_memory_gib, &peaks, 0.0);
     memory.high += reserve;
-    let of_memory = format!(
+    let memory_basis = format!(
         "peaks of {} simulated iterations, plus the reserve of {reserve} GiB for fragmentation, the communication library and the \
          framework",
         steps.len()
@@ -177,29 +178,29 @@ fn predictions(
     vec![
         prediction(
             Quantity::StepTime,
-            Band::of(metrics.iteration_s, &steps, error),
+            Band::new(metrics.iteration_s, &steps, error),
             spread("iterations"),
             &values(&|point| point.step_s),
         ),
         prediction(
             Quantity::TokensPerSecond,
-            Band::of(metrics.tokens_per_s, &rates, error),
+            Band::new(metrics.tokens_per_s, &rates, error),
             spread("iterations"),
-            &values(&of_job),
+            &values(&job_rate),
         ),
         prediction(
             Quantity::TflopsPerDevice,
-            Band::of(metrics.tflops_per_device * flops, &[], error),
+            Band::new(metrics.tflops_per_device * flops, &[], error),
             format!("mean of {} simulated iterations by the log's formula, {widened}", steps.len()),
             &values(&|point| point.tflops_per_device),
         ),
         prediction(
             Quantity::TokensPerSecondPerDevice,
-            Band::of(metrics.tokens_per_s / devices, &per_device, error),
+            Band::new(metrics.tokens_per_s / devices, &per_device, error),
             spread("iterations"),
             &values(&|point| point.tokens_per_s_per_device.or_else(|| point.tokens_per_s.map(|rate| rate / devices))),
         ),
-        prediction(Quantity::Memory, memory, of_memory, &values(&|point| point.memory_gib)),
+        prediction(Quantity::Memory, memory, memory_basis, &values(&|point| point.memory_gib)),
     ]
 }
 
@@ -215,14 +216,14 @@ fn prediction(quantity: Quantity, band: Band, reason: String, values: &[f64]) ->
 }
 
 /// Predicts phase times under the timer convention of the log.
-pub(super) fn predicted(held: &Held, planned: &Planned) -> PredictedPhases {
-    predicted_phases(planned, held.whose(), held.timeline.as_ref())
+pub(super) fn predicted(context: &RunContext, planned: &Planned) -> PredictedPhases {
+    predicted_phases(planned, context.whose(), context.timeline.as_ref())
 }
 
 /// Median time per phase, with the names of the summed timers.
-pub(super) fn measured_phases(kept: &[&RunPoint]) -> Vec<PhaseTimes> {
+pub(super) fn measured_phases(selected: &[&RunPoint]) -> Vec<PhaseTimes> {
     let mut all: Vec<(PhaseTimes, Vec<f64>)> = Vec::new();
-    for point in kept {
+    for point in selected {
         let timers: Vec<Timed<'_>> =
             point.phases.iter().map(|phase| Timed { name: &phase.name, seconds: phase.time_s }).collect();
         for times in phase_times(&timers) {
@@ -242,14 +243,18 @@ pub(super) fn measured_phases(kept: &[&RunPoint]) -> Vec<PhaseTimes> {
 }
 
 /// Residuals per phase, and notes for the user.
-fn residuals_of(held: &Held, kept: &[&RunPoint], planned: &Planned) -> (Vec<PhaseResidual>, Vec<String>) {
-    let measured = measured_phases(kept);
+fn phase_residuals(
+    context: &RunContext,
+    selected: &[&RunPoint],
+    planned: &Planned,
+) -> (Vec<PhaseResidual>, Vec<String>) {
+    let measured = measured_phases(selected);
     if measured.is_empty() {
         return (Vec::new(), vec!["The log has no timers, so steps are compared whole.".to_owned()]);
     }
-    let predicted = predicted(held, planned);
+    let predicted = predicted(context, planned);
     let mut notes = Vec::new();
-    match held.whose() {
+    match context.whose() {
         TimerRanks::LastRank => notes.push(
             "Timers are of the one rank that prints: compared is the last rank of the pipeline, mean over replicas. What it waits behind \
              its last backward is inside its reduction of gradients or its optimizer."
@@ -265,7 +270,7 @@ fn residuals_of(held: &Held, kept: &[&RunPoint], planned: &Planned) -> (Vec<Phas
     }
     let residual = |times: PhaseTimes| PhaseResidual {
         phase: times.phase.name().to_owned(),
-        predicted_s: predicted.of(times.phase),
+        predicted_s: predicted.for_phase(times.phase),
         timers: times.timers,
         measured_s: times.seconds,
     };

@@ -4,66 +4,68 @@ use api::run::RunPoint;
 use ingest::log::JobSetup;
 use planner::run_comparison::{JobComparison, LoggedJob, PlannedJob, compare_jobs, median};
 
-use super::Held;
-use super::comparison::{kept, sifted};
+use super::RunContext;
+use super::comparison::{selected_points, sifted};
 
 /// Compares the job of a run, or of the part in `segment`, with the job of its plan.
-pub(crate) fn compared_jobs(held: &Held, segment: Option<u32>) -> JobComparison {
-    let sifted = sifted(&held.points);
-    let kept = kept(&held.points, &sifted, segment);
-    compare(held, &kept, segment)
+pub(crate) fn compared_jobs(context: &RunContext, segment: Option<u32>) -> JobComparison {
+    let sifted = sifted(&context.points);
+    let selected = selected_points(&context.points, &sifted, segment);
+    compare(context, &selected, segment)
 }
 
 /// Comparison of the jobs over the `kept` steps. Of parts that state different jobs it is that of the first part that is another job
 /// than the plan, or has another layout.
-pub(super) fn compare(held: &Held, kept: &[&RunPoint], segment: Option<u32>) -> JobComparison {
-    let plan = planned_job(held);
-    let mut compared = setups(held, segment)
+pub(super) fn compare(context: &RunContext, selected: &[&RunPoint], segment: Option<u32>) -> JobComparison {
+    let plan = planned_job(context);
+    let mut compared = setups(context, segment)
         .into_iter()
-        .map(|setup| compare_jobs(&logged_job(held, kept, segment, setup), &plan))
+        .map(|setup| compare_jobs(&logged_job(context, selected, segment, setup), &plan))
         .collect::<Vec<_>>();
     let other_job = compared.iter().position(|job| !job.is_same_job());
-    let place = other_job.or_else(|| compared.iter().position(|job| !job.is_same_layout())).unwrap_or(0);
-    if place < compared.len() { compared.swap_remove(place) } else { JobComparison::default() }
+    let index = other_job.or_else(|| compared.iter().position(|job| !job.is_same_layout())).unwrap_or(0);
+    if index < compared.len() { compared.swap_remove(index) } else { JobComparison::default() }
 }
 
 /// Distinct setups in the selected part, or in all parts with points.
-pub(super) fn setups(held: &Held, segment: Option<u32>) -> Vec<JobSetup> {
-    let of = |part: u32| held.setups.get(part as usize).or_else(|| held.setups.last()).copied().unwrap_or_default();
+pub(super) fn setups(context: &RunContext, segment: Option<u32>) -> Vec<JobSetup> {
+    let part_setup =
+        |part: u32| context.setups.get(part as usize).or_else(|| context.setups.last()).copied().unwrap_or_default();
     if let Some(part) = segment {
-        return vec![of(part)];
+        return vec![part_setup(part)];
     }
     let mut setups = Vec::new();
     let mut last = None;
-    for point in &held.points {
-        if last.replace(point.segment) != Some(point.segment) && !setups.contains(&of(point.segment)) {
-            setups.push(of(point.segment));
+    for point in &context.points {
+        if last.replace(point.segment) != Some(point.segment) && !setups.contains(&part_setup(point.segment)) {
+            setups.push(part_setup(point.segment));
         }
     }
     if setups.is_empty() {
-        setups.push(of(0));
+        setups.push(part_setup(0));
     }
     setups
 }
 
-pub(super) fn planned_job(held: &Held) -> PlannedJob {
-    PlannedJob::new(held.scenario.scenario(), &held.planned, &held.batches)
+pub(super) fn planned_job(context: &RunContext) -> PlannedJob {
+    PlannedJob::new(context.scenario.scenario(), &context.planned, &context.batches)
 }
 
 /// Identifies the job of a run by medians over the `kept` steps, or over all steps if none has a
 /// time.
-fn logged_job(held: &Held, kept: &[&RunPoint], segment: Option<u32>, setup: JobSetup) -> LoggedJob {
+fn logged_job(context: &RunContext, selected: &[&RunPoint], segment: Option<u32>, setup: JobSetup) -> LoggedJob {
     let is_sparse = setup.experts.is_some_and(|experts| experts > 0);
     let feed_forward = setup.expert_feed_forward_size.filter(|_| is_sparse).or(setup.feed_forward_size);
-    let own = |point: &&RunPoint| segment.is_none_or(|segment| point.segment == segment);
-    let all: Vec<&RunPoint> = if kept.is_empty() { held.points.iter().filter(own).collect() } else { kept.to_vec() };
-    let figure = |of: &dyn Fn(&RunPoint) -> Option<f64>| {
-        let values: Vec<f64> = all.iter().filter_map(|point| of(point)).filter(|value| value.is_finite()).collect();
+    let is_in_segment = |point: &&RunPoint| segment.is_none_or(|segment| point.segment == segment);
+    let all: Vec<&RunPoint> =
+        if selected.is_empty() { context.points.iter().filter(is_in_segment).collect() } else { selected.to_vec() };
+    let figure = |metric: &dyn Fn(&RunPoint) -> Option<f64>| {
+        let values: Vec<f64> = all.iter().filter_map(|point| metric(point)).filter(|value| value.is_finite()).collect();
         median(&values)
     };
     LoggedJob {
         // Times derived from the plan's tokens would always agree with the plan.
-        step_s: if held.has_step_times_of_plan { None } else { figure(&|point| point.step_s) },
+        step_s: if context.has_plan_step_times { None } else { figure(&|point| point.step_s) },
         // With a batch size warmup, the final size applies to almost all steps.
         global_batch: all
             .iter()

@@ -45,9 +45,9 @@ pub(crate) fn apply(profile: &Profile, scenario: &Scenario) -> Result<Applied, P
             changes.extend(lines(|out| told::changes(out, &scenario.cluster, &changed.cluster)));
         }
         ProfileEffect::Overrides { overrides } => {
-            let mut own = meant(profile, overrides, scenario, &mut changes);
-            own.splice(0..0, untimed_degrees(&own, scenario));
-            if own.is_empty() {
+            let mut matching = meant(profile, overrides, scenario, &mut changes);
+            matching.splice(0..0, untimed_degrees(&matching, scenario));
+            if matching.is_empty() {
                 return Err(ProfileError::ForOthers(changes.join("; ")));
             }
             let same = |a: &CostOverride, b: &CostOverride| {
@@ -56,17 +56,18 @@ pub(crate) fn apply(profile: &Profile, scenario: &Scenario) -> Result<Applied, P
             let list = &mut changed.training.overrides;
             let before = list.len();
             // Later overrides have priority, so earlier overrides of the same operator are removed.
-            list.retain(|given| !own.iter().any(|new| same(given, new)));
+            list.retain(|given| !matching.iter().any(|new| same(given, new)));
             if list.len() < before {
                 changes.push(format!("{} earlier times for the same layers are replaced", before - list.len()));
             }
-            changes.extend(own.iter().map(in_words));
-            let (everywhere, timed): (Vec<_>, Vec<_>) =
-                own.into_iter().partition(|given| given.at.is_none() && given.scale.is_some() && given.phase.is_none());
+            changes.extend(matching.iter().map(describe));
+            let (everywhere, timed): (Vec<_>, Vec<_>) = matching
+                .into_iter()
+                .partition(|given| given.at.is_none() && given.scale.is_some() && given.phase.is_none());
             // Later overrides have priority, so overrides for specific degrees follow overrides for
             // all degrees.
-            let place = list.iter().position(|given| given.at.is_some()).unwrap_or(list.len());
-            list.splice(place..place, everywhere);
+            let index = list.iter().position(|given| given.at.is_some()).unwrap_or(list.len());
+            list.splice(index..index, everywhere);
             list.extend(timed);
         }
     }
@@ -84,7 +85,7 @@ fn meant(
     changes: &mut Vec<String>,
 ) -> Vec<CostOverride> {
     let modules = &scenario.model.modules;
-    let mut own = Vec::new();
+    let mut matching = Vec::new();
     for given in overrides {
         let mut given = given.clone();
         // Layer tables without a module apply to the backbone. Factors from a run apply to all
@@ -94,16 +95,16 @@ fn meant(
         }
         match given.module.as_ref().filter(|name| modules.iter().all(|module| module.name != **name)) {
             Some(name) => changes.push(format!("{} has no module {name}: its time is left out", scenario.model.name)),
-            None => own.push(given),
+            None => matching.push(given),
         }
     }
-    own
+    matching
 }
 
 /// Returns the override for degrees that were not timed: the model's times multiplied by the mean
 /// ratio of measured to predicted times. This makes measured and predicted degrees comparable.
-fn untimed_degrees(own: &[CostOverride], scenario: &Scenario) -> Option<CostOverride> {
-    let timed: Vec<&CostOverride> = own.iter().filter(|given| given.at.is_some() && given.is_layer()).collect();
+fn untimed_degrees(overrides: &[CostOverride], scenario: &Scenario) -> Option<CostOverride> {
+    let timed: Vec<&CostOverride> = overrides.iter().filter(|given| given.at.is_some() && given.is_layer()).collect();
     let module =
         scenario.model.modules.iter().find(|module| timed.first().is_some_and(|given| given.is_for(module)))?;
     let (mut sum, mut count) = (0.0, 0.0);
@@ -119,7 +120,7 @@ fn untimed_degrees(own: &[CostOverride], scenario: &Scenario) -> Option<CostOver
     Some(CostOverride { module, operator, scale: Some(scale), ..CostOverride::default() })
 }
 
-fn in_words(given: &CostOverride) -> String {
+fn describe(given: &CostOverride) -> String {
     let module = given.module.as_deref().unwrap_or("every module");
     let phase = match given.phase {
         Some(planner::cost::overrides::OverridePhase::Forward) => "forward",

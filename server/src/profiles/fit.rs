@@ -75,29 +75,29 @@ pub(crate) fn fit(base: &Base, files: Vec<ProfileFile>) -> Result<NewProfile, Pr
     if files.len() > MAX_FILES || bytes > MAX_MEBIBYTES << 20 {
         return Err(ProfileError::TooMuch(MAX_FILES, MAX_MEBIBYTES));
     }
-    let mut of_kernels = Vec::new();
-    let mut of_layers = Vec::new();
-    let mut of_schemes = Vec::new();
+    let mut kernel_files = Vec::new();
+    let mut layer_files = Vec::new();
+    let mut scheme_files = Vec::new();
     for file in &files {
         match read(file)? {
-            Read::Kernels(measured) => of_kernels.push(measured),
-            Read::Layers(name, profile) => of_layers.push((name, profile)),
-            Read::Schemes(name, profile) => of_schemes.push((name, profile)),
+            Read::Kernels(measured) => kernel_files.push(measured),
+            Read::Layers(name, profile) => layer_files.push((name, profile)),
+            Read::Schemes(name, profile) => scheme_files.push((name, profile)),
         }
     }
-    let of_times = of_layers.first().map(|(name, _)| name).or(of_schemes.first().map(|(name, _)| name));
-    let fitted = match (of_kernels.first(), of_times) {
+    let timed_file = layer_files.first().map(|(name, _)| name).or(scheme_files.first().map(|(name, _)| name));
+    let fitted = match (kernel_files.first(), timed_file) {
         (Some(kernels), Some(layers)) => {
             return Err(ProfileError::Mixed { kernels: kernels.name.clone(), layers: layers.clone() });
         }
-        (Some(_), None) => cluster(base, &Measured { files: of_kernels })?,
-        (None, _) if of_schemes.is_empty() => super::layers::fit(base, &of_layers)?,
-        (None, _) => match of_layers.first() {
+        (Some(_), None) => cluster(base, &Measured { files: kernel_files })?,
+        (None, _) if scheme_files.is_empty() => super::layers::fit(base, &layer_files)?,
+        (None, _) => match layer_files.first() {
             Some((layers, _)) => {
-                let (schemes, layers) = (of_schemes[0].0.clone(), layers.clone());
-                return Err(ProfileError::TwoWays { schemes, layers });
+                let (schemes, layers) = (scheme_files[0].0.clone(), layers.clone());
+                return Err(ProfileError::MixedTimings { schemes, layers });
             }
-            None => super::schemes::fit(base, &of_schemes)?,
+            None => super::schemes::fit(base, &scheme_files)?,
         },
     };
     let base = serde_json::to_string(base).expect("a base has only text keys");
@@ -114,9 +114,9 @@ fn read(file: &ProfileFile) -> Result<Read, ProfileError> {
             Err(error) => Err(ProfileError::File { name, reason: error.to_string() }),
         };
     }
-    let refused = match kernels::read(&file.content, &hints) {
+    let kernel_error = match kernels::read(&file.content, &hints) {
         Ok(profile) => return Ok(Read::Kernels(Measurements { name, read: Ok(profile) })),
-        Err(refused) => refused,
+        Err(rejection) => rejection,
     };
     match layers::read(&file.content, &hints) {
         Ok(profile) => Ok(Read::Layers(name, profile)),
@@ -126,40 +126,40 @@ fn read(file: &ProfileFile) -> Result<Read, ProfileError> {
             let reason = kernels::ProfileError::NothingUsable { format, report }.to_string();
             Err(ProfileError::File { name, reason })
         }
-        Err(_) => Err(ProfileError::File { name, reason: refused.to_string() }),
+        Err(_) => Err(ProfileError::File { name, reason: kernel_error.to_string() }),
     }
 }
 
 /// Returns the base cluster: the given cluster, or the single preset for the device in the files.
 /// Files from a different device require confirmation.
-fn start_of(base: &Base, measured: &Measured) -> Result<Start, ProfileError> {
+fn start_cluster(base: &Base, measured: &Measured) -> Result<Start, ProfileError> {
     let known = start::preset_ids;
     let start = if let Some(cluster) = base.cluster.clone() {
         Start { cluster, name: base.name.clone() }
     } else {
         let (file, device) = measured.devices().next().ok_or_else(|| ProfileError::NoBase(known()))?;
         let (file, device) = (file.to_owned(), device.to_owned());
-        Start::of_device(&device).ok_or_else(|| ProfileError::NoPresetOf { file, device, known: known() })?
+        Start::from_device(&device).ok_or_else(|| ProfileError::NoDevicePreset { file, device, known: known() })?
     };
     let other = measured.devices().find(|(_, device)| !start.may_be(device));
     if let Some((file, device)) = other.filter(|_| !base.confirmed) {
-        let (file, device, chosen) = (file.to_owned(), device.to_owned(), start.cluster.name);
-        return Err(ProfileError::OtherDevice { file, device, chosen, known: known() });
+        let (file, device, selected) = (file.to_owned(), device.to_owned(), start.cluster.name);
+        return Err(ProfileError::OtherDevice { file, device, selected, known: known() });
     }
     Ok(start)
 }
 
 /// Fits the curves of a cluster.
 fn cluster(base: &Base, measured: &Measured) -> Result<NewProfile, ProfileError> {
-    let start = start_of(base, measured)?;
+    let start = start_cluster(base, measured)?;
     let samples: Vec<Sample> = measured.samples();
     let fitted = planner::calibration::fit(&start.cluster, &samples, &measured.source());
     let mut report = lines(|out| told::files(out, measured, &start));
-    let in_words = lines(|out| told::parts(out, &fitted));
+    let report_lines = lines(|out| told::parts(out, &fitted));
     if !fitted.parts.iter().any(|part| part.fitted) {
-        return Err(ProfileError::Nothing(in_words.join("; ")));
+        return Err(ProfileError::Nothing(report_lines.join("; ")));
     }
-    start::check(&fitted.cluster).map_err(|error| ProfileError::OutOfRange(error.to_string()))?;
+    start::check(&fitted.cluster).map_err(|error| ProfileError::InvalidCluster(error.to_string()))?;
     if let Some(doubt) = doubt(&start.cluster, &fitted, &samples).filter(|_| !base.confirmed) {
         return Err(ProfileError::Implausible(doubt));
     }
@@ -170,11 +170,11 @@ fn cluster(base: &Base, measured: &Measured) -> Result<NewProfile, ProfileError>
         .iter()
         .map(|part| {
             let plot = plots.iter().find(|plot| plot.part == part.part);
-            let detail = in_words
+            let detail = report_lines
                 .iter()
                 .skip_while(|line| !line.starts_with(part.part))
                 .enumerate()
-                .take_while(|(place, line)| *place == 0 || line.starts_with(' '))
+                .take_while(|(index, line)| *index == 0 || line.starts_with(' '))
                 .map(|(_, line)| line.trim().to_owned())
                 .collect::<Vec<_>>()
                 .join("; ");
@@ -219,8 +219,9 @@ fn doubt(device: &Cluster, fitted: &Fitted, samples: &[Sample]) -> Option<String
     });
     far.or_else(|| {
         fitted.parts.iter().find_map(|part| {
-            let at_bound = |of: &&CoefficientReport| matches!(of.outcome, Outcome::Fitted(Some(_)));
-            let names: Vec<&str> = part.coefficients.iter().filter(at_bound).map(|of| of.name).collect();
+            let at_bound = |coefficient: &&CoefficientReport| matches!(coefficient.outcome, Outcome::Fitted(Some(_)));
+            let names: Vec<&str> =
+                part.coefficients.iter().filter(at_bound).map(|coefficient| coefficient.name).collect();
             let is_unexplained = part.fitted && part.mean_residual > UNEXPLAINED && !names.is_empty();
             is_unexplained.then(|| {
                 let off = 100.0 * part.mean_residual;
@@ -245,7 +246,7 @@ fn points(plot: &PartResiduals) -> Vec<FittedPoint> {
 
 /// Returns the output of the closure as lines.
 pub(super) fn lines(tell: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -> Vec<String> {
-    let mut told = Vec::new();
-    tell(&mut told).expect("memory takes what is written");
-    String::from_utf8_lossy(&told).lines().map(str::to_owned).collect()
+    let mut buffer = Vec::new();
+    tell(&mut buffer).expect("memory takes what is written");
+    String::from_utf8_lossy(&buffer).lines().map(str::to_owned).collect()
 }

@@ -17,15 +17,15 @@ const MAX_SIZES: usize = 1024;
 /// Fits tables of time over tokens for the modules in the files.
 pub(super) fn fit(base: &Base, files: &[(String, LayerProfile)]) -> Result<NewProfile, ProfileError> {
     let profiles: Vec<LayerProfile> = files.iter().map(|(_, profile)| profile.clone()).collect();
-    let made = tables(&profiles, base.tensor);
+    let built = tables(&profiles, base.tensor);
     let mut report: Vec<String> = files.iter().map(|(name, profile)| read(name, profile)).collect();
-    report.extend(made.notes.iter().cloned());
-    if let Some(tensor) = made.tensor {
+    report.extend(built.notes.iter().cloned());
+    if let Some(tensor) = built.tensor {
         report.push(format!("The tables are of layers cut over TP {tensor}: use them in scenarios of that degree."));
     }
     let mut overrides = Vec::new();
     let mut parts = Vec::new();
-    for table in &made.tables {
+    for table in &built.tables {
         let (target, points) = match placed(table, base.model.as_ref()) {
             Ok(placed) => placed,
             Err(why) => {
@@ -48,11 +48,11 @@ pub(super) fn fit(base: &Base, files: &[(String, LayerProfile)]) -> Result<NewPr
     if overrides.iter().all(|given| given.phase == Some(OverridePhase::Forward)) {
         report.push("Only forwards were timed: backwards keep the model's times.".to_owned());
     }
-    let measurements = made.tables.iter().map(|table| table.measured.len() as u64).sum();
+    let measurements = built.tables.iter().map(|table| table.measured.len() as u64).sum();
     let (sum, count) = parts
         .iter()
         .filter_map(|part: &FittedPart| part.residual)
-        .fold((0.0, 0.0), |of, residual| (of.0 + residual, of.1 + 1.0));
+        .fold((0.0, 0.0), |sums, residual| (sums.0 + residual, sums.1 + 1.0));
     let formats: BTreeSet<&str> = files.iter().map(|(_, profile)| profile.format.name()).collect();
     Ok(NewProfile {
         id: String::new(),
@@ -68,14 +68,14 @@ pub(super) fn fit(base: &Base, files: &[(String, LayerProfile)]) -> Result<NewPr
 
 fn read(name: &str, profile: &LayerProfile) -> String {
     let report = &profile.report;
-    let refused: Vec<String> = report
+    let rejected: Vec<String> = report
         .refused
         .iter()
         .map(|refusal| format!("; refused: {} x {}, first {}", refusal.count, refusal.reason, refusal.first))
         .collect();
-    let assumed: Vec<String> = report.assumptions.iter().map(|what| format!("; assumed: {what}")).collect();
+    let assumed: Vec<String> = report.assumptions.iter().map(|assumption| format!("; assumed: {assumption}")).collect();
     let (format, values, used) = (profile.format.name(), report.values, report.used);
-    format!("{name}: {format}; {values} values, {used} used{}{}", refused.concat(), assumed.concat())
+    format!("{name}: {format}; {values} values, {used} used{}{}", rejected.concat(), assumed.concat())
 }
 
 /// Returns the table's module (`None` for the backbone of any model) and the table's points over
@@ -106,13 +106,13 @@ fn part(table: &LayerTable) -> Result<FittedPart, ProfileError> {
     let all: Vec<FittedPoint> = table.measured.iter().map(point).collect();
     let off: f64 = all.iter().map(|point| (point.fitted_s / point.measured_s - 1.0).abs()).sum();
     let every = all.len().div_ceil(MAX_POINTS).max(1);
-    let of = match table.part {
+    let subject = match table.part {
         Part::Vision => "vision encoder",
         _ => "language model",
     };
     let pass = if table.backward { "backward" } else { "forward" };
     Ok(FittedPart {
-        name: format!("layer of the {of}, {pass}"),
+        name: format!("layer of the {subject}, {pass}"),
         fitted: true,
         detail: format!("{} sizes from {} timings; straight lines between them", table.points.len(), all.len()),
         residual: Some(off / all.len().max(1) as f64),

@@ -28,15 +28,15 @@ pub(super) fn fit(base: &Base, files: &[(String, SchemeProfile)]) -> Result<NewP
             break;
         }
         let every = scheme.timings_us.len().div_ceil(MAX_TIMINGS).max(1);
-        let kept: Vec<[f64; 3]> = scheme.timings_us.iter().copied().step_by(every).collect();
-        match SequenceTimes::new(&kept) {
+        let sampled: Vec<[f64; 3]> = scheme.timings_us.iter().copied().step_by(every).collect();
+        match SequenceTimes::new(&sampled) {
             Ok(times) => {
                 parts.push(part(&scheme, &times));
                 overrides.push(CostOverride {
                     module: module.clone(),
                     operator: LAYER.to_owned(),
                     at: Some(scheme.at),
-                    timings_us: Some(kept),
+                    timings_us: Some(sampled),
                     ..CostOverride::default()
                 });
             }
@@ -66,14 +66,14 @@ pub(super) fn fit(base: &Base, files: &[(String, SchemeProfile)]) -> Result<NewP
 
 fn read(name: &str, profile: &SchemeProfile) -> String {
     let report = &profile.report;
-    let refused: Vec<String> = report
+    let rejected: Vec<String> = report
         .refused
         .iter()
         .map(|refusal| format!("; refused: {} x {}, first {}", refusal.count, refusal.reason, refusal.first))
         .collect();
-    let assumed: Vec<String> = report.assumptions.iter().map(|what| format!("; assumed: {what}")).collect();
+    let assumed: Vec<String> = report.assumptions.iter().map(|assumption| format!("; assumed: {assumption}")).collect();
     let (values, used) = (report.values, report.used);
-    format!("{name}: {FORMAT}; {values} timings, {used} used{}{}", refused.concat(), assumed.concat())
+    format!("{name}: {FORMAT}; {values} timings, {used} used{}{}", rejected.concat(), assumed.concat())
 }
 
 fn name(at: AtDegrees) -> String {
@@ -98,7 +98,7 @@ fn part(scheme: &TimedScheme, times: &SequenceTimes) -> FittedPart {
             fit.a * 1e6,
             fit.b * 1e3,
             fit.c,
-            fit.most * 100.0
+            fit.max_error * 100.0
         ),
         residual: Some(fit.mean),
         size_name: "tokens".to_owned(),

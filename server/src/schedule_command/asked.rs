@@ -42,11 +42,11 @@ pub fn request(arguments: &ScheduleArguments) -> Result<ScheduleRequest, Request
     check_flags(arguments)?;
     let imported = arguments.import.iter().map(PathBuf::as_path).map(table).collect::<anyhow::Result<Vec<_>>>()?;
     let shape = imported.first().and_then(|table| csv::read(&table.csv).ok());
-    let of_table = |size: fn(&csv::Imported) -> usize| shape.as_ref().map(|imported| size(imported) as u32);
+    let table_size = |size: fn(&csv::Imported) -> usize| shape.as_ref().map(|imported| size(imported) as u32);
     let (ranks, microbatches) = if arguments.kinds.is_empty() {
         // An invalid table is reported later, so default sizes are sufficient here.
-        let ranks = arguments.ranks.or_else(|| of_table(|imported| imported.schedule.ranks())).unwrap_or(1);
-        (ranks, arguments.microbatches.or_else(|| of_table(|imported| imported.schedule.microbatches)).unwrap_or(1))
+        let ranks = arguments.ranks.or_else(|| table_size(|imported| imported.schedule.ranks())).unwrap_or(1);
+        (ranks, arguments.microbatches.or_else(|| table_size(|imported| imported.schedule.microbatches)).unwrap_or(1))
     } else {
         let missing = "is needed for the schedules that are to be made";
         (
@@ -88,7 +88,7 @@ fn times(arguments: &ScheduleArguments) -> Result<ActionTimes, RequestError> {
             let below = |error: FieldError| FieldError::new(&format!("/times{}", error.pointer), error.detail);
             parse_times(&text).map_err(|errors| errors.into_iter().map(below).collect::<Vec<_>>())?
         }
-        None => of_flags(arguments)?,
+        None => times_from_flags(arguments)?,
     };
     if let Some(communication) = arguments.communication {
         times.communication = communication;
@@ -102,7 +102,7 @@ fn times(arguments: &ScheduleArguments) -> Result<ActionTimes, RequestError> {
     Ok(times)
 }
 
-fn of_flags(arguments: &ScheduleArguments) -> anyhow::Result<ActionTimes> {
+fn times_from_flags(arguments: &ScheduleArguments) -> anyhow::Result<ActionTimes> {
     let (input, weight) = match (arguments.backward, arguments.input_grad, arguments.weight_grad) {
         (Some(backward), None, None) => (backward / 2.0, backward / 2.0),
         (None, Some(input), Some(weight)) => (input, weight),
@@ -130,19 +130,19 @@ fn table(path: &Path) -> anyhow::Result<ImportedTable> {
 /// Reads a table up to one byte beyond the size limit. A longer table is refused later because of
 /// its size.
 pub(super) fn read(path: &Path) -> anyhow::Result<String> {
-    let most = MAX_BYTES as u64 + 1;
+    let limit = MAX_BYTES as u64 + 1;
     let mut bytes = Vec::new();
     if path == Path::new("-") {
-        std::io::stdin().take(most).read_to_end(&mut bytes).context("cannot read standard input")?;
+        std::io::stdin().take(limit).read_to_end(&mut bytes).context("cannot read standard input")?;
     } else {
         let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-        file.take(most).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
+        file.take(limit).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Maps a field pointer to its flag, or to the file and the pointer inside it.
-pub(super) fn place(pointer: &str, arguments: &ScheduleArguments) -> String {
+pub(super) fn field_location(pointer: &str, arguments: &ScheduleArguments) -> String {
     match (pointer.strip_prefix("/times"), &arguments.times) {
         (Some(below), Some(path)) => format!("{} {below}", path.display()),
         (Some(below @ ("/input_grad" | "/weight_grad")), None) if arguments.backward.is_some() => {

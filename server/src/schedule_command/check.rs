@@ -24,14 +24,14 @@ pub(super) fn run(tables: &[PathBuf]) -> anyhow::Result<ExitCode> {
                 )?;
                 notes.iter().try_for_each(|note| writeln!(out, "{name}: {note}"))?;
             }
-            Err(refused) => {
+            Err(invalid) => {
                 code = ExitCode::FAILURE;
-                refused.problems.iter().try_for_each(|problem| writeln!(out, "{name}: {problem}"))?;
-                if refused.problems.is_empty() {
-                    writeln!(out, "{name}: {refused}")?;
+                invalid.problems.iter().try_for_each(|problem| writeln!(out, "{name}: {problem}"))?;
+                if invalid.problems.is_empty() {
+                    writeln!(out, "{name}: {invalid}")?;
                 }
-                if refused.further > 0 {
-                    writeln!(out, "{name}: and {} more", refused.further)?;
+                if invalid.further > 0 {
+                    writeln!(out, "{name}: and {} more", invalid.further)?;
                 }
             }
         }

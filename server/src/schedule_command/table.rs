@@ -5,10 +5,10 @@ use planner::schedule_comparison::{EntryOutcome, ScheduleReport, ScheduleRespons
 const HEAD: [&str; 7] = ["schedule", "makespan", "span", "bubble", "of span", "peak", "gap"];
 
 /// Formats a line per schedule, followed by notes and a legend for the columns.
-pub(super) fn table(answer: &ScheduleResponse) -> String {
+pub(super) fn table(response: &ScheduleResponse) -> String {
     let mut rows: Vec<[String; 7]> = vec![HEAD.map(str::to_owned)];
     let mut notes = Vec::new();
-    for entry in &answer.entries {
+    for entry in &response.entries {
         let EntryOutcome::Run(report) = &entry.outcome else { continue };
         rows.push(row(&entry.name, report));
         if let Some(broken) = report.cap.and_then(|cap| cap.broken.map(|broken| (cap.limit, broken))) {

@@ -8,7 +8,7 @@ use crate::changes::Change;
 use crate::clock::rfc3339;
 
 /// Maximum number of records, which use a few tens of MB.
-const MOST: i64 = 200_000;
+const MAX_RECORDS: i64 = 200_000;
 /// Repeated changes within this time share one record, so that repetition cannot push older records
 /// out.
 const REPEAT_MS: i64 = 60_000;
@@ -38,7 +38,7 @@ impl Writer {
         .execute(&mut *write)
         .await?;
         sqlx::query("DELETE FROM audit WHERE number <= (SELECT max(number) FROM audit) - ?")
-            .bind(MOST)
+            .bind(MAX_RECORDS)
             .execute(&mut *write)
             .await?;
         write.commit().await
@@ -84,7 +84,7 @@ mod tests {
     use crate::store::Store;
 
     #[tokio::test]
-    async fn a_repeat_within_a_minute_is_one_record() {
+    async fn repeats_within_a_minute_are_merged() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("a.db")).await.unwrap();
         let [method, action, kind, object] = ["POST", "finish", "run", "r"].map(str::to_owned);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_beyond_those_that_are_kept_go() {
+    async fn oldest_records_beyond_the_limit_are_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.db");
         let store = Store::open(&path).await.unwrap();
@@ -132,7 +132,7 @@ mod tests {
             object: "s".to_owned(),
         };
         let mut write = store.writer().begin().await.unwrap();
-        for number in [1, 2, MOST] {
+        for number in [1, 2, MAX_RECORDS] {
             sqlx::query("INSERT INTO audit VALUES (?, 0, 'ada', 'PUT', 'create', 'scenario', '')")
                 .bind(number)
                 .execute(&mut *write)
@@ -141,8 +141,8 @@ mod tests {
         }
         write.commit().await.unwrap();
         store.writer().record_change("ada", &change, Timestamp::UNIX_EPOCH).await.unwrap();
-        let kept: Vec<u64> =
+        let remaining: Vec<u64> =
             store.reader().changes(None, 10).await.unwrap().changes.iter().map(|change| change.number).collect();
-        assert_eq!(kept, [200_001, 200_000, 2]);
+        assert_eq!(remaining, [200_001, 200_000, 2]);
     }
 }

@@ -10,7 +10,7 @@ use sqlx::{ConnectOptions, Connection};
 
 use super::file::{self, COMPANIONS, FileFault, folder};
 use super::passing::TemporaryCopy;
-use super::tenancy::{DatabaseLock, TenancyError, beside};
+use super::tenancy::{DatabaseLock, TenancyError, with_suffix};
 use super::verify::{Fault, reading, structure};
 use super::{StoreError, is_locked};
 
@@ -19,7 +19,7 @@ use super::{StoreError, is_locked};
 pub enum CopyError {
     /// The source is missing or cannot be opened.
     #[error(transparent)]
-    Refused(#[from] FileFault),
+    Unusable(#[from] FileFault),
     /// The target file exists already.
     #[error("{0} is there already and is not overwritten")]
     Exists(PathBuf),
@@ -28,7 +28,7 @@ pub enum CopyError {
     Journal(PathBuf),
     /// A database exists at the restore target.
     #[error("{0} is there already and is not overwritten; --replace puts the backup in its place and keeps it beside")]
-    Kept(PathBuf),
+    TargetExists(PathBuf),
     /// The database is open in a different process.
     #[error("the database {0} is in use by another program; stop that first")]
     InUse(PathBuf),
@@ -100,13 +100,13 @@ pub async fn restore(from: &Path, database: &Path, replace: Replace, now: Timest
         is_there => is_there?,
     };
     if is_there && replace == Replace::Never {
-        return Err(CopyError::Kept(database.to_owned()));
+        return Err(CopyError::TargetExists(database.to_owned()));
     }
     sound(&from).await?;
     let copy = copied(&from, database).await?;
-    let kept = if is_there { Some(move_aside(database, now).await?) } else { None };
+    let previous = if is_there { Some(move_aside(database, now).await?) } else { None };
     let bytes = named(copy, database)?;
-    Ok(Restored { bytes, kept })
+    Ok(Restored { bytes, previous })
 }
 
 /// Policy for an existing database.
@@ -124,22 +124,26 @@ pub struct Restored {
     /// Database size in bytes.
     pub bytes: u64,
     /// New path of the previous database.
-    pub kept: Option<PathBuf>,
+    pub previous: Option<PathBuf>,
 }
 
 /// Creates a verified copy under a temporary name in the target folder.
 async fn copied(database: &Path, to: &Path) -> Result<TemporaryCopy, CopyError> {
     let copy =
         TemporaryCopy::begin(folder(to)).map_err(|source| CopyError::File { path: folder(to).to_owned(), source })?;
-    let refused = |source| CopyError::Store { path: database.to_owned(), source };
+    let store_error = |source| CopyError::Store { path: database.to_owned(), source };
     let name = copy.path().to_str().ok_or_else(|| CopyError::File {
         path: copy.path().to_owned(),
         source: io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8"),
     })?;
-    let mut connection = reading(database).await.map_err(refused)?;
+    let mut connection = reading(database).await.map_err(store_error)?;
     // `VACUUM INTO` uses one read transaction: concurrent writes are not blocked and not included.
-    sqlx::query("VACUUM INTO ?").bind(name).execute(&mut connection).await.map_err(|error| refused(error.into()))?;
-    connection.close().await.map_err(|error| refused(error.into()))?;
+    sqlx::query("VACUUM INTO ?")
+        .bind(name)
+        .execute(&mut connection)
+        .await
+        .map_err(|error| store_error(error.into()))?;
+    connection.close().await.map_err(|error| store_error(error.into()))?;
     sound(copy.path()).await?;
     // SQLite does not sync the file here.
     copy.file().sync_all().map_err(|source| CopyError::File { path: copy.path().to_owned(), source })?;
@@ -160,21 +164,21 @@ fn named(copy: TemporaryCopy, to: &Path) -> Result<u64, CopyError> {
 
 /// Rejects a file that is damaged, is not a Planscope database, or comes from a newer version.
 async fn sound(path: &Path) -> Result<(), CopyError> {
-    let refused = |source| CopyError::Store { path: path.to_owned(), source };
-    let mut connection = reading(path).await.map_err(refused)?;
-    let verdict = structure(&mut connection).await.map_err(refused)?;
-    connection.close().await.map_err(|error| refused(error.into()))?;
-    if verdict.faults.is_empty() {
+    let store_error = |source| CopyError::Store { path: path.to_owned(), source };
+    let mut connection = reading(path).await.map_err(store_error)?;
+    let report = structure(&mut connection).await.map_err(store_error)?;
+    connection.close().await.map_err(|error| store_error(error.into()))?;
+    if report.faults.is_empty() {
         Ok(())
     } else {
-        Err(CopyError::Unsound { path: path.to_owned(), faults: verdict.faults })
+        Err(CopyError::Unsound { path: path.to_owned(), faults: report.faults })
     }
 }
 
 /// Returns the first existing file of a database, including the companion files of SQLite.
 fn there(database: &Path) -> Option<PathBuf> {
     std::iter::once(database.to_owned())
-        .chain(COMPANIONS.iter().map(|ending| beside(database, ending)))
+        .chain(COMPANIONS.iter().map(|ending| with_suffix(database, ending)))
         .find(|path| path.symlink_metadata().is_ok())
 }
 
@@ -184,12 +188,12 @@ async fn move_aside(database: &Path, now: Timestamp) -> Result<PathBuf, CopyErro
     if database.metadata().is_ok_and(|metadata| metadata.len() > 0) {
         // With an exclusive lock, opening and closing the database writes the journal into the
         // file.
-        let alone =
+        let exclusive =
             SqliteConnectOptions::new().filename(database).locking_mode(SqliteLockingMode::Exclusive).connect().await;
-        let closed = match alone {
+        let closed = match exclusive {
             Ok(mut connection) => {
-                let alone = sqlx::query("BEGIN EXCLUSIVE").execute(&mut connection).await;
-                alone.map(|_| connection)
+                let transaction = sqlx::query("BEGIN EXCLUSIVE").execute(&mut connection).await;
+                transaction.map(|_| connection)
             }
             Err(error) => Err(error),
         };
@@ -203,14 +207,14 @@ async fn move_aside(database: &Path, now: Timestamp) -> Result<PathBuf, CopyErro
             Err(error) => tracing::warn!("{} cannot be opened: {error}", database.display()),
         }
     }
-    let kept = free_name(beside(database, &now.strftime(".replaced-%Y%m%dT%H%M%SZ").to_string()));
+    let renamed = free_name(with_suffix(database, &now.strftime(".replaced-%Y%m%dT%H%M%SZ").to_string()));
     for ending in ["", "-wal", "-shm", "-journal"] {
-        let path = beside(database, ending);
+        let path = with_suffix(database, ending);
         if path.exists() {
-            std::fs::rename(&path, beside(&kept, ending)).map_err(|source| CopyError::File { path, source })?;
+            std::fs::rename(&path, with_suffix(&renamed, ending)).map_err(|source| CopyError::File { path, source })?;
         }
     }
-    Ok(kept)
+    Ok(renamed)
 }
 
 /// Returns the name, or the first free name with a numeric suffix: two renames can happen in the
@@ -219,6 +223,6 @@ fn free_name(name: PathBuf) -> PathBuf {
     if there(&name).is_none() {
         return name;
     }
-    let numbered = (2_u64..).map(|number| beside(&name, &format!("-{number}")));
+    let numbered = (2_u64..).map(|number| with_suffix(&name, &format!("-{number}")));
     numbered.into_iter().find(|name| there(name).is_none()).unwrap_or(name)
 }

@@ -1,7 +1,7 @@
 //! Uploaded datasets.
 
 use api::dataset::{DatasetList, DatasetSummary, ImportReport, ShapedColumns};
-use api::shelf::Words;
+use api::shelf::Annotations;
 use jiff::Timestamp;
 use planner::outcome::HistogramColumns;
 use planner::workload::Dataset;
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::forget::PurgeStatements;
 use super::kept::ObjectTable;
-use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, hashes};
+use super::{Kind, ListDefinition, Order, Reader, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 
 const DATASET: ObjectTable = ObjectTable {
     kind: Kind::Dataset,
     table: "dataset",
     name: "name",
-    whole: "id IN (SELECT id FROM deleted_dataset)",
+    restorable: "id IN (SELECT id FROM deleted_dataset)",
 };
 /// Purges all content in one transaction, because it is small.
 const FORGETTING: PurgeStatements = PurgeStatements {
@@ -31,12 +31,12 @@ const FORGETTING: PurgeStatements = PurgeStatements {
 };
 
 /// List of datasets.
-pub(crate) const DATASETS: Shelf = Shelf {
+pub(crate) const DATASETS: ListDefinition = ListDefinition {
     table: "dataset",
     text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || id",
     tags: "tags_json",
     listed: "1",
-    can_return: DATASET.whole,
+    can_return: DATASET.restorable,
     stored: "SELECT coalesce(sum(bytes), 0) FROM dataset WHERE deleted_at_ms IS NULL",
     deleted: "SELECT coalesce(sum(bytes), 0) FROM dataset WHERE deleted_at_ms IS NOT NULL",
     orders: &[
@@ -92,7 +92,7 @@ impl Writer {
                 .fetch_one(&mut *write)
                 .await?;
         if !is_known {
-            write.room_for(dataset.content.len()).await?;
+            write.check_capacity(dataset.content.len()).await?;
         }
         let stored = sqlx::query(
             "INSERT INTO dataset (id, name, samples, text_tokens_json, images_json, created_at_ms, content_json, bytes)
@@ -122,7 +122,7 @@ impl Writer {
         .bind(&dataset.id)
         .bind(&report)
         .bind(stored == 1)
-        .bind(hashes::of_one(&report))
+        .bind(hashes::hash_content(&report))
         .execute(&mut *write)
         .await?;
         write.commit().await?;
@@ -130,9 +130,9 @@ impl Writer {
     }
 
     /// Changes name, note, tags and pin of a dataset.
-    pub async fn change_dataset(&self, id: &str, words: &Words, now: Timestamp) -> Result<(), StoreError> {
+    pub async fn change_dataset(&self, id: &str, annotations: &Annotations, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        DATASET.change(&mut write, id, words, now).await?;
+        DATASET.change(&mut write, id, annotations, now).await?;
         write.commit().await
     }
 

@@ -101,18 +101,18 @@ pub(super) async fn use_draft(write: &mut Write, id: &str, client: &Client, now:
 ///
 /// # Errors
 /// The total is exceeded, and all drafts are in use or belong to other clients.
-pub(super) async fn make_room(
+pub(super) async fn evict_drafts(
     write: &mut Write,
     client: &Client,
     now: Timestamp,
     limits: DraftLimits,
 ) -> Result<(), StoreError> {
     let since = now.checked_sub(RECENT).unwrap_or(Timestamp::MIN).as_millisecond();
-    let held: i64 = sqlx::query_scalar("SELECT count(*) FROM draft_client WHERE client = ?")
+    let client_drafts: i64 = sqlx::query_scalar("SELECT count(*) FROM draft_client WHERE client = ?")
         .bind(client.as_str())
         .fetch_one(&mut **write)
         .await?;
-    if held > limits.others.min(limits.planned) {
+    if client_drafts > limits.others.min(limits.planned) {
         let mut released = release(write, client, since, &format!("NOT {PLANNED}"), limits.others).await?;
         released.extend(release(write, client, since, PLANNED, limits.planned).await?);
         evict(write, &released, since).await?;
@@ -137,13 +137,16 @@ pub(super) async fn make_room(
     if drafts <= limits.total {
         return Ok(());
     }
-    let own = format!(
+    let unused_query = format!(
         "SELECT count(*) FROM draft_client AS mine JOIN scenario ON scenario.id = mine.scenario_id WHERE mine.client = ?2 AND {UNUSED}"
     );
-    let own: i64 =
-        sqlx::query_scalar(sqlx::AssertSqlSafe(own)).bind(since).bind(client.as_str()).fetch_one(&mut **write).await?;
+    let unused: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(unused_query))
+        .bind(since)
+        .bind(client.as_str())
+        .fetch_one(&mut **write)
+        .await?;
     // The newest draft was stored by the present request.
-    let newest = (own - (drafts - limits.total)).max(1);
+    let newest = (unused - (drafts - limits.total)).max(1);
     let released = release(write, client, since, "1", newest).await?;
     evict(write, &released, since).await?;
     if count(write).await? > limits.total {
@@ -213,7 +216,7 @@ mod tests {
         at: Timestamp,
         limits: DraftLimits,
     ) -> Result<(), StoreError> {
-        let client = Client::of_cookie(client);
+        let client = Client::from_cookie(client);
         let mut write = store.writer().begin().await?;
         sqlx::query(
             "INSERT INTO scenario (id, kept, created_at_ms, used_at_ms, scenario_json) VALUES (?1, 0, ?2, ?2, '{}')
@@ -224,7 +227,7 @@ mod tests {
         .execute(&mut *write)
         .await?;
         use_draft(&mut write, &address(id), &client, at).await?;
-        make_room(&mut write, &client, at, limits).await?;
+        evict_drafts(&mut write, &client, at, limits).await?;
         write.commit().await
     }
 
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_evicts_its_own_drafts_only() {
+    async fn client_evicts_its_drafts_only() {
         let (_folder, all) = opened().await;
         let limits = DraftLimits { planned: 2, others: 2, total: 100 };
         for (minute, id) in (0..).zip(["x1", "x2", "both"]) {
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_view_protects_for_thirty_days_and_a_plan_has_a_quota_of_its_own() {
+    async fn views_protect_drafts_for_thirty_days_and_plans_have_a_quota() {
         let (_folder, all) = opened().await;
         let limits = DraftLimits { planned: 1, others: 1, total: 100 };
         store(&all, "seen", "one", day(0), limits).await.unwrap();
@@ -318,7 +321,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_total_is_bounded_without_touching_what_others_use() {
+    async fn total_limit_spares_drafts_in_use() {
         let (_folder, all) = opened().await;
         let limits = DraftLimits { planned: 10, others: 10, total: 3 };
         store(&all, "old", "first", day(0), limits).await.unwrap();
@@ -331,8 +334,8 @@ mod tests {
         store(&all, "y3", "second", day(42), limits).await.unwrap();
         assert_eq!(there(&all).await, ["x1", "y2", "y3"]);
         // A client with no unused drafts is rejected, and nothing is stored.
-        let refused = store(&all, "z1", "third", day(42), limits).await.unwrap_err();
-        assert!(matches!(refused, StoreError::Drafts { total: 3 }), "{refused}");
+        let error = store(&all, "z1", "third", day(42), limits).await.unwrap_err();
+        assert!(matches!(error, StoreError::Drafts { total: 3 }), "{error}");
         assert_eq!(there(&all).await, ["x1", "y2", "y3"]);
     }
 }

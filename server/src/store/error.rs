@@ -34,18 +34,18 @@ pub enum StoreError {
         total: u64,
     },
     /// Stored data is corrupt.
-    #[error("the database holds a damaged {what}: {detail}")]
+    #[error("the database holds a damaged {kind}: {detail}")]
     Damaged {
         /// Kind of row.
-        what: &'static str,
+        kind: &'static str,
         /// Message from the parser.
         detail: String,
     },
     /// The object does not exist.
-    #[error("there is no {what} {id}")]
+    #[error("there is no {kind} {id}")]
     Unknown {
         /// Kind of row.
-        what: &'static str,
+        kind: &'static str,
         /// Identifier.
         id: String,
     },
@@ -65,7 +65,7 @@ pub enum StoreError {
 
 impl StoreError {
     /// Returns true if the size limit or the disk is full.
-    pub(crate) fn is_want_of_room(&self) -> bool {
+    pub(crate) fn is_space_exhausted(&self) -> bool {
         match self {
             Self::Quota { .. } => true,
             // 13 is `SQLITE_FULL`.
@@ -75,12 +75,12 @@ impl StoreError {
     }
 
     /// Creates the error for a row that cannot be parsed.
-    pub(super) fn damaged(what: &'static str, error: &serde_json::Error) -> Self {
-        Self::Damaged { what, detail: error.to_string() }
+    pub(super) fn damaged(kind: &'static str, error: &serde_json::Error) -> Self {
+        Self::Damaged { kind, detail: error.to_string() }
     }
 
     /// Creates the error for an update that affected an unexpected number of rows.
-    pub(super) fn missed(what: &'static str, id: &str) -> Self {
-        Self::Unknown { what, id: id.to_owned() }
+    pub(super) fn missed(kind: &'static str, id: &str) -> Self {
+        Self::Unknown { kind, id: id.to_owned() }
     }
 }

@@ -9,7 +9,7 @@ use std::fs::{self, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::tenancy::beside;
+use super::tenancy::with_suffix;
 
 pub use fault::FileFault;
 pub(super) use open::OpenFile;
@@ -55,9 +55,9 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
 
 /// Rejects a path where opening a database loses data. Returns true if a database exists.
 pub(super) fn inspect(database: &Path) -> Result<bool, FileFault> {
-    let journal = beside(database, "-wal");
+    let journal = with_suffix(database, "-wal");
     let Some(metadata) = looked_up(database)? else {
-        for companion in COMPANIONS.iter().map(|ending| beside(database, ending)) {
+        for companion in COMPANIONS.iter().map(|ending| with_suffix(database, ending)) {
             if let Some(left) = looked_up(&companion)? {
                 return Err(FileFault::Orphan { database: database.to_owned(), companion, bytes: left.len() });
             }

@@ -16,13 +16,13 @@ const ROWS_AT_ONCE: i64 = 256;
 pub(super) struct Hashed {
     pub(super) table: &'static str,
     /// Display name of a row.
-    pub(super) one: &'static str,
+    pub(super) label: &'static str,
     /// Key columns.
     pub(super) key: &'static [&'static str],
     /// Hashed columns, in order.
     pub(super) contents: &'static [&'static str],
     /// SQL condition: the row contains data.
-    pub(super) held: &'static str,
+    pub(super) condition: &'static str,
 }
 
 /// All tables with content hashes. Scenarios, datasets, sweeps and profile files use a hash as
@@ -34,28 +34,28 @@ pub(super) const HASHED: [Hashed; 11] = [
     hashed("outcome", "outcome of scenario", &["scenario_id", "engine"], &["outcome_json", "planning_ms_json"]),
     hashed("timeline", "timeline of scenario", &["scenario_id", "engine", "planner", "iteration"], &["encoded"]),
     Hashed {
-        held: "overview IS NOT NULL",
+        condition: "overview IS NOT NULL",
         ..hashed("trace", "trace", &["id"], &["report_json", "overview", "action_columns", "counter_columns"])
     },
     hashed("trace_chunk", "part of trace", &["trace_id", "tier", "part"], &["columns", "details"]),
     hashed("trace_names", "names of trace", &["trace_id", "block"], &["names"]),
-    Hashed { held: "content_json IS NOT NULL", ..hashed("profile", "profile", &["id"], &["content_json"]) },
+    Hashed { condition: "content_json IS NOT NULL", ..hashed("profile", "profile", &["id"], &["content_json"]) },
     hashed("sweep_point", "row of sweep", &["sweep_id", "engine", "point"], &["row_json"]),
     hashed("dataset_report", "report of dataset", &["dataset_id"], &["report_json"]),
 ];
 
 const fn hashed(
     table: &'static str,
-    one: &'static str,
+    label: &'static str,
     key: &'static [&'static str],
     contents: &'static [&'static str],
 ) -> Hashed {
-    Hashed { table, one, key, contents, held: "1" }
+    Hashed { table, label, key, contents, condition: "1" }
 }
 
 /// Returns the hash of the contents. Each content is prefixed with the length, so bytes cannot move
 /// between contents.
-pub(super) fn of(contents: &[Option<&[u8]>]) -> Vec<u8> {
+pub(super) fn hash_contents(contents: &[Option<&[u8]>]) -> Vec<u8> {
     let mut digest = Sha256::new();
     for content in contents {
         let length = content.map_or(u64::MAX, |content| content.len() as u64);
@@ -65,8 +65,8 @@ pub(super) fn of(contents: &[Option<&[u8]>]) -> Vec<u8> {
     digest.finalize().to_vec()
 }
 
-pub(super) fn of_one(content: impl AsRef<[u8]>) -> Vec<u8> {
-    of(&[Some(content.as_ref())])
+pub(super) fn hash_content(content: impl AsRef<[u8]>) -> Vec<u8> {
+    hash_contents(&[Some(content.as_ref())])
 }
 
 impl Hashed {
@@ -78,7 +78,7 @@ impl Hashed {
         format!("SELECT {} FROM {}", columns.join(", "), self.table)
     }
 
-    pub(super) fn key_of(&self, row: &SqliteRow) -> Result<Vec<String>, sqlx::Error> {
+    pub(super) fn key_values(&self, row: &SqliteRow) -> Result<Vec<String>, sqlx::Error> {
         (0..self.key.len()).map(|column| row.try_get(column)).collect()
     }
 
@@ -92,14 +92,14 @@ impl Hashed {
         let first = self.key.len() + 1;
         let contents: Vec<Option<&[u8]>> =
             (first..first + self.contents.len()).map(|column| row.try_get(column)).collect::<Result<_, _>>()?;
-        Ok((of(&contents), contents.iter().flatten().map(|content| content.len()).sum()))
+        Ok((hash_contents(&contents), contents.iter().flatten().map(|content| content.len()).sum()))
     }
 
     /// Returns a description of a row for messages.
-    pub(super) fn place(&self, key: &[String]) -> String {
+    pub(super) fn describe(&self, key: &[String]) -> String {
         let named = self.key.iter().zip(key).skip(1).map(|(column, value)| format!(", {column} {value}"));
         let first = key.first().map(String::as_str).unwrap_or_default();
-        format!("{} {first}{}", self.one, named.collect::<Vec<_>>().concat())
+        format!("{} {first}{}", self.label, named.collect::<Vec<_>>().concat())
     }
 }
 
@@ -117,8 +117,9 @@ impl Store {
     }
 
     async fn fill(&self, hashed: &Hashed) -> Result<u64, StoreError> {
-        let Hashed { table, key, held, .. } = hashed;
-        let select = format!("{} INDEXED BY {table}_unhashed WHERE sha256 IS NULL AND {held} LIMIT ?", hashed.select());
+        let Hashed { table, key, condition, .. } = hashed;
+        let select =
+            format!("{} INDEXED BY {table}_unhashed WHERE sha256 IS NULL AND {condition} LIMIT ?", hashed.select());
         let mut found = Vec::new();
         {
             let mut rows = sqlx::query(sqlx::AssertSqlSafe(select)).bind(ROWS_AT_ONCE).fetch(self.reader.pool());
@@ -127,7 +128,7 @@ impl Store {
                 let Some(row) = rows.try_next().await? else { break };
                 let (hash, length) = hashed.computed(&row)?;
                 bytes += length;
-                found.push((hashed.key_of(&row)?, hash));
+                found.push((hashed.key_values(&row)?, hash));
             }
         }
         if found.is_empty() {
@@ -136,7 +137,7 @@ impl Store {
         let keys: Vec<String> = key.iter().map(|column| format!("{column} = ?")).collect();
         // Rows stored in the meantime have a hash, and purged rows need none.
         let update =
-            format!("UPDATE {table} SET sha256 = ? WHERE {} AND sha256 IS NULL AND {held}", keys.join(" AND "));
+            format!("UPDATE {table} SET sha256 = ? WHERE {} AND sha256 IS NULL AND {condition}", keys.join(" AND "));
         let mut write = self.writer.begin().await?;
         for (key, hash) in &found {
             let mut query = sqlx::query(sqlx::AssertSqlSafe(update.clone())).bind(hash);

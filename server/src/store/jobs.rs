@@ -36,7 +36,7 @@ impl Writer {
     /// The scenario was deleted, or the database is full.
     pub async fn enter_job(&self, id: &str, scenario: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        write.room_for(0).await?;
+        write.check_capacity(0).await?;
         let entered = sqlx::query(
             "INSERT OR REPLACE INTO job (id, scenario_id, created_at_ms)
              SELECT ?1, id, ?3 FROM scenario WHERE id = ?2 AND deleted_at_ms IS NULL",

@@ -1,6 +1,6 @@
 //! Operations shared by all objects with name, pin, deletion and restore.
 
-use api::shelf::Words;
+use api::shelf::Annotations;
 use jiff::Timestamp;
 use sqlx::sqlite::SqliteExecutor;
 
@@ -17,12 +17,12 @@ pub(super) struct ObjectTable {
     /// Name column.
     pub(super) name: &'static str,
     /// SQL condition: the content of a deleted row still exists, so it can be restored.
-    pub(super) whole: &'static str,
+    pub(super) restorable: &'static str,
 }
 
 impl ObjectTable {
     /// Returns the display name of the kind.
-    pub(super) const fn what(self) -> &'static str {
+    pub(super) const fn kind_name(self) -> &'static str {
         self.kind.name()
     }
 
@@ -31,7 +31,7 @@ impl ObjectTable {
         self,
         write: &mut Write,
         id: &str,
-        words: &Words,
+        annotations: &Annotations,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let Self { table, name, .. } = self;
@@ -42,10 +42,10 @@ impl ObjectTable {
              WHERE id = ?6 AND deleted_at_ms IS NULL"
         );
         let changed = sqlx::query(sqlx::AssertSqlSafe(update))
-            .bind(words.name.as_deref())
-            .bind(words.note.as_deref())
-            .bind(words.tags.as_ref().map(|tags| serde_json::to_string(tags).expect("texts")))
-            .bind(words.pinned)
+            .bind(annotations.name.as_deref())
+            .bind(annotations.note.as_deref())
+            .bind(annotations.tags.as_ref().map(|tags| serde_json::to_string(tags).expect("texts")))
+            .bind(annotations.pinned)
             .bind(now.as_millisecond())
             .bind(id)
             .execute(&mut **write)
@@ -87,9 +87,9 @@ impl ObjectTable {
     /// Restores a deleted object if the content still exists. An active object is unchanged.
     /// `further` is SQL for additional assignments, with a leading comma.
     pub(super) async fn restore(self, write: &mut Write, id: &str, further: &str) -> Result<(), StoreError> {
-        let Self { kind, table, whole, .. } = self;
+        let Self { kind, table, restorable, .. } = self;
         let Some(at) = self.deleted_at(write, id).await? else { return Ok(()) };
-        let restore = format!("UPDATE {table} SET deleted_at_ms = NULL{further} WHERE id = ? AND ({whole})");
+        let restore = format!("UPDATE {table} SET deleted_at_ms = NULL{further} WHERE id = ? AND ({restorable})");
         let restored = sqlx::query(sqlx::AssertSqlSafe(restore)).bind(id).execute(&mut **write).await?.rows_affected();
         if restored == 1 {
             return Ok(());
@@ -100,8 +100,8 @@ impl ObjectTable {
     /// Returns the error for a deleted object, including whether it can be restored, or a database
     /// error.
     pub(super) async fn gone<'e>(self, reader: impl SqliteExecutor<'e>, id: &str, at: i64) -> StoreError {
-        let Self { kind, table, whole, .. } = self;
-        let query = format!("SELECT ({whole}) FROM {table} WHERE id = ?");
+        let Self { kind, table, restorable, .. } = self;
+        let query = format!("SELECT ({restorable}) FROM {table} WHERE id = ?");
         let can_return: Result<Option<bool>, sqlx::Error> =
             sqlx::query_scalar(sqlx::AssertSqlSafe(query)).bind(id).fetch_optional(reader).await;
         match can_return {
@@ -114,11 +114,11 @@ impl ObjectTable {
 
     /// Returns the error for an unknown object.
     pub(super) fn missed(self, id: &str) -> StoreError {
-        StoreError::missed(self.what(), id)
+        StoreError::missed(self.kind_name(), id)
     }
 
     /// Returns the error for a row that cannot be parsed.
     pub(super) fn damaged(self, error: &serde_json::Error) -> StoreError {
-        StoreError::damaged(self.what(), error)
+        StoreError::damaged(self.kind_name(), error)
     }
 }

@@ -1,14 +1,14 @@
 //! Outcomes and timelines, keyed by scenario and engine.
 
-use api::job::{EngineAnswer, PlanningTime, StoredOutcome};
+use api::job::{EngineOutcome, PlanningTime, StoredOutcome};
 use jiff::Timestamp;
-use planner::outcome::{Answer, ENGINE, Outcome, PlannedTimeline, Planning};
+use planner::outcome::{ENGINE, Outcome, PlanOutcome, PlannedTimeline, Planning};
 use planner::scenario::PlannerKind;
 
 use super::{Reader, StoreError, Writer, hashes};
 use crate::clock::rfc3339;
 
-const WHAT: &str = "outcome";
+const KIND: &str = "outcome";
 
 /// A packed outcome. Packing happens before the write transaction, because a transaction blocks all
 /// writers.
@@ -34,13 +34,13 @@ impl NewOutcome {
         // Consumes each timeline when it is packed, to avoid two copies of all timelines in memory.
         let pack = |planned: PlannedTimeline| {
             let packed = api::timeline::encode(&planned.timeline);
-            let hash = hashes::of_one(&packed);
+            let hash = hashes::hash_content(&packed);
             (planned.planner, planned.iteration, packed, hash)
         };
         let (outcome_json, planning_ms_json) = (json(&outcome), json(planning_ms));
         Self {
             plans: plans(&outcome),
-            sha256: hashes::of(&[Some(outcome_json.as_bytes()), Some(planning_ms_json.as_bytes())]),
+            sha256: hashes::hash_contents(&[Some(outcome_json.as_bytes()), Some(planning_ms_json.as_bytes())]),
             planning_ms_json,
             outcome_json,
             timelines: timelines.into_iter().map(pack).collect(),
@@ -127,24 +127,24 @@ impl Reader {
     }
 
     /// Returns the engines with an outcome for the scenario, latest first.
-    pub async fn engine_answers(&self, scenario: &str) -> Result<Vec<EngineAnswer>, StoreError> {
+    pub async fn engine_answers(&self, scenario: &str) -> Result<Vec<EngineOutcome>, StoreError> {
         let rows: Vec<(String, i64)> = sqlx::query_as(
             "SELECT engine, created_at_ms FROM outcome WHERE scenario_id = ? ORDER BY created_at_ms DESC, engine DESC",
         )
         .bind(scenario)
         .fetch_all(self.pool())
         .await?;
-        let answer = |(engine, at_ms)| EngineAnswer { engine, created_at: rfc3339(at_ms) };
-        Ok(rows.into_iter().map(answer).collect())
+        let outcome = |(engine, at_ms)| EngineOutcome { engine, created_at: rfc3339(at_ms) };
+        Ok(rows.into_iter().map(outcome).collect())
     }
 
     /// Returns the outcome of this engine, or the latest outcome of a different engine.
     pub async fn outcome(&self, scenario: &str) -> Result<StoredOutcome, StoreError> {
-        self.outcome_of(scenario, None).await
+        self.engine_outcome(scenario, None).await
     }
 
     /// Returns the outcome of the given engine. The default is the result of [`Reader::outcome`].
-    pub async fn outcome_of(&self, scenario: &str, engine: Option<&str>) -> Result<StoredOutcome, StoreError> {
+    pub async fn engine_outcome(&self, scenario: &str, engine: Option<&str>) -> Result<StoredOutcome, StoreError> {
         let row: Option<(String, String, i64)> = sqlx::query_as(
             "SELECT outcome_json, planning_ms_json, created_at_ms FROM outcome
              WHERE scenario_id = ?1 AND (?3 IS NULL OR engine = ?3)
@@ -155,10 +155,10 @@ impl Reader {
         .bind(engine)
         .fetch_optional(self.pool())
         .await?;
-        let (outcome, planning_ms, created_at_ms) = row.ok_or_else(|| StoreError::missed(WHAT, scenario))?;
+        let (outcome, planning_ms, created_at_ms) = row.ok_or_else(|| StoreError::missed(KIND, scenario))?;
         Ok(StoredOutcome {
-            outcome: serde_json::from_str(&outcome).map_err(|error| StoreError::damaged(WHAT, &error))?,
-            planning_ms: serde_json::from_str(&planning_ms).map_err(|error| StoreError::damaged(WHAT, &error))?,
+            outcome: serde_json::from_str(&outcome).map_err(|error| StoreError::damaged(KIND, &error))?,
+            planning_ms: serde_json::from_str(&planning_ms).map_err(|error| StoreError::damaged(KIND, &error))?,
             created_at: rfc3339(created_at_ms),
             current_engine: ENGINE.to_owned(),
             is_sketch: false,
@@ -167,11 +167,11 @@ impl Reader {
 
     /// Returns a packed timeline of the outcome that [`Reader::outcome`] returns.
     pub async fn timeline(&self, scenario: &str, planner: PlannerKind, iteration: u32) -> Result<Vec<u8>, StoreError> {
-        self.timeline_of(scenario, None, planner, iteration).await
+        self.engine_timeline(scenario, None, planner, iteration).await
     }
 
-    /// Returns a packed timeline of the outcome that [`Reader::outcome_of`] returns.
-    pub async fn timeline_of(
+    /// Returns a packed timeline of the outcome that [`Reader::engine_outcome`] returns.
+    pub async fn engine_timeline(
         &self,
         scenario: &str,
         engine: Option<&str>,
@@ -197,8 +197,8 @@ impl Reader {
 /// Returns planners with a plan and the mean iteration time in s, in ascending order.
 fn plans(outcome: &Outcome) -> Vec<(PlannerKind, f64)> {
     let plans = outcome.results.iter().filter_map(|result| match &result.answer {
-        Answer::Planned(planned) => Some((result.planner, planned.metrics.iteration_s)),
-        Answer::Infeasible { .. } => None,
+        PlanOutcome::Planned(planned) => Some((result.planner, planned.metrics.iteration_s)),
+        PlanOutcome::Infeasible { .. } => None,
     });
     plans.collect()
 }

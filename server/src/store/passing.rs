@@ -30,12 +30,12 @@ pub(super) struct TemporaryCopy {
 
 impl TemporaryCopy {
     /// Creates an empty file for a copy, in the same file system as the target.
-    pub(super) fn begin(beside: &Path) -> io::Result<Self> {
+    pub(super) fn begin(parent: &Path) -> io::Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(PREFIX);
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-        let folder = builder.tempdir_in(beside)?;
+        let folder = builder.tempdir_in(parent)?;
         let lock = locked(folder.path())?;
         let copy = NamedTempFile::new_in(folder.path())?;
         Ok(Self { copy, _lock: lock, _folder: folder })
@@ -59,10 +59,10 @@ impl TemporaryCopy {
 /// Locks a folder. The lock file is renamed only when it is locked, so no process can see it
 /// unlocked.
 fn locked(folder: &Path) -> io::Result<File> {
-    let made = folder.join("lock-to-be");
-    let lock = file::private(OpenOptions::new().write(true).create_new(true)).open(&made)?;
+    let unlocked = folder.join("lock-to-be");
+    let lock = file::private(OpenOptions::new().write(true).create_new(true)).open(&unlocked)?;
     match lock.try_lock() {
-        Ok(()) => fs::rename(&made, folder.join(LOCK))?,
+        Ok(()) => fs::rename(&unlocked, folder.join(LOCK))?,
         // On file systems that do not support locks, an old folder is treated as a leftover.
         Err(error) => tracing::warn!("a copy on its way cannot be locked: {error}"),
     }
@@ -70,9 +70,9 @@ fn locked(folder: &Path) -> io::Result<File> {
 }
 
 /// Deletes leftover copies in the folder of a database and returns their paths.
-pub fn remove_leftovers(beside: &Path) -> Vec<PathBuf> {
+pub fn remove_leftovers(database: &Path) -> Vec<PathBuf> {
     // An unreadable folder contains nothing that could be deleted.
-    let Ok(entries) = fs::read_dir(file::folder(beside)) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(file::folder(database)) else { return Vec::new() };
     let ours = |entry: &DirEntry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
     entries.filter_map(Result::ok).filter(ours).filter_map(|entry| removed(&entry).then(|| entry.path())).collect()
 }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_leaves_nothing_beside_itself() {
+    fn copy_leaves_no_extra_files() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("copy.db");
         drop(TemporaryCopy::begin(folder.path()).unwrap());
@@ -139,9 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn what_killed_programs_left_is_removed_and_what_is_being_made_is_not() {
+    fn leftovers_are_removed_and_active_copies_remain() {
         let folder = tempfile::tempdir().unwrap();
-        let beside = folder.path().join("planscope.db");
+        let database = folder.path().join("planscope.db");
         let path = |name: &str| folder.path().join(name);
         let making = TemporaryCopy::begin(folder.path()).unwrap();
         // State of a killed process: the folder exists and its lock is free.
@@ -158,16 +158,16 @@ mod tests {
         // A folder that is not locked yet.
         fs::create_dir(path(".planscope-copy-begun")).unwrap();
 
-        let mut removed = remove_leftovers(&beside);
+        let mut removed = remove_leftovers(&database);
         removed.sort();
         assert_eq!(removed, [path(".planscope-copy-killed"), path(".planscope-copy-old")]);
-        let own = making.path().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
-        let mut left = vec![".another", ".planscope-copy-begun", ".planscope-copy-young", "planscope.db", &own];
+        let copy_name = making.path().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+        let mut left = vec![".another", ".planscope-copy-begun", ".planscope-copy-young", "planscope.db", &copy_name];
         left.sort_unstable();
         assert_eq!(names(folder.path()), left);
 
         grow_old(&path(".planscope-copy-begun"));
-        assert_eq!(remove_leftovers(&beside), [path(".planscope-copy-begun")]);
+        assert_eq!(remove_leftovers(&database), [path(".planscope-copy-begun")]);
         drop(making);
         assert_eq!(remove_leftovers(&path("nowhere/planscope.db")), Vec::<PathBuf>::new());
     }

@@ -1,17 +1,17 @@
 //! Profiles: measurement files and fitted results.
 
 use api::profile::{FittedPart, PhaseFactor, Profile, ProfileEffect, ProfileList, ProfileSource, ProfileSummary};
-use api::shelf::Words;
+use api::shelf::Annotations;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::forget::PurgeStatements;
 use super::kept::ObjectTable;
-use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, hashes};
+use super::{Kind, ListDefinition, Order, Reader, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 
 const PROFILE: ObjectTable =
-    ObjectTable { kind: Kind::Profile, table: "profile", name: "name", whole: "content_json IS NOT NULL" };
+    ObjectTable { kind: Kind::Profile, table: "profile", name: "name", restorable: "content_json IS NOT NULL" };
 /// Purges content and files in one transaction.
 const FORGETTING: PurgeStatements = PurgeStatements {
     take: "UPDATE profile SET content_json = NULL, base_json = NULL, bytes = 0, sha256 = NULL
@@ -21,12 +21,12 @@ const FORGETTING: PurgeStatements = PurgeStatements {
 };
 
 /// List of profiles.
-pub(crate) const PROFILES: Shelf = Shelf {
+pub(crate) const PROFILES: ListDefinition = ListDefinition {
     table: "profile",
     text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || source_json || ' ' || id",
     tags: "tags_json",
     listed: "1",
-    can_return: PROFILE.whole,
+    can_return: PROFILE.restorable,
     stored: "SELECT coalesce(sum(bytes), 0) FROM profile",
     deleted: "SELECT coalesce(sum(bytes), 0) FROM profile WHERE deleted_at_ms IS NOT NULL",
     orders: &[
@@ -111,7 +111,7 @@ impl Writer {
             .await?;
         let is_new = known != Some(None);
         if is_new {
-            write.room_for(content.len() + files).await?;
+            write.check_capacity(content.len() + files).await?;
             // The tombstone and the files are removed. Tags and note start empty.
             sqlx::query("DELETE FROM profile WHERE id = ?").bind(&profile.id).execute(&mut *write).await?;
             sqlx::query(
@@ -127,7 +127,7 @@ impl Writer {
             .bind(bytes)
             .bind(now.as_millisecond())
             .bind(profile.base.as_deref())
-            .bind(hashes::of_one(&content))
+            .bind(hashes::hash_content(&content))
             .bind(content)
             .execute(&mut *write)
             .await?;
@@ -156,9 +156,9 @@ impl Writer {
     }
 
     /// Changes name, note, tags and pin.
-    pub async fn change_profile(&self, id: &str, words: &Words, now: Timestamp) -> Result<(), StoreError> {
+    pub async fn change_profile(&self, id: &str, annotations: &Annotations, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        PROFILE.change(&mut write, id, words, now).await?;
+        PROFILE.change(&mut write, id, annotations, now).await?;
         write.commit().await
     }
 

@@ -37,7 +37,7 @@ impl Reader {
 
     /// Returns the size limit in bytes.
     pub fn quota(&self) -> Option<u64> {
-        self.quota.most()
+        self.quota.limit()
     }
 
     pub(super) fn limit(&self) -> &Quota {

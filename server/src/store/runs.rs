@@ -6,7 +6,7 @@ mod points;
 
 pub use listing::RunPulse;
 pub(crate) use listing::{RUNS, state_filter};
-pub use log::{LogAddition, LogPlace, LogState};
+pub use log::{LogAddition, LogPosition, LogState};
 
 use api::run::RunOrigin;
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ const RUN: ObjectTable = ObjectTable {
     kind: Kind::Run,
     table: "run",
     name: "name",
-    whole: "name <> '' AND (origin <> 'imported' OR ended_at_ms IS NOT NULL)",
+    restorable: "name <> '' AND (origin <> 'imported' OR ended_at_ms IS NOT NULL)",
 };
 /// Clears the name and all small columns. Points and log bytes are deleted later, in batches.
 const FORGETTING: PurgeStatements = PurgeStatements {
@@ -70,7 +70,7 @@ pub struct RequestKey {
     /// Hash of the Idempotency-Key header.
     pub key: [u8; 32],
     /// Hash of the request content.
-    pub asked: [u8; 32],
+    pub request: [u8; 32],
 }
 
 /// Result of creating a run.
@@ -118,7 +118,7 @@ impl Writer {
                 return Ok(Opened::Known(id));
             }
         }
-        write.room_for(0).await?;
+        write.check_capacity(0).await?;
         sqlx::query(
             "INSERT INTO run (id, name, origin, scenario_id, planner, created_at_ms, deleted_at_ms, key_hash, asked_hash,
                  report_json)
@@ -132,14 +132,14 @@ impl Writer {
         .bind(now.as_millisecond())
         .bind(hidden.map(Timestamp::as_millisecond))
         .bind(run.key.map(|key| key.key.to_vec()))
-        .bind(run.key.map(|key| key.asked.to_vec()))
+        .bind(run.key.map(|key| key.request.to_vec()))
         .execute(&mut *write)
         .await?;
         if let Some(table) = &run.log_table {
             sqlx::query("INSERT INTO run_log_table (run_id, content, sha256) VALUES (?, ?, ?)")
                 .bind(&run.id)
                 .bind(table)
-                .bind(hashes::of_one(table))
+                .bind(hashes::hash_content(table))
                 .execute(&mut *write)
                 .await?;
         }
@@ -187,17 +187,17 @@ impl Writer {
     pub async fn show_run(&self, id: &str, key: Option<RequestKey>) -> Result<Opened, StoreError> {
         let mut write = self.begin().await?;
         let known = opened_with(&mut write, key).await?;
-        let shown = if known == Opened::New {
+        let updated = if known == Opened::New {
             sqlx::query("UPDATE run SET deleted_at_ms = NULL, key_hash = ?, asked_hash = ? WHERE id = ?")
                 .bind(key.map(|key| key.key.to_vec()))
-                .bind(key.map(|key| key.asked.to_vec()))
+                .bind(key.map(|key| key.request.to_vec()))
                 .bind(id)
                 .execute(&mut *write)
                 .await?
         } else {
             sqlx::query("UPDATE run SET deleted_at_ms = 0 WHERE id = ?").bind(id).execute(&mut *write).await?
         };
-        if shown.rows_affected() != 1 {
+        if updated.rows_affected() != 1 {
             return Err(RUN.missed(id));
         }
         write.commit().await?;
@@ -316,7 +316,7 @@ async fn opened_with(write: &mut super::Write, key: Option<RequestKey>) -> Resul
     match known {
         None => Ok(Opened::New),
         Some((id, _, Some(at))) => Err(RUN.gone(&mut **write, &id, at).await),
-        Some((_, asked, None)) if asked != key.asked => Ok(Opened::OtherRequest),
+        Some((_, request, None)) if request != key.request => Ok(Opened::OtherRequest),
         Some((id, _, None)) => Ok(Opened::Known(id)),
     }
 }

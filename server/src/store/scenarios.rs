@@ -1,15 +1,15 @@
 //! Scenarios: drafts, saved scenarios and tombstones.
 
 use api::problem::ScenarioCandidate;
-use api::scenario::{BestOf, KeptSource, PlanLine, PlanList, ScenarioLine, ScenarioList, StoredScenario};
-use api::shelf::Words;
+use api::scenario::{BestPlanner, PlanLine, PlanList, SavedSource, ScenarioLine, ScenarioList, StoredScenario};
+use api::shelf::Annotations;
 use jiff::Timestamp;
 use planner::outcome::ENGINE;
 use planner::scenario::{PlannerKind, Scenario, ScenarioId};
 
 use super::forget::PurgeStatements;
 use super::kept::ObjectTable;
-use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, drafts};
+use super::{Kind, ListDefinition, Order, Reader, StoreError, Wanted, Writer, drafts};
 use crate::client::Client;
 use crate::clock::rfc3339;
 
@@ -17,7 +17,7 @@ pub(super) const SCENARIO: ObjectTable = ObjectTable {
     kind: Kind::Scenario,
     table: "scenario",
     name: "title",
-    whole: "id IN (SELECT id FROM deleted_scenario)",
+    restorable: "id IN (SELECT id FROM deleted_scenario)",
 };
 /// Clears the content and deletes the outcomes.
 const FORGETTING: PurgeStatements = PurgeStatements {
@@ -36,12 +36,12 @@ const FORGETTING: PurgeStatements = PurgeStatements {
 pub(crate) const MIN_PREFIX: usize = 10;
 
 /// List of saved scenarios.
-pub(crate) const SCENARIOS: Shelf = Shelf {
+pub(crate) const SCENARIOS: ListDefinition = ListDefinition {
     table: "scenario_shelf",
     text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || coalesce(model, '') || ' ' || coalesce(cluster, '') || ' ' || id",
     tags: "tags_json",
     listed: "kept = 1",
-    can_return: SCENARIO.whole,
+    can_return: SCENARIO.restorable,
     stored: "SELECT coalesce(sum(bytes), 0) FROM scenario_shelf WHERE deleted_at_ms IS NULL",
     deleted: "SELECT coalesce(sum(bytes), 0) FROM scenario_shelf WHERE deleted_at_ms IS NOT NULL AND can_return",
     orders: &[
@@ -56,7 +56,7 @@ pub(crate) const SCENARIOS: Shelf = Shelf {
 };
 
 /// List of drafts, most recently used first.
-pub(crate) const DRAFTS: Shelf = Shelf {
+pub(crate) const DRAFTS: ListDefinition = ListDefinition {
     listed: "kept = 0",
     stored: "0",
     deleted: "0",
@@ -65,7 +65,7 @@ pub(crate) const DRAFTS: Shelf = Shelf {
 };
 
 /// List of plans for all scenarios, including drafts.
-pub(crate) const PLANS: Shelf = Shelf {
+pub(crate) const PLANS: ListDefinition = ListDefinition {
     table: "plan_shelf",
     text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || coalesce(model, '') || ' ' || coalesce(cluster, '') || ' ' || planner || ' ' || engine || ' ' || scenario_id",
     tags: "tags_json",
@@ -86,7 +86,7 @@ pub(crate) const PLANS: Shelf = Shelf {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
     /// One match, possibly deleted.
-    One(String),
+    Single(String),
     /// Several matches; at most the first ten.
     Several(Vec<String>),
 }
@@ -112,7 +112,7 @@ impl Writer {
         let is_new = known != Some(None);
         let canonical = scenario.canonical();
         if is_new {
-            write.room_for(canonical.len()).await?;
+            write.check_capacity(canonical.len()).await?;
         }
         let stored = sqlx::query(
             "INSERT INTO scenario (id, title, kept, created_at_ms, used_at_ms, scenario_json, model, cluster, made_title)
@@ -135,8 +135,8 @@ impl Writer {
         .bind(now.as_millisecond())
         .bind(canonical)
         .bind(&scenario.model.name)
-        .bind(cluster_words(scenario))
-        .bind(made_title(scenario))
+        .bind(cluster_label(scenario))
+        .bind(default_title(scenario))
         .execute(&mut *write)
         .await?
         .rows_affected();
@@ -147,7 +147,7 @@ impl Writer {
         sqlx::query("DELETE FROM deleted_scenario WHERE id = ?").bind(id.as_str()).execute(&mut *write).await?;
         drafts::use_draft(&mut write, id.as_str(), client, now).await?;
         if is_new {
-            drafts::make_room(&mut write, client, now, drafts::LIMITS).await?;
+            drafts::evict_drafts(&mut write, client, now, drafts::LIMITS).await?;
         }
         write.commit().await?;
         Ok(is_new)
@@ -159,33 +159,33 @@ impl Writer {
         &self,
         id: &str,
         title: Option<&str>,
-        source: Option<KeptSource>,
+        source: Option<SavedSource>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let kept = sqlx::query(
+        let updated = sqlx::query(
             "UPDATE scenario SET kept = 1, kept_by = iif(kept = 1 AND kept_by IS NULL, NULL, ?1), used_at_ms = ?3,
                  title = iif(kept = 1 AND kept_by IS NULL AND ?1 IS NOT NULL, title, coalesce(?2, title))
              WHERE id = ?4 AND deleted_at_ms IS NULL",
         )
-        .bind(source.map(KeptSource::id))
+        .bind(source.map(SavedSource::id))
         .bind(title)
         .bind(now.as_millisecond())
         .bind(id)
         .execute(&mut *write)
         .await?
         .rows_affected();
-        if kept != 1 {
+        if updated != 1 {
             return Err(SCENARIO.missed(id));
         }
         write.commit().await
     }
 
     /// Changes name, note, tags and pin. Pinning also saves the scenario.
-    pub async fn change_scenario(&self, id: &str, words: &Words, now: Timestamp) -> Result<(), StoreError> {
+    pub async fn change_scenario(&self, id: &str, annotations: &Annotations, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        SCENARIO.change(&mut write, id, words, now).await?;
-        if words.pinned == Some(true) {
+        SCENARIO.change(&mut write, id, annotations, now).await?;
+        if annotations.pinned == Some(true) {
             sqlx::query("UPDATE scenario SET kept = 1, kept_by = NULL WHERE id = ?")
                 .bind(id)
                 .execute(&mut *write)
@@ -305,7 +305,7 @@ impl Reader {
                 .await?;
         match found.len() {
             0 => Err(SCENARIO.missed(prefix)),
-            1 => Ok(Resolved::One(found.remove(0))),
+            1 => Ok(Resolved::Single(found.remove(0))),
             _ => Ok(Resolved::Several(found)),
         }
     }
@@ -330,10 +330,10 @@ impl Reader {
             short,
             scenario,
             kept: row.kept,
-            source: row.kept_by.as_deref().and_then(KeptSource::from_id),
+            source: row.kept_by.as_deref().and_then(SavedSource::from_id),
             created_at: rfc3339(row.created_at_ms),
             note: row.note,
-            tags: words(&row.tags_json)?,
+            tags: parse_strings(&row.tags_json)?,
             pinned: row.pinned_at_ms.is_some(),
         })
     }
@@ -361,18 +361,18 @@ impl Reader {
 
     /// Returns a page of the saved scenarios, each with the best planner in the latest outcome.
     pub(crate) async fn scenarios(&self, wanted: &Wanted) -> Result<ScenarioList, StoreError> {
-        self.scenarios_of(&SCENARIOS, wanted).await
+        self.scenario_page(&SCENARIOS, wanted).await
     }
 
     /// Returns a page of a client's drafts, each with the best planner in the latest outcome.
     pub(crate) async fn drafts(&self, client: &Client, mut wanted: Wanted) -> Result<ScenarioList, StoreError> {
-        let own = "id IN (SELECT scenario_id FROM draft_client WHERE client = ".to_owned();
-        wanted.filters.push((own, client.as_str().to_owned(), ")"));
-        self.scenarios_of(&DRAFTS, &wanted).await
+        let client_filter = "id IN (SELECT scenario_id FROM draft_client WHERE client = ".to_owned();
+        wanted.filters.push((client_filter, client.as_str().to_owned(), ")"));
+        self.scenario_page(&DRAFTS, &wanted).await
     }
 
-    async fn scenarios_of(&self, shelf: &Shelf, wanted: &Wanted) -> Result<ScenarioList, StoreError> {
-        let found = self.page(shelf, wanted).await?;
+    async fn scenario_page(&self, definition: &ListDefinition, wanted: &Wanted) -> Result<ScenarioList, StoreError> {
+        let found = self.page(definition, wanted).await?;
         let rows: Vec<LineRow> =
             sqlx::query_as("SELECT *, (SELECT failure FROM job WHERE scenario_id = scenario_shelf.id) AS failure FROM scenario_shelf WHERE id IN (SELECT value FROM json_each(?))")
                 .bind(found.json())
@@ -380,7 +380,7 @@ impl Reader {
                 .await?;
         let mut scenarios = Vec::with_capacity(rows.len());
         for row in found.in_order(rows, |row| &row.id) {
-            let best = row.best_planner.zip(row.best_iteration_s).map(|(planner, iteration_s)| BestOf {
+            let best = row.best_planner.zip(row.best_iteration_s).map(|(planner, iteration_s)| BestPlanner {
                 planner: PlannerKind::from_id(&planner).map_or(planner, |kind| kind.title().to_owned()),
                 iteration_s,
             });
@@ -391,10 +391,10 @@ impl Reader {
                 model: row.model.unwrap_or_default(),
                 cluster: row.cluster.unwrap_or_default(),
                 best,
-                source: row.kept_by.as_deref().and_then(KeptSource::from_id),
+                source: row.kept_by.as_deref().and_then(SavedSource::from_id),
                 created_at: rfc3339(row.created_at_ms),
                 note: row.note,
-                tags: words(&row.tags_json)?,
+                tags: parse_strings(&row.tags_json)?,
                 pinned: row.pinned_at_ms.is_some(),
                 deleted_at: row.deleted_at_ms.map(rfc3339),
                 bytes: row.bytes.unsigned_abs(),
@@ -417,7 +417,7 @@ impl Reader {
                 scenario: row.scenario_id,
                 title: row.name,
                 note: row.note,
-                tags: words(&row.tags_json)?,
+                tags: parse_strings(&row.tags_json)?,
                 pinned: row.pinned_at_ms.is_some(),
                 model: row.model.unwrap_or_default(),
                 cluster: row.cluster.unwrap_or_default(),
@@ -442,8 +442,8 @@ impl Reader {
         .fetch_one(self.pool())
         .await?;
         let shared = |other: &String| id.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
-        let longest = before.iter().chain(&after).map(shared).max().unwrap_or(0);
-        Ok(id[..id.len().min((longest + 1).max(MIN_PREFIX))].to_owned())
+        let max_shared = before.iter().chain(&after).map(shared).max().unwrap_or(0);
+        Ok(id[..id.len().min((max_shared + 1).max(MIN_PREFIX))].to_owned())
     }
 }
 
@@ -451,18 +451,18 @@ fn parse(json: &str) -> Result<Scenario, StoreError> {
     serde_json::from_str(json).map_err(|error| SCENARIO.damaged(&error))
 }
 
-fn words(json: &str) -> Result<Vec<String>, StoreError> {
+fn parse_strings(json: &str) -> Result<Vec<String>, StoreError> {
     serde_json::from_str(json).map_err(|error| SCENARIO.damaged(&error))
 }
 
 /// Returns a cluster description, for example "4 x 8 A100-80GB".
-fn cluster_words(scenario: &Scenario) -> String {
+fn cluster_label(scenario: &Scenario) -> String {
     let cluster = &scenario.cluster;
     format!("{} x {} {}", cluster.nodes, cluster.devices_per_node, cluster.name)
 }
 
 /// Returns the default title.
-fn made_title(scenario: &Scenario) -> String {
+fn default_title(scenario: &Scenario) -> String {
     let cluster = &scenario.cluster;
     let devices = u64::from(cluster.nodes) * u64::from(cluster.devices_per_node);
     format!("{} on {devices} x {}", scenario.model.name, cluster.name)

@@ -21,7 +21,7 @@ pub(crate) struct Order {
 /// List definition as SQL fragments. The table has columns `id`, `pinned_at_ms` and
 /// `deleted_at_ms`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shelf {
+pub(crate) struct ListDefinition {
     /// Table or view.
     pub(crate) table: &'static str,
     /// Text to search.
@@ -47,7 +47,7 @@ pub(crate) type Filter = (String, String, &'static str);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     /// Search words; all must match.
-    pub(crate) words: Vec<String>,
+    pub(crate) terms: Vec<String>,
     /// Required tag.
     pub(crate) tag: Option<String>,
     /// Sort order name.
@@ -84,7 +84,7 @@ impl Found {
     }
 }
 
-impl Shelf {
+impl ListDefinition {
     /// Returns the sort order with this name.
     pub(crate) fn order(&self, name: &str) -> Option<Order> {
         self.orders.iter().copied().find(|order| order.name == name)
@@ -105,7 +105,7 @@ impl Shelf {
         } else {
             query.push("deleted_at_ms IS NULL");
         }
-        for word in &wanted.words {
+        for word in &wanted.terms {
             query.push(" AND instr(lower(").push(self.text).push("), lower(").push_bind(word.clone()).push(")) > 0");
         }
         if let Some(tag) = &wanted.tag {
@@ -119,7 +119,7 @@ impl Shelf {
     }
 
     /// Appends a condition: the row is before or after the given row in sort order.
-    fn beside(&self, query: &mut QueryBuilder<Sqlite>, wanted: &Wanted, sign: &str, id: &str) {
+    fn push_boundary(&self, query: &mut QueryBuilder<Sqlite>, wanted: &Wanted, sign: &str, id: &str) {
         let keys = self.keys(wanted).join(", ");
         query.push(format!(" AND ({keys}) {sign} (SELECT {keys} FROM {} WHERE id = ", self.table));
         query.push_bind(id.to_owned()).push(")");
@@ -128,20 +128,20 @@ impl Shelf {
 
 impl Reader {
     /// Returns a page.
-    pub(crate) async fn page(&self, shelf: &Shelf, wanted: &Wanted) -> Result<Found, StoreError> {
+    pub(crate) async fn page(&self, definition: &ListDefinition, wanted: &Wanted) -> Result<Found, StoreError> {
         let (forth, back) = ((">", "ASC"), ("<", "DESC"));
         let ((onwards, direction), (backwards, back)) =
             if wanted.is_descending { (back, forth) } else { (forth, back) };
         let ordered = |direction: &str| {
-            let columns = shelf.keys(wanted).map(|key| format!("({key}) {direction}"));
+            let columns = definition.keys(wanted).map(|key| format!("({key}) {direction}"));
             format!(" ORDER BY {}", columns.join(", "))
         };
-        let table = shelf.table;
+        let table = definition.table;
 
         let mut query = QueryBuilder::new(format!("SELECT id FROM {table}"));
-        shelf.push_filters(&mut query, wanted);
+        definition.push_filters(&mut query, wanted);
         if let Some(after) = &wanted.after {
-            shelf.beside(&mut query, wanted, onwards, after);
+            definition.push_boundary(&mut query, wanted, onwards, after);
         }
         query.push(ordered(direction)).push(" LIMIT ").push_bind(i64::from(wanted.limit) + 1);
         let mut ids: Vec<String> = query.build_query_scalar().fetch_all(self.pool()).await?;
@@ -149,18 +149,18 @@ impl Reader {
         ids.truncate(wanted.limit as usize);
 
         let mut query = QueryBuilder::new(format!("SELECT count(*) FROM {table}"));
-        shelf.push_filters(&mut query, wanted);
+        definition.push_filters(&mut query, wanted);
         let total: i64 = query.build_query_scalar().fetch_one(self.pool()).await?;
 
         let (mut before, mut previous) = (0_i64, None);
         if let Some(first) = ids.first().filter(|_| wanted.after.is_some()) {
             let mut query = QueryBuilder::new(format!("SELECT count(*) FROM {table}"));
-            shelf.push_filters(&mut query, wanted);
-            shelf.beside(&mut query, wanted, backwards, first);
+            definition.push_filters(&mut query, wanted);
+            definition.push_boundary(&mut query, wanted, backwards, first);
             before = query.build_query_scalar().fetch_one(self.pool()).await?;
             let mut query = QueryBuilder::new(format!("SELECT id FROM {table}"));
-            shelf.push_filters(&mut query, wanted);
-            shelf.beside(&mut query, wanted, backwards, first);
+            definition.push_filters(&mut query, wanted);
+            definition.push_boundary(&mut query, wanted, backwards, first);
             query.push(ordered(back)).push(" LIMIT 1 OFFSET ").push_bind(i64::from(wanted.limit));
             let behind: Option<String> = query.build_query_scalar().fetch_optional(self.pool()).await?;
             previous = (before > 0).then(|| behind.unwrap_or_default());
@@ -168,13 +168,13 @@ impl Reader {
 
         let tags = QueryBuilder::<Sqlite>::new(format!(
             "SELECT DISTINCT value FROM {table}, json_each({}) WHERE {} AND deleted_at_ms IS NULL ORDER BY value",
-            shelf.tags, shelf.listed
+            definition.tags, definition.listed
         ))
         .build_query_scalar()
         .fetch_all(self.pool())
         .await?;
         let (stored, deleted): (i64, i64) =
-            QueryBuilder::<Sqlite>::new(format!("SELECT ({}), ({})", shelf.stored, shelf.deleted))
+            QueryBuilder::<Sqlite>::new(format!("SELECT ({}), ({})", definition.stored, definition.deleted))
                 .build_query_as()
                 .fetch_one(self.pool())
                 .await?;

@@ -13,11 +13,11 @@ use tokio::sync::Semaphore;
 
 use super::forget::PurgeStatements;
 use super::kept::ObjectTable;
-use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, hashes};
+use super::{Kind, ListDefinition, Order, Reader, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 
 const SWEEP: ObjectTable =
-    ObjectTable { kind: Kind::Sweep, table: "sweep", name: "title", whole: "sweep_json IS NOT NULL" };
+    ObjectTable { kind: Kind::Sweep, table: "sweep", name: "title", restorable: "sweep_json IS NOT NULL" };
 /// Clears the sweep definition. Rows are deleted later, in batches.
 const FORGETTING: PurgeStatements = PurgeStatements {
     take: "UPDATE sweep SET sweep_json = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL
@@ -31,12 +31,12 @@ static PARSED_AT_ONCE: Semaphore = Semaphore::const_new(2);
 const ROWS_AT_ONCE: i64 = 1_000;
 
 /// List of sweeps.
-pub(crate) const SWEEPS: Shelf = Shelf {
+pub(crate) const SWEEPS: ListDefinition = ListDefinition {
     table: "sweep",
     text: "title || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || axes || ' ' || id",
     tags: "tags_json",
     listed: "1",
-    can_return: SWEEP.whole,
+    can_return: SWEEP.restorable,
     stored: "SELECT coalesce(sum(bytes), 0) FROM sweep",
     deleted: "SELECT coalesce(sum(bytes), 0) FROM sweep WHERE deleted_at_ms IS NOT NULL",
     orders: &[
@@ -48,7 +48,7 @@ pub(crate) const SWEEPS: Shelf = Shelf {
 
 /// A stored sweep.
 #[derive(Debug, Clone)]
-pub struct KeptSweep {
+pub struct SweepRecord {
     /// Sweep definition.
     pub sweep: Sweep,
     /// Display title.
@@ -65,7 +65,7 @@ pub struct KeptSweep {
 
 /// Plan metrics for Pareto fronts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PlanFigures {
+pub struct PlanPoint {
     /// Point number.
     pub point: u32,
     /// Planner.
@@ -91,7 +91,7 @@ impl Writer {
                 .fetch_one(&mut *write)
                 .await?;
         if !is_known {
-            write.room_for(json.len()).await?;
+            write.check_capacity(json.len()).await?;
         }
         let changed = sqlx::query(
             // Rows that are not purged yet are restored too.
@@ -123,7 +123,7 @@ impl Writer {
         let (mut added, mut bytes) = (0, 0_usize);
         for (row, text) in rows {
             write.strike_point(id, &row.engine, row.index).await?;
-            let plans = row.planners().iter().filter(|planner| planner.figures().is_some()).count();
+            let plans = row.planners().iter().filter(|planner| planner.metrics().is_some()).count();
             let stored = sqlx::query(
                 "INSERT INTO sweep_point (sweep_id, engine, point, plans, row_json, sha256)
                  SELECT id, ?2, ?3, ?4, ?5, ?6 FROM sweep WHERE id = ?1 AND deleted_at_ms IS NULL
@@ -134,7 +134,7 @@ impl Writer {
             .bind(row.index)
             .bind(i64::try_from(plans).unwrap_or(i64::MAX))
             .bind(text)
-            .bind(hashes::of_one(text))
+            .bind(hashes::hash_content(text))
             .execute(&mut *write)
             .await?
             .rows_affected();
@@ -144,7 +144,7 @@ impl Writer {
             added += stored;
             bytes += text.len();
             for planner in row.planners() {
-                let Some(figures) = planner.figures() else { continue };
+                let Some(metrics) = planner.metrics() else { continue };
                 sqlx::query(
                     "INSERT INTO sweep_plan (sweep_id, engine, point, planner, iteration_s, peak_memory_gib)
                      VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -153,8 +153,8 @@ impl Writer {
                 .bind(&row.engine)
                 .bind(row.index)
                 .bind(planner.planner().id())
-                .bind(figures.iteration_s)
-                .bind(figures.peak_memory_gib)
+                .bind(metrics.iteration_s)
+                .bind(metrics.peak_memory_gib)
                 .execute(&mut *write)
                 .await?;
             }
@@ -209,9 +209,14 @@ impl Writer {
     }
 
     /// Changes name, note, tags and pin.
-    pub async fn change_sweep(&self, id: &str, words: &api::shelf::Words, now: Timestamp) -> Result<(), StoreError> {
+    pub async fn change_sweep(
+        &self,
+        id: &str,
+        annotations: &api::shelf::Annotations,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        SWEEP.change(&mut write, id, words, now).await?;
+        SWEEP.change(&mut write, id, annotations, now).await?;
         write.commit().await
     }
 
@@ -260,7 +265,7 @@ impl Writer {
 
 /// Parses a sweep. May take seconds, because sweeps from earlier versions have up to 16 MiB.
 async fn parsed(json: String) -> Result<Sweep, StoreError> {
-    let damaged = |detail: String| StoreError::Damaged { what: SWEEP.what(), detail };
+    let damaged = |detail: String| StoreError::Damaged { kind: SWEEP.kind_name(), detail };
     let turn = PARSED_AT_ONCE.acquire().await.map_err(|error| damaged(error.to_string()))?;
     let parsed = tokio::task::spawn_blocking(move || {
         let _turn = turn;
@@ -291,7 +296,7 @@ type SweepRow = (Option<String>, String, Option<String>, String, Option<i64>, i6
 
 impl Reader {
     /// Returns a stored sweep.
-    pub async fn sweep(&self, id: &str) -> Result<KeptSweep, StoreError> {
+    pub async fn sweep(&self, id: &str) -> Result<SweepRecord, StoreError> {
         let row: Option<SweepRow> = sqlx::query_as(
             "SELECT sweep_json, title, note, tags_json, pinned_at_ms, created_at_ms, deleted_at_ms FROM sweep WHERE id = ?",
         )
@@ -306,7 +311,7 @@ impl Reader {
         let sweep = parsed(json.unwrap_or_default()).await?;
         let tags = serde_json::from_str(&tags).map_err(|error| SWEEP.damaged(&error))?;
         let (pinned, created_at) = (pinned_at_ms.is_some(), rfc3339(created_at_ms));
-        Ok(KeptSweep { sweep: sweep.titled(Some(title.clone())), title, note, tags, pinned, created_at })
+        Ok(SweepRecord { sweep: sweep.titled(Some(title.clone())), title, note, tags, pinned, created_at })
     }
 
     /// Returns a page of sweeps.
@@ -344,9 +349,9 @@ impl Reader {
     }
 
     /// Returns the stored error.
-    pub async fn sweep_failure(&self, id: &str) -> Result<Option<String>, StoreError> {
-        let failure = sqlx::query_scalar("SELECT failure FROM sweep WHERE id = ?").bind(id).fetch_optional(self.pool());
-        Ok(failure.await?.flatten())
+    pub async fn sweep_error(&self, id: &str) -> Result<Option<String>, StoreError> {
+        let error = sqlx::query_scalar("SELECT failure FROM sweep WHERE id = ?").bind(id).fetch_optional(self.pool());
+        Ok(error.await?.flatten())
     }
 
     /// Returns sweeps marked for planning, oldest first.
@@ -407,7 +412,7 @@ impl Reader {
     }
 
     /// Returns the row texts of the given points.
-    pub async fn sweep_rows_of(&self, id: &str, engine: &str, points: &[u32]) -> Result<Vec<String>, StoreError> {
+    pub async fn engine_sweep_rows(&self, id: &str, engine: &str, points: &[u32]) -> Result<Vec<String>, StoreError> {
         Ok(sqlx::query_scalar(
             "SELECT row_json FROM sweep_point WHERE sweep_id = ? AND engine = ?
              AND point IN (SELECT value FROM json_each(?))",
@@ -420,7 +425,7 @@ impl Reader {
     }
 
     /// Returns iteration time and peak memory for all plans, in ascending order.
-    pub async fn sweep_plans(&self, id: &str, engine: &str) -> Result<Vec<PlanFigures>, StoreError> {
+    pub async fn sweep_plans(&self, id: &str, engine: &str) -> Result<Vec<PlanPoint>, StoreError> {
         let rows: Vec<(u32, String, f64, f64)> = sqlx::query_as(
             "SELECT point, planner, iteration_s, peak_memory_gib FROM sweep_plan WHERE sweep_id = ? AND engine = ?
              ORDER BY iteration_s, peak_memory_gib, point, planner",
@@ -429,10 +434,10 @@ impl Reader {
         .bind(engine)
         .fetch_all(self.pool())
         .await?;
-        let figures = |(point, planner, iteration_s, peak_memory_gib): (u32, String, f64, f64)| {
+        let plan_metrics = |(point, planner, iteration_s, peak_memory_gib): (u32, String, f64, f64)| {
             let planner = PlannerKind::from_id(&planner)?;
-            Some(PlanFigures { point, planner, iteration_s, peak_memory_gib })
+            Some(PlanPoint { point, planner, iteration_s, peak_memory_gib })
         };
-        Ok(rows.into_iter().filter_map(figures).collect())
+        Ok(rows.into_iter().filter_map(plan_metrics).collect())
     }
 }

@@ -48,7 +48,7 @@ impl DatabaseLock {
     /// Acquires the path regardless of existing files.
     pub(super) fn lock(database: &Path) -> Result<Self, TenancyError> {
         let database = file::real_path(database)?;
-        let path = beside(&database, "-lock");
+        let path = with_suffix(&database, "-lock");
         let unwritable = |source| TenancyError::Unwritable { path: path.clone(), source };
         // The lock file is never deleted. Otherwise two processes can lock different files under
         // one name.
@@ -72,7 +72,7 @@ impl DatabaseLock {
 }
 
 /// Returns the database path with a suffix.
-pub(super) fn beside(database: &Path, ending: &str) -> PathBuf {
+pub(super) fn with_suffix(database: &Path, ending: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
@@ -82,15 +82,15 @@ pub(super) fn beside(database: &Path, ending: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn folder_of_test() -> (tempfile::TempDir, PathBuf) {
+    fn test_folder() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap();
         (folder, path)
     }
 
     #[test]
-    fn a_database_has_one_tenant_and_then_the_next() {
-        let (_guard, folder) = folder_of_test();
+    fn database_has_a_single_tenant_at_a_time() {
+        let (_guard, folder) = test_folder();
         let database = folder.join("a.db");
         let first = DatabaseLock::take(&database).unwrap();
         assert_eq!(first.database(), database);
@@ -105,8 +105,8 @@ mod tests {
     /// Finding 9: two servers opened the same file by two names.
     #[cfg(unix)]
     #[test]
-    fn a_database_has_one_tenant_whatever_its_name() {
-        let (_guard, folder) = folder_of_test();
+    fn tenant_lock_ignores_the_name() {
+        let (_guard, folder) = test_folder();
         let database = folder.join("a.db");
         std::fs::write(&database, "a database").unwrap();
         let first = DatabaseLock::take(&database).unwrap();
@@ -129,7 +129,7 @@ mod tests {
     /// of the data.
     #[test]
     fn a_journal_that_lost_its_database_has_no_tenant() {
-        let (_guard, folder) = folder_of_test();
+        let (_guard, folder) = test_folder();
         let database = folder.join("a.db");
         std::fs::write(folder.join("a.db-wal"), "the only copy").unwrap();
         assert!(matches!(DatabaseLock::take(&database), Err(TenancyError::File(FileFault::Orphan { .. }))));
@@ -140,10 +140,10 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_lock_is_for_the_owner_alone() {
+    fn lock_file_is_private() {
         use std::os::unix::fs::PermissionsExt;
 
-        let (_guard, folder) = folder_of_test();
+        let (_guard, folder) = test_folder();
         let _tenancy = DatabaseLock::take(&folder.join("a.db")).unwrap();
         let lock = folder.join("a.db-lock").metadata().unwrap();
         assert_eq!(lock.permissions().mode() & 0o777, 0o600);

@@ -13,9 +13,9 @@ use crate::clock::rfc3339;
 /// Maximum number of valid sessions. Beyond this limit, the oldest session is removed.
 const MAX_SESSIONS: i64 = 10_000;
 /// Maximum number of sessions per named token, for the browsers of one person.
-const MAX_OF_TOKEN: i64 = 20;
+const MAX_PER_TOKEN: i64 = 20;
 /// Maximum number of sessions for the server token, because a team may use it.
-const MAX_OF_SERVER: i64 = 1_000;
+const MAX_PER_SERVER: i64 = 1_000;
 /// Precision of the stored last use: 10 min, in ms.
 const USE_PRECISION_MS: i64 = 600_000;
 
@@ -43,12 +43,12 @@ pub struct NewSession {
 
 /// Converts a name and role from the database.
 fn holder(row: Option<(String, String)>) -> Result<Option<(String, Role)>, StoreError> {
-    row.map(|(name, role)| role_of(&role).map(|role| (name, role))).transpose()
+    row.map(|(name, role)| parse_role(&role).map(|role| (name, role))).transpose()
 }
 
-fn role_of(role: &str) -> Result<Role, StoreError> {
+fn parse_role(role: &str) -> Result<Role, StoreError> {
     Role::from_id(role)
-        .ok_or_else(|| StoreError::Damaged { what: "token", detail: format!("an unknown role {role:?}") })
+        .ok_or_else(|| StoreError::Damaged { kind: "token", detail: format!("an unknown role {role:?}") })
 }
 
 /// A token row without the hash.
@@ -103,7 +103,7 @@ impl Reader {
                 .await?;
         let lines = rows.into_iter().map(|row| {
             Ok(TokenLine {
-                role: role_of(&row.role)?,
+                role: parse_role(&row.role)?,
                 name: row.name,
                 created_at: rfc3339(row.created_at_ms),
                 last_used_at: row.last_used_at_ms.map(rfc3339),
@@ -178,7 +178,7 @@ impl Writer {
             .bind(session.expires_at.as_millisecond())
             .execute(&mut *write)
             .await?;
-        let most = if session.token_name.is_some() { MAX_OF_TOKEN } else { MAX_OF_SERVER };
+        let limit = if session.token_name.is_some() { MAX_PER_TOKEN } else { MAX_PER_SERVER };
         sqlx::query(
             "DELETE FROM session WHERE hash IN (
                  SELECT hash FROM session WHERE token_name IS ?1 ORDER BY hash = ?2 DESC, created_at_ms DESC LIMIT -1 OFFSET ?3
@@ -186,7 +186,7 @@ impl Writer {
         )
         .bind(session.token_name.as_deref())
         .bind(&session.hash[..])
-        .bind(most)
+        .bind(limit)
         .execute(&mut *write)
         .await?;
         sqlx::query(
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_that_differ_in_case_alone_are_one() {
+    async fn names_are_compared_without_case() {
         let (_folder, store) = store().await;
         assert!(store.writer().add_token("Ada", Role::Editor, &[1; 32], at(0)).await.unwrap());
         for name in ["ada", "ADA", "Ada"] {

@@ -4,20 +4,20 @@ mod chunks;
 
 pub(crate) use chunks::ChunkQuery;
 
+use api::shelf::Annotations;
 use api::shelf::ListPage;
-use api::shelf::Words;
-use api::trace::{PlanOfTrace, TraceReport, TraceSummary};
+use api::trace::{TracePlan, TraceReport, TraceSummary};
 use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
 use super::forget::PurgeStatements;
 use super::kept::ObjectTable;
-use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, hashes};
+use super::{Kind, ListDefinition, Order, Reader, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 use crate::traces::import::Prepared;
 
 const TRACE: ObjectTable =
-    ObjectTable { kind: Kind::Trace, table: "trace", name: "name", whole: "overview IS NOT NULL" };
+    ObjectTable { kind: Kind::Trace, table: "trace", name: "name", restorable: "overview IS NOT NULL" };
 /// Clears the summary row. Chunks and names are deleted later, in batches.
 const FORGETTING: PurgeStatements = PurgeStatements {
     take: "UPDATE trace SET report_json = NULL, overview = NULL, action_columns = NULL, counter_columns = NULL, sha256 = NULL
@@ -31,12 +31,12 @@ const FORGETTING: PurgeStatements = PurgeStatements {
 const PARTS_AT_ONCE: i64 = 256;
 
 /// List of traces.
-pub(crate) const TRACES: Shelf = Shelf {
+pub(crate) const TRACES: ListDefinition = ListDefinition {
     table: "trace",
     text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || format || ' ' || id",
     tags: "tags_json",
     listed: "1",
-    can_return: TRACE.whole,
+    can_return: TRACE.restorable,
     stored: "SELECT coalesce(sum(stored_bytes), 0) FROM trace WHERE deleted_at_ms IS NULL",
     deleted: "SELECT coalesce(sum(stored_bytes), 0) FROM trace WHERE deleted_at_ms IS NOT NULL",
     orders: &[
@@ -67,7 +67,7 @@ pub(crate) struct Sent {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changed {
     /// Name, note, tags and pin.
-    pub(crate) words: Words,
+    pub(crate) annotations: Annotations,
     /// Run. An empty text removes it.
     pub(crate) run: Option<String>,
     pub(crate) rank: Option<u32>,
@@ -87,14 +87,14 @@ impl Writer {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let report = serde_json::to_string(&prepared.report).expect("reports have only text keys");
-        let hash = hashes::of(&[
+        let hash = hashes::hash_contents(&[
             Some(report.as_bytes()),
             Some(&prepared.overview),
             prepared.action_columns.as_deref(),
             prepared.counter_columns.as_deref(),
         ]);
         let mut write = self.begin().await?;
-        write.room_for(usize::try_from(prepared.stored_bytes()).unwrap_or(usize::MAX)).await?;
+        write.check_capacity(usize::try_from(prepared.stored_bytes()).unwrap_or(usize::MAX)).await?;
         // Deletes the tombstone of a purged trace.
         sqlx::query("DELETE FROM trace WHERE id = ?").bind(id).execute(&mut *write).await?;
         let stored = sqlx::query(
@@ -104,7 +104,7 @@ impl Writer {
              VALUES (?, ?, '[]', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
         .bind(id)
-        .bind(sent.name.as_deref().unwrap_or(TRACE.what()))
+        .bind(sent.name.as_deref().unwrap_or(TRACE.kind_name()))
         .bind(sent.run.as_deref())
         .bind(sent.rank.or(prepared.rank))
         .bind(sent.scenario.as_deref())
@@ -157,7 +157,7 @@ impl Writer {
     /// Changes the metadata.
     pub(crate) async fn change_trace(&self, id: &str, changed: &Changed, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        TRACE.change(&mut write, id, &changed.words, now).await?;
+        TRACE.change(&mut write, id, &changed.annotations, now).await?;
         sqlx::query(
             "UPDATE trace SET run_id = iif(?1 IS NULL, run_id, nullif(?1, '')),
                  rank = coalesce(?2, rank),
@@ -263,7 +263,7 @@ impl Reader {
     }
 
     /// Returns a run's traces, newest first.
-    pub(crate) async fn traces_of_run(&self, run: &str) -> Result<Vec<TraceSummary>, StoreError> {
+    pub(crate) async fn run_traces(&self, run: &str) -> Result<Vec<TraceSummary>, StoreError> {
         let rows: Vec<SummaryRow> = sqlx::query_as(concat!(
             summary!(),
             "WHERE run_id = ? AND deleted_at_ms IS NULL ORDER BY created_at_ms DESC, id LIMIT 5000"
@@ -309,7 +309,7 @@ fn summary(row: SummaryRow) -> Result<TraceSummary, StoreError> {
         rank: row.rank,
         plan: row
             .scenario_id
-            .map(|scenario| PlanOfTrace { scenario, planner: planner.as_deref().and_then(PlannerKind::from_id) }),
+            .map(|scenario| TracePlan { scenario, planner: planner.as_deref().and_then(PlannerKind::from_id) }),
         format: row.format,
         created_at: rfc3339(row.created_at_ms),
         deleted_at: row.deleted_at_ms.map(rfc3339),

@@ -19,25 +19,25 @@ pub struct Usage {
 /// Size limit, shared by writer and reader.
 #[derive(Debug, Clone)]
 pub(super) struct Quota {
-    most: Option<u64>,
+    limit: Option<u64>,
     /// Size in bytes of the largest rejected content that still does not fit.
     missed: Arc<AtomicU64>,
 }
 
 impl Quota {
     /// Creates a size limit in bytes; `None` means no limit.
-    pub(super) fn of(most: Option<u64>) -> Self {
-        Self { most, missed: Arc::default() }
+    pub(super) fn new(limit: Option<u64>) -> Self {
+        Self { limit, missed: Arc::default() }
     }
 
-    pub(super) fn most(&self) -> Option<u64> {
-        self.most
+    pub(super) fn limit(&self) -> Option<u64> {
+        self.limit
     }
 
     /// Rejects content beyond the limit. The rejection is remembered as long as content of that
     /// size does not fit.
     fn admit(&self, used: u64, bytes: u64) -> Result<(), StoreError> {
-        let Some(quota) = self.most.filter(|quota| used.saturating_add(bytes) > *quota) else {
+        let Some(quota) = self.limit.filter(|quota| used.saturating_add(bytes) > *quota) else {
             self.forget_missed_up_to(bytes);
             return Ok(());
         };
@@ -51,7 +51,7 @@ impl Quota {
     /// Returns true if the limit is reached, or if the rejected content still does not fit. Clears
     /// the rejection when the content fits.
     fn is_reached(&self, used: u64) -> bool {
-        let Some(quota) = self.most else { return false };
+        let Some(quota) = self.limit else { return false };
         let missed = self.missed.load(Ordering::Relaxed);
         if used.saturating_add(missed) > quota {
             return true;
@@ -83,14 +83,14 @@ async fn usage(connection: &mut SqliteConnection) -> Result<Usage, StoreError> {
 
 impl Write {
     /// Rejects new content beyond the size limit. A rejection rolls the transaction back.
-    pub(super) async fn room_for(&mut self, bytes: usize) -> Result<(), StoreError> {
+    pub(super) async fn check_capacity(&mut self, bytes: usize) -> Result<(), StoreError> {
         let used = self.used().await?;
         self.check_quota(used, bytes).await
     }
 
     /// Returns the used bytes, or 0 if there is no limit.
     pub(super) async fn used(&mut self) -> Result<u64, StoreError> {
-        if self.quota().most().is_none() { Ok(0) } else { Ok(usage(self).await?.used) }
+        if self.quota().limit().is_none() { Ok(0) } else { Ok(usage(self).await?.used) }
     }
 
     /// Rejects content that the transaction has already inserted. `used` is the size before the
@@ -119,7 +119,7 @@ impl Reader {
     }
 
     /// Rejects content of unknown size if the database exceeds the limit.
-    pub async fn has_room(&self) -> Result<(), StoreError> {
+    pub async fn check_space(&self) -> Result<(), StoreError> {
         if self.quota().is_none() {
             return Ok(());
         }

@@ -19,20 +19,20 @@ const MAX_FAULTS: usize = 1000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Location, for example "scenario abc...".
-    pub place: String,
+    pub location: String,
     /// Description.
     pub detail: String,
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.detail)
+        write!(f, "{}: {}", self.location, self.detail)
     }
 }
 
 /// Verification result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct VerifyReport {
     /// Faults, at most 1000. Empty if the database is sound.
     pub faults: Vec<Fault>,
     /// Checked items by kind.
@@ -44,10 +44,10 @@ pub struct Verdict {
     pub is_older: bool,
 }
 
-impl Verdict {
-    fn fault(&mut self, place: impl Into<String>, detail: impl Into<String>) {
+impl VerifyReport {
+    fn fault(&mut self, location: impl Into<String>, detail: impl Into<String>) {
         if self.faults.len() < MAX_FAULTS {
-            self.faults.push(Fault { place: place.into(), detail: detail.into() });
+            self.faults.push(Fault { location: location.into(), detail: detail.into() });
         }
     }
 }
@@ -56,16 +56,16 @@ impl Verdict {
 ///
 /// # Errors
 /// The file is unreadable, is not a database, or cannot be opened: see [`super::FileFault`].
-pub async fn verify(database: &Path) -> Result<Verdict, StoreError> {
+pub async fn verify(database: &Path) -> Result<VerifyReport, StoreError> {
     let mut connection = reading(&file::existing(database)?).await?;
     sqlx::query("BEGIN").execute(&mut connection).await?;
-    let mut verdict = structure(&mut connection).await?;
-    if !verdict.is_older {
-        contents::verify(&mut connection, &mut verdict).await;
-        hashes::verify(&mut connection, &mut verdict).await;
+    let mut report = structure(&mut connection).await?;
+    if !report.is_older {
+        contents::verify(&mut connection, &mut report).await;
+        hashes::verify(&mut connection, &mut report).await;
     }
     connection.close().await?;
-    Ok(verdict)
+    Ok(report)
 }
 
 /// Opens a read-only connection.
@@ -75,13 +75,13 @@ pub(super) async fn reading(database: &Path) -> Result<SqliteConnection, StoreEr
 }
 
 /// Checks pages, indices, references between tables, and the schema version.
-pub(super) async fn structure(connection: &mut SqliteConnection) -> Result<Verdict, StoreError> {
-    let mut verdict = Verdict::default();
+pub(super) async fn structure(connection: &mut SqliteConnection) -> Result<VerifyReport, StoreError> {
+    let mut report = VerifyReport::default();
     let said: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("PRAGMA integrity_check({MAX_FAULTS})")))
         .fetch_all(&mut *connection)
         .await?;
     for detail in said.into_iter().filter(|said| said != "ok") {
-        verdict.fault("file", detail);
+        report.fault("file", detail);
     }
     let loose: Vec<(String, Option<i64>, String)> =
         sqlx::query_as("SELECT \"table\", rowid, parent FROM pragma_foreign_key_check")
@@ -89,21 +89,21 @@ pub(super) async fn structure(connection: &mut SqliteConnection) -> Result<Verdi
             .await?;
     for (table, row, parent) in loose {
         let row = row.map_or_else(|| "a row".to_owned(), |row| format!("row {row}"));
-        verdict.fault(format!("table {table}"), format!("{row} belongs to a {parent} that is not there"));
+        report.fault(format!("table {table}"), format!("{row} belongs to a {parent} that is not there"));
     }
-    migrations(connection, &mut verdict).await?;
-    Ok(verdict)
+    migrations(connection, &mut report).await?;
+    Ok(report)
 }
 
 /// Checks that the tables belong to Planscope, and their version.
-async fn migrations(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<(), StoreError> {
+async fn migrations(connection: &mut SqliteConnection, report: &mut VerifyReport) -> Result<(), StoreError> {
     let is_ours: bool =
         sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '_sqlx_migrations')")
             .fetch_one(&mut *connection)
             .await?;
     if !is_ours {
-        verdict.fault("file", "it is a database, but not one of Planscope");
-        verdict.is_older = true;
+        report.fault("file", "it is a database, but not one of Planscope");
+        report.is_older = true;
         return Ok(());
     }
     let applied: Vec<(i64, bool, Vec<u8>)> =
@@ -118,11 +118,11 @@ async fn migrations(connection: &mut SqliteConnection, verdict: &mut Verdict) ->
             Some(_) if !success => "it broke off in the middle",
             Some(_) => continue,
         };
-        verdict.fault(format!("migration {version}"), wrong);
+        report.fault(format!("migration {version}"), wrong);
     }
-    verdict.is_older = count < MIGRATIONS.iter().count();
-    if !verdict.is_older && verdict.faults.is_empty() {
-        schema::verify(connection, verdict).await?;
+    report.is_older = count < MIGRATIONS.iter().count();
+    if !report.is_older && report.faults.is_empty() {
+        schema::verify(connection, report).await?;
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ impl Writer {
     /// Starts a transaction. Acquires the write lock immediately, so a concurrent writer cannot
     /// make it fail halfway.
     pub async fn begin(&self) -> Result<Write, StoreError> {
-        self.file.in_place()?;
+        self.file.check_file()?;
         let connection = self.pool.acquire().await?;
         let mut write = Write { connection, open: true, file: self.file.clone(), quota: self.quota.clone() };
         sqlx::query("BEGIN IMMEDIATE").execute(&mut *write).await?;
@@ -52,8 +52,8 @@ impl Writer {
     }
 
     /// Checks that the path still refers to the open file.
-    pub(crate) fn in_place(&self) -> Result<(), FileFault> {
-        self.file.in_place_with_journal()
+    pub(crate) fn check_file(&self) -> Result<(), FileFault> {
+        self.file.check_file_and_journal()
     }
 
     pub(super) async fn close(&self) {
@@ -92,7 +92,7 @@ pub struct Write {
 impl Write {
     /// Commits the transaction. Rolls back and returns an error if the file was moved or replaced.
     pub async fn commit(mut self) -> Result<(), StoreError> {
-        if let Err(fault) = self.file.in_place_with_journal() {
+        if let Err(fault) = self.file.check_file_and_journal() {
             self.abandon().await?;
             return Err(fault.into());
         }

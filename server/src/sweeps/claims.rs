@@ -29,7 +29,7 @@ pub(super) struct PointQueue {
 pub(super) struct Claim {
     pub(super) points: Vec<u32>,
     /// True if the point is planned exclusively, while all sweeps wait.
-    pub(super) is_alone: bool,
+    pub(super) is_exclusive: bool,
     pub(super) _lanes: OwnedSemaphorePermit,
 }
 
@@ -61,8 +61,8 @@ impl PointQueue {
     }
 
     /// Removes and returns points with zero attempts.
-    pub(super) fn take(&mut self, most: usize) -> Vec<u32> {
-        self.fresh.drain(..most.min(self.fresh.len())).collect()
+    pub(super) fn take(&mut self, limit: usize) -> Vec<u32> {
+        self.fresh.drain(..limit.min(self.fresh.len())).collect()
     }
 
     /// Removes and returns a point with an interrupted attempt.
@@ -77,7 +77,7 @@ impl PointQueue {
 
     /// Returns unplanned points to the queue.
     pub(super) fn put_back(&mut self, claim: &Claim) {
-        let queue = if claim.is_alone { &mut self.suspects } else { &mut self.fresh };
+        let queue = if claim.is_exclusive { &mut self.suspects } else { &mut self.fresh };
         for &point in claim.points.iter().rev() {
             queue.push_front(point);
         }
@@ -99,11 +99,11 @@ mod tests {
         assert_eq!(left.take_hopeless(), [(3, 3)]);
         assert_eq!(left.take(2), [0, 2]);
         let lane = || async { Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap() };
-        let claim = Claim { points: vec![0, 2], is_alone: false, _lanes: lane().await };
+        let claim = Claim { points: vec![0, 2], is_exclusive: false, _lanes: lane().await };
         left.put_back(&claim.without(1));
         assert_eq!(left.take(32), [2, 5]);
         assert_eq!(left.take_suspect(), Some(1));
-        left.put_back(&Claim { points: vec![1], is_alone: true, _lanes: lane().await });
+        left.put_back(&Claim { points: vec![1], is_exclusive: true, _lanes: lane().await });
         assert_eq!((left.take_suspect(), left.take_suspect(), left.take_suspect()), (Some(1), Some(4), None));
         assert!(left.is_empty());
     }

@@ -24,7 +24,7 @@ pub(crate) fn named(sweep: &Sweep) -> Vec<String> {
 
 fn collect(value: &Value, names: &mut BTreeSet<String>) {
     match value {
-        Value::String(text) if dataset_id::is_one(text) => {
+        Value::String(text) if dataset_id::is_valid(text) => {
             names.insert(text.clone());
         }
         Value::Array(values) => values.iter().for_each(|value| collect(value, names)),
@@ -48,23 +48,23 @@ pub(crate) fn missing(
     points: impl IntoIterator<Item = u32>,
 ) -> Option<Missing> {
     points.into_iter().find_map(|point| {
-        let asked = Asked { datasets, absent: RefCell::default() };
+        let recorder = MissingRecorder { datasets, absent: RefCell::default() };
         // The row will report all remaining validation errors.
-        let _ = sweep.point(point)?.valid(&asked);
-        Some(Missing { point, dataset: asked.absent.take()? })
+        let _ = sweep.point(point)?.valid(&recorder);
+        Some(Missing { point, dataset: recorder.absent.take()? })
     })
 }
 
 /// Records the latest missing dataset.
-struct Asked<'d> {
+struct MissingRecorder<'d> {
     datasets: &'d dyn Datasets,
     absent: RefCell<Option<String>>,
 }
 
-impl Datasets for Asked<'_> {
+impl Datasets for MissingRecorder<'_> {
     fn dataset(&self, id: &str) -> Option<Arc<Dataset>> {
         let found = self.datasets.dataset(id);
-        if found.is_none() && dataset_id::is_one(id) {
+        if found.is_none() && dataset_id::is_valid(id) {
             self.absent.replace(Some(id.to_owned()));
         }
         found
@@ -93,20 +93,21 @@ mod tests {
 
     #[test]
     fn datasets_are_found_wherever_they_are_named() {
-        let of = |letter: char| json!({"kind": "dataset", "id": id(letter)});
-        let swept = |pointer: &str, values: &Value| sweep(&of('a'), &json!([{"pointer": pointer, "values": values}]));
-        let parts = [of('c'), of('b')].map(|source| json!({"source": source, "weight": 1.0}));
+        let samples = |letter: char| json!({"kind": "dataset", "id": id(letter)});
+        let swept =
+            |pointer: &str, values: &Value| sweep(&samples('a'), &json!([{"pointer": pointer, "values": values}]));
+        let parts = [samples('c'), samples('b')].map(|source| json!({"source": source, "weight": 1.0}));
         let mixture = json!({"kind": "mixture", "parts": parts});
         for found in [
             swept("/workload/samples/id", &json!([id('b'), id('c')])),
-            swept("/workload/samples", &json!([of('b'), mixture])),
+            swept("/workload/samples", &json!([samples('b'), mixture])),
         ] {
             assert_eq!(named(&found), ["a", "b", "c"].map(|letter| letter.repeat(52)));
         }
     }
 
     #[test]
-    fn a_point_misses_a_dataset_that_it_needs_and_not_one_that_its_values_replace() {
+    fn missing_datasets_are_reported_unless_replaced() {
         let drawn = json!({"kind": "drawn", "text_tokens": {"kind": "constant", "value": 512},
             "images": {"kind": "constant", "value": 0}});
         let stored = json!({"kind": "dataset", "id": id('b')});

@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use api::sweep::{Cell, Front, FrontPlan, LabelledAxis, Layer, Metric, NamedPlanner, Picture};
 use planner::scenario::{FieldError, PlannerKind};
-use planner::sweep::{Axis, Figures, PlannerRow, PointAnswer, PointRow, Sweep};
+use planner::sweep::{Axis, PlanMetrics, PlannerRow, PointOutcome, PointRow, Sweep};
 
 use super::throughput::Throughput;
-use crate::store::{PlanFigures, Reader, StoreError};
+use crate::store::{PlanPoint, Reader, StoreError};
 
 /// Maximum cells in a map, and maximum plans in a front. Limits the chart size.
 const MAX_DRAWN: usize = 5_000;
 
 /// Parameters of a chart.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
+pub(crate) struct ChartRequest {
     /// Index of the horizontal axis.
     pub(crate) x: usize,
     /// Index of the vertical axis.
@@ -33,7 +33,7 @@ pub(crate) fn labelled(axis: &Axis) -> LabelledAxis {
     LabelledAxis {
         pointer: axis.pointer.clone(),
         title: format!("{}{unit}", axis.name()),
-        labels: (0..axis.values.len()).map(|place| axis.label(place)).collect(),
+        labels: (0..axis.values.len()).map(|index| axis.label(index)).collect(),
         numbers,
     }
 }
@@ -44,16 +44,16 @@ pub(crate) fn named(planner: PlannerKind) -> NamedPlanner {
 }
 
 /// Returns the chart points, row by row.
-fn grid(sweep: &Sweep, asked: &Asked) -> Result<Vec<Vec<u32>>, FieldError> {
+fn grid(sweep: &Sweep, request: &ChartRequest) -> Result<Vec<Vec<u32>>, FieldError> {
     let sizes: Vec<usize> = sweep.axes().iter().map(|axis| axis.values.len()).collect();
-    let mut at = asked.at.clone();
+    let mut at = request.at.clone();
     at.resize(sizes.len(), 0);
     let known = |field: &str, axis: usize| {
         sizes.get(axis).copied().ok_or_else(|| FieldError::new(field, format!("there are {} axes", sizes.len())))
     };
-    let columns = known("/x", asked.x)?;
-    let rows = asked.y.map_or(Ok(1), |y| known("/y", y))?;
-    if asked.y == Some(asked.x) {
+    let columns = known("/x", request.x)?;
+    let rows = request.y.map_or(Ok(1), |y| known("/y", y))?;
+    if request.y == Some(request.x) {
         return Err(FieldError::new("/y", "must be another axis than x".to_owned()));
     }
     if columns * rows > MAX_DRAWN {
@@ -63,8 +63,8 @@ fn grid(sweep: &Sweep, asked: &Asked) -> Result<Vec<Vec<u32>>, FieldError> {
     for row in 0..rows {
         let mut line = Vec::with_capacity(columns);
         for column in 0..columns {
-            at[asked.x] = column;
-            if let Some(y) = asked.y {
+            at[request.x] = column;
+            if let Some(y) = request.y {
                 at[y] = row;
             }
             let point = sweep.index(&at);
@@ -100,30 +100,30 @@ pub(crate) async fn picture(
     reader: &Reader,
     sweep: &Sweep,
     engine: &str,
-    asked: &Asked,
+    request: &ChartRequest,
 ) -> Result<Picture, PictureError> {
-    let grid = grid(sweep, asked)?;
+    let grid = grid(sweep, request)?;
     let points: Vec<u32> = grid.iter().flatten().copied().collect();
     let mut rows: HashMap<u32, PointRow> = HashMap::with_capacity(points.len());
-    for text in reader.sweep_rows_of(sweep.id().as_str(), engine, &points).await? {
+    for text in reader.engine_sweep_rows(sweep.id().as_str(), engine, &points).await? {
         let row: PointRow = serde_json::from_str(&text)
-            .map_err(|error| StoreError::Damaged { what: "row of a sweep", detail: error.to_string() })?;
+            .map_err(|error| StoreError::Damaged { kind: "row of a sweep", detail: error.to_string() })?;
         rows.insert(row.index, row);
     }
-    let planners: Vec<PlannerKind> = match asked.planner {
+    let planners: Vec<PlannerKind> = match request.planner {
         Some(planner) => vec![planner],
         None => sweep.planners(),
     };
     let layer = |planner: PlannerKind| {
-        let cell = |point: &u32| cell(*point, rows.get(point), planner, asked.metric);
+        let cell = |point: &u32| cell(*point, rows.get(point), planner, request.metric);
         let cells = grid.iter().map(|line| line.iter().map(cell).collect()).collect();
         Layer { planner: named(planner), cells }
     };
     Ok(Picture {
-        metric: asked.metric,
-        title: asked.metric.title().to_owned(),
-        x: asked.x,
-        y: asked.y,
+        metric: request.metric,
+        title: request.metric.title().to_owned(),
+        x: request.x,
+        y: request.y,
         layers: planners.into_iter().map(layer).collect(),
     })
 }
@@ -131,65 +131,65 @@ pub(crate) async fn picture(
 fn cell(point: u32, row: Option<&PointRow>, planner: PlannerKind, metric: Metric) -> Cell {
     let Some(row) = row else { return Cell { point, value: None, reason: None } };
     let (value, reason) = match &row.answer {
-        PointAnswer::Planned { planners, .. } => match planners.iter().find(|own| own.planner() == planner) {
-            Some(PlannerRow::Planned { figures, .. }) => (Some(value(figures, metric)), None),
+        PointOutcome::Planned { planners, .. } => match planners.iter().find(|entry| entry.planner() == planner) {
+            Some(PlannerRow::Planned { figures: metrics, .. }) => (Some(value(metrics, metric)), None),
             Some(PlannerRow::Infeasible { reason, .. }) => (None, Some(reason.clone())),
             None => (None, Some("the planner was not asked".to_owned())),
         },
-        PointAnswer::Invalid { errors } => {
-            let words: Vec<String> =
+        PointOutcome::Invalid { errors } => {
+            let messages: Vec<String> =
                 errors.iter().map(|error| format!("{}: {}", error.pointer, error.detail)).collect();
-            (None, Some(words.join("; ")))
+            (None, Some(messages.join("; ")))
         }
-        PointAnswer::Failed { detail } => (None, Some(detail.clone())),
+        PointOutcome::Failed { detail } => (None, Some(detail.clone())),
     };
     Cell { point, value, reason }
 }
 
 /// Returns a metric value in the unit of the metric's title.
-fn value(figures: &Figures, metric: Metric) -> f64 {
+fn value(metrics: &PlanMetrics, metric: Metric) -> f64 {
     match metric {
-        Metric::IterationS => figures.iteration_s,
-        Metric::TokensPerS => figures.tokens_per_s,
-        Metric::TokensPerSPerDevice => figures.tokens_per_s_per_device,
-        Metric::Mfu => figures.mfu * 100.0,
-        Metric::Bubble => figures.bubble * 100.0,
-        Metric::ExposedCommunication => figures.exposed_communication * 100.0,
-        Metric::PeakMemoryGib => figures.peak_memory_gib,
-        Metric::Gap => figures.gap * 100.0,
+        Metric::IterationS => metrics.iteration_s,
+        Metric::TokensPerS => metrics.tokens_per_s,
+        Metric::TokensPerSPerDevice => metrics.tokens_per_s_per_device,
+        Metric::Mfu => metrics.mfu * 100.0,
+        Metric::Bubble => metrics.bubble * 100.0,
+        Metric::ExposedCommunication => metrics.exposed_communication * 100.0,
+        Metric::PeakMemoryGib => metrics.peak_memory_gib,
+        Metric::Gap => metrics.gap * 100.0,
     }
 }
 
 /// Returns the Pareto front for iteration time and peak memory. `plans` must be sorted by time. If
 /// `throughput` is given, it replaces the iteration time.
-pub(crate) fn front(sweep: &Sweep, plans: &[PlanFigures], throughput: Option<&Throughput>) -> Front {
-    let rate = |plan: &PlanFigures| throughput?.get(&(plan.point, plan.planner)).copied();
-    let mut plans: Vec<&PlanFigures> = plans.iter().collect();
+pub(crate) fn front(sweep: &Sweep, plans: &[PlanPoint], throughput: Option<&Throughput>) -> Front {
+    let rate = |plan: &PlanPoint| throughput?.get(&(plan.point, plan.planner)).copied();
+    let mut plans: Vec<&PlanPoint> = plans.iter().collect();
     if throughput.is_some() {
         plans.retain(|plan| rate(plan).is_some());
-        let fastest = |plan: &PlanFigures| rate(plan).unwrap_or(0.0);
+        let fastest = |plan: &PlanPoint| rate(plan).unwrap_or(0.0);
         plans.sort_by(|a, b| fastest(b).total_cmp(&fastest(a)).then(a.peak_memory_gib.total_cmp(&b.peak_memory_gib)));
     }
-    let mut least = f64::INFINITY;
-    let (optimal, others): (Vec<&PlanFigures>, Vec<&PlanFigures>) = plans.iter().copied().partition(|plan| {
-        let is_optimal = plan.peak_memory_gib < least;
-        least = least.min(plan.peak_memory_gib);
+    let mut min_memory = f64::INFINITY;
+    let (optimal, others): (Vec<&PlanPoint>, Vec<&PlanPoint>) = plans.iter().copied().partition(|plan| {
+        let is_optimal = plan.peak_memory_gib < min_memory;
+        min_memory = min_memory.min(plan.peak_memory_gib);
         is_optimal
     });
-    let drawn = |plan: &PlanFigures, optimal: bool| FrontPlan {
+    let drawn = |plan: &PlanPoint, optimal: bool| FrontPlan {
         point: plan.point,
         planner: named(plan.planner),
         iteration_s: plan.iteration_s,
         tokens_per_s_per_device: rate(plan),
         peak_memory_gib: plan.peak_memory_gib,
         optimal,
-        words: words(sweep, plan.point),
+        words: point_label(sweep, plan.point),
     };
-    let shown = optimal.len().min(MAX_DRAWN);
+    let optimal_count = optimal.len().min(MAX_DRAWN);
     // Samples the remaining plans evenly, to preserve the shape of the point cloud.
-    let step = others.len().div_ceil((MAX_DRAWN - shown).max(1)).max(1);
-    let of_front = optimal.iter().take(MAX_DRAWN).map(|plan| drawn(plan, true));
-    let plans_drawn = of_front.chain(others.iter().step_by(step).map(|plan| drawn(plan, false)));
+    let step = others.len().div_ceil((MAX_DRAWN - optimal_count).max(1)).max(1);
+    let front_plans = optimal.iter().take(MAX_DRAWN).map(|plan| drawn(plan, true));
+    let plans_drawn = front_plans.chain(others.iter().step_by(step).map(|plan| drawn(plan, false)));
     Front {
         plans: plans_drawn.take(MAX_DRAWN).collect(),
         total: plans.len() as u64,
@@ -199,9 +199,9 @@ pub(crate) fn front(sweep: &Sweep, plans: &[PlanFigures], throughput: Option<&Th
 }
 
 /// Returns a description of a point, for example "nodes 4, context length 8192".
-fn words(sweep: &Sweep, point: u32) -> String {
+fn point_label(sweep: &Sweep, point: u32) -> String {
     let axes = sweep.axes().iter().zip(sweep.places(point));
-    axes.map(|(axis, place)| format!("{} {}", axis.name(), axis.label(place))).collect::<Vec<_>>().join(", ")
+    axes.map(|(axis, index)| format!("{} {}", axis.name(), axis.label(index))).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -219,8 +219,8 @@ mod tests {
     }
 
     #[test]
-    fn a_front_has_what_no_other_plan_beats_in_both() {
-        let plan = |point, iteration_s, peak_memory_gib| PlanFigures {
+    fn front_contains_undominated_plans() {
+        let plan = |point, iteration_s, peak_memory_gib| PlanPoint {
             point,
             planner: PlannerKind::OneFOneB,
             iteration_s,
@@ -239,9 +239,9 @@ mod tests {
     /// Batch 64: 1 s at 1,000 tokens/s/GPU. Batch 128: 1.6 s at 1,250 tokens/s/GPU. The plan with
     /// the longer iteration is better.
     #[test]
-    fn plans_of_different_batches_are_compared_by_throughput() {
+    fn different_batches_are_compared_by_throughput() {
         let planner = PlannerKind::OneFOneB;
-        let plan = |point, iteration_s, peak_memory_gib| PlanFigures { point, planner, iteration_s, peak_memory_gib };
+        let plan = |point, iteration_s, peak_memory_gib| PlanPoint { point, planner, iteration_s, peak_memory_gib };
         let plans = [plan(0, 1.0, 40.0), plan(1, 1.6, 40.0), plan(2, 2.0, 30.0)];
         let throughput = Throughput::from([((0, planner), 1_000.0), ((1, planner), 1_250.0), ((2, planner), 900.0)]);
         let front = front(&sweep(), &plans, Some(&throughput));
@@ -253,7 +253,8 @@ mod tests {
     #[test]
     fn a_map_holds_the_axes_that_it_does_not_show() {
         let sweep = sweep();
-        let grid = |x, y, at: &[usize]| grid(&sweep, &Asked { x, y, at: at.to_vec(), ..Asked::default() });
+        let grid =
+            |x, y, at: &[usize]| grid(&sweep, &ChartRequest { x, y, at: at.to_vec(), ..ChartRequest::default() });
         // Point = 2 x index on the node axis + index on the seed axis.
         assert_eq!(grid(0, Some(1), &[]).unwrap(), [[0, 2, 4], [1, 3, 5]]);
         assert_eq!(grid(1, None, &[2]).unwrap(), [[4, 5]]);

@@ -36,9 +36,9 @@ pub(crate) async fn throughput(reader: &Reader, sweep: &Sweep, engine: &str) -> 
         let mut last = None;
         for text in rows {
             let row: PointRow = serde_json::from_str(&text)
-                .map_err(|error| StoreError::Damaged { what: "row of a sweep", detail: error.to_string() })?;
-            let rates = row.planners().iter().filter_map(|own| Some((own.planner(), own.figures()?)));
-            found.extend(rates.map(|(planner, figures)| ((row.index, planner), figures.tokens_per_s_per_device)));
+                .map_err(|error| StoreError::Damaged { kind: "row of a sweep", detail: error.to_string() })?;
+            let rates = row.planners().iter().filter_map(|entry| Some((entry.planner(), entry.metrics()?)));
+            found.extend(rates.map(|(planner, metrics)| ((row.index, planner), metrics.tokens_per_s_per_device)));
             last = Some(row.index);
         }
         let Some(last) = last else { return Ok(Some(found)) };

@@ -30,14 +30,14 @@ pub(crate) struct Joined {
 pub(crate) fn joined(trace: &Trace) -> BTreeMap<u32, Joined> {
     let ranges = ranges(trace);
     let mut joined: BTreeMap<u32, Joined> = BTreeMap::new();
-    let mut add = |own: usize, other: usize, incoming: bool| {
+    let mut add = |slice: usize, other: usize, incoming: bool| {
         let Slices { lane, start_ns, depth, .. } = &trace.slices;
-        let slot = joined.entry(own as u32).or_default();
+        let slot = joined.entry(slice as u32).or_default();
         if slot.arrows.len() == MAX_ARROWS {
             slot.further = slot.further.saturating_add(1);
             return;
         }
-        let since = i128::from(start_ns[other]) - i128::from(start_ns[own]);
+        let since = i128::from(start_ns[other]) - i128::from(start_ns[slice]);
         // A range of about two centuries is sufficient.
         let since = since.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         slot.arrows.push(Arrow(lane[other], depth[other], since, incoming));
@@ -57,7 +57,7 @@ pub(crate) fn joined(trace: &Trace) -> BTreeMap<u32, Joined> {
 /// Returns the slice range per lane. Slices are sorted by lane and start.
 fn ranges(trace: &Trace) -> Vec<Range<usize>> {
     let lanes = &trace.slices.lane;
-    let first = |lane: usize| lanes.partition_point(|&own| (own as usize) < lane);
+    let first = |lane: usize| lanes.partition_point(|&slice_lane| (slice_lane as usize) < lane);
     (0..trace.lanes.len()).map(|lane| first(lane)..first(lane + 1)).collect()
 }
 
@@ -65,7 +65,7 @@ fn ranges(trace: &Trace) -> Vec<Range<usize>> {
 /// no slice is active, returns the following slice on the lane.
 fn around(trace: &Trace, ranges: &[Range<usize>], lane: u32, at_ns: u64) -> Option<usize> {
     let Slices { start_ns, duration_ns, .. } = &trace.slices;
-    let own = ranges.get(lane as usize)?.clone();
+    let lane_range = ranges.get(lane as usize)?.clone();
     let overflow = trace.lanes.iter().skip(lane as usize + 1).take_while(|lane| lane.overflow > 0).count();
     let lanes = ranges.iter().skip(lane as usize).take(overflow + 1);
     let runs = |&slice: &usize| {
@@ -78,8 +78,8 @@ fn around(trace: &Trace, ranges: &[Range<usize>], lane: u32, at_ns: u64) -> Opti
         (range.start..begun).rev().take(MAX_SIBLINGS).find(runs)
     });
     within.max_by_key(|&slice| start_ns[slice]).or_else(|| {
-        let next = own.start + start_ns[own.clone()].partition_point(|&start| start < at_ns);
-        (next < own.end).then_some(next)
+        let next = lane_range.start + start_ns[lane_range.clone()].partition_point(|&start| start < at_ns);
+        (next < lane_range.end).then_some(next)
     })
 }
 
@@ -110,21 +110,21 @@ mod tests {
                {"ph": "s", "id": 8, "name": "a", "cat": "c", "pid": 1, "tid": 1, "ts": 25},
                {"ph": "f", "id": 8, "name": "a", "cat": "c", "pid": 1, "tid": 2, "ts": 45}"#,
         );
-        let of = |name: &str| {
+        let slice_index = |name: &str| {
             let name = trace.names.iter().position(|known| known == name).unwrap() as u32;
-            trace.slices.name.iter().position(|&own| own == name).unwrap() as u32
+            trace.slices.name.iter().position(|&slice_name| slice_name == name).unwrap() as u32
         };
         let joined = joined(&trace);
-        let kernel = of("kernel");
+        let kernel = slice_index("kernel");
         assert_eq!(joined.keys().copied().collect::<Vec<_>>(), {
-            let mut with = vec![of("outer"), of("two"), kernel];
+            let mut with = vec![slice_index("outer"), slice_index("two"), kernel];
             with.sort_unstable();
             with
         });
-        let (host, device) = (trace.slices.lane[of("two") as usize], trace.slices.lane[kernel as usize]);
+        let (host, device) = (trace.slices.lane[slice_index("two") as usize], trace.slices.lane[kernel as usize]);
         // The starts are 0, 30 and 50 us. No slice is active at 45, so the following slice is used.
-        assert_eq!(joined[&of("two")].arrows, [Arrow(device, 0, 20_000, false)]);
-        assert_eq!(joined[&of("outer")].arrows, [Arrow(device, 0, 50_000, false)]);
+        assert_eq!(joined[&slice_index("two")].arrows, [Arrow(device, 0, 20_000, false)]);
+        assert_eq!(joined[&slice_index("outer")].arrows, [Arrow(device, 0, 50_000, false)]);
         let mut back = joined[&kernel].arrows.clone();
         back.sort_by_key(|arrow| arrow.2);
         assert_eq!(back, [Arrow(host, 0, -50_000, true), Arrow(host, 1, -20_000, true)]);

@@ -21,7 +21,7 @@ struct Series {
 
 impl Counters {
     /// Collects the counters of a trace. Each series is sorted by time.
-    pub(crate) fn of(trace: &Trace) -> Self {
+    pub(crate) fn from_trace(trace: &Trace) -> Self {
         let mut order: Vec<usize> = (0..trace.counters.len()).collect();
         let key = |at: usize| {
             let counter = &trace.counters[at];
@@ -29,7 +29,7 @@ impl Counters {
         };
         order.sort_by_key(|&at| (key(at), trace.counters[at].time_ns));
         let text = |index: u32| trace.names.get(index as usize).map_or("", String::as_str);
-        let one = |all: &[usize]| {
+        let to_series = |all: &[usize]| {
             let (process, name, series) = key(all[0]);
             let name = if name == series || text(series).is_empty() {
                 text(name).to_owned()
@@ -40,7 +40,7 @@ impl Counters {
             let value = |&at: &usize| trace.counters[at].value;
             Series { process, name, time_ns: all.iter().map(time).collect(), value: all.iter().map(value).collect() }
         };
-        Self(order.chunk_by(|&one, &other| key(one) == key(other)).take(MAX_SERIES).map(one).collect())
+        Self(order.chunk_by(|&left, &other| key(left) == key(other)).take(MAX_SERIES).map(to_series).collect())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -51,13 +51,13 @@ impl Counters {
     /// preserved.
     pub(crate) fn thinned(self, points: usize) -> CounterList {
         let thin = |series: Series| {
-            let kept = kept(&series.value, points.max(2));
+            let indices = extreme_indices(&series.value, points.max(2));
             CounterSeries {
                 process: series.process,
                 name: series.name,
                 values: series.value.len() as u64,
-                time_ns: kept.iter().map(|&at| series.time_ns[at]).collect(),
-                value: kept.iter().map(|&at| series.value[at]).collect(),
+                time_ns: indices.iter().map(|&at| series.time_ns[at]).collect(),
+                value: indices.iter().map(|&at| series.value[at]).collect(),
             }
         };
         CounterList { series: self.0.into_iter().map(thin).collect() }
@@ -65,22 +65,22 @@ impl Counters {
 }
 
 /// Returns the indices of minimum and maximum in each interval, plus both ends.
-fn kept(values: &[f64], points: usize) -> Vec<usize> {
+fn extreme_indices(values: &[f64], points: usize) -> Vec<usize> {
     if values.len() <= points {
         return (0..values.len()).collect();
     }
     let stretch = values.len().div_ceil((points / 2).max(1));
-    let mut kept: Vec<usize> = Vec::with_capacity(points + 2);
+    let mut indices: Vec<usize> = Vec::with_capacity(points + 2);
     for start in (0..values.len()).step_by(stretch) {
         let range = start..(start + stretch).min(values.len());
-        let least = range.clone().min_by(|&one, &other| values[one].total_cmp(&values[other]));
-        let largest = range.max_by(|&one, &other| values[one].total_cmp(&values[other]));
-        kept.extend(least.into_iter().chain(largest));
+        let min = range.clone().min_by(|&left, &other| values[left].total_cmp(&values[other]));
+        let max = range.max_by(|&left, &other| values[left].total_cmp(&values[other]));
+        indices.extend(min.into_iter().chain(max));
     }
-    kept.extend([0, values.len() - 1]);
-    kept.sort_unstable();
-    kept.dedup();
-    kept
+    indices.extend([0, values.len() - 1]);
+    indices.sort_unstable();
+    indices.dedup();
+    indices
 }
 
 #[cfg(test)]
@@ -92,10 +92,10 @@ mod tests {
         let mut values: Vec<f64> = (0..1000_u32).map(|at| f64::from(at % 10)).collect();
         values[777] = 1e9;
         values[123] = -5.0;
-        let kept = kept(&values, 20);
-        assert!(kept.len() <= 22 && kept.contains(&777) && kept.contains(&123));
-        assert_eq!((kept[0], kept[kept.len() - 1]), (0, 999));
-        assert_eq!(super::kept(&[1.0, 2.0], 20), [0, 1]);
-        assert!(super::kept(&[], 20).is_empty());
+        let indices = extreme_indices(&values, 20);
+        assert!(indices.len() <= 22 && indices.contains(&777) && indices.contains(&123));
+        assert_eq!((indices[0], indices[indices.len() - 1]), (0, 999));
+        assert_eq!(super::extreme_indices(&[1.0, 2.0], 20), [0, 1]);
+        assert!(super::extreme_indices(&[], 20).is_empty());
     }
 }

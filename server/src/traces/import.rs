@@ -123,10 +123,10 @@ pub(crate) fn prepare(
 
 pub(crate) fn pack_trace(mut trace: Trace) -> Prepared {
     let levels = Levels::of(&trace);
-    let details = Details::of(&mut trace);
-    let actions = Actions::of(&trace);
-    let counters = Counters::of(&trace);
-    let overview = Overview::of(&trace, levels.widths(), &actions);
+    let details = Details::from_trace(&mut trace);
+    let actions = Actions::from_trace(&trace);
+    let counters = Counters::from_trace(&trace);
+    let overview = Overview::new(&trace, levels.widths(), &actions);
     let jobs_rank = trace.distributed.as_ref().and_then(|job| job.rank);
     Prepared {
         format: trace.format.name(),
@@ -162,7 +162,7 @@ struct Details(Vec<Detail>);
 
 impl Details {
     /// Moves the details out of the trace, where they are stored as columns per slice.
-    fn of(trace: &mut Trace) -> Self {
+    fn from_trace(trace: &mut Trace) -> Self {
         let mut details: Vec<Detail> = Vec::new();
         for located in &trace.collectives {
             let value = serde_json::to_value(&located.value).unwrap_or_default();
@@ -184,14 +184,14 @@ impl Details {
             details.push(Detail { arrows: joined.arrows, further_arrows, ..Detail::nothing(slice) });
         }
         details.sort_by_key(|detail| detail.span);
-        details.dedup_by(|later, kept| {
-            let same = later.span == kept.span;
+        details.dedup_by(|later, earlier| {
+            let same = later.span == earlier.span;
             if same {
-                kept.bytes = kept.bytes.or(later.bytes);
-                kept.actions.append(&mut later.actions);
-                kept.message.append(&mut later.message);
-                kept.arrows.append(&mut later.arrows);
-                kept.further_arrows = kept.further_arrows.or(later.further_arrows);
+                earlier.bytes = earlier.bytes.or(later.bytes);
+                earlier.actions.append(&mut later.actions);
+                earlier.message.append(&mut later.message);
+                earlier.arrows.append(&mut later.arrows);
+                earlier.further_arrows = earlier.further_arrows.or(later.further_arrows);
             }
             same
         });
@@ -213,13 +213,13 @@ fn groups(trace: &Trace) -> Vec<u32> {
         slices[lane as usize] += 1;
     }
     let mut groups = Vec::with_capacity(slices.len());
-    let (mut group, mut held, mut process) = (0, 0, None);
+    let (mut group, mut count, mut process) = (0, 0, None);
     for (lane, slices) in trace.lanes.iter().zip(slices) {
-        if process != Some(lane.process) && held >= CHUNK_SPANS {
-            (group, held) = (group + 1, 0);
+        if process != Some(lane.process) && count >= CHUNK_SPANS {
+            (group, count) = (group + 1, 0);
         }
         process = Some(lane.process);
-        held += slices;
+        count += slices;
         groups.push(group);
     }
     groups
@@ -235,8 +235,8 @@ fn chunks(levels: Levels, groups: &[u32], details: &Details) -> Vec<Chunk> {
         let spans: &mut Vec<(u32, Span)> = &mut spans;
         let group = |span: &Span| groups.get(span.lane as usize).copied().unwrap_or_default();
         spans.sort_by_key(|(_, span)| (group(span), span.start_ns));
-        for own in spans.chunk_by_mut(|(_, one), (_, other)| group(one) == group(other)) {
-            chunks.extend(own.chunks_mut(CHUNK_SPANS).map(|part| chunk(tier, part, details)));
+        for group_spans in spans.chunk_by_mut(|(_, left), (_, other)| group(left) == group(other)) {
+            chunks.extend(group_spans.chunks_mut(CHUNK_SPANS).map(|part| chunk(tier, part, details)));
         }
     }
     chunks
@@ -249,7 +249,7 @@ fn chunk(tier: u32, part: &mut [(u32, Span)], details: &Details) -> Chunk {
     let known: Vec<Detail> = part
         .iter()
         .enumerate()
-        .filter_map(|(place, (slice, _))| Some(Detail { span: place as u32, ..details.find(*slice)?.clone() }))
+        .filter_map(|(index, (slice, _))| Some(Detail { span: index as u32, ..details.find(*slice)?.clone() }))
         .collect();
     Chunk {
         tier,

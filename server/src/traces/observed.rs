@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use api::trace::{BusySource, BusyTime};
+use api::trace::{BreakdownSource, TimeBreakdown};
 use ingest::trace::{Action, ActionKind, Kind, Trace};
 use planner::timeline::SpanKind;
 use planner::trace_alignment;
-use planner::trace_alignment::{Iteration, MAX_NUMBER, ObservedAction, iterations};
+use planner::trace_alignment::{Iteration, MAX_NUMBER, MeasuredAction, iterations};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of stored actions per trace.
@@ -39,10 +39,10 @@ pub(crate) struct ActionRow {
 impl Actions {
     /// Collects the annotated actions of a trace. Uses device annotations if they exist, because
     /// host annotations have the times of the launch.
-    pub(crate) fn of(trace: &Trace) -> Self {
+    pub(crate) fn from_trace(trace: &Trace) -> Self {
         let kind = |slice: u32| trace.slices.kind[slice as usize];
         let on_device = trace.actions.iter().any(|located| kind(located.slice) == Kind::DeviceAnnotation);
-        let steps = Steps::of(trace, on_device);
+        let steps = Steps::collect(trace, on_device);
         let mut actions = Self::default();
         for located in &trace.actions {
             if on_device && kind(located.slice) != Kind::DeviceAnnotation {
@@ -77,9 +77,9 @@ impl Actions {
 
     /// Returns the actions on a common clock. `rank` is the rank of the trace, if it has a single
     /// rank.
-    pub(crate) fn observed(&self, rank: Option<u32>, clock_ns: u64) -> impl Iterator<Item = ObservedAction> + '_ {
+    pub(crate) fn on_clock(&self, rank: Option<u32>, clock_ns: u64) -> impl Iterator<Item = MeasuredAction> + '_ {
         self.rows.iter().filter_map(move |row| {
-            Some(ObservedAction {
+            Some(MeasuredAction {
                 rank: rank.or(row.rank).unwrap_or(0),
                 kind: SpanKind::from_index(row.kind)?,
                 stage: row.stage,
@@ -92,26 +92,26 @@ impl Actions {
     }
 
     /// Returns the time usage per rank, derived from the actions.
-    pub(crate) fn busy(&self) -> Vec<BusyTime> {
-        let actions: Vec<ObservedAction> = self.observed(None, 0).collect();
+    pub(crate) fn time_breakdowns(&self) -> Vec<TimeBreakdown> {
+        let actions: Vec<MeasuredAction> = self.on_clock(None, 0).collect();
         let rows = trace_alignment::timeline(&actions);
-        let time = |busy: trace_alignment::RankBusy| {
-            let rank = rows.ranks.get(busy.rank as usize).copied();
-            BusyTime {
+        let time = |rank_time: trace_alignment::RankBreakdown| {
+            let rank = rows.ranks.get(rank_time.rank as usize).copied();
+            TimeBreakdown {
                 trace: String::new(),
                 rank,
                 device: rank.map_or_else(String::new, |rank| format!("rank {rank}")),
-                source: BusySource::Actions,
-                span_ns: busy.span_ns,
-                compute_ns: busy.compute_ns,
-                communication_ns: busy.communication_ns,
-                exposed_ns: busy.exposed_ns,
+                source: BreakdownSource::Actions,
+                span_ns: rank_time.span_ns,
+                compute_ns: rank_time.compute_ns,
+                communication_ns: rank_time.communication_ns,
+                exposed_ns: rank_time.exposed_ns,
                 copy_ns: 0,
-                busy_ns: busy.compute_ns + busy.exposed_ns,
-                idle_ns: busy.idle_ns,
+                busy_ns: rank_time.compute_ns + rank_time.exposed_ns,
+                idle_ns: rank_time.idle_ns,
             }
         };
-        trace_alignment::busy(&rows.timeline).into_iter().map(time).collect()
+        trace_alignment::breakdown(&rows.timeline).into_iter().map(time).collect()
     }
 }
 
@@ -157,21 +157,21 @@ pub(crate) fn together(parts: &[Part]) -> AlignedIterations {
     let first = clocks.as_ref().and_then(|clocks| clocks.iter().copied().min()).unwrap_or_default();
     let mut actions = Vec::new();
     let mut left_out: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut refused = 0;
-    for (place, part) in parts.iter().enumerate() {
-        let clock = clocks.as_ref().map_or(0, |clocks| clocks[place].abs_diff(first));
-        actions.extend(part.actions.observed(part.rank, clock));
+    let mut rejected = 0;
+    for (index, part) in parts.iter().enumerate() {
+        let clock = clocks.as_ref().map_or(0, |clocks| clocks[index].abs_diff(first));
+        actions.extend(part.actions.on_clock(part.rank, clock));
         for (word, count) in &part.actions.left_out {
             *left_out.entry(word).or_default() += count;
         }
-        refused += part.actions.refused;
+        rejected += part.actions.refused;
     }
     if !left_out.is_empty() {
-        let words: Vec<String> = left_out.iter().map(|(word, count)| format!("{count} {word}")).collect();
-        notes.push(format!("Without a place in a timeline: {}.", words.join(", ")));
+        let counts: Vec<String> = left_out.iter().map(|(word, count)| format!("{count} {word}")).collect();
+        notes.push(format!("Without a place in a timeline: {}.", counts.join(", ")));
     }
-    if refused > 0 {
-        notes.push(format!("{refused} actions were left out: stages and microbatches go to {}.", MAX_NUMBER - 1));
+    if rejected > 0 {
+        notes.push(format!("{rejected} actions were left out: stages and microbatches go to {}.", MAX_NUMBER - 1));
     }
     let traces = parts.iter().map(|part| part.trace.clone()).collect();
     AlignedIterations { traces, iterations: iterations(actions), notes }
@@ -183,7 +183,7 @@ struct Steps(Vec<(u64, u64, u64)>);
 impl Steps {
     /// Collects the steps on the device if the actions are on the device, otherwise the steps on
     /// the host.
-    fn of(trace: &Trace, on_device: bool) -> Self {
+    fn collect(trace: &Trace, on_device: bool) -> Self {
         let step = |step: &ingest::trace::Step| {
             let slice = step.slice as usize;
             let start = trace.slices.start_ns[slice].saturating_sub(trace.origin_ns);
@@ -253,11 +253,16 @@ mod tests {
     }
 
     fn starts(together: &AlignedIterations) -> Vec<(u32, u64)> {
-        together.iterations.iter().flat_map(|one| &one.actions).map(|action| (action.rank, action.start_ns)).collect()
+        together
+            .iterations
+            .iter()
+            .flat_map(|iteration| &iteration.actions)
+            .map(|action| (action.rank, action.start_ns))
+            .collect()
     }
 
     #[test]
-    fn traces_of_a_run_share_the_time_of_day() {
+    fn traces_in_a_run_share_the_wall_clock() {
         let found = together(&[part(1, Some(1030), &[0]), part(0, Some(1000), &[4, 5])]);
         assert_eq!(starts(&found), [(0, 4), (0, 5), (1, 30)]);
         assert!(found.notes.is_empty());

@@ -1,6 +1,8 @@
 //! Trace overview for the viewer: processes, lanes, steps and totals.
 
-use api::trace::{BusySource, BusyTime, SliceKind, TraceLane, TraceProblem, TraceProcess, TraceReport, TraceStep};
+use api::trace::{
+    BreakdownSource, SliceKind, TimeBreakdown, TraceLane, TraceProblem, TraceProcess, TraceReport, TraceStep,
+};
 use ingest::trace::{Kind, Report, Trace};
 use serde::{Deserialize, Serialize};
 
@@ -27,11 +29,11 @@ pub(crate) struct Overview {
     /// Bin widths of the levels above the exact slices.
     pub(crate) level_widths_ns: Vec<u64>,
     /// Time usage per device. The trace identifier is set when the overview is read.
-    pub(crate) busy: Vec<BusyTime>,
+    pub(crate) busy: Vec<TimeBreakdown>,
 }
 
 impl Overview {
-    pub(crate) fn of(trace: &Trace, level_widths_ns: Vec<u64>, actions: &Actions) -> Self {
+    pub(crate) fn new(trace: &Trace, level_widths_ns: Vec<u64>, actions: &Actions) -> Self {
         let process = |process: &ingest::trace::Process| TraceProcess {
             id: process.id.clone(),
             name: process.name.clone(),
@@ -71,18 +73,18 @@ impl Overview {
             counters: trace.counters.len() as u64,
             flows: trace.flows.len() as u64,
             level_widths_ns,
-            busy: busy(trace, actions),
+            busy: time_breakdowns(trace, actions),
         }
     }
 }
 
 /// Uses kernels if the trace contains any, otherwise annotated actions.
-fn busy(trace: &Trace, actions: &Actions) -> Vec<BusyTime> {
-    let kernels = trace.totals.iter().map(|total| BusyTime {
+fn time_breakdowns(trace: &Trace, actions: &Actions) -> Vec<TimeBreakdown> {
+    let kernels = trace.totals.iter().map(|total| TimeBreakdown {
         trace: String::new(),
         rank: total.rank,
-        device: words(&trace.processes, total.process),
-        source: BusySource::Kernels,
+        device: process_label(&trace.processes, total.process),
+        source: BreakdownSource::Kernels,
         span_ns: total.span_ns,
         compute_ns: total.compute_ns,
         communication_ns: total.communication_ns,
@@ -91,12 +93,12 @@ fn busy(trace: &Trace, actions: &Actions) -> Vec<BusyTime> {
         busy_ns: total.busy_ns,
         idle_ns: total.idle_ns,
     });
-    let kernels: Vec<BusyTime> = kernels.collect();
-    if kernels.is_empty() { actions.busy() } else { kernels }
+    let kernels: Vec<TimeBreakdown> = kernels.collect();
+    if kernels.is_empty() { actions.time_breakdowns() } else { kernels }
 }
 
 /// Returns the display name of a process.
-fn words(processes: &[ingest::trace::Process], process: u32) -> String {
+fn process_label(processes: &[ingest::trace::Process], process: u32) -> String {
     let Some(process) = processes.get(process as usize) else { return String::new() };
     let name = process.name.as_deref().unwrap_or("process");
     match &process.labels {
@@ -137,9 +139,9 @@ mod tests {
 
     #[test]
     fn kinds_are_the_same_in_both_worlds() {
-        for own in Kind::ALL {
-            let travelled = serde_json::to_string(&kind(own)).expect("a word");
-            assert_eq!(travelled, serde_json::to_string(&own).expect("a word"));
+        for parser_kind in Kind::ALL {
+            let travelled = serde_json::to_string(&kind(parser_kind)).expect("a word");
+            assert_eq!(travelled, serde_json::to_string(&parser_kind).expect("a word"));
         }
     }
 }

@@ -100,16 +100,16 @@ pub(crate) fn unpack_spans(bytes: &[u8]) -> Result<Vec<Span>, Damaged> {
         let (ahead, start) = columns.start_ns[at];
         before = if ahead { before.saturating_add(start) } else { start };
         let extent_ns = columns.extent_ns[at];
-        let (count, busy_ns, longest_ns) = columns.merged.get(at).copied().unwrap_or((1, extent_ns, extent_ns));
+        let (count, active_ns, max_ns) = columns.merged.get(at).copied().unwrap_or((1, extent_ns, extent_ns));
         Span {
             lane: columns.lane[at],
             depth: columns.depth[at],
             start_ns: before,
             extent_ns,
-            busy_ns,
+            busy_ns: active_ns,
             count,
             name: columns.name[at],
-            longest_ns,
+            longest_ns: max_ns,
             kind: Kind::ALL.get(usize::from(columns.kind[at])).copied().unwrap_or(Kind::Other),
         }
     };

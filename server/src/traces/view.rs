@@ -41,29 +41,29 @@ pub(crate) fn assemble(mut spans: Vec<Span>, window: &Window, level: u32, chunks
     spans.retain(|span| reaches(span) && window.lanes.binary_search(&span.lane).is_ok());
     spans.sort_by_key(Span::place);
     let mut width = window.pixel_ns();
-    let mut shown = merge(&spans, width);
-    while shown.len() > MAX_SPANS && width < window.to_ns - window.from_ns {
+    let mut merged = merge(&spans, width);
+    while merged.len() > MAX_SPANS && width < window.to_ns - window.from_ns {
         width = width.saturating_mul(2).max(2);
-        shown = merge(&shown, width);
+        merged = merge(&merged, width);
     }
     let mut view = TraceView {
         from_ns: window.from_ns,
         to_ns: window.to_ns,
-        merged_ns: if shown.iter().any(|span| span.count > 1) { width } else { 0 },
+        merged_ns: if merged.iter().any(|span| span.count > 1) { width } else { 0 },
         level,
         chunks,
         lanes: window.lanes.clone(),
         lane_offsets: vec![0],
         ..TraceView::default()
     };
-    let mut names: BTreeMap<u32, u32> = shown.iter().map(|span| (span.name, 0)).collect();
-    for (index, (_, shown_as)) in names.iter_mut().enumerate() {
-        *shown_as = index as u32;
+    let mut names: BTreeMap<u32, u32> = merged.iter().map(|span| (span.name, 0)).collect();
+    for (index, (_, name_index)) in names.iter_mut().enumerate() {
+        *name_index = index as u32;
     }
-    let mut rest = &shown[..];
+    let mut rest = &merged[..];
     for lane in &window.lanes {
-        let own = rest.partition_point(|span| span.lane <= *lane);
-        for span in &rest[..own] {
+        let lane_end = rest.partition_point(|span| span.lane <= *lane);
+        for span in &rest[..lane_end] {
             view.row.push(span.depth);
             view.start_ns.push(span.start_ns);
             view.extent_ns.push(span.extent_ns);
@@ -72,7 +72,7 @@ pub(crate) fn assemble(mut spans: Vec<Span>, window: &Window, level: u32, chunks
             view.count.push(span.count);
             view.name.push(names.get(&span.name).copied().unwrap_or_default());
         }
-        rest = &rest[own..];
+        rest = &rest[lane_end..];
         view.lane_offsets.push(view.count.len() as u32);
     }
     (view, names.into_keys().collect())
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_has_what_reaches_into_it() {
+    fn view_contains_overlapping_spans() {
         let window = Window { from_ns: 100, to_ns: 200, pixels: 10, lanes: vec![1, 2, 5] };
         let spans = vec![
             span(5, 0, 1000),

@@ -26,11 +26,13 @@ impl Claimant {
         Self(format!("token {name}"))
     }
 
-    fn of(actor: Option<&Actor>, address: Option<IpAddr>) -> Self {
+    fn new(actor: Option<&Actor>, address: Option<IpAddr>) -> Self {
         match actor {
             // Names in parentheses are reserved for built-in actors.
             Some(actor) if !actor.name.starts_with('(') => Self::named(&actor.name),
-            _ => Self(format!("address {}", address.map(network).map_or_else(String::new, |of| of.to_string()))),
+            _ => {
+                Self(format!("address {}", address.map(network).map_or_else(String::new, |subnet| subnet.to_string())))
+            }
         }
     }
 }
@@ -40,7 +42,7 @@ impl<S: Sync> FromRequestParts<S> for Claimant {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let address = parts.extensions.get::<Peer>().map(|peer| peer.address);
-        Ok(Self::of(parts.extensions.get::<Actor>(), address))
+        Ok(Self::new(parts.extensions.get::<Actor>(), address))
     }
 }
 
@@ -53,14 +55,14 @@ mod tests {
     #[test]
     fn claimants_are_tokens_or_addresses() {
         let actor = |name: &str| Actor { name: name.to_owned(), role: Role::Editor };
-        let of = |name: &str, address: &str| Claimant::of(Some(&actor(name)), address.parse().ok());
-        assert_eq!(of("ada", "10.0.0.1"), of("ada", "10.0.0.2"));
-        assert_ne!(of("ada", "10.0.0.1"), of("bob", "10.0.0.1"));
+        let claimant = |name: &str, address: &str| Claimant::new(Some(&actor(name)), address.parse().ok());
+        assert_eq!(claimant("ada", "10.0.0.1"), claimant("ada", "10.0.0.2"));
+        assert_ne!(claimant("ada", "10.0.0.1"), claimant("bob", "10.0.0.1"));
         for shared in ["(anyone)", "(server token)"] {
-            assert_eq!(of(shared, "10.0.0.1"), Claimant::of(None, "10.0.0.1".parse().ok()));
-            assert_ne!(of(shared, "10.0.0.1"), of(shared, "10.0.0.2"));
-            assert_eq!(of(shared, "2001:db8::1"), of(shared, "2001:db8::2"));
-            assert_ne!(of(shared, "2001:db8::1"), of(shared, "2001:db8:0:1::1"));
+            assert_eq!(claimant(shared, "10.0.0.1"), Claimant::new(None, "10.0.0.1".parse().ok()));
+            assert_ne!(claimant(shared, "10.0.0.1"), claimant(shared, "10.0.0.2"));
+            assert_eq!(claimant(shared, "2001:db8::1"), claimant(shared, "2001:db8::2"));
+            assert_ne!(claimant(shared, "2001:db8::1"), claimant(shared, "2001:db8:0:1::1"));
         }
     }
 }

@@ -77,8 +77,8 @@ impl Queue {
     /// Removes and returns all computations that can start now.
     pub(super) fn serve(&mut self) -> Vec<Served> {
         let mut served = Vec::new();
-        while let Some(place) = self.next() {
-            let Waiting { claimant, demand, ready, .. } = self.waiting.remove(place);
+        while let Some(index) = self.next() {
+            let Waiting { claimant, demand, ready, .. } = self.waiting.remove(index);
             self.take(&claimant, demand);
             served.push((claimant, demand, ready));
         }
@@ -89,10 +89,10 @@ impl Queue {
     /// the overtake count of all computations that it overtakes.
     fn next(&mut self) -> Option<usize> {
         let mut order: Vec<usize> = (0..self.waiting.len()).collect();
-        order.sort_by_key(|&place| self.waiting.get(place).map(|waiting| self.rank(waiting)));
+        order.sort_by_key(|&index| self.waiting.get(index).map(|waiting| self.rank(waiting)));
         let mut passed = Vec::new();
-        for place in order {
-            let waiting = self.waiting.get(place)?;
+        for index in order {
+            let waiting = self.waiting.get(index)?;
             if waiting.demand.turns > self.free.turns {
                 continue;
             }
@@ -102,12 +102,12 @@ impl Queue {
                         before.passed += 1;
                     }
                 }
-                return Some(place);
+                return Some(index);
             }
             if waiting.passed >= MAX_PASSED {
                 return None;
             }
-            passed.push(place);
+            passed.push(index);
         }
         None
     }

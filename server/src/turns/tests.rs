@@ -18,9 +18,9 @@ async fn settle() {
     }
 }
 
-async fn waiting_turns(turns: &Turns, asked: &[(&str, u64)]) -> Vec<JoinHandle<Turn>> {
+async fn waiting_turns(turns: &Turns, requests: &[(&str, u64)]) -> Vec<JoinHandle<Turn>> {
     let mut all = Vec::new();
-    for (name, bytes) in asked {
+    for (name, bytes) in requests {
         all.push(ask(turns, name, *bytes));
         settle().await;
     }
@@ -32,7 +32,7 @@ fn begun(all: &[JoinHandle<Turn>]) -> Vec<bool> {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_often_waits_behind_one_that_asks_once() {
+async fn frequent_client_waits_behind_others() {
     let turns = Turns::new(2, 100 * MIB);
     let all = waiting_turns(&turns, &[("a", 1), ("a", 1), ("a", 1), ("a", 1), ("b", 1), ("c", 1)]).await;
     assert_eq!(begun(&all), [true, true, false, false, false, false]);
@@ -67,7 +67,7 @@ async fn all_computations_together_stay_within_the_memory() {
 }
 
 #[tokio::test]
-async fn a_large_computation_is_passed_eight_times_at_most() {
+async fn large_computation_is_passed_eight_times() {
     let turns = Turns::new(2, 100 * MIB);
     let holder = turns.take(&Claimant::named("holder"), Demand::turn(10 * MIB)).await;
     let large = ask(&turns, "large", 100 * MIB);
@@ -87,7 +87,7 @@ async fn a_large_computation_is_passed_eight_times_at_most() {
 }
 
 #[tokio::test]
-async fn who_goes_leaves_its_place_and_gives_its_turn_back() {
+async fn dropped_request_leaves_the_queue_and_releases_its_turn() {
     let turns = Turns::new(1, 100 * MIB);
     let first = turns.take(&Claimant::named("a"), Demand::turn(100 * MIB)).await;
     let gone = ask(&turns, "b", MIB);

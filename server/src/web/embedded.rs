@@ -131,17 +131,17 @@ mod tests {
     use crate::web::Web;
 
     /// Returns headers by name, and the body.
-    async fn told(response: Response) -> (BTreeMap<String, String>, Vec<u8>) {
+    async fn parts(response: Response) -> (BTreeMap<String, String>, Vec<u8>) {
         let headers = response.headers().iter();
         let headers = headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
         (headers, axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap().to_vec())
     }
 
     #[tokio::test]
-    async fn pages_inside_the_program_are_sent_as_those_of_the_folder() {
+    async fn embedded_pages_match_the_folder() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/web");
         let (inside, outside) = (Web::embedded(), Web::new(&folder));
-        assert_eq!(told(inside.page().await).await, told(outside.page().await).await);
+        assert_eq!(parts(inside.page().await).await, parts(outside.page().await).await);
         let mut files = vec!["/favicon.svg".to_owned(), "/nothing".to_owned(), "/assets/nothing.js".to_owned()];
         for file in std::fs::read_dir(folder.join("assets")).unwrap() {
             files.push(format!("/assets/{}", file.unwrap().file_name().into_string().unwrap()));
@@ -150,8 +150,8 @@ mod tests {
         for file in &files {
             for encoding in ["identity", "gzip", "br, gzip"] {
                 let request = || Request::get(file).header("accept-encoding", encoding).body(Body::empty()).unwrap();
-                let (mut mine, content) = told(inside.file(request()).await).await;
-                let (mut theirs, expected) = told(outside.file(request()).await).await;
+                let (mut mine, content) = parts(inside.file(request()).await).await;
+                let (mut theirs, expected) = parts(outside.file(request()).await).await;
                 // Both headers depend on the modification time, which has a higher resolution in a
                 // file system.
                 let tag = mine.remove("etag");
@@ -162,7 +162,7 @@ mod tests {
                 assert!(content == expected, "{file}, {encoding}");
                 if let Some(tag) = tag {
                     let again = Request::get(file).header("accept-encoding", encoding).header("if-none-match", tag);
-                    let (_, body) = told(inside.file(again.body(Body::empty()).unwrap()).await).await;
+                    let (_, body) = parts(inside.file(again.body(Body::empty()).unwrap()).await).await;
                     assert!(body.is_empty(), "{file} is sent although it is known");
                 }
             }

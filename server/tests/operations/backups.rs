@@ -23,12 +23,12 @@ fn filled(folder: &Path) -> (Server, Vec<String>) {
 }
 
 #[test]
-fn a_backup_of_a_server_at_work_is_restored_whole() {
+fn backup_during_operation_is_restored_completely() {
     let folder = tempfile::tempdir().unwrap();
     let (server, paths) = filled(folder.path());
     let before: Vec<_> = paths.iter().map(|path| server.client().get(path).json()).collect();
-    let made = planscope(&["backup", "copy.db"], folder.path());
-    assert!(made.status.success(), "{}", said(&made));
+    let created = planscope(&["backup", "copy.db"], folder.path());
+    assert!(created.status.success(), "{}", said(&created));
     let bytes = fs::read(folder.path().join("copy.db")).unwrap();
 
     // Existing files are not overwritten, and no temporary files remain.
@@ -48,8 +48,8 @@ fn a_backup_of_a_server_at_work_is_restored_whole() {
     assert_eq!(server.client().get(&later).status, 200);
     assert!(server.stop().0.success());
 
-    let kept = planscope(&["restore", "copy.db"], folder.path());
-    assert!(!kept.status.success() && said(&kept).contains("not overwritten"), "{}", said(&kept));
+    let rejected = planscope(&["restore", "copy.db"], folder.path());
+    assert!(!rejected.status.success() && said(&rejected).contains("not overwritten"), "{}", said(&rejected));
     let restored = planscope(&["restore", "copy.db", "--replace"], folder.path());
     assert!(restored.status.success(), "{}", said(&restored));
     let old = names().into_iter().find(|name| name.starts_with("planscope.db.replaced-")).expect("the one before");
@@ -77,7 +77,7 @@ fn a_second_server_does_not_take_the_same_database() {
 }
 
 #[test]
-fn what_is_no_backup_is_refused_and_changes_nothing() {
+fn invalid_backups_are_rejected_without_changes() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let nothing = planscope(&["backup", "copy.db"], folder.path());
@@ -87,18 +87,18 @@ fn what_is_no_backup_is_refused_and_changes_nothing() {
     let (server, _) = filled(folder.path());
     assert!(planscope(&["backup", "copy.db"], folder.path()).status.success());
     assert!(server.stop().0.success());
-    let whole = fs::read(path("copy.db")).unwrap();
+    let intact = fs::read(path("copy.db")).unwrap();
     let database = fs::read(path("planscope.db")).unwrap();
-    let mut torn = whole.clone();
+    let mut torn = intact.clone();
     // Overwrite the third page, like a disk error.
     torn[8192..12288].fill(0);
     fs::write(path("torn.db"), torn).unwrap();
-    fs::write(path("short.db"), &whole[..whole.len() / 2]).unwrap();
+    fs::write(path("short.db"), &intact[..intact.len() / 2]).unwrap();
     fs::write(path("words.db"), "a text that is no database at all, although it is long enough for a header of one\n")
         .unwrap();
     for name in ["torn.db", "short.db", "words.db", "absent.db"] {
-        let refused = planscope(&["restore", name, "--replace"], folder.path());
-        assert_eq!(refused.status.code(), Some(1), "{name}: {}", said(&refused));
+        let rejected = planscope(&["restore", name, "--replace"], folder.path());
+        assert_eq!(rejected.status.code(), Some(1), "{name}: {}", said(&rejected));
         assert_eq!(fs::read(path("planscope.db")).unwrap(), database, "{name}");
         assert_eq!(planscope(&["verify", "--database", name], folder.path()).status.code(), Some(1), "{name}");
     }
@@ -111,7 +111,7 @@ fn sql(folder: &Path, statements: &str) {
 }
 
 #[test]
-fn every_change_behind_our_back_is_found_with_its_place() {
+fn external_changes_are_reported_with_their_location() {
     if !is_at_hand("sqlite3") {
         return;
     }
@@ -122,7 +122,7 @@ fn every_change_behind_our_back_is_found_with_its_place() {
     assert!(said(&sound).contains("1 scenarios, 1 datasets") && said(&sound).contains("is sound"), "{}", said(&sound));
     assert!(server.stop().0.success());
     let database = fs::read(folder.path().join("planscope.db")).unwrap();
-    for (change, place) in [
+    for (change, path) in [
         ("UPDATE scenario SET scenario_json = replace(scenario_json, '4096', '4095')", &paths[0]),
         ("UPDATE scenario SET scenario_json = '{}'", &paths[0]),
         ("UPDATE dataset SET content_json = CAST(replace(content_json, '1', '2') AS BLOB)", &paths[1]),
@@ -134,20 +134,20 @@ fn every_change_behind_our_back_is_found_with_its_place() {
         ("UPDATE run_point SET point_json = '{}' WHERE row = 1", &paths[2]),
     ] {
         sql(folder.path(), change);
-        let verdict = planscope(&["verify"], folder.path());
-        let id = place.rsplit('/').next().unwrap();
-        assert_eq!(verdict.status.code(), Some(1), "{change}: {}", said(&verdict));
-        assert!(said(&verdict).lines().any(|line| line.contains(id)), "{change}: {}", said(&verdict));
+        let report = planscope(&["verify"], folder.path());
+        let id = path.rsplit('/').next().unwrap();
+        assert_eq!(report.status.code(), Some(1), "{change}: {}", said(&report));
+        assert!(said(&report).lines().any(|line| line.contains(id)), "{change}: {}", said(&report));
         fs::write(folder.path().join("planscope.db"), &database).unwrap();
     }
-    for (change, told) in [
+    for (change, expected) in [
         ("PRAGMA foreign_keys = OFF; DELETE FROM run_file", "belongs to a run_file"),
         ("INSERT INTO _sqlx_migrations VALUES (9999, 'later', 0, 1, x'00', 0)", "newer Planscope"),
         ("UPDATE _sqlx_migrations SET checksum = x'00' WHERE version = 1", "migration 1"),
     ] {
         sql(folder.path(), change);
-        let verdict = planscope(&["verify"], folder.path());
-        assert!(verdict.status.code() == Some(1) && said(&verdict).contains(told), "{change}: {}", said(&verdict));
+        let report = planscope(&["verify"], folder.path());
+        assert!(report.status.code() == Some(1) && said(&report).contains(expected), "{change}: {}", said(&report));
         fs::write(folder.path().join("planscope.db"), &database).unwrap();
     }
     assert!(planscope(&["verify"], folder.path()).status.success());

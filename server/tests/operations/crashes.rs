@@ -8,7 +8,7 @@ use super::process::{Client, Server, lengths, planscope, said, scenario, step};
 
 /// Rounds per database. All data is checked after each round, so a new database limits the test
 /// time.
-const ROUNDS_OF_A_DATABASE: u32 = 10;
+const ROUNDS_PER_DATABASE: u32 = 10;
 
 /// Data acknowledged by the server.
 #[derive(Default)]
@@ -31,13 +31,13 @@ struct Log {
 fn scenarios(client: &Client, seeds: &AtomicU32, stop: &AtomicBool) -> Vec<String> {
     let mut paths = Vec::new();
     while !stop.load(Ordering::Relaxed) {
-        let question = scenario(seeds.fetch_add(1, Ordering::Relaxed), 1);
-        let Some(answer) = client.asks("PUT", api::path::SCENARIOS, None, &question) else { break };
-        assert_eq!(answer.status, 201, "{answer:?}");
-        let id = answer.field("/id");
+        let body = scenario(seeds.fetch_add(1, Ordering::Relaxed), 1);
+        let Some(response) = client.asks("PUT", api::path::SCENARIOS, None, &body) else { break };
+        assert_eq!(response.status, 201, "{response:?}");
+        let id = response.field("/id");
         // Drafts can be evicted, saved scenarios cannot.
-        let Some(kept) = client.asks("POST", &api::path::keep(&id), None, "") else { break };
-        assert_eq!(kept.status, 200, "{kept:?}");
+        let Some(saved) = client.asks("POST", &api::path::keep(&id), None, "") else { break };
+        assert_eq!(saved.status, 200, "{saved:?}");
         paths.push(api::path::scenario(&id));
     }
     paths
@@ -48,9 +48,9 @@ fn datasets(client: &Client, numbers: &AtomicU32, stop: &AtomicBool) -> Vec<Stri
     let mut paths = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let file = lengths(numbers.fetch_add(1, Ordering::Relaxed), 500);
-        let Some(answer) = client.asks("POST", api::path::DATASETS, None, &file) else { break };
-        assert_eq!(answer.status, 201, "{answer:?}");
-        paths.push(api::path::dataset(&answer.field("/dataset/id")));
+        let Some(response) = client.asks("POST", api::path::DATASETS, None, &file) else { break };
+        assert_eq!(response.status, 201, "{response:?}");
+        paths.push(api::path::dataset(&response.field("/dataset/id")));
     }
     paths
 }
@@ -62,9 +62,9 @@ fn trains(client: &Client, log: &mut Log, steps: &mut u32, stop: &AtomicBool) {
         log.sent += &step(*steps + 1);
         *steps += 2;
         let path = format!("{}?offset={}", api::path::run_log(&log.run), log.stored);
-        let Some(answer) = client.asks("PATCH", &path, Some(&log.token), &log.sent[log.stored..]) else { break };
-        assert_eq!(answer.status, 204, "{answer:?}");
-        log.stored = usize::try_from(answer.offset.expect("the end of the log")).unwrap();
+        let Some(response) = client.asks("PATCH", &path, Some(&log.token), &log.sent[log.stored..]) else { break };
+        assert_eq!(response.status, 204, "{response:?}");
+        log.stored = usize::try_from(response.offset.expect("the end of the log")).unwrap();
         assert_eq!(log.stored, log.sent.len());
     }
 }
@@ -109,8 +109,8 @@ fn round(folder: &Path, acknowledged: &mut Acknowledged, numbers: &AtomicU32, li
         }
         training.join().expect("a trainer that only meets broken connections");
     });
-    let verdict = planscope(&["verify"], folder);
-    assert!(verdict.status.success(), "{}", said(&verdict));
+    let report = planscope(&["verify"], folder);
+    assert!(report.status.success(), "{}", said(&report));
 }
 
 /// `PLANSCOPE_CRASHES=200` sets the number of rounds.
@@ -126,7 +126,7 @@ fn nothing_acknowledged_is_lost_when_servers_are_killed_under_load() {
         // pseudo-random order.
         let life = Duration::from_millis(5 + u64::from(number * 389 % 1009));
         round(folder.path(), &mut acknowledged, &numbers, life);
-        if (number + 1) % ROUNDS_OF_A_DATABASE == 0 || number + 1 == rounds {
+        if (number + 1) % ROUNDS_PER_DATABASE == 0 || number + 1 == rounds {
             let server = Server::start(folder.path(), &[]);
             is_there(&server.client(), &mut acknowledged);
             things += acknowledged.paths.len();

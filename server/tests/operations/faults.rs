@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::process::{Answer, Client, Server, is_at_hand, lengths, planscope, said, scenario, step};
+use super::process::{Client, Server, TestResponse, is_at_hand, lengths, planscope, said, scenario, step};
 
 /// Maps an identifier to a path.
 type Address = fn(&str) -> String;
@@ -25,33 +25,33 @@ impl Acknowledged {
     }
 
     /// Stores an item of each kind. Returns the refusals.
-    fn stores(&mut self, client: &Client, number: u32) -> Vec<Answer> {
-        let mut refused = Vec::new();
+    fn stores(&mut self, client: &Client, number: u32) -> Vec<TestResponse> {
+        let mut rejected = Vec::new();
         let scenario = client.send("PUT", api::path::SCENARIOS, &scenario(number, 1));
         let dataset = client.send("POST", api::path::DATASETS, &lengths(number, 20_000));
-        let kinds: [(Answer, &str, Address); 2] =
+        let kinds: [(TestResponse, &str, Address); 2] =
             [(scenario, "/id", api::path::scenario), (dataset, "/dataset/id", api::path::dataset)];
-        for (answer, pointer, path) in kinds {
-            if [200, 201].contains(&answer.status) {
-                self.paths.push(path(&answer.field(pointer)));
+        for (response, pointer, path) in kinds {
+            if [200, 201].contains(&response.status) {
+                self.paths.push(path(&response.field(pointer)));
             } else {
-                refused.push(answer);
+                rejected.push(response);
             }
         }
         let piece: String = (0..200).map(|line| step(number * 200 + line)).collect();
         let path = format!("{}?offset={}", api::path::run_log(&self.run), self.log.len());
-        let answer = client.asks("PATCH", &path, Some(&self.token), &piece).expect("an answer");
-        if answer.status == 204 {
+        let upload_response = client.asks("PATCH", &path, Some(&self.token), &piece).expect("an answer");
+        if upload_response.status == 204 {
             self.log += &piece;
         } else {
-            refused.push(answer);
+            rejected.push(upload_response);
             // Bytes before the fault may be stored. The log offset acknowledges them.
             let stored = client.get(&api::path::run_log(&self.run)).text;
             let sent = format!("{}{piece}", self.log);
             assert!(stored.len() >= self.log.len() && sent.starts_with(&stored), "the log is another one");
             self.log = stored;
         }
-        refused
+        rejected
     }
 
     fn is_there(&self, client: &Client) {
@@ -63,10 +63,10 @@ impl Acknowledged {
 }
 
 /// Checks that a refusal is a readable problem document that reports an environment error.
-fn is_plain(answer: &Answer) {
-    assert!([503, 507].contains(&answer.status), "{answer:?}");
-    assert!(answer.field("/type").starts_with("/problems/"), "{answer:?}");
-    let detail = answer.field("/detail");
+fn is_plain(response: &TestResponse) {
+    assert!([503, 507].contains(&response.status), "{response:?}");
+    assert!(response.field("/type").starts_with("/problems/"), "{response:?}");
+    let detail = response.field("/detail");
     assert!(detail.contains(' ') && !detail.contains("SqliteError") && !detail.contains("Os {"), "{detail}");
 }
 
@@ -75,21 +75,21 @@ fn survives(server: &Server, mut cause: impl FnMut(bool)) -> Acknowledged {
     let client = server.client();
     let mut acknowledged = Acknowledged::begin(&client);
     cause(true);
-    let mut refused = Vec::new();
+    let mut rejected = Vec::new();
     for number in 0..200 {
-        refused = acknowledged.stores(&client, number);
-        if !refused.is_empty() {
+        rejected = acknowledged.stores(&client, number);
+        if !rejected.is_empty() {
             break;
         }
     }
-    assert!(!refused.is_empty(), "nothing failed");
-    refused.iter().for_each(is_plain);
+    assert!(!rejected.is_empty(), "nothing failed");
+    rejected.iter().for_each(is_plain);
     acknowledged.is_there(&client);
     assert_eq!(client.get(api::path::HEALTH).status, 200);
     cause(false);
     for number in 1000..1003 {
-        let refused = acknowledged.stores(&client, number);
-        assert!(refused.is_empty(), "{refused:?}");
+        let errors = acknowledged.stores(&client, number);
+        assert!(errors.is_empty(), "{errors:?}");
     }
     acknowledged.is_there(&client);
     assert_eq!(client.get(api::path::READY).status, 200);
@@ -97,10 +97,10 @@ fn survives(server: &Server, mut cause: impl FnMut(bool)) -> Acknowledged {
 }
 
 /// Kills the server and checks that a new server has all data.
-fn is_kept(server: Server, folder: &Path, acknowledged: &Acknowledged) {
+fn assert_persisted(server: Server, folder: &Path, acknowledged: &Acknowledged) {
     server.kill();
-    let verdict = planscope(&["verify"], folder);
-    assert!(verdict.status.success(), "{}", said(&verdict));
+    let report = planscope(&["verify"], folder);
+    assert!(report.status.success(), "{}", said(&report));
     let server = Server::start(folder, &[]);
     acknowledged.is_there(&server.client());
 }
@@ -120,7 +120,7 @@ fn files_that_cannot_grow_lose_nothing() {
         let limit = if begins { "--fsize=3000000:unlimited" } else { "--fsize=unlimited:unlimited" };
         assert!(Command::new("prlimit").args(["--pid", &server.pid(), limit]).status().unwrap().success());
     });
-    is_kept(server, folder.path(), &acknowledged);
+    assert_persisted(server, folder.path(), &acknowledged);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_folder_that_disappears_loses_nothing() {
         let (from, to) = if begins { (&folder, &away) } else { (&away, &folder) };
         std::fs::rename(from, to).unwrap();
     });
-    is_kept(server, &folder, &acknowledged);
+    assert_persisted(server, &folder, &acknowledged);
 }
 
 /// Uploads do not use the system's temporary folder.
@@ -148,12 +148,12 @@ fn a_folder_for_temporary_files_that_is_none_hinders_nothing() {
     let server = Server::run(command, folder.path());
     let client = server.client();
     let mut acknowledged = Acknowledged::begin(&client);
-    let refused = acknowledged.stores(&client, 1);
-    assert!(refused.is_empty(), "{refused:?}");
+    let rejected = acknowledged.stores(&client, 1);
+    assert!(rejected.is_empty(), "{rejected:?}");
     let trace = r#"[{"name": "a", "ph": "X", "ts": 0, "dur": 5, "pid": 1, "tid": 1}]"#;
-    let answer = client.send("POST", api::path::TRACES, trace);
-    assert_eq!(answer.status, 201, "{answer:?}");
-    is_kept(server, folder.path(), &acknowledged);
+    let response = client.send("POST", api::path::TRACES, trace);
+    assert_eq!(response.status, 201, "{response:?}");
+    assert_persisted(server, folder.path(), &acknowledged);
 }
 
 /// A separate in-memory file system, unmounted at the end of the test.
@@ -185,6 +185,6 @@ fn a_full_file_system_loses_nothing() {
             std::fs::remove_file(&ballast).unwrap();
         }
     });
-    is_kept(server, &folder, &acknowledged);
+    assert_persisted(server, &folder, &acknowledged);
     drop(mounted);
 }

@@ -30,7 +30,7 @@ fn every_command(folder: &Path, name: &str) -> Vec<(&'static str, Output)> {
 /// Regression test for attack finding 8: `serve` created an empty database next to the journal and
 /// overwrote the journal.
 #[test]
-fn a_journal_that_lost_its_database_is_refused_by_every_command_and_kept() {
+fn orphaned_journal_is_rejected_by_every_command_and_preserved() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let server = Server::start(folder.path(), &[]);
@@ -53,11 +53,11 @@ fn a_journal_that_lost_its_database_is_refused_by_every_command_and_kept() {
     assert!(restored.status.success(), "{}", said(&restored));
     let entries = fs::read_dir(folder.path()).unwrap();
     let names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    let kept = |name: &&String| name.starts_with("planscope.db.replaced-") && name.ends_with("-wal");
-    let kept = names.iter().find(kept).expect("the journal");
-    assert_eq!(fs::read(path(kept)).unwrap(), journal);
+    let is_journal = |name: &&String| name.starts_with("planscope.db.replaced-") && name.ends_with("-wal");
+    let renamed = names.iter().find(is_journal).expect("the journal");
+    assert_eq!(fs::read(path(renamed)).unwrap(), journal);
     fs::rename(path("moved.db"), path("planscope.db")).unwrap();
-    fs::rename(path(kept), path("planscope.db-wal")).unwrap();
+    fs::rename(path(renamed), path("planscope.db-wal")).unwrap();
     let server = Server::start(folder.path(), &[]);
     assert_eq!(server.client().get(&later).status, 200);
 }
@@ -66,7 +66,7 @@ fn a_journal_that_lost_its_database_is_refused_by_every_command_and_kept() {
 /// different names.
 #[cfg(unix)]
 #[test]
-fn a_database_with_several_names_is_refused_by_every_command() {
+fn database_with_several_names_is_rejected_by_every_command() {
     let folder = stopped();
     let path = |name: &str| folder.path().join(name);
     assert!(planscope(&["backup", "copy.db"], folder.path()).status.success());
@@ -110,7 +110,7 @@ fn a_database_with_several_names_is_refused_by_every_command() {
 /// copy instructions in docs/operators.md.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_database_that_was_deleted_is_told_and_can_be_copied_as_long_as_its_server_runs() {
+fn deleted_database_is_reported_and_can_be_copied_during_operation() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let server = Server::start(folder.path(), &[]);
@@ -119,8 +119,8 @@ fn a_database_that_was_deleted_is_told_and_can_be_copied_as_long_as_its_server_r
     fs::remove_file(path("planscope.db")).unwrap();
     let ready = client.get("/api/v1/ready");
     assert_eq!((ready.status, ready.field("/errors/0/pointer")), (503, "/database/file".to_owned()));
-    let refused = client.send("PUT", api::path::SCENARIOS, &scenario(2, 1));
-    assert_eq!((refused.status, refused.field("/type")), (503, "/problems/database-gone".to_owned()));
+    let rejected = client.send("PUT", api::path::SCENARIOS, &scenario(2, 1));
+    assert_eq!((rejected.status, rejected.field("/type")), (503, "/problems/database-gone".to_owned()));
     assert_eq!(client.get("/api/v1/health").status, 200);
     assert_eq!(client.get(&stored).status, 200);
 
@@ -136,8 +136,8 @@ fn a_database_that_was_deleted_is_told_and_can_be_copied_as_long_as_its_server_r
     fs::copy(file, path("rescued/planscope.db")).unwrap();
     fs::copy(path("planscope.db-wal"), path("rescued/planscope.db-wal")).unwrap();
     server.kill();
-    let verdict = planscope(&["verify", "--database", "rescued/planscope.db"], folder.path());
-    assert!(verdict.status.success() && said(&verdict).contains("1 scenarios"), "{}", said(&verdict));
+    let report = planscope(&["verify", "--database", "rescued/planscope.db"], folder.path());
+    assert!(report.status.success() && said(&report).contains("1 scenarios"), "{}", said(&report));
 
     // A new server does not create a database next to the leftover files.
     let next = planscope(&["serve", "--address", "127.0.0.1:0"], folder.path());
@@ -146,7 +146,7 @@ fn a_database_that_was_deleted_is_told_and_can_be_copied_as_long_as_its_server_r
 
 #[cfg(unix)]
 #[test]
-fn what_programs_make_is_for_their_user_alone() {
+fn created_files_are_private() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = tempfile::tempdir().unwrap();
@@ -163,7 +163,7 @@ fn what_programs_make_is_for_their_user_alone() {
 
 /// Regression test for attack finding 11: partial copies from a killed backup were never removed.
 #[test]
-fn copies_of_killed_programs_are_removed_by_the_next() {
+fn abandoned_copies_are_removed_by_the_next_command() {
     let folder = stopped();
     let left = folder.path().join(".planscope-copy-killed");
     let leave = || {
@@ -172,8 +172,8 @@ fn copies_of_killed_programs_are_removed_by_the_next() {
         fs::write(left.join("copy"), "half a copy").unwrap();
     };
     leave();
-    let made = planscope(&["backup", "copy.db"], folder.path());
-    assert!(made.status.success() && said(&made).contains("is removed"), "{}", said(&made));
+    let created = planscope(&["backup", "copy.db"], folder.path());
+    assert!(created.status.success() && said(&created).contains("is removed"), "{}", said(&created));
     assert!(!left.exists());
     leave();
     drop(Server::start(folder.path(), &[]));

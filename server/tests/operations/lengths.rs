@@ -18,7 +18,7 @@ fn gzip(text: &str) -> Vec<u8> {
 
 /// Two shards: 5, 3 and 5 tokens, and 9 tokens. The histogram has a zero-width bin per length.
 #[test]
-fn shards_become_one_histogram() {
+fn shards_are_merged_into_a_histogram() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("a.jsonl.gz"), gzip("{\"num_tokens\": 5}\n{\"num_tokens\": 3}\n{\"num_tokens\": 5}\n"))
@@ -86,7 +86,7 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
-fn a_refused_shard_stops_everything() {
+fn rejected_shard_stops_the_import() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("a.csv"), "num_tokens\n5\n").unwrap();

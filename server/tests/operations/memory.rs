@@ -33,7 +33,7 @@ fn peak(server: &Server) -> u64 {
 fn is_well(server: &Server, after: &str) {
     let client = server.client();
     let health = client.asks("GET", api::path::HEALTH, None, "");
-    assert!(health.is_some_and(|answer| answer.status == 200), "after {after} the server does not answer");
+    assert!(health.is_some_and(|response| response.status == 200), "after {after} the server does not answer");
     println!("after {after}: at most {} MiB so far", peak(server));
 }
 
@@ -55,7 +55,7 @@ fn no_request_takes_more_memory_than_the_server_has() {
 
     let endless = endless(1000);
     let text = endless.to_string();
-    assert_eq!(at_once(&server, 4, "POST", &api::path::what_if(0), text.as_bytes()), [422; 4]);
+    assert_eq!(at_once(&server, 4, "POST", &api::path::plan_preview(0), text.as_bytes()), [422; 4]);
     assert_eq!(at_once(&server, 2, "PUT", api::path::SCENARIOS, text.as_bytes()), [422; 2]);
     let sweep = json!({"schema": "sweep/1", "scenario": endless, "axes": [{"pointer": "/seed", "values": [1, 2]}]});
     let sweep = client.send("POST", api::path::SWEEPS, &sweep.to_string());
@@ -64,12 +64,12 @@ fn no_request_takes_more_memory_than_the_server_has() {
     is_well(&server, "scenarios without end");
 
     let body = expanding("scenario/1", 1 << 20);
-    assert_eq!(at_once(&server, 8, "POST", &api::path::what_if(0), &body), [422; 8]);
+    assert_eq!(at_once(&server, 8, "POST", &api::path::plan_preview(0), &body), [422; 8]);
     let body = expanding("schedule/1", 16 << 20);
     for status in at_once(&server, 4, "POST", api::path::SCHEDULES, &body) {
         assert!([422, 503].contains(&status), "{status}");
     }
-    let statuses = at_once(&server, 4, "POST", &api::path::what_if(0), &body);
+    let statuses = at_once(&server, 4, "POST", &api::path::plan_preview(0), &body);
     assert_eq!(statuses, [413; 4]);
     is_well(&server, "JSON that expands");
 
@@ -89,6 +89,6 @@ fn no_request_takes_more_memory_than_the_server_has() {
     client.stores(2, 1);
     assert!(peak(&server) < LIMIT_MIB);
     assert!(server.stop().0.success());
-    let verdict = planscope(&["verify"], folder.path());
-    assert!(verdict.status.success(), "{}", said(&verdict));
+    let report = planscope(&["verify"], folder.path());
+    assert!(report.status.success(), "{}", said(&report));
 }

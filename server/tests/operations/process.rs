@@ -111,14 +111,14 @@ pub(crate) struct Client {
 
 /// A response from the server.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct TestResponse {
     pub(crate) status: u16,
     /// End of the log, in responses about logs.
     pub(crate) offset: Option<u64>,
     pub(crate) text: String,
 }
 
-impl Answer {
+impl TestResponse {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -132,32 +132,33 @@ impl Answer {
 impl Client {
     /// Sends a request. Returns `None` if the connection breaks, for example because the server is
     /// killed.
-    pub(crate) fn asks(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> Option<Answer> {
+    pub(crate) fn asks(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> Option<TestResponse> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.origin));
         if let Some(token) = token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
-        let mut answer = self.agent.run(request.body(body.to_owned()).unwrap()).ok()?;
-        let offset = answer.headers().get(api::run::UPLOAD_OFFSET).and_then(|value| value.to_str().ok()?.parse().ok());
-        let text = answer.body_mut().with_config().limit(256 << 20).read_to_string().ok()?;
-        Some(Answer { status: answer.status().as_u16(), offset, text })
+        let mut response = self.agent.run(request.body(body.to_owned()).unwrap()).ok()?;
+        let offset =
+            response.headers().get(api::run::UPLOAD_OFFSET).and_then(|value| value.to_str().ok()?.parse().ok());
+        let text = response.body_mut().with_config().limit(256 << 20).read_to_string().ok()?;
+        Some(TestResponse { status: response.status().as_u16(), offset, text })
     }
 
     /// Sends a GET request and requires a response.
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> TestResponse {
         self.asks("GET", path, None, "").expect("an answer")
     }
 
     /// Sends a request with a body and requires a response.
-    pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> Answer {
+    pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> TestResponse {
         self.asks(method, path, None, body).expect("an answer")
     }
 
     /// Stores a small scenario and returns the identifier.
     pub(crate) fn stores(&self, seed: u32, iterations: u32) -> String {
-        let answer = self.send("PUT", api::path::SCENARIOS, &scenario(seed, iterations));
-        assert!([200, 201].contains(&answer.status), "{answer:?}");
-        answer.field("/id")
+        let response = self.send("PUT", api::path::SCENARIOS, &scenario(seed, iterations));
+        assert!([200, 201].contains(&response.status), "{response:?}");
+        response.field("/id")
     }
 }
 

@@ -25,10 +25,10 @@ pub(crate) fn sends(origin: &str, method: &str, path: &str, body: &[u8]) -> u16 
     let mut stream = connected(origin);
     stream.write_all(head(method, path, body.len()).as_bytes()).unwrap();
     drop(stream.write_all(body));
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer).unwrap_or_else(|error| panic!("{method} {path}: no answer: {error}"));
-    let status = std::str::from_utf8(&answer[9..]).ok().and_then(|status| status.parse().ok());
-    status.unwrap_or_else(|| panic!("{method} {path}: {answer:?}"))
+    let mut status_line = [0; 12];
+    stream.read_exact(&mut status_line).unwrap_or_else(|error| panic!("{method} {path}: no answer: {error}"));
+    let status = std::str::from_utf8(&status_line[9..]).ok().and_then(|status| status.parse().ok());
+    status.unwrap_or_else(|| panic!("{method} {path}: {status_line:?}"))
 }
 
 /// Connections that request large responses and do not read them (attack finding 2).

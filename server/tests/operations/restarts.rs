@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::process::{Client, Server, until};
 
 fn plans(client: &Client, scenario: &str) -> String {
-    let answer = client.send("POST", &api::path::plan(scenario), "");
-    assert_eq!(answer.status, 202, "{answer:?}");
-    answer.field("/id")
+    let response = client.send("POST", &api::path::plan(scenario), "");
+    assert_eq!(response.status, 202, "{response:?}");
+    response.field("/id")
 }
 
 /// Number of batches per scenario. Large enough that a worker needs more time for six scenarios
@@ -17,7 +17,7 @@ fn plans(client: &Client, scenario: &str) -> String {
 const ITERATIONS: u32 = 400;
 
 /// Queues scenarios on a server with a single worker, so all but the first wait.
-fn asked(client: &Client, first_seed: u32) -> (Vec<String>, Vec<String>) {
+fn queue_scenarios(client: &Client, first_seed: u32) -> (Vec<String>, Vec<String>) {
     let scenarios: Vec<String> = (first_seed..first_seed + 6).map(|seed| client.stores(seed, ITERATIONS)).collect();
     let jobs = scenarios.iter().map(|scenario| plans(client, scenario)).collect();
     (scenarios, jobs)
@@ -28,10 +28,10 @@ fn is_answered(client: &Client, scenario: &str) -> bool {
 }
 
 #[test]
-fn jobs_of_a_killed_server_are_planned_by_the_next() {
+fn next_server_plans_jobs_from_a_killed_server() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &["--workers", "1"]);
-    let (scenarios, jobs) = asked(&server.client(), 0);
+    let (scenarios, jobs) = queue_scenarios(&server.client(), 0);
     server.kill();
 
     let server = Server::start(folder.path(), &["--workers", "1"]);
@@ -55,7 +55,7 @@ fn a_cancelled_job_is_not_taken_up() {
     let client = server.client();
     let mut seeds = (0..).step_by(6);
     let (scenarios, jobs) = loop {
-        let (scenarios, jobs) = asked(&client, seeds.next().unwrap());
+        let (scenarios, jobs) = queue_scenarios(&client, seeds.next().unwrap());
         let cancelled = client.send("DELETE", &api::path::job(&jobs[5]), "");
         assert_eq!(cancelled.status, 200, "{cancelled:?}");
         // On a busy machine, the job may already have started. Retry with other scenarios.
@@ -87,11 +87,11 @@ fn stream(server: &Server, path: &str) -> TcpStream {
 }
 
 #[test]
-fn a_server_with_open_streams_and_jobs_stops_when_told_to() {
+fn server_with_open_streams_and_jobs_stops_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &["--workers", "1"]);
     let client = server.client();
-    let (scenarios, jobs) = asked(&client, 0);
+    let (scenarios, jobs) = queue_scenarios(&client, 0);
     let run = client.send("POST", api::path::RUNS, "{}").field("/run");
     let mut streams: Vec<TcpStream> = (0..20).map(|_| stream(&server, &api::path::run_events(&run))).collect();
     streams.push(stream(&server, &api::path::job_events(jobs.last().unwrap())));

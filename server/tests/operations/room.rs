@@ -5,7 +5,7 @@ use std::process::Command;
 use super::process::{Server, is_at_hand, lengths, planscope, said};
 
 #[test]
-fn a_full_disk_is_told_reads_go_on_and_room_is_used_again() {
+fn full_disk_is_reported_and_reads_continue() {
     if !is_at_hand("prlimit") {
         return;
     }
@@ -20,16 +20,16 @@ fn a_full_disk_is_told_reads_go_on_and_room_is_used_again() {
     let client = server.client();
 
     let mut stored = Vec::new();
-    let refused = loop {
-        let answer = client.send("POST", api::path::DATASETS, &lengths(stored.len() as u32, 40_000));
-        if answer.status != 201 {
-            break answer;
+    let rejection = loop {
+        let response = client.send("POST", api::path::DATASETS, &lengths(stored.len() as u32, 40_000));
+        if response.status != 201 {
+            break response;
         }
-        stored.push(answer.field("/dataset/id"));
+        stored.push(response.field("/dataset/id"));
         assert!(stored.len() < 100, "the disk is never full");
     };
-    assert!([503, 507].contains(&refused.status), "{refused:?}");
-    assert!(refused.field("/detail").contains("Nothing was stored"), "{refused:?}");
+    assert!([503, 507].contains(&rejection.status), "{rejection:?}");
+    assert!(rejection.field("/detail").contains("Nothing was stored"), "{rejection:?}");
     assert!(!stored.is_empty());
     for id in &stored {
         assert_eq!(client.get(&api::path::dataset(id)).status, 200);
@@ -38,10 +38,10 @@ fn a_full_disk_is_told_reads_go_on_and_room_is_used_again() {
 
     let more = Command::new("prlimit").args(["--pid", &server.pid(), "--fsize=unlimited:unlimited"]).status().unwrap();
     assert!(more.success());
-    let answer = client.send("POST", api::path::DATASETS, &lengths(stored.len() as u32, 40_000));
-    assert_eq!(answer.status, 201, "{answer:?}");
+    let later_response = client.send("POST", api::path::DATASETS, &lengths(stored.len() as u32, 40_000));
+    assert_eq!(later_response.status, 201, "{later_response:?}");
     assert_eq!(client.get(api::path::READY).status, 200);
     assert!(server.stop().0.success());
-    let verdict = planscope(&["verify"], folder.path());
-    assert!(verdict.status.success(), "{}", said(&verdict));
+    let report = planscope(&["verify"], folder.path());
+    assert!(report.status.success(), "{}", said(&report));
 }

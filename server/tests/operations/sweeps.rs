@@ -61,14 +61,14 @@ fn shares_are_sent_to_a_server_that_has_a_token() {
 
     // The command fails for an invalid token, an unreachable server, and a row from a different
     // engine.
-    let refused = import(&first, "open-sesame-9876543210");
-    assert!(refused.status.code() == Some(1) && said(&refused).contains("401"), "{}", said(&refused));
+    let unauthorised = import(&first, "open-sesame-9876543210");
+    assert!(unauthorised.status.code() == Some(1) && said(&unauthorised).contains("401"), "{}", said(&unauthorised));
     let mut lines: Vec<String> = sent[0].lines().map(str::to_owned).collect();
     lines[2] = lines[2].replace("planscope 0", "planscope 9");
     fs::write(folder.join("foreign.jsonl"), lines.join("\n") + "\n").unwrap();
-    let refused = import("foreign.jsonl", TOKEN);
-    assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
-    assert!(said(&refused).contains("foreign.jsonl: line 3: was made by planscope 9"), "{}", said(&refused));
+    let foreign = import("foreign.jsonl", TOKEN);
+    assert_eq!(foreign.status.code(), Some(1), "{}", said(&foreign));
+    assert!(said(&foreign).contains("foreign.jsonl: line 3: was made by planscope 9"), "{}", said(&foreign));
     let away = planscope(&["import", &first, "--server", "http://127.0.0.1:9"], folder);
     assert!(away.status.code() == Some(1) && said(&away).contains("does not answer"), "{}", said(&away));
 }
@@ -86,11 +86,11 @@ fn people_are_answered_while_a_sweep_has_points_left() {
     let id = client.send("POST", api::path::SWEEPS, &sweep.to_string()).field("/id");
     assert_eq!(client.send("POST", &api::path::sweep_start(&id), "").status, 200);
     for seed in 100_000..100_003 {
-        let url = format!("{}{}", server.origin, api::path::what_if(0));
-        let asked = ureq::post(url).header("Content-Type", "application/json").send(scenario(seed, 1));
-        assert_eq!(asked.unwrap().status(), 200);
-        let kept = client.stores(seed + 10, 1);
-        let job = client.send("POST", &api::path::plan(&kept), "").field("/id");
+        let url = format!("{}{}", server.origin, api::path::plan_preview(0));
+        let response = ureq::post(url).header("Content-Type", "application/json").send(scenario(seed, 1));
+        assert_eq!(response.unwrap().status(), 200);
+        let stored = client.stores(seed + 10, 1);
+        let job = client.send("POST", &api::path::plan(&stored), "").field("/id");
         while client.get(&api::path::job(&job)).field("/state/state") != "done" {
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -36,7 +36,7 @@ async fn other_names_are_not_ours() {
 }
 
 #[tokio::test]
-async fn changes_come_from_our_own_pages_only() {
+async fn changes_require_the_same_origin() {
     let server = TestServer::open().await;
     let path = api::path::dataset("nothing");
     for (name, value, status) in [
@@ -56,7 +56,7 @@ async fn changes_come_from_our_own_pages_only() {
 
 /// An image on a foreign page can start a computation like a form can.
 #[tokio::test]
-async fn pages_of_other_sites_read_nothing_below_the_api() {
+async fn cross_site_pages_cannot_read_the_api() {
     let server = TestServer::open().await;
     for path in [api::path::HEALTH, "/api/v1/scenarios/abcdefghij/studies/search?rollouts=100000", "/metrics"] {
         for site in ["cross-site", "same-site"] {
@@ -77,7 +77,7 @@ async fn pages_of_other_sites_read_nothing_below_the_api() {
 }
 
 #[tokio::test]
-async fn a_request_names_one_host_and_that_is_ours() {
+async fn requests_must_name_this_server() {
     let server = TestServer::open().await;
     let two = Request::get(api::path::HEALTH).header("host", "localhost:8080").header("host", "localhost:8080");
     assert_eq!(server.send(two.body(Body::empty()).unwrap()).await.problem().kind, "/problems/malformed-request");
@@ -88,7 +88,7 @@ async fn a_request_names_one_host_and_that_is_ours() {
 }
 
 #[tokio::test]
-async fn bytes_beyond_the_end_of_a_file_are_refused_as_such() {
+async fn range_beyond_the_end_is_rejected() {
     let server = TestServer::open().await;
     std::fs::create_dir_all(server.path("web/assets")).unwrap();
     std::fs::write(server.path("web/assets/a.js"), "0123456789").unwrap();
@@ -104,7 +104,7 @@ async fn bytes_beyond_the_end_of_a_file_are_refused_as_such() {
 }
 
 #[tokio::test]
-async fn a_token_is_asked_of_every_request() {
+async fn every_request_needs_a_token() {
     let server = TestServer::with(Settings { token: Some(TOKEN), ..Settings::default() }).await;
     for path in [api::path::HEALTH, api::path::DATASETS, "/api/v1/openapi.json", "/api/nothing"] {
         let reply = server.get(path).await;
@@ -126,7 +126,7 @@ async fn a_token_is_asked_of_every_request() {
 }
 
 #[tokio::test]
-async fn browsers_are_told_what_they_may_do() {
+async fn responses_have_security_headers() {
     let server = TestServer::open().await;
     for path in ["/", api::path::HEALTH, "/nothing"] {
         let reply = server.get(path).await;
@@ -142,7 +142,7 @@ async fn browsers_are_told_what_they_may_do() {
 /// An uploaded image can contain scripts. Number uploads reject it, and stored bytes are returned
 /// as a download.
 #[tokio::test]
-async fn what_was_uploaded_never_comes_back_as_a_page() {
+async fn uploads_are_never_served_as_pages() {
     const PICTURE: &str = "<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>";
     let server = TestServer::open().await;
     for path in [api::path::DATASETS, api::path::TRACES, api::path::RUN_IMPORT, api::path::PROFILES] {

@@ -16,7 +16,7 @@ async fn the_embedded_measurements_are_answered_in_their_form() {
 }
 
 #[tokio::test]
-async fn a_copy_is_asked_after_and_not_sent_again() {
+async fn unchanged_document_is_not_sent_again() {
     let server = TestServer::open().await;
     let first = server.get(api::path::ACCURACY).await;
     assert_eq!(first.header("cache-control"), "no-cache");

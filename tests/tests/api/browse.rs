@@ -7,7 +7,7 @@ use harness::{TestServer, engines, test_server};
 use serde_json::{Value, json};
 
 /// Saves scenarios with these titles, one per second.
-async fn kept(server: &TestServer, titles: &[&str]) -> Vec<String> {
+async fn save_scenarios(server: &TestServer, titles: &[&str]) -> Vec<String> {
     let mut ids = Vec::new();
     for (seed, title) in titles.iter().enumerate() {
         let mut scenario = test_server::scenario();
@@ -21,10 +21,10 @@ async fn kept(server: &TestServer, titles: &[&str]) -> Vec<String> {
     ids
 }
 
-async fn patch(server: &TestServer, path: &str, words: Value) -> harness::Reply {
+async fn patch(server: &TestServer, path: &str, changes: Value) -> harness::Reply {
     let request = axum::http::Request::patch(path)
         .header("content-type", "application/json")
-        .body(axum::body::Body::from(words.to_string()))
+        .body(axum::body::Body::from(changes.to_string()))
         .unwrap();
     server.send(request).await
 }
@@ -40,9 +40,9 @@ async fn titles(server: &TestServer, query: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn scenarios_are_found_by_words_tags_and_orders() {
+async fn scenarios_are_filtered_by_terms_and_tags_and_sorted() {
     let server = TestServer::open().await;
-    let ids = kept(&server, &["alpha 100%", "Beta a_b", "gamma axb"]).await;
+    let ids = save_scenarios(&server, &["alpha 100%", "Beta a_b", "gamma axb"]).await;
     let changed = patch(
         &server,
         &api::path::scenario(&ids[1]),
@@ -99,41 +99,41 @@ async fn scenarios_are_found_by_words_tags_and_orders() {
 async fn pages_stay_where_they_are_while_things_are_stored() {
     let server = TestServer::open().await;
     let names: Vec<String> = (0..7).map(|number| format!("s{number}")).collect();
-    kept(&server, &names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    save_scenarios(&server, &names.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let page = async |after: &str| -> Value {
         server.get(&format!("{}?limit=3&after={after}", api::path::SCENARIOS)).await.json()
     };
-    let of = |page: &Value| -> Vec<String> {
+    let titles = |page: &Value| -> Vec<String> {
         page["scenarios"].as_array().unwrap().iter().map(|line| line["title"].as_str().unwrap().to_owned()).collect()
     };
     let first = page("").await;
     assert_eq!(
-        (of(&first), &first["before"], &first["previous"]),
+        (titles(&first), &first["before"], &first["previous"]),
         (vec!["s6".into(), "s5".into(), "s4".into()], &json!(0), &Value::Null)
     );
 
     // Meanwhile two scenarios are added, one is renamed and one deleted.
-    kept(&server, &["n0", "n1"]).await;
+    save_scenarios(&server, &["n0", "n1"]).await;
     let last_seen = first["next"].as_str().unwrap().to_owned();
     assert_eq!(server.delete(&api::path::scenario(&last_seen)).await.status, 204);
     let second = page(&last_seen).await;
-    assert_eq!(of(&second), ["s3", "s2", "s1"], "nothing twice, nothing left out");
+    assert_eq!(titles(&second), ["s3", "s2", "s1"], "nothing twice, nothing left out");
     // Before it are n1, n0, s6, s5.
     assert_eq!((&second["before"], &second["total"]), (&json!(4), &json!(8)));
     let third = page(second["next"].as_str().unwrap()).await;
-    assert_eq!((of(&third), &third["next"]), (vec!["s0".to_owned()], &Value::Null));
+    assert_eq!((titles(&third), &third["next"]), (vec!["s0".to_owned()], &Value::Null));
     // The page before the third page is the second.
-    assert_eq!(of(&page(third["previous"].as_str().unwrap()).await), ["s3", "s2", "s1"]);
+    assert_eq!(titles(&page(third["previous"].as_str().unwrap()).await), ["s3", "s2", "s1"]);
     let back = page(second["previous"].as_str().unwrap()).await;
-    assert_eq!(of(&back), ["n0", "s6", "s5"], "three things before s3");
+    assert_eq!(titles(&back), ["n0", "s6", "s5"], "three things before s3");
     assert_eq!(back["previous"], json!(""), "and before them the first page");
-    assert_eq!(of(&page("nothing").await).len(), 0);
+    assert_eq!(titles(&page("nothing").await).len(), 0);
 
     let mut by_name = Vec::new();
     let mut after = String::new();
     loop {
         let page: Value = server.get(&format!("{}?limit=2&sort=name&after={after}", api::path::SCENARIOS)).await.json();
-        by_name.extend(of(&page));
+        by_name.extend(titles(&page));
         let Some(next) = page["next"].as_str() else { break };
         after = next.to_owned();
     }
@@ -141,9 +141,9 @@ async fn pages_stay_where_they_are_while_things_are_stored() {
 }
 
 #[tokio::test]
-async fn wrong_words_are_all_named() {
+async fn all_invalid_annotations_are_reported() {
     let server = TestServer::open().await;
-    let id = kept(&server, &["one"]).await.remove(0);
+    let id = save_scenarios(&server, &["one"]).await.remove(0);
     let dataset =
         server.post(api::path::DATASETS, "5 7 9").await.json::<Value>()["dataset"]["id"].as_str().unwrap().to_owned();
     for path in [api::path::scenario(&id), api::path::dataset(&dataset)] {
@@ -178,7 +178,7 @@ async fn a_pinned_scenario_that_is_deleted_and_stored_anew_is_in_the_list() {
 async fn a_deleted_scenario_comes_back_with_its_outcome_until_its_days_are_over() {
     let calls = Arc::default();
     let server = TestServer::planning_with(engines::instant(&calls)).await;
-    let id = kept(&server, &["comes back"]).await.remove(0);
+    let id = save_scenarios(&server, &["comes back"]).await.remove(0);
     patch(&server, &api::path::scenario(&id), json!({"tags": ["t"], "note": "n", "pinned": true})).await;
     server.plan(&id).await;
     let before: Value = server.get(&api::path::outcome(&id)).await.json();
@@ -278,7 +278,7 @@ async fn a_deleted_dataset_comes_back_and_its_scenario_can_be_planned_again() {
 }
 
 #[tokio::test]
-async fn plans_of_all_scenarios_are_listed() {
+async fn plans_from_all_scenarios_are_listed() {
     let server = TestServer::open().await;
     let id = server.store(&test_server::scenario()).await;
     server.plan(&id).await;
@@ -310,7 +310,7 @@ async fn plans_of_all_scenarios_are_listed() {
 #[tokio::test]
 async fn an_ambiguous_link_names_its_candidates() {
     let server = TestServer::open().await;
-    let id = kept(&server, &["the one"]).await.remove(0);
+    let id = save_scenarios(&server, &["the one"]).await.remove(0);
     for last in ["a", "b"] {
         let planted = format!("{}{}", "q".repeat(15), last.repeat(37));
         let mut write = server.store.writer().begin().await.unwrap();
@@ -356,7 +356,7 @@ struct Link {
 }
 
 #[tokio::test]
-async fn every_form_of_link_that_was_ever_shipped_opens() {
+async fn every_link_format_opens() {
     let server = TestServer::open().await;
     let fixture: Fixture = serde_json::from_str(include_str!("../../e2e/fixtures/links.json")).unwrap();
     let example: Value =
@@ -378,7 +378,7 @@ async fn every_form_of_link_that_was_ever_shipped_opens() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plans_leave_in_formats_of_other_programs_and_traces_come_back_whole() {
+async fn exports_and_traces_round_trip() {
     let server = TestServer::open().await;
     let id = server.store(&test_server::scenario()).await;
     server.plan(&id).await;

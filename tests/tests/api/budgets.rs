@@ -73,11 +73,11 @@ async fn reach(server: &TestServer, job: &Value, state: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scenario_that_would_fill_the_memory_is_refused_wherever_it_comes() {
+async fn oversized_scenario_is_rejected_everywhere() {
     let server = TestServer::open().await;
     let text = endless().to_string();
     for reply in [
-        server.post(&api::path::what_if(0), text.clone()).await,
+        server.post(&api::path::plan_preview(0), text.clone()).await,
         server.request("PUT", api::path::SCENARIOS, text.clone()).await,
     ] {
         let problem = reply.problem();
@@ -114,7 +114,7 @@ async fn a_point_that_ends_every_server_is_given_up_and_the_sweep_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_interrupted_by_the_end_of_the_server_is_no_attempt() {
+async fn shutdown_does_not_count_as_an_attempt() {
     let server = TestServer::open().await;
     let mut long = small_sweep();
     long["axes"][1]["values"] = (0..200).collect();
@@ -146,7 +146,7 @@ async fn every_planning_ends_when_its_time_is_up() {
 
     let asking = {
         let server = Arc::clone(&server);
-        tokio::spawn(async move { server.post(&api::path::what_if(0), test_server::scenario().to_string()).await })
+        tokio::spawn(async move { server.post(&api::path::plan_preview(0), test_server::scenario().to_string()).await })
     };
     while !asking.is_finished() {
         server.clock.advance(Duration::from_secs(601));
@@ -166,16 +166,16 @@ async fn every_planning_ends_when_its_time_is_up() {
     let mut other = small_sweep();
     other["axes"][1]["values"] = json!([9]);
     assert_eq!(server.post(api::path::SWEEPS, other.to_string()).await.pointers(), ["/axes/0"]);
-    let question = json!({
+    let request = json!({
         "schema": "schedule/1", "ranks": 4, "microbatches": 12, "kinds": ["1f1b"],
         "times": {"forward": 1, "input_grad": 1, "weight_grad": 1},
     });
-    let problem = server.post(api::path::SCHEDULES, question.to_string()).await.problem();
+    let problem = server.post(api::path::SCHEDULES, request.to_string()).await.problem();
     assert_eq!((problem.status, problem.kind.as_str()), (422, "/problems/too-long"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_without_work_answers_what_is_stored_and_plans_nothing() {
+async fn server_without_work_serves_stored_data_only() {
     let gate = Arc::new(AtomicBool::new(false));
     let server = TestServer::with(Settings { engine: engines::gated(&gate), ..Settings::default() }).await;
     let id = server.store(&test_server::scenario()).await;
@@ -196,7 +196,7 @@ async fn a_server_without_work_answers_what_is_stored_and_plans_nothing() {
 
     for reply in [
         server.post(&api::path::plan(&id), "").await,
-        server.post(&api::path::what_if(0), test_server::scenario().to_string()).await,
+        server.post(&api::path::plan_preview(0), test_server::scenario().to_string()).await,
         server.post(&api::path::sweep_start(&sweep), "").await,
     ] {
         let problem = reply.problem();
@@ -212,7 +212,7 @@ async fn a_server_without_work_answers_what_is_stored_and_plans_nothing() {
 
 /// Seven bytes of such a document needed hundreds of bytes in memory.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_of_too_many_values_is_refused_before_it_is_parsed() {
+async fn document_with_too_many_values_is_rejected_before_parsing() {
     let server = TestServer::open().await;
     let bomb = |schema: &str, bytes: usize| {
         let head = format!("{{\"schema\":\"{schema}\",\"x\":[");
@@ -221,7 +221,7 @@ async fn a_document_of_too_many_values_is_refused_before_it_is_parsed() {
     };
     let scenario = bomb("scenario/1", 1 << 20);
     for (method, path, body) in [
-        ("POST", api::path::what_if(0), scenario.clone()),
+        ("POST", api::path::plan_preview(0), scenario.clone()),
         ("PUT", api::path::SCENARIOS.to_owned(), scenario),
         ("POST", api::path::SWEEPS.to_owned(), bomb("sweep/1", 1 << 20)),
         ("POST", api::path::SCHEDULES.to_owned(), bomb("schedule/1", 16 << 20)),
@@ -231,7 +231,7 @@ async fn a_document_of_too_many_values_is_refused_before_it_is_parsed() {
         assert!(problem.detail.starts_with("more than 200000 values"), "{method} {path}: {}", problem.detail);
     }
     for (method, path) in [
-        ("POST", api::path::what_if(0)),
+        ("POST", api::path::plan_preview(0)),
         ("PUT", api::path::SCENARIOS.to_owned()),
         ("POST", api::path::SWEEPS.to_owned()),
     ] {
@@ -245,7 +245,7 @@ async fn a_document_of_too_many_values_is_refused_before_it_is_parsed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_of_values_that_no_scenario_takes_is_refused_at_the_hundredth() {
+async fn sweep_with_invalid_values_is_rejected_after_a_hundred_errors() {
     let server = TestServer::open().await;
     let values: Vec<String> = (0..100_000).map(|number| format!("x{number}")).collect();
     let written = json!({"schema": "sweep/1", "scenario": test_server::scenario(), "axes": [{"pointer": "/seed", "values": values}]});

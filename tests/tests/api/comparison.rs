@@ -6,11 +6,11 @@ use harness::{TestServer, test_server};
 use serde_json::{Value, json};
 
 /// Returns a scenario with a fixed layout.
-fn question() -> Value {
-    let mut question = test_server::scenario();
-    question["planners"] = json!(["1f1b"]);
-    question["layout"]["microbatch"] = json!(1);
-    question
+fn scenario_json() -> Value {
+    let mut base = test_server::scenario();
+    base["planners"] = json!(["1f1b"]);
+    base["layout"]["microbatch"] = json!(1);
+    base
 }
 
 /// Returns a Megatron-LM log: warm-up, ten steps around a time in ms, a checkpoint, a restart, and
@@ -40,7 +40,7 @@ fn log(step_ms: f64, timers: &str) -> String {
     log
 }
 
-async fn run_of(server: &TestServer, scenario: &str, log: String) -> String {
+async fn run_with_log(server: &TestServer, scenario: &str, log: String) -> String {
     let opened: Value =
         server.post(api::path::RUNS, json!({"name": "night", "scenario": scenario}).to_string()).await.json();
     let id = opened["run"].as_str().unwrap().to_owned();
@@ -65,10 +65,10 @@ async fn iteration_s(server: &TestServer, scenario: &str) -> f64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_calibrates_its_scenario_and_nothing_else() {
     let server = TestServer::open().await;
-    let scenario = server.store(&question()).await;
+    let scenario = server.store(&scenario_json()).await;
     let predicted = iteration_s(&server, &scenario).await;
     let measured = 1.2 * predicted;
-    let run = run_of(&server, &scenario, log(measured * 1e3, "")).await;
+    let run = run_with_log(&server, &scenario, log(measured * 1e3, "")).await;
     let compared: Value = server.get(&api::path::run_comparison(&run, None)).await.json();
     let step = &compared["predictions"][0];
     assert_eq!(step["quantity"], "step_time");
@@ -78,14 +78,14 @@ async fn a_run_calibrates_its_scenario_and_nothing_else() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|apart| (apart["step"].as_u64().unwrap(), apart["reason"].as_str().unwrap()))
+        .map(|outlier| (outlier["step"].as_u64().unwrap(), outlier["reason"].as_str().unwrap()))
         .collect();
     assert_eq!(reasons, [(1, "warm_up"), (12, "slow"), (10, "warm_up")]);
     assert_eq!(compared["segments"].as_array().unwrap().len(), 2);
 
-    let made = server.post(&api::path::run_calibration(&run), "").await;
-    assert_eq!(made.status, 201, "{made:?}");
-    let profile: Value = made.json();
+    let created = server.post(&api::path::run_calibration(&run), "").await;
+    assert_eq!(created.status, 201, "{created:?}");
+    let profile: Value = created.json();
     let id = profile["summary"]["id"].as_str().unwrap().to_owned();
     assert_eq!(profile["summary"]["source"]["kind"], "run");
     // The attached scenario is unchanged.
@@ -117,42 +117,43 @@ async fn a_run_calibrates_its_scenario_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn timers_give_each_pass_its_factor() {
     let server = TestServer::open().await;
-    let scenario = server.store(&question()).await;
+    let scenario = server.store(&scenario_json()).await;
     let predicted = iteration_s(&server, &scenario).await;
     let outcome: Value = server.get(&api::path::outcome(&scenario)).await.json();
     let time = &outcome["outcome"]["results"][0]["answer"]["ranks"][3]["time"];
-    let busy = ["compute_s", "recompute_s", "exposed_s"].map(|part| time[part].as_f64().unwrap()).iter().sum::<f64>();
+    let active_s =
+        ["compute_s", "recompute_s", "exposed_s"].map(|part| time[part].as_f64().unwrap()).iter().sum::<f64>();
     let timers = format!(
         "time (ms) | forward-compute: {:.2} | backward-compute: {:.2} | optimizer: 3.00 | batch-generator: 1.00\n",
-        busy * 0.4e3,
-        busy * 0.8e3
+        active_s * 0.4e3,
+        active_s * 0.8e3
     );
-    let run = run_of(&server, &scenario, log(predicted * 1.3e3, &timers)).await;
+    let run = run_with_log(&server, &scenario, log(predicted * 1.3e3, &timers)).await;
     let compared: Value = server.get(&api::path::run_comparison(&run, Some("1f1b"))).await.json();
     let phases: Vec<&str> =
         compared["phases"].as_array().unwrap().iter().map(|phase| phase["phase"].as_str().unwrap()).collect();
     assert_eq!(phases, ["forward compute", "backward compute", "optimizer", "reading of batches"]);
-    let told = |place: usize| compared["phases"][place]["predicted_s"].as_f64().unwrap();
-    assert!((told(0) + told(1) - busy).abs() < 1e-9 && told(1) > told(0));
+    let predicted_s = |index: usize| compared["phases"][index]["predicted_s"].as_f64().unwrap();
+    assert!((predicted_s(0) + predicted_s(1) - active_s).abs() < 1e-9 && predicted_s(1) > predicted_s(0));
     let profile: Value = server.post(&api::path::run_calibration(&run), "").await.json();
     let factors = profile["factors"].as_array().unwrap();
-    for (place, measured) in [(0, busy * 0.4), (1, busy * 0.8)] {
-        let after = factors[place]["after_s"].as_f64().unwrap();
-        assert!((after / measured - 1.0).abs() < 2e-3, "{}", factors[place]);
-        assert!(factors[place]["factor"].as_f64().is_some());
+    for (index, measured) in [(0, active_s * 0.4), (1, active_s * 0.8)] {
+        let after = factors[index]["after_s"].as_f64().unwrap();
+        assert!((after / measured - 1.0).abs() < 2e-3, "{}", factors[index]);
+        assert!(factors[index]["factor"].as_f64().is_some());
     }
     assert_eq!(profile["effect"]["overrides"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_compared_says_why() {
+async fn incomparable_runs_report_the_reason() {
     let server = TestServer::open().await;
     let opened: Value = server.post(api::path::RUNS, json!({"name": "alone"}).to_string()).await.json();
-    let alone = opened["run"].as_str().unwrap();
-    let refused = server.get(&api::path::run_comparison(alone, None)).await.problem();
-    assert_eq!((refused.status, refused.kind.as_str()), (422, "/problems/no-comparison"));
-    let scenario = server.store(&question()).await;
-    let run = run_of(&server, &scenario, String::new()).await;
+    let unattached = opened["run"].as_str().unwrap();
+    let rejection = server.get(&api::path::run_comparison(unattached, None)).await.problem();
+    assert_eq!((rejection.status, rejection.kind.as_str()), (422, "/problems/no-comparison"));
+    let scenario = server.store(&scenario_json()).await;
+    let run = run_with_log(&server, &scenario, String::new()).await;
     assert_eq!(server.get(&api::path::run_comparison(&run, None)).await.problem().status, 409);
     iteration_s(&server, &scenario).await;
     assert_eq!(server.get(&api::path::run_comparison(&run, Some("gpipe"))).await.problem().status, 422);

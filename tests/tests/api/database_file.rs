@@ -33,9 +33,9 @@ async fn nothing_is_stored_in_a_database_that_was_deleted_or_replaced() {
         assert_eq!((ready.status, ready.errors.len()), (503, 1), "{ready:?}");
         assert_eq!(ready.errors[0].pointer, "/database/file");
         assert!(ready.errors[0].detail.contains(word), "{ready:?}");
-        let refused = server.request("PUT", api::path::SCENARIOS, other.to_string()).await.problem();
-        assert_eq!((refused.status, refused.kind.as_str()), (503, "/problems/database-gone"), "{refused:?}");
-        assert!(refused.detail.contains(word), "{refused:?}");
+        let rejection = server.request("PUT", api::path::SCENARIOS, other.to_string()).await.problem();
+        assert_eq!((rejection.status, rejection.kind.as_str()), (503, "/problems/database-gone"), "{rejection:?}");
+        assert!(rejection.detail.contains(word), "{rejection:?}");
         // A restart would lose the remaining data.
         assert_eq!(server.get("/api/v1/health").await.status, 200);
         let readers = (0..16).map(|_| server.get(&stored));
@@ -53,7 +53,7 @@ async fn nothing_is_stored_in_a_database_that_was_deleted_or_replaced() {
 
 /// A transaction that is open when the file disappears is not acknowledged.
 #[tokio::test]
-async fn a_transaction_whose_file_goes_is_refused_at_its_end() {
+async fn transaction_is_rejected_when_its_file_disappears() {
     let server = TestServer::open().await;
     let insert = "INSERT INTO scenario (id, kept, created_at_ms, used_at_ms, scenario_json) VALUES (?, 0, 0, 0, '{}')";
     for (name, expected) in [("planscope.db", "was deleted or moved"), ("planscope.db-wal", "the journal")] {
@@ -81,7 +81,7 @@ async fn the_journal_stays_when_a_write_is_dropped() {
     for _ in 0..3 {
         drop(store.writer().begin().await.unwrap());
         store.writer().probe().await.unwrap();
-        store.in_place().unwrap();
+        store.check_file().unwrap();
     }
     store.close().await;
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -124,8 +124,8 @@ async fn the_file_itself_has_its_tables_from_the_start() {
     let store = Store::open(&database).await.unwrap();
     fs::copy(&database, &copy).unwrap();
     store.close().await;
-    let verdict = verify(&copy).await.unwrap();
-    assert_eq!((verdict.faults, verdict.is_older), (vec![], false));
+    let report = verify(&copy).await.unwrap();
+    assert_eq!((report.faults, report.is_older), (vec![], false));
 }
 
 /// Finding 9: two servers on a file with two names corrupted it.
@@ -155,7 +155,7 @@ async fn a_database_with_a_second_name_is_not_opened_by_either() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_new_database_and_its_journal_are_for_their_owner_alone() {
+async fn new_database_and_journal_are_private() {
     use std::os::unix::fs::PermissionsExt;
 
     let server = TestServer::open().await;
@@ -168,7 +168,7 @@ async fn a_new_database_and_its_journal_are_for_their_owner_alone() {
 
 /// A truncated database must be restored. Health reports it with 503, not 500.
 #[tokio::test]
-async fn a_database_that_was_emptied_in_place_is_told_by_health() {
+async fn emptied_database_is_reported_by_health() {
     let server = TestServer::open().await;
     server.store(&test_server::scenario()).await;
     assert_eq!(server.get("/api/v1/health").await.status, 200);

@@ -30,8 +30,8 @@ async fn the_same_content_is_stored_once() {
     server.post(api::path::DATASETS, "1 2 3").await;
     let list: Value = server.get(api::path::DATASETS).await.json();
     assert_eq!(list["datasets"][1]["id"], first["dataset"]["id"]);
-    let one: Value = server.get(&api::path::dataset(first["dataset"]["id"].as_str().unwrap())).await.json();
-    assert_eq!(one, first["dataset"]);
+    let fetched: Value = server.get(&api::path::dataset(first["dataset"]["id"].as_str().unwrap())).await.json();
+    assert_eq!(fetched, first["dataset"]);
 }
 
 #[tokio::test]
@@ -50,9 +50,9 @@ async fn histograms_and_images_are_datasets_too() {
 }
 
 #[tokio::test]
-async fn what_is_no_length_file_is_refused_and_nothing_is_stored() {
+async fn invalid_length_files_are_rejected_and_not_stored() {
     let server = TestServer::open().await;
-    for (path, file, status, told) in [
+    for (path, file, status, expected) in [
         ("/api/v1/datasets", &b""[..], 422, "file is empty"),
         ("/api/v1/datasets", b"tokens\nmany\nfew\n", 422, "hold no length"),
         ("/api/v1/datasets", b"5\n-7\n", 422, "line 2: -7"),
@@ -64,14 +64,14 @@ async fn what_is_no_length_file_is_refused_and_nothing_is_stored() {
     ] {
         let reply = server.post(path, file.to_vec()).await;
         assert_eq!(reply.status, status, "{reply:?}");
-        assert!(reply.problem().detail.contains(told), "{reply:?}");
+        assert!(reply.problem().detail.contains(expected), "{reply:?}");
     }
     assert_eq!(server.post("/api/v1/datasets?name=a&name=b", "5").await.problem().status, 400);
     assert_eq!(count(&server).await, 0);
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_refused_by_its_size() {
+async fn oversized_body_is_rejected() {
     let server = TestServer::open().await;
     // Formats that are read at once. Line formats can be larger.
     let mut json = vec![b' '; (64 << 20) + 1];
@@ -89,7 +89,7 @@ async fn a_deleted_dataset_says_so_until_it_is_uploaded_again() {
     let id = upload().await.json::<Value>()["dataset"]["id"].as_str().unwrap().to_owned();
     let mut scenario = test_server::scenario();
     scenario["workload"]["samples"] = json!({"kind": "dataset", "id": id});
-    let asked = server.store(&scenario).await;
+    let stored = server.store(&scenario).await;
 
     server.clock.advance(Duration::from_hours(1));
     assert_eq!(server.delete(&api::path::dataset(&id)).await.status, 204);
@@ -101,8 +101,8 @@ async fn a_deleted_dataset_says_so_until_it_is_uploaded_again() {
     assert_eq!(count(&server).await, 0);
 
     // The scenario exists but cannot be planned or stored again.
-    assert_eq!(server.get(&api::path::scenario(&asked)).await.status, 200);
-    assert_eq!(server.post(&api::path::plan(&asked), "").await.pointers(), ["/workload/samples/id"]);
+    assert_eq!(server.get(&api::path::scenario(&stored)).await.status, 200);
+    assert_eq!(server.post(&api::path::plan(&stored), "").await.pointers(), ["/workload/samples/id"]);
     scenario["seed"] = json!(99);
     let reply = server.request("PUT", api::path::SCENARIOS, scenario.to_string()).await;
     assert_eq!((reply.status, reply.pointers()), (422, vec!["/workload/samples/id".to_owned()]));
@@ -145,8 +145,11 @@ async fn real_lengths_are_planned_by_sequence() {
         for result in outcome["outcome"]["results"].as_array().unwrap() {
             assert_eq!(result["answer"]["status"], "planned", "{file}: {result}");
             let iterations = result["answer"]["iterations"].as_array().unwrap();
-            let shown = if result["planner"] == "dhp" { "groups" } else { "strategy" };
-            assert!(iterations.len() == 2 && iterations.iter().all(|own| own[shown].is_object()), "{file}: {result}");
+            let field = if result["planner"] == "dhp" { "groups" } else { "strategy" };
+            assert!(
+                iterations.len() == 2 && iterations.iter().all(|iteration| iteration[field].is_object()),
+                "{file}: {result}"
+            );
         }
         let batches = outcome["planning_ms"].as_array().unwrap();
         assert!(batches.iter().all(|time| time["batches"].as_array().unwrap().len() == 2), "{batches:?}");
@@ -165,7 +168,7 @@ async fn uploaded(server: &TestServer, rule: &str) -> Value {
 /// InternVL makes 256 tokens per tile, so the backbone mean is the text mean plus 256 times the
 /// tile mean.
 #[tokio::test]
-async fn media_become_items_by_the_rule_that_is_chosen() {
+async fn media_are_converted_by_the_selected_rule() {
     let server = TestServer::open().await;
     let plain = uploaded(&server, "").await;
     let advice = plain["report"]["media"]["advice"].as_str().unwrap();
@@ -206,7 +209,7 @@ async fn media_become_items_by_the_rule_that_is_chosen() {
 
 /// DFLOP plans on preprocessed samples. Audio datasets are rejected with a reason.
 #[tokio::test(flavor = "multi_thread")]
-async fn dflop_plans_what_the_rule_made() {
+async fn dflop_plans_the_converted_items() {
     let server = TestServer::open().await;
     let mut stages = Vec::new();
     for (rule, model, noted) in [
@@ -231,15 +234,15 @@ async fn dflop_plans_what_the_rule_made() {
         let note = workload["notes"][0].as_str().unwrap_or_default();
         assert_eq!(note.contains("items of 1024 tokens in the encoder"), noted, "{rule} {model}: {note}");
         // Samples are drawn with replacement, so the maximum is at most that of the dataset.
-        let longest = dataset["dataset"]["shaped"]["backbone_tokens"]["max"].as_f64().unwrap();
-        assert!(workload["sample_tokens"]["max"].as_f64().unwrap() <= longest, "{workload}");
+        let max_tokens = dataset["dataset"]["shaped"]["backbone_tokens"]["max"].as_f64().unwrap();
+        assert!(workload["sample_tokens"]["max"].as_f64().unwrap() <= max_tokens, "{workload}");
         let results = outcome["outcome"]["results"].as_array().unwrap();
         let dflop = results.iter().find(|result| result["planner"] == "dflop").unwrap();
         assert_eq!(dflop["answer"]["status"], "planned", "{rule} {model}: {dflop}");
         stages.push(json!([dflop["answer"]["placement"], dflop["answer"]["stages"], dflop["answer"]["metrics"]]));
     }
-    for (place, one) in stages.iter().enumerate() {
-        assert!(stages[..place].iter().all(|other| other != one), "rule {place} changes nothing");
+    for (index, stage) in stages.iter().enumerate() {
+        assert!(stages[..index].iter().all(|other| other != stage), "rule {index} changes nothing");
     }
 
     let sound = uploaded(&server, "&preprocessing=qwen2-audio").await;

@@ -6,7 +6,7 @@ use harness::{TestServer, test_server};
 use serde_json::{Value, json};
 
 /// Creates an object of each type. Returns its path and its restore path.
-async fn one_of_each(server: &TestServer) -> Vec<(String, String)> {
+async fn create_every_kind(server: &TestServer) -> Vec<(String, String)> {
     let id = |reply: harness::Reply, pointer: &str| -> String {
         assert_eq!(reply.status, 201, "{reply:?}");
         reply.json::<Value>().pointer(pointer).and_then(Value::as_str).expect("an identifier").to_owned()
@@ -37,7 +37,7 @@ async fn one_of_each(server: &TestServer) -> Vec<(String, String)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_deleted_names_the_path_that_brings_it_back() {
     let server = TestServer::open().await;
-    for (thing, restore) in one_of_each(&server).await {
+    for (thing, restore) in create_every_kind(&server).await {
         assert_eq!(server.delete(&thing).await.status, 204, "{thing}");
         // On GET and on a second DELETE.
         for reply in [server.get(&thing).await, server.delete(&thing).await] {
@@ -55,7 +55,7 @@ async fn everything_deleted_names_the_path_that_brings_it_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_comes_back_when_its_days_are_over() {
     let server = TestServer::open().await;
-    let things = one_of_each(&server).await;
+    let things = create_every_kind(&server).await;
     for (thing, _) in &things {
         assert_eq!(server.delete(thing).await.status, 204, "{thing}");
     }

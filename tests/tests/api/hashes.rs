@@ -75,7 +75,7 @@ async fn filled(server: &TestServer) {
     let id = server.post(api::path::SWEEPS, sweep.clone()).await.json::<Value>()["id"].as_str().unwrap().to_owned();
     let sweep = Sweep::parse(&sweep).unwrap();
     let row = sweep.point(0).unwrap().plan(&NoDatasets, &mut Unobserved).unwrap();
-    let rows = format!("{}\n{}\n", Heading::of(&sweep, Shard::WHOLE).line(), serde_json::to_string(&row).unwrap());
+    let rows = format!("{}\n{}\n", Heading::new(&sweep, Shard::FULL).line(), serde_json::to_string(&row).unwrap());
     assert_eq!(server.post(&api::path::sweep_points(&id), rows).await.status, 200);
 }
 
@@ -104,7 +104,7 @@ async fn replace(connection: &mut SqliteConnection, table: &str, column: &str, o
 
 /// Finding 11: changed bytes in logs were not detected.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_bit_of_anything_that_is_stored_is_found_with_its_place() {
+async fn changed_bits_are_found_with_their_location() {
     let server = TestServer::open().await;
     filled(&server).await;
     let path = server.path("planscope.db");
@@ -112,17 +112,17 @@ async fn a_changed_bit_of_anything_that_is_stored_is_found_with_its_place() {
     assert_eq!((sound.faults, sound.unhashed), (vec![], 0));
 
     let mut connection = connect(&path).await;
-    for (table, column, one) in CONTENTS.into_iter().chain(ADDRESSED) {
+    for (table, column, label) in CONTENTS.into_iter().chain(ADDRESSED) {
         let (old, kind) = content(&mut connection, table, column).await;
-        for place in [0, old.len() / 2, old.len() - 1] {
+        for offset in [0, old.len() / 2, old.len() - 1] {
             let mut new = old.clone();
-            new[place] ^= 1;
+            new[offset] ^= 1;
             replace(&mut connection, table, column, &old, &new, &kind).await;
-            let verdict = verify(&path).await.unwrap();
+            let report = verify(&path).await.unwrap();
             assert!(
-                verdict.faults.iter().any(|fault| fault.place.starts_with(one)),
-                "{table} {column} byte {place}: {:?}",
-                verdict.faults
+                report.faults.iter().any(|fault| fault.location.starts_with(label)),
+                "{table} {column} byte {offset}: {:?}",
+                report.faults
             );
             replace(&mut connection, table, column, &new, &old, &kind).await;
         }
@@ -133,7 +133,7 @@ async fn a_changed_bit_of_anything_that_is_stored_is_found_with_its_place() {
 
 /// A damaged log chunk is not joined with the next bytes, which would hide the damage.
 #[tokio::test]
-async fn a_damaged_piece_of_a_log_stays_damaged_when_the_log_goes_on() {
+async fn damaged_log_chunk_stays_damaged_after_appending() {
     let server = TestServer::open().await;
     let opened: Value = server.post(api::path::RUNS, "{}").await.json();
     let (run, token) = (opened["run"].as_str().unwrap(), opened["ingest_token"].as_str().unwrap());
@@ -153,9 +153,9 @@ async fn a_damaged_piece_of_a_log_stays_damaged_when_the_log_goes_on() {
     let damage = "UPDATE run_chunk SET content = CAST('a lime' || char(10) || 'and another' || char(10) AS BLOB)";
     sqlx::query(damage).execute(&mut connection).await.unwrap();
     send(19, "a third\n").await;
-    let apart: i64 = sqlx::query_scalar(pieces).fetch_one(&mut connection).await.unwrap();
-    assert_eq!(apart, 2);
+    let chunk_count: i64 = sqlx::query_scalar(pieces).fetch_one(&mut connection).await.unwrap();
+    assert_eq!(chunk_count, 2);
     connection.close().await.unwrap();
-    let places: Vec<String> = verify(&path).await.unwrap().faults.into_iter().map(|fault| fault.place).collect();
+    let places: Vec<String> = verify(&path).await.unwrap().faults.into_iter().map(|fault| fault.location).collect();
     assert_eq!(places, [format!("log of run {run}, file 0, start 0")]);
 }

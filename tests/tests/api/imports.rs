@@ -32,9 +32,9 @@ async fn files_are_read_in_turn() {
     let server = impatient().await;
     for (path, file) in FILES {
         let turn = server.app.imports.turn().await.unwrap();
-        let refused = server.post(path, file).await;
-        assert_eq!((refused.problem().status, refused.header("retry-after")), (503, "5"), "{path}");
-        assert_eq!(refused.problem().kind, "/problems/imports-full", "{path}");
+        let rejection = server.post(path, file).await;
+        assert_eq!((rejection.problem().status, rejection.header("retry-after")), (503, "5"), "{path}");
+        assert_eq!(rejection.problem().kind, "/problems/imports-full", "{path}");
         drop(turn);
         assert_eq!(server.post(path, file).await.status, 201, "{path}");
     }
@@ -49,29 +49,29 @@ fn unfinished(file: Vec<u8>) -> Body {
 /// reserves only received bytes, a sender at most half of the memory, and small documents have
 /// separate memory.
 #[tokio::test]
-async fn files_have_the_room_of_the_bytes_that_came() {
+async fn uploads_reserve_received_bytes_only() {
     let patience = Duration::from_millis(50);
-    let body_limits = BodyLimits { held_bytes: 64 << 10, patience, small_bytes: 1, ..BodyLimits::default() };
+    let body_limits = BodyLimits { max_bytes: 64 << 10, patience, small_bytes: 1, ..BodyLimits::default() };
     let server = TestServer::with(Settings { body_limits, ..Settings::default() }).await;
     // A byte of a file that can have 256 MiB.
     let mut first = Box::pin(server.post(api::path::RUN_IMPORT, unfinished(vec![b'5'])));
     assert!(futures::poll!(first.as_mut()).is_pending());
-    assert_eq!(server.app.bodies.held_bytes(), 1 << 10);
+    assert_eq!(server.app.bodies.reserved_bytes(), 1 << 10);
     let rest = unfinished(b"5\n".repeat(32 << 9));
     let mut second = Box::pin(server.post(api::path::DATASETS, rest));
     assert!(futures::poll!(second.as_mut()).is_pending());
-    assert_eq!(server.app.bodies.held_bytes(), 33 << 10);
+    assert_eq!(server.app.bodies.reserved_bytes(), 33 << 10);
     for (path, file) in FILES.into_iter().chain([PROFILE]) {
-        let refused = server.post(path, file).await;
-        assert_eq!((refused.problem().status, refused.header("retry-after")), (503, "5"), "{path}");
-        assert_eq!(refused.problem().kind, "/problems/bodies-full", "{path}");
+        let rejection = server.post(path, file).await;
+        assert_eq!((rejection.problem().status, rejection.header("retry-after")), (503, "5"), "{path}");
+        assert_eq!(rejection.problem().kind, "/problems/bodies-full", "{path}");
     }
     drop((first, second));
-    assert_eq!(server.app.bodies.held_bytes(), 0);
+    assert_eq!(server.app.bodies.reserved_bytes(), 0);
     for (path, file) in FILES.into_iter().chain([PROFILE]) {
         assert_eq!(server.post(path, file).await.status, 201, "{path}");
     }
-    assert_eq!(server.app.bodies.held_bytes(), 0);
+    assert_eq!(server.app.bodies.reserved_bytes(), 0);
 }
 
 /// Finding 4 in the attack report: a body stops sending for hours.
@@ -87,7 +87,7 @@ async fn a_body_that_falls_silent_is_ended() {
     ] {
         let reply = server.request(method, path, unfinished(vec![b' '; 100_000])).await;
         assert_eq!((reply.problem().status, &*reply.problem().kind), (408, "/problems/body-timeout"), "{path}");
-        assert_eq!((reply.header("connection"), server.app.bodies.held_bytes()), ("close", 0), "{path}");
+        assert_eq!((reply.header("connection"), server.app.bodies.reserved_bytes()), ("close", 0), "{path}");
     }
 }
 
@@ -98,14 +98,14 @@ async fn few_traces_are_on_their_way_at_once() {
     let trace_limits = |limits: &mut TraceLimits| limits.patience = Duration::from_millis(50);
     let server = TestServer::with(Settings { trace_limits, ..Settings::default() }).await;
     let sharer = |last: u8| Sharer::new([10, 0, 0, last].into(), None);
-    let first = server.app.traces.place(&sharer(1)).await.unwrap();
-    let second = server.app.traces.place(&sharer(1)).await.unwrap();
-    assert!(server.app.traces.place(&sharer(1)).await.is_err());
+    let first = server.app.traces.acquire_slot(&sharer(1)).await.unwrap();
+    let second = server.app.traces.acquire_slot(&sharer(1)).await.unwrap();
+    assert!(server.app.traces.acquire_slot(&sharer(1)).await.is_err());
     assert_eq!(server.post(api::path::TRACES, TRACE).await.status, 201, "another sender has a place");
-    let third = server.app.traces.place(&sharer(2)).await.unwrap();
-    let refused = server.post(api::path::TRACES, OTHER_TRACE).await;
-    assert_eq!((refused.problem().status, refused.header("retry-after")), (503, "5"));
-    assert_eq!(refused.problem().kind, "/problems/imports-full");
+    let third = server.app.traces.acquire_slot(&sharer(2)).await.unwrap();
+    let rejection = server.post(api::path::TRACES, OTHER_TRACE).await;
+    assert_eq!((rejection.problem().status, rejection.header("retry-after")), (503, "5"));
+    assert_eq!(rejection.problem().kind, "/problems/imports-full");
     drop(first);
     assert_eq!(server.post(api::path::TRACES, OTHER_TRACE).await.status, 201);
     drop((second, third));
@@ -117,7 +117,7 @@ const OTHER_TRACE: &str = r#"[{"ph":"X","name":"b","ts":1,"dur":2,"pid":1,"tid":
 /// Finding N4 in the attack report: two slow connections hold all slots, so that other traces wait
 /// for half a minute.
 #[tokio::test]
-async fn a_trace_that_drips_holds_no_place() {
+async fn slow_trace_upload_takes_no_slot() {
     let trace_limits = |limits: &mut TraceLimits| {
         limits.patience = Duration::from_millis(50);
         limits.on_their_way = 1;

@@ -33,7 +33,7 @@ async fn a_configuration_becomes_a_scenario_that_can_be_stored() {
 }
 
 #[tokio::test]
-async fn a_file_of_another_kind_is_a_problem_that_names_what_is_read() {
+async fn unknown_config_formats_report_the_supported_formats() {
     let server = TestServer::open().await;
     let reply = server.request("POST", api::path::JOB_CONFIGS, "hello".to_owned()).await;
     let problem: Problem = reply.json();

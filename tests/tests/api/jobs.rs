@@ -61,7 +61,7 @@ async fn nobody_is_answered_a_job_that_is_not_noted() {
     let server = Arc::new(TestServer::planning_with(engines::gated(&gate)).await);
     let id = server.store(&numbered(1)).await;
     // Blocks writes.
-    let held = server.store.writer().begin().await.unwrap();
+    let transaction = server.store.writer().begin().await.unwrap();
     let asking: Vec<_> = (0..3)
         .map(|_| {
             let (server, id) = (Arc::clone(&server), id.clone());
@@ -70,7 +70,7 @@ async fn nobody_is_answered_a_job_that_is_not_noted() {
         .collect();
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(asking.iter().all(|asking| !asking.is_finished()));
-    held.commit().await.unwrap();
+    transaction.commit().await.unwrap();
     let mut answers = Vec::new();
     for asking in asking {
         answers.push(asking.await.unwrap());
@@ -82,11 +82,11 @@ async fn nobody_is_answered_a_job_that_is_not_noted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_for_a_job_that_cannot_be_noted_is_told_why() {
+async fn unrecorded_job_reports_the_reason_to_waiting_clients() {
     let server = TestServer::open().await;
     let id = server.store(&numbered(1)).await;
     let server = Arc::new(server.restarted(Settings { quota: Some(1), ..Settings::default() }).await);
-    let held = server.store.writer().begin().await.unwrap();
+    let transaction = server.store.writer().begin().await.unwrap();
     let asking: Vec<_> = (0..3)
         .map(|_| {
             let (server, id) = (Arc::clone(&server), id.clone());
@@ -94,7 +94,7 @@ async fn whoever_waits_for_a_job_that_cannot_be_noted_is_told_why() {
         })
         .collect();
     tokio::time::sleep(Duration::from_millis(200)).await;
-    held.commit().await.unwrap();
+    transaction.commit().await.unwrap();
     for asking in asking {
         let problem = asking.await.unwrap().problem();
         assert_eq!((problem.status, problem.kind.as_str()), (507, "/problems/quota-reached"));
@@ -216,7 +216,7 @@ async fn a_job_that_ends_every_server_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_job_of_a_deleted_scenario_is_not_taken_up() {
+async fn job_for_a_deleted_scenario_is_not_resumed() {
     let gate = Arc::new(AtomicBool::new(false));
     let settings = || Settings { engine: engines::gated(&gate), ..Settings::default() };
     let server = TestServer::with(settings()).await;
@@ -243,7 +243,7 @@ async fn deleting_a_scenario_ends_its_job() {
 
 /// The stream sends the current state and all later changes.
 #[tokio::test(flavor = "multi_thread")]
-async fn events_tell_the_whole_story() {
+async fn events_report_all_job_states() {
     let gate = Arc::new(AtomicBool::new(false));
     let server = Arc::new(TestServer::planning_with(engines::gated(&gate)).await);
     let id = server.store(&numbered(1)).await;

@@ -8,10 +8,10 @@ use harness::{Reply, TestServer, test_server};
 use serde_json::{Value, json};
 
 /// Returns a different scenario per number.
-fn question(number: u32) -> Value {
-    let mut question = test_server::scenario();
-    question["seed"] = json!(10_000 + number);
-    question
+fn numbered_scenario(number: u32) -> Value {
+    let mut numbered = test_server::scenario();
+    numbered["seed"] = json!(10_000 + number);
+    numbered
 }
 
 async fn put_as(server: &TestServer, client: &str, scenario: &Value) -> Reply {
@@ -40,18 +40,18 @@ async fn is_there(server: &TestServer, id: &str) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copied_link_saves_scenario_and_outcome_until_it_is_undone() {
     let server = TestServer::open().await;
-    let id = store_as(&server, "anna", &question(0)).await;
+    let id = store_as(&server, "anna", &numbered_scenario(0)).await;
     assert_eq!(server.plan(&id).await["state"]["state"], "done");
     let copy = json!({"title": "For Bob", "source": "link"}).to_string();
-    let kept: Value = server.post(&api::path::keep(&id), copy.clone()).await.json();
-    assert_eq!((&kept["kept"], &kept["source"]), (&json!(true), &json!("link")));
+    let saved: Value = server.post(&api::path::keep(&id), copy.clone()).await.json();
+    assert_eq!((&saved["kept"], &saved["source"]), (&json!(true), &json!("link")));
     let list: Value = server.get(api::path::SCENARIOS).await.json();
     assert_eq!((&list["scenarios"][0]["source"], &list["scenarios"][0]["title"]), (&json!("link"), &json!("For Bob")));
     // After two months and more drafts than the quota, the link shows its results.
     server.clock.advance(Duration::from_hours(60 * 24));
     for number in 1..510 {
         server.clock.advance(Duration::from_secs(1));
-        store_as(&server, "anna", &question(number)).await;
+        store_as(&server, "anna", &numbered_scenario(number)).await;
     }
     assert_eq!(status(&server, &id).await, 200);
 
@@ -66,33 +66,33 @@ async fn a_copied_link_saves_scenario_and_outcome_until_it_is_undone() {
     // A scenario saved by a user is unchanged when its link is copied, including the title.
     server.post(&api::path::keep(&id), json!({"title": "Mine"}).to_string()).await;
     server.post(&api::path::keep(&id), copy).await;
-    let kept: Value = server.get(&api::path::scenario(&id)).await.json();
-    assert_eq!((&kept["kept"], &kept["scenario"]["title"]), (&json!(true), &json!("Mine")));
-    assert!(kept.get("source").is_none());
+    let reloaded: Value = server.get(&api::path::scenario(&id)).await.json();
+    assert_eq!((&reloaded["kept"], &reloaded["scenario"]["title"]), (&json!(true), &json!("Mine")));
+    assert!(reloaded.get("source").is_none());
     assert_eq!(server.delete(&api::path::keep("aaaaaaaaaaaa")).await.problem().status, 404);
     assert_eq!(server.post(&api::path::keep(&id), json!({"source": "rumour"}).to_string()).await.problem().status, 400);
 }
 
 #[tokio::test]
-async fn a_client_evicts_no_draft_of_another() {
+async fn client_cannot_evict_drafts_from_another_client() {
     let server = TestServer::open().await;
-    let annas = store_as(&server, "anna", &question(0)).await;
-    let shared = store_as(&server, "anna", &question(1)).await;
-    store_as(&server, "bob", &question(1)).await;
-    let viewed = store_as(&server, "bob", &question(2)).await;
-    let first = store_as(&server, "bob", &question(3)).await;
+    let annas = store_as(&server, "anna", &numbered_scenario(0)).await;
+    let shared = store_as(&server, "anna", &numbered_scenario(1)).await;
+    store_as(&server, "bob", &numbered_scenario(1)).await;
+    let viewed = store_as(&server, "bob", &numbered_scenario(2)).await;
+    let first = store_as(&server, "bob", &numbered_scenario(3)).await;
     // A viewed draft is retained for thirty days.
     assert_eq!(server.get(&api::path::scenario(&viewed)).await.status, 200);
     for number in 4..506 {
         server.clock.advance(Duration::from_secs(1));
-        store_as(&server, "bob", &question(number)).await;
+        store_as(&server, "bob", &numbered_scenario(number)).await;
     }
     assert!(is_there(&server, &annas).await);
     assert!(is_there(&server, &shared).await, "anna uses it too");
     assert!(is_there(&server, &viewed).await);
     assert!(!is_there(&server, &first).await, "bob's own oldest draft made room");
     server.clock.advance(Duration::from_hours(31 * 24));
-    store_as(&server, "bob", &question(506)).await;
+    store_as(&server, "bob", &numbered_scenario(506)).await;
     assert!(!is_there(&server, &viewed).await, "the view is too long ago");
     // Each client lists its drafts, the last used first.
     let request = Request::get(format!("{}&limit=2", api::path::DRAFTS)).header("cookie", "planscope_client=anna");
@@ -115,9 +115,9 @@ async fn browsers_get_an_anonymous_cookie_with_their_first_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_identity_of_a_scenario_tells_whether_results_are_stored() {
+async fn lookup_reports_stored_results() {
     let server = TestServer::open().await;
-    let mut small = question(0);
+    let mut small = numbered_scenario(0);
     small["planners"] = json!(["1f1b"]);
     let ask = async || server.post(api::path::SCENARIO_IDENTITY, small.to_string()).await.json::<Value>();
     let unknown = ask().await;

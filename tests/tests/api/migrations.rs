@@ -66,7 +66,7 @@ async fn contents() -> Contents {
 }
 
 /// Returns a database as a server of a version left it.
-async fn database_of(version: i64, path: &Path, contents: &Contents) {
+async fn create_database(version: i64, path: &Path, contents: &Contents) {
     let mut connection = connect(path).await;
     for (step, rows) in ROWS.iter().filter(|(step, _)| *step <= version) {
         MIGRATIONS.run_to(*step, &mut connection).await.unwrap();
@@ -92,9 +92,9 @@ async fn database_of(version: i64, path: &Path, contents: &Contents) {
 /// Returns the faults of a database, and whether it has an earlier version. The fixture's profile
 /// was not fitted.
 async fn faults(path: &Path) -> (Vec<Fault>, bool) {
-    let verdict = verify(path).await.unwrap();
-    let faults = verdict.faults.into_iter().filter(|fault| !fault.place.starts_with("profile "));
-    (faults.collect(), verdict.is_older)
+    let report = verify(path).await.unwrap();
+    let faults = report.faults.into_iter().filter(|fault| !fault.location.starts_with("profile "));
+    (faults.collect(), report.is_older)
 }
 
 #[test]
@@ -105,13 +105,13 @@ fn every_migration_has_its_rows() {
 }
 
 #[tokio::test]
-async fn a_database_of_every_version_is_opened_with_what_it_holds() {
+async fn databases_from_every_version_are_migrated_with_content() {
     let contents = contents().await;
     let latest = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap();
     for &(version, _) in ROWS {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("planscope.db");
-        database_of(version, &path, &contents).await;
+        create_database(version, &path, &contents).await;
         assert_eq!(faults(&path).await, (vec![], version < latest), "version {version}");
 
         let server = TestServer::upon(folder, Settings::default()).await;
@@ -155,14 +155,14 @@ async fn a_database_of_every_version_is_opened_with_what_it_holds() {
         assert_eq!(faults(&server.path("planscope.db")).await, (vec![], false), "version {version}");
         // Rows from earlier versions get hashes.
         while server.store.fill_hashes().await.unwrap() > 0 {}
-        let verdict = verify(&server.path("planscope.db")).await.unwrap();
-        assert_eq!(verdict.unhashed, 0, "version {version}");
+        let report = verify(&server.path("planscope.db")).await.unwrap();
+        assert_eq!(report.unhashed, 0, "version {version}");
         assert_eq!(faults(&server.path("planscope.db")).await, (vec![], false), "version {version}");
     }
 }
 
 #[tokio::test]
-async fn a_database_of_a_later_version_is_not_touched() {
+async fn newer_database_is_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("planscope.db");
     Store::open(&path).await.unwrap().close().await;
@@ -179,7 +179,7 @@ async fn a_database_of_a_later_version_is_not_touched() {
 /// Outcomes have tens of thousands of bytes, sweeps up to millions. Lists must sum their sizes
 /// without reading them.
 #[tokio::test]
-async fn sizes_are_summed_up_without_reading_what_has_them() {
+async fn sizes_are_computed_from_stored_totals() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("planscope.db");
     Store::open(&path).await.unwrap().close().await;

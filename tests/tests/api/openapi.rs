@@ -11,7 +11,7 @@ async fn the_document_is_reviewed_whenever_it_changes() {
 }
 
 #[tokio::test]
-async fn every_failure_is_described_as_a_problem() {
+async fn every_error_is_described_as_a_problem() {
     let server = TestServer::open().await;
     let document: Value = server.get("/api/v1/openapi.json").await.json();
     let mut seen = 0;
@@ -37,7 +37,7 @@ async fn every_failure_is_described_as_a_problem() {
 
 /// Types with the same name would share a schema. Each page has its own row schema.
 #[tokio::test]
-async fn pages_of_points_and_of_rows_are_not_the_same() {
+async fn point_pages_and_row_pages_have_distinct_schemas() {
     let server = TestServer::open().await;
     let document: Value = server.get("/api/v1/openapi.json").await.json();
     for (path, rows) in [("/api/v1/runs/{run}/points", "points"), ("/api/v1/sweeps/{id}/points", "rows")] {
@@ -50,7 +50,7 @@ async fn pages_of_points_and_of_rows_are_not_the_same() {
 
 /// No object has this name, and it is not an identifier.
 #[tokio::test]
-async fn what_is_answered_about_nothing_is_described() {
+async fn empty_responses_are_described() {
     let server = TestServer::open().await;
     let document: Value = server.get("/api/v1/openapi.json").await.json();
     let mut seen = 0;

@@ -68,7 +68,7 @@ async fn a_browser_on_a_wrong_path_gets_a_page_that_says_so() {
 }
 
 #[tokio::test]
-async fn files_of_the_build_are_kept_for_ever_and_sent_compressed() {
+async fn build_files_are_cached_and_compressed() {
     let server = built().await;
     let plain = server.get("/assets/app-1234.js").await;
     assert_eq!(plain.header("cache-control"), "public, max-age=31536000, immutable");
@@ -81,7 +81,7 @@ async fn files_of_the_build_are_kept_for_ever_and_sent_compressed() {
 }
 
 #[tokio::test]
-async fn answers_of_the_api_are_compressed() {
+async fn api_responses_are_compressed() {
     let server = TestServer::open().await;
     let request = Request::get(api::path::PRESETS).header("accept-encoding", "gzip").body(Body::empty()).unwrap();
     let reply = server.send(request).await;
@@ -89,7 +89,7 @@ async fn answers_of_the_api_are_compressed() {
 }
 
 #[tokio::test]
-async fn without_a_build_the_page_says_how_to_make_one() {
+async fn missing_build_explains_how_to_create_it() {
     let server = TestServer::open().await;
     let reply = server.get("/").await;
     assert_eq!(reply.status, 503);

@@ -32,14 +32,15 @@ fn with_memory(mebibytes: u64) -> Settings {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_takes_more_than_all_memory_is_refused_with_what_fits() {
+async fn plan_exceeding_all_memory_is_rejected_with_the_limit() {
     let server = TestServer::with(with_memory(300)).await;
     // 16 MiB, 4 x 86 MiB, and 4 x 33 MiB on two threads.
     let expected = "planning takes 492 MiB; the limit is 300 MiB; 2 iterations fit";
     let id = server.store(&deep(4)).await;
-    for reply in
-        [server.post(&api::path::what_if(0), deep(4).to_string()).await, server.post(&api::path::plan(&id), "").await]
-    {
+    for reply in [
+        server.post(&api::path::plan_preview(0), deep(4).to_string()).await,
+        server.post(&api::path::plan(&id), "").await,
+    ] {
         let problem = reply.problem();
         assert_eq!((problem.status, problem.errors[0].pointer.as_str()), (422, "/iterations"));
         assert_eq!(problem.errors[0].detail, expected);
@@ -56,7 +57,7 @@ async fn what_takes_more_than_all_memory_is_refused_with_what_fits() {
 
 /// A sweep turn has 64 MiB at first. This point needs 135 MiB.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_point_that_takes_more_than_a_usual_turn_has_a_larger_one() {
+async fn large_point_gets_a_larger_turn() {
     let server = TestServer::with(with_memory(300)).await;
     let swept = json!({"schema": "sweep/1", "scenario": deep(1), "axes": [{"pointer": "/seed", "values": [1, 2]}]});
     let id = stored(&server, &swept).await;
@@ -143,20 +144,22 @@ async fn a_sweep_whose_third_point_ends_servers_is_given_up() {
 async fn a_client_has_eight_questions_at_once() {
     let gate = Arc::new(AtomicBool::new(false));
     let server = Arc::new(TestServer::with(Settings { engine: engines::gated(&gate), ..Settings::default() }).await);
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     for seed in 0..9 {
         let server = Arc::clone(&server);
         let mut scenario = test_server::scenario();
         scenario["seed"] = json!(seed);
-        asked.push(tokio::spawn(async move { server.post(&api::path::what_if(0), scenario.to_string()).await.status }));
+        requests.push(tokio::spawn(async move {
+            server.post(&api::path::plan_preview(0), scenario.to_string()).await.status
+        }));
     }
-    while !asked.iter().any(tokio::task::JoinHandle::is_finished) {
+    while !requests.iter().any(tokio::task::JoinHandle::is_finished) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     gate.store(true, Ordering::Relaxed);
     let mut statuses = Vec::new();
-    for asked in asked {
-        statuses.push(asked.await.unwrap());
+    for request in requests {
+        statuses.push(request.await.unwrap());
     }
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 200, 503]);

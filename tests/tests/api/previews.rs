@@ -19,7 +19,7 @@ async fn stored(server: &TestServer) -> usize {
 }
 
 #[tokio::test]
-async fn a_preview_is_stored_once_and_only_when_asked() {
+async fn preview_is_stored_once_on_request() {
     let server = TestServer::open().await;
     let reply = preview(&server, "&name=a.csv", "num_tokens\n100\n300\n").await;
     assert_eq!(reply.status, 202, "{reply:?}");
@@ -56,7 +56,7 @@ async fn a_preview_is_removed_after_fifteen_minutes() {
 }
 
 #[tokio::test]
-async fn shards_become_one_dataset() {
+async fn shards_become_a_single_dataset() {
     let server = TestServer::open().await;
     let mut ids = Vec::new();
     for (name, file) in [("s-0.csv", "num_tokens\n100\n200\n"), ("s-1.csv", "num_tokens\n300\n")] {
@@ -101,8 +101,8 @@ async fn an_unclear_column_is_a_problem_with_candidates() {
 
     let reply = preview(&server, "&column=beta", &file).await;
     assert_eq!(reply.status, 202, "{}", reply.json::<Value>());
-    let chosen: Value = reply.json();
-    assert_eq!(chosen["text_tokens"]["max"], 290.0);
+    let selected: Value = reply.json();
+    assert_eq!(selected["text_tokens"]["max"], 290.0);
     let characters: Value =
         preview(&server, "&column=beta&unit=characters&characters_per_token=10", &file).await.json();
     assert_eq!(characters["text_tokens"]["max"], 29.0);
@@ -129,13 +129,13 @@ pub(crate) fn tokenizer() -> String {
 }
 
 #[tokio::test]
-async fn a_tokenizer_counts_the_tokens_of_texts() {
+async fn tokenizer_counts_text_tokens() {
     let server = TestServer::open().await;
     let reply = server.post(api::path::TOKENIZERS, tokenizer()).await;
     assert_eq!(reply.status, 200, "{reply:?}");
-    let held: Value = reply.json();
+    let uploaded: Value = reply.json();
     // Nine words and the full stop.
-    assert_eq!(held["example_tokens"], 10);
+    assert_eq!(uploaded["example_tokens"], 10);
 
     let file = "{\"text\": \"a b c\"}\n{\"text\": \"a b c d e\"}\n";
     let by_characters: Value = preview(&server, "", file).await.json();
@@ -143,7 +143,7 @@ async fn a_tokenizer_counts_the_tokens_of_texts() {
         by_characters["text_tokens"]["max"], 3.0,
         "nine characters are two or three tokens of four: {by_characters}"
     );
-    let query = format!("&tokenizer={}", held["id"].as_str().unwrap());
+    let query = format!("&tokenizer={}", uploaded["id"].as_str().unwrap());
     let by_tokenizer: Value = preview(&server, &query, file).await.json();
     assert_eq!(by_tokenizer["text_tokens"]["max"], 5.0, "{by_tokenizer}");
 

@@ -34,7 +34,7 @@ async fn send(server: &TestServer, method: &str, path: &str, body: &Value) -> ha
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kernels_are_fitted_kept_and_used() {
+async fn kernels_are_fitted_stored_and_used() {
     let server = TestServer::open().await;
     let upload = async |query: &str, body: String| server.post(&format!("{}?{query}", api::path::PROFILES), body).await;
     assert_eq!(upload("name=p.csv", products(1)).await.problem().status, 422);
@@ -84,15 +84,15 @@ async fn kernels_are_fitted_kept_and_used() {
 /// The name of the file says H200: B200 is refused with both names until it is confirmed, no device is the preset of H200, and
 /// A40 has none.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_another_device_must_be_confirmed() {
+async fn file_from_another_device_must_be_confirmed() {
     let server = TestServer::open().await;
     let upload = async |query: &str| server.post(&format!("{}?{query}", api::path::PROFILES), products(1)).await;
-    let refused = upload("name=h200_run.csv&device=b200").await.problem();
-    assert_eq!((refused.status, refused.kind.as_str()), (422, "/problems/other-device"));
+    let rejection = upload("name=h200_run.csv&device=b200").await.problem();
+    assert_eq!((rejection.status, rejection.kind.as_str()), (422, "/problems/other-device"));
     assert!(
-        refused.detail.contains("h200_run.csv was measured on H200, but it is to be fitted to B200"),
+        rejection.detail.contains("h200_run.csv was measured on H200, but it is to be fitted to B200"),
         "{}",
-        refused.detail
+        rejection.detail
     );
     assert_eq!(upload("name=h200_run.csv&device=b200&confirm_device=true").await.status, 201);
     let found: Value = upload("name=h200_run.csv").await.json();
@@ -102,7 +102,7 @@ async fn a_file_of_another_device_must_be_confirmed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn timed_layers_become_times_of_the_backbone() {
+async fn timed_layers_become_backbone_times() {
     let server = TestServer::open().await;
     let path = format!("{}?name=computation_profiling_bf16.json", api::path::PROFILES);
     let profile: Value = server.post(&path, LAYERS).await.json();
@@ -123,7 +123,7 @@ async fn timed_layers_become_times_of_the_backbone() {
 
 /// Three lengths at TP 1 and at TP 2, of 1e-6 l² + 0.002 l + 0.1 ms a layer, half of it at TP 2; one row is wrong.
 #[tokio::test(flavor = "multi_thread")]
-async fn timed_schemes_become_t_of_l_at_their_degrees() {
+async fn timed_schemes_become_time_curves() {
     let server = TestServer::open().await;
     let mut table = "tp,length,sequences,layers,time_ms\n".to_owned();
     for (tensor, length, sequences) in

@@ -21,7 +21,7 @@ async fn roomy(server: TestServer) -> TestServer {
 }
 
 #[tokio::test]
-async fn a_full_database_takes_nothing_new_and_says_what_to_delete() {
+async fn full_database_rejects_new_data_and_suggests_deletions() {
     let server = full().await;
     let run = json!({"name": "a job"}).to_string();
     let log = include_str!("runs/train.log");
@@ -42,9 +42,9 @@ async fn a_full_database_takes_nothing_new_and_says_what_to_delete() {
 }
 
 /// Rows of all points of a sweep, as `planscope sweep` writes them.
-fn rows_of(sweep: &str) -> String {
+fn sweep_rows(sweep: &str) -> String {
     let sweep = Sweep::parse(sweep).unwrap();
-    let mut text = Heading::of(&sweep, Shard::WHOLE).line();
+    let mut text = Heading::new(&sweep, Shard::FULL).line();
     for point in 0..sweep.points() {
         let row = sweep.point(point).unwrap().plan(&NoDatasets, &mut Unobserved).unwrap();
         text.push('\n');
@@ -55,7 +55,7 @@ fn rows_of(sweep: &str) -> String {
 
 /// Of a trace the packed columns are stored, not the file.
 #[tokio::test]
-async fn a_trace_has_room_where_what_is_stored_of_it_has() {
+async fn trace_is_admitted_by_its_stored_size() {
     let server = TestServer::open().await;
     let used = server.store.reader().usage().await.unwrap().used;
     let server = server.restarted(Settings { quota: Some(used + (1 << 20)), ..Settings::default() }).await;
@@ -65,7 +65,7 @@ async fn a_trace_has_room_where_what_is_stored_of_it_has() {
 }
 
 #[tokio::test]
-async fn what_is_there_is_read_changed_and_deleted_however_full_it_is() {
+async fn full_database_allows_reads_changes_and_deletions() {
     let server = TestServer::open().await;
     let scenario = server.store(&test_server::scenario()).await;
     let dataset: Value = server.post(api::path::DATASETS, "5\n7\n9\n").await.json();
@@ -80,7 +80,7 @@ async fn what_is_there_is_read_changed_and_deleted_however_full_it_is() {
     .to_string();
     let sweep_id =
         server.post(api::path::SWEEPS, sweep.clone()).await.json::<Value>()["id"].as_str().unwrap().to_owned();
-    let rows = rows_of(&sweep);
+    let rows = sweep_rows(&sweep);
     let first: String = rows.split_inclusive('\n').take(2).collect();
     assert_eq!(server.post(&api::path::sweep_points(&sweep_id), first.clone()).await.status, 200);
     let server = server.restarted(Settings { quota: Some(1), ..Settings::default() }).await;
@@ -116,15 +116,15 @@ async fn what_is_there_is_read_changed_and_deleted_however_full_it_is() {
 /// Something large is refused although the quota is not reached: what is deleted then makes way for it, and not before its time
 /// once it is there.
 #[tokio::test]
-async fn what_is_deleted_makes_way_for_what_was_refused() {
+async fn deletion_makes_space_for_rejected_data() {
     let lengths = |from: u32| (from..from + 100_000).map(|length| length.to_string()).collect::<Vec<_>>().join("\n");
     let (quarter, server) = (Duration::from_mins(15), TestServer::open().await);
     let stored = async |server: &TestServer, from: u32| server.post(api::path::DATASETS, lengths(from)).await;
-    let id_of = |reply: harness::Reply| {
+    let reply_id = |reply: harness::Reply| {
         assert_eq!(reply.status, 201, "{reply:?}");
         reply.json::<Value>()["dataset"]["id"].as_str().unwrap().to_owned()
     };
-    let first = id_of(stored(&server, 100_000).await);
+    let first = reply_id(stored(&server, 100_000).await);
     let used = server.store.reader().usage().await.unwrap().used;
     let quota = Some(used + 300_000);
     let server = server.restarted(Settings { quota, ..Settings::default() }).await;
@@ -136,7 +136,7 @@ async fn what_is_deleted_makes_way_for_what_was_refused() {
     assert_eq!(server.get("/api/v1/datasets?deleted=true").await.json::<Value>()["total"], 1, "a slip of the hand");
     server.clock.advance(quarter);
     server::forgetting::round(&server.app, false).await.unwrap();
-    let second = id_of(stored(&server, 200_000).await);
+    let second = reply_id(stored(&server, 200_000).await);
 
     assert_eq!(server.delete(&api::path::dataset(&second)).await.status, 204);
     server.clock.advance(quarter);
@@ -145,7 +145,7 @@ async fn what_is_deleted_makes_way_for_what_was_refused() {
 }
 
 #[tokio::test]
-async fn readiness_names_what_is_wrong() {
+async fn readiness_reports_the_cause() {
     let server = TestServer::open().await;
     let ready: Value = server.get(api::path::READY).await.json();
     assert_eq!((&ready["status"], &ready["quota_bytes"]), (&json!("ready"), &Value::Null));
@@ -169,7 +169,7 @@ async fn forbid_writing(server: &TestServer) {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_written_is_told_and_reads_go_on() {
+async fn read_only_database_is_reported_and_reads_continue() {
     let server = TestServer::open().await;
     let id = server.store(&test_server::scenario()).await;
     forbid_writing(&server).await;
@@ -182,12 +182,12 @@ async fn a_database_that_cannot_be_written_is_told_and_reads_go_on() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_used_again_when_it_has_room() {
+async fn full_disk_is_reported_and_recovers() {
     let server = TestServer::open().await;
     let mut write = server.store.writer().begin().await.unwrap();
     let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *write).await.unwrap();
-    let least = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
-    sqlx::query(least).execute(&mut *write).await.unwrap();
+    let page_limit = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
+    sqlx::query(page_limit).execute(&mut *write).await.unwrap();
     write.commit().await.unwrap();
     let lengths = (1..20_000).map(|length: u32| length.to_string()).collect::<Vec<_>>().join("\n");
     let problem = server.post(api::path::DATASETS, lengths.clone()).await.problem();
@@ -212,8 +212,8 @@ async fn a_log_that_met_a_full_disk_goes_on_where_it_was() {
     assert_eq!(sends(0, log[..1111].to_owned()).await.status, 204);
     let mut write = server.store.writer().begin().await.unwrap();
     let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *write).await.unwrap();
-    let least = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
-    sqlx::query(least).execute(&mut *write).await.unwrap();
+    let page_limit = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
+    sqlx::query(page_limit).execute(&mut *write).await.unwrap();
     write.commit().await.unwrap();
     let rest = format!("{}\n{}", &log[1111..], "a long line\n".repeat(20_000));
     let problem = sends(1111, rest.clone()).await.problem();
@@ -226,7 +226,7 @@ async fn a_log_that_met_a_full_disk_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn what_is_counted_is_told_to_whoever_has_the_token() {
+async fn metrics_require_the_token() {
     const TOKEN: &str = "0123456789abcdef";
     let server = TestServer::with(Settings { token: Some(TOKEN), quota: Some(1 << 30), ..Settings::default() }).await;
     assert_eq!(server.get(api::path::METRICS).await.problem().status, 401);
@@ -258,8 +258,8 @@ async fn what_is_counted_is_told_to_whoever_has_the_token() {
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (name, value) = line.rsplit_once(' ').unwrap();
         let family = name.split('{').next().unwrap();
-        let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|end| family.strip_suffix(end));
+        let histogram_name = ["_bucket", "_sum", "_count"].iter().find_map(|end| family.strip_suffix(end));
         let is_typed = |family: &str| text.contains(&format!("# TYPE {family} "));
-        assert!(value.parse::<f64>().is_ok() && (is_typed(family) || of_histogram.is_some_and(is_typed)), "{line}");
+        assert!(value.parse::<f64>().is_ok() && (is_typed(family) || histogram_name.is_some_and(is_typed)), "{line}");
     }
 }

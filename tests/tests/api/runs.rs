@@ -37,8 +37,8 @@ impl<'h> Trainer<'h> {
     }
 
     /// Sends bytes to a place of the log.
-    async fn sends_to(&self, place: &str, bytes: impl Into<Body>) -> Reply {
-        self.asks("PATCH", &format!("{}{place}", api::path::run_log(&self.run)), bytes).await
+    async fn sends_to(&self, query: &str, bytes: impl Into<Body>) -> Reply {
+        self.asks("PATCH", &format!("{}{query}", api::path::run_log(&self.run)), bytes).await
     }
 
     /// Sends bytes, which must be taken, and says how many are stored then.
@@ -85,7 +85,7 @@ impl<'h> Trainer<'h> {
 }
 
 /// The points of a log that comes in one piece.
-async fn whole(log: &str) -> (Vec<RunPoint>, RunDetail) {
+async fn upload_log(log: &str) -> (Vec<RunPoint>, RunDetail) {
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
     trainer.sends(0, log).await;

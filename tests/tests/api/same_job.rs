@@ -6,12 +6,12 @@ use harness::{TestServer, test_server};
 use serde_json::{Value, json};
 
 /// One layout on eight devices, 16 samples of 4,096 tokens, planned in moments.
-fn question() -> Value {
-    let mut question = test_server::scenario();
-    question["planners"] = json!(["1f1b"]);
-    question["layout"]["microbatch"] = json!(1);
-    question["workload"]["samples"]["text_tokens"] = json!({"kind": "constant", "value": 4096});
-    question
+fn scenario_json() -> Value {
+    let mut base = test_server::scenario();
+    base["planners"] = json!(["1f1b"]);
+    base["layout"]["microbatch"] = json!(1);
+    base["workload"]["samples"]["text_tokens"] = json!({"kind": "constant", "value": 4096});
+    base
 }
 
 /// A log of Megatron-LM: twelve equal steps of a batch, with TFLOP/s.
@@ -63,9 +63,9 @@ async fn compared(server: &TestServer, run: &str) -> Value {
 
 /// A run that is a fifth slower than its plan: the same work in 1.2 times the time.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_of_the_same_job_has_differences() {
+async fn run_with_the_same_job_has_differences() {
     let server = TestServer::open().await;
-    let scenario = server.store(&question()).await;
+    let scenario = server.store(&scenario_json()).await;
     let (step_s, tflops) = planned(&server, &scenario).await;
     let run = import(&server, log(1.2 * step_s, 16, tflops / 1.2)).await;
     attach(&server, &run, &scenario).await;
@@ -79,15 +79,15 @@ async fn a_run_of_the_same_job_has_differences() {
     let tflops = compared["predictions"].as_array().unwrap().iter();
     let tflops = tflops.clone().find(|prediction| prediction["quantity"] == "tflops_per_device").unwrap();
     assert!((tflops["error"].as_f64().unwrap() - (1.0 / 1.2 - 1.0)).abs() < 5e-3, "{tflops}");
-    let refused = server.post(&api::path::run_correction(&run), "").await.problem();
-    assert_eq!((refused.status, refused.kind.as_str()), (422, "/problems/no-comparison"));
+    let rejection = server.post(&api::path::run_correction(&run), "").await.problem();
+    assert_eq!((rejection.status, rejection.kind.as_str()), (422, "/problems/no-comparison"));
 }
 
 /// Four times the batch in four times the time: corrected in one request, which plans and attaches the corrected scenario.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_batch_is_named_and_corrected() {
     let server = TestServer::open().await;
-    let scenario = server.store(&question()).await;
+    let scenario = server.store(&scenario_json()).await;
     let (step_s, tflops) = planned(&server, &scenario).await;
     let run = import(&server, log(4.0 * step_s, 64, tflops)).await;
     attach(&server, &run, &scenario).await;
@@ -100,17 +100,17 @@ async fn another_batch_is_named_and_corrected() {
         assert!(prediction.get("error").is_none() && prediction.get("inside").is_none(), "{prediction}");
     }
     // What cannot be compared cannot be calibrated either.
-    let refused = server.post(&api::path::run_calibration(&run), "").await.problem();
-    assert_eq!(refused.status, 422);
-    assert!(refused.detail.contains("global batch 64 in the log, 16 in the plan"), "{}", refused.detail);
+    let rejection = server.post(&api::path::run_calibration(&run), "").await.problem();
+    assert_eq!(rejection.status, 422);
+    assert!(rejection.detail.contains("global batch 64 in the log, 16 in the plan"), "{}", rejection.detail);
 
-    let made = server.post(&api::path::run_correction(&run), "").await;
-    assert_eq!(made.status, 201, "{made:?}");
-    let made: Value = made.json();
-    assert_eq!(made["changes"], json!(["global batch 64"]));
-    let corrected = made["scenario"]["id"].as_str().unwrap();
-    assert_eq!(made["scenario"]["kept"], false);
-    assert_eq!(made["scenario"]["scenario"]["title"], "A small question, global batch 64");
+    let reply = server.post(&api::path::run_correction(&run), "").await;
+    assert_eq!(reply.status, 201, "{reply:?}");
+    let correction: Value = reply.json();
+    assert_eq!(correction["changes"], json!(["global batch 64"]));
+    let corrected = correction["scenario"]["id"].as_str().unwrap();
+    assert_eq!(correction["scenario"]["kept"], false);
+    assert_eq!(correction["scenario"]["scenario"]["title"], "A small question, global batch 64");
     assert_eq!(server.plan(corrected).await["state"]["state"], "done");
     let detail: Value = server.get(&api::path::run(&run)).await.json();
     assert_eq!(detail["summary"]["scenario"], corrected);
@@ -124,9 +124,9 @@ async fn another_batch_is_named_and_corrected() {
 
 /// A log of Megatron-LM that prints its arguments: 2,048 tokens in place of 4,096, on 16 devices in place of 8.
 #[tokio::test(flavor = "multi_thread")]
-async fn arguments_at_the_head_of_a_log_are_checked_and_corrected() {
+async fn log_arguments_are_checked_and_corrected() {
     let server = TestServer::open().await;
-    let scenario = server.store(&question()).await;
+    let scenario = server.store(&scenario_json()).await;
     let (step_s, _) = planned(&server, &scenario).await;
     let head = "using world size: 16, data-parallel-size: 2\n  seq_length ............ 2048\n";
     let steps = log(step_s, 16, 100.0).replace(" throughput per GPU (TFLOP/s/GPU): 100.0 |", "");
@@ -136,12 +136,12 @@ async fn arguments_at_the_head_of_a_log_are_checked_and_corrected() {
     for quantity in ["tokens_per_step", "devices"] {
         assert_eq!(agreement(&before, quantity), "different", "{}", before["job"]);
     }
-    let made: Value = server.post(&api::path::run_correction(&run), "").await.json();
-    assert_eq!(made["changes"], json!(["context length 2048", "16 devices"]));
-    let corrected = &made["scenario"]["scenario"];
+    let correction: Value = server.post(&api::path::run_correction(&run), "").await.json();
+    assert_eq!(correction["changes"], json!(["context length 2048", "16 devices"]));
+    let corrected = &correction["scenario"]["scenario"];
     assert_eq!(corrected["workload"]["samples"]["text_tokens"]["value"], 2048);
     assert_eq!(corrected["cluster"]["nodes"], 2);
-    assert_eq!(server.plan(made["scenario"]["id"].as_str().unwrap()).await["state"]["state"], "done");
+    assert_eq!(server.plan(correction["scenario"]["id"].as_str().unwrap()).await["state"]["state"], "done");
     let after = compared(&server, &run).await;
     let all = after["job"]["checks"].as_array().unwrap();
     assert!(all.iter().all(|check| check["agreement"] != "different"), "{}", after["job"]);
@@ -149,9 +149,9 @@ async fn arguments_at_the_head_of_a_log_are_checked_and_corrected() {
 
 /// The program starts again with sequences of 2,048: the first part is the job of the plan, the second is not, nor are both.
 #[tokio::test(flavor = "multi_thread")]
-async fn every_part_of_a_run_is_compared_with_its_own_arguments() {
+async fn each_run_part_uses_its_arguments() {
     let server = TestServer::open().await;
-    let scenario = server.store(&question()).await;
+    let scenario = server.store(&scenario_json()).await;
     let (step_s, _) = planned(&server, &scenario).await;
     let start =
         |length: u32| format!("using world size: 8, data-parallel-size: 8\n  seq_length ............ {length}\n");
@@ -167,9 +167,9 @@ async fn every_part_of_a_run_is_compared_with_its_own_arguments() {
 
 /// The log of a small model against the plan of a large one: a shorter step with fewer TFLOP/s.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_of_another_model_is_no_slower_or_faster_run() {
+async fn log_from_another_model_is_not_compared_by_speed() {
     let server = TestServer::open().await;
-    let scenario = server.store(&question()).await;
+    let scenario = server.store(&scenario_json()).await;
     let (step_s, tflops) = planned(&server, &scenario).await;
     let run = import(&server, log(0.841 * step_s, 16, 0.571 * tflops)).await;
     attach(&server, &run, &scenario).await;
@@ -189,7 +189,7 @@ async fn a_log_of_another_model_is_no_slower_or_faster_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_layout_has_no_differences_and_is_corrected() {
     let server = TestServer::open().await;
-    let scenario = server.store(&question()).await;
+    let scenario = server.store(&scenario_json()).await;
     let (step_s, tflops) = planned(&server, &scenario).await;
     let head = "using world size: 8, tensor-model-parallel size: 4, pipeline-model-parallel size: 2\n  \
                 recompute_granularity ............ full\n";
@@ -200,11 +200,15 @@ async fn another_layout_has_no_differences_and_is_corrected() {
     for prediction in before["predictions"].as_array().unwrap() {
         assert!(prediction.get("error").is_none() && prediction.get("inside").is_none(), "{prediction}");
     }
-    let refused = server.post(&api::path::run_calibration(&run), "").await.problem();
-    assert!(refused.detail.starts_with("the plan has another layout than the run: layout TP 4"), "{}", refused.detail);
-    let made: Value = server.post(&api::path::run_correction(&run), "").await.json();
-    assert_eq!(made["changes"], json!(["TP 4, PP 2, full recomputation"]));
-    let corrected = made["scenario"]["id"].as_str().unwrap();
+    let rejection = server.post(&api::path::run_calibration(&run), "").await.problem();
+    assert!(
+        rejection.detail.starts_with("the plan has another layout than the run: layout TP 4"),
+        "{}",
+        rejection.detail
+    );
+    let correction: Value = server.post(&api::path::run_correction(&run), "").await.json();
+    assert_eq!(correction["changes"], json!(["TP 4, PP 2, full recomputation"]));
+    let corrected = correction["scenario"]["id"].as_str().unwrap();
     assert_eq!(server.plan(corrected).await["state"]["state"], "done");
     let after = compared(&server, &run).await;
     assert_eq!(agreement(&after, "layout"), "same", "{}", after["job"]);

@@ -46,7 +46,7 @@ async fn every_wrong_field_is_named_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn a_question_is_stored_once_however_it_is_written() {
+async fn equivalent_scenarios_are_stored_once() {
     let server = TestServer::open().await;
     let scenario = test_server::scenario();
     let first = server.request("PUT", api::path::SCENARIOS, scenario.to_string()).await;
@@ -79,7 +79,7 @@ async fn a_question_is_stored_once_however_it_is_written() {
 }
 
 #[tokio::test]
-async fn prefixes_find_one_scenario_or_say_why_not() {
+async fn prefix_lookup_is_unique_or_explains_why_not() {
     let server = TestServer::open().await;
     let id = server.store(&test_server::scenario()).await;
     for (name, status) in [
@@ -116,15 +116,15 @@ async fn prefixes_find_one_scenario_or_say_why_not() {
     let reply = server.get(&api::path::scenario(&"q".repeat(12))).await;
     assert_eq!(reply.problem().status, 300);
     assert!(reply.problem().detail.contains("qqqa") && reply.problem().detail.contains("qqqb"), "{reply:?}");
-    let one: Value = server.get(&api::path::scenario(&format!("{}b", "q".repeat(15)))).await.json();
-    assert_eq!(one["short"], format!("{}b", "q".repeat(15)));
+    let found: Value = server.get(&api::path::scenario(&format!("{}b", "q".repeat(15)))).await.json();
+    assert_eq!(found["short"], format!("{}b", "q".repeat(15)));
 }
 
 #[tokio::test]
-async fn old_drafts_go_and_kept_ones_and_those_in_use_stay() {
+async fn old_drafts_expire_and_saved_or_used_drafts_remain() {
     let server = TestServer::open().await;
-    let kept = server.store(&test_server::scenario()).await;
-    server.post(&api::path::keep(&kept), "").await;
+    let saved = server.store(&test_server::scenario()).await;
+    server.post(&api::path::keep(&saved), "").await;
     let mut drafts = Vec::new();
     for seed in 0..503 {
         server.clock.advance(Duration::from_secs(1));
@@ -140,7 +140,7 @@ async fn old_drafts_go_and_kept_ones_and_those_in_use_stay() {
             assert_eq!(server.post(&upload, events).await.status, 201);
         }
     }
-    for (id, status) in [(&drafts[0], 200), (&drafts[1], 200), (&drafts[2], 404), (&drafts[3], 200), (&kept, 200)] {
+    for (id, status) in [(&drafts[0], 200), (&drafts[1], 200), (&drafts[2], 404), (&drafts[3], 200), (&saved, 200)] {
         assert_eq!(server.get(&api::path::scenario(id)).await.status, status);
     }
     assert_eq!(harness_count(&server, "SELECT count(*) FROM scenario WHERE kept = 0").await, 502);
@@ -157,16 +157,16 @@ async fn keeping_answers_for_wrong_bodies_and_unknown_scenarios() {
     assert_eq!(server.post(&api::path::keep(&id), "{\"title\": 5}").await.problem().status, 400);
     assert_eq!(server.post(&api::path::keep("aaaaaaaaaaaa"), "").await.problem().status, 404);
     assert_eq!(server.get(&api::path::outcome(&id)).await.problem().status, 404);
-    let kept: Value = server.post(&api::path::keep(&id), "{}").await.json();
-    assert_eq!(kept["scenario"]["title"], "A small question");
+    let saved: Value = server.post(&api::path::keep(&id), "{}").await.json();
+    assert_eq!(saved["scenario"]["title"], "A small question");
 }
 
 #[tokio::test]
-async fn catalogues_hold_what_scenarios_name() {
+async fn catalogues_contain_scenario_presets() {
     let server = TestServer::open().await;
     let presets: Value = server.get(api::path::PRESETS).await.json();
     for (kind, id) in [("models", "llama-2-7b"), ("clusters", "a100-80gb"), ("planners", "wait_free_cyclic")] {
-        assert!(presets[kind].as_array().unwrap().iter().any(|choice| choice["id"] == id), "{kind}");
+        assert!(presets[kind].as_array().unwrap().iter().any(|option| option["id"] == id), "{kind}");
     }
     assert_eq!(presets["models"][0]["parameters"], 6_738_415_616_u64);
     assert!(!presets["samples"].as_array().unwrap().is_empty());
@@ -179,7 +179,7 @@ async fn catalogues_hold_what_scenarios_name() {
 }
 
 #[tokio::test]
-async fn a_set_up_of_a_paper_brings_what_was_published() {
+async fn paper_setup_includes_published_values() {
     let server = TestServer::open().await;
     let gallery: Value = server.get(api::path::GALLERY).await.json();
     let entries = gallery["entries"].as_array().unwrap();
@@ -187,8 +187,8 @@ async fn a_set_up_of_a_paper_brings_what_was_published() {
     let id = server.store(&set_up["scenario"]).await;
     let cited: Value = server.get(&api::path::scenario_papers(&id)).await.json();
     assert_eq!(cited["slug"], set_up["slug"]);
-    let figures = cited["cited"][0]["set"]["figures"].as_array().unwrap();
-    assert!(figures.iter().any(|figure| figure["ours"].is_number()), "{figures:?}");
+    let values = cited["cited"][0]["set"]["figures"].as_array().unwrap();
+    assert!(values.iter().any(|figure| figure["ours"].is_number()), "{values:?}");
 
     // Edited, it is a scenario of nobody's paper.
     let mut edited = set_up["scenario"].clone();

@@ -6,7 +6,7 @@ use api::schedule::ScheduleKinds;
 use harness::TestServer;
 use serde_json::json;
 
-fn question() -> serde_json::Value {
+fn request_json() -> serde_json::Value {
     json!({
         "schema": "schedule/1", "ranks": 4, "microbatches": 12, "kinds": ["1f1b", "zb_h2", "dual_pipe"],
         "times": {"forward": 1, "input_grad": 1, "weight_grad": 1},
@@ -14,17 +14,17 @@ fn question() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn schedules_are_made_compared_and_sent_with_their_timelines() {
+async fn schedules_are_generated_compared_and_sent_with_timelines() {
     let server = TestServer::open().await;
-    let reply = server.request("POST", api::path::SCHEDULES, question().to_string()).await;
+    let reply = server.request("POST", api::path::SCHEDULES, request_json().to_string()).await;
     assert_eq!((reply.status, reply.header("content-type")), (200, "application/json"));
-    let answer: ScheduleResponse = reply.json();
-    let makespans: Vec<f64> = answer
+    let response: ScheduleResponse = reply.json();
+    let makespans: Vec<f64> = response
         .entries
         .iter()
         .map(|entry| match &entry.outcome {
             EntryOutcome::Run(report) => {
-                assert_eq!(report.timeline.makespan_ns, (report.makespan * answer.unit_ns as f64) as u64);
+                assert_eq!(report.timeline.makespan_ns, (report.makespan * response.unit_ns as f64) as u64);
                 report.makespan
             }
             EntryOutcome::Refused(refusal) => panic!("{}", refusal.detail),
@@ -35,13 +35,13 @@ async fn schedules_are_made_compared_and_sent_with_their_timelines() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_made_is_an_entry_and_a_wrong_field_a_problem() {
+async fn impossible_schedules_are_entries_and_invalid_fields_are_problems() {
     let server = TestServer::open().await;
-    let mut asked = question();
-    asked["ranks"] = 5.into();
-    asked["imported"] = json!([{"name": "mine", "csv": "0F0,0B0\n1B0,1F0\n"}]);
-    let answer: ScheduleResponse = server.request("POST", api::path::SCHEDULES, asked.to_string()).await.json();
-    let reasons: Vec<&str> = answer
+    let mut request = request_json();
+    request["ranks"] = 5.into();
+    request["imported"] = json!([{"name": "mine", "csv": "0F0,0B0\n1B0,1F0\n"}]);
+    let response: ScheduleResponse = server.request("POST", api::path::SCHEDULES, request.to_string()).await.json();
+    let reasons: Vec<&str> = response
         .entries
         .iter()
         .map(|entry| match &entry.outcome {
@@ -54,9 +54,9 @@ async fn what_cannot_be_made_is_an_entry_and_a_wrong_field_a_problem() {
         ["", "", "DualPipe needs an even number of ranks, 5 given", "deadlock: A2 1B0 waits for B2 1F0 behind A2 1B0"]
     );
 
-    asked["ranks"] = 0.into();
-    asked["times"]["forward"] = (-1).into();
-    let reply = server.request("POST", api::path::SCHEDULES, asked.to_string()).await;
+    request["ranks"] = 0.into();
+    request["times"]["forward"] = (-1).into();
+    let reply = server.request("POST", api::path::SCHEDULES, request.to_string()).await;
     let problem = reply.problem();
     assert_eq!((problem.status, problem.kind.as_str()), (422, "/problems/invalid-question"));
     let pointers: Vec<&str> = problem.errors.iter().map(|error| error.pointer.as_str()).collect();
@@ -69,15 +69,15 @@ async fn what_cannot_be_made_is_an_entry_and_a_wrong_field_a_problem() {
 
 /// As much as is answered at once, within seconds even where tests run unoptimised.
 #[tokio::test]
-async fn what_is_too_large_is_refused_and_the_largest_is_answered() {
+async fn oversized_request_is_rejected_and_maximum_size_is_accepted() {
     let server = TestServer::open().await;
-    let mut asked = question();
-    asked["kinds"] = json!(["zb_h2", "wait_free_cyclic"]);
-    asked["microbatches"] = 12_500.into();
-    let answer: ScheduleResponse = server.request("POST", api::path::SCHEDULES, asked.to_string()).await.json();
-    assert!(answer.entries.iter().all(|entry| matches!(entry.outcome, EntryOutcome::Run(_))));
-    asked["microbatches"] = 12_501.into();
-    let problem = server.request("POST", api::path::SCHEDULES, asked.to_string()).await.problem();
+    let mut request = request_json();
+    request["kinds"] = json!(["zb_h2", "wait_free_cyclic"]);
+    request["microbatches"] = 12_500.into();
+    let response: ScheduleResponse = server.request("POST", api::path::SCHEDULES, request.to_string()).await.json();
+    assert!(response.entries.iter().all(|entry| matches!(entry.outcome, EntryOutcome::Run(_))));
+    request["microbatches"] = 12_501.into();
+    let problem = server.request("POST", api::path::SCHEDULES, request.to_string()).await.problem();
     assert_eq!((problem.status, problem.errors[0].pointer.as_str()), (422, "/microbatches"));
     let large = " ".repeat((16 << 20) + 1);
     assert_eq!(server.request("POST", api::path::SCHEDULES, large).await.problem().status, 413);

@@ -14,7 +14,7 @@ async fn connect(path: &Path) -> SqliteConnection {
 }
 
 #[tokio::test]
-async fn migrations_apply_to_an_empty_file_and_again_to_a_full_one() {
+async fn migrations_apply_to_empty_and_existing_databases() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new.db");
     for _ in 0..2 {
@@ -86,7 +86,7 @@ async fn a_cancelled_write_leaves_no_open_transaction() {
 }
 
 #[tokio::test]
-async fn an_outcome_of_a_scenario_that_went_is_not_stored() {
+async fn outcome_for_a_deleted_scenario_is_not_stored() {
     use harness::engines;
     use planner::engine::Unobserved;
     use planner::scenario::ValidScenario;
@@ -99,7 +99,7 @@ async fn an_outcome_of_a_scenario_that_went_is_not_stored() {
     let now = moment();
     let outcome = NewOutcome::pack(planning, &[]);
     let error = server.store.writer().store_outcome(&outcome, now).await.unwrap_err();
-    assert!(matches!(error, StoreError::Unknown { what: "scenario", .. }), "{error}");
+    assert!(matches!(error, StoreError::Unknown { kind: "scenario", .. }), "{error}");
     assert!(!server.store.reader().is_answered(valid.id().as_str()).await.unwrap());
 }
 

@@ -90,16 +90,16 @@ async fn lengths_become_schedules_that_a_short_link_finds_again() {
     let name = format!("attachment; filename=\"planscope-{short}-1f1b-0-execution.csv\"");
     assert_eq!(file.header("content-disposition"), name);
     assert_eq!(file.text().lines().count() as u64, 1 + view["actions"].as_u64().unwrap());
-    let whole: planner::execution_plan::ExecutionPlan =
+    let execution_plan: planner::execution_plan::ExecutionPlan =
         server.get(&api::path::execution_plan_file(&id, "1f1b", 0, "json", None)).await.json();
-    assert_eq!(whole.ranks.len(), 4);
+    assert_eq!(execution_plan.ranks.len(), 4);
     assert_eq!(server.get(&api::path::execution_plan(&id, "1f1b", 0, 4, None)).await.status, 404);
     assert_eq!(server.get(&api::path::execution_plan_file(&id, "1f1b", 0, "xml", None)).await.status, 400);
     assert_eq!(server.get(&api::path::execution_plan(&id, "gpipe", 0, 0, None)).await.status, 404);
 
     // Keeps it, and finds it in the list with its best planner.
-    let kept: Value = server.post(&api::path::keep(&short), r#"{"title": "Arxiv on one node"}"#).await.json();
-    assert_eq!((&kept["kept"], &kept["scenario"]["title"]), (&json!(true), &json!("Arxiv on one node")));
+    let saved: Value = server.post(&api::path::keep(&short), r#"{"title": "Arxiv on one node"}"#).await.json();
+    assert_eq!((&saved["kept"], &saved["scenario"]["title"]), (&json!(true), &json!("Arxiv on one node")));
     let list: Value = server.get(api::path::SCENARIOS).await.json();
     let line = &list["scenarios"][0];
     assert_eq!((&line["id"], &line["title"]), (&json!(id), &json!("Arxiv on one node")));
@@ -128,7 +128,7 @@ async fn lengths_become_schedules_that_a_short_link_finds_again() {
 
 /// Two servers that never met answer the same question with the same bytes.
 #[tokio::test]
-async fn the_same_question_has_the_same_answer_anywhere() {
+async fn same_request_has_the_same_result_everywhere() {
     let mut answers = Vec::new();
     for _ in 0..2 {
         let server = TestServer::open().await;
@@ -152,9 +152,9 @@ async fn a_model_that_does_not_fit_is_answered_with_the_reason() {
     assert_eq!(server.plan(&id).await["state"]["state"], "done");
     let outcome: Value = server.get(&api::path::outcome(&id)).await.json();
     for result in outcome["outcome"]["results"].as_array().unwrap() {
-        let answer = &result["answer"];
-        assert_eq!(answer["status"], "infeasible", "{result}");
-        assert!(answer["binding"].as_str().unwrap().contains("GiB"), "{answer}");
+        let planner_outcome = &result["answer"];
+        assert_eq!(planner_outcome["status"], "infeasible", "{result}");
+        assert!(planner_outcome["binding"].as_str().unwrap().contains("GiB"), "{planner_outcome}");
     }
     server.post(&api::path::keep(&id), "").await;
     let list: Value = server.get(api::path::SCENARIOS).await.json();

@@ -21,7 +21,7 @@ fn written() -> Value {
 fn sheet(written: &Value, shard: &str) -> String {
     let sweep = Sweep::parse(&written.to_string()).unwrap();
     let shard: Shard = shard.parse().unwrap();
-    let mut text = Heading::of(&sweep, shard).line();
+    let mut text = Heading::new(&sweep, shard).line();
     for point in shard.points(sweep.points()) {
         let row = sweep.point(point).unwrap().plan(&NoDatasets, &mut Unobserved).unwrap();
         text.push('\n');
@@ -83,7 +83,7 @@ async fn a_sweep_is_planned_and_every_point_has_its_row() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn shares_are_taken_in_once_and_what_is_missing_is_named() {
+async fn shards_are_stored_once_and_missing_points_are_listed() {
     let server = TestServer::open().await;
     let id = stored(&server, &written()).await;
     let second = sheet(&written(), "2/2");
@@ -104,7 +104,7 @@ async fn shares_are_taken_in_once_and_what_is_missing_is_named() {
     other["axes"][1]["values"] = json!([7, 9]);
     let line = |text: &str, number: usize| text.lines().nth(number).unwrap().to_owned();
     let heading = line(&second, 0);
-    for (text, words) in [
+    for (text, expected) in [
         (sheet(&other, "1/1"), "line 1: belongs to the sweep"),
         (format!("{heading}\n{}", line(&sheet(&other, "1/1"), 2)), "line 2: no row of this sweep: point 1"),
         (
@@ -118,8 +118,8 @@ async fn shares_are_taken_in_once_and_what_is_missing_is_named() {
         (String::new(), "line 1"),
     ] {
         let reply = server.post(&api::path::sweep_points(&id), text).await;
-        assert_eq!(reply.status, 422, "{words}");
-        assert!(reply.text().contains(words), "{words}: {}", reply.text());
+        assert_eq!(reply.status, 422, "{expected}");
+        assert!(reply.text().contains(expected), "{expected}: {}", reply.text());
     }
 }
 
@@ -192,9 +192,9 @@ async fn points_wait_for_datasets_that_are_deleted() {
     let id = stored(&server, &over).await;
 
     server.delete(&api::path::dataset(&datasets[1])).await;
-    let refused = server.post(&api::path::sweep_start(&id), "").await.problem();
-    assert_eq!((refused.status, refused.kind.as_str()), (422, "/problems/invalid-question"));
-    assert!(refused.detail.contains("point 1") && refused.detail.contains(&datasets[1]), "{}", refused.detail);
+    let rejection = server.post(&api::path::sweep_start(&id), "").await.problem();
+    assert_eq!((rejection.status, rejection.kind.as_str()), (422, "/problems/invalid-question"));
+    assert!(rejection.detail.contains("point 1") && rejection.detail.contains(&datasets[1]), "{}", rejection.detail);
     assert!(server.store.reader().wanted_sweeps().await.unwrap().is_empty());
     assert_eq!(rest(&server, &id).await["progress"]["done"], 0);
 
@@ -208,7 +208,7 @@ async fn points_wait_for_datasets_that_are_deleted() {
 }
 
 #[tokio::test]
-async fn wrong_sweeps_are_told_field_by_field() {
+async fn invalid_sweep_fields_are_reported() {
     let server = TestServer::open().await;
     let mut wrong = written();
     wrong["axes"][0]["pointer"] = "/cluster/node".into();
@@ -223,13 +223,13 @@ async fn wrong_sweeps_are_told_field_by_field() {
 }
 
 #[tokio::test]
-async fn what_can_be_swept_stands_around_the_scenario() {
+async fn sweep_suggestions_match_the_scenario() {
     let server = TestServer::open().await;
     let scenario = server.store(&test_server::scenario()).await;
     let found: Value = server.get(&api::path::scenario_sweeps(&scenario)).await.json();
     assert_eq!(found["fields"][0]["pointer"], "/cluster/nodes");
-    for study in found["studies"].as_array().unwrap() {
-        let reply = server.post(api::path::SWEEPS, study["sweep"].to_string()).await;
-        assert_eq!(reply.status, 201, "{study}");
+    for suggestion in found["studies"].as_array().unwrap() {
+        let reply = server.post(api::path::SWEEPS, suggestion["sweep"].to_string()).await;
+        assert_eq!(reply.status, 201, "{suggestion}");
     }
 }

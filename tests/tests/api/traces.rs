@@ -150,11 +150,13 @@ async fn a_window_at_full_zoom_is_the_slices_themselves() {
     for (from_us, to_us) in [(0.0, 200.0), (39_990.0, 40_250.0), (199_900.0, 200_100.0)] {
         // 0.5 µs are two pixels, so that nothing is merged.
         let pixels = (to_us - from_us) as u32 * 4;
-        let shown =
+        let visible =
             view(&server, &id, &format!("from_ns={}&to_ns={}&pixels={pixels}", from_us * 1e3, to_us * 1e3)).await;
-        assert!(shown.count.iter().all(|&count| count == 1) && shown.level == 0 && shown.merged_ns == 0);
-        let mut found: Vec<(String, u64, u64)> = (0..shown.len())
-            .map(|span| (shown.names[shown.name[span] as usize].clone(), shown.start_ns[span], shown.extent_ns[span]))
+        assert!(visible.count.iter().all(|&count| count == 1) && visible.level == 0 && visible.merged_ns == 0);
+        let mut found: Vec<(String, u64, u64)> = (0..visible.len())
+            .map(|span| {
+                (visible.names[visible.name[span] as usize].clone(), visible.start_ns[span], visible.extent_ns[span])
+            })
             .collect();
         found.sort();
         let time = |event: &Value, key: &str| event[key].as_f64().expect("a time");
@@ -173,23 +175,23 @@ async fn a_window_at_full_zoom_is_the_slices_themselves() {
 }
 
 #[tokio::test]
-async fn counts_are_kept_at_every_zoom_and_little_is_read() {
+async fn counts_are_exact_at_every_zoom_with_few_reads() {
     let server = TestServer::open().await;
     let (body, _) = many();
     let id = uploaded(&server, "", body).await;
     let detail: TraceDetail = server.get(&api::path::trace(&id)).await.json();
     assert!(!detail.level_widths_ns.is_empty(), "{detail:?}");
     let mut levels = std::collections::BTreeSet::new();
-    let busy: u64 = 5000 * (30_000 + 2_500 + 20_250) + 4990 * 500 + 10 * 4_000_000;
+    let active_ns: u64 = 5000 * (30_000 + 2_500 + 20_250) + 4990 * 500 + 10 * 4_000_000;
     for pixels in [1, 10, 100, 1000, 8192] {
-        let whole = view(&server, &id, &format!("pixels={pixels}")).await;
-        assert_eq!(whole.count.iter().map(|&count| u64::from(count)).sum::<u64>(), 20_000, "{pixels}");
-        assert_eq!(whole.busy_ns.iter().sum::<u64>(), busy, "{pixels}");
+        let full = view(&server, &id, &format!("pixels={pixels}")).await;
+        assert_eq!(full.count.iter().map(|&count| u64::from(count)).sum::<u64>(), 20_000, "{pixels}");
+        assert_eq!(full.busy_ns.iter().sum::<u64>(), active_ns, "{pixels}");
         // Two per pixel and row at most: five rows.
-        assert!(whole.len() <= pixels * 2 * 6 + 12, "{} at {pixels}", whole.len());
-        levels.insert(whole.level);
-        for lane in 0..whole.lanes.len() {
-            let places: Vec<_> = whole.lane(lane).map(|span| (whole.row[span], whole.start_ns[span])).collect();
+        assert!(full.len() <= pixels * 2 * 6 + 12, "{} at {pixels}", full.len());
+        levels.insert(full.level);
+        for lane in 0..full.lanes.len() {
+            let places: Vec<_> = full.lane(lane).map(|span| (full.row[span], full.start_ns[span])).collect();
             assert!(places.is_sorted());
         }
     }
@@ -199,12 +201,12 @@ async fn counts_are_kept_at_every_zoom_and_little_is_read() {
     let all = view(&server, &id, "pixels=8192").await;
     assert!(few.chunks <= 4 && few.chunks < all.chunks, "{} of {}", few.chunks, all.chunks);
     // Some lanes of all.
-    let one = view(&server, &id, "lanes=1,9-12&pixels=10").await;
-    assert_eq!(one.lanes, [1]);
+    let single = view(&server, &id, "lanes=1,9-12&pixels=10").await;
+    assert_eq!(single.lanes, [1]);
 }
 
 #[tokio::test]
-async fn a_slice_tells_what_is_known_of_it() {
+async fn slice_details_are_complete() {
     let server = TestServer::open().await;
     let body = json!([
         {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 7, "ts": 10, "dur": 5,
@@ -237,8 +239,8 @@ async fn a_slice_tells_what_is_known_of_it() {
     assert_eq!(annotated["actions"], json!(["0F3"]));
     assert_eq!(annotated["arrows"], json!([{"lane": 0, "row": 0, "start_ns": 20_000}]));
     assert_eq!(slice(0, 19_000).await.problem().status, 404);
-    let busy: Value = server.get(&api::path::trace_busy(&id)).await.json();
-    let rank = &busy["ranks"][0];
+    let breakdown: Value = server.get(&api::path::trace_time_breakdown(&id)).await.json();
+    let rank = &breakdown["ranks"][0];
     assert_eq!(
         (&rank["source"], &rank["exposed_ns"], &rank["copy_ns"], &rank["idle_ns"]),
         (&json!("kernels"), &json!(5000), &json!(2000), &json!(5000))

@@ -19,9 +19,9 @@ async fn sent(server: &TestServer, method: &str, path: &str, body: String) -> ha
 
 /// One thing of every kind, by its address.
 async fn things(server: &TestServer) -> Vec<String> {
-    let posted = async |path: &str, body: String, place: &str| -> String {
+    let posted = async |path: &str, body: String, pointer: &str| -> String {
         let reply: Value = server.post(path, body).await.json();
-        reply.pointer(place).and_then(Value::as_str).unwrap_or_else(|| panic!("{reply}")).to_owned()
+        reply.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("{reply}")).to_owned()
     };
     let sweep = json!({
         "schema": "sweep/1", "title": "small", "scenario": test_server::scenario(), "axes": [{"pointer": "/seed", "values": [7, 8]}],
@@ -40,15 +40,15 @@ async fn things(server: &TestServer) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_of_one_thing_is_wrong_of_every_other() {
+async fn annotation_errors_are_equal_for_every_kind() {
     let server = TestServer::open().await;
     let many: Vec<String> = (0..33).map(|number| number.to_string()).collect();
     for path in things(&server).await {
-        for (words, pointers) in [
+        for (annotations, pointers) in [
             (json!({"name": "\u{200b}", "tags": ["ok", "", "x".repeat(41)]}), &["/name", "/tags/1", "/tags/2"][..]),
             (json!({"tags": many}), &["/tags"]),
         ] {
-            let wrong = sent(&server, "PATCH", &path, words.to_string()).await;
+            let wrong = sent(&server, "PATCH", &path, annotations.to_string()).await;
             assert_eq!(
                 (wrong.status, wrong.pointers()),
                 (422, pointers.iter().map(ToString::to_string).collect()),
@@ -64,12 +64,12 @@ async fn what_is_wrong_of_one_thing_is_wrong_of_every_other() {
 
 /// 16 MiB and a byte more.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_that_is_too_large_is_told_by_its_size() {
+async fn oversized_document_is_reported_by_size() {
     let server = TestServer::open().await;
     let large = format!("{{}}{}", " ".repeat((16 << 20) - 1));
-    let mut asked: Vec<(&str, String)> = things(&server).await.into_iter().map(|path| ("PATCH", path)).collect();
-    asked.push(("POST", api::path::profile_apply("any")));
-    for (method, path) in asked {
+    let mut requests: Vec<(&str, String)> = things(&server).await.into_iter().map(|path| ("PATCH", path)).collect();
+    requests.push(("POST", api::path::profile_apply("any")));
+    for (method, path) in requests {
         let problem = sent(&server, method, &path, large.clone()).await.problem();
         assert_eq!((problem.status, problem.kind.as_str()), (413, "/problems/too-large"), "{method} {path}");
         assert_eq!(problem.detail, "the body is larger than 16 MiB", "{method} {path}");

@@ -42,28 +42,29 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
 }
 
 /// What one parser did.
-struct Told {
+struct FuzzReport {
     inputs: usize,
     took: Duration,
     slowest: Duration,
-    most: u64,
+    max_bytes: u64,
     failures: Vec<String>,
 }
 
 /// Gives a parser its inputs, one after the other. The input at work is in a file: a stack overflow or an abort ends
 /// the process, and the file remains.
-fn exercise(name: &str, read: fn(&[u8]), inputs: usize, seed: u64, folder: &Path) -> Told {
+fn exercise(name: &str, read: fn(&[u8]), inputs: usize, seed: u64, folder: &Path) -> FuzzReport {
     let current = folder.join(format!("{name}-at-work"));
     let start = Instant::now();
-    let mut told = Told { inputs, took: Duration::ZERO, slowest: Duration::ZERO, most: 0, failures: Vec::new() };
-    for (number, input) in Mutations::of(seeds(name), seed).take(inputs).enumerate() {
+    let mut report =
+        FuzzReport { inputs, took: Duration::ZERO, slowest: Duration::ZERO, max_bytes: 0, failures: Vec::new() };
+    for (number, input) in Mutations::new(seeds(name), seed).take(inputs).enumerate() {
         std::fs::write(&current, &input).expect("a file for the input");
         let peak = Peak::begin();
         let began = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(|| read(&input)));
-        told.slowest = told.slowest.max(began.elapsed());
+        report.slowest = report.slowest.max(began.elapsed());
         let memory = peak.grown();
-        told.most = told.most.max(memory);
+        report.max_bytes = report.max_bytes.max(memory);
         let fault = match result {
             Err(_) => "panicked".to_owned(),
             Ok(()) if memory > MEMORY && input.len() <= SMALL => format!("took {} MiB", memory >> 20),
@@ -71,11 +72,11 @@ fn exercise(name: &str, read: fn(&[u8]), inputs: usize, seed: u64, folder: &Path
         };
         let file = folder.join(format!("{name}-{number}"));
         std::fs::rename(&current, &file).expect("the input is kept");
-        told.failures.push(format!("{name} {fault}: {}", file.display()));
+        report.failures.push(format!("{name} {fault}: {}", file.display()));
     }
     drop(std::fs::remove_file(&current));
-    told.took = start.elapsed();
-    told
+    report.took = start.elapsed();
+    report
 }
 
 #[test]
@@ -87,15 +88,15 @@ fn no_parser_panics_or_takes_much_memory() {
     // One failure of a parser must not hide those of others.
     let mut failures = Vec::new();
     for (name, read) in readers::ALL {
-        let told = exercise(name, read, inputs, seed, &folder);
+        let report = exercise(name, read, inputs, seed, &folder);
         println!(
             "{name:>16}: {} inputs, {:.1} s, slowest {} ms, at most {} MiB",
-            told.inputs,
-            told.took.as_secs_f64(),
-            told.slowest.as_millis(),
-            told.most >> 20
+            report.inputs,
+            report.took.as_secs_f64(),
+            report.slowest.as_millis(),
+            report.max_bytes >> 20
         );
-        failures.extend(told.failures);
+        failures.extend(report.failures);
     }
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
@@ -103,7 +104,7 @@ fn no_parser_panics_or_takes_much_memory() {
 /// The same seed gives the same inputs: what fails here fails everywhere.
 #[test]
 fn inputs_are_the_same_in_every_run() {
-    let inputs = |seed| Mutations::of(seeds("log"), seed).take(200).collect::<Vec<_>>();
+    let inputs = |seed| Mutations::new(seeds("log"), seed).take(200).collect::<Vec<_>>();
     assert_eq!(inputs(1), inputs(1));
     assert_ne!(inputs(1), inputs(2));
     assert!(inputs(1).iter().skip(seeds("log").len()).all(|input| input.len() <= SMALL));

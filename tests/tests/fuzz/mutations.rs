@@ -4,7 +4,7 @@
 pub(crate) const SMALL: usize = 8192;
 
 /// What parsers compare with, or compute with.
-const WORDS: [&[u8]; 34] = [
+const TOKENS: [&[u8]; 34] = [
     b"{",
     b"}",
     b"[",
@@ -49,7 +49,7 @@ pub(crate) struct Mutations {
 }
 
 impl Mutations {
-    pub(crate) fn of(seeds: Vec<Vec<u8>>, seed: u64) -> Self {
+    pub(crate) fn new(seeds: Vec<Vec<u8>>, seed: u64) -> Self {
         Self { seeds, next: 0, random: Random(seed) }
     }
 
@@ -73,11 +73,11 @@ impl Mutations {
             2 if at < bytes.len() => bytes[at] = random.below(256) as u8,
             3 if at < bytes.len() => drop(bytes.drain(at..end)),
             4 => {
-                let word = WORDS[random.below(WORDS.len())];
+                let word = TOKENS[random.below(TOKENS.len())];
                 drop(bytes.splice(at..at, word.iter().copied()));
             }
             5 => {
-                let word = WORDS[random.below(WORDS.len())];
+                let word = TOKENS[random.below(TOKENS.len())];
                 let end = (at + word.len()).min(bytes.len());
                 drop(bytes.splice(at..end, word.iter().copied()));
             }
@@ -95,7 +95,7 @@ impl Mutations {
             _ => {
                 let digits = bytes[at..].iter().position(u8::is_ascii_digit).map(|digit| at + digit);
                 if let Some(digit) = digits {
-                    let word = WORDS[13 + random.below(10)];
+                    let word = TOKENS[13 + random.below(10)];
                     drop(bytes.splice(digit..=digit, word.iter().copied()));
                 }
             }

@@ -24,15 +24,15 @@ pub(super) fn medians_ms(printed: &str) -> Vec<(String, f64)> {
 
 /// Returns the depth of a line in the tree, starting at 0, and the text after the branch symbol.
 fn branch(line: &str) -> Option<(usize, &str)> {
-    let place = line.find(['├', '╰'])?;
-    let depth = line[..place].chars().count() / 3;
-    Some((depth, line[place..].trim_start_matches(['├', '╰', '─', ' '])))
+    let offset = line.find(['├', '╰'])?;
+    let depth = line[..offset].chars().count() / 3;
+    Some((depth, line[offset..].trim_start_matches(['├', '╰', '─', ' '])))
 }
 
 fn milliseconds(column: &str) -> Option<f64> {
-    let mut words = column.split_whitespace();
-    let value: f64 = words.next()?.parse().ok()?;
-    let unit = match words.next()? {
+    let mut parts = column.split_whitespace();
+    let value: f64 = parts.next()?.parse().ok()?;
+    let unit = match parts.next()? {
         "ps" => 1e-9,
         "ns" => 1e-6,
         "µs" => 1e-3,
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_gives_the_median_of_every_leaf() {
+    fn tree_yields_the_median_per_leaf() {
         let printed = "\
 Timer precision: 20 ns
 ranking                     fastest       │ slowest       │ median        │ mean          │ samples │ iters

@@ -67,7 +67,7 @@ pub(super) enum Better {
 pub(super) struct Target {
     /// Issue number that contains the target.
     pub(super) issue: u32,
-    pub(super) what: &'static str,
+    pub(super) title: &'static str,
     pub(super) limit: f64,
     pub(super) unit: &'static str,
     pub(super) source: Source,
@@ -86,24 +86,24 @@ impl Target {
 
 const fn less(
     issue: u32,
-    what: &'static str,
+    title: &'static str,
     limit: f64,
     unit: &'static str,
     source: Source,
     name: &'static str,
 ) -> Target {
-    Target { issue, what, limit, unit, source, name, better: Better::Less }
+    Target { issue, title, limit, unit, source, name, better: Better::Less }
 }
 
 const fn more(
     issue: u32,
-    what: &'static str,
+    title: &'static str,
     limit: f64,
     unit: &'static str,
     source: Source,
     name: &'static str,
 ) -> Target {
-    Target { issue, what, limit, unit, source, name, better: Better::More }
+    Target { issue, title, limit, unit, source, name, better: Better::More }
 }
 
 /// All targets, sorted by issue.

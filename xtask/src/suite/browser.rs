@@ -40,18 +40,18 @@ pub(super) fn run(
     let (mut failed, mut notes) = (Vec::new(), Vec::new());
     for file in files(workspace)? {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut words = Vec::new();
+        let mut errors = Vec::new();
         for _ in 0..tries {
             let step = step(workspace, &file, &chromium, pictures);
             match with_data(step, data).run() {
                 Ok(()) => break,
-                Err(error) => words.push(format!("{name}: {error}\n{}", told(&failures(workspace)))),
+                Err(error) => errors.push(format!("{name}: {error}\n{}", failed_tests(&failures(workspace)))),
             }
         }
-        if words.len() == tries {
-            failed.append(&mut words);
+        if errors.len() == tries {
+            failed.append(&mut errors);
         } else {
-            notes.extend(words.into_iter().map(|words| format!("passed only at the second try: {words}")));
+            notes.extend(errors.into_iter().map(|attempt| format!("passed only at the second try: {attempt}")));
         }
     }
     if failed.is_empty() {
@@ -95,7 +95,7 @@ fn failures(workspace: &Workspace) -> PathBuf {
 }
 
 /// Returns the failed tests, indented. Empty if the test process ended early.
-fn told(file: &Path) -> String {
+fn failed_tests(file: &Path) -> String {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines().flat_map(|line| ["      ", line, "\n"]).collect()
 }

@@ -26,9 +26,9 @@ const LOADER: &str = include_str!("parts/loader.js");
 pub(super) fn gather(folder: &Path, cut: &Rooms) -> Result<Rooms> {
     let numbers: BTreeMap<&str, u32> = cut.keys().map(String::as_str).zip(0..).collect();
     let mut needed: BTreeMap<&str, u32> = BTreeMap::new();
-    for (room, modules) in cut {
+    for (page, modules) in cut {
         for module in modules {
-            *needed.entry(module).or_default() |= 1 << numbers[room.as_str()];
+            *needed.entry(module).or_default() |= 1 << numbers[page.as_str()];
         }
     }
     let mut bundles = Vec::new();
@@ -40,19 +40,19 @@ pub(super) fn gather(folder: &Path, cut: &Rooms) -> Result<Rooms> {
         bundles.push(Bundle { rooms, bytes: content.len() as u64, modules: vec![module.to_owned()] });
         contents.insert(module, content);
     }
-    let mut rooms: Rooms = cut.keys().map(|room| (room.clone(), Vec::new())).collect();
+    let mut rooms: Rooms = cut.keys().map(|page| (page.clone(), Vec::new())).collect();
     let mut shared = 0;
     for bundle in packed(bundles) {
         let within: Vec<&str> =
-            numbers.iter().filter(|(_, number)| bundle.rooms >> **number & 1 == 1).map(|(room, _)| *room).collect();
-        let name = if let [alone] = within.as_slice() {
-            format!("room_{alone}")
+            numbers.iter().filter(|(_, number)| bundle.rooms >> **number & 1 == 1).map(|(page, _)| *page).collect();
+        let name = if let [single] = within.as_slice() {
+            format!("room_{single}")
         } else {
             shared += 1;
             format!("shared_{shared}")
         };
-        for room in within {
-            rooms.entry(room.to_owned()).or_default().push(name.clone());
+        for page in within {
+            rooms.entry(page.to_owned()).or_default().push(name.clone());
         }
         let modules: Vec<&[u8]> = bundle.modules.iter().map(|module| contents[module.as_str()].as_slice()).collect();
         let merged = merge::merged(&modules).with_context(|| format!("merging {name}"))?;
@@ -60,8 +60,8 @@ pub(super) fn gather(folder: &Path, cut: &Rooms) -> Result<Rooms> {
     }
     let names: BTreeSet<&String> = cut.keys().collect();
     let mut loader = LOADER.to_owned();
-    for room in names {
-        writeln!(loader, "export const __wasm_split_load_{room} = door(\"{room}\");")?;
+    for page in names {
+        writeln!(loader, "export const __wasm_split_load_{page} = door(\"{page}\");")?;
     }
     fs::write(folder.join("split.js"), loader).context("cannot write split.js")?;
     Ok(rooms)

@@ -115,9 +115,9 @@ impl Site {
     /// Generates a script with the files of each page, for prefetching.
     fn rooms(&self, rooms: &Rooms) -> Result<String> {
         let mut lines = String::from("export const rooms = {\n");
-        for (room, parts) in rooms {
+        for (page, parts) in rooms {
             let parts = parts.iter().map(|part| Ok(format!("\"./{}\"", self.hashed(&format!("{part}.wasm"))?)));
-            writeln!(lines, "  {room}: [{}],", parts.collect::<Result<Vec<_>>>()?.join(", "))?;
+            writeln!(lines, "  {page}: [{}],", parts.collect::<Result<Vec<_>>>()?.join(", "))?;
         }
         lines.push_str("};\n");
         Ok(lines)
@@ -196,7 +196,7 @@ mod tests {
         .expect("a whole site");
         site.add_plotly(b"plotly".to_vec());
         let generated = tempfile::tempdir().expect("a folder");
-        let made = [
+        let files = [
             (
                 "planscope.js",
                 r#"import * as split from "./split.js"; ({"./split.js": split}); new URL('planscope_bg.wasm', import.meta.url)"#,
@@ -205,7 +205,7 @@ mod tests {
             ("planscope_bg.wasm", "wasm"),
             ("room_runs.wasm", "runs"),
         ];
-        for (name, content) in made {
+        for (name, content) in files {
             fs::write(generated.path().join(name), content).expect("written");
         }
         let rooms = Rooms::from([("runs".to_owned(), vec!["room_runs".to_owned()])]);
@@ -219,7 +219,7 @@ mod tests {
             .collect()
     }
 
-    fn name_of<'a>(files: &'a BTreeMap<String, Vec<u8>>, start: &str, end: &str) -> &'a str {
+    fn file_name<'a>(files: &'a BTreeMap<String, Vec<u8>>, start: &str, end: &str) -> &'a str {
         let found = files.keys().find(|path| path.starts_with(start) && path.ends_with(end));
         found.unwrap_or_else(|| panic!("no {start}*{end} among {:?}", files.keys()))
     }
@@ -233,22 +233,22 @@ mod tests {
         let files = built("a{}");
         let index = content(&files, "index.html");
         for (start, end) in [("assets/app.", ".css"), ("assets/start.", ".js"), ("assets/plotly.", ".js")] {
-            assert!(index.contains(&format!("/{}", name_of(&files, start, end))), "{index}");
+            assert!(index.contains(&format!("/{}", file_name(&files, start, end))), "{index}");
         }
-        let style = content(&files, name_of(&files, "assets/app.", ".css"));
-        assert!(style.contains(&format!("url(/{})", name_of(&files, "assets/icon.", ".svg"))), "{style}");
-        let start = content(&files, name_of(&files, "assets/start.", ".js"));
-        let module = name_of(&files, "assets/planscope.", ".js");
+        let style = content(&files, file_name(&files, "assets/app.", ".css"));
+        assert!(style.contains(&format!("url(/{})", file_name(&files, "assets/icon.", ".svg"))), "{style}");
+        let start = content(&files, file_name(&files, "assets/start.", ".js"));
+        let module = file_name(&files, "assets/planscope.", ".js");
         assert!(start.contains(&module.replace("assets/", "./")), "{start}");
-        let wasm = name_of(&files, "assets/planscope_bg.", ".wasm");
+        let wasm = file_name(&files, "assets/planscope_bg.", ".wasm");
         assert!(content(&files, module).contains(&wasm.replace("assets/", "")), "{module}");
-        let split = name_of(&files, "assets/split.", ".js");
+        let split = file_name(&files, "assets/split.", ".js");
         assert!(content(&files, module).contains(&split.replace("assets/", "./")), "{split}");
         assert!(content(&files, split).contains(&module.replace("assets/", "./")), "{module}");
         // The import name in the wasm module stays unchanged.
         assert!(content(&files, module).contains(r#"{"./split.js": split}"#));
-        let runs = name_of(&files, "assets/room_runs.", ".wasm").replace("assets/", "./");
-        let rooms = name_of(&files, "assets/rooms.", ".js");
+        let runs = file_name(&files, "assets/room_runs.", ".wasm").replace("assets/", "./");
+        let rooms = file_name(&files, "assets/rooms.", ".js");
         assert!(content(&files, rooms).contains(&runs), "{runs}");
         for script in [content(&files, split), start] {
             assert!(script.contains(&rooms.replace("assets/", "./")), "{script}");
@@ -260,18 +260,18 @@ mod tests {
     #[test]
     fn style_sheets_are_joined_in_name_order() {
         let files = built("a{}");
-        assert!(content(&files, name_of(&files, "assets/app.", ".css")).starts_with("a{}\nb{"));
+        assert!(content(&files, file_name(&files, "assets/app.", ".css")).starts_with("a{}\nb{"));
     }
 
     #[test]
     fn another_content_is_another_name() {
-        let (one, two) = (built("a{}"), built("a{color:red}"));
-        assert_ne!(name_of(&one, "assets/app.", ".css"), name_of(&two, "assets/app.", ".css"));
-        assert_eq!(name_of(&one, "assets/start.", ".js"), name_of(&two, "assets/start.", ".js"));
+        let (first, two) = (built("a{}"), built("a{color:red}"));
+        assert_ne!(file_name(&first, "assets/app.", ".css"), file_name(&two, "assets/app.", ".css"));
+        assert_eq!(file_name(&first, "assets/start.", ".js"), file_name(&two, "assets/start.", ".js"));
     }
 
     #[test]
-    fn a_page_without_its_style_is_refused() {
+    fn page_without_its_style_is_rejected() {
         let bare = file("index.html", "<html>");
         let mut site = Site::new(vec![file("css/a.css", "a{}"), bare, file("start.js", "x")]).expect("sorted");
         site.add_plotly(Vec::new());

@@ -3,7 +3,7 @@
 use super::known::{tests, text};
 
 #[test]
-fn every_finding_of_the_attack_has_its_tests() {
+fn every_finding_has_its_tests() {
     let document = text("docs/operators.md");
     let section = document.split("\n## Proof\n").nth(1).expect("a section Proof");
     let section = section.split("\n## ").next().unwrap_or_default();

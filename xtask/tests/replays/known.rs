@@ -30,7 +30,7 @@ pub(crate) fn sources(folder: &Path, ending: &str, found: &mut Vec<(PathBuf, Str
 }
 
 /// Collects functions that follow a test attribute.
-fn tests_of(text: &str, names: &mut BTreeSet<String>) {
+fn collect_tests(text: &str, names: &mut BTreeSet<String>) {
     let mut is_test = false;
     for line in text.lines().map(str::trim) {
         if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
@@ -52,7 +52,7 @@ pub(crate) fn tests() -> BTreeSet<String> {
     sources(&root().join("tests/e2e"), ".mjs", &mut browser);
     let mut names = BTreeSet::new();
     for (_, text) in &rust {
-        tests_of(text, &mut names);
+        collect_tests(text, &mut names);
     }
     for (_, text) in &browser {
         let titles = text.lines().filter_map(|line| line.strip_prefix("test(\"")?.split('"').next());

@@ -5,7 +5,7 @@ use crate::source::sources;
 use crate::uses::paths;
 
 /// Modules that compute plans. The checker must not use their functions.
-const JUDGED: [&str; 14] = [
+const PLANNING_MODULES: [&str; 14] = [
     "action",
     "analysis",
     "compare",
@@ -29,7 +29,7 @@ fn inside<'p>(path: &'p str, root: &str) -> Option<(&'p str, &'p str)> {
 }
 
 #[test]
-fn the_judge_shares_no_code_with_the_judged() {
+fn checker_shares_no_code_with_the_planners() {
     let mut offences = Vec::new();
     for source in sources(".rs") {
         let is_judge = source.is_under("planner/src/check/") || source.path == "planner/src/check.rs";
@@ -42,7 +42,9 @@ fn the_judge_shares_no_code_with_the_judged() {
                 let Some((module, behind)) = inside(&path, "crate") else { continue };
                 // The checker may use the types that it receives, but must not call functions in
                 // these modules.
-                if JUDGED.contains(&module) && !behind.split("::").any(|name| name.starts_with(char::is_uppercase)) {
+                if PLANNING_MODULES.contains(&module)
+                    && !behind.split("::").any(|name| name.starts_with(char::is_uppercase))
+                {
                     offences.push(format!("{}:{number}: {path}", source.path));
                 }
             }
@@ -52,11 +54,11 @@ fn the_judge_shares_no_code_with_the_judged() {
 }
 
 #[test]
-fn the_pages_do_no_arithmetic_of_the_domain() {
+fn pages_do_not_compute_domain_values() {
     const DOMAIN: [&str; 9] =
         ["check", "compare", "cost", "engine", "estimate", "lower_bound", "planners", "simulate", "solve"];
     // Scenario and outcome types located next to their formulas.
-    const WORDS: [&str; 1] = ["cost::overrides::"];
+    const ALLOWED: [&str; 1] = ["cost::overrides::"];
     let mut offences = Vec::new();
     for source in sources(".rs").iter().filter(|source| source.is_under("frontend/src/") && !source.is_tests()) {
         for (number, line) in source.program() {
@@ -64,7 +66,7 @@ fn the_pages_do_no_arithmetic_of_the_domain() {
                 let path = path.strip_prefix("api::").unwrap_or(&path);
                 let Some((module, behind)) = inside(path, "planner") else { continue };
                 let full = format!("{module}::{behind}");
-                if DOMAIN.contains(&module) && !WORDS.iter().any(|word| full.starts_with(word)) {
+                if DOMAIN.contains(&module) && !ALLOWED.iter().any(|word| full.starts_with(word)) {
                     offences.push(format!("{}:{number}: {path}", source.path));
                 }
             }

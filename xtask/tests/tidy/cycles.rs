@@ -10,7 +10,7 @@ use crate::uses::paths;
 type Imports = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Returns the crate and the top-level module of a source file.
-fn module_of(path: &str) -> Option<(&str, &str)> {
+fn source_module(path: &str) -> Option<(&str, &str)> {
     let (folder, file) = path.split_once("/src/")?;
     let module = file.split('/').next()?.trim_end_matches(".rs");
     (!matches!(module, "lib" | "main")).then_some((folder, module))
@@ -44,10 +44,10 @@ fn cycle(imports: &Imports) -> Option<Vec<String>> {
 }
 
 #[test]
-fn modules_of_a_crate_do_not_import_each_other_in_a_cycle() {
+fn modules_have_no_import_cycles() {
     let mut crates: BTreeMap<String, Imports> = BTreeMap::new();
     for source in sources(".rs").iter().filter(|source| !source.is_tests()) {
-        let Some((folder, module)) = module_of(&source.path) else { continue };
+        let Some((folder, module)) = source_module(&source.path) else { continue };
         let imports = crates.entry(folder.to_owned()).or_default();
         for (number, line) in source.program() {
             for path in paths(&line, &source.path) {
@@ -56,8 +56,8 @@ fn modules_of_a_crate_do_not_import_each_other_in_a_cycle() {
                 };
                 let is_module = other.starts_with(|letter: char| letter.is_ascii_lowercase());
                 if is_module && other != module {
-                    let place = format!("{}:{number}", source.path);
-                    imports.entry(module.to_owned()).or_default().entry(other.to_owned()).or_insert(place);
+                    let location = format!("{}:{number}", source.path);
+                    imports.entry(module.to_owned()).or_default().entry(other.to_owned()).or_insert(location);
                 }
             }
         }

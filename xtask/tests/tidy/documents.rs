@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::source::{root, sources};
-use crate::{is_of_errors, none};
+use crate::{is_error_definition, none};
 
 /// HTTP statuses of problems, as written in the program.
 const STATUSES: [(&str, u16); 20] = [
@@ -58,7 +58,7 @@ fn kinds(text: &str, constants: &str) -> BTreeSet<(u16, String)> {
 }
 
 /// Returns problem kinds and statuses from the table in the API documentation.
-fn told(text: &str) -> BTreeSet<(u16, String)> {
+fn documented_kinds(text: &str) -> BTreeSet<(u16, String)> {
     let mut kinds = BTreeSet::new();
     for line in text.lines() {
         let mut cells = line.split('|').map(str::trim).skip(1);
@@ -71,21 +71,22 @@ fn told(text: &str) -> BTreeSet<(u16, String)> {
 }
 
 #[test]
-fn every_kind_of_problem_stands_in_the_document_of_the_api_and_no_other() {
+fn problem_kinds_match_the_api_document() {
     let rust = sources(".rs");
     let constants: String =
         rust.iter().filter(|source| source.is_under("api/src/")).map(|source| source.text.as_str()).collect();
-    let errors = rust.iter().filter(|source| is_of_errors(source));
+    let errors = rust.iter().filter(|source| is_error_definition(source));
     let sent: BTreeSet<_> = errors.flat_map(|source| kinds(&source.text, &constants)).collect();
     assert!(sent.len() > 40, "{sent:?}");
-    let told = told(&read("docs/api.md"));
-    let offences: Vec<_> = sent.symmetric_difference(&told).map(|(status, kind)| format!("{status} {kind}")).collect();
+    let documented = documented_kinds(&read("docs/api.md"));
+    let offences: Vec<_> =
+        sent.symmetric_difference(&documented).map(|(status, kind)| format!("{status} {kind}")).collect();
     none(&offences, "kinds of problems that are sent and not in docs/api.md, or there and never sent");
 }
 
 /// Bold words are labels of user interface elements.
 #[test]
-fn every_label_of_the_guide_stands_on_a_page() {
+fn guide_labels_exist_in_the_interface() {
     let guide = read("docs/guide.md").replace('\n', " ");
     let mut pages: String = sources(".rs")
         .iter()
@@ -108,7 +109,8 @@ fn kinds_are_found_on_both_sides() {
     let program =
         "=> (\"gone\", S::GONE, \"Gone\"),\n x(\"other\", 5),\n (api::LATE, StatusCode::SERVICE_UNAVAILABLE, \"\")";
     let table = "| status | type | when |\n|---|---|---|\n| 503 | `late`, `full` | \"x\" |\n| a | `b` | |\n";
-    let of = |kinds: [(u16, &str); 2]| BTreeSet::from(kinds.map(|(status, kind)| (status, kind.to_owned())));
-    assert_eq!(kinds(program, "pub const LATE: &str = \"late\";"), of([(410, "gone"), (503, "late")]));
-    assert_eq!(told(table), of([(503, "full"), (503, "late")]));
+    let expected_kinds =
+        |kinds: [(u16, &str); 2]| BTreeSet::from(kinds.map(|(status, kind)| (status, kind.to_owned())));
+    assert_eq!(kinds(program, "pub const LATE: &str = \"late\";"), expected_kinds([(410, "gone"), (503, "late")]));
+    assert_eq!(documented_kinds(table), expected_kinds([(503, "full"), (503, "late")]));
 }

@@ -26,12 +26,12 @@ fn lines_with(
     sources: &[Source],
     applies: impl Fn(&Source) -> bool,
     lines: impl Fn(&Source) -> Vec<Line>,
-    words: &[&str],
+    terms: &[&str],
 ) -> Vec<String> {
     let mut found = Vec::new();
     for source in sources.iter().filter(|source| applies(source)) {
         for (number, line) in lines(source) {
-            if let Some(word) = words.iter().find(|word| line.contains(*word)) {
+            if let Some(word) = terms.iter().find(|word| line.contains(*word)) {
                 found.push(format!("{}:{number}: {word}", source.path));
             }
         }
@@ -45,12 +45,12 @@ fn is_not_this(source: &Source) -> bool {
 }
 
 /// True for files that define error responses.
-fn is_of_errors(source: &Source) -> bool {
+fn is_error_definition(source: &Source) -> bool {
     source.path == "server/src/error.rs" || source.is_under("server/src/error/")
 }
 
 #[test]
-fn files_are_small_and_named_after_what_they_hold() {
+fn files_are_small_with_descriptive_names() {
     const MAX: usize = 25_000;
     const NAMELESS: [&str; 9] = ["mod", "util", "utils", "common", "helper", "helpers", "manager", "managers", "misc"];
     let mut offences = Vec::new();
@@ -68,8 +68,8 @@ fn files_are_small_and_named_after_what_they_hold() {
 
 #[test]
 fn nothing_is_left_for_later() {
-    let words = ["todo!(", "unimplemented!(", "dbg!(", "#[ignore"];
-    none(&lines_with(&sources(".rs"), is_not_this, Source::code, &words), "unfinished work");
+    let terms = ["todo!(", "unimplemented!(", "dbg!(", "#[ignore"];
+    none(&lines_with(&sources(".rs"), is_not_this, Source::code, &terms), "unfinished work");
 }
 
 /// Fields and variants need no text if their name and type are enough, so `missing_docs` is off.
@@ -115,33 +115,33 @@ fn every_lint_opt_out_has_a_reason() {
 }
 
 #[test]
-fn sql_stands_in_the_store_only() {
+fn sql_is_in_the_store_only() {
     let applies = |source: &Source| {
         is_not_this(source)
             && !source.is_support()
             && !source.is_under("server/src/store/")
             && source.path != "server/src/store.rs"
             // Error statuses are assigned in a single place, also for database errors.
-            && !is_of_errors(source)
+            && !is_error_definition(source)
     };
     none(&lines_with(&sources(".rs"), applies, Source::code, &["sqlx::", "sqlx;"]), "SQL outside server/src/store");
 }
 
 #[test]
-fn the_environment_is_read_in_one_place() {
+fn environment_is_read_in_a_single_module() {
     let applies = |source: &Source| {
         is_not_this(source)
             && !source.is_support()
             && !source.is_under("xtask/")
             && source.path != "server/src/config.rs"
     };
-    let words = ["env::var", "env::args", "env::set_var", "env::remove_var"];
-    none(&lines_with(&sources(".rs"), applies, Source::program, &words), "environment read outside config.rs");
+    let terms = ["env::var", "env::args", "env::set_var", "env::remove_var"];
+    none(&lines_with(&sources(".rs"), applies, Source::program, &terms), "environment read outside config.rs");
 }
 
 #[test]
-fn statuses_stand_in_one_place() {
-    let applies = |source: &Source| source.is_under("server/src/") && !is_of_errors(source);
+fn statuses_are_defined_in_a_single_module() {
+    let applies = |source: &Source| source.is_under("server/src/") && !is_error_definition(source);
     let offences = lines_with(&sources(".rs"), applies, Source::program, &["StatusCode"]);
     none(&offences, "HTTP status outside server/src/error.rs and the folder beside it");
 }
@@ -149,7 +149,7 @@ fn statuses_stand_in_one_place() {
 #[test]
 fn the_planner_is_pure() {
     let applies = |source: &Source| source.is_under("planner/src/");
-    let words = [
+    let terms = [
         "tokio",
         "axum",
         "sqlx",
@@ -168,7 +168,7 @@ fn the_planner_is_pure() {
         "eprintln!",
     ];
     none(
-        &lines_with(&sources(".rs"), applies, Source::program, &words),
+        &lines_with(&sources(".rs"), applies, Source::program, &terms),
         "the planner has no clock, files, network, threads, or order by chance",
     );
 }

@@ -17,12 +17,12 @@ pub(crate) type Line = (usize, String);
 impl Source {
     /// Returns the lines without comments.
     pub(crate) fn code(&self) -> Vec<Line> {
-        uses::apart(self.bare())
+        uses::split_uses(self.bare())
     }
 
     /// Returns the code without unit tests, which are exempt from some rules.
     pub(crate) fn program(&self) -> Vec<Line> {
-        uses::apart(without_tests(self.bare()))
+        uses::split_uses(without_tests(self.bare()))
     }
 
     fn bare(&self) -> Vec<(usize, &str)> {
@@ -86,11 +86,11 @@ fn without_comment(line: &str) -> &str {
 /// Removes items with `#[cfg(test)]`. A test module is the last item in a file, as enforced by
 /// Clippy. After other test items, the following code is retained.
 fn without_tests(lines: Vec<(usize, &str)>) -> Vec<(usize, &str)> {
-    let mut kept = Vec::new();
+    let mut retained = Vec::new();
     let mut lines = lines.into_iter();
     while let Some((number, line)) = lines.next() {
         if line.trim() != "#[cfg(test)]" {
-            kept.push((number, line));
+            retained.push((number, line));
             continue;
         }
         let mut item = lines.by_ref().map(|(_, line)| line).skip_while(|line| line.trim().starts_with("#["));
@@ -110,7 +110,7 @@ fn without_tests(lines: Vec<(usize, &str)>) -> Vec<(usize, &str)> {
             last = next;
         }
     }
-    kept
+    retained
 }
 
 fn indentation(line: &str) -> usize {
@@ -119,8 +119,8 @@ fn indentation(line: &str) -> usize {
 
 /// Returns opening minus closing brackets in a line.
 fn balance(line: &str) -> isize {
-    let of = |signs: [char; 3]| line.matches(signs).count().cast_signed();
-    of(['{', '(', '[']) - of(['}', ')', ']'])
+    let count = |signs: [char; 3]| line.matches(signs).count().cast_signed();
+    count(['{', '(', '[']) - count(['}', ')', ']'])
 }
 
 #[cfg(test)]
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn tests_in_the_file_are_cut_and_tests_beside_it_are_one_line() {
+    fn inline_tests_are_removed_and_external_tests_are_a_line() {
         assert_eq!(program("fn a() {}\n\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\n"), ["1 fn a() {}"]);
         assert_eq!(program("#[cfg(test)]\nmod tests;\n\nfn a() {}\n"), ["4 fn a() {}"]);
         assert_eq!(program("#[cfg(test)]\npub(crate) mod tests;\nfn a() {}\n"), ["3 fn a() {}"]);
     }
 
     #[test]
-    fn items_for_tests_go_and_what_stands_below_is_read() {
+    fn test_items_are_removed_and_later_code_remains() {
         let text = "\
 #[cfg(test)]
 // Why it is there.

@@ -3,12 +3,12 @@
 use crate::source::Line;
 
 /// Replaces each `use` statement by a line per path, with the line number of the statement.
-pub(crate) fn apart(lines: Vec<(usize, &str)>) -> Vec<Line> {
-    let mut apart = Vec::new();
+pub(crate) fn split_uses(lines: Vec<(usize, &str)>) -> Vec<Line> {
+    let mut expanded = Vec::new();
     let mut lines = lines.into_iter();
     while let Some((number, line)) = lines.next() {
-        let Some(start) = tree_of(line) else {
-            apart.push((number, line.to_owned()));
+        let Some(start) = use_tree(line) else {
+            expanded.push((number, line.to_owned()));
             continue;
         };
         let mut tree = start.to_owned();
@@ -18,13 +18,13 @@ pub(crate) fn apart(lines: Vec<(usize, &str)>) -> Vec<Line> {
         }
         let mut paths = Vec::new();
         leaves("", tree.trim_end_matches(';'), &mut paths);
-        apart.extend(paths.into_iter().map(|path| (number, format!("use {path};"))));
+        expanded.extend(paths.into_iter().map(|path| (number, format!("use {path};"))));
     }
-    apart
+    expanded
 }
 
 /// Returns the tree after `use`, for any visibility.
-fn tree_of(line: &str) -> Option<&str> {
+fn use_tree(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let (seen, tree) = line.split_once("use ")?;
     let visible = seen.is_empty() || seen.starts_with("pub") && !seen.contains([';', '{', '=']);
@@ -88,10 +88,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_use_of_many_lines_is_as_many_paths() {
+    fn multiline_use_becomes_separate_paths() {
         let text =
             "use a::{\n    b::{self, C},\n    d as e,\n};\npub(crate) use f::*;\nlet x = a::use_it();\nuse std::env;";
-        let lines = apart(text.lines().enumerate().collect());
+        let lines = split_uses(text.lines().enumerate().collect());
         let lines: Vec<_> = lines.iter().map(|(number, line)| format!("{number} {line}")).collect();
         assert_eq!(
             lines,
@@ -108,10 +108,13 @@ mod tests {
 
     #[test]
     fn relative_paths_begin_at_the_crate() {
-        let of = |line: &str, file: &str| paths(line, file).join(" ");
-        assert_eq!(of("use super::super::plan::Plan;", "planner/src/check/run.rs"), "crate::plan::Plan");
-        assert_eq!(of("use super::plan::Plan;", "planner/src/check.rs"), "crate::plan::Plan");
-        assert_eq!(of("f(self::x::y(), Kind::all())", "planner/src/check.rs"), "crate::check::x::y Kind::all");
-        assert_eq!(of("use api::planner::plan::*;", "frontend/src/app.rs"), "api::planner::plan::*");
+        let joined_paths = |line: &str, file: &str| paths(line, file).join(" ");
+        assert_eq!(joined_paths("use super::super::plan::Plan;", "planner/src/check/run.rs"), "crate::plan::Plan");
+        assert_eq!(joined_paths("use super::plan::Plan;", "planner/src/check.rs"), "crate::plan::Plan");
+        assert_eq!(
+            joined_paths("f(self::x::y(), Kind::all())", "planner/src/check.rs"),
+            "crate::check::x::y Kind::all"
+        );
+        assert_eq!(joined_paths("use api::planner::plan::*;", "frontend/src/app.rs"), "api::planner::plan::*");
     }
 }

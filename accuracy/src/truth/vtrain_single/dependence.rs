@@ -16,7 +16,7 @@ type Key = ([u32; 4], u32, u32);
 pub(super) fn findings(runs: &[Run]) -> Vec<String> {
     let slopes = slopes(runs);
     let mut by_data: BTreeMap<([u32; 4], u32), Vec<f64>> = BTreeMap::new();
-    for (&(shape, layers, _), slope) in &slopes.of {
+    for (&(shape, layers, _), slope) in &slopes.by_key {
         by_data.entry((shape, layers)).or_default().push(*slope);
     }
     let spread = |values: &Vec<f64>| {
@@ -39,7 +39,7 @@ pub(super) fn findings(runs: &[Run]) -> Vec<String> {
         format!(
             "The time of one more microbatch is the same for every DP: the {} slopes take {} values, equal within \
              {data:.6} ms.",
-            slopes.of.len(),
+            slopes.by_key.len(),
             by_data.len()
         ),
         format!(
@@ -92,7 +92,7 @@ fn lines(runs: &[Run]) -> BTreeMap<Key, Vec<Point>> {
 
 struct Slopes {
     /// Time per additional microbatch in ms.
-    of: BTreeMap<Key, f64>,
+    by_key: BTreeMap<Key, f64>,
     /// Rows beyond the two that determine a line.
     implied: usize,
     /// Maximum distance of these rows from the line in ms.
@@ -100,11 +100,11 @@ struct Slopes {
 }
 
 fn slopes(runs: &[Run]) -> Slopes {
-    let mut slopes = Slopes { of: BTreeMap::new(), implied: 0, deviation: 0.0 };
+    let mut slopes = Slopes { by_key: BTreeMap::new(), implied: 0, deviation: 0.0 };
     for (key, points) in lines(runs) {
         let points: Vec<(f64, f64)> = points.iter().map(|point| (point.microbatches, point.measured)).collect();
         let [first, second, rest @ ..] = points.as_slice() else { continue };
-        slopes.of.insert(key, (second.1 - first.1) / (second.0 - first.0));
+        slopes.by_key.insert(key, (second.1 - first.1) / (second.0 - first.0));
         slopes.implied += rest.len();
         slopes.deviation = bends(&points).into_iter().fold(slopes.deviation, f64::max);
     }

@@ -46,13 +46,13 @@ pub(super) struct Work<'a> {
 
 impl<'a> Work<'a> {
     /// Returns `None` if the timeline lists no samples or layers.
-    pub(super) fn of(timeline: &'a Timeline, devices: &RankDevices) -> Option<Self> {
+    pub(super) fn from_timeline(timeline: &'a Timeline, devices: &RankDevices) -> Option<Self> {
         if timeline.contents.is_empty() || timeline.stage_layers.is_empty() {
             return None;
         }
         let mut cells: HashMap<(u8, u32, u32), Cell> = HashMap::with_capacity(timeline.len());
         for rank in 0..timeline.ranks as usize {
-            let devices = devices.of_rank(rank);
+            let devices = devices.device_count(rank);
             for span in timeline.compute_lane(rank) {
                 let cell =
                     cells.entry((timeline.kind[span], timeline.stage[span], timeline.microbatch[span])).or_default();
@@ -82,18 +82,18 @@ impl<'a> Work<'a> {
     /// Either timeline may split a backward into input and weight gradients. `share` is the
     /// backward fraction that the other timeline's action covers.
     fn cell(&self, kind: u8, stage: u32, microbatch: u32, share: f64) -> Option<(f64, u64)> {
-        let of = |kind: SpanKind| self.cells.get(&(kind as u8, stage, microbatch)).copied();
+        let gradient_cell = |kind: SpanKind| self.cells.get(&(kind as u8, stage, microbatch)).copied();
         if let Some(cell) = self.cells.get(&(kind, stage, microbatch)) {
             return Some((cell.device_ns, cell.end_ns));
         }
         match SpanKind::from_index(kind)? {
             SpanKind::Backward => {
-                let (input, weight) = (of(SpanKind::InputGrad), of(SpanKind::WeightGrad));
+                let (input, weight) = (gradient_cell(SpanKind::InputGrad), gradient_cell(SpanKind::WeightGrad));
                 let cell = input.map_or(weight, |input| Some(weight.map_or(input, |weight| input.and(weight))))?;
                 Some((cell.device_ns, cell.end_ns))
             }
             SpanKind::InputGrad | SpanKind::WeightGrad => {
-                let cell = of(SpanKind::Backward)?;
+                let cell = gradient_cell(SpanKind::Backward)?;
                 Some((cell.device_ns * share, cell.end_ns))
             }
             _ => None,
@@ -102,9 +102,10 @@ impl<'a> Work<'a> {
 
     /// Backward fraction that an input or weight gradient covers, by device time; 1 for all other
     /// kinds.
-    fn share_of_backward(&self, kind: u8, stage: u32, microbatch: u32) -> f64 {
-        let of = |kind: SpanKind| self.cells.get(&(kind as u8, stage, microbatch)).map_or(0.0, |cell| cell.device_ns);
-        let (input, weight) = (of(SpanKind::InputGrad), of(SpanKind::WeightGrad));
+    fn backward_share(&self, kind: u8, stage: u32, microbatch: u32) -> f64 {
+        let device_ns =
+            |kind: SpanKind| self.cells.get(&(kind as u8, stage, microbatch)).map_or(0.0, |cell| cell.device_ns);
+        let (input, weight) = (device_ns(SpanKind::InputGrad), device_ns(SpanKind::WeightGrad));
         let part = match SpanKind::from_index(kind) {
             Some(SpanKind::InputGrad) => input,
             Some(SpanKind::WeightGrad) => weight,
@@ -116,16 +117,16 @@ impl<'a> Work<'a> {
     /// Looks up the work for an action from `own` in this timeline and returns the time per
     /// participating rank. Returns `None` if some work is missing. The duration is scaled to a rank
     /// with `devices` devices.
-    pub(super) fn counterpart(&self, own: &Self, span: usize, devices: f64) -> Option<Counterpart> {
-        let timeline = own.timeline;
+    pub(super) fn counterpart(&self, source: &Self, span: usize, devices: f64) -> Option<Counterpart> {
+        let timeline = source.timeline;
         let (kind, stage, number) = (timeline.kind[span], timeline.stage[span], timeline.microbatch[span]);
         let contents = timeline.contents.get(number as usize)?;
         let layers = timeline.stage_layers.get(stage as usize)?;
-        let share = own.share_of_backward(kind, stage, number);
-        let is_own = |layers: &&StageLayers| contents.module.is_none_or(|module| module == layers.module);
+        let share = source.backward_share(kind, stage, number);
+        let is_same_module = |layers: &&StageLayers| contents.module.is_none_or(|module| module == layers.module);
         let (mut all, mut found) = (0.0, 0.0);
         let mut counterpart = Counterpart { duration_ns: 0.0, end_ns: 0.0 };
-        for layers in layers.iter().filter(is_own) {
+        for layers in layers.iter().filter(is_same_module) {
             for part in &contents.samples {
                 all += weight(part) * f64::from(layers.end - layers.first);
                 for (microbatch, there) in self.samples.get(&part.sample).into_iter().flatten() {
@@ -137,7 +138,7 @@ impl<'a> Work<'a> {
                 }
             }
         }
-        let actions = own.cells.get(&(kind, stage, number)).map_or(1, |cell| cell.actions.max(1));
+        let actions = source.cells.get(&(kind, stage, number)).map_or(1, |cell| cell.actions.max(1));
         counterpart.duration_ns /= f64::from(actions) * devices;
         (all > 0.0 && found >= COMPLETE * all).then_some(counterpart)
     }
@@ -164,11 +165,11 @@ impl<'a> Work<'a> {
             }
             let Some((device_ns, end_ns)) = self.cell(kind, *stage, microbatch, share) else { continue };
             let on_stage = self.timeline.stage_layers[*stage as usize].iter();
-            let of_stage: u32 =
-                on_stage.filter(|on| module.is_none_or(|own| own == on.module)).map(|on| on.end - on.first).sum();
-            let whole = self.tokens[microbatch as usize] * f64::from(of_stage);
+            let stage_layer_count: u32 =
+                on_stage.filter(|on| module.is_none_or(|wanted| wanted == on.module)).map(|on| on.end - on.first).sum();
+            let stage_work = self.tokens[microbatch as usize] * f64::from(stage_layer_count);
             let work = tokens * f64::from(shared);
-            sum.duration_ns += device_ns * work / whole;
+            sum.duration_ns += device_ns * work / stage_work;
             sum.end_ns = sum.end_ns.max(end_ns as f64);
             found += work;
         }
@@ -182,6 +183,6 @@ fn weight(part: &SamplePart) -> f64 {
 }
 
 /// Intersection length.
-fn common(one: (u32, u32), other: (u32, u32)) -> u32 {
-    one.1.min(other.1).saturating_sub(one.0.max(other.0))
+fn common(first: (u32, u32), other: (u32, u32)) -> u32 {
+    first.1.min(other.1).saturating_sub(first.0.max(other.0))
 }

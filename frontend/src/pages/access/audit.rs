@@ -5,19 +5,19 @@ use api::path;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 
 /// Loaded audit lines, and the cursor for the next request.
 #[derive(Clone, Copy)]
-struct Shown {
+struct LoadedLines {
     lines: RwSignal<Vec<AuditLine>>,
     next: RwSignal<Option<u64>>,
-    failure: RwSignal<Option<Failure>>,
+    last_error: RwSignal<Option<RequestError>>,
 }
 
-impl Shown {
+impl LoadedLines {
     fn fetch(self, after: Option<u64>) {
         let url = after.map_or_else(|| path::AUDIT.to_owned(), |after| format!("{}?after={after}", path::AUDIT));
         spawn_local(async move {
@@ -25,9 +25,9 @@ impl Shown {
                 Ok(page) => {
                     self.lines.try_update(|lines| lines.extend(page.changes));
                     self.next.try_set(page.next);
-                    drop(self.failure.try_set(None));
+                    drop(self.last_error.try_set(None));
                 }
-                Err(failure) => drop(self.failure.try_set(Some(failure))),
+                Err(error) => drop(self.last_error.try_set(Some(error))),
             }
         });
     }
@@ -35,18 +35,19 @@ impl Shown {
 
 #[component]
 pub(super) fn AuditCard() -> impl IntoView {
-    let shown = Shown { lines: RwSignal::new(Vec::new()), next: RwSignal::new(None), failure: RwSignal::new(None) };
-    shown.fetch(None);
-    let rows = move || shown.lines.get().into_iter().map(row).collect_view();
+    let loaded =
+        LoadedLines { lines: RwSignal::new(Vec::new()), next: RwSignal::new(None), last_error: RwSignal::new(None) };
+    loaded.fetch(None);
+    let rows = move || loaded.lines.get().into_iter().map(row).collect_view();
     let more = move || {
-        let next = shown.next.get()?;
+        let next = loaded.next.get()?;
         Some(
-            view! { <p><button data-testid="audit-more" on:click=move |_| shown.fetch(Some(next))>"Earlier changes"</button></p> },
+            view! { <p><button data-testid="audit-more" on:click=move |_| loaded.fetch(Some(next))>"Earlier changes"</button></p> },
         )
     };
-    let failure = move || {
-        let retry = move |()| shown.fetch(shown.next.get_untracked());
-        shown.failure.get().map(|failure| view! { <FailureNotice failure=failure on_retry=retry /> })
+    let notice = move || {
+        let retry = move |()| loaded.fetch(loaded.next.get_untracked());
+        loaded.last_error.get().map(|error| view! { <ErrorNotice error=error on_retry=retry /> })
     };
     view! {
         <section class="card">
@@ -58,7 +59,7 @@ pub(super) fn AuditCard() -> impl IntoView {
                 </table>
             </div>
             {more}
-            {failure}
+            {notice}
         </section>
     }
 }

@@ -1,41 +1,41 @@
 //! Named tokens: a form that creates a token, and a table.
 
-use api::access::{MadeToken, NewToken, Role, TokenLine, TokenList};
+use api::access::{CreatedToken, NewToken, Role, TokenLine, TokenList};
 use api::path;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 
-type Answer = RwSignal<Option<Result<TokenList, Failure>>>;
+type ResponseSignal = RwSignal<Option<Result<TokenList, RequestError>>>;
 
-fn fetch(answer: Answer) {
+fn fetch(response: ResponseSignal) {
     spawn_local(async move {
         let list = client::get(path::TOKENS).await;
-        drop(answer.try_set(Some(list)));
+        drop(response.try_set(Some(list)));
     });
 }
 
 #[component]
 pub(super) fn TokensCard() -> impl IntoView {
-    let answer: Answer = RwSignal::new(None);
-    let failure = RwSignal::new(None::<Failure>);
-    fetch(answer);
+    let response: ResponseSignal = RwSignal::new(None);
+    let last_error = RwSignal::new(None::<RequestError>);
+    fetch(response);
     let revoke = move |name: String| {
         spawn_local(async move {
             let revoked = client::tell("DELETE", &path::token(&name), Body::Empty).await;
-            if failure.try_set(revoked.err()).is_none() {
-                fetch(answer);
+            if last_error.try_set(revoked.err()).is_none() {
+                fetch(response);
             }
         });
     };
-    let table = move || match answer.get() {
+    let table = move || match response.get() {
         // The placeholder has the height of the text for an empty list, so the next card does not
         // move.
         None => view! { <p class="muted" aria-hidden="true">"Loading"</p> }.into_any(),
-        Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch(answer) /> }.into_any(),
+        Some(Err(error)) => view! { <ErrorNotice error=error on_retry=move |()| fetch(response) /> }.into_any(),
         Some(Ok(list)) if list.tokens.is_empty() => {
             view! { <p class="muted">"There is no named token yet."</p> }.into_any()
         }
@@ -57,8 +57,8 @@ pub(super) fn TokensCard() -> impl IntoView {
     view! {
         <section class="card">
             <header class="card-title"><h2>"Tokens"</h2><span class="muted">"one for each person and program"</span></header>
-            <MakeToken made=Callback::new(move |()| fetch(answer)) />
-            {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+            <MakeToken on_created=Callback::new(move |()| fetch(response)) />
+            {move || last_error.get().map(|request_error| view! { <ErrorNotice error=request_error /> })}
             {table}
         </section>
     }
@@ -68,7 +68,7 @@ fn row(line: TokenLine, revoke: impl Fn(String) + Copy + Send + 'static) -> impl
     let TokenLine { name, role, created_at, last_used_at, revoked_at } = line;
     let used = last_used_at.as_deref().map_or_else(|| "never".to_owned(), format::moment);
     let label = format!("Revoke {name}");
-    let (key, shown) = (name.clone(), name.clone());
+    let (key, token_name) = (name.clone(), name.clone());
     let state = match revoked_at {
         Some(at) => view! { <span class="muted">{format!("revoked {}", format::moment(&at))}</span> }.into_any(),
         None => {
@@ -78,7 +78,7 @@ fn row(line: TokenLine, revoke: impl Fn(String) + Copy + Send + 'static) -> impl
     };
     view! {
         <tr data-token=key>
-            <td>{shown}</td>
+            <td>{token_name}</td>
             <td>{role.id()}</td>
             <td class="muted">{format::moment(&created_at)}</td>
             <td class="muted">{used}</td>
@@ -88,44 +88,44 @@ fn row(line: TokenLine, revoke: impl Fn(String) + Copy + Send + 'static) -> impl
 }
 
 #[component]
-fn MakeToken(made: Callback<()>) -> impl IntoView {
+fn MakeToken(on_created: Callback<()>) -> impl IntoView {
     let name = RwSignal::new(String::new());
     let role = RwSignal::new(Role::Editor);
-    let failure = RwSignal::new(None::<Failure>);
-    let shown = RwSignal::new(None::<MadeToken>);
-    let busy = RwSignal::new(false);
+    let last_error = RwSignal::new(None::<RequestError>);
+    let created_token = RwSignal::new(None::<CreatedToken>);
+    let is_pending = RwSignal::new(false);
     let make = move |event: web_sys::SubmitEvent| {
         event.prevent_default();
         let token = NewToken { name: name.get_untracked().trim().to_owned(), role: role.get_untracked() };
         let Ok(body) = serde_json::to_string(&token) else { return };
-        busy.set(true);
+        is_pending.set(true);
         spawn_local(async move {
-            let answer = client::send::<MadeToken>("POST", path::TOKENS, Body::Json(body)).await;
-            if busy.try_set(false).is_some() {
+            let response = client::send::<CreatedToken>("POST", path::TOKENS, Body::Json(body)).await;
+            if is_pending.try_set(false).is_some() {
                 return;
             }
-            match answer {
+            match response {
                 Ok(token) => {
-                    failure.set(None);
+                    last_error.set(None);
                     name.set(String::new());
-                    shown.set(Some(token));
-                    made.run(());
+                    created_token.set(Some(token));
+                    on_created.run(());
                 }
-                Err(problem) => failure.set(Some(problem)),
+                Err(problem) => last_error.set(Some(problem)),
             }
         });
     };
     let choose = move |event: web_sys::Event| {
-        if let Some(chosen) = Role::from_id(&event_target_value(&event)) {
-            role.set(chosen);
+        if let Some(selected) = Role::from_id(&event_target_value(&event)) {
+            role.set(selected);
         }
     };
     let options = Role::ALL.into_iter().map(|option| {
         view! { <option value=option.id() selected=option == Role::Editor>{option.id()}</option> }
     });
     let options = options.collect_view();
-    let told = move || {
-        shown.get().map(|MadeToken { name, token, .. }| {
+    let token_notice = move || {
+        created_token.get().map(|CreatedToken { name, token, .. }| {
             view! {
                 <p role="status" data-testid="made-token">
                     {format!("The token of {name}. It is shown this once: ")}<code>{token}</code>
@@ -149,10 +149,10 @@ fn MakeToken(made: Callback<()>) -> impl IntoView {
             </label>
             <label>"Role"<select data-testid="token-role" on:change=choose>{options}</select></label>
             <p class="actions">
-                <button type="submit" class="primary" data-testid="make-token" disabled=move || busy.get()>"Make a token"</button>
+                <button type="submit" class="primary" data-testid="make-token" disabled=move || is_pending.get()>"Make a token"</button>
             </p>
         </form>
-        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
-        {told}
+        {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
+        {token_notice}
     }
 }

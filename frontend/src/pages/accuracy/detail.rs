@@ -33,8 +33,8 @@ pub(super) fn Detail(set: Arc<AccuracySet>) -> impl IntoView {
                     }}
                 </div>
                 <div class="set-words">
-                    <Words heading="Assumed" sentences=assumptions />
-                    <Words heading="Findings" sentences=findings />
+                    <SentenceList heading="Assumed" sentences=assumptions />
+                    <SentenceList heading="Findings" sentences=findings />
                     <Remarks remarks=remarks />
                     <Variants variants=variants />
                 </div>
@@ -44,10 +44,12 @@ pub(super) fn Detail(set: Arc<AccuracySet>) -> impl IntoView {
 }
 
 #[component]
-fn Words(heading: &'static str, sentences: Vec<String>) -> impl IntoView {
+fn SentenceList(heading: &'static str, sentences: Vec<String>) -> impl IntoView {
     (!sentences.is_empty()).then(|| {
-        let items =
-            sentences.into_iter().map(|sentence| view! { <li>{format::units_kept(&sentence)}</li> }).collect_view();
+        let items = sentences
+            .into_iter()
+            .map(|sentence| view! { <li>{format::nonbreaking_units(&sentence)}</li> })
+            .collect_view();
         view! { <h3>{heading}</h3><ul>{items}</ul> }
     })
 }
@@ -171,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_errors_stand_first_whatever_their_sign() {
+    fn errors_are_sorted_by_magnitude_in_descending_order() {
         let point = |label: &str, predicted| AccuracyPoint { label: label.into(), measured: 10.0, predicted };
         let order = worst(&[point("a", 11.0), point("b", 7.0), point("c", 10.0)]);
         assert_eq!(order.iter().map(|point| point.label.as_str()).collect::<Vec<_>>(), ["b", "a", "c"]);

@@ -13,12 +13,12 @@ fn percent(value: f64) -> String {
 }
 
 fn goal(goal: AccuracyGoal) -> String {
-    let largest = goal.largest.map(|largest| format!(", largest {largest}\u{202f}%")).unwrap_or_default();
-    format!("mean {}\u{202f}%{largest}", goal.mean)
+    let max_error = goal.largest.map(|limit| format!(", largest {limit}\u{202f}%")).unwrap_or_default();
+    format!("mean {}\u{202f}%{max_error}", goal.mean)
 }
 
 /// Returns the table cells for a set, in column order.
-fn figures(set: &AccuracySet) -> [String; 7] {
+fn statistics_cells(set: &AccuracySet) -> [String; 7] {
     let errors = &set.statistics;
     [
         format::count(errors.count.into()),
@@ -43,24 +43,24 @@ const COLUMNS: [(&str, &str); 7] = [
 
 /// Table with all sets. Each row links to the details.
 #[component]
-pub(super) fn Summary(sets: Vec<Arc<AccuracySet>>, #[prop(into)] chosen: Signal<Option<String>>) -> impl IntoView {
+pub(super) fn Summary(sets: Vec<Arc<AccuracySet>>, #[prop(into)] selected: Signal<Option<String>>) -> impl IntoView {
     let headings =
         COLUMNS.map(|(text, explanation)| view! { <th scope="col" class="number" title=explanation>{text}</th> });
     let lines = sets.into_iter().map(|set| {
         let id = set.id.clone();
-        let is_chosen = Memo::new(move |_| chosen.with(|chosen| chosen.as_deref() == Some(id.as_str())));
+        let is_selected = Memo::new(move |_| selected.with(|current| current.as_deref() == Some(id.as_str())));
         let met = set.goal.is_met(&set.statistics);
-        let verdict = if met { "met" } else { "missed" };
+        let status = if met { "met" } else { "missed" };
         view! {
-            <tr class:chosen=is_chosen data-set=set.id.clone()>
+            <tr class:chosen=is_selected data-set=set.id.clone()>
                 <th scope="row">
                     // `data-noscroll` keeps the scroll position, because the click only changes the
                     // content below the table.
-                    <a href=link(&set.id) data-noscroll="" aria-current=move || is_chosen.get().then_some("true")>{set.title.clone()}</a>
+                    <a href=link(&set.id) data-noscroll="" aria-current=move || is_selected.get().then_some("true")>{set.title.clone()}</a>
                 </th>
-                {figures(&set).map(|text| view! { <td class="number">{text}</td> })}
-                <td><b class="verdict" class:missed=!met>{verdict}</b><small>{goal(set.goal)}</small></td>
-                <td class="peer">{format::units_kept(&set.peer)}</td>
+                {statistics_cells(&set).map(|text| view! { <td class="number">{text}</td> })}
+                <td><b class="verdict" class:missed=!met>{status}</b><small>{goal(set.goal)}</small></td>
+                <td class="peer">{format::nonbreaking_units(&set.peer)}</td>
             </tr>
         }
     });
@@ -86,8 +86,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_carry_their_units_and_the_bias_its_sign() {
-        let texts = figures(&super::super::tests::set("a")).map(|text| text.replace('\u{202f}', " "));
+    fn cells_have_units_and_signed_bias() {
+        let texts = statistics_cells(&super::super::tests::set("a")).map(|text| text.replace('\u{202f}', " "));
         assert_eq!(texts, ["8", "2.09 %", "0.90 %", "6.00 %", "6.43 %", "−1.34 %", "0.970"]);
         assert_eq!(
             goal(AccuracyGoal { mean: 3.0, largest: Some(6.0) }).replace('\u{202f}', " "),

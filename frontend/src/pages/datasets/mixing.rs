@@ -15,7 +15,7 @@ pub(super) fn MixPanel() -> impl IntoView {
     let can_mix = Memo::new(move |_| {
         catalogue.datasets.with(|datasets| datasets.as_ref().is_some_and(|datasets| datasets.len() > 1))
     });
-    let name_of = move |id: &str| {
+    let dataset_name = move |id: &str| {
         let named = |datasets: &Vec<api::dataset::DatasetSummary>| {
             datasets.iter().find(|dataset| dataset.id == id).map(|dataset| dataset.name.clone())
         };
@@ -42,7 +42,7 @@ pub(super) fn MixPanel() -> impl IntoView {
     };
     let ids = Memo::new(move |_| parts.with(|parts| parts.iter().map(|part| part.id.clone()).collect::<Vec<_>>()));
     let line = move |index: usize, id: String| {
-        let name = name_of(&id);
+        let name = dataset_name(&id);
         let share = move || {
             let weights: Vec<f64> = parts.with(|parts| parts.iter().map(|part| part.weight).collect());
             shares(&weights).get(index).copied().map(format::percent)

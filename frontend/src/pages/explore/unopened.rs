@@ -6,17 +6,19 @@ use api::problem::{Problem, ScenarioCandidate};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 use crate::explore::{Explore, PlanState, use_explore};
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 use crate::recent::OpenedLast;
 
 /// Returns the server error that prevents the scenario from opening.
 fn refusal(explore: &Explore) -> Option<Problem> {
     let is_open = explore.scenario.with(serde_json::Value::is_object);
     explore.state.with(|state| match state {
-        PlanState::Failed(Failure::Problem(problem)) if !is_open && matches!(problem.status, 300 | 400 | 404 | 410) => {
+        PlanState::Failed(RequestError::Problem(problem))
+            if !is_open && matches!(problem.status, 300 | 400 | 404 | 410) =>
+        {
             Some((**problem).clone())
         }
         _ => None,
@@ -71,7 +73,7 @@ fn Chooser(candidates: Vec<ScenarioCandidate>) -> impl IntoView {
 fn Gone(problem: Problem) -> impl IntoView {
     document().set_title("Deleted · Planscope");
     let explore = use_explore();
-    let failure = RwSignal::new(None::<Failure>);
+    let last_error = RwSignal::new(None::<RequestError>);
     let when =
         problem.deleted.as_ref().map(|deleted| format!("It was deleted on {} UTC.", format::moment(&deleted.at)));
     let restore = problem.deleted.and_then(|deleted| deleted.restore);
@@ -82,7 +84,7 @@ fn Gone(problem: Problem) -> impl IntoView {
             spawn_local(async move {
                 match client::send::<api::scenario::StoredScenario>("POST", &restore, Body::Empty).await {
                     Ok(stored) => explore.open(stored.id),
-                    Err(problem) => drop(failure.try_set(Some(problem))),
+                    Err(problem) => drop(last_error.try_set(Some(problem))),
                 }
             });
         };
@@ -96,7 +98,7 @@ fn Gone(problem: Problem) -> impl IntoView {
         } else {
             view! { <p class="actions">{button}<span class="muted">"Restores its plans, name and tags."</span></p> }.into_any()
         }}
-        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
     }
 }
 

@@ -1,6 +1,6 @@
 //! Summaries of prepared scenarios, so that the start page does not download complete scenarios.
 
-use api::gallery::GalleryPlace;
+use api::gallery::PaperLocation;
 use api::planner::scenario::PlannerKind;
 use serde::Deserialize;
 
@@ -22,7 +22,7 @@ pub(crate) struct Glance {
     pub(crate) scenario: Facts,
     /// Paper that published the setup.
     #[serde(default)]
-    pub(crate) paper: Option<GalleryPlace>,
+    pub(crate) paper: Option<PaperLocation>,
     /// True if the samples come from synthetic distributions.
     #[serde(default)]
     pub(crate) is_synthetic: bool,
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_of_the_gallery_is_read_and_the_rest_passed_over() {
+    fn gallery_entry_is_parsed_and_unknown_fields_are_ignored() {
         let text = r#"{"entries": [{"slug": "a", "title": "A", "summary": "S.", "scenario": {
             "schema": "x", "model": {"name": "M", "modules": []}, "cluster": {"name": "C", "nodes": 2, "devices_per_node": 8, "node": {}},
             "workload": {"global_batch": 16, "context_length": 8192, "samples": {}}, "planners": [], "seed": 1}}]}"#;

@@ -19,7 +19,7 @@ const KINDS: [&str; 8] = ["f", "b", "i", "w", "c", "c", "c", "o"];
 /// Shows step time and MFU for the fastest plan and the step time of the baseline. It names the
 /// engine if the figures come from another engine version.
 #[component]
-pub(super) fn HeadlineFigures(headline: Headline) -> impl IntoView {
+pub(super) fn HeadlineMetrics(headline: Headline) -> impl IntoView {
     let Headline { engine, best, baseline, .. } = headline;
     let baseline = baseline.map(|plan| format!(", {} {}", plan.planner, format::seconds(plan.iteration_s)));
     let old = (engine != ENGINE).then(|| format!(" · as of {engine}"));
@@ -40,13 +40,13 @@ pub(super) fn gain(headline: &Headline) -> Option<String> {
 /// Returns an image with the baseline above the fastest plan.
 pub(super) fn strips(headline: &Headline) -> impl IntoView + use<> {
     let (shapes, width, height) = picture(headline);
-    let words = headline.baseline.as_ref().map_or_else(
+    let description = headline.baseline.as_ref().map_or_else(
         || format!("First iteration of {}", headline.best.planner),
         |baseline| format!("First iteration of {} above that of {}", baseline.planner, headline.best.planner),
     );
     let view_box = format!("0 0 {width} {height}");
     view! {
-        <svg class="strips" viewBox=view_box preserveAspectRatio="none" role="img" aria-label=words inner_html=shapes></svg>
+        <svg class="strips" viewBox=view_box preserveAspectRatio="none" role="img" aria-label=description inner_html=shapes></svg>
     }
 }
 

@@ -1,6 +1,6 @@
 //! First tile: choose a model and a cluster for a new scenario.
 
-use api::front_page::NamedChoice;
+use api::front_page::NamedOption;
 use leptos::prelude::*;
 
 /// Initial choice of model, cluster and node count.
@@ -13,7 +13,7 @@ const MAX_NODES: u32 = 4096;
 #[component]
 pub(super) fn NewScenario(
     /// Models and clusters. Both lists are empty until loaded.
-    presets: Signal<(Vec<NamedChoice>, Vec<NamedChoice>)>,
+    presets: Signal<(Vec<NamedOption>, Vec<NamedOption>)>,
 ) -> impl IntoView {
     let model = RwSignal::new(MODEL.to_owned());
     let cluster = RwSignal::new(CLUSTER.to_owned());
@@ -56,10 +56,10 @@ pub(super) fn NewScenario(
 }
 
 /// Picker options. Until the list is loaded, only the current choice is present.
-fn options(choices: Vec<NamedChoice>, chosen: RwSignal<String>) -> impl IntoView {
-    let now = chosen.get_untracked();
-    let choices = if choices.is_empty() { vec![NamedChoice { id: now.clone(), name: now.clone() }] } else { choices };
-    let option = |NamedChoice { id, name }: NamedChoice| {
+fn options(choices: Vec<NamedOption>, selected: RwSignal<String>) -> impl IntoView {
+    let now = selected.get_untracked();
+    let choices = if choices.is_empty() { vec![NamedOption { id: now.clone(), name: now.clone() }] } else { choices };
+    let option = |NamedOption { id, name }: NamedOption| {
         let selected = id == now;
         view! { <option value=id prop:selected=selected>{name}</option> }
     };
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn presets_that_are_chosen_at_first_exist() {
+    fn default_presets_exist() {
         assert!(api::planner::model::presets::model(MODEL).is_some());
         assert!(api::planner::cluster::presets::clusters().iter().any(|preset| preset.id == CLUSTER));
         assert_eq!(address(MODEL, CLUSTER, NODES), "/new?model=llama-3-8b&cluster=h100&nodes=4");

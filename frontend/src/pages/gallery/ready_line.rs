@@ -9,7 +9,7 @@ use crate::format;
 pub(crate) fn ReadyLine(entry: Glance) -> impl IntoView {
     let Glance { slug, title, summary, scenario, paper, is_synthetic } = entry;
     let devices = u64::from(scenario.cluster.nodes) * u64::from(scenario.cluster.per_node);
-    let place = paper.map(|paper| paper.place);
+    let location = paper.map(|paper| paper.place);
     let synthetic = is_synthetic.then(|| {
         view! { <span class="chip" title="Samples come from synthetic distributions: the data of the paper are not public">"synthetic data"</span> }
     });
@@ -17,7 +17,7 @@ pub(crate) fn ReadyLine(entry: Glance) -> impl IntoView {
         <li>
             <a href=format!("/new?ready={slug}") data-testid=format!("gallery-{slug}")>{title}</a>
             <span class="chips">
-                {place.map(|place| view! { <span class="chip place">{place}</span> })}
+                {location.map(|text| view! { <span class="chip place">{text}</span> })}
                 <span class="chip">{scenario.model.name}</span>
                 <span class="chip">{format!("{} devices", format::count(devices))}</span>
                 {synthetic}

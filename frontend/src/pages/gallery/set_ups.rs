@@ -7,8 +7,8 @@ use leptos::task::spawn_local;
 
 use super::glance::{Glance, Glances};
 use super::ready_line::ReadyLine;
-use crate::client::{self, Failure};
-use crate::notice::FailureNotice;
+use crate::client::{self, RequestError};
+use crate::notice::ErrorNotice;
 
 /// Expandable list with all prepared scenarios, grouped by paper.
 #[component]
@@ -16,9 +16,9 @@ pub(super) fn SetUps(
     /// Total number of prepared scenarios.
     count: Signal<Option<u32>>,
 ) -> impl IntoView {
-    let entries = RwSignal::new(None::<Result<Glances, Failure>>);
+    let entries = RwSignal::new(None::<Result<Glances, RequestError>>);
     let is_open = RwSignal::new(false);
-    let words = RwSignal::new(String::new());
+    let search_text = RwSignal::new(String::new());
     let fetch = move || {
         spawn_local(async move {
             entries.try_set(Some(client::get(path::GALLERY).await));
@@ -33,15 +33,15 @@ pub(super) fn SetUps(
     };
     let body = move || match entries.get() {
         None => view! { <p class="muted" role="status">"Loading…"</p> }.into_any(),
-        Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch() /> }.into_any(),
+        Some(Err(error)) => view! { <ErrorNotice error=error on_retry=move |()| fetch() /> }.into_any(),
         Some(Ok(all)) => {
-            let found = shelves(all.entries, &words.get());
+            let found = shelves(all.entries, &search_text.get());
             if found.is_empty() {
                 return view! { <p class="muted" role="status">"No scenario matches."</p> }.into_any();
             }
             found
                 .into_iter()
-                .map(|(title, entries)| view! { <Shelf title=title entries=entries /> })
+                .map(|(title, entries)| view! { <PaperSection title=title entries=entries /> })
                 .collect_view()
                 .into_any()
         }
@@ -58,8 +58,8 @@ pub(super) fn SetUps(
                         data-testid="set-ups-search"
                         aria-label="Search ready scenarios"
                         placeholder="Search: model, paper, table"
-                        prop:value=words
-                        on:input=move |event| words.set(event_target_value(&event))
+                        prop:value=search_text
+                        on:input=move |event| search_text.set(event_target_value(&event))
                     />
                     <a href="/papers">"Published results and ours"</a>
                 </p>
@@ -71,18 +71,18 @@ pub(super) fn SetUps(
 
 /// Returns the entries that contain every search word in title, summary, paper or model. They are
 /// grouped by paper in gallery order; entries without a paper come first.
-fn shelves(entries: Vec<Glance>, words: &str) -> Vec<(String, Vec<Glance>)> {
-    let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+fn shelves(entries: Vec<Glance>, search_text: &str) -> Vec<(String, Vec<Glance>)> {
+    let terms: Vec<String> = search_text.split_whitespace().map(str::to_lowercase).collect();
     let mut shelves: Vec<(String, Vec<Glance>)> = Vec::new();
     for entry in entries {
         let paper = entry.paper.as_ref().map(|paper| format!("{} {}", paper.title, paper.place)).unwrap_or_default();
         let text = format!("{} {} {paper} {}", entry.title, entry.summary, entry.scenario.model.name).to_lowercase();
-        if !words.iter().all(|word| text.contains(word.as_str())) {
+        if !terms.iter().all(|word| text.contains(word.as_str())) {
             continue;
         }
         let title = entry.paper.as_ref().map_or_else(|| "Of no paper".to_owned(), |paper| paper.title.clone());
         match shelves.iter_mut().find(|(known, _)| *known == title) {
-            Some((_, own)) => own.push(entry),
+            Some((_, group)) => group.push(entry),
             None => shelves.push((title, vec![entry])),
         }
     }
@@ -91,7 +91,7 @@ fn shelves(entries: Vec<Glance>, words: &str) -> Vec<(String, Vec<Glance>)> {
 
 /// Setups from a single paper.
 #[component]
-fn Shelf(title: String, entries: Vec<Glance>) -> impl IntoView {
+fn PaperSection(title: String, entries: Vec<Glance>) -> impl IntoView {
     view! {
         <h3>{title}</h3>
         <ul class="shelf">{entries.into_iter().map(|entry| view! { <ReadyLine entry=entry /> }).collect_view()}</ul>
@@ -104,7 +104,7 @@ mod tests {
 
     fn entries() -> Vec<Glance> {
         let entry = |slug: &str, title: &str, paper: Option<(&str, &str)>| {
-            let paper = paper.map(|(title, place)| serde_json::json!({"title": title, "place": place}));
+            let paper = paper.map(|(title, location)| serde_json::json!({"title": title, "place": location}));
             serde_json::json!({"slug": slug, "title": title, "summary": "S.", "paper": paper, "scenario": {
                 "model": {"name": "Qwen2 7B"}, "cluster": {"name": "C", "nodes": 2, "devices_per_node": 8},
                 "workload": {"global_batch": 16, "context_length": 8192}, "planners": []}})
@@ -118,10 +118,10 @@ mod tests {
     }
 
     #[test]
-    fn scenarios_are_found_by_words_of_title_paper_and_model() {
-        let found = |words: &str| -> Vec<(String, Vec<String>)> {
-            let shelves = shelves(entries(), words).into_iter();
-            shelves.map(|(title, own)| (title, own.into_iter().map(|entry| entry.slug).collect())).collect()
+    fn search_matches_title_paper_and_model() {
+        let found = |search_text: &str| -> Vec<(String, Vec<String>)> {
+            let shelves = shelves(entries(), search_text).into_iter();
+            shelves.map(|(title, entries)| (title, entries.into_iter().map(|entry| entry.slug).collect())).collect()
         };
         assert_eq!(found("").len(), 2);
         assert_eq!(found("dhp table"), [("DHP".to_owned(), vec!["b".to_owned()])]);

@@ -17,8 +17,8 @@ use crate::pages::gallery::ready_line::ReadyLine;
 pub(crate) fn PaperPage() -> impl IntoView {
     let params = use_params_map();
     let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
-    let answer = RwSignal::new(None);
-    fetch(answer);
+    let response = RwSignal::new(None);
+    fetch(response);
     let ready = RwSignal::new(Vec::<Glance>::new());
     spawn_local(async move {
         // If the gallery request fails, the figures still link to their setups.
@@ -26,10 +26,10 @@ pub(crate) fn PaperPage() -> impl IntoView {
             ready.set(gallery.entries);
         }
     });
-    let body = move || match answer.get() {
+    let body = move || match response.get() {
         Some(Ok(Papers { engine, papers })) if !papers.is_empty() => {
             match papers.into_iter().find(|paper| paper.id == id.get()) {
-                Some(paper) => view! { <Whole paper=paper ready=ready engine=engine /> }.into_any(),
+                Some(paper) => view! { <PaperContent paper=paper ready=ready engine=engine /> }.into_any(),
                 None => view! {
                     <h1>"This paper does not exist here"</h1>
                     <p><a href="/papers">"All papers"</a></p>
@@ -37,13 +37,13 @@ pub(crate) fn PaperPage() -> impl IntoView {
                 .into_any(),
             }
         }
-        _ => view! { <h1>"Paper"</h1>{nothing(answer)} }.into_any(),
+        _ => view! { <h1>"Paper"</h1>{nothing(response)} }.into_any(),
     };
     view! { <main id="main" class="page papers" tabindex="-1">{body}</main> }
 }
 
 #[component]
-fn Whole(paper: Paper, ready: RwSignal<Vec<Glance>>, engine: String) -> impl IntoView {
+fn PaperContent(paper: Paper, ready: RwSignal<Vec<Glance>>, engine: String) -> impl IntoView {
     let Paper { id, title, source, sets } = paper;
     document().set_title(&format!("{title} · Planscope"));
     let contents = sets
@@ -53,14 +53,15 @@ fn Whole(paper: Paper, ready: RwSignal<Vec<Glance>>, engine: String) -> impl Int
             view! { <li><a href=href rel="external">{set.place.clone()}</a>" "<small>{set.title.clone()}</small></li> }
         })
         .collect_view();
-    let own = {
+    let entries = {
         let title = title.clone();
         Memo::new(move |_| {
-            let of_paper = |entry: &&Glance| entry.paper.as_ref().is_some_and(|place| place.title == title);
-            ready.with(|ready| ready.iter().filter(of_paper).cloned().collect::<Vec<_>>())
+            let belongs_to_paper =
+                |entry: &&Glance| entry.paper.as_ref().is_some_and(|paper_ref| paper_ref.title == title);
+            ready.with(|ready| ready.iter().filter(belongs_to_paper).cloned().collect::<Vec<_>>())
         })
     };
-    let lines = move || own.get().into_iter().map(|entry| view! { <ReadyLine entry=entry /> }).collect_view();
+    let lines = move || entries.get().into_iter().map(|entry| view! { <ReadyLine entry=entry /> }).collect_view();
     let sets = {
         let id = id.clone();
         sets.into_iter().map(|set| view! { <Set paper=id.clone() set=set /> }).collect_view()
@@ -68,8 +69,8 @@ fn Whole(paper: Paper, ready: RwSignal<Vec<Glance>>, engine: String) -> impl Int
     // Scroll to the anchor now, because the element did not exist when the page loaded.
     Effect::new(move |_| {
         let hash = window().location().hash().unwrap_or_default();
-        if let Some(place) = document().get_element_by_id(hash.trim_start_matches('#')).filter(|_| hash.len() > 1) {
-            place.scroll_into_view();
+        if let Some(element) = document().get_element_by_id(hash.trim_start_matches('#')).filter(|_| hash.len() > 1) {
+            element.scroll_into_view();
         }
     });
     view! {
@@ -79,9 +80,9 @@ fn Whole(paper: Paper, ready: RwSignal<Vec<Glance>>, engine: String) -> impl Int
         <p class="hint">{LEAD}</p>
         <h2>"Tables and figures"</h2>
         <ul class="contents" aria-label="Tables and figures">{contents}</ul>
-        <Show when=move || !own.with(Vec::is_empty)>
-            <details class="set-ups" open=move || own.with(|own| own.len() <= 12)>
-                <summary>{move || format!("{} set-ups, ready to open", own.with(Vec::len))}</summary>
+        <Show when=move || !entries.with(Vec::is_empty)>
+            <details class="set-ups" open=move || entries.with(|current| current.len() <= 12)>
+                <summary>{move || format!("{} set-ups, ready to open", entries.with(Vec::len))}</summary>
                 <ul class="shelf" data-testid="set-ups">{lines}</ul>
             </details>
         </Show>

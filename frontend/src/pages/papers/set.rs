@@ -14,10 +14,10 @@ pub(super) fn Set(
     paper: String,
     set: PaperSet,
 ) -> impl IntoView {
-    let PaperSet { id, place, title, is_synthetic, assumptions, figures, plans, chart } = set;
+    let PaperSet { id, place: location, title, is_synthetic, assumptions, figures: values, plans, chart } = set;
     let anchor = [paper, id].join("-");
     let synthetic = is_synthetic.then(|| view! { <span class="chip">"synthetic data"</span> });
-    let label = format!("{place}: published values and ours");
+    let label = format!("{location}: published values and ours");
     let assumptions = (!assumptions.is_empty()).then(|| {
         let lines = assumptions.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
         view! {
@@ -28,11 +28,11 @@ pub(super) fn Set(
         }
     });
     let plans = (!plans.is_empty()).then(|| view! { <Plans plans=plans /> });
-    let chart = chart.map(|chart| view! { <Chart chart=chart place=place.clone() /> });
+    let chart = chart.map(|chart| view! { <Chart chart=chart location=location.clone() /> });
     view! {
         <article class="card set" id=anchor.clone() data-testid=format!("set-{anchor}")>
-            <h3>{place}" "<small>{title}</small>" "{synthetic}</h3>
-            <FigureTable figures=figures label=label />
+            <h3>{location}" "<small>{title}</small>" "{synthetic}</h3>
+            <FigureTable values=values label=label />
             {chart}
             {plans}
             {assumptions}
@@ -98,10 +98,10 @@ const STROKES: [(&str, &str, Dash); 5] = [
 ];
 
 #[component]
-fn Chart(chart: PaperChart, place: String) -> impl IntoView {
+fn Chart(chart: PaperChart, location: String) -> impl IntoView {
     let PaperChart { x, y, curves } = chart;
     let names = curves.iter().map(|curve| curve.label.clone()).collect::<Vec<_>>().join(", ");
-    let label = format!("{place}, ours: {y} over {x} of {names}");
+    let label = format!("{location}, ours: {y} over {x} of {names}");
     let up = if y.ends_with(", s") { String::new() } else { y };
     let curves: Vec<Curve> = curves
         .into_iter()

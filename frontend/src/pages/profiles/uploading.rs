@@ -9,10 +9,10 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::catalogue::use_catalogue;
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 use crate::drop::FileDrop;
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 use crate::profiles::ProfileLink;
 use crate::sending::Sending;
 
@@ -50,68 +50,68 @@ fn url(name: &str, options: &Options, onto: Option<&str>, encode: impl Fn(&str) 
 }
 
 /// True if the server rejected a file because it was measured on a different device.
-fn is_of_another_device(failure: &Failure) -> bool {
-    matches!(failure, Failure::Problem(problem) if problem.kind.ends_with(OTHER_DEVICE))
+fn is_device_mismatch(error: &RequestError) -> bool {
+    matches!(error, RequestError::Problem(problem) if problem.kind.ends_with(OTHER_DEVICE))
 }
 
 /// Drop area for measurement files.
 #[component]
 pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
     let options = RwSignal::new(Options::default());
-    let busy = RwSignal::new(false);
+    let is_pending = RwSignal::new(false);
     let sending = Sending::new();
-    let failures = RwSignal::new(Vec::<(String, Failure)>::new());
+    let failures = RwSignal::new(Vec::<(String, RequestError)>::new());
     let stored = RwSignal::new(Vec::<Profile>::new());
     let queue = StoredValue::new_local(VecDeque::<web_sys::File>::new());
     // Rejected files. They are sent again after the user completes the fields below.
-    let refused = StoredValue::new_local(VecDeque::<web_sys::File>::new());
+    let rejected = StoredValue::new_local(VecDeque::<web_sys::File>::new());
     let work = move || {
-        busy.set(true);
+        is_pending.set(true);
         failures.set(Vec::new());
-        refused.update_value(VecDeque::clear);
+        rejected.update_value(VecDeque::clear);
         spawn_local(async move {
             let mut onto = None::<String>;
             // Files are sent sequentially, because a combined fit needs the profile from the
             // previous file.
             while let Some(file) = queue.try_update_value(VecDeque::pop_front).flatten() {
-                let asked = options.get_untracked();
+                let requested = options.get_untracked();
                 let name = file.name();
-                let url = url(&name, &asked, onto.as_deref().filter(|_| asked.together), client::encode);
+                let url = url(&name, &requested, onto.as_deref().filter(|_| requested.together), client::encode);
                 // `None`: the user cancelled the upload, which also clears the queue, or left the
                 // page.
-                let Some(answer) = sending.send::<Profile>(&url, file.clone()).await else { break };
-                match answer {
+                let Some(response) = sending.send::<Profile>(&url, file.clone()).await else { break };
+                match response {
                     Ok(profile) => {
-                        let replaced = onto.replace(profile.summary.id.clone()).filter(|_| asked.together);
+                        let replaced = onto.replace(profile.summary.id.clone()).filter(|_| requested.together);
                         stored.update(|stored| {
                             stored.retain(|known| Some(&known.summary.id) != replaced.as_ref());
                             stored.insert(0, profile);
                         });
                     }
-                    Err(failure) => {
-                        refused.update_value(|refused| refused.push_back(file));
-                        failures.update(|failures| failures.push((name, failure)));
+                    Err(error) => {
+                        rejected.update_value(|files| files.push_back(file));
+                        failures.update(|failures| failures.push((name, error)));
                     }
                 }
             }
             // A confirmation applies to the rejected files only, not to later files.
             options.try_update(|options| options.confirmed = false);
-            if busy.try_set(false).is_none() {
+            if is_pending.try_set(false).is_none() {
                 changed.run(());
             }
         });
     };
     let take = move |file: web_sys::File| {
         queue.update_value(|queue| queue.push_back(file));
-        if !busy.get_untracked() {
+        if !is_pending.get_untracked() {
             work();
         }
     };
     let reports = move || stored.get().into_iter().map(|profile| view! { <Report profile=profile /> }).collect_view();
     let again = Callback::new(move |()| {
-        let files = refused.try_update_value(std::mem::take).unwrap_or_default();
+        let files = rejected.try_update_value(std::mem::take).unwrap_or_default();
         queue.update_value(|queue| queue.extend(files));
-        if !busy.get_untracked() {
+        if !is_pending.get_untracked() {
             work();
         }
     });
@@ -120,13 +120,13 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
         again.run(());
     };
     let refusals = move || {
-        let refusal = |(name, failure): (String, Failure)| {
-            let other_device = is_of_another_device(&failure).then(|| {
+        let refusal = |(name, error): (String, RequestError)| {
+            let other_device = is_device_mismatch(&error).then(|| {
                 view! { <button data-testid="confirm-device" on:click=confirm>"Fit the measurements to this device anyway"</button> }
             });
             view! {
                 <p class="muted">{name}</p>
-                <FailureNotice failure=failure on_retry=again />
+                <ErrorNotice error=error on_retry=again />
                 {other_device}
             }
         };
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_given_stands_in_the_address() {
+    fn address_contains_only_given_options() {
         let encode = |text: &str| text.replace(' ', "%20");
         assert_eq!(url("a b.csv", &Options::default(), None, encode), "/api/v1/profiles?name=a%20b.csv");
         let options = Options { device: "a100-80gb".into(), ranks: " 8 ".into(), ..Options::default() };

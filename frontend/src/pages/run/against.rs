@@ -2,7 +2,7 @@
 
 use api::job::StoredOutcome;
 use api::path;
-use api::planner::outcome::Answer;
+use api::planner::outcome::PlanOutcome;
 use api::planner::scenario::PlannerKind;
 use api::run::RunChange;
 use leptos::prelude::*;
@@ -10,24 +10,24 @@ use leptos::task::spawn_local;
 
 use super::other_job::OtherJob;
 use crate::accuracy_link::AccuracyLink;
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 use crate::format;
-use crate::notice::FailureNotice;
-use crate::runs::{PlanChoice, use_observed};
+use crate::notice::ErrorNotice;
+use crate::runs::{PlanSelect, use_run_monitor};
 
 /// Card with the choice of scenario and plans.
 #[component]
 pub(super) fn Against() -> impl IntoView {
-    let observed = use_observed();
-    let held = Memo::new(move |_| observed.held_against());
+    let monitor = use_run_monitor();
+    let target = Memo::new(move |_| monitor.comparison_target());
     let scenario = RwSignal::new(None::<String>);
     let plan = RwSignal::new(None::<PlannerKind>);
-    let failure = RwSignal::new(None::<Failure>);
+    let last_error = RwSignal::new(None::<RequestError>);
     // The server stores the choice. Update the fields from the server state; the effect below sends
     // user changes.
-    let follow = move |held: Option<(String, Option<PlannerKind>)>| {
-        let (known, planner) = held.unzip();
-        if scenario.with_untracked(|chosen| *chosen != known) {
+    let follow = move |new_target: Option<(String, Option<PlannerKind>)>| {
+        let (known, planner) = new_target.unzip();
+        if scenario.with_untracked(|current| *current != known) {
             scenario.set(known);
         }
         if plan.get_untracked() != planner.flatten() {
@@ -35,49 +35,49 @@ pub(super) fn Against() -> impl IntoView {
         }
     };
     Effect::new(move |_| {
-        failure.set(None);
-        follow(held.get());
+        last_error.set(None);
+        follow(target.get());
     });
-    let chosen = Memo::new(move |_| (scenario.get(), plan.get()));
+    let selected = Memo::new(move |_| (scenario.get(), plan.get()));
     Effect::new(move |before: Option<()>| {
-        let (scenario, plan) = chosen.get();
+        let (scenario, plan) = selected.get();
         let now = (scenario.clone(), scenario.as_ref().and(plan));
-        let (known, planner) = held.get_untracked().unzip();
+        let (known, planner) = target.get_untracked().unzip();
         if before.is_none() || (known, planner.flatten()) == now {
             return;
         }
         let change = RunChange { scenario: Some(scenario.unwrap_or_default()), plan, ..RunChange::default() };
-        failure.set(None);
+        last_error.set(None);
         spawn_local(async move {
-            let refused = observed.change(change).await.err();
-            let is_refused = refused.is_some();
-            if failure.try_set(refused).is_none() && is_refused {
-                follow(held.get_untracked());
+            let change_error = monitor.change(change).await.err();
+            let is_rejected = change_error.is_some();
+            if last_error.try_set(change_error).is_none() && is_rejected {
+                follow(target.get_untracked());
             }
         });
     });
     let line = move || {
-        observed.comparison.with(|comparison| {
+        monitor.comparison.with(|comparison| {
             comparison.as_ref().filter(|comparison| comparison.job.is_comparable()).map(|comparison| {
                 let short = comparison.scenario.get(..10).unwrap_or(&comparison.scenario).to_owned();
-                let words = comparison.plan.clone();
-                view! { <p data-testid="plan-line"><span class="pill" data-planner-colour=comparison.planner.id()></span>" "{words}" · "<a href=path::share(&short)>"open the scenario"</a></p><AccuracyLink what="The plan's times" /> }
+                let text = comparison.plan.clone();
+                view! { <p data-testid="plan-line"><span class="pill" data-planner-colour=comparison.planner.id()></span>" "{text}" · "<a href=path::share(&short)>"open the scenario"</a></p><AccuracyLink subject="The plan's times" /> }
             })
         })
     };
     let refusal = move || {
         // Status 409 means that the scenario is still being planned. The scenario field already
         // reports this.
-        let failure = observed.refusal.get().filter(|failure| failure.status() != Some(409))?;
-        Some(view! { <p class="notice" data-testid="no-comparison"><b>{failure.title()}</b>" "{failure.detail()}</p> })
+        let error = monitor.refusal.get().filter(|current_error| current_error.status() != Some(409))?;
+        Some(view! { <p class="notice" data-testid="no-comparison"><b>{error.title()}</b>" "{error.detail()}</p> })
     };
     view! {
         <section class="card" data-testid="against">
             <header class="card-title"><h2>"Compare with a plan"</h2></header>
             <div class="choices">
-                <PlanChoice scenario=scenario plan=plan on_planned=move |()| observed.compare() />
+                <PlanSelect scenario=scenario plan=plan on_planned=move |()| monitor.compare() />
             </div>
-            {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+            {move || last_error.get().map(|request_error| view! { <ErrorNotice error=request_error /> })}
             {line}
             {refusal}
             <OtherJob />
@@ -89,34 +89,34 @@ pub(super) fn Against() -> impl IntoView {
 /// Further planners for the scenario. Checked planners add their predictions to the charts.
 #[component]
 fn OtherPlans() -> impl IntoView {
-    let observed = use_observed();
+    let monitor = use_run_monitor();
     let titles = RwSignal::new(Vec::<(PlannerKind, String)>::new());
     // Use the compared scenario: a newly chosen scenario may have no plan yet. Plans for a
     // different job are not drawn.
-    let asked = Memo::new(move |_| {
-        observed.comparison.with(|comparison| {
+    let requested_scenario = Memo::new(move |_| {
+        monitor.comparison.with(|comparison| {
             let same_job = comparison.as_ref().filter(|comparison| comparison.job.is_comparable())?;
             Some(same_job.scenario.clone())
         })
     });
     Effect::new(move |_| {
         titles.set(Vec::new());
-        let Some(id) = asked.get() else { return };
+        let Some(id) = requested_scenario.get() else { return };
         spawn_local(async move {
             // Without an outcome there are no further plans.
             let Ok(stored) = client::get::<StoredOutcome>(&path::outcome(&id)).await else { return };
             let planned =
-                stored.outcome.results.into_iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
+                stored.outcome.results.into_iter().filter(|result| matches!(result.answer, PlanOutcome::Planned(_)));
             titles.try_set(planned.map(|result| (result.planner, result.title)).collect());
         });
     });
-    let held = Memo::new(move |_| {
-        observed.comparison.with(|comparison| comparison.as_ref().map(|comparison| comparison.planner))
+    let compared_planner = Memo::new(move |_| {
+        monitor.comparison.with(|comparison| comparison.as_ref().map(|comparison| comparison.planner))
     });
     let boxes = move || {
-        let choice = |(planner, title): (PlannerKind, String)| {
+        let option = |(planner, title): (PlannerKind, String)| {
             let predicted = move || {
-                let comparison = observed.plans.with(|plans| plans.get(&planner).cloned())?;
+                let comparison = monitor.plans.with(|plans| plans.get(&planner).cloned())?;
                 let step = comparison
                     .predictions
                     .iter()
@@ -125,21 +125,22 @@ fn OtherPlans() -> impl IntoView {
                     step.error.map(|error| format!(", measured {}", format::signed_percent(error))).unwrap_or_default();
                 Some(format!("{}{error}", format::seconds(step.band.value)))
             };
-            let is_drawn = move || observed.view.with(|view| view.plans.contains(&planner));
+            let is_drawn = move || monitor.view.with(|view| view.plans.contains(&planner));
             view! {
                 <label class="check">
-                    <input type="checkbox" data-testid=format!("plan-{}", planner.id()) prop:checked=is_drawn on:change=move |_| observed.toggle_plan(planner) />
+                    <input type="checkbox" data-testid=format!("plan-{}", planner.id()) prop:checked=is_drawn on:change=move |_| monitor.toggle_plan(planner) />
                     <span class="pill" data-planner-colour=planner.id()></span>
                     <span>{title}" "<small>{move || is_drawn().then(predicted)}</small></span>
                 </label>
             }
         };
-        let others: Vec<_> = titles.get().into_iter().filter(|(planner, _)| Some(*planner) != held.get()).collect();
+        let others: Vec<_> =
+            titles.get().into_iter().filter(|(planner, _)| Some(*planner) != compared_planner.get()).collect();
         (!others.is_empty()).then(|| {
             view! {
                 <fieldset class="ticks">
                     <legend>"Draw the predictions of other plans"</legend>
-                    {others.into_iter().map(choice).collect_view()}
+                    {others.into_iter().map(option).collect_view()}
                 </fieldset>
             }
         })

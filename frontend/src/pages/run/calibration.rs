@@ -5,7 +5,7 @@ mod check;
 
 use api::job::StoredOutcome;
 use api::path;
-use api::planner::outcome::Answer;
+use api::planner::outcome::PlanOutcome;
 use api::planner::scenario::PlannerKind;
 use api::profile::{AppliedProfile, ApplyProfile, Profile};
 use api::run::Quantity;
@@ -14,11 +14,11 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::answered::plan_to_the_end;
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 use crate::format;
-use crate::notice::FailureNotice;
-use crate::profiles::{EffectWords, Factors, ProfileLink};
-use crate::runs::use_observed;
+use crate::notice::ErrorNotice;
+use crate::profiles::{EffectSummary, Factors, ProfileLink};
+use crate::runs::use_run_monitor;
 
 /// Scenario and plans before and after calibration.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,48 +34,48 @@ struct Replanned {
 /// Calibration card. It is hidden without a plan.
 #[component]
 pub(super) fn Calibration() -> impl IntoView {
-    let observed = use_observed();
+    let monitor = use_run_monitor();
     let profile = RwSignal::new(None::<Profile>);
     let replanned = RwSignal::new(None::<Replanned>);
-    let failure = RwSignal::new(None::<Failure>);
-    let busy = RwSignal::new(None::<&'static str>);
-    let has_steps = Memo::new(move |_| observed.summary().is_some_and(|summary| summary.points > 0));
+    let last_error = RwSignal::new(None::<RequestError>);
+    let progress_text = RwSignal::new(None::<&'static str>);
+    let has_steps = Memo::new(move |_| monitor.summary().is_some_and(|summary| summary.points > 0));
     let is_possible = Memo::new(move |_| {
         let is_same_job = |comparison: &std::sync::Arc<api::run::Comparison>| comparison.job.is_comparable();
-        has_steps.get() && observed.comparison.with(|comparison| comparison.as_ref().is_some_and(is_same_job))
+        has_steps.get() && monitor.comparison.with(|comparison| comparison.as_ref().is_some_and(is_same_job))
     });
     let calibrate = move |_| {
-        busy.set(Some("Calibrating…"));
-        failure.set(None);
+        progress_text.set(Some("Calibrating…"));
+        last_error.set(None);
         replanned.set(None);
         spawn_local(async move {
-            let answer =
-                client::send::<Profile>("POST", &path::run_calibration(&observed.feed.id()), Body::Empty).await;
-            if busy.try_set(None).is_some() {
+            let response =
+                client::send::<Profile>("POST", &path::run_calibration(&monitor.feed.id()), Body::Empty).await;
+            if progress_text.try_set(None).is_some() {
                 return;
             }
-            match answer {
+            match response {
                 Ok(fitted) => profile.set(Some(fitted)),
-                Err(problem) => failure.set(Some(problem)),
+                Err(problem) => last_error.set(Some(problem)),
             }
         });
     };
     let replan = move |_| {
-        let Some((scenario, _)) = untrack(|| observed.held_against()) else { return };
+        let Some((scenario, _)) = untrack(|| monitor.comparison_target()) else { return };
         let Some(id) = profile.with_untracked(|profile| profile.as_ref().map(|profile| profile.summary.id.clone()))
         else {
             return;
         };
-        busy.set(Some("Planning again…"));
-        failure.set(None);
+        progress_text.set(Some("Planning again…"));
+        last_error.set(None);
         spawn_local(async move {
-            let answer = replan_with(&id, scenario).await;
-            if busy.try_set(None).is_some() {
+            let replan_response = replan_with(&id, scenario).await;
+            if progress_text.try_set(None).is_some() {
                 return;
             }
-            match answer {
+            match replan_response {
                 Ok(plans) => replanned.set(Some(plans)),
-                Err(problem) => failure.set(Some(problem)),
+                Err(problem) => last_error.set(Some(problem)),
             }
         });
     };
@@ -84,11 +84,11 @@ pub(super) fn Calibration() -> impl IntoView {
             view! {
                 <div data-testid="calibrated">
                     <p role="status">"Stored as the profile "<ProfileLink summary=profile.summary.clone() />". No scenario uses it yet."</p>
-                    <EffectWords effect=profile.effect />
+                    <EffectSummary effect=profile.effect />
                     <Factors factors=profile.factors />
                     <check::Check profile=profile.summary.id.clone() />
                     <p class="actions">
-                        <button class="primary" data-testid="replan" disabled=move || busy.get().is_some() on:click=replan>"Plan the scenario with this profile"</button>
+                        <button class="primary" data-testid="replan" disabled=move || progress_text.get().is_some() on:click=replan>"Plan the scenario with this profile"</button>
                     </p>
                 </div>
             }
@@ -102,10 +102,10 @@ pub(super) fn Calibration() -> impl IntoView {
                     <span class="muted">"a profile with correction factors from this run"</span>
                 </header>
                 <p class="actions">
-                    <button data-testid="calibrate" disabled=move || busy.get().is_some() on:click=calibrate>"Calibrate with this run"</button>
-                    <span class="muted" role="status">{move || busy.get()}</span>
+                    <button data-testid="calibrate" disabled=move || progress_text.get().is_some() on:click=calibrate>"Calibrate with this run"</button>
+                    <span class="muted" role="status">{move || progress_text.get()}</span>
                 </p>
-                {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+                {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
                 {result}
                 {move || replanned.get().map(|plans| view! { <BeforeAndAfter plans=plans /> })}
             </section>
@@ -113,11 +113,11 @@ pub(super) fn Calibration() -> impl IntoView {
     }
 }
 
-async fn replan_with(profile: &str, scenario: String) -> Result<Replanned, Failure> {
+async fn replan_with(profile: &str, scenario: String) -> Result<Replanned, RequestError> {
     let before = client::get::<StoredScenario>(&path::scenario(&scenario)).await?;
     let old = client::get::<StoredOutcome>(&path::outcome(&scenario)).await?;
-    let body =
-        serde_json::to_string(&ApplyProfile { scenario }).map_err(|error| Failure::Unreadable(error.to_string()))?;
+    let body = serde_json::to_string(&ApplyProfile { scenario })
+        .map_err(|error| RequestError::Unreadable(error.to_string()))?;
     let AppliedProfile { scenario, changes } =
         client::send("POST", &path::profile_apply(profile), Body::Json(body)).await?;
     let after = client::get::<StoredScenario>(&path::scenario(&scenario)).await?;
@@ -131,8 +131,8 @@ fn times(old: &StoredOutcome, new: &StoredOutcome) -> Vec<(PlannerKind, String, 
     let time = |outcome: &StoredOutcome, planner: PlannerKind| {
         let result = outcome.outcome.results.iter().find(|result| result.planner == planner)?;
         match &result.answer {
-            Answer::Planned(planned) => Some(planned.metrics.iteration_s),
-            Answer::Infeasible { .. } => None,
+            PlanOutcome::Planned(planned) => Some(planned.metrics.iteration_s),
+            PlanOutcome::Infeasible { .. } => None,
         }
     };
     let lines = old.outcome.results.iter().map(|result| {
@@ -144,30 +144,30 @@ fn times(old: &StoredOutcome, new: &StoredOutcome) -> Vec<(PlannerKind, String, 
 
 #[component]
 fn BeforeAndAfter(plans: Replanned) -> impl IntoView {
-    let observed = use_observed();
+    let monitor = use_run_monitor();
     let Replanned { before, after, changes, times } = plans;
     let changes = changes.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
-    let held =
-        observed.comparison.with_untracked(|comparison| comparison.as_ref().map(|comparison| comparison.planner));
+    let compared_planner =
+        monitor.comparison.with_untracked(|comparison| comparison.as_ref().map(|comparison| comparison.planner));
     let measured = Memo::new(move |_| {
-        observed.comparison.with(|comparison| {
+        monitor.comparison.with(|comparison| {
             let predictions = &comparison.as_ref()?.predictions;
             predictions.iter().find(|prediction| prediction.quantity == Quantity::StepTime)?.measured
         })
     });
     let rows = times.into_iter().map(|(planner, title, before, after)| {
-        let is_held = held == Some(planner);
+        let is_compared = compared_planner == Some(planner);
         let figure = move |time: Option<f64>| {
             let time_text = time.map_or_else(|| "no plan".to_owned(), format::seconds);
             let error = move || {
-                let error = time.zip(measured.get()).filter(|(time, _)| is_held && *time > 0.0);
+                let error = time.zip(measured.get()).filter(|(time, _)| is_compared && *time > 0.0);
                 error.map(|(time, measured)| format!(" measured {}", format::signed_percent(measured / time - 1.0)))
             };
             view! { <td class="number">{time_text}<small>{error}</small></td> }
         };
         view! {
-            <tr class:chosen=is_held>
-                <th scope="row"><span class="pill" data-planner-colour=planner.id()></span>" "{title}{is_held.then_some(" (this run)")}</th>
+            <tr class:chosen=is_compared>
+                <th scope="row"><span class="pill" data-planner-colour=planner.id()></span>" "{title}{is_compared.then_some(" (this run)")}</th>
                 {figure(before)}
                 {figure(after)}
             </tr>

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 
 use crate::charts::{Dash, Level, MAX_POINTS, Measured, Shade, StepChart, StepPlot, Stroke};
 use crate::format;
-use crate::runs::{Metric, Observed, Points, share_out, thin, use_observed};
+use crate::runs::{Metric, Points, RunMonitor, share_out, thin, use_run_monitor};
 
 /// Colours for run segments and for runs. They also differ in lightness.
 pub(super) const SHADES: [Shade; 6] = [
@@ -24,43 +24,44 @@ const INK: Shade = ("#3d4652", "#c3cad3");
 /// gaps.
 const MAX_PARTS: usize = 6;
 /// Maximum number of outliers in a chart. Outliers farthest from the median come first.
-const MAX_APART: usize = 400;
+const MAX_EXCEPTIONS: usize = 400;
 /// Points per px of chart width: minimum and maximum per pixel column, plus a margin.
 const PER_PX: f64 = 2.5;
 
 /// Step charts and checkboxes that select them.
 #[component]
 pub(super) fn Charts() -> impl IntoView {
-    let observed = use_observed();
+    let monitor = use_run_monitor();
     let available = Memo::new(move |_| {
-        let told =
-            |points: &Points| Metric::ALL.into_iter().filter(|metric| points.tell_of(*metric)).collect::<Vec<_>>();
-        observed.feed.with_points(told)
+        let available_metrics =
+            |points: &Points| Metric::ALL.into_iter().filter(|metric| points.has_metric(*metric)).collect::<Vec<_>>();
+        monitor.feed.with_points(available_metrics)
     });
-    let shown = Memo::new(move |_| {
-        let chosen = observed.view.with(|view| view.charts.clone());
-        let is_shown = |metric: &Metric| chosen.as_ref().map_or(metric.is_usual(), |chosen| chosen.contains(metric));
-        available.get().into_iter().filter(is_shown).collect::<Vec<_>>()
+    let visible = Memo::new(move |_| {
+        let selected = monitor.view.with(|view| view.charts.clone());
+        let is_visible =
+            |metric: &Metric| selected.as_ref().map_or(metric.is_usual(), |metrics| metrics.contains(metric));
+        available.get().into_iter().filter(is_visible).collect::<Vec<_>>()
     });
     let toggle = move |metric: Metric| {
-        let mut now = shown.get_untracked();
+        let mut now = visible.get_untracked();
         match now.iter().position(|known| *known == metric) {
-            Some(place) => drop(now.remove(place)),
+            Some(index) => drop(now.remove(index)),
             None => now.push(metric),
         }
         now.sort_unstable();
-        observed.view.update(|view| view.charts = Some(now));
+        monitor.view.update(|view| view.charts = Some(now));
     };
     let choices = move || {
-        let choice = |metric: Metric| {
+        let checkbox = |metric: Metric| {
             view! {
                 <label class="check">
-                    <input type="checkbox" data-testid=format!("show-{}", metric.id()) prop:checked=move || shown.with(|shown| shown.contains(&metric)) on:change=move |_| toggle(metric) />
+                    <input type="checkbox" data-testid=format!("show-{}", metric.id()) prop:checked=move || visible.with(|current| current.contains(&metric)) on:change=move |_| toggle(metric) />
                     {metric.title()}
                 </label>
             }
         };
-        available.get().into_iter().map(choice).collect_view()
+        available.get().into_iter().map(checkbox).collect_view()
     };
     let has_points = Memo::new(move |_| !available.with(Vec::is_empty));
     view! {
@@ -73,7 +74,7 @@ pub(super) fn Charts() -> impl IntoView {
                 <StepRange />
             </div>
             <div class="run-charts">
-                <For each=move || shown.get() key=|metric| *metric let:metric>
+                <For each=move || visible.get() key=|metric| *metric let:metric>
                     <MetricChart metric=metric />
                 </For>
             </div>
@@ -84,32 +85,34 @@ pub(super) fn Charts() -> impl IntoView {
 /// Fields that select the step range.
 #[component]
 fn StepRange() -> impl IntoView {
-    let observed = use_observed();
+    let monitor = use_run_monitor();
     let all = Memo::new(move |_| {
-        observed.feed.with_points(|points| {
+        monitor.feed.with_points(|points| {
             let steps = || points.samples().iter().map(|sample| sample.step);
             Some((steps().min()?, steps().max()?))
         })
     });
-    let end = move |place: fn((u64, u64)) -> u64| {
-        move || observed.view.with(|view| view.steps).map(|steps| place(steps).to_string()).unwrap_or_default()
+    let end = move |bound: fn((u64, u64)) -> u64| {
+        move || monitor.view.with(|view| view.steps).map(|steps| bound(steps).to_string()).unwrap_or_default()
     };
-    let set = move |event, place: usize| {
+    let set = move |event, bound_index: usize| {
         let Some((first, last)) = all.get_untracked() else { return };
         let typed = event_target_value(&event).trim().parse::<u64>().ok();
-        observed.view.update(|view| {
+        monitor.view.update(|view| {
             let (from, to) = view.steps.unwrap_or((first, last));
-            let (from, to) = if place == 0 { (typed.unwrap_or(first), to) } else { (from, typed.unwrap_or(last)) };
+            let (from, to) =
+                if bound_index == 0 { (typed.unwrap_or(first), to) } else { (from, typed.unwrap_or(last)) };
             // Store no range for the full run, because the run may still grow. An explicit range
             // stays fixed.
             view.steps = (from <= to && (from, to) != (first, last)).then_some((from, to));
         });
     };
-    let hint =
-        move |place: fn((u64, u64)) -> u64| move || all.get().map(|all| place(all).to_string()).unwrap_or_default();
+    let hint = move |select_bound: fn((u64, u64)) -> u64| {
+        move || all.get().map(|all| select_bound(all).to_string()).unwrap_or_default()
+    };
     let recent = move |_| {
         if let Some((first, last)) = all.get_untracked() {
-            observed.view.update(|view| view.steps = Some((last.saturating_sub(99).max(first), last)));
+            monitor.view.update(|view| view.steps = Some((last.saturating_sub(99).max(first), last)));
         }
     };
     view! {
@@ -118,19 +121,19 @@ fn StepRange() -> impl IntoView {
             <label>"Steps "<input inputmode="numeric" size="7" aria-label="First step drawn" placeholder=hint(|all| all.0) prop:value=end(|steps| steps.0) on:change=move |event| set(event, 0) /></label>
             <label>"to "<input inputmode="numeric" size="7" aria-label="Last step drawn" placeholder=hint(|all| all.1) prop:value=end(|steps| steps.1) on:change=move |event| set(event, 1) /></label>
             <button type="button" class="quiet" on:click=recent>"Last 100"</button>
-            <button type="button" class="quiet" disabled=move || observed.view.with(|view| view.steps.is_none()) on:click=move |_| observed.view.update(|view| view.steps = None)>"All"</button>
+            <button type="button" class="quiet" disabled=move || monitor.view.with(|view| view.steps.is_none()) on:click=move |_| monitor.view.update(|view| view.steps = None)>"All"</button>
         </fieldset>
     }
 }
 
 #[component]
 fn MetricChart(metric: Metric) -> impl IntoView {
-    let observed = use_observed();
+    let monitor = use_run_monitor();
     let width = RwSignal::new(560.0);
-    let plot = Memo::new(move |_| plot_of(observed, metric, width.get()));
+    let plot = Memo::new(move |_| step_plot(monitor, metric, width.get()));
     let median = Memo::new(move |_| {
         let quantity = metric.quantity()?;
-        observed.comparison.with(|comparison| {
+        monitor.comparison.with(|comparison| {
             let comparison = comparison.as_ref().filter(|comparison| comparison.job.is_comparable())?;
             let prediction = comparison.predictions.iter().find(|prediction| prediction.quantity == quantity)?;
             Some((prediction.measured?, prediction.band.value, prediction.error))
@@ -162,8 +165,8 @@ fn MetricChart(metric: Metric) -> impl IntoView {
 type Parts = Vec<Vec<(f64, f64)>>;
 
 /// Reduces the points in all segments together to at most `most`.
-fn thinned(parts: Vec<Vec<(f64, f64)>>, most: usize) -> Vec<Vec<(f64, f64)>> {
-    let shares = share_out(&parts.iter().map(Vec::len).collect::<Vec<_>>(), most);
+fn thinned(parts: Vec<Vec<(f64, f64)>>, max_points: usize) -> Vec<Vec<(f64, f64)>> {
+    let shares = share_out(&parts.iter().map(Vec::len).collect::<Vec<_>>(), max_points);
     parts.iter().zip(shares).map(|(part, share)| thin(part, share)).collect()
 }
 
@@ -186,13 +189,14 @@ fn restarts(points: &Points, steps: Option<(u64, u64)>) -> Vec<f64> {
     pairs.map(|pair| pair[1].step).filter(|step| within(*step)).map(|step| step as f64).collect()
 }
 
-fn plot_of(observed: Observed, metric: Metric, width_px: f64) -> StepPlot {
-    let steps = observed.view.with(|view| view.steps);
-    let most = ((width_px * PER_PX) as usize).clamp(600, MAX_POINTS);
-    let comparison = observed.comparison.get();
-    let (left_out, mut apart) = exceptions(observed, comparison.as_deref(), metric, steps);
-    let own = observed.feed.with_points(|points| points.series_without(metric, steps, |row| left_out.contains(&row)));
-    let others: Vec<(String, Parts)> = observed
+fn step_plot(monitor: RunMonitor, metric: Metric, width_px: f64) -> StepPlot {
+    let steps = monitor.view.with(|view| view.steps);
+    let max_points = ((width_px * PER_PX) as usize).clamp(600, MAX_POINTS);
+    let comparison = monitor.comparison.get();
+    let (left_out, mut exceptional_points) = exceptions(monitor, comparison.as_deref(), metric, steps);
+    let segments =
+        monitor.feed.with_points(|points| points.series_without(metric, steps, |row| left_out.contains(&row)));
+    let others: Vec<(String, Parts)> = monitor
         .others
         .get()
         .into_iter()
@@ -202,8 +206,8 @@ fn plot_of(observed: Observed, metric: Metric, width_px: f64) -> StepPlot {
             (name.unwrap_or_else(|| other.feed.id()), parts.into_iter().map(|(_, part)| part).collect())
         })
         .collect();
-    let share = most / (1 + others.len());
-    let (numbers, parts): (Vec<u32>, Vec<Vec<(f64, f64)>>) = own.into_iter().unzip();
+    let share = max_points / (1 + others.len());
+    let (numbers, parts): (Vec<u32>, Vec<Vec<(f64, f64)>>) = segments.into_iter().unzip();
     let parts = thinned(parts, share);
     let mut tracks: Vec<Measured> = if others.is_empty() && parts.len() > 1 && parts.len() <= MAX_PARTS {
         let part = |(number, points): (u32, Vec<(f64, f64)>)| Measured {
@@ -213,7 +217,7 @@ fn plot_of(observed: Observed, metric: Metric, width_px: f64) -> StepPlot {
         };
         numbers.into_iter().zip(parts).map(part).collect()
     } else {
-        let name = match observed.summary() {
+        let name = match monitor.summary() {
             Some(summary) if !others.is_empty() => summary.name,
             _ => "measured".to_owned(),
         };
@@ -224,30 +228,31 @@ fn plot_of(observed: Observed, metric: Metric, width_px: f64) -> StepPlot {
         tracks.push(Measured { name, shade, points: joined(thinned(parts, share)) });
     }
     tracks.retain(|track| !track.points.is_empty());
-    apart.sort_by(|one, other| other.3.total_cmp(&one.3));
-    apart.truncate(MAX_APART);
+    exceptional_points.sort_by(|first, other| other.3.total_cmp(&first.3));
+    exceptional_points.truncate(MAX_EXCEPTIONS);
     StepPlot {
         tracks,
-        levels: levels(observed, comparison.as_deref(), metric),
-        apart: apart.into_iter().map(|(step, value, text, _)| (step, value, text)).collect(),
+        levels: levels(monitor, comparison.as_deref(), metric),
+        exceptional_points: exceptional_points.into_iter().map(|(step, value, text, _)| (step, value, text)).collect(),
         left_out: left_out.len(),
-        restarts: observed.feed.with_points(|points| restarts(points, steps)),
-        steps: extent(observed, steps),
+        restarts: monitor.feed.with_points(|points| restarts(points, steps)),
+        steps: extent(monitor, steps),
         unit: metric.unit(),
         is_clipped: metric == Metric::StepTime,
     }
 }
 
 /// First and last step over all runs in the charts.
-fn extent(observed: Observed, steps: Option<(u64, u64)>) -> Option<(f64, f64)> {
+fn extent(monitor: RunMonitor, steps: Option<(u64, u64)>) -> Option<(f64, f64)> {
     let within = |step: &u64| steps.is_none_or(|(from, to)| (from..=to).contains(step));
     let ends = |points: &Points| {
         let steps = || points.samples().iter().map(|sample| sample.step).filter(within);
         Some((steps().min()?, steps().max()?))
     };
-    let own = observed.feed.with_points(ends);
-    let others = observed.others.get().into_iter().filter_map(|other| other.feed.with_points(ends));
-    let joined = own.into_iter().chain(others).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+    let current_ends = monitor.feed.with_points(ends);
+    let others = monitor.others.get().into_iter().filter_map(|other| other.feed.with_points(ends));
+    let joined =
+        current_ends.into_iter().chain(others).reduce(|first, other| (first.0.min(other.0), first.1.max(other.1)));
     joined.map(|(first, last)| (first as f64, last as f64))
 }
 
@@ -256,20 +261,20 @@ type Exception = (f64, f64, String, f64);
 
 /// Returns the rows of outliers, and the outliers to draw.
 fn exceptions(
-    observed: Observed,
+    monitor: RunMonitor,
     comparison: Option<&Comparison>,
     metric: Metric,
     steps: Option<(u64, u64)>,
 ) -> (BTreeSet<u64>, Vec<Exception>) {
     let Some(comparison) = comparison.filter(|_| metric.follows_step_time()) else { return <_>::default() };
     let within = |step: u64| steps.is_none_or(|(from, to)| (from..=to).contains(&step));
-    let shown = || comparison.outliers.iter().filter(|outlier| within(outlier.step));
-    let rows = shown().map(|outlier| outlier.row).collect();
-    let drawn = observed.feed.with_points(|points| {
+    let visible_outliers = || comparison.outliers.iter().filter(|outlier| within(outlier.step));
+    let rows = visible_outliers().map(|outlier| outlier.row).collect();
+    let drawn = monitor.feed.with_points(|points| {
         let samples = points.samples();
-        let drawn = shown().filter_map(|outlier| {
-            let place = samples.binary_search_by_key(&outlier.row, |sample| sample.row).ok()?;
-            let value = samples[place].value(metric)?;
+        let drawn = visible_outliers().filter_map(|outlier| {
+            let index = samples.binary_search_by_key(&outlier.row, |sample| sample.row).ok()?;
+            let value = samples[index].value(metric)?;
             let reason = match outlier.reason {
                 OutlierReason::WarmUp => "warm-up",
                 OutlierReason::Slow => "far slower than the median",
@@ -283,7 +288,7 @@ fn exceptions(
     (rows, drawn)
 }
 
-fn levels(observed: Observed, comparison: Option<&Comparison>, metric: Metric) -> Vec<Level> {
+fn levels(monitor: RunMonitor, comparison: Option<&Comparison>, metric: Metric) -> Vec<Level> {
     let Some(quantity) = metric.quantity() else { return Vec::new() };
     // A plan for a different job gives no prediction for this run.
     let comparison = comparison.filter(|comparison| comparison.job.is_comparable());
@@ -296,13 +301,18 @@ fn levels(observed: Observed, comparison: Option<&Comparison>, metric: Metric) -
         .and_then(|comparison| level(comparison, "predicted, with its band".to_owned(), INK, Dash::Dashed))
         .into_iter()
         .collect();
-    let wanted = observed.view.with(|view| view.plans.clone());
-    observed.plans.with(|plans| {
+    let wanted = monitor.view.with(|view| view.plans.clone());
+    monitor.plans.with(|plans| {
         for planner in
             wanted.iter().filter(|planner| comparison.is_some_and(|comparison| comparison.planner != **planner))
         {
             let Some(other) = plans.get(planner) else { continue };
-            levels.extend(level(other, planner.title().to_owned(), Stroke::of(*planner).colours(), Dash::Dotted));
+            levels.extend(level(
+                other,
+                planner.title().to_owned(),
+                Stroke::for_planner(*planner).colours(),
+                Dash::Dotted,
+            ));
         }
     });
     levels

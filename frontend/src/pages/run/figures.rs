@@ -4,19 +4,20 @@ use api::run::{Comparison, Prediction, Quantity, SegmentSummary};
 use leptos::prelude::*;
 
 use crate::format;
-use crate::runs::{Metric, use_observed};
+use crate::runs::{Metric, use_run_monitor};
 
 /// Table card. It is hidden without a plan.
 #[component]
-pub(super) fn Figures() -> impl IntoView {
-    let observed = use_observed();
-    let is_held = Memo::new(move |_| observed.held_against().is_some() && observed.refusal.with(Option::is_none));
-    let body = move || match observed.comparison.get() {
+pub(super) fn MetricsCard() -> impl IntoView {
+    let monitor = use_run_monitor();
+    let has_comparison =
+        Memo::new(move |_| monitor.comparison_target().is_some() && monitor.refusal.with(Option::is_none));
+    let body = move || match monitor.comparison.get() {
         None => view! { <div class="skeleton figures-skeleton" aria-hidden="true"></div> }.into_any(),
         Some(comparison) => view! { <Table comparison=(*comparison).clone() /> }.into_any(),
     };
     view! {
-        <Show when=move || is_held.get()>
+        <Show when=move || has_comparison.get()>
             <section class="card" data-testid="figures">
                 <header class="card-title"><h2>"Predicted and measured"</h2></header>
                 {body}
@@ -30,7 +31,7 @@ fn Table(comparison: Comparison) -> impl IntoView {
     let Comparison { predictions, outliers, segments, notes, job, .. } = comparison;
     let is_comparable = job.is_comparable();
     let formula = job.formulas.first().map(|formula| formula.title());
-    let words = if is_comparable {
+    let text = if is_comparable {
         sentences(&predictions, outliers.len())
     } else if job.is_same_job() {
         "The plan has another layout than the run, so no differences are shown.".to_owned()
@@ -38,12 +39,12 @@ fn Table(comparison: Comparison) -> impl IntoView {
         "The run and the plan are different jobs, so no differences are shown.".to_owned()
     };
     let reasons = predictions.iter().map(|prediction| {
-        let title = Metric::of_quantity(prediction.quantity).title();
+        let title = Metric::from_quantity(prediction.quantity).title();
         view! { <li><b>{title}</b>": "{prediction.band.reason.clone()}</li> }
     });
     let reasons = reasons.collect_view();
     let rows = predictions.into_iter().map(|prediction| {
-        let metric = Metric::of_quantity(prediction.quantity);
+        let metric = Metric::from_quantity(prediction.quantity);
         let dash = || "–".to_owned();
         let band = format!("{} to {}", metric.text(prediction.band.low), metric.text(prediction.band.high));
         view! {
@@ -64,7 +65,7 @@ fn Table(comparison: Comparison) -> impl IntoView {
     });
     let notes = notes.into_iter().map(|note| view! { <li>{note}</li> }).collect_view();
     view! {
-        <p data-testid="figures-words">{words}</p>
+        <p data-testid="figures-words">{text}</p>
         <div class="table-scroll" role="region" aria-label="Predicted and measured figures" tabindex="0">
             <table class="list figures">
                 <thead>
@@ -92,7 +93,7 @@ fn Table(comparison: Comparison) -> impl IntoView {
 
 /// Summarizes the table in sentences.
 fn sentences(predictions: &[Prediction], left_out: usize) -> String {
-    let mut words = Vec::new();
+    let mut sentences = Vec::new();
     let step = predictions.iter().find(|prediction| prediction.quantity == Quantity::StepTime);
     if let Some((prediction, measured)) = step.and_then(|prediction| Some((prediction, prediction.measured?))) {
         let mut text =
@@ -101,19 +102,19 @@ fn sentences(predictions: &[Prediction], left_out: usize) -> String {
             text.push_str(": ");
             text.push_str(&format::signed_percent(error));
         }
-        words.push(format!("{text}."));
+        sentences.push(format!("{text}."));
         if let Some(inside) = prediction.inside {
-            words.push(format!("Measured steps lie inside the band: {}.", format::percent(inside)));
+            sentences.push(format!("Measured steps lie inside the band: {}.", format::percent(inside)));
         }
     } else {
-        words.push("The log states no step time yet.".to_owned());
+        sentences.push("The log states no step time yet.".to_owned());
     }
     match left_out {
         0 => {}
-        1 => words.push("One outlier is excluded.".to_owned()),
-        _ => words.push(format!("{} outliers are excluded.", format::count(left_out as u64))),
+        1 => sentences.push("One outlier is excluded.".to_owned()),
+        _ => sentences.push(format!("{} outliers are excluded.", format::count(left_out as u64))),
     }
-    words.join(" ")
+    sentences.join(" ")
 }
 
 /// Run segments between restarts. Hidden for a single segment.
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_in_words() {
+    fn metrics_are_summarized_in_sentences() {
         let band = PredictionBand { value: 2.0, low: 1.8, high: 2.2, reason: String::new() };
         let prediction = Prediction {
             quantity: Quantity::StepTime,

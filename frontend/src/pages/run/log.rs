@@ -4,26 +4,26 @@ use api::path;
 use api::run::{LogFile, RunOrigin, RunState};
 use leptos::prelude::*;
 
-use crate::runs::{LogReportView, SendingCommands, of_detail, size, use_observed};
+use crate::runs::{LogReportView, SendingCommands, read_detail, size, use_run_monitor};
 
 /// Cards for parse report and commands.
 #[component]
 pub(super) fn Log() -> impl IntoView {
-    let observed = use_observed();
-    let report = Memo::new(move |_| of_detail(observed, |detail| detail.report.clone()));
-    let files = Memo::new(move |_| of_detail(observed, |detail| detail.files.clone()).unwrap_or_default());
+    let monitor = use_run_monitor();
+    let report = Memo::new(move |_| read_detail(monitor, |detail| detail.report.clone()));
+    let files = Memo::new(move |_| read_detail(monitor, |detail| detail.files.clone()).unwrap_or_default());
     let downloads = move || {
-        let id = observed.feed.id();
-        let name = observed.summary().map_or_else(|| id.clone(), |summary| summary.name);
+        let id = monitor.feed.id();
+        let name = monitor.summary().map_or_else(|| id.clone(), |summary| summary.name);
         let files = files.get();
         let several = files.len() > 1;
         let link = |file: LogFile| {
             let (number, bytes) = (file.file + 1, size(file.bytes));
             let as_file = if several { format!("{name}-{number}.log") } else { format!("{name}.log") };
-            let words = if several { format!("File {number}") } else { "The log".to_owned() };
+            let label = if several { format!("File {number}") } else { "The log".to_owned() };
             view! {
                 <li>
-                    <a href=path::run_log_file(&id, file.file) download=as_file data-testid=format!("log-file-{}", file.file)>{words}</a>
+                    <a href=path::run_log_file(&id, file.file) download=as_file data-testid=format!("log-file-{}", file.file)>{label}</a>
                     " "<small class="muted">{bytes}</small>
                 </li>
             }
@@ -36,11 +36,12 @@ pub(super) fn Log() -> impl IntoView {
         })
     };
     // An empty log has no report.
-    let has_log = Memo::new(move |_| of_detail(observed, |detail| detail.summary.bytes).is_some_and(|bytes| bytes > 0));
-    let origin = Memo::new(move |_| of_detail(observed, |detail| detail.summary.origin));
-    let id = observed.feed.id();
+    let has_log =
+        Memo::new(move |_| read_detail(monitor, |detail| detail.summary.bytes).is_some_and(|bytes| bytes > 0));
+    let origin = Memo::new(move |_| read_detail(monitor, |detail| detail.summary.origin));
+    let id = monitor.feed.id();
     // If the run waits for its first bytes, expand the commands.
-    let waits = observed.feed.state.get_untracked() == Some(RunState::Waiting);
+    let waits = monitor.feed.state.get_untracked() == Some(RunState::Waiting);
     view! {
         <Show when=move || origin.get() == Some(RunOrigin::Live)>
             <details class="card folded" open=waits>

@@ -5,25 +5,25 @@ use api::run::{Agreement, Correction, JobCheck, JobQuantity};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::Failure;
+use crate::client::RequestError;
 use crate::format;
-use crate::notice::FailureNotice;
-use crate::runs::use_observed;
+use crate::notice::ErrorNotice;
+use crate::runs::use_run_monitor;
 
 /// Check results: a warning with a correction if a check fails, otherwise a single line.
 #[component]
 pub(super) fn OtherJob() -> impl IntoView {
-    let observed = use_observed();
+    let monitor = use_run_monitor();
     let job = Memo::new(move |_| {
-        observed.comparison.with(|comparison| comparison.as_ref().map(|comparison| comparison.job.clone()))
+        monitor.comparison.with(|comparison| comparison.as_ref().map(|comparison| comparison.job.clone()))
     });
     move || {
         let job = job.get().filter(|job| !job.checks.is_empty())?;
-        let of = |wanted: Agreement| -> Vec<JobCheck> {
+        let checks_with = |wanted: Agreement| -> Vec<JobCheck> {
             job.checks.iter().filter(|check| check.agreement == wanted).cloned().collect()
         };
-        let (same, unchecked) = (of(Agreement::Same), of(Agreement::NotChecked));
-        let (different, other_layout) = (of(Agreement::Different), of(Agreement::OtherLayout));
+        let (same, unchecked) = (checks_with(Agreement::Same), checks_with(Agreement::NotChecked));
+        let (different, other_layout) = (checks_with(Agreement::Different), checks_with(Agreement::OtherLayout));
         let missing = view! { <NotChecked checks=unchecked.clone() /> };
         Some(if different.is_empty() && !other_layout.is_empty() {
             view! {
@@ -37,10 +37,10 @@ pub(super) fn OtherJob() -> impl IntoView {
             }
             .into_any()
         } else if different.is_empty() {
-            let words = summary(&same, &unchecked);
+            let text = summary(&same, &unchecked);
             view! {
                 <details class="advanced job-checks" data-testid="same-job">
-                    <summary>{words}</summary>
+                    <summary>{text}</summary>
                     <Checks checks=same label="Checks that agree" />
                     {missing}
                 </details>
@@ -64,16 +64,16 @@ pub(super) fn OtherJob() -> impl IntoView {
 /// Button that corrects the scenario, or advice if no correction is known.
 #[component]
 fn Correct(corrections: Vec<Correction>) -> impl IntoView {
-    let observed = use_observed();
-    let busy = RwSignal::new(false);
-    let failure = RwSignal::new(None::<Failure>);
+    let monitor = use_run_monitor();
+    let is_pending = RwSignal::new(false);
+    let last_error = RwSignal::new(None::<RequestError>);
     let correct = move |_| {
-        busy.set(true);
-        failure.set(None);
+        is_pending.set(true);
+        last_error.set(None);
         spawn_local(async move {
-            let refused = observed.correct().await.err();
-            busy.try_set(false);
-            failure.try_set(refused);
+            let correction_error = monitor.correct().await.err();
+            is_pending.try_set(false);
+            last_error.try_set(correction_error);
         });
     };
     if corrections.is_empty() {
@@ -82,15 +82,15 @@ fn Correct(corrections: Vec<Correction>) -> impl IntoView {
         }
         .into_any();
     }
-    let words = corrections.into_iter().map(Correction::describe).collect::<Vec<_>>().join(", ");
+    let text = corrections.into_iter().map(Correction::describe).collect::<Vec<_>>().join(", ");
     view! {
         <p class="actions">
-            <button class="primary" data-testid="correct-scenario" disabled=move || busy.get() on:click=correct>
-                "Correct the scenario"": "{words}
+            <button class="primary" data-testid="correct-scenario" disabled=move || is_pending.get() on:click=correct>
+                "Correct the scenario"": "{text}
             </button>
         </p>
         <p class="hint">"Stores the corrected scenario as a draft, plans it and attaches it to this run. The scenario above does not change."</p>
-        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
     }
     .into_any()
 }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_names_what_agrees_and_what_is_not_checked() {
+    fn summary_names_agreeing_and_unchecked_items() {
         let same =
             [check(JobQuantity::GlobalBatch, Agreement::Same), check(JobQuantity::FlopsPerStep, Agreement::Same)];
         let unchecked = [check(JobQuantity::Devices, Agreement::NotChecked)];

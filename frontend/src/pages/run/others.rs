@@ -10,11 +10,11 @@ use crate::client;
 use crate::format;
 use crate::gantt::Theme;
 use crate::gantt::watch::{theme, theme_version};
-use crate::runs::{StateBadge, use_observed};
+use crate::runs::{StateBadge, use_run_monitor};
 
 #[component]
 pub(super) fn OtherRuns() -> impl IntoView {
-    let observed = use_observed();
+    let monitor = use_run_monitor();
     let known = RwSignal::new(Vec::<RunSummary>::new());
     let fetch = move || {
         spawn_local(async move {
@@ -26,15 +26,15 @@ pub(super) fn OtherRuns() -> impl IntoView {
     };
     fetch();
     let options = move || {
-        let own = observed.feed.id();
-        let drawn = observed.view.with(|view| view.runs.clone());
-        let others = known.get().into_iter().filter(|run| run.id != own && !drawn.contains(&run.id));
+        let current_id = monitor.feed.id();
+        let drawn = monitor.view.with(|view| view.runs.clone());
+        let others = known.get().into_iter().filter(|run| run.id != current_id && !drawn.contains(&run.id));
         others.map(|run| view! { <option value=run.id>{run.name}</option> }).collect_view()
     };
     let add = move |event: web_sys::Event| {
         let id = event_target_value(&event);
         if !id.is_empty() {
-            observed.toggle_run(&id);
+            monitor.toggle_run(&id);
         }
         // Reset the field: it adds a run and does not store a selection.
         if let Some(field) =
@@ -43,7 +43,7 @@ pub(super) fn OtherRuns() -> impl IntoView {
             field.set_value("");
         }
     };
-    let has_others = Memo::new(move |_| !observed.others.with(Vec::is_empty));
+    let has_others = Memo::new(move |_| !monitor.others.with(Vec::is_empty));
     view! {
         <section class="card" data-testid="other-runs">
             <header class="card-title">
@@ -62,28 +62,28 @@ pub(super) fn OtherRuns() -> impl IntoView {
 
 #[component]
 fn Compared() -> impl IntoView {
-    let observed = use_observed();
-    let reference = Memo::new(move |_| observed.summary().and_then(|summary| summary.median_step_s));
+    let monitor = use_run_monitor();
+    let reference = Memo::new(move |_| monitor.summary().and_then(|summary| summary.median_step_s));
     let rows = move || {
-        let own = observed.summary().map(|summary| (0, summary, None));
+        let current_row = monitor.summary().map(|summary| (0, summary, None));
         // Number the runs before filtering unavailable runs, because the charts assign colours by
         // the same index.
-        let others = (1..).zip(observed.others.get()).filter_map(|(index, other)| {
+        let others = (1..).zip(monitor.others.get()).filter_map(|(index, other)| {
             let summary = other.feed.detail.with(|detail| detail.as_ref().map(|detail| detail.summary.clone()))?;
             Some((index, summary, Some(other.feed.id())))
         });
-        let rows = own.into_iter().chain(others);
+        let rows = current_row.into_iter().chain(others);
         rows.map(|(index, summary, key)| view! { <Row index=index summary=summary reference=reference key=key /> })
             .collect_view()
     };
     let failures = move || {
-        let failed = observed.others.get().into_iter().filter_map(|other| {
-            let failure = other.feed.failure.get()?;
+        let failed = monitor.others.get().into_iter().filter_map(|other| {
+            let error = other.feed.last_error.get()?;
             let id = other.feed.id();
             Some(view! {
                 <p class="notice bad">
-                    <b>{format!("{id}: {}", failure.title())}</b>
-                    <button on:click=move |_| observed.toggle_run(&id)>"Leave it out"</button>
+                    <b>{format!("{id}: {}", error.title())}</b>
+                    <button on:click=move |_| monitor.toggle_run(&id)>"Leave it out"</button>
                 </p>
             })
         });
@@ -111,7 +111,7 @@ fn Compared() -> impl IntoView {
 
 #[component]
 fn Row(index: usize, summary: RunSummary, reference: Memo<Option<f64>>, key: Option<String>) -> impl IntoView {
-    let observed = use_observed();
+    let monitor = use_run_monitor();
     let version = theme_version();
     let shade = SHADES[index % SHADES.len()];
     let colour = move || {
@@ -141,7 +141,7 @@ fn Row(index: usize, summary: RunSummary, reference: Memo<Option<f64>>, key: Opt
             <td class="number">{format::count(summary.points)}</td>
             <td class="number">{median.map_or_else(|| "–".to_owned(), format::seconds)}</td>
             <td class="number">{difference}</td>
-            <td class="number">{key.map(|id| view! { <button class="quiet" aria-label=label on:click=move |_| observed.toggle_run(&id)>"Leave out"</button> })}</td>
+            <td class="number">{key.map(|id| view! { <button class="quiet" aria-label=label on:click=move |_| monitor.toggle_run(&id)>"Leave out"</button> })}</td>
         </tr>
     }
 }

@@ -5,19 +5,19 @@ use leptos::prelude::*;
 
 use crate::charts::{PhaseBar, PhaseBars};
 use crate::format;
-use crate::runs::use_observed;
+use crate::runs::use_run_monitor;
 
 /// Phase card. It is hidden if the log contains no timers.
 #[component]
 pub(super) fn Phases() -> impl IntoView {
-    let observed = use_observed();
+    let monitor = use_run_monitor();
     let phases = Memo::new(move |_| {
-        observed
+        monitor
             .comparison
             .with(|comparison| comparison.as_ref().map(|comparison| comparison.phases.clone()).unwrap_or_default())
     });
     let is_same_job = Memo::new(move |_| {
-        observed
+        monitor
             .comparison
             .with(|comparison| comparison.as_ref().is_some_and(|comparison| comparison.job.is_comparable()))
     });

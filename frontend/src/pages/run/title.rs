@@ -6,12 +6,12 @@ use js_sys::Date;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{Failure, pause};
+use crate::client::{RequestError, pause};
 use crate::form::put_back;
 use crate::format;
-use crate::notice::FailureNotice;
-use crate::runs::{StateBadge, Way, ago, clock, origin_words, progress_words, remaining_s, size, use_observed};
-use crate::shelf::tags_of;
+use crate::notice::ErrorNotice;
+use crate::runs::{StateBadge, Way, ago, clock, origin_text, progress_text, remaining_s, size, use_run_monitor};
+use crate::shelf::parse_tags;
 
 /// Clock interval in ms.
 const TICK_MS: i32 = 1_000;
@@ -30,12 +30,12 @@ fn clock_now() -> RwSignal<f64> {
 /// Page header.
 #[component]
 pub(super) fn RunTitle() -> impl IntoView {
-    let observed = use_observed();
-    let feed = observed.feed;
-    let summary = Memo::new(move |_| observed.summary());
-    let failure = RwSignal::new(None::<Failure>);
+    let monitor = use_run_monitor();
+    let feed = monitor.feed;
+    let summary = Memo::new(move |_| monitor.summary());
+    let last_error = RwSignal::new(None::<RequestError>);
     let change = Callback::new(move |change: RunChange| {
-        spawn_local(async move { drop(failure.try_set(observed.change(change).await.err())) });
+        spawn_local(async move { drop(last_error.try_set(monitor.change(change).await.err())) });
     });
     let text = move |read: fn(&api::run::RunSummary) -> String| {
         Memo::new(move |_| summary.with(|summary| summary.as_ref().map(read).unwrap_or_default()))
@@ -58,7 +58,7 @@ pub(super) fn RunTitle() -> impl IntoView {
         }
     };
     let tag = move |event| {
-        let typed = tags_of(&event_target_value(&event));
+        let typed = parse_tags(&event_target_value(&event));
         if typed.join(", ") != tags.get_untracked() {
             change.run(RunChange { tags: Some(typed), ..RunChange::default() });
         }
@@ -107,11 +107,11 @@ pub(super) fn RunTitle() -> impl IntoView {
                 {move || view! { <StateBadge state=state exit_code=exit_code.get() /> }}
             </span>
             {move || progress.get().map(|(done, total)| view! { <progress max=total.to_string() prop:value=done as f64 aria-label="Steps"></progress> })}
-            <span data-testid="run-progress">{text(progress_words)}</span>
-            {move || remaining.get().map(|words| view! { <span>{words}</span> })}
-            {move || updated.get().map(|words| view! { <span class="muted">{words}</span> })}
-            <span class="muted">{text(|summary| format!("{}, {}, {} points", origin_words(summary.origin), size(summary.bytes), format::count(summary.points)))}</span>
-            {move || way().map(|words| view! { <span class="muted">{words}</span> })}
+            <span data-testid="run-progress">{text(progress_text)}</span>
+            {move || remaining.get().map(|text| view! { <span>{text}</span> })}
+            {move || updated.get().map(|updated_text| view! { <span class="muted">{updated_text}</span> })}
+            <span class="muted">{text(|summary| format!("{}, {}, {} points", origin_text(summary.origin), size(summary.bytes), format::count(summary.points)))}</span>
+            {move || way().map(|mode_text| view! { <span class="muted">{mode_text}</span> })}
         </div>
         {move || end_reason.get().map(|reason| view! { <p class="notice end-reason" class:bad=move || state.get() == RunState::Crashed role="status" data-testid="end-reason">{reason}</p> })}
         <div class="run-words">
@@ -124,7 +124,7 @@ pub(super) fn RunTitle() -> impl IntoView {
                 <input data-testid="run-note" placeholder="none" maxlength="2000" prop:value=move || note.get() on:change=annotate />
             </label>
         </div>
-        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
     }
 }
 

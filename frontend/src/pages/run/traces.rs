@@ -7,7 +7,7 @@ use leptos::task::spawn_local;
 
 use crate::client::{self, pause};
 use crate::format;
-use crate::runs::use_observed;
+use crate::runs::use_run_monitor;
 
 /// Delay in ms before the trace list of a finished run is fetched again.
 const LATE_MS: i32 = 3_000;
@@ -15,13 +15,13 @@ const LATE_MS: i32 = 3_000;
 /// Links to traces. Hidden if there are none.
 #[component]
 pub(super) fn TracesCard() -> impl IntoView {
-    let observed = use_observed();
-    let count = Memo::new(move |_| observed.summary().map_or(0, |summary| summary.traces));
+    let monitor = use_run_monitor();
+    let count = Memo::new(move |_| monitor.summary().map_or(0, |summary| summary.traces));
     let list = RwSignal::new(Vec::<TraceSummary>::new());
     Effect::new(move |_| {
         count.track();
-        observed.feed.state.track();
-        let url = format!("{}?run={}", path::TRACES, client::encode(&observed.feed.id()));
+        monitor.feed.state.track();
+        let url = format!("{}?run={}", path::TRACES, client::encode(&monitor.feed.id()));
         spawn_local(async move {
             // Traces arrive when a run ends or shortly after. If a request fails, the list stays
             // unchanged.

@@ -5,10 +5,10 @@ use api::run::RunDetail;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 use crate::drop::FileDrop;
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 use crate::runs::{LogReportView, LogTableField, LogTableFile};
 use crate::sending::Sending;
 
@@ -16,7 +16,7 @@ use crate::sending::Sending;
 #[component]
 pub(super) fn ImportLog(changed: Callback<()>) -> impl IntoView {
     let sending = Sending::new();
-    let failures = RwSignal::new(Vec::<(String, Failure)>::new());
+    let failures = RwSignal::new(Vec::<(String, RequestError)>::new());
     let imported = RwSignal::new(Vec::<RunDetail>::new());
     let table = RwSignal::new(None::<LogTableFile>);
     let send = move |file: web_sys::File| {
@@ -27,13 +27,13 @@ pub(super) fn ImportLog(changed: Callback<()>) -> impl IntoView {
         }
         failures.set(Vec::new());
         spawn_local(async move {
-            let Some(answer) = sending.send::<RunDetail>(&url, file).await else { return };
-            match answer {
+            let Some(response) = sending.send::<RunDetail>(&url, file).await else { return };
+            match response {
                 Ok(detail) => {
                     imported.update(|imported| imported.insert(0, detail));
                     changed.run(());
                 }
-                Err(failure) => failures.update(|failures| failures.push((name, failure))),
+                Err(error) => failures.update(|failures| failures.push((name, error))),
             }
         });
     };
@@ -51,8 +51,7 @@ pub(super) fn ImportLog(changed: Callback<()>) -> impl IntoView {
         imported.get().into_iter().map(report).collect_view()
     };
     let refusals = move || {
-        let refusal =
-            |(name, failure): (String, Failure)| view! { <p class="muted">{name}</p><FailureNotice failure=failure /> };
+        let refusal = |(name, upload_error): (String, RequestError)| view! { <p class="muted">{name}</p><ErrorNotice error=upload_error /> };
         failures.get().into_iter().map(refusal).collect_view()
     };
     view! {

@@ -6,9 +6,9 @@ use api::run::{CreatedRun, NewRun};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Body, Failure};
-use crate::notice::FailureNotice;
-use crate::runs::{LogTableField, LogTableFile, PlanChoice, SendingCommands, keep_token};
+use crate::client::{self, Body, RequestError};
+use crate::notice::ErrorNotice;
+use crate::runs::{LogTableField, LogTableFile, PlanSelect, SendingCommands, keep_token};
 
 /// The form, and the commands for the last opened run.
 #[component]
@@ -17,9 +17,9 @@ pub(super) fn OpenRun(changed: Callback<()>) -> impl IntoView {
     let scenario = RwSignal::new(None::<String>);
     let plan = RwSignal::new(None::<PlannerKind>);
     let table = RwSignal::new(None::<LogTableFile>);
-    let failure = RwSignal::new(None::<Failure>);
+    let last_error = RwSignal::new(None::<RequestError>);
     let opened = RwSignal::new(None::<CreatedRun>);
-    let busy = RwSignal::new(false);
+    let is_pending = RwSignal::new(false);
     let open = move |event: web_sys::SubmitEvent| {
         event.prevent_default();
         let run = NewRun {
@@ -29,21 +29,21 @@ pub(super) fn OpenRun(changed: Callback<()>) -> impl IntoView {
             log_table: table.with_untracked(|table| table.as_ref().map(|table| table.text.clone())),
         };
         let Ok(body) = serde_json::to_string(&run) else { return };
-        busy.set(true);
+        is_pending.set(true);
         spawn_local(async move {
-            let answer = client::send::<CreatedRun>("POST", path::RUNS, Body::Json(body)).await;
-            if busy.try_set(false).is_some() {
+            let response = client::send::<CreatedRun>("POST", path::RUNS, Body::Json(body)).await;
+            if is_pending.try_set(false).is_some() {
                 return;
             }
-            match answer {
+            match response {
                 Ok(created) => {
                     keep_token(&created.run, &created.ingest_token);
-                    failure.set(None);
+                    last_error.set(None);
                     name.set(String::new());
                     opened.set(Some(created));
                     changed.run(());
                 }
-                Err(problem) => failure.set(Some(problem)),
+                Err(problem) => last_error.set(Some(problem)),
             }
         });
     };
@@ -72,11 +72,11 @@ pub(super) fn OpenRun(changed: Callback<()>) -> impl IntoView {
                         on:input=move |event| name.set(event_target_value(&event))
                     />
                 </label>
-                <PlanChoice scenario=scenario plan=plan />
+                <PlanSelect scenario=scenario plan=plan />
                 <LogTableField table=table test_id="run-log-table" />
-                <p class="actions"><button type="submit" class="primary" data-testid="open-run" disabled=move || busy.get()>"Open"</button></p>
+                <p class="actions"><button type="submit" class="primary" data-testid="open-run" disabled=move || is_pending.get()>"Open"</button></p>
             </form>
-            {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+            {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
             {commands}
         </section>
     }

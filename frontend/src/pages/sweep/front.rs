@@ -6,9 +6,9 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::charts::{Cloud, Mark, ScatterChart};
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 
 /// Maximum number of listed Pareto-optimal plans.
 const MAX_LISTED: usize = 20;
@@ -19,7 +19,7 @@ fn speed(plan: &FrontPlan) -> f64 {
     plan.tokens_per_s_per_device.unwrap_or(plan.iteration_s)
 }
 
-fn speed_words(plan: &FrontPlan) -> String {
+fn speed_text(plan: &FrontPlan) -> String {
     plan.tokens_per_s_per_device.map_or_else(
         || format::seconds(plan.iteration_s),
         |rate| format!("{} tokens/s/GPU", format::three_digits(rate)),
@@ -27,35 +27,35 @@ fn speed_words(plan: &FrontPlan) -> String {
 }
 
 fn cloud(plans: &[FrontPlan], optimal: bool) -> Cloud {
-    let of_kind = plans.iter().filter(|plan| plan.optimal == optimal);
+    let matching = plans.iter().filter(|plan| plan.optimal == optimal);
     let point = |plan: &FrontPlan| {
-        let words = format!(
+        let text = format!(
             "{}, {}: {}, {}",
             plan.words,
             plan.planner.title,
-            speed_words(plan),
+            speed_text(plan),
             format::gib(plan.peak_memory_gib)
         );
-        (plan.peak_memory_gib, speed(plan), words)
+        (plan.peak_memory_gib, speed(plan), text)
     };
     let (name, light, dark, mark) = if optimal {
         ("Pareto-optimal", "#0072b2", "#5aa9e0", Mark::Disc)
     } else {
         ("not Pareto-optimal", "#8a939e", "#8a939e", Mark::Diamond)
     };
-    Cloud { name: name.to_owned(), light, dark, mark, points: of_kind.map(point).collect(), names: Vec::new() }
+    Cloud { name: name.to_owned(), light, dark, mark, points: matching.map(point).collect(), names: Vec::new() }
 }
 
 /// Card with the Pareto front. It is hidden without plans.
 #[component]
 pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> impl IntoView {
-    let front = RwSignal::new(None::<Result<Front, Failure>>);
+    let front = RwSignal::new(None::<Result<Front, RequestError>>);
     Effect::new(move |_| {
-        let asked = done.get();
+        let requested_count = done.get();
         let url = path::sweep_front(&id);
         spawn_local(async move {
             let found = client::get::<Front>(&url).await;
-            if done.try_get_untracked() == Some(asked) {
+            if done.try_get_untracked() == Some(requested_count) {
                 front.try_set(Some(found));
             }
         });
@@ -77,7 +77,7 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         points
     });
-    let words = move || {
+    let description = move || {
         front.with(|front| match front {
             Some(Ok(front)) => format!(
                 "{} plans of all points; {} are Pareto-optimal in {} and memory.{}",
@@ -93,9 +93,9 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
             _ => String::new(),
         })
     };
-    let failure = move || {
+    let error_notice = move || {
         front.with(|front| match front {
-            Some(Err(failure)) => Some(view! { <FailureNotice failure=failure.clone() /> }),
+            Some(Err(error)) => Some(view! { <ErrorNotice error=error.clone() /> }),
             _ => None,
         })
     };
@@ -109,7 +109,7 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
                     <tr>
                         <th scope="row"><button class="link" on:click=move |_| on_open.run(point)>{plan.words.clone()}</button></th>
                         <td class="label">{plan.planner.title.clone()}</td>
-                        <td class="number">{speed_words(&plan)}</td>
+                        <td class="number">{speed_text(&plan)}</td>
                         <td class="number">{format::gib(plan.peak_memory_gib)}</td>
                     </tr>
                 }
@@ -119,13 +119,13 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
     let any = Memo::new(move |_| plans.with(|plans| !plans.is_empty()));
     let by_throughput = Memo::new(move |_| front.with(|front| matches!(front, Some(Ok(front)) if front.by_throughput)));
     let measure = move || if by_throughput.get() { "Throughput" } else { "Iteration" };
-    let label = Signal::derive(move || format!("{} against peak memory. {}", measure(), words()));
+    let label = Signal::derive(move || format!("{} against peak memory. {}", measure(), description()));
     view! {
-        {failure}
+        {error_notice}
         <Show when=move || any.get()>
             <section class="card" data-testid="sweep-front">
                 <h2>"Time against memory"</h2>
-                <p class="hint">{words}</p>
+                <p class="hint">{description}</p>
                 {move || view! {
                     <ScatterChart
                         clouds=clouds

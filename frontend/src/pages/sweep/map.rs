@@ -11,8 +11,8 @@ use crate::format;
 pub(super) struct Pick(pub(super) Callback<u32>);
 
 /// Maps a value from the range `least..=most` to 0..=1.
-fn share(value: f64, (least, most): (f64, f64)) -> f64 {
-    if most > least { (value - least) / (most - least) } else { 0.5 }
+fn share(value: f64, (lower, upper): (f64, f64)) -> f64 {
+    if upper > lower { (value - lower) / (upper - lower) } else { 0.5 }
 }
 
 /// Returns the minimum and maximum value.
@@ -39,13 +39,13 @@ pub(super) fn HeatMap(picture: Picture, axes: Vec<LabelledAxis>, on_pick: Pick) 
             }
             .into_any();
         }
-        let (mark, words) = match cell.reason {
+        let (mark, text) = match cell.reason {
             Some(reason) => ("×", reason),
             None => ("·", "not planned yet".to_owned()),
         };
-        let title = words.clone();
+        let title = text.clone();
         view! {
-            <td class="heat none" title=title><span aria-hidden="true">{mark}</span><span class="visually-hidden">{words}</span></td>
+            <td class="heat none" title=title><span aria-hidden="true">{mark}</span><span class="visually-hidden">{text}</span></td>
         }
         .into_any()
     };
@@ -60,10 +60,10 @@ pub(super) fn HeatMap(picture: Picture, axes: Vec<LabelledAxis>, on_pick: Pick) 
         .collect_view();
     let caption = format!("{}, {}: {} down, {} across", picture.title, layer.planner.title, down.title, across.title);
     let label = caption.clone();
-    let scale = extent.map(|(least, most)| {
+    let scale = extent.map(|(lower, upper)| {
         view! {
             <p class="heat-scale">
-                <span>{format::three_digits(least)}</span><span class="ramp" aria-hidden="true"></span><span>{format::three_digits(most)}</span>
+                <span>{format::three_digits(lower)}</span><span class="ramp" aria-hidden="true"></span><span>{format::three_digits(upper)}</span>
                 <span class="muted">"×: no plan (reason in the table below). ·: not planned yet. Click a point to open its scenario."</span>
             </p>
         }

@@ -1,24 +1,24 @@
 //! Paginated table with all sweep points.
 
 use api::path;
-use api::planner::sweep::{PlannerRow, PointAnswer, PointRow};
+use api::planner::sweep::{PlannerRow, PointOutcome, PointRow};
 use api::sweep::{RowPage, StoredSweep};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::notice::ErrorNotice;
 
 /// Points per page.
 const PAGE: u32 = 50;
 
 /// Table cell with a planner's result.
-fn answer(row: &PlannerRow) -> AnyView {
+fn planner_cell(row: &PlannerRow) -> AnyView {
     match row {
-        PlannerRow::Planned { figures, .. } => {
-            let words = format!("{}, {}", format::seconds(figures.iteration_s), format::gib(figures.peak_memory_gib));
-            view! { <td>{words}</td> }.into_any()
+        PlannerRow::Planned { figures: metrics, .. } => {
+            let text = format!("{}, {}", format::seconds(metrics.iteration_s), format::gib(metrics.peak_memory_gib));
+            view! { <td>{text}</td> }.into_any()
         }
         PlannerRow::Infeasible { reason, .. } => view! { <td class="muted">{reason.clone()}</td> }.into_any(),
     }
@@ -26,24 +26,26 @@ fn answer(row: &PlannerRow) -> AnyView {
 
 fn line(row: PointRow, sweep: &StoredSweep, on_open: Callback<u32>) -> impl IntoView + use<> {
     let index = row.index;
-    let place = |(axis, value): (usize, &serde_json::Value)| {
+    let coordinate_label = |(axis, value): (usize, &serde_json::Value)| {
         let axis = &sweep.axes[axis];
-        let spoken = sweep
-            .sweep
-            .pointer(&format!("/axes/{}/values", sweep.axes.iter().position(|own| own == axis).unwrap_or(0)));
-        let at = spoken.and_then(|values| values.as_array()?.iter().position(|own| own == value));
+        let spoken = sweep.sweep.pointer(&format!(
+            "/axes/{}/values",
+            sweep.axes.iter().position(|candidate| candidate == axis).unwrap_or(0)
+        ));
+        let at = spoken.and_then(|values| values.as_array()?.iter().position(|known| known == value));
         at.and_then(|at| axis.labels.get(at).cloned()).unwrap_or_else(|| value.to_string())
     };
-    let values = row.coordinates.iter().enumerate().map(place).map(|label| view! { <td>{label}</td> }).collect_view();
+    let values =
+        row.coordinates.iter().enumerate().map(coordinate_label).map(|label| view! { <td>{label}</td> }).collect_view();
     let width = sweep.planners.len();
     let answers = match &row.answer {
-        PointAnswer::Planned { planners, .. } => planners.iter().map(answer).collect_view().into_any(),
-        PointAnswer::Invalid { errors } => {
-            let words: Vec<String> =
+        PointOutcome::Planned { planners, .. } => planners.iter().map(planner_cell).collect_view().into_any(),
+        PointOutcome::Invalid { errors } => {
+            let messages: Vec<String> =
                 errors.iter().map(|error| format!("{}: {}", error.pointer, error.detail)).collect();
-            view! { <td class="muted" colspan=width.to_string()>{words.join("; ")}</td> }.into_any()
+            view! { <td class="muted" colspan=width.to_string()>{messages.join("; ")}</td> }.into_any()
         }
-        PointAnswer::Failed { detail } => view! { <td colspan=width.to_string()>{detail.clone()}</td> }.into_any(),
+        PointOutcome::Failed { detail } => view! { <td colspan=width.to_string()>{detail.clone()}</td> }.into_any(),
     };
     let can_open = row.scenario.is_some();
     view! {
@@ -66,13 +68,13 @@ pub(super) fn PointTable(
     on_open: Callback<u32>,
 ) -> impl IntoView {
     let from = RwSignal::new(0_u32);
-    let page = RwSignal::new(None::<Result<RowPage, Failure>>);
+    let page = RwSignal::new(None::<Result<RowPage, RequestError>>);
     Effect::new(move |_| {
-        let asked = (from.get(), done.get());
-        let url = format!("{}?from={}&limit={PAGE}", path::sweep_points(&id), asked.0);
+        let requested = (from.get(), done.get());
+        let url = format!("{}?from={}&limit={PAGE}", path::sweep_points(&id), requested.0);
         spawn_local(async move {
             let found = client::get::<RowPage>(&url).await;
-            if from.try_get_untracked() == Some(asked.0) {
+            if from.try_get_untracked() == Some(requested.0) {
                 page.try_set(Some(found));
             }
         });
@@ -80,7 +82,7 @@ pub(super) fn PointTable(
     let axes = sweep.with_untracked(|sweep| sweep.axes.clone());
     let planners = sweep.with_untracked(|sweep| sweep.planners.clone());
     let heads = axes.into_iter().map(|axis| view! { <th scope="col">{axis.title}</th> }).collect_view();
-    let names = planners.into_iter().map(|own| view! { <th scope="col">{own.title}</th> }).collect_view();
+    let names = planners.into_iter().map(|entry| view! { <th scope="col">{entry.title}</th> }).collect_view();
     let rows = move || {
         page.with(|page| match page {
             Some(Ok(page)) => {
@@ -90,9 +92,9 @@ pub(super) fn PointTable(
             _ => Vec::new(),
         })
     };
-    let failure = move || {
+    let error_notice = move || {
         page.with(|page| match page {
-            Some(Err(failure)) => Some(view! { <FailureNotice failure=failure.clone() /> }),
+            Some(Err(error)) => Some(view! { <ErrorNotice error=error.clone() /> }),
             _ => None,
         })
     };
@@ -103,7 +105,7 @@ pub(super) fn PointTable(
     view! {
         <section class="card" data-testid="sweep-points">
             <h2>"Points"</h2>
-            {failure}
+            {error_notice}
             <Show when=move || is_empty.get()>
                 <p class="hint">"No point planned yet."</p>
             </Show>

@@ -6,28 +6,28 @@ use api::trace::{TraceChange, TraceSummary};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Body, RequestError};
 use crate::form::put_back;
-use crate::notice::FailureNotice;
-use crate::shelf::tags_of;
+use crate::notice::ErrorNotice;
+use crate::shelf::parse_tags;
 
 /// Editable heading, and the other fields below.
 #[component]
-pub(super) fn TraceWords(trace: RwSignal<TraceSummary>) -> impl IntoView {
-    let failure = RwSignal::new(None::<Failure>);
+pub(super) fn TraceFields(trace: RwSignal<TraceSummary>) -> impl IntoView {
+    let last_error = RwSignal::new(None::<RequestError>);
     let change = move |change: TraceChange| {
         let url = trace.with_untracked(|trace| path::trace(&trace.id));
         spawn_local(async move {
-            let answer = match serde_json::to_string(&change) {
+            let response = match serde_json::to_string(&change) {
                 Ok(body) => client::send::<TraceSummary>("PATCH", &url, Body::Json(body)).await,
-                Err(error) => Err(Failure::Unreadable(error.to_string())),
+                Err(error) => Err(RequestError::Unreadable(error.to_string())),
             };
-            match answer {
+            match response {
                 Ok(changed) => {
-                    failure.try_set(None);
+                    last_error.try_set(None);
                     trace.try_set(changed);
                 }
-                Err(problem) => drop(failure.try_set(Some(problem))),
+                Err(problem) => drop(last_error.try_set(Some(problem))),
             }
         });
     };
@@ -46,8 +46,9 @@ pub(super) fn TraceWords(trace: RwSignal<TraceSummary>) -> impl IntoView {
     };
     let annotate =
         move |event| change(TraceChange { note: Some(event_target_value(&event)), ..TraceChange::default() });
-    let tag =
-        move |event| change(TraceChange { tags: Some(tags_of(&event_target_value(&event))), ..TraceChange::default() });
+    let tag = move |event| {
+        change(TraceChange { tags: Some(parse_tags(&event_target_value(&event))), ..TraceChange::default() })
+    };
     let attach = move |event| change(TraceChange { run: Some(event_target_value(&event)), ..TraceChange::default() });
     let rank = move |event: web_sys::Event| match event_target_value(&event).trim().parse() {
         Ok(rank) => change(TraceChange { rank: Some(rank), ..TraceChange::default() }),
@@ -74,7 +75,7 @@ pub(super) fn TraceWords(trace: RwSignal<TraceSummary>) -> impl IntoView {
             </label>
             <label>
                 <span>"Run"</span>
-                <RunChoice trace=trace on_change=Callback::new(attach) />
+                <RunSelect trace=trace on_change=Callback::new(attach) />
             </label>
             <label>
                 <span>"Rank"</span>
@@ -84,13 +85,13 @@ pub(super) fn TraceWords(trace: RwSignal<TraceSummary>) -> impl IntoView {
                 />
             </label>
         </div>
-        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
     }
 }
 
 /// Select field for the run.
 #[component]
-fn RunChoice(trace: RwSignal<TraceSummary>, on_change: Callback<web_sys::Event>) -> impl IntoView {
+fn RunSelect(trace: RwSignal<TraceSummary>, on_change: Callback<web_sys::Event>) -> impl IntoView {
     let runs = RwSignal::new(Vec::<RunSummary>::new());
     let fetch = move || {
         spawn_local(async move {
@@ -102,16 +103,16 @@ fn RunChoice(trace: RwSignal<TraceSummary>, on_change: Callback<web_sys::Event>)
     };
     fetch();
     let options = move || {
-        let own = trace.with(|trace| trace.run.clone());
+        let current_run = trace.with(|trace| trace.run.clone());
         let known = runs.get();
-        let missing = own.clone().filter(|own| known.iter().all(|run| run.id != *own));
+        let missing = current_run.clone().filter(|run_id| known.iter().all(|run| run.id != *run_id));
         let option = |id: String, name: String| {
-            let selected = own.as_deref() == Some(id.as_str());
+            let selected = current_run.as_deref() == Some(id.as_str());
             view! { <option value=id selected=selected>{name}</option> }
         };
         let missing = missing.map(|id| option(id.clone(), id));
         let known = known.into_iter().map(|run| option(run.id, run.name)).collect_view();
-        view! { <option value="" selected=own.is_none()>"none"</option>{missing}{known} }
+        view! { <option value="" selected=current_run.is_none()>"none"</option>{missing}{known} }
     };
     view! { <select data-testid="trace-run" on:focus=move |_| fetch() on:change=move |event| on_change.run(event)>{options}</select> }
 }

@@ -10,41 +10,41 @@ use crate::format;
 const FIRST: usize = 12;
 
 /// Text above the table.
-fn caption(of: &IterationGroups) -> String {
-    let asked = of.pool_hits + of.pool_misses;
-    let pool = match asked {
+fn caption(groups: &IterationGroups) -> String {
+    let lookups = groups.pool_hits + groups.pool_misses;
+    let pool = match lookups {
         0 => "no group of more than one rank".to_owned(),
         _ => format!(
             "{} of {} communication groups were in the pool, making the others costs {} beside the batch before",
-            of.pool_hits,
-            asked,
-            format::seconds(of.creation_s)
+            groups.pool_hits,
+            lookups,
+            format::seconds(groups.creation_s)
         ),
     };
     format!(
         "{} microbatches, estimated {}; in the simulation the busiest rank works {}, the mean {}; {pool}.",
-        of.microbatches.len(),
-        format::seconds(of.estimated_s),
-        format::seconds(of.busiest_s),
-        format::seconds(of.mean_s)
+        groups.microbatches.len(),
+        format::seconds(groups.estimated_s),
+        format::seconds(groups.busiest_s),
+        format::seconds(groups.mean_s)
     )
 }
 
 /// Returns the maximum sequence length in tokens over all groups.
-fn longest(of: &IterationGroups) -> u32 {
-    let degrees = of.microbatches.iter().flat_map(|microbatch| &microbatch.degrees);
+fn max_length(groups: &IterationGroups) -> u32 {
+    let degrees = groups.microbatches.iter().flat_map(|microbatch| &microbatch.degrees);
     degrees.map(|degree| degree.longest).max().unwrap_or(1)
 }
 
-pub(super) fn show(of: IterationGroups) -> impl IntoView {
+pub(super) fn show(groups: IterationGroups) -> impl IntoView {
     let all = RwSignal::new(false);
-    let caption = caption(&of);
-    let most = longest(&of);
-    let count = of.microbatches.len();
+    let caption = caption(&groups);
+    let axis_max = max_length(&groups);
+    let count = groups.microbatches.len();
     let rows = move || {
-        let shown = if all.get() { count } else { count.min(FIRST) };
-        let numbered = of.microbatches.iter().take(shown).enumerate();
-        numbered.map(|(number, microbatch)| lines(number, microbatch, most)).collect_view()
+        let visible_count = if all.get() { count } else { count.min(FIRST) };
+        let numbered = groups.microbatches.iter().take(visible_count).enumerate();
+        numbered.map(|(number, microbatch)| lines(number, microbatch, axis_max)).collect_view()
     };
     let has_more = move || count > FIRST && !all.get();
     let headings =
@@ -65,7 +65,7 @@ pub(super) fn show(of: IterationGroups) -> impl IntoView {
 }
 
 /// Returns a row per degree. Only the first row contains the microbatch number.
-fn lines(number: usize, microbatch: &MicrobatchGroups, most: u32) -> impl IntoView + use<> {
+fn lines(number: usize, microbatch: &MicrobatchGroups, axis_max: u32) -> impl IntoView + use<> {
     let rows = microbatch.degrees.len().max(1).to_string();
     let estimate = format::seconds(microbatch.estimated_s);
     let idle = match microbatch.idle_ranks {
@@ -82,27 +82,27 @@ fn lines(number: usize, microbatch: &MicrobatchGroups, most: u32) -> impl IntoVi
         <td rowspan=rows>{idle}</td>
     };
     let mut degrees = microbatch.degrees.iter();
-    let head = degrees.next().map(|degree| cells(degree, most));
-    let others = degrees.map(|degree| view! { <tr>{cells(degree, most)}</tr> }).collect_view();
+    let head = degrees.next().map(|degree| cells(degree, axis_max));
+    let others = degrees.map(|degree| view! { <tr>{cells(degree, axis_max)}</tr> }).collect_view();
     view! {
         <tr class="first-of-group">{first}{head}{last}</tr>
         {others}
     }
 }
 
-fn cells(of: &DegreeGroups, most: u32) -> impl IntoView + use<> {
-    let lengths = if of.shortest == of.longest {
-        format::count(of.longest.into())
+fn cells(degree: &DegreeGroups, axis_max: u32) -> impl IntoView + use<> {
+    let lengths = if degree.shortest == degree.longest {
+        format::count(degree.longest.into())
     } else {
-        format!("{} – {}", format::count(of.shortest.into()), format::count(of.longest.into()))
+        format!("{} – {}", format::count(degree.shortest.into()), format::count(degree.longest.into()))
     };
     view! {
-        <td>{of.degree}</td>
-        <td>{of.groups}</td>
-        <td>{format::count(of.sequences.into())}</td>
-        <td>{format::count(of.tokens)}</td>
+        <td>{degree.degree}</td>
+        <td>{degree.groups}</td>
+        <td>{format::count(degree.sequences.into())}</td>
+        <td>{format::count(degree.tokens)}</td>
         <td>{lengths}</td>
-        <td class="lengths">{range(of.shortest, None, of.longest, most)}</td>
+        <td class="lengths">{range(degree.shortest, None, degree.longest, axis_max)}</td>
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_caption_tells_estimate_balance_and_pool() {
-        let of = IterationGroups {
+        let groups = IterationGroups {
             estimated_s: 2.0,
             busiest_s: 2.1,
             mean_s: 1.9,
@@ -122,10 +122,10 @@ mod tests {
             microbatches: Vec::new(),
         };
         assert_eq!(
-            caption(&of).replace('\u{202f}', " "),
+            caption(&groups).replace('\u{202f}', " "),
             "0 microbatches, estimated 2.00 s; in the simulation the busiest rank works 2.10 s, the mean 1.90 s; 3 of 4 communication groups were in the pool, making the others costs 100 ms beside the batch before."
         );
-        let alone = IterationGroups { pool_hits: 0, pool_misses: 0, ..of };
-        assert!(caption(&alone).ends_with("no group of more than one rank."));
+        let single_ranks = IterationGroups { pool_hits: 0, pool_misses: 0, ..groups };
+        assert!(caption(&single_ranks).ends_with("no group of more than one rank."));
     }
 }

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use serde_json::Value;
 
 /// Initial row limit. The user can expand the rest.
-const SHOWN: usize = 16;
+const MAX_VISIBLE: usize = 16;
 /// Maximum value length in characters.
 const LETTERS: usize = 48;
 
@@ -43,8 +43,8 @@ fn collect(pointer: String, there: Option<&Value>, here: Option<&Value>, changes
         (Some(Value::Array(there)), Some(Value::Array(here)))
             if there.len() == here.len() && here.iter().any(Value::is_object) =>
         {
-            for (place, (there, here)) in there.iter().zip(here).enumerate() {
-                collect(below(&pointer, &place.to_string()), Some(there), Some(here), changes);
+            for (index, (there, here)) in there.iter().zip(here).enumerate() {
+                collect(below(&pointer, &index.to_string()), Some(there), Some(here), changes);
             }
         }
         _ => changes.push(Change { pointer, there: there.cloned(), here: here.cloned() }),
@@ -56,7 +56,7 @@ fn below(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-fn value_words(value: Option<&Value>) -> String {
+fn value_text(value: Option<&Value>) -> String {
     let text = match value {
         None => return "–".to_owned(),
         Some(Value::String(text)) => text.clone(),
@@ -79,7 +79,7 @@ pub(super) fn show(changes: &[Change]) -> AnyView {
     if changes.is_empty() {
         return view! { <p class="hint" data-testid="beside-same">"Both ask the same question."</p> }.into_any();
     }
-    let (first, more) = changes.split_at(changes.len().min(SHOWN));
+    let (first, more) = changes.split_at(changes.len().min(MAX_VISIBLE));
     let all = (!more.is_empty()).then(|| {
         view! {
             <details class="advanced">
@@ -100,8 +100,8 @@ fn table(changes: &[Change], label: &'static str, test_id: &'static str) -> impl
         view! {
             <tr>
                 <th scope="row">{change.pointer.trim_start_matches('/').replace('/', " › ").replace('_', " ")}</th>
-                <td>{value_words(change.there.as_ref())}</td>
-                <td>{value_words(change.here.as_ref())}</td>
+                <td>{value_text(change.there.as_ref())}</td>
+                <td>{value_text(change.here.as_ref())}</td>
             </tr>
         }
     };
@@ -139,13 +139,13 @@ mod tests {
 
     #[test]
     fn values_are_short() {
-        assert_eq!(value_words(Some(&json!(["1f1b", "zb"]))), "1f1b, zb");
-        assert_eq!(value_words(None), "–");
-        assert_eq!(value_words(Some(&json!(195.0))), "195");
+        assert_eq!(value_text(Some(&json!(["1f1b", "zb"]))), "1f1b, zb");
+        assert_eq!(value_text(None), "–");
+        assert_eq!(value_text(Some(&json!(195.0))), "195");
         assert_eq!(
-            value_words(Some(&json!([{"name": "ViT 5B", "layers": 63}, {"name": "Llama-3 8B"}]))),
+            value_text(Some(&json!([{"name": "ViT 5B", "layers": 63}, {"name": "Llama-3 8B"}]))),
             "ViT 5B, Llama-3 8B"
         );
-        assert_eq!(value_words(Some(&json!("x".repeat(100)))).chars().count(), LETTERS);
+        assert_eq!(value_text(Some(&json!("x".repeat(100)))).chars().count(), LETTERS);
     }
 }

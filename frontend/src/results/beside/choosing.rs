@@ -1,11 +1,11 @@
 //! Selects the scenario or engine version for comparison.
 
-use api::job::EngineAnswerList;
+use api::job::EngineOutcomeList;
 use api::path;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use super::title_of;
+use super::scenario_title;
 use crate::client;
 use crate::explore::use_explore;
 use crate::format;
@@ -13,7 +13,7 @@ use crate::fragment::ScenarioPrefix;
 use crate::recent::{self, Opened};
 
 /// Prefix that marks an engine version among the options.
-const OF_ENGINE: &str = "@";
+const ENGINE_PREFIX: &str = "@";
 
 /// Engine name as written in links.
 pub(super) fn link_name(engine: &str) -> String {
@@ -34,13 +34,13 @@ fn scenario_in(text: &str) -> Option<ScenarioPrefix> {
 #[component]
 pub(super) fn Choosing() -> impl IntoView {
     let explore = use_explore();
-    let engines = RwSignal::new(EngineAnswerList { answers: Vec::new() });
+    let engines = RwSignal::new(EngineOutcomeList { answers: Vec::new() });
     Effect::new(move |_| {
-        let Some(id) = explore.kept_scenario() else { return };
+        let Some(id) = explore.stored_scenario_id() else { return };
         spawn_local(async move {
             // If the list request fails, only the engine options are missing.
-            if let Ok(list) = client::get::<EngineAnswerList>(&path::engine_answers(&id)).await
-                && untrack(|| explore.kept_scenario()) == Some(id)
+            if let Ok(list) = client::get::<EngineOutcomeList>(&path::engine_answers(&id)).await
+                && untrack(|| explore.stored_scenario_id()) == Some(id)
             {
                 engines.try_set(list);
             }
@@ -52,9 +52,9 @@ pub(super) fn Choosing() -> impl IntoView {
     let compare = move |scenario: Option<ScenarioPrefix>, engine: Option<String>| {
         explore.view.update(|view| (view.compared, view.compared_engine) = (scenario, engine));
     };
-    let chosen = move |event| {
+    let on_select = move |event| {
         let value = event_target_value(&event);
-        match value.strip_prefix(OF_ENGINE) {
+        match value.strip_prefix(ENGINE_PREFIX) {
             Some(engine) => compare(here().as_deref().and_then(ScenarioPrefix::parse), Some(engine.to_owned())),
             None => compare(ScenarioPrefix::parse(&value), None),
         }
@@ -69,7 +69,7 @@ pub(super) fn Choosing() -> impl IntoView {
     let pin = move |_| {
         let Some(pinned) = explore.stored.with_untracked(|stored| {
             let stored = stored.as_ref()?;
-            Some(Opened { id: stored.id.clone(), short: stored.short.clone(), title: title_of(&stored.scenario) })
+            Some(Opened { id: stored.id.clone(), short: stored.short.clone(), title: scenario_title(&stored.scenario) })
         }) else {
             return;
         };
@@ -86,7 +86,7 @@ pub(super) fn Choosing() -> impl IntoView {
         <div class="beside-choice">
             <label>
                 <span>"Compare with"</span>
-                <select data-testid="beside-choice" on:change=chosen><Choices engines=engines /></select>
+                <select data-testid="beside-choice" on:change=on_select><Choices engines=engines /></select>
             </label>
             <label>
                 <span>"or paste a link"</span>
@@ -122,7 +122,7 @@ pub(super) fn Choosing() -> impl IntoView {
 
 /// Options in the select element.
 #[component]
-fn Choices(engines: RwSignal<EngineAnswerList>) -> impl IntoView {
+fn Choices(engines: RwSignal<EngineOutcomeList>) -> impl IntoView {
     let explore = use_explore();
     move || {
         let now =
@@ -142,23 +142,24 @@ fn Choices(engines: RwSignal<EngineAnswerList>) -> impl IntoView {
         let is_listed = |id: &str| pinned.iter().chain(&others).any(|opened| opened.id.starts_with(id));
         let linked = now.0.clone().filter(|id| now.1.is_none() && !is_listed(id));
         let linked = linked.map(|id| {
-            let words = format!("From the link: {}", id.get(..10).unwrap_or(&id));
-            view! { <option value=id selected=true>{words}</option> }
+            let label = format!("From the link: {}", id.get(..10).unwrap_or(&id));
+            view! { <option value=id selected=true>{label}</option> }
         });
-        let of_engines = engines.get().answers.into_iter().filter(|answer| {
-            explore.result.with(|result| result.as_ref().is_none_or(|result| result.outcome.engine != answer.engine))
+        let other_engines = engines.get().answers.into_iter().filter(|entry| {
+            explore.result.with(|result| result.as_ref().is_none_or(|result| result.outcome.engine != entry.engine))
         });
-        let of_engines = of_engines.map(|answer| {
-            let name = link_name(&answer.engine);
+        let engine_options = other_engines.map(|engine_entry| {
+            let name = link_name(&engine_entry.engine);
             let selected = now.1.as_ref() == Some(&name);
-            let text = format!("This one as {} had it, {}", answer.engine, format::moment(&answer.created_at));
-            view! { <option value=format!("{OF_ENGINE}{name}") selected=selected>{text}</option> }
+            let text =
+                format!("This one as {} had it, {}", engine_entry.engine, format::moment(&engine_entry.created_at));
+            view! { <option value=format!("{ENGINE_PREFIX}{name}") selected=selected>{text}</option> }
         });
         view! {
             <option value="" selected=now.0.is_none()>"Choose\u{2026}"</option>
             {linked}
             {pinned.map(|opened| line(opened, "Pinned: "))}
-            {of_engines.collect_view()}
+            {engine_options.collect_view()}
             {others.into_iter().map(|opened| line(opened, "")).collect_view()}
         }
     }

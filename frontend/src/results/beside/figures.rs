@@ -1,7 +1,7 @@
 //! Metrics and time differences per planner for two outcomes.
 
 use api::job::StoredOutcome;
-use api::planner::outcome::{Answer, Metrics, PlannerResult};
+use api::planner::outcome::{Metrics, PlanOutcome, PlannerResult};
 use leptos::prelude::*;
 
 use crate::accuracy_link::AccuracyLink;
@@ -11,7 +11,7 @@ use crate::results::{short_title, time_spent};
 /// Compared metric: heading, accessor, format, direction, kind of change.
 struct Compared {
     heading: &'static str,
-    of: fn(&Metrics) -> f64,
+    value: fn(&Metrics) -> f64,
     show: fn(f64) -> String,
     less_is_better: bool,
     change: Change,
@@ -29,7 +29,7 @@ enum Change {
 impl Change {
     /// Formats the change from `there` to `here`. Returns `None` if the values are equal within
     /// tolerance.
-    fn told(self, there: f64, here: f64) -> Option<String> {
+    fn describe(self, there: f64, here: f64) -> Option<String> {
         match self {
             Self::Ratio if there.abs() > 0.0 => {
                 let change = here / there - 1.0;
@@ -45,45 +45,45 @@ impl Change {
     }
 }
 
-const FIGURES: [Compared; 6] = [
+const METRICS: [Compared; 6] = [
     Compared {
         heading: "Iteration",
-        of: |metrics| metrics.iteration_s,
+        value: |metrics| metrics.iteration_s,
         show: format::seconds,
         less_is_better: true,
         change: Change::Ratio,
     },
     Compared {
         heading: "Tokens/s",
-        of: |metrics| metrics.tokens_per_s,
+        value: |metrics| metrics.tokens_per_s,
         show: format::large,
         less_is_better: false,
         change: Change::Ratio,
     },
     Compared {
         heading: "MFU",
-        of: |metrics| metrics.mfu,
+        value: |metrics| metrics.mfu,
         show: format::percent,
         less_is_better: false,
         change: Change::Points,
     },
     Compared {
         heading: "Bubble",
-        of: |metrics| metrics.bubble,
+        value: |metrics| metrics.bubble,
         show: format::percent,
         less_is_better: true,
         change: Change::Points,
     },
     Compared {
         heading: "Exposed comm.",
-        of: |metrics| metrics.exposed_communication,
+        value: |metrics| metrics.exposed_communication,
         show: format::percent,
         less_is_better: true,
         change: Change::Points,
     },
     Compared {
         heading: "Peak memory",
-        of: |metrics| metrics.peak_memory_gib,
+        value: |metrics| metrics.peak_memory_gib,
         show: format::gib,
         less_is_better: true,
         change: Change::Ratio,
@@ -97,21 +97,21 @@ const ALIKE_POINTS: f64 = 0.05;
 
 fn metrics(result: &PlannerResult) -> Option<&Metrics> {
     match &result.answer {
-        Answer::Planned(planned) => Some(&planned.metrics),
-        Answer::Infeasible { .. } => None,
+        PlanOutcome::Planned(planned) => Some(&planned.metrics),
+        PlanOutcome::Infeasible { .. } => None,
     }
 }
 
 fn cell(figure: &Compared, there: &Metrics, here: &Metrics) -> impl IntoView + use<> {
-    let (there, here) = ((figure.of)(there), (figure.of)(here));
-    let change = figure.change.told(there, here);
+    let (there, here) = ((figure.value)(there), (figure.value)(here));
+    let change = figure.change.describe(there, here);
     let alike = change.is_none();
     let better = (here < there) == figure.less_is_better;
-    let words = change.unwrap_or_else(|| "alike".to_owned());
+    let text = change.unwrap_or_else(|| "alike".to_owned());
     view! {
         <td class:faster=!alike && better class:slower=!alike && !better>
             {format!("{} → {}", (figure.show)(there), (figure.show)(here))}
-            <small class="below">{words}</small>
+            <small class="below">{text}</small>
         </td>
     }
 }
@@ -119,12 +119,13 @@ fn cell(figure: &Compared, there: &Metrics, here: &Metrics) -> impl IntoView + u
 /// Table with a row for each planner present in both outcomes, and a sentence that explains the
 /// time difference.
 pub(super) fn show(here: &StoredOutcome, there: &StoredOutcome) -> AnyView {
-    let of = |results: &[PlannerResult], wanted| results.iter().find(|result| result.planner == wanted).cloned();
+    let find_result =
+        |results: &[PlannerResult], wanted| results.iter().find(|result| result.planner == wanted).cloned();
     let both: Vec<(PlannerResult, PlannerResult)> = here
         .outcome
         .results
         .iter()
-        .filter_map(|result| Some((of(&there.outcome.results, result.planner)?, result.clone())))
+        .filter_map(|result| Some((find_result(&there.outcome.results, result.planner)?, result.clone())))
         .collect();
     if both.is_empty() {
         return view! { <p class="hint">"No planner was asked in both."</p> }.into_any();
@@ -133,16 +134,16 @@ pub(super) fn show(here: &StoredOutcome, there: &StoredOutcome) -> AnyView {
         let name = view! { <th scope="row">{short_title(here.planner)}</th> };
         match (metrics(there), metrics(here)) {
             (Some(there), Some(here)) => {
-                let cells = FIGURES.iter().map(|figure| cell(figure, there, here)).collect_view();
+                let cells = METRICS.iter().map(|figure| cell(figure, there, here)).collect_view();
                 view! { <tr>{name}{cells}</tr> }.into_any()
             }
             (had, has) => {
-                let words = match (had.is_some(), has.is_some()) {
+                let message = match (had.is_some(), has.is_some()) {
                     (true, _) => "a plan there, none here",
                     (_, true) => "a plan here, none there",
                     _ => "no plan in either",
                 };
-                view! { <tr>{name}<td colspan=FIGURES.len().to_string()>{words}</td></tr> }.into_any()
+                view! { <tr>{name}<td colspan=METRICS.len().to_string()>{message}</td></tr> }.into_any()
             }
         }
     };
@@ -150,10 +151,10 @@ pub(super) fn show(here: &StoredOutcome, there: &StoredOutcome) -> AnyView {
     let sentences = both
         .iter()
         .filter_map(|(there, here)| time_spent::explained(here, there, "in the other scenario"))
-        .map(|words| {
-            view! { <li>{words}</li> }
+        .map(|sentence| {
+            view! { <li>{sentence}</li> }
         });
-    let headings = FIGURES.iter().map(|figure| view! { <th scope="col">{figure.heading}</th> }).collect_view();
+    let headings = METRICS.iter().map(|figure| view! { <th scope="col">{figure.heading}</th> }).collect_view();
     view! {
         <div class="table-scroll" role="region" aria-label="Figures there and here" tabindex="0">
             <table class="figures" data-testid="beside-figures">
@@ -161,7 +162,7 @@ pub(super) fn show(here: &StoredOutcome, there: &StoredOutcome) -> AnyView {
                 <tbody>{rows}</tbody>
             </table>
         </div>
-        <AccuracyLink what="These" />
+        <AccuracyLink subject="These" />
         <ul class="explained" data-testid="beside-explained">{sentences.collect_view()}</ul>
     }
     .into_any()
@@ -173,13 +174,13 @@ mod tests {
 
     #[test]
     fn a_share_is_compared_by_points_and_none_is_not_alike_with_some() {
-        let told = |there, here| Change::Points.told(there, here);
-        assert_eq!(told(0.0, 0.12).as_deref(), Some("+12.0 points"));
-        assert_eq!(told(0.02, 0.01).as_deref(), Some("\u{2212}1.00 points"));
-        assert_eq!(told(0.3, 0.300_4), None);
-        assert_eq!(Change::Ratio.told(2.0, 2.2).as_deref(), Some("+10.0\u{202f}%"));
-        assert_eq!(Change::Ratio.told(2.0, 2.001), None);
-        assert_eq!(Change::Ratio.told(0.0, 1.0).as_deref(), Some("from none"));
-        assert_eq!(Change::Ratio.told(0.0, 0.0), None);
+        let describe = |there, here| Change::Points.describe(there, here);
+        assert_eq!(describe(0.0, 0.12).as_deref(), Some("+12.0 points"));
+        assert_eq!(describe(0.02, 0.01).as_deref(), Some("\u{2212}1.00 points"));
+        assert_eq!(describe(0.3, 0.300_4), None);
+        assert_eq!(Change::Ratio.describe(2.0, 2.2).as_deref(), Some("+10.0\u{202f}%"));
+        assert_eq!(Change::Ratio.describe(2.0, 2.001), None);
+        assert_eq!(Change::Ratio.describe(0.0, 1.0).as_deref(), Some("from none"));
+        assert_eq!(Change::Ratio.describe(0.0, 0.0), None);
     }
 }

@@ -5,7 +5,7 @@ mod settings;
 
 use std::sync::Arc;
 
-use api::planner::analysis::CorrectionStudy;
+use api::planner::analysis::CorrectionAnalysis;
 use api::planner::analysis::correction::{Decision, Penalty};
 use leptos::prelude::*;
 
@@ -40,68 +40,69 @@ fn ends(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
 }
 
 /// Vertical line at the iteration that switches the correction off.
-fn off(study: &CorrectionStudy, (least, most): (f64, f64)) -> Option<Curve> {
-    let at = f64::from(study.switched_off?);
-    Some(curve("switches itself off", INK, Dash::Dotted, Form::Level, vec![(at, least), (at, most)]))
+fn off(analysis: &CorrectionAnalysis, (lower, upper): (f64, f64)) -> Option<Curve> {
+    let at = f64::from(analysis.switched_off?);
+    Some(curve("switches itself off", INK, Dash::Dotted, Form::Level, vec![(at, lower), (at, upper)]))
 }
 
-fn times(study: &CorrectionStudy) -> Vec<Curve> {
+fn times(analysis: &CorrectionAnalysis) -> Vec<Curve> {
     let mut curves = vec![
-        curve("without correction", WITHOUT, Dash::Dashed, Form::Steps, by_iteration(&study.without_s)),
-        curve("with correction and its cost", WITH, Dash::Solid, Form::Steps, by_iteration(&study.with_s)),
+        curve("without correction", WITHOUT, Dash::Dashed, Form::Steps, by_iteration(&analysis.without_s)),
+        curve("with correction and its cost", WITH, Dash::Solid, Form::Steps, by_iteration(&analysis.with_s)),
     ];
-    curves.extend(off(study, ends(study.without_s.iter().chain(&study.with_s).copied())));
+    curves.extend(off(analysis, ends(analysis.without_s.iter().chain(&analysis.with_s).copied())));
     curves
 }
 
-fn benefits(study: &CorrectionStudy) -> Vec<Curve> {
+fn benefits(analysis: &CorrectionAnalysis) -> Vec<Curve> {
     let percent =
         |values: Vec<(f64, f64)>| values.into_iter().map(|(at, share)| (at, 100.0 * share)).collect::<Vec<_>>();
-    let of = percent(by_iteration(&study.benefits));
-    let decided = study.decisions.iter().map(|decision| (f64::from(decision.iteration), decision.benefit));
+    let benefit_points = percent(by_iteration(&analysis.benefits));
+    let decided = analysis.decisions.iter().map(|decision| (f64::from(decision.iteration), decision.benefit));
     let decided = percent(decided.collect());
-    let cost = percent(vec![(0.0, study.cost), ((study.net.len().max(2) - 1) as f64, study.cost)]);
-    let extent = ends(of.iter().chain(&decided).chain(&cost).map(|point| point.1).collect::<Vec<_>>().into_iter());
+    let cost = percent(vec![(0.0, analysis.cost), ((analysis.net.len().max(2) - 1) as f64, analysis.cost)]);
+    let extent =
+        ends(benefit_points.iter().chain(&decided).chain(&cost).map(|point| point.1).collect::<Vec<_>>().into_iter());
     let mut curves = vec![
-        curve("benefit of the iteration, B", WITH, Dash::Solid, Form::Marked, of),
+        curve("benefit of the iteration, B", WITH, Dash::Solid, Form::Marked, benefit_points),
         curve("cost of watching, C", COST, Dash::Long, Form::Level, cost),
     ];
     if !decided.is_empty() {
         curves.push(curve("mean benefit that decides", INK, Dash::Solid, Form::Rings, decided));
     }
-    curves.extend(off(study, extent));
+    curves.extend(off(analysis, extent));
     curves
 }
 
 /// Summarizes the study in sentences.
-fn verdict(study: &CorrectionStudy) -> Vec<String> {
-    let iterations = format::count(study.net.len() as u64);
-    let shapes = match study.slow_shapes {
-        0 => format!("None of {} shapes is slow.", format::count(study.shapes.into())),
+fn summary_lines(analysis: &CorrectionAnalysis) -> Vec<String> {
+    let iterations = format::count(analysis.net.len() as u64);
+    let shapes = match analysis.slow_shapes {
+        0 => format!("None of {} shapes is slow.", format::count(analysis.shapes.into())),
         slow => format!(
             "{} of {} shapes are slow: an item of them takes {} longer.",
             format::count(slow.into()),
-            format::count(study.shapes.into()),
-            format::seconds(study.delay_s)
+            format::count(analysis.shapes.into()),
+            format::seconds(analysis.delay_s)
         ),
     };
-    let last = study.decisions.last();
-    let off = match (study.switched_off, last) {
+    let last = analysis.decisions.last();
+    let off = match (analysis.switched_off, last) {
         (Some(at), Some(Decision { benefit, .. })) => format!(
             "It switches itself off at the end of iteration {at}: a mean benefit of {} is not above the cost of {}.",
             format::percent(*benefit),
-            format::percent(study.cost)
+            format::percent(analysis.cost)
         ),
         (_, Some(Decision { benefit, .. })) => format!(
             "It stays on for all {iterations} iterations: the mean benefit was {} at its last decision, above the cost of {}.",
             format::percent(*benefit),
-            format::percent(study.cost)
+            format::percent(analysis.cost)
         ),
         (_, None) => {
             format!("It never came to a decision: {iterations} iterations are fewer than benefits are averaged over.")
         }
     };
-    let settled = match study.settled {
+    let settled = match analysis.settled {
         gain if gain > 0.0 => {
             format!("In the last half of the run steps are {} faster with it, its cost counted.", format::percent(gain))
         }
@@ -114,24 +115,24 @@ fn verdict(study: &CorrectionStudy) -> Vec<String> {
     vec![shapes, off, settled]
 }
 
-pub(super) fn show(study: Arc<CorrectionStudy>) -> impl IntoView {
-    let words = verdict(&study);
-    let spoken = words.join(" ");
-    let lines = words.into_iter().map(|words| view! { <li>{words}</li> }).collect_view();
-    let notes = study.notes.iter().map(|note| view! { <p class="hint">{note.clone()}</p> }).collect_view();
-    let told = (!study.penalties.is_empty()).then(|| penalties(&study.penalties));
+pub(super) fn show(analysis: Arc<CorrectionAnalysis>) -> impl IntoView {
+    let summary = summary_lines(&analysis);
+    let spoken = summary.join(" ");
+    let lines = summary.into_iter().map(|text| view! { <li>{text}</li> }).collect_view();
+    let notes = analysis.notes.iter().map(|note| view! { <p class="hint">{note.clone()}</p> }).collect_view();
+    let penalty_table = (!analysis.penalties.is_empty()).then(|| penalties(&analysis.penalties));
     view! {
         <ul class="plain" data-testid="correction-verdict">{lines}</ul>
         <h3>"Time of a step"</h3>
         <CurveChart
-            curves=Signal::stored(times(&study))
+            curves=Signal::stored(times(&analysis))
             over=Signal::stored("iteration".to_owned())
             label=Signal::stored(format!("Time of every step with and without correction. {spoken}"))
             test_id="correction-times"
         />
         <h3>"Benefit against cost"</h3>
         <CurveChart
-            curves=Signal::stored(benefits(&study))
+            curves=Signal::stored(benefits(&analysis))
             over=Signal::stored("iteration".to_owned())
             up="% of throughput"
             label=Signal::stored(format!("Benefit of every iteration against the cost of watching. {spoken}"))
@@ -140,37 +141,38 @@ pub(super) fn show(study: Arc<CorrectionStudy>) -> impl IntoView {
         {notes}
         <details class="advanced" data-testid="correction-table">
             <summary>"As a table"</summary>
-            <Table study=study />
+            <Table analysis=analysis />
         </details>
-        {told}
+        {penalty_table}
     }
 }
 
 #[component]
-fn Table(study: Arc<CorrectionStudy>) -> impl IntoView {
+fn Table(analysis: Arc<CorrectionAnalysis>) -> impl IntoView {
     let line = |iteration: usize| {
-        let benefit = study.benefits.get(iteration).map_or_else(|| "–".to_owned(), |benefit| format::percent(*benefit));
-        let decision = study.decisions.iter().find(|decision| decision.iteration as usize == iteration);
-        let decision = decision.map(|of| {
+        let benefit =
+            analysis.benefits.get(iteration).map_or_else(|| "–".to_owned(), |benefit| format::percent(*benefit));
+        let decision = analysis.decisions.iter().find(|decision| decision.iteration as usize == iteration);
+        let decision = decision.map(|step_decision| {
             format!(
                 "{} on average: {}",
-                format::percent(of.benefit),
-                if of.stays_on { "stays on" } else { "switches off" }
+                format::percent(step_decision.benefit),
+                if step_decision.stays_on { "stays on" } else { "switches off" }
             )
         });
         view! {
             <tr data-iteration=iteration.to_string()>
                 <th scope="row">{iteration.to_string()}</th>
-                <td>{format::seconds(study.without_s[iteration])}</td>
-                <td>{format::seconds(study.with_s[iteration])}</td>
-                <td>{format::signed_percent(study.net[iteration])}</td>
+                <td>{format::seconds(analysis.without_s[iteration])}</td>
+                <td>{format::seconds(analysis.with_s[iteration])}</td>
+                <td>{format::signed_percent(analysis.net[iteration])}</td>
                 <td>{benefit}</td>
                 <td class="notation">{decision.unwrap_or_default()}</td>
             </tr>
         }
     };
-    let whole = study.net.len().min(study.without_s.len()).min(study.with_s.len());
-    let lines = (0..whole).map(line).collect_view();
+    let row_count = analysis.net.len().min(analysis.without_s.len()).min(analysis.with_s.len());
+    let lines = (0..row_count).map(line).collect_view();
     let headings = ["Iteration", "Without", "With, cost counted", "Net", "Benefit", "Decision"]
         .map(|text| view! { <th scope="col">{text}</th> });
     view! {
@@ -184,13 +186,13 @@ fn Table(study: Arc<CorrectionStudy>) -> impl IntoView {
 }
 
 /// Slow shapes estimated from a run.
-fn penalties(told: &[Penalty]) -> impl IntoView + use<> {
-    let line = |of: &Penalty| {
+fn penalties(entries: &[Penalty]) -> impl IntoView + use<> {
+    let line = |penalty: &Penalty| {
         view! {
             <tr>
-                <th scope="row">{of.shape.clone()}</th>
-                <td>{format::count(of.items.into())}</td>
-                <td>{format::ratio(of.penalty)}</td>
+                <th scope="row">{penalty.shape.clone()}</th>
+                <td>{format::count(penalty.items.into())}</td>
+                <td>{format::ratio(penalty.penalty)}</td>
             </tr>
         }
     };
@@ -205,7 +207,7 @@ fn penalties(told: &[Penalty]) -> impl IntoView + use<> {
                         <th scope="col">"Times as long as planned"</th>
                     </tr>
                 </thead>
-                <tbody>{told.iter().map(line).collect_view()}</tbody>
+                <tbody>{entries.iter().map(line).collect_view()}</tbody>
             </table>
         </div>
     }
@@ -215,9 +217,9 @@ fn penalties(told: &[Penalty]) -> impl IntoView + use<> {
 mod tests {
     use super::*;
 
-    fn study(switched_off: Option<u32>, benefit: f64) -> CorrectionStudy {
+    fn sample_analysis(switched_off: Option<u32>, benefit: f64) -> CorrectionAnalysis {
         let decision = Decision { iteration: 2, benefit, stays_on: switched_off.is_none() };
-        CorrectionStudy {
+        CorrectionAnalysis {
             shapes: 100,
             slow_shapes: 3,
             delay_s: 0.5,
@@ -235,27 +237,27 @@ mod tests {
     }
 
     #[test]
-    fn where_it_gives_up_stands_a_line_over_both_charts() {
-        let drawn = times(&study(Some(2), 0.01));
+    fn switch_off_step_is_marked_in_both_charts() {
+        let drawn = times(&sample_analysis(Some(2), 0.01));
         assert_eq!(drawn[2].points, [(2.0, 2.0), (2.0, 2.6)]);
-        let drawn = benefits(&study(Some(2), 0.01));
+        let drawn = benefits(&sample_analysis(Some(2), 0.01));
         assert_eq!(drawn[2].points, [(2.0, 1.0)], "the decision is ringed, in percent");
         assert_eq!(drawn[3].points, [(2.0, 0.0), (2.0, 4.0)]);
-        assert_eq!((times(&study(None, 0.1)).len(), benefits(&study(None, 0.1)).len()), (2, 3));
+        assert_eq!((times(&sample_analysis(None, 0.1)).len(), benefits(&sample_analysis(None, 0.1)).len()), (2, 3));
     }
 
     #[test]
-    fn the_verdict_says_what_decided() {
-        let words = |study: &CorrectionStudy| verdict(study).join(" ").replace('\u{202f}', " ");
-        let off = words(&study(Some(2), 0.01));
+    fn summary_explains_the_decision() {
+        let summary_text = |analysis: &CorrectionAnalysis| summary_lines(analysis).join(" ").replace('\u{202f}', " ");
+        let off = summary_text(&sample_analysis(Some(2), 0.01));
         assert!(off.starts_with("3 of 100 shapes are slow: an item of them takes 500 ms longer."), "{off}");
         assert!(
             off.contains("at the end of iteration 2: a mean benefit of 1.00 % is not above the cost of 4.00 %"),
             "{off}"
         );
-        assert!(words(&study(None, 0.1)).contains("stays on for all 4 iterations"));
-        let mut short = study(None, 0.1);
+        assert!(summary_text(&sample_analysis(None, 0.1)).contains("stays on for all 4 iterations"));
+        let mut short = sample_analysis(None, 0.1);
         short.decisions.clear();
-        assert!(words(&short).contains("never came to a decision"));
+        assert!(summary_text(&short).contains("never came to a decision"));
     }
 }

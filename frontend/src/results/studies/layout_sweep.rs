@@ -12,7 +12,7 @@ use leptos::prelude::*;
 use crate::charts::{Cloud, Mark, ScatterChart};
 use crate::explore::use_explore;
 use crate::format;
-use chosen::ChosenLayout;
+use chosen::SelectedLayout;
 use table::PointTables;
 
 const KINDS: [(Freedom, &str, &str, &str, Mark); 3] = [
@@ -21,7 +21,7 @@ const KINDS: [(Freedom, &str, &str, &str, Mark); 3] = [
     (Freedom::NonColocated, "own layouts, own devices", "#1b7f3b", "#66cc88", Mark::Diamond),
 ];
 
-const fn name(freedom: Freedom) -> &'static str {
+const fn freedom_name(freedom: Freedom) -> &'static str {
     match freedom {
         Freedom::Homogeneous => KINDS[0].1,
         Freedom::Colocated => KINDS[1].1,
@@ -30,29 +30,29 @@ const fn name(freedom: Freedom) -> &'static str {
 }
 
 fn clouds(sweep: &LayoutSweep) -> Vec<Cloud> {
-    let of = |&(freedom, name, light, dark, mark): &(Freedom, &str, &'static str, &'static str, Mark)| {
-        let own = sweep.points.iter().filter(|point| point.freedom == freedom);
-        let points = own.filter_map(|point| {
-            let figures = point.figures?;
-            Some((figures.tokens_per_s, figures.tflops_per_device, hover(point)))
+    let cloud = |&(freedom, name, light, dark, mark): &(Freedom, &str, &'static str, &'static str, Mark)| {
+        let kind_points = sweep.points.iter().filter(|point| point.freedom == freedom);
+        let points = kind_points.filter_map(|point| {
+            let metrics = point.figures?;
+            Some((metrics.tokens_per_s, metrics.tflops_per_device, hover(point)))
         });
         Cloud { name: name.to_owned(), light, dark, mark, points: points.collect(), names: Vec::new() }
     };
-    KINDS.iter().map(of).collect()
+    KINDS.iter().map(cloud).collect()
 }
 
 /// Returns the indexes of the drawn points for each kind of layout.
 fn drawn(sweep: &LayoutSweep) -> Vec<Vec<usize>> {
-    let of = |&(freedom, ..): &(Freedom, &str, &str, &str, Mark)| {
+    let drawn_indices = |&(freedom, ..): &(Freedom, &str, &str, &str, Mark)| {
         let is_drawn =
-            |place: &usize| sweep.points[*place].freedom == freedom && sweep.points[*place].figures.is_some();
+            |index: &usize| sweep.points[*index].freedom == freedom && sweep.points[*index].figures.is_some();
         (0..sweep.points.len()).filter(is_drawn).collect()
     };
-    KINDS.iter().map(of).collect()
+    KINDS.iter().map(drawn_indices).collect()
 }
 
 fn hover(point: &LayoutPoint) -> String {
-    let time = point.figures.map(|figures| format::seconds(figures.iteration_s)).unwrap_or_default();
+    let time = point.figures.map(|metrics| format::seconds(metrics.iteration_s)).unwrap_or_default();
     let title = point.title.replace("; ", "<br>");
     format!("{title}<br>{} devices, {time}", point.devices)
 }
@@ -63,15 +63,15 @@ fn front(sweep: &LayoutSweep) -> Vec<(f64, f64)> {
         .points
         .iter()
         .filter(|point| point.is_on_front)
-        .filter_map(|point| point.figures.map(|figures| (figures.tokens_per_s, figures.tflops_per_device)))
+        .filter_map(|point| point.figures.map(|metrics| (metrics.tokens_per_s, metrics.tflops_per_device)))
         .collect();
     front.sort_by(|a, b| a.0.total_cmp(&b.0));
     front
 }
 
 /// Describes the best layout of each kind and its gain.
-fn verdict(sweep: &LayoutSweep) -> Vec<String> {
-    let of = |best: &api::planner::analysis::layouts::BestPoint| {
+fn summary_lines(sweep: &LayoutSweep) -> Vec<String> {
+    let describe = |best: &api::planner::analysis::layouts::BestPoint| {
         let point = sweep.points.get(best.point as usize)?;
         let gain = match best.gain_percent {
             Some(gain) if best.freedom != Freedom::Homogeneous => {
@@ -79,9 +79,9 @@ fn verdict(sweep: &LayoutSweep) -> Vec<String> {
             }
             _ => String::new(),
         };
-        Some(format!("{}: {}{gain}", name(best.freedom), point.title))
+        Some(format!("{}: {}{gain}", freedom_name(best.freedom), point.title))
     };
-    sweep.best.iter().filter_map(of).collect()
+    sweep.best.iter().filter_map(describe).collect()
 }
 
 pub(super) fn show(sweep: Arc<LayoutSweep>) -> impl IntoView {
@@ -92,10 +92,13 @@ pub(super) fn show(sweep: Arc<LayoutSweep>) -> impl IntoView {
 fn Sweep(sweep: Arc<LayoutSweep>) -> impl IntoView {
     let explore = use_explore();
     let (clouds, line, places) = (clouds(&sweep), front(&sweep), drawn(&sweep));
-    let words = verdict(&sweep);
-    let label =
-        format!("Throughput of a device against throughput of all, {} layouts. {}", sweep.simulated, words.join(". "));
-    let lines = words.into_iter().map(|words| view! { <li>{words}</li> }).collect_view();
+    let summary = summary_lines(&sweep);
+    let label = format!(
+        "Throughput of a device against throughput of all, {} layouts. {}",
+        sweep.simulated,
+        summary.join(". ")
+    );
+    let lines = summary.into_iter().map(|text| view! { <li>{text}</li> }).collect_view();
     let caption = format!(
         "{} layouts simulated on a batch of {} sequences that no plan is judged on, {} left out by their estimates. Click a point for its timeline.",
         format::count(sweep.simulated.into()),
@@ -105,23 +108,23 @@ fn Sweep(sweep: Arc<LayoutSweep>) -> impl IntoView {
     let is_partial = sweep.is_partial;
     let named = Arc::clone(&sweep);
     // A link may name a layout from a different scenario. Such a name is ignored.
-    let chosen = Memo::new(move |_| {
+    let selected = Memo::new(move |_| {
         let name = explore.view.with(|view| view.layout.clone())?;
         named.points.iter().find(|point| point.name == name && point.figures.is_some()).cloned()
     });
     let ring = Signal::derive(move || {
-        let figures = chosen.get()?.figures?;
-        Some((figures.tokens_per_s, figures.tflops_per_device))
+        let metrics = selected.get()?.figures?;
+        Some((metrics.tokens_per_s, metrics.tflops_per_device))
     });
     let pick = Callback::new(move |name: String| explore.view.update(|view| view.layout = Some(name)));
     let names: Vec<Vec<String>> =
-        places.iter().map(|kind| kind.iter().map(|&place| sweep.points[place].name.clone()).collect()).collect();
+        places.iter().map(|kind| kind.iter().map(|&index| sweep.points[index].name.clone()).collect()).collect();
     let on_pick = Callback::new(move |(kind, point): (usize, usize)| {
         if let Some(name) = names.get(kind).and_then(|names| names.get(point)) {
             pick.run(name.clone());
         }
     });
-    let chosen_name = Signal::derive(move || chosen.get().map(|point| point.name));
+    let selected_name = Signal::derive(move || selected.get().map(|point| point.name));
     let rejections = rejections(&sweep);
     view! {
         <ul class="plain" data-testid="layouts-verdict">{lines}</ul>
@@ -130,13 +133,13 @@ fn Sweep(sweep: Arc<LayoutSweep>) -> impl IntoView {
             front=Signal::stored(line)
             axes=("tokens/s of all devices", "TFLOP/s of a device")
             label=Signal::stored(label)
-            chosen=ring
+            selected=ring
             on_pick=on_pick
             test_id="layouts-chart"
         />
         <p class="hint">{caption}{is_partial.then_some(" The time was up before all were.")}</p>
-        <PointTables sweep=sweep chosen=chosen_name on_choose=pick />
-        <ChosenLayout point=chosen />
+        <PointTables sweep=sweep selected=selected_name on_choose=pick />
+        <SelectedLayout point=selected />
         {rejections}
     }
 }

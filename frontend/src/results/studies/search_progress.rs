@@ -6,7 +6,7 @@ use api::planner::analysis::SearchProgress;
 use api::planner::analysis::search_progress::{EndedBy, ExploredBy, ProgressColumns, StrategyProgress};
 use leptos::prelude::*;
 
-use super::{CUT, REPLICA_BOUND, place};
+use super::{CUT, REPLICA_BOUND, location_text};
 use crate::charts::{Curve, CurveChart, Dash, Form};
 use crate::format;
 
@@ -25,10 +25,10 @@ const fn stroke(strategy: ExploredBy) -> (&'static str, &'static str, Dash) {
     }
 }
 
-fn curves(study: &SearchProgress, over: Over) -> Vec<Curve> {
-    let last = study.strategies.iter().filter_map(|strategy| position(&strategy.steps, over).last().copied());
+fn curves(progress: &SearchProgress, over: Over) -> Vec<Curve> {
+    let last = progress.strategies.iter().filter_map(|strategy| position(&strategy.steps, over).last().copied());
     let end = last.fold(0.0, f64::max);
-    let mut curves: Vec<Curve> = study
+    let mut curves: Vec<Curve> = progress
         .strategies
         .iter()
         .map(|strategy| {
@@ -39,7 +39,7 @@ fn curves(study: &SearchProgress, over: Over) -> Vec<Curve> {
         })
         .collect();
     let level = |at: f64| vec![(0.0, at), (end, at)];
-    if let Some(swapped) = study.swapped_s {
+    if let Some(swapped) = progress.swapped_s {
         let name = format!("tree search after swaps {}", format::seconds(swapped));
         let points = level(swapped);
         curves.push(Curve {
@@ -51,7 +51,7 @@ fn curves(study: &SearchProgress, over: Over) -> Vec<Curve> {
             points,
         });
     }
-    let bound = study.lower_bound_s;
+    let bound = progress.lower_bound_s;
     let points = level(bound);
     let name = format!("lower bound of this replica {}", format::seconds(bound));
     curves.push(Curve { name, light: "#b3261e", dark: "#ff8f85", dash: Dash::Long, form: Form::Level, points });
@@ -81,64 +81,64 @@ const fn ended(by: EndedBy) -> &'static str {
     }
 }
 
-pub(super) fn show(study: Arc<SearchProgress>) -> impl IntoView {
+pub(super) fn show(progress: Arc<SearchProgress>) -> impl IntoView {
     let over = RwSignal::new(Over::Rankings);
-    let drawn = Arc::clone(&study);
+    let drawn = Arc::clone(&progress);
     let curves = Signal::derive(move || curves(&drawn, over.get()));
     let axis = Signal::derive(move || match over.get() {
         Over::Rankings => "rankings tried".to_owned(),
         Over::Seconds => "seconds of search".to_owned(),
     });
-    let choice = move |of: Over, text: &'static str| {
+    let radio_button = move |value: Over, text: &'static str| {
         view! {
             <label>
-                <input type="radio" name="search-over" prop:checked=move || over.get() == of on:change=move |_| over.set(of) />
+                <input type="radio" name="search-over" prop:checked=move || over.get() == value on:change=move |_| over.set(value) />
                 {text}
             </label>
         }
     };
-    let label = label(&study);
+    let label = label(&progress);
     let caption = format!(
         "{}: {} microbatches split into {} sub-microbatches, {} groups to rank.",
-        place(study.iteration, study.replica),
-        format::count(study.microbatches.into()),
-        format::count(study.parts.into()),
-        format::count(study.groups.into()),
+        location_text(progress.iteration, progress.replica),
+        format::count(progress.microbatches.into()),
+        format::count(progress.parts.into()),
+        format::count(progress.groups.into()),
     );
     view! {
         <fieldset class="switch">
             <legend class="visually-hidden">"Horizontal axis"</legend>
-            {choice(Over::Rankings, "By rankings")}
-            {choice(Over::Seconds, "By time")}
+            {radio_button(Over::Rankings, "By rankings")}
+            {radio_button(Over::Seconds, "By time")}
         </fieldset>
         <CurveChart curves=curves over=axis label=Signal::stored(label) test_id="search-chart" />
         <p class="hint" data-testid="search-caption">{caption}</p>
         <p class="hint">{REPLICA_BOUND}</p>
-        {study.is_cut.then(|| view! { <p class="hint">{CUT}</p> })}
+        {progress.is_cut.then(|| view! { <p class="hint">{CUT}</p> })}
         <details class="advanced" data-testid="search-table">
             <summary>"As a table"</summary>
-            <Table study=study />
+            <Table progress=progress />
         </details>
     }
 }
 
-fn label(study: &SearchProgress) -> String {
+fn label(progress: &SearchProgress) -> String {
     let best = |strategy: &StrategyProgress| {
         let (title, best) = (strategy.strategy.title(), format::seconds(strategy.best_s));
         format!("{title} {best} after {} rankings", format::count(strategy.rollouts.into()))
     };
-    let best = study.strategies.iter().map(best).collect::<Vec<_>>().join(", ");
+    let best = progress.strategies.iter().map(best).collect::<Vec<_>>().join(", ");
     format!(
         "Best iteration while searching. {best}; lower bound of this replica {}",
-        format::seconds(study.lower_bound_s)
+        format::seconds(progress.lower_bound_s)
     )
 }
 
 #[component]
-fn Table(study: Arc<SearchProgress>) -> impl IntoView {
-    let (tenth, half) = (study.rollouts / 10, study.rollouts / 2);
-    let bound = study.lower_bound_s;
-    let lines = study.strategies.iter().map(|strategy| {
+fn Table(progress: Arc<SearchProgress>) -> impl IntoView {
+    let (tenth, half) = (progress.rollouts / 10, progress.rollouts / 2);
+    let bound = progress.lower_bound_s;
+    let lines = progress.strategies.iter().map(|strategy| {
         let after = |rollouts| best_after(&strategy.steps, rollouts).map_or_else(|| "–".to_owned(), format::seconds);
         view! {
             <tr data-strategy=strategy.strategy.title()>
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    fn study() -> SearchProgress {
+    fn sample_progress() -> SearchProgress {
         let strategy = |strategy, last: u32| StrategyProgress {
             strategy,
             rollouts: last,
@@ -213,20 +213,20 @@ mod tests {
     }
 
     #[test]
-    fn curves_are_over_rankings_or_seconds_and_the_bound_goes_along_all_of_them() {
-        let study = study();
-        let over_rankings = curves(&study, Over::Rankings);
+    fn curves_use_rankings_or_seconds_and_bound_spans_all() {
+        let progress = sample_progress();
+        let over_rankings = curves(&progress, Over::Rankings);
         assert_eq!(over_rankings[0].points, [(0.0, 17.0), (40.0, 15.0), (200.0, 15.0)]);
         assert_eq!(over_rankings[2].points, [(0.0, 14.5), (200.0, 14.5)]);
         assert_eq!(over_rankings[3].points, [(0.0, 14.0), (200.0, 14.0)]);
-        assert_eq!(curves(&study, Over::Seconds)[3].points, [(0.0, 14.0), (2.0, 14.0)]);
+        assert_eq!(curves(&progress, Over::Seconds)[3].points, [(0.0, 14.0), (2.0, 14.0)]);
         let dashes: Vec<Dash> = over_rankings.iter().map(|curve| curve.dash).collect();
         assert_eq!(dashes, [Dash::Solid, Dash::Dotted, Dash::Alternating, Dash::Long], "told apart without colour");
     }
 
     #[test]
-    fn what_was_known_by_then_is_the_last_step_before() {
-        let steps = &study().strategies[0].steps;
+    fn best_known_value_is_from_the_last_earlier_step() {
+        let steps = &sample_progress().strategies[0].steps;
         assert_eq!(best_after(steps, 0), Some(17.0));
         assert_eq!((best_after(steps, 39), best_after(steps, 40)), (Some(17.0), Some(15.0)));
         assert_eq!(best_after(&ProgressColumns::default(), 10), None);

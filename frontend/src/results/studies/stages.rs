@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::planner::analysis::stages::{PlanStages, StageStudy};
+use api::planner::analysis::stages::{PlanStages, StageAnalysis};
 use leptos::prelude::*;
 
 use crate::charts::{Curve, CurveChart, Dash, Form, Stroke};
@@ -15,37 +15,38 @@ use crate::results::short_title;
 const MAX_DRAWN: usize = 6;
 const DASHES: [Dash; 4] = [Dash::Solid, Dash::Dashed, Dash::Dotted, Dash::Long];
 
-fn curve(place: usize, plan: &PlanStages, form: Form, points: Vec<(f64, f64)>) -> Curve {
-    let (light, dark) = Stroke::of(plan.planner).colours();
-    let dash = DASHES[place % DASHES.len()];
+fn curve(index: usize, plan: &PlanStages, form: Form, points: Vec<(f64, f64)>) -> Curve {
+    let (light, dark) = Stroke::for_planner(plan.planner).colours();
+    let dash = DASHES[index % DASHES.len()];
     Curve { name: short_title(plan.planner).to_owned(), light, dark, dash, form, points }
 }
 
 /// Returns the modules of all plans in order of first occurrence.
 fn modules(plans: &[PlanStages]) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    let all = plans.iter().flat_map(|plan| &plan.modules).map(|of| of.module.clone());
+    let all = plans.iter().flat_map(|plan| &plan.modules).map(|module_stages| module_stages.module.clone());
     all.filter(|module| seen.insert(module.clone())).collect()
 }
 
 /// Returns the cumulative distribution of a module's stage durations, for each plan.
 fn distribution(plans: &[PlanStages], module: &str) -> Vec<Curve> {
-    let of = |(place, plan): (usize, &PlanStages)| {
-        let own = plan.modules.iter().find(|of| of.module == module)?;
-        let all = own.durations_s.len() as f64;
-        let steps = own.durations_s.iter().enumerate().map(|(below, &time)| (time * 1e3, (below + 1) as f64 / all));
-        Some(curve(place, plan, Form::Steps, steps.collect()))
+    let plan_curve = |(index, plan): (usize, &PlanStages)| {
+        let plan_module = plan.modules.iter().find(|module_stages| module_stages.module == module)?;
+        let all = plan_module.durations_s.len() as f64;
+        let steps =
+            plan_module.durations_s.iter().enumerate().map(|(below, &time)| (time * 1e3, (below + 1) as f64 / all));
+        Some(curve(index, plan, Form::Steps, steps.collect()))
     };
-    plans.iter().enumerate().filter_map(of).collect()
+    plans.iter().enumerate().filter_map(plan_curve).collect()
 }
 
 fn rates(plans: &[PlanStages]) -> Vec<Curve> {
-    let of = |(place, plan): (usize, &PlanStages)| {
+    let rate_curve = |(index, plan): (usize, &PlanStages)| {
         let points: Vec<(f64, f64)> =
             plan.rates.iter().map(|rate| (f64::from(rate.stage), rate.tflops_per_device)).collect();
-        (!points.is_empty()).then(|| curve(place, plan, Form::Marked, points))
+        (!points.is_empty()).then(|| curve(index, plan, Form::Marked, points))
     };
-    plans.iter().enumerate().filter_map(of).collect()
+    plans.iter().enumerate().filter_map(rate_curve).collect()
 }
 
 /// Returns minimum and maximum throughput over the stages.
@@ -59,14 +60,19 @@ fn row(plan: &PlanStages) -> impl IntoView + use<> {
     let spread = plan
         .modules
         .iter()
-        .map(|of| {
-            let words = format!("{} {} ± {}", of.module, format::seconds(of.mean_s), format::percent(of.variation));
-            view! { <div>{words}</div> }
+        .map(|module_stages| {
+            let text = format!(
+                "{} {} ± {}",
+                module_stages.module,
+                format::seconds(module_stages.mean_s),
+                format::percent(module_stages.variation)
+            );
+            view! { <div>{text}</div> }
         })
         .collect_view();
     let rates = ends(plan).map_or_else(
         || "–".to_owned(),
-        |(least, most)| format!("{} to {}", format::three_digits(least), format::three_digits(most)),
+        |(lower, upper)| format!("{} to {}", format::three_digits(lower), format::three_digits(upper)),
     );
     view! {
         <tr>
@@ -80,8 +86,8 @@ fn row(plan: &PlanStages) -> impl IntoView + use<> {
     }
 }
 
-pub(super) fn show(study: Arc<StageStudy>) -> impl IntoView {
-    let StageStudy { iteration, plans } = Arc::unwrap_or_clone(study);
+pub(super) fn show(analysis: Arc<StageAnalysis>) -> impl IntoView {
+    let StageAnalysis { iteration, plans } = Arc::unwrap_or_clone(analysis);
     if plans.is_empty() {
         return view! { <p class="hint">"No plan of this iteration is a pipeline of stages."</p> }.into_any();
     }
@@ -136,7 +142,7 @@ pub(super) fn show(study: Arc<StageStudy>) -> impl IntoView {
             "The ideal bubble is that of equal stages and equal microbatches, (p - 1) / (v m + p - 1); where modules share devices there is none. Durations are of the slowest replica in this iteration, forward and backward together: curves show which share of visits takes no longer."
             {(left_out > 0).then(|| format!(" The {MAX_DRAWN} fastest plans are drawn."))}
         </p>
-        {below_ideal(&plans).map(|words| view! { <p class="hint" data-testid="below-ideal">{words}</p> })}
+        {below_ideal(&plans).map(|text| view! { <p class="hint" data-testid="below-ideal">{text}</p> })}
         {charts}
         {rates}
     }
@@ -177,11 +183,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bubble_below_the_ideal_one_is_explained() {
+    fn bubble_below_ideal_is_explained() {
         let plans = [plan(PlannerKind::WaitFreeCyclic, 0.2), plan(PlannerKind::OneFOneB, 0.3)];
-        let words = below_ideal(&plans).unwrap();
+        let explanation = below_ideal(&plans).unwrap();
         let names = format!("Below the ideal bubble: {}. ", short_title(PlannerKind::WaitFreeCyclic));
-        assert!(words.starts_with(&names), "{words}");
+        assert!(explanation.starts_with(&names), "{explanation}");
         assert_eq!(below_ideal(&plans[1..]), None);
         let shared = PlanStages { ideal_bubble: None, ..plan(PlannerKind::OneFOneB, 0.0) };
         assert_eq!(below_ideal(&[shared]), None, "no formula for shared devices");

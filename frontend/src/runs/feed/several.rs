@@ -77,7 +77,7 @@ impl Several {
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         let after: Vec<u64> = feeds.iter().map(|feed| feed.points.with_value(Points::last_row)).collect();
         let Ok(source) = EventSource::new(&path::runs_events(&ids, &after)) else { return };
-        let batches: BTreeMap<String, Batch> = feeds.iter().map(|feed| (feed.id(), Batch::of(*feed))).collect();
+        let batches: BTreeMap<String, Batch> = feeds.iter().map(|feed| (feed.id(), Batch::new(*feed))).collect();
         let breaks = Rc::new(Cell::new(0));
         let healthy = Rc::clone(&breaks);
         let on_update = listener(move |update: RunUpdate| {
@@ -100,11 +100,11 @@ impl Several {
             carried.iter().filter(|feed| feed.is_alive()).for_each(|feed| feed.begin_streaming());
         });
         let broken = Rc::clone(&breaks);
-        let kept = source.clone();
+        let stream_source = source.clone();
         let on_error = Closure::<dyn Fn()>::new(move || {
             broken.set(broken.get() + 1);
             // Browsers do not reconnect a rejected stream.
-            if broken.get() >= BREAKS || kept.ready_state() == EventSource::CLOSED {
+            if broken.get() >= BREAKS || stream_source.ready_state() == EventSource::CLOSED {
                 self.close();
             }
         });

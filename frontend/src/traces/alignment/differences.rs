@@ -9,7 +9,7 @@ use crate::format;
 use crate::gantt::time_text;
 
 /// Maximum number of listed pairs.
-const MOST: usize = 50;
+const MAX_PAIRS: usize = 50;
 /// Maximum number of listed unmatched actions.
 const MAX_NAMED: usize = 24;
 
@@ -26,8 +26,8 @@ pub(super) fn Differences(alignment: Alignment) -> impl IntoView {
     let kinds = aligned.kinds.clone().into_iter().map(|total| view! { <KindRow total=total /> }).collect_view();
     let mut pairs = aligned.pairs.clone();
     pairs.sort_by_key(|pair| std::cmp::Reverse(pair.difference_ns.unsigned_abs()));
-    let shown = pairs.len().min(MOST);
-    let rows = pairs.into_iter().take(MOST).map(|pair| view! { <PairRow pair=pair /> }).collect_view();
+    let visible_count = pairs.len().min(MAX_PAIRS);
+    let rows = pairs.into_iter().take(MAX_PAIRS).map(|pair| view! { <PairRow pair=pair /> }).collect_view();
     view! {
         <p data-testid="alignment-line">{line}</p>
         <div class="table-scroll" role="region" aria-label="Differences by kind" tabindex="0">
@@ -47,7 +47,7 @@ pub(super) fn Differences(alignment: Alignment) -> impl IntoView {
         </div>
         <Unmatched aligned=aligned />
         <details class="gantt-table">
-            <summary>{format!("The {shown} actions that differ most")}</summary>
+            <summary>{format!("The {visible_count} actions that differ most")}</summary>
             <div class="gantt-table-scroll" tabindex="0" role="region" aria-label="Actions that differ most">
                 <table>
                     <thead>
@@ -71,7 +71,7 @@ pub(super) fn Differences(alignment: Alignment) -> impl IntoView {
 fn KindRow(total: KindTotal) -> impl IntoView {
     view! {
         <tr>
-            <th scope="row">{words(total.kind)}</th>
+            <th scope="row">{kind_text(total.kind)}</th>
             <td class="number">{format::count(total.pairs)}</td>
             <td class="number">{time_text::duration(total.observed_ns as f64)}</td>
             <td class="number">{time_text::duration(total.simulated_ns as f64)}</td>
@@ -98,11 +98,11 @@ fn PairRow(pair: Pair) -> impl IntoView {
 /// Actions that exist only in the trace or only in the plan.
 #[component]
 fn Unmatched(aligned: Aligned) -> impl IntoView {
-    let line = |count: u64, names: &[ActionName], what: &str| {
-        let shown: Vec<String> = names.iter().take(MAX_NAMED).map(name).collect();
-        let more = if count > shown.len() as u64 { ", …" } else { "" };
+    let line = |count: u64, names: &[ActionName], description: &str| {
+        let visible_names: Vec<String> = names.iter().take(MAX_NAMED).map(name).collect();
+        let more = if count > visible_names.len() as u64 { ", …" } else { "" };
         (count > 0).then(
-            || view! { <p class="hint">{format!("{} {what}: {}{more}", format::count(count), shown.join(", "))}</p> },
+            || view! { <p class="hint">{format!("{} {description}: {}{more}", format::count(count), visible_names.join(", "))}</p> },
         )
     };
     view! {
@@ -119,7 +119,7 @@ fn name(action: &ActionName) -> String {
     }
 }
 
-const fn words(kind: SpanKind) -> &'static str {
+const fn kind_text(kind: SpanKind) -> &'static str {
     match kind {
         SpanKind::Forward => "forward",
         SpanKind::Backward => "backward",
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn actions_and_differences_in_words() {
+    fn actions_and_differences_are_described_in_text() {
         let action = ActionName { rank: 2, kind: SpanKind::SendForward, stage: 1, microbatch: 7 };
         assert_eq!(name(&action), "1SEND_F7");
         assert_eq!(name(&ActionName { kind: SpanKind::Optimizer, ..action }), "OPT of rank 2");

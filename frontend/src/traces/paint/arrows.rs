@@ -20,11 +20,11 @@ pub(super) fn paint(context: &CanvasRenderingContext2d, scene: &Scene<'_>, colou
     context.set_stroke_style_str(colour);
     context.set_fill_style_str(colour);
     context.set_line_width(1.5);
-    let own = (lane, u32::from(row), start_ns as f64);
+    let selected_end = (lane, u32::from(row), start_ns as f64);
     let mut painted = 0;
     for arrow in scene.arrows {
         let other = (arrow.lane, arrow.row, arrow.start_ns as f64);
-        let (from, to) = if arrow.is_incoming { (other, own) } else { (own, other) };
+        let (from, to) = if arrow.is_incoming { (other, selected_end) } else { (selected_end, other) };
         let (first, last) = (from.2.min(to.2), from.2.max(to.2));
         if last < scene.window.start_ns || first > scene.window.end_ns {
             continue;
@@ -44,7 +44,7 @@ fn height(scene: &Scene<'_>, lane: u32, row: u32) -> Option<f64> {
 }
 
 fn middle(layout: &Layout, lane: u32, row: u32, process: u32) -> Option<f64> {
-    if let Some(band) = layout.of_lane(lane) {
+    if let Some(band) = layout.lane_band(lane) {
         return Some(band.top + (f64::from(row) + 0.5) * ROW);
     }
     let heading = layout.bands.iter().find(|band| band.content == Content::Process(process))?;
@@ -75,15 +75,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrows_end_in_the_middle_of_rows_or_at_what_is_folded() {
+    fn arrows_end_at_row_centres_or_folded_headings() {
         let lane = |process| TraceLane { process, thread: String::new(), name: None, overflow: 0, rows: 2, slices: 1 };
         let lanes = [lane(0), lane(1)];
         // Heading 0 to 20, lane with two rows of 16 px plus a gap of 3 px to 55, heading to 75,
         // lane.
-        let layout = Layout::of(&lanes, &BTreeSet::new());
+        let layout = Layout::from_lanes(&lanes, &BTreeSet::new());
         assert_eq!(middle(&layout, 0, 1, 0), Some(44.0));
         assert_eq!(middle(&layout, 1, 0, 1), Some(83.0));
-        let folded = Layout::of(&lanes, &BTreeSet::from([1]));
+        let folded = Layout::from_lanes(&lanes, &BTreeSet::from([1]));
         assert_eq!((middle(&folded, 1, 0, 1), middle(&folded, 1, 0, 9)), (Some(65.0), None));
     }
 }

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Freedom, LayoutPoint, PointFigures, batch_flops, degree_settings, on_nodes, representative, sizes};
-use crate::analysis::NoStudy;
+use super::{Freedom, LayoutPoint, PointMetrics, batch_flops, degree_settings, on_nodes, representative, sizes};
+use crate::analysis::AnalysisError;
 use crate::cost::Pricing;
-use crate::host::Watch;
+use crate::host::Cancellation;
 use crate::observer::Watched;
 use crate::outcome::{ModulePlacement, Planned, RankSummary};
 use crate::planners::module_layouts::{Mode, NoPoint, PlannedPoint, Point, plan_point};
@@ -33,8 +33,12 @@ pub struct LayoutPlan {
 ///
 /// # Errors
 /// The scenario does not have these layouts, or they are infeasible.
-pub fn layout_plan(valid: &ValidScenario, name: &str, watch: &dyn Watch) -> Result<LayoutPlan, NoStudy> {
-    let unknown = || NoStudy::NoSuchLayout(name.chars().take(400).collect());
+pub fn layout_plan(
+    valid: &ValidScenario,
+    name: &str,
+    cancellation: &dyn Cancellation,
+) -> Result<LayoutPlan, AnalysisError> {
+    let unknown = || AnalysisError::NoSuchLayout(name.chars().take(400).collect());
     let (nodes, point) = name.split_once('-').ok_or_else(unknown)?;
     let nodes = nodes.parse().ok().filter(|nodes| sizes(valid.scenario()).contains(nodes)).ok_or_else(unknown)?;
     let point = Point::named(point).ok_or_else(unknown)?;
@@ -42,23 +46,26 @@ pub fn layout_plan(valid: &ValidScenario, name: &str, watch: &dyn Watch) -> Resu
     let sizing = representative(valid);
     let degrees = degree_settings(&scenario);
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_degrees(&degrees);
-    if watch.is_over() {
-        return Err(NoStudy::TimeIsUp);
+    if cancellation.is_over() {
+        return Err(AnalysisError::TimeIsUp);
     }
     let planned = plan_point(&scenario, &pricing, &point, &sizing);
-    let PlannedPoint { plan, words, devices } = planned.map_err(|none| match none {
+    let PlannedPoint { plan, description: label, devices } = planned.map_err(|none| match none {
         NoPoint::Unknown => unknown(),
-        NoPoint::Misfit(reason) => NoStudy::Misfit(reason),
+        NoPoint::Infeasible(reason) => AnalysisError::Infeasible(reason),
     })?;
     let batches = [sizing];
-    let judged = judge(&scenario, &pricing, &plan.into(), &batches, &Watched(watch)).map_err(|error| match error {
-        JudgeError::Cancelled(_) => NoStudy::TimeIsUp,
-        JudgeError::Rejected(violation) => NoStudy::Misfit(format!("the checker rejects the plan: {violation}")),
-    })?;
+    let judged =
+        judge(&scenario, &pricing, &plan.into(), &batches, &Watched(cancellation)).map_err(|error| match error {
+            JudgeError::Cancelled(_) => AnalysisError::TimeIsUp,
+            JudgeError::Rejected(violation) => {
+                AnalysisError::Infeasible(format!("the checker rejects the plan: {violation}"))
+            }
+        })?;
     let (planned, timelines) = judged.into_parts();
     let [sizing] = batches;
     let seconds = planned.metrics.iteration_s;
-    let figures = PointFigures {
+    let metrics = PointMetrics {
         iteration_s: seconds,
         tflops_per_device: batch_flops(&scenario, &sizing) / seconds / f64::from(devices) * 1e-12,
         tokens_per_s: sizing.summary.tokens as f64 / seconds,
@@ -70,36 +77,36 @@ pub fn layout_plan(valid: &ValidScenario, name: &str, watch: &dyn Watch) -> Resu
     let point = LayoutPoint {
         name: name.to_owned(),
         freedom: freedom(point.mode),
-        title: words,
+        title: label,
         layouts,
         microbatch: point.microbatch,
         devices,
         reason: None,
-        figures: Some(figures),
+        figures: Some(metrics),
         is_on_front: false,
         against_best: None,
     };
-    let words = binding(&planned);
+    let lines = binding(&planned);
     let timeline = timelines.into_iter().next().unwrap_or_default();
-    Ok(LayoutPlan { point, words, placement: planned.placement, timeline })
+    Ok(LayoutPlan { point, words: lines, placement: planned.placement, timeline })
 }
 
 const fn freedom(mode: Mode) -> Freedom {
     match mode {
         Mode::Homogeneous | Mode::Chain => Freedom::Homogeneous,
         Mode::Colocated => Freedom::Colocated,
-        Mode::Apart => Freedom::NonColocated,
+        Mode::NonColocated => Freedom::NonColocated,
     }
 }
 
 /// Describes the order of actions and the binding constraint.
 fn binding(planned: &Planned) -> Vec<String> {
-    let mut words = Vec::new();
+    let mut lines = Vec::new();
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     if let Some(iteration) = planned.iterations.first() {
-        words.extend(iteration.decision.as_ref().map(|order| format!("Order: {order}.")));
+        lines.extend(iteration.decision.as_ref().map(|order| format!("Order: {order}.")));
         let path = iteration.critical_path;
-        words.push(format!(
+        lines.push(format!(
             "Critical path: {} compute, {} communication, {} optimizer; {} above the lower bound of these microbatches.",
             percent(path.compute),
             percent(path.communication),
@@ -107,33 +114,33 @@ fn binding(planned: &Planned) -> Vec<String> {
             percent(planned.metrics.gap)
         ));
     }
-    let whole = planned.metrics.iteration_s;
-    let idle = |rank: &RankSummary| rank.time.bubble_s / whole;
+    let iteration_s = planned.metrics.iteration_s;
+    let idle = |rank: &RankSummary| rank.time.bubble_s / iteration_s;
     let order = |a: &&RankSummary, b: &&RankSummary| idle(a).total_cmp(&idle(b)).then(a.rank.cmp(&b.rank));
     let ends = (planned.ranks.iter().min_by(order), planned.ranks.iter().max_by(order));
     if let (Some(busiest), Some(idlest)) = ends {
-        words.push(format!(
+        lines.push(format!(
             "What binds: {} is idle for {} only; {} for {}.",
-            stands(planned, busiest.rank),
+            rank_label(planned, busiest.rank),
             percent(idle(busiest)),
-            stands(planned, idlest.rank),
+            rank_label(planned, idlest.rank),
             percent(idle(idlest))
         ));
     }
-    let fullest = planned.ranks.iter().max_by(|a, b| a.memory.held_gib().total_cmp(&b.memory.held_gib()));
+    let fullest = planned.ranks.iter().max_by(|a, b| a.memory.resident_gib().total_cmp(&b.memory.resident_gib()));
     if let Some(fullest) = fullest {
-        words.push(format!(
+        lines.push(format!(
             "Memory: {} holds most, {:.1} of {:.1} GiB.",
-            stands(planned, fullest.rank),
+            rank_label(planned, fullest.rank),
             planned.metrics.peak_memory_gib,
             planned.metrics.memory_limit_gib
         ));
     }
-    words
+    lines
 }
 
 /// Describes a rank and the modules on it.
-fn stands(planned: &Planned, rank: u32) -> String {
+fn rank_label(planned: &Planned, rank: u32) -> String {
     let label = planned.placement.as_ref().and_then(|placement| placement.ranks.get(rank as usize));
     label.map_or_else(|| format!("rank {rank}"), |label| format!("rank {rank} ({label})"))
 }
@@ -147,7 +154,7 @@ mod tests {
 
     /// For each freedom's winner, the plan's time equals the sweep's result to the nanosecond.
     #[test]
-    fn a_point_does_by_itself_what_it_did_in_the_sweep() {
+    fn layout_plan_matches_the_sweep() {
         let scenario = crate::planners::module_layouts::module_costs::tests::scenario();
         let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
         let sweep = layouts(&valid, 6, &SequentialWorkers, &NeverCancelled);
@@ -157,9 +164,12 @@ mod tests {
             let plan = layout_plan(&valid, &point.name, &NeverCancelled).unwrap();
             assert_eq!((&plan.point.title, plan.point.devices), (&point.title, point.devices));
             assert_eq!(plan.point.freedom, best.freedom);
-            let (own, of_sweep) = (plan.point.figures.unwrap(), point.figures.unwrap());
-            assert!((own.iteration_s - of_sweep.iteration_s).abs() < 1e-9, "{own:?} {of_sweep:?}");
-            assert!((own.tflops_per_device / of_sweep.tflops_per_device - 1.0).abs() < 1e-9);
+            let (planned_metrics, sweep_metrics) = (plan.point.figures.unwrap(), point.figures.unwrap());
+            assert!(
+                (planned_metrics.iteration_s - sweep_metrics.iteration_s).abs() < 1e-9,
+                "{planned_metrics:?} {sweep_metrics:?}"
+            );
+            assert!((planned_metrics.tflops_per_device / sweep_metrics.tflops_per_device - 1.0).abs() < 1e-9);
             assert!(plan.timeline.makespan_ns > 0 && !plan.timeline.is_empty());
             assert!(plan.words.iter().any(|line| line.starts_with("What binds")), "{:?}", plan.words);
             assert!(plan.placement.is_some());
@@ -174,8 +184,8 @@ mod tests {
         let why = "TP does not divide";
         let illegal =
             sweep.points.iter().find(|point| point.reason.as_ref().is_some_and(|reason| reason.starts_with(why)));
-        let refused = illegal.map(|point| layout_plan(&valid, &point.name, &NeverCancelled).unwrap_err().to_string());
-        assert!(refused.is_none_or(|refused| refused.starts_with("these layouts cannot be: TP does not divide")));
+        let error = illegal.map(|point| layout_plan(&valid, &point.name, &NeverCancelled).unwrap_err().to_string());
+        assert!(error.is_none_or(|text| text.starts_with("these layouts cannot be: TP does not divide")));
         let known = &sweep.points[0].name;
         for name in [
             "",
@@ -187,7 +197,7 @@ mod tests {
         ] {
             assert_eq!(
                 layout_plan(&valid, name, &NeverCancelled),
-                Err(NoStudy::NoSuchLayout(name.to_owned())),
+                Err(AnalysisError::NoSuchLayout(name.to_owned())),
                 "{name}"
             );
         }

@@ -17,7 +17,7 @@ pub(super) fn strategies(plan: &Plan, model: &Model, devices: u32, iterations: u
         equal("replicas", iteration.replicas.len(), 1)?;
         let replica = &iteration.replicas[0];
         let Some(strategy) = replica.strategy() else {
-            return Err(Violation::Shape { what: "strategies of an iteration", found: 0, expected: 1 });
+            return Err(Violation::Shape { element: "strategies of an iteration", found: 0, expected: 1 });
         };
         equal("groups", replica.groups().len(), 0)?;
         equal("sub-microbatches", replica.parts().len(), 0)?;
@@ -29,13 +29,13 @@ pub(super) fn strategies(plan: &Plan, model: &Model, devices: u32, iterations: u
         let ranks = strategy.pipelines.iter().map(|pipeline| pipeline.scheme.pipeline as usize).sum();
         equal("ranks", replica.schedule.orders.len(), ranks)?;
         equal("stages", replica.schedule.stages, ranks)?;
-        let own = strategy.pipelines.iter().map(|pipeline| pipeline.microbatches as usize).sum();
-        equal("microbatches of all pipelines", replica.microbatches.len(), own)?;
-        equal("microbatches", replica.schedule.microbatches, own)?;
+        let microbatches = strategy.pipelines.iter().map(|pipeline| pipeline.microbatches as usize).sum();
+        equal("microbatches of all pipelines", replica.microbatches.len(), microbatches)?;
+        equal("microbatches", replica.schedule.microbatches, microbatches)?;
         if replica.microbatches.iter().any(Vec::is_empty) {
-            return Err(Violation::Shape { what: "sequences of a microbatch", found: 0, expected: 1 });
+            return Err(Violation::Shape { element: "sequences of a microbatch", found: 0, expected: 1 });
         }
-        own_microbatches(plan, number, strategy)?;
+        local_microbatches(plan, number, strategy)?;
         if strategy.optimizer == OptimizerSharding::Replicas {
             equal_pipelines(strategy)?;
         }
@@ -66,20 +66,20 @@ pub fn check_phases(strategy: &Strategy, execution: &Execution) -> Result<(), Vi
     Ok(())
 }
 
-fn equal(what: &'static str, found: usize, expected: usize) -> Result<(), Violation> {
-    if found == expected { Ok(()) } else { Err(Violation::Shape { what, found, expected }) }
+fn equal(element: &'static str, found: usize, expected: usize) -> Result<(), Violation> {
+    if found == expected { Ok(()) } else { Err(Violation::Shape { element, found, expected }) }
 }
 
 /// Checks degrees, head divisibility and layers of a pipeline.
 fn degrees(pipeline: &SchemedPipeline, model: &Model) -> Result<(), Violation> {
     let tensor = pipeline.scheme.tensor;
     if tensor == 0 || pipeline.scheme.context == 0 || pipeline.scheme.pipeline == 0 {
-        return Err(Violation::Shape { what: "a degree of a scheme", found: 0, expected: 1 });
+        return Err(Violation::Shape { element: "a degree of a scheme", found: 0, expected: 1 });
     }
     for module in &model.modules {
-        for (what, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
+        for (dimension, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
             if count % tensor != 0 {
-                return Err(Violation::Divisibility { tensor, what, count });
+                return Err(Violation::Divisibility { tensor, dimension, count });
             }
         }
     }
@@ -91,14 +91,14 @@ fn degrees(pipeline: &SchemedPipeline, model: &Model) -> Result<(), Violation> {
 /// Checks that stages in a phase use disjoint devices.
 fn disjoint_devices(strategy: &Strategy, iteration: usize, devices: u32) -> Result<(), Violation> {
     let mut taken = BTreeSet::new();
-    for (place, pipeline) in strategy.pipelines.iter().enumerate() {
+    for (index, pipeline) in strategy.pipelines.iter().enumerate() {
         let each = u64::from(pipeline.scheme.tensor) * u64::from(pipeline.scheme.context);
         for stage in 0..u64::from(pipeline.scheme.pipeline) {
             let first = u64::from(pipeline.first_device) + stage * u64::from(pipeline.stage_stride);
             for device in first..first + each {
                 if device >= u64::from(devices) || !taken.insert((pipeline.phase, device)) {
                     let device = u32::try_from(device).unwrap_or(u32::MAX);
-                    return Err(Violation::Device { iteration, pipeline: place, device });
+                    return Err(Violation::Device { iteration, pipeline: index, device });
                 }
             }
         }
@@ -107,20 +107,20 @@ fn disjoint_devices(strategy: &Strategy, iteration: usize, devices: u32) -> Resu
 }
 
 /// Checks that ranks run only microbatches of their pipeline.
-fn own_microbatches(plan: &Plan, number: usize, strategy: &Strategy) -> Result<(), Violation> {
+fn local_microbatches(plan: &Plan, number: usize, strategy: &Strategy) -> Result<(), Violation> {
     let orders = &plan.iterations[number].replicas[0].schedule.orders;
     let (mut first_rank, mut first) = (0, 0);
     for pipeline in &strategy.pipelines {
-        let (ranks, own) = (pipeline.scheme.pipeline as usize, pipeline.microbatches);
+        let (ranks, microbatches) = (pipeline.scheme.pipeline as usize, pipeline.microbatches);
         for (rank, order) in orders.iter().enumerate().skip(first_rank).take(ranks) {
             let foreign = order.iter().find(|action| {
-                action.stage as usize != rank || action.microbatch < first || action.microbatch >= first + own
+                action.stage as usize != rank || action.microbatch < first || action.microbatch >= first + microbatches
             });
             if let Some(action) = foreign {
                 return Err(Violation::Foreign { rank, action: action.to_string() });
             }
         }
-        (first_rank, first) = (first_rank + ranks, first + own);
+        (first_rank, first) = (first_rank + ranks, first + microbatches);
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ fn own_microbatches(plan: &Plan, number: usize, strategy: &Strategy) -> Result<(
 /// across replicas.
 fn equal_pipelines(strategy: &Strategy) -> Result<(), Violation> {
     let Some(first) = strategy.pipelines.first() else {
-        return Err(Violation::Shape { what: "pipelines", found: 0, expected: 1 });
+        return Err(Violation::Shape { element: "pipelines", found: 0, expected: 1 });
     };
     let same = |pipeline: &&SchemedPipeline| pipeline.scheme == first.scheme && pipeline.phase == 0;
     equal("equal pipelines", strategy.pipelines.iter().filter(same).count(), strategy.pipelines.len())
@@ -196,7 +196,7 @@ mod tests {
     /// Ranks 0 and 1 end at 10 and 12. Rank 2 in the next phase starts at 12 (valid) or at 11
     /// (invalid).
     #[test]
-    fn a_phase_waits_for_the_one_before_it() {
+    fn a_phase_waits_for_the_previous_phase() {
         let nanos = |time| vec![crate::units::Nanos::new(time)];
         let execution = |start| Execution {
             start: vec![nanos(0), nanos(2), nanos(start)],
@@ -215,14 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_stand_so_is_refused() {
-        let shape = |what, found, expected| Err(Violation::Shape { what, found, expected });
+    fn invalid_strategies_are_rejected() {
+        let shape = |element, found, expected| Err(Violation::Shape { element, found, expected });
         let device = |pipeline, device| Err(Violation::Device { iteration: 0, pipeline, device });
         assert_eq!(checked(|strategy, _| strategy.pipelines[1].first_device = 3), device(1, 3));
         assert_eq!(checked(|strategy, _| strategy.pipelines[1].first_device = 5), device(1, 6));
         assert_eq!(checked(|strategy, _| strategy.pipelines[0].stage_stride = 1), device(0, 1));
         let three = checked(|strategy, _| strategy.pipelines[1].scheme.tensor = 3);
-        assert_eq!(three, Err(Violation::Divisibility { tensor: 3, what: "heads", count: 32 }));
+        assert_eq!(three, Err(Violation::Divisibility { tensor: 3, dimension: "heads", count: 32 }));
         let shallow = checked(|strategy, _| strategy.pipelines[0].partition.stages.truncate(1));
         assert_eq!(shallow, Err(Violation::Layers { stage: 1 }));
         let unequal = checked(|strategy, _| strategy.optimizer = OptimizerSharding::Replicas);

@@ -28,14 +28,14 @@ pub(super) struct Computation {
 /// Result of a computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Product {
-    pub made: Made,
+    pub kind: ProductKind,
     pub stage: u32,
     pub microbatch: u32,
 }
 
 /// Kinds of results. A full backward produces both gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Made {
+pub(super) enum ProductKind {
     Activation,
     InputGradient,
     WeightGradient,
@@ -45,7 +45,7 @@ pub(super) enum Made {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     /// Result from the same rank.
-    Own(Product),
+    Local(Product),
     /// Result from another rank.
     Sent(Letter),
 }
@@ -70,39 +70,39 @@ pub(super) struct Sending {
 
 impl Letter {
     /// Returns the transfer launched or awaited by an action. `None` for a stage.
-    pub(super) fn of(rank: usize, action: &PlanAction) -> Option<Self> {
+    pub(super) fn from_action(rank: usize, action: &PlanAction) -> Option<Self> {
         let transfer = action.transfer?;
-        let made = match transfer.payload {
-            Payload::Activation => Made::Activation,
-            Payload::Gradient => Made::InputGradient,
+        let product_kind = match transfer.payload {
+            Payload::Activation => ProductKind::Activation,
+            Payload::Gradient => ProductKind::InputGradient,
         };
-        let (own, other) = ((action.stage, action.microbatch), (transfer.peer_stage, transfer.peer_microbatch));
+        let (local, other) = ((action.stage, action.microbatch), (transfer.peer_stage, transfer.peer_microbatch));
         let ((from, source), (to, goal)) = match action.action {
-            PlanActionKind::Isend | PlanActionKind::WaitIsend => ((rank, own), (transfer.peer as usize, other)),
-            _ => ((transfer.peer as usize, other), (rank, own)),
+            PlanActionKind::Isend | PlanActionKind::WaitIsend => ((rank, local), (transfer.peer as usize, other)),
+            _ => ((transfer.peer as usize, other), (rank, local)),
         };
-        Some(Self { from, product: Product { made, stage: source.0, microbatch: source.1 }, to, goal })
+        Some(Self { from, product: Product { kind: product_kind, stage: source.0, microbatch: source.1 }, to, goal })
     }
 }
 
 impl Demand {
-    pub(super) fn of(timeline: &Timeline) -> Result<Self, ExecutionViolation> {
+    pub(super) fn from_timeline(timeline: &Timeline) -> Result<Self, ExecutionViolation> {
         let overlapped: BTreeSet<u32> = timeline.overlapped.iter().copied().collect();
         let mut lanes: Vec<Vec<Computation>> =
             (0..timeline.ranks as usize).map(|rank| lane(timeline, rank, &overlapped)).collect();
-        let mut rank_of = BTreeMap::new();
+        let mut stage_ranks = BTreeMap::new();
         for (rank, lane) in lanes.iter().enumerate() {
-            rank_of.extend(lane.iter().map(|one| ((one.product.microbatch, one.product.stage), rank)));
+            stage_ranks.extend(lane.iter().map(|item| ((item.product.microbatch, item.product.stage), rank)));
         }
-        let mut ways = Ways { rank_of, into: BTreeMap::new(), from: BTreeMap::new() };
+        let mut paths = MicrobatchPaths { stage_ranks, into: BTreeMap::new(), from: BTreeMap::new() };
         for join in &timeline.joins {
-            ways.into.entry(join.into).or_default().push(join.from);
-            ways.from.entry(join.from).or_default().push(join.into);
+            paths.into.entry(join.into).or_default().push(join.from);
+            paths.from.entry(join.from).or_default().push(join.into);
         }
         let mut sends: BTreeMap<Product, Sending> = BTreeMap::new();
         for (rank, lane) in lanes.iter_mut().enumerate() {
             for computation in lane {
-                computation.needs = ways.needs(rank, computation)?;
+                computation.needs = paths.needs(rank, computation)?;
                 for need in &computation.needs {
                     if let Need::Sent(letter) = need {
                         sends.entry(letter.product).or_default().parts += 1;
@@ -112,11 +112,12 @@ impl Demand {
         }
         for rank in 0..timeline.ranks as usize {
             for span in timeline.communication_lane(rank) {
-                let made = match SpanKind::from_index(timeline.kind[span]) {
-                    Some(SpanKind::SendForward) => Made::Activation,
-                    _ => Made::InputGradient,
+                let product_kind = match SpanKind::from_index(timeline.kind[span]) {
+                    Some(SpanKind::SendForward) => ProductKind::Activation,
+                    _ => ProductKind::InputGradient,
                 };
-                let product = Product { made, stage: timeline.stage[span], microbatch: timeline.microbatch[span] };
+                let product =
+                    Product { kind: product_kind, stage: timeline.stage[span], microbatch: timeline.microbatch[span] };
                 if let Some(sending) = sends.get_mut(&product) {
                     sending.duration_ns = timeline.duration_ns[span];
                 }
@@ -143,16 +144,16 @@ impl Demand {
 
 fn lane(timeline: &Timeline, rank: usize, overlapped: &BTreeSet<u32>) -> Vec<Computation> {
     let computation = |span: usize| {
-        let (kind, made) = match SpanKind::from_index(timeline.kind[span])? {
-            SpanKind::Forward => (PlanActionKind::ForwardStage, Made::Activation),
-            SpanKind::Backward => (PlanActionKind::BackwardStage, Made::InputGradient),
-            SpanKind::InputGrad => (PlanActionKind::InputGradStage, Made::InputGradient),
-            SpanKind::WeightGrad => (PlanActionKind::WeightGradStage, Made::WeightGradient),
+        let (kind, product_kind) = match SpanKind::from_index(timeline.kind[span])? {
+            SpanKind::Forward => (PlanActionKind::ForwardStage, ProductKind::Activation),
+            SpanKind::Backward => (PlanActionKind::BackwardStage, ProductKind::InputGradient),
+            SpanKind::InputGrad => (PlanActionKind::InputGradStage, ProductKind::InputGradient),
+            SpanKind::WeightGrad => (PlanActionKind::WeightGradStage, ProductKind::WeightGradient),
             _ => return None,
         };
         Some(Computation {
             kind,
-            product: Product { made, stage: timeline.stage[span], microbatch: timeline.microbatch[span] },
+            product: Product { kind: product_kind, stage: timeline.stage[span], microbatch: timeline.microbatch[span] },
             with_next: overlapped.contains(&(span as u32)),
             start_ns: timeline.start_ns[span],
             duration_ns: timeline.duration_ns[span],
@@ -163,17 +164,17 @@ fn lane(timeline: &Timeline, rank: usize, overlapped: &BTreeSet<u32>) -> Vec<Com
 }
 
 /// Paths for microbatches through stages, derived from the lanes.
-struct Ways {
+struct MicrobatchPaths {
     /// Rank by (microbatch, stage).
-    rank_of: BTreeMap<(u32, u32), usize>,
+    stage_ranks: BTreeMap<(u32, u32), usize>,
     /// Input and output microbatches.
     into: BTreeMap<u32, Vec<u32>>,
     from: BTreeMap<u32, Vec<u32>>,
 }
 
-impl Ways {
+impl MicrobatchPaths {
     fn ends(&self, microbatch: u32) -> Result<(u32, u32), ExecutionViolation> {
-        let mut stages = self.rank_of.range((microbatch, 0)..=(microbatch, u32::MAX)).map(|(&(_, stage), _)| stage);
+        let mut stages = self.stage_ranks.range((microbatch, 0)..=(microbatch, u32::MAX)).map(|(&(_, stage), _)| stage);
         let Some(first) = stages.next() else {
             return Err(ExecutionViolation::Incomplete { stage: 0, microbatch });
         };
@@ -181,12 +182,12 @@ impl Ways {
     }
 
     fn needs(&self, rank: usize, computation: &Computation) -> Result<Vec<Need>, ExecutionViolation> {
-        let Product { made, stage, microbatch } = computation.product;
-        let need = |made, stage, microbatch| {
-            let product = Product { made, stage, microbatch };
-            match self.rank_of.get(&(microbatch, stage)) {
+        let Product { kind: product_kind, stage, microbatch } = computation.product;
+        let need = |input_kind, stage, microbatch| {
+            let product = Product { kind: input_kind, stage, microbatch };
+            match self.stage_ranks.get(&(microbatch, stage)) {
                 None => Err(ExecutionViolation::Incomplete { stage, microbatch }),
-                Some(&from) if from == rank => Ok(Need::Own(product)),
+                Some(&from) if from == rank => Ok(Need::Local(product)),
                 Some(&from) => {
                     let goal = (computation.product.stage, computation.product.microbatch);
                     Ok(Need::Sent(Letter { from, product, to: rank, goal }))
@@ -195,24 +196,24 @@ impl Ways {
         };
         let (first, last) = self.ends(microbatch)?;
         let none = Vec::new();
-        match made {
-            Made::Activation if stage > first => Ok(vec![need(Made::Activation, stage - 1, microbatch)?]),
-            Made::Activation => {
+        match product_kind {
+            ProductKind::Activation if stage > first => Ok(vec![need(ProductKind::Activation, stage - 1, microbatch)?]),
+            ProductKind::Activation => {
                 let parts = self.into.get(&microbatch).unwrap_or(&none).iter();
-                parts.map(|&part| need(Made::Activation, self.ends(part)?.1, part)).collect()
+                parts.map(|&part| need(ProductKind::Activation, self.ends(part)?.1, part)).collect()
             }
-            Made::InputGradient => {
-                let mut needs = vec![need(Made::Activation, stage, microbatch)?];
+            ProductKind::InputGradient => {
+                let mut needs = vec![need(ProductKind::Activation, stage, microbatch)?];
                 if stage < last {
-                    needs.push(need(Made::InputGradient, stage + 1, microbatch)?);
+                    needs.push(need(ProductKind::InputGradient, stage + 1, microbatch)?);
                 } else {
-                    for &whole in self.from.get(&microbatch).unwrap_or(&none) {
-                        needs.push(need(Made::InputGradient, self.ends(whole)?.0, whole)?);
+                    for &consumer in self.from.get(&microbatch).unwrap_or(&none) {
+                        needs.push(need(ProductKind::InputGradient, self.ends(consumer)?.0, consumer)?);
                     }
                 }
                 Ok(needs)
             }
-            Made::WeightGradient => Ok(vec![need(Made::InputGradient, stage, microbatch)?]),
+            ProductKind::WeightGradient => Ok(vec![need(ProductKind::InputGradient, stage, microbatch)?]),
         }
     }
 }

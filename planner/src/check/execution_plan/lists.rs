@@ -2,26 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::demand::{Computation, Demand, Letter, Made, Need, Product};
+use super::demand::{Computation, Demand, Letter, Need, Product, ProductKind};
 use super::{At, ExecutionViolation};
 use crate::execution_plan::{ExecutionPlan, PlanAction, PlanActionKind, Transfer};
 
 /// Limit on occupied buffers per channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Held {
+pub(super) struct BufferUsage {
     pub receives: u32,
     pub sends: u32,
 }
 
 /// Runs all static checks.
-pub(super) fn check_lists(plan: &ExecutionPlan, demand: &Demand) -> Result<Held, ExecutionViolation> {
-    let mut held = Held::default();
+pub(super) fn check_lists(plan: &ExecutionPlan, demand: &Demand) -> Result<BufferUsage, ExecutionViolation> {
+    let mut usage = BufferUsage::default();
     let mut channels: BTreeMap<(usize, usize), Channel> = BTreeMap::new();
     let needed = demand.lanes.iter().flatten().flat_map(|computation| &computation.needs);
     let needed: BTreeSet<Letter> = needed
         .filter_map(|need| match need {
             Need::Sent(letter) => Some(*letter),
-            Need::Own(_) => None,
+            Need::Local(_) => None,
         })
         .collect();
     for (rank, list) in plan.ranks.iter().enumerate() {
@@ -29,7 +29,7 @@ pub(super) fn check_lists(plan: &ExecutionPlan, demand: &Demand) -> Result<Held,
         for (index, action) in list.iter().enumerate() {
             let at = At { rank, index };
             reader.read(at, action, list.get(index + 1))?;
-            let share = Letter::of(rank, action)
+            let share = Letter::from_action(rank, action)
                 .filter(|_| action.action == PlanActionKind::Isend)
                 .and_then(|letter| demand.sends.get(&letter.product))
                 .map(|sending| sending.duration_ns.div_ceil(sending.parts.max(1)));
@@ -38,8 +38,8 @@ pub(super) fn check_lists(plan: &ExecutionPlan, demand: &Demand) -> Result<Held,
             }
         }
         reader.end()?;
-        held.receives = held.receives.max(reader.held.receives);
-        held.sends = held.sends.max(reader.held.sends);
+        usage.receives = usage.receives.max(reader.usage.receives);
+        usage.sends = usage.sends.max(reader.usage.sends);
         for (letter, end) in reader.launches {
             let channel = channels.entry((letter.from, letter.to)).or_default();
             if letter.from == rank { channel.sends.push((letter, end)) } else { channel.receives.push((letter, end)) }
@@ -48,7 +48,7 @@ pub(super) fn check_lists(plan: &ExecutionPlan, demand: &Demand) -> Result<Held,
     for (&(from, to), channel) in &channels {
         channel.check(from, to)?;
     }
-    Ok(held)
+    Ok(usage)
 }
 
 #[derive(Clone, Copy)]
@@ -67,9 +67,9 @@ struct Channel {
 
 impl Channel {
     fn check(&self, from: usize, to: usize) -> Result<(), ExecutionViolation> {
-        for (own, others, peer) in [(&self.sends, &self.receives, to), (&self.receives, &self.sends, from)] {
+        for (launches, others, peer) in [(&self.sends, &self.receives, to), (&self.receives, &self.sends, from)] {
             let others: BTreeSet<Letter> = others.iter().map(|(letter, _)| *letter).collect();
-            if let Some((_, end)) = own.iter().find(|(letter, _)| !others.contains(letter)) {
+            if let Some((_, end)) = launches.iter().find(|(letter, _)| !others.contains(letter)) {
                 return Err(ExecutionViolation::Unmatched(end.at, peer));
             }
         }
@@ -77,7 +77,7 @@ impl Channel {
             send.0 != receive.0 || send.1.tag != receive.1.tag || send.1.bytes != receive.1.bytes
         };
         match self.sends.iter().zip(&self.receives).position(differ) {
-            Some(place) => Err(ExecutionViolation::Order { from, to, place }),
+            Some(position) => Err(ExecutionViolation::Order { from, to, position }),
             None => Ok(()),
         }
     }
@@ -89,7 +89,7 @@ struct Reader<'a> {
     needed: &'a BTreeSet<Letter>,
     /// Number of computations read.
     done: usize,
-    made: BTreeSet<Product>,
+    products: BTreeSet<Product>,
     /// Launches in order.
     launches: Vec<(Letter, End)>,
     /// Launches with no wait so far.
@@ -99,7 +99,7 @@ struct Reader<'a> {
     /// Receives in use, by peer.
     receiving: BTreeMap<usize, u32>,
     sending: BTreeMap<usize, u32>,
-    held: Held,
+    usage: BufferUsage,
     rank: usize,
     now_ns: u64,
     /// True if the previous action overlaps this one.
@@ -116,14 +116,14 @@ impl<'a> Reader<'a> {
             ranks,
             needed,
             done: 0,
-            made: BTreeSet::new(),
+            products: BTreeSet::new(),
             launches: Vec::new(),
             open: BTreeMap::new(),
             launched: BTreeSet::new(),
             received: BTreeSet::new(),
             receiving: BTreeMap::new(),
             sending: BTreeMap::new(),
-            held: Held::default(),
+            usage: BufferUsage::default(),
             rank,
             now_ns: 0,
             overlaps: false,
@@ -137,12 +137,12 @@ impl<'a> Reader<'a> {
             return Err(ExecutionViolation::Time(at));
         }
         self.now_ns = action.start_ns;
-        let letter = Letter::of(self.rank, action);
-        let own = action.transfer.is_none_or(|transfer| {
+        let letter = Letter::from_action(self.rank, action);
+        let is_valid = action.transfer.is_none_or(|transfer| {
             let peer = transfer.peer as usize;
             peer != self.rank && peer < self.ranks && !action.with_next
         });
-        if action.action.computes() == letter.is_some() || !own {
+        if action.action.computes() == letter.is_some() || !is_valid {
             return Err(ExecutionViolation::Malformed(at));
         }
         let (Some(letter), Some(transfer)) = (letter, action.transfer) else {
@@ -156,12 +156,12 @@ impl<'a> Reader<'a> {
     }
 
     fn compute(&mut self, at: At, action: &PlanAction, next: Option<&PlanAction>) -> Result<(), ExecutionViolation> {
-        let is_it = |one: &Computation| {
-            one.kind == action.action
-                && (one.product.stage, one.product.microbatch) == (action.stage, action.microbatch)
+        let is_it = |candidate: &Computation| {
+            candidate.kind == action.action
+                && (candidate.product.stage, candidate.product.microbatch) == (action.stage, action.microbatch)
         };
         let (before, behind) = self.lane.split_at(self.done);
-        let Some(computation) = behind.first().filter(|one| is_it(one)) else {
+        let Some(computation) = behind.first().filter(|head| is_it(head)) else {
             return Err(if before.iter().any(is_it) {
                 ExecutionViolation::Repeated(at)
             } else if behind.iter().any(is_it) {
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         }
         for need in &computation.needs {
             let there = match need {
-                Need::Own(product) => self.made.contains(product),
+                Need::Local(product) => self.products.contains(product),
                 Need::Sent(letter) => self.received.contains(letter),
             };
             if !there {
@@ -196,14 +196,14 @@ impl<'a> Reader<'a> {
         // other.
         if self.overlaps {
             let first = self.done.checked_sub(1).map(|first| self.lane[first].product);
-            if computation.needs.iter().any(|need| matches!(need, Need::Own(product) if Some(*product) == first)) {
+            if computation.needs.iter().any(|need| matches!(need, Need::Local(product) if Some(*product) == first)) {
                 return Err(ExecutionViolation::Unfed(at));
             }
         }
         self.overlaps = action.with_next;
-        self.made.insert(computation.product);
+        self.products.insert(computation.product);
         if computation.kind == PlanActionKind::BackwardStage {
-            self.made.insert(Product { made: Made::WeightGradient, ..computation.product });
+            self.products.insert(Product { kind: ProductKind::WeightGradient, ..computation.product });
         }
         self.done += 1;
         Ok(())
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
         if !self.needed.contains(&letter) {
             return Err(ExecutionViolation::Unneeded(at));
         }
-        if action == PlanActionKind::Isend && !self.made.contains(&letter.product) {
+        if action == PlanActionKind::Isend && !self.products.contains(&letter.product) {
             return Err(ExecutionViolation::Unmade(at));
         }
         if !self.launched.insert(letter) {
@@ -231,14 +231,14 @@ impl<'a> Reader<'a> {
         self.open_batch = Some(transfer.batch);
         self.open.insert(letter, (at, transfer));
         self.launches.push((letter, End { at, tag: transfer.tag, bytes: transfer.bytes }));
-        let (by_peer, most, peer) = if action == PlanActionKind::Isend {
-            (&mut self.sending, &mut self.held.sends, letter.to)
+        let (by_peer, max_count, peer) = if action == PlanActionKind::Isend {
+            (&mut self.sending, &mut self.usage.sends, letter.to)
         } else {
-            (&mut self.receiving, &mut self.held.receives, letter.from)
+            (&mut self.receiving, &mut self.usage.receives, letter.from)
         };
         let count = by_peer.entry(peer).or_default();
         *count += 1;
-        *most = (*most).max(*count);
+        *max_count = (*max_count).max(*count);
         Ok(())
     }
 

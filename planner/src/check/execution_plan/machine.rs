@@ -68,7 +68,7 @@ struct Machine<'a> {
     open: Vec<(usize, Vec<usize>)>,
     /// Current action index and busy time, by rank.
     at: Vec<usize>,
-    busy: Vec<u64>,
+    active_until: Vec<u64>,
     /// Number of started computations, by rank.
     begun: Vec<usize>,
     /// Stream state and ready transfers, by rank.
@@ -84,10 +84,10 @@ impl<'a> Machine<'a> {
         let (mut travels, mut open): (Vec<Travel>, Vec<(usize, Vec<usize>)>) = (Vec::new(), Vec::new());
         let mut travel_at = Vec::with_capacity(ranks);
         for (rank, list) in plan.ranks.iter().enumerate() {
-            let mut of_rank = Vec::with_capacity(list.len());
+            let mut rank_travels = Vec::with_capacity(list.len());
             for (index, action) in list.iter().enumerate() {
-                let (Some(letter), Some(transfer)) = (Letter::of(rank, action), action.transfer) else {
-                    of_rank.push(usize::MAX);
+                let (Some(letter), Some(transfer)) = (Letter::from_action(rank, action), action.transfer) else {
+                    rank_travels.push(usize::MAX);
                     continue;
                 };
                 let number = *numbers.entry(letter).or_insert_with(|| {
@@ -97,7 +97,7 @@ impl<'a> Machine<'a> {
                     travels.push(Travel { letter, sending, ends, batches: [0; 2], missing: 2, order: 0, done: false });
                     travels.len() - 1
                 });
-                of_rank.push(number);
+                rank_travels.push(number);
                 if action.action.launches() {
                     let batch = *batches.entry((rank, transfer.batch)).or_insert_with(|| {
                         open.push((0, Vec::new()));
@@ -113,7 +113,7 @@ impl<'a> Machine<'a> {
                     }
                 }
             }
-            travel_at.push(of_rank);
+            travel_at.push(rank_travels);
         }
         Self {
             plan,
@@ -125,7 +125,7 @@ impl<'a> Machine<'a> {
             travel_at,
             open,
             at: vec![0; ranks],
-            busy: vec![0; ranks],
+            active_until: vec![0; ranks],
             begun: vec![0; ranks],
             sending: vec![false; ranks],
             ready: vec![BTreeSet::new(); ranks],
@@ -138,7 +138,7 @@ impl<'a> Machine<'a> {
 
     /// Processes a rank's actions until an action takes time or blocks.
     fn go(&mut self, rank: usize) {
-        while self.busy[rank] <= self.now
+        while self.active_until[rank] <= self.now
             && let Some(action) = self.plan.ranks[rank].get(self.at[rank])
         {
             if action.action.computes() {
@@ -153,8 +153,8 @@ impl<'a> Machine<'a> {
                         break;
                     }
                 }
-                self.busy[rank] = self.now.saturating_add(duration);
-                self.end = self.end.max(self.busy[rank]);
+                self.active_until[rank] = self.now.saturating_add(duration);
+                self.end = self.end.max(self.active_until[rank]);
                 if duration > 0 {
                     self.soon(duration, Event::Go(rank));
                 }

@@ -17,24 +17,24 @@ fn times() -> UniformTimes {
     UniformTimes { forward: ten, input_grad: ten, weight_grad: ten, communication: Nanos::new(1) }
 }
 
-fn timeline_of(costs: &PipelineCosts) -> Timeline {
+fn build_timeline(costs: &PipelineCosts) -> Timeline {
     let schedule = one_f_one_b(costs.ranks(), costs.flows.microbatches());
     let execution = execute(&schedule, costs).unwrap();
-    assemble(&schedule, &execution, costs, &StepEnd::of(costs.ranks(), std::iter::once(&execution)))
+    assemble(&schedule, &execution, costs, &StepEnd::from_executions(costs.ranks(), std::iter::once(&execution)))
 }
 
 fn timeline(ranks: usize, microbatches: usize) -> Timeline {
-    timeline_of(&PipelineCosts::uniform(ranks, 1, microbatches, times()))
+    build_timeline(&PipelineCosts::uniform(ranks, 1, microbatches, times()))
 }
 
 /// Returns the first index of an action in a rank's list.
-fn place(plan: &ExecutionPlan, rank: usize, action: PlanActionKind, microbatch: u32) -> usize {
-    let is_it = |one: &PlanAction| one.action == action && one.microbatch == microbatch;
+fn action_index(plan: &ExecutionPlan, rank: usize, action: PlanActionKind, microbatch: u32) -> usize {
+    let is_it = |candidate: &PlanAction| candidate.action == action && candidate.microbatch == microbatch;
     plan.ranks[rank].iter().position(is_it).expect("it is there")
 }
 
 fn action(plan: &mut ExecutionPlan, rank: usize, kind: PlanActionKind, microbatch: u32) -> &mut PlanAction {
-    let index = place(plan, rank, kind, microbatch);
+    let index = action_index(plan, rank, kind, microbatch);
     &mut plan.ranks[rank][index]
 }
 
@@ -50,7 +50,7 @@ fn spoilt(spoil: impl FnOnce(&mut ExecutionPlan)) -> ExecutionViolation {
 /// Validates the plan after removing an action.
 fn without(rank: usize, action: PlanActionKind, microbatch: u32) -> ExecutionViolation {
     spoilt(|plan| {
-        let index = place(plan, rank, action, microbatch);
+        let index = action_index(plan, rank, action, microbatch);
         plan.ranks[rank].remove(index);
     })
 }
@@ -65,12 +65,12 @@ fn moved(plan: &mut ExecutionPlan, rank: usize, from: usize, to: usize) {
 }
 
 #[test]
-fn receives_of_a_channel_in_another_order_are_found() {
+fn reordered_channel_receives_are_detected() {
     let swapped = spoilt(|plan| {
-        let [first, second] = [0, 1].map(|microbatch| place(plan, 1, Irecv, microbatch));
+        let [first, second] = [0, 1].map(|microbatch| action_index(plan, 1, Irecv, microbatch));
         plan.ranks[1].swap(first, second);
     });
-    assert_eq!(swapped, ExecutionViolation::Order { from: 0, to: 1, place: 0 });
+    assert_eq!(swapped, ExecutionViolation::Order { from: 0, to: 1, position: 0 });
     let tagged = spoilt(|plan| {
         for action in plan.ranks[1].iter_mut().filter(|action| action.microbatch == 2) {
             if let (Irecv | WaitIrecv, Some(transfer)) = (action.action, &mut action.transfer) {
@@ -78,15 +78,15 @@ fn receives_of_a_channel_in_another_order_are_found() {
             }
         }
     });
-    assert_eq!(tagged, ExecutionViolation::Order { from: 0, to: 1, place: 2 });
+    assert_eq!(tagged, ExecutionViolation::Order { from: 0, to: 1, position: 2 });
     let sized = spoilt(|plan| {
-        let index = place(plan, 2, Irecv, 0);
+        let index = action_index(plan, 2, Irecv, 0);
         let transfer = plan.ranks[2][index].transfer;
         for action in plan.ranks[2].iter_mut().filter(|action| action.transfer == transfer) {
             action.transfer.as_mut().unwrap().bytes = Some(7);
         }
     });
-    assert_eq!(sized, ExecutionViolation::Order { from: 1, to: 2, place: 0 });
+    assert_eq!(sized, ExecutionViolation::Order { from: 1, to: 2, position: 0 });
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn other_durations_are_found() {
     }
     let mut costs = PipelineCosts::uniform(2, 1, 2, times());
     costs.optimizer.fill(Nanos::new(5));
-    let timeline = timeline_of(&costs);
+    let timeline = build_timeline(&costs);
     let mut plan = compile(&timeline, Buffers::default()).unwrap();
     assert_eq!(plan.iteration_ns(), timeline.makespan_ns);
     assert!(check_execution_plan(&plan, &timeline).is_ok());
@@ -109,7 +109,7 @@ fn other_durations_are_found() {
 }
 
 #[test]
-fn what_is_missing_is_found() {
+fn missing_actions_are_detected() {
     assert!(matches!(without(1, WaitIrecv, 0), ExecutionViolation::Unfed(At { rank: 1, .. })));
     assert!(matches!(without(0, WaitIsend, 3), ExecutionViolation::Unwaited(At { rank: 0, .. })));
     assert!(matches!(without(1, Irecv, 2), ExecutionViolation::Unstarted(At { rank: 1, .. })));
@@ -139,10 +139,10 @@ fn no_action_can_be_left_out() {
 }
 
 #[test]
-fn what_is_too_much_or_too_early_is_found() {
+fn superfluous_or_early_actions_are_detected() {
     let twice = |action| {
         spoilt(move |plan| {
-            let index = place(plan, 1, action, 0);
+            let index = action_index(plan, 1, action, 0);
             let again = plan.ranks[1][index];
             plan.ranks[1].insert(index + 1, again);
         })
@@ -153,14 +153,14 @@ fn what_is_too_much_or_too_early_is_found() {
     let foreign = spoilt(|plan| action(plan, 1, ForwardStage, 0).stage = 2);
     assert!(matches!(foreign, ExecutionViolation::Foreign(At { rank: 1, .. })), "{foreign}");
     let early = spoilt(|plan| {
-        let (send, stage) = (place(plan, 0, Isend, 2), place(plan, 0, ForwardStage, 2));
+        let (send, stage) = (action_index(plan, 0, Isend, 2), action_index(plan, 0, ForwardStage, 2));
         moved(plan, 0, send, stage);
     });
     assert!(matches!(early, ExecutionViolation::Unmade(At { rank: 0, .. })), "{early}");
     let unneeded = spoilt(|plan| action(plan, 0, Isend, 2).transfer.as_mut().unwrap().peer = 2);
     assert!(matches!(unneeded, ExecutionViolation::Unneeded(At { rank: 0, .. })), "{unneeded}");
-    let own = spoilt(|plan| action(plan, 0, Isend, 2).transfer.as_mut().unwrap().peer = 0);
-    assert!(matches!(own, ExecutionViolation::Malformed(At { rank: 0, .. })), "{own}");
+    let self_transfer = spoilt(|plan| action(plan, 0, Isend, 2).transfer.as_mut().unwrap().peer = 0);
+    assert!(matches!(self_transfer, ExecutionViolation::Malformed(At { rank: 0, .. })), "{self_transfer}");
     let bare = spoilt(|plan| action(plan, 0, Isend, 2).transfer = None);
     assert!(matches!(bare, ExecutionViolation::Malformed(At { rank: 0, .. })), "{bare}");
     let torn = spoilt(|plan| action(plan, 0, ForwardStage, 2).with_next = true);
@@ -178,27 +178,28 @@ fn what_is_too_much_or_too_early_is_found() {
 #[test]
 fn sends_that_meet_head_on_are_a_circle() {
     let timeline = timeline(2, 2);
-    let mut plan = compile(&timeline, Buffers::of(NonZeroU32::MIN)).unwrap();
+    let mut plan = compile(&timeline, Buffers::uniform(NonZeroU32::MIN)).unwrap();
     // Rank 0 launches the receive of gradient 0 only after send 1 is complete. Rank 1 launches the
     // receive of activation 1 only after send 0 is complete.
     for (rank, send, receive) in [(0, 1, 0), (1, 0, 1)] {
-        let wait = place(&plan, rank, WaitIsend, send);
-        let behind = place(&plan, rank, Isend, send) + 1;
+        let wait = action_index(&plan, rank, WaitIsend, send);
+        let behind = action_index(&plan, rank, Isend, send) + 1;
         moved(&mut plan, rank, wait, behind);
-        let (from, to) = (place(&plan, rank, Irecv, receive), place(&plan, rank, WaitIrecv, receive) - 1);
+        let (from, to) = (action_index(&plan, rank, Irecv, receive), action_index(&plan, rank, WaitIrecv, receive) - 1);
         moved(&mut plan, rank, from, to);
     }
     let violation = check_execution_plan(&plan, &timeline).unwrap_err();
-    let [first, second] = [(0, 1), (1, 0)].map(|(rank, send)| At { rank, index: place(&plan, rank, WaitIsend, send) });
+    let [first, second] =
+        [(0, 1), (1, 0)].map(|(rank, send)| At { rank, index: action_index(&plan, rank, WaitIsend, send) });
     assert_eq!(violation, ExecutionViolation::Deadlock(vec![first, second]));
-    let words = format!("deadlock: {first} waits for rank 1; {second} waits for rank 0");
-    assert_eq!(violation.to_string(), words);
+    let message = format!("deadlock: {first} waits for rank 1; {second} waits for rank 0");
+    assert_eq!(violation.to_string(), message);
 }
 
 /// A batch completes when all transfers are done. Here, receive 1 depends on work that needs
 /// receive 0.
 #[test]
-fn a_batch_that_holds_up_what_it_waits_for_is_a_circle() {
+fn a_batch_that_delays_its_input_is_a_cycle() {
     let timeline = timeline(2, 3);
     let mut plan = compile(&timeline, Buffers::UNLIMITED).unwrap();
     let mut merged = plan.ranks[1].iter().filter(|action| action.action == Irecv).map(|action| action.transfer);
@@ -207,14 +208,15 @@ fn a_batch_that_holds_up_what_it_waits_for_is_a_circle() {
         action.transfer.as_mut().unwrap().batch = batch;
     }
     let violation = check_execution_plan(&plan, &timeline).unwrap_err();
-    let at = [(0, 0), (1, 0)].map(|(rank, microbatch)| At { rank, index: place(&plan, rank, WaitIrecv, microbatch) });
+    let at =
+        [(0, 0), (1, 0)].map(|(rank, microbatch)| At { rank, index: action_index(&plan, rank, WaitIrecv, microbatch) });
     assert_eq!(violation, ExecutionViolation::Deadlock(at.to_vec()));
 }
 
 /// F 10, B 20, sends 30, two microbatches. With a single receive buffer, activation 1 is sent when
 /// the forward of microbatch 0 is done, at 50. In the timeline it is sent from 40 to 70.
 #[test]
-fn a_replay_says_what_few_buffers_cost() {
+fn replay_reports_the_delay_from_few_buffers() {
     let times = UniformTimes {
         forward: Nanos::new(10),
         input_grad: Nanos::new(10),
@@ -228,12 +230,12 @@ fn a_replay_says_what_few_buffers_cost() {
     ];
     let schedule = Schedule { stages: 2, microbatches: 2, orders };
     let execution = execute(&schedule, &costs).unwrap();
-    let timeline = assemble(&schedule, &execution, &costs, &StepEnd::of(2, std::iter::once(&execution)));
+    let timeline = assemble(&schedule, &execution, &costs, &StepEnd::from_executions(2, std::iter::once(&execution)));
     let replay = |buffers| check_execution_plan(&compile(&timeline, buffers).unwrap(), &timeline).unwrap();
     // F1.1 at 70, B1.0 at 80, B1.1 at 100. The gradient of B1.1 is sent from 130 (when the link is
     // free) to 160. B0.1 runs until 180.
     assert_eq!(replay(Buffers::UNLIMITED), Replay { end_ns: 180, receives_held: 2, sends_held: 2 });
     // Activation 1 is sent from 50 to 80. B1.0 finishes at 110; its gradient arrives at 140 and
     // occupies the buffer until 160. Then gradient 1 is sent until 190.
-    assert_eq!(replay(Buffers::of(NonZeroU32::MIN)), Replay { end_ns: 210, receives_held: 1, sends_held: 1 });
+    assert_eq!(replay(Buffers::uniform(NonZeroU32::MIN)), Replay { end_ns: 210, receives_held: 1, sends_held: 1 });
 }

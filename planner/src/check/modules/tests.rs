@@ -12,7 +12,7 @@ use crate::units::Nanos;
 /// Builds a plan with sixteen single-sequence microbatches in multi-module 1F1B order.
 fn sound(scenario: &Scenario, batch: &PackedBatch, pricing: &Pricing<'_>, modules: Vec<ModuleLayout>) -> Plan {
     let partition = partition(scenario, &[1, 2]);
-    let copies = [0, 1].map(|module: usize| modules[module].data / modules[module].beside);
+    let copies = [0, 1].map(|module: usize| modules[module].data / modules[module].copies_per_rank);
     let mut replica = plan(scenario, batch, 16, copies);
     let costs = crate::planners::module_layouts::module_costs::costs(
         scenario,
@@ -40,7 +40,7 @@ fn sound(scenario: &Scenario, batch: &PackedBatch, pricing: &Pricing<'_>, module
 
 /// Two encoder copies with a single device, and two backbone copies with two single-device stages.
 /// Two of eight devices are idle.
-fn apart() -> Vec<ModuleLayout> {
+fn separate_layouts() -> Vec<ModuleLayout> {
     vec![layout(0..1, [1, 1, 1, 2], 0), layout(1..2, [1, 1, 2, 2], 2)]
 }
 
@@ -48,7 +48,7 @@ fn with(run: impl FnOnce(&Scenario, &PackedBatch, &Pricing<'_>)) {
     let mut scenario = scenario();
     // More memory than real devices have: other tests check the limit.
     scenario.cluster.device.memory_gib = 4000.0;
-    let degrees = DegreeSettings::of(&scenario.training, &[1, 2, 4], &[1, 2]);
+    let degrees = DegreeSettings::new(&scenario.training, &[1, 2, 4], &[1, 2]);
     let batch = batch(&scenario);
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_degrees(&degrees);
     run(&scenario, &batch, &pricing);
@@ -58,7 +58,7 @@ fn with(run: impl FnOnce(&Scenario, &PackedBatch, &Pricing<'_>)) {
 fn spoilt(spoil: impl FnOnce(&mut Plan)) -> Option<Violation> {
     let mut found = None;
     with(|scenario, batch, pricing| {
-        let mut plan = sound(scenario, batch, pricing, apart());
+        let mut plan = sound(scenario, batch, pricing, separate_layouts());
         spoil(&mut plan);
         found = check_modules(
             &plan,
@@ -73,14 +73,14 @@ fn spoilt(spoil: impl FnOnce(&mut Plan)) -> Option<Violation> {
 }
 
 #[test]
-fn sound_plans_pass_apart_and_colocated() {
+fn sound_plans_pass_separate_and_colocated() {
     with(|scenario, batch, pricing| {
-        let beside = ModuleLayout { beside: 2, ..layout(0..1, [1, 1, 1, 8], 0) };
-        let colocated = vec![beside, layout(1..2, [2, 1, 2, 2], 0)];
-        for modules in [apart(), colocated] {
+        let encoder = ModuleLayout { copies_per_rank: 2, ..layout(0..1, [1, 1, 1, 8], 0) };
+        let colocated = vec![encoder, layout(1..2, [2, 1, 2, 2], 0)];
+        for modules in [separate_layouts(), colocated] {
             let plan = sound(scenario, batch, pricing, modules);
-            let judged = judge(scenario, pricing, &plan.into(), std::slice::from_ref(batch), &Unobserved);
-            let judged = judged.unwrap();
+            let result = judge(scenario, pricing, &plan.into(), std::slice::from_ref(batch), &Unobserved);
+            let judged = result.unwrap();
             let (planned, timelines) = judged.into_parts();
             let placement = planned.placement.unwrap();
             assert_eq!(placement.ranks.len(), timelines[0].ranks as usize);
@@ -91,34 +91,34 @@ fn sound_plans_pass_apart_and_colocated() {
 }
 
 #[test]
-fn modules_that_cannot_stand_so_are_refused() {
-    let standing = |spoil: fn(&mut Vec<ModuleLayout>)| {
+fn invalid_module_placements_are_rejected() {
+    let assert_rejected = |spoil: fn(&mut Vec<ModuleLayout>)| {
         let found = spoilt(|plan| spoil(&mut plan.modules));
-        assert!(matches!(found, Some(Violation::Standing { .. })), "{found:?}");
+        assert!(matches!(found, Some(Violation::Placement { .. })), "{found:?}");
     };
-    standing(|modules| modules[1].first_device = 5);
-    standing(|modules| modules[0].tensor = 2);
-    standing(|modules| modules[0].tensor = 3);
-    standing(|modules| modules[0].tensor = 0);
-    standing(|modules| modules[0].end = 2);
-    standing(|modules| modules.truncate(1));
-    standing(|modules| modules[1].beside = 3);
-    standing(|modules| modules[1].expert = 4);
-    standing(|modules| modules[1].pipeline = 3);
+    assert_rejected(|modules| modules[1].first_device = 5);
+    assert_rejected(|modules| modules[0].tensor = 2);
+    assert_rejected(|modules| modules[0].tensor = 3);
+    assert_rejected(|modules| modules[0].tensor = 0);
+    assert_rejected(|modules| modules[0].end = 2);
+    assert_rejected(|modules| modules.truncate(1));
+    assert_rejected(|modules| modules[1].copies_per_rank = 3);
+    assert_rejected(|modules| modules[1].expert = 4);
+    assert_rejected(|modules| modules[1].pipeline = 3);
 }
 
 #[test]
-fn instances_that_are_missing_or_twice_are_refused() {
+fn missing_or_repeated_instances_are_rejected() {
     let missing = spoilt(|plan| plan.iterations[0].replicas[0].parts_mut()[0].end -= 1);
     assert_eq!(missing, Some(Violation::Instance { microbatch: 0, module: 0, instance: 1, times: 0 }));
     let twice = spoilt(|plan| plan.iterations[0].replicas[0].parts_mut()[2].microbatch = 0);
     assert!(matches!(twice, Some(Violation::Instance { module: 0, .. })), "{twice:?}");
     let nowhere = spoilt(|plan| plan.iterations[0].replicas[0].parts_mut()[0].copy = 2);
-    assert_eq!(nowhere, Some(Violation::Shape { what: "copies of a module", found: 2, expected: 2 }));
+    assert_eq!(nowhere, Some(Violation::Shape { element: "copies of a module", found: 2, expected: 2 }));
     let untrained = spoilt(|plan| plan.iterations[0].replicas[0].microbatches[3] = vec![0]);
     assert!(matches!(untrained, Some(Violation::Sequence { sequence: 0, times: 2, .. })), "{untrained:?}");
     let ranks = spoilt(|plan| drop(plan.iterations[0].replicas[0].schedule.orders.pop()));
-    assert_eq!(ranks, Some(Violation::Shape { what: "ranks", found: 5, expected: 6 }));
+    assert_eq!(ranks, Some(Violation::Shape { element: "ranks", found: 5, expected: 6 }));
 }
 
 /// Validates a modified run.
@@ -130,9 +130,9 @@ fn spoilt_run(
     with(|scenario, batch, pricing| {
         let mut plan = sound(scenario, batch, pricing, modules);
         let replica = plan.iterations[0].replicas[0].clone();
-        let of = (plan.modules.as_slice(), &plan.partition);
+        let layouts = (plan.modules.as_slice(), &plan.partition);
         let mut costs =
-            crate::planners::module_layouts::module_costs::costs(scenario, pricing, of, batch, &replica).unwrap();
+            crate::planners::module_layouts::module_costs::costs(scenario, pricing, layouts, batch, &replica).unwrap();
         let mut execution = crate::simulate::execute(&replica.schedule, &costs).unwrap();
         spoil(&mut execution, &mut plan, &mut costs);
         let replica = plan.iterations[0].replicas[0].clone();
@@ -143,23 +143,25 @@ fn spoilt_run(
 }
 
 #[test]
-fn a_run_against_the_definitions_is_refused() {
-    assert_eq!(spoilt_run(apart(), |_, _, _| {}), None);
+fn runs_with_invalid_timing_are_rejected() {
+    assert_eq!(spoilt_run(separate_layouts(), |_, _, _| {}), None);
     // Rank 2 is stage 0 of backbone copy 0. Its initial forward depends on the encoder.
-    let unfed = spoilt_run(apart(), |execution, _, _| execution.start[2][0] = Nanos::ZERO);
+    let unfed = spoilt_run(separate_layouts(), |execution, _, _| execution.start[2][0] = Nanos::ZERO);
     assert!(matches!(unfed, Some(Violation::Unfed { part: 1, from: 0, start: 0, .. })), "{unfed:?}");
     // The last gradient of backbone copy 0 finishes one second later than the encoder expects.
-    let early =
-        spoilt_run(apart(), |execution, _, _| *execution.end[2].last_mut().unwrap() += Nanos::new(1_000_000_000));
+    let early = spoilt_run(separate_layouts(), |execution, _, _| {
+        *execution.end[2].last_mut().unwrap() += Nanos::new(1_000_000_000)
+    });
     assert!(matches!(early, Some(Violation::Unfed { .. })), "{early:?}");
-    let foreign = spoilt_run(apart(), |_, plan, _| {
+    let foreign = spoilt_run(separate_layouts(), |_, plan, _| {
         let orders = &mut plan.iterations[0].replicas[0].schedule.orders;
         orders[0][0] = orders[1][0];
     });
     assert!(matches!(foreign, Some(Violation::Foreign { rank: 0, .. })), "{foreign:?}");
-    let crossed = spoilt_run(apart(), |_, plan, _| plan.iterations[0].replicas[0].parts_mut()[0].copy = 1);
+    let crossed = spoilt_run(separate_layouts(), |_, plan, _| plan.iterations[0].replicas[0].parts_mut()[0].copy = 1);
     assert!(matches!(crossed, Some(Violation::Foreign { .. })), "{crossed:?}");
-    let light = spoilt_run(apart(), |_, _, costs| costs.static_memory[0] = crate::units::Bytes::new(1 << 30));
+    let light =
+        spoilt_run(separate_layouts(), |_, _, costs| costs.static_memory[0] = crate::units::Bytes::new(1 << 30));
     assert!(matches!(light, Some(Violation::Memory { rank: 0, limit_mib: 1024, .. })), "{light:?}");
 }
 
@@ -168,7 +170,7 @@ fn a_run_against_the_definitions_is_refused() {
 fn colocated_modules_never_run_at_the_same_time() {
     let modules = vec![layout(0..1, [1, 1, 2, 2], 0), layout(1..2, [1, 1, 2, 2], 0)];
     let modules: Vec<ModuleLayout> =
-        modules.into_iter().map(|of| ModuleLayout { pipeline: 1, data: 2, ..of }).collect();
+        modules.into_iter().map(|module_layout| ModuleLayout { pipeline: 1, data: 2, ..module_layout }).collect();
     let found = spoilt_run(modules, |execution, _, _| {
         let start = execution.start[0][1];
         execution.end[0][0] = start + Nanos::new(1);

@@ -81,13 +81,13 @@ fn score_elements(shape: &Shape<'_>) -> f64 {
 }
 
 /// Adds the ring exchange for keys and values. It overlaps the attention operator `beside`.
-fn ring(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, passes: f64, beside: u16) {
+fn ring(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, passes: f64, overlapped_with: u16) {
     if shape.c > 1.0 && shape.training.context_exchange == ContextExchange::Ring {
         let keys_and_values = 2.0 * shape.w * shape.n * f64::from(shape.module.kv_width()) / shape.t;
         let ranks = shape.c as u32;
         let bytes = passes * keys_and_values * (shape.c - 1.0);
         let collective = Collective { operation: Operation::SendReceive, bytes, ranks, ranks_per_node: 1 };
-        graph.span("context ring", phase, Kernel::Collective(collective), Span::Context, Some(beside), &[]);
+        graph.span("context ring", phase, Kernel::Collective(collective), Span::Context, Some(overlapped_with), &[]);
     }
 }
 
@@ -164,7 +164,7 @@ fn keep(graph: &mut Builder, context: TensorId) -> TensorId {
     let tensor = &mut graph.graph.tensors[usize::from(context.0)];
     // Register the next operator (the projection) as the producer. It is outside the core, so the
     // tensor stays stored.
-    tensor.made_by = Some(first_outside);
+    tensor.producer = Some(first_outside);
     context
 }
 
@@ -177,9 +177,9 @@ pub(super) fn backward(
     gradient: TensorId,
 ) -> TensorId {
     let w = shape.w;
-    let of_context = row_backward(graph, shape, "projection", projection(shape), parts.context, gradient);
+    let context_gradient = row_backward(graph, shape, "projection", projection(shape), parts.context, gradient);
     all_to_all(graph, shape, Phase::InputGrad, queries(shape));
-    let mut reads = vec![parts.qkv, of_context];
+    let mut reads = vec![parts.qkv, context_gradient];
     reads.extend(&parts.core);
     match shape.training.attention {
         AttentionKernel::Flash => {
@@ -194,7 +194,7 @@ pub(super) fn backward(
             let (scores, values) = (scores(shape), values(shape));
             let as_gradient = |product: MatMul| Kernel::MatMul(MatMul { product: Product::InputGrad, ..product });
             let at = graph.run("context", Phase::InputGrad, as_gradient(scores), &reads);
-            let of_scores = graph.makes("score gradient", w * elements);
+            let score_gradient = graph.makes("score gradient", w * elements);
             ring(graph, shape, Phase::InputGrad, 2.0, at);
             graph.run("value gradient", Phase::InputGrad, as_gradient(values), &reads);
             if shape.module.dropout {
@@ -202,9 +202,9 @@ pub(super) fn backward(
                 graph.run("score dropout", Phase::InputGrad, stream(StreamingClass::Softmax, bytes), &parts.core);
             }
             let bytes = 3.0 * w * elements;
-            graph.run("softmax", Phase::InputGrad, stream(StreamingClass::Softmax, bytes), &[of_scores]);
-            graph.run("query gradient", Phase::InputGrad, as_gradient(values), &[of_scores, parts.qkv]);
-            graph.run("key gradient", Phase::InputGrad, as_gradient(values), &[of_scores, parts.qkv]);
+            graph.run("softmax", Phase::InputGrad, stream(StreamingClass::Softmax, bytes), &[score_gradient]);
+            graph.run("query gradient", Phase::InputGrad, as_gradient(values), &[score_gradient, parts.qkv]);
+            graph.run("key gradient", Phase::InputGrad, as_gradient(values), &[score_gradient, parts.qkv]);
             let result = graph.makes("qkv gradient", qkv_bytes(shape));
             finish(graph, shape, input, result)
         }
@@ -239,8 +239,8 @@ fn text_tokens(shape: &Shape<'_>) -> f64 {
 }
 
 fn cross(shape: &Shape<'_>, backward: bool) -> Attention {
-    let own = fused(shape, backward);
-    Attention { squared: shape.n * text_tokens(shape), causal: false, ..own }
+    let self_attention = fused(shape, backward);
+    Attention { squared: shape.n * text_tokens(shape), causal: false, ..self_attention }
 }
 
 fn text_product(shape: &Shape<'_>) -> MatMul {
@@ -286,13 +286,13 @@ pub(super) fn cross_backward(
     gradient: TensorId,
 ) -> TensorId {
     let Some(parts) = parts else { return gradient };
-    let of_context = row_backward(graph, shape, "cross projection", projection(shape), parts.context, gradient);
-    let reads = [parts.query, parts.keys_and_values, parts.context, of_context];
+    let context_gradient = row_backward(graph, shape, "cross projection", projection(shape), parts.context, gradient);
+    let reads = [parts.query, parts.keys_and_values, parts.context, context_gradient];
     graph.run("cross attention", Phase::InputGrad, Kernel::Attention(cross(shape, true)), &reads);
-    let of_query = graph.makes("query gradient", shape.w * shape.n * queries(shape) / shape.t);
+    let query_gradient = graph.makes("query gradient", shape.w * shape.n * queries(shape) / shape.t);
     let keys_and_values = super::weight_grad(text_product(shape));
     graph.run("cross keys and values", Phase::WeightGrad, keys_and_values, &[]);
-    let result = column_backward(graph, shape, "cross query", query_product(shape), parts.stream, of_query);
+    let result = column_backward(graph, shape, "cross query", query_product(shape), parts.stream, query_gradient);
     let add = stream(StreamingClass::Elementwise, 3.0 * shape.stream());
     graph.run("residual gradient", Phase::InputGrad, add, &[result, gradient]);
     graph.makes("gradient", shape.stream())
@@ -313,12 +313,17 @@ mod tests {
         let model = crate::model::presets::model("llama-3-8b").unwrap();
         let load = ModuleLoad { tokens: 8192.0, squared: 8192.0 * 8192.0, ..ModuleLoad::default() };
         let graph = layer(&Shape::new(&model.modules[0], &training, 2.0, load));
-        let of = |name: &str| name.starts_with("context ");
+        let is_exchange = |name: &str| name.starts_with("context ");
         let collective = |kernel: &Kernel| match kernel {
             Kernel::Collective(collective) => (collective.operation, collective.bytes),
             other => panic!("{other:?}"),
         };
-        graph.operators.iter().filter(|own| of(own.name)).map(|own| collective(&own.kernel)).collect()
+        graph
+            .operators
+            .iter()
+            .filter(|operator| is_exchange(operator.name))
+            .map(|exchange| collective(&exchange.kernel))
+            .collect()
     }
 
     /// Llama-3 8B: hidden size 4,096 and eight key-value heads with size 128. With CP 4, a rank
@@ -326,7 +331,7 @@ mod tests {
     /// (4,096 + 2 x 1,024) / 2 = 12.58 MB, and the context takes 2 x 2,048 x 4,096 / 2 = 8.39 MB.
     /// The forward exchanges QKV, then the context. The backward exchanges the context, then QKV.
     #[test]
-    fn an_all_to_all_trades_queries_keys_and_values_and_what_attention_makes() {
+    fn all_to_all_exchanges_qkv_and_the_attention_context() {
         let (qkv, context) = (12_582_912.0, 8_388_608.0);
         let expected = [qkv, context, context, qkv].map(|bytes| (Operation::AllToAll, bytes));
         assert_eq!(exchanges(ContextExchange::AllToAll, 4), expected);
@@ -352,12 +357,12 @@ mod tests {
         let training = Training::default();
         let shape = Shape::new(module, &training, 1.0, ModuleLoad::unpadded(1024.0, 1024.0 * 1024.0));
         let graph = layer(&shape);
-        let product = |name: &str| match graph.operators.iter().find(|own| own.name == name).unwrap().kernel {
+        let product = |name: &str| match graph.operators.iter().find(|operator| operator.name == name).unwrap().kernel {
             Kernel::MatMul(product) => [product.m, product.k, product.n],
             other => panic!("{other:?}"),
         };
-        assert_eq!(product("qkv").map(|of| of as u32), [1024, 2560, 6144]);
-        assert_eq!(product("projection").map(|of| of as u32), [1024, 4096, 2560]);
+        assert_eq!(product("qkv").map(|size| size as u32), [1024, 2560, 6144]);
+        assert_eq!(product("projection").map(|dimension| dimension as u32), [1024, 4096, 2560]);
     }
 
     /// Keys and values take 2 x 2 bytes x 2,048 x 1,024 / 2 = 4.19 MB and make three hops in the

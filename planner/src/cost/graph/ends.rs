@@ -9,11 +9,11 @@ pub fn input(shape: &Shape<'_>) -> OperatorGraph {
     let mut graph = Builder::new();
     let (n, h, w) = (shape.n, shape.h(), shape.w);
     let products = input_products(shape);
-    let mut made = Vec::new();
+    let mut tensors = Vec::new();
     for &product in &products {
-        let reads: Vec<_> = made.last().copied().into_iter().collect();
+        let reads: Vec<_> = tensors.last().copied().into_iter().collect();
         graph.run("item projection", Phase::Forward, Kernel::MatMul(product), &reads);
-        made.push(graph.makes("projected", w * product.m * product.n));
+        tensors.push(graph.makes("projected", w * product.m * product.n));
     }
     if products.is_empty() {
         let bytes = 2.0 * w * n * h / shape.t;
@@ -38,7 +38,7 @@ pub fn input(shape: &Shape<'_>) -> OperatorGraph {
         if index > 0 {
             graph.run("item projection", Phase::InputGrad, input_grad(product), &[]);
         }
-        let reads = if index > 0 { &made[index - 1..index] } else { &[] };
+        let reads = if index > 0 { &tensors[index - 1..index] } else { &[] };
         graph.run("item projection", Phase::WeightGrad, weight_grad(product), reads);
     }
     if products.is_empty() {
@@ -105,12 +105,12 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
         graph.run("loss", Phase::InputGrad, stream(StreamingClass::Loss, 14.0 * n * v), &[logits]);
         let gradient = graph.makes("logit gradient", w * n * v);
         let head = product(n, h, v, shape.format());
-        let beside = shape.training.overlapped_backward;
+        let is_overlapped = shape.training.overlapped_backward;
         let at = graph.run("output head", Phase::InputGrad, input_grad(head), &[gradient]);
         graph.makes("gradient", w * n * h);
-        super::transformer::gather_again(&mut graph, shape, n, beside.then_some(at));
+        super::transformer::gather_again(&mut graph, shape, n, is_overlapped.then_some(at));
         let at = graph.run("output head", Phase::WeightGrad, weight_grad(head), &[normed, gradient]);
-        super::transformer::reduce(&mut graph, shape, n, Phase::InputGrad, beside.then_some(at));
+        super::transformer::reduce(&mut graph, shape, n, Phase::InputGrad, is_overlapped.then_some(at));
     }
     for &(projection, input) in projected.iter().rev() {
         let bytes = 3.0 * w * projection.m * projection.n;
@@ -170,7 +170,7 @@ mod tests {
 
     /// 16 s at 512 tokens per second, 64 values per token: the product is (8192 x 64)(64 x h/t).
     #[test]
-    fn video_enters_by_a_projection_of_its_latent() {
+    fn video_enters_by_a_latent_projection() {
         let module = &model("dit-5b").unwrap().modules[0];
         let load = ModuleLoad { items: 1.0, ..ModuleLoad::unpadded(8192.0, 8192.0 * 8192.0) };
         let products = input_products(&Shape::new(module, &Training::default(), 4.0, load));

@@ -117,13 +117,13 @@ pub(super) fn backward(
     } else {
         gradient
     };
-    let of_after = row_backward(graph, shape, "mlp down", down, parts.after, gradient);
+    let after_gradient = row_backward(graph, shape, "mlp down", down, parts.after, gradient);
     let hidden = shape.w * down.batch * down.m * down.k;
     let streams = if shape.module.gated { 5.0 } else { 3.0 };
     let kernel = stream(StreamingClass::Activation, streams * hidden);
-    graph.run("activation", Phase::InputGrad, kernel, &[parts.before, of_after]);
-    let of_before = graph.makes("mlp hidden gradient", shape.w * up.batch * up.m * up.n);
-    let result = column_backward(graph, shape, "mlp up", up, parts.input, of_before);
+    graph.run("activation", Phase::InputGrad, kernel, &[parts.before, after_gradient]);
+    let hidden_gradient = graph.makes("mlp hidden gradient", shape.w * up.batch * up.m * up.n);
+    let result = column_backward(graph, shape, "mlp up", up, parts.input, hidden_gradient);
     let Some(moe) = shape.module.moe else { return result };
     exchange(graph, shape, "combine from experts", Phase::InputGrad);
     permute(graph, shape, "permute from experts", Phase::InputGrad, &[result]);

@@ -114,28 +114,28 @@ fn masked_backward(graph: &mut Builder, shape: &Shape<'_>, mask: Option<TensorId
 
 /// Adds the sequence all-gather before a column-parallel product. `rows` is the number of tokens,
 /// or token copies for experts.
-pub(super) fn gather(graph: &mut Builder, shape: &Shape<'_>, rows: f64, phase: Phase, beside: Option<u16>) {
+pub(super) fn gather(graph: &mut Builder, shape: &Shape<'_>, rows: f64, phase: Phase, overlapped_with: Option<u16>) {
     if shape.training.sequence_parallel {
         let bytes = shape.w * rows * shape.h();
-        graph.tensor_collective(shape, "gather sequence", phase, Operation::AllGather, bytes, beside);
+        graph.tensor_collective(shape, "gather sequence", phase, Operation::AllGather, bytes, overlapped_with);
     }
 }
 
 /// Repeats the input all-gather for a column-parallel product's weight gradient. It overlaps
 /// `beside`.
-pub(super) fn gather_again(graph: &mut Builder, shape: &Shape<'_>, rows: f64, beside: Option<u16>) {
+pub(super) fn gather_again(graph: &mut Builder, shape: &Shape<'_>, rows: f64, overlapped_with: Option<u16>) {
     let before = graph.graph.operators.len();
-    gather(graph, shape, rows, Phase::InputGrad, beside);
+    gather(graph, shape, rows, Phase::InputGrad, overlapped_with);
     for operator in &mut graph.graph.operators[before..] {
         operator.for_weights = true;
     }
 }
 
 /// Adds the reduction of the partial sums after a row-parallel product.
-pub(super) fn reduce(graph: &mut Builder, shape: &Shape<'_>, rows: f64, phase: Phase, beside: Option<u16>) {
+pub(super) fn reduce(graph: &mut Builder, shape: &Shape<'_>, rows: f64, phase: Phase, overlapped_with: Option<u16>) {
     let bytes = shape.w * rows * shape.h();
     let operation = if shape.training.sequence_parallel { Operation::ReduceScatter } else { Operation::AllReduce };
-    graph.tensor_collective(shape, "reduce partial sums", phase, operation, bytes, beside);
+    graph.tensor_collective(shape, "reduce partial sums", phase, operation, bytes, overlapped_with);
 }
 
 /// Adds both gradients for a column-parallel product with the gathered input `input`. The input
@@ -149,13 +149,13 @@ pub(super) fn column_backward(
     input: TensorId,
     gradient: TensorId,
 ) -> TensorId {
-    let beside = shape.training.overlapped_backward;
+    let is_overlapped = shape.training.overlapped_backward;
     let at = graph.run(name, Phase::InputGrad, input_grad(forward), &[gradient]);
     let rows = forward.batch * forward.m;
     let result = graph.makes("gradient", shape.w * rows * shape.h());
-    gather_again(graph, shape, rows, beside.then_some(at));
+    gather_again(graph, shape, rows, is_overlapped.then_some(at));
     let at = weight_gradient(graph, shape, name, forward, &[input, gradient]);
-    reduce(graph, shape, rows, Phase::InputGrad, beside.then_some(at));
+    reduce(graph, shape, rows, Phase::InputGrad, is_overlapped.then_some(at));
     result
 }
 

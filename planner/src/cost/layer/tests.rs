@@ -14,7 +14,7 @@ fn on_eight(overlapped: bool, gradients: Gradients) -> (LayerCost, LayerCost) {
 /// Reductions overlap weight gradients, which require a second input all-gather. A frozen module
 /// has no weight gradients.
 #[test]
-fn a_frozen_layer_hides_nothing_behind_what_does_not_run() {
+fn frozen_layer_overlaps_no_absent_operator() {
     let (hidden, _) = on_eight(true, Gradients::Inputs);
     let (open, _) = on_eight(false, Gradients::Inputs);
     assert_eq!(hidden.exposed_backward, open.exposed_backward);

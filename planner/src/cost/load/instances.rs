@@ -9,7 +9,7 @@ use crate::workload::preprocessed::{ItemLengths, ItemSize};
 use crate::workload::{MicrobatchContents, Packing, Sequence};
 
 /// Selects the item lengths in a sequence for a module, if the dataset contains them.
-pub(super) type LengthsOf = fn(&Sequence) -> &ItemLengths;
+pub(super) type LengthAccessor = fn(&Sequence) -> &ItemLengths;
 
 /// Type of an instance.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,7 +29,7 @@ enum Unit {
 /// a sub-microbatch.
 ///
 /// Instances are numbered in sample order. The loads of consecutive ranges add up to the load of
-/// the microbatch ([`super::MicrobatchLoad::of`]). Padded sequences use the maximum length in the
+/// the microbatch ([`super::MicrobatchLoad::new`]). Padded sequences use the maximum length in the
 /// microbatch, in all sub-microbatches.
 #[derive(Debug, Clone)]
 pub struct Instances<'a> {
@@ -39,12 +39,12 @@ pub struct Instances<'a> {
     /// otherwise a sample.
     before: Vec<u32>,
     /// Item length accessor and the model's item size, if the dataset contains item lengths.
-    lengths: Option<(LengthsOf, ItemSize)>,
+    lengths: Option<(LengthAccessor, ItemSize)>,
 }
 
 impl<'a> Instances<'a> {
     /// Enumerates the instances of a module in a microbatch.
-    pub fn of(contents: &'a MicrobatchContents, module: &Module, packing: Packing) -> Self {
+    pub fn new(contents: &'a MicrobatchContents, module: &Module, packing: Packing) -> Self {
         let length = f64::from(module.tokens_per_item());
         let unit = match (module.role, module.video) {
             (ModuleRole::Backbone, _) => Unit::Sequence { length: common_length(contents.sequences(), packing) },
@@ -63,14 +63,14 @@ impl<'a> Instances<'a> {
             sum = sum.saturating_add(unit.count_in(carrier));
             before.push(sum);
         }
-        let of_items: Option<LengthsOf> = match module.role {
+        let item_accessor: Option<LengthAccessor> = match module.role {
             ModuleRole::VisionEncoder => Some(|carrier| &carrier.image_lengths),
             ModuleRole::AudioEncoder => Some(|carrier| &carrier.clip_lengths),
             ModuleRole::Backbone | ModuleRole::Generator => None,
         };
-        let lengths = of_items
-            .filter(|of| carriers.iter().any(|carrier| of(carrier).items > 0))
-            .map(|of| (of, ItemSize::of(module)));
+        let lengths = item_accessor
+            .filter(|accessor| carriers.iter().any(|carrier| accessor(carrier).items > 0))
+            .map(|get_lengths| (get_lengths, ItemSize::from_module(module)));
         Self { contents, unit, before, lengths }
     }
 
@@ -91,8 +91,8 @@ impl<'a> Instances<'a> {
     pub fn load(&self, range: Range<u32>) -> ModuleLoad {
         match self.unit {
             Unit::Image { length } | Unit::Sound { length } => match self.lengths {
-                Some((of, own)) => self.load_by_carrier(&range, of, own),
-                None => ModuleLoad::equal_items(f64::from(length_of(&range)), length),
+                Some((accessor, item_size)) => self.load_by_carrier(&range, accessor, item_size),
+                None => ModuleLoad::equal_items(f64::from(range_length(&range)), length),
             },
             Unit::Sequence { length } => {
                 let sequences = &self.contents.sequences()[self.carriers(&range)];
@@ -106,12 +106,12 @@ impl<'a> Instances<'a> {
 
     /// Computes the load for items with individual lengths. Items in the same sample have equal
     /// lengths.
-    fn load_by_carrier(&self, range: &Range<u32>, of: LengthsOf, own: ItemSize) -> ModuleLoad {
+    fn load_by_carrier(&self, range: &Range<u32>, accessor: LengthAccessor, item_size: ItemSize) -> ModuleLoad {
         let carriers = self.carriers(range);
         let part = |carrier: usize| {
             let (first, end) = (self.before[carrier], self.before[carrier + 1]);
             let count = end.min(range.end).saturating_sub(first.max(range.start));
-            ModuleLoad::encoded(of(&self.contents.members()[carrier]).encoded((count, end - first), own))
+            ModuleLoad::encoded(accessor(&self.contents.members()[carrier]).encoded((count, end - first), item_size))
         };
         ModuleLoad::sum(carriers.map(part))
     }
@@ -119,7 +119,8 @@ impl<'a> Instances<'a> {
     /// Returns the sample fractions in a range of instances: index into
     /// [`MicrobatchContents::members`], start and end in millionths of the sample's instances.
     pub fn sample_parts(&self, range: Range<u32>) -> Vec<(usize, u32, u32)> {
-        let millionths = |instances: u32, of: u32| (u64::from(instances) * 1_000_000 / u64::from(of.max(1))) as u32;
+        let millionths =
+            |instances: u32, total: u32| (u64::from(instances) * 1_000_000 / u64::from(total.max(1))) as u32;
         let part = |carrier: usize| {
             let (first, end) = (self.before[carrier], self.before[carrier + 1]);
             let (from, to) = (range.start.max(first) - first, range.end.min(end) - first);
@@ -137,14 +138,14 @@ impl<'a> Instances<'a> {
     pub fn members(&self, range: Range<u32>) -> Range<usize> {
         let carriers = self.carriers(&range);
         match self.unit {
-            Unit::Sequence { .. } => self.contents.members_of(carriers),
+            Unit::Sequence { .. } => self.contents.sequence_members(carriers),
             Unit::Image { .. } | Unit::Sound { .. } | Unit::Video => carriers,
         }
     }
 
     /// Summarizes a range of instances for display: the number of samples and the module's input.
     pub fn shape(&self, range: Range<u32>) -> MicrobatchShape {
-        let (load, count) = (self.load(range.clone()), length_of(&range));
+        let (load, count) = (self.load(range.clone()), range_length(&range));
         let members = &self.contents.members()[self.members(range)];
         let shape = MicrobatchShape { samples: members.len() as u32, ..MicrobatchShape::default() };
         match self.unit {
@@ -178,6 +179,6 @@ impl Unit {
     }
 }
 
-const fn length_of(range: &Range<u32>) -> u32 {
+const fn range_length(range: &Range<u32>) -> u32 {
     range.end.saturating_sub(range.start)
 }

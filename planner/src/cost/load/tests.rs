@@ -18,10 +18,10 @@ const fn sample(text_tokens: u32, images: u32, audio_clips: u32, video_ms: u32) 
 }
 
 #[test]
-fn every_module_is_loaded_by_what_it_reads() {
+fn every_module_load_counts_its_inputs() {
     let omni = model("omni-7b").unwrap();
     let batch = packed(&[sample(100, 2, 1, 0), sample(50, 0, 3, 0)], &omni, Packing::Packed);
-    let load = MicrobatchLoad::of(&batch.sequences, &omni, Packing::Packed);
+    let load = MicrobatchLoad::new(&batch.sequences, &omni, Packing::Packed);
     // 2 images with 1,024 patches, 4 clips with 1,500 frames, 100 + 2 x 256 + 750 and 50 + 3 x 750
     // tokens.
     let (first, second) = (1362.0_f64, 2300.0_f64);
@@ -45,7 +45,7 @@ fn every_module_is_loaded_by_what_it_reads() {
 fn a_generator_is_loaded_by_its_video_and_gets_the_text() {
     let t2v = model("t2v-s").unwrap();
     let batch = packed(&[sample(30, 0, 0, 2500), sample(70, 0, 0, 20_000)], &t2v, Packing::Packed);
-    let load = MicrobatchLoad::of(&batch.sequences, &t2v, Packing::Packed);
+    let load = MicrobatchLoad::new(&batch.sequences, &t2v, Packing::Packed);
     assert_eq!(load.modules[0], ModuleLoad::unpadded(100.0, 900.0 + 4900.0));
     let video = ModuleLoad::unpadded(9472.0, 1280.0 * 1280.0 + 8192.0 * 8192.0);
     assert_eq!(load.modules[1], ModuleLoad { items: 2.0, ..video });
@@ -66,7 +66,7 @@ fn parts_are_equal_and_know_their_samples() {
     let vlm = model("vlm-s").unwrap();
     let batch = packed(&[sample(10, 3, 0, 0), sample(10, 0, 0, 0), sample(10, 4, 0, 0)], &vlm, Packing::Packed);
     let contents = contents(&batch);
-    let images = Instances::of(&contents, &vlm.modules[0], Packing::Packed);
+    let images = Instances::new(&contents, &vlm.modules[0], Packing::Packed);
     assert_eq!(images.count(), 7);
     let parts: Vec<_> = images.parts(3).collect();
     assert_eq!(parts, [0..2, 2..4, 4..7], "three parts of at most three");
@@ -77,7 +77,7 @@ fn parts_are_equal_and_know_their_samples() {
     assert_eq!(images.load(4..7), load);
     assert_eq!(images.shape(4..7), MicrobatchShape { samples: 1, images: 3, ..MicrobatchShape::default() });
     assert_eq!(images.load(2..2), ModuleLoad::default());
-    let sequences = Instances::of(&contents, &vlm.modules[1], Packing::Packed);
+    let sequences = Instances::new(&contents, &vlm.modules[1], Packing::Packed);
     assert_eq!((sequences.count(), sequences.members(0..1)), (1, 0..3));
 }
 
@@ -86,13 +86,13 @@ fn nothing_to_read_is_no_instance() {
     let vlm = model("vlm-s").unwrap();
     let batch = packed(&[sample(10, 0, 0, 0)], &vlm, Packing::Single);
     let contents = contents(&batch);
-    let images = Instances::of(&contents, &vlm.modules[0], Packing::Single);
+    let images = Instances::new(&contents, &vlm.modules[0], Packing::Single);
     assert_eq!((images.count(), images.parts(8).count()), (0, 0));
     assert_eq!((images.load(0..0), images.members(0..0).len()), (ModuleLoad::default(), 0));
 }
 
 /// Number of items in a sample for a module.
-fn held(sample: &Sequence, module: &Module) -> u32 {
+fn item_count(sample: &Sequence, module: &Module) -> u32 {
     match module.role {
         ModuleRole::AudioEncoder => sample.audio_clips,
         ModuleRole::Generator if module.video.is_some() => sample.video_clips,
@@ -114,14 +114,14 @@ proptest! {
                 let samples: Vec<_> = samples.iter().map(|&(text, i, a, v)| sample(text, i, a, v)).collect();
                 let batch = packed(&samples, &model, packing);
                 let contents = contents(&batch);
-                let whole = MicrobatchLoad::of(&batch.sequences, &model, packing);
-                for (module, whole) in model.modules.iter().zip(&whole.modules) {
-                    let instances = Instances::of(&contents, module, packing);
+                let total = MicrobatchLoad::new(&batch.sequences, &model, packing);
+                for (module, module_total) in model.modules.iter().zip(&total.modules) {
+                    let instances = Instances::new(&contents, module, packing);
                     let parts: Vec<_> = instances.parts(size).collect();
                     prop_assert!(parts.iter().all(|part| part.len() <= size as usize));
                     prop_assert_eq!(parts.len(), instances.count().div_ceil(size) as usize);
                     let sum = ModuleLoad::sum(parts.iter().map(|part| instances.load(part.clone())));
-                    prop_assert_eq!(sum, *whole, "{} of {}", module.name, id);
+                    prop_assert_eq!(sum, *module_total, "{} of {}", module.name, id);
                     if module.role != ModuleRole::Backbone {
                         let mut carried = vec![0; contents.members().len()];
                         for instance in 0..instances.count() {
@@ -129,8 +129,8 @@ proptest! {
                             prop_assert_eq!(members.len(), 1, "one sample has it");
                             carried[members.start] += 1;
                         }
-                        let of_members: Vec<u32> = contents.members().iter().map(|one| held(one, module)).collect();
-                        prop_assert_eq!(carried, of_members);
+                        let member_items: Vec<u32> = contents.members().iter().map(|member| item_count(member, module)).collect();
+                        prop_assert_eq!(carried, member_items);
                     }
                 }
             }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_value_is_not_finite() {
+    fn undefined_values_are_not_finite() {
         for text in ["1 / 0", "sqrt(-1)", "log2(0)", "min(0 / 0, 1)", "max(1, 0 / 0)", "1e300 * 1e300"] {
             assert!(!value(text).is_finite(), "{text}");
         }

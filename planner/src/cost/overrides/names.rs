@@ -57,7 +57,7 @@ mod tests {
 
     /// Scenario files contain these names. Renaming an operator breaks stored scenarios.
     #[test]
-    fn names_of_operators_stay() {
+    fn operator_names_are_stable() {
         let names = operator_names().into_iter().collect::<Vec<_>>().join("\n");
         insta::assert_snapshot!(names, @r"
         accumulate gradient

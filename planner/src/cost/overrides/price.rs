@@ -30,7 +30,7 @@ pub enum Price {
 pub enum PriceError {
     /// None or several definitions are set.
     #[error("exactly one of scale, formula_us, table_us and timings_us is needed")]
-    NotOne,
+    DefinitionCount,
     /// The factor is out of range.
     #[error("{0} is out of range: {MIN_SCALE} to {MAX_SCALE}")]
     Scale(f64),
@@ -55,14 +55,14 @@ impl PriceError {
     /// Returns the invalid field as a JSON pointer suffix.
     pub fn field(&self) -> String {
         match self {
-            Self::NotOne => String::new(),
+            Self::DefinitionCount => String::new(),
             Self::Scale(_) => "/scale".to_owned(),
             Self::Formula(_) => "/formula_us".to_owned(),
             Self::Table(error) => {
                 error.point().map_or_else(|| "/table_us".to_owned(), |point| format!("/table_us/{point}"))
             }
             Self::Timings(error) => {
-                error.place().map_or_else(|| "/timings_us".to_owned(), |place| format!("/timings_us/{place}"))
+                error.index().map_or_else(|| "/timings_us".to_owned(), |index| format!("/timings_us/{index}"))
             }
             Self::TimedOperator => "/operator".to_owned(),
             Self::LayerPhase => "/phase".to_owned(),
@@ -72,7 +72,7 @@ impl PriceError {
 
 impl Price {
     /// Parses the time definition of an override.
-    pub fn of(given: &CostOverride) -> Result<Self, PriceError> {
+    pub fn parse(given: &CostOverride) -> Result<Self, PriceError> {
         if given.is_layer() && matches!(given.phase, Some(OverridePhase::InputGrad | OverridePhase::WeightGrad)) {
             return Err(PriceError::LayerPhase);
         }
@@ -83,7 +83,7 @@ impl Price {
             (None, None, Some(points), None) => Ok(Self::Table(TimeTable::new(points)?)),
             (None, None, None, Some(_)) if !given.is_layer() => Err(PriceError::TimedOperator),
             (None, None, None, Some(timings)) => Ok(Self::Timings(SequenceTimes::new(timings)?)),
-            _ => Err(PriceError::NotOne),
+            _ => Err(PriceError::DefinitionCount),
         }
     }
 

@@ -29,7 +29,7 @@ impl Stretches {
     pub(in crate::cost) const NONE: Self = Self { forward: Stretch::NONE, backward: Stretch::NONE };
 
     /// Returns the factors for a phase.
-    pub(in crate::cost) const fn of(&self, phase: Phase) -> Stretch {
+    pub(in crate::cost) const fn for_phase(&self, phase: Phase) -> Stretch {
         match phase {
             Phase::Forward => self.forward,
             Phase::InputGrad | Phase::WeightGrad => self.backward,

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_refused_with_its_point() {
+    fn invalid_tables_are_rejected_with_their_point() {
         let long = vec![[0.0, 0.0]; MAX_POINTS + 1];
         for (points, wrong) in [
             (&[[1.0, 1.0]][..], TableError::Count(1)),

@@ -20,15 +20,15 @@ pub struct TimedLayers {
 
 /// Returns the layer timings in `training` for `module`, in list order.
 pub fn timed_layers(training: &Training, module: &Module) -> Vec<TimedLayers> {
-    let own = training.overrides.iter().filter(|given| given.is_layer() && given.is_for(module));
-    let of = |given: &CostOverride| match Price::of(given) {
+    let layer_overrides = training.overrides.iter().filter(|given| given.is_layer() && given.is_for(module));
+    let timed = |given: &CostOverride| match Price::parse(given) {
         Ok(Price::Timings(times)) => {
             let timings = given.timings_us.as_ref().map_or(0, Vec::len);
             Some(TimedLayers { at: given.at, timings, fit: *times.fit() })
         }
         _ => None,
     };
-    own.filter_map(of).collect()
+    layer_overrides.filter_map(timed).collect()
 }
 
 /// Returns the geometric mean of measured / predicted layer time. `timings` contains (tokens per

@@ -6,7 +6,7 @@ use crate::length_fit::{LengthFit, LengthTiming};
 /// Minimum number of timings, because T(l) has three coefficients.
 const MIN: usize = 3;
 /// Maximum number of timings.
-const MOST: usize = 1024;
+const MAX_TIMINGS: usize = 1024;
 /// Maximum tokens per sequence and maximum sequences per microbatch in a timing.
 const MAX: f64 = 1e9;
 
@@ -18,21 +18,21 @@ pub struct SequenceTimes(LengthFit);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TimingsError {
     /// Fewer than three timings, or more than the limit.
-    #[error("{0} timings: {MIN} to {MOST} are needed")]
+    #[error("{0} timings: {MIN} to {MAX_TIMINGS} are needed")]
     Count(usize),
     /// Not a positive number, or out of range.
     #[error("tokens, sequences and microseconds are numbers above zero, and at most a billion of the first two")]
     Value(usize),
     /// All sequences have the same length.
     #[error("all sequences have the same length: two lengths are needed")]
-    OneLength,
+    SingleLength,
 }
 
 impl TimingsError {
     /// Returns the index of the invalid timing, if any.
-    pub const fn place(self) -> Option<usize> {
+    pub const fn index(self) -> Option<usize> {
         match self {
-            Self::Count(_) | Self::OneLength => None,
+            Self::Count(_) | Self::SingleLength => None,
             Self::Value(index) => Some(index),
         }
     }
@@ -41,7 +41,7 @@ impl TimingsError {
 impl SequenceTimes {
     /// Fits timings (tokens per sequence, equal packed sequences, microseconds).
     pub fn new(timings: &[[f64; 3]]) -> Result<Self, TimingsError> {
-        if timings.len() < MIN || timings.len() > MOST {
+        if timings.len() < MIN || timings.len() > MAX_TIMINGS {
             return Err(TimingsError::Count(timings.len()));
         }
         let usable = |&[tokens, sequences, micros]: &[f64; 3]| {
@@ -51,12 +51,12 @@ impl SequenceTimes {
             return Err(TimingsError::Value(index));
         }
         if timings.windows(2).all(|pair| pair[0][0].total_cmp(&pair[1][0]).is_eq()) {
-            return Err(TimingsError::OneLength);
+            return Err(TimingsError::SingleLength);
         }
-        let of = |&[tokens, sequences, time]: &[f64; 3]| LengthTiming { tokens, sequences, time };
-        let all: Vec<LengthTiming> = timings.iter().map(of).collect();
+        let length_timing = |&[tokens, sequences, time]: &[f64; 3]| LengthTiming { tokens, sequences, time };
+        let all: Vec<LengthTiming> = timings.iter().map(length_timing).collect();
         // Positive times always have a fit: at least one coefficient is positive.
-        LengthFit::of(&all).map(Self).ok_or(TimingsError::OneLength)
+        LengthFit::from_timings(&all).map(Self).ok_or(TimingsError::SingleLength)
     }
 
     /// Returns the coefficients in microseconds, with errors.
@@ -77,15 +77,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_list_of_timings_is_refused_with_its_place() {
+    fn invalid_timings_are_rejected_with_their_index() {
         let good = [1024.0, 1.0, 10.0];
         for (timings, wrong) in [
             (vec![good, [2048.0, 1.0, 30.0]], TimingsError::Count(2)),
-            (vec![good; MOST + 1], TimingsError::Count(MOST + 1)),
+            (vec![good; MAX_TIMINGS + 1], TimingsError::Count(MAX_TIMINGS + 1)),
             (vec![good, good, [2048.0, 1.0, 0.0]], TimingsError::Value(2)),
             (vec![good, [2048.0, 0.5, 1.0], good], TimingsError::Value(1)),
             (vec![[f64::NAN, 1.0, 1.0], good, good], TimingsError::Value(0)),
-            (vec![good, [1024.0, 4.0, 40.0], good], TimingsError::OneLength),
+            (vec![good, [1024.0, 4.0, 40.0], good], TimingsError::SingleLength),
         ] {
             assert_eq!(SequenceTimes::new(&timings), Err(wrong));
         }

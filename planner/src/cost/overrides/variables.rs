@@ -78,7 +78,7 @@ pub struct Priced {
 
 impl Priced {
     /// Describes one operator.
-    pub fn of(operator: &Operator, predicted: Seconds) -> Self {
+    pub fn from_operator(operator: &Operator, predicted: Seconds) -> Self {
         let (flops, bytes) = match operator.kernel {
             Kernel::MatMul(product) => (product.flops(), 0.0),
             Kernel::Attention(attention) => (attention.flops(), 0.0),
@@ -93,7 +93,7 @@ impl Priced {
         let nothing = Self { predicted: Seconds::ZERO, flops: 0.0, bytes: 0.0 };
         operators.fold(nothing, |sum, (operator, time)| Self {
             predicted: sum.predicted + time,
-            flops: sum.flops + Self::of(&operator, time).flops,
+            flops: sum.flops + Self::from_operator(&operator, time).flops,
             bytes: 0.0,
         })
     }

@@ -21,13 +21,13 @@ impl LayerDistribution {
     /// weights are replaced by a positive minimum.
     pub(super) fn new(module: &Module, weight: ModuleWeight, stages: u32) -> Option<Self> {
         let weight = if weight.layer > 0.0 { weight } else { ModuleWeight { layer: f64::MIN_POSITIVE, ..weight } };
-        let alone = Model { name: String::new(), modules: vec![module.clone()] };
-        let cut = Partition::balanced(&alone, &[weight], stages)?;
-        let chain = chain(&alone, &[weight]);
-        let of = |ranges: &Vec<LayerRange>| -> f64 {
+        let single_module = Model { name: String::new(), modules: vec![module.clone()] };
+        let cut = Partition::balanced(&single_module, &[weight], stages)?;
+        let chain = chain(&single_module, &[weight]);
+        let stage_weight = |ranges: &Vec<LayerRange>| -> f64 {
             ranges.iter().map(|range| chain[range.first as usize..range.end as usize].iter().sum::<f64>()).sum()
         };
-        let bottleneck = cut.stages.iter().map(of).fold(0.0, f64::max);
+        let bottleneck = cut.stages.iter().map(stage_weight).fold(0.0, f64::max);
         let mut weights = vec![weight.layer; stages as usize];
         *weights.first_mut()? += weight.input;
         *weights.last_mut()? += weight.output;
@@ -37,15 +37,15 @@ impl LayerDistribution {
 
     /// Assigns the remaining layers one by one and adds them to the `work` per rank.
     pub(super) fn finish(&mut self, work: &mut [f64]) {
-        let most = self.bottleneck * (1.0 + 1e-9);
+        let limit = self.bottleneck * (1.0 + 1e-9);
         while self.left > 0 {
-            let has_room = |&stage: &usize| self.stages[stage] + self.layer <= most;
+            let has_capacity = |&stage: &usize| self.stages[stage] + self.layer <= limit;
             let busier = |&a: &usize, &b: &usize| {
                 let ranks = work[a % work.len()].total_cmp(&work[b % work.len()]);
                 ranks.then(self.stages[a].total_cmp(&self.stages[b]))
             };
             // The optimal contiguous partition fits all layers below this bottleneck.
-            let Some(stage) = (0..self.stages.len()).filter(has_room).min_by(busier) else { break };
+            let Some(stage) = (0..self.stages.len()).filter(has_capacity).min_by(busier) else { break };
             self.layers[stage] += 1;
             self.stages[stage] += self.layer;
             work[stage % work.len()] += self.layer;

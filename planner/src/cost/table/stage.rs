@@ -1,6 +1,6 @@
 //! Costs and sends of a stage.
 
-use super::{LayerTable, Place};
+use super::{LayerTable, ReplicaLayout};
 use crate::cost::collective::{Group, Hop};
 use crate::cost::layer::LayerCost;
 use crate::cost::operator::Rates;
@@ -26,7 +26,7 @@ impl LayerTable<'_> {
             }
             let again = left.min(range.len());
             left -= again;
-            cost = cost.then(pieces.layer.times(again)).then(pieces.kept.times(range.len() - again));
+            cost = cost.then(pieces.layer.times(again)).then(pieces.without_recompute.times(range.len() - again));
             if range.ends(self.model) {
                 cost = cost.then(pieces.output);
             }
@@ -57,12 +57,12 @@ impl LayerTable<'_> {
     pub fn mixed_cell(
         &self,
         partition: &Partition,
-        place: Place,
+        replica_layout: ReplicaLayout,
         (stage, microbatch): (usize, usize),
         mix: StrategyMix,
     ) -> LayerCost {
         let ranges = &partition.stages[stage];
-        let traffic = self.sharded_traffic(ranges, place);
+        let traffic = self.sharded_traffic(ranges, replica_layout);
         let cost = self.as_run(self.mixed_stage_cost(ranges, microbatch, mix), traffic, self.host_microbatch());
         LayerCost { transient: cost.transient + self.gathered_bytes(ranges), ..cost }
     }
@@ -74,7 +74,7 @@ impl LayerTable<'_> {
 
     /// Host time per microbatch.
     pub(super) fn host_microbatch(&self) -> Seconds {
-        Rates::of(&self.cluster.device).host_microbatch()
+        Rates::new(&self.cluster.device).host_microbatch()
     }
 
     /// Returns the layer cost per strategy for a module and a microbatch.
@@ -89,20 +89,26 @@ impl LayerTable<'_> {
             if range.begins() {
                 self.model.needs_gradient(range.module)
             } else {
-                self.model.gradients_of(range.module) != Gradients::None
+                self.model.module_gradients(range.module) != Gradients::None
             }
         })
     }
 
     /// Creates the route from stage `from` to stage `to` for the input (or its gradient) of stage
     /// `entered`.
-    pub(super) fn route(&self, partition: &Partition, entered: usize, place: Place, [from, to]: [usize; 2]) -> Route {
+    pub(super) fn route(
+        &self,
+        partition: &Partition,
+        entered: usize,
+        replica_layout: ReplicaLayout,
+        [from, to]: [usize; 2],
+    ) -> Route {
         let range = partition.stages[entered][0];
         let device = |stage: usize| {
-            let rank = partition.placement.rank_of(stage, place.pipeline as usize) as u32;
+            let rank = partition.placement.rank_for_stage(stage, replica_layout.pipeline as usize) as u32;
             self.first_device
-                + rank * self.devices_per_rank(place)
-                + place.replica * self.tensor * self.training.context_parallel
+                + rank * self.devices_per_rank(replica_layout)
+                + replica_layout.replica * self.tensor * self.training.context_parallel
         };
         Route {
             range,
@@ -120,10 +126,10 @@ impl LayerTable<'_> {
         let tokens =
             if range.begins() { load.entering(self.model, range.module) } else { load.modules[range.module].tokens };
         let context = f64::from(self.training.context_parallel);
-        let whole = self.training.width() * tokens * hidden / context;
-        let sent = hop.time(whole / f64::from(self.tensor));
+        let total_bytes = self.training.width() * tokens * hidden / context;
+        let sent = hop.time(total_bytes / f64::from(self.tensor));
         let gathers = gathers.as_ref().filter(|_| sent > Seconds::ZERO);
-        (sent + gathers.map_or(Seconds::ZERO, |group| group.all_gather(whole))).to_nanos()
+        (sent + gathers.map_or(Seconds::ZERO, |group| group.all_gather(total_bytes))).to_nanos()
     }
 }
 
@@ -145,7 +151,7 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    pub(super) fn of(stages: usize) -> Self {
+    pub(super) fn new(stages: usize) -> Self {
         Self { last: vec![[None; 2]; stages] }
     }
 
@@ -162,16 +168,16 @@ impl Routes {
 /// Returns the next stage (forward) and the previous stage (gradient) for a microbatch. Joined
 /// modules end on the same rank and start on the same rank, so the function uses the first.
 pub(super) fn neighbours(flows: &Flows, stage: usize, microbatch: usize) -> [Option<usize>; 2] {
-    let stages = flows.stages_of(microbatch);
+    let stages = flows.microbatch_stages(microbatch);
     let next = if stage + 1 < stages.end {
         Some(stage + 1)
     } else {
-        flows.outputs(microbatch).first().map(|&output| flows.stages_of(output as usize).start)
+        flows.outputs(microbatch).first().map(|&output| flows.microbatch_stages(output as usize).start)
     };
     let previous = if stage > stages.start {
         Some(stage - 1)
     } else {
-        flows.inputs(microbatch).first().map(|&input| flows.stages_of(input as usize).end - 1)
+        flows.inputs(microbatch).first().map(|&input| flows.microbatch_stages(input as usize).end - 1)
     };
     [next, previous]
 }

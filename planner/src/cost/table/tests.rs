@@ -5,10 +5,10 @@ use crate::stage_graph::Placement;
 use crate::training::Recompute;
 use crate::workload::{Packing, Sequence};
 
-/// Calls `of` for Llama-3 8B, modified by `change`, with two equal stages on two devices.
+/// Calls `measure` for Llama-3 8B, modified by `change`, with two equal stages on two devices.
 fn in_two_stages<T>(
     change: impl FnOnce(&mut Model, &mut Training),
-    of: impl FnOnce(&LayerTable<'_>, &Partition) -> T,
+    measure: impl FnOnce(&LayerTable<'_>, &Partition) -> T,
 ) -> T {
     let (mut model, mut training) = (model("llama-3-8b").unwrap(), Training::default());
     change(&mut model, &mut training);
@@ -20,22 +20,22 @@ fn in_two_stages<T>(
         useful_squared: 4096 * 4096,
         ..Sequence::default()
     };
-    let loads = [MicrobatchLoad::of(&[sequence], &model, Packing::Packed)];
+    let loads = [MicrobatchLoad::new(&[sequence], &model, Packing::Packed)];
     let cluster = cluster("a100-80gb").unwrap();
     let table = LayerTable::new(&model, &cluster, &training, 1, &loads);
     let (middle, end) = (model.modules[0].layers / 2, model.modules[0].layers);
     let stage = |first, end| vec![LayerRange { module: 0, first, end }];
-    of(&table, &Partition { stages: vec![stage(0, middle), stage(middle, end)], placement: Placement::Cyclic })
+    measure(&table, &Partition { stages: vec![stage(0, middle), stage(middle, end)], placement: Placement::Cyclic })
 }
 
-const TWO: Place = Place { pipeline: 2, data: 1, replica: 0 };
+const TWO: ReplicaLayout = ReplicaLayout { pipeline: 2, data: 1, replica: 0 };
 
 /// Embedding and head share a 128,256 x 4,096 matrix, with a copy on the last rank. A frozen copy
 /// has two bytes per parameter, like all frozen weights, and needs neither gradient reduction nor
 /// an optimizer step.
 #[test]
-fn a_frozen_module_has_frozen_copies_of_its_shared_embedding() {
-    let of = |frozen: bool| {
+fn frozen_modules_have_frozen_tied_embeddings() {
+    let memory_and_times = |frozen: bool| {
         let change = |model: &mut Model, training: &mut Training| {
             (model.modules[0].tied_embeddings, model.modules[0].frozen) = (true, frozen);
             training.zero = Some(0);
@@ -44,8 +44,8 @@ fn a_frozen_module_has_frozen_copies_of_its_shared_embedding() {
             (table.state_memory(partition, TWO), table.step_end(partition, TWO, None))
         })
     };
-    let (states, (sync, optimizer)) = of(true);
-    let (trained, (exchanged, stepped)) = of(false);
+    let (states, (sync, optimizer)) = memory_and_times(true);
+    let (trained, (exchanged, stepped)) = memory_and_times(false);
     for rank in 0..2 {
         assert_eq!((states[rank].gradients, states[rank].optimizer), (Bytes::ZERO, Bytes::ZERO), "rank {rank}");
         assert_eq!((sync[rank], optimizer[rank]), (Nanos::ZERO, Nanos::ZERO), "rank {rank}");
@@ -58,8 +58,8 @@ fn a_frozen_module_has_frozen_copies_of_its_shared_embedding() {
 /// parameter. A trained layer adds four gradient bytes per parameter. The output block is excluded,
 /// even for a module with two layers.
 #[test]
-fn a_layer_is_gathered_without_what_is_not_there() {
-    let of = |frozen: bool, layers: u32| {
+fn gathered_layers_include_only_existing_parameters() {
+    let bytes_per_parameter = |frozen: bool, layers: u32| {
         let change = |model: &mut Model, training: &mut Training| {
             (model.modules[0].frozen, model.modules[0].layers) = (frozen, layers);
             training.zero = Some(3);
@@ -67,19 +67,19 @@ fn a_layer_is_gathered_without_what_is_not_there() {
         in_two_stages(change, |table, partition| table.gathered_bytes(&partition.stages[0]) / 218_112_000.0)
     };
     for layers in [2, 32] {
-        let (trained, frozen) = (of(false, layers), of(true, layers));
+        let (trained, frozen) = (bytes_per_parameter(false, layers), bytes_per_parameter(true, layers));
         assert!((trained - 8.0).abs() < 1e-9 && (frozen - 4.0).abs() < 1e-9, "{layers}: {trained} {frozen}");
     }
 }
 
 /// Frozen weights remain unsharded if the optimizer state is sharded over all devices.
 #[test]
-fn frozen_weights_are_held_beside_a_shared_optimizer() {
-    let of = |frozen: bool| {
+fn frozen_weights_stay_unsharded_with_a_sharded_optimizer() {
+    let disaggregated_state = |frozen: bool| {
         let change = |model: &mut Model, _: &mut Training| model.modules[0].frozen = frozen;
         in_two_stages(change, |table, partition| table.disaggregated(partition, TWO, 8))
     };
-    let (trained, frozen) = (of(false), of(true));
+    let (trained, frozen) = (disaggregated_state(false), disaggregated_state(true));
     for (frozen, trained) in frozen.state.iter().zip(&trained.state) {
         assert!(frozen.weights.get().abs_diff(trained.weights.get()) <= 1);
         assert_eq!((frozen.gradients, frozen.optimizer), (Bytes::ZERO, Bytes::ZERO));
@@ -90,7 +90,7 @@ fn frozen_weights_are_held_beside_a_shared_optimizer() {
 /// the stage times. Balancing compares only full layers. The minimum time is a lower bound. With
 /// full recomputation, the layer weight includes it.
 #[test]
-fn layers_weigh_what_a_stage_of_them_takes() {
+fn layer_weights_equal_their_stage_time() {
     for again in [None, Some(1), Some(8), Some(16), Some(40)] {
         let change = |_: &mut Model, training: &mut Training| {
             (training.recompute, training.recompute_layers) = (Recompute::Full, again);
@@ -98,11 +98,11 @@ fn layers_weigh_what_a_stage_of_them_takes() {
         in_two_stages(change, |table, partition| {
             let pieces = &table.pieces[0][0];
             let stages: f64 = partition.stages.iter().map(|stage| table.stage_work(stage)).sum();
-            let (taken, least) = (table.microbatch_times(2)[0], table.min_time(0..1));
+            let (taken, bound) = (table.microbatch_times(2)[0], table.min_time(0..1));
             assert!((taken / stages - 1.0).abs() < 1e-3, "{again:?}: {taken} and {stages}");
-            assert!(least <= stages, "{again:?}: {least} and {stages}");
+            assert!(bound <= stages, "{again:?}: {bound} and {stages}");
             let all = again.is_none_or(|again| again >= 16);
-            let layer = if all { pieces.layer } else { pieces.kept };
+            let layer = if all { pieces.layer } else { pieces.without_recompute };
             assert_eq!(table.weights(2)[0].layer.to_bits(), layer.total().secs().to_bits(), "{again:?}");
         });
     }
@@ -112,7 +112,7 @@ fn layers_weigh_what_a_stage_of_them_takes() {
 /// replicas, so ZeRO-3 does not shard them further, trained or frozen. Dense parameters are sharded
 /// over eight devices.
 #[test]
-fn frozen_experts_have_the_replicas_of_experts() {
+fn frozen_experts_use_expert_replica_counts() {
     let cluster = cluster("h100").unwrap();
     let training = Training { zero: Some(3), expert_parallel: 8, ..Training::default() };
     let weights = |frozen: bool| {
@@ -121,8 +121,8 @@ fn frozen_experts_have_the_replicas_of_experts() {
         let table = LayerTable::new(&model, &cluster, &training, 1, &[]);
         let range = LayerRange { module: 0, first: 0, end: model.modules[0].layers };
         let partition = Partition { stages: vec![vec![range]], placement: Placement::Cyclic };
-        let place = Place { pipeline: 1, data: 8, replica: 0 };
-        (table.state_memory(&partition, place)[0].weights, model)
+        let replica_layout = ReplicaLayout { pipeline: 1, data: 8, replica: 0 };
+        (table.state_memory(&partition, replica_layout)[0].weights, model)
     };
     let ((frozen, model), (trained, _)) = (weights(true), weights(false));
     let module = &model.modules[0];

@@ -31,13 +31,17 @@ impl LayerTable<'_> {
     /// any partition. If stages recompute only some layers, the bound assumes no recomputation. It
     /// compares host time only for the total.
     pub fn min_time(&self, modules: Range<usize>) -> f64 {
-        let of_module = |module: usize, microbatch: usize| {
+        let module_cost = |module: usize, microbatch: usize| {
             let pieces = &self.pieces[module][microbatch];
-            let layer = if self.recomputed_layers().is_some() { pieces.kept.least(pieces.layer) } else { pieces.layer };
+            let layer = if self.recomputed_layers().is_some() {
+                pieces.without_recompute.min_times(pieces.layer)
+            } else {
+                pieces.layer
+            };
             pieces.input.then(layer.times(self.model.modules[module].layers)).then(pieces.output)
         };
         let time = |microbatch: usize| {
-            let all = modules.clone().map(|module| of_module(module, microbatch));
+            let all = modules.clone().map(|module| module_cost(module, microbatch));
             all.fold(LayerCost::default(), LayerCost::then).total().secs()
         };
         (0..self.loads.len()).map(time).sum()
@@ -49,8 +53,8 @@ impl LayerTable<'_> {
         microbatches: &[usize],
         layer: fn(&ComponentCosts) -> Seconds,
     ) -> ModuleWeight {
-        let mean = |of: fn(&ComponentCosts) -> Seconds| {
-            let times = microbatches.iter().map(|&microbatch| of(&self.pieces[module][microbatch]).secs());
+        let mean = |component: fn(&ComponentCosts) -> Seconds| {
+            let times = microbatches.iter().map(|&microbatch| component(&self.pieces[module][microbatch]).secs());
             times.sum::<f64>() / microbatches.len().max(1) as f64
         };
         ModuleWeight {
@@ -70,7 +74,7 @@ impl LayerTable<'_> {
     /// balance and is excluded.
     fn balanced_layer(&self, layers: u32, stages: u32) -> fn(&ComponentCosts) -> Seconds {
         match self.recomputed_layers() {
-            Some(again) if again.saturating_mul(stages) < layers => |pieces| pieces.kept.total(),
+            Some(again) if again.saturating_mul(stages) < layers => |pieces| pieces.without_recompute.total(),
             _ => settled,
         }
     }
@@ -83,16 +87,18 @@ impl LayerTable<'_> {
             .recomputed_layers()
             .map(|again| (f64::from(again) * f64::from(stages) / f64::from(self.model.layers().max(1))).min(1.0));
         let layer = |pieces: &ComponentCosts| match again {
-            Some(share) => pieces.layer.total().secs() * share + pieces.kept.total().secs() * (1.0 - share),
+            Some(share) => {
+                pieces.layer.total().secs() * share + pieces.without_recompute.total().secs() * (1.0 - share)
+            }
             None => pieces.layer.total().secs(),
         };
         let time = |microbatch: usize| {
             let modules = self.model.modules.iter().enumerate();
-            let of_module = modules.map(|(index, module)| {
+            let module_times = modules.map(|(index, module)| {
                 let pieces = &self.pieces[index][microbatch];
                 layer(pieces) * f64::from(module.layers) + pieces.input.total().secs() + pieces.output.total().secs()
             });
-            of_module.sum()
+            module_times.sum()
         };
         (0..self.loads.len()).map(time).collect()
     }

@@ -5,7 +5,7 @@ use crate::model::{Audio, Bias, Mask, Module, ModuleRole, Norm, Patch};
 
 /// A ViT-style encoder: full attention, layer norms, biases, an MLP without gate, no vocabulary.
 fn vit(name: &str, layers: u32, hidden: u32, heads: u32, ffn: u32, patch: Patch) -> Module {
-    let figures = Llama { layers, hidden, heads, kv_heads: heads, ffn, vocab: 0 };
+    let dimensions = Llama { layers, hidden, heads, kv_heads: heads, ffn, vocab: 0 };
     Module {
         role: ModuleRole::VisionEncoder,
         gated: false,
@@ -14,32 +14,32 @@ fn vit(name: &str, layers: u32, hidden: u32, heads: u32, ffn: u32, patch: Patch)
         bias: Bias::All,
         learned_positions: patch.patches_per_image,
         patch: Some(patch),
-        ..figures.named(name)
+        ..dimensions.named(name)
     }
 }
 
 /// Images for ViT 2B, 5B and 22B, so that vision-language models with different sizes use the same
 /// data. PipeWeaver specifies 169 tokens per image, but no patch size. Assumption: images with 728
 /// x 728 pixels, 52 x 52 patches with 14 pixels, merged 4 x 4.
-const fn images_of_169_tokens() -> Patch {
+const fn images_with_169_tokens() -> Patch {
     Patch { patch_px: 14, patches_per_image: 2704, tokens_per_image: 169, projected_width: None, deepstack: 0 }
 }
 
 /// PipeWeaver Table 1 specifies only the size. Assumption: 40 layers with hidden size 2,048 and an
 /// MLP width of 4 h.
 pub(super) fn vit_2b() -> Module {
-    vit("ViT 2B", 40, 2048, 16, 8192, images_of_169_tokens())
+    vit("ViT 2B", 40, 2048, 16, 8192, images_with_169_tokens())
 }
 
 /// PipeWeaver Table 3. The figures give 4.3 billion parameters with two MLP matrices and 6.0 with
 /// three.
 pub(super) fn vit_5b() -> Module {
-    vit("ViT 5B", 63, 1792, 16, 15_360, images_of_169_tokens())
+    vit("ViT 5B", 63, 1792, 16, 15_360, images_with_169_tokens())
 }
 
 /// PipeWeaver Table 3, after Dehghani et al. 2023.
 pub(super) fn vit_22b() -> Module {
-    vit("ViT 22B", 48, 6144, 48, 24_576, images_of_169_tokens())
+    vit("ViT 22B", 48, 6144, 48, 24_576, images_with_169_tokens())
 }
 
 /// InternViT-6B at 448 pixels with 48 layers, as released: RMS norms, no query, key and value
@@ -69,15 +69,15 @@ pub(super) fn internvit_300m(backbone_width: u32) -> Module {
 /// image. Assumption: 448 x 448 pixels, so 28 x 28 patches with 16 pixels, merged 2 x 2 to 196
 /// tokens.
 pub(super) fn qwen3_vl_encoder_300m(backbone_width: u32, deepstack: u32) -> Module {
-    vit("Qwen3-VL ViT 300M", 24, 1024, 16, 4096, pairs_of_frames(backbone_width, deepstack))
+    vit("Qwen3-VL ViT 300M", 24, 1024, 16, 4096, frame_pairs(backbone_width, deepstack))
 }
 
 /// Encoder in Qwen3-VL-8B (SigLIP2 SO-400M), with the same images as [`qwen3_vl_encoder_300m`].
 pub(super) fn qwen3_vl_encoder_400m(backbone_width: u32, deepstack: u32) -> Module {
-    vit("Qwen3-VL ViT 400M", 27, 1152, 16, 4304, pairs_of_frames(backbone_width, deepstack))
+    vit("Qwen3-VL ViT 400M", 27, 1152, 16, 4304, frame_pairs(backbone_width, deepstack))
 }
 
-const fn pairs_of_frames(backbone_width: u32, deepstack: u32) -> Patch {
+const fn frame_pairs(backbone_width: u32, deepstack: u32) -> Patch {
     Patch {
         patch_px: 16,
         patches_per_image: 784,
@@ -98,14 +98,14 @@ pub(super) fn siglip_so400m() -> Module {
 /// SigLIP as in DFLOP's published configuration (named 6b there): 40 layers, hidden size 2,304, 2.4
 /// billion parameters. The 729 patches of a video frame are pooled to 196 tokens. Scenarios must
 /// add the additional 533 tokens per image tile.
-pub(super) fn siglip_of_dflop() -> Module {
+pub(super) fn dflop_siglip() -> Module {
     let patch =
         Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 196, projected_width: None, deepstack: 0 };
     vit("SigLIP 2.4B", 40, 2304, 48, 8608, patch)
 }
 
-/// Like [`siglip_of_dflop`], but with SigLIP-SO400M, the encoder released with LLaVA-OneVision.
-pub(super) fn siglip_so400m_of_frames() -> Module {
+/// Like [`dflop_siglip`], but with SigLIP-SO400M, the encoder released with LLaVA-OneVision.
+pub(super) fn siglip_so400m_frames() -> Module {
     let patch =
         Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 196, projected_width: None, deepstack: 0 };
     vit("SigLIP-SO400M", 27, 1152, 16, 4304, patch)
@@ -113,7 +113,7 @@ pub(super) fn siglip_so400m_of_frames() -> Module {
 
 /// InternViT as in DFLOP's published configuration (named 6b there): 30 layers, 16 heads, 3.7
 /// billion parameters.
-pub(super) fn internvit_of_dflop() -> Module {
+pub(super) fn dflop_internvit() -> Module {
     let patch =
         Patch { patch_px: 14, patches_per_image: 1024, tokens_per_image: 256, projected_width: None, deepstack: 0 };
     Module { norm: Norm::Rms, bias: Bias::None, ..vit("InternViT 3.7B", 30, 3200, 16, 12_800, patch) }
@@ -134,7 +134,7 @@ pub(super) fn qwen2_vl_encoder() -> Module {
 
 /// Whisper large-v3 encoder with 30 s clips. Qwen2-Audio pools 1,500 frames to 750 tokens.
 pub(super) fn whisper_large() -> Module {
-    let figures = Llama { layers: 32, hidden: 1280, heads: 20, kv_heads: 20, ffn: 5120, vocab: 0 };
+    let dimensions = Llama { layers: 32, hidden: 1280, heads: 20, kv_heads: 20, ffn: 5120, vocab: 0 };
     Module {
         role: ModuleRole::AudioEncoder,
         gated: false,
@@ -143,6 +143,6 @@ pub(super) fn whisper_large() -> Module {
         bias: Bias::All,
         learned_positions: 1500,
         audio: Some(Audio { mel_bins: 128, frames_per_clip: 3000, tokens_per_clip: 750 }),
-        ..figures.named("Whisper large-v3 encoder")
+        ..dimensions.named("Whisper large-v3 encoder")
     }
 }

@@ -6,7 +6,7 @@ use crate::model::{Bias, Diffusion, Mask, Module, ModuleRole, Norm, Patch, Video
 /// DiT-XL/2 on 32 x 32 latents: 256 patches with 2 x 2 values. Class-conditional, therefore no
 /// cross-attention.
 pub(super) fn dit_xl_2() -> Module {
-    let figures = Llama { layers: 28, hidden: 1152, heads: 16, kv_heads: 16, ffn: 4608, vocab: 0 };
+    let dimensions = Llama { layers: 28, hidden: 1152, heads: 16, kv_heads: 16, ffn: 4608, vocab: 0 };
     Module {
         role: ModuleRole::Generator,
         gated: false,
@@ -22,7 +22,7 @@ pub(super) fn dit_xl_2() -> Module {
             deepstack: 0,
         }),
         diffusion: Some(Diffusion { text_tokens: 0, modulation: true }),
-        ..figures.named("DiT-XL/2")
+        ..dimensions.named("DiT-XL/2")
     }
 }
 
@@ -47,7 +47,7 @@ pub(super) fn dit_30b() -> Module {
 /// separately per axis: 16 rows, 16 columns, 32 time steps in 16 s. Clips attend to text padded to
 /// 512 tokens, which is also an assumption.
 fn video_dit(name: &str, layers: u32, hidden: u32, heads: u32, ffn: u32) -> Module {
-    let figures = Llama { layers, hidden, heads, kv_heads: heads, ffn, vocab: 0 };
+    let dimensions = Llama { layers, hidden, heads, kv_heads: heads, ffn, vocab: 0 };
     Module {
         role: ModuleRole::Generator,
         gated: false,
@@ -57,6 +57,6 @@ fn video_dit(name: &str, layers: u32, hidden: u32, heads: u32, ffn: u32) -> Modu
         learned_positions: 16 + 16 + 32,
         video: Some(Video { tokens_per_second: 512, values_per_token: 64 }),
         diffusion: Some(Diffusion { text_tokens: 512, modulation: false }),
-        ..figures.named(name)
+        ..dimensions.named(name)
     }
 }

@@ -94,8 +94,8 @@ pub(super) fn mixtral_8x22b() -> Module {
 /// Qwen3 30B-A3B: 128 experts with width 768, 8 per token; 32 heads with size 128, so the query
 /// width exceeds the hidden size 2,048.
 pub(super) fn qwen3_30b_a3b() -> Module {
-    let figures = Llama { layers: 48, hidden: 2048, heads: 32, kv_heads: 4, ffn: 768, vocab: 151_936 };
-    Module { moe: Some(Moe { experts: 128, top_k: 8 }), head_size: Some(128), ..figures.named("Qwen3 30B-A3B") }
+    let dimensions = Llama { layers: 48, hidden: 2048, heads: 32, kv_heads: 4, ffn: 768, vocab: 151_936 };
+    Module { moe: Some(Moe { experts: 128, top_k: 8 }), head_size: Some(128), ..dimensions.named("Qwen3 30B-A3B") }
 }
 
 /// Released as Qwen2.5 1.5B, used in InternVL3-2B.
@@ -110,21 +110,21 @@ pub(super) fn qwen2_3b() -> Module {
 }
 
 /// Sets the InternVL2.5 and InternVL3 vocabulary and an untied output head.
-pub(super) fn of_internvl(module: Module) -> Module {
+pub(super) fn with_internvl_vocabulary(module: Module) -> Module {
     Module { vocab: 151_674, tied_embeddings: false, ..module }
 }
 
 /// Qwen3 1.7B, used in Qwen3-VL-2B.
 pub(super) fn qwen3_1_7b() -> Module {
-    let figures = Llama { layers: 28, hidden: 2048, heads: 16, kv_heads: 8, ffn: 6144, vocab: 151_936 };
-    Module { tied_embeddings: true, ..figures.named("Qwen3 1.7B") }
+    let dimensions = Llama { layers: 28, hidden: 2048, heads: 16, kv_heads: 8, ffn: 6144, vocab: 151_936 };
+    Module { tied_embeddings: true, ..dimensions.named("Qwen3 1.7B") }
 }
 
 /// Qwen3 4B, used in Qwen3-VL-4B: 32 heads with size 128, so the query width exceeds the hidden
 /// size 2,560.
 pub(super) fn qwen3_4b() -> Module {
-    let figures = Llama { layers: 36, hidden: 2560, heads: 32, kv_heads: 8, ffn: 9728, vocab: 151_936 };
-    Module { tied_embeddings: true, head_size: Some(128), ..figures.named("Qwen3 4B") }
+    let dimensions = Llama { layers: 36, hidden: 2560, heads: 32, kv_heads: 8, ffn: 9728, vocab: 151_936 };
+    Module { tied_embeddings: true, head_size: Some(128), ..dimensions.named("Qwen3 4B") }
 }
 
 /// Qwen3 8B, used in Qwen3-VL-8B.
@@ -151,8 +151,8 @@ pub(super) fn qwen_7b() -> Module {
     qwen(Llama { layers: 32, hidden: 4096, heads: 32, kv_heads: 32, ffn: 11_008, vocab: 156_032 }, "Qwen 7B")
 }
 
-fn qwen(figures: Llama, name: &str) -> Module {
-    Module { bias: Bias::Qkv, ..figures.named(name) }
+fn qwen(dimensions: Llama, name: &str) -> Module {
+    Module { bias: Bias::Qkv, ..dimensions.named(name) }
 }
 
 pub(super) fn gpt_3_175b() -> Module {
@@ -173,7 +173,7 @@ pub(super) fn gpt_3_1t() -> Module {
 /// A GPT-3-style backbone: layer norms, learned positions, biases, MLP width 4 h, and a padded
 /// vocabulary of 51,200 with tied embeddings.
 fn gpt(name: &str, layers: u32, hidden: u32, heads: u32) -> Module {
-    let figures = Llama { layers, hidden, heads, kv_heads: heads, ffn: 4 * hidden, vocab: 51_200 };
+    let dimensions = Llama { layers, hidden, heads, kv_heads: heads, ffn: 4 * hidden, vocab: 51_200 };
     Module {
         gated: false,
         norm: Norm::Layer,
@@ -181,7 +181,7 @@ fn gpt(name: &str, layers: u32, hidden: u32, heads: u32) -> Module {
         dropout: true,
         tied_embeddings: true,
         learned_positions: 2048,
-        ..figures.named(name)
+        ..dimensions.named(name)
     }
 }
 

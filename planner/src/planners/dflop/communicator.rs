@@ -39,13 +39,13 @@ impl Round {
     /// Returns the bytes in a round. Items are divided equally among the encoder replicas.
     pub fn traffic(&self) -> Traffic {
         let bytes = self.tokens * self.token_bytes;
-        let own = bytes / f64::from(self.encoder_copies.max(1));
+        let local = bytes / f64::from(self.encoder_copies.max(1));
         Traffic {
-            gathered: bytes - own,
+            gathered: bytes - local,
             scattered: bytes,
             spread: bytes * f64::from(self.readers.max(1) - 1),
             gradients_gathered: bytes,
-            gradients_scattered: bytes - own,
+            gradients_scattered: bytes - local,
         }
     }
 

@@ -88,11 +88,11 @@ impl Correction {
 
     /// Multiplies the item times by the penalties.
     pub fn corrected(&self, items: &[ShapedItem]) -> Vec<Item> {
-        let of = |&ShapedItem { item, shape }: &ShapedItem| {
+        let corrected_item = |&ShapedItem { item, shape }: &ShapedItem| {
             let penalty = self.penalty(shape);
             Item { encoder: item.encoder * penalty, backbone: item.backbone * penalty }
         };
-        items.iter().map(of).collect()
+        items.iter().map(corrected_item).collect()
     }
 
     /// Ends an iteration. `benefit` is the fraction of throughput gained by correction, B. After

@@ -48,7 +48,7 @@ impl Curve {
     /// point.
     pub fn at(&self, size: f64) -> f64 {
         let next = self.points.partition_point(|&(known, _)| known <= size);
-        let Some(&(left, low)) = next.checked_sub(1).and_then(|place| self.points.get(place)) else {
+        let Some(&(left, low)) = next.checked_sub(1).and_then(|index| self.points.get(index)) else {
             return self.points[0].1;
         };
         let Some(&(right, high)) = self.points.get(next) else { return low };
@@ -69,13 +69,13 @@ impl Curve {
     }
 
     /// Returns the maximum of [`Self::at`] on a size range.
-    pub fn most(&self, from: f64, to: f64) -> f64 {
+    pub fn max_between(&self, from: f64, to: f64) -> f64 {
         let ends = self.at(from).max(self.at(to));
         self.inside(from, to).fold(ends, f64::max)
     }
 
     /// Returns the minimum of [`Self::extended`] on a size range.
-    pub fn least(&self, from: f64, to: f64) -> f64 {
+    pub fn min_between(&self, from: f64, to: f64) -> f64 {
         let ends = self.extended(from).min(self.extended(to));
         self.inside(from, to).fold(ends, f64::min)
     }
@@ -121,21 +121,25 @@ mod tests {
 
     /// The peak at size 3 and the trough at size 4 are inside some ranges only.
     #[test]
-    fn extremes_of_a_range_are_at_its_ends_or_points() {
+    fn range_extremes_are_at_ends_or_points() {
         let curve = Curve::new(vec![(1.0, 10.0), (3.0, 20.0), (4.0, 0.0), (5.0, 8.0)]).unwrap();
-        for (from, to, least, most) in [
+        for (from, to, minimum, maximum) in [
             (0.0, 9.0, 0.0, 20.0),
             (1.0, 2.0, 10.0, 15.0),
             (3.0, 3.0, 20.0, 20.0),
             (2.0, 3.5, 10.0, 20.0),
             (4.5, 6.0, 4.0, 8.0),
         ] {
-            assert_eq!((curve.least(from, to), curve.most(from, to)), (least, most), "{from} to {to}");
+            assert_eq!(
+                (curve.min_between(from, to), curve.max_between(from, to)),
+                (minimum, maximum),
+                "{from} to {to}"
+            );
         }
     }
 
     #[test]
-    fn what_is_no_curve_is_told() {
+    fn invalid_curves_are_rejected() {
         assert_eq!(Curve::new(Vec::new()), Err(CurveError::Empty));
         for points in
             [vec![(1.0, 1.0), (1.0, 2.0)], vec![(0.0, 0.0), (f64::NAN, 1.0)], vec![(0.0, 0.0), (1.0, f64::INFINITY)]]

@@ -66,9 +66,9 @@ impl OptimizerInput {
     /// Returns the minimum and maximum number of microbatches for `data` backbone replicas. The
     /// range is from 1 to a microbatch per item, or the fixed value.
     fn microbatches(&self, data: u32) -> (u32, u32) {
-        let most = self.global_batch / data;
-        self.fixed.items.map_or((1, most), |items| {
-            let count = most.div_ceil(items.max(1)).max(1);
+        let max_count = self.global_batch / data;
+        self.fixed.items.map_or((1, max_count), |items| {
+            let count = max_count.div_ceil(items.max(1)).max(1);
             (count, count)
         })
     }
@@ -87,13 +87,13 @@ pub struct Configuration {
 
 /// A strategy with its predicted time and memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Choice {
+pub struct ConfigurationEstimate {
     /// The strategy.
     pub configuration: Configuration,
     /// T for the mean item in seconds (DFLOP Alg. 1).
-    pub of_mean: f64,
+    pub mean_item_time: f64,
     /// Mean T over the items in seconds (DFLOP Eq. 1).
-    pub mean_of: f64,
+    pub mean_time: f64,
     /// T for the mean item in seconds, with two corrections: a microbatch is never shorter than the
     /// slowest item, and stages contain an integer number of layers.
     pub balanced: f64,
@@ -111,13 +111,13 @@ pub struct Choice {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Optimized {
     /// Minimum T for the mean item (DFLOP Alg. 1).
-    pub of_mean: Choice,
+    pub by_mean_item: ConfigurationEstimate,
     /// Minimum mean T (DFLOP Eq. 1).
-    pub mean_of: Choice,
+    pub by_mean_time: ConfigurationEstimate,
     /// Choice of the published program. It evaluates a single number of microbatches per pair of
     /// degrees. A later pair replaces the current choice only if it uses fewer microbatches and is
     /// not more than 10 % slower. `None` if no strategy fits its stricter memory rule.
-    pub published: Option<Choice>,
+    pub published: Option<ConfigurationEstimate>,
     /// Number of degree pairs.
     pub pairs: u64,
     /// Size of the search space: all pairs and their possible numbers of microbatches.
@@ -153,7 +153,7 @@ pub enum OptimizerError {
         module: &'static str,
     },
     /// No combination of profiled degrees uses all devices.
-    #[error("no degrees that were profiled make up {devices} devices{}", .fixed.in_words())]
+    #[error("no degrees that were profiled make up {devices} devices{}", .fixed.message_suffix())]
     NoDegrees {
         /// Device count.
         devices: u32,
@@ -161,10 +161,10 @@ pub enum OptimizerError {
         fixed: Fixed,
     },
     /// No strategy fits in memory.
-    #[error("no strategy fits in memory: the smallest needs {:.1} GiB; {:.1} GiB available", .least / GIB, .memory / GIB)]
+    #[error("no strategy fits in memory: the smallest needs {:.1} GiB; {:.1} GiB available", .required / GIB, .memory / GIB)]
     NothingFits {
         /// Peak bytes per device in the strategy that needs the minimum memory.
-        least: f64,
+        required: f64,
         /// Memory per device in bytes.
         memory: f64,
     },
@@ -172,7 +172,7 @@ pub enum OptimizerError {
 
 impl Fixed {
     /// Formats the fixed degrees as a suffix for the error message.
-    fn in_words(self) -> String {
+    fn message_suffix(self) -> String {
         let named = [("TP", self.tensor), ("PP", self.pipeline)];
         let named = named.iter().filter_map(|(name, degree)| Some(format!("{name} {}", (*degree)?)));
         let named: Vec<String> = named.collect();
@@ -183,8 +183,8 @@ impl Fixed {
 /// Objective to minimize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Objective {
-    OfMean,
-    MeanOf,
+    MeanItem,
+    MeanTime,
     Balanced,
 }
 
@@ -202,26 +202,26 @@ pub fn optimize(input: &OptimizerInput) -> Result<Optimized, OptimizerError> {
     let mut looked_at = 0;
     let mut best =
         |objective, count| search::best(input, &durations, &sides, (objective, count)).counted(&mut looked_at);
-    let Some(of_mean) = best(Objective::OfMean, 1).pop() else {
-        let least = search::leanest(input, &durations, &sides);
-        return Err(OptimizerError::NothingFits { least, memory: input.memory });
+    let Some(mean_item) = best(Objective::MeanItem, 1).pop() else {
+        let required = search::leanest(input, &durations, &sides);
+        return Err(OptimizerError::NothingFits { required, memory: input.memory });
     };
     // Memory does not depend on the objective, so this search also finds a strategy.
-    let mean_of = best(Objective::MeanOf, 1).pop().unwrap_or(of_mean);
+    let mean_time = best(Objective::MeanTime, 1).pop().unwrap_or(mean_item);
     let (pairs, strategies) = sides.iter().fold((0, 0), |(pairs, strategies), split| {
-        let of_backbone = |backbone: &Degrees| {
-            let (fewest, most) = input.microbatches(backbone.data);
-            u64::from(most + 1 - fewest)
+        let count_options = |backbone: &Degrees| {
+            let (fewest, max_count) = input.microbatches(backbone.data);
+            u64::from(max_count + 1 - fewest)
         };
-        let each: u64 = split.backbones.iter().map(of_backbone).sum();
+        let each: u64 = split.backbones.iter().map(count_options).sum();
         let (encoders, backbones) = (split.encoders.len() as u64, split.backbones.len() as u64);
         (pairs + encoders * backbones, strategies + encoders * each)
     });
-    let choice = |configuration| durations.choice(input, configuration);
+    let estimate = |configuration| durations.estimate(input, configuration);
     Ok(Optimized {
-        of_mean: choice(of_mean),
-        mean_of: choice(mean_of),
-        published: published::choice(input, &durations, &sides).map(choice),
+        by_mean_item: estimate(mean_item),
+        by_mean_time: estimate(mean_time),
+        published: published::select(input, &durations, &sides).map(estimate),
         pairs,
         strategies,
         looked_at,
@@ -235,12 +235,12 @@ pub fn optimize(input: &OptimizerInput) -> Result<Optimized, OptimizerError> {
 ///
 /// # Errors
 /// If the input is invalid for [`optimize`].
-pub fn shortlist(input: &OptimizerInput, count: usize) -> Result<Vec<Choice>, OptimizerError> {
+pub fn shortlist(input: &OptimizerInput, count: usize) -> Result<Vec<ConfigurationEstimate>, OptimizerError> {
     let durations = checked(input)?;
     let mut looked_at = 0;
     let found = search::best(input, &durations, &sides(input), (Objective::Balanced, count.max(1)));
-    let choice = |configuration| durations.choice(input, configuration);
-    Ok(found.counted(&mut looked_at).into_iter().map(choice).collect())
+    let estimate = |configuration| durations.estimate(input, configuration);
+    Ok(found.counted(&mut looked_at).into_iter().map(estimate).collect())
 }
 
 /// Returns the seconds that the items add to a microbatch under a strategy. The online scheduler
@@ -256,11 +256,11 @@ pub fn item_seconds(
 ) -> Result<Vec<Item>, OptimizerError> {
     let durations = checked(input)?;
     let sides = durations.sides(configuration.encoder, configuration.backbone);
-    let of = |item: &ItemWork| {
-        let (encoder, backbone) = durations.of_item(&sides, configuration.microbatches, item);
+    let item_load = |item: &ItemWork| {
+        let (encoder, backbone) = durations.item_times(&sides, configuration.microbatches, item);
         Item { encoder, backbone }
     };
-    Ok(items.iter().map(of).collect())
+    Ok(items.iter().map(item_load).collect())
 }
 
 fn checked(input: &OptimizerInput) -> Result<Durations<'_>, OptimizerError> {
@@ -282,5 +282,5 @@ fn checked(input: &OptimizerInput) -> Result<Durations<'_>, OptimizerError> {
             return Err(OptimizerError::Rate { module });
         }
     }
-    Ok(Durations::of(input))
+    Ok(Durations::new(input))
 }

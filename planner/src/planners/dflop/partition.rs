@@ -17,7 +17,7 @@ mod start;
 #[cfg(test)]
 mod tests;
 
-use crate::optimality::{Proof, relative_gap};
+use crate::optimality::{Optimality, relative_gap};
 
 use bound::lower_bound;
 use branch::settle;
@@ -62,7 +62,7 @@ pub struct Partitioned {
     /// C_max.
     pub buckets: Vec<Vec<u32>>,
     /// C_max in seconds (DFLOP Eq. 6).
-    pub longest: f64,
+    pub makespan: f64,
     /// C_max for the initial LPT solution, in seconds.
     pub start: f64,
     /// Lower bound for C_max in any partition, in seconds.
@@ -70,7 +70,7 @@ pub struct Partitioned {
     /// Relative gap, (C_max - bound) / C_max.
     pub gap: f64,
     /// Optimality status that follows from the gap.
-    pub proof: Proof,
+    pub optimality: Optimality,
     /// Number of steps used.
     pub steps: u64,
 }
@@ -140,10 +140,10 @@ pub fn partition_until(
     if let Some(item) = items.iter().position(|item| !is_time(item.encoder) || !is_time(item.backbone)) {
         return Err(PartitionError::Load { item });
     }
-    let scale = Scale::of(items);
+    let scale = Scale::new(items);
     let loads: Vec<Load> = items.iter().map(|&item| scale.load(item)).collect();
-    let first = start::longest_first(&loads, buckets, stops).ok_or(PartitionError::Stopped)?;
-    let start = longest(items, &first);
+    let first = start::lpt_buckets(&loads, buckets, stops).ok_or(PartitionError::Stopped)?;
+    let start = partition_makespan(items, &first);
     let mut search = Descent::new(&loads, buckets, first, settings.steps);
     let bound = lower_bound(&loads, buckets, search.best());
     if stops() {
@@ -157,11 +157,11 @@ pub fn partition_until(
         search.take(settled.partition, settled.steps);
         if settled.proven {
             let best = search.best();
-            return Ok(scale.answer(items, start, search, best, settings.gap));
+            return Ok(scale.build_result(items, start, search, best, settings.gap));
         }
     }
     search.run(enough, settings.steps);
-    Ok(scale.answer(items, start, search, bound, settings.gap))
+    Ok(scale.build_result(items, start, search, bound, settings.gap))
 }
 
 /// Returns the maximum height within `gap` of the bound.
@@ -171,14 +171,14 @@ fn good_enough(bound: u64, gap: f64) -> u64 {
 
 /// Returns C_max. Each bucket is summed in ascending index order, so the floating-point result does
 /// not depend on the search path.
-fn longest(items: &[Item], buckets: &[Vec<u32>]) -> f64 {
-    let of = |bucket: &Vec<u32>| {
+fn partition_makespan(items: &[Item], buckets: &[Vec<u32>]) -> f64 {
+    let bucket_height = |bucket: &Vec<u32>| {
         let mut bucket = bucket.clone();
         bucket.sort_unstable();
         let sum = |part: fn(&Item) -> f64| bucket.iter().map(|&item| part(&items[item as usize])).sum::<f64>();
         sum(|item| item.encoder).max(sum(|item| item.backbone))
     };
-    buckets.iter().map(of).fold(0.0, f64::max)
+    buckets.iter().map(bucket_height).fold(0.0, f64::max)
 }
 
 /// Conversion between seconds and integer units by a power of two, which is exact.
@@ -188,12 +188,12 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(items: &[Item]) -> Self {
+    fn new(items: &[Item]) -> Self {
         let sum = |part: fn(&Item) -> f64| items.iter().map(part).sum::<f64>();
-        let most = sum(|item| item.encoder).max(sum(|item| item.backbone));
+        let max_sum = sum(|item| item.encoder).max(sum(|item| item.backbone));
         // The exponent is clamped, because denormal values and overflowing sums need an exponent
         // outside the `f64` range.
-        let exponent = if most > 0.0 { SCALE_BITS - 1 - libm::ilogb(most) } else { 0 };
+        let exponent = if max_sum > 0.0 { SCALE_BITS - 1 - libm::ilogb(max_sum) } else { 0 };
         Self { steps: libm::ldexp(1.0, exponent.clamp(-1000, 1000)) }
     }
 
@@ -203,20 +203,20 @@ impl Scale {
         Load { encoder: steps(item.encoder), backbone: steps(item.backbone) }
     }
 
-    fn answer(&self, items: &[Item], start: f64, search: Descent<'_>, bound: u64, gap: f64) -> Partitioned {
+    fn build_result(&self, items: &[Item], start: f64, search: Descent<'_>, bound: u64, gap: f64) -> Partitioned {
         let (value, steps) = (search.best(), search.steps());
         let mut buckets = search.into_partition();
         for bucket in &mut buckets {
             bucket.sort_unstable();
         }
-        let longest = longest(items, &buckets);
+        let makespan = partition_makespan(items, &buckets);
         Partitioned {
             buckets,
-            longest,
+            makespan,
             start,
-            bound: (bound as f64 / self.steps).min(longest),
+            bound: (bound as f64 / self.steps).min(makespan),
             gap: relative_gap(value, bound),
-            proof: Proof::of(value, bound, gap),
+            optimality: Optimality::classify(value, bound, gap),
             steps,
         }
     }

@@ -20,11 +20,11 @@ use crate::plan::Arrangement;
 use crate::plan::{IterationPlan, ModuleLayout, Plan, ReplicaKind, ReplicaPlan};
 use crate::planners::batches::{EachBatch, SpanCount};
 use crate::planners::dflop::{
-    Choice, Configuration, Degrees, Fixed, Item, ItemWork, Optimized, OptimizerError, OptimizerInput,
+    Configuration, ConfigurationEstimate, Degrees, Fixed, Item, ItemWork, Optimized, OptimizerError, OptimizerInput,
     PartitionSettings, Round, item_seconds, optimize, partition_until, shortlist,
 };
 use crate::planners::executed::{TestedPlan, fits};
-use crate::planners::infeasible::Misfit;
+use crate::planners::infeasible::Infeasibility;
 use crate::planners::module_layouts::module_costs;
 use crate::planners::{Batches, NoPlan, PlanningContext, SearchError};
 use crate::scenario::{PlannerKind, Scenario};
@@ -58,7 +58,7 @@ struct Planner<'a> {
 
 /// A strategy, including layouts, stages and ranks.
 struct Sized {
-    choice: Choice,
+    estimate: ConfigurationEstimate,
     layouts: [ModuleLayout; 2],
     partition: Partition,
     arrangement: Arrangement,
@@ -85,7 +85,7 @@ pub(crate) fn plan(
     if let Some(binding) = does_not_apply(scenario) {
         return Err(NoPlan::inapplicable(binding).into());
     }
-    let load = MicrobatchLoad::of(&sizing.sequences, &scenario.model, scenario.workload.packing);
+    let load = MicrobatchLoad::new(&sizing.sequences, &scenario.model, scenario.workload.packing);
     let handed_on = load.entering(&scenario.model, 1);
     let mut planner = Planner { context, input: input(scenario, sizing), handed_on };
     let mut search = Search::default();
@@ -104,12 +104,12 @@ pub(crate) fn plan(
         search.candidates = search.candidates.saturating_add(u32::try_from(optimized.pairs).unwrap_or(u32::MAX));
         let mut sized = planner.simulated(&choices, sizing, &mut search, observer)?;
         sized.sort_by(|a, b| a.0.total_cmp(&b.0));
-        for place in 0..sized.len() {
-            match planner.planned(&sized[place].1, observer) {
+        for index in 0..sized.len() {
+            match planner.planned(&sized[index].1, observer) {
                 Ok(plan) => {
-                    search.losers = sized.iter().enumerate().filter(|(other, _)| *other != place).map(loser).collect();
+                    search.losers = sized.iter().enumerate().filter(|(other, _)| *other != index).map(loser).collect();
                     search.pruned = search.candidates.saturating_sub(search.simulated + search.rejected);
-                    let decisions = planner.decisions(&sized[place], &optimized, (&shortlist, sizing.sequences.len()));
+                    let decisions = planner.decisions(&sized[index], &optimized, (&shortlist, sizing.sequences.len()));
                     return Ok(plan.with_report(search, decisions));
                 }
                 Err(error) => {
@@ -129,12 +129,12 @@ pub(crate) fn plan(
 
 /// Returns the shortlist plus the choices of the other objectives and the published rule. Removes
 /// duplicates.
-fn candidates(shortlist: &[Choice], optimized: &Optimized) -> Vec<Choice> {
-    let others = [Some(optimized.mean_of), Some(optimized.of_mean), optimized.published];
-    let mut choices: Vec<Choice> = Vec::new();
-    for choice in shortlist.iter().copied().chain(others.into_iter().flatten()) {
-        if choices.iter().all(|known| known.configuration != choice.configuration) {
-            choices.push(choice);
+fn candidates(shortlist: &[ConfigurationEstimate], optimized: &Optimized) -> Vec<ConfigurationEstimate> {
+    let others = [Some(optimized.by_mean_time), Some(optimized.by_mean_item), optimized.published];
+    let mut choices: Vec<ConfigurationEstimate> = Vec::new();
+    for estimate in shortlist.iter().copied().chain(others.into_iter().flatten()) {
+        if choices.iter().all(|known| known.configuration != estimate.configuration) {
+            choices.push(estimate);
         }
     }
     choices
@@ -143,7 +143,7 @@ fn candidates(shortlist: &[Choice], optimized: &Optimized) -> Vec<Choice> {
 fn loser((_, (seconds, sized)): (usize, &(f64, Sized))) -> Loser {
     Loser {
         layout: sized.summary(),
-        reason: format!("slower on the representative batch: {}", describe(&sized.choice.configuration)),
+        reason: format!("slower on the representative batch: {}", describe(&sized.estimate.configuration)),
         iteration_s: Some(*seconds),
         peak_memory_gib: None,
     }
@@ -151,10 +151,10 @@ fn loser((_, (seconds, sized)): (usize, &(f64, Sized))) -> Loser {
 
 /// Returns an explanation if DFLOP does not apply to the scenario.
 fn does_not_apply(scenario: &Scenario) -> Option<String> {
-    if profile::encoder_of(&scenario.model).is_none() {
+    if profile::encoder_index(&scenario.model).is_none() {
         let names: Vec<&str> = scenario.model.modules.iter().map(|module| module.name.as_str()).collect();
         let has = match names.as_slice() {
-            [one] => format!("{one} is the only module of this model"),
+            [single] => format!("{single} is the only module of this model"),
             [all @ .., last] => format!("this model has {} and {last}", all.join(", ")),
             [] => "this model has no module".to_owned(),
         };
@@ -216,13 +216,13 @@ fn sampled(mut items: Vec<ItemWork>) -> Vec<ItemWork> {
     items.sort_by(|a, b| key(a).total_cmp(&key(b)));
     let mean = |items: &[ItemWork]| {
         let weight = items.len() as f64;
-        let of = |part: fn(&ItemWork) -> f64| items.iter().map(part).sum::<f64>() / weight;
+        let average = |part: fn(&ItemWork) -> f64| items.iter().map(part).sum::<f64>() / weight;
         ItemWork {
-            batch: of(|item| item.batch),
-            length: of(|item| item.length),
-            encoder_flops: of(|item| item.encoder_flops),
-            linear_flops: of(|item| item.linear_flops),
-            attention_flops: of(|item| item.attention_flops),
+            batch: average(|item| item.batch),
+            length: average(|item| item.length),
+            encoder_flops: average(|item| item.encoder_flops),
+            linear_flops: average(|item| item.linear_flops),
+            attention_flops: average(|item| item.attention_flops),
             weight,
         }
     };
@@ -232,7 +232,7 @@ fn sampled(mut items: Vec<ItemWork>) -> Vec<ItemWork> {
 impl Sized {
     /// Returns the backbone's degrees, for outputs that show a single layout.
     fn summary(&self) -> Layout {
-        let Degrees { tensor, pipeline, data } = self.choice.configuration.backbone;
+        let Degrees { tensor, pipeline, data } = self.estimate.configuration.backbone;
         Layout { tensor, pipeline, data, chunks: 1, microbatch: 1, group: None }
     }
 }
@@ -241,18 +241,18 @@ impl Planner<'_> {
     /// Returns the feasible strategies on the sizing batch, including simulated times in seconds.
     fn simulated(
         &self,
-        choices: &[Choice],
+        choices: &[ConfigurationEstimate],
         sizing: &PackedBatch,
         search: &mut Search,
         observer: &dyn Observer,
     ) -> Result<Vec<(f64, Sized)>, Cancelled> {
         let mut sized = Vec::new();
-        for &choice in choices {
+        for &estimate in choices {
             go_on(observer)?;
-            let found = self.size(choice).and_then(|own| {
-                let filled = self.fill(&own, sizing, observer)?;
-                let seconds = self.simulate(&own, &filled.replica, sizing)?;
-                Ok((seconds, own))
+            let found = self.size(estimate).and_then(|candidate| {
+                let filled = self.fill(&candidate, sizing, observer)?;
+                let seconds = self.simulate(&candidate, &filled.replica, sizing)?;
+                Ok((seconds, candidate))
             });
             match found {
                 Ok(found) => {
@@ -266,11 +266,11 @@ impl Planner<'_> {
     }
 
     /// Places the modules of a strategy and assigns layers to stages.
-    fn size(&self, choice: Choice) -> Result<Sized, Misfit> {
-        let Configuration { encoder, backbone, .. } = choice.configuration;
+    fn size(&self, estimate: ConfigurationEstimate) -> Result<Sized, Infeasibility> {
+        let Configuration { encoder, backbone, .. } = estimate.configuration;
         // Place larger tensor-parallel groups at the start, so that smaller groups are aligned and
         // stay inside a node.
-        let (of_encoder, of_backbone) =
+        let (encoder_device, backbone_device) =
             if encoder.tensor > backbone.tensor { (0, encoder.devices()) } else { (backbone.devices(), 0) };
         let layout = |first: u32, degrees: Degrees, first_device: u32| ModuleLayout {
             first,
@@ -281,19 +281,19 @@ impl Planner<'_> {
             data: degrees.data,
             expert: 1,
             first_device,
-            beside: 1,
+            copies_per_rank: 1,
         };
-        let layouts = [layout(0, encoder, of_encoder), layout(1, backbone, of_backbone)];
+        let layouts = [layout(0, encoder, encoder_device), layout(1, backbone, backbone_device)];
         let stages = [encoder.pipeline, backbone.pipeline];
-        let partition = Partition::by_module(&self.context.scenario.model, &self.weights(&choice), 1, &stages)
-            .ok_or_else(|| Misfit::rule("a module has fewer layers than stages"))?;
-        let arrangement = Arrangement::of(&layouts, &partition, 2).map_err(|what| Misfit::rule(&what))?;
-        Ok(Sized { choice, layouts, partition, arrangement })
+        let partition = Partition::by_module(&self.context.scenario.model, &self.weights(&estimate), 1, &stages)
+            .ok_or_else(|| Infeasibility::rule("a module has fewer layers than stages"))?;
+        let arrangement = Arrangement::new(&layouts, &partition, 2).map_err(|reason| Infeasibility::rule(&reason))?;
+        Ok(Sized { estimate, layouts, partition, arrangement })
     }
 
     /// Computes layer weights of both modules for a mean microbatch.
-    fn weights(&self, choice: &Choice) -> Vec<ModuleWeight> {
-        let Configuration { encoder, backbone, microbatches } = choice.configuration;
+    fn weights(&self, estimate: &ConfigurationEstimate) -> Vec<ModuleWeight> {
+        let Configuration { encoder, backbone, microbatches } = estimate.configuration;
         let model = &self.context.scenario.model;
         let total: f64 = self.input.items.iter().map(|item| item.weight).sum();
         let mean = |part: fn(&ItemWork) -> f64| {
@@ -312,17 +312,17 @@ impl Planner<'_> {
             crate::cost::ModuleLoad::unpadded(tokens, squared),
         ];
         let load = [MicrobatchLoad { modules: loads.to_vec(), shape: crate::timeline::MicrobatchShape::default() }];
-        let of = |module: usize, degrees: Degrees| {
+        let module_weight = |module: usize, degrees: Degrees| {
             self.context.pricing.table(degrees.tensor, &load).mean_weight(module, &[0], degrees.pipeline)
         };
-        vec![of(0, encoder), of(1, backbone)]
+        vec![module_weight(0, encoder), module_weight(1, backbone)]
     }
 
     /// Builds the replica plan for a batch: buckets, parts and order of actions.
-    fn fill(&self, sized: &Sized, batch: &PackedBatch, observer: &dyn Observer) -> Result<Filled, Misfit> {
-        let (microbatches, decision) = self.buckets(&sized.choice.configuration, batch, observer)?;
+    fn fill(&self, sized: &Sized, batch: &PackedBatch, observer: &dyn Observer) -> Result<Filled, Infeasibility> {
+        let (microbatches, decision) = self.buckets(&sized.estimate.configuration, batch, observer)?;
         if observer.cancelled() {
-            return Err(Misfit::rule(CANCELLED));
+            return Err(Infeasibility::rule(CANCELLED));
         }
         let [encoder, backbone] = &sized.layouts;
         let parts = round::parts(self.context.scenario, batch, &microbatches, (encoder.data, backbone.data));
@@ -338,30 +338,30 @@ impl Planner<'_> {
         configuration: &Configuration,
         batch: &PackedBatch,
         observer: &dyn Observer,
-    ) -> Result<(Vec<Vec<u32>>, String), Misfit> {
+    ) -> Result<(Vec<Vec<u32>>, String), Infeasibility> {
         let copies = configuration.backbone.data;
         let count = batch.sequences.len() as u32;
         if count < copies {
-            return Err(Misfit::rule("a batch has fewer sequences than the backbone has copies"));
+            return Err(Infeasibility::rule("a batch has fewer sequences than the backbone has copies"));
         }
         let rounds = configuration.microbatches.min(count / copies);
         let buckets = (rounds * copies) as usize;
         let works: Vec<ItemWork> =
             batch.sequences.iter().map(|sequence| profile::work(&self.context.scenario.model, sequence)).collect();
-        let items =
-            item_seconds(&self.input, configuration, &works).map_err(|error| Misfit::rule(&error.to_string()))?;
+        let items = item_seconds(&self.input, configuration, &works)
+            .map_err(|error| Infeasibility::rule(&error.to_string()))?;
         let as_it_comes = in_order(items.len(), buckets);
-        let before = longest(&items, &as_it_comes);
+        let before = partition_makespan(&items, &as_it_comes);
         if self.context.planner == PlannerKind::DflopLayout {
             return Ok((as_it_comes, format!("{rounds} microbatches per copy, the longest {:.1} ms", before * 1e3)));
         }
         let dealt = partition_until(&items, buckets, SCHEDULER, &|| observer.cancelled())
-            .map_err(|error| Misfit::rule(&error.to_string()))?;
+            .map_err(|error| Infeasibility::rule(&error.to_string()))?;
         let mut filled = dealt.buckets;
         no_empty_bucket(&mut filled);
         let decision = format!(
             "{rounds} microbatches per copy, the longest {:.1} ms, at most {:.3} % above the lower bound; {:.1} ms in data-loader order",
-            dealt.longest * 1e3,
+            dealt.makespan * 1e3,
             dealt.gap * 100.0,
             before * 1e3
         );
@@ -369,29 +369,29 @@ impl Planner<'_> {
     }
 
     /// Returns the batch end in seconds, or an error if memory is exceeded.
-    fn simulate(&self, sized: &Sized, replica: &ReplicaPlan, batch: &PackedBatch) -> Result<f64, Misfit> {
+    fn simulate(&self, sized: &Sized, replica: &ReplicaPlan, batch: &PackedBatch) -> Result<f64, Infeasibility> {
         let placed = (&sized.layouts[..], &sized.partition);
         let costs = module_costs::costs(self.context.scenario, self.context.pricing, placed, batch, replica)
-            .map_err(|what| Misfit::rule(&what))?;
-        let execution = execute(&replica.schedule, &costs).map_err(|_| Misfit::deadlock())?;
+            .map_err(|reason| Infeasibility::rule(&reason))?;
+        let execution = execute(&replica.schedule, &costs).map_err(|_| Infeasibility::deadlock())?;
         let (rank, peak) = peak_memory_over(&replica.schedule, &execution, &costs);
         if peak > self.context.scenario.memory_limit() {
-            return Err(Misfit::activations(rank, peak));
+            return Err(Infeasibility::activations(rank, peak));
         }
-        let mut end = StepEnd::of(sized.arrangement.ranks.len(), std::iter::once(&execution));
+        let mut end = StepEnd::from_executions(sized.arrangement.ranks.len(), std::iter::once(&execution));
         end.join(&sized.arrangement.synchronised(&sized.layouts));
         Ok(end.iteration_end(&costs).secs())
     }
 
     /// Plans all batches, or returns an error if memory is exceeded.
-    fn planned(&self, sized: &Sized, observer: &mut dyn Observer) -> Result<TestedPlan, SearchError<Misfit>> {
+    fn planned(&self, sized: &Sized, observer: &mut dyn Observer) -> Result<TestedPlan, SearchError<Infeasibility>> {
         let PlanningContext { planner: kind, batches: Batches { evaluated: batches, .. }, .. } = self.context;
         let each = EachBatch { kind, phase: "balancing batches", batches };
         let filled = each.side_by_side(observer, |_, batch, observer| self.fill(sized, batch, observer))?;
-        fits(self.context, self.plan_of(sized, filled), observer)
+        fits(self.context, self.build_plan(sized, filled), observer)
     }
 
-    fn plan_of(&self, sized: &Sized, filled: Vec<Filled>) -> Plan {
+    fn build_plan(&self, sized: &Sized, filled: Vec<Filled>) -> Plan {
         let iteration =
             |Filled { replica, decision }| IterationPlan { replicas: vec![replica], decision: Some(decision) };
         Plan {
@@ -414,37 +414,41 @@ impl Planner<'_> {
         &self,
         (seconds, sized): &(f64, Sized),
         optimized: &Optimized,
-        (shortlist, sequences): (&[Choice], usize),
+        (shortlist, sequences): (&[ConfigurationEstimate], usize),
     ) -> Vec<String> {
-        let choice = &sized.choice;
-        let by = |words: &str, choice: &Choice, time: f64| {
-            format!("Selected by {words}: {}, {time:.2} s.", describe(&choice.configuration))
+        let estimate = &sized.estimate;
+        let by = |objective: &str, selected: &ConfigurationEstimate, time: f64| {
+            format!("Selected by {objective}: {}, {time:.2} s.", describe(&selected.configuration))
         };
         let mut decisions = vec![
             format!(
                 "{}: {seconds:.2} s on a representative batch of {sequences} sequences. It is the fastest of the strategies that the \
                  objectives below select from {} strategies ({} pairs of degrees).",
-                describe(&choice.configuration),
+                describe(&estimate.configuration),
                 optimized.strategies,
                 optimized.pairs,
             ),
             format!(
                 "A microbatch of mean items takes {:.1} ms on an encoder stage and {:.1} ms on a backbone stage. Estimated step time: {:.2} s for \
                  the mean item, {:.2} s as the mean over items, {:.2} s with the longest item in one microbatch.",
-                choice.encoder_seconds * 1e3,
-                choice.backbone_seconds * 1e3,
-                choice.of_mean,
-                choice.mean_of,
-                choice.balanced
+                estimate.encoder_seconds * 1e3,
+                estimate.backbone_seconds * 1e3,
+                estimate.mean_item_time,
+                estimate.mean_time,
+                estimate.balanced
             ),
-            by("the time of the mean item (Algorithm 1)", &optimized.of_mean, optimized.of_mean.of_mean),
-            by("the mean of times (Eq. 1)", &optimized.mean_of, optimized.mean_of.mean_of),
+            by(
+                "the time of the mean item (Algorithm 1)",
+                &optimized.by_mean_item,
+                optimized.by_mean_item.mean_item_time,
+            ),
+            by("the mean of times (Eq. 1)", &optimized.by_mean_time, optimized.by_mean_time.mean_time),
         ];
         decisions.extend(shortlist.first().map(|best| by("the longest item in one microbatch", best, best.balanced)));
         if let Some(published) = &optimized.published {
-            decisions.push(by("the rule of the published program", published, published.of_mean));
+            decisions.push(by("the rule of the published program", published, published.mean_item_time));
         }
-        decisions.push(self.handed_on(&choice.configuration));
+        decisions.push(self.handed_on(&estimate.configuration));
         let full = self.context.scenario.memory_limit().get() as f64;
         if self.input.memory < full {
             decisions.push(format!(
@@ -491,14 +495,14 @@ fn share(batch: u32, microbatches: u32, copies: u32) -> f64 {
 }
 
 /// C_max of the buckets (DFLOP Eq. 6), in seconds.
-fn longest(items: &[Item], buckets: &[Vec<u32>]) -> f64 {
-    let sum = |own: &Vec<u32>| {
-        own.iter().fold((0.0, 0.0), |(encoder, backbone), &item| {
+fn partition_makespan(items: &[Item], buckets: &[Vec<u32>]) -> f64 {
+    let sum = |bucket: &Vec<u32>| {
+        bucket.iter().fold((0.0, 0.0), |(encoder, backbone), &item| {
             let Item { encoder: e, backbone: l } = items[item as usize];
             (encoder + e, backbone + l)
         })
     };
-    buckets.iter().map(sum).fold(0.0, |most, (encoder, backbone)| most.max(encoder).max(backbone))
+    buckets.iter().map(sum).fold(0.0, |max, (encoder, backbone)| max.max(encoder).max(backbone))
 }
 
 /// Moves an item from the largest bucket to each empty bucket, because a pipeline cannot run empty
@@ -506,7 +510,11 @@ fn longest(items: &[Item], buckets: &[Vec<u32>]) -> f64 {
 fn no_empty_bucket(buckets: &mut [Vec<u32>]) {
     while let Some(empty) = buckets.iter().position(Vec::is_empty) {
         let fullest = (0..buckets.len()).max_by_key(|&bucket| (buckets[bucket].len(), std::cmp::Reverse(bucket)));
-        let Some(item) = fullest.filter(|&of| buckets[of].len() > 1).and_then(|of| buckets[of].pop()) else { return };
+        let Some(item) =
+            fullest.filter(|&fullest_bucket| buckets[fullest_bucket].len() > 1).and_then(|index| buckets[index].pop())
+        else {
+            return;
+        };
         buckets[empty].push(item);
     }
 }

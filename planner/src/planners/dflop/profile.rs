@@ -34,16 +34,16 @@ pub struct DegreeProfile {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StateTable {
     /// Bytes per layer and device.
-    pub layer: Held,
+    pub layer: StateSize,
     /// Bytes at the first end of the module, in addition to its layers.
-    pub first: Held,
+    pub first: StateSize,
     /// Bytes at the last end of the module, in addition to its layers.
-    pub last: Held,
+    pub last: StateSize,
 }
 
 /// Model states per device, before data-parallel sharding.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Held {
+pub struct StateSize {
     /// Bytes for a single replica.
     pub bytes: f64,
     /// Fraction that is sharded among replicas (ZeRO); 0 in the paper. Frozen layers contain only
@@ -51,9 +51,9 @@ pub struct Held {
     pub sharded: f64,
 }
 
-impl Held {
+impl StateSize {
     /// Creates states that are fully replicated.
-    pub const fn whole(bytes: f64) -> Self {
+    pub const fn replicated(bytes: f64) -> Self {
         Self { bytes, sharded: 0.0 }
     }
 
@@ -78,14 +78,18 @@ impl StateTable {
     /// (DFLOP Sec. 3.2.1).
     pub fn between((few, low): (f64, f64), (many, high): (f64, f64)) -> Self {
         let layer = (high - low) / (many - few);
-        Self { layer: Held::whole(layer), first: Held::whole(low - few * layer), last: Held::default() }
+        Self {
+            layer: StateSize::replicated(layer),
+            first: StateSize::replicated(low - few * layer),
+            last: StateSize::default(),
+        }
     }
 
-    /// Returns the bytes for a stage with `layers` layers and `data` replicas. `whole` is true if
+    /// Returns the bytes for a stage with `layers` layers and `data` replicas. `replicated` is true if
     /// the stage contains the complete module.
-    pub fn bytes(&self, layers: u32, whole: bool, data: u32) -> f64 {
+    pub fn bytes(&self, layers: u32, has_all_layers: bool, data: u32) -> f64 {
         let (first, last) = (self.first.among(data), self.last.among(data));
-        let ends = if whole { first + last } else { first.max(last) };
+        let ends = if has_all_layers { first + last } else { first.max(last) };
         self.layer.among(data) * f64::from(layers) + ends
     }
 }
@@ -93,13 +97,13 @@ impl StateTable {
 impl ActivationTable {
     /// Returns the bytes for a stage with `layers` layers that stores `kept` microbatches with the
     /// given size.
-    pub fn bytes(&self, (layers, kept): (u32, u32), size: f64) -> f64 {
-        self.layer.extended(size) * f64::from(layers) * f64::from(kept) + self.fixed.extended(size)
+    pub fn bytes(&self, (layers, stored): (u32, u32), size: f64) -> f64 {
+        self.layer.extended(size) * f64::from(layers) * f64::from(stored) + self.fixed.extended(size)
     }
 
     /// Returns the minimum of [`Self::bytes`] on a size range.
-    pub fn least(&self, (layers, kept): (u32, u32), from: f64, to: f64) -> f64 {
-        self.layer.least(from, to) * f64::from(layers) * f64::from(kept) + self.fixed.least(from, to)
+    pub fn min_bytes(&self, (layers, stored): (u32, u32), from: f64, to: f64) -> f64 {
+        self.layer.min_between(from, to) * f64::from(layers) * f64::from(stored) + self.fixed.min_between(from, to)
     }
 }
 
@@ -114,11 +118,11 @@ mod tests {
         let state = StateTable::between((2.0, 140.0), (4.0, 180.0));
         assert_eq!(state.bytes(10, false, 1), 300.0);
         // Three quarters are sharded among 3 replicas: 75 + 75.
-        let sharded = |held: Held| Held { sharded: 0.75, ..held };
+        let sharded = |size: StateSize| StateSize { sharded: 0.75, ..size };
         let dealt = StateTable { layer: sharded(state.layer), first: sharded(state.first), ..state };
         assert_eq!(dealt.bytes(10, false, 3), 150.0);
         // Both ends if a stage is the complete module, otherwise their maximum.
-        let [layer, first, last] = [1.0, 5.0, 7.0].map(Held::whole);
+        let [layer, first, last] = [1.0, 5.0, 7.0].map(StateSize::replicated);
         let ends = StateTable { layer, first, last };
         assert_eq!((ends.bytes(4, true, 1), ends.bytes(2, false, 1)), (16.0, 9.0));
     }
@@ -130,6 +134,6 @@ mod tests {
         let layer = Curve::new(vec![(0.0, 2.0), (1.0, 6.0)]).unwrap();
         let table = ActivationTable { layer, fixed: Curve::constant(10.0) };
         assert_eq!(table.bytes((3, 2), 5.0), 6.0 * 22.0 + 10.0);
-        assert_eq!(table.least((3, 2), 2.0, 5.0), 6.0 * 10.0 + 10.0);
+        assert_eq!(table.min_bytes((3, 2), 2.0, 5.0), 6.0 * 10.0 + 10.0);
     }
 }

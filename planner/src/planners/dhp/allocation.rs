@@ -32,37 +32,37 @@ pub struct Allocation {
 /// O((K' + N) log K') for K' groups, instead of O(K' N²).
 pub fn allocate(cost: &GroupCost, groups: &[AtomicGroup], degrees: &AllowedDegrees, ranks: u32) -> Option<Allocation> {
     let list = degrees.list();
-    let mut chosen = Vec::with_capacity(groups.len());
+    let mut selected = Vec::with_capacity(groups.len());
     let mut spare = u64::from(ranks);
     for group in groups {
         spare = spare.checked_sub(u64::from(group.minimum))?;
-        chosen.push(degrees.position(u64::from(group.minimum))?);
+        selected.push(degrees.position(u64::from(group.minimum))?);
     }
     // For non-negative floats, the bit patterns have the same order as the values.
     let mut slowest: BinaryHeap<(u64, usize)> = groups
         .iter()
-        .zip(&chosen)
+        .zip(&selected)
         .enumerate()
-        .map(|(place, (group, &at))| (cost.seconds(group.load, list[at]).to_bits(), place))
+        .map(|(group_index, (group, &at))| (cost.seconds(group.load, list[at]).to_bits(), group_index))
         .collect();
-    while let Some((time, place)) = slowest.pop() {
-        let (load, at) = (groups[place].load, chosen[place]);
+    while let Some((time, index)) = slowest.pop() {
+        let (load, at) = (groups[index].load, selected[index]);
         let affordable = |degree: &&u32| u64::from(**degree - list[at]) <= spare;
         let faster = list[at + 1..]
             .iter()
             .take_while(affordable)
             .position(|&degree| cost.seconds(load, degree).to_bits() < time);
         let Some(further) = faster else {
-            slowest.push((time, place));
+            slowest.push((time, index));
             break;
         };
         let next = at + 1 + further;
         spare -= u64::from(list[next] - list[at]);
-        chosen[place] = next;
-        slowest.push((cost.seconds(load, list[next]).to_bits(), place));
+        selected[index] = next;
+        slowest.push((cost.seconds(load, list[next]).to_bits(), index));
     }
     let makespan = slowest.peek().map_or(0.0, |&(time, _)| f64::from_bits(time));
-    Some(Allocation { degrees: chosen.into_iter().map(|at| list[at]).collect(), makespan })
+    Some(Allocation { degrees: selected.into_iter().map(|at| list[at]).collect(), makespan })
 }
 
 /// Returns a lower bound in seconds for the makespan on `ranks` ranks, valid for all groupings.
@@ -79,22 +79,22 @@ pub fn makespan_bound(
     ranks: u32,
 ) -> f64 {
     let mut total = Load::default();
-    let (mut longest, mut heaviest) = (None::<(Load, u32)>, None::<(Load, u32)>);
+    let (mut max_length, mut heaviest) = (None::<(Load, u32)>, None::<(Load, u32)>);
     for (load, minimum) in sequences {
         total = total.and(load);
-        if longest.is_none_or(|longest| load.tokens > longest.0.tokens) {
-            longest = Some((load, minimum));
+        if max_length.is_none_or(|known| load.tokens > known.0.tokens) {
+            max_length = Some((load, minimum));
         }
         if heaviest.is_none_or(|heaviest| load.squares > heaviest.0.squares) {
             heaviest = Some((load, minimum));
         }
     }
-    let Some(longest) = longest else { return 0.0 };
-    let alone = |(load, minimum): (Load, u32)| {
+    let Some(max_item) = max_length else { return 0.0 };
+    let isolated_time = |(load, minimum): (Load, u32)| {
         let setting = Setting { ranks, tokens_per_rank: 0, degrees, cost };
         let degree = degree_for(setting, Item { index: 0, load, minimum }, f64::NEG_INFINITY);
         cost.seconds(load, degree)
     };
     let shared = cost.work(total) / f64::from(ranks.max(1)) + cost.b1;
-    shared.max(alone(longest)).max(heaviest.map_or(0.0, alone))
+    shared.max(isolated_time(max_item)).max(heaviest.map_or(0.0, isolated_time))
 }

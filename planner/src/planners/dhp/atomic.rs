@@ -48,7 +48,7 @@ pub(crate) fn descending(setting: Setting<'_>, sequences: &[Sequence]) -> Result
     for (index, &sequence) in sequences.iter().enumerate() {
         let index = index as u32;
         let minimum = setting.degrees.minimum(sequence.tokens, setting.tokens_per_rank).ok_or(index)?;
-        items.push(Item { index, load: Load::of(sequence), minimum });
+        items.push(Item { index, load: Load::from_sequence(sequence), minimum });
     }
     items.sort_by(|a, b| b.load.tokens.cmp(&a.load.tokens).then(a.index.cmp(&b.index)));
     Ok(items)
@@ -76,12 +76,12 @@ impl Bins {
         let tokens = item.load.tokens;
         if let Some(&bin) = self.free.range((tokens, 0)..).next() {
             self.free.remove(&bin);
-            let (free, place) = bin;
-            let group = &mut self.groups[place];
+            let (free, index) = bin;
+            let group = &mut self.groups[index];
             group.sequences.push(item.index);
             group.load = group.load.and(item.load);
             if free > tokens {
-                self.free.insert((free - tokens, place));
+                self.free.insert((free - tokens, index));
             }
             return true;
         }
@@ -128,7 +128,7 @@ pub(crate) fn by_time(
     known: f64,
 ) -> Option<(Vec<AtomicGroup>, Allocation)> {
     let (mut low, mut high) = (bound, known);
-    let mut best: Option<(f64, Vec<Place>)> = None;
+    let mut best: Option<(f64, Vec<BinIndex>)> = None;
     for _ in 0..TARGETS {
         if high - low <= 1e-4 * low {
             break;
@@ -150,9 +150,9 @@ pub(crate) fn by_time(
     }
     let (_, places) = best?;
     let mut groups: Vec<AtomicGroup> = Vec::new();
-    let mut group_of: Vec<Option<usize>> = vec![None; setting.ranks as usize];
-    for (item, place) in items.iter().zip(&places) {
-        let group = *group_of[place.0 as usize].get_or_insert_with(|| {
+    let mut group_by_bin: Vec<Option<usize>> = vec![None; setting.ranks as usize];
+    for (item, bin_index) in items.iter().zip(&places) {
+        let group = *group_by_bin[bin_index.0 as usize].get_or_insert_with(|| {
             groups.push(AtomicGroup { sequences: Vec::new(), load: Load::default(), minimum: 1 });
             groups.len() - 1
         });
@@ -168,44 +168,46 @@ pub(crate) fn by_time(
 
 /// Bin index for a sequence.
 #[derive(Debug, Clone, Copy)]
-struct Place(u32);
+struct BinIndex(u32);
 
 /// A group under construction.
 #[derive(Debug, Clone, Copy)]
 struct Bin {
     degree: u32,
     load: Load,
-    room: u64,
+    free_tokens: u64,
 }
 
 /// Number of full bins to skip before a target is rejected. At this point memory is almost full.
 const MAX_SKIPPED_BINS: usize = 32;
 
 /// Assigns the sequences for a target time. Returns the makespan and a bin per sequence.
-fn spread(setting: Setting<'_>, items: &[Item], target: f64) -> Option<(f64, Vec<Place>)> {
+fn spread(setting: Setting<'_>, items: &[Item], target: f64) -> Option<(f64, Vec<BinIndex>)> {
     let mut bins: Vec<Bin> = Vec::with_capacity(setting.ranks as usize);
-    let mut places = vec![Place(u32::MAX); items.len()];
+    let mut places = vec![BinIndex(u32::MAX); items.len()];
     let mut left = setting.ranks;
-    for (item, place) in items.iter().zip(&mut places) {
+    for (item, bin_index) in items.iter().zip(&mut places) {
         if item.minimum == 1 && setting.cost.seconds(item.load, 1) <= target {
             continue;
         }
         let degree = degree_for(setting, *item, target);
         left = left.checked_sub(degree)?;
-        *place = Place(bins.len() as u32);
-        let room = u64::from(degree).saturating_mul(setting.tokens_per_rank) - item.load.tokens;
-        bins.push(Bin { degree, load: item.load, room });
+        *bin_index = BinIndex(bins.len() as u32);
+        let free_tokens = u64::from(degree).saturating_mul(setting.tokens_per_rank) - item.load.tokens;
+        bins.push(Bin { degree, load: item.load, free_tokens });
     }
-    bins.extend((0..left).map(|_| Bin { degree: 1, load: Load::default(), room: setting.tokens_per_rank }));
+    bins.extend((0..left).map(|_| Bin { degree: 1, load: Load::default(), free_tokens: setting.tokens_per_rank }));
     let seconds = |bin: &Bin| if bin.load.tokens == 0 { 0.0 } else { setting.cost.seconds(bin.load, bin.degree) };
     let mut earliest: BinaryHeap<Earliest> =
-        bins.iter().enumerate().map(|(place, bin)| Earliest::new(seconds(bin), place)).collect();
+        bins.iter().enumerate().map(|(index, bin)| Earliest::new(seconds(bin), index)).collect();
     let mut passed = Vec::new();
-    for (item, place) in items.iter().zip(&mut places) {
-        if place.0 != u32::MAX {
+    for (item, bin_index) in items.iter().zip(&mut places) {
+        if bin_index.0 != u32::MAX {
             continue;
         }
-        while let Some(next) = earliest.peek().filter(|next| bins[next.place()].room < item.load.tokens).copied() {
+        while let Some(next) =
+            earliest.peek().filter(|next| bins[next.bin_index()].free_tokens < item.load.tokens).copied()
+        {
             earliest.pop();
             passed.push(next);
             if passed.len() > MAX_SKIPPED_BINS {
@@ -213,11 +215,11 @@ fn spread(setting: Setting<'_>, items: &[Item], target: f64) -> Option<(f64, Vec
             }
         }
         let mut top = earliest.peek_mut()?;
-        let found = top.place();
+        let found = top.bin_index();
         let bin = &mut bins[found];
         bin.load = bin.load.and(item.load);
-        bin.room -= item.load.tokens;
-        *place = Place(found as u32);
+        bin.free_tokens -= item.load.tokens;
+        *bin_index = BinIndex(found as u32);
         *top = Earliest::new(seconds(&bins[found]), found);
         drop(top);
         earliest.extend(passed.drain(..));
@@ -239,14 +241,14 @@ pub(crate) fn degree_for(setting: Setting<'_>, item: Item, target: f64) -> u32 {
     let mut fastest = (f64::INFINITY, item.minimum);
     for stretch in [from..two, two..beyond, beyond..end] {
         let degrees = &list[stretch];
-        let Some(&largest) = degrees.last() else { continue };
-        let seconds = setting.cost.seconds(item.load, largest);
+        let Some(&max_degree) = degrees.last() else { continue };
+        let seconds = setting.cost.seconds(item.load, max_degree);
         if seconds <= target {
             let first = degrees.partition_point(|&degree| setting.cost.seconds(item.load, degree) > target);
             return degrees[first.min(degrees.len() - 1)];
         }
         if seconds < fastest.0 {
-            fastest = (seconds, largest);
+            fastest = (seconds, max_degree);
         }
     }
     fastest.1
@@ -258,11 +260,11 @@ pub(crate) fn degree_for(setting: Setting<'_>, item: Item, target: f64) -> u32 {
 struct Earliest(std::cmp::Reverse<(u64, usize)>);
 
 impl Earliest {
-    fn new(seconds: f64, place: usize) -> Self {
-        Self(std::cmp::Reverse((seconds.to_bits(), place)))
+    fn new(seconds: f64, bin_index: usize) -> Self {
+        Self(std::cmp::Reverse((seconds.to_bits(), bin_index)))
     }
 
-    const fn place(&self) -> usize {
+    const fn bin_index(&self) -> usize {
         self.0.0.1
     }
 }

@@ -16,11 +16,11 @@ use super::degrees::{AllowedDegrees, DegreeRule};
 pub fn static_plan(problem: GroupProblem<'_>, degree: u32) -> Result<BatchPlan, GroupError> {
     let (_, items) = prepare(problem)?;
     let capacity = u64::from(degree).saturating_mul(problem.tokens_per_rank);
-    if let Some(longest) = items.first().filter(|item| item.load.tokens > capacity) {
+    if let Some(oversized) = items.first().filter(|item| item.load.tokens > capacity) {
         return Err(GroupError::TooLong {
-            sequence: longest.index,
-            tokens: longest.load.tokens,
-            held: capacity,
+            sequence: oversized.index,
+            tokens: oversized.load.tokens,
+            capacity,
             degree,
             per_rank: problem.tokens_per_rank,
         });
@@ -35,7 +35,7 @@ pub fn static_plan(problem: GroupProblem<'_>, degree: u32) -> Result<BatchPlan, 
         });
         microbatch(problem, groups.collect(), Grouping::Static)
     });
-    Ok(whole(problem, microbatches.collect(), Split::Static(degree)))
+    Ok(batch_plan(problem, microbatches.collect(), Split::Static(degree)))
 }
 
 /// Returns all allowed degrees that divide N, and the plan's seconds or the error.
@@ -72,12 +72,12 @@ fn packed(problem: GroupProblem<'_>, degree: u32) -> Vec<Vec<AtomicGroup>> {
     let capacity = u64::from(degree).saturating_mul(problem.tokens_per_rank);
     let side_by_side = (problem.ranks / degree).max(1) as usize;
     let full = first_fit(problem, degree, capacity);
-    let most = full.len().div_ceil(side_by_side) * side_by_side;
-    let longest = problem.sequences.iter().map(|sequence| sequence.tokens).max().unwrap_or(0);
+    let max_groups = full.len().div_ceil(side_by_side) * side_by_side;
+    let max_length = problem.sequences.iter().map(|sequence| sequence.tokens).max().unwrap_or(0);
     let total: u64 = problem.sequences.iter().map(|sequence| sequence.tokens).sum();
-    let short = longest.max(total.div_ceil(most.max(1) as u64));
+    let short = max_length.max(total.div_ceil(max_groups.max(1) as u64));
     let lengths = SPARE.map(|share| short + short / 64 * share).into_iter().take_while(|&length| length < capacity);
-    let even = lengths.map(|length| first_fit(problem, degree, length)).find(|groups| groups.len() <= most);
+    let even = lengths.map(|length| first_fit(problem, degree, length)).find(|groups| groups.len() <= max_groups);
     let seconds = |groups: &[AtomicGroup]| {
         let slowest = |groups: &[AtomicGroup]| {
             groups.iter().map(|group| problem.cost.seconds(group.load, degree)).fold(0.0, f64::max)
@@ -92,13 +92,13 @@ fn packed(problem: GroupProblem<'_>, degree: u32) -> Vec<Vec<AtomicGroup>> {
 fn first_fit(problem: GroupProblem<'_>, degree: u32, capacity: u64) -> Vec<AtomicGroup> {
     let mut free = FirstFit::new(problem.sequences.len());
     let mut groups: Vec<AtomicGroup> = Vec::new();
-    for (place, &sequence) in problem.sequences.iter().enumerate() {
+    for (index, &sequence) in problem.sequences.iter().enumerate() {
         let group = free.put(sequence.tokens, capacity);
         if group == groups.len() {
             groups.push(AtomicGroup { sequences: Vec::new(), load: Load::default(), minimum: degree });
         }
-        groups[group].sequences.push(place as u32);
-        groups[group].load = groups[group].load.and(Load::of(sequence));
+        groups[group].sequences.push(index as u32);
+        groups[group].load = groups[group].load.and(Load::from_sequence(sequence));
     }
     for group in &mut groups {
         let minimum = problem.degrees.minimum(group.load.tokens, problem.tokens_per_rank);
@@ -110,37 +110,37 @@ fn first_fit(problem: GroupProblem<'_>, degree: u32, capacity: u64) -> Vec<Atomi
 /// Max tree of free space per bin. A search for the first bin with enough space is logarithmic.
 struct FirstFit {
     leaves: usize,
-    most: Vec<u64>,
+    max_free: Vec<u64>,
     used: usize,
 }
 
 impl FirstFit {
     fn new(bins: usize) -> Self {
         let leaves = bins.next_power_of_two();
-        Self { leaves, most: vec![0; 2 * leaves], used: 0 }
+        Self { leaves, max_free: vec![0; 2 * leaves], used: 0 }
     }
 
     /// Adds `tokens` to the first bin with enough space, or to a new bin with capacity `capacity`.
     /// Returns the bin index.
     fn put(&mut self, tokens: u64, capacity: u64) -> usize {
         let mut node = 1;
-        let place = if self.most[node] >= tokens {
+        let bin = if self.max_free[node] >= tokens {
             while node < self.leaves {
-                node = if self.most[2 * node] >= tokens { 2 * node } else { 2 * node + 1 };
+                node = if self.max_free[2 * node] >= tokens { 2 * node } else { 2 * node + 1 };
             }
-            self.most[node] -= tokens;
+            self.max_free[node] -= tokens;
             node - self.leaves
         } else {
             node = self.leaves + self.used;
             self.used += 1;
-            self.most[node] = capacity - tokens;
+            self.max_free[node] = capacity - tokens;
             self.used - 1
         };
         while node > 1 {
             node /= 2;
-            self.most[node] = self.most[2 * node].max(self.most[2 * node + 1]);
+            self.max_free[node] = self.max_free[2 * node].max(self.max_free[2 * node + 1]);
         }
-        place
+        bin
     }
 }
 
@@ -157,10 +157,10 @@ const SLACK: f64 = 0.05;
 /// fullest set is removed if this reduces the imbalance. Sets double while ranks are free. From
 /// `problem.degrees`, only the maximum is used.
 pub fn megatron_balanced(problem: GroupProblem<'_>) -> Result<BatchPlan, GroupError> {
-    let degrees = AllowedDegrees::new(DegreeRule::PowersOfTwo, Some(problem.degrees.largest()), problem.ranks);
+    let degrees = AllowedDegrees::new(DegreeRule::PowersOfTwo, Some(problem.degrees.max_degree()), problem.ranks);
     let problem = GroupProblem { degrees: &degrees, ..problem };
     let (_, items) = prepare(problem)?;
-    let largest = degrees.largest();
+    let max_degree = degrees.max_degree();
     let size = |tokens: u64| tokens.div_ceil(problem.tokens_per_rank).next_power_of_two();
     let mut left: Vec<Sized> = items
         .iter()
@@ -172,7 +172,7 @@ pub fn megatron_balanced(problem: GroupProblem<'_>) -> Result<BatchPlan, GroupEr
         .collect();
     let mut microbatches = Vec::new();
     while !left.is_empty() {
-        let (sets, rest) = balanced_sets(left, problem.ranks, largest);
+        let (sets, rest) = balanced_sets(left, problem.ranks, max_degree);
         left = rest;
         let groups = sets.into_iter().map(|set| Group {
             tokens: set.sequences.iter().map(|sized| sized.load.tokens).sum(),
@@ -181,9 +181,9 @@ pub fn megatron_balanced(problem: GroupProblem<'_>) -> Result<BatchPlan, GroupEr
             seconds: set.sequences.iter().map(|sized| problem.cost.seconds(sized.load, set.ranks)).sum(),
             sequences: set.sequences.iter().map(|sized| sized.index).collect(),
         });
-        microbatches.push(microbatch(problem, groups.collect(), Grouping::OneByOne));
+        microbatches.push(microbatch(problem, groups.collect(), Grouping::Sequential));
     }
-    Ok(whole(problem, microbatches, Split::Balanced))
+    Ok(batch_plan(problem, microbatches, Split::Balanced))
 }
 
 /// A sequence, its required ranks and load per rank.
@@ -205,7 +205,7 @@ struct RankSet {
 }
 
 /// Returns the sets for a microbatch, and the remaining sequences in descending length order.
-fn balanced_sets(left: Vec<Sized>, ranks: u32, largest: u32) -> (Vec<RankSet>, Vec<Sized>) {
+fn balanced_sets(left: Vec<Sized>, ranks: u32, max_degree: u32) -> (Vec<RankSet>, Vec<Sized>) {
     let mut shares = shares(left);
     let mut sets: Vec<RankSet> = Vec::new();
     let mut free = ranks;
@@ -233,7 +233,7 @@ fn balanced_sets(left: Vec<Sized>, ranks: u32, largest: u32) -> (Vec<RankSet>, V
     }
     let mut rest: Vec<Sized> = shares.into_iter().flatten().collect();
     while free == 0 && slack(&sets) > SLACK {
-        let spread = |sets: &[RankSet]| most(sets) - least(sets);
+        let spread = |sets: &[RankSet]| max_work(sets) - min_work(sets);
         let before = spread(&sets);
         let Some(fullest) = (0..sets.len()).max_by(|&a, &b| sets[a].work.total_cmp(&sets[b].work).then(b.cmp(&a)))
         else {
@@ -253,7 +253,7 @@ fn balanced_sets(left: Vec<Sized>, ranks: u32, largest: u32) -> (Vec<RankSet>, V
         }
     }
     // The smallest sets double while ranks are free; ties are resolved to the first.
-    let growing = |set: &&mut RankSet, free: u32| set.ranks <= free && 2 * set.ranks <= largest;
+    let growing = |set: &&mut RankSet, free: u32| set.ranks <= free && 2 * set.ranks <= max_degree;
     while let Some(smallest) = sets.iter_mut().filter(|set| growing(set, free)).min_by_key(|set| set.ranks) {
         free -= smallest.ranks;
         smallest.ranks *= 2;
@@ -282,23 +282,23 @@ fn shares(sequences: Vec<Sized>) -> Vec<VecDeque<Sized>> {
     shares
 }
 
-fn most(sets: &[RankSet]) -> f64 {
+fn max_work(sets: &[RankSet]) -> f64 {
     sets.iter().map(|set| set.work).fold(0.0, f64::max)
 }
 
-fn least(sets: &[RankSet]) -> f64 {
+fn min_work(sets: &[RankSet]) -> f64 {
     sets.iter().map(|set| set.work).fold(f64::INFINITY, f64::min)
 }
 
 /// Returns the relative difference between maximum and minimum set load.
 fn slack(sets: &[RankSet]) -> f64 {
-    if sets.is_empty() { 0.0 } else { (most(sets) - least(sets)) / most(sets) }
+    if sets.is_empty() { 0.0 } else { (max_work(sets) - min_work(sets)) / max_work(sets) }
 }
 
 /// Creates a microbatch from groups and their degrees.
 fn microbatch(problem: GroupProblem<'_>, mut groups: Vec<Group>, grouping: Grouping) -> Microbatch {
     let places = groups.iter().flat_map(|group| &group.sequences).copied();
-    let bound = super::batch::bound_of(problem, places);
+    let bound = super::batch::sequences_bound(problem, places);
     groups.sort_by(|a, b| b.degree.cmp(&a.degree).then(b.tokens.cmp(&a.tokens)).then(a.sequences.cmp(&b.sequences)));
     let used: u32 = groups.iter().map(|group| group.degree).sum();
     let seconds = groups.iter().map(|group| group.seconds).fold(0.0, f64::max);
@@ -306,11 +306,11 @@ fn microbatch(problem: GroupProblem<'_>, mut groups: Vec<Group>, grouping: Group
 }
 
 /// Creates the plan from microbatches that run one after the other.
-fn whole(problem: GroupProblem<'_>, microbatches: Vec<Microbatch>, split: Split) -> BatchPlan {
+fn batch_plan(problem: GroupProblem<'_>, microbatches: Vec<Microbatch>, split: Split) -> BatchPlan {
     let seconds = microbatches.iter().map(|microbatch| microbatch.seconds).sum();
     let bound = match split {
         Split::Balanced => super::batch::unpacked_bound(problem),
         _ => super::batch::lower_bound(problem),
     };
-    BatchPlan { microbatches, seconds, bound, split, tried: vec![(split, seconds)] }
+    BatchPlan { microbatches, seconds, bound, split, tested: vec![(split, seconds)] }
 }

@@ -56,7 +56,7 @@ pub enum GroupError {
     },
     /// A sequence exceeds the capacity of all allowed groups.
     #[error(
-        "sequence {sequence} has {tokens} tokens, more than the {held} that the largest group, {degree} ranks of {per_rank} tokens, can hold"
+        "sequence {sequence} has {tokens} tokens, more than the {capacity} that the largest group, {degree} ranks of {per_rank} tokens, can hold"
     )]
     TooLong {
         /// Sequence index.
@@ -64,7 +64,7 @@ pub enum GroupError {
         /// Sequence length in tokens.
         tokens: u64,
         /// Maximum capacity in tokens.
-        held: u64,
+        capacity: u64,
         /// Maximum allowed degree.
         degree: u32,
         /// Token capacity per rank.
@@ -83,7 +83,7 @@ pub enum Grouping {
     Static,
     /// Unpacked: sequences in a group run one after the other (Megatron-LM's balanced context
     /// parallelism).
-    OneByOne,
+    Sequential,
 }
 
 /// Method that split the batch, plus the number of microbatches or the degree.
@@ -145,7 +145,7 @@ pub struct BatchPlan {
     /// Method that split the batch.
     pub split: Split,
     /// All tried split methods and the resulting seconds.
-    pub tried: Vec<(Split, f64)>,
+    pub tested: Vec<(Split, f64)>,
 }
 
 /// Search effort beyond the paper.
@@ -186,17 +186,17 @@ pub fn plan(problem: GroupProblem<'_>, effort: Effort) -> Result<BatchPlan, Grou
     {
         let mut groups = balanced.microbatches.iter().flat_map(|microbatch| &microbatch.groups);
         let allowed = groups.all(|group| problem.degrees.list().contains(&group.degree));
-        found.tried.push((Split::Balanced, balanced.seconds));
+        found.tested.push((Split::Balanced, balanced.seconds));
         if allowed && balanced.seconds < found.seconds {
             balanced.bound = unpacked_bound(problem);
-            balanced.tried = found.tried;
+            balanced.tested = found.tested;
             return Ok(balanced);
         }
     }
-    let Found { seconds, split, planned, tried } = found;
+    let Found { seconds, split, planned, tested } = found;
     let microbatches = planned.into_iter().map(|planned| finish(problem, planned)).collect();
     let bound = if effort == Effort::Unpacked { unpacked_bound(problem) } else { lower_bound(problem) };
-    Ok(BatchPlan { microbatches, seconds, bound, split, tried })
+    Ok(BatchPlan { microbatches, seconds, bound, split, tested })
 }
 
 /// Fastest plan so far and all tried split methods.
@@ -204,15 +204,15 @@ struct Found {
     seconds: f64,
     split: Split,
     planned: Vec<Planned>,
-    tried: Vec<(Split, f64)>,
+    tested: Vec<(Split, f64)>,
 }
 
 impl Found {
     fn consider(&mut self, split: Split, planned: Vec<Planned>) {
         let seconds: f64 = planned.iter().map(|planned| planned.allocation.makespan).sum();
-        self.tried.push((split, seconds));
+        self.tested.push((split, seconds));
         if seconds < self.seconds {
-            *self = Self { seconds, split, planned, tried: std::mem::take(&mut self.tried) };
+            *self = Self { seconds, split, planned, tested: std::mem::take(&mut self.tested) };
         }
     }
 
@@ -234,7 +234,7 @@ fn search(problem: GroupProblem<'_>, effort: Effort) -> Result<Found, GroupError
     let (setting, items) = prepare(problem)?;
     let (count, mixed) = split_mixed(setting, &items, fewest_microbatches(setting, &items));
     let mut found =
-        Found { seconds: f64::INFINITY, split: Split::Mixed(count), planned: Vec::new(), tried: Vec::new() };
+        Found { seconds: f64::INFINITY, split: Split::Mixed(count), planned: Vec::new(), tested: Vec::new() };
     found.consider(Split::Mixed(count), group_all(setting, &mixed, effort));
     if effort == Effort::Published {
         return Ok(found);
@@ -247,12 +247,12 @@ fn search(problem: GroupProblem<'_>, effort: Effort) -> Result<Found, GroupError
     if count > 1 {
         let sorted = split_sorted(setting, &items, count, |_| 0.0);
         found.group_and_consider(setting, Split::Sorted(sorted.len() as u32), &sorted);
-        let alone = |item: Item| {
-            let one = [(item.load, item.minimum)].into_iter();
-            (makespan_bound(setting.cost, one, setting.degrees, setting.ranks) - setting.cost.b1)
+        let isolated_work = |item: Item| {
+            let single = [(item.load, item.minimum)].into_iter();
+            (makespan_bound(setting.cost, single, setting.degrees, setting.ranks) - setting.cost.b1)
                 * f64::from(setting.ranks)
         };
-        let patient = split_sorted(setting, &items, count, alone);
+        let patient = split_sorted(setting, &items, count, isolated_work);
         if patient != sorted {
             found.group_and_consider(setting, Split::Patient(patient.len() as u32), &patient);
         }
@@ -295,20 +295,20 @@ pub(crate) fn prepare(problem: GroupProblem<'_>) -> Result<(Setting<'_>, Vec<Ite
     if sequences.is_empty() {
         return Err(GroupError::Empty);
     }
-    for (place, sequence) in sequences.iter().enumerate() {
+    for (index, sequence) in sequences.iter().enumerate() {
         if sequence.tokens == 0 {
-            return Err(GroupError::NoTokens { sequence: place as u32 });
+            return Err(GroupError::NoTokens { sequence: index as u32 });
         }
         if !(0.0..=1.0).contains(&sequence.eta) {
-            return Err(GroupError::Mask { sequence: place as u32, eta: sequence.eta });
+            return Err(GroupError::Mask { sequence: index as u32, eta: sequence.eta });
         }
     }
     let setting = Setting { ranks, tokens_per_rank, degrees, cost };
     let too_long = |sequence: u32| GroupError::TooLong {
         sequence,
         tokens: sequences[sequence as usize].tokens,
-        held: u64::from(degrees.largest().min(ranks)).saturating_mul(tokens_per_rank),
-        degree: degrees.largest().min(ranks),
+        capacity: u64::from(degrees.max_degree().min(ranks)).saturating_mul(tokens_per_rank),
+        degree: degrees.max_degree().min(ranks),
         per_rank: tokens_per_rank,
     };
     let items = descending(setting, sequences).map_err(too_long)?;
@@ -404,16 +404,17 @@ fn deal(setting: Setting<'_>, items: &[Item], count: u32) -> Option<Vec<Vec<Item
     }
     let empty = || Dealt { work: 0.0, tokens: 0, ranks: 0, items: Vec::new() };
     let mut microbatches: Vec<Dealt> = (0..count).map(|_| empty()).collect();
-    let held = u64::from(setting.ranks).saturating_mul(setting.tokens_per_rank);
+    let capacity = u64::from(setting.ranks).saturating_mul(setting.tokens_per_rank);
     for &item in items {
         // Sequences that need one rank share bins. The caller checks that the bins fit.
         let ranks = if item.minimum > 1 { item.minimum } else { 0 };
-        let fits = |dealt: &&mut Dealt| dealt.tokens + item.load.tokens <= held && dealt.ranks + ranks <= setting.ranks;
-        let least = microbatches.iter_mut().filter(fits).min_by(|a, b| a.work.total_cmp(&b.work))?;
-        least.work += setting.cost.work(item.load);
-        least.tokens += item.load.tokens;
-        least.ranks += ranks;
-        least.items.push(item);
+        let fits =
+            |dealt: &&mut Dealt| dealt.tokens + item.load.tokens <= capacity && dealt.ranks + ranks <= setting.ranks;
+        let lightest = microbatches.iter_mut().filter(fits).min_by(|a, b| a.work.total_cmp(&b.work))?;
+        lightest.work += setting.cost.work(item.load);
+        lightest.tokens += item.load.tokens;
+        lightest.ranks += ranks;
+        lightest.items.push(item);
     }
     Some(microbatches.into_iter().map(|dealt| dealt.items).collect())
 }
@@ -421,7 +422,7 @@ fn deal(setting: Setting<'_>, items: &[Item], count: u32) -> Option<Vec<Vec<Item
 /// Splits into about `count` microbatches in descending sequence length. A microbatch is complete
 /// if the work reaches total work / `count` and `least` of the first sequence, or if the ranks are
 /// full.
-fn split_sorted(setting: Setting<'_>, items: &[Item], count: u32, least: impl Fn(Item) -> f64) -> Vec<Vec<Item>> {
+fn split_sorted(setting: Setting<'_>, items: &[Item], count: u32, min_work: impl Fn(Item) -> f64) -> Vec<Vec<Item>> {
     let total: f64 = items.iter().map(|item| setting.cost.work(item.load)).sum();
     let mut microbatches = Vec::new();
     let (mut bins, mut current, mut done, mut enough) = (Bins::default(), Vec::new(), 0.0, 0.0);
@@ -433,7 +434,7 @@ fn split_sorted(setting: Setting<'_>, items: &[Item], count: u32, least: impl Fn
             }
             bins = Bins::default();
             bins.put(item, setting.tokens_per_rank, u64::from(setting.ranks));
-            enough = (total / f64::from(count)).max(least(item));
+            enough = (total / f64::from(count)).max(min_work(item));
             done = 0.0;
         }
         done += setting.cost.work(item.load);
@@ -446,30 +447,30 @@ fn split_sorted(setting: Setting<'_>, items: &[Item], count: u32, least: impl Fn
 /// Returns a lower bound in seconds for a packed plan: the total work divided by all ranks, plus a
 /// constant per microbatch that memory requires; or the slowest sequence as a separate group.
 pub(crate) fn lower_bound(problem: GroupProblem<'_>) -> f64 {
-    bound_over(problem, |tokens, held| tokens.div_ceil(held) as f64)
+    bound_over(problem, |tokens, capacity| tokens.div_ceil(capacity) as f64)
 }
 
 /// Returns the lower bound for plans that can run the sequences in a group one after the other.
 /// Memory then stores only one sequence per group at a time. Each sequence adds the constant on
 /// d_min or more ranks, so the mean per rank is at least the constant times tokens / capacity.
 pub(crate) fn unpacked_bound(problem: GroupProblem<'_>) -> f64 {
-    bound_over(problem, |tokens, held| (tokens as f64 / held as f64).max(1.0))
+    bound_over(problem, |tokens, capacity| (tokens as f64 / capacity as f64).max(1.0))
 }
 
 /// Returns the bound for `times` constants, a function of the total tokens and the capacity of all
 /// ranks.
 fn bound_over(problem: GroupProblem<'_>, times: impl Fn(u64, u64) -> f64) -> f64 {
-    let one = bound_of(problem, 0..problem.sequences.len() as u32);
-    let total: Load = problem.sequences.iter().map(|&sequence| Load::of(sequence)).sum();
-    let held = u64::from(problem.ranks).saturating_mul(problem.tokens_per_rank).max(1);
+    let single_bound = sequences_bound(problem, 0..problem.sequences.len() as u32);
+    let total: Load = problem.sequences.iter().map(|&sequence| Load::from_sequence(sequence)).sum();
+    let capacity = u64::from(problem.ranks).saturating_mul(problem.tokens_per_rank).max(1);
     let shared = problem.cost.work(total) / f64::from(problem.ranks.max(1));
-    one.max(shared + times(total.tokens, held) * problem.cost.b1)
+    single_bound.max(shared + times(total.tokens, capacity) * problem.cost.b1)
 }
 
 /// Returns the lower bound for the makespan of a microbatch with these sequences.
-pub(crate) fn bound_of(problem: GroupProblem<'_>, places: impl Iterator<Item = u32>) -> f64 {
-    let loads = places.filter_map(|place| {
-        let load = Load::of(problem.sequences[place as usize]);
+pub(crate) fn sequences_bound(problem: GroupProblem<'_>, places: impl Iterator<Item = u32>) -> f64 {
+    let loads = places.filter_map(|index| {
+        let load = Load::from_sequence(problem.sequences[index as usize]);
         Some((load, problem.degrees.minimum(load.tokens, problem.tokens_per_rank)?))
     });
     makespan_bound(problem.cost, loads, problem.degrees, problem.ranks)
@@ -478,7 +479,7 @@ pub(crate) fn bound_of(problem: GroupProblem<'_>, places: impl Iterator<Item = u
 /// Converts a planned microbatch to the public result.
 fn finish(problem: GroupProblem<'_>, planned: Planned) -> Microbatch {
     let Planned { groups, allocation, grouping } = planned;
-    let bound = bound_of(problem, groups.iter().flat_map(|group| &group.sequences).copied());
+    let bound = sequences_bound(problem, groups.iter().flat_map(|group| &group.sequences).copied());
     let mut groups: Vec<Group> = groups
         .into_iter()
         .zip(&allocation.degrees)

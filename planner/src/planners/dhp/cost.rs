@@ -41,7 +41,7 @@ pub struct Load {
 
 impl Load {
     /// Returns the load of a sequence.
-    pub fn of(sequence: Sequence) -> Self {
+    pub fn from_sequence(sequence: Sequence) -> Self {
         let length = sequence.tokens as f64;
         Self { squares: (1.0 + sequence.eta) * length * length, tokens: sequence.tokens }
     }
@@ -217,7 +217,7 @@ mod tests {
     /// - All-to-all on two ranks: 11 ms; 10 ms * 1/4 + 2 ms; total 15.5 ms.
     #[test]
     fn a_group_computes_sends_and_overlaps() {
-        let load = Load::of(Sequence::causal(1000));
+        let load = Load::from_sequence(Sequence::causal(1000));
         let all_to_all = GroupCost { exchange: Exchange::AllToAll, ..COST };
         for (cost, degree, expected) in
             [(COST, 1, 0.012), (COST, 2, 0.0225), (COST, 5, 0.1122), (all_to_all, 2, 0.0155)]
@@ -229,14 +229,14 @@ mod tests {
 
     #[test]
     fn full_attention_computes_twice_the_squares() {
-        let full = Load::of(Sequence { tokens: 300, eta: 1.0 });
+        let full = Load::from_sequence(Sequence { tokens: 300, eta: 1.0 });
         assert!((full.squares - 180_000.0).abs() < 1e-9);
-        assert_eq!(full.and(Load::of(Sequence::causal(10))), Load { squares: 180_100.0, tokens: 310 });
+        assert_eq!(full.and(Load::from_sequence(Sequence::causal(10))), Load { squares: 180_100.0, tokens: 310 });
     }
 
     /// (60 - 20) GiB at 1 MiB per token gives 40 * 1024 tokens.
     #[test]
-    fn tokens_share_what_the_states_leave() {
+    fn tokens_share_memory_left_by_states() {
         let memory =
             RankMemory { budget: Bytes::from_gib(60.0), states: Bytes::from_gib(20.0), per_token: 1_048_576.0 };
         assert_eq!(memory.tokens(), 40_960);

@@ -19,10 +19,10 @@ pub struct AllowedDegrees {
 }
 
 impl AllowedDegrees {
-    /// Returns the degrees that satisfy `rule`, up to `ranks` and the optional `largest`. Degree 1
+    /// Returns the degrees that satisfy `rule`, up to `ranks` and the optional `max_degree`. Degree 1
     /// is always included.
-    pub fn new(rule: DegreeRule, largest: Option<u32>, ranks: u32) -> Self {
-        let end = ranks.min(largest.unwrap_or(ranks)).max(1);
+    pub fn new(rule: DegreeRule, max_degree: Option<u32>, ranks: u32) -> Self {
+        let end = ranks.min(max_degree.unwrap_or(ranks)).max(1);
         let list = (1..=end)
             .filter(|&degree| match rule {
                 DegreeRule::Any => true,
@@ -50,7 +50,7 @@ impl AllowedDegrees {
     }
 
     /// Returns the maximum degree.
-    pub fn largest(&self) -> u32 {
+    pub fn max_degree(&self) -> u32 {
         self.list.last().copied().unwrap_or(1)
     }
 
@@ -76,14 +76,14 @@ mod tests {
 
     #[test]
     fn rules_give_their_degrees() {
-        for (rule, largest, ranks, expected) in [
+        for (rule, max_degree, ranks, expected) in [
             (DegreeRule::Any, None, 5, vec![1, 2, 3, 4, 5]),
             (DegreeRule::Any, Some(3), 5, vec![1, 2, 3]),
             (DegreeRule::PowersOfTwo, None, 12, vec![1, 2, 4, 8]),
             (DegreeRule::DividesHeads(28), None, 16, vec![1, 2, 4, 7, 14]),
             (DegreeRule::DividesHeads(28), Some(0), 16, vec![1]),
         ] {
-            assert_eq!(AllowedDegrees::new(rule, largest, ranks).list(), expected, "{rule:?}");
+            assert_eq!(AllowedDegrees::new(rule, max_degree, ranks).list(), expected, "{rule:?}");
         }
         assert_eq!(AllowedDegrees::that(|degree| degree % 3 == 0, 7).list(), [1, 3, 6]);
     }
@@ -91,7 +91,7 @@ mod tests {
     /// At 100 tokens per rank, 250 tokens need three ranks, or four for power-of-two degrees. 1300
     /// tokens do not fit on 12 ranks.
     #[test]
-    fn the_minimum_is_the_smallest_allowed_with_room() {
+    fn the_minimum_is_the_smallest_allowed_degree_with_capacity() {
         let any = AllowedDegrees::new(DegreeRule::Any, None, 12);
         let powers = AllowedDegrees::new(DegreeRule::PowersOfTwo, None, 12);
         assert_eq!((any.minimum(250, 100), powers.minimum(250, 100)), (Some(3), Some(4)));

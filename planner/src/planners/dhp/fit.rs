@@ -42,10 +42,10 @@ pub enum FitError {
         needed: usize,
     },
     /// A sample has an invalid load, degree or time.
-    #[error("timing {place}: tokens, degree and seconds must be positive")]
+    #[error("timing {index}: tokens, degree and seconds must be positive")]
     NotATiming {
         /// Index of the sample.
-        place: usize,
+        index: usize,
     },
 }
 
@@ -65,10 +65,10 @@ type Row = [f64; COEFFICIENTS];
 /// function runs a fit per possible threshold and returns the result with the minimum error under
 /// the exact formula. It enumerates all subsets of positive coefficients, so the result is exact.
 pub fn fit(samples: &[Measured], network: &GroupCost) -> Result<Fit, FitError> {
-    if let Some(place) = samples.iter().position(|sample| {
+    if let Some(index) = samples.iter().position(|sample| {
         sample.load.tokens == 0 || sample.degree == 0 || !(sample.seconds > 0.0 && sample.seconds.is_finite())
     }) {
-        return Err(FitError::NotATiming { place });
+        return Err(FitError::NotATiming { index });
     }
     if samples.len() < TIMINGS_NEEDED {
         return Err(FitError::TooFew { given: samples.len(), needed: TIMINGS_NEEDED });

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(crate) use account::Accounts;
 
 use crate::action::{Action, ActionKind, Schedule};
-use crate::cost::{MicrobatchLoad, Partition, PipelineCosts, Place, Pricing};
+use crate::cost::{MicrobatchLoad, Partition, PipelineCosts, Pricing, ReplicaLayout};
 use crate::model::Model;
 use crate::outcome::Layout;
 use crate::plan::{ReplicaPlan, SequenceGroup};
@@ -20,11 +20,11 @@ use crate::units::{Nanos, Seconds};
 use crate::workload::{PackedBatch, Packing};
 
 /// Returns a partition that has all layers on one stage.
-pub(crate) fn whole_model(model: &Model) -> Partition {
-    let range = |(module, of): (usize, &crate::model::Module)| crate::cost::partition::LayerRange {
+pub(crate) fn single_stage_partition(model: &Model) -> Partition {
+    let range = |(module, module_spec): (usize, &crate::model::Module)| crate::cost::partition::LayerRange {
         module,
         first: 0,
-        end: of.layers,
+        end: module_spec.layers,
     };
     Partition { stages: vec![model.modules.iter().enumerate().map(range).collect()], placement: Placement::Cyclic }
 }
@@ -50,25 +50,25 @@ pub(crate) struct GroupPrices {
 
 impl GroupPrices {
     /// Computes costs by load, exchange and degree. `None` if a degree has no cost table.
-    pub(crate) fn of(
+    pub(crate) fn new(
         pricing: &Pricing<'_>,
         model: &Model,
         layout: Layout,
         loads: &[MicrobatchLoad],
-        ways: &[(ContextExchange, u32)],
+        exchange_degrees: &[(ContextExchange, u32)],
     ) -> Option<Self> {
-        let partition = whole_model(model);
+        let partition = single_stage_partition(model);
         let mut by_way: BTreeMap<(ContextExchange, u32), Vec<usize>> = BTreeMap::new();
-        for (item, &way) in ways.iter().enumerate() {
+        for (item, &way) in exchange_degrees.iter().enumerate() {
             by_way.entry(way).or_default().push(item);
         }
         let mut columns: Option<PipelineCosts> = None;
         for ((exchange, degree), items) in by_way {
-            let own: Vec<MicrobatchLoad> = items.iter().map(|&item| loads[item].clone()).collect();
-            let table = pricing.at_context(exchange, degree)?.table(layout.tensor, &own);
-            let all: Vec<usize> = (0..own.len()).collect();
-            let place = Place { pipeline: 1, data: layout.data, replica: 0 };
-            let costs = table.pipeline(&partition, place, &all);
+            let group_loads: Vec<MicrobatchLoad> = items.iter().map(|&item| loads[item].clone()).collect();
+            let table = pricing.at_context(exchange, degree)?.table(layout.tensor, &group_loads);
+            let all: Vec<usize> = (0..group_loads.len()).collect();
+            let position = ReplicaLayout { pipeline: 1, data: layout.data, replica: 0 };
+            let costs = table.pipeline(&partition, position, &all);
             let columns = columns.get_or_insert_with(|| sized(&costs, loads.len()));
             for (from, &to) in items.iter().enumerate() {
                 copy(&costs, from, columns, to);
@@ -115,14 +115,14 @@ fn copy(from: &PipelineCosts, at: usize, to: &mut PipelineCosts, cell: usize) {
 
 /// Busy time and number of groups per rank.
 pub(crate) fn work(schedule: &Schedule, costs: &PipelineCosts) -> Vec<(Nanos, usize)> {
-    let of_rank = |order: &Vec<Action>| {
+    let rank_work = |order: &Vec<Action>| {
         let both = |action: &Action| {
             let cell = costs.cell(action.stage as usize, action.microbatch as usize);
             if action.kind == ActionKind::Forward { costs.forward[cell] } else { costs.backward(cell) }
         };
         (order.iter().map(both).sum(), order.len() / 2)
     };
-    schedule.orders.iter().map(of_rank).collect()
+    schedule.orders.iter().map(rank_work).collect()
 }
 
 /// Loads for groups of concatenated, unpadded sequences.
@@ -141,7 +141,7 @@ pub(crate) fn costs(
     let ranks = layout.data as usize;
     let loads = loads(scenario, batch, &plan.microbatches);
     let ways: Vec<_> = plan.groups().iter().map(|group| (group.exchange, group.degree())).collect();
-    let prices = GroupPrices::of(pricing, &scenario.model, layout, &loads, &ways)
+    let prices = GroupPrices::new(pricing, &scenario.model, layout, &loads, &ways)
         .expect("the planner asked for prices of these degrees before");
     let items: Vec<Gathered> =
         plan.groups().iter().map(|group| Gathered { ranks: group.ranks.clone(), gang: group.gang }).collect();
@@ -150,7 +150,7 @@ pub(crate) fn costs(
     let mut costs = sized(&single, flows.cells());
     let mut windows = vec![(Seconds::ZERO, Seconds::ZERO); ranks];
     for (item, group) in plan.groups().iter().enumerate() {
-        for (cell, &rank) in flows.cells_of(item).zip(&group.ranks) {
+        for (cell, &rank) in flows.microbatch_cells(item).zip(&group.ranks) {
             copy(&single, item, &mut costs, cell);
             let window = &mut windows[rank as usize];
             window.0 = Seconds::from_secs(single.backward(item).secs());
@@ -160,14 +160,14 @@ pub(crate) fn costs(
         }
     }
     costs.shapes.clone_from(&single.shapes);
-    let partition = whole_model(&scenario.model);
-    let place = Place { pipeline: 1, data: layout.data, replica: 0 };
-    let alone =
+    let partition = single_stage_partition(&scenario.model);
+    let position = ReplicaLayout { pipeline: 1, data: layout.data, replica: 0 };
+    let table =
         pricing.at_context(ContextExchange::Ring, 1).expect("one rank is a degree").table(layout.tensor, &loads);
-    let state = alone.state_memory(&partition, place)[0];
+    let state = table.state_memory(&partition, position)[0];
     costs.static_memory = vec![state.total(); ranks];
     costs.state = vec![state; ranks];
-    let ends = windows.iter().map(|&window| alone.step_end(&partition, place, Some(&[window])));
+    let ends = windows.iter().map(|&window| table.step_end(&partition, position, Some(&[window])));
     (costs.sync, costs.optimizer) = ends.map(|(sync, optimizer)| (sync[0], optimizer[0])).unzip();
     costs.flows = flows;
     costs
@@ -192,7 +192,7 @@ mod tests {
     /// Cells are numbered by group, then by rank: 0 and 1 for the first group, 2 for the second, 3
     /// and 4 for the third.
     #[test]
-    fn ranks_go_forward_and_back_through_one_group_after_the_other() {
+    fn ranks_run_groups_sequentially() {
         let schedule = schedule(&[group(&[0, 2], 0), group(&[1], 1), group(&[1, 2], 2)], 3);
         let both = |stage, item| [Action::forward(stage, item), Action::backward(stage, item)];
         assert_eq!((schedule.stages, schedule.microbatches), (5, 3));
@@ -206,7 +206,7 @@ mod tests {
     /// half the attention scores and half the activations, plus the exchange. Its time is 50 % to
     /// 100 % of the single-rank time.
     #[test]
-    fn a_group_of_two_costs_less_than_one_rank_and_more_than_half() {
+    fn a_group_with_two_ranks_costs_between_half_and_full_time() {
         let scenario = serde_json::json!({
             "schema": "scenario/1", "model": { "preset": "llama-2-7b" },
             "cluster": { "preset": "a100-80gb", "nodes": 1 },
@@ -231,16 +231,17 @@ mod tests {
             useful_squared: 32_768 * 32_768,
             ..Sequence::default()
         };
-        let load = MicrobatchLoad::of(&[sequence], &scenario.model, Packing::Packed);
+        let load = MicrobatchLoad::new(&[sequence], &scenario.model, Packing::Packed);
         for exchange in [ContextExchange::Ring, ContextExchange::AllToAll] {
-            let ways = [(exchange, 1), (exchange, 2)];
+            let exchange_degrees = [(exchange, 1), (exchange, 2)];
             let loads = [load.clone(), load.clone()];
-            let prices = GroupPrices::of(&pricing, &scenario.model, layout, &loads, &ways).unwrap();
-            let (alone, two) = (prices.seconds(0), prices.seconds(1));
-            assert!(two < alone && two > 0.5 * alone, "{exchange:?}: {two} of {alone}");
-            let (alone, two) = (prices.columns.activation[0].get() as f64, prices.columns.activation[1].get() as f64);
-            assert!((two / alone - 0.5).abs() < 0.01, "{exchange:?}: {two} of {alone} bytes");
+            let prices = GroupPrices::new(&pricing, &scenario.model, layout, &loads, &exchange_degrees).unwrap();
+            let (single_rank, two) = (prices.seconds(0), prices.seconds(1));
+            assert!(two < single_rank && two > 0.5 * single_rank, "{exchange:?}: {two} of {single_rank}");
+            let (single_rank, two) =
+                (prices.columns.activation[0].get() as f64, prices.columns.activation[1].get() as f64);
+            assert!((two / single_rank - 0.5).abs() < 0.01, "{exchange:?}: {two} of {single_rank} bytes");
         }
-        assert!(GroupPrices::of(&pricing, &scenario.model, layout, &[load], &[(ContextExchange::Ring, 3)]).is_none());
+        assert!(GroupPrices::new(&pricing, &scenario.model, layout, &[load], &[(ContextExchange::Ring, 3)]).is_none());
     }
 }

@@ -32,9 +32,9 @@ pub struct Placement {
 /// ascending order of unused ranks on the last node. Smaller groups follow in descending order,
 /// best fit into the free ranks of a node. Groups that do not fit into a single node get the
 /// remaining ranks, on as few nodes as possible; this happens only if almost all ranks are used.
-pub fn place(problem: GroupProblem<'_>, microbatch: &Microbatch) -> Placement {
+pub fn assign_ranks(problem: GroupProblem<'_>, microbatch: &Microbatch) -> Placement {
     let node = problem.cost.ranks_per_node.max(1);
-    let mut placed: Vec<PlacedGroup> = ranks_of(&microbatch.groups, problem.ranks, node)
+    let mut placed: Vec<PlacedGroup> = group_ranks(&microbatch.groups, problem.ranks, node)
         .into_iter()
         .map(|(group, ranks)| {
             let nodes = ranks.windows(2).filter(|pair| pair[0] / node != pair[1] / node).count() as u32 + 1;
@@ -54,13 +54,13 @@ pub fn place(problem: GroupProblem<'_>, microbatch: &Microbatch) -> Placement {
 /// Returns the seconds for a group at link bandwidth `bandwidth`.
 fn placed_seconds(problem: GroupProblem<'_>, microbatch: &Microbatch, group: usize, bandwidth: f64) -> f64 {
     let Group { sequences, degree, .. } = &microbatch.groups[group];
-    let loads = sequences.iter().map(|&place| Load::of(problem.sequences[place as usize]));
+    let loads = sequences.iter().map(|&index| Load::from_sequence(problem.sequences[index as usize]));
     let time = |load| problem.cost.parts_at(load, *degree, bandwidth).total();
-    if microbatch.grouping == Grouping::OneByOne { loads.map(time).sum() } else { time(loads.sum()) }
+    if microbatch.grouping == Grouping::Sequential { loads.map(time).sum() } else { time(loads.sum()) }
 }
 
 /// Returns the index and ranks per group.
-fn ranks_of(groups: &[Group], ranks: u32, node: u32) -> Vec<(usize, Vec<u32>)> {
+fn group_ranks(groups: &[Group], ranks: u32, node: u32) -> Vec<(usize, Vec<u32>)> {
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|&group| {
         let degree = groups[group].degree;
@@ -99,15 +99,15 @@ fn ranks_of(groups: &[Group], ranks: u32, node: u32) -> Vec<(usize, Vec<u32>)> {
         let mut needed = groups[group].degree;
         let mut taken = Vec::with_capacity(needed as usize);
         while needed > 0 {
-            let Some(most) =
+            let Some(widest) =
                 free.iter_mut().rev().max_by_key(|free| free.end - free.start).filter(|free| free.start < free.end)
             else {
                 break;
             };
-            let end = most.end.min(most.start + needed);
-            taken.extend(most.start..end);
-            needed -= end - most.start;
-            most.start = end;
+            let end = widest.end.min(widest.start + needed);
+            taken.extend(widest.start..end);
+            needed -= end - widest.start;
+            widest.start = end;
         }
         taken.sort_unstable();
         found.push((group, taken));

@@ -17,7 +17,7 @@ use crate::planners::batches::EachBatch;
 use crate::planners::dhp::group_costs;
 use crate::planners::dhp::{
     AllowedDegrees, BatchPlan, DegreeRule, Effort, GroupError, GroupPool, GroupProblem, Grouping, Load, Sequence,
-    megatron_balanced, place, plan as plan_groups, static_degrees, static_plan,
+    assign_ranks, megatron_balanced, plan as plan_groups, static_degrees, static_plan,
 };
 use crate::planners::executed::{TestedPlan, fits};
 use crate::planners::{Batches, NoPlan, PlanningContext, SearchError, failed, measured_layers};
@@ -60,13 +60,13 @@ pub(crate) fn plan(
         return Err(NoPlan::inapplicable(binding).into());
     }
     let mut search = Search::default();
-    let longest = longest(batches);
+    let max_length = max_sequence_length(batches);
     let mut sized: Vec<(f64, Setting<'_>)> = Vec::new();
     let mut binding = None;
     for tensor in tensor_degrees(scenario) {
         go_on(observer)?;
         search.candidates += 1;
-        let result = broken_rule(scenario, tensor).map_or_else(|| size(context, tensor, longest), Err);
+        let result = broken_rule(scenario, tensor).map_or_else(|| size(context, tensor, max_length), Err);
         match result {
             Ok(found) => sized.push(found),
             Err(reason) => {
@@ -162,7 +162,7 @@ fn broken_rule(scenario: &Scenario, tensor: u32) -> Option<String> {
     })
 }
 
-const fn exchange_of(kind: PlannerKind) -> ContextExchange {
+const fn context_exchange(kind: PlannerKind) -> ContextExchange {
     if matches!(kind, PlannerKind::Ulysses | PlannerKind::DeepSpeed) {
         ContextExchange::AllToAll
     } else {
@@ -171,12 +171,17 @@ const fn exchange_of(kind: PlannerKind) -> ContextExchange {
 }
 
 /// Maximum sequence length in tokens.
-fn longest(batches: &[PackedBatch]) -> u64 {
-    batches.iter().flat_map(|batch| &batch.sequences).map(|own| u64::from(own.computed_tokens)).max().unwrap_or(0)
+fn max_sequence_length(batches: &[PackedBatch]) -> u64 {
+    batches
+        .iter()
+        .flat_map(|batch| &batch.sequences)
+        .map(|sequence| u64::from(sequence.computed_tokens))
+        .max()
+        .unwrap_or(0)
 }
 
 /// Returns a setting that fits the sizing batch, and the simulated time in seconds. A static degree
-/// must also fit a sequence with `longest` tokens.
+/// must also fit a sequence with `max_sequence_length` tokens.
 fn size(context: PlanningContext<'_>, tensor: u32, longest: u64) -> Result<(f64, Setting<'_>), String> {
     let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing, .. } } = context;
     let ranks = scenario.cluster.devices() / tensor;
@@ -192,7 +197,7 @@ fn size(context: PlanningContext<'_>, tensor: u32, longest: u64) -> Result<(f64,
         }
         _ => AllowedDegrees::new(DegreeRule::Any, None, ranks),
     };
-    let profile = Profile::of(scenario, pricing, layout, exchange_of(kind), sizing, &degrees)?;
+    let profile = Profile::new(scenario, pricing, layout, context_exchange(kind), sizing, &degrees)?;
     let tokens_per_rank = profile.memory.tokens();
     let mut setting = Setting { context, layout, profile, degrees, fixed: None, outgrown: None, tokens_per_rank };
     if setting.tokens_per_rank == 0 {
@@ -226,15 +231,18 @@ fn simulate(
 ) -> Result<(f64, Bytes), String> {
     let costs = group_costs::costs(scenario, pricing, layout, batch, replica);
     let execution = execute(&replica.schedule, &costs).map_err(|deadlock| deadlock.to_string())?;
-    let end = StepEnd::of(layout.data as usize, std::iter::once(&execution)).iteration_end(&costs);
+    let end = StepEnd::from_executions(layout.data as usize, std::iter::once(&execution)).iteration_end(&costs);
     Ok((end.secs(), peak_memory_over(&replica.schedule, &execution, &costs).1))
 }
 
 /// Converts the sequences of a batch for the group solver.
 fn sequences(batch: &PackedBatch, profile: &Profile) -> Vec<Sequence> {
     // An empty sample counts as a single token, so that the solver assigns it like any other.
-    let of = |own: &crate::workload::Sequence| Sequence { tokens: own.computed_tokens.max(1).into(), eta: profile.eta };
-    batch.sequences.iter().map(of).collect()
+    let to_sequence = |packed: &crate::workload::Sequence| Sequence {
+        tokens: packed.computed_tokens.max(1).into(),
+        eta: profile.eta,
+    };
+    batch.sequences.iter().map(to_sequence).collect()
 }
 
 impl Setting<'_> {
@@ -262,22 +270,23 @@ impl Setting<'_> {
         self.tokens_per_rank = (self.tokens_per_rank as f64 * TIGHTENED) as u64;
     }
 
-    /// Returns the fastest static degree that fits a sequence with `longest` tokens.
-    fn best_static_degree(&self, sequences: &[Sequence], longest: u64) -> Option<u32> {
+    /// Returns the fastest static degree that fits a sequence with `max_sequence_length` tokens.
+    fn best_static_degree(&self, sequences: &[Sequence], max_length: u64) -> Option<u32> {
         let holding = static_degrees(self.problem(sequences))
             .into_iter()
-            .filter(|(degree, _)| longest <= u64::from(*degree) * self.tokens_per_rank);
+            .filter(|(degree, _)| max_length <= u64::from(*degree) * self.tokens_per_rank);
         let timed = holding.filter_map(|(degree, seconds)| Some((seconds.ok()?, degree)));
         timed.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, degree)| degree)
     }
 
     /// Raises a static degree to the next divisor of the rank count if the maximum sequence length
     /// no longer fits after [`Self::tighten`].
-    fn fit_longest_sequence(&mut self, batches: &[PackedBatch]) {
+    fn fit_max_length(&mut self, batches: &[PackedBatch]) {
         let Some(degree) = self.fixed else { return };
-        let longest = longest(batches);
-        let holds =
-            |other: u32| self.layout.data.is_multiple_of(other) && longest <= u64::from(other) * self.tokens_per_rank;
+        let max_length = max_sequence_length(batches);
+        let holds = |other: u32| {
+            self.layout.data.is_multiple_of(other) && max_length <= u64::from(other) * self.tokens_per_rank
+        };
         let next = self.degrees.list().iter().copied().find(|&other| other >= degree && holds(other));
         if let Some(next) = next.filter(|&next| next > degree) {
             self.outgrown.get_or_insert(degree);
@@ -290,13 +299,13 @@ impl Setting<'_> {
     fn run(&mut self, observer: &mut dyn Observer) -> Result<(TestedPlan, usize), SearchError<String>> {
         let mut tightenings = 0;
         loop {
-            self.fit_longest_sequence(self.context.batches.evaluated);
+            self.fit_max_length(self.context.batches.evaluated);
             let (iterations, groups_made) = self.iterations(observer)?;
             let lists = iterations.iter().flat_map(|iteration| &iteration.replicas[0].microbatches);
-            let largest = lists.map(Vec::len).max().unwrap_or(1);
+            let max_sequences = lists.map(Vec::len).max().unwrap_or(1);
             let plan = Plan {
-                layout: Layout { microbatch: largest as u32, ..self.layout },
-                partition: group_costs::whole_model(&self.context.scenario.model),
+                layout: Layout { microbatch: max_sequences as u32, ..self.layout },
+                partition: group_costs::single_stage_partition(&self.context.scenario.model),
                 modules: Vec::new(),
                 iterations,
                 algorithm: algorithm(self.context.planner).to_owned(),
@@ -336,29 +345,29 @@ impl Setting<'_> {
         let mut report = report::Report::new(&planned);
         let mut gang = 0;
         for (number, microbatch) in planned.microbatches.iter().enumerate() {
-            let placement = place(problem, microbatch);
-            report.asked += pool.ask(&placement);
+            let placement = assign_ranks(problem, microbatch);
+            report.pool_count += pool.ask(&placement);
             let mut placed: Vec<_> = placement.groups.iter().collect();
             placed.sort_by_key(|placed| placed.group);
             // ZeRO-3 gathers weights and reduces gradients on all ranks at the same time, so all
             // groups run in lockstep.
-            let together = lockstep && microbatch.grouping != Grouping::OneByOne;
+            let together = lockstep && microbatch.grouping != Grouping::Sequential;
             for placed in placed {
                 let group = &microbatch.groups[placed.group as usize];
-                let items: Vec<Vec<u32>> = if microbatch.grouping == Grouping::OneByOne {
+                let items: Vec<Vec<u32>> = if microbatch.grouping == Grouping::Sequential {
                     group.sequences.iter().map(|&sequence| vec![sequence]).collect()
                 } else {
                     vec![group.sequences.clone()]
                 };
-                for own in items {
+                for members in items {
                     groups.push(SequenceGroup {
                         ranks: placed.ranks.clone(),
                         microbatch: number as u32,
                         gang,
-                        exchange: exchange_of(self.context.planner),
-                        estimate: Seconds::from_secs(self.estimate(&sequences, &own, group.degree)).to_nanos(),
+                        exchange: context_exchange(self.context.planner),
+                        estimate: Seconds::from_secs(self.estimate(&sequences, &members, group.degree)).to_nanos(),
                     });
-                    microbatches.push(own);
+                    microbatches.push(members);
                     gang += u32::from(!together);
                 }
             }
@@ -366,7 +375,7 @@ impl Setting<'_> {
         }
         // A forward and a backward span per group and rank.
         let spans = 2 * groups.iter().map(|group| group.ranks.len() as u64).sum::<u64>();
-        if (Spans { kept: spans, simulated: spans }).excess().is_some() {
+        if (Spans { stored: spans, simulated: spans }).excess().is_some() {
             return Err("the spans of its groups exceed the limit of an answer".to_owned());
         }
         let schedule = group_costs::schedule(&groups, self.layout.data as usize);
@@ -375,12 +384,12 @@ impl Setting<'_> {
     }
 
     /// Fitted time of the sequences in a group of this degree, in seconds.
-    fn estimate(&self, sequences: &[Sequence], own: &[u32], degree: u32) -> f64 {
-        let loads = own.iter().map(|&sequence| Load::of(sequences[sequence as usize]));
+    fn estimate(&self, sequences: &[Sequence], members: &[u32], degree: u32) -> f64 {
+        let loads = members.iter().map(|&sequence| Load::from_sequence(sequences[sequence as usize]));
         self.profile.fit.cost.seconds(loads.sum(), degree)
     }
 
-    fn decisions(&self, sequences: usize, failed_later: u32, groups_made: usize) -> Vec<String> {
+    fn decisions(&self, sequences: usize, failed_later: u32, created_groups: usize) -> Vec<String> {
         let Layout { tensor, data: ranks, .. } = self.layout;
         let but = failed(failed_later);
         let mut decisions = vec![format!(
@@ -393,17 +402,17 @@ impl Setting<'_> {
             (Some(degree), Some(smaller)) => format!(
                 "Context-parallel degree {degree} for every group: {smaller} is faster, but the longest sequence does not fit."
             ),
-            (None, _) => format!("New degrees for every microbatch; the run creates {groups_made} communication groups."),
+            (None, _) => format!("New degrees for every microbatch; the run creates {created_groups} communication groups."),
         });
         decisions.push(format!(
             "A rank has memory for {} tokens in addition to {:.1} GiB of model states.",
             self.tokens_per_rank,
             self.profile.memory.states.gib()
         ));
-        decisions.push(self.profile.words());
-        let exchange = Some(exchange_of(self.context.planner));
+        decisions.push(self.profile.summary());
+        let exchange = Some(context_exchange(self.context.planner));
         let degrees = self.degrees.list().iter().map(|&context| AtDegrees { tensor, context, exchange });
-        decisions.extend(measured_layers::words(self.context.scenario, &degrees.collect::<Vec<_>>()));
+        decisions.extend(measured_layers::summary(self.context.scenario, &degrees.collect::<Vec<_>>()));
         decisions
     }
 }

@@ -7,7 +7,7 @@ use super::placement::Placement;
 /// Communication groups created so far in a run.
 #[derive(Debug, Clone, Default)]
 pub struct GroupPool {
-    made: BTreeSet<Vec<u32>>,
+    created: BTreeSet<Vec<u32>>,
 }
 
 /// Pool hits and misses.
@@ -25,10 +25,10 @@ impl GroupPool {
     pub fn ask(&mut self, placement: &Placement) -> PoolCount {
         let mut count = PoolCount::default();
         for placed in placement.groups.iter().filter(|placed| placed.ranks.len() > 1) {
-            if self.made.contains(&placed.ranks) {
+            if self.created.contains(&placed.ranks) {
                 count.hits += 1;
             } else {
-                self.made.insert(placed.ranks.clone());
+                self.created.insert(placed.ranks.clone());
                 count.misses += 1;
             }
         }
@@ -37,12 +37,12 @@ impl GroupPool {
 
     /// Returns the number of groups in the pool.
     pub fn len(&self) -> usize {
-        self.made.len()
+        self.created.len()
     }
 
     /// Returns true if the pool is empty.
     pub fn is_empty(&self) -> bool {
-        self.made.is_empty()
+        self.created.is_empty()
     }
 }
 

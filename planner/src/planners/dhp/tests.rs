@@ -51,23 +51,23 @@ fn costs() -> impl Strategy<Value = GroupCost> {
     )
 }
 
-fn lengths(most: usize) -> impl Strategy<Value = Vec<Sequence>> {
+fn lengths(limit: usize) -> impl Strategy<Value = Vec<Sequence>> {
     let sequence = (1_u64..30_000, 0.0_f64..1.0).prop_map(|(tokens, eta)| Sequence { tokens, eta });
-    prop::collection::vec(sequence, 1..most)
+    prop::collection::vec(sequence, 1..limit)
 }
 
 proptest! {
     #[test]
-    fn degrees_are_those_of_the_plain_dynamic_program(
-        sequences in lengths(10), cost in costs(), rule in rules(), ranks in 1_u32..40, largest in 1_u32..40, per_rank in 2000_u64..20_000,
+    fn degrees_match_the_plain_dynamic_program(
+        sequences in lengths(10), cost in costs(), rule in rules(), ranks in 1_u32..40, max_degree in 1_u32..40, per_rank in 2000_u64..20_000,
     ) {
-        let degrees = AllowedDegrees::new(rule, Some(largest), ranks);
+        let degrees = AllowedDegrees::new(rule, Some(max_degree), ranks);
         let groups: Option<Vec<AtomicGroup>> = sequences
             .iter()
             .enumerate()
-            .map(|(place, &sequence)| {
+            .map(|(index, &sequence)| {
                 let minimum = degrees.minimum(sequence.tokens, per_rank)?;
-                Some(AtomicGroup { sequences: vec![place as u32], load: Load::of(sequence), minimum })
+                Some(AtomicGroup { sequences: vec![index as u32], load: Load::from_sequence(sequence), minimum })
             })
             .collect();
         if let Some(groups) = groups {
@@ -106,7 +106,7 @@ proptest! {
                         }
                     }
                 }
-                Err(GroupError::TooLong { sequence, held, .. }) => prop_assert!(sequences[sequence as usize].tokens > held),
+                Err(GroupError::TooLong { sequence, capacity, .. }) => prop_assert!(sequences[sequence as usize].tokens > capacity),
                 Err(error) => prop_assert!(false, "{error}"),
             }
         }
@@ -117,7 +117,7 @@ proptest! {
             }
         }
         if let Ok(balanced) = megatron_balanced(problem) {
-            legal(problem, &balanced, Packed::OneByOne)?;
+            legal(problem, &balanced, Packed::Sequential)?;
         }
         let any = AllowedDegrees::new(DegreeRule::Any, None, ranks);
         let free = GroupProblem { degrees: &any, ..problem };
@@ -132,27 +132,27 @@ proptest! {
     }
 
     #[test]
-    fn the_degree_for_a_target_is_the_one_that_a_scan_finds(
+    fn the_degree_for_a_target_matches_a_scan(
         tokens in 1_u64..100_000, cost in costs(), rule in rules(), ranks in 1_u32..40, per_rank in 2000_u64..20_000, target in 0.0_f64..1.0,
     ) {
         let degrees = AllowedDegrees::new(rule, None, ranks);
         if let Some(minimum) = degrees.minimum(tokens, per_rank) {
-            let load = Load::of(Sequence::causal(tokens));
+            let load = Load::from_sequence(Sequence::causal(tokens));
             let setting = atomic::Setting { ranks, tokens_per_rank: per_rank, degrees: &degrees, cost: &cost };
             let found = atomic::degree_for(setting, atomic::Item { index: 0, load, minimum }, target);
             let allowed = degrees.list().iter().copied().filter(|&degree| degree >= minimum);
             if let Some(first) = allowed.clone().find(|&degree| cost.seconds(load, degree) <= target) {
                 prop_assert_eq!(found, first);
             } else {
-                let least = allowed.map(|degree| cost.seconds(load, degree)).fold(f64::INFINITY, f64::min);
-                prop_assert!(cost.seconds(load, found) <= least * (1.0 + 1e-12));
+                let fastest = allowed.map(|degree| cost.seconds(load, degree)).fold(f64::INFINITY, f64::min);
+                prop_assert!(cost.seconds(load, found) <= fastest * (1.0 + 1e-12));
             }
         }
     }
 
     /// Compares to all groupings of up to five sequences, at all degrees.
     #[test]
-    fn no_grouping_of_a_small_microbatch_is_below_its_bound(sequences in lengths(6), cost in costs(), rule in rules(), ranks in 1_u32..9) {
+    fn small_microbatch_groupings_respect_the_bound(sequences in lengths(6), cost in costs(), rule in rules(), ranks in 1_u32..9) {
         let degrees = AllowedDegrees::new(rule, None, ranks);
         let problem = GroupProblem { sequences: &sequences, ranks, tokens_per_rank: 8000, degrees: &degrees, cost: &cost };
         if let Ok(plan) = plan(problem, Effort::Portfolio) {
@@ -167,11 +167,11 @@ proptest! {
     }
 
     #[test]
-    fn groups_stand_on_ranks_of_their_own(sequences in lengths(40), cost in costs(), ranks in 1_u32..33) {
+    fn groups_use_disjoint_ranks(sequences in lengths(40), cost in costs(), ranks in 1_u32..33) {
         let degrees = AllowedDegrees::new(DegreeRule::Any, None, ranks);
         let problem = GroupProblem { sequences: &sequences, ranks, tokens_per_rank: 30_000, degrees: &degrees, cost: &cost };
         for microbatch in plan(problem, Effort::Portfolio).map_err(|error| TestCaseError::fail(error.to_string()))?.microbatches {
-            let placement = place(problem, &microbatch);
+            let placement = assign_ranks(problem, &microbatch);
             let mut taken = vec![false; ranks as usize];
             for placed in &placement.groups {
                 prop_assert_eq!(placed.ranks.len() as u32, microbatch.groups[placed.group as usize].degree);
@@ -191,7 +191,7 @@ proptest! {
 #[derive(Clone, Copy, PartialEq)]
 enum Packed {
     AlignedIterations,
-    OneByOne,
+    Sequential,
 }
 
 fn legal(problem: GroupProblem<'_>, plan: &BatchPlan, packed: Packed) -> Result<(), TestCaseError> {
@@ -205,15 +205,15 @@ fn legal(problem: GroupProblem<'_>, plan: &BatchPlan, packed: Packed) -> Result<
         prop_assert!(microbatch.bound <= slowest * (1.0 + 1e-12), "{} > {slowest}", microbatch.bound);
         total += slowest;
         for group in &microbatch.groups {
-            let held = u64::from(group.degree) * problem.tokens_per_rank;
-            let tokens = group.sequences.iter().map(|&place| problem.sequences[place as usize].tokens);
+            let capacity = u64::from(group.degree) * problem.tokens_per_rank;
+            let tokens = group.sequences.iter().map(|&index| problem.sequences[index as usize].tokens);
             let needed = if packed == Packed::AlignedIterations { tokens.sum() } else { tokens.max().unwrap_or(0) };
-            prop_assert!(needed <= held, "{} on {}", needed, group.degree);
+            prop_assert!(needed <= capacity, "{} on {}", needed, group.degree);
             if packed == Packed::AlignedIterations {
                 prop_assert!(problem.degrees.list().contains(&group.degree) && group.degree >= group.minimum);
             }
-            for &place in &group.sequences {
-                seen[place as usize] += 1;
+            for &index in &group.sequences {
+                seen[index as usize] += 1;
             }
         }
     }
@@ -240,11 +240,11 @@ fn best_grouping(problem: GroupProblem<'_>) -> Option<f64> {
         };
         for at in 0..groups.len() {
             let before = groups[at].load;
-            groups[at].load = before.and(Load::of(sequence));
+            groups[at].load = before.and(Load::from_sequence(sequence));
             deal(problem, groups, next + 1, best);
             groups[at].load = before;
         }
-        groups.push(AtomicGroup { sequences: Vec::new(), load: Load::of(sequence), minimum: 1 });
+        groups.push(AtomicGroup { sequences: Vec::new(), load: Load::from_sequence(sequence), minimum: 1 });
         deal(problem, groups, next + 1, best);
         groups.pop();
     }
@@ -317,7 +317,7 @@ fn a_split_begins_with_as_many_microbatches_as_ranks_ask_for() {
 /// packed plan has two microbatches for 220 tokens, with a bound of (17.4 + 2 · 2 · 2) / 2 = 12.7
 /// ms.
 #[test]
-fn what_is_not_packed_is_not_bound_by_what_packing_costs() {
+fn unpacked_plans_are_not_bound_by_packing_costs() {
     let cost = GroupCost { a1: 1e-6, a2: 0.0, b1: 2e-3, ..COST };
     let degrees = AllowedDegrees::new(DegreeRule::Any, None, 2);
     let sequences = [100, 70, 50].map(Sequence::causal);
@@ -331,13 +331,13 @@ fn what_is_not_packed_is_not_bound_by_what_packing_costs() {
 }
 
 #[test]
-fn what_cannot_be_planned_is_named() {
+fn invalid_inputs_are_rejected() {
     let degrees = AllowedDegrees::new(DegreeRule::Any, Some(4), 8);
-    let one = [Sequence::causal(100)];
-    let problem = GroupProblem { sequences: &one, ranks: 8, tokens_per_rank: 25, degrees: &degrees, cost: &COST };
+    let single = [Sequence::causal(100)];
+    let problem = GroupProblem { sequences: &single, ranks: 8, tokens_per_rank: 25, degrees: &degrees, cost: &COST };
     assert!(plan(problem, Effort::Portfolio).is_ok());
     let long = [Sequence::causal(7), Sequence::causal(101)];
-    let too_long = GroupError::TooLong { sequence: 1, tokens: 101, held: 100, degree: 4, per_rank: 25 };
+    let too_long = GroupError::TooLong { sequence: 1, tokens: 101, capacity: 100, degree: 4, per_rank: 25 };
     let negative = GroupCost { a2: -1.0, ..COST };
     for (problem, expected) in [
         (GroupProblem { sequences: &[], ..problem }, GroupError::Empty),
@@ -380,8 +380,8 @@ fn groups_stay_inside_nodes_where_they_can() {
     let degrees = AllowedDegrees::new(DegreeRule::Any, None, 16);
     let problem =
         GroupProblem { sequences: &sequences, ranks: 16, tokens_per_rank: 10, degrees: &degrees, cost: &cost };
-    let group = |(place, degree): (usize, u32)| Group {
-        sequences: vec![place as u32],
+    let group = |(index, degree): (usize, u32)| Group {
+        sequences: vec![index as u32],
         tokens: 10,
         minimum: 1,
         degree,
@@ -389,7 +389,7 @@ fn groups_stay_inside_nodes_where_they_can() {
     };
     let groups: Vec<Group> = [6, 4, 3, 2, 1].into_iter().enumerate().map(group).collect();
     let microbatch = Microbatch { groups, seconds: 1.0, bound: 0.0, idle_ranks: 0, grouping: Grouping::Memory };
-    let placement = place(problem, &microbatch);
+    let placement = assign_ranks(problem, &microbatch);
     assert_eq!(placement.cut, 0);
     let starts: Vec<(u32, u32)> =
         placement.groups.iter().map(|placed| (microbatch.groups[placed.group as usize].degree, placed.nodes)).collect();
@@ -402,12 +402,12 @@ fn groups_stay_inside_nodes_where_they_can() {
 }
 
 #[test]
-fn coefficients_come_back_from_their_own_predictions() {
+fn coefficients_are_recovered_from_predictions() {
     for exchange in [Exchange::Ring, Exchange::AllToAll] {
         let cost = GroupCost { exchange, ..COST };
         let samples: Vec<Measured> = [1000, 4000, 16_000, 64_000, 200_000]
             .into_iter()
-            .flat_map(|tokens| [1, 2, 4, 8, 16].map(|degree| (Load::of(Sequence::causal(tokens)), degree)))
+            .flat_map(|tokens| [1, 2, 4, 8, 16].map(|degree| (Load::from_sequence(Sequence::causal(tokens)), degree)))
             .map(|(load, degree)| Measured { load, degree, seconds: cost.seconds(load, degree) })
             .collect();
         let fit = fit(&samples, &cost).unwrap();
@@ -421,16 +421,20 @@ fn coefficients_come_back_from_their_own_predictions() {
         ];
         assert!(pairs.iter().all(|(found, true_value)| (found / true_value - 1.0).abs() < 1e-4), "{:?}", fit.cost);
     }
-    let one = Measured { load: Load::of(Sequence::causal(5)), degree: 1, seconds: 1.0 };
-    assert_eq!(fit(&[one], &COST), Err(FitError::TooFew { given: 1, needed: 6 }));
-    assert_eq!(fit(&[Measured { seconds: -1.0, ..one }], &COST), Err(FitError::NotATiming { place: 0 }));
+    let sample = Measured { load: Load::from_sequence(Sequence::causal(5)), degree: 1, seconds: 1.0 };
+    assert_eq!(fit(&[sample], &COST), Err(FitError::TooFew { given: 1, needed: 6 }));
+    assert_eq!(fit(&[Measured { seconds: -1.0, ..sample }], &COST), Err(FitError::NotATiming { index: 0 }));
 }
 
 /// Decreasing times would need a negative a1. The fit returns zero and reports the error.
 #[test]
 fn no_coefficient_is_negative() {
     let samples: Vec<Measured> = (1..8)
-        .map(|at| Measured { load: Load::of(Sequence::causal(1000 * at)), degree: 1, seconds: 1.0 - 0.05 * at as f64 })
+        .map(|at| Measured {
+            load: Load::from_sequence(Sequence::causal(1000 * at)),
+            degree: 1,
+            seconds: 1.0 - 0.05 * at as f64,
+        })
         .collect();
     let fit = fit(&samples, &COST).unwrap();
     assert_eq!(fit.cost.wrong_fields(), Vec::<&str>::new());

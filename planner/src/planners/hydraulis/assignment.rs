@@ -33,12 +33,12 @@ pub fn assign(
 ) -> Result<Assignment, DispatchError> {
     let dispatch = dispatch(lengths, pipelines, dispatching)?;
     let packed = dispatch.pipelines.iter().zip(pipelines).map(|(places, scheme)| {
-        let own: Vec<u64> = places.iter().map(|&place| lengths[place as usize]).collect();
+        let pipeline_lengths: Vec<u64> = places.iter().map(|&index| lengths[index as usize]).collect();
         // `dispatch` has validated the input, so `pack` fails only for a pipeline without
         // sequences.
-        let mut packed = pack(&own, scheme, packing).ok()?;
-        for place in packed.microbatches.iter_mut().flatten() {
-            *place = places[*place as usize];
+        let mut packed = pack(&pipeline_lengths, scheme, packing).ok()?;
+        for sequence in packed.microbatches.iter_mut().flatten() {
+            *sequence = places[*sequence as usize];
         }
         Some(packed)
     });
@@ -54,14 +54,14 @@ pub enum CandidateResult {
     Seconds(f64),
     /// Not assigned; lower bound in seconds. The bound is not below the time of another candidate,
     /// or the step limit was reached.
-    AtLeast(f64),
+    LowerBound(f64),
     /// The strategy cannot process the batch.
     Impossible(DispatchError),
 }
 
 /// Strategy chosen for a global batch.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Choice {
+pub struct StrategySelection {
     /// Index in the candidate list.
     pub strategy: u32,
     /// Assignment under this strategy.
@@ -82,14 +82,14 @@ const GREEDY_STEPS: u64 = 10_000_000;
 const MIN_TRIALS: u64 = 4;
 /// Maximum steps over all candidates, for the greedy search and the exchanges. With a thousand
 /// devices and a batch for which all bounds are similar, there are hundreds of candidates.
-const CHOICE_STEPS: u64 = 100_000_000;
+const SELECTION_STEPS: u64 = 100_000_000;
 
 /// A candidate that is not assigned yet.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     /// Lower bound in seconds.
     bound: f64,
-    place: usize,
+    strategy_index: usize,
     /// True if the bound already uses all price rounds.
     is_tight: bool,
 }
@@ -97,14 +97,14 @@ struct Open {
 impl Open {
     /// Returns the position of the candidate with the lowest bound.
     fn first(open: &[Self]) -> Option<usize> {
-        let before = |a: &Self, b: &Self| a.bound.total_cmp(&b.bound).then(a.place.cmp(&b.place));
+        let before = |a: &Self, b: &Self| a.bound.total_cmp(&b.bound).then(a.strategy_index.cmp(&b.strategy_index));
         (0..open.len()).min_by(|&a, &b| before(&open[a], &open[b]))
     }
 }
 
 /// Returns the extra seconds outside the pipelines for a strategy index: a lower bound, or the
 /// exact value if an assignment is given.
-pub type Beside<'a> = dyn Fn(usize, Option<&Assignment>) -> f64 + 'a;
+pub type ExtraTime<'a> = dyn Fn(usize, Option<&Assignment>) -> f64 + 'a;
 
 /// Assigns a batch under the candidate strategies and returns the one with the minimum time
 /// (Hydraulis Sec. 4). Returns `None` if no strategy can process the batch.
@@ -117,30 +117,31 @@ pub fn choose(
     strategies: &[Vec<SchemeCost>],
     dispatching: DispatchSettings,
     packing: PackingSettings,
-) -> Option<Choice> {
-    choose_beside(lengths, strategies, (dispatching, packing), &|_, _| 0.0, 1.0)
+) -> Option<StrategySelection> {
+    choose_with_extra_time(lengths, strategies, (dispatching, packing), &|_, _| 0.0, 1.0)
 }
 
-/// Same as [`choose`], plus an extra time `beside` per strategy, which is included in the reported
+/// Same as [`choose`], plus an extra time `extra_time` per strategy, which is included in the reported
 /// seconds. Also assigns all candidates whose bounds are below `slack` times the minimum time, so
 /// that the caller can apply a more accurate model.
-pub fn choose_beside(
+pub fn choose_with_extra_time(
     lengths: &[u64],
     strategies: &[Vec<SchemeCost>],
     (dispatching, packing): (DispatchSettings, PackingSettings),
-    beside: &Beside<'_>,
+    extra_time: &ExtraTime<'_>,
     slack: f64,
-) -> Option<Choice> {
-    let bounded = |place: usize, rounds: u32| {
-        dispatch_bound(lengths, &strategies[place], rounds).map(|bound| bound + beside(place, None))
+) -> Option<StrategySelection> {
+    let bounded = |strategy_index: usize, rounds: u32| {
+        dispatch_bound(lengths, &strategies[strategy_index], rounds)
+            .map(|bound| bound + extra_time(strategy_index, None))
     };
     let mut candidates = Vec::new();
     let mut open = Vec::new();
-    for place in 0..strategies.len() {
-        candidates.push(match bounded(place, FIRST_PRICES) {
+    for strategy_index in 0..strategies.len() {
+        candidates.push(match bounded(strategy_index, FIRST_PRICES) {
             Ok(bound) => {
-                open.push(Open { bound, place, is_tight: false });
-                CandidateResult::AtLeast(bound)
+                open.push(Open { bound, strategy_index, is_tight: false });
+                CandidateResult::LowerBound(bound)
             }
             Err(error) => CandidateResult::Impossible(error),
         });
@@ -148,20 +149,20 @@ pub fn choose_beside(
     let mut best: Option<(usize, f64, Assignment)> = None;
     let mut spent = 0;
     while let Some(first) = Open::first(&open) {
-        let Open { bound, place, is_tight } = open[first];
-        if best.as_ref().is_some_and(|(_, best, _)| bound >= *best * slack || spent >= CHOICE_STEPS) {
+        let Open { bound, strategy_index, is_tight } = open[first];
+        if best.as_ref().is_some_and(|(_, best, _)| bound >= *best * slack || spent >= SELECTION_STEPS) {
             break;
         }
         if !is_tight {
             // Tight bounds are expensive, so they are computed only for the candidate that is next
             // in order.
-            let bound = bounded(place, PRICES).unwrap_or(bound);
-            open[first] = Open { bound, place, is_tight: true };
-            candidates[place] = CandidateResult::AtLeast(bound);
+            let bound = bounded(strategy_index, PRICES).unwrap_or(bound);
+            open[first] = Open { bound, strategy_index, is_tight: true };
+            candidates[strategy_index] = CandidateResult::LowerBound(bound);
             continue;
         }
         open.swap_remove(first);
-        let pipelines = &strategies[place];
+        let pipelines = &strategies[strategy_index];
         let steps = (lengths.len() * pipelines.len()).max(1) as u64;
         let trials = dispatching.trials.min((GREEDY_STEPS / steps).clamp(MIN_TRIALS, u64::from(u32::MAX)) as u32);
         spent += steps * u64::from(trials);
@@ -169,11 +170,11 @@ pub fn choose_beside(
         let packing = PackingSettings { nodes: packing.nodes.min(QUICK), ..packing };
         let Ok(assignment) = assign(lengths, pipelines, dealing, packing) else { continue };
         spent += assignment.dispatch.looks;
-        let seconds = assignment.seconds + beside(place, Some(&assignment));
-        candidates[place] = CandidateResult::Seconds(seconds);
+        let seconds = assignment.seconds + extra_time(strategy_index, Some(&assignment));
+        candidates[strategy_index] = CandidateResult::Seconds(seconds);
         if best.as_ref().is_none_or(|(_, best, _)| seconds < *best) {
-            best = Some((place, seconds, assignment));
+            best = Some((strategy_index, seconds, assignment));
         }
     }
-    best.map(|(strategy, _, assignment)| Choice { strategy: strategy as u32, assignment, candidates })
+    best.map(|(strategy, _, assignment)| StrategySelection { strategy: strategy as u32, assignment, candidates })
 }

@@ -34,10 +34,10 @@ pub(crate) fn search(items: &Items, bins: usize, limit: f64, nodes: &mut u64) ->
         after_tokens,
         work: vec![0.0; bins],
         tokens: vec![0; bins],
-        chosen: vec![usize::MAX; count],
+        assigned_bins: vec![usize::MAX; count],
     };
     match branch.descend(0, nodes) {
-        Some(true) => Searched::Better(branch.chosen),
+        Some(true) => Searched::Better(branch.assigned_bins),
         Some(false) => Searched::None,
         None => Searched::Unknown,
     }
@@ -50,7 +50,7 @@ struct Branch<'a> {
     after_tokens: Vec<u64>,
     work: Vec<f64>,
     tokens: Vec<u64>,
-    chosen: Vec<usize>,
+    assigned_bins: Vec<usize>,
 }
 
 impl Branch<'_> {
@@ -74,7 +74,7 @@ impl Branch<'_> {
             let before = self.work[bin];
             self.work[bin] += work;
             self.tokens[bin] += tokens;
-            self.chosen[item] = bin;
+            self.assigned_bins[item] = bin;
             if self.descend(item + 1, nodes)? {
                 return Some(true);
             }
@@ -86,13 +86,13 @@ impl Branch<'_> {
 
     /// Returns true if the remaining items need more work or tokens than the bins have free.
     fn is_infeasible(&self, item: usize) -> bool {
-        let (Some(&least_work), Some(&least_tokens)) = (self.items.work.last(), self.items.tokens.last()) else {
+        let (Some(&min_work), Some(&min_tokens)) = (self.items.work.last(), self.items.tokens.last()) else {
             return false;
         };
         let (mut work, mut tokens) = (0.0, 0);
         for bin in 0..self.work.len() {
             let (free_work, free_tokens) = (self.limit - self.work[bin], self.items.capacity - self.tokens[bin]);
-            if free_work >= least_work && free_tokens >= least_tokens {
+            if free_work >= min_work && free_tokens >= min_tokens {
                 work += free_work;
                 tokens += free_tokens;
             }

@@ -65,8 +65,8 @@ pub fn exchange(pipelines: &[SchemeCost], model_bytes: f64, devices: u32) -> Exc
     for seat in &seats {
         let stage = model_bytes / f64::from(seat.scheme.pp);
         let needed = Span::part(u64::from(seat.tp_rank), u64::from(seat.scheme.tp));
-        let own = needed.overlap(owned(seat.device));
-        volumes[seat.device as usize].pull_receive += stage * (needed.length() - own);
+        let local = needed.overlap(owned(seat.device));
+        volumes[seat.device as usize].pull_receive += stage * (needed.length() - local);
         let d = replicas as f64;
         volumes[seat.device as usize].reduce_scatter += stage * needed.length() * (d - 1.0) / d;
         // After the reduce-scatter, a replica has a piece of each common slice, selected by the
@@ -119,10 +119,10 @@ pub fn switch_bytes(from: &[SchemeCost], to: &[SchemeCost], model_bytes: f64, de
     let mut received = vec![0.0; devices as usize];
     for seat in seats(to) {
         let (depth, width) = seat.area();
-        let kept = had.get(seat.device as usize).copied().flatten();
-        let kept = kept.map_or(0.0, |had| depth.overlap(had.0) * width.overlap(had.1));
+        let previous = had.get(seat.device as usize).copied().flatten();
+        let retained = previous.map_or(0.0, |had| depth.overlap(had.0) * width.overlap(had.1));
         if let Some(received) = received.get_mut(seat.device as usize) {
-            *received += model_bytes * (depth.length() * width.length() - kept);
+            *received += model_bytes * (depth.length() * width.length() - retained);
         }
     }
     received
@@ -188,8 +188,8 @@ struct Span {
 }
 
 impl Span {
-    fn part(place: u64, parts: u64) -> Self {
-        Self { start: place as f64 / parts as f64, end: (place + 1) as f64 / parts as f64 }
+    fn part(index: u64, parts: u64) -> Self {
+        Self { start: index as f64 / parts as f64, end: (index + 1) as f64 / parts as f64 }
     }
 
     fn length(self) -> f64 {

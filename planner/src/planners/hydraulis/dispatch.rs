@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::packing::proof;
+use super::packing::optimality;
 use super::scheme::SchemeCost;
-use crate::optimality::Proof;
+use crate::optimality::Optimality;
 use crate::random::Random;
 
 /// Search limits for the dispatch.
@@ -40,7 +40,7 @@ pub struct Dispatch {
     /// Relative gap, (seconds - bound) / seconds.
     pub gap: f64,
     /// Optimality status that follows from the gap.
-    pub proof: Proof,
+    pub optimality: Optimality,
     /// Branch-and-bound nodes used.
     pub nodes: u64,
     /// Number of sequences evaluated for moves and exchanges, with repetition.
@@ -101,10 +101,10 @@ pub fn dispatch(
     check(lengths, pipelines)?;
     let problem = Problem::new(lengths, pipelines);
     let bound = problem.bound(PRICES);
-    let mut longest_first: Vec<usize> = (0..lengths.len()).collect();
-    longest_first.sort_by(|&a, &b| lengths[b].cmp(&lengths[a]).then(a.cmp(&b)));
-    let mut best = problem.greedy(&longest_first);
-    let mut order = longest_first.clone();
+    let mut descending: Vec<usize> = (0..lengths.len()).collect();
+    descending.sort_by(|&a, &b| lengths[b].cmp(&lengths[a]).then(a.cmp(&b)));
+    let mut best = problem.greedy(&descending);
+    let mut order = descending.clone();
     for trial in 1..settings.trials.max(1) {
         if best.0 * (1.0 - settings.gap) <= bound {
             break;
@@ -120,15 +120,15 @@ pub fn dispatch(
     let mut complete = false;
     // With fewer nodes than sequences, branch and bound cannot complete a dispatch.
     if best.0 * (1.0 - settings.gap) > bound && nodes > lengths.len() as u64 {
-        let mut branch = Branch { problem: &problem, order: &longest_first, best: &mut best, bound };
+        let mut branch = Branch { problem: &problem, order: &descending, best: &mut best, bound };
         let mut state = State::new(&problem);
         complete = branch.descend(&mut state, 0, &mut nodes).is_some();
     }
-    let (seconds, of) = best;
+    let (seconds, pipeline_indices) = best;
     let bound = if complete { seconds } else { bound.min(seconds) };
     let mut dealt = vec![Vec::new(); pipelines.len()];
     let mut state = State::new(&problem);
-    for (sequence, &pipeline) in of.iter().enumerate() {
+    for (sequence, &pipeline) in pipeline_indices.iter().enumerate() {
         dealt[pipeline].push(sequence as u32);
         state.add(&problem, sequence, pipeline);
     }
@@ -141,7 +141,7 @@ pub fn dispatch(
         seconds,
         bound,
         gap,
-        proof: proof(gap, settings.gap),
+        optimality: optimality(gap, settings.gap),
         nodes: settings.nodes - nodes,
         looks,
     })
@@ -158,18 +158,18 @@ fn check(lengths: &[u64], pipelines: &[SchemeCost]) -> Result<(), DispatchError>
     if pipelines.is_empty() {
         return Err(DispatchError::NoPipelines);
     }
-    for (place, scheme) in pipelines.iter().enumerate() {
+    for (index, scheme) in pipelines.iter().enumerate() {
         let fields = scheme.wrong_fields();
         if !fields.is_empty() {
-            return Err(DispatchError::Scheme { pipeline: place as u32, fields });
+            return Err(DispatchError::Scheme { pipeline: index as u32, fields });
         }
     }
     if lengths.is_empty() {
         return Err(DispatchError::Empty);
     }
     let max_len = pipelines.iter().map(|scheme| scheme.max_len).max().unwrap_or(0);
-    for (place, &tokens) in lengths.iter().enumerate() {
-        let sequence = place as u32;
+    for (index, &tokens) in lengths.iter().enumerate() {
+        let sequence = index as u32;
         if tokens == 0 {
             return Err(DispatchError::NoTokens { sequence });
         }
@@ -185,7 +185,7 @@ fn check(lengths: &[u64], pipelines: &[SchemeCost]) -> Result<(), DispatchError>
 struct PipelineLoad {
     work: f64,
     tokens: u64,
-    longest: u64,
+    max_length: u64,
 }
 
 impl PipelineLoad {
@@ -195,11 +195,11 @@ impl PipelineLoad {
             return 0.0;
         }
         let microbatches = self.tokens.div_ceil(scheme.max_len) as f64;
-        self.work + scheme.c * microbatches + scheme.seconds(self.longest) * f64::from(scheme.pp - 1)
+        self.work + scheme.c * microbatches + scheme.seconds(self.max_length) * f64::from(scheme.pp - 1)
     }
 
     fn and(self, work: f64, tokens: u64) -> Self {
-        Self { work: self.work + work, tokens: self.tokens + tokens, longest: self.longest.max(tokens) }
+        Self { work: self.work + work, tokens: self.tokens + tokens, max_length: self.max_length.max(tokens) }
     }
 }
 
@@ -248,7 +248,7 @@ impl<'a> Problem<'a> {
     /// time.
     fn greedy(&self, order: &[usize]) -> (f64, Vec<usize>) {
         let mut state = State::new(self);
-        let mut of = vec![0; self.lengths.len()];
+        let mut pipeline_indices = vec![0; self.lengths.len()];
         // For non-negative floats, the bit patterns have the same order as the values.
         let mut ends: Vec<BTreeSet<(u64, usize)>> = vec![BTreeSet::new(); self.kinds.len()];
         for (pipeline, &kind) in self.kind.iter().enumerate() {
@@ -261,37 +261,37 @@ impl<'a> Problem<'a> {
                 let work = self.work[sequence * self.kinds.len() + kind];
                 let mut last = None;
                 for &(end, pipeline) in &ends[kind] {
-                    if best.is_some_and(|(own, _)| f64::from_bits(end) + work > own * ROUNDING) {
+                    if best.is_some_and(|(earliest, _)| f64::from_bits(end) + work > earliest * ROUNDING) {
                         break;
                     }
                     let load = state.loads[pipeline];
                     if last.replace(load) == Some(load) {
                         continue;
                     }
-                    let own = load.and(work, tokens).seconds(scheme);
-                    if best.is_none_or(|(least, first)| own < least || (own <= least && pipeline < first)) {
-                        best = Some((own, pipeline));
+                    let finish = load.and(work, tokens).seconds(scheme);
+                    if best.is_none_or(|(known, first)| finish < known || (finish <= known && pipeline < first)) {
+                        best = Some((finish, pipeline));
                     }
                 }
             }
-            if let Some((own, pipeline)) = best {
+            if let Some((earliest_end, pipeline)) = best {
                 let ends = &mut ends[self.kind[pipeline]];
                 ends.remove(&(state.loads[pipeline].seconds(&self.pipelines[pipeline]).to_bits(), pipeline));
-                ends.insert((own.to_bits(), pipeline));
+                ends.insert((earliest_end.to_bits(), pipeline));
                 state.add(self, sequence, pipeline);
-                of[sequence] = pipeline;
+                pipeline_indices[sequence] = pipeline;
             }
         }
-        (state.slowest, of)
+        (state.slowest, pipeline_indices)
     }
 
     /// Moves and exchanges sequences to unload the slowest pipeline while the maximum time
     /// decreases. Stops after about `most` evaluated sequences. Returns the number of evaluated
     /// sequences.
-    fn improve(&self, best: &mut (f64, Vec<usize>), most: u64) -> u64 {
-        let of = &mut best.1;
+    fn improve(&self, best: &mut (f64, Vec<usize>), limit: u64) -> u64 {
+        let pipeline_indices = &mut best.1;
         let mut lists = vec![Vec::new(); self.pipelines.len()];
-        for (sequence, &pipeline) in of.iter().enumerate() {
+        for (sequence, &pipeline) in pipeline_indices.iter().enumerate() {
             lists[pipeline].push(sequence);
         }
         let load = |list: &[usize], pipeline: usize| {
@@ -301,10 +301,10 @@ impl<'a> Problem<'a> {
         };
         let seconds = |list: &[usize], pipeline: usize| load(list, pipeline).seconds(&self.pipelines[pipeline]);
         let mut ends: Vec<f64> = (0..lists.len()).map(|pipeline| seconds(&lists[pipeline], pipeline)).collect();
-        let mut left = most;
+        let mut left = limit;
         for _ in 0..EXCHANGES {
             let from =
-                (1..ends.len()).fold(0, |most, pipeline| if ends[pipeline] > ends[most] { pipeline } else { most });
+                (1..ends.len()).fold(0, |worst, pipeline| if ends[pipeline] > ends[worst] { pipeline } else { worst });
             let Some((to, item, back)) = self.step(&lists, &ends, from, &mut left) else { break };
             lists[from].retain(|&other| other != item);
             lists[to].push(item);
@@ -324,7 +324,7 @@ impl<'a> Problem<'a> {
                 }
             }
         }
-        most - left
+        limit - left
     }
 
     /// Returns the move or exchange that minimizes the maximum of the two pipeline times, if this
@@ -338,10 +338,10 @@ impl<'a> Problem<'a> {
                 })
         };
         let end = |load: PipelineLoad, pipeline: usize| load.seconds(&self.pipelines[pipeline]);
-        let most = ends[from];
+        let max_end = ends[from];
         let mut best: Option<(f64, Step)> = None;
         let mut consider = |after: f64, step: Step| {
-            if after < most * (1.0 - 1e-12) && best.is_none_or(|best| after < best.0) {
+            if after < max_end * (1.0 - 1e-12) && best.is_none_or(|best| after < best.0) {
                 best = Some((after, step));
             }
         };
@@ -361,15 +361,15 @@ impl<'a> Problem<'a> {
                 looks += 1 + lists[to].len() as u64;
                 consider(end(all.and(self.work(item, to), tokens), to).max(end(rest, from)), (to, item, None));
                 for &back in lists[to].iter().filter(|&&back| self.lengths[back] < tokens && self.holds(from, back)) {
-                    // `back` can be the longest sequence. Keeping its length in `longest` gives a
+                    // `back` can be the longest sequence. Keeping its length in `max_length` gives a
                     // safe overestimate.
-                    let kept = PipelineLoad {
+                    let retained = PipelineLoad {
                         work: all.work - self.work(back, to),
                         tokens: all.tokens - self.lengths[back],
-                        longest: all.longest,
+                        max_length: all.max_length,
                     };
                     let here = end(rest.and(self.work(back, from), self.lengths[back]), from);
-                    consider(end(kept.and(self.work(item, to), tokens), to).max(here), (to, item, Some(back)));
+                    consider(end(retained.and(self.work(item, to), tokens), to).max(here), (to, item, Some(back)));
                 }
             }
             *left = left.saturating_sub(looks);
@@ -386,14 +386,14 @@ impl<'a> Problem<'a> {
     /// sum of y_j (t - e_j)+ over pipelines. The smallest t that satisfies this is a lower bound
     /// for any y. A round raises the prices of pipelines with work above average.
     fn bound(&self, rounds: u32) -> f64 {
-        let alone = (0..self.lengths.len()).map(|sequence| {
+        let single_times = (0..self.lengths.len()).map(|sequence| {
             let fitting = self.kinds.iter().filter(|scheme| self.lengths[sequence] <= scheme.max_len);
             let load = |scheme: &SchemeCost| {
                 PipelineLoad::default().and(scheme.work(self.lengths[sequence]), self.lengths[sequence]).seconds(scheme)
             };
             fitting.map(load).fold(f64::INFINITY, f64::min)
         });
-        let mut bound = alone.fold(0.0, f64::max);
+        let mut bound = single_times.fold(0.0, f64::max);
         let shortest = self.lengths.iter().copied().min().unwrap_or(1);
         let besides: Vec<f64> =
             self.kinds.iter().map(|scheme| scheme.c + scheme.seconds(shortest) * f64::from(scheme.pp - 1)).collect();
@@ -447,11 +447,11 @@ fn min_finish_time(prices: &[f64], copies: &[f64], besides: &[f64], total: f64) 
     let mut order: Vec<usize> = (0..prices.len()).collect();
     order.sort_by(|&a, &b| besides[a].total_cmp(&besides[b]));
     let (mut slope, mut offset) = (0.0, 0.0);
-    for (place, &kind) in order.iter().enumerate() {
+    for (index, &kind) in order.iter().enumerate() {
         slope += copies[kind] * prices[kind];
         offset += copies[kind] * prices[kind] * besides[kind];
         let end = (total + offset) / slope;
-        if order.get(place + 1).is_none_or(|&next| end <= besides[next]) {
+        if order.get(index + 1).is_none_or(|&next| end <= besides[next]) {
             return end;
         }
     }
@@ -487,14 +487,20 @@ impl Branch<'_, '_> {
     /// Tries all pipelines for the sequences from `at` on. Returns `None` if the node budget is
     /// exhausted first.
     fn descend(&mut self, state: &mut State, at: usize, nodes: &mut u64) -> Option<()> {
-        let mut of = vec![0; self.order.len()];
-        self.follow(state, at, &mut of, nodes)
+        let mut pipeline_indices = vec![0; self.order.len()];
+        self.follow(state, at, &mut pipeline_indices, nodes)
     }
 
-    fn follow(&mut self, state: &mut State, at: usize, of: &mut Vec<usize>, nodes: &mut u64) -> Option<()> {
+    fn follow(
+        &mut self,
+        state: &mut State,
+        at: usize,
+        pipeline_indices: &mut Vec<usize>,
+        nodes: &mut u64,
+    ) -> Option<()> {
         let Some(&sequence) = self.order.get(at) else {
             if state.slowest < self.best.0 {
-                *self.best = (state.slowest, of.clone());
+                *self.best = (state.slowest, pipeline_indices.clone());
             }
             return Some(());
         };
@@ -519,8 +525,8 @@ impl Branch<'_, '_> {
             }
             let before = (state.loads[pipeline], state.slowest);
             state.add(self.problem, sequence, pipeline);
-            of[sequence] = pipeline;
-            self.follow(state, at + 1, of, nodes)?;
+            pipeline_indices[sequence] = pipeline;
+            self.follow(state, at + 1, pipeline_indices, nodes)?;
             (state.loads[pipeline], state.slowest) = before;
         }
         Some(())

@@ -3,7 +3,7 @@
 use super::branch::{Searched, search};
 use super::partition::Items;
 use super::scheme::SchemeCost;
-use crate::optimality::Proof;
+use crate::optimality::Optimality;
 
 /// Search limits for the packing.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,11 +35,11 @@ pub struct Packing {
     /// Relative gap, (seconds - bound) / seconds.
     pub gap: f64,
     /// Optimality status that follows from the gap.
-    pub proof: Proof,
+    pub optimality: Optimality,
     /// Minimum and maximum number of microbatches (Hydraulis App. D).
     pub range: (u32, u32),
     /// Numbers of microbatches tried, with the resulting seconds.
-    pub tried: Vec<(u32, f64)>,
+    pub tested: Vec<(u32, f64)>,
     /// Branch-and-bound nodes used.
     pub nodes: u64,
 }
@@ -85,26 +85,26 @@ pub enum PackingError {
 /// the V with the lowest bound.
 pub fn pack(lengths: &[u64], scheme: &SchemeCost, settings: PackingSettings) -> Result<Packing, PackingError> {
     let order = checked(lengths, scheme)?;
-    let tokens: Vec<u64> = order.iter().map(|&place| lengths[place]).collect();
+    let tokens: Vec<u64> = order.iter().map(|&index| lengths[index]).collect();
     let work: Vec<f64> = tokens.iter().map(|&tokens| scheme.work(tokens)).collect();
     let items = Items { tokens, work, capacity: scheme.max_len };
     let (low, high) = range(lengths, scheme);
     let stages = f64::from(scheme.pp - 1);
-    let seconds = |count: usize, most: f64| (most + scheme.c) * (stages + count as f64);
+    let seconds = |count: usize, max_work: f64| (max_work + scheme.c) * (stages + count as f64);
     let mut open: Vec<Open> = Vec::new();
     let mut best: Option<(f64, usize, Vec<Vec<usize>>)> = None;
-    let mut tried = Vec::new();
-    let mut attempt = |count: usize, most: f64, best: &mut Option<(f64, usize, Vec<Vec<usize>>)>| {
-        let Some(found) = items.partition(count, most) else { return };
-        let reached = seconds(count, found.most());
-        tried.push((count as u32, reached));
+    let mut tested = Vec::new();
+    let mut attempt = |count: usize, max_work: f64, best: &mut Option<(f64, usize, Vec<Vec<usize>>)>| {
+        let Some(found) = items.partition(count, max_work) else { return };
+        let reached = seconds(count, found.max_work());
+        tested.push((count as u32, reached));
         if best.as_ref().is_none_or(|best| reached < best.0) {
             *best = Some((reached, count, found.bins));
         }
     };
     for count in low..=high {
-        let most = items.bound(count);
-        open.push(Open { count, bound: seconds(count, most) });
+        let max_work = items.bound(count);
+        open.push(Open { count, bound: seconds(count, max_work) });
     }
     open.sort_by(|a, b| a.bound.total_cmp(&b.bound).then(a.count.cmp(&b.count)));
     for candidate in &open {
@@ -129,15 +129,15 @@ pub fn pack(lengths: &[u64], scheme: &SchemeCost, settings: PackingSettings) -> 
         // Require an improvement that is larger than the rounding error.
         let limit = (reached / (stages + lowest.count as f64) - scheme.c) * (1.0 - 1e-9);
         match search(&items, lowest.count, limit, &mut nodes) {
-            Searched::Better(chosen) => {
+            Searched::Better(assigned_bins) => {
                 count = lowest.count;
                 bins = vec![Vec::new(); count];
-                for (item, &bin) in chosen.iter().enumerate() {
+                for (item, &bin) in assigned_bins.iter().enumerate() {
                     bins[bin].push(item);
                 }
-                let most = bins.iter().map(|bin| bin.iter().map(|&item| items.work[item]).sum::<f64>());
-                reached = seconds(count, most.fold(0.0, f64::max));
-                tried.push((count as u32, reached));
+                let bin_work = bins.iter().map(|bin| bin.iter().map(|&item| items.work[item]).sum::<f64>());
+                reached = seconds(count, bin_work.fold(0.0, f64::max));
+                tested.push((count as u32, reached));
             }
             Searched::None => lowest.bound = reached,
             Searched::Unknown => nodes = 0,
@@ -162,19 +162,19 @@ pub fn pack(lengths: &[u64], scheme: &SchemeCost, settings: PackingSettings) -> 
         seconds: reached,
         bound,
         gap: gap.max(0.0),
-        proof: proof(gap, settings.gap),
+        optimality: optimality(gap, settings.gap),
         range: (low as u32, high.max(beyond) as u32),
-        tried,
+        tested,
         nodes: settings.nodes - nodes,
     })
 }
 
 /// Returns the optimality status for a relative gap. Rounding errors are ignored.
-pub(crate) fn proof(gap: f64, wanted: f64) -> Proof {
+pub(crate) fn optimality(gap: f64, wanted: f64) -> Optimality {
     match gap {
-        gap if gap <= 1e-8 => Proof::Optimal,
-        gap if gap <= wanted => Proof::WithinGap,
-        _ => Proof::Heuristic,
+        gap if gap <= 1e-8 => Optimality::Optimal,
+        gap if gap <= wanted => Optimality::WithinGap,
+        _ => Optimality::Heuristic,
     }
 }
 
@@ -193,8 +193,8 @@ fn checked(lengths: &[u64], scheme: &SchemeCost) -> Result<Vec<usize>, PackingEr
     if lengths.is_empty() {
         return Err(PackingError::Empty);
     }
-    for (place, &tokens) in lengths.iter().enumerate() {
-        let sequence = place as u32;
+    for (index, &tokens) in lengths.iter().enumerate() {
+        let sequence = index as u32;
         if tokens == 0 {
             return Err(PackingError::NoTokens { sequence });
         }
@@ -211,6 +211,6 @@ fn checked(lengths: &[u64], scheme: &SchemeCost) -> Result<Vec<usize>, PackingEr
 fn range(lengths: &[u64], scheme: &SchemeCost) -> (usize, usize) {
     let total: u64 = lengths.iter().sum();
     let low = total.div_ceil(scheme.max_len).max(1) as usize;
-    let used = total.checked_div(scheme.util_len).map_or(lengths.len(), |most| most as usize);
+    let used = total.checked_div(scheme.util_len).map_or(lengths.len(), |limit| limit as usize);
     (low, used.min(lengths.len()).max(low))
 }

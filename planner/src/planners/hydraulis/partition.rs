@@ -45,11 +45,11 @@ impl Partition {
 
     /// Returns the bin with the maximum work; ties are resolved to the first.
     fn fullest(&self) -> usize {
-        (1..self.work.len()).fold(0, |most, bin| if self.work[bin] > self.work[most] { bin } else { most })
+        (1..self.work.len()).fold(0, |best, bin| if self.work[bin] > self.work[best] { bin } else { best })
     }
 
     /// Returns the maximum work of all bins.
-    pub(crate) fn most(&self) -> f64 {
+    pub(crate) fn max_work(&self) -> f64 {
         self.work.iter().copied().fold(0.0, f64::max)
     }
 }
@@ -73,12 +73,12 @@ impl Items {
     /// Returns an assignment to `bins` bins, or `None` if no feasible assignment is found. Stops
     /// when the maximum work reaches the bound `enough`.
     pub(crate) fn partition(&self, bins: usize, enough: f64) -> Option<Partition> {
-        let start = self.by_work(bins).or_else(|| self.by_tokens(bins)).or_else(|| self.by_filling(bins));
+        let start = self.by_work(bins).or_else(|| self.by_tokens(bins)).or_else(|| self.by_subset_sum(bins));
         let mut partition = start?;
         // Each step reduces the maximum. The iteration limit prevents endless loops due to
         // rounding.
         for _ in 0..20 * self.work.len() + 100 {
-            if partition.most() <= enough || !self.improve(&mut partition) {
+            if partition.max_work() <= enough || !self.improve(&mut partition) {
                 break;
             }
         }
@@ -90,8 +90,8 @@ impl Items {
         let mut partition = Partition::empty(bins);
         for (item, &tokens) in self.tokens.iter().enumerate() {
             let roomy = (0..bins).filter(|&bin| partition.tokens[bin] + tokens <= self.capacity);
-            let least = roomy.min_by(|&a, &b| partition.work[a].total_cmp(&partition.work[b]))?;
-            partition.add(self, item, least);
+            let lightest = roomy.min_by(|&a, &b| partition.work[a].total_cmp(&partition.work[b]))?;
+            partition.add(self, item, lightest);
         }
         Some(partition)
     }
@@ -110,9 +110,9 @@ impl Items {
     /// Fills one bin after another: the first remaining item, then the subset that fills the bin
     /// optimally. Used if the capacity is tight. Returns `None` if the subset-sum search exceeds
     /// its limit.
-    fn by_filling(&self, bins: usize) -> Option<Partition> {
-        let words = self.capacity as usize / 64 + 1;
-        if words.checked_mul(self.tokens.len())?.checked_mul(bins)? > MAX_SUMS {
+    fn by_subset_sum(&self, bins: usize) -> Option<Partition> {
+        let blocks = self.capacity as usize / 64 + 1;
+        if blocks.checked_mul(self.tokens.len())?.checked_mul(bins)? > MAX_SUMS {
             return None;
         }
         let mut left: Vec<usize> = (0..self.tokens.len()).collect();
@@ -132,10 +132,10 @@ impl Items {
     }
 
     /// Returns the subset with the maximum token sum up to `room`.
-    fn fullest_subset(&self, left: &[usize], room: usize) -> Vec<usize> {
+    fn fullest_subset(&self, left: &[usize], capacity: usize) -> Vec<usize> {
         // Bit s is set if a subset has sum s; `by[s]` is the item that first reached this sum.
-        let mut reached = vec![0_u64; room / 64 + 1];
-        let mut by = vec![usize::MAX; room + 1];
+        let mut reached = vec![0_u64; capacity / 64 + 1];
+        let mut by = vec![usize::MAX; capacity + 1];
         reached[0] = 1;
         for &item in left {
             let (far, near) = (self.tokens[item] as usize / 64, self.tokens[item] % 64);
@@ -148,13 +148,13 @@ impl Items {
                 while new > 0 {
                     let sum = word * 64 + new.trailing_zeros() as usize;
                     new &= new - 1;
-                    if sum <= room {
+                    if sum <= capacity {
                         by[sum] = item;
                     }
                 }
             }
         }
-        let mut sum = (0..=room).rev().find(|&sum| sum == 0 || by[sum] != usize::MAX).unwrap_or(0);
+        let mut sum = (0..=capacity).rev().find(|&sum| sum == 0 || by[sum] != usize::MAX).unwrap_or(0);
         let mut subset = Vec::new();
         while sum > 0 {
             subset.push(by[sum]);
@@ -167,28 +167,28 @@ impl Items {
     /// bins. Returns false if no step improves.
     fn improve(&self, partition: &mut Partition) -> bool {
         let from = partition.fullest();
-        let most = partition.work[from];
+        let max_work = partition.work[from];
         let mut best: Option<(f64, usize, usize, Option<usize>)> = None;
         let mut consider = |after: f64, item: usize, to: usize, back: Option<usize>| {
-            if after < most * (1.0 - 1e-12) && best.is_none_or(|best| after < best.0) {
+            if after < max_work * (1.0 - 1e-12) && best.is_none_or(|best| after < best.0) {
                 best = Some((after, item, to, back));
             }
         };
         for &item in &partition.bins[from] {
             let (work, tokens) = (self.work[item], self.tokens[item]);
             for to in (0..partition.bins.len()).filter(|&to| to != from) {
-                if partition.work[to] >= most {
+                if partition.work[to] >= max_work {
                     continue;
                 }
                 if partition.tokens[to] + tokens <= self.capacity {
-                    consider((partition.work[to] + work).max(most - work), item, to, None);
+                    consider((partition.work[to] + work).max(max_work - work), item, to, None);
                 }
                 for &back in &partition.bins[to] {
                     let less = work - self.work[back];
                     let fits = partition.tokens[to] + tokens - self.tokens[back] <= self.capacity
                         && partition.tokens[from] + self.tokens[back] - tokens <= self.capacity;
                     if less > 0.0 && fits {
-                        consider((partition.work[to] + less).max(most - less), item, to, Some(back));
+                        consider((partition.work[to] + less).max(max_work - less), item, to, Some(back));
                     }
                 }
             }

@@ -28,16 +28,16 @@ use crate::workload::PackedBatch;
 pub(crate) fn schedule(strategy: &Strategy) -> Schedule {
     let mut orders = Vec::with_capacity(strategy.ranks());
     let mut total = 0;
-    for (_, ranks, own) in strategy.spans() {
-        for order in one_f_one_b(ranks.len(), own.len()).orders {
+    for (_, ranks, microbatches) in strategy.spans() {
+        for order in one_f_one_b(ranks.len(), microbatches.len()).orders {
             let shifted = |action: Action| Action {
                 stage: action.stage + ranks.start as u32,
-                microbatch: action.microbatch + own.start as u32,
+                microbatch: action.microbatch + microbatches.start as u32,
                 ..action
             };
             orders.push(order.into_iter().map(shifted).collect());
         }
-        total = own.end;
+        total = microbatches.end;
     }
     Schedule { stages: orders.len(), microbatches: total, orders }
 }
@@ -55,17 +55,18 @@ pub(crate) fn costs(
     let mut merged = PipelineCosts { overlapped_ppm: crate::cost::pipeline::NO_GAIN_PPM, ..PipelineCosts::default() };
     let mut paths = Vec::with_capacity(loads.len());
     let mut parameters = 0.0_f64;
-    for (pipeline, ranks, own) in strategy.spans() {
-        let (costs, whole) = pipeline_costs(pricing, pipeline, &loads[own.clone()], strategy.optimizer, devices);
-        parameters = parameters.max(whole);
+    for (pipeline, ranks, microbatches) in strategy.spans() {
+        let (costs, model_parameters) =
+            pipeline_costs(pricing, pipeline, &loads[microbatches.clone()], strategy.optimizer, devices);
+        parameters = parameters.max(model_parameters);
         append(&mut merged, costs);
-        paths.extend(own.map(|_| Path { stages: ranks.clone(), inputs: Vec::new() }));
+        paths.extend(microbatches.map(|_| Path { stages: ranks.clone(), inputs: Vec::new() }));
     }
     let ranks = strategy.ranks();
     merged.flows = Flows::new(ranks, (0..ranks as u32).collect(), &paths).expect("every stage is a rank of its own");
     if strategy.optimizer == OptimizerSharding::AllDevices {
         let tokens: Vec<f64> = loads.iter().map(|load| f64::from(load.shape.tokens)).collect();
-        Traffic::of(scenario, strategy, parameters, &tokens).expose(strategy, &mut merged);
+        Traffic::new(scenario, strategy, parameters, &tokens).expose(strategy, &mut merged);
     }
     merged
 }
@@ -78,17 +79,17 @@ pub(crate) fn pipeline_costs(
     optimizer: OptimizerSharding,
     devices: u32,
 ) -> (PipelineCosts, f64) {
-    let (scheme, place) = (pipeline.scheme, pipeline.place());
-    let replicas = place.data * scheme.context;
+    let (scheme, position) = (pipeline.scheme, pipeline.replica_layout());
+    let replicas = position.data * scheme.context;
     let table = pricing
         .table_shared_by(scheme.tensor, scheme.context, replicas, loads)
         .expect("the planner asked for prices of these degrees before");
     let all: Vec<usize> = (0..loads.len()).collect();
-    let mut costs = table.pipeline(&pipeline.partition, place, &all);
+    let mut costs = table.pipeline(&pipeline.partition, position, &all);
     if optimizer == OptimizerSharding::Replicas {
         return (costs, 0.0);
     }
-    let shares = table.disaggregated(&pipeline.partition, place, devices);
+    let shares = table.disaggregated(&pipeline.partition, position, devices);
     costs.static_memory = shares.state.iter().map(|state| state.total()).collect();
     costs.state = shares.state;
     costs.optimizer = shares.optimizer;

@@ -36,7 +36,7 @@ struct Setting<'a> {
     schemes: Vec<Profiled>,
     optimizer: OptimizerSharding,
     /// Maximum sequence length in tokens across all batches.
-    longest: u64,
+    max_length: u64,
     parameters: f64,
     tightenings: u32,
 }
@@ -104,15 +104,15 @@ impl<'a> Setting<'a> {
             _ => OptimizerSharding::AllDevices,
         };
         let all = batches.survey.iter().chain([batches.sizing]).chain(batches.evaluated);
-        let longest = all.flat_map(lengths).max().unwrap_or(1);
-        let Profile { schemes, too_large, least_states, parameters } =
-            profile::profile(scenario, pricing, optimizer, longest);
+        let max_length = all.flat_map(lengths).max().unwrap_or(1);
+        let Profile { schemes, too_large, min_states, parameters } =
+            profile::profile(scenario, pricing, optimizer, max_length);
         let looked_at = schemes.len() as u32 + too_large;
         let search = Search { candidates: looked_at, rejected: too_large, ..Search::default() };
         let none = |binding: String| NoPlan { binding, search: search.clone() };
         let Some(roomiest) = schemes.iter().max_by_key(|known| (known.cost.max_len, std::cmp::Reverse(known.scheme)))
         else {
-            let binding = least_states.map_or_else(
+            let binding = min_states.map_or_else(
                 || "no scheme divides the devices, layers and heads".to_owned(),
                 |(states, scheme)| {
                     let (states, limit) = (states.gib(), scenario.memory_limit().gib());
@@ -123,13 +123,13 @@ impl<'a> Setting<'a> {
             );
             return Err(none(binding));
         };
-        if roomiest.cost.max_len < longest {
-            let (scheme, held) = (roomiest.scheme, roomiest.cost.max_len);
+        if roomiest.cost.max_len < max_length {
+            let (scheme, max_tokens) = (roomiest.scheme, roomiest.cost.max_len);
             return Err(none(format!(
-                "the longest sequence has {longest} tokens; the scheme with the most memory, {scheme}, fits {held}"
+                "the longest sequence has {max_length} tokens; the scheme with the most memory, {scheme}, fits {max_tokens}"
             )));
         }
-        Ok(Self { context, schemes, optimizer, longest, parameters, tightenings: 0 })
+        Ok(Self { context, schemes, optimizer, max_length, parameters, tightenings: 0 })
     }
 
     /// Reduces MaxLen by one step.
@@ -139,7 +139,7 @@ impl<'a> Setting<'a> {
             // Do not skip the maximum sequence length: a scheme that supports it keeps this support
             // for one more step.
             let less = (known.cost.max_len as f64 * TIGHTENED) as u64;
-            known.cost.max_len = if known.cost.max_len > self.longest { less.max(self.longest) } else { less };
+            known.cost.max_len = if known.cost.max_len > self.max_length { less.max(self.max_length) } else { less };
             known.cost.util_len = known.cost.util_len.min(known.cost.max_len);
         }
         self.schemes.retain(|known| known.cost.max_len > 0);
@@ -177,7 +177,7 @@ impl<'a> Setting<'a> {
                 microbatch: microbatch.unwrap_or(1) as u32,
                 group: None,
             },
-            partition: crate::planners::dhp::group_costs::whole_model(&self.context.scenario.model),
+            partition: crate::planners::dhp::group_costs::single_stage_partition(&self.context.scenario.model),
             algorithm: words::algorithm(self.context.planner).to_owned(),
             status: SolverStatus::Heuristic,
             iterations: draft.iterations,
@@ -189,7 +189,7 @@ impl<'a> Setting<'a> {
 
 /// Token count per sequence.
 fn lengths(batch: &PackedBatch) -> Vec<u64> {
-    batch.sequences.iter().map(|own| u64::from(own.computed_tokens.max(1))).collect()
+    batch.sequences.iter().map(|sequence| u64::from(sequence.computed_tokens.max(1))).collect()
 }
 
 #[cfg(test)]

@@ -25,9 +25,9 @@ const MAX_STEPS: u64 = 512;
 impl ProposalSettings {
     /// Returns the paper's values for lengths up to 64K tokens. For longer sequences, the length
     /// step increases in proportion.
-    pub fn up_to(longest: u64) -> Self {
+    pub fn up_to(max_length: u64) -> Self {
         let Self { length_step, device_step } = Self::default();
-        Self { length_step: length_step * longest.div_ceil(length_step * MAX_STEPS).max(1), device_step }
+        Self { length_step: length_step * max_length.div_ceil(length_step * MAX_STEPS).max(1), device_step }
     }
 }
 
@@ -35,7 +35,7 @@ impl ProposalSettings {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relaxed {
     /// Maximum sequence length, L.
-    pub longest: u64,
+    pub max_length: u64,
     /// t[N][L] in seconds for the full dataset (Hydraulis Eq. 4).
     pub seconds: f64,
     /// Number of pipelines per scheme, fractional.
@@ -92,7 +92,7 @@ pub enum ProposalError {
     },
     /// MaxLen is zero for all schemes.
     #[error("no scheme holds any sequence: every MaxLen is zero")]
-    NothingHeld,
+    NoCapacity,
     /// All schemes need more devices than available.
     #[error("the smallest scheme that holds anything needs {smallest} devices, there are {devices}")]
     TooFewDevices {
@@ -141,24 +141,24 @@ pub fn propose(
     let table = Table::new(lengths, devices, schemes, settings)?;
     let mut relaxed: Vec<Relaxed> = Vec::new();
     let mut strategies: Vec<Candidate> = Vec::new();
-    let shortest = table.longest[0];
+    let shortest = table.max_lengths[0];
     for &(scheme, size, max_len) in table.schemes.iter().filter(|(_, _, max_len)| *max_len >= shortest) {
         let mut copies = vec![0; schemes.len()];
         copies[scheme] = devices / size as u32;
-        let held = table.longest.iter().copied().filter(|&longest| longest <= max_len).max().unwrap_or(shortest);
+        let supported = table.max_lengths.iter().copied().filter(|&length| length <= max_len).max().unwrap_or(shortest);
         strategies.push(Candidate {
             devices: copies[scheme] * size as u32,
             copies,
             max_len,
-            proposed_for: (shortest, held),
+            proposed_for: (shortest, supported),
         });
     }
     let homogeneous = strategies.len();
-    let (mut least, mut excess) = (0.0, 0.02);
-    for prefix in 1..=table.longest.len() {
-        let found = table.fastest(prefix, least, excess);
-        least = found.0;
-        excess = 1.2 * (least / table.unrounded(prefix) - 1.0).max(PRECISION);
+    let (mut lower_bound, mut excess) = (0.0, 0.02);
+    for prefix in 1..=table.max_lengths.len() {
+        let found = table.fastest(prefix, lower_bound, excess);
+        lower_bound = found.0;
+        excess = 1.2 * (lower_bound / table.unrounded(prefix) - 1.0).max(PRECISION);
         let mut steps = vec![0; schemes.len()];
         for (scheme, more) in found.1 {
             steps[scheme] += more;
@@ -166,38 +166,39 @@ pub fn propose(
         // Division by 10 gives exactly 0.3 for three steps of 0.1; multiplication by 0.1 does not.
         let copies: Vec<f64> =
             steps.into_iter().map(|steps: u64| steps as f64 / (1.0 / settings.device_step)).collect();
-        let longest = table.longest[prefix - 1];
+        let max_length = table.max_lengths[prefix - 1];
         if let Some(last) = relaxed.last().filter(|last| last.copies == copies).cloned() {
-            for known in strategies.iter_mut().skip(homogeneous).filter(|known| known.proposed_for.1 == last.longest) {
-                if known.max_len >= longest {
-                    known.proposed_for.1 = longest;
+            for known in strategies.iter_mut().skip(homogeneous).filter(|known| known.proposed_for.1 == last.max_length)
+            {
+                if known.max_len >= max_length {
+                    known.proposed_for.1 = max_length;
                 }
             }
             relaxed.pop();
-            relaxed.push(Relaxed { longest, seconds: found.0, copies });
+            relaxed.push(Relaxed { max_length, seconds: found.0, copies });
             continue;
         }
-        let mut near = round(&copies, schemes, devices, longest);
-        near.sort_by_cached_key(|whole| table.estimate(prefix, whole).to_bits());
+        let mut near = round(&copies, schemes, devices, max_length);
+        near.sort_by_cached_key(|rounded| table.estimate(prefix, rounded).to_bits());
         near.truncate(NEAREST);
-        for whole in near {
-            match strategies.iter_mut().find(|known| known.copies == whole) {
-                Some(known) => known.proposed_for.1 = known.proposed_for.1.max(longest),
+        for rounded in near {
+            match strategies.iter_mut().find(|known| known.copies == rounded) {
+                Some(known) => known.proposed_for.1 = known.proposed_for.1.max(max_length),
                 None => strategies.push(Candidate {
-                    devices: whole.iter().zip(schemes).map(|(copies, scheme)| copies * scheme.devices()).sum(),
-                    max_len: held(&whole, schemes),
-                    copies: whole,
-                    proposed_for: (longest, longest),
+                    devices: rounded.iter().zip(schemes).map(|(copies, scheme)| copies * scheme.devices()).sum(),
+                    max_len: max_supported_length(&rounded, schemes),
+                    copies: rounded,
+                    proposed_for: (max_length, max_length),
                 }),
             }
         }
-        relaxed.push(Relaxed { longest, seconds: found.0, copies });
+        relaxed.push(Relaxed { max_length, seconds: found.0, copies });
     }
     Ok(Proposal { relaxed, strategies })
 }
 
 /// Returns the maximum sequence length supported by a strategy.
-pub(crate) fn held(copies: &[u32], schemes: &[SchemeCost]) -> u64 {
+pub(crate) fn max_supported_length(copies: &[u32], schemes: &[SchemeCost]) -> u64 {
     let used = copies.iter().zip(schemes).filter(|(copies, _)| **copies > 0);
     used.map(|(_, scheme)| scheme.max_len).max().unwrap_or(0)
 }
@@ -205,7 +206,7 @@ pub(crate) fn held(copies: &[u32], schemes: &[SchemeCost]) -> u64 {
 /// Dataset in ascending length steps, with seconds per scheme.
 struct Table {
     /// Maximum sequence length per step.
-    longest: Vec<u64>,
+    max_lengths: Vec<u64>,
     /// Schemes that fit on the devices: index, number of devices, MaxLen.
     schemes: Vec<(usize, u64, u64)>,
     /// Prefix sums of the seconds per step, for each scheme.
@@ -236,10 +237,10 @@ impl Table {
         if !(settings.device_step > 0.0 && settings.device_step <= 1.0) {
             return Err(ProposalError::Step { field: "device_step" });
         }
-        for (place, scheme) in schemes.iter().enumerate() {
+        for (index, scheme) in schemes.iter().enumerate() {
             let fields = scheme.wrong_fields();
             if !fields.is_empty() {
-                return Err(ProposalError::Scheme { scheme: place as u32, fields });
+                return Err(ProposalError::Scheme { scheme: index as u32, fields });
             }
         }
         let wrong = |&(tokens, count): &(u64, f64)| tokens == 0 || !(count > 0.0 && count.is_finite());
@@ -248,14 +249,14 @@ impl Table {
         }
         let holding = schemes.iter().enumerate().filter(|(_, scheme)| scheme.max_len > 0);
         let Some(smallest) = holding.clone().map(|(_, scheme)| scheme.devices()).min() else {
-            return Err(ProposalError::NothingHeld);
+            return Err(ProposalError::NoCapacity);
         };
         if smallest > devices {
             return Err(ProposalError::TooFewDevices { smallest, devices });
         }
         let fitting: Vec<(usize, u64, u64)> = holding
             .filter(|(_, scheme)| scheme.devices() <= devices)
-            .map(|(place, scheme)| (place, u64::from(scheme.devices()), scheme.max_len))
+            .map(|(index, scheme)| (index, u64::from(scheme.devices()), scheme.max_len))
             .collect();
         let max_len = fitting.iter().map(|fitting| fitting.2).max().unwrap_or(0);
         let Some(tokens) = lengths.iter().map(|entry| entry.0).max() else { return Err(ProposalError::Empty) };
@@ -264,17 +265,18 @@ impl Table {
         }
         let mut ordered = lengths.to_vec();
         ordered.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        let mut longest: Vec<u64> = Vec::new();
+        let mut max_lengths: Vec<u64> = Vec::new();
         let mut sums: Vec<Vec<f64>> = vec![vec![0.0]; fitting.len()];
         for step in ordered.chunk_by(|a, b| a.0.div_ceil(settings.length_step) == b.0.div_ceil(settings.length_step)) {
-            longest.extend(step.last().map(|last| last.0));
-            for (sums, &(place, ..)) in sums.iter_mut().zip(&fitting) {
-                let seconds: f64 = step.iter().map(|&(tokens, count)| count * schemes[place].seconds(tokens)).sum();
+            max_lengths.extend(step.last().map(|last| last.0));
+            for (sums, &(scheme_index, ..)) in sums.iter_mut().zip(&fitting) {
+                let seconds: f64 =
+                    step.iter().map(|&(tokens, count)| count * schemes[scheme_index].seconds(tokens)).sum();
                 sums.push(sums.last().copied().unwrap_or(0.0) + seconds);
             }
         }
-        let (mut cheapest, mut order) = (vec![0.0], Vec::with_capacity(longest.len()));
-        for (step, &tokens) in longest.iter().enumerate() {
+        let (mut cheapest, mut order) = (vec![0.0], Vec::with_capacity(max_lengths.len()));
+        for (step, &tokens) in max_lengths.iter().enumerate() {
             let needed = |at: usize| fitting[at].1 as f64 * (sums[at][step + 1] - sums[at][step]);
             let mut able: Vec<usize> = (0..fitting.len()).filter(|&at| fitting[at].2 >= tokens).collect();
             able.sort_by(|&a, &b| needed(a).total_cmp(&needed(b)));
@@ -282,7 +284,7 @@ impl Table {
             order.push(able);
         }
         let capacity = (f64::from(devices) / settings.device_step + 1e-6).floor() as u64;
-        Ok(Self { longest, schemes: fitting, sums, cheapest, order, capacity, step: settings.device_step })
+        Ok(Self { max_lengths, schemes: fitting, sums, cheapest, order, capacity, step: settings.device_step })
     }
 
     /// Returns a lower bound in seconds for the first `prefix` steps, for arbitrary fractions of
@@ -294,9 +296,9 @@ impl Table {
     /// Returns t[N][L] for the first `prefix` steps, and the parts that achieve it. `least` is a
     /// known lower bound. `excess` is an estimate for the relative difference to
     /// [`Self::unrounded`].
-    fn fastest(&self, prefix: usize, least: f64, excess: f64) -> (f64, Parts) {
+    fn fastest(&self, prefix: usize, lower_bound: f64, excess: f64) -> (f64, Parts) {
         let unrounded = self.unrounded(prefix);
-        let mut low = least.max(unrounded);
+        let mut low = lower_bound.max(unrounded);
         let mut target = if low > 0.0 { low.max(unrounded * (1.0 + excess)) } else { 1.0 };
         let mut best = loop {
             match self.within(prefix, target) {
@@ -320,20 +322,21 @@ impl Table {
 
     /// Returns an estimate in seconds for the first `prefix` steps. Assigns steps in descending
     /// length order to the scheme with the earliest finish time.
-    fn estimate(&self, prefix: usize, whole: &[u32]) -> f64 {
-        let used: Vec<usize> = (0..self.schemes.len()).filter(|&at| whole[self.schemes[at].0] > 0).collect();
+    fn estimate(&self, prefix: usize, copies: &[u32]) -> f64 {
+        let used: Vec<usize> = (0..self.schemes.len()).filter(|&at| copies[self.schemes[at].0] > 0).collect();
         let mut ends = vec![0.0_f64; used.len()];
         for step in (0..prefix).rev() {
             let mut best: Option<(f64, usize)> = None;
-            for (place, &at) in used.iter().enumerate().filter(|(_, at)| self.schemes[**at].2 >= self.longest[step]) {
-                let seconds = (self.sums[at][step + 1] - self.sums[at][step]) / f64::from(whole[self.schemes[at].0]);
-                let end = ends[place] + seconds;
+            for (index, &at) in used.iter().enumerate().filter(|(_, at)| self.schemes[**at].2 >= self.max_lengths[step])
+            {
+                let seconds = (self.sums[at][step + 1] - self.sums[at][step]) / f64::from(copies[self.schemes[at].0]);
+                let end = ends[index] + seconds;
                 if best.is_none_or(|best| end < best.0) {
-                    best = Some((end, place));
+                    best = Some((end, index));
                 }
             }
-            let Some((end, place)) = best else { return f64::INFINITY };
-            ends[place] = end;
+            let Some((end, earliest)) = best else { return f64::INFINITY };
+            ends[earliest] = end;
         }
         ends.into_iter().fold(0.0, f64::max)
     }

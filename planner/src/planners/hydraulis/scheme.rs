@@ -111,13 +111,13 @@ impl SchemeMemory {
     /// microbatches are in flight, each for layers / PP layers.
     pub fn max_len(&self, tp: u32, pp: u32, cp: u32, activation_bytes: f64) -> i64 {
         let (tp, pp, cp) = (f64::from(tp), f64::from(pp), f64::from(cp));
-        let kept = 1.0 - self.sharded;
+        let replicated = 1.0 - self.sharded;
         let layers = self.layers
             * self.hidden
             * self.hidden
             * self.state_bytes
-            * (self.sharded / self.devices + kept / (pp * tp));
-        let embedding = 16.0 * self.hidden * self.vocabulary * (self.sharded / self.devices + kept / tp);
+            * (self.sharded / self.devices + replicated / (pp * tp));
+        let embedding = 16.0 * self.hidden * self.vocabulary * (self.sharded / self.devices + replicated / tp);
         let per_token = self.layers * self.hidden * activation_bytes / (tp * cp);
         ((self.capacity - layers - embedding) / per_token).floor() as i64
     }
@@ -141,7 +141,7 @@ mod tests {
     /// states need 100 * 4 * (3/8 + 1/8) = 200 bytes, a token needs 10 * 2 / 2 = 10 bytes. MaxLen
     /// is (1000 - 200) / 10 = 80 tokens, or -10 with a capacity of 100 bytes.
     #[test]
-    fn the_longest_length_fills_what_the_states_leave() {
+    fn max_length_fills_memory_left_by_states() {
         let memory = SchemeMemory {
             layers: 1.0,
             hidden: 10.0,

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::optimality::Proof;
+use crate::optimality::Optimality;
 use crate::random::Random;
 
 const SCHEME: SchemeCost =
@@ -15,9 +15,9 @@ fn schemes() -> impl Strategy<Value = SchemeCost> {
 }
 
 /// Lengths with a long-tailed distribution, similar to text.
-fn long_tailed(count: usize, seed: u32, largest: u64) -> Vec<u64> {
+fn long_tailed(count: usize, seed: u32, limit: u64) -> Vec<u64> {
     let mut random = Random::new(seed, 1);
-    (0..count).map(|_| (libm::exp(7.0 + 1.3 * random.normal()) as u64).clamp(64, largest)).collect()
+    (0..count).map(|_| (libm::exp(7.0 + 1.3 * random.normal()) as u64).clamp(64, limit)).collect()
 }
 
 /// Returns the minimum of Hydraulis Eq. 1 over all assignments with a number of microbatches in
@@ -31,12 +31,12 @@ fn best_packing(lengths: &[u64], scheme: &SchemeCost, range: (u32, u32)) -> Opti
         best: &mut Option<f64>,
     ) {
         let Some((&next, rest)) = lengths.split_first() else {
-            let most =
+            let max_work =
                 bins.iter().map(|bin| bin.iter().map(|&tokens| scheme.work(tokens)).sum::<f64>()).fold(0.0, f64::max);
             // If fewer microbatches are used than the range requires, the others are empty.
             let count = (bins.len() as u32).max(range.0);
             if count <= range.1 {
-                let seconds = (most + scheme.c) * f64::from(scheme.pp - 1 + count);
+                let seconds = (max_work + scheme.c) * f64::from(scheme.pp - 1 + count);
                 *best = Some(best.map_or(seconds, |best| best.min(seconds)));
             }
             return;
@@ -63,10 +63,10 @@ fn best_packing(lengths: &[u64], scheme: &SchemeCost, range: (u32, u32)) -> Opti
 
 /// Hydraulis Eq. 2 for one pipeline.
 fn pipeline_seconds(tokens: &[u64], scheme: &SchemeCost) -> f64 {
-    let Some(&longest) = tokens.iter().max() else { return 0.0 };
+    let Some(&max_length) = tokens.iter().max() else { return 0.0 };
     let microbatches = tokens.iter().sum::<u64>().div_ceil(scheme.max_len) as f64;
     let work: f64 = tokens.iter().map(|&tokens| scheme.work(tokens)).sum();
-    work + scheme.c * microbatches + scheme.seconds(longest) * f64::from(scheme.pp - 1)
+    work + scheme.c * microbatches + scheme.seconds(max_length) * f64::from(scheme.pp - 1)
 }
 
 /// Returns the minimum of Hydraulis Eq. 3 over all dispatches.
@@ -120,13 +120,13 @@ fn table(lengths: &[(u64, f64)], devices: u32, schemes: &[SchemeCost], step: f64
 
 proptest! {
     #[test]
-    fn packings_of_a_few_sequences_are_the_best(lengths in prop::collection::vec(100_u64..9000, 1..8), scheme in schemes()) {
+    fn packings_are_optimal_for_few_sequences(lengths in prop::collection::vec(100_u64..9000, 1..8), scheme in schemes()) {
         let settings = PackingSettings { gap: 0.0, nodes: 10_000_000 };
         match pack(&lengths, &scheme, settings) {
             Ok(packing) => {
                 let best = best_packing(&lengths, &scheme, packing.range);
                 prop_assert!(best.is_some_and(|best| (packing.seconds / best - 1.0).abs() < 1e-6), "{:?} {}", best, packing.seconds);
-                prop_assert_eq!(packing.proof, Proof::Optimal);
+                prop_assert_eq!(packing.optimality, Optimality::Optimal);
                 legal(&lengths, &scheme, &packing)?;
                 let quick = pack(&lengths, &scheme, PackingSettings { gap: 0.0, nodes: 0 });
                 prop_assert!(quick.is_ok_and(|quick| quick.bound <= packing.seconds * (1.0 + 1e-9) && quick.seconds >= packing.seconds * (1.0 - 1e-9)));
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn dispatches_of_a_few_sequences_are_the_best(
+    fn dispatches_are_optimal_for_few_sequences(
         lengths in prop::collection::vec(100_u64..9000, 1..7), pipelines in prop::collection::vec(schemes(), 1..4),
     ) {
         let settings = DispatchSettings { gap: 0.0, nodes: 10_000_000, trials: 20, seed: 1 };
@@ -145,7 +145,7 @@ proptest! {
             Ok(found) => {
                 let best = best_dispatch(&lengths, &pipelines, &mut vec![Vec::new(); pipelines.len()]);
                 prop_assert!((found.seconds / best - 1.0).abs() < 1e-6, "{best} {}", found.seconds);
-                prop_assert_eq!(found.proof, Proof::Optimal);
+                prop_assert_eq!(found.optimality, Optimality::Optimal);
                 let mut seen: Vec<u32> = found.pipelines.concat();
                 seen.sort_unstable();
                 prop_assert!(seen.iter().copied().eq(0..lengths.len() as u32));
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn relaxed_strategies_are_those_of_the_plain_table(
+    fn relaxed_strategies_match_the_plain_table(
         lengths in prop::collection::btree_map(1_u64..60, 1_u32..20, 1..6), pool in prop::collection::vec(schemes(), 1..4), devices in 1_u32..5,
     ) {
         let lengths: Vec<(u64, f64)> = lengths.into_iter().map(|(hundreds, count)| (100 * hundreds, f64::from(count))).collect();
@@ -174,15 +174,15 @@ proptest! {
         if let Ok(proposal) = propose(&lengths, devices, &pool, settings) {
             let expected = table(&lengths, devices, &pool, 0.25);
             for relaxed in &proposal.relaxed {
-                let place = lengths.iter().position(|(tokens, _)| *tokens == relaxed.longest);
-                let expected = place.map(|place| expected[place]);
+                let position = lengths.iter().position(|(tokens, _)| *tokens == relaxed.max_length);
+                let expected = position.map(|index| expected[index]);
                 prop_assert!(expected.is_some_and(|expected| (relaxed.seconds / expected - 1.0).abs() < 1e-5), "{expected:?} {relaxed:?}");
                 let used: f64 = relaxed.copies.iter().zip(&pool).map(|(copies, scheme)| copies * f64::from(scheme.devices())).sum();
                 prop_assert!(used <= f64::from(devices) + 1e-6);
             }
             prop_assert!(!proposal.strategies.is_empty());
-            let longest = lengths.last().map_or(0, |entry| entry.0);
-            prop_assert!(proposal.strategies.iter().any(|strategy| strategy.max_len >= longest));
+            let max_length = lengths.last().map_or(0, |entry| entry.0);
+            prop_assert!(proposal.strategies.iter().any(|strategy| strategy.max_len >= max_length));
             for strategy in &proposal.strategies {
                 prop_assert!(strategy.devices <= devices && strategy.max_len >= strategy.proposed_for.1, "{strategy:?}");
             }
@@ -196,7 +196,7 @@ fn legal(lengths: &[u64], scheme: &SchemeCost, packing: &Packing) -> Result<(), 
     prop_assert!(seen.iter().copied().eq(0..lengths.len() as u32));
     let mut slowest = 0.0_f64;
     for microbatch in &packing.microbatches {
-        let tokens = || microbatch.iter().map(|&place| lengths[place as usize]);
+        let tokens = || microbatch.iter().map(|&index| lengths[index as usize]);
         prop_assert!(tokens().sum::<u64>() <= scheme.max_len);
         slowest = slowest.max(tokens().map(|tokens| scheme.work(tokens)).sum::<f64>() + scheme.c);
     }
@@ -206,7 +206,7 @@ fn legal(lengths: &[u64], scheme: &SchemeCost, packing: &Packing) -> Result<(), 
 
 /// 128 sequences: the gap does not exceed 2 % for all seeds and numbers of stages.
 #[test]
-fn packings_of_many_sequences_are_near_their_bound() {
+fn packings_for_many_sequences_are_near_their_bound() {
     for seed in 0..8 {
         for pp in [1, 2, 4, 8] {
             let scheme = SchemeCost { pp, ..SCHEME };
@@ -221,7 +221,7 @@ fn packings_of_many_sequences_are_near_their_bound() {
 /// Two pipelines for long and three for short sequences, 12 sequences. Compares the greedy search
 /// plus exchanges to branch and bound.
 #[test]
-fn the_greedy_is_within_two_percent_of_the_best() {
+fn greedy_results_are_within_two_percent() {
     let long = SchemeCost { tp: 4, a: 1e-10, b: 4e-6, ..SCHEME };
     let short = SchemeCost { max_len: 4096, pp: 2, ..SCHEME };
     let pipelines = [long, long, short, short, short];
@@ -231,7 +231,7 @@ fn the_greedy_is_within_two_percent_of_the_best() {
             dispatch(&lengths, &pipelines, DispatchSettings { nodes: 0, ..DispatchSettings::default() }).unwrap();
         let exact = DispatchSettings { gap: 0.0, nodes: 50_000_000, ..DispatchSettings::default() };
         let exact = dispatch(&lengths, &pipelines, exact).unwrap();
-        assert_eq!(exact.proof, Proof::Optimal);
+        assert_eq!(exact.optimality, Optimality::Optimal);
         assert!(greedy.seconds <= 1.02 * exact.seconds, "seed {seed}: {} {}", greedy.seconds, exact.seconds);
     }
 }
@@ -249,7 +249,7 @@ fn moves_and_exchanges_end_in_time() {
 }
 
 #[test]
-fn what_cannot_be_done_is_named() {
+fn invalid_inputs_are_rejected() {
     let nothing = SchemeCost { max_len: 0, ..SCHEME };
     let settings = PackingSettings::default();
     let too_long = PackingError::TooLong { sequence: 1, tokens: 20_000, max_len: 16_384 };
@@ -263,7 +263,7 @@ fn what_cannot_be_done_is_named() {
     let too_long = DispatchError::TooLong { sequence: 0, tokens: 1, max_len: 0 };
     assert_eq!(dispatch(&[1], &[nothing], settings), Err(too_long));
     let settings = ProposalSettings::default();
-    assert_eq!(propose(&[(1, 1.0)], 8, &[nothing], settings), Err(ProposalError::NothingHeld));
+    assert_eq!(propose(&[(1, 1.0)], 8, &[nothing], settings), Err(ProposalError::NoCapacity));
     assert_eq!(propose(&[], 8, &[SCHEME], settings), Err(ProposalError::Empty));
     assert_eq!(
         propose(&[(1, 1.0)], 3, &[SCHEME], settings),
@@ -276,10 +276,10 @@ fn what_cannot_be_done_is_named() {
 /// One long sequence and equal short ones: the long sequence is in a separate microbatch, and the
 /// short sequences fill the others.
 #[test]
-fn equal_lengths_and_one_giant_are_packed_exactly() {
+fn equal_lengths_and_a_single_giant_are_packed_exactly() {
     let scheme = SchemeCost { util_len: 0, ..SCHEME };
     let equal = pack(&[4096; 16], &scheme, PackingSettings { gap: 0.0, ..PackingSettings::default() }).unwrap();
-    assert_eq!(equal.proof, Proof::Optimal);
+    assert_eq!(equal.optimality, Optimality::Optimal);
     let mut lengths = vec![1000; 20];
     lengths.push(16_384);
     let giant = pack(&lengths, &scheme, PackingSettings::default()).unwrap();
@@ -289,36 +289,39 @@ fn equal_lengths_and_one_giant_are_packed_exactly() {
 /// The result is the candidate with the minimum time, and candidates that cannot process a sequence
 /// return the error.
 #[test]
-fn the_fastest_strategy_that_holds_the_batch_is_chosen() {
+fn the_fastest_strategy_that_fits_the_batch_is_selected() {
     let long = SchemeCost { tp: 4, a: 1e-10, b: 8e-6, ..SCHEME };
     let short = SchemeCost { max_len: 4096, pp: 2, ..SCHEME };
     let strategies = vec![vec![short; 8], vec![long; 1], vec![long, short, short, short, short]];
     let mut lengths = long_tailed(60, 4, 4000);
     let settings = (DispatchSettings::default(), PackingSettings::default());
-    let choice = choose(&lengths, &strategies, settings.0, settings.1).unwrap();
-    assert_eq!(choice.strategy, 0);
+    let selection = choose(&lengths, &strategies, settings.0, settings.1).unwrap();
+    assert_eq!(selection.strategy, 0);
     lengths.push(16_000);
-    let choice = choose(&lengths, &strategies, settings.0, settings.1).unwrap();
-    assert_eq!(choice.strategy, 2);
-    assert!(matches!(choice.candidates[0], CandidateResult::Impossible(DispatchError::TooLong { sequence: 60, .. })));
-    let slowest = choice.assignment.pipeline_seconds().fold(0.0, f64::max);
-    assert!((choice.assignment.seconds - slowest).abs() < 1e-12);
-    assert!(choice.assignment.seconds >= choice.assignment.dispatch.bound);
+    let selection = choose(&lengths, &strategies, settings.0, settings.1).unwrap();
+    assert_eq!(selection.strategy, 2);
+    assert!(matches!(
+        selection.candidates[0],
+        CandidateResult::Impossible(DispatchError::TooLong { sequence: 60, .. })
+    ));
+    let slowest = selection.assignment.pipeline_seconds().fold(0.0, f64::max);
+    assert!((selection.assignment.seconds - slowest).abs() < 1e-12);
+    assert!(selection.assignment.seconds >= selection.assignment.dispatch.bound);
 }
 
 /// Up to 64K tokens the steps are those in the paper. Above, the limit is 512 steps.
 #[test]
-fn long_sequences_are_told_apart_by_longer_steps() {
-    let step = |longest| ProposalSettings::up_to(longest).length_step;
+fn long_sequences_use_longer_steps() {
+    let step = |max_length| ProposalSettings::up_to(max_length).length_step;
     assert_eq!([0, 1, 65_536, 65_537, 131_072, 1 << 20].map(step), [128, 128, 128, 256, 256, 2048]);
-    for longest in [65_537_u64, 262_144, 1 << 20] {
-        assert!(longest.div_ceil(step(longest)) <= 512, "{longest}");
+    for max_length in [65_537_u64, 262_144, 1 << 20] {
+        assert!(max_length.div_ceil(step(max_length)) <= 512, "{max_length}");
     }
 }
 
 /// Hydraulis Fig. 9: four gradient slices and six optimizer slices have twelve common slices.
 #[test]
-fn mutual_slices_are_least_common_multiples() {
+fn mutual_slices_are_common_multiples() {
     let scheme = SchemeCost { tp: 2, pp: 1, ..SCHEME };
     let exchanged = exchange(&[scheme, scheme], 1.0, 6);
     assert_eq!((exchanged.pull_slices, exchanged.push_slices), (6, 12));
@@ -327,7 +330,7 @@ fn mutual_slices_are_least_common_multiples() {
 /// An owner sends to each other device the part of its slice that the device needs, for the
 /// parameters in the device's stage.
 #[test]
-fn owners_send_what_every_other_device_needs() {
+fn owners_send_required_slices() {
     let scheme = |tp, pp, cp| SchemeCost { tp, pp, cp, ..SCHEME };
     let pipelines = [scheme(2, 2, 1), scheme(2, 1, 1), scheme(1, 1, 2), scheme(3, 1, 1)];
     for n in [11, 13] {
@@ -369,7 +372,7 @@ fn plain_data_parallelism_is_an_all_gather_and_a_reduce_scatter() {
 /// Bytes received are equal to bytes sent, no device receives more than the model size, and all
 /// gradients arrive at the N owners (W / N per owner).
 #[test]
-fn exchanges_of_mixed_strategies_balance() {
+fn exchanges_between_mixed_strategies_balance() {
     let scheme = |tp, pp, cp| SchemeCost { tp, pp, cp, ..SCHEME };
     for pipelines in [vec![scheme(2, 2, 1), scheme(1, 1, 2), scheme(1, 2, 1)], vec![scheme(4, 1, 1), scheme(1, 4, 1)]] {
         let exchanged = exchange(&pipelines, 100.0, 9);
@@ -387,7 +390,7 @@ fn exchanges_of_mixed_strategies_balance() {
 /// TP 2 to TP 1 on two devices: a device has half of the parameters and receives the other half. If
 /// nothing changes, no bytes move.
 #[test]
-fn switching_moves_what_a_device_did_not_have() {
+fn switching_moves_only_missing_parameters() {
     let scheme = |tp| SchemeCost { tp, pp: 1, ..SCHEME };
     assert_eq!(switch_bytes(&[scheme(2)], &[scheme(1), scheme(1)], 10.0, 2), [5.0, 5.0]);
     assert_eq!(switch_bytes(&[scheme(2)], &[scheme(2)], 10.0, 2), [0.0, 0.0]);

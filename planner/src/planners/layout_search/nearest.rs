@@ -6,7 +6,7 @@ use crate::cost::partition::LayerRange;
 use crate::model::{Model, ModuleRole};
 use crate::outcome::{Layout, NearestMiss, RankMemory, RankNeed};
 use crate::planners::breakdown::rank_memory;
-use crate::planners::infeasible::Misfit;
+use crate::planners::infeasible::Infeasibility;
 use crate::simulate::{execute, peak_memory_over};
 use crate::units::Bytes;
 
@@ -14,7 +14,7 @@ use crate::units::Bytes;
 const MAX_SIMULATED: usize = 48;
 /// Limit on simulated layouts while an open layout can still need less memory than all previous
 /// candidates.
-const MAX_TRIED: usize = 192;
+const MAX_TESTED: usize = 192;
 /// Maximum attempts to increase the memory limit, for a schedule that adapts to it.
 const MAX_RAISES: u32 = 40;
 
@@ -52,14 +52,15 @@ impl LayoutSearch<'_> {
     /// in ascending order, then model states of layouts that cannot run at any limit. If there are
     /// too many layouts, those with the smallest model states are used.
     pub(crate) fn needs(&self) -> Vec<Need> {
-        let with_memory = |(layout, misfit): &(Layout, Misfit)| Some((misfit.hurdle.memory()?, *layout));
+        let with_memory =
+            |(layout, infeasibility): &(Layout, Infeasibility)| Some((infeasibility.constraint.memory()?, *layout));
         let mut open: Vec<((usize, Bytes), Layout)> = self.rejected.iter().filter_map(with_memory).collect();
         open.sort_by_key(|((_, bytes), layout)| (*bytes, *layout));
         let mut needs: Vec<Need> = Vec::new();
-        let mut least: Option<Bytes> = None;
+        let mut min_bytes: Option<Bytes> = None;
         for ((rank, bytes), layout) in open {
-            let is_promising = least.is_none_or(|least| bytes < least);
-            if needs.len() >= if is_promising { MAX_TRIED } else { MAX_SIMULATED } {
+            let is_promising = min_bytes.is_none_or(|known| bytes < known);
+            if needs.len() >= if is_promising { MAX_TESTED } else { MAX_SIMULATED } {
                 break;
             }
             let need = self.simulated_need(layout).map_or_else(
@@ -67,7 +68,7 @@ impl LayoutSearch<'_> {
                 // A later batch can need more memory than the sizing batch.
                 |need| if need.bytes < bytes { Need { rank, bytes, ..need } } else { need },
             );
-            least = Some(least.map_or(need.bytes, |least| least.min(need.bytes)));
+            min_bytes = Some(min_bytes.map_or(need.bytes, |known_min| known_min.min(need.bytes)));
             needs.push(need);
         }
         needs.sort_by_key(|need| (!need.is_complete(), need.bytes, need.layout));
@@ -76,9 +77,9 @@ impl LayoutSearch<'_> {
 
     /// Simulates a layout's memory requirement on the sizing batch. `None` if it cannot run.
     fn simulated_need(&self, layout: Layout) -> Option<Need> {
-        let batch = self.microbatches_of(layout)?;
+        let batch = self.microbatches_for(layout)?;
         let table = self.pricing.table(layout.tensor, &batch.loads);
-        let assignment = self.filling.assign(layout, &batch.loads, &table);
+        let assignment = self.planner.assign(layout, &batch.loads, &table);
         // Some planners use all available memory, so the limit increases only until the layout
         // fits.
         let mut scenario = self.scenario.clone();
@@ -90,12 +91,12 @@ impl LayoutSearch<'_> {
                 sequences: batch.sequences.clone(),
                 loads: batch.loads.clone(),
             };
-            let sized = self.filling.cut(&roomy, &table, layout);
-            let misfit = match sized.and_then(|sized| self.need_of(&roomy, &table, &sized, &assignment)) {
+            let sized = self.planner.cut(&roomy, &table, layout);
+            let infeasibility = match sized.and_then(|sized| self.memory_need(&roomy, &table, &sized, &assignment)) {
                 Ok(need) => return Some(need),
-                Err(misfit) => misfit,
+                Err(error) => error,
             };
-            let (_, needed) = misfit.hurdle.memory()?;
+            let (_, needed) = infeasibility.constraint.memory()?;
             let limit = scenario.memory_limit().gib();
             let raised = needed.gib().max(limit * 1.02);
             scenario.cluster.device.memory_gib += raised - limit;
@@ -103,13 +104,13 @@ impl LayoutSearch<'_> {
         None
     }
 
-    fn need_of(
+    fn memory_need(
         &self,
         batch: &Microbatches<'_>,
         table: &crate::cost::LayerTable<'_>,
         sized: &Sized,
         assignment: &[Vec<usize>],
-    ) -> Result<Need, Misfit> {
+    ) -> Result<Need, Infeasibility> {
         let ranks = sized.layout.pipeline as usize;
         let mut memory = vec![RankMemory::default(); ranks];
         let (mut rank, mut bytes) = (0, Bytes::ZERO);
@@ -123,16 +124,16 @@ impl LayoutSearch<'_> {
                 continue;
             }
             before = Some(assigned);
-            let (costs, schedule) = self.filling.replica(batch, table, sized, (replica, assigned))?;
-            let execution = execute(&schedule, &costs).map_err(|_| Misfit::deadlock())?;
+            let (costs, schedule) = self.planner.replica(batch, table, sized, (replica, assigned))?;
+            let execution = execute(&schedule, &costs).map_err(|_| Infeasibility::deadlock())?;
             let (fullest, peak) = peak_memory_over(&schedule, &execution, &costs);
             if peak > bytes {
                 (rank, bytes) = (fullest, peak);
             }
-            for (rank, largest) in memory.iter_mut().enumerate().take(schedule.ranks()) {
-                let own = rank_memory(rank, &schedule, &execution, &costs);
-                if own.held_gib() > largest.held_gib() {
-                    *largest = own;
+            for (rank, max_memory) in memory.iter_mut().enumerate().take(schedule.ranks()) {
+                let current = rank_memory(rank, &schedule, &execution, &costs);
+                if current.resident_gib() > max_memory.resident_gib() {
+                    *max_memory = current;
                 }
             }
         }
@@ -148,10 +149,10 @@ impl LayoutSearch<'_> {
 
 /// Describes the layers on a rank.
 fn layers(model: &Model, partition: &Partition, rank: usize, ranks: usize) -> String {
-    let words = |range: &LayerRange| {
+    let description = |range: &LayerRange| {
         let module = &model.modules[range.module];
-        let has_words = module.role == ModuleRole::Backbone && module.vocab > 0;
-        let ends = match (has_words && range.begins(), module.predicted() > 0 && range.ends(model)) {
+        let has_vocabulary = module.role == ModuleRole::Backbone && module.vocab > 0;
+        let ends = match (has_vocabulary && range.begins(), module.predicted() > 0 && range.ends(model)) {
             (true, true) => " with embedding and output head",
             (true, false) => " with the embedding",
             (false, true) => " with the output head",
@@ -160,5 +161,5 @@ fn layers(model: &Model, partition: &Partition, rank: usize, ranks: usize) -> St
         format!("{} {}-{}{ends}", module.name, range.first, range.end.saturating_sub(1))
     };
     let ranges = partition.stages_on(rank, ranks).flatten().filter(|range| !range.is_empty());
-    ranges.map(words).collect::<Vec<_>>().join(", ")
+    ranges.map(description).collect::<Vec<_>>().join(", ")
 }

@@ -41,23 +41,23 @@ fn sizing(valid: &ValidScenario) -> PackedBatch {
 /// The search for all TP degrees finds the minimum of the separate searches.
 #[test]
 fn bounds_hold_where_layers_need_not_do_as_the_settings_say() {
-    let best = |kind: PlannerKind, filling: &dyn Filling, tensor: Option<u32>| {
+    let best = |kind: PlannerKind, planner: &dyn LayoutPlanner, tensor: Option<u32>| {
         let tokens = json!({ "kind": "uniform", "min": 1000, "max": 3000 });
         let layout = tensor.map_or(json!({ "microbatch": 1 }), |tensor| json!({ "microbatch": 1, "tensor": tensor }));
         let valid = scenario(("internvl3-2b", 1), &tokens, 4, &json!({ "activation_offload": 1.0 }), &layout);
         let (scenario, sizing) = (valid.scenario(), sizing(&valid));
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
         let context = PlanningContext::new(scenario, &pricing, kind, &sizing, &[]);
-        let search = LayoutSearch::run(context, filling, &mut Unobserved).unwrap();
+        let search = LayoutSearch::run(context, planner, &mut Unobserved).unwrap();
         search.best().map(|(score, _)| score.time)
     };
     let nnscaler = Fixed { kind: PlannerKind::NnScaler };
     let tuning = PipeWeaver { step: Step::Tuning };
-    let fillings: [(PlannerKind, &dyn Filling); 2] =
+    let fillings: [(PlannerKind, &dyn LayoutPlanner); 2] =
         [(PlannerKind::NnScaler, &nnscaler), (PlannerKind::PipeWeaver, &tuning)];
-    for (kind, filling) in fillings {
-        let each = [1, 2].into_iter().filter_map(|tensor| best(kind, filling, Some(tensor)));
-        assert_eq!(best(kind, filling, None), each.min(), "{kind:?}");
+    for (kind, planner) in fillings {
+        let each = [1, 2].into_iter().filter_map(|tensor| best(kind, planner, Some(tensor)));
+        assert_eq!(best(kind, planner, None), each.min(), "{kind:?}");
     }
 }
 
@@ -70,14 +70,14 @@ fn a_layout_takes_as_long_as_the_judge_says_it_does() {
     let layout = json!({ "tensor": 8, "pipeline": 1, "microbatch": 1 });
     let valid = scenario(("llama-2-7b", 2), &tokens, 0, &training, &layout);
     let (scenario, mut sizing) = (valid.scenario(), sizing(&valid));
-    sizing.sequences.sort_by_key(|own| own.computed_tokens);
+    sizing.sequences.sort_by_key(|sequence| sequence.computed_tokens);
     sizing.sequences.swap(1, 14);
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
     let kind = PlannerKind::OneFOneB;
-    let filling = Fixed { kind };
+    let planner = Fixed { kind };
     let batches = [sizing.clone()];
     let context = PlanningContext::new(scenario, &pricing, kind, &sizing, &batches);
-    let search = LayoutSearch::run(context, &filling, &mut Unobserved).unwrap();
+    let search = LayoutSearch::run(context, &planner, &mut Unobserved).unwrap();
     let sized = search.best().unwrap().0.time;
     let tested = static_3d::plan(context, &mut Unobserved).unwrap();
     let judged = judge(scenario, &pricing, &tested, &batches, &Unobserved).unwrap();

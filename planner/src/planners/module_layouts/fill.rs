@@ -13,7 +13,7 @@ use crate::cost::{MicrobatchLoad, Partition, PipelineCosts, Pricing};
 use crate::model::{Model, ModuleRole};
 use crate::plan::Arrangement;
 use crate::plan::{ModuleLayout, Part, ReplicaKind, ReplicaPlan};
-use crate::planners::infeasible::Misfit;
+use crate::planners::infeasible::Infeasibility;
 use crate::planners::layouts::MAX_CELLS;
 use crate::planners::module_layouts::module_costs;
 use crate::scenario::Scenario;
@@ -48,20 +48,20 @@ pub(crate) fn partition(
     pricing: &Pricing<'_>,
     point: &Point,
     loads: &[MicrobatchLoad],
-) -> Result<Partition, Misfit> {
+) -> Result<Partition, Infeasibility> {
     let mut stages = Vec::new();
     for layout in &point.modules {
         let prices = prices(pricing, layout)?;
         let table = prices.table(layout.tensor, loads);
         if point.mode == Mode::Chain {
             return Partition::balanced(&scenario.model, &table.weights(layout.pipeline), layout.pipeline)
-                .ok_or_else(|| Misfit::rule("more stages than layers"));
+                .ok_or_else(|| Infeasibility::rule("more stages than layers"));
         }
         let all: Vec<usize> = (0..loads.len()).collect();
         let weights: Vec<_> = layout.modules().map(|module| table.mean_weight(module, &all, layout.pipeline)).collect();
-        let own = Model { name: String::new(), modules: scenario.model.modules[layout.modules()].to_vec() };
-        let cut = Partition::by_module(&own, &weights, layout.pipeline, &vec![1; own.modules.len()])
-            .ok_or_else(|| Misfit::rule("a module has fewer layers than stages"))?;
+        let submodel = Model { name: String::new(), modules: scenario.model.modules[layout.modules()].to_vec() };
+        let cut = Partition::by_module(&submodel, &weights, layout.pipeline, &vec![1; submodel.modules.len()])
+            .ok_or_else(|| Infeasibility::rule("a module has fewer layers than stages"))?;
         let moved = |ranges: Vec<LayerRange>| -> Vec<LayerRange> {
             let offset = layout.first as usize;
             ranges.into_iter().map(|range| LayerRange { module: range.module + offset, ..range }).collect()
@@ -72,18 +72,22 @@ pub(crate) fn partition(
 }
 
 /// Returns the pricing at the CP and EP degrees of a layout.
-pub(crate) fn prices<'a, 'b>(pricing: &'b Pricing<'a>, layout: &ModuleLayout) -> Result<&'b Pricing<'a>, Misfit> {
+pub(crate) fn prices<'a, 'b>(
+    pricing: &'b Pricing<'a>,
+    layout: &ModuleLayout,
+) -> Result<&'b Pricing<'a>, Infeasibility> {
     pricing
         .at_degrees(layout.context, layout.expert)
-        .ok_or_else(|| Misfit::rule("no prices for such context- and expert-parallel degrees"))
+        .ok_or_else(|| Infeasibility::rule("no prices for such context- and expert-parallel degrees"))
 }
 
 /// Groups sequences into microbatches in data-loader order. Backbone copies on the same rank share
 /// a microbatch.
 pub(crate) fn microbatches(point: &Point, main: usize, batch: &PackedBatch) -> Vec<Vec<u32>> {
-    let beside = point.modules.iter().find(|layout| layout.modules().contains(&main)).map_or(1, |layout| layout.beside);
+    let copies_per_rank =
+        point.modules.iter().find(|layout| layout.modules().contains(&main)).map_or(1, |layout| layout.copies_per_rank);
     let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
-    all.chunks((point.microbatch * beside) as usize).map(<[u32]>::to_vec).collect()
+    all.chunks((point.microbatch * copies_per_rank) as usize).map(<[u32]>::to_vec).collect()
 }
 
 /// Plan, order, time and memory of a batch.
@@ -101,24 +105,24 @@ pub(crate) struct Filled {
 /// Returns the pipelines that serve a backbone copy: those on the same devices if colocated,
 /// otherwise an equal fraction of all.
 fn serving(point: &Point, layout: &ModuleLayout, backbone: &ModuleLayout, copy: u32) -> Vec<u32> {
-    let own = layout.pipelines();
+    let pipelines = layout.pipelines();
     if std::ptr::eq(layout, backbone) {
         return vec![copy];
     }
-    if point.mode == Mode::Apart {
+    if point.mode == Mode::NonColocated {
         let copies = backbone.pipelines();
-        return if own >= copies {
-            (copy * (own / copies)..(copy + 1) * (own / copies)).collect()
+        return if pipelines >= copies {
+            (copy * (pipelines / copies)..(copy + 1) * (pipelines / copies)).collect()
         } else {
-            vec![copy / (copies / own)]
+            vec![copy / (copies / pipelines)]
         };
     }
     let ranks = |layout: &ModuleLayout, copy: u32| -> Vec<Range<u32>> {
-        (0..layout.pipeline).map(|rank| layout.devices_of(copy, rank)).collect()
+        (0..layout.pipeline).map(|rank| layout.rank_device_range(copy, rank)).collect()
     };
     let mine = ranks(backbone, copy);
     let shares = |line: &u32| ranks(layout, *line).iter().any(|devices| mine.contains(devices));
-    (0..own).filter(shares).collect()
+    (0..pipelines).filter(shares).collect()
 }
 
 /// Splits all microbatches into parts: the pipelines that serve the microbatch's copy share the
@@ -126,13 +130,14 @@ fn serving(point: &Point, layout: &ModuleLayout, backbone: &ModuleLayout, copy: 
 fn parts(scenario: &Scenario, point: &Point, contents: &[MicrobatchContents], dealing: Dealing) -> Vec<Part> {
     let model = &scenario.model;
     let main = anchor(model);
-    let layout_of = |module: usize| point.modules.iter().find(|layout| layout.modules().contains(&module));
-    let Some(backbone) = layout_of(main) else { return Vec::new() };
+    let module_layout = |module: usize| point.modules.iter().find(|layout| layout.modules().contains(&module));
+    let Some(backbone) = module_layout(main) else { return Vec::new() };
     let copies = backbone.pipelines();
     let lines: Vec<Vec<Vec<u32>>> = (0..model.modules.len())
         .map(|module| {
-            let of = |copy| layout_of(module).map_or_else(Vec::new, |layout| serving(point, layout, backbone, copy));
-            (0..copies).map(of).collect()
+            let serving_pipelines =
+                |copy| module_layout(module).map_or_else(Vec::new, |layout| serving(point, layout, backbone, copy));
+            (0..copies).map(serving_pipelines).collect()
         })
         .collect();
     let mut parts = Vec::new();
@@ -142,7 +147,7 @@ fn parts(scenario: &Scenario, point: &Point, contents: &[MicrobatchContents], de
             if point.mode == Mode::Chain && index != main {
                 continue;
             }
-            let count = Instances::of(contents, module, scenario.workload.packing).count();
+            let count = Instances::new(contents, module, scenario.workload.packing).count();
             let serving = &lines[index][copy];
             let pieces = match dealing {
                 Dealing::Shared => (serving.len() as u32).min(count).max(1),
@@ -173,13 +178,13 @@ fn depths(model: &Model, arrangement: &Arrangement) -> Vec<u32> {
         behind[module] = fed.map(|other| behind[other] + arrangement.modules[other].stages as u32).max().unwrap_or(0);
     }
     let mut depths = vec![1; arrangement.stage_rank.len()];
-    for (standing, behind) in arrangement.modules.iter().zip(behind) {
+    for (placement, behind) in arrangement.modules.iter().zip(behind) {
         let mut copy = 0;
-        while standing.of_copy(copy).start < depths.len()
-            && arrangement.cut[standing.of_copy(copy).start] as usize == standing.cut
+        while placement.copy_stages(copy).start < depths.len()
+            && arrangement.cut[placement.copy_stages(copy).start] as usize == placement.cut
         {
-            for (place, stage) in standing.of_copy(copy).enumerate() {
-                depths[stage] = (standing.stages - place) as u32 + behind;
+            for (index, stage) in placement.copy_stages(copy).enumerate() {
+                depths[stage] = (placement.stages - index) as u32 + behind;
             }
             copy += 1;
         }
@@ -191,18 +196,18 @@ fn depths(model: &Model, arrangement: &Arrangement) -> Vec<u32> {
 pub(crate) fn fill(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
-    of: (&Point, &Partition),
+    candidate: (&Point, &Partition),
     batch: &PackedBatch,
-) -> Result<Filled, Misfit> {
-    let shared = fill_dealt(scenario, pricing, of, batch, Dealing::Shared);
-    let point = of.0;
+) -> Result<Filled, Infeasibility> {
+    let shared = fill_dealt(scenario, pricing, candidate, batch, Dealing::Shared);
+    let point = candidate.0;
     let main = anchor(&scenario.model);
     let backbone = point.modules.iter().find(|layout| layout.modules().contains(&main));
     let copies = backbone.map_or(1, ModuleLayout::pipelines);
-    if point.mode != Mode::Apart || point.modules.iter().all(|layout| layout.pipelines() <= copies) {
+    if point.mode != Mode::NonColocated || point.modules.iter().all(|layout| layout.pipelines() <= copies) {
         return shared;
     }
-    match (shared, fill_dealt(scenario, pricing, of, batch, Dealing::InTurn)) {
+    match (shared, fill_dealt(scenario, pricing, candidate, batch, Dealing::InTurn)) {
         (Ok(shared), Ok(turns)) => Ok(if turns.time < shared.time { turns } else { shared }),
         (Err(_), Ok(turns)) => Ok(turns),
         (shared, Err(_)) => shared,
@@ -216,13 +221,14 @@ fn priced(
     (point, partition): (&Point, &Partition),
     batch: &PackedBatch,
     (microbatches, dealing): (Vec<Vec<u32>>, Dealing),
-) -> Result<(ReplicaPlan, PipelineCosts), Misfit> {
-    let contents: Vec<MicrobatchContents> = microbatches.iter().map(|own| batch.contents(own)).collect();
+) -> Result<(ReplicaPlan, PipelineCosts), Infeasibility> {
+    let contents: Vec<MicrobatchContents> = microbatches.iter().map(|sequences| batch.contents(sequences)).collect();
     let parts = parts(scenario, point, &contents, dealing);
     let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
     let plan = ReplicaPlan::new(microbatches, ReplicaKind::Parts(parts), schedule);
-    let of = (point.modules.as_slice(), partition);
-    let costs = module_costs::costs(scenario, pricing, of, batch, &plan).map_err(|why| Misfit::rule(&why))?;
+    let layouts = (point.modules.as_slice(), partition);
+    let costs =
+        module_costs::costs(scenario, pricing, layouts, batch, &plan).map_err(|why| Infeasibility::rule(&why))?;
     Ok((plan, costs))
 }
 
@@ -232,17 +238,17 @@ fn fill_dealt(
     (point, partition): (&Point, &Partition),
     batch: &PackedBatch,
     dealing: Dealing,
-) -> Result<Filled, Misfit> {
+) -> Result<Filled, Infeasibility> {
     let model = &scenario.model;
     let main = anchor(model);
     let microbatches = microbatches(point, main, batch);
     let arrangement =
-        Arrangement::of(&point.modules, partition, model.modules.len()).map_err(|why| Misfit::rule(&why))?;
+        Arrangement::new(&point.modules, partition, model.modules.len()).map_err(|why| Infeasibility::rule(&why))?;
     let copies = point.modules[arrangement.modules[main].layout].pipelines();
     // A microbatch passes through the stages of all layouts.
     let depth: u64 = point.modules.iter().map(|layout| u64::from(layout.pipeline)).sum();
     if depth.saturating_mul(microbatches.len() as u64) > MAX_CELLS {
-        return Err(Misfit::rule(&format!("more than {MAX_CELLS} microbatches x stages")));
+        return Err(Infeasibility::rule(&format!("more than {MAX_CELLS} microbatches x stages")));
     }
     // Testing a single wave is cheap and detects nearly all infeasible points.
     if let Some(first) = microbatches.get(..copies as usize) {
@@ -257,12 +263,12 @@ fn fill_dealt(
     let orders: Vec<Order> = std::iter::once(Order::Interleaved).chain(halves.map(Order::Waves)).collect();
     let mut deep = depths(model, &arrangement);
     if dealing == Dealing::InTurn {
-        for standing in &arrangement.modules {
+        for placement in &arrangement.modules {
             // With `turns` pipelines in rotation, a microbatch takes `turns` times as long, forward
             // and backward.
-            let turns = point.modules[standing.layout].pipelines() / copies;
+            let turns = point.modules[placement.layout].pipelines() / copies;
             for depth in
-                (0..point.modules[standing.layout].pipelines()).flat_map(|copy| standing.of_copy(copy as usize))
+                (0..point.modules[placement.layout].pipelines()).flat_map(|copy| placement.copy_stages(copy as usize))
             {
                 deep[depth] += 2 * turns.saturating_sub(1);
             }
@@ -270,7 +276,7 @@ fn fill_dealt(
     }
     let together = arrangement.synchronised(&point.modules);
     let mut best: Option<(Nanos, Bytes, Order, Schedule)> = None;
-    let (mut misfit, mut wave_fits) = (None, false);
+    let (mut infeasibility, mut wave_fits) = (None, false);
     for order in orders {
         // Larger waves are faster: smaller waves only add warm-up and drain phases.
         if wave_fits {
@@ -279,19 +285,19 @@ fn fill_dealt(
         let (schedule, execution) = run(model, &costs, plan.parts(), (copies, order), (&arrangement, &deep))?;
         let (rank, peak) = peak_memory_over(&schedule, &execution, &costs);
         if peak > scenario.memory_limit() {
-            misfit.get_or_insert_with(|| Misfit::activations(rank, peak));
+            infeasibility.get_or_insert_with(|| Infeasibility::activations(rank, peak));
             continue;
         }
         wave_fits = matches!(order, Order::Waves(_));
-        let mut end = StepEnd::of(arrangement.ranks.len(), std::iter::once(&execution));
+        let mut end = StepEnd::from_executions(arrangement.ranks.len(), std::iter::once(&execution));
         end.join(&together);
         let time = end.iteration_end(&costs);
-        if best.as_ref().is_none_or(|(least, ..)| time < *least) {
+        if best.as_ref().is_none_or(|(best_time, ..)| time < *best_time) {
             best = Some((time, peak, order, schedule));
         }
     }
     let Some((time, peak, order, schedule)) = best else {
-        return Err(misfit.unwrap_or_else(|| Misfit::rule("no order to run")));
+        return Err(infeasibility.unwrap_or_else(|| Infeasibility::rule("no order to run")));
     };
     let mut totals = compare::IterationTotals { time, ..compare::IterationTotals::default() };
     let sizes = arrangement.sizes();
@@ -303,13 +309,15 @@ fn fill_dealt(
 
 /// Checks that every part fits next to the model states of its rank with no other part in flight.
 /// All orders require this.
-fn check_parts_fit(scenario: &Scenario, costs: &PipelineCosts) -> Result<(), Misfit> {
+fn check_parts_fit(scenario: &Scenario, costs: &PipelineCosts) -> Result<(), Infeasibility> {
     let needs = |cell: &Cell| {
-        let rank = costs.rank_of(cell.stage);
+        let rank = costs.rank_for_stage(cell.stage);
         (costs.static_memory[rank] + costs.activation[cell.index] + costs.transient[cell.index], rank)
     };
     match costs.cells().map(|cell| needs(&cell)).max() {
-        Some((most, rank)) if most > scenario.memory_limit() => Err(Misfit::activations(rank, most)),
+        Some((max_bytes, rank)) if max_bytes > scenario.memory_limit() => {
+            Err(Infeasibility::activations(rank, max_bytes))
+        }
         _ => Ok(()),
     }
 }
@@ -320,7 +328,7 @@ fn run(
     parts: &[Part],
     (copies, order): (u32, Order),
     (arrangement, deep): (&Arrangement, &[u32]),
-) -> Result<(Schedule, Execution), Misfit> {
+) -> Result<(Schedule, Execution), Infeasibility> {
     let encodes = |module: u32| {
         matches!(model.modules[module as usize].role, ModuleRole::VisionEncoder | ModuleRole::AudioEncoder)
     };
@@ -336,25 +344,29 @@ fn run(
     let turns: Vec<Turn> = parts.iter().map(turn).collect();
     let mut depths = deep.to_vec();
     if let Order::Waves(size) = order {
-        for (module, standing) in arrangement.modules.iter().enumerate() {
+        for (module, placement) in arrangement.modules.iter().enumerate() {
             if encodes(module as u32) {
-                let own = |&(_, cut): &(usize, &u32)| {
-                    (standing.cut..standing.cut + standing.stages).contains(&(*cut as usize))
+                let is_module_stage = |&(_, cut): &(usize, &u32)| {
+                    (placement.cut..placement.cut + placement.stages).contains(&(*cut as usize))
                 };
-                for (stage, _) in arrangement.cut.iter().enumerate().filter(own) {
+                for (stage, _) in arrangement.cut.iter().enumerate().filter(is_module_stage) {
                     depths[stage] = depths[stage].max(size);
                 }
             }
         }
     }
     let schedule = multi_module(costs, &turns, &depths);
-    let execution = execute(&schedule, costs).map_err(|_| Misfit::deadlock())?;
+    let execution = execute(&schedule, costs).map_err(|_| Infeasibility::deadlock())?;
     Ok((schedule, execution))
 }
 
 /// Lower bound on the time of a layout's modules for all microbatches on one rank's devices,
 /// forward plus backward, in seconds.
-pub(crate) fn work(pricing: &Pricing<'_>, layout: &ModuleLayout, loads: &[MicrobatchLoad]) -> Result<f64, Misfit> {
+pub(crate) fn work(
+    pricing: &Pricing<'_>,
+    layout: &ModuleLayout,
+    loads: &[MicrobatchLoad],
+) -> Result<f64, Infeasibility> {
     let table = prices(pricing, layout)?.table(layout.tensor, loads);
     Ok(table.min_time(layout.modules()))
 }

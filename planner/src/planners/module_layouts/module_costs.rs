@@ -10,7 +10,7 @@ mod costs;
 mod summary;
 
 pub(crate) use costs::costs;
-pub(crate) use costs::of_plan;
+pub(crate) use costs::plan_costs;
 pub(crate) use summary::{placed, placement};
 
 #[cfg(test)]

@@ -3,17 +3,21 @@
 use super::fill::{self, Filled, fill};
 use super::report;
 use super::space::{Ground, Mode, Point, Space, anchor, space};
-use super::{layout_of, points};
+use super::{backbone_layout, points};
 use crate::cost::Pricing;
 use crate::outcome::{Search, SolverStatus};
 use crate::plan::{IterationPlan, ModuleLayout, Plan};
-use crate::planners::infeasible::Misfit;
+use crate::planners::infeasible::Infeasibility;
 use crate::planners::replica;
 use crate::scenario::Scenario;
 use crate::workload::PackedBatch;
 
-const MODES: [(Mode, &str); 4] =
-    [(Mode::Homogeneous, "single"), (Mode::Chain, "chain"), (Mode::Colocated, "colocated"), (Mode::Apart, "apart")];
+const MODES: [(Mode, &str); 4] = [
+    (Mode::Homogeneous, "single"),
+    (Mode::Chain, "chain"),
+    (Mode::Colocated, "colocated"),
+    (Mode::NonColocated, "apart"),
+];
 
 impl Point {
     /// Returns a URL-safe name, for example `apart-2_0.1.1.1.1.4.1.0.1_1.2.2.1.1.2.1.4.1`. It
@@ -21,9 +25,10 @@ impl Point {
     /// module (exclusive), TP, CP, PP, DP, EP, first device, and copies per rank.
     pub(crate) fn name(&self) -> String {
         let mode = MODES.iter().find(|(mode, _)| *mode == self.mode).map_or("", |(_, name)| name);
-        let layout = |of: &ModuleLayout| {
-            let ModuleLayout { first, end, tensor, context, pipeline, data, expert, first_device, beside } = *of;
-            let numbers = [first, end, tensor, context, pipeline, data, expert, first_device, beside];
+        let layout = |module_layout: &ModuleLayout| {
+            let ModuleLayout { first, end, tensor, context, pipeline, data, expert, first_device, copies_per_rank } =
+                *module_layout;
+            let numbers = [first, end, tensor, context, pipeline, data, expert, first_device, copies_per_rank];
             numbers.map(|number| number.to_string()).join(".")
         };
         let parts: Vec<String> =
@@ -39,10 +44,11 @@ impl Point {
         let mode = MODES.iter().find(|(_, name)| *name == mode)?.0;
         let layout = |part: &str| {
             let numbers = part.split('.').map(|number| number.parse().ok()).collect::<Option<Vec<u32>>>()?;
-            let [first, end, tensor, context, pipeline, data, expert, first_device, beside] = numbers[..] else {
+            let [first, end, tensor, context, pipeline, data, expert, first_device, copies_per_rank] = numbers[..]
+            else {
                 return None;
             };
-            Some(ModuleLayout { first, end, tensor, context, pipeline, data, expert, first_device, beside })
+            Some(ModuleLayout { first, end, tensor, context, pipeline, data, expert, first_device, copies_per_rank })
         };
         let modules = parts.map(layout).collect::<Option<Vec<ModuleLayout>>>()?;
         Some(Self { mode, modules, microbatch: microbatch.parse().ok()? })
@@ -54,14 +60,14 @@ pub(crate) enum NoPoint {
     /// The scenario's space does not contain the layouts.
     Unknown,
     /// The layouts violate a rule or exceed the memory limit.
-    Misfit(String),
+    Infeasible(String),
 }
 
 /// Plan of a point for a batch.
 pub(crate) struct PlannedPoint {
     pub plan: Plan,
     /// Layouts as text.
-    pub words: String,
+    pub description: String,
     /// Devices used.
     pub devices: u32,
 }
@@ -74,23 +80,24 @@ pub(crate) fn plan_point(
     batch: &PackedBatch,
 ) -> Result<PlannedPoint, NoPoint> {
     let mode = if point.mode == Mode::Chain { Mode::Homogeneous } else { point.mode };
-    let Space { points: legal, illegal, .. } = space(&Ground::of(scenario), mode, batch.sequences.len() as u32);
+    let Space { points: legal, illegal, .. } =
+        space(&Ground::from_scenario(scenario), mode, batch.sequences.len() as u32);
     if !legal.contains(point) {
         let rule = illegal.into_iter().find(|(other, _)| other.mode == point.mode && other.modules == point.modules);
-        return Err(rule.map_or(NoPoint::Unknown, |(_, rule)| NoPoint::Misfit(rule)));
+        return Err(rule.map_or(NoPoint::Unknown, |(_, rule)| NoPoint::Infeasible(rule)));
     }
-    let misfit = |misfit: Misfit| NoPoint::Misfit(in_words(scenario, &misfit));
+    let to_error = |infeasibility: Infeasibility| NoPoint::Infeasible(describe_infeasibility(scenario, &infeasibility));
     let sequences = fill::microbatches(point, anchor(&scenario.model), batch);
     let loads = replica::loads(scenario, batch, &sequences);
-    let partition = fill::partition(scenario, pricing, point, &loads).map_err(misfit)?;
-    let Filled { plan, order, dealing, .. } = fill(scenario, pricing, (point, &partition), batch).map_err(misfit)?;
+    let partition = fill::partition(scenario, pricing, point, &loads).map_err(to_error)?;
+    let Filled { plan, order, dealing, .. } = fill(scenario, pricing, (point, &partition), batch).map_err(to_error)?;
     let decision = report::order(point.mode, (order, dealing), plan.microbatches.len());
     let iterations = vec![IterationPlan { replicas: vec![plan], decision: Some(decision) }];
     Ok(PlannedPoint {
-        words: report::describe(&scenario.model, point),
+        description: report::describe(&scenario.model, point),
         devices: points::devices(point),
         plan: Plan {
-            layout: layout_of(scenario, point),
+            layout: backbone_layout(scenario, point),
             partition,
             modules: point.modules.clone(),
             iterations,
@@ -103,13 +110,13 @@ pub(crate) fn plan_point(
 }
 
 /// Formats a misfit, including memory figures.
-fn in_words(scenario: &Scenario, misfit: &Misfit) -> String {
-    match misfit.hurdle.memory() {
+fn describe_infeasibility(scenario: &Scenario, infeasibility: &Infeasibility) -> String {
+    match infeasibility.constraint.memory() {
         Some((rank, needs)) => {
             let (needs, limit) = (needs.gib(), scenario.memory_limit().gib());
-            format!("{}: rank {rank} needs {needs:.1} GiB; {limit:.1} GiB available", misfit.reason)
+            format!("{}: rank {rank} needs {needs:.1} GiB; {limit:.1} GiB available", infeasibility.reason)
         }
-        None => misfit.reason.clone(),
+        None => infeasibility.reason.clone(),
     }
 }
 
@@ -118,8 +125,8 @@ mod tests {
     use super::*;
 
     fn layout(first: u32, first_device: u32) -> ModuleLayout {
-        let [tensor, context, pipeline, data, expert, beside] = [2, 1, 4, 8, 1, 2];
-        ModuleLayout { first, end: first + 1, tensor, context, pipeline, data, expert, first_device, beside }
+        let [tensor, context, pipeline, data, expert, copies_per_rank] = [2, 1, 4, 8, 1, 2];
+        ModuleLayout { first, end: first + 1, tensor, context, pipeline, data, expert, first_device, copies_per_rank }
     }
 
     #[test]
@@ -132,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_no_name() {
+    fn invalid_names_are_rejected() {
         for word in [
             "",
             "apart",

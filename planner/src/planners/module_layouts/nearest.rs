@@ -33,7 +33,7 @@ pub(crate) fn need(scenario: &Scenario, pricing: &Pricing<'_>, point: &Point, si
     let partition = fill::partition(scenario, pricing, point, &loads).ok()?;
     let mut roomy = scenario.clone();
     for _ in 0..MAX_RAISES {
-        let misfit = match fill(&roomy, pricing, (point, &partition), sizing) {
+        let infeasibility = match fill(&roomy, pricing, (point, &partition), sizing) {
             Ok(filled) => {
                 let layouts = (point.modules.as_slice(), &partition);
                 let costs = module_costs::costs(scenario, pricing, layouts, sizing, &filled.plan).ok()?;
@@ -41,16 +41,16 @@ pub(crate) fn need(scenario: &Scenario, pricing: &Pricing<'_>, point: &Point, si
                 let execution = execute(schedule, &costs).ok()?;
                 let (rank, bytes) = peak_memory_over(schedule, &execution, &costs);
                 let reserve_gib = scenario.training.memory_reserve_gib;
-                let of = |rank: usize| RankNeed {
+                let rank_need = |rank: usize| RankNeed {
                     rank: rank as u32,
                     layers: String::new(),
                     memory: RankMemory { reserve_gib, ..rank_memory(rank, schedule, &execution, &costs) },
                 };
-                return Some(Need { rank, bytes, ranks: (0..schedule.ranks()).map(of).collect() });
+                return Some(Need { rank, bytes, ranks: (0..schedule.ranks()).map(rank_need).collect() });
             }
-            Err(misfit) => misfit,
+            Err(error) => error,
         };
-        let (_, needed) = misfit.hurdle.memory()?;
+        let (_, needed) = infeasibility.constraint.memory()?;
         let limit = roomy.memory_limit().gib();
         roomy.cluster.device.memory_gib += needed.gib().max(limit * 1.05) - limit;
     }

@@ -4,7 +4,7 @@ use super::report::describe;
 use super::search::{Seen, Sweep};
 use super::space::{Mode, Point};
 use crate::cost::Pricing;
-use crate::host::{Watch, Workers};
+use crate::host::{Cancellation, Workers};
 use crate::outcome::PlacedModules;
 use crate::planners::module_layouts::module_costs::placed;
 use crate::scenario::Scenario;
@@ -15,7 +15,7 @@ pub(crate) struct SeenPoint {
     /// Name in URLs.
     pub name: String,
     pub layouts: Vec<PlacedModules>,
-    pub words: String,
+    pub description: String,
     pub microbatch: u32,
     /// Devices used.
     pub devices: u32,
@@ -54,14 +54,14 @@ pub(crate) fn points(
     pricing: &Pricing<'_>,
     mode: Mode,
     sizing: &PackedBatch,
-    (most, workers, watch): (u32, &dyn Workers, &dyn Watch),
+    (limit, workers, cancellation): (u32, &dyn Workers, &dyn Cancellation),
 ) -> AllPoints {
     let mut sweep = Sweep::new(scenario, pricing, mode, sizing);
-    let is_partial = sweep.explore(most, (workers, watch));
-    let of = |point: &Point, seen| SeenPoint {
+    let is_partial = sweep.explore(limit, (workers, cancellation));
+    let seen_point = |point: &Point, seen| SeenPoint {
         name: point.name(),
         layouts: point.modules.iter().map(|layout| placed(&scenario.model, &point.modules, layout)).collect(),
-        words: describe(&scenario.model, point),
+        description: describe(&scenario.model, point),
         microbatch: point.microbatch,
         devices: devices(point),
         seen,
@@ -72,17 +72,17 @@ pub(crate) fn points(
         .map(|(point, seen)| match seen {
             Seen::Simulated { seconds, peak, bubble, exposed } => {
                 let (seconds, bubble, exposed) = (*seconds, *bubble, *exposed);
-                of(point, PointSeen::Simulated { seconds, peak_gib: peak.gib(), bubble, exposed })
+                seen_point(point, PointSeen::Simulated { seconds, peak_gib: peak.gib(), bubble, exposed })
             }
-            Seen::Rejected(misfit) => of(point, PointSeen::Rejected(misfit.reason.clone())),
+            Seen::Rejected(infeasibility) => seen_point(point, PointSeen::Rejected(infeasibility.reason.clone())),
         })
         .collect();
-    points.extend(sweep.unseen().map(|(point, bound)| of(point, PointSeen::LeftOut { bound })));
+    points.extend(sweep.unseen().map(|(point, bound)| seen_point(point, PointSeen::LeftOut { bound })));
     AllPoints { points, beyond: sweep.left_out, is_partial }
 }
 
 /// Devices in use.
 pub(crate) fn devices(point: &Point) -> u32 {
     let each = point.modules.iter().map(|layout| layout.devices().end - layout.devices().start);
-    if point.mode == Mode::Apart { each.sum() } else { each.max().unwrap_or(0) }
+    if point.mode == Mode::NonColocated { each.sum() } else { each.max().unwrap_or(0) }
 }

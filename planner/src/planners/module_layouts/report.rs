@@ -20,7 +20,7 @@ pub(crate) fn describe_layout(model: &Model, layout: &ModuleLayout) -> String {
     let optional = [("CP", layout.context), ("PP", layout.pipeline), ("EP", layout.expert)];
     let more: String = optional
         .iter()
-        .filter(|of| of.1 > 1)
+        .filter(|entry| entry.1 > 1)
         .fold(String::new(), |text, (name, degree)| text + &format!(" · {name} {degree}"));
     let devices = layout.devices();
     let (first, last) = (devices.start, devices.end - 1);
@@ -36,19 +36,19 @@ pub(crate) const fn algorithm(mode: Mode) -> &'static str {
         Mode::Colocated => {
             "sweep over a layout for each module on shared devices; multi-module 1F1B or encoders in waves"
         }
-        Mode::Apart => "sweep over a layout and devices for each module; multi-module 1F1B",
+        Mode::NonColocated => "sweep over a layout and devices for each module; multi-module 1F1B",
     }
 }
 
 /// Describes the order of actions in one batch.
 pub(crate) fn order(mode: Mode, (order, dealing): (Order, Dealing), microbatches: usize) -> String {
     match (order, mode) {
-        (Order::Interleaved, Mode::Apart) if dealing == Dealing::InTurn => {
+        (Order::Interleaved, Mode::NonColocated) if dealing == Dealing::InTurn => {
             format!(
                 "{microbatches} microbatches, multi-module 1F1B, microbatches assigned round-robin to encoder copies"
             )
         }
-        (Order::Interleaved, Mode::Apart) => format!("{microbatches} microbatches, multi-module 1F1B"),
+        (Order::Interleaved, Mode::NonColocated) => format!("{microbatches} microbatches, multi-module 1F1B"),
         (Order::Interleaved, Mode::Chain) => format!("{microbatches} microbatches, 1F1B of all layers in one chain"),
         (Order::Interleaved, _) => format!("{microbatches} microbatches, encoders between the stages of the backbone"),
         (Order::Waves(size), _) => {
@@ -75,18 +75,20 @@ pub(crate) fn decisions(scenario: &Scenario, sweep: &Sweep<'_>, sequences: usize
 
 /// Compares separate layouts with the best single layout on the sizing batch. A single layout
 /// splits each module across all ranks, or all layers in a chain.
-pub(crate) fn verdict(scenario: &Scenario, sweep: &Sweep<'_>, single: &Sweep<'_>) -> String {
-    let Some((own, _)) = sweep.best() else { return String::new() };
+pub(crate) fn compare_with_single(scenario: &Scenario, sweep: &Sweep<'_>, single: &Sweep<'_>) -> String {
+    let Some((separate_time, _)) = sweep.best() else { return String::new() };
     let best = single.best().map(|(seconds, point)| (seconds, describe(&scenario.model, point)));
-    let Some((one, what)) = best else {
+    let Some((single_time, description)) = best else {
         return "Separate layouts are necessary: no single layout for all modules fits.".to_owned();
     };
-    let gain = 100.0 * (one / own - 1.0);
+    let gain = 100.0 * (single_time / separate_time - 1.0);
     if gain >= 0.5 {
         format!(
-            "Separate layouts are {gain:.1} % faster on the representative batch than the best single layout ({what})."
+            "Separate layouts are {gain:.1} % faster on the representative batch than the best single layout ({description})."
         )
     } else {
-        format!("Separate layouts give no advantage here: {gain:+.1} % compared with the best single layout ({what}).")
+        format!(
+            "Separate layouts give no advantage here: {gain:+.1} % compared with the best single layout ({description})."
+        )
     }
 }

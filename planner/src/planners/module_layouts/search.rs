@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use super::fill::{self, Filled, fill};
 use super::report::describe;
 use super::space::{Ground, Mode, Point, Space, anchor, space};
-use super::{layout_of, nearest};
-use crate::cost::{MicrobatchLoad, Partition, Place, Pricing};
-use crate::host::{Watch, Workers, side_by_side};
+use super::{backbone_layout, nearest};
+use crate::cost::{MicrobatchLoad, Partition, Pricing, ReplicaLayout};
+use crate::host::{Cancellation, Workers, side_by_side};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Loser, NearestMiss, RejectionCount, Search};
 use crate::plan::ModuleLayout;
-use crate::planners::infeasible::{BindingConstraint, Misfit};
+use crate::planners::infeasible::{BindingConstraint, Infeasibility};
 use crate::planners::layout_search::{ENDLESS, MAX_SECONDS};
 use crate::planners::{NoPlan, replica};
 use crate::scenario::{PlannerKind, Scenario};
@@ -24,7 +24,7 @@ const MAX_STEPS: u64 = 100_000_000;
 /// Points that a study simulates in parallel per round.
 const ROUND: usize = 16;
 /// Limit on reported losers.
-const KEPT_LOSERS: usize = 40;
+const MAX_LOSERS: usize = 40;
 /// Limit on rejected points whose peak memory is simulated if there is no plan.
 const MEASURED: usize = 12;
 
@@ -42,7 +42,7 @@ pub(crate) enum Seen {
         exposed: f64,
     },
     /// The point violates a rule or exceeds the memory limit.
-    Rejected(Misfit),
+    Rejected(Infeasibility),
 }
 
 /// A point that is not yet simulated.
@@ -65,7 +65,7 @@ pub(crate) struct Sweep<'a> {
     pub(crate) seen: Vec<(Point, Seen)>,
     partitions: BTreeMap<Point, Partition>,
     /// Smallest microbatch size that exceeded memory, by mode and layouts.
-    too_large: BTreeMap<(Mode, Vec<ModuleLayout>), (u32, Misfit)>,
+    too_large: BTreeMap<(Mode, Vec<ModuleLayout>), (u32, Infeasibility)>,
     pub(crate) simulated: u32,
     /// Simulation steps so far, updated ahead of each point.
     steps: u64,
@@ -77,13 +77,19 @@ pub(crate) struct Sweep<'a> {
 impl<'a> Sweep<'a> {
     /// Computes bounds and estimates of all points.
     pub(crate) fn new(scenario: &'a Scenario, pricing: &'a Pricing<'a>, mode: Mode, sizing: &'a PackedBatch) -> Self {
-        Self::over(scenario, pricing, space(&Ground::of(scenario), mode, sizing.sequences.len() as u32), sizing)
+        Self::over(
+            scenario,
+            pricing,
+            space(&Ground::from_scenario(scenario), mode, sizing.sequences.len() as u32),
+            sizing,
+        )
     }
 
     fn over(scenario: &'a Scenario, pricing: &'a Pricing<'a>, space: Space, sizing: &'a PackedBatch) -> Self {
         let Space { points, illegal, left_out } = space;
         let total = (points.len() + illegal.len()) as u32;
-        let seen = illegal.into_iter().map(|(point, rule)| (point, Seen::Rejected(Misfit::rule(&rule)))).collect();
+        let seen =
+            illegal.into_iter().map(|(point, rule)| (point, Seen::Rejected(Infeasibility::rule(&rule)))).collect();
         let (partitions, simulated) = (BTreeMap::new(), 0);
         let mut sweep = Self {
             scenario,
@@ -102,27 +108,27 @@ impl<'a> Sweep<'a> {
         let main = anchor(&scenario.model);
         let mut loads: BTreeMap<usize, Vec<MicrobatchLoad>> = BTreeMap::new();
         // The work is independent of DP and PP.
-        let mut known: BTreeMap<([u32; 5], usize), Result<f64, Misfit>> = BTreeMap::new();
+        let mut known: BTreeMap<([u32; 5], usize), Result<f64, Infeasibility>> = BTreeMap::new();
         for point in points {
             let sequences = fill::microbatches(&point, main, sizing);
             let size = sequences.first().map_or(0, Vec::len);
-            let of_size = loads.entry(size).or_insert_with(|| replica::loads(scenario, sizing, &sequences));
+            let size_loads = loads.entry(size).or_insert_with(|| replica::loads(scenario, sizing, &sequences));
             let work = |layout: &ModuleLayout| {
                 let key = [layout.first, layout.end, layout.tensor, layout.context, layout.expert];
-                let price = || fill::work(pricing, layout, of_size);
+                let price = || fill::work(pricing, layout, size_loads);
                 known.entry((key, size)).or_insert_with(price).clone()
             };
-            let works: Result<Vec<f64>, Misfit> = point.modules.iter().map(work).collect();
+            let works: Result<Vec<f64>, Infeasibility> = point.modules.iter().map(work).collect();
             match works {
                 Ok(works) => {
-                    let open = Open::of(point, &works, sequences.len());
+                    let open = Open::new(point, &works, sequences.len());
                     if open.bound <= MAX_SECONDS {
                         sweep.open.push(open);
                     } else {
-                        sweep.seen.push((open.point, Seen::Rejected(Misfit::rule(ENDLESS))));
+                        sweep.seen.push((open.point, Seen::Rejected(Infeasibility::rule(ENDLESS))));
                     }
                 }
-                Err(misfit) => sweep.seen.push((point, Seen::Rejected(misfit))),
+                Err(infeasibility) => sweep.seen.push((point, Seen::Rejected(infeasibility))),
             }
         }
         sweep.sort();
@@ -135,13 +141,13 @@ impl<'a> Sweep<'a> {
 
     /// Simulates points sorted by estimate, until `most` points are simulated or no remaining bound
     /// is below the lowest time.
-    pub(crate) fn run(&mut self, most: u32, kind: PlannerKind, observer: &mut dyn Observer) -> Result<(), Cancelled> {
+    pub(crate) fn run(&mut self, limit: u32, kind: PlannerKind, observer: &mut dyn Observer) -> Result<(), Cancelled> {
         // Points that cannot win are skipped. The search continues while there is no feasible
         // point.
         while if self.best().is_none() {
             self.steps < 4 * MAX_STEPS
         } else {
-            self.simulated < most && self.steps < MAX_STEPS
+            self.simulated < limit && self.steps < MAX_STEPS
         } {
             let Some(open) = self.open.pop() else { break };
             if self.best().is_some_and(|(best, _)| open.bound >= best) {
@@ -160,77 +166,78 @@ impl<'a> Sweep<'a> {
     ///
     /// Points are simulated in rounds of fixed size, so the result does not depend on the number of
     /// workers.
-    pub(crate) fn explore(&mut self, most: u32, (workers, watch): (&dyn Workers, &dyn Watch)) -> bool {
-        let mut left = most.saturating_mul(8);
-        while self.simulated < most && left > 0 && !self.open.is_empty() {
-            if watch.is_over() {
+    pub(crate) fn explore(&mut self, limit: u32, (workers, cancellation): (&dyn Workers, &dyn Cancellation)) -> bool {
+        let mut left = limit.saturating_mul(8);
+        while self.simulated < limit && left > 0 && !self.open.is_empty() {
+            if cancellation.is_over() {
                 return true;
             }
             let mut round = Vec::new();
-            while round.len() < ROUND.min((most - self.simulated) as usize) && left > 0 {
+            while round.len() < ROUND.min((limit - self.simulated) as usize) && left > 0 {
                 let Some(Open { point, .. }) = self.open.pop() else { break };
                 left -= 1;
                 match self.does_not_fit(&point) {
-                    Some(misfit) => self.seen.push((point, Seen::Rejected(misfit))),
+                    Some(infeasibility) => self.seen.push((point, Seen::Rejected(infeasibility))),
                     None => round.push(point),
                 }
             }
             let this = &*self;
-            let tried = side_by_side(workers, round.len(), |job| this.try_out(&round[job]));
-            for (point, tried) in round.into_iter().zip(tried) {
-                self.note(point, tried);
+            let results = side_by_side(workers, round.len(), |job| this.try_out(&round[job]));
+            for (point, result) in round.into_iter().zip(results) {
+                self.note(point, result);
             }
         }
         false
     }
 
     fn simulate(&mut self, point: Point) {
-        if let Some(misfit) = self.does_not_fit(&point) {
-            self.seen.push((point, Seen::Rejected(misfit)));
+        if let Some(infeasibility) = self.does_not_fit(&point) {
+            self.seen.push((point, Seen::Rejected(infeasibility)));
             return;
         }
         self.steps += steps(&point, anchor(&self.scenario.model), self.sizing.sequences.len() as u64);
-        let tried = self.try_out(&point);
-        self.note(point, tried);
+        let result = self.try_out(&point);
+        self.note(point, result);
     }
 
     /// Returns the known misfit if the same layouts failed at this microbatch size or a smaller
     /// one.
-    fn does_not_fit(&self, point: &Point) -> Option<Misfit> {
+    fn does_not_fit(&self, point: &Point) -> Option<Infeasibility> {
         let known = self.too_large.get(&(point.mode, point.modules.clone()));
-        known.filter(|(size, _)| *size <= point.microbatch).map(|(_, misfit)| misfit.clone())
+        known.filter(|(size, _)| *size <= point.microbatch).map(|(_, infeasibility)| infeasibility.clone())
     }
 
-    fn note(&mut self, point: Point, tried: Result<(Filled, Partition), Misfit>) {
-        let seen = match tried {
+    fn note(&mut self, point: Point, result: Result<(Filled, Partition), Infeasibility>) {
+        let seen = match result {
             Ok((filled, partition)) => {
                 self.simulated += 1;
                 self.partitions.insert(point.clone(), partition);
                 let Filled { peak, bubble, exposed, time, .. } = filled;
                 Seen::Simulated { seconds: time.secs(), peak, bubble, exposed }
             }
-            Err(misfit) => {
-                if misfit.hurdle.memory().is_some() {
+            Err(infeasibility) => {
+                if infeasibility.constraint.memory().is_some() {
                     let key = (point.mode, point.modules.clone());
-                    let least = self.too_large.entry(key).or_insert_with(|| (point.microbatch, misfit.clone()));
-                    if point.microbatch < least.0 {
-                        *least = (point.microbatch, misfit.clone());
+                    let smallest =
+                        self.too_large.entry(key).or_insert_with(|| (point.microbatch, infeasibility.clone()));
+                    if point.microbatch < smallest.0 {
+                        *smallest = (point.microbatch, infeasibility.clone());
                     }
                 }
-                Seen::Rejected(misfit)
+                Seen::Rejected(infeasibility)
             }
         };
         self.seen.push((point, seen));
     }
 
-    fn try_out(&self, point: &Point) -> Result<(Filled, Partition), Misfit> {
+    fn try_out(&self, point: &Point) -> Result<(Filled, Partition), Infeasibility> {
         let sequences = fill::microbatches(point, anchor(&self.scenario.model), self.sizing);
         let loads = replica::loads(self.scenario, self.sizing, &sequences);
         let partition = fill::partition(self.scenario, self.pricing, point, &loads)?;
         self.states_fit(point, &partition, &loads)?;
         let filled = fill(self.scenario, self.pricing, (point, &partition), self.sizing)?;
         if filled.time.secs() > 2.0 * MAX_SECONDS {
-            return Err(Misfit::rule(ENDLESS));
+            return Err(Infeasibility::rule(ENDLESS));
         }
         Ok((filled, partition))
     }
@@ -238,19 +245,23 @@ impl<'a> Sweep<'a> {
     /// Checks weights, gradients and optimizer state for all modules per rank. Colocated encoders
     /// have no pipeline stages and equal states on all ranks, so the maximum per layout is
     /// sufficient.
-    fn states_fit(&self, point: &Point, partition: &Partition, loads: &[MicrobatchLoad]) -> Result<(), Misfit> {
+    fn states_fit(&self, point: &Point, partition: &Partition, loads: &[MicrobatchLoad]) -> Result<(), Infeasibility> {
         let mut sum = Bytes::ZERO;
         for layout in &point.modules {
-            let own = partition.stages.iter().filter(|ranges| layout.modules().contains(&ranges[0].module));
-            let local = Partition { stages: own.cloned().collect(), placement: partition.placement };
+            let layout_stages = partition.stages.iter().filter(|ranges| layout.modules().contains(&ranges[0].module));
+            let local = Partition { stages: layout_stages.cloned().collect(), placement: partition.placement };
             let table = fill::prices(self.pricing, layout)?.table(layout.tensor, &loads[..1]);
-            let place = Place { pipeline: layout.pipeline, data: layout.data, replica: 0 };
-            let (rank, most) =
-                table.static_memory(&local, place).into_iter().enumerate().max_by_key(|of| of.1).unwrap_or_default();
-            sum = if point.mode == Mode::Apart { sum.max(most) } else { sum + most };
+            let position = ReplicaLayout { pipeline: layout.pipeline, data: layout.data, replica: 0 };
+            let (rank, max_bytes) = table
+                .static_memory(&local, position)
+                .into_iter()
+                .enumerate()
+                .max_by_key(|entry| entry.1)
+                .unwrap_or_default();
+            sum = if point.mode == Mode::NonColocated { sum.max(max_bytes) } else { sum + max_bytes };
             if sum > self.scenario.memory_limit() {
                 let reason = "weights, gradients and optimizer state exceed the memory".to_owned();
-                return Err(Misfit { reason, hurdle: BindingConstraint::State(sum, rank) });
+                return Err(Infeasibility { reason, constraint: BindingConstraint::State(sum, rank) });
             }
         }
         Ok(())
@@ -271,12 +282,12 @@ impl<'a> Sweep<'a> {
     }
 
     /// Marks the fastest point as rejected because it failed on a batch of the run.
-    pub(crate) fn reject_winner(&mut self, misfit: &Misfit) {
+    pub(crate) fn reject_winner(&mut self, infeasibility: &Infeasibility) {
         let Some(point) = self.best().map(|(_, point)| point.clone()) else { return };
-        let reason = format!("{} on another batch", misfit.reason);
+        let reason = format!("{} on another batch", infeasibility.reason);
         let simulated = |seen: &Seen| matches!(seen, Seen::Simulated { .. });
         if let Some((_, seen)) = self.seen.iter_mut().find(|(other, seen)| *other == point && simulated(seen)) {
-            *seen = Seen::Rejected(Misfit { reason, hurdle: misfit.hurdle });
+            *seen = Seen::Rejected(Infeasibility { reason, constraint: infeasibility.constraint });
         }
         // Allow a further simulation as a replacement, including pruned points.
         self.simulated = self.simulated.saturating_sub(1);
@@ -296,18 +307,18 @@ impl<'a> Sweep<'a> {
         let mut losers: Vec<Loser> = Vec::new();
         for (point, seen) in &self.seen {
             match seen {
-                Seen::Rejected(misfit) => *counts.entry(misfit.reason.as_str()).or_default() += 1,
+                Seen::Rejected(infeasibility) => *counts.entry(infeasibility.reason.as_str()).or_default() += 1,
                 Seen::Simulated { seconds, peak, bubble, exposed } => {
-                    let Some((least, winner)) = &best else { continue };
+                    let Some((best_time, winner)) = &best else { continue };
                     if point == winner {
                         continue;
                     }
                     let (idle, waits) = (100.0 * bubble, 100.0 * exposed);
                     losers.push(Loser {
-                        layout: layout_of(self.scenario, point),
+                        layout: backbone_layout(self.scenario, point),
                         reason: format!(
                             "+{:.3} s: {}; {idle:.0} % idle, {waits:.0} % exposed communication",
-                            seconds - least,
+                            seconds - best_time,
                             describe(&self.scenario.model, point)
                         ),
                         iteration_s: Some(*seconds),
@@ -317,7 +328,7 @@ impl<'a> Sweep<'a> {
             }
         }
         losers.sort_by(|a, b| a.iteration_s.unwrap_or(0.0).total_cmp(&b.iteration_s.unwrap_or(0.0)));
-        losers.truncate(KEPT_LOSERS);
+        losers.truncate(MAX_LOSERS);
         let rejected = counts.values().sum();
         let mut rejections: Vec<RejectionCount> =
             counts.into_iter().map(|(reason, count)| RejectionCount { reason: reason.to_owned(), count }).collect();
@@ -334,13 +345,15 @@ impl<'a> Sweep<'a> {
     /// Explains why no point is feasible, based on the points with the smallest excess.
     pub(crate) fn no_plan(&self) -> NoPlan {
         let rejected = self.seen.iter().filter_map(|(point, seen)| match seen {
-            Seen::Rejected(misfit) => Some((point, misfit)),
+            Seen::Rejected(infeasibility) => Some((point, infeasibility)),
             Seen::Simulated { .. } => None,
         });
         let rejected: Vec<_> = rejected.collect();
         let mut lacking: Vec<_> = rejected
             .iter()
-            .filter_map(|(point, misfit)| Some((misfit.hurdle.memory()?, *point, misfit.hurdle)))
+            .filter_map(|(point, infeasibility)| {
+                Some((infeasibility.constraint.memory()?, *point, infeasibility.constraint))
+            })
             .collect();
         lacking.sort_by(|a, b| a.0.1.cmp(&b.0.1).then_with(|| a.1.cmp(b.1)));
         let needs = lacking.iter().take(MEASURED).filter_map(|(_, point, _)| {
@@ -354,7 +367,7 @@ impl<'a> Sweep<'a> {
             let at = describe(&self.scenario.model, point);
             let binding = format!("rank {rank} needs {needs:.1} GiB; {limit:.1} GiB available ({at})");
             search.nearest = Some(Box::new(NearestMiss {
-                layout: layout_of(self.scenario, point),
+                layout: backbone_layout(self.scenario, point),
                 rank: rank as u32,
                 needs_gib: needs,
                 limit_gib: limit,
@@ -363,15 +376,15 @@ impl<'a> Sweep<'a> {
             return NoPlan { binding, search };
         }
         let binding = match (lacking.first(), rejected.first()) {
-            (Some(((rank, needs), point, hurdle)), _) => {
-                let terms = match hurdle {
+            (Some(((rank, needs), point, constraint)), _) => {
+                let terms = match constraint {
                     BindingConstraint::State(..) => " for weights, gradients and optimizer alone",
                     _ => "",
                 };
                 let at = describe(&self.scenario.model, point);
                 format!("rank {rank} needs {:.1} GiB{terms}; {limit:.1} GiB available ({at})", needs.gib())
             }
-            (None, Some((_, misfit))) => misfit.reason.clone(),
+            (None, Some((_, infeasibility))) => infeasibility.reason.clone(),
             (None, None) => "no valid layout: the requested degrees do not divide the devices".to_owned(),
         };
         NoPlan { binding, search }
@@ -381,8 +394,8 @@ impl<'a> Sweep<'a> {
 /// Estimates the simulation steps of a point. Each cell needs pricing and a choice among all ranks.
 fn steps(point: &Point, main: usize, sequences: u64) -> u64 {
     let backbone = point.modules.iter().find(|layout| layout.modules().contains(&main));
-    let (copies, beside) = backbone.map_or((1, 1), |layout| (layout.pipelines(), layout.beside));
-    let microbatches = sequences.div_ceil(u64::from(point.microbatch * beside));
+    let (copies, copies_per_rank) = backbone.map_or((1, 1), |layout| (layout.pipelines(), layout.copies_per_rank));
+    let microbatches = sequences.div_ceil(u64::from(point.microbatch * copies_per_rank));
     let each = |layout: &ModuleLayout| u64::from(layout.pipelines().div_ceil(copies)) * u64::from(layout.pipeline);
     let ranks: u64 = point.modules.iter().map(|layout| u64::from(layout.pipelines() * layout.pipeline)).sum();
     microbatches * point.modules.iter().map(each).sum::<u64>() * (50 + ranks / 16)
@@ -390,13 +403,13 @@ fn steps(point: &Point, main: usize, sequences: u64) -> u64 {
 
 impl Open {
     /// Computes bound and estimate from single-rank work per layout and the number of microbatches.
-    fn of(point: Point, works: &[f64], microbatches: usize) -> Self {
+    fn new(point: Point, works: &[f64], microbatches: usize) -> Self {
         let (mut bound, mut estimate) = (0.0_f64, 0.0_f64);
         for (layout, work) in point.modules.iter().zip(works) {
             let share = work / f64::from(layout.pipeline * layout.data);
             let each = (microbatches as f64 / f64::from(layout.pipelines())).max(1.0);
             let filled = share * (1.0 + f64::from(layout.pipeline - 1) / each);
-            if point.mode == Mode::Apart {
+            if point.mode == Mode::NonColocated {
                 (bound, estimate) = (bound.max(share), estimate.max(filled) + share / each);
             } else {
                 (bound, estimate) = (bound + share, estimate + filled);
@@ -420,7 +433,7 @@ mod tests {
     /// With layouts above the limit, each visited layout occurs once in the sweep and can fail on
     /// the run once.
     #[test]
-    fn what_was_left_out_stands_for_no_layout() {
+    fn visited_layouts_occur_once() {
         let scenario = serde_json::json!({
             "schema": "scenario/1", "model": { "preset": "vlm-s" }, "cluster": { "preset": "h100", "nodes": 1 },
             "workload": {
@@ -435,22 +448,22 @@ mod tests {
         let valid = ValidScenario::new(parse(&scenario.to_string()).unwrap(), &NoDatasets).unwrap();
         let scenario = valid.scenario();
         let (contexts, experts) = degrees(scenario);
-        let degrees = DegreeSettings::of(&scenario.training, &contexts, &experts);
+        let degrees = DegreeSettings::new(&scenario.training, &contexts, &experts);
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_degrees(&degrees);
         let sizing = Sampler::new(&valid).sizing();
         let sizing = packing::pack(&sizing.samples, &scenario.model, &scenario.workload.packing_rule());
-        let mut space = space(&Ground::of(scenario), Mode::Homogeneous, 16);
+        let mut space = space(&Ground::from_scenario(scenario), Mode::Homogeneous, 16);
         space.left_out = 7;
         let mut sweep = Sweep::over(scenario, &pricing, space, &sizing);
         sweep.run(u32::MAX, PlannerKind::Homogeneous, &mut Unobserved).unwrap();
         let mut points: Vec<&Point> =
-            sweep.seen.iter().map(|(point, _)| point).chain(sweep.unseen().map(|of| of.0)).collect();
+            sweep.seen.iter().map(|(point, _)| point).chain(sweep.unseen().map(|entry| entry.0)).collect();
         let all = points.len();
         points.sort();
         points.dedup();
         assert_eq!((points.len(), sweep.total as usize), (all, all));
         for left in (0..sweep.simulated).rev() {
-            sweep.reject_winner(&Misfit::rule("too large"));
+            sweep.reject_winner(&Infeasibility::rule("too large"));
             // Disable replacements for failed points.
             (sweep.open, sweep.pruned) = (Vec::new(), Vec::new());
             assert_eq!(sweep.simulated, left);

@@ -29,15 +29,15 @@ pub(crate) enum Mode {
     /// Separate layouts on the same devices.
     Colocated,
     /// Separate layouts on disjoint devices.
-    Apart,
+    NonColocated,
 }
 
 impl Mode {
     /// Returns the mode of a planner.
-    pub(crate) const fn of(kind: PlannerKind) -> Self {
+    pub(crate) const fn from_planner(kind: PlannerKind) -> Self {
         match kind {
             PlannerKind::HeterogeneousColocated => Self::Colocated,
-            PlannerKind::HeterogeneousApart => Self::Apart,
+            PlannerKind::HeterogeneousApart => Self::NonColocated,
             _ => Self::Homogeneous,
         }
     }
@@ -74,16 +74,16 @@ pub(crate) fn degrees(scenario: &Scenario) -> (Vec<u32>, Vec<u32>) {
     let experts: Vec<u32> =
         scenario.model.modules.iter().filter_map(|module| module.moe).map(|moe| moe.experts).collect();
     let devices = scenario.cluster.devices();
-    let with = |mut list: Vec<u32>, own: u32| {
-        if !list.contains(&own) {
-            list.push(own);
+    let with = |mut list: Vec<u32>, requested: u32| {
+        if !list.contains(&requested) {
+            list.push(requested);
         }
         list
     };
     let cuts = |degree: &u32| *degree == 1 || experts.iter().any(|experts| experts.is_multiple_of(*degree));
     // Powers of two may not divide the cluster, but the backbone can run on a subset of devices.
-    let stands = |degree: &u32| devices.is_multiple_of(*degree) || degree.is_power_of_two();
-    let context = (1..=devices.min(MAX_CONTEXT)).filter(stands).collect();
+    let is_allowed = |degree: &u32| devices.is_multiple_of(*degree) || degree.is_power_of_two();
+    let context = (1..=devices.min(MAX_CONTEXT)).filter(is_allowed).collect();
     let expert = (1..=devices).filter(cuts).collect();
     (with(context, scenario.training.context_parallel), with(expert, scenario.training.expert_parallel))
 }
@@ -99,7 +99,7 @@ pub(crate) struct ModuleShape {
 }
 
 impl ModuleShape {
-    fn of(module: &Module) -> Self {
+    fn from_module(module: &Module) -> Self {
         let Module { layers, heads, kv_heads, .. } = *module;
         Self { name: module.name.clone(), layers, heads, kv_heads, experts: module.moe.map(|moe| moe.experts) }
     }
@@ -123,10 +123,10 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    pub(crate) fn of(scenario: &Scenario) -> Self {
+    pub(crate) fn from_scenario(scenario: &Scenario) -> Self {
         let (contexts, experts) = degrees(scenario);
         Self {
-            slots: scenario.model.modules.iter().map(ModuleShape::of).collect(),
+            slots: scenario.model.modules.iter().map(ModuleShape::from_module).collect(),
             main: anchor(&scenario.model),
             devices: scenario.cluster.devices(),
             devices_per_node: scenario.cluster.devices_per_node,
@@ -140,7 +140,7 @@ impl Ground {
 
 /// Enumerates the points of a mode.
 pub(crate) fn space(ground: &Ground, mode: Mode, sequences: u32) -> Space {
-    let mut space = space_of(ground, mode, sequences);
+    let mut space = enumerate_points(ground, mode, sequences);
     // With PP 1 both modes are equal. A chain has undivided microbatches, so the main module must
     // be the last module.
     if mode == Mode::Homogeneous && ground.slots.len() > 1 && ground.main + 1 == ground.slots.len() {
@@ -152,7 +152,7 @@ pub(crate) fn space(ground: &Ground, mode: Mode, sequences: u32) -> Space {
     space
 }
 
-fn space_of(ground: &Ground, mode: Mode, sequences: u32) -> Space {
+fn enumerate_points(ground: &Ground, mode: Mode, sequences: u32) -> Space {
     let (count, devices) = (ground.slots.len() as u32, ground.devices);
     let main = ground.main as u32;
     let mut space = Space::default();
@@ -163,7 +163,7 @@ fn space_of(ground: &Ground, mode: Mode, sequences: u32) -> Space {
         Mode::Homogeneous | Mode::Chain => std::iter::once(0..count).collect(),
         Mode::Colocated => (0..count).map(|module| module..module + 1).collect(),
         // Encoders share a layout.
-        Mode::Apart => {
+        Mode::NonColocated => {
             let sides = [0..main, main..main + 1, main + 1..count];
             sides.into_iter().filter(|side| !side.is_empty()).collect()
         }
@@ -171,17 +171,17 @@ fn space_of(ground: &Ground, mode: Mode, sequences: u32) -> Space {
     for shares in shares(mode, runs.len(), devices, runs.iter().position(|run| run.contains(&main)).unwrap_or(0)) {
         let options: Vec<Vec<ModuleLayout>> =
             runs.iter().zip(&shares).map(|(run, share)| options(ground, mode, run, share)).collect();
-        let mut chosen = vec![0; runs.len()];
+        let mut selected = vec![0; runs.len()];
         loop {
-            if options.iter().all(|of| !of.is_empty()) {
+            if options.iter().all(|layouts| !layouts.is_empty()) {
                 let modules: Vec<ModuleLayout> =
-                    options.iter().zip(&chosen).map(|(of, &place)| of[place].clone()).collect();
+                    options.iter().zip(&selected).map(|(layouts, &index)| layouts[index].clone()).collect();
                 space.add(ground, mode, modules, sequences);
             }
             // Advance to the next combination.
-            let Some(turned) = (0..runs.len()).find(|&run| chosen[run] + 1 < options[run].len()) else { break };
-            chosen[turned] += 1;
-            chosen[..turned].fill(0);
+            let Some(turned) = (0..runs.len()).find(|&run| selected[run] + 1 < options[run].len()) else { break };
+            selected[turned] += 1;
+            selected[..turned].fill(0);
         }
     }
     space
@@ -190,7 +190,7 @@ fn space_of(ground: &Ground, mode: Mode, sequences: u32) -> Space {
 /// Enumerates device ranges for the module runs: all devices, or consecutive disjoint ranges with
 /// the main module's range at the start.
 fn shares(mode: Mode, runs: usize, devices: u32, main: usize) -> Vec<Vec<Range<u32>>> {
-    if mode != Mode::Apart {
+    if mode != Mode::NonColocated {
         return vec![vec![0..devices; runs]];
     }
     // Candidate sizes of the remaining ranges: powers of two and eighths of the cluster.
@@ -201,19 +201,19 @@ fn shares(mode: Mode, runs: usize, devices: u32, main: usize) -> Vec<Vec<Range<u
     takes.dedup();
     let mut all = Vec::new();
     let others = runs - 1;
-    let mut chosen = vec![0; others];
+    let mut selected = vec![0; others];
     loop {
-        let taken: Vec<u32> = chosen.iter().map(|&place| takes[place]).collect();
+        let taken: Vec<u32> = selected.iter().map(|&index| takes[index]).collect();
         let sum: u32 = taken.iter().sum();
         if sum < devices {
             let left = devices - sum;
-            let whole = 1 << left.ilog2();
-            for own in if whole == left { vec![left] } else { vec![left, whole] } {
-                let mut next = own;
+            let rounded = 1 << left.ilog2();
+            for main_size in if rounded == left { vec![left] } else { vec![left, rounded] } {
+                let mut next = main_size;
                 let mut others = taken.iter();
                 let share = |run: usize| {
                     if run == main {
-                        return 0..own;
+                        return 0..main_size;
                     }
                     let first = next;
                     next += others.next().copied().unwrap_or(0);
@@ -222,9 +222,9 @@ fn shares(mode: Mode, runs: usize, devices: u32, main: usize) -> Vec<Vec<Range<u
                 all.push((0..runs).map(share).collect());
             }
         }
-        let Some(turned) = (0..others).find(|&run| chosen[run] + 1 < takes.len()) else { break };
-        chosen[turned] += 1;
-        chosen[..turned].fill(0);
+        let Some(turned) = (0..others).find(|&run| selected[run] + 1 < takes.len()) else { break };
+        selected[turned] += 1;
+        selected[..turned].fill(0);
     }
     all
 }
@@ -237,14 +237,14 @@ fn options(ground: &Ground, mode: Mode, run: &Range<u32>, devices: &Range<u32>) 
     let contexts: &[u32] = if main { &ground.contexts } else { &[1] };
     let has_experts = ground.slots[run.start as usize..run.end as usize].iter().any(|slot| slot.experts.is_some());
     let experts: &[u32] = if has_experts { &ground.experts } else { &[1] };
-    let fixed = |asked: Option<u32>, open: Vec<u32>| asked.filter(|_| main).map_or(open, |degree| vec![degree]);
-    let divisors = |of: u32| (1..=of).filter(|degree| of.is_multiple_of(*degree)).collect::<Vec<u32>>();
+    let fixed = |requested: Option<u32>, open: Vec<u32>| requested.filter(|_| main).map_or(open, |degree| vec![degree]);
+    let divisors = |number: u32| (1..=number).filter(|degree| number.is_multiple_of(*degree)).collect::<Vec<u32>>();
     let mut options = Vec::new();
     for tensor in fixed(request.tensor, divisors(ground.devices_per_node)) {
         for &context in contexts {
             for pipeline in fixed(request.pipeline, divisors(size)) {
-                let whole = u64::from(tensor) * u64::from(context) * u64::from(pipeline);
-                if whole > u64::from(size) || !u64::from(size).is_multiple_of(whole) {
+                let product = u64::from(tensor) * u64::from(context) * u64::from(pipeline);
+                if product > u64::from(size) || !u64::from(size).is_multiple_of(product) {
                     continue;
                 }
                 // An encoder colocated with a pipelined backbone has no pipeline; every rank
@@ -252,7 +252,7 @@ fn options(ground: &Ground, mode: Mode, run: &Range<u32>, devices: &Range<u32>) 
                 if !main && mode == Mode::Colocated && pipeline > 1 {
                     continue;
                 }
-                let data = size / whole as u32;
+                let data = size / product as u32;
                 for &expert in experts {
                     options.push(ModuleLayout {
                         first: run.start,
@@ -263,7 +263,7 @@ fn options(ground: &Ground, mode: Mode, run: &Range<u32>, devices: &Range<u32>) 
                         data,
                         expert,
                         first_device: devices.start,
-                        beside: 1,
+                        copies_per_rank: 1,
                     });
                 }
             }
@@ -275,20 +275,20 @@ fn options(ground: &Ground, mode: Mode, run: &Range<u32>, devices: &Range<u32>) 
 impl Space {
     /// Adds one point per microbatch size for the given layouts, or the violated rule.
     fn add(&mut self, ground: &Ground, mode: Mode, mut modules: Vec<ModuleLayout>, sequences: u32) {
-        let standing = if mode == Mode::Colocated { set_copies_per_rank(&mut modules) } else { Ok(()) };
+        let alignment = if mode == Mode::Colocated { set_copies_per_rank(&mut modules) } else { Ok(()) };
         let point = |modules: Vec<ModuleLayout>, microbatch| Point { mode, modules, microbatch };
-        let broken = standing.err().or_else(|| broken_rule(ground, mode, &modules));
+        let broken = alignment.err().or_else(|| broken_rule(ground, mode, &modules));
         if let Some(rule) = broken {
             self.illegal.push((point(modules, ground.request.microbatch.unwrap_or(1)), rule));
             return;
         }
         let copies =
             modules.iter().find(|layout| layout.modules().contains(&ground.main)).map_or(1, |layout| layout.data);
-        let most = (sequences / copies).min(MAX_MICROBATCH);
+        let max_size = (sequences / copies).min(MAX_MICROBATCH);
         let sizes = match ground.request.microbatch {
             Some(size) => vec![size],
-            None if most == 0 => Vec::new(),
-            None => (0..=most.ilog2()).map(|power| 1 << power).collect(),
+            None if max_size == 0 => Vec::new(),
+            None => (0..=max_size.ilog2()).map(|power| 1 << power).collect(),
         };
         if sizes.is_empty() || sizes.iter().all(|&size| sequences.div_ceil(size) < copies) {
             let rule = format!("{sequences} sequences give fewer microbatches than copies of the backbone");
@@ -307,13 +307,13 @@ impl Space {
 
 /// Sets the number of copies per rank so that all ranks use equal device blocks.
 fn set_copies_per_rank(modules: &mut [ModuleLayout]) -> Result<(), String> {
-    let largest = modules.iter().map(ModuleLayout::rank_size).max().unwrap_or(1);
+    let max_size = modules.iter().map(ModuleLayout::rank_size).max().unwrap_or(1);
     for layout in modules {
         let size = layout.rank_size();
-        if !largest.is_multiple_of(size) || !layout.data.is_multiple_of(largest / size) {
+        if !max_size.is_multiple_of(size) || !layout.data.is_multiple_of(max_size / size) {
             return Err("the ranks of colocated modules overlap only partly".to_owned());
         }
-        layout.beside = largest / size;
+        layout.copies_per_rank = max_size / size;
     }
     Ok(())
 }
@@ -357,9 +357,9 @@ fn broken_rule(ground: &Ground, mode: Mode, modules: &[ModuleLayout]) -> Option<
 
 fn indivisible(layout: &ModuleLayout, slot: &ModuleShape, exchange: ContextExchange) -> Option<String> {
     let ModuleShape { name, layers, .. } = slot;
-    for (what, count) in [("heads", slot.heads), ("key-value heads", slot.kv_heads)] {
+    for (head_kind, count) in [("heads", slot.heads), ("key-value heads", slot.kv_heads)] {
         if count % layout.tensor != 0 {
-            return Some(format!("TP does not divide the {count} {what} of {name}"));
+            return Some(format!("TP does not divide the {count} {head_kind} of {name}"));
         }
     }
     let trades = exchange == ContextExchange::AllToAll;

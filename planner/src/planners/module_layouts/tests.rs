@@ -3,7 +3,7 @@
 
 use crate::cost::Pricing;
 use crate::engine::{Unobserved, plan};
-use crate::outcome::{Answer, Planned};
+use crate::outcome::{PlanOutcome, Planned};
 use crate::plan::ModuleLayout;
 use crate::planners::module_layouts::module_costs::tests as fixtures;
 use crate::scenario::validate::NoDatasets;
@@ -30,11 +30,11 @@ fn scenario(model: &str, images: u32, planners: &[&str]) -> Scenario {
 
 fn planned(scenario: &Scenario) -> Vec<(PlannerKind, Result<Planned, String>)> {
     let valid = ValidScenario::new(scenario.clone(), &NoDatasets).unwrap();
-    let of = |result: crate::outcome::PlannerResult| match result.answer {
-        Answer::Planned(planned) => (result.planner, Ok(*planned)),
-        Answer::Infeasible { binding, .. } => (result.planner, Err(binding)),
+    let outcome = |result: crate::outcome::PlannerResult| match result.answer {
+        PlanOutcome::Planned(planned) => (result.planner, Ok(*planned)),
+        PlanOutcome::Infeasible { binding, .. } => (result.planner, Err(binding)),
     };
-    plan(&valid, &mut Unobserved).unwrap().outcome.results.into_iter().map(of).collect()
+    plan(&valid, &mut Unobserved).unwrap().outcome.results.into_iter().map(outcome).collect()
 }
 
 const ALL: [&str; 3] = ["homogeneous", "heterogeneous_colocated", "heterogeneous_non_colocated"];
@@ -42,7 +42,7 @@ const ALL: [&str; 3] = ["homogeneous", "heterogeneous_colocated", "heterogeneous
 /// All plans passed validation. They list the placement of each module, and respect the lower bound
 /// and the memory limit.
 #[test]
-fn all_ways_to_stand_are_planned_and_say_where() {
+fn all_modes_are_planned_with_placements() {
     for model in ["vlm-s", "internvl3-2b", "omni-7b"] {
         let mut scenario = scenario(model, 12, &ALL);
         scenario.cluster.nodes = 2;
@@ -54,9 +54,9 @@ fn all_ways_to_stand_are_planned_and_say_where() {
             assert_eq!(placement.ranks.len(), planned.ranks.len(), "{model}, {kind:?}");
             assert!(planned.metrics.gap >= 0.0 && planned.metrics.bubble > -1e-9, "{model}, {kind:?}");
             assert!(planned.metrics.peak_memory_gib <= planned.metrics.memory_limit_gib);
-            let own = placement.layouts.iter().map(|layout| layout.devices);
-            let apart = kind == PlannerKind::HeterogeneousApart;
-            assert!(if apart { own.sum::<u32>() <= 16 } else { own.max() == Some(16) });
+            let device_counts = placement.layouts.iter().map(|layout| layout.devices);
+            let is_separate = kind == PlannerKind::HeterogeneousApart;
+            assert!(if is_separate { device_counts.sum::<u32>() <= 16 } else { device_counts.max() == Some(16) });
             assert_eq!(
                 placement.layouts.iter().any(|layout| layout.colocated),
                 kind == PlannerKind::HeterogeneousColocated
@@ -72,7 +72,7 @@ fn all_ways_to_stand_are_planned_and_say_where() {
 /// Without pipelines, the single layout equals the static 1F1B layout. Times differ only by the
 /// rounding of module parts to nanoseconds.
 #[test]
-fn one_layout_without_a_pipeline_is_the_static_one() {
+fn a_layout_without_pipeline_matches_the_static_layout() {
     let mut scenario = scenario("internvl3-2b", 12, &["1f1b", "homogeneous"]);
     scenario.layout.pipeline = Some(1);
     scenario.layout.tensor = Some(2);
@@ -83,7 +83,7 @@ fn one_layout_without_a_pipeline_is_the_static_one() {
 }
 
 #[test]
-fn the_same_question_has_the_same_answer() {
+fn equal_scenarios_have_equal_results() {
     let scenario = scenario("vlm-s", 8, &ALL);
     assert!(planned(&scenario) == planned(&scenario));
 }
@@ -91,7 +91,7 @@ fn the_same_question_has_the_same_answer() {
 /// With more memory, no planner chooses a slower point on the sizing batch. With too little memory,
 /// the planner reports the rank that exceeds the limit.
 #[test]
-fn memory_is_kept_and_named() {
+fn the_memory_limit_is_respected_and_named() {
     let mut scenario = scenario("vlm-s", 8, &ALL);
     scenario.cluster.device.memory_gib = 12.0;
     for (kind, result) in planned(&scenario) {
@@ -113,8 +113,8 @@ fn memory_is_kept_and_named() {
 fn layouts_that_trade_heads_have_heads_enough() {
     let mut scenario = scenario("internvl3-2b", 4, &ALL);
     scenario.training.context_exchange = crate::training::ContextExchange::AllToAll;
-    for mode in [Mode::Homogeneous, Mode::Colocated, Mode::Apart] {
-        let found = space(&Ground::of(&scenario), mode, 24);
+    for mode in [Mode::Homogeneous, Mode::Colocated, Mode::NonColocated] {
+        let found = space(&Ground::from_scenario(&scenario), mode, 24);
         let trades = |point: &Point| {
             let modules = |layout: &ModuleLayout| {
                 layout.modules().map(|module| (&scenario.model.modules[module], layout.clone())).collect::<Vec<_>>()
@@ -125,8 +125,8 @@ fn layouts_that_trade_heads_have_heads_enough() {
         assert!(!found.points.is_empty() && found.points.iter().all(trades), "{mode:?}");
         assert!(found.points.iter().any(|point| point.modules.iter().any(|layout| layout.context > 1)), "{mode:?}");
         // Modules on disjoint devices have too few devices for larger degrees.
-        let refused = found.illegal.iter().any(|(_, rule)| rule.contains("cannot distribute the heads"));
-        assert!(refused || mode == Mode::Apart, "{mode:?}");
+        let has_rejection = found.illegal.iter().any(|(_, rule)| rule.contains("cannot distribute the heads"));
+        assert!(has_rejection || mode == Mode::NonColocated, "{mode:?}");
     }
 }
 
@@ -147,14 +147,14 @@ fn degrees_are_those_that_divide() {
 
 /// 65,536 microbatches through 64 stages.
 #[test]
-fn a_batch_of_too_many_cells_is_refused_before_it_is_priced() {
+fn too_many_cells_are_rejected_before_pricing() {
     let mut scenario = fixtures::scenario();
     (scenario.cluster.nodes, scenario.workload.global_batch, scenario.iterations) = (8, 65_536, 1);
     let batch = fixtures::batch(&scenario);
-    let own = vec![fixtures::layout(0..1, [1, 1, 32, 1], 0), fixtures::layout(1..2, [1, 1, 32, 1], 32)];
-    let point = Point { mode: Mode::Apart, modules: own, microbatch: 1 };
+    let module_layouts = vec![fixtures::layout(0..1, [1, 1, 32, 1], 0), fixtures::layout(1..2, [1, 1, 32, 1], 32)];
+    let point = Point { mode: Mode::NonColocated, modules: module_layouts, microbatch: 1 };
     let partition = fixtures::partition(&scenario, &[32, 32]);
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
-    let Err(misfit) = fill(&scenario, &pricing, (&point, &partition), &batch) else { panic!("4,194,304 cells") };
-    assert_eq!(misfit.reason, "more than 4000000 microbatches x stages");
+    let Err(infeasibility) = fill(&scenario, &pricing, (&point, &partition), &batch) else { panic!("4,194,304 cells") };
+    assert_eq!(infeasibility.reason, "more than 4000000 microbatches x stages");
 }

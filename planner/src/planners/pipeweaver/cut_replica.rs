@@ -9,7 +9,7 @@ use crate::cost::{PipelineCosts, Pricing};
 use crate::outcome::Layout;
 use crate::plan::{Part, ReplicaKind, ReplicaPlan};
 use crate::planners::dynamic::deal;
-use crate::planners::infeasible::Misfit;
+use crate::planners::infeasible::Infeasibility;
 use crate::planners::pipeweaver::ranking::{Budget, Ranked, Starts};
 use crate::planners::replica;
 use crate::planners::replica::groups;
@@ -29,7 +29,7 @@ pub(crate) struct CutReplica {
     /// Number of microbatches.
     pub microbatches: u32,
     /// Maximum instances per microbatch, by module.
-    pub most: Vec<u32>,
+    pub max_instances: Vec<u32>,
     /// Random stream that the planner uses for this replica.
     stream: u64,
     costs: PipelineCosts,
@@ -41,7 +41,7 @@ impl CutReplica {
     ///
     /// # Errors
     /// Describes the infeasible layout.
-    pub(crate) fn of(
+    pub(crate) fn new(
         scenario: &Scenario,
         pricing: &Pricing<'_>,
         layout: Layout,
@@ -52,24 +52,30 @@ impl CutReplica {
             scenario,
             pricing,
             (layout.tensor, layout.pipeline),
-            &whole(layout, sizing).iter().map(|own| sizing.contents(own)).collect::<Vec<_>>(),
+            &undivided_microbatches(layout, sizing)
+                .iter()
+                .map(|sequences| sizing.contents(sequences))
+                .collect::<Vec<_>>(),
         )
-        .map_err(|misfit| misfit.reason)?;
-        let all = whole(layout, batch);
+        .map_err(|infeasibility| infeasibility.reason)?;
+        let all = undivided_microbatches(layout, batch);
         let loads = replica::loads(scenario, batch, &all);
         let stages = layout.pipeline * layout.chunks;
         let dealt = deal(layout, &pricing.table(layout.tensor, &loads).microbatch_times(stages));
         let assigned = dealt.get(number as usize).filter(|assigned| !assigned.is_empty());
-        let assigned = assigned.ok_or_else(|| Misfit::rule("a batch has fewer microbatches than replicas").reason)?;
+        let assigned =
+            assigned.ok_or_else(|| Infeasibility::rule("a batch has fewer microbatches than replicas").reason)?;
         let microbatches: Vec<Vec<u32>> = assigned.iter().map(|&microbatch| all[microbatch].clone()).collect();
-        let contents: Vec<MicrobatchContents> = microbatches.iter().map(|own| batch.contents(own)).collect();
+        let contents: Vec<MicrobatchContents> =
+            microbatches.iter().map(|sequences| batch.contents(sequences)).collect();
         let packing = scenario.workload.packing;
         let parts = replica::parts(&scenario.model, packing, &contents, &found.sizes);
         if parts.is_empty() {
             return Err(NOTHING_TO_DO.to_owned());
         }
-        let count = |module| contents.iter().map(|own| Instances::of(own, module, packing).count()).max().unwrap_or(0);
-        let most = scenario.model.modules.iter().map(count).collect();
+        let count =
+            |module| contents.iter().map(|content| Instances::new(content, module, packing).count()).max().unwrap_or(0);
+        let max_instances = scenario.model.modules.iter().map(count).collect();
         let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
         let plan = ReplicaPlan::new(microbatches, ReplicaKind::Parts(parts), schedule);
         let costs = replica::costs(scenario, pricing, (&found.partition, layout), number as usize, batch, &plan);
@@ -77,7 +83,7 @@ impl CutReplica {
             sizes: found.sizes,
             segments: found.segments,
             microbatches: plan.microbatches.len() as u32,
-            most,
+            max_instances,
             stream: STREAM + u64::from(index) * u64::from(layout.data) + u64::from(number),
             costs,
             groups: groups(plan.parts()),
@@ -95,7 +101,7 @@ impl CutReplica {
 
     /// Returns the planner's search budget for this replica and `rollouts`.
     pub(crate) const fn budget(&self, scenario: &Scenario, rollouts: u32) -> Budget {
-        Budget { starts: Starts::of(rollouts), rollouts, seed: scenario.seed, stream: self.stream }
+        Budget { starts: Starts::from_rollouts(rollouts), rollouts, seed: scenario.seed, stream: self.stream }
     }
 
     /// End of the fastest ranking after the planner's swaps for `rollouts`.
@@ -119,13 +125,14 @@ impl CutReplica {
         sizing: &PackedBatch,
         (module, sizes): (usize, &[u32]),
     ) -> Option<Vec<f64>> {
-        let contents: Vec<MicrobatchContents> = whole(layout, sizing).iter().map(|own| sizing.contents(own)).collect();
+        let contents: Vec<MicrobatchContents> =
+            undivided_microbatches(layout, sizing).iter().map(|sequences| sizing.contents(sequences)).collect();
         partitioner::relative_efficiency(scenario, pricing, layout.tensor, module, (&contents, sizes))
     }
 }
 
 /// Splits a batch into microbatches of equal sequence count, in data-loader order.
-fn whole(layout: Layout, batch: &PackedBatch) -> Vec<Vec<u32>> {
+fn undivided_microbatches(layout: Layout, batch: &PackedBatch) -> Vec<Vec<u32>> {
     let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
     all.chunks(layout.microbatch.max(1) as usize).map(<[u32]>::to_vec).collect()
 }

@@ -5,7 +5,7 @@ use crate::cost::load::Instances;
 use crate::cost::partition::ModuleWeight;
 use crate::cost::{MicrobatchLoad, ModuleLoad, Partition, Pricing};
 use crate::model::{Model, Module};
-use crate::planners::infeasible::Misfit;
+use crate::planners::infeasible::Infeasibility;
 use crate::planners::replica;
 use crate::planners::replica::Cut;
 use crate::scenario::Scenario;
@@ -38,10 +38,10 @@ pub(crate) fn partition(
     pricing: &Pricing<'_>,
     (tensor, ranks): (u32, u32),
     contents: &[MicrobatchContents],
-) -> Result<Partitioning, Misfit> {
+) -> Result<Partitioning, Infeasibility> {
     let model = &scenario.model;
     if let Some(module) = model.modules.iter().find(|module| module.layers < ranks) {
-        return Err(Misfit::rule(&format!("PP exceeds the {} layers of {}", module.layers, module.name)));
+        return Err(Infeasibility::rule(&format!("PP exceeds the {} layers of {}", module.layers, module.name)));
     }
     let sizes: Vec<u32> = (0..model.modules.len())
         .map(|module| {
@@ -50,12 +50,13 @@ pub(crate) fn partition(
         })
         .collect();
     let parts = replica::parts(model, scenario.workload.packing, contents, &sizes);
-    let cut = Cut::of(model, scenario.workload.packing, contents, &parts);
+    let cut = Cut::new(model, scenario.workload.packing, contents, &parts);
     let table = pricing.table(tensor, &cut.loads);
     let weights: Vec<ModuleWeight> = (0..model.modules.len())
         .map(|module| {
-            let own: Vec<usize> = (0..parts.len()).filter(|&part| parts[part].module as usize == module).collect();
-            table.mean_weight(module, &own, ranks)
+            let module_parts: Vec<usize> =
+                (0..parts.len()).filter(|&part| parts[part].module as usize == module).collect();
+            table.mean_weight(module, &module_parts, ranks)
         })
         .collect();
     let segments = segments(model, &weights, ranks);
@@ -64,7 +65,7 @@ pub(crate) fn partition(
         .map(|(module, &weight)| weight.times(parts.iter().filter(|part| part.module == module).count() as f64))
         .collect();
     let partition = Partition::by_module(model, &work, ranks, &segments)
-        .ok_or_else(|| Misfit::rule("a module has fewer layers than stages"))?;
+        .ok_or_else(|| Infeasibility::rule("a module has fewer layers than stages"))?;
     Ok(Partitioning { sizes, segments, partition })
 }
 
@@ -77,8 +78,8 @@ fn size(
     module: usize,
     contents: &[MicrobatchContents],
 ) -> u32 {
-    let of = &scenario.model.modules[module];
-    let instances = contents.iter().map(|contents| Instances::of(contents, of, scenario.workload.packing));
+    let module_spec = &scenario.model.modules[module];
+    let instances = contents.iter().map(|contents| Instances::new(contents, module_spec, scenario.workload.packing));
     let Some(richest) = instances.max_by_key(Instances::count).filter(|richest| richest.count() > 0) else { return 1 };
     let sizes: Vec<u32> = SIZES.into_iter().filter(|&size| size < richest.count()).chain([richest.count()]).collect();
     let efficiency = efficiency(scenario, pricing, tensor, module, (&richest, &sizes));
@@ -95,7 +96,7 @@ fn efficiency(
     module: usize,
     (richest, sizes): (&Instances<'_>, &[u32]),
 ) -> Vec<f64> {
-    let of = &scenario.model.modules[module];
+    let module_spec = &scenario.model.modules[module];
     let loads: Vec<MicrobatchLoad> = sizes
         .iter()
         .map(|&size| {
@@ -106,9 +107,9 @@ fn efficiency(
         .collect();
     let table = pricing.table(tensor, &loads);
     (0..sizes.len())
-        .map(|place| {
-            let load = loads[place].modules[module];
-            operations(of, load) / table.mean_weight(module, &[place], 1).layer.max(f64::MIN_POSITIVE)
+        .map(|index| {
+            let load = loads[index].modules[module];
+            operations(module_spec, load) / table.mean_weight(module, &[index], 1).layer.max(f64::MIN_POSITIVE)
         })
         .collect()
 }
@@ -123,8 +124,8 @@ pub(crate) fn relative_efficiency(
     module: usize,
     (contents, sizes): (&[MicrobatchContents], &[u32]),
 ) -> Option<Vec<f64>> {
-    let of = &scenario.model.modules[module];
-    let instances = contents.iter().map(|contents| Instances::of(contents, of, scenario.workload.packing));
+    let module_spec = &scenario.model.modules[module];
+    let instances = contents.iter().map(|contents| Instances::new(contents, module_spec, scenario.workload.packing));
     let richest = instances.max_by_key(Instances::count).filter(|richest| richest.count() > 0)?;
     let all: Vec<u32> = sizes.iter().chain(&SIZES).map(|&size| size.clamp(1, richest.count())).collect();
     let efficiency = efficiency(scenario, pricing, tensor, module, (&richest, &all));
@@ -146,9 +147,9 @@ fn segments(model: &Model, weights: &[ModuleWeight], ranks: u32) -> Vec<u32> {
         .map(|(module, weight)| weight.layer * f64::from(module.layers) + weight.input + weight.output)
         .collect();
     let fastest = latency.iter().copied().filter(|&latency| latency > 0.0).fold(f64::INFINITY, f64::min);
-    let of = |(module, &latency): (&Module, &f64)| {
+    let segment_count = |(module, &latency): (&Module, &f64)| {
         let wanted = if latency > 0.0 { (latency / fastest) as u32 } else { 1 };
         wanted.clamp(1, MAX_SEGMENTS.min(module.layers / ranks).max(1))
     };
-    model.modules.iter().zip(&latency).map(of).collect()
+    model.modules.iter().zip(&latency).map(segment_count).collect()
 }

@@ -30,7 +30,7 @@ mod trial;
 
 pub use space::Space;
 
-use crate::host::{Watch, Workers};
+use crate::host::{Cancellation, Workers};
 use crate::lower_bound::lower_bound;
 use crate::schedule::dual_queue::{Interleaver, Interleaving, Priorities};
 use crate::units::Nanos;
@@ -82,7 +82,7 @@ pub enum Starts {
 impl Starts {
     /// Returns the start orders that PipeWeaver uses for a rollout count. Zero rollouts mean a fast
     /// draft; the other orders rarely improve it.
-    pub const fn of(rollouts: u32) -> Self {
+    pub const fn from_rollouts(rollouts: u32) -> Self {
         if rollouts == 0 { Self::AsGiven } else { Self::All }
     }
 }
@@ -150,17 +150,17 @@ pub fn search(
     goal: Goal,
     budget: Budget,
     workers: &dyn Workers,
-    watch: &dyn Watch,
+    cancellation: &dyn Cancellation,
 ) -> Ranked {
-    let space = Space::of(interleaving);
-    let mut record = Record::new(interleaving, goal, watch);
+    let space = Space::new(interleaving);
+    let mut record = Record::new(interleaving, goal, cancellation);
     let mut interleaver = Interleaver::new(interleaving);
     for sequence in space.starts(interleaving, budget.starts) {
         let end = interleaver.end(&space.priorities(&sequence));
         record.offer(&sequence, end);
         record.rollouts += 1;
         // A search without time budget returns the initial order.
-        if record.is_good_enough() || watch.is_over() {
+        if record.is_good_enough() || cancellation.is_over() {
             break;
         }
     }
@@ -176,7 +176,7 @@ pub fn search(
 /// Search state: incumbent and stop conditions.
 struct Record<'a> {
     goal: Goal,
-    watch: &'a dyn Watch,
+    cancellation: &'a dyn Cancellation,
     lower_bound: Nanos,
     best: Option<(Vec<u32>, Nanos)>,
     rollouts: u32,
@@ -185,9 +185,9 @@ struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    fn new(interleaving: &Interleaving<'_>, goal: Goal, watch: &'a dyn Watch) -> Self {
+    fn new(interleaving: &Interleaving<'_>, goal: Goal, cancellation: &'a dyn Cancellation) -> Self {
         let lower_bound = lower_bound(interleaving.costs());
-        Self { goal, watch, lower_bound, best: None, rollouts: 0, limit: 0, progress: Vec::new() }
+        Self { goal, cancellation, lower_bound, best: None, rollouts: 0, limit: 0, progress: Vec::new() }
     }
 
     fn is_better(&self, end: Nanos) -> bool {
@@ -197,7 +197,7 @@ impl<'a> Record<'a> {
     fn offer(&mut self, sequence: &[u32], end: Nanos) {
         if self.is_better(end) {
             self.best = Some((sequence.to_vec(), end));
-            self.progress.push(Step { rollouts: self.rollouts, seconds: self.watch.seconds(), end });
+            self.progress.push(Step { rollouts: self.rollouts, seconds: self.cancellation.seconds(), end });
         }
     }
 
@@ -219,7 +219,7 @@ impl<'a> Record<'a> {
             Some(Ending::NearBound)
         } else if self.rollouts >= self.limit {
             Some(Ending::Rollouts)
-        } else if self.watch.is_over() {
+        } else if self.cancellation.is_over() {
             Some(Ending::Time)
         } else {
             None
@@ -228,7 +228,7 @@ impl<'a> Record<'a> {
 
     fn finish(mut self, space: &Space, ending: Ending) -> Ranked {
         let (sequence, end) = self.best.expect("there is always a start");
-        self.progress.push(Step { rollouts: self.rollouts, seconds: self.watch.seconds(), end });
+        self.progress.push(Step { rollouts: self.rollouts, seconds: self.cancellation.seconds(), end });
         Ranked {
             priorities: space.priorities(&sequence),
             end,

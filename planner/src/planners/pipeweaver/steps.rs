@@ -6,11 +6,12 @@ use super::{Effort, Tally};
 use crate::action::Schedule;
 use crate::cost::partition::LayerRange;
 use crate::cost::{
-    LayerStrategy, LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, Pricing, StrategyMix, UniformTimes,
+    LayerStrategy, LayerTable, MicrobatchLoad, Partition, PipelineCosts, Pricing, ReplicaLayout, StrategyMix,
+    UniformTimes,
 };
 use crate::lower_bound::lower_bound;
 use crate::plan::{Part, ReplicaKind, ReplicaPlan};
-use crate::planners::infeasible::Misfit;
+use crate::planners::infeasible::Infeasibility;
 use crate::planners::layout_search::Sized;
 use crate::planners::pipeweaver::ranking;
 use crate::planners::pipeweaver::ranking::{Budget, Ending, Goal, Ranked, Strategy};
@@ -37,7 +38,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    pub(crate) const fn of(kind: PlannerKind) -> Self {
+    pub(crate) const fn from_planner(kind: PlannerKind) -> Self {
         match kind {
             PlannerKind::PipeWeaverPartition => Self::Partition,
             PlannerKind::PipeWeaverInterleaving => Self::Interleaving,
@@ -92,11 +93,11 @@ pub(crate) struct Searched {
 }
 
 impl Searched {
-    const fn of(ranked: &Ranked) -> Self {
+    const fn from_ranked(ranked: &Ranked) -> Self {
         Self { rollouts: ranked.rollouts, ending: ranked.ending }
     }
 
-    const fn words(self) -> &'static str {
+    const fn description(self) -> &'static str {
         match self.ending {
             Ending::Optimal => "lower bound reached",
             Ending::NearBound => "within 0.1 % of the lower bound",
@@ -116,37 +117,37 @@ pub(crate) fn order(
     microbatches: Vec<Vec<u32>>,
     step: Step,
     effort: Effort<'_>,
-) -> Result<Ordered, Misfit> {
-    let contents: Vec<MicrobatchContents> = microbatches.iter().map(|own| batch.contents(own)).collect();
+) -> Result<Ordered, Infeasibility> {
+    let contents: Vec<MicrobatchContents> = microbatches.iter().map(|sequences| batch.contents(sequences)).collect();
     let parts = replica::parts(&scenario.model, scenario.workload.packing, &contents, &sized.sizes);
     // A plan without parts means undivided microbatches, which have no path through stages of
     // single modules.
     if parts.is_empty() {
-        return Err(Misfit::rule(NOTHING_TO_DO));
+        return Err(Infeasibility::rule(NOTHING_TO_DO));
     }
-    let cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, &parts);
-    let asked = Asked::of(scenario, pricing, (sized, number), (&cut, &parts), (step, effort));
+    let cut = Cut::new(&scenario.model, scenario.workload.packing, &contents, &parts);
+    let input = StepInput::new(scenario, pricing, (sized, number), (&cut, &parts), (step, effort));
     let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
     let plan = ReplicaPlan::new(microbatches, ReplicaKind::Parts(parts), schedule);
     match step {
-        Step::Tuning => asked.tuned(plan, &cut.loads),
-        _ => asked.ordered(plan, step),
+        Step::Tuning => input.tuned(plan, &cut.loads),
+        _ => input.ordered(plan, step),
     }
 }
 
 /// Input of the planning steps for a replica and batch.
-struct Asked<'a> {
+struct StepInput<'a> {
     scenario: &'a Scenario,
     /// Costs of the parts.
     table: LayerTable<'a>,
-    placed: (&'a Partition, Place),
+    placed: (&'a Partition, ReplicaLayout),
     /// Paths of the parts through their modules' stages.
     flows: Flows,
     effort: Effort<'a>,
 }
 
-impl<'a> Asked<'a> {
-    fn of(
+impl<'a> StepInput<'a> {
+    fn new(
         scenario: &'a Scenario,
         pricing: &'a Pricing<'_>,
         (sized, number): (&'a Sized, usize),
@@ -159,31 +160,31 @@ impl<'a> Asked<'a> {
             _ => pricing.table(layout.tensor, &cut.loads),
         };
         let flows = cut.flows(partition, parts, layout.pipeline as usize, scenario.model.modules.len());
-        Self { scenario, table, placed: (partition, replica::place(*layout, number)), flows, effort }
+        Self { scenario, table, placed: (partition, replica::replica_position(*layout, number)), flows, effort }
     }
 
     fn costs(&self, plan: &ReplicaPlan) -> PipelineCosts {
         let all: Vec<usize> = (0..plan.parts().len()).collect();
-        let (partition, place) = self.placed;
-        self.table.pipeline_over(partition, place, self.flows.clone(), &all, &plan.mixes)
+        let (partition, position) = self.placed;
+        self.table.pipeline_over(partition, position, self.flows.clone(), &all, &plan.mixes)
     }
 
-    fn interleaving<'b>(&self, costs: &'b PipelineCosts, groups: &'b [u32]) -> Result<Interleaving<'b>, Misfit> {
+    fn interleaving<'b>(&self, costs: &'b PipelineCosts, groups: &'b [u32]) -> Result<Interleaving<'b>, Infeasibility> {
         Interleaving::new(costs, groups, self.scenario.memory_limit())
-            .map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))
+            .map_err(|too_large| Infeasibility::activations(too_large.rank, too_large.needs))
     }
 
     fn search(&self, interleaving: &Interleaving<'_>) -> Ranked {
-        let Effort { starts, rollouts, stream, workers, watch } = self.effort;
+        let Effort { starts, rollouts, stream, workers, cancellation } = self.effort;
         let budget = Budget { starts, rollouts, seed: self.scenario.seed, stream: STREAM + stream };
-        ranking::search(interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, workers, watch)
+        ranking::search(interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, workers, cancellation)
     }
 
     /// Improves the order by swaps on the critical path.
     fn swapped(&self, mut ordered: Ordered) -> Ordered {
         let limit = self.scenario.memory_limit();
-        let Effort { rollouts, watch, .. } = self.effort;
-        if watch.is_over() {
+        let Effort { rollouts, cancellation, .. } = self.effort;
+        if cancellation.is_over() {
             return ordered;
         }
         if let Some(found) = swapped(&ordered.plan.schedule, &ordered.costs, limit, rollouts) {
@@ -198,8 +199,8 @@ impl<'a> Asked<'a> {
     fn retuned(
         &self,
         mut tuned: Ordered,
-        choose: impl Fn(&Schedule) -> Result<Vec<StrategyMix>, Misfit>,
-    ) -> Result<Ordered, Misfit> {
+        choose: impl Fn(&Schedule) -> Result<Vec<StrategyMix>, Infeasibility>,
+    ) -> Result<Ordered, Infeasibility> {
         for _ in 0..RETUNINGS {
             if tuned.swapped.is_none_or(|(before, after)| after.get() / 1000 * WORTH_RETUNING > before.get()) {
                 break;
@@ -219,15 +220,15 @@ impl<'a> Asked<'a> {
         Ok(tuned)
     }
 
-    fn finished(plan: ReplicaPlan, costs: PipelineCosts, ranked: Option<Ranked>) -> Result<Ordered, Misfit> {
-        let execution = execute(&plan.schedule, &costs).map_err(|_| Misfit::deadlock())?;
-        let end = StepEnd::of(costs.ranks(), std::iter::once(&execution)).iteration_end(&costs);
-        let searched = ranked.as_ref().map(Searched::of);
+    fn finished(plan: ReplicaPlan, costs: PipelineCosts, ranked: Option<Ranked>) -> Result<Ordered, Infeasibility> {
+        let execution = execute(&plan.schedule, &costs).map_err(|_| Infeasibility::deadlock())?;
+        let end = StepEnd::from_executions(costs.ranks(), std::iter::once(&execution)).iteration_end(&costs);
+        let searched = ranked.as_ref().map(Searched::from_ranked);
         Ok(Ordered { plan, costs, end, ranked, searched, swapped: None })
     }
 
     /// Computes an order using the layer strategies from the settings.
-    fn ordered(&self, mut plan: ReplicaPlan, step: Step) -> Result<Ordered, Misfit> {
+    fn ordered(&self, mut plan: ReplicaPlan, step: Step) -> Result<Ordered, Infeasibility> {
         let costs = self.costs(&plan);
         let groups = groups(plan.parts());
         let interleaving = self.interleaving(&costs, &groups)?;
@@ -255,11 +256,11 @@ impl<'a> Asked<'a> {
     /// ("pressure"). A tighter order is slower, but frees memory to avoid recomputation. The
     /// pressure with the earliest tuned end is selected. The ranking search uses this pressure and
     /// the tuned layer times, and the resulting order is tuned again.
-    fn tuned(&self, mut plan: ReplicaPlan, loads: &[MicrobatchLoad]) -> Result<Ordered, Misfit> {
+    fn tuned(&self, mut plan: ReplicaPlan, loads: &[MicrobatchLoad]) -> Result<Ordered, Infeasibility> {
         let limit = self.scenario.memory_limit();
         let groups = groups(plan.parts());
         let untuned = self.costs(&plan);
-        let options = Options::of(&self.table, self.placed, (loads, &untuned));
+        let options = Options::new(&self.table, self.placed, (loads, &untuned));
         plan.mixes = options.leanest();
         let lean = self.costs(&plan);
         let mut best: Option<Ordered> = None;
@@ -289,16 +290,16 @@ impl<'a> Asked<'a> {
             }
             keep_if_better(ordered);
         }
-        let (_, pressed, timed) = tightest.ok_or_else(Misfit::deadlock)?;
+        let (_, pressed, timed) = tightest.ok_or_else(Infeasibility::deadlock)?;
         let roomy = PipelineCosts { activation: pressed.activation, transient: pressed.transient, ..timed };
         let interleaving = self.interleaving(&roomy, &groups)?;
         let found = self.search(&interleaving);
-        let searched = Some(Searched::of(&found));
+        let searched = Some(Searched::from_ranked(&found));
         plan.schedule = interleave(&interleaving, &found.priorities).schedule;
         plan.mixes = options.choose(&plan.schedule, &lean, limit)?;
         let timed = self.costs(&plan);
         keep_if_better(Self::finished(plan.clone(), timed, Some(found))?);
-        let best = Ordered { searched, ..best.ok_or_else(Misfit::deadlock)? };
+        let best = Ordered { searched, ..best.ok_or_else(Infeasibility::deadlock)? };
         let tuned = self.retuned(self.swapped(best), |schedule| options.choose(schedule, &lean, limit))?;
         // If the settings already recompute little, their own order can be the fastest.
         if lower_bound(&untuned) >= tuned.end {
@@ -341,7 +342,7 @@ fn equal_times(costs: &PipelineCosts) -> PipelineCosts {
 }
 
 impl Tally {
-    pub(crate) fn of(ordered: &Ordered) -> Self {
+    pub(crate) fn from_ordered(ordered: &Ordered) -> Self {
         let mut tally = Self { parts: ordered.plan.parts().len() as u64, ..Self::default() };
         for mix in &ordered.plan.mixes {
             for (sum, &layers) in tally.tuned_layers.iter_mut().zip(&mix.0) {
@@ -389,7 +390,7 @@ impl Ordered {
             }
             None => "no order is faster than the data-loader order".to_owned(),
         };
-        let (rollouts, ending) = (searched.rollouts, searched.words());
+        let (rollouts, ending) = (searched.rollouts, searched.description());
         let orders = if rollouts == 1 { "order" } else { "orders" };
         format!("{cut}; tried {rollouts} {orders} ({ending}); {gain}{swaps}")
     }
@@ -417,16 +418,17 @@ pub(crate) fn decisions(scenario: &Scenario, sized: &Sized, step: Step, tally: &
     let mut decisions = Vec::new();
     let ranks = sized.layout.pipeline as usize;
     let stages = sized.partition.stages_by_module(scenario.model.modules.len()).unwrap_or_default();
-    for ((module, own), &size) in scenario.model.modules.iter().zip(&stages).zip(&sized.sizes) {
-        let layers = sized.partition.stages[own.clone()].iter().flatten().map(LayerRange::len);
-        let (least, most) = (layers.clone().min().unwrap_or(0), layers.max().unwrap_or(0));
-        let each = if least == most { format!("{least}") } else { format!("{least} to {most}") };
-        let segments = own.len() / ranks.max(1);
+    for ((module, module_stages), &size) in scenario.model.modules.iter().zip(&stages).zip(&sized.sizes) {
+        let layers = sized.partition.stages[module_stages.clone()].iter().flatten().map(LayerRange::len);
+        let (min_layers, max_layers) = (layers.clone().min().unwrap_or(0), layers.max().unwrap_or(0));
+        let each =
+            if min_layers == max_layers { format!("{min_layers}") } else { format!("{min_layers} to {max_layers}") };
+        let segments = module_stages.len() / ranks.max(1);
         let plural = if segments == 1 { "segment" } else { "segments" };
         decisions.push(format!(
             "{}: {segments} {plural} of {ranks} stages, {each} {} each; at most {size} per sub-microbatch.",
             module.name,
-            if most == 1 { "layer" } else { "layers" }
+            if max_layers == 1 { "layer" } else { "layers" }
         ));
     }
     let parts = grouped(tally.parts);
@@ -453,10 +455,10 @@ pub(crate) fn decisions(scenario: &Scenario, sized: &Sized, step: Step, tally: &
         let layers: u64 = tally.tuned_layers.iter().sum();
         let counts = LayerStrategy::ALL.iter().zip(tally.tuned_layers).filter(|(_, count)| *count > 0);
         let share = |count: u64| 100.0 * count as f64 / layers.max(1) as f64;
-        let words: Vec<String> =
+        let shares: Vec<String> =
             counts.map(|(strategy, count)| format!("{:.0} % {}", share(count), strategy.title())).collect();
-        if !words.is_empty() {
-            decisions.push(format!("Activation strategy of the layers: {}.", words.join(", ")));
+        if !shares.is_empty() {
+            decisions.push(format!("Activation strategy of the layers: {}.", shares.join(", ")));
         }
     }
     decisions

@@ -5,8 +5,8 @@
 
 use crate::action::{ActionKind, Schedule};
 use crate::cost::pipeline::Cell;
-use crate::cost::{LayerCost, LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, StrategyMix};
-use crate::planners::infeasible::Misfit;
+use crate::cost::{LayerCost, LayerTable, MicrobatchLoad, Partition, PipelineCosts, ReplicaLayout, StrategyMix};
+use crate::planners::infeasible::Infeasibility;
 use crate::planners::pipeweaver::layer_tuning::{
     Candidate, Event, Infeasible, LayerOption, PairCost, Settings, TuningProblem, candidates, solve,
 };
@@ -25,9 +25,9 @@ type Mixes = Vec<(StrategyMix, PairCost)>;
 
 impl Options {
     /// Computes the candidates per cell, from the fastest to the leanest mix.
-    pub(crate) fn of(
+    pub(crate) fn new(
         table: &LayerTable<'_>,
-        (partition, place): (&Partition, Place),
+        (partition, position): (&Partition, ReplicaLayout),
         (loads, costs): (&[MicrobatchLoad], &PipelineCosts),
     ) -> Self {
         // Equal loads on a stage have equal candidates.
@@ -42,7 +42,7 @@ impl Options {
             let mixes: Mixes = mixes(table.strategy_layers(range.module, microbatch), range.len())
                 .into_iter()
                 .map(|mix| {
-                    let cost = table.mixed_cell(partition, place, (stage, microbatch), mix);
+                    let cost = table.mixed_cell(partition, position, (stage, microbatch), mix);
                     let time = cost.forward.to_nanos() + cost.input_grad.to_nanos() + cost.weight_grad.to_nanos();
                     let (memory, transient) = (Bytes::from_f64(cost.activation), Bytes::from_f64(cost.transient));
                     (mix, PairCost { time, memory, transient })
@@ -57,8 +57,8 @@ impl Options {
     /// Returns the leanest mix per cell.
     pub(crate) fn leanest(&self) -> Vec<StrategyMix> {
         let leanest = |options: &Mixes| {
-            let least = options.iter().min_by_key(|(_, cost)| (cost.memory + cost.transient, cost.time));
-            least.map_or(StrategyMix::default(), |(mix, _)| *mix)
+            let smallest = options.iter().min_by_key(|(_, cost)| (cost.memory + cost.transient, cost.time));
+            smallest.map_or(StrategyMix::default(), |(mix, _)| *mix)
         };
         self.pairs.iter().map(leanest).collect()
     }
@@ -68,8 +68,8 @@ impl Options {
     pub(crate) fn pressed(&self, lean: &PipelineCosts, pressure: f64) -> PipelineCosts {
         let mut pressed = lean.clone();
         for (cell, options) in self.pairs.iter().enumerate() {
-            let most = options.iter().map(|(_, cost)| cost.memory).max().unwrap_or(Bytes::ZERO);
-            let more = most.saturating_sub(lean.activation[cell]).get() as f64 * pressure;
+            let max_memory = options.iter().map(|(_, cost)| cost.memory).max().unwrap_or(Bytes::ZERO);
+            let more = max_memory.saturating_sub(lean.activation[cell]).get() as f64 * pressure;
             pressed.activation[cell] += Bytes::from_f64(more);
         }
         pressed
@@ -81,30 +81,30 @@ impl Options {
         schedule: &Schedule,
         costs: &PipelineCosts,
         limit: Bytes,
-    ) -> Result<Vec<StrategyMix>, Misfit> {
+    ) -> Result<Vec<StrategyMix>, Infeasibility> {
         let settings = Settings::default();
         let mut mixes = vec![StrategyMix::default(); self.pairs.len()];
         for (rank, order) in schedule.orders.iter().enumerate() {
-            let cell = |place: usize| costs.cell(order[place].stage as usize, order[place].microbatch as usize);
+            let cell = |index: usize| costs.cell(order[index].stage as usize, order[index].microbatch as usize);
             let mut number = vec![u32::MAX; self.pairs.len()];
-            let mut own = Vec::new();
+            let mut cells = Vec::new();
             let mut events = Vec::with_capacity(order.len());
-            for (place, action) in order.iter().enumerate() {
-                let cell = cell(place);
+            for (index, action) in order.iter().enumerate() {
+                let cell = cell(index);
                 if action.kind == ActionKind::Forward {
-                    number[cell] = own.len() as u32;
-                    own.push(cell);
+                    number[cell] = cells.len() as u32;
+                    cells.push(cell);
                     events.push(Event::Hold(number[cell]));
                 } else {
                     events.push(Event::Release(number[cell]));
                 }
             }
-            let pairs = own.iter().map(|&cell| self.pairs[cell].iter().map(|&(_, cost)| cost).collect()).collect();
+            let pairs = cells.iter().map(|&cell| self.pairs[cell].iter().map(|&(_, cost)| cost).collect()).collect();
             let problem = TuningProblem::new(pairs, &events, costs.static_memory[rank], limit)
-                .map_err(|error| Misfit::rule(&error.to_string()))?;
-            let tuned = solve(&problem, &settings).map_err(|error| misfit(rank, &error))?;
-            for (&cell, &choice) in own.iter().zip(&tuned.choice) {
-                mixes[cell] = self.pairs[cell][choice as usize].0;
+                .map_err(|error| Infeasibility::rule(&error.to_string()))?;
+            let tuned = solve(&problem, &settings).map_err(|error| infeasibility(rank, &error))?;
+            for (&cell, &candidate) in cells.iter().zip(&tuned.selection) {
+                mixes[cell] = self.pairs[cell][candidate as usize].0;
             }
         }
         Ok(mixes)
@@ -112,14 +112,14 @@ impl Options {
 }
 
 /// Converts the infeasibility of a rank.
-fn misfit(rank: usize, error: &Infeasible) -> Misfit {
+fn infeasibility(rank: usize, error: &Infeasible) -> Infeasibility {
     let needs = match *error {
         Infeasible::Base { base, .. } => base,
         Infeasible::Moment { needed, .. } => needed,
         // The exact requirement is unknown, but it exceeds the limit.
         Infeasible::AlignedIterations { limit } | Infeasible::Unknown { limit, .. } => limit + Bytes::new(1),
     };
-    Misfit::activations(rank, needs)
+    Infeasibility::activations(rank, needs)
 }
 
 /// Mixes of equal layers: knapsack candidates from the cost of a layer per strategy.
@@ -154,7 +154,7 @@ mod tests {
             let problem =
                 TuningProblem::new(vec![pair(4), pair(5)], &events, Bytes::new(3), Bytes::new(limit)).unwrap();
             let error = solve(&problem, &Settings::default()).unwrap_err();
-            assert_eq!(misfit(6, &error), Misfit::activations(6, Bytes::new(needs)), "{error}");
+            assert_eq!(infeasibility(6, &error), Infeasibility::activations(6, Bytes::new(needs)), "{error}");
         }
     }
 }

@@ -10,7 +10,7 @@
 use crate::cost::partition::ModuleWeight;
 use crate::cost::{LayerTable, Partition, PipelineCosts, StrategyMix};
 use crate::outcome::Layout;
-use crate::planners::infeasible::{BindingConstraint, Misfit};
+use crate::planners::infeasible::{BindingConstraint, Infeasibility};
 use crate::planners::layout_search;
 use crate::planners::layout_search::{Microbatches, Sized};
 use crate::planners::replica;
@@ -18,22 +18,26 @@ use crate::stage_graph::Flows;
 use crate::units::Bytes;
 
 /// Assigns layers to stages and chooses recomputation.
-pub(crate) fn cut(batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Misfit> {
+pub(crate) fn cut(batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Infeasibility> {
     let tunable = batch.pricing.tunable_table(layout.tensor, &batch.loads);
     let balanced = layout_search::balanced(batch, table, layout)?;
-    let misfit = match recomputing(batch, &tunable, &balanced) {
+    let infeasibility = match recomputing(batch, &tunable, &balanced) {
         Ok(mixes) => return Ok(Sized { mixes, ..balanced }),
-        Err(misfit) => misfit,
+        Err(error) => error,
     };
     // If a stage is infeasible under full recomputation, the memory limit also restricts the
     // partition.
-    let Some(partition) = within_memory(batch, table, &tunable, layout) else { return Err(misfit) };
-    let leaner = Sized::whole(layout, partition);
+    let Some(partition) = within_memory(batch, table, &tunable, layout) else { return Err(infeasibility) };
+    let leaner = Sized::undivided(layout, partition);
     Ok(Sized { mixes: recomputing(batch, &tunable, &leaner)?, ..leaner })
 }
 
 /// Chooses the minimum number of recomputed layers per stage.
-fn recomputing(batch: &Microbatches<'_>, tunable: &LayerTable<'_>, sized: &Sized) -> Result<Vec<StrategyMix>, Misfit> {
+fn recomputing(
+    batch: &Microbatches<'_>,
+    tunable: &LayerTable<'_>,
+    sized: &Sized,
+) -> Result<Vec<StrategyMix>, Infeasibility> {
     let layout = sized.layout;
     let ranks = layout.pipeline as usize;
     let layers: Vec<u16> =
@@ -56,7 +60,7 @@ fn recomputing(batch: &Microbatches<'_>, tunable: &LayerTable<'_>, sized: &Sized
             let moved = excess.clamp(1, mix.0[0].max(1)).min(mix.0[0]);
             if moved == 0 {
                 let reason = "activations exceed the memory".to_owned();
-                return Err(Misfit { reason, hurdle: BindingConstraint::Activations(needs, stage) });
+                return Err(Infeasibility { reason, constraint: BindingConstraint::Activations(needs, stage) });
             }
             mix.0[0] -= moved;
             mix.0[2] += moved;
@@ -77,7 +81,7 @@ fn costs(
     let all: Vec<usize> = (0..batch.loads.len()).collect();
     let flows = Flows::placed(layout.pipeline as usize, partition.stages.len(), all.len(), partition.placement);
     let mixes: Vec<StrategyMix> = all.iter().flat_map(|_| mixes.iter().copied()).collect();
-    tunable.pipeline_over(partition, replica::place(layout, 0), flows, &all, &mixes)
+    tunable.pipeline_over(partition, replica::replica_position(layout, 0), flows, &all, &mixes)
 }
 
 /// Returns the most balanced partition with feasible stages under full recomputation. `None` if
@@ -95,36 +99,36 @@ fn within_memory(
     let model = &batch.scenario.model;
     let ranks = layout.pipeline as usize;
     let single = Layout { pipeline: model.layers(), chunks: 1, ..layout };
-    let apart = Partition::balanced(
+    let single_layers = Partition::balanced(
         model,
         &vec![ModuleWeight { layer: 1.0, ..Default::default() }; model.modules.len()],
         model.layers(),
     )?;
-    let lean = vec![StrategyMix([0, 0, 1, 0]); apart.stages.len()];
-    let costs = costs(batch, tunable, (&apart, single), &lean);
-    let largest = |layer: usize, column: &[Bytes]| {
+    let lean = vec![StrategyMix([0, 0, 1, 0]); single_layers.stages.len()];
+    let costs = costs(batch, tunable, (&single_layers, single), &lean);
+    let maximum = |layer: usize, column: &[Bytes]| {
         (0..costs.microbatches()).map(|microbatch| column[costs.cell(layer, microbatch)]).max().unwrap_or(Bytes::ZERO)
     };
-    let layers = || 0..apart.stages.len();
-    let sums = |of: &dyn Fn(usize) -> Bytes| -> Vec<u64> {
+    let layers = || 0..single_layers.stages.len();
+    let sums = |value: &dyn Fn(usize) -> Bytes| -> Vec<u64> {
         let mut sum = 0;
         std::iter::once(0)
             .chain(layers().map(|layer| {
-                sum += of(layer).get();
+                sum += value(layer).get();
                 sum
             }))
             .collect()
     };
     let state = sums(&|layer| costs.static_memory[layer]);
-    let kept = sums(&|layer| largest(layer, &costs.activation));
-    let transient: Vec<u64> = layers().map(|layer| largest(layer, &costs.transient).get()).collect();
+    let activations = sums(&|layer| maximum(layer, &costs.activation));
+    let transient: Vec<u64> = layers().map(|layer| maximum(layer, &costs.transient).get()).collect();
     let limit = batch.scenario.memory_limit().get();
     let microbatches = (batch.loads.len() / layout.data as usize).max(1);
-    let fits = |stage: usize, own: std::ops::Range<usize>| {
+    let fits = |stage: usize, layer_range: std::ops::Range<usize>| {
         let depth = ranks.saturating_sub(stage).clamp(1, microbatches) as u64;
-        let of = |sums: &[u64]| sums[own.end] - sums[own.start];
-        let moment = transient[own.clone()].iter().copied().max().unwrap_or(0);
-        of(&state) + depth * of(&kept) + moment <= limit
+        let range_sum = |sums: &[u64]| sums[layer_range.end] - sums[layer_range.start];
+        let moment = transient[layer_range.clone()].iter().copied().max().unwrap_or(0);
+        range_sum(&state) + depth * range_sum(&activations) + moment <= limit
     };
     Partition::balanced_within(model, &table.weights(layout.pipeline), layout.pipeline, &fits)
 }
@@ -133,8 +137,8 @@ fn within_memory(
 /// limit in a later batch. In practice, a user makes this change after an out-of-memory error.
 /// `None` if all layers are already recomputed, or if the planner uses the same strategy for all
 /// layers.
-pub(crate) fn leaner(sized: &Sized, misfit: &Misfit) -> Option<Sized> {
-    let (rank, _) = misfit.hurdle.memory()?;
+pub(crate) fn leaner(sized: &Sized, infeasibility: &Infeasibility) -> Option<Sized> {
+    let (rank, _) = infeasibility.constraint.memory()?;
     let mut leaner = sized.clone();
     let mix = leaner.mixes.get_mut(rank)?;
     mix.0[0] = mix.0[0].checked_sub(1)?;
@@ -147,8 +151,8 @@ fn needs(costs: &PipelineCosts, stage: usize, depth: usize) -> Bytes {
     let cells = || (0..costs.microbatches()).map(|microbatch| costs.cell(stage, microbatch));
     let activation = cells().map(|cell| costs.activation[cell]).max().unwrap_or(Bytes::ZERO);
     let transient = cells().map(|cell| costs.transient[cell]).max().unwrap_or(Bytes::ZERO);
-    let held = Bytes::new(activation.get().saturating_mul(depth as u64));
-    costs.static_memory[costs.rank_of(stage)] + held + transient
+    let stored = Bytes::new(activation.get().saturating_mul(depth as u64));
+    costs.static_memory[costs.rank_for_stage(stage)] + stored + transient
 }
 
 /// Formats the recomputation decision.

@@ -10,7 +10,7 @@ use crate::cost::{LayerTable, Partition};
 use crate::model::{Model, ModuleRole};
 use crate::outcome::Layout;
 use crate::plan::{Part, ReplicaKind, ReplicaPlan};
-use crate::planners::infeasible::Misfit;
+use crate::planners::infeasible::Infeasibility;
 use crate::planners::layout_search::Sized;
 use crate::planners::replica;
 use crate::scenario::Scenario;
@@ -19,16 +19,16 @@ use crate::workload::{MicrobatchContents, PackedBatch};
 
 /// Uses one segment per encoder, and the layout's chunks as backbone segments. Microbatches are
 /// undivided within a module.
-pub(crate) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Misfit> {
+pub(crate) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Infeasibility> {
     let model = &scenario.model;
     let is_backbone = |role| role == ModuleRole::Backbone;
     let segments: Vec<u32> =
         model.modules.iter().map(|module| if is_backbone(module.role) { layout.chunks } else { 1 }).collect();
     let stages = layout.pipeline * segments.iter().sum::<u32>();
     let partition = Partition::by_module(model, &table.weights(stages), layout.pipeline, &segments)
-        .ok_or_else(|| Misfit::rule("a module has fewer layers than stages"))?;
+        .ok_or_else(|| Infeasibility::rule("a module has fewer layers than stages"))?;
     let layout = Layout { chunks: segments.iter().sum(), ..layout };
-    Ok(Sized { sizes: vec![u32::MAX; model.modules.len()], ..Sized::whole(layout, partition) })
+    Ok(Sized { sizes: vec![u32::MAX; model.modules.len()], ..Sized::undivided(layout, partition) })
 }
 
 pub(crate) fn replica_plan(
@@ -38,7 +38,7 @@ pub(crate) fn replica_plan(
     microbatches: Vec<Vec<u32>>,
 ) -> ReplicaPlan {
     let model = &scenario.model;
-    let contents: Vec<MicrobatchContents> = microbatches.iter().map(|own| batch.contents(own)).collect();
+    let contents: Vec<MicrobatchContents> = microbatches.iter().map(|sequences| batch.contents(sequences)).collect();
     let parts = replica::parts(model, scenario.workload.packing, &contents, &sized.sizes);
     let schedule = schedule(model, sized, &parts, microbatches.len());
     ReplicaPlan::new(microbatches, ReplicaKind::Parts(parts), schedule)
@@ -50,14 +50,14 @@ fn schedule(model: &Model, sized: &Sized, parts: &[Part], microbatches: usize) -
     let backbone = model.modules.iter().position(|module| module.role == ModuleRole::Backbone);
     let backbone = backbone.expect("it applies only to models with a backbone");
     // The part per microbatch in a module.
-    let part_of = |module: usize| {
-        let mut of = vec![None; microbatches];
+    let module_parts = |module: usize| {
+        let mut indices = vec![None; microbatches];
         for (index, part) in parts.iter().enumerate().filter(|(_, part)| part.module as usize == module) {
-            of[part.microbatch as usize] = Some(index);
+            indices[part.microbatch as usize] = Some(index);
         }
-        of
+        indices
     };
-    let in_backbone = part_of(backbone);
+    let in_backbone = module_parts(backbone);
     let chunks = stages[backbone].len() / ranks;
     let pipeline = if chunks == 1 {
         one_f_one_b(ranks, microbatches)
@@ -67,12 +67,12 @@ fn schedule(model: &Model, sized: &Sized, parts: &[Part], microbatches: usize) -
     // First stage and parts per encoder.
     let encoders: Vec<(usize, Vec<Option<usize>>)> = (0..model.modules.len())
         .filter(|&module| module != backbone)
-        .map(|module| (stages[module].start, part_of(module)))
+        .map(|module| (stages[module].start, module_parts(module)))
         .collect();
     let orders = (0..ranks).map(|rank| {
         let encoded: Vec<(usize, usize)> = encoders
             .iter()
-            .flat_map(|(first, of)| of.iter().flatten().map(move |&part| (first + rank, part)))
+            .flat_map(|(first, encoder_parts)| encoder_parts.iter().flatten().map(move |&part| (first + rank, part)))
             .collect();
         let mut order: Vec<Action> = encoded.iter().map(|&(stage, part)| Action::forward(stage, part)).collect();
         order.extend(pipeline.orders[rank].iter().filter_map(|action| {

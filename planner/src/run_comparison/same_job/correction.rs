@@ -53,17 +53,17 @@ pub(crate) fn corrections(log: &LoggedJob, plan: &PlannedJob, comparison: &JobCo
     let is_other_length = |tokens: &f64| (tokens - plan.context_length).abs() >= 0.5;
     let tokens = log.sequence_length.filter(|_| differs(JobQuantity::TokensPerStep)).filter(is_other_length);
     let devices = log.devices.filter(|_| differs(JobQuantity::Devices));
-    let count = devices.and_then(whole).map_or(plan.devices, f64::from);
+    let count = devices.and_then(to_count).map_or(plan.devices, f64::from);
     let corrections = [
-        samples.and_then(whole).map(|samples| Correction::GlobalBatch { samples }),
-        tokens.and_then(whole).map(|tokens| Correction::ContextLength { tokens }),
-        devices.and_then(whole).map(|devices| Correction::Devices { devices }),
+        samples.and_then(to_count).map(|samples| Correction::GlobalBatch { samples }),
+        tokens.and_then(to_count).map(|tokens| Correction::ContextLength { tokens }),
+        devices.and_then(to_count).map(|devices| Correction::Devices { devices }),
         layout::correction(log, plan, count).map(Correction::Layout),
     ];
     corrections.into_iter().flatten().collect()
 }
 
-fn whole(value: f64) -> Option<u32> {
+fn to_count(value: f64) -> Option<u32> {
     (value.round() >= 1.0 && value < f64::from(u32::MAX)).then(|| value.round() as u32)
 }
 

@@ -22,14 +22,14 @@ impl DeviceName {
     /// `A100-SXM4-80GB` or `NVIDIA H100 PCIe`. Returns `None` if the text contains no such name or
     /// several.
     pub fn find(text: &str) -> Option<Self> {
-        let words = || text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-        let of = |word: &str| FAMILIES.into_iter().find(|family| family.eq_ignore_ascii_case(word));
-        let mut found = words().filter_map(of);
+        let terms = || text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        let find_family = |word: &str| FAMILIES.into_iter().find(|family| family.eq_ignore_ascii_case(word));
+        let mut found = terms().filter_map(find_family);
         let family = found.next()?;
         if found.any(|other| other != family) {
             return None;
         }
-        let has = |wanted: &str| words().any(|word| word.eq_ignore_ascii_case(wanted));
+        let has = |wanted: &str| terms().any(|word| word.eq_ignore_ascii_case(wanted));
         let variant = if has("MIG") {
             Some("MIG")
         } else {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn accelerators_are_found_by_their_words() {
+    fn accelerators_are_found_by_their_terms() {
         for (text, name) in [
             ("NVIDIA H100 80GB HBM3", Some("H100")),
             ("H100-96GB (500 W)", Some("H100")),

@@ -57,12 +57,12 @@ impl StatedLayout {
     /// The facts for which `is_wanted` holds, given the values of both layouts.
     fn filter(self, other: Self, is_wanted: impl Fn(bool, bool) -> bool) -> Self {
         fn keep<T: PartialEq + Copy>(
-            own: Option<T>,
+            value: Option<T>,
             other: Option<T>,
             is_wanted: &impl Fn(bool, bool) -> bool,
         ) -> Option<T> {
-            let (is_stated, is_equal) = (other.is_some(), own == other);
-            own.filter(|_| is_wanted(is_stated, is_equal))
+            let (is_stated, is_equal) = (other.is_some(), value == other);
+            value.filter(|_| is_wanted(is_stated, is_equal))
         }
         Self {
             tensor: keep(self.tensor, other.tensor, &is_wanted),
@@ -120,10 +120,10 @@ impl fmt::Display for StatedLayout {
             ("DP", self.data),
             ("VPP", self.chunks),
         ];
-        let mut words: Vec<String> =
+        let mut terms: Vec<String> =
             degrees.into_iter().filter_map(|(name, degree)| degree.map(|degree| format!("{name} {degree}"))).collect();
-        words.extend(self.microbatch.map(|size| format!("microbatches of {size}")));
-        words.extend(self.recompute.map(|recompute| {
+        terms.extend(self.microbatch.map(|size| format!("microbatches of {size}")));
+        terms.extend(self.recompute.map(|recompute| {
             let kind = match recompute {
                 Recompute::None => "no",
                 Recompute::Selective => "selective",
@@ -131,7 +131,7 @@ impl fmt::Display for StatedLayout {
             };
             format!("{kind} recomputation")
         }));
-        f.write_str(&words.join(", "))
+        f.write_str(&terms.join(", "))
     }
 }
 

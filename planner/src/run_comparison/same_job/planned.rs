@@ -11,20 +11,20 @@ use crate::workload::Packing;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     /// Minimum.
-    pub least: f64,
+    pub min: f64,
     /// Mean.
     pub mean: f64,
     /// Maximum.
-    pub most: f64,
+    pub max: f64,
 }
 
 impl Spread {
-    fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+    fn new(values: impl Iterator<Item = f64> + Clone) -> Self {
         let count = values.clone().count().max(1) as f64;
         Self {
-            least: values.clone().fold(f64::INFINITY, f64::min),
+            min: values.clone().fold(f64::INFINITY, f64::min),
             mean: values.clone().sum::<f64>() / count,
-            most: values.fold(0.0, f64::max),
+            max: values.fold(0.0, f64::max),
         }
     }
 }
@@ -101,15 +101,15 @@ impl PlannedJob {
     pub fn new(scenario: &Scenario, planned: &Planned, batches: &[BatchSummary]) -> Self {
         let workload = &scenario.workload;
         let devices = f64::from(scenario.cluster.devices());
-        let sequences = Spread::of(batches.iter().map(|batch| f64::from(batch.sequences)));
-        let tokens = Spread::of(batches.iter().map(|batch| batch.tokens as f64));
+        let sequences = Spread::new(batches.iter().map(|batch| f64::from(batch.sequences)));
+        let tokens = Spread::new(batches.iter().map(|batch| batch.tokens as f64));
         let context_length = f64::from(workload.context_length);
         let metrics = &planned.metrics;
         let device = &scenario.cluster.device;
         let padded_tokens = if workload.packing == Packing::Single {
             tokens
         } else {
-            Spread::of(batches.iter().map(|batch| f64::from(batch.sequences) * context_length))
+            Spread::new(batches.iter().map(|batch| f64::from(batch.sequences) * context_length))
         };
         Self {
             devices,
@@ -171,7 +171,7 @@ impl PlannedJob {
 
     /// Returns samples per step as reported by training frameworks: sequences if samples are
     /// packed.
-    pub fn samples_of_a_step(&self) -> f64 {
+    pub fn samples_per_step(&self) -> f64 {
         if self.is_packed { self.sequences.mean } else { self.samples }
     }
 
@@ -179,12 +179,12 @@ impl PlannedJob {
     /// batch size is valid for either unit.
     pub(super) fn has_a_sample_per_sequence(&self) -> bool {
         let is_all = |sequences: f64| (sequences - self.samples).abs() < 0.5;
-        !self.is_packed || (is_all(self.sequences.least) && is_all(self.sequences.most))
+        !self.is_packed || (is_all(self.sequences.min) && is_all(self.sequences.max))
     }
 
     /// Returns the ranges of valid logged batch sizes.
     pub(super) fn batch_sizes(&self) -> impl Iterator<Item = (f64, f64)> {
-        let sequences = self.is_packed.then_some((self.sequences.least, self.sequences.most));
+        let sequences = self.is_packed.then_some((self.sequences.min, self.sequences.max));
         std::iter::once((self.samples, self.samples)).chain(sequences)
     }
 

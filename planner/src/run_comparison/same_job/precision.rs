@@ -47,7 +47,7 @@ impl StatedPrecision {
 
     /// Whether a plan has this format; `None` where the statement is too vague.
     fn is(self, planned: Precision) -> Option<bool> {
-        let of_base = |base: BaseFormat| match planned {
+        let matches_base = |base: BaseFormat| match planned {
             Precision::Bf16 => base != BaseFormat::Fp32,
             Precision::Fp32 => base == BaseFormat::Fp32,
             Precision::Fp8 => false,
@@ -57,7 +57,7 @@ impl StatedPrecision {
             (Some(false), _, Precision::Fp8) => Some(false),
             // Programs with fp8 products state bf16 for everything else.
             (None, _, Precision::Fp8) => None,
-            (_, base, _) => base.map(of_base),
+            (_, base, _) => base.map(matches_base),
         }
     }
 }

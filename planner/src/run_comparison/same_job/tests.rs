@@ -9,7 +9,7 @@ use crate::training::{Precision, Recompute};
 
 /// 32 devices, 512 sequences with 4,096 tokens, 1.5e17 FLOPs per step.
 fn plan() -> PlannedJob {
-    let exact = |value| Spread { least: value, mean: value, most: value };
+    let exact = |value| Spread { min: value, mean: value, max: value };
     PlannedJob {
         devices: 32.0,
         samples: 512.0,
@@ -74,7 +74,7 @@ fn scenario(json: &serde_json::Value) -> Scenario {
     parse(&json.to_string()).expect("a scenario")
 }
 
-fn question() -> serde_json::Value {
+fn scenario_json() -> serde_json::Value {
     serde_json::json!({
         "schema": "scenario/1",
         "model": {"preset": "llama-2-7b"},
@@ -95,7 +95,7 @@ fn question() -> serde_json::Value {
 }
 
 #[test]
-fn a_slow_run_of_the_same_job_agrees_in_every_check() {
+fn slow_run_agrees_in_every_check() {
     let comparison = compare_jobs(&log(), &plan());
     assert!(comparison.checks.iter().all(|check| check.agreement == Agreement::Same), "{comparison:?}");
     assert!(comparison.is_same_job() && comparison.corrections.is_empty());
@@ -122,7 +122,7 @@ fn a_faster_step_with_fewer_operations_per_second_is_another_job() {
 }
 
 #[test]
-fn a_log_that_states_nothing_is_not_checked_and_says_what_is_missing() {
+fn empty_log_is_not_checked_and_names_missing_values() {
     let comparison = compare_jobs(&LoggedJob { step_s: Some(1.0), ..LoggedJob::default() }, &plan());
     assert!(comparison.checks.iter().all(|check| check.agreement == Agreement::NotChecked));
     assert!(comparison.checks.iter().all(|check| check.derivation.starts_with("the log states n")));
@@ -141,7 +141,7 @@ fn another_batch_is_corrected_and_explains_the_operations() {
     assert_eq!(comparison.formulas, [FlopFormula::Model]);
     let flops = comparison.checks.iter().find(|check| check.quantity == JobQuantity::FlopsPerStep).expect("checked");
     assert!(flops.consequence.contains("follows from the batch size"), "{}", flops.consequence);
-    let changed = corrected(&scenario(&question()), &comparison.corrections);
+    let changed = corrected(&scenario(&scenario_json()), &comparison.corrections);
     assert_eq!(changed.workload.global_batch, 2048);
 }
 
@@ -157,7 +157,7 @@ fn another_context_length_is_offered_where_the_log_states_it() {
     assert!(comparison.corrections.is_empty(), "{:?}", comparison.corrections);
     let comparison = compare_jobs(&LoggedJob { sequence_length: Some(1024.0), ..short }, &plan());
     assert_eq!(comparison.corrections, [Correction::ContextLength { tokens: 1024 }]);
-    let changed = corrected(&scenario(&question()), &comparison.corrections);
+    let changed = corrected(&scenario(&scenario_json()), &comparison.corrections);
     assert_eq!(changed.workload.context_length, 1024);
     assert_eq!(
         serde_json::to_value(&changed.workload.samples).expect("JSON")["text_tokens"]["value"],
@@ -192,7 +192,7 @@ fn stated_arguments_are_checked_without_rates() {
 /// A log of a GPT model with 64 layers and hidden size 11,600. Corrections of batch or devices
 /// cannot match it to a Llama model.
 #[test]
-fn another_model_is_told_by_its_dimensions() {
+fn another_model_is_recognised_by_dimensions() {
     let gpt = LoggedJob { layers: Some(64.0), hidden_size: Some(11_600.0), tflops_per_device: None, ..log() };
     let comparison = compare_jobs(&gpt, &plan());
     let different: Vec<JobQuantity> = comparison.differences().map(|check| check.quantity).collect();
@@ -206,7 +206,7 @@ fn another_model_is_told_by_its_dimensions() {
 /// Further Megatron-LM arguments: 32,000 tokens are padded to a vocabulary of 32,768 for TP 8; the
 /// other values are exact.
 #[test]
-fn stated_arguments_of_the_model_are_checked() {
+fn stated_model_arguments_are_checked() {
     let same = LoggedJob {
         feed_forward_size: Some(11_008.0),
         attention_heads: Some(32.0),
@@ -253,7 +253,7 @@ fn stated_arguments_of_the_model_are_checked() {
 
 /// LoRA trains 20 million of 6.7 billion parameters. 6.738e9 / 32 is one of 32 shards.
 #[test]
-fn adapters_are_another_job_than_the_whole_model() {
+fn adapters_are_another_job_than_the_full_model() {
     let trained = |count: f64| LoggedJob { trained_parameters: Some(count), ..LoggedJob::default() };
     let comparison = compare_jobs(&trained(20_277_248.0), &plan());
     let [check] = comparison.differences().collect::<Vec<_>>()[..] else { panic!("{comparison:?}") };
@@ -269,7 +269,7 @@ fn adapters_are_another_job_than_the_whole_model() {
 /// 69,900 tokens/s in total and 1,456 per device give 48.008 devices, in six nodes with eight
 /// devices. TP 4 x PP 4 does not divide 20.
 #[test]
-fn devices_come_from_both_rates_of_tokens() {
+fn devices_follow_from_both_token_rates() {
     let wide = LoggedJob { tokens_per_s_per_device: Some(1_456.0), tflops_per_device: None, ..log() };
     let comparison = compare_jobs(&wide, &plan());
     let devices = comparison.differences().find(|check| check.quantity == JobQuantity::Devices).expect("checked");
@@ -277,10 +277,10 @@ fn devices_come_from_both_rates_of_tokens() {
     assert!(comparison.corrections.is_empty(), "the log states no number of devices");
     let comparison = compare_jobs(&LoggedJob { devices: Some(48.0), ..wide }, &plan());
     assert_eq!(comparison.corrections, [Correction::Devices { devices: 48 }]);
-    let changed = corrected(&scenario(&question()), &comparison.corrections);
+    let changed = corrected(&scenario(&scenario_json()), &comparison.corrections);
     assert_eq!((changed.cluster.nodes, changed.cluster.devices_per_node), (6, 8));
     assert_eq!(changed.layout.tensor, Some(4));
-    let odd = corrected(&scenario(&question()), &[Correction::Devices { devices: 20 }]);
+    let odd = corrected(&scenario(&scenario_json()), &[Correction::Devices { devices: 20 }]);
     assert_eq!((odd.cluster.nodes, odd.cluster.devices_per_node), (4, 5));
     assert_eq!((odd.layout.tensor, odd.layout.pipeline), (None, None));
     // Rates of three digits: 3.94 million and 7,700 tokens/s are 511.7 devices, which is the planned 512.
@@ -294,7 +294,7 @@ fn devices_come_from_both_rates_of_tokens() {
 }
 
 #[test]
-fn figures_above_the_device_are_those_of_another_device() {
+fn values_above_the_device_peak_indicate_another_device() {
     let above = LoggedJob { tflops_per_device: Some(400.0), memory_gib: Some(120.0), step_s: None, ..log() };
     let different: Vec<JobQuantity> = compare_jobs(&above, &plan()).differences().map(|check| check.quantity).collect();
     assert_eq!(different, [JobQuantity::PeakTflops, JobQuantity::DeviceMemory]);
@@ -324,10 +324,10 @@ fn tolerances_are_those_documented() {
 #[test]
 fn packed_batches_count_sequences() {
     let packed = PlannedJob {
-        sequences: Spread { least: 120.0, mean: 128.0, most: 136.0 },
+        sequences: Spread { min: 120.0, mean: 128.0, max: 136.0 },
         is_packed: true,
-        tokens: Spread { least: 5.0e5, mean: 5.2e5, most: 5.4e5 },
-        padded_tokens: Spread { least: 4.9e5, mean: 5.24e5, most: 5.6e5 },
+        tokens: Spread { min: 5.0e5, mean: 5.2e5, max: 5.4e5 },
+        padded_tokens: Spread { min: 4.9e5, mean: 5.24e5, max: 5.6e5 },
         ..plan()
     };
     let stated = |samples: f64| LoggedJob { global_batch: Some(samples), ..LoggedJob::default() };
@@ -344,8 +344,8 @@ fn packed_batches_count_sequences() {
 /// A log of 512 samples, and a plan of 55,000 samples packed into 2,066 sequences. The log does not
 /// contain 512 x 55,000 / 2,066 = 13,630.
 #[test]
-fn a_correction_offers_only_what_the_log_states() {
-    let exact = |value| Spread { least: value, mean: value, most: value };
+fn corrections_offer_only_stated_values() {
+    let exact = |value| Spread { min: value, mean: value, max: value };
     let packed = PlannedJob { samples: 55_000.0, sequences: exact(2_066.0), is_packed: true, ..plan() };
     let stated = LoggedJob { global_batch: Some(512.0), ..LoggedJob::default() };
     let comparison = compare_jobs(&stated, &packed);
@@ -372,8 +372,8 @@ fn relative(measured: f64, expected: f64) -> f64 {
 /// `num_floating_point_operations` from Megatron-LM: 12 B s L h² (1 + kv/a + 3/2 f/h + s/h + V/(2 L
 /// h)).
 #[test]
-fn full_attention_is_the_formula_of_megatron() {
-    let scenario = scenario(&question());
+fn full_attention_matches_the_megatron_formula() {
+    let scenario = scenario(&scenario_json());
     let all = step_flops(&scenario, &[batch(512, 512 * 4096)], 1.0);
     let (b, s, l, h, f, v): (f64, f64, f64, f64, f64, f64) = (512.0, 4096.0, 32.0, 4096.0, 11008.0, 32000.0);
     let inner = |attention: f64| 2.0 + 1.5 * f / h + attention * s / h + v / (2.0 * l * h);
@@ -386,11 +386,11 @@ fn full_attention_is_the_formula_of_megatron() {
 /// Narayanan et al. (2021), Eq. 2: 96 B s l h² (1 + s/(6 h) + V/(16 l h)), for a GPT model with f =
 /// 4 h.
 #[test]
-fn full_recomputation_is_the_formula_of_the_paper() {
-    let mut question = question();
-    question["model"] = serde_json::json!({"preset": "gpt-3-175b"});
-    question["workload"]["context_length"] = serde_json::json!(2048);
-    let scenario = scenario(&question);
+fn full_recomputation_matches_the_paper_formula() {
+    let mut document = scenario_json();
+    document["model"] = serde_json::json!({"preset": "gpt-3-175b"});
+    document["workload"]["context_length"] = serde_json::json!(2048);
+    let scenario = scenario(&document);
     let module = scenario.model.backbone().expect("a language model");
     let (l, h, v) = (f64::from(module.layers), f64::from(module.hidden), f64::from(module.vocab));
     let all = step_flops(&scenario, &[batch(1536, 1536 * 2048)], 1.0);
@@ -400,10 +400,10 @@ fn full_recomputation_is_the_formula_of_the_paper() {
 }
 
 #[test]
-fn a_model_with_an_encoder_has_its_own_formula_only() {
-    let mut question = question();
-    question["model"] = serde_json::json!({"preset": "vlm-s"});
-    let all = step_flops(&scenario(&question), &[batch(512, 1)], 7.0);
+fn encoder_models_have_only_the_model_formula() {
+    let mut document = scenario_json();
+    document["model"] = serde_json::json!({"preset": "vlm-s"});
+    let all = step_flops(&scenario(&document), &[batch(512, 1)], 7.0);
     assert_eq!(all, [StepFlops { formula: FlopFormula::Model, flops: 7.0 }]);
 }
 

@@ -6,7 +6,7 @@ use super::super::validate::range;
 use super::super::{FieldError, Scenario};
 
 /// Maximum values to try.
-const MAX_TRIED: usize = 256;
+const MAX_CANDIDATES: usize = 256;
 
 /// Returns the error if the document is not a scenario.
 pub(super) fn field_error(document: &Value) -> Option<FieldError> {
@@ -24,7 +24,7 @@ pub(super) fn field_error(document: &Value) -> Option<FieldError> {
         read(&repaired).is_none_or(|(_, other)| other != detail)
     });
     let wrong = wrong.unwrap_or(&pointer);
-    Some(FieldError::new(wrong, words(&detail, || range(document, wrong))))
+    Some(FieldError::new(wrong, user_message(&detail, || range(document, wrong))))
 }
 
 /// Returns pointer and message for an error, or `None` if the document is valid.
@@ -35,7 +35,7 @@ fn read(document: &Value) -> Option<(String, String)> {
 
 /// Collects pointers to scalar values below a value, except `kind` tags.
 fn collect(value: &Value, at: &str, leaves: &mut Vec<String>) {
-    if leaves.len() >= MAX_TRIED {
+    if leaves.len() >= MAX_CANDIDATES {
         return;
     }
     match value {
@@ -55,7 +55,7 @@ fn collect(value: &Value, at: &str, leaves: &mut Vec<String>) {
 
 /// Converts a serde message to user-interface terms and adds the field's number range. Other
 /// messages stay unchanged.
-fn words(message: &str, range: impl Fn() -> Option<String>) -> String {
+fn user_message(message: &str, range: impl Fn() -> Option<String>) -> String {
     let Some((found, expected)) = message
         .strip_prefix("invalid value: ")
         .or_else(|| message.strip_prefix("invalid type: "))
@@ -63,8 +63,8 @@ fn words(message: &str, range: impl Fn() -> Option<String>) -> String {
     else {
         return message.to_owned();
     };
-    let within = |what: &str, otherwise: &str| {
-        range().map_or_else(|| format!("{what}{otherwise}"), |range| format!("{what} from {range}"))
+    let within = |noun: &str, otherwise: &str| {
+        range().map_or_else(|| format!("{noun}{otherwise}"), |range| format!("{noun} from {range}"))
     };
     let expected = match expected {
         "u8" | "u16" | "u32" => within("a whole number", " from 0 to 4,294,967,295"),
@@ -97,7 +97,7 @@ mod tests {
     const EXAMPLE: &str = include_str!("../../../tests/stored/llama-2-7b-long-documents.json");
 
     #[test]
-    fn numbers_are_named_in_words() {
+    fn errors_describe_the_expected_number() {
         for (message, expected) in [
             ("invalid value: integer `-1`, expected u32", "-1 is not a whole number from 0 to 4,294,967,295"),
             ("invalid type: floating point `1.5`, expected u64", "1.5 is not a whole number of 0 or more"),
@@ -105,13 +105,13 @@ mod tests {
             ("invalid type: null, expected a boolean", "nothing is not true or false"),
             ("missing field `nodes`", "missing field `nodes`"),
         ] {
-            assert_eq!(words(message, || None), expected);
+            assert_eq!(user_message(message, || None), expected);
         }
     }
 
     #[test]
-    fn numbers_have_the_range_of_their_field() {
-        let question = |pointer: &str, wrong: Value| {
+    fn number_errors_state_the_field_range() {
+        let error_detail = |pointer: &str, wrong: Value| {
             let mut document: Value = serde_json::from_str(EXAMPLE).unwrap();
             let (parent, key) = pointer.rsplit_once('/').unwrap();
             document.pointer_mut(parent).unwrap()[key] = wrong;
@@ -129,7 +129,7 @@ mod tests {
             ("/workload/global_batch", Value::from(0.5), "0.5 is not a whole number from 1 to 65536"),
             ("/seed", Value::from(1.5), "1.5 is not a whole number from 0 to 4,294,967,295"),
         ] {
-            assert_eq!(question(pointer, wrong), says, "{pointer}");
+            assert_eq!(error_detail(pointer, wrong), says, "{pointer}");
         }
     }
 }

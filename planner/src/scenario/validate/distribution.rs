@@ -8,9 +8,9 @@ const MAX: u32 = 1_000_000_000;
 const MAX_VALUES: usize = 100_000;
 
 /// Validates an integer distribution.
-pub(super) fn whole(distribution: &Distribution, at: &str, ranges: &mut Ranges<'_>) {
+pub(super) fn integer(distribution: &Distribution, at: &str, ranges: &mut Ranges<'_>) {
     match distribution {
-        Distribution::Constant { value } => ranges.whole(&format!("{at}/value"), *value, 0, MAX, ""),
+        Distribution::Constant { value } => ranges.integer(&format!("{at}/value"), *value, 0, MAX, ""),
         Distribution::Uniform { min, max } => range(*min, *max, at, ranges),
         Distribution::LogNormal { median, sigma, min, max } => {
             ranges.number(&format!("{at}/median"), *median, 1e-3, 1e9, "");
@@ -28,27 +28,27 @@ pub(super) fn whole(distribution: &Distribution, at: &str, ranges: &mut Ranges<'
 }
 
 /// Validates a real distribution from 0 to `most`.
-pub(super) fn real(distribution: &RealDistribution, most: f64, unit: &str, at: &str, ranges: &mut Ranges<'_>) {
+pub(super) fn real(distribution: &RealDistribution, limit: f64, unit: &str, at: &str, ranges: &mut Ranges<'_>) {
     let mut within = |min: f64, max: f64| {
-        ranges.number(&format!("{at}/max"), max, 0.0, most, unit);
-        ranges.number(&format!("{at}/min"), min, 0.0, most, unit);
+        ranges.number(&format!("{at}/max"), max, 0.0, limit, unit);
+        ranges.number(&format!("{at}/min"), min, 0.0, limit, unit);
         if min > max {
             ranges.refuse(&format!("{at}/min"), format!("the smallest value {min} is above the largest, {max}"));
         }
     };
     match distribution {
-        RealDistribution::Constant { value } => ranges.number(&format!("{at}/value"), *value, 0.0, most, unit),
+        RealDistribution::Constant { value } => ranges.number(&format!("{at}/value"), *value, 0.0, limit, unit),
         RealDistribution::Uniform { min, max } => within(*min, *max),
         RealDistribution::LogNormal { median, sigma, min, max } => {
             within(*min, *max);
             ranges.number(&format!("{at}/median"), *median, 1e-3, 1e9, "");
             ranges.number(&format!("{at}/sigma"), *sigma, 0.0, 10.0, "");
         }
-        RealDistribution::Histogram { edges, counts } => histogram(edges, counts, most, at, ranges),
+        RealDistribution::Histogram { edges, counts } => histogram(edges, counts, limit, at, ranges),
         RealDistribution::Values { values } => {
             some_values(values.len(), at, ranges);
-            if let Some(index) = values.iter().position(|value| !(0.0..=most).contains(value)) {
-                ranges.refuse(&format!("{at}/values/{index}"), format!("values lie between 0 and {most}{unit}"));
+            if let Some(index) = values.iter().position(|value| !(0.0..=limit).contains(value)) {
+                ranges.refuse(&format!("{at}/values/{index}"), format!("values lie between 0 and {limit}{unit}"));
             }
         }
     }
@@ -62,20 +62,20 @@ fn some_values(count: usize, at: &str, ranges: &mut Ranges<'_>) {
 }
 
 fn range(min: u32, max: u32, at: &str, ranges: &mut Ranges<'_>) {
-    ranges.whole(&format!("{at}/max"), max, 0, MAX, "");
+    ranges.integer(&format!("{at}/max"), max, 0, MAX, "");
     if min > max {
         ranges.refuse(&format!("{at}/min"), format!("the smallest value {min} is above the largest, {max}"));
     }
 }
 
-fn histogram(edges: &[f64], counts: &[f64], most: f64, at: &str, ranges: &mut Ranges<'_>) {
+fn histogram(edges: &[f64], counts: &[f64], limit: f64, at: &str, ranges: &mut Ranges<'_>) {
     if counts.is_empty() || counts.len() > MAX_VALUES || edges.len() != counts.len() + 1 {
         let detail = format!("{} edges for {} counts: one more edge than counts is needed", edges.len(), counts.len());
         ranges.refuse(&format!("{at}/edges"), detail);
         return;
     }
-    if let Some(index) = edges.iter().position(|edge| !(0.0..=most).contains(edge)) {
-        ranges.refuse(&format!("{at}/edges/{index}"), format!("edges lie between 0 and {most}"));
+    if let Some(index) = edges.iter().position(|edge| !(0.0..=limit).contains(edge)) {
+        ranges.refuse(&format!("{at}/edges/{index}"), format!("edges lie between 0 and {limit}"));
     } else if let Some(index) = edges.windows(2).position(|pair| pair[1] < pair[0]) {
         ranges.refuse(&format!("{at}/edges/{}", index + 1), "edges must not fall".to_owned());
     }

@@ -1,6 +1,6 @@
 //! Validates cluster, training, layout and planners.
 
-use super::{FieldError, OUT_OF_RANGE, Ranges};
+use super::{FieldError, RANGE_ERROR, Ranges};
 use crate::cluster::{Cluster, Curves, Link, LinkCurve};
 use crate::model::Model;
 use crate::scenario::{SCHEMA, Scenario, ScenarioId, budget};
@@ -32,16 +32,17 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     layout(&scenario.layout, &mut ranges);
     planners(scenario, &mut ranges);
     profiles(&scenario.profiles, &mut ranges);
-    ranges.whole("/search/rollouts", scenario.search.rollouts, 0, MAX_ROLLOUTS, "");
+    ranges.integer("/search/rollouts", scenario.search.rollouts, 0, MAX_ROLLOUTS, "");
     if let Some(size) = scenario.search.sub_microbatch {
-        ranges.whole("/search/sub_microbatch", size, 1, u32::MAX, "");
+        ranges.integer("/search/sub_microbatch", size, 1, u32::MAX, "");
     }
-    ranges.whole("/iterations", scenario.iterations, 1, 1000, "");
+    ranges.integer("/iterations", scenario.iterations, 1, 1000, "");
     let samples = u64::from(scenario.iterations) * u64::from(scenario.workload.global_batch);
     if samples > MAX_SAMPLES && scenario.iterations <= 1000 {
-        let most = MAX_SAMPLES / u64::from(scenario.workload.global_batch);
-        let detail =
-            format!("{samples} samples in all are more than {MAX_SAMPLES}: at most {most} iterations of this batch");
+        let max_iterations = MAX_SAMPLES / u64::from(scenario.workload.global_batch);
+        let detail = format!(
+            "{samples} samples in all are more than {MAX_SAMPLES}: at most {max_iterations} iterations of this batch"
+        );
         ranges.refuse("/iterations", detail);
     } else if scenario.iterations <= 1000
         && let Some(detail) = budget::excess(scenario)
@@ -94,8 +95,8 @@ fn parallel(scenario: &Scenario, has_devices: bool, ranges: &mut Ranges<'_>) {
 }
 
 fn cluster(cluster: &Cluster, ranges: &mut Ranges<'_>) {
-    ranges.whole("/cluster/nodes", cluster.nodes, 1, 4096, "");
-    ranges.whole("/cluster/devices_per_node", cluster.devices_per_node, 1, 256, "");
+    ranges.integer("/cluster/nodes", cluster.nodes, 1, 4096, "");
+    ranges.integer("/cluster/devices_per_node", cluster.devices_per_node, 1, 256, "");
     let device = &cluster.device;
     ranges.number("/cluster/device/memory_gib", device.memory_gib, 1.0, 4096.0, " GiB");
     ranges.number("/cluster/device/peak_tflops", device.peak_tflops, 0.1, 100_000.0, " TFLOP/s");
@@ -103,7 +104,7 @@ fn cluster(cluster: &Cluster, ranges: &mut Ranges<'_>) {
     ranges.number("/cluster/device/attention_efficiency", device.attention_efficiency, 0.01, 1.0, "");
     ranges.number("/cluster/device/memory_gb_per_s", device.memory_gb_per_s, 1.0, 100_000.0, " GB/s");
     ranges.number("/cluster/device/memory_efficiency", device.memory_efficiency, 0.01, 1.0, "");
-    ranges.whole("/cluster/device/multiprocessors", device.multiprocessors, 1, 4096, "");
+    ranges.integer("/cluster/device/multiprocessors", device.multiprocessors, 1, 4096, "");
     ranges.number("/cluster/device/launch_us", device.launch_us, 0.0, 1000.0, " µs");
     if let Some(tera) = device.fp8_tflops {
         ranges.number("/cluster/device/fp8_tflops", tera, 0.1, 100_000.0, " TFLOP/s");
@@ -154,8 +155,8 @@ fn curve_fields(curves: &Curves, ranges: &mut Ranges<'_>) {
         ("host_us", curves.host_us, 1e6, " µs"),
         ("host_microbatch_us", curves.host_microbatch_us, 1e9, " µs"),
     ];
-    for (field, value, most, unit) in scales {
-        ranges.number(&format!("{at}/{field}"), value, 0.0, most, unit);
+    for (field, value, limit, unit) in scales {
+        ranges.number(&format!("{at}/{field}"), value, 0.0, limit, unit);
     }
 }
 
@@ -183,14 +184,14 @@ fn training(training: &Training, ranges: &mut Ranges<'_>) {
     ranges.number("/training/tensor_overlap", training.tensor_overlap, 0.0, 1.0, "");
     ranges.number("/training/data_overlap", training.data_overlap, 0.0, 1.0, "");
     if let Some(layers) = training.recompute_layers {
-        ranges.whole("/training/recompute_layers", layers, 1, 1024, "");
+        ranges.integer("/training/recompute_layers", layers, 1, 1024, "");
     }
     ranges.number("/training/activation_offload", training.activation_offload, 0.0, 1.0, "");
     if let Some(zero) = training.zero {
-        ranges.whole("/training/zero", zero, 0, 3, "");
+        ranges.integer("/training/zero", zero, 0, 3, "");
     }
-    ranges.whole("/training/context_parallel", training.context_parallel, 1, 1024, "");
-    ranges.whole("/training/expert_parallel", training.expert_parallel, 1, 1024, "");
+    ranges.integer("/training/context_parallel", training.context_parallel, 1, 1024, "");
+    ranges.integer("/training/expert_parallel", training.expert_parallel, 1, 1024, "");
 }
 
 /// The reserve must leave some device memory for the plan.
@@ -200,7 +201,7 @@ fn reserve(scenario: &Scenario, ranges: &mut Ranges<'_>) {
     if ranges.any_under("/cluster/device/memory_gib") {
         ranges.number(at, reserve, 0.0, MAX_RESERVE_GIB, " GiB");
     } else if !(reserve >= 0.0 && reserve < memory) {
-        let detail = format!("{reserve} GiB{OUT_OF_RANGE}0 to less than the device's memory of {memory} GiB");
+        let detail = format!("{reserve} GiB{RANGE_ERROR}0 to less than the device's memory of {memory} GiB");
         ranges.refuse(at, detail);
     }
 }
@@ -226,20 +227,20 @@ fn degrees(layout: &LayoutRequest, model: &Model, cluster: &Cluster, ranges: &mu
 /// Validates layout fields whose range is constant.
 fn layout(layout: &LayoutRequest, ranges: &mut Ranges<'_>) {
     if let Some(chunks) = layout.chunks {
-        ranges.whole("/layout/chunks", chunks, 1, 64, "");
+        ranges.integer("/layout/chunks", chunks, 1, 64, "");
     }
     if let Some(microbatch) = layout.microbatch {
-        ranges.whole("/layout/microbatch", microbatch, 1, 65_536, " sequences");
+        ranges.integer("/layout/microbatch", microbatch, 1, 65_536, " sequences");
     }
     if let Some(group) = layout.group {
-        ranges.whole("/layout/group", group, 1, 65_536, " microbatches");
+        ranges.integer("/layout/group", group, 1, 65_536, " microbatches");
     }
 }
 
 /// Returns an error that lists the valid tensor-parallel degrees.
 fn tensor_error(tensor: u32, model: &Model, devices: u32) -> Option<String> {
     if tensor == 0 || tensor > devices {
-        return Some(format!("{tensor}{OUT_OF_RANGE}1 to {devices}"));
+        return Some(format!("{tensor}{RANGE_ERROR}1 to {devices}"));
     }
     let heads = model
         .modules
@@ -247,7 +248,7 @@ fn tensor_error(tensor: u32, model: &Model, devices: u32) -> Option<String> {
         .flat_map(|module| [(module.heads, "heads", module), (module.kv_heads, "key-value heads", module)]);
     let cut = heads.clone().find(|(count, ..)| !count.is_multiple_of(tensor));
     let reason = match cut {
-        Some((count, what, module)) => format!("{count} {what} of {}", module.name),
+        Some((count, kind, module)) => format!("{count} {kind} of {}", module.name),
         None if !devices.is_multiple_of(tensor) => format!("the {devices} devices"),
         None => return None,
     };
@@ -262,8 +263,8 @@ fn pipeline_error(pipeline: u32, model: &Model, devices: u32) -> Option<String> 
     if pipeline > layers {
         return Some(format!("{pipeline} stages for {layers} layers; at most one stage a layer"));
     }
-    let most = devices.min(layers);
-    (pipeline == 0 || pipeline > most).then(|| format!("{pipeline}{OUT_OF_RANGE}1 to {most}"))
+    let max_degree = devices.min(layers);
+    (pipeline == 0 || pipeline > max_degree).then(|| format!("{pipeline}{RANGE_ERROR}1 to {max_degree}"))
 }
 
 fn planners(scenario: &Scenario, ranges: &mut Ranges<'_>) {

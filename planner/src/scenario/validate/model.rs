@@ -52,16 +52,16 @@ fn together(model: &Model, ranges: &mut Ranges<'_>) {
 }
 
 fn module(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
-    ranges.whole(&format!("{at}/layers"), module.layers, 1, 1024, "");
-    ranges.whole(&format!("{at}/hidden"), module.hidden, 16, 131_072, "");
-    ranges.whole(&format!("{at}/heads"), module.heads, 1, 1024, "");
-    ranges.whole(&format!("{at}/kv_heads"), module.kv_heads, 1, 1024, "");
-    ranges.whole(&format!("{at}/ffn"), module.ffn, 16, 1_048_576, "");
-    ranges.whole(&format!("{at}/vocab"), module.vocab, 0, 4_194_304, "");
-    ranges.whole(&format!("{at}/learned_positions"), module.learned_positions, 0, 16_777_216, "");
+    ranges.integer(&format!("{at}/layers"), module.layers, 1, 1024, "");
+    ranges.integer(&format!("{at}/hidden"), module.hidden, 16, 131_072, "");
+    ranges.integer(&format!("{at}/heads"), module.heads, 1, 1024, "");
+    ranges.integer(&format!("{at}/kv_heads"), module.kv_heads, 1, 1024, "");
+    ranges.integer(&format!("{at}/ffn"), module.ffn, 16, 1_048_576, "");
+    ranges.integer(&format!("{at}/vocab"), module.vocab, 0, 4_194_304, "");
+    ranges.integer(&format!("{at}/learned_positions"), module.learned_positions, 0, 16_777_216, "");
     let (h, a, kv) = (module.hidden, module.heads, module.kv_heads);
     if let Some(size) = module.head_size {
-        ranges.whole(&format!("{at}/head_size"), size, 1, 4096, "");
+        ranges.integer(&format!("{at}/head_size"), size, 1, 4096, "");
     }
     if a > 0 && h % a != 0 && module.head_size.is_none() {
         ranges.refuse(&format!("{at}/heads"), format!("{a} heads do not divide the hidden size {h}"));
@@ -79,8 +79,8 @@ fn module(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
     }
     items(module, at, ranges);
     if let Some(moe) = module.moe {
-        ranges.whole(&format!("{at}/moe/experts"), moe.experts, 1, 1024, "");
-        ranges.whole(&format!("{at}/moe/top_k"), moe.top_k, 1, moe.experts.max(1), "");
+        ranges.integer(&format!("{at}/moe/experts"), moe.experts, 1, 1024, "");
+        ranges.integer(&format!("{at}/moe/top_k"), moe.top_k, 1, moe.experts.max(1), "");
     }
 }
 
@@ -115,28 +115,28 @@ fn items(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
         ranges.refuse(&video, "a generator makes images or video, not both".to_owned());
     }
     if let Some(Patch { patch_px, patches_per_image, tokens_per_image, projected_width, deepstack }) = module.patch {
-        ranges.whole(&format!("{patch}/patch_px"), patch_px, 1, 256, " px");
-        ranges.whole(&format!("{patch}/patches_per_image"), patches_per_image, 1, 1_048_576, "");
-        ranges.whole(&format!("{patch}/tokens_per_image"), tokens_per_image, 1, 1_048_576, "");
+        ranges.integer(&format!("{patch}/patch_px"), patch_px, 1, 256, " px");
+        ranges.integer(&format!("{patch}/patches_per_image"), patches_per_image, 1, 1_048_576, "");
+        ranges.integer(&format!("{patch}/tokens_per_image"), tokens_per_image, 1, 1_048_576, "");
         if let Some(width) = projected_width {
-            ranges.whole(&format!("{patch}/projected_width"), width, 16, 131_072, "");
+            ranges.integer(&format!("{patch}/projected_width"), width, 16, 131_072, "");
         }
-        ranges.whole(&format!("{patch}/deepstack"), deepstack, 0, 64, "");
+        ranges.integer(&format!("{patch}/deepstack"), deepstack, 0, 64, "");
         if deepstack > 0 && projected_width.is_none() {
             let detail = "DeepStack projects to the backbone's width, so a projector width is needed";
             ranges.refuse(&format!("{patch}/deepstack"), detail.to_owned());
         }
     }
     if let Some(Audio { mel_bins, frames_per_clip, tokens_per_clip }) = module.audio {
-        ranges.whole(&format!("{audio}/mel_bins"), mel_bins, 1, 4096, "");
-        ranges.whole(&format!("{audio}/frames_per_clip"), frames_per_clip, 2, 1_048_576, "");
-        ranges.whole(&format!("{audio}/tokens_per_clip"), tokens_per_clip, 1, 1_048_576, "");
+        ranges.integer(&format!("{audio}/mel_bins"), mel_bins, 1, 4096, "");
+        ranges.integer(&format!("{audio}/frames_per_clip"), frames_per_clip, 2, 1_048_576, "");
+        ranges.integer(&format!("{audio}/tokens_per_clip"), tokens_per_clip, 1, 1_048_576, "");
     }
     if let Some(Video { tokens_per_second, values_per_token }) = module.video {
-        ranges.whole(&format!("{video}/tokens_per_second"), tokens_per_second, 1, 65_536, "");
-        ranges.whole(&format!("{video}/values_per_token"), values_per_token, 1, 65_536, "");
+        ranges.integer(&format!("{video}/tokens_per_second"), tokens_per_second, 1, 65_536, "");
+        ranges.integer(&format!("{video}/values_per_token"), values_per_token, 1, 65_536, "");
     }
     if let Some(diffusion) = module.diffusion {
-        ranges.whole(&format!("{at}/diffusion/text_tokens"), diffusion.text_tokens, 0, 1_048_576, "");
+        ranges.integer(&format!("{at}/diffusion/text_tokens"), diffusion.text_tokens, 0, 1_048_576, "");
     }
 }

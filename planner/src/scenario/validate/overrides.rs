@@ -40,7 +40,7 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
                 ranges.refuse(&format!("{at}/at/{field}"), "a degree is 1 or more".to_owned());
             }
         }
-        match Price::of(given) {
+        match Price::parse(given) {
             Ok(price) => prices.push((at, given, price)),
             Err(error) => ranges.refuse(&format!("{at}{}", error.field()), error.to_string()),
         }
@@ -77,8 +77,8 @@ struct Case<'a> {
 /// Describes a load for which the formula returns no valid time.
 fn without_time(given: &CostOverride, price: &Price, scenario: &Scenario) -> Option<String> {
     // Use the override's degree; otherwise test TP 1 and the requested TP (default: a full node).
-    let whole = scenario.layout.tensor.unwrap_or(scenario.cluster.devices_per_node);
-    let degrees = given.at.map_or([1, whole], |at| [at.tensor; 2]);
+    let default_tensor = scenario.layout.tensor.unwrap_or(scenario.cluster.devices_per_node);
+    let degrees = given.at.map_or([1, default_tensor], |at| [at.tensor; 2]);
     for module in scenario.model.modules.iter().filter(|module| given.is_for(module)) {
         for (tensor, tokens) in degrees.into_iter().flat_map(|tensor| TOKENS.map(|tokens| (tensor, tokens))) {
             let values = Case { scenario, module, tensor, tokens }.values(given, price);
@@ -113,7 +113,7 @@ impl Case<'_> {
         let operators = predictions.input.into_iter().chain(predictions.layer).chain(predictions.output);
         operators
             .filter(|(operator, _)| operator.name == given.operator && covers(given, operator.phase))
-            .map(|(operator, time)| value(Priced::of(&operator, time)))
+            .map(|(operator, time)| value(Priced::from_operator(&operator, time)))
             .collect()
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Sources<'a> {
 
 /// Location of a source.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct SourceContext<'a> {
     /// JSON pointer.
     at: &'a str,
     /// Number of enclosing mixtures and phases.
@@ -52,20 +52,20 @@ impl<'a> Sources<'a> {
         let draws = self.drawn(samples);
         // If the model supports only sound, images mean audio clips.
         let image = if self.model.images().is_some() { per_image } else { per_clip };
-        for (draws, tokens, what) in [(draws.images, image, "image"), (draws.audio_clips, per_clip, "clip of sound")] {
+        for (draws, tokens, item) in [(draws.images, image, "image"), (draws.audio_clips, per_clip, "clip of sound")] {
             if draws && context_length < tokens {
-                let detail = format!("shorter than one {what} of {tokens} tokens");
+                let detail = format!("shorter than one {item} of {tokens} tokens");
                 self.ranges.refuse("/workload/context_length", detail);
             }
         }
-        self.source(samples, Place { at, depth: 0, phases: None });
+        self.source(samples, SourceContext { at, depth: 0, phases: None });
     }
 
-    fn source(&mut self, samples: &SampleSource, place: Place<'_>) {
-        let at = place.at;
+    fn source(&mut self, samples: &SampleSource, context: SourceContext<'_>) {
+        let at = context.at;
         match samples {
             SampleSource::Drawn { text_tokens, images, audio_clips, video_s, text_per_item } => {
-                distribution::whole(text_tokens, &format!("{at}/text_tokens"), &mut self.ranges);
+                distribution::integer(text_tokens, &format!("{at}/text_tokens"), &mut self.ranges);
                 self.images(images, &format!("{at}/images"));
                 self.sound_and_video(audio_clips.as_ref(), video_s.as_ref(), at);
                 if let Some(ratio) = text_per_item {
@@ -74,20 +74,20 @@ impl<'a> Sources<'a> {
                 }
                 let clips = audio_clips.as_ref().is_none_or(Distribution::is_zero);
                 let video = video_s.as_ref().is_none_or(RealDistribution::is_zero);
-                let none = place.phases.map_or(images.is_zero(), |points| points.iter().all(|point| point.max == 0));
+                let none = context.phases.map_or(images.is_zero(), |points| points.iter().all(|point| point.max == 0));
                 if text_tokens.is_zero() && none && clips && video {
                     self.ranges.refuse(&format!("{at}/text_tokens"), "every sample is empty".to_owned());
                 }
             }
             SampleSource::Dataset { id, images, audio_clips, video_s } => {
-                self.dataset(id, [images.as_ref(), audio_clips.as_ref()], place);
+                self.dataset(id, [images.as_ref(), audio_clips.as_ref()], context);
                 if let Some(images) = images {
                     self.images(images, &format!("{at}/images"));
                 }
                 self.sound_and_video(audio_clips.as_ref(), video_s.as_ref(), at);
             }
             SampleSource::Mixture { parts } => {
-                if parts.is_empty() || parts.len() > MAX_PARTS || place.depth >= DEEPEST_MIXTURE {
+                if parts.is_empty() || parts.len() > MAX_PARTS || context.depth >= DEEPEST_MIXTURE {
                     let detail = format!("a mixture has one to {MAX_PARTS} parts and at most {DEEPEST_MIXTURE} levels");
                     self.ranges.refuse(&format!("{at}/parts"), detail);
                     return;
@@ -95,7 +95,7 @@ impl<'a> Sources<'a> {
                 for (index, part) in parts.iter().enumerate() {
                     self.ranges.number(&format!("{at}/parts/{index}/weight"), part.weight, 0.0, 1e12, "");
                     let inner = format!("{at}/parts/{index}/source");
-                    self.source(&part.source, Place { at: &inner, depth: place.depth + 1, ..place });
+                    self.source(&part.source, SourceContext { at: &inner, depth: context.depth + 1, ..context });
                 }
                 if parts.iter().all(|part| part.weight == 0.0) {
                     let detail = "at least one weight must be positive".to_owned();
@@ -103,40 +103,40 @@ impl<'a> Sources<'a> {
                 }
             }
             SampleSource::Phases { source, period, images } => {
-                if place.phases.is_some() || place.depth >= DEEPEST_MIXTURE {
+                if context.phases.is_some() || context.depth >= DEEPEST_MIXTURE {
                     self.ranges.refuse(&format!("{at}/source"), "phases inside phases say nothing".to_owned());
                     return;
                 }
                 self.phases(*period, images, at);
                 let inner = format!("{at}/source");
-                self.source(source, Place { at: &inner, depth: place.depth + 1, phases: Some(images) });
+                self.source(source, SourceContext { at: &inner, depth: context.depth + 1, phases: Some(images) });
             }
         }
     }
 
-    fn dataset(&mut self, id: &str, [images, clips]: [Option<&Distribution>; 2], place: Place<'_>) {
-        let at = place.at;
+    fn dataset(&mut self, id: &str, [images, clips]: [Option<&Distribution>; 2], context: SourceContext<'_>) {
+        let at = context.at;
         let Some(dataset) = self.datasets.dataset(id) else {
             let detail = "this dataset is not stored here (any more); upload it again or choose another".to_owned();
             self.ranges.refuse(&format!("{at}/id"), detail);
             return;
         };
         let (model, modality) = (&self.model.name, dataset.shaped().map(|shaped| shaped.preprocessing.modality()));
-        let stays = images.is_none() && place.phases.is_none();
+        let stays = images.is_none() && context.phases.is_none();
         let refusal = match modality {
             _ if !has_images(&dataset) => None,
             None => (stays && !self.reads_images()).then(|| {
-                let told = format!("this dataset has images and {model} has no vision encoder; set images to 0 to leave them out");
-                ("images", told)
+                let message = format!("this dataset has images and {model} has no vision encoder; set images to 0 to leave them out");
+                ("images", message)
             }),
             // Preprocessed images cannot become audio clips.
             Some(Modality::Images) => (stays && self.model.images().is_none()).then(|| {
-                let told = format!("this dataset's images were read by a rule and {model} has no vision encoder; set images to 0 to leave them out");
-                ("images", told)
+                let image_message = format!("this dataset's images were read by a rule and {model} has no vision encoder; set images to 0 to leave them out");
+                ("images", image_message)
             }),
             Some(Modality::Clips) => (clips.is_none() && self.model.sound().is_none()).then(|| {
-                let told = format!("this dataset's sound was read by a rule and {model} has no audio encoder; set audio_clips to 0 to leave it out");
-                ("audio_clips", told)
+                let sound_message = format!("this dataset's sound was read by a rule and {model} has no audio encoder; set audio_clips to 0 to leave it out");
+                ("audio_clips", sound_message)
             }),
         };
         if let Some((field, detail)) = refusal {
@@ -148,7 +148,7 @@ impl<'a> Sources<'a> {
     }
 
     fn phases(&mut self, period: u32, points: &[PhasePoint], at: &str) {
-        self.ranges.whole(&format!("{at}/period"), period, 1, MAX_PERIOD, " iterations");
+        self.ranges.integer(&format!("{at}/period"), period, 1, MAX_PERIOD, " iterations");
         if points.is_empty() || points.len() > MAX_POINTS {
             self.ranges.refuse(&format!("{at}/images"), format!("one to {MAX_POINTS} points"));
         }
@@ -169,7 +169,7 @@ impl<'a> Sources<'a> {
 
     /// Images require a model that supports them.
     fn images(&mut self, images: &Distribution, at: &str) {
-        distribution::whole(images, at, &mut self.ranges);
+        distribution::integer(images, at, &mut self.ranges);
         if !images.is_zero() && !self.reads_images() {
             self.ranges.refuse(at, format!("{} has no vision encoder; set images to 0", self.model.name));
         }
@@ -179,7 +179,7 @@ impl<'a> Sources<'a> {
     fn sound_and_video(&mut self, clips: Option<&Distribution>, video: Option<&RealDistribution>, at: &str) {
         if let Some(clips) = clips {
             let at = format!("{at}/audio_clips");
-            distribution::whole(clips, &at, &mut self.ranges);
+            distribution::integer(clips, &at, &mut self.ranges);
             if !clips.is_zero() && self.model.sound().is_none() {
                 self.ranges.refuse(&at, format!("{} has no audio encoder; set clips to 0", self.model.name));
             }
@@ -202,17 +202,17 @@ impl<'a> Sources<'a> {
                 Draws { images: !images.is_zero(), audio_clips: clips(audio_clips) }
             }
             SampleSource::Dataset { id, images, audio_clips, .. } => {
-                let own = || {
+                let has_stored_images = || {
                     let dataset = self.datasets.dataset(id);
                     dataset.is_some_and(|dataset| dataset.shaped().is_none() && has_images(&dataset))
                 };
-                let images = images.as_ref().map_or_else(own, |images| !images.is_zero());
+                let images = images.as_ref().map_or_else(has_stored_images, |images| !images.is_zero());
                 Draws { images, audio_clips: clips(audio_clips) }
             }
             SampleSource::Mixture { parts } => {
-                parts.iter().map(|part| self.drawn(&part.source)).fold(Draws::default(), |one, other| Draws {
-                    images: one.images || other.images,
-                    audio_clips: one.audio_clips || other.audio_clips,
+                parts.iter().map(|part| self.drawn(&part.source)).fold(Draws::default(), |sum, other| Draws {
+                    images: sum.images || other.images,
+                    audio_clips: sum.audio_clips || other.audio_clips,
                 })
             }
             SampleSource::Phases { source, images, .. } => {

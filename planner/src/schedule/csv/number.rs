@@ -14,7 +14,7 @@ pub(super) fn number(table: &mut Table) {
     let mut problems = std::mem::take(&mut table.problems);
     no_gaps(table, &mut problems, "stage", |action| action.stage);
     no_gaps(table, &mut problems, "microbatch", |action| action.microbatch);
-    stages_on_one_rank(table, &mut problems);
+    no_split_stages(table, &mut problems);
     table.problems = problems;
 }
 
@@ -25,14 +25,15 @@ fn split_copies(table: &mut Table) {
     let mirrored = |rank: usize, stage: u32| rank as u32 + stage + 1 == ranks;
     let mut is_shared = false;
     for placed in &table.actions {
-        let (own, other) = (placed.rank as u32 == placed.action.stage, mirrored(placed.rank, placed.action.stage));
-        if !(own || other) || placed.action.stage >= ranks || ranks % 2 == 1 {
+        let (is_direct, other) =
+            (placed.rank as u32 == placed.action.stage, mirrored(placed.rank, placed.action.stage));
+        if !(is_direct || other) || placed.action.stage >= ranks || ranks % 2 == 1 {
             return;
         }
         is_shared |= other;
     }
-    let has_own = table.actions.iter().any(|placed| placed.rank as u32 == placed.action.stage);
-    if !(is_shared && has_own) {
+    let has_direct = table.actions.iter().any(|placed| placed.rank as u32 == placed.action.stage);
+    if !(is_shared && has_direct) {
         return;
     }
     let (mut first, mut second) = (BTreeSet::new(), BTreeSet::new());
@@ -56,7 +57,7 @@ fn split_copies(table: &mut Table) {
 }
 
 /// Reports gaps in numbers, which must start at 0.
-fn no_gaps(table: &Table, problems: &mut Problems, what: &str, number: impl Fn(&Action) -> u32) {
+fn no_gaps(table: &Table, problems: &mut Problems, kind: &str, number: impl Fn(&Action) -> u32) {
     let mut first: BTreeMap<u32, CellAddress> = BTreeMap::new();
     for placed in &table.actions {
         first.entry(number(&placed.action)).or_insert(placed.address);
@@ -65,18 +66,18 @@ fn no_gaps(table: &Table, problems: &mut Problems, what: &str, number: impl Fn(&
     for (&found, &address) in &first {
         if found > expected {
             let missing = if found == expected + 1 {
-                format!("{what} {expected}")
+                format!("{kind} {expected}")
             } else {
-                format!("{what} {expected} to {}", found - 1)
+                format!("{kind} {expected} to {}", found - 1)
             };
-            problems.add(Some(address), format!("{what} {found} is here, but {missing} is nowhere"));
+            problems.add(Some(address), format!("{kind} {found} is here, but {missing} is nowhere"));
         }
         expected = found + 1;
     }
 }
 
 /// Reports stages in more than one row.
-fn stages_on_one_rank(table: &Table, problems: &mut Problems) {
+fn no_split_stages(table: &Table, problems: &mut Problems) {
     let mut counts: BTreeMap<u32, BTreeMap<usize, usize>> = BTreeMap::new();
     for placed in &table.actions {
         *counts.entry(placed.action.stage).or_default().entry(placed.rank).or_default() += 1;

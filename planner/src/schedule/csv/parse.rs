@@ -3,7 +3,7 @@
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 use super::problem::Problems;
-use super::{CellAddress, MAX_BYTES, MAX_CELLS, Refused};
+use super::{CellAddress, MAX_BYTES, MAX_CELLS, TableRejection};
 use crate::action::{Action, ActionKind};
 
 /// Maximum number of digits; nine digits fit in 32 bits.
@@ -35,7 +35,7 @@ pub(super) struct Table {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
     Idle,
-    One(Action),
+    Single(Action),
     /// Overlapped actions.
     Overlap(Vec<Action>),
     /// Send, receive or wait.
@@ -44,9 +44,9 @@ enum Token {
     Sharding,
 }
 
-pub(super) fn parse(text: &str) -> Result<Table, Refused> {
+pub(super) fn parse(text: &str) -> Result<Table, TableRejection> {
     if text.len() > MAX_BYTES {
-        return Err(Refused::whole(format!("a table has at most {} MiB", MAX_BYTES >> 20)));
+        return Err(TableRejection::from_detail(format!("a table has at most {} MiB", MAX_BYTES >> 20)));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // No cell holds a tab or a comma. Semicolons separate the actions of a cell.
@@ -61,7 +61,7 @@ pub(super) fn parse(text: &str) -> Result<Table, Refused> {
         match reader.read_record(&mut record) {
             Ok(true) => {}
             Ok(false) => break,
-            Err(error) => return Err(Refused::whole(format!("not a table: {error}"))),
+            Err(error) => return Err(TableRejection::from_detail(format!("not a table: {error}"))),
         }
         if record.iter().all(str::is_empty) {
             empty += 1;
@@ -69,7 +69,7 @@ pub(super) fn parse(text: &str) -> Result<Table, Refused> {
         }
         cells += record.len();
         if cells > MAX_CELLS {
-            return Err(Refused::whole(format!("a table has at most {MAX_CELLS} cells")));
+            return Err(TableRejection::from_detail(format!("a table has at most {MAX_CELLS} cells")));
         }
         let row = record.position().map_or(0, |position| position.line() as u32);
         for (column, text) in record.iter().enumerate() {
@@ -78,14 +78,14 @@ pub(super) fn parse(text: &str) -> Result<Table, Refused> {
             let placed = |action| Placed { rank, address, action };
             match token(text) {
                 Ok(Token::Idle) => {}
-                Ok(Token::One(action)) => table.actions.push(placed(action)),
+                Ok(Token::Single(action)) => table.actions.push(placed(action)),
                 Ok(Token::Overlap(actions)) => {
                     let last = actions.len().saturating_sub(1);
                     let overlapped = actions.into_iter().enumerate();
-                    table.actions.extend(overlapped.map(|(place, action)| {
+                    table.actions.extend(overlapped.map(|(index, action)| {
                         // The leading forward overlaps the backward. I and W of the same backward
                         // run in sequence.
-                        placed(if place == 0 && last > 0 { action.overlapped() } else { action })
+                        placed(if index == 0 && last > 0 { action.overlapped() } else { action })
                     }));
                 }
                 Ok(Token::Exchange) => exchanges += 1,
@@ -100,11 +100,11 @@ pub(super) fn parse(text: &str) -> Result<Table, Refused> {
     }
     if table.actions.is_empty() {
         table.problems.finish()?;
-        return Err(Refused::whole("there is no action in the table".to_owned()));
+        return Err(TableRejection::from_detail("there is no action in the table".to_owned()));
     }
-    let mut note = |count: usize, what: &str| {
+    let mut note = |count: usize, kind: &str| {
         if count > 0 {
-            table.notes.push(format!("{count} {what}"));
+            table.notes.push(format!("{count} {kind}"));
         }
     };
     note(exchanges, "sends, receives and waits left out: the simulation adds its own");
@@ -127,7 +127,7 @@ fn token(text: &str) -> Result<Token, String> {
     let mut actions = Vec::new();
     for part in inside.split(';') {
         match single(part.trim())? {
-            Token::One(action) => actions.push(action),
+            Token::Single(action) => actions.push(action),
             Token::Exchange | Token::Sharding => {}
             Token::Idle | Token::Overlap(_) => return Err(wrong()),
         }
@@ -156,7 +156,7 @@ fn single(text: &str) -> Result<Token, String> {
     let (name, microbatch) = rest.split_at(end);
     let kind = match name.strip_prefix("WAIT_").unwrap_or(name) {
         "F" | "B" | "I" | "W" if name.starts_with("WAIT_") => {
-            return Err(format!("{}: there is no action {}", quoted(text), quoted(name_of(rest))));
+            return Err(format!("{}: there is no action {}", quoted(text), quoted(action_name(rest))));
         }
         "F" => Some(ActionKind::Forward),
         "B" => Some(ActionKind::Backward),
@@ -169,7 +169,7 @@ fn single(text: &str) -> Result<Token, String> {
                 _ => Err(format!("{}: {name} is followed by nothing or by a microbatch", quoted(text))),
             };
         }
-        _ => return Err(format!("{}: there is no action {}", quoted(text), quoted(name_of(rest)))),
+        _ => return Err(format!("{}: there is no action {}", quoted(text), quoted(action_name(rest)))),
     };
     if microbatch.starts_with('-') {
         return Err(format!("{}: a microbatch cannot be negative", quoted(text)));
@@ -179,7 +179,7 @@ fn single(text: &str) -> Result<Token, String> {
         return Err(format!("{}: {name} is followed by the number of a microbatch", quoted(text)));
     }
     let (stage, microbatch) = (read(stage)?, read(number)?);
-    Ok(kind.map_or(Token::Exchange, |kind| Token::One(Action::new(kind, stage, microbatch))))
+    Ok(kind.map_or(Token::Exchange, |kind| Token::Single(Action::new(kind, stage, microbatch))))
 }
 
 fn split_number(text: &str) -> (&str, &str) {
@@ -187,7 +187,7 @@ fn split_number(text: &str) -> (&str, &str) {
 }
 
 /// Returns the text at the position of the action name.
-fn name_of(rest: &str) -> &str {
+fn action_name(rest: &str) -> &str {
     rest.split(|letter: char| letter.is_ascii_digit()).next().unwrap_or(rest)
 }
 
@@ -201,9 +201,9 @@ fn read(digits: &str) -> Result<usize, String> {
 
 /// Quotes a cell for messages: truncated, without non-printable characters.
 fn quoted(text: &str) -> String {
-    let mut shown: String = text.chars().filter(|letter| !letter.is_control()).take(QUOTED).collect();
-    if shown.len() < text.len() {
-        shown.push_str("...");
+    let mut displayed: String = text.chars().filter(|letter| !letter.is_control()).take(QUOTED).collect();
+    if displayed.len() < text.len() {
+        displayed.push_str("...");
     }
-    format!("{shown:?}")
+    format!("{displayed:?}")
 }

@@ -8,7 +8,7 @@ use crate::action::Schedule;
 use crate::simulate::{Placed, Wait};
 
 /// Maximum number of listed problems.
-const MOST: usize = 100;
+const MAX_PROBLEMS: usize = 100;
 
 /// A cell in a table; indices start at 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,10 +27,10 @@ impl CellAddress {
         Self { row, column: Some(column) }
     }
 
-    /// Returns the address of an action in the table that [`crate::export::torch_csv_of`] writes
+    /// Returns the address of an action in the table that [`crate::export::schedule_csv`] writes
     /// for `schedule`.
-    pub fn of(schedule: &Schedule, Placed { rank, place, .. }: Placed) -> Self {
-        let column = crate::export::torch_csv_column(&schedule.orders[rank], place);
+    pub fn from_schedule(schedule: &Schedule, Placed { rank, index, .. }: Placed) -> Self {
+        let column = crate::export::torch_csv_column(&schedule.orders[rank], index);
         Self::new(rank as u32 + 1, column as u32 + 1)
     }
 
@@ -115,7 +115,7 @@ impl CellWait {
 /// Import error.
 #[derive(Debug, Clone, PartialEq, Eq, Default, thiserror::Error)]
 #[error("{}", describe(self))]
-pub struct Refused {
+pub struct TableRejection {
     /// Up to 100 problems, sorted by row and column.
     pub problems: Vec<TableProblem>,
     /// Number of problems not listed.
@@ -124,10 +124,10 @@ pub struct Refused {
     pub deadlock: Vec<CellWait>,
 }
 
-fn describe(refused: &Refused) -> String {
-    match refused.problems.first() {
-        None => describe_deadlock(&refused.deadlock),
-        Some(first) => match refused.problems.len() - 1 + refused.further {
+fn describe(rejection: &TableRejection) -> String {
+    match rejection.problems.first() {
+        None => describe_deadlock(&rejection.deadlock),
+        Some(first) => match rejection.problems.len() - 1 + rejection.further {
             0 => first.to_string(),
             more => format!("{first} (and {more} more)"),
         },
@@ -144,13 +144,13 @@ pub fn describe_deadlock(waits: &[CellWait]) -> String {
     format!("deadlock: {start}{}", links.collect::<Vec<_>>().join(", which "))
 }
 
-impl Refused {
+impl TableRejection {
     pub(super) fn deadlock(waits: &[Wait], address: impl Fn(Placed) -> CellAddress) -> Self {
         Self { deadlock: waits.iter().map(|wait| CellWait::new(wait, &address)).collect(), ..Self::default() }
     }
 
     /// Creates an error for the table as a whole.
-    pub(super) fn whole(detail: String) -> Self {
+    pub(super) fn from_detail(detail: String) -> Self {
         Self { problems: vec![TableProblem { at: None, cell: None, detail }], ..Self::default() }
     }
 }
@@ -165,7 +165,7 @@ pub(super) struct Problems {
 impl Problems {
     /// Adds a problem for a cell, a row or the table as a whole.
     pub(super) fn add(&mut self, at: Option<CellAddress>, detail: String) {
-        if self.found.len() < MOST {
+        if self.found.len() < MAX_PROBLEMS {
             let cell = at.filter(|at| at.column.is_some()).map(CellAddress::name);
             self.found.push(TableProblem { at, cell, detail });
         } else {
@@ -179,11 +179,11 @@ impl Problems {
     }
 
     /// Returns an error with all problems in cell order, if any.
-    pub(super) fn finish(mut self) -> Result<(), Refused> {
+    pub(super) fn finish(mut self) -> Result<(), TableRejection> {
         if self.found.is_empty() {
             return Ok(());
         }
         self.found.sort_by_key(|problem| problem.at);
-        Err(Refused { problems: self.found, further: self.further, deadlock: Vec::new() })
+        Err(TableRejection { problems: self.found, further: self.further, deadlock: Vec::new() })
     }
 }

@@ -1,16 +1,16 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::export::torch_csv_of;
+use crate::export::schedule_csv;
 use crate::schedule::{ScheduleKind, Shape, gpipe, one_f_one_b};
 
-fn refused(table: &str) -> Vec<String> {
-    let refused = read(table).expect_err(table);
-    assert!(refused.deadlock.is_empty(), "{refused}");
-    refused.problems.iter().map(ToString::to_string).collect()
+fn problem_lines(table: &str) -> Vec<String> {
+    let rejection = read(table).expect_err(table);
+    assert!(rejection.deadlock.is_empty(), "{rejection}");
+    rejection.problems.iter().map(ToString::to_string).collect()
 }
 
-fn of(kind: ScheduleKind, ranks: usize, chunks: usize, microbatches: usize) -> Option<(Schedule, Flows)> {
+fn generated(kind: ScheduleKind, ranks: usize, chunks: usize, microbatches: usize) -> Option<(Schedule, Flows)> {
     let shape = Shape { ranks, chunks: kind.chunks(Some(chunks)), microbatches, group: None };
     let unit = Nanos::new(10);
     let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: unit };
@@ -21,12 +21,12 @@ fn of(kind: ScheduleKind, ranks: usize, chunks: usize, microbatches: usize) -> O
 
 /// Export and import preserve the schedule and its ranks, for all schedule kinds.
 #[test]
-fn what_is_exported_is_imported_again() {
+fn exported_tables_are_imported_unchanged() {
     let mut seen = 0;
     for kind in ScheduleKind::ALL {
         for (p, v, m) in [(1, 1, 1), (1, 2, 4), (2, 2, 4), (2, 3, 5), (3, 2, 7), (4, 2, 8), (6, 1, 12), (5, 2, 11)] {
-            if let Some((schedule, flows)) = of(kind, p, v, m) {
-                let imported = read(&torch_csv_of(&schedule)).unwrap_or_else(|error| panic!("{}: {error}", kind.id()));
+            if let Some((schedule, flows)) = generated(kind, p, v, m) {
+                let imported = read(&schedule_csv(&schedule)).unwrap_or_else(|error| panic!("{}: {error}", kind.id()));
                 assert_eq!((imported.schedule, imported.flows), (schedule, flows), "{} p {p} v {v} m {m}", kind.id());
                 assert_eq!(imported.notes, Vec::<String>::new());
                 seen += 1;
@@ -52,7 +52,7 @@ fn tables_come_as_spreadsheets_write_them() {
 }
 
 #[test]
-fn what_a_simulation_makes_itself_is_counted_and_left_out() {
+fn implicit_simulation_actions_are_counted_and_skipped() {
     let table = "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD\n1RECV_F0,1F0,1B0,1SEND_B0\n,,,\n";
     let imported = read(table).unwrap();
     assert_eq!(imported.schedule, one_f_one_b(2, 1));
@@ -84,7 +84,7 @@ fn tables_with_communication_are_the_tables_without() {
     let plain = read("0F0,(0F1;0B0)OVERLAP_F_B,0B1").unwrap();
     let sends = read("0F0,(0F1;0I0;0W0)OVERLAP_F_B,0SEND_B0,0B1").unwrap();
     assert_eq!(plain.schedule.orders[0].len(), 4);
-    assert_eq!(torch_csv_of(&sends.schedule), "0F0,(0F1;0I0)OVERLAP_F_B,0W0,0B1\n");
+    assert_eq!(schedule_csv(&sends.schedule), "0F0,(0F1;0I0)OVERLAP_F_B,0W0,0B1\n");
     for (table, says) in [
         ("0WAIT_F0", "row 1, column 1 (A1): \"0WAIT_F0\": there is no action \"WAIT_F\""),
         (
@@ -92,13 +92,13 @@ fn tables_with_communication_are_the_tables_without() {
             "row 1, column 1 (A1): \"0WAIT_SEND_F\": WAIT_SEND_F is followed by the number of a microbatch",
         ),
     ] {
-        assert_eq!(refused(table)[0], says, "{table}");
+        assert_eq!(problem_lines(table)[0], says, "{table}");
     }
 }
 
 /// Output of `_format_pipeline_order` for 1F1B with p = 2, m = 2 and an error marker.
 #[test]
-fn a_grid_of_steps_and_ranks_is_the_same_table() {
+fn a_step_by_rank_grid_is_the_same_table() {
     let grid = [
         "        Rank 0  Rank 1",
         "Step 0: 0F0            ",
@@ -114,12 +114,12 @@ fn a_grid_of_steps_and_ranks_is_the_same_table() {
     assert_eq!(imported.schedule, one_f_one_b(2, 2));
     assert_eq!(imported.notes[0], "a grid of steps and ranks, read as one row per rank and one column per step");
     let wrong = "        Rank 0\nStep 0: 0F0   \nStep 1: 0Z0   \n";
-    assert_eq!(refused(wrong)[0], "row 1, column 2 (B1): \"0Z0\": there is no action \"Z\"");
+    assert_eq!(problem_lines(wrong)[0], "row 1, column 2 (B1): \"0Z0\": there is no action \"Z\"");
 }
 
 /// Rows that torch 2.9 prints for p = 2, m = 3. The last rank numbers its forwards from one.
 #[test]
-fn the_shifted_table_of_torch_is_set_right() {
+fn shifted_torch_tables_are_realigned() {
     let imported = read("0F0,,,0F1,0B0,0F2,0B1,,0B2\n,1F1,1B0,1F2,1B1,1F3,1B2\n").unwrap();
     assert_eq!(imported.schedule, one_f_one_b(2, 3));
     assert_eq!(
@@ -136,14 +136,14 @@ fn the_shifted_table_of_torch_is_set_right() {
 fn microbatches_may_enter_at_both_ends() {
     let imported = read("0F0,1F1,1B1,0B0\n0F1,1F0,1B0,0B1\n").unwrap();
     assert_eq!(imported.flows, Flows::placed(2, 4, 2, crate::stage_graph::Placement::Bidirectional));
-    assert_eq!(torch_csv_of(&imported.schedule), "0F0,3F1,3B1,0B0\n2F1,1F0,1B0,2B1\n");
+    assert_eq!(schedule_csv(&imported.schedule), "0F0,3F1,3B1,0B0\n2F1,1F0,1B0,2B1\n");
     assert!(imported.notes[0].starts_with("stages stand on two rows"), "{:?}", imported.notes);
     let same_numbers = read("0F0,1F0,1B0,0B0\n0F0,1F0,1B0,0B0\n").unwrap();
     assert_eq!((same_numbers.schedule, same_numbers.notes.len()), (imported.schedule, 2));
 }
 
 #[test]
-fn every_fault_is_told_with_its_cell() {
+fn every_fault_is_reported_with_its_cell() {
     for (table, says) in [
         ("0F0,,0X1", "row 1, column 3 (C1): \"0X1\": there is no action \"X\""),
         ("-1F0,0B0", "row 1, column 1 (A1): \"-1F0\": a stage cannot be negative"),
@@ -177,38 +177,38 @@ fn every_fault_is_told_with_its_cell() {
         ("", "there is no action in the table"),
         (",,\n,", "there is no action in the table"),
     ] {
-        assert_eq!(refused(table)[0], says, "{table}");
+        assert_eq!(problem_lines(table)[0], says, "{table}");
     }
 }
 
 #[test]
-fn all_faults_are_told_at_once_in_the_order_of_the_cells() {
-    let told = refused("0F0,0Q0,0B0,0B0\n1F0,1F0,1B0,nonsense\n");
-    let cells: Vec<&str> = told.iter().map(|problem| problem.split(':').next().unwrap()).collect();
+fn all_faults_are_reported_in_cell_order() {
+    let problems = problem_lines("0F0,0Q0,0B0,0B0\n1F0,1F0,1B0,nonsense\n");
+    let cells: Vec<&str> = problems.iter().map(|problem| problem.split(':').next().unwrap()).collect();
     assert_eq!(cells, ["row 1, column 2 (B1)", "row 1, column 4 (D1)", "row 2, column 2 (B2)", "row 2, column 4 (D2)"]);
     let many = read(&"0Z0,".repeat(250)).unwrap_err();
     assert_eq!((many.problems.len(), many.further), (100, 150));
     assert!(many.to_string().ends_with("(and 249 more)"), "{many}");
-    let scattered: Vec<String> = (0..3000).map(|place| format!("{place}F{place},{place}B{place}")).collect();
+    let scattered: Vec<String> = (0..3000).map(|index| format!("{index}F{index},{index}B{index}")).collect();
     assert_eq!(read(&scattered.join("\n")).unwrap_err().problems.len(), 100);
 }
 
 /// Rank 1 needs two forwards before a backward; rank 0 needs a backward before forward 1.
 #[test]
-fn a_deadlock_is_a_circle_of_cells() {
-    let refused = read("0F0,0B0,0F1,0B1\n,1F0,1F1,1B0,1B1\n").unwrap_err();
-    assert!(refused.problems.is_empty());
+fn deadlocks_are_reported_as_a_cell_cycle() {
+    let rejection = read("0F0,0B0,0F1,0B1\n,1F0,1F1,1B0,1B1\n").unwrap_err();
+    assert!(rejection.problems.is_empty());
     assert_eq!(
-        refused.to_string(),
+        rejection.to_string(),
         "deadlock: B1 0B0 waits for D2 1B0 behind C2 1F1, which waits for C1 0F1 behind B1 0B0"
     );
-    assert_eq!(refused.deadlock[0].at, CellAddress::new(1, 2));
-    let own = read("0B0,0F0\n").unwrap_err();
-    assert_eq!(own.to_string(), "deadlock: A1 0B0 waits for B1 0F0 behind A1 0B0");
+    assert_eq!(rejection.deadlock[0].at, CellAddress::new(1, 2));
+    let single_row = read("0B0,0F0\n").unwrap_err();
+    assert_eq!(single_row.to_string(), "deadlock: A1 0B0 waits for B1 0F0 behind A1 0B0");
 }
 
 #[test]
-fn addresses_are_those_of_spreadsheets() {
+fn addresses_match_spreadsheets() {
     for (column, name) in [(1, "A7"), (26, "Z7"), (27, "AA7"), (702, "ZZ7"), (703, "AAA7")] {
         assert_eq!(CellAddress::new(7, column).name(), name);
     }
@@ -225,19 +225,19 @@ proptest! {
         text in "([0-3](F|B|I|W|SEND_F|UNSHARD)[0-3]|\\([0-1]F[0-2];[0-1]B[0-2]\\)OVERLAP_F_B|,|,|,|\n|\"|-| |;){0,60}",
     ) {
         if let Ok(imported) = read(&text) {
-            let again = read(&torch_csv_of(&imported.schedule)).unwrap();
+            let again = read(&schedule_csv(&imported.schedule)).unwrap();
             prop_assert_eq!(again.schedule, imported.schedule);
         }
     }
 
     /// A valid table with a changed, removed or swapped cell is either rejected or still valid.
     #[test]
-    fn a_spoilt_table_is_refused_or_runs(
+    fn spoilt_tables_are_rejected_or_valid(
         kind in 0_usize..13, p in 1_usize..5, m in 1_usize..9, a in any::<prop::sample::Index>(), b in any::<prop::sample::Index>(),
         how in 0..3,
     ) {
-        if let Some((schedule, _)) = of(ScheduleKind::ALL[kind], p, 2, m) {
-            let text = torch_csv_of(&schedule);
+        if let Some((schedule, _)) = generated(ScheduleKind::ALL[kind], p, 2, m) {
+            let text = schedule_csv(&schedule);
             let mut cells: Vec<String> = text.split_inclusive([',', '\n']).map(Into::into).collect();
             let (a, b) = (a.index(cells.len()), b.index(cells.len()));
             match how {
@@ -255,21 +255,21 @@ proptest! {
     #[test]
     fn any_kind_goes_there_and_back(kind in 0_usize..13, p in 1_usize..9, v in 1_usize..4, m in 1_usize..24) {
         if ScheduleKind::ALL[kind] != ScheduleKind::WaitFreeCyclic
-            && let Some((schedule, flows)) = of(ScheduleKind::ALL[kind], p, v, m)
+            && let Some((schedule, flows)) = generated(ScheduleKind::ALL[kind], p, v, m)
         {
-            let imported = read(&torch_csv_of(&schedule)).unwrap();
+            let imported = read(&schedule_csv(&schedule)).unwrap();
             prop_assert_eq!((imported.schedule, imported.flows), (schedule, flows));
         }
     }
 }
 
 #[test]
-fn a_table_beyond_the_budget_is_refused_as_a_whole() {
+fn oversized_tables_are_rejected() {
     let large = "0F0,".repeat(MAX_BYTES / 4 + 1);
-    assert_eq!(refused(&large), ["a table has at most 16 MiB"]);
+    assert_eq!(problem_lines(&large), ["a table has at most 16 MiB"]);
     let wide = ",".repeat(MAX_CELLS + 1) + "0F0";
-    assert_eq!(refused(&wide), ["a table has at most 4000000 cells"]);
-    assert_eq!(read(&torch_csv_of(&gpipe(4, 200))).unwrap().schedule, gpipe(4, 200));
+    assert_eq!(problem_lines(&wide), ["a table has at most 4000000 cells"]);
+    assert_eq!(read(&schedule_csv(&gpipe(4, 200))).unwrap().schedule, gpipe(4, 200));
 }
 
 /// Guards against quadratic run time, which would take hours.
@@ -278,13 +278,13 @@ fn a_table_beyond_the_budget_is_refused_as_a_whole() {
 /// backward. With equally many rows with `0B0`: all except one are on the wrong rank, and all
 /// except one per kind are duplicates.
 #[test]
-fn large_tables_are_refused_at_once() {
+fn large_invalid_tables_are_rejected_quickly() {
     let rows = 300_000;
     for (table, wrong) in [
         ("0F0\n".repeat(rows), 2 * (rows - 1) + 1),
         ("0F0\n".repeat(rows) + &"0B0\n".repeat(rows), 2 * rows - 1 + 2 * (rows - 1)),
     ] {
-        let refused = read(&table).expect_err("every action but two is wrong");
-        assert_eq!((refused.problems.len(), refused.further), (100, wrong - 100));
+        let rejection = read(&table).expect_err("every action but two is wrong");
+        assert_eq!((rejection.problems.len(), rejection.further), (100, wrong - 100));
     }
 }

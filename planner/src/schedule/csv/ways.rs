@@ -3,13 +3,13 @@
 use super::cells::sorted;
 use super::parse::Table;
 use super::problem::Problems;
-use super::{CellAddress, Refused};
+use super::{CellAddress, TableRejection};
 use crate::action::Action;
 use crate::stage_graph::{Flows, Path, Placement};
 
 /// Returns the routes for a table with gap-free numbers and complete cells. Returns an error if
 /// cells are missing.
-pub(super) fn ways(table: &Table) -> Result<Flows, Refused> {
+pub(super) fn derive_flows(table: &Table) -> Result<Flows, TableRejection> {
     let count = |number: &dyn Fn(&Action) -> u32| {
         table.actions.iter().map(|placed| number(&placed.action) as usize + 1).max().unwrap_or(0)
     };
@@ -26,8 +26,8 @@ pub(super) fn ways(table: &Table) -> Result<Flows, Refused> {
         Some(seconds) if seconds[microbatch] => stages / 2..stages,
         Some(_) => 0..stages / 2,
     };
-    let mut present = sorted(table).into_iter().map(|place| {
-        let Action { stage, microbatch, .. } = table.actions[place].action;
+    let mut present = sorted(table).into_iter().map(|index| {
+        let Action { stage, microbatch, .. } = table.actions[index].action;
         (microbatch as usize, stage as usize)
     });
     let mut next = present.next();
@@ -51,14 +51,14 @@ pub(super) fn ways(table: &Table) -> Result<Flows, Refused> {
     }
     let path = |microbatch| Path { stages: visited(microbatch), inputs: Vec::new() };
     let paths: Vec<Path> = (0..microbatches).map(path).collect();
-    Flows::new(table.ranks, stage_rank, &paths).map_err(|error| Refused::whole(error.to_string()))
+    Flows::new(table.ranks, stage_rank, &paths).map_err(|error| TableRejection::from_detail(error.to_string()))
 }
 
 /// For two mirrored copies, returns whether each microbatch uses the second copy. Returns `None` if
 /// there are no mirrored copies, or a microbatch uses both.
 fn seconds(table: &Table, stage_rank: &[u32], microbatches: usize) -> Option<Vec<bool>> {
     let ranks = table.ranks;
-    if stage_rank != Placement::Bidirectional.ranks_of(2 * ranks, ranks) {
+    if stage_rank != Placement::Bidirectional.stage_ranks(2 * ranks, ranks) {
         return None;
     }
     let mut copies = vec![None; microbatches];

@@ -19,7 +19,7 @@ pub(in crate::schedule) struct Steps {
     /// Number of ranks between entry and turning point.
     pub places: usize,
     /// Position of this rank, starting at 0.
-    pub place: usize,
+    pub position: usize,
     /// Microbatches per flow.
     pub microbatches: usize,
 }
@@ -37,11 +37,11 @@ impl Steps {
     /// 7. n - k - 1 times the oldest W, then I0;
     /// 8. the remaining W.
     pub(in crate::schedule) fn order(self, flows: [Flow; 2]) -> Vec<Action> {
-        let Self { places, place, microbatches } = self;
-        let behind = places - place - 1;
+        let Self { places, position, microbatches } = self;
+        let behind = places - position - 1;
         let mut row = Row::new(flows);
         (0..2 * behind).for_each(|_| row.forward(0));
-        for _ in 0..=place {
+        for _ in 0..=position {
             row.forward(0);
             row.forward(1);
         }
@@ -50,7 +50,7 @@ impl Steps {
             row.weight_grad();
             row.forward(1);
         }
-        for turn in 0..=microbatches + place - 2 * places {
+        for turn in 0..=microbatches + position - 2 * places {
             if turn == 0 && behind == 0 {
                 row.forward(0);
                 row.backward(1);
@@ -63,9 +63,9 @@ impl Steps {
             row.backward(1);
             row.pair(1, 0);
         }
-        for turn in 0..2 * (place + 1) {
+        for turn in 0..2 * (position + 1) {
             let flow = 1 - turn % 2;
-            if turn <= place { row.backward(flow) } else { row.input_grad(flow) }
+            if turn <= position { row.backward(flow) } else { row.input_grad(flow) }
         }
         for _ in 0..behind {
             row.weight_grad();

@@ -12,7 +12,7 @@ pub(super) struct Banker {
     /// Family per microbatch.
     family: Vec<u32>,
     /// Allocated bytes by family and rank.
-    held: Vec<u64>,
+    allocated: Vec<u64>,
     /// Total allocated bytes per rank.
     lent: Vec<u64>,
     /// Bytes required by remaining forwards, by family and rank.
@@ -30,7 +30,7 @@ impl Banker {
         let ranks = costs.ranks();
         let mut banker = Self {
             ranks,
-            held: vec![0; count * ranks],
+            allocated: vec![0; count * ranks],
             lent: vec![0; ranks],
             needed: vec![0; count * ranks],
             in_flight: Vec::new(),
@@ -39,7 +39,7 @@ impl Banker {
         };
         for Cell { index, stage, microbatch } in costs.cells() {
             let family = banker.family[microbatch] as usize;
-            banker.needed[family * ranks + costs.rank_of(stage)] += costs.activation[index].get();
+            banker.needed[family * ranks + costs.rank_for_stage(stage)] += costs.activation[index].get();
             banker.left[family] += 1;
         }
         banker
@@ -47,14 +47,14 @@ impl Banker {
 
     /// Returns the maximum need of a single family on a rank in addition to `fixed`: bytes, rank,
     /// and the family's last microbatch.
-    pub(super) fn largest_need(&self, fixed: &[Bytes]) -> Option<(Bytes, usize, usize)> {
+    pub(super) fn max_need(&self, fixed: &[Bytes]) -> Option<(Bytes, usize, usize)> {
         let families = self.left.len();
         let needs = (0..families).flat_map(|family| (0..self.ranks).map(move |rank| (family, rank)));
-        let largest = needs
+        let peak = needs
             .map(|(family, rank)| (fixed[rank] + Bytes::new(self.needed[family * self.ranks + rank]), rank, family))
             .max_by_key(|&(bytes, rank, family)| (bytes, std::cmp::Reverse((rank, family))))?;
-        let last = self.family.iter().rposition(|&family| family as usize == largest.2)?;
-        Some((largest.0, largest.1, last))
+        let last = self.family.iter().rposition(|&family| family as usize == peak.2)?;
+        Some((peak.0, peak.1, last))
     }
 
     /// Returns whether all families can still finish after a forward of `microbatch` has allocated
@@ -76,9 +76,9 @@ impl Banker {
         let mut free = left;
         self.in_flight.iter().all(|&family| {
             let at = family as usize * self.ranks + loan.rank;
-            let borrowed = loan.of(family, loan.rank);
+            let borrowed = loan.bytes_for(family, loan.rank);
             let can_finish = self.needed[at] - borrowed <= free;
-            free += self.held[at] + borrowed;
+            free += self.allocated[at] + borrowed;
             can_finish
         })
     }
@@ -87,7 +87,7 @@ impl Banker {
     fn finishing_order(&self, caps: &[Bytes], loan: Loan) -> Option<Vec<u32>> {
         let at = |family: u32, on: usize| family as usize * self.ranks + on;
         let left = |on: usize| self.unlent(caps, on) - if on == loan.rank { loan.bytes } else { 0 };
-        let needs = |family: u32, on: usize| self.needed[at(family, on)] - loan.of(family, on);
+        let needs = |family: u32, on: usize| self.needed[at(family, on)] - loan.bytes_for(family, on);
         // Fast path: usually, if there is no order, no family can start it.
         let is_first = |family: u32| (0..self.ranks).all(|on| needs(family, on) <= left(on));
         if !is_first(loan.borrower) && !self.in_flight.iter().any(|&family| is_first(family)) {
@@ -101,10 +101,10 @@ impl Banker {
         let mut order = Vec::with_capacity(open.len());
         while !open.is_empty() {
             let can_finish = |&family: &u32| (0..self.ranks).all(|on| needs(family, on) <= free[on]);
-            let place = open.iter().position(can_finish)?;
-            let family = open.remove(place);
+            let index = open.iter().position(can_finish)?;
+            let family = open.remove(index);
             for (on, free) in free.iter_mut().enumerate() {
-                *free += self.held[at(family, on)] + loan.of(family, on);
+                *free += self.allocated[at(family, on)] + loan.bytes_for(family, on);
             }
             order.push(family);
         }
@@ -120,15 +120,15 @@ impl Banker {
         } else if !self.in_flight.contains(&loan.borrower) {
             self.in_flight.push(loan.borrower);
         }
-        let place = loan.borrower as usize * self.ranks + rank;
-        self.needed[place] -= bytes;
-        self.held[place] += bytes;
+        let index = loan.borrower as usize * self.ranks + rank;
+        self.needed[index] -= bytes;
+        self.allocated[index] += bytes;
         self.lent[rank] += bytes;
     }
 
     pub(super) fn backward(&mut self, microbatch: usize, rank: usize, bytes: u64) {
         let family = self.family[microbatch];
-        self.held[family as usize * self.ranks + rank] -= bytes;
+        self.allocated[family as usize * self.ranks + rank] -= bytes;
         self.lent[rank] -= bytes;
         self.left[family as usize] -= 1;
         if self.left[family as usize] == 0 {
@@ -149,7 +149,7 @@ struct Loan {
 
 impl Loan {
     /// Returns the bytes that a family allocates on a rank with this loan.
-    const fn of(self, family: u32, rank: usize) -> u64 {
+    const fn bytes_for(self, family: u32, rank: usize) -> u64 {
         if family == self.borrower && rank == self.rank { self.bytes } else { 0 }
     }
 }
@@ -201,32 +201,32 @@ mod tests {
         /// finish.
         #[test]
         fn the_remembered_order_allows_nothing_that_none_would(
-            ranks in 1_usize..4, microbatches in 1_usize..7, segments in 1_usize..3, room in 0_u64..60, seed in any::<u32>(),
+            ranks in 1_usize..4, microbatches in 1_usize..7, segments in 1_usize..3, spare in 0_u64..60, seed in any::<u32>(),
         ) {
             let (costs, _) = multimodal(ranks, microbatches, segments, seed);
             let mut banker = Banker::new(&costs);
-            let (least, ..) = banker.largest_need(&vec![Bytes::ZERO; ranks]).unwrap();
-            let caps = vec![least + Bytes::new(room); ranks];
+            let (min_memory, ..) = banker.max_need(&vec![Bytes::ZERO; ranks]).unwrap();
+            let caps = vec![min_memory + Bytes::new(spare); ranks];
             let mut random = Random::new(seed, 1);
             let mut forwards: Vec<Cell> = costs.cells().collect();
-            let mut held: Vec<Cell> = Vec::new();
+            let mut allocated_cells: Vec<Cell> = Vec::new();
             for _ in 0..8 * forwards.len() {
                 let family = |cell: &Cell| banker.family[cell.microbatch];
-                let may_end = held.iter().rposition(|cell| forwards.iter().all(|other| family(other) != family(cell)));
-                if let Some(place) = may_end.filter(|_| random.below(3) == 0) {
-                    let cell = held.remove(place);
-                    banker.backward(cell.microbatch, costs.rank_of(cell.stage), costs.activation[cell.index].get());
+                let may_end = allocated_cells.iter().rposition(|cell| forwards.iter().all(|other| family(other) != family(cell)));
+                if let Some(finished) = may_end.filter(|_| random.below(3) == 0) {
+                    let cell = allocated_cells.remove(finished);
+                    banker.backward(cell.microbatch, costs.rank_for_stage(cell.stage), costs.activation[cell.index].get());
                 } else if !forwards.is_empty() {
-                    let place = random.below(forwards.len() as u64) as usize;
-                    let cell = forwards[place];
-                    let (rank, bytes) = (costs.rank_of(cell.stage), costs.activation[cell.index].get());
+                    let index = random.below(forwards.len() as u64) as usize;
+                    let cell = forwards[index];
+                    let (rank, bytes) = (costs.rank_for_stage(cell.stage), costs.activation[cell.index].get());
                     if !banker.may_allocate(&caps, cell.microbatch, rank, bytes) {
                         continue;
                     }
                     let loan = Loan { borrower: banker.family[cell.microbatch], rank, bytes };
                     prop_assert!(banker.finishing_order(&caps, loan).is_some());
                     banker.forward(&caps, cell.microbatch, rank, bytes);
-                    held.push(forwards.swap_remove(place));
+                    allocated_cells.push(forwards.swap_remove(index));
                 }
                 for rank in 0..ranks {
                     let nothing = Loan { borrower: u32::MAX, rank, bytes: 0 };

@@ -33,8 +33,8 @@ impl Queue {
                 break;
             }
             self.coming.pop();
-            let place = self.there.partition_point(|&other| other > entry);
-            self.there.insert(place, entry);
+            let index = self.there.partition_point(|&other| other > entry);
+            self.there.insert(index, entry);
         }
     }
 
@@ -55,7 +55,7 @@ impl Queue {
 
     /// Removes the arrived cell with the highest precedence that satisfies `may_run`.
     pub(super) fn take(&mut self, mut may_run: impl FnMut(u32) -> bool) -> Option<u32> {
-        let place = self.there.iter().rposition(|&(_, cell)| may_run(cell))?;
-        Some(self.there.remove(place).1)
+        let index = self.there.iter().rposition(|&(_, cell)| may_run(cell))?;
+        Some(self.there.remove(index).1)
     }
 }

@@ -46,8 +46,8 @@ pub(super) fn multimodal(ranks: usize, microbatches: usize, segments: usize, see
 
 fn shuffled(count: usize, random: &mut Random) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count as u32).collect();
-    for place in (1..count).rev() {
-        order.swap(place, random.below(place as u64 + 1) as usize);
+    for index in (1..count).rev() {
+        order.swap(index, random.below(index as u64 + 1) as usize);
     }
     order
 }
@@ -55,7 +55,7 @@ fn shuffled(count: usize, random: &mut Random) -> Vec<u32> {
 /// With equal times and the memory of 1F1B, the makespan equals the 1F1B makespan, (m + p - 1)(F +
 /// B).
 #[test]
-fn equal_microbatches_under_the_memory_of_1f1b_take_its_time() {
+fn equal_microbatches_with_1f1b_memory_take_its_time() {
     let costs = PipelineCosts::uniform(4, 1, 8, times(0));
     let groups: Vec<u32> = (0..8).collect();
     let interleaving = Interleaving::new(&costs, &groups, Bytes::new(4)).unwrap();
@@ -88,13 +88,13 @@ proptest! {
         let priorities = Priorities { forward: shuffled(count, &mut random), backward: shuffled(count, &mut random) };
         // Limits from the maximum need of a single family upwards, so that the algorithm must avoid
         // deadlocks.
-        let least = Interleaving::new(&costs, &groups, Bytes::ZERO).unwrap_err().needs;
-        let limit = least + Bytes::new(spare);
+        let min_memory = Interleaving::new(&costs, &groups, Bytes::ZERO).unwrap_err().needs;
+        let limit = min_memory + Bytes::new(spare);
         let interleaving = Interleaving::new(&costs, &groups, limit).unwrap();
         let found = interleave(&interleaving, &priorities);
         let execution = execute(&found.schedule, &costs).unwrap();
         prop_assert_eq!(check_run(&found.schedule, &execution, &costs, limit), Ok(()));
-        let end = StepEnd::of(ranks, std::iter::once(&execution)).iteration_end(&costs);
+        let end = StepEnd::from_executions(ranks, std::iter::once(&execution)).iteration_end(&costs);
         prop_assert_eq!(end, found.end);
         prop_assert!(crate::lower_bound::lower_bound(&costs) <= end);
         // A repeated run with reused buffers has the same result.

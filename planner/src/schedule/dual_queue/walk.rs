@@ -10,7 +10,7 @@ const NEVER: Nanos = Nanos::new(u64::MAX);
 
 /// Rank, stage and microbatch of a cell.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct CellLocation {
     rank: u32,
     stage: u32,
     microbatch: u32,
@@ -36,7 +36,7 @@ enum Known {
 struct Rank {
     free: Nanos,
     stream: Nanos,
-    held: Bytes,
+    allocated: Bytes,
     /// True if the last action was a forward.
     was_forward: bool,
     forwards: Queue,
@@ -59,7 +59,7 @@ impl Rank {
 #[derive(Debug)]
 pub(super) struct Walk<'a> {
     interleaving: &'a Interleaving<'a>,
-    places: Vec<Place>,
+    places: Vec<CellLocation>,
     ranks: Vec<Rank>,
     /// Number of pending inputs per microbatch, and the latest arrival so far.
     inputs: Vec<(u32, Nanos)>,
@@ -73,8 +73,8 @@ impl<'a> Walk<'a> {
         let costs = interleaving.costs;
         let places = costs
             .cells()
-            .map(|cell| Place {
-                rank: costs.rank_of(cell.stage) as u32,
+            .map(|cell| CellLocation {
+                rank: costs.rank_for_stage(cell.stage) as u32,
                 stage: cell.stage as u32,
                 microbatch: cell.microbatch as u32,
             })
@@ -82,7 +82,7 @@ impl<'a> Walk<'a> {
         let rank = Rank {
             free: Nanos::ZERO,
             stream: Nanos::ZERO,
-            held: Bytes::ZERO,
+            allocated: Bytes::ZERO,
             was_forward: false,
             forwards: Queue::default(),
             backwards: Queue::default(),
@@ -153,7 +153,7 @@ impl<'a> Walk<'a> {
     fn reset(&mut self, priorities: &Priorities) {
         let flows = &self.interleaving.costs.flows;
         for rank in &mut self.ranks {
-            (rank.free, rank.stream, rank.held) = (Nanos::ZERO, Nanos::ZERO, Bytes::ZERO);
+            (rank.free, rank.stream, rank.allocated) = (Nanos::ZERO, Nanos::ZERO, Bytes::ZERO);
             rank.was_forward = false;
             rank.forwards.clear();
             rank.backwards.clear();
@@ -166,20 +166,20 @@ impl<'a> Walk<'a> {
             self.inputs.push((flows.inputs(microbatch).len() as u32, Nanos::ZERO));
             self.gradients.push((flows.outputs(microbatch).len() as u32 + 1, Nanos::ZERO));
             if flows.inputs(microbatch).is_empty() {
-                self.offer_forward(flows.cells_of(microbatch).start, Nanos::ZERO, priorities);
+                self.offer_forward(flows.microbatch_cells(microbatch).start, Nanos::ZERO, priorities);
             }
         }
     }
 
     /// Computes a rank's next action and start time.
     fn look(&mut self, rank: usize, banker: Option<&Banker>) -> Option<Next> {
-        let (held, free, was_forward) = {
+        let (allocated, free, was_forward) = {
             let rank = &mut self.ranks[rank];
             rank.forwards.receive(rank.free);
             rank.backwards.receive(rank.free);
-            (rank.held, rank.free, rank.was_forward)
+            (rank.allocated, rank.free, rank.was_forward)
         };
-        let may_run = self.may_run(rank, held, banker);
+        let may_run = self.may_run(rank, allocated, banker);
         let Rank { forwards, backwards, .. } = &self.ranks[rank];
         let backward = backwards.has(|_| true);
         if backward && was_forward {
@@ -199,14 +199,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns a filter for the forwards that fit on a rank with `held` allocated bytes.
-    fn may_run<'b>(&'b self, rank: usize, held: Bytes, banker: Option<&'b Banker>) -> impl Fn(u32) -> bool + 'b {
+    /// Returns a filter for the forwards that fit on a rank with `allocated` allocated bytes.
+    fn may_run<'b>(&'b self, rank: usize, allocated: Bytes, banker: Option<&'b Banker>) -> impl Fn(u32) -> bool + 'b {
         let (interleaving, places) = (self.interleaving, &self.places);
         let cap = interleaving.caps[rank];
         move |cell: u32| {
             let bytes = interleaving.costs.activation[cell as usize];
             let microbatch = places[cell as usize].microbatch as usize;
-            held + bytes <= cap
+            allocated + bytes <= cap
                 && banker.is_none_or(|banker| banker.may_allocate(&interleaving.caps, microbatch, rank, bytes.get()))
         }
     }
@@ -216,20 +216,20 @@ impl<'a> Walk<'a> {
         let flows = &costs.flows;
         let mut forwards = std::mem::take(&mut self.ranks[rank].forwards);
         forwards.receive(start);
-        let cell = forwards.take(self.may_run(rank, self.ranks[rank].held, banker.as_deref()));
+        let cell = forwards.take(self.may_run(rank, self.ranks[rank].allocated, banker.as_deref()));
         self.ranks[rank].forwards = forwards;
         let cell = cell.expect("what was looked at may run") as usize;
-        let Place { stage, microbatch, .. } = self.places[cell];
+        let CellLocation { stage, microbatch, .. } = self.places[cell];
         let microbatch = microbatch as usize;
         let end = self.occupy(rank, start, Action::forward(stage as usize, microbatch), costs.forward[cell]);
-        self.ranks[rank].held += costs.activation[cell];
+        self.ranks[rank].allocated += costs.activation[cell];
         self.ranks[rank].was_forward = true;
         if let Some(banker) = banker {
             banker.forward(&self.interleaving.caps, microbatch, rank, costs.activation[cell].get());
         }
         self.forward_end[cell] = end;
         let arrival = self.send(rank, end, costs.send_forward[cell]);
-        if cell + 1 < flows.cells_of(microbatch).end {
+        if cell + 1 < flows.microbatch_cells(microbatch).end {
             self.offer_forward(cell + 1, arrival, priorities);
             return;
         }
@@ -240,7 +240,7 @@ impl<'a> Walk<'a> {
             *latest = (*latest).max(arrival);
             if *left == 0 {
                 let latest = *latest;
-                self.offer_forward(flows.cells_of(output as usize).start, latest, priorities);
+                self.offer_forward(flows.microbatch_cells(output as usize).start, latest, priorities);
             }
         }
     }
@@ -251,18 +251,18 @@ impl<'a> Walk<'a> {
         let backwards = &mut self.ranks[rank].backwards;
         backwards.receive(start);
         let cell = backwards.take(|_| true).expect("what was looked at is there") as usize;
-        let Place { stage, microbatch, .. } = self.places[cell];
+        let CellLocation { stage, microbatch, .. } = self.places[cell];
         let microbatch = microbatch as usize;
         let end = self.occupy(rank, start, Action::backward(stage as usize, microbatch), costs.backward(cell));
         // Release the memory immediately, because the rank is busy until the end of the backward.
-        let held = &mut self.ranks[rank].held;
-        *held = held.saturating_sub(costs.activation[cell]);
+        let allocated = &mut self.ranks[rank].allocated;
+        *allocated = allocated.saturating_sub(costs.activation[cell]);
         self.ranks[rank].was_forward = false;
         if let Some(banker) = banker {
             banker.backward(microbatch, rank, costs.activation[cell].get());
         }
         let arrival = self.send(rank, end, costs.send_backward[cell]);
-        if cell > flows.cells_of(microbatch).start {
+        if cell > flows.microbatch_cells(microbatch).start {
             let at = arrival.max(self.forward_end[cell - 1]);
             self.offer_backward(cell - 1, at, priorities);
             return;
@@ -279,13 +279,13 @@ impl<'a> Walk<'a> {
         *latest = (*latest).max(time);
         if *left == 0 {
             let latest = *latest;
-            self.offer_backward(self.interleaving.costs.flows.cells_of(microbatch).end - 1, latest, priorities);
+            self.offer_backward(self.interleaving.costs.flows.microbatch_cells(microbatch).end - 1, latest, priorities);
         }
     }
 
     /// Enqueues a forward. In a group, deeper stages have precedence, then lower sub-microbatches.
     fn offer_forward(&mut self, cell: usize, arrival: Nanos, priorities: &Priorities) {
-        let Place { rank, stage, microbatch } = self.places[cell];
+        let CellLocation { rank, stage, microbatch } = self.places[cell];
         let group = self.interleaving.groups[microbatch as usize] as usize;
         let preference = (u64::from(priorities.forward[group]) << 40) | (u64::from(0xF_FFFF - stage) << 20);
         let rank = &mut self.ranks[rank as usize];
@@ -296,7 +296,7 @@ impl<'a> Walk<'a> {
     /// Enqueues a backward. In a group, shallower stages have precedence, because they are closer
     /// to completion.
     fn offer_backward(&mut self, cell: usize, arrival: Nanos, priorities: &Priorities) {
-        let Place { rank, stage, microbatch } = self.places[cell];
+        let CellLocation { rank, stage, microbatch } = self.places[cell];
         let group = self.interleaving.groups[microbatch as usize] as usize;
         let preference = (u64::from(priorities.backward[group]) << 40) | (u64::from(stage) << 20);
         let rank = &mut self.ranks[rank as usize];
@@ -324,7 +324,8 @@ impl<'a> Walk<'a> {
     /// Returns the iteration time of this replica.
     pub(super) fn end(&self) -> Nanos {
         let costs = self.interleaving.costs;
-        let ends = self.ranks.iter().enumerate().map(|(rank, of)| of.free + costs.sync[rank] + costs.optimizer[rank]);
+        let ends =
+            self.ranks.iter().enumerate().map(|(rank, state)| state.free + costs.sync[rank] + costs.optimizer[rank]);
         ends.max().unwrap_or(Nanos::ZERO)
     }
 

@@ -45,8 +45,8 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Defers an action to its phase.
-    pub(super) fn defer(&mut self, phase: u32, what: Waiting) {
-        self.later_phases.push(Reverse((phase, what)));
+    pub(super) fn defer(&mut self, phase: u32, waiting: Waiting) {
+        self.later_phases.push(Reverse((phase, waiting)));
     }
 
     /// Removes a deferred action of a started phase; `None` if there is none.
@@ -55,24 +55,24 @@ impl Queue {
         if *first as usize > phase {
             return None;
         }
-        self.later_phases.pop().map(|Reverse((_, what))| what)
+        self.later_phases.pop().map(|Reverse((_, waiting))| waiting)
     }
 
     /// Adds an action that depends only on its inputs and on the rank.
-    pub(super) fn admit(&mut self, what: Waiting) {
-        if what.ready <= self.free {
-            self.here.push(Reverse((what.order, what.stage, what.ready)));
+    pub(super) fn admit(&mut self, waiting: Waiting) {
+        if waiting.ready <= self.free {
+            self.here.push(Reverse((waiting.order, waiting.stage, waiting.ready)));
         } else {
-            self.coming.push(Reverse(what));
+            self.coming.push(Reverse(waiting));
         }
     }
 
     /// Marks the rank as busy until `until`.
     pub(super) fn occupy(&mut self, until: Nanos) {
         self.free = until;
-        while self.coming.peek().is_some_and(|Reverse(what)| what.ready <= until) {
-            if let Some(Reverse(what)) = self.coming.pop() {
-                self.here.push(Reverse((what.order, what.stage, what.ready)));
+        while self.coming.peek().is_some_and(|Reverse(entry)| entry.ready <= until) {
+            if let Some(Reverse(waiting)) = self.coming.pop() {
+                self.here.push(Reverse((waiting.order, waiting.stage, waiting.ready)));
             }
         }
     }
@@ -81,7 +81,7 @@ impl Queue {
     pub(super) fn next(&self) -> Option<Key> {
         match (self.here.peek(), self.coming.peek()) {
             (Some(Reverse((order, ..))), _) => Some((self.free, *order)),
-            (None, Some(Reverse(what))) => Some((what.ready, what.order)),
+            (None, Some(Reverse(upcoming))) => Some((upcoming.ready, upcoming.order)),
             (None, None) => None,
         }
     }
@@ -90,7 +90,7 @@ impl Queue {
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         match self.here.pop() {
             Some(Reverse((order, stage, ready))) => Some(Waiting { ready, order, stage }),
-            None => self.coming.pop().map(|Reverse(what)| what),
+            None => self.coming.pop().map(|Reverse(waiting)| waiting),
         }
     }
 }
@@ -120,8 +120,8 @@ impl Race {
     pub(super) fn new(ranks: usize) -> Self {
         let leaves = ranks.next_power_of_two().max(2);
         let mut winners = vec![0; leaves];
-        for place in (1..leaves).rev() {
-            winners[place] = if 2 * place < leaves { winners[2 * place] } else { (2 * place - leaves) as u32 };
+        for node in (1..leaves).rev() {
+            winners[node] = if 2 * node < leaves { winners[2 * node] } else { (2 * node - leaves) as u32 };
         }
         Self { keys: vec![NEVER; leaves], winners }
     }
@@ -134,18 +134,18 @@ impl Race {
         }
         let leaves = self.keys.len();
         // Replay the matches from the leaf to the root.
-        let mut place = leaves / 2 + rank / 2;
+        let mut node = leaves / 2 + rank / 2;
         let mut pair = [rank as u32 & !1, rank as u32 | 1];
         loop {
             let winner = if self.keys[pair[1] as usize] < self.keys[pair[0] as usize] { pair[1] } else { pair[0] };
-            let before = std::mem::replace(&mut self.winners[place], winner);
+            let before = std::mem::replace(&mut self.winners[node], winner);
             // If another rank wins this match, both previously and now, the nodes above do not
             // change.
-            if place == 1 || (before == winner && winner != rank as u32) {
+            if node == 1 || (before == winner && winner != rank as u32) {
                 return;
             }
-            pair = [self.winners[place & !1], self.winners[place | 1]];
-            place /= 2;
+            pair = [self.winners[node & !1], self.winners[node | 1]];
+            node /= 2;
         }
     }
 
@@ -171,11 +171,11 @@ mod tests {
     /// Available actions are ordered by precedence, regardless of arrival time. Pending actions are
     /// ordered by arrival time.
     #[test]
-    fn what_is_here_goes_before_what_is_coming() {
+    fn available_actions_precede_pending_actions() {
         let mut queue = Queue::default();
         queue.occupy(Nanos::new(5));
-        for what in [waiting(9, order(false, 0, 0)), waiting(5, order(true, 1, 3)), waiting(2, order(true, 1, 4))] {
-            queue.admit(what);
+        for entry in [waiting(9, order(false, 0, 0)), waiting(5, order(true, 1, 3)), waiting(2, order(true, 1, 4))] {
+            queue.admit(entry);
         }
         assert_eq!(queue.next(), Some((Nanos::new(5), order(true, 1, 3))));
         assert_eq!(queue.pop(), Some(waiting(5, order(true, 1, 3))));
@@ -199,7 +199,7 @@ mod tests {
 
     /// Compares with a linear minimum, for up to nine ranks and random key updates.
     #[test]
-    fn the_first_rank_is_the_least_key() {
+    fn race_returns_the_rank_with_the_minimum_key() {
         for ranks in 1..10_usize {
             let mut race = Race::new(ranks);
             let mut keys = vec![None; ranks];
@@ -210,8 +210,8 @@ mod tests {
                 let key = (step % 4 != 3).then(|| (time, order(step % 2 == 0, (step % 3) as u32, 0)));
                 keys[rank] = key;
                 race.set(rank, key);
-                let least = keys.iter().enumerate().filter_map(|(rank, key)| Some(((*key)?, rank))).min();
-                assert_eq!(race.first(), least.map(|(_, rank)| rank));
+                let minimum = keys.iter().enumerate().filter_map(|(rank, key)| Some(((*key)?, rank))).min();
+                assert_eq!(race.first(), minimum.map(|(_, rank)| rank));
             }
         }
     }

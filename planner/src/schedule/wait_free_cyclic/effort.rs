@@ -1,6 +1,6 @@
 //! Search effort by schedule size.
 
-use super::search::{Choice, Effort, TooLarge, search};
+use super::search::{Effort, SearchResult, TooLarge, search};
 use crate::action::Schedule;
 use crate::cost::PipelineCosts;
 use crate::random::Random;
@@ -26,24 +26,23 @@ pub fn within_seconds(costs: &PipelineCosts, limit: Bytes) -> Result<Schedule, T
     let mut random = Random::new(0, 0);
     if let Some(swaps) = affordable.checked_sub(PORTFOLIO) {
         let effort = Effort::Thorough { swaps: SWAPS.min(swaps) as u32 };
-        return search(costs, limit, effort, Nanos::ZERO, &mut random).map(|choice| choice.schedule);
+        return search(costs, limit, effort, Nanos::ZERO, &mut random).map(|result| result.schedule);
     }
-    search(costs, limit, Effort::Quick, Nanos::ZERO, &mut random)
-        .map(|choice| no_longer_than_fixed(choice, costs, limit))
+    search(costs, limit, Effort::Quick, Nanos::ZERO, &mut random).map(|quick| no_longer_than_fixed(quick, costs, limit))
 }
 
 /// Returns the fixed order with data loader entry order if it is faster. The quick portfolio does
 /// not contain it.
-fn no_longer_than_fixed(choice: Choice, costs: &PipelineCosts, limit: Bytes) -> Schedule {
+fn no_longer_than_fixed(result: SearchResult, costs: &PipelineCosts, limit: Bytes) -> Schedule {
     let (ranks, microbatches) = (costs.ranks(), costs.microbatches());
     let fixed = match costs.stages() / ranks {
         1 => one_f_one_b(ranks, microbatches),
         chunks => interleaved(ranks, chunks, microbatches, Grouping::Balanced),
     };
-    let Ok(execution) = execute(&fixed, costs) else { return choice.schedule };
-    let end = StepEnd::of(ranks, std::iter::once(&execution)).iteration_end(costs);
+    let Ok(execution) = execute(&fixed, costs) else { return result.schedule };
+    let end = StepEnd::from_executions(ranks, std::iter::once(&execution)).iteration_end(costs);
     let fits = || (0..ranks).all(|rank| peak_memory(rank, &fixed, &execution, costs) <= limit);
-    if end < choice.end && fits() { fixed } else { choice.schedule }
+    if end < result.end && fits() { fixed } else { result.schedule }
 }
 
 #[cfg(test)]

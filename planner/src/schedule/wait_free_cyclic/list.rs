@@ -32,7 +32,7 @@ impl Policy {
         let deep = match (self.extra_in_flight, other.extra_in_flight) {
             (None, _) => true,
             (Some(_), None) => false,
-            (Some(own), Some(other)) => own >= other,
+            (Some(limit), Some(other)) => limit >= other,
         };
         deep && self.forward_order == other.forward_order
     }
@@ -66,7 +66,7 @@ pub fn list_schedule(ground: &Ground, cap: &[Bytes], entry: &[usize], policy: Po
 }
 
 /// Maximum number of snapshots in a trail.
-const KEPT: usize = 16;
+const MAX_SNAPSHOTS: usize = 16;
 
 /// Snapshots of a walk. A walk with an entry order that differs only from some position can resume
 /// from a snapshot.
@@ -78,9 +78,9 @@ pub struct Trail {
 
 impl Trail {
     /// Records the walk that [`list_schedule`] performs.
-    pub fn of(ground: &Ground, cap: &[Bytes], entry: &[usize], policy: Policy) -> Self {
-        let step = entry.len().div_ceil(KEPT);
-        let (mut passed, mut next) = (Vec::with_capacity(KEPT), step);
+    pub fn record(ground: &Ground, cap: &[Bytes], entry: &[usize], policy: Policy) -> Self {
+        let step = entry.len().div_ceil(MAX_SNAPSHOTS);
+        let (mut passed, mut next) = (Vec::with_capacity(MAX_SNAPSHOTS), step);
         Walk::new(ground, cap, entry, policy).run(Nanos::new(u64::MAX), |state| {
             if state.entered() >= next {
                 next = state.entered() + step;

@@ -21,7 +21,7 @@ pub enum Entry {
     /// Data loader order.
     Given,
     /// Longest first.
-    LongestFirst,
+    DescendingTime,
     /// Shortest first.
     ShortestFirst,
     /// Short microbatches while the pipeline fills and drains, long ones in the middle.
@@ -41,7 +41,7 @@ pub enum Order {
 
 /// Search result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct SearchResult {
     /// The schedule.
     pub schedule: Schedule,
     /// Simulated iteration time of this replica, including synchronization and optimizer.
@@ -91,9 +91,9 @@ pub fn search(
     effort: Effort,
     enough: Nanos,
     random: &mut Random,
-) -> Result<Choice, TooLarge> {
-    let (cap, ground) = (caps(costs, limit)?, Ground::of(costs));
-    let bound = lower_bound(costs).max(ground.least_end());
+) -> Result<SearchResult, TooLarge> {
+    let (cap, ground) = (caps(costs, limit)?, Ground::new(costs));
+    let bound = lower_bound(costs).max(ground.end_bound());
     let above = |per_mille: u64| Nanos::new(bound.get() / 1000 * per_mille).max(enough);
     let (near_enough, close) = (above(NEAR_ENOUGH_PER_MILLE), above(CLOSE_PER_MILLE));
     let mut search = Search { costs, ground, limit, cap, near_enough, close, best: None, evaluated: 0 };
@@ -103,18 +103,18 @@ pub fn search(
     }
     let evaluated = search.evaluated;
     match search.best {
-        Some((choice, _)) => Ok(Choice { evaluated, ..choice }),
-        None => Err(largest_need(costs)),
+        Some((result, _)) => Ok(SearchResult { evaluated, ..result }),
+        None => Err(max_need(costs)),
     }
 }
 
 /// Minimum memory of a rank: (static plus peak temporary memory, maximum activation memory of a
 /// microbatch in all chunks).
-fn least_need(costs: &PipelineCosts, rank: usize) -> (Bytes, Bytes) {
-    let own = |column: &[Bytes], microbatch: usize| -> Bytes {
+fn min_need(costs: &PipelineCosts, rank: usize) -> (Bytes, Bytes) {
+    let rank_sum = |column: &[Bytes], microbatch: usize| -> Bytes {
         (rank..costs.stages()).step_by(costs.ranks()).map(|stage| column[costs.cell(stage, microbatch)]).sum()
     };
-    let activation = (0..costs.microbatches()).map(|microbatch| own(&costs.activation, microbatch)).max();
+    let activation = (0..costs.microbatches()).map(|microbatch| rank_sum(&costs.activation, microbatch)).max();
     let cells = (rank..costs.stages())
         .step_by(costs.ranks())
         .flat_map(|stage| (0..costs.microbatches()).map(move |microbatch| costs.cell(stage, microbatch)));
@@ -122,9 +122,9 @@ fn least_need(costs: &PipelineCosts, rank: usize) -> (Bytes, Bytes) {
     (costs.static_memory[rank] + transient, activation.unwrap_or(Bytes::ZERO))
 }
 
-fn largest_need(costs: &PipelineCosts) -> TooLarge {
+fn max_need(costs: &PipelineCosts) -> TooLarge {
     let needs = |rank: usize| {
-        let (fixed, activation) = least_need(costs, rank);
+        let (fixed, activation) = min_need(costs, rank);
         fixed + activation
     };
     let rank = (0..costs.ranks()).max_by_key(|&rank| (needs(rank), std::cmp::Reverse(rank))).unwrap_or(0);
@@ -133,11 +133,11 @@ fn largest_need(costs: &PipelineCosts) -> TooLarge {
 
 /// Activation memory per rank: the limit minus static memory and peak temporary memory.
 fn caps(costs: &PipelineCosts, limit: Bytes) -> Result<Vec<Bytes>, TooLarge> {
-    let too_large = largest_need(costs);
+    let too_large = max_need(costs);
     if too_large.needs > limit {
         return Err(too_large);
     }
-    Ok((0..costs.ranks()).map(|rank| limit.saturating_sub(least_need(costs, rank).0)).collect())
+    Ok((0..costs.ranks()).map(|rank| limit.saturating_sub(min_need(costs, rank).0)).collect())
 }
 
 /// Returns the policies, in ascending depth per forward order. For equal iteration times, the
@@ -150,10 +150,10 @@ fn policies(costs: &PipelineCosts, effort: Effort) -> Vec<Policy> {
         Effort::Quick => (&orders[..1], &[Some(0), Some(2)]),
         Effort::Thorough { .. } => (orders, &[Some(0), Some(1), Some(2), Some(costs.ranks() as u32), None]),
     };
-    let of = |&forward_order: &ForwardOrder| {
+    let with_depths = |&forward_order: &ForwardOrder| {
         depths.iter().map(move |&extra_in_flight| Policy { forward_order, extra_in_flight })
     };
-    orders.iter().flat_map(of).collect()
+    orders.iter().flat_map(with_depths).collect()
 }
 
 fn entry_order(costs: &PipelineCosts, entry: Entry) -> Vec<usize> {
@@ -164,11 +164,12 @@ fn entry_order(costs: &PipelineCosts, entry: Entry) -> Vec<usize> {
     };
     match entry {
         Entry::Given | Entry::Swapped => {}
-        Entry::LongestFirst => order.sort_by_key(|microbatch| std::cmp::Reverse(time(microbatch))),
+        Entry::DescendingTime => order.sort_by_key(|microbatch| std::cmp::Reverse(time(microbatch))),
         Entry::ShortestFirst => order.sort_by_key(time),
         Entry::ShortOutside => {
             order.sort_by_key(time);
-            let (head, mut tail): (Vec<_>, Vec<_>) = order.iter().enumerate().partition(|(place, _)| place % 2 == 0);
+            let (head, mut tail): (Vec<_>, Vec<_>) =
+                order.iter().enumerate().partition(|(position, _)| position % 2 == 0);
             tail.reverse();
             order = head.into_iter().chain(tail).map(|(_, &microbatch)| microbatch).collect();
         }
@@ -186,7 +187,7 @@ struct Search<'a> {
     /// Iteration time below which the search is restricted.
     close: Nanos,
     /// Current best choice and entry order.
-    best: Option<(Choice, Vec<usize>)>,
+    best: Option<(SearchResult, Vec<usize>)>,
     evaluated: u32,
 }
 
@@ -212,13 +213,13 @@ impl Search<'_> {
         if effort == Effort::Quick {
             return;
         }
-        for entry in [Entry::Given, Entry::LongestFirst, Entry::ShortestFirst] {
+        for entry in [Entry::Given, Entry::DescendingTime, Entry::ShortestFirst] {
             if self.is_near_enough() {
                 return;
             }
             let is_close = self.best.as_ref().is_some_and(|(best, _)| best.end <= self.close);
             let policies = match &self.best {
-                Some((Choice { order: Order::WaitFree(policy), .. }, _)) if is_close => vec![*policy],
+                Some((SearchResult { order: Order::WaitFree(policy), .. }, _)) if is_close => vec![*policy],
                 Some(_) if is_close => Vec::new(),
                 _ => all.clone(),
             };
@@ -257,8 +258,8 @@ impl Search<'_> {
     fn judge_found(&mut self, found: Found, order: &[usize], entry: Entry, policy: Policy) -> bool {
         self.evaluated += 1;
         let Some((schedule, end)) = found.ordered else { return false };
-        let choice = Choice { schedule, end, entry, order: Order::WaitFree(policy), evaluated: 0 };
-        self.best = Some((choice, order.to_vec()));
+        let result = SearchResult { schedule, end, entry, order: Order::WaitFree(policy), evaluated: 0 };
+        self.best = Some((result, order.to_vec()));
         true
     }
 
@@ -274,14 +275,14 @@ impl Search<'_> {
         let schedule = renumbered(fixed, order);
         let Ok(execution) = execute(&schedule, self.costs) else { return };
         self.evaluated += 1;
-        let end = StepEnd::of(ranks, std::iter::once(&execution)).iteration_end(self.costs);
+        let end = StepEnd::from_executions(ranks, std::iter::once(&execution)).iteration_end(self.costs);
         if self.best.as_ref().is_some_and(|(best, _)| best.end <= end) {
             return;
         }
         let fits = (0..ranks).all(|rank| peak_memory(rank, &schedule, &execution, self.costs) <= self.limit);
         if fits {
-            let choice = Choice { schedule, end, entry, order: Order::Fixed, evaluated: 0 };
-            self.best = Some((choice, order.to_vec()));
+            let result = SearchResult { schedule, end, entry, order: Order::Fixed, evaluated: 0 };
+            self.best = Some((result, order.to_vec()));
         }
     }
 
@@ -310,7 +311,7 @@ impl Search<'_> {
                 Order::Fixed => self.try_fixed(&order, Entry::Swapped),
                 Order::WaitFree(policy) => {
                     let (ground, cap) = (&self.ground, &self.cap);
-                    let known = trail.get_or_insert_with(|| Trail::of(ground, cap, best_order, policy));
+                    let known = trail.get_or_insert_with(|| Trail::record(ground, cap, best_order, policy));
                     let found = known.list_schedule(ground, cap, &order, from.min(to), before);
                     if self.judge_found(found, &order, Entry::Swapped, policy) {
                         trail = None;
@@ -356,11 +357,11 @@ mod tests {
         costs
     }
 
-    fn thorough(costs: &PipelineCosts, limit: Bytes) -> Option<Choice> {
+    fn thorough(costs: &PipelineCosts, limit: Bytes) -> Option<SearchResult> {
         found(costs, limit).ok()
     }
 
-    fn found(costs: &PipelineCosts, limit: Bytes) -> Result<Choice, TooLarge> {
+    fn found(costs: &PipelineCosts, limit: Bytes) -> Result<SearchResult, TooLarge> {
         search(costs, limit, Effort::Thorough { swaps: 40 }, Nanos::ZERO, &mut Random::new(3, 0))
     }
 
@@ -380,7 +381,7 @@ mod tests {
     /// The same replica, but another replica is slower: the search accepts the first order that is
     /// fast enough.
     #[test]
-    fn nothing_better_is_looked_for_than_what_is_enough() {
+    fn search_stops_at_a_sufficient_makespan() {
         let times = [9, 1, 2, 30, 3, 1, 12, 2, 5, 1, 22, 2, 7, 1, 3, 16];
         let costs = uneven(4, 1, &times);
         let fixed = execute(&one_f_one_b(4, 16), &costs).unwrap().makespan();
@@ -395,11 +396,11 @@ mod tests {
     }
 
     #[test]
-    fn a_tight_memory_cap_is_kept_and_an_impossible_one_refused() {
+    fn tight_memory_caps_are_met_and_impossible_caps_rejected() {
         let costs = uneven(4, 1, &[5, 5, 5, 5, 5, 5]);
-        let choice = thorough(&costs, Bytes::new(10)).expect("two activations fit");
-        let execution = execute(&choice.schedule, &costs).unwrap();
-        assert!((0..4).all(|rank| peak_memory(rank, &choice.schedule, &execution, &costs) <= Bytes::new(10)));
+        let result = thorough(&costs, Bytes::new(10)).expect("two activations fit");
+        let execution = execute(&result.schedule, &costs).unwrap();
+        assert!((0..4).all(|rank| peak_memory(rank, &result.schedule, &execution, &costs) <= Bytes::new(10)));
         assert_eq!(found(&costs, Bytes::new(4)), Err(TooLarge { rank: 0, needs: Bytes::new(5) }));
     }
 
@@ -407,21 +408,21 @@ mod tests {
     /// microbatch 3 stores five bytes and needs seven temporary bytes, twelve in total. With a
     /// limit of 17, another activation of five bytes fits.
     #[test]
-    fn room_is_kept_for_what_any_microbatch_holds_for_a_while() {
+    fn temporary_memory_is_reserved_for_any_microbatch() {
         let mut costs = uneven(4, 1, &[5, 5, 5, 5, 5, 5]);
         for stage in 0..4 {
             let cell = costs.cell(stage, 3);
             costs.transient[cell] = Bytes::new(7);
         }
         assert_eq!(found(&costs, Bytes::new(11)), Err(TooLarge { rank: 0, needs: Bytes::new(12) }));
-        let choice = found(&costs, Bytes::new(17)).expect("two activations and the room fit");
-        let execution = execute(&choice.schedule, &costs).unwrap();
-        assert!((0..4).all(|rank| peak_memory(rank, &choice.schedule, &execution, &costs) <= Bytes::new(17)));
+        let result = found(&costs, Bytes::new(17)).expect("two activations and the room fit");
+        let execution = execute(&result.schedule, &costs).unwrap();
+        assert!((0..4).all(|rank| peak_memory(rank, &result.schedule, &execution, &costs) <= Bytes::new(17)));
     }
 
     proptest! {
         #[test]
-        fn it_is_never_slower_than_the_fixed_order_and_simulates_to_what_it_says(
+        fn result_is_never_slower_than_fixed_order_and_matches_simulation(
             times in prop::collection::vec(1_u64..50, 4..14), chunks in 1_usize..3,
             moved in any::<(prop::sample::Index, prop::sample::Index)>(),
             tight in any::<bool>(), grouped in any::<bool>(), depth in prop::option::of(0_u32..3),
@@ -436,32 +437,32 @@ mod tests {
             let caps = vec![Bytes::new(if tight { 4 * times.iter().max().unwrap() } else { 1_000_000 }); 4];
             let forward_order = if grouped { ForwardOrder::Grouped } else { ForwardOrder::DeepestFirst };
             let policy = Policy { forward_order, extra_in_flight: depth };
-            let ground = Ground::of(&costs);
+            let ground = Ground::new(&costs);
             let deep = |policy, before| list_schedule(&ground, &caps, &order, policy, before);
             let walk = |before| deep(policy, before).ordered;
-            let whole = walk(Nanos::new(u64::MAX));
-            prop_assert!(whole.is_some() || chunks > 1, "one chunk cannot deadlock");
+            let complete = walk(Nanos::new(u64::MAX));
+            prop_assert!(complete.is_some() || chunks > 1, "one chunk cannot deadlock");
             // A walk resumed from a trail equals a walk from the start.
-            let trail = Trail::of(&ground, &caps, &order, policy);
+            let trail = Trail::record(&ground, &caps, &order, policy);
             let (from, to) = (moved.0.index(times.len()), moved.1.index(times.len()));
             let mut other = order.clone();
             let microbatch = other.remove(from);
             other.insert(to, microbatch);
-            for before in [Nanos::new(u64::MAX), whole.as_ref().map_or(Nanos::ZERO, |(_, end)| *end)] {
+            for before in [Nanos::new(u64::MAX), complete.as_ref().map_or(Nanos::ZERO, |(_, end)| *end)] {
                 let fresh = list_schedule(&ground, &caps, &other, policy, before).ordered;
                 prop_assert_eq!(trail.list_schedule(&ground, &caps, &other, from.min(to), before).ordered, fresh);
             }
             // If a limit is not binding, higher limits do not change the result, including
             // abandoned walks.
-            for before in [Nanos::new(u64::MAX), ground.least_end() + Nanos::new(times.len() as u64)] {
+            for before in [Nanos::new(u64::MAX), ground.end_bound() + Nanos::new(times.len() as u64)] {
                 let found = deep(policy, before);
                 let deeper = [depth.map(|extra| extra + 1), None].map(|extra| Policy { extra_in_flight: extra, ..policy });
                 for deeper in deeper.into_iter().filter(|_| !found.is_limited) {
                     prop_assert_eq!(&deep(deeper, before), &found);
                 }
             }
-            if let Some((schedule, end)) = whole {
-                prop_assert!(lower_bound(&costs) <= end && ground.least_end() <= end);
+            if let Some((schedule, end)) = complete {
+                prop_assert!(lower_bound(&costs) <= end && ground.end_bound() <= end);
                 prop_assert_eq!(walk(end), None);
                 prop_assert_eq!(walk(end + Nanos::new(1)), Some((schedule, end)));
             }

@@ -57,14 +57,14 @@ struct Rank {
     forwards: BinaryHeap<Reverse<u64>>,
     /// Ready backwards, by arrival time, then deepest stage, then microbatch.
     backwards: VecDeque<(Nanos, Reverse<u32>, u32)>,
-    held: Bytes,
+    allocated: Bytes,
     in_flight: u32,
     last: ActionKind,
     /// End time of the latest action.
     end: Nanos,
     /// Remaining work.
     left: Nanos,
-    /// Index of the first unfinished microbatch in `ways_back`.
+    /// Index of the first unfinished microbatch in `return_times`.
     shortest: usize,
     order: Vec<Action>,
 }
@@ -91,7 +91,7 @@ impl<'a> Walk<'a> {
             stream_free: Nanos::ZERO,
             forwards: BinaryHeap::new(),
             backwards: VecDeque::new(),
-            held: Bytes::ZERO,
+            allocated: Bytes::ZERO,
             in_flight: 0,
             last: ActionKind::Backward,
             end: Nanos::ZERO,
@@ -108,7 +108,7 @@ impl<'a> Walk<'a> {
             is_limited: false,
         };
         let mut walk = Self::from(ground, cap, entry, policy, state);
-        walk.start_on(ground.rank_of(0), Nanos::ZERO);
+        walk.start_on(ground.rank_for_stage(0), Nanos::ZERO);
         walk
     }
 
@@ -158,7 +158,7 @@ impl<'a> Walk<'a> {
         let Self { rules: Rules { ground, .. }, state: State { ranks, is_limited, .. } } = self;
         let is_complete =
             ranks.iter().map(|rank| rank.order.len()).sum::<usize>() == 2 * ground.stages() * ground.microbatches();
-        let end = ranks.iter().enumerate().map(|(rank, own)| own.end + ground.closing(rank)).max();
+        let end = ranks.iter().enumerate().map(|(rank, rank_state)| rank_state.end + ground.closing(rank)).max();
         let end = end.unwrap_or(Nanos::ZERO);
         let ordered = (is_complete && end < before).then(|| {
             let orders = ranks.into_iter().map(|rank| rank.order).collect();
@@ -169,19 +169,19 @@ impl<'a> Walk<'a> {
 
     /// Processes the events of a rank at time `now` and marks affected ranks in `woken`.
     fn happen(&mut self, rank: usize, now: Nanos, woken: &mut [bool]) {
-        let own = &mut self.state.ranks[rank];
-        if own.free == now {
-            own.free = NEVER;
+        let rank_state = &mut self.state.ranks[rank];
+        if rank_state.free == now {
+            rank_state.free = NEVER;
             woken[rank] = true;
-            if let Some(action) = own.handed.take() {
+            if let Some(action) = rank_state.handed.take() {
                 woken[self.arrive(now, action)] = true;
             }
         }
         let later = loop {
-            let own = &mut self.state.ranks[rank];
-            match own.sent.front() {
+            let sender = &mut self.state.ranks[rank];
+            match sender.sent.front() {
                 Some(&(time, action)) if time == now => {
-                    own.sent.pop_front();
+                    sender.sent.pop_front();
                     woken[self.arrive(now, action)] = true;
                 }
                 Some(&(time, _)) => break time,
@@ -193,17 +193,17 @@ impl<'a> Walk<'a> {
 
     /// Adds a ready action and returns its rank.
     fn arrive(&mut self, time: Nanos, action: Action) -> usize {
-        let rank = self.rules.ground.rank_of(action.stage as usize);
-        let own = &mut self.state.ranks[rank];
+        let rank = self.rules.ground.rank_for_stage(action.stage as usize);
+        let rank_state = &mut self.state.ranks[rank];
         if action.kind == ActionKind::Forward {
-            own.forwards.push(Reverse(self.rules.priority(action.stage, action.microbatch)));
+            rank_state.forwards.push(Reverse(self.rules.priority(action.stage, action.microbatch)));
         } else {
             let ready = (time, Reverse(action.stage), action.microbatch);
-            let later = own.backwards.iter().rev().take_while(|&&other| other > ready).count();
+            let later = rank_state.backwards.iter().rev().take_while(|&&other| other > ready).count();
             if later == 0 {
-                own.backwards.push_back(ready);
+                rank_state.backwards.push_back(ready);
             } else {
-                own.backwards.insert(own.backwards.len() - later, ready);
+                rank_state.backwards.insert(rank_state.backwards.len() - later, ready);
             }
         }
         rank
@@ -215,18 +215,18 @@ impl<'a> Walk<'a> {
             return;
         }
         // After a forward, ready backwards always have precedence.
-        let own = &self.state.ranks[rank];
-        let is_due = own.last == ActionKind::Forward && !own.backwards.is_empty();
+        let rank_state = &self.state.ranks[rank];
+        let is_due = rank_state.last == ActionKind::Forward && !rank_state.backwards.is_empty();
         let forward = if is_due { None } else { self.admissible_forward(rank) };
-        let own = &mut self.state.ranks[rank];
+        let updated = &mut self.state.ranks[rank];
         if let Some((stage, microbatch)) = forward {
             if stage == 0 {
                 self.state.entered += 1;
             } else {
-                own.forwards.pop();
+                updated.forwards.pop();
             }
             self.run_forward(rank, time, stage, microbatch);
-        } else if let Some((_, Reverse(stage), microbatch)) = own.backwards.pop_front() {
+        } else if let Some((_, Reverse(stage), microbatch)) = updated.backwards.pop_front() {
             self.run_backward(rank, time, stage as usize, microbatch as usize);
         }
     }
@@ -234,14 +234,14 @@ impl<'a> Walk<'a> {
     /// Returns (stage, microbatch) of the forward with the highest precedence, if the rank's limits
     /// admit it.
     fn admissible_forward(&mut self, rank: usize) -> Option<(usize, usize)> {
-        let own = &self.state.ranks[rank];
-        let next = self.rules.entry.get(self.state.entered).filter(|_| rank == self.rules.ground.rank_of(0));
+        let rank_state = &self.state.ranks[rank];
+        let next = self.rules.entry.get(self.state.entered).filter(|_| rank == self.rules.ground.rank_for_stage(0));
         let entering = next.map(|&microbatch| self.rules.priority(0, microbatch as u32));
-        let there = own.forwards.peek().map(|&Reverse(priority)| priority);
+        let there = rank_state.forwards.peek().map(|&Reverse(priority)| priority);
         let first = entering.into_iter().chain(there).min()?;
-        let (stage, microbatch) = self.rules.forward_of(first);
-        let fits = own.held + self.rules.ground.cell(stage, microbatch).activation <= self.rules.cap[rank];
-        let may = own.in_flight < self.rules.in_flight_limit[rank];
+        let (stage, microbatch) = self.rules.decode_forward(first);
+        let fits = rank_state.allocated + self.rules.ground.cell(stage, microbatch).activation <= self.rules.cap[rank];
+        let may = rank_state.in_flight < self.rules.in_flight_limit[rank];
         self.state.is_limited |= fits && !may;
         (fits && may).then_some((stage, microbatch))
     }
@@ -249,11 +249,11 @@ impl<'a> Walk<'a> {
     fn run_forward(&mut self, rank: usize, time: Nanos, stage: usize, microbatch: usize) {
         let ground = self.rules.ground;
         let cell = ground.cell(stage, microbatch);
-        let own = &mut self.state.ranks[rank];
-        own.held += cell.activation;
-        own.in_flight += 1;
+        let rank_state = &mut self.state.ranks[rank];
+        rank_state.allocated += cell.activation;
+        rank_state.in_flight += 1;
         let end = self.occupy(rank, time, Action::forward(stage, microbatch), cell.forward);
-        self.ends_certainly(rank, end, ground.ways_back(rank)[self.state.ranks[rank].shortest].0);
+        self.ends_certainly(rank, end, ground.return_times(rank)[self.state.ranks[rank].shortest].0);
         if stage + 1 == ground.stages() {
             self.send(rank, end, Nanos::ZERO, Action::backward(stage, microbatch));
         } else {
@@ -267,15 +267,15 @@ impl<'a> Walk<'a> {
         let end = self.occupy(rank, time, Action::backward(stage, microbatch), cell.backward);
         self.state.back_at[microbatch] = stage as u32;
         // Release the memory immediately. The rank is busy during the backward in any case.
-        let own = &mut self.state.ranks[rank];
-        own.held = own.held.saturating_sub(cell.activation);
-        own.in_flight -= 1;
-        let (ways, lowest) = (ground.ways_back(rank), ground.lowest_stage(rank));
-        while ways.get(own.shortest).is_some_and(|&(_, other)| self.state.back_at[other as usize] <= lowest) {
-            own.shortest += 1;
+        let rank_state = &mut self.state.ranks[rank];
+        rank_state.allocated = rank_state.allocated.saturating_sub(cell.activation);
+        rank_state.in_flight -= 1;
+        let (times, lowest) = (ground.return_times(rank), ground.lowest_stage(rank));
+        while times.get(rank_state.shortest).is_some_and(|&(_, other)| self.state.back_at[other as usize] <= lowest) {
+            rank_state.shortest += 1;
         }
         // For the final action of a rank, use the way back of this microbatch.
-        let way = ways.get(own.shortest).map_or_else(|| ground.way_back(stage, microbatch), |&(way, _)| way);
+        let way = times.get(rank_state.shortest).map_or_else(|| ground.way_back(stage, microbatch), |&(way, _)| way);
         self.ends_certainly(rank, end, way);
         if stage > 0 {
             self.send(rank, end, cell.send_backward, Action::backward(stage - 1, microbatch));
@@ -284,12 +284,12 @@ impl<'a> Walk<'a> {
 
     fn occupy(&mut self, rank: usize, time: Nanos, action: Action, duration: Nanos) -> Nanos {
         let end = time + duration;
-        let own = &mut self.state.ranks[rank];
-        own.order.push(action);
-        own.last = action.kind;
-        own.end = end;
-        own.left = own.left.saturating_sub(duration);
-        own.free = end;
+        let rank_state = &mut self.state.ranks[rank];
+        rank_state.order.push(action);
+        rank_state.last = action.kind;
+        rank_state.end = end;
+        rank_state.left = rank_state.left.saturating_sub(duration);
+        rank_state.free = end;
         self.state.moments[rank] = self.state.moments[rank].min(end);
         end
     }
@@ -303,15 +303,15 @@ impl<'a> Walk<'a> {
     /// Sends the result of an action that ends at `ready`. Sends on a rank's stream run in
     /// sequence.
     fn send(&mut self, rank: usize, ready: Nanos, duration: Nanos, next: Action) {
-        let own = &mut self.state.ranks[rank];
+        let rank_state = &mut self.state.ranks[rank];
         if duration == Nanos::ZERO {
-            own.handed = Some(next);
+            rank_state.handed = Some(next);
             return;
         }
-        let arrival = ready.max(own.stream_free) + duration;
-        own.stream_free = arrival;
+        let arrival = ready.max(rank_state.stream_free) + duration;
+        rank_state.stream_free = arrival;
         // `moments` does not change, because this arrival is later than the running action's end.
-        own.sent.push_back((arrival, next));
+        rank_state.sent.push_back((arrival, next));
     }
 }
 
@@ -319,23 +319,23 @@ impl Rules<'_> {
     /// Priority of a forward, computed from stage and position in the entry order. The minimum has
     /// precedence.
     fn priority(&self, stage: u32, microbatch: u32) -> u64 {
-        let (stage, place) = (u64::from(stage), self.places[microbatch as usize]);
+        let (stage, position) = (u64::from(stage), self.places[microbatch as usize]);
         match self.policy.forward_order {
-            ForwardOrder::DeepestFirst => (u64::from(u32::MAX) - stage) << 32 | place,
-            ForwardOrder::Grouped => place | stage << BITS,
+            ForwardOrder::DeepestFirst => (u64::from(u32::MAX) - stage) << 32 | position,
+            ForwardOrder::Grouped => position | stage << BITS,
         }
     }
 
     /// Decodes stage and microbatch from a priority.
-    fn forward_of(&self, priority: u64) -> (usize, usize) {
-        let (stage, place) = match self.policy.forward_order {
+    fn decode_forward(&self, priority: u64) -> (usize, usize) {
+        let (stage, position) = match self.policy.forward_order {
             ForwardOrder::DeepestFirst => (u32::MAX - (priority >> 32) as u32, priority as u32 as usize),
             ForwardOrder::Grouped => {
                 let (group, within) = (priority >> (2 * BITS), priority & MASK);
                 ((priority >> BITS & MASK) as u32, group as usize * self.ground.ranks() + within as usize)
             }
         };
-        (stage as usize, self.entry[place])
+        (stage as usize, self.entry[position])
     }
 }
 
@@ -348,8 +348,8 @@ fn places(entry: &[usize], forward_order: ForwardOrder, ranks: usize) -> Vec<u64
     let mut places = vec![0; entry.len()];
     match forward_order {
         ForwardOrder::DeepestFirst => {
-            for (place, &microbatch) in (0..).zip(entry) {
-                places[microbatch] = place;
+            for (position, &microbatch) in (0..).zip(entry) {
+                places[microbatch] = position;
             }
         }
         ForwardOrder::Grouped => {

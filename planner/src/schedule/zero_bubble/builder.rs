@@ -20,7 +20,7 @@ struct Rank {
     stream_free: Nanos,
     /// Idle time since the first action.
     waited: Nanos,
-    held: Bytes,
+    allocated: Bytes,
 }
 
 impl Rank {
@@ -50,7 +50,7 @@ pub(super) struct Builder<'a> {
     /// Arrival of the gradient at the previous stage, per cell.
     gradient_arrival: Vec<Nanos>,
     /// Maximum idle time of any rank.
-    longest_wait: Nanos,
+    max_wait: Nanos,
 }
 
 impl<'a> Builder<'a> {
@@ -70,7 +70,7 @@ impl<'a> Builder<'a> {
             forward_end: column(),
             forward_arrival: column(),
             gradient_arrival: column(),
-            longest_wait: Nanos::ZERO,
+            max_wait: Nanos::ZERO,
         }
     }
 
@@ -125,13 +125,13 @@ impl<'a> Builder<'a> {
 
     /// Returns the number of warm-up forwards, and their end time.
     fn forwards_until(&self, rank: usize, gradient: Nanos) -> (usize, Nanos) {
-        let (mut depth, mut free, mut held) = (1, self.ranks[rank].free, self.ranks[rank].held);
+        let (mut depth, mut free, mut allocated) = (1, self.ranks[rank].free, self.ranks[rank].allocated);
         while depth < self.costs.microbatches() {
             let cell = self.costs.cell(rank, depth);
             let end = free + self.costs.forward[cell];
-            held += self.costs.activation[cell];
+            allocated += self.costs.activation[cell];
             let in_time = if self.heuristics.fill_before_first { free < gradient } else { end <= gradient };
-            if !in_time || held + self.caps[rank].kept_free > self.caps[rank].held {
+            if !in_time || allocated + self.caps[rank].reserved > self.caps[rank].capacity {
                 break;
             }
             (depth, free) = (depth + 1, end);
@@ -171,7 +171,7 @@ impl<'a> Builder<'a> {
         }
         let cell = self.costs.cell(rank, next);
         let cap = self.caps[rank];
-        while self.ranks[rank].held + self.costs.activation[cell] + cap.kept_free > cap.held {
+        while self.ranks[rank].allocated + self.costs.activation[cell] + cap.reserved > cap.capacity {
             if !self.has_weight_grad(rank) {
                 debug_assert!(!must, "one microbatch alone fits");
                 return;
@@ -185,14 +185,16 @@ impl<'a> Builder<'a> {
     /// Returns whether the following rank has enough work and a forward would end after the
     /// gradient arrives.
     fn gradient_would_wait(&self, rank: usize, gradient: Nanos) -> bool {
-        let own = &self.ranks[rank];
-        let is_ahead = self.ranks.get(rank + 1).is_some_and(|next| own.forwards >= next.forwards + 2);
-        is_ahead && own.free + self.costs.forward[self.costs.cell(rank, own.forwards)] > gradient
+        let rank_state = &self.ranks[rank];
+        let is_ahead = self.ranks.get(rank + 1).is_some_and(|next| rank_state.forwards >= next.forwards + 2);
+        is_ahead && rank_state.free + self.costs.forward[self.costs.cell(rank, rank_state.forwards)] > gradient
     }
 
     fn next_input_grad(&mut self, rank: usize) {
         let cell = self.costs.cell(rank, self.ranks[rank].inputs);
-        while self.ranks[rank].held + self.costs.transient[cell] > self.caps[rank].held && self.has_weight_grad(rank) {
+        while self.ranks[rank].allocated + self.costs.transient[cell] > self.caps[rank].capacity
+            && self.has_weight_grad(rank)
+        {
             self.run(rank, ActionKind::WeightGrad);
         }
         self.fill_until(rank, self.gradient_time(rank, cell));
@@ -216,12 +218,12 @@ impl<'a> Builder<'a> {
     /// Runs weight gradients in the idle time up to `arrival`.
     fn fill_until(&mut self, rank: usize, arrival: Nanos) {
         while self.has_weight_grad(rank) {
-            let own = &self.ranks[rank];
-            let cell = self.costs.cell(rank, own.weights);
-            let gap = arrival.saturating_sub(own.free);
+            let rank_state = &self.ranks[rank];
+            let cell = self.costs.cell(rank, rank_state.weights);
+            let gap = arrival.saturating_sub(rank_state.free);
             let fits = gap >= self.costs.weight_grad[cell];
-            let would_be_longest = own.waited + gap > self.longest_wait;
-            if gap == Nanos::ZERO || !(fits || (self.heuristics.fill_short_gaps && would_be_longest)) {
+            let exceeds_max_wait = rank_state.waited + gap > self.max_wait;
+            if gap == Nanos::ZERO || !(fits || (self.heuristics.fill_short_gaps && exceeds_max_wait)) {
                 return;
             }
             self.run(rank, ActionKind::WeightGrad);
@@ -241,23 +243,23 @@ impl<'a> Builder<'a> {
             }
             ActionKind::WeightGrad | ActionKind::Backward => (Nanos::ZERO, costs.weight_grad[cell], Nanos::ZERO),
         };
-        let own = &mut self.ranks[rank];
-        own.held = (own.held + taken).saturating_sub(given);
-        let start = own.free.max(input);
-        if own.order.is_empty() {
-            own.start = start;
+        let rank_state = &mut self.ranks[rank];
+        rank_state.allocated = (rank_state.allocated + taken).saturating_sub(given);
+        let start = rank_state.free.max(input);
+        if rank_state.order.is_empty() {
+            rank_state.start = start;
         } else {
-            own.waited += start - own.free;
-            self.longest_wait = self.longest_wait.max(own.waited);
+            rank_state.waited += start - rank_state.free;
+            self.max_wait = self.max_wait.max(rank_state.waited);
         }
         let end = start + duration;
         let mut arrival = end;
         if send > Nanos::ZERO {
-            arrival = end.max(own.stream_free) + send;
-            own.stream_free = arrival;
+            arrival = end.max(rank_state.stream_free) + send;
+            rank_state.stream_free = arrival;
         }
-        own.free = end;
-        own.order.push(Action::new(kind, rank, microbatch));
+        rank_state.free = end;
+        rank_state.order.push(Action::new(kind, rank, microbatch));
         match kind {
             ActionKind::Forward => (self.forward_end[cell], self.forward_arrival[cell]) = (end, arrival),
             ActionKind::InputGrad => self.gradient_arrival[cell] = arrival,

@@ -22,7 +22,7 @@ fn span(execution: &Execution) -> u64 {
 }
 
 /// Returns makespan, maximum rank span and maximum activations per rank.
-fn figures(kind: ScheduleKind, costs: &PipelineCosts) -> (u64, u64, u64) {
+fn measures(kind: ScheduleKind, costs: &PipelineCosts) -> (u64, u64, u64) {
     let schedule = automatic(kind, costs, None, &[]).unwrap();
     let execution = execute(&schedule, costs).unwrap();
     let peaks = (0..costs.ranks()).map(|rank| peak_memory(rank, &schedule, &execution, costs).get());
@@ -34,14 +34,14 @@ fn figures(kind: ScheduleKind, costs: &PipelineCosts) -> (u64, u64, u64) {
 #[test]
 fn the_reference_is_reached() {
     let costs = uniform(4, 12, [1000; 3]);
-    assert_eq!(figures(ScheduleKind::ZbH1, &costs), (39_000, 39_000, 4));
-    assert_eq!(figures(ScheduleKind::ZbH2, &costs), (39_000, 36_000, 8));
+    assert_eq!(measures(ScheduleKind::ZbH1, &costs), (39_000, 39_000, 4));
+    assert_eq!(measures(ScheduleKind::ZbH2, &costs), (39_000, 36_000, 8));
 }
 
 /// The bubble is (p - 1)(F + I - W) for ZB-H1 and <= (p - 1)(F + I - 2 W) for ZB-H2, for all times
 /// with W <= I and W <= F.
 #[test]
-fn the_bubble_is_that_of_the_closed_form() {
+fn bubble_matches_the_closed_form() {
     for (ranks, times) in
         [2, 3, 4, 7, 8, 12].into_iter().flat_map(|p| [[10; 3], [10, 12, 8], [5, 6, 3]].map(|t| (p, t)))
     {
@@ -49,12 +49,16 @@ fn the_bubble_is_that_of_the_closed_form() {
         for microbatches in [2 * ranks - 1, 2 * ranks, 4 * ranks] {
             let costs = uniform(ranks, microbatches, times);
             let work = microbatches as u64 * (forward + input + weight);
-            let (_, h1, held) = figures(ScheduleKind::ZbH1, &costs);
+            let (_, h1, activations) = measures(ScheduleKind::ZbH1, &costs);
             let others = ranks as u64 - 1;
-            assert_eq!((h1 - work, held), (others * (forward + input - weight), ranks as u64), "{ranks} {times:?}");
-            let (_, h2, held) = figures(ScheduleKind::ZbH2, &costs);
+            assert_eq!(
+                (h1 - work, activations),
+                (others * (forward + input - weight), ranks as u64),
+                "{ranks} {times:?}"
+            );
+            let (_, h2, peak_activations) = measures(ScheduleKind::ZbH2, &costs);
             assert!(h2 - work <= others * (forward + input - 2 * weight), "{ranks} {times:?} {}", h2 - work);
-            assert!(held <= 2 * ranks as u64);
+            assert!(peak_activations <= 2 * ranks as u64);
         }
     }
 }
@@ -63,9 +67,9 @@ fn the_bubble_is_that_of_the_closed_form() {
 fn a_microbatch_that_does_not_fit_is_named() {
     let mut costs = uniform(3, 4, [1; 3]);
     costs.activation[4] = Bytes::new(7);
-    let refused = zb_h1(&costs, Some(Bytes::new(6)));
+    let rejection = zb_h1(&costs, Some(Bytes::new(6)));
     let (kind, limit) = (ScheduleKind::ZbH1, Bytes::new(6));
-    assert_eq!(refused, Err(ScheduleError::Memory { kind, rank: 1, needs: Bytes::new(7), limit }));
+    assert_eq!(rejection, Err(ScheduleError::Memory { kind, rank: 1, needs: Bytes::new(7), limit }));
 }
 
 proptest! {

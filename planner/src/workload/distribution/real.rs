@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::place_in_histogram;
+use super::histogram_position;
 use crate::random::Random;
 
 /// A distribution on non-negative real numbers. Variants correspond to `Distribution`.
@@ -51,11 +51,11 @@ pub enum RealDistribution {
 impl RealDistribution {
     /// Returns whether all values are zero.
     pub fn is_zero(&self) -> bool {
-        self.largest() <= 0.0
+        self.max_value() <= 0.0
     }
 
     /// Returns the maximum value.
-    pub fn largest(&self) -> f64 {
+    pub fn max_value(&self) -> f64 {
         match self {
             Self::Constant { value } => *value,
             Self::Uniform { max, .. } | Self::LogNormal { max, .. } => *max,
@@ -70,7 +70,7 @@ impl RealDistribution {
             Self::Constant { value } => *value,
             Self::Uniform { min, max } => min + random.unit() * (max - min),
             Self::LogNormal { median, sigma, min, max } => draw_log_normal(random, *median, *sigma, *min, *max),
-            Self::Histogram { edges, counts } => place_in_histogram(random, edges, counts),
+            Self::Histogram { edges, counts } => histogram_position(random, edges, counts),
             Self::Values { values } => values[random.below(values.len() as u64) as usize],
         }
     }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_are_drawn_and_ranges_are_kept() {
+    fn fractions_are_drawn_inside_their_range() {
         for (distribution, min, max, mean) in [
             (RealDistribution::Constant { value: 2.5 }, 2.5, 2.5, 2.5),
             (RealDistribution::Uniform { min: 0.5, max: 16.0 }, 0.5, 16.0, 8.25),

@@ -23,17 +23,17 @@ pub(crate) fn qwen_vl(shape: &mut InputShape, images: &[ImageSize], video: Optio
 
 /// Returns the number of tokens after rounding the edges to multiples of the step and scaling the
 /// image into the limits.
-fn resized(image: ImageSize, (least, most): (f64, f64)) -> u32 {
+fn resized(image: ImageSize, (min_tokens, max_tokens): (f64, f64)) -> u32 {
     let (width, height) = (f64::from(image.width), f64::from(image.height));
     let nearest = |edge: f64| libm::rint(edge / STEP_PX).max(1.0);
     let tokens = nearest(width) * nearest(height);
     let pixels = STEP_PX * STEP_PX;
-    let (wide, high) = if tokens > most {
-        let shrink = (width * height / (most * pixels)).sqrt();
+    let (wide, high) = if tokens > max_tokens {
+        let shrink = (width * height / (max_tokens * pixels)).sqrt();
         let fewer = |edge: f64| (edge / shrink / STEP_PX).floor().max(1.0);
         (fewer(width), fewer(height))
-    } else if tokens < least {
-        let grow = (least * pixels / (width * height)).sqrt();
+    } else if tokens < min_tokens {
+        let grow = (min_tokens * pixels / (width * height)).sqrt();
         let more = |edge: f64| (edge * grow / STEP_PX).ceil();
         (more(width), more(height))
     } else {
@@ -73,7 +73,7 @@ mod tests {
     /// 1,280 x 720 pixels are 46 x 26 = 1,196 tokens, above 768. The image is scaled by 1 / 1.237
     /// to 36 x 20.
     #[test]
-    fn two_frames_are_one() {
+    fn two_frames_are_merged() {
         let frame = Some(ImageSize { width: 1280, height: 720 });
         let shape = Preprocessing::QwenVl.shape(&Media { frames: 5, frame, ..Media::default() });
         assert_eq!((shape.encoder, shape.backbone), (vec![2880; 3], 3 * 720));

@@ -10,9 +10,9 @@ pub(crate) const LLAVA_PATCHES: u32 = LLAVA_EDGE * LLAVA_EDGE;
 /// Maximum grid size: 1 x 1 to 6 x 6 tiles.
 const LLAVA_GRID: u32 = 6;
 /// Token limit in tiles; larger grids are interpolated down.
-const LLAVA_MOST_TILES: f64 = 9.0;
+const LLAVA_MAX_TILES: f64 = 9.0;
 /// Minimum edge ratio for interpolation. Smaller ratios are skipped.
-const LLAVA_LEAST_SHRINKING: f64 = 1.1;
+const LLAVA_MIN_SHRINKING: f64 = 1.1;
 /// Tokens per video frame: 27 x 27 pooled to 14 x 14.
 const LLAVA_FRAME_TOKENS: u64 = 196;
 
@@ -25,8 +25,8 @@ pub(crate) fn llava_onevision(shape: &mut InputShape, images: &[ImageSize], fram
         && frames == 0
     {
         let (columns, rows) = best_grid(*image);
-        let whole = u64::from(patches);
-        shape.read(1 + columns * rows, patches, whole + tokens_of_grid(*image, columns, rows));
+        let overview_tokens = u64::from(patches);
+        shape.read(1 + columns * rows, patches, overview_tokens + grid_tokens(*image, columns, rows));
         return;
     }
     shape.read(images.len() as u32, patches, u64::from(patches) * images.len() as u64);
@@ -45,10 +45,10 @@ fn best_grid(image: ImageSize) -> (u32, u32) {
             let (wide, high) = (columns * LLAVA_TILE_PX, rows * LLAVA_TILE_PX);
             let scale = (f64::from(wide) / width).min(f64::from(high) / height);
             let scaled = (width * scale) as u64 * (height * scale) as u64;
-            let kept = scaled.min(u64::from(image.width) * u64::from(image.height));
-            let spare = u64::from(wide) * u64::from(high) - kept;
-            if kept > best.0 || (kept == best.0 && spare < best.1) {
-                best = (kept, spare, (columns, rows));
+            let retained = scaled.min(u64::from(image.width) * u64::from(image.height));
+            let spare = u64::from(wide) * u64::from(high) - retained;
+            if retained > best.0 || (retained == best.0 && spare < best.1) {
+                best = (retained, spare, (columns, rows));
             }
         }
     }
@@ -56,7 +56,7 @@ fn best_grid(image: ImageSize) -> (u32, u32) {
 }
 
 /// Returns the number of tokens in a grid.
-fn tokens_of_grid(image: ImageSize, columns: u32, rows: u32) -> u64 {
+fn grid_tokens(image: ImageSize, columns: u32, rows: u32) -> u64 {
     let (width, height) = (f64::from(image.width), f64::from(image.height));
     let (mut wide, mut high) = (columns * LLAVA_EDGE, rows * LLAVA_EDGE);
     // The scaled image fills a direction completely. In the other direction, the padding is cropped
@@ -69,8 +69,8 @@ fn tokens_of_grid(image: ImageSize, columns: u32, rows: u32) -> u64 {
         wide -= (wide - filled) / 2 * 2;
     }
     let patches = f64::from(LLAVA_PATCHES);
-    let ratio = (f64::from(high) * f64::from(wide) / (LLAVA_MOST_TILES * patches)).sqrt();
-    if ratio > LLAVA_LEAST_SHRINKING {
+    let ratio = (f64::from(high) * f64::from(wide) / (LLAVA_MAX_TILES * patches)).sqrt();
+    if ratio > LLAVA_MIN_SHRINKING {
         (high, wide) = ((f64::from(high) / ratio).floor() as u32, (f64::from(wide) / ratio).floor() as u32);
     }
     u64::from(high) * u64::from(wide) + u64::from(high)
@@ -81,15 +81,15 @@ const INTERNVL_TILE_PX: f64 = 448.0;
 pub(crate) const INTERNVL_PATCHES: u32 = 1024;
 const INTERNVL_TOKENS: u64 = 256;
 /// Maximum tiles per item, in all images.
-const INTERNVL_MOST_TILES: u32 = 12;
+const INTERNVL_MAX_TILES: u32 = 12;
 
 /// Adds images and frames for InternVL. An image uses the grid with the closest aspect ratio, plus
 /// a thumbnail if the grid has several tiles. The tile limit applies to all images together. A
 /// video frame is one tile.
 pub(crate) fn internvl(shape: &mut InputShape, images: &[ImageSize], frames: u32) {
-    let most = (INTERNVL_MOST_TILES / (images.len() as u32).max(1)).max(1);
+    let max_tiles = (INTERNVL_MAX_TILES / (images.len() as u32).max(1)).max(1);
     for &image in images {
-        let (columns, rows) = closest_grid(image, most);
+        let (columns, rows) = closest_grid(image, max_tiles);
         let tiles = columns * rows;
         let all = if tiles > 1 { tiles + 1 } else { 1 };
         shape.read(all, INTERNVL_PATCHES, INTERNVL_TOKENS * u64::from(all));
@@ -99,12 +99,12 @@ pub(crate) fn internvl(shape: &mut InputShape, images: &[ImageSize], frames: u32
 
 /// Returns the grid (columns, rows) with up to `most` tiles and the closest aspect ratio. Ties are
 /// resolved to fewer tiles, or to a larger grid if the image has more than half the grid's pixels.
-fn closest_grid(image: ImageSize, most: u32) -> (u32, u32) {
+fn closest_grid(image: ImageSize, max_tiles: u32) -> (u32, u32) {
     let aspect = f64::from(image.width) / f64::from(image.height);
     let area = f64::from(image.width) * f64::from(image.height);
-    let mut grids: Vec<(u32, u32)> = (1..=most)
-        .flat_map(|columns| (1..=most).map(move |rows| (columns, rows)))
-        .filter(|(columns, rows)| columns * rows <= most)
+    let mut grids: Vec<(u32, u32)> = (1..=max_tiles)
+        .flat_map(|columns| (1..=max_tiles).map(move |rows| (columns, rows)))
+        .filter(|(columns, rows)| columns * rows <= max_tiles)
         .collect();
     grids.sort_by_key(|&(columns, rows)| (columns * rows, columns));
     let mut best = (f64::INFINITY, (1, 1));
@@ -123,7 +123,7 @@ fn closest_grid(image: ImageSize, most: u32) -> (u32, u32) {
 mod tests {
     use crate::workload::preprocessing::{ImageSize, Media, Preprocessing};
 
-    fn of(preprocessing: Preprocessing, sizes: &[(u32, u32)], frames: u32) -> (u32, u64) {
+    fn batch_and_tokens(preprocessing: Preprocessing, sizes: &[(u32, u32)], frames: u32) -> (u32, u64) {
         let image = |&(width, height): &(u32, u32)| ImageSize { width, height };
         let frame = (frames > 0).then_some(ImageSize { width: 640, height: 360 });
         let media = Media { images: sizes.iter().map(image).collect(), frames, frame, ..Media::default() };
@@ -146,7 +146,11 @@ mod tests {
             (&[(768, 384), (100, 900)], 0, 2, 2 * 729),
             (&[], 32, 32, 32 * 196 + 1),
         ] {
-            assert_eq!(of(Preprocessing::LlavaOneVision, sizes, frames), (batch, tokens), "{sizes:?} {frames}");
+            assert_eq!(
+                batch_and_tokens(Preprocessing::LlavaOneVision, sizes, frames),
+                (batch, tokens),
+                "{sizes:?} {frames}"
+            );
         }
     }
 
@@ -166,7 +170,7 @@ mod tests {
             (&[(800, 600), (448, 448)], 0, 7 + 1),
             (&[], 16, 16),
         ] {
-            let (found, tokens) = of(Preprocessing::InternVl, sizes, frames);
+            let (found, tokens) = batch_and_tokens(Preprocessing::InternVl, sizes, frames);
             assert_eq!((found, tokens), (batch, 256 * u64::from(batch)), "{sizes:?} {frames}");
         }
     }
@@ -176,10 +180,10 @@ mod tests {
     fn tiles_are_bounded() {
         for width in (1..4000).step_by(97) {
             for height in (1..4000).step_by(101) {
-                let (tiles, tokens) = of(Preprocessing::LlavaOneVision, &[(width, height)], 0);
+                let (tiles, tokens) = batch_and_tokens(Preprocessing::LlavaOneVision, &[(width, height)], 0);
                 // Interpolation limits the grid to 1.1² x 9 tiles and 162 newline tokens.
                 assert!((2..=37).contains(&tiles) && tokens <= 729 + 7939 + 162, "{width} x {height}: {tokens}");
-                assert!(of(Preprocessing::InternVl, &[(width, height)], 0).0 <= 13);
+                assert!(batch_and_tokens(Preprocessing::InternVl, &[(width, height)], 0).0 <= 13);
             }
         }
     }

@@ -4,23 +4,23 @@ use crate::scenario::validate::NoDatasets;
 use crate::scenario::{ValidScenario, parse};
 use crate::workload::SampleShape;
 
-fn question(model: &str, samples: &SampleSource, iterations: u32) -> ValidScenario {
-    let question = serde_json::json!({
+fn valid_scenario(model: &str, samples: &SampleSource, iterations: u32) -> ValidScenario {
+    let document = serde_json::json!({
         "schema": "scenario/1", "model": { "preset": model }, "cluster": { "preset": "h800", "nodes": 2 },
         "workload": { "samples": samples, "global_batch": 4000, "context_length": 8192, "packing": "packed" },
         "planners": ["1f1b"], "iterations": iterations, "seed": 3
     });
-    let scenario = parse(&question.to_string()).unwrap();
+    let scenario = parse(&document.to_string()).unwrap();
     ValidScenario::new(scenario, &NoDatasets).unwrap_or_else(|errors| panic!("{errors:?}"))
 }
 
 fn drawn(id: &str, model: &str) -> Vec<SampleShape> {
     let preset = samples().into_iter().find(|preset| preset.id == id).unwrap();
-    Sampler::new(&question(model, &preset.source, 1)).judged(0).samples
+    Sampler::new(&valid_scenario(model, &preset.source, 1)).evaluation(0).samples
 }
 
-fn mean(samples: &[SampleShape], of: impl Fn(&SampleShape) -> f64) -> f64 {
-    samples.iter().map(of).sum::<f64>() / samples.len() as f64
+fn mean(samples: &[SampleShape], value: impl Fn(&SampleShape) -> f64) -> f64 {
+    samples.iter().map(value).sum::<f64>() / samples.len() as f64
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_mix_shares_its_tokens() {
 /// (Φ(b) - Φ(a)) if truncated at a and b standard deviations: 10 s · 1.133 · 0.670 / 0.826, 6 ·
 /// 1.377 · 0.665 / 0.889, 4.2 · 1.163 · 0.969 / 0.988.
 #[test]
-fn video_is_sixteen_seconds_at_most_and_not_in_whole_seconds() {
+fn video_is_limited_to_sixteen_seconds_and_has_fractions() {
     for (id, text, seconds) in [
         ("share-gpt4-video-like", 361.0, 9.2),
         ("intern-vid-like", 22.7, 6.2),
@@ -75,23 +75,23 @@ fn video_is_sixteen_seconds_at_most_and_not_in_whole_seconds() {
 
 #[test]
 fn images_rise_and_fall_twice_in_forty_iterations() {
-    let scenario = question("vlm-s", &rise_and_fall(), 40);
+    let scenario = valid_scenario("vlm-s", &rise_and_fall(), 40);
     let sampler = Sampler::new(&scenario);
-    let images = |iteration| mean(&sampler.judged(iteration).samples, |sample| f64::from(sample.images));
+    let images = |iteration| mean(&sampler.evaluation(iteration).samples, |sample| f64::from(sample.images));
     // Means of (0, 32), (16, 32), both halfway to zero after 7.5 of 15 iterations, and zero.
     for (iteration, expected) in [(0, 16.0), (4, 24.0), (11, 13.0), (12, 11.0), (19, 0.0), (20, 16.0), (24, 24.0)] {
         assert!((images(iteration) - expected).abs() < 0.7, "{iteration}: {}", images(iteration));
     }
-    let mean_of_period = (0..20).map(images).sum::<f64>() / 20.0;
+    let period_mean = (0..20).map(images).sum::<f64>() / 20.0;
     let sizing = mean(&sampler.sizing().samples, |sample| f64::from(sample.images));
-    assert!((sizing - mean_of_period).abs() < 0.7, "{sizing} {mean_of_period}");
+    assert!((sizing - period_mean).abs() < 0.7, "{sizing} {period_mean}");
 }
 
 #[test]
 fn sources_say_whether_they_are_synthetic_or_measured() {
     for preset in samples() {
-        let told = ["(synthetic", "(measured)"].iter().any(|origin| preset.title.contains(origin));
-        assert!(told || preset.id == "uniform-4096", "{}", preset.title);
+        let is_labelled = ["(synthetic", "(measured)"].iter().any(|origin| preset.title.contains(origin));
+        assert!(is_labelled || preset.id == "uniform-4096", "{}", preset.title);
     }
 }
 

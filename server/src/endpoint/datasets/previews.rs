@@ -11,7 +11,7 @@ use ingest::dataset::Imported;
 
 use super::uploads::blocking;
 use crate::app::{App, Shared};
-use crate::error::{Answer, ApiError};
+use crate::error::{ApiError, DocumentResponse};
 use crate::imports::{PREVIEW_LIFETIME, Prepared};
 use crate::label;
 
@@ -33,7 +33,7 @@ const MAX_PARTS: usize = 256;
 pub(crate) async fn store(
     State(app): Shared,
     body: Result<Json<StorePreviews>, JsonRejection>,
-) -> Result<Answer<Uploaded>, ApiError> {
+) -> Result<DocumentResponse<Uploaded>, ApiError> {
     let Json(wanted) = body.map_err(|rejection| ApiError::document(&rejection))?;
     let stored = store_prepared(&app, merged(&app, &wanted).await?).await?;
     app.imports.previews.remove(&wanted.previews);
@@ -78,13 +78,17 @@ async fn remove_expired(app: Weak<App>) {
 }
 
 /// Stores an imported dataset.
-pub(super) async fn store_prepared(app: &App, prepared: Prepared) -> Result<Answer<Uploaded>, ApiError> {
+pub(super) async fn store_prepared(app: &App, prepared: Prepared) -> Result<DocumentResponse<Uploaded>, ApiError> {
     let report = prepared.report();
     let dataset = blocking(move || prepared.to_stored()).await?;
     let id = dataset.id.clone();
     let is_new = app.store.writer().store_dataset(dataset, app.clock.now()).await?;
     let uploaded = Uploaded { dataset: app.store.reader().dataset(&id).await?, report };
-    Ok(if is_new { Answer::Created(api::path::dataset(&id), uploaded) } else { Answer::Present(uploaded) })
+    Ok(if is_new {
+        DocumentResponse::Created(api::path::dataset(&id), uploaded)
+    } else {
+        DocumentResponse::Present(uploaded)
+    })
 }
 
 /// Merges previews into a dataset.

@@ -12,10 +12,10 @@ use ingest::dataset::parquet::{Footer, Sparse, import_from};
 
 use super::uploads::{MAX_UPLOAD, Read, UploadOptions, blocking, guarded, pass_on};
 use crate::app::{App, Shared};
-use crate::arrival::Room;
+use crate::arrival::Reservation;
 use crate::error::ApiError;
 use crate::imports::ranges::{COLUMN_BUDGET, RangesError, receive};
-use crate::imports::{BEFORE_PLACE, BodyReader, Choice};
+use crate::imports::{BYTES_BEFORE_SLOT, BodyReader, ImportOptions};
 use crate::shares::Sharer;
 
 /// Returns the byte ranges of a Parquet file that are required for reading sequence lengths.
@@ -41,14 +41,14 @@ pub(crate) async fn footer(
 ) -> Result<Json<FileRanges>, ApiError> {
     let Query(options) = options?;
     let length = options.length.ok_or_else(length_missing)?;
-    let choice = options.choice(&app)?;
-    let room = Room::of(request.extensions());
+    let import_options = options.import_options(&app)?;
+    let reservation = Reservation::from_extensions(request.extensions());
     let body = Bytes::from_request(request, &()).await;
     let tail = body.map_err(|rejection| ApiError::dataset(&rejection, MAX_UPLOAD))?;
     let found = blocking(move || {
         let footer = Footer::read(&tail, length)?;
-        let plan = footer.plan(&choice.options(), COLUMN_BUDGET);
-        drop(room);
+        let plan = footer.plan(&import_options.options(), COLUMN_BUDGET);
+        drop(reservation);
         Ok::<_, ApiError>(FileRanges {
             ranges: plan.ranges.into_iter().map(|range| (range.start, range.end - range.start)).collect(),
             rows: footer.rows(),
@@ -62,14 +62,14 @@ pub(super) async fn import(
     app: &Arc<App>,
     request: Request,
     length: Option<u64>,
-    choice: Choice,
+    import_options: ImportOptions,
 ) -> Result<Read, ApiError> {
     let length = length.ok_or_else(length_missing)?;
-    let room = Room::of(request.extensions());
-    let sharer = Sharer::of(request.extensions());
+    let reservation = Reservation::from_extensions(request.extensions());
+    let sharer = Sharer::from_extensions(request.extensions());
     let mut body = request.into_body().into_data_stream();
     let mut first = Vec::new();
-    while first.len() < BEFORE_PLACE {
+    while first.len() < BYTES_BEFORE_SLOT {
         let Some(piece) = body.next().await else { break };
         first.extend_from_slice(&piece.map_err(|error| ApiError::BrokenBody(error.to_string()))?);
     }
@@ -80,8 +80,8 @@ pub(super) async fn import(
             RangesError::Malformed(detail) => ApiError::MalformedRanges(detail),
             RangesError::Io(error) => ApiError::BrokenBody(error.to_string()),
         });
-        let read = parts.and_then(|parts| Ok(import_from(Sparse::new(length, parts), &choice.options())?));
-        drop(room);
+        let read = parts.and_then(|parts| Ok(import_from(Sparse::new(length, parts), &import_options.options())?));
+        drop(reservation);
         (read, turn)
     });
     let (read, sent) = tokio::join!(work, pass_on(body, sender));

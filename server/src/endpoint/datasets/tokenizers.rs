@@ -10,8 +10,8 @@ use ingest::dataset::{ImportError, Tokenizer};
 
 use super::uploads::{MAX_UPLOAD, blocking};
 use crate::app::Shared;
-use crate::arrival::Room;
-use crate::changes::Made;
+use crate::arrival::Reservation;
+use crate::changes::CreatedId;
 use crate::error::ApiError;
 
 /// Example sentence of common words. Users can recognise an unsuitable tokenizer from the tokens.
@@ -33,20 +33,20 @@ const EXAMPLE: &str = "The quick brown fox jumps over the lazy dog.";
 pub(crate) async fn hold(
     State(app): Shared,
     request: Request,
-) -> Result<(Extension<Made>, Json<TokenizerSummary>), ApiError> {
-    let room = Room::of(request.extensions());
+) -> Result<(Extension<CreatedId>, Json<TokenizerSummary>), ApiError> {
+    let reservation = Reservation::from_extensions(request.extensions());
     let body = Bytes::from_request(request, &()).await;
     let file = body.map_err(|rejection| ApiError::body(&rejection, MAX_UPLOAD))?;
     let turn = app.imports.turn().await?;
     let previews = Arc::clone(&app.imports.previews);
-    let held = blocking(move || {
-        let _until_read = (room, turn);
+    let pending = blocking(move || {
+        let _until_read = (reservation, turn);
         let tokenizer = Tokenizer::read(&file)?;
         let unusable = || ImportError::Tokenizer { detail: "it encodes no text".to_owned() };
         let example_tokens = tokenizer.count(EXAMPLE).ok_or_else(unusable)? as u64;
         let id = previews.hold_tokenizer(&file, Arc::new(tokenizer));
         Ok::<_, ApiError>(TokenizerSummary { id, example_tokens })
     });
-    let summary = held.await??;
-    Ok((Extension(Made(summary.id.clone())), Json(summary)))
+    let summary = pending.await??;
+    Ok((Extension(CreatedId(summary.id.clone())), Json(summary)))
 }

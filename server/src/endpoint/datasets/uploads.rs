@@ -16,9 +16,9 @@ use utoipa::IntoParams;
 
 use super::ranges;
 use crate::app::{App, Shared};
-use crate::arrival::Room;
+use crate::arrival::Reservation;
 use crate::error::ApiError;
-use crate::imports::{BodyReader, BodySender, Choice, Prepared};
+use crate::imports::{BodyReader, BodySender, ImportOptions, Prepared};
 use crate::label;
 use crate::shares::Sharer;
 
@@ -70,7 +70,7 @@ pub(crate) struct UploadOptions {
 
 impl UploadOptions {
     /// Validates the options.
-    pub(super) fn choice(&self, app: &App) -> Result<Choice, ApiError> {
+    pub(super) fn import_options(&self, app: &App) -> Result<ImportOptions, ApiError> {
         let unit =
             match self.unit.as_deref().filter(|unit| !unit.is_empty()) {
                 None => None,
@@ -87,7 +87,7 @@ impl UploadOptions {
             None => None,
             Some(id) => Some(app.imports.previews.tokenizer(id).ok_or_else(|| ApiError::NoTokenizer(id.to_owned()))?),
         };
-        Ok(Choice {
+        Ok(ImportOptions {
             column: self.column.clone().filter(|column| !column.is_empty()),
             add: self.add.clone(),
             weight: self.weight.clone(),
@@ -130,13 +130,13 @@ pub(crate) async fn upload(
     request: Request,
 ) -> Result<Response, ApiError> {
     let Query(options) = options?;
-    let choice = options.choice(&app)?;
+    let import_options = options.import_options(&app)?;
     let name = options.name.as_deref().and_then(label::file).unwrap_or_else(|| "dataset".to_owned());
     let is_ranges = request.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == RANGES_MEDIA_TYPE);
     let imported = if is_ranges {
-        ranges::import(&app, request, options.length, choice).await?
+        ranges::import(&app, request, options.length, import_options).await?
     } else {
-        import(&app, request, choice).await?
+        import(&app, request, import_options).await?
     };
     let (imported, _turn) = imported;
     let file = name.clone();
@@ -151,33 +151,33 @@ pub(crate) async fn upload(
 pub(super) type Read = (Imported, crate::imports::Turn);
 
 /// Imports a body. Small bodies are buffered, larger ones are streamed.
-async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read, ApiError> {
-    let room = Room::of(request.extensions());
-    let sharer = Sharer::of(request.extensions());
+async fn import(app: &Arc<App>, request: Request, import_options: ImportOptions) -> Result<Read, ApiError> {
+    let reservation = Reservation::from_extensions(request.extensions());
+    let sharer = Sharer::from_extensions(request.extensions());
     let mut body = request.into_body().into_data_stream();
-    let mut held = Vec::new();
-    while held.len() <= MAX_BYTES {
+    let mut buffer = Vec::new();
+    while buffer.len() <= MAX_BYTES {
         let Some(piece) = body.next().await else {
             let turn = app.imports.turn().await?;
             // Memory and turn are released with the work, which may outlast the connection.
             return guarded(move || {
-                let read = ingest::dataset::import(&held, &choice.options());
-                drop((held, room));
+                let read = ingest::dataset::import(&buffer, &import_options.options());
+                drop((buffer, reservation));
                 (read, turn)
             })
             .await;
         };
-        held.extend_from_slice(&piece.map_err(|error| ApiError::BrokenBody(error.to_string()))?);
+        buffer.extend_from_slice(&piece.map_err(|error| ApiError::BrokenBody(error.to_string()))?);
     }
     // Later bytes are streamed.
-    if let Some(room) = &room {
-        room.switch_to_streaming();
+    if let Some(reservation) = &reservation {
+        reservation.switch_to_streaming();
     }
     let turn = app.imports.stream(&sharer).await?;
     let (sender, mut reader) = BodyReader::new(Bytes::new());
     let work = guarded(move || {
-        let read = stream(&held, &mut reader, &choice);
-        drop((held, room));
+        let read = stream(&buffer, &mut reader, &import_options);
+        drop((buffer, reservation));
         (read, turn)
     });
     let (read, sent) = tokio::join!(work, pass_on(body, sender));
@@ -188,14 +188,14 @@ async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read
 }
 
 /// Imports a line format from a stream.
-fn stream(held: &[u8], reader: &mut BodyReader, choice: &Choice) -> Result<Imported, ApiError> {
+fn stream(buffer: &[u8], reader: &mut BodyReader, import_options: &ImportOptions) -> Result<Imported, ApiError> {
     let too_large = || ApiError::DatasetTooLarge(MAX_UPLOAD);
-    if parquet::is(held) || arrow::is(held) {
+    if parquet::is(buffer) || arrow::is(buffer) {
         return Err(too_large());
     }
-    let options = choice.options();
+    let options = import_options.options();
     let mut stream = Stream::new(&options, MAX_UNPACKED);
-    stream.push(held).map_err(|error| match error {
+    stream.push(buffer).map_err(|error| match error {
         // Not a line format.
         ImportError::Shape { .. } => too_large(),
         error => error.into(),

@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 use crate::app::{App, Shared};
 use crate::client::Client;
 use crate::error::ApiError;
-use crate::live::{Follower, Told};
+use crate::live::{FeedEvent, Follower};
 use crate::store::StoreError;
 
 /// Maximum number of runs per stream.
@@ -54,7 +54,7 @@ pub(crate) struct From {
         (status = 410, description = "Deleted"),
     )
 )]
-pub(crate) async fn one(
+pub(crate) async fn get(
     State(app): Shared,
     Path(run): Path<String>,
     from: Result<Query<From>, QueryRejection>,
@@ -129,7 +129,7 @@ pub(crate) async fn several(
         streams.push(told.map(move |told| (index, name.clone(), told)).boxed());
     }
     if streams.is_empty() {
-        return Err(StoreError::Unknown { what: "run", id: runs.join(", ") }.into());
+        return Err(StoreError::Unknown { kind: "run", id: runs.join(", ") }.into());
     }
     let events = stream::select_all(streams).map(move |(index, run, told)| {
         // The data is already JSON. Run and event name need no escaping.
@@ -147,8 +147,8 @@ fn last_event_id(headers: &HeaderMap) -> Option<&str> {
     headers.get("last-event-id").and_then(|id| id.to_str().ok())
 }
 
-fn following(follower: Follower) -> impl Stream<Item = Told> + Send {
-    stream::unfold(follower, |mut follower| async move { follower.next().await.map(|told| (told, follower)) })
+fn following(follower: Follower) -> impl Stream<Item = FeedEvent> + Send {
+    stream::unfold(follower, |mut follower| async move { follower.next().await.map(|event| (event, follower)) })
 }
 
 /// Builds the response stream, which closes when the server stops. Fails if the client has too many
@@ -157,7 +157,7 @@ fn sent(app: &App, client: &Client, events: impl Stream<Item = Event> + Send + '
     let limits = app.live.limits();
     let seat = app.live.stream(client)?;
     let events = events.take_until(app.live.stopped()).map(move |event| {
-        let _held = &seat;
+        let _guard = &seat;
         Ok(event)
     });
     Ok(Sse::new(events.boxed()).keep_alive(KeepAlive::new().interval(limits.heartbeat)))

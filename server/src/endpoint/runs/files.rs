@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::IntoParams;
 
-use super::{held_against, parse_log_table, request_key, unnamed};
+use super::{attached_plan, parse_log_table, request_key, unnamed};
 use crate::app::Shared;
-use crate::arrival::Room;
-use crate::error::{Answer, ApiError};
+use crate::arrival::Reservation;
+use crate::error::{ApiError, DocumentResponse};
 use crate::label;
 use crate::store::{Opened, RequestKey, RunRow};
 use crate::token::Token;
@@ -63,9 +63,9 @@ pub(crate) async fn import(
     options: Result<Query<Options>, QueryRejection>,
     headers: HeaderMap,
     request: Request,
-) -> Result<Answer<RunDetail>, ApiError> {
+) -> Result<DocumentResponse<RunDetail>, ApiError> {
     let Query(options) = options?;
-    let room = Room::of(request.extensions());
+    let room = Reservation::from_extensions(request.extensions());
     let body = Bytes::from_request(request, &()).await;
     let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_LOG))?;
     let key = match request_key(&headers)? {
@@ -75,7 +75,9 @@ pub(crate) async fn import(
     if let Some(key) = key {
         match app.store.writer().earlier_result(key).await? {
             Opened::New => {}
-            Opened::Known(id) => return Ok(Answer::Present(app.store.reader().run(&id, app.clock.now()).await?)),
+            Opened::Known(id) => {
+                return Ok(DocumentResponse::Present(app.store.reader().run(&id, app.clock.now()).await?));
+            }
             Opened::OtherRequest => return Err(ApiError::KeyReused),
         }
     }
@@ -88,7 +90,7 @@ pub(crate) async fn import(
     };
     let log_table = options.table.filter(|table| !table.trim().is_empty());
     let table = log_table.as_deref().map(|table| parse_log_table(table, "/table")).transpose()?;
-    let (scenario, planner) = held_against(&app, options.scenario.as_deref(), planner).await?;
+    let (scenario, planner) = attached_plan(&app, options.scenario.as_deref(), planner).await?;
     let now = app.clock.now();
     let run = RunRow {
         id: run_id(),
@@ -115,9 +117,9 @@ pub(crate) async fn import(
         imported.await.map_err(|error| ApiError::Fault(format!("an import stopped unexpectedly: {error}")))?;
     let reader = app.store.reader();
     match imported? {
-        Opened::New => Ok(Answer::Created(api::path::run(&id), reader.run(&id, now).await?)),
+        Opened::New => Ok(DocumentResponse::Created(api::path::run(&id), reader.run(&id, now).await?)),
         // A concurrent identical request finished first.
-        Opened::Known(id) => Ok(Answer::Present(reader.run(&id, now).await?)),
+        Opened::Known(id) => Ok(DocumentResponse::Present(reader.run(&id, now).await?)),
         Opened::OtherRequest => Err(ApiError::KeyReused),
     }
 }
@@ -133,7 +135,7 @@ async fn request_key_hash(key: &str, options: &Options, body: Bytes) -> Result<R
         asked.update((options.len() as u64).to_le_bytes());
         asked.update(&options);
         asked.update(&body);
-        RequestKey { key, asked: asked.finalize().into() }
+        RequestKey { key, request: asked.finalize().into() }
     };
     tokio::task::spawn_blocking(hash)
         .await

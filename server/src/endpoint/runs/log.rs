@@ -20,7 +20,7 @@ use crate::access::bearer;
 use crate::app::{App, Shared};
 use crate::error::{ApiError, Deleted, LogEndsAt, LogStored};
 use crate::live::{LogEnd, LogRefusal, UploadSeat};
-use crate::store::LogPlace;
+use crate::store::LogPosition;
 use crate::token::Token;
 
 /// Bytes per read from the database.
@@ -33,7 +33,7 @@ pub(crate) const MAX_END_KIB: usize = 64;
 /// A position in a log.
 #[derive(Debug, Clone, Copy, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Place {
+pub(crate) struct LogQuery {
     /// File number, from 0. A rotated or rewritten log continues in the next file. Default: the
     /// latest.
     file: Option<u32>,
@@ -43,7 +43,7 @@ pub(crate) struct Place {
 
 /// Returns the end of the stored log as the position for the next upload.
 #[utoipa::path(
-    head, path = "/api/v1/runs/{run}/log", tag = "runs", params(("run" = String, Path, description = "Identifier"), Place),
+    head, path = "/api/v1/runs/{run}/log", tag = "runs", params(("run" = String, Path, description = "Identifier"), LogQuery),
     responses(
         (status = 200, description = "Its bytes stand in Upload-Offset, the file spoken of in Upload-File"),
         (status = 400, description = "The query is malformed"),
@@ -56,12 +56,12 @@ pub(crate) struct Place {
 pub(crate) async fn end(
     State(app): Shared,
     Path(run): Path<String>,
-    place: Result<Query<Place>, QueryRejection>,
+    place: Result<Query<LogQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<LogEndsAt, ApiError> {
     let Query(place) = place?;
     authorise(&app, &run, &headers).await?;
-    Ok(LogEndsAt(app.live.end_of_log(&run, place.file).await?))
+    Ok(LogEndsAt(app.live.log_end(&run, place.file).await?))
 }
 
 /// Appends bytes to the log of a run, at an offset in the file.
@@ -73,7 +73,7 @@ pub(crate) async fn end(
 /// most two concurrent uploads, and a third aborts the oldest.
 #[utoipa::path(
     method(patch, put), path = "/api/v1/runs/{run}/log", tag = "runs",
-    params(("run" = String, Path, description = "Identifier"), Place),
+    params(("run" = String, Path, description = "Identifier"), LogQuery),
     request_body(content = String, content_type = "application/octet-stream", description = "Bytes of the log"),
     responses(
         (status = 204, description = "Stored; the end of the file stands in Upload-Offset"),
@@ -90,7 +90,7 @@ pub(crate) async fn end(
 pub(crate) async fn append(
     State(app): Shared,
     Path(run): Path<String>,
-    place: Result<Query<Place>, QueryRejection>,
+    place: Result<Query<LogQuery>, QueryRejection>,
     request: Request,
 ) -> Result<LogStored, ApiError> {
     let Query(place) = place?;
@@ -100,7 +100,7 @@ pub(crate) async fn append(
         return Err(ApiError::LargeRequest(limits.request_bytes >> 20));
     }
     let seat = app.live.upload(&run).ok_or(ApiError::UploadsFull(limits.uploads))?;
-    let end = app.live.end_of_log(&run, place.file).await?;
+    let end = app.live.log_end(&run, place.file).await?;
     let upload = Upload {
         file: end.file,
         offset: place.offset.unwrap_or_default(),
@@ -118,7 +118,7 @@ pub(crate) async fn append(
 
 /// Returns the raw bytes of a log.
 #[utoipa::path(
-    get, path = "/api/v1/runs/{run}/log", tag = "runs", params(("run" = String, Path, description = "Identifier"), Place),
+    get, path = "/api/v1/runs/{run}/log", tag = "runs", params(("run" = String, Path, description = "Identifier"), LogQuery),
     responses(
         (status = 200, content_type = "application/octet-stream", description = "The bytes, as an attachment"),
         (status = 400, description = "The query is malformed"),
@@ -129,18 +129,18 @@ pub(crate) async fn append(
 pub(crate) async fn bytes(
     State(app): Shared,
     Path(run): Path<String>,
-    place: Result<Query<Place>, QueryRejection>,
+    place: Result<Query<LogQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     let Query(place) = place?;
-    let file = app.live.end_of_log(&run, place.file).await?.file;
+    let file = app.live.log_end(&run, place.file).await?.file;
     let headers = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{run}-{file}.log\"")),
     ];
-    let first = LogPlace { file, offset: place.offset.unwrap_or_default() };
+    let first = LogPosition { file, offset: place.offset.unwrap_or_default() };
     let pieces = stream::try_unfold((app, run, first), |(app, run, place)| async move {
         let piece = app.store.reader().log_bytes(&run, place, PIECE_BYTES).await.map_err(io::Error::other)?;
-        let next = LogPlace { offset: place.offset + piece.len() as u64, ..place };
+        let next = LogPosition { offset: place.offset + piece.len() as u64, ..place };
         Ok::<_, io::Error>((!piece.is_empty()).then_some((Bytes::from(piece), (app, run, next))))
     });
     Ok((headers, Body::from_stream(pieces)).into_response())
@@ -187,7 +187,7 @@ pub(crate) async fn authorise(app: &App, run: &str, headers: &HeaderMap) -> Resu
     if app.access.may_write_logs(headers).await? {
         return Ok(None);
     }
-    let token = Token::hash_of(bearer(headers).ok_or(ApiError::NoRunToken)?);
+    let token = Token::digest(bearer(headers).ok_or(ApiError::NoRunToken)?);
     admit(app, run, &token).await?;
     Ok(Some(token))
 }

@@ -109,5 +109,5 @@ pub(crate) async fn export(
 
 fn point(json: &str) -> Result<RunPoint, StoreError> {
     serde_json::from_str(json)
-        .map_err(|error| StoreError::Damaged { what: "open point of a run", detail: error.to_string() })
+        .map_err(|error| StoreError::Damaged { kind: "open point of a run", detail: error.to_string() })
 }

@@ -9,7 +9,7 @@ use planner::scenario::PlannerKind;
 use crate::app::Shared;
 use crate::client::Client;
 use crate::endpoint::scenarios::{begin_plan, validate};
-use crate::error::{Answer, ApiError};
+use crate::error::{ApiError, DocumentResponse};
 use crate::replay;
 use crate::store::RunRow;
 use crate::token::Token;
@@ -31,7 +31,7 @@ pub(crate) async fn start(
     State(app): Shared,
     client: Client,
     claimant: Claimant,
-) -> Result<Answer<RunDetail>, ApiError> {
+) -> Result<DocumentResponse<RunDetail>, ApiError> {
     let permit = app.replays.reserve().map_err(ApiError::ReplaysFull)?;
     let scenario = planner::scenario::parse(replay::SCENARIO).map_err(ApiError::InvalidScenario)?;
     let valid = validate(app.store.reader(), scenario).await?;
@@ -56,5 +56,5 @@ pub(crate) async fn start(
         background.replays.run(&background.live, &run.id).await;
         drop(permit);
     });
-    Ok(Answer::Created(api::path::run(&detail.summary.id), detail))
+    Ok(DocumentResponse::Created(api::path::run(&detail.summary.id), detail))
 }

@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 use super::find;
 use crate::app::Shared;
 use crate::error::ApiError;
-use crate::sweeps::{self, Asked, PictureError};
+use crate::sweeps::{self, ChartRequest, PictureError};
 
 /// Selects the plot.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -52,12 +52,12 @@ pub(crate) async fn picture(
     let planner =
         planner.map(|planner| PlannerKind::from_id(&planner).ok_or(ApiError::NoSuchPlanner(planner))).transpose()?;
     let metric = query.metric.unwrap_or_default();
-    let asked = Asked { x: query.x.unwrap_or(0), y: query.y, at, planner, metric };
+    let asked = ChartRequest { x: query.x.unwrap_or(0), y: query.y, at, planner, metric };
     let reader = app.store.reader();
     let engine = reader.sweep_engine(&id).await?;
     let picture = sweeps::picture(reader, &kept.sweep, &engine, &asked).await;
     Ok(Json(picture.map_err(|error| match error {
-        PictureError::Field(error) => ApiError::InvalidQuestion(vec![error]),
+        PictureError::Field(error) => ApiError::InvalidRequest(vec![error]),
         PictureError::Store(error) => error.into(),
     })?))
 }

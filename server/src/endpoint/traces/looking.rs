@@ -97,7 +97,7 @@ pub(crate) async fn view(
         Ok(assemble(spans, &window, level as u32, chunks.len() as u32))
     })
     .await?;
-    view.names = names_of(&app, &id, names).await?;
+    view.names = load_names(&app, &id, names).await?;
     let vary = [(VARY, "accept")];
     if wants_json(&headers, VIEW_MEDIA_TYPE) {
         return Ok((vary, Json(view)).into_response());
@@ -119,14 +119,14 @@ fn window(options: &ViewOptions, span_ns: u64, lanes: usize) -> Result<Window, A
     let last = u32::try_from(lanes).unwrap_or(u32::MAX);
     let lanes = match options.lanes.as_deref().filter(|lanes| !lanes.is_empty()) {
         None => (0..last.min(MAX_LANES as u32)).collect(),
-        Some(text) => lanes_of(text, last)?,
+        Some(text) => parse_lanes(text, last)?,
     };
     Ok(Window { from_ns, to_ns, pixels, lanes })
 }
 
 /// Parses a list of lane numbers and ranges into ascending order. Lanes that do not exist in the
 /// trace are omitted.
-fn lanes_of(text: &str, count: u32) -> Result<Vec<u32>, ApiError> {
+fn parse_lanes(text: &str, count: u32) -> Result<Vec<u32>, ApiError> {
     let wrong = |part: &str| ApiError::Malformed(format!("lanes: {part:?} is neither a number nor a range like 3-7"));
     let mut lanes = BTreeSet::new();
     for part in text.split(',') {
@@ -146,14 +146,14 @@ fn lanes_of(text: &str, count: u32) -> Result<Vec<u32>, ApiError> {
 }
 
 /// Looks up names by index. The indices must be ascending.
-async fn names_of(app: &App, id: &str, indices: Vec<u32>) -> Result<Vec<String>, ApiError> {
+async fn load_names(app: &App, id: &str, indices: Vec<u32>) -> Result<Vec<String>, ApiError> {
     let mut names = Vec::with_capacity(indices.len());
-    for own in indices.chunk_by(|one, other| one / BLOCK_NAMES == other / BLOCK_NAMES) {
-        let packed = app.store.reader().trace_names(id, own[0] / BLOCK_NAMES).await?;
+    for chunk in indices.chunk_by(|left, other| left / BLOCK_NAMES == other / BLOCK_NAMES) {
+        let packed = app.store.reader().trace_names(id, chunk[0] / BLOCK_NAMES).await?;
         let block: Vec<Named> = off_thread(move || Ok(unpack_json(&packed)?)).await?;
         let name =
             |index: &u32| block.get((index % BLOCK_NAMES) as usize).map_or_else(String::new, |(name, ..)| name.clone());
-        names.extend(own.iter().map(name));
+        names.extend(chunk.iter().map(name));
     }
     Ok(names)
 }
@@ -221,7 +221,7 @@ pub(crate) async fn slice(
         Ok(found)
     });
     let (span, detail) = found.await?.ok_or(ApiError::NoSlice { lane, row, at_ns })?;
-    let name = names_of(&app, &id, vec![span.name]).await?.pop().unwrap_or_default();
+    let name = load_names(&app, &id, vec![span.name]).await?.pop().unwrap_or_default();
     let Detail { bytes, actions, message, arrows, further_arrows, .. } = detail;
     let arrow = |&Arrow(lane, row, since, is_incoming): &Arrow| SliceArrow {
         lane,

@@ -1,14 +1,14 @@
 //! Compares a trace with a plan: pipeline iterations, and the time breakdown per rank.
 
 use api::path::TIMELINE_MEDIA_TYPE;
-use api::trace::{ActionList, Alignment, BusyList, BusyTime, ObservedIteration, PlanOfTrace, TraceSummary};
+use api::trace::{ActionList, Alignment, MeasuredIteration, TimeBreakdown, TimeBreakdownList, TracePlan, TraceSummary};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_TYPE, VARY};
 use axum::response::{IntoResponse, Response};
-use planner::outcome::Answer;
+use planner::outcome::PlanOutcome;
 use planner::scenario::PlannerKind;
 use planner::timeline::Timeline;
 use planner::trace_alignment;
@@ -18,7 +18,7 @@ use utoipa::IntoParams;
 
 use super::super::outcomes::written;
 use super::super::scenarios::find;
-use super::{overview, planner_of};
+use super::{overview, parse_planner};
 use crate::app::{App, Shared};
 use crate::endpoint::{off_thread, wants_json};
 use crate::error::ApiError;
@@ -37,22 +37,25 @@ const SPEEDS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 /// the pipeline actions in its names.
 #[utoipa::path(
     get, path = "/api/v1/traces/{id}/busy", tag = "traces", params(("id" = String, Path, description = "Content address")),
-    responses((status = 200, body = BusyList), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+    responses((status = 200, body = TimeBreakdownList), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
 )]
-pub(crate) async fn busy(State(app): Shared, Path(id): Path<String>) -> Result<Json<BusyList>, ApiError> {
-    let mut ranks: Vec<BusyTime> = Vec::new();
-    for trace in of_run(&app, &id).await? {
-        let own = overview(&app, &trace.id).await?.busy;
+pub(crate) async fn time_breakdown(
+    State(app): Shared,
+    Path(id): Path<String>,
+) -> Result<Json<TimeBreakdownList>, ApiError> {
+    let mut ranks: Vec<TimeBreakdown> = Vec::new();
+    for trace in run_traces(&app, &id).await? {
+        let breakdowns = overview(&app, &trace.id).await?.busy;
         // The rank of a trace is ambiguous if the trace contains several devices.
-        let rank = trace.rank.filter(|_| own.len() == 1);
-        ranks.extend(own.into_iter().map(|busy| BusyTime {
+        let rank = trace.rank.filter(|_| breakdowns.len() == 1);
+        ranks.extend(breakdowns.into_iter().map(|breakdown| TimeBreakdown {
             trace: trace.id.clone(),
-            rank: rank.or(busy.rank),
-            ..busy
+            rank: rank.or(breakdown.rank),
+            ..breakdown
         }));
     }
-    ranks.sort_by_key(|busy| (busy.rank.is_none(), busy.rank));
-    Ok(Json(BusyList { ranks }))
+    ranks.sort_by_key(|breakdown| (breakdown.rank.is_none(), breakdown.rank));
+    Ok(Json(TimeBreakdownList { ranks }))
 }
 
 /// Returns the pipeline iterations in a trace and in the other traces of its run.
@@ -69,19 +72,20 @@ pub(crate) async fn busy(State(app): Shared, Path(id): Path<String>) -> Result<J
     )
 )]
 pub(crate) async fn actions(State(app): Shared, Path(id): Path<String>) -> Result<Json<ActionList>, ApiError> {
-    let AlignedIterations { traces, iterations, notes } = observed(&app, &id).await?;
-    let mut ranks: Vec<u32> = iterations.iter().flat_map(|one| one.actions.iter().map(|action| action.rank)).collect();
+    let AlignedIterations { traces, iterations, notes } = load_iterations(&app, &id).await?;
+    let mut ranks: Vec<u32> =
+        iterations.iter().flat_map(|item| item.actions.iter().map(|action| action.rank)).collect();
     ranks.sort_unstable();
     ranks.dedup();
-    let first = iterations.iter().map(|one| one.interval_ns().0).min().unwrap_or_default();
-    let iteration = |one: &trace_alignment::Iteration| {
-        let (start, end) = one.interval_ns();
-        ObservedIteration {
-            number: one.number,
-            announced: one.announced,
+    let first = iterations.iter().map(|item| item.interval_ns().0).min().unwrap_or_default();
+    let iteration = |source: &trace_alignment::Iteration| {
+        let (start, end) = source.interval_ns();
+        MeasuredIteration {
+            number: source.number,
+            announced: source.announced,
             start_ns: start - first,
             span_ns: end - start,
-            actions: one.actions.len() as u64,
+            actions: source.actions.len() as u64,
         }
     };
     let iterations = iterations.iter().map(iteration).collect();
@@ -123,8 +127,8 @@ pub(crate) async fn timeline(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let Query(options) = options?;
-    let speed = speed_of(options.speed)?;
-    let together = observed(&app, &id).await?;
+    let speed = checked_speed(options.speed)?;
+    let together = load_iterations(&app, &id).await?;
     let rows = rows(together, options.observed.unwrap_or(0), speed).await?.0;
     let vary = [(VARY, "accept")];
     let wants_json = wants_json(&headers, TIMELINE_MEDIA_TYPE);
@@ -176,13 +180,13 @@ pub(crate) async fn alignment(
     options: Result<Query<AlignmentOptions>, QueryRejection>,
 ) -> Result<Json<Alignment>, ApiError> {
     let Query(options) = options?;
-    let speed = speed_of(options.speed)?;
+    let speed = checked_speed(options.speed)?;
     let trace = app.store.reader().trace(&id).await?;
-    let (scenario, planner) = plan_of(&app, &trace, &options).await?;
+    let (scenario, planner) = find_plan(&app, &trace, &options).await?;
     let iteration = options.iteration.unwrap_or(0);
     let simulated = app.store.reader().timeline(&scenario, planner, iteration).await?;
     let observed_iteration = options.observed.unwrap_or(0);
-    let together = observed(&app, &id).await?;
+    let together = load_iterations(&app, &id).await?;
     let (rows, mut notes) = rows(together, observed_iteration, speed).await?;
     if rows.clipped > 0 {
         notes.push(format!(
@@ -195,7 +199,7 @@ pub(crate) async fn alignment(
 }
 
 /// Returns the scenario and planner to compare a trace with.
-async fn plan_of(
+async fn find_plan(
     app: &App,
     trace: &TraceSummary,
     options: &AlignmentOptions,
@@ -206,32 +210,32 @@ async fn plan_of(
         _ => None,
     };
     let of_run = of_run.map(|run| run.summary);
-    let of_run = of_run.and_then(|run| Some(PlanOfTrace { scenario: run.scenario?, planner: run.plan }));
+    let of_run = of_run.and_then(|run| Some(TracePlan { scenario: run.scenario?, planner: run.plan }));
     let attached = trace.plan.as_ref().or(of_run.as_ref());
     let asked = options.scenario.as_deref().filter(|scenario| !scenario.is_empty());
-    let scenario = asked.or(attached.map(|plan| plan.scenario.as_str())).ok_or(ApiError::NoPlanOfTrace)?;
+    let scenario = asked.or(attached.map(|plan| plan.scenario.as_str())).ok_or(ApiError::NoTracePlan)?;
     let scenario = find(app, scenario).await?.id;
     let of_attached = attached.filter(|plan| plan.scenario == scenario).and_then(|plan| plan.planner);
-    let named = planner_of(options.planner.as_deref())?.or(of_attached);
+    let named = parse_planner(options.planner.as_deref())?.or(of_attached);
     let outcome = match app.store.reader().outcome(&scenario).await {
         Ok(stored) => stored.outcome,
         Err(crate::store::StoreError::Unknown { .. }) => return Err(ApiError::NotPlanned),
         Err(error) => return Err(error.into()),
     };
     // Results are sorted from fastest to slowest.
-    let planned = outcome.results.iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
+    let planned = outcome.results.iter().filter(|result| matches!(result.answer, PlanOutcome::Planned(_)));
     let planner = planned.map(|result| result.planner).find(|planner| named.is_none_or(|named| named == *planner));
-    let planner = planner.ok_or(named.map_or(ApiError::NoPlanAtAll, ApiError::NoPlanOf))?;
+    let planner = planner.ok_or(named.map_or(ApiError::NoPlanAtAll, ApiError::NoPlannerPlan))?;
     Ok((scenario, planner))
 }
 
 /// Returns the trace and the other traces of its run.
-async fn of_run(app: &App, id: &str) -> Result<Vec<TraceSummary>, ApiError> {
+async fn run_traces(app: &App, id: &str) -> Result<Vec<TraceSummary>, ApiError> {
     let trace = app.store.reader().trace(id).await?;
     match &trace.run {
         None => Ok(vec![trace]),
         Some(run) => {
-            let mut traces = app.store.reader().traces_of_run(run).await?;
+            let mut traces = app.store.reader().run_traces(run).await?;
             traces.truncate(MAX_TRACES);
             Ok(traces)
         }
@@ -239,9 +243,9 @@ async fn of_run(app: &App, id: &str) -> Result<Vec<TraceSummary>, ApiError> {
 }
 
 /// Returns the iterations in the trace and in the other traces of its run.
-async fn observed(app: &App, id: &str) -> Result<AlignedIterations, ApiError> {
+async fn load_iterations(app: &App, id: &str) -> Result<AlignedIterations, ApiError> {
     let mut parts = Vec::new();
-    for trace in of_run(app, id).await? {
+    for trace in run_traces(app, id).await? {
         let Some(packed) = app.store.reader().trace_actions(&trace.id).await? else { continue };
         let began_ns = overview(app, &trace.id).await?.began_ns;
         let actions: Actions = off_thread(move || Ok(unpack(&packed)?)).await?;
@@ -252,12 +256,12 @@ async fn observed(app: &App, id: &str) -> Result<AlignedIterations, ApiError> {
 }
 
 /// Converts an iteration to a timeline. Also returns notes for the user.
-async fn rows(mut together: AlignedIterations, place: u32, speed: f64) -> Result<(Rows, Vec<String>), ApiError> {
+async fn rows(mut together: AlignedIterations, index: u32, speed: f64) -> Result<(Rows, Vec<String>), ApiError> {
     let there = together.iterations.len();
-    if place as usize >= there {
-        return Err(ApiError::NoSuchIteration { asked: place, there });
+    if index as usize >= there {
+        return Err(ApiError::NoSuchIteration { requested: index, there });
     }
-    let mut iteration = together.iterations.swap_remove(place as usize);
+    let mut iteration = together.iterations.swap_remove(index as usize);
     let rows = off_thread(move || {
         let first = iteration.interval_ns().0;
         for action in &mut iteration.actions {
@@ -271,7 +275,7 @@ async fn rows(mut together: AlignedIterations, place: u32, speed: f64) -> Result
     Ok((rows.await?, together.notes))
 }
 
-fn speed_of(speed: Option<f64>) -> Result<f64, ApiError> {
+fn checked_speed(speed: Option<f64>) -> Result<f64, ApiError> {
     let speed = speed.unwrap_or(1.0);
     if SPEEDS.contains(&speed) {
         return Ok(speed);

@@ -46,9 +46,9 @@ fn vocabulary(module: &Module, tensor: u32) -> Option<String> {
     }
     let padded = vocabulary.next_multiple_of(VOCABULARY_UNIT * tensor);
     let Some(unit) = vocabulary_unit(vocabulary, tensor) else {
-        let least = vocabulary.next_multiple_of(tensor);
+        let min_vocabulary = vocabulary.next_multiple_of(tensor);
         return Some(format!(
-            "Padding: the vocabulary of {vocabulary} does not divide by TP {tensor}. Megatron-LM pads it to {padded}, or to {least} with \
+            "Padding: the vocabulary of {vocabulary} does not divide by TP {tensor}. Megatron-LM pads it to {padded}, or to {min_vocabulary} with \
              --make-vocab-size-divisible-by 1; the plan has {vocabulary}."
         ));
     };
@@ -69,7 +69,7 @@ fn vocabulary(module: &Module, tensor: u32) -> Option<String> {
 fn sequences(scenario: &Scenario, planned: &Planned, batches: &[BatchSummary], warnings: &mut Vec<String>) {
     let workload = &scenario.workload;
     let context = workload.context_length;
-    let sum = |of: &dyn Fn(&BatchSummary) -> u64| batches.iter().map(of).sum::<u64>();
+    let sum = |value: &dyn Fn(&BatchSummary) -> u64| batches.iter().map(value).sum::<u64>();
     let (tokens, sequences) = (sum(&|batch| batch.tokens), sum(&|batch| u64::from(batch.sequences)));
     let mean = tokens.checked_div(sequences).unwrap_or(0);
     let filled = 100.0 * mean as f64 / f64::from(context.max(1));
@@ -215,13 +215,13 @@ mod tests {
             value["training"] = serde_json::from_str(training).unwrap();
             planner::scenario::parse(&value.to_string()).unwrap()
         };
-        let of = |training: &str| {
+        let warnings = |training: &str| {
             let mut found = Vec::new();
             settings(&scenario(training), PlannerKind::Interleaved, 4, &mut found);
             found
         };
-        assert_eq!(of("{}"), Vec::<String>::new());
-        let found = of(r#"{"zero": 3, "activation_offload": 0.5, "tensor_overlap": 0.8, "precision": "fp32"}"#);
+        assert_eq!(warnings("{}"), Vec::<String>::new());
+        let found = warnings(r#"{"zero": 3, "activation_offload": 0.5, "tensor_overlap": 0.8, "precision": "fp32"}"#);
         assert_eq!(found.len(), 4, "{found:?}");
         assert!(found[0].contains("ZeRO-3") && found[1].contains("50 %") && found[2].contains("--tp-comm-overlap"));
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{FileFault, looked_up};
-use crate::store::tenancy::beside;
+use crate::store::tenancy::with_suffix;
 
 /// Device and inode of a file.
 type Identity = (u64, u64);
@@ -34,7 +34,7 @@ impl OpenFile {
     /// Returns the identity of a file that was just opened and written.
     pub(in crate::store) fn at(database: &Path) -> Result<Self, FileFault> {
         let metadata = looked_up(database)?.ok_or_else(|| FileFault::Deleted(database.to_owned()))?;
-        let path = beside(database, "-wal");
+        let path = with_suffix(database, "-wal");
         let journal = looked_up(&path)?.map(|metadata| (Arc::from(path), identity(&metadata)));
         Ok(Self { database: Arc::from(database), identity: identity(&metadata), journal })
     }
@@ -43,7 +43,7 @@ impl OpenFile {
     /// lost when the process stops.
     ///
     /// The check is a single metadata lookup, so it runs in each transaction.
-    pub(in crate::store) fn in_place(&self) -> Result<(), FileFault> {
+    pub(in crate::store) fn check_file(&self) -> Result<(), FileFault> {
         let path = || self.database.to_path_buf();
         match looked_up(&self.database)? {
             None => Err(FileFault::Deleted(path())),
@@ -54,8 +54,8 @@ impl OpenFile {
     }
 
     /// Also checks the journal, which remains the same file as long as a connection is open.
-    pub(in crate::store) fn in_place_with_journal(&self) -> Result<(), FileFault> {
-        self.in_place()?;
+    pub(in crate::store) fn check_file_and_journal(&self) -> Result<(), FileFault> {
+        self.check_file()?;
         let Some((journal, known)) = &self.journal else { return Ok(()) };
         match looked_up(journal)? {
             Some(metadata) if identity(&metadata) == *known => Ok(()),

@@ -2,22 +2,22 @@
 
 use super::*;
 
-fn folder_of_test() -> (tempfile::TempDir, PathBuf) {
+fn test_folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().canonicalize().unwrap();
     (folder, path)
 }
 
 #[test]
-fn a_journal_without_its_database_is_refused_with_what_to_do() {
+fn journal_without_database_is_rejected_with_instructions() {
     for ending in COMPANIONS {
-        let (_guard, folder) = folder_of_test();
+        let (_guard, folder) = test_folder();
         let database = folder.join("a.db");
         assert!(!inspect(&database).unwrap());
-        fs::write(beside(&database, ending), "the only copy").unwrap();
+        fs::write(with_suffix(&database, ending), "the only copy").unwrap();
         let fault = inspect(&database).unwrap_err();
         assert!(
-            matches!(&fault, FileFault::Orphan { companion, .. } if *companion == beside(&database, ending)),
+            matches!(&fault, FileFault::Orphan { companion, .. } if *companion == with_suffix(&database, ending)),
             "{fault}"
         );
         let said = fault.to_string();
@@ -34,12 +34,12 @@ fn a_journal_without_its_database_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn an_empty_database_is_refused_where_its_journal_has_bytes() {
-    let (_guard, folder) = folder_of_test();
+fn empty_database_with_a_journal_is_rejected() {
+    let (_guard, folder) = test_folder();
     let database = folder.join("a.db");
     create(&database).unwrap();
     assert!(inspect(&database).unwrap());
-    let journal = beside(&database, "-wal");
+    let journal = with_suffix(&database, "-wal");
     fs::write(&journal, "").unwrap();
     assert!(inspect(&database).unwrap());
     fs::write(&journal, "the only copy").unwrap();
@@ -48,26 +48,26 @@ fn an_empty_database_is_refused_where_its_journal_has_bytes() {
 
 #[cfg(unix)]
 #[test]
-fn a_database_with_two_names_is_refused_by_either() {
-    let (_guard, folder) = folder_of_test();
-    let (one, other) = (folder.join("a.db"), folder.join("b.db"));
-    fs::write(&one, "a database").unwrap();
-    fs::hard_link(&one, &other).unwrap();
-    for path in [&one, &other] {
+fn database_with_two_names_is_rejected_under_either() {
+    let (_guard, folder) = test_folder();
+    let (first, other) = (folder.join("a.db"), folder.join("b.db"));
+    fs::write(&first, "a database").unwrap();
+    fs::hard_link(&first, &other).unwrap();
+    for path in [&first, &other] {
         let fault = inspect(path).unwrap_err();
         assert!(matches!(&fault, FileFault::Linked { links: 2, database } if database == path), "{fault}");
         assert!(fault.to_string().contains("-samefile"), "{fault}");
     }
     fs::remove_file(other).unwrap();
-    assert!(inspect(&one).unwrap());
+    assert!(inspect(&first).unwrap());
 }
 
 #[cfg(unix)]
 #[test]
-fn a_symbolic_link_stands_for_the_file_that_it_leads_to() {
+fn symbolic_link_resolves_to_its_target() {
     use std::os::unix::fs::symlink;
 
-    let (_guard, folder) = folder_of_test();
+    let (_guard, folder) = test_folder();
     let (real, link) = (folder.join("real/a.db"), folder.join("link.db"));
     fs::create_dir(folder.join("real")).unwrap();
     symlink("real/a.db", &link).unwrap();
@@ -85,10 +85,10 @@ fn a_symbolic_link_stands_for_the_file_that_it_leads_to() {
 
 #[cfg(unix)]
 #[test]
-fn a_new_file_is_for_its_owner_alone() {
+fn new_file_is_private() {
     use std::os::unix::fs::PermissionsExt;
 
-    let (_guard, folder) = folder_of_test();
+    let (_guard, folder) = test_folder();
     let database = folder.join("a.db");
     create(&database).unwrap();
     assert_eq!(database.metadata().unwrap().permissions().mode() & 0o777, 0o600);
@@ -100,30 +100,30 @@ fn a_new_file_is_for_its_owner_alone() {
 }
 
 #[test]
-fn a_file_that_is_deleted_replaced_or_emptied_is_not_in_its_place() {
-    let (_guard, folder) = folder_of_test();
+fn deleted_replaced_or_emptied_file_is_detected() {
+    let (_guard, folder) = test_folder();
     let (database, aside) = (folder.join("a.db"), folder.join("aside.db"));
-    let journal = beside(&database, "-wal");
+    let journal = with_suffix(&database, "-wal");
     fs::write(&database, "a database").unwrap();
     fs::write(&journal, "a journal").unwrap();
     let open = OpenFile::at(&database).unwrap();
-    open.in_place_with_journal().unwrap();
+    open.check_file_and_journal().unwrap();
 
     fs::rename(&database, &aside).unwrap();
-    assert!(matches!(open.in_place(), Err(FileFault::Deleted(path)) if path == database));
+    assert!(matches!(open.check_file(), Err(FileFault::Deleted(path)) if path == database));
     if cfg!(unix) {
         fs::write(&database, "another one").unwrap();
-        assert!(matches!(open.in_place(), Err(FileFault::Replaced(_))));
+        assert!(matches!(open.check_file(), Err(FileFault::Replaced(_))));
     }
     fs::rename(&aside, &database).unwrap();
-    open.in_place_with_journal().unwrap();
+    open.check_file_and_journal().unwrap();
 
     fs::remove_file(&journal).unwrap();
-    open.in_place().unwrap();
-    assert!(matches!(open.in_place_with_journal(), Err(FileFault::NoJournal(path)) if path == journal));
+    open.check_file().unwrap();
+    assert!(matches!(open.check_file_and_journal(), Err(FileFault::NoJournal(path)) if path == journal));
     // If SQLite created no journal, a missing journal is not an error.
-    OpenFile::at(&database).unwrap().in_place_with_journal().unwrap();
+    OpenFile::at(&database).unwrap().check_file_and_journal().unwrap();
 
     OpenOptions::new().write(true).truncate(true).open(&database).unwrap();
-    assert!(matches!(open.in_place(), Err(FileFault::Truncated(_))));
+    assert!(matches!(open.check_file(), Err(FileFault::Truncated(_))));
 }

@@ -3,22 +3,28 @@
 use super::*;
 
 #[test]
-fn a_hash_tells_contents_apart_and_where_each_ends() {
-    let hash = data_encoding::HEXLOWER.encode(&of_one("abc"));
+fn hash_depends_on_contents_and_their_boundaries() {
+    let hash = data_encoding::HEXLOWER.encode(&hash_content("abc"));
     // SHA-256 of 03 00 00 00 00 00 00 00 61 62 63.
     assert_eq!(hash, "ce91dc5eec0139adf091900d225971d6ad246a845bad791b5693a9d0d55dd391");
     let (ab, c, nothing) = (Some(b"ab".as_slice()), Some(b"c".as_slice()), Some(b"".as_slice()));
-    let all = [of(&[ab, c]), of(&[c, ab]), of(&[Some(b"a"), Some(b"bc")]), of(&[ab, c, nothing]), of(&[ab, c, None])];
-    for (place, one) in all.iter().enumerate() {
-        assert_eq!(one.len(), 32);
-        assert!(all.iter().skip(place + 1).all(|other| other != one), "{place}");
+    let all = [
+        hash_contents(&[ab, c]),
+        hash_contents(&[c, ab]),
+        hash_contents(&[Some(b"a"), Some(b"bc")]),
+        hash_contents(&[ab, c, nothing]),
+        hash_contents(&[ab, c, None]),
+    ];
+    for (index, current) in all.iter().enumerate() {
+        assert_eq!(current.len(), 32);
+        assert!(all.iter().skip(index + 1).all(|other| other != current), "{index}");
     }
 }
 
 #[test]
 fn a_row_is_named_by_its_key() {
     let key = ["run-a".to_owned(), "0".to_owned(), "16384".to_owned()];
-    assert_eq!(HASHED[0].place(&key), "log of run run-a, file 0, start 16384");
+    assert_eq!(HASHED[0].describe(&key), "log of run run-a, file 0, start 16384");
     assert_eq!(
         HASHED[3].select(),
         "SELECT CAST(scenario_id AS TEXT), CAST(engine AS TEXT), sha256, CAST(outcome_json AS BLOB), \
@@ -39,7 +45,7 @@ const EARLIER: &str = "
     VALUES ('bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb', 't', '[]', 'f', 0, 1, 0, 0, 0, 0, 0);";
 
 #[tokio::test]
-async fn rows_of_earlier_versions_get_their_hashes_in_lots() {
+async fn earlier_rows_are_hashed_in_batches() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("planscope.db");
     let store = Store::open(&path).await.unwrap();
@@ -58,11 +64,11 @@ async fn rows_of_earlier_versions_get_their_hashes_in_lots() {
     // Batches: the outcome; timelines of 20,000 bytes up to 4 MiB; the remaining timelines. The
     // purged trace is empty.
     assert_eq!(lots, [1, 210, 90]);
-    let verdict = crate::store::verify(&path).await.unwrap();
-    assert_eq!(verdict.unhashed, 0);
-    assert!(verdict.checked.contains(&("hashes", 301)), "{:?}", verdict.checked);
-    let about_hashes = |place: &str| place.starts_with("outcome of") || place.contains("timeline of");
-    assert!(!verdict.faults.iter().any(|fault| about_hashes(&fault.place) && fault.detail.contains("bytes are not")));
+    let report = crate::store::verify(&path).await.unwrap();
+    assert_eq!(report.unhashed, 0);
+    assert!(report.checked.contains(&("hashes", 301)), "{:?}", report.checked);
+    let about_hashes = |location: &str| location.starts_with("outcome of") || location.contains("timeline of");
+    assert!(!report.faults.iter().any(|fault| about_hashes(&fault.location) && fault.detail.contains("bytes are not")));
 
     let mut write = store.writer.begin().await.unwrap();
     sqlx::raw_sql("UPDATE timeline SET encoded = zeroblob(20001) WHERE iteration = 7")
@@ -70,9 +76,9 @@ async fn rows_of_earlier_versions_get_their_hashes_in_lots() {
         .await
         .unwrap();
     write.commit().await.unwrap();
-    let verdict = crate::store::verify(&path).await.unwrap();
-    let place = format!("timeline of scenario {}, engine e, planner p, iteration 7", "a".repeat(52));
-    let found = verdict.faults.iter().any(|fault| fault.place == place && fault.detail.contains("bytes are not"));
-    assert!(found, "{:?}", verdict.faults);
+    let report = crate::store::verify(&path).await.unwrap();
+    let expected = format!("timeline of scenario {}, engine e, planner p, iteration 7", "a".repeat(52));
+    let found = report.faults.iter().any(|fault| fault.location == expected && fault.detail.contains("bytes are not"));
+    assert!(found, "{:?}", report.faults);
     store.close().await;
 }

@@ -7,7 +7,7 @@ use planner::scenario::PlannerKind;
 use super::RUN;
 use crate::clock::rfc3339;
 use crate::store::shelf::Filter;
-use crate::store::{Order, Reader, Shelf, StoreError, Wanted};
+use crate::store::{ListDefinition, Order, Reader, StoreError, Wanted};
 
 /// SQL expression for the run state at time `?1`. A run is live if the latest step is not older
 /// than the stall timeout. Exit code 130 is the shell code for a program interrupted by the user.
@@ -35,12 +35,12 @@ macro_rules! summary {
 }
 
 /// List of runs.
-pub(crate) const RUNS: Shelf = Shelf {
+pub(crate) const RUNS: ListDefinition = ListDefinition {
     table: "run",
     text: "name || ' ' || coalesce(note, '') || ' ' || id || ' ' || coalesce((SELECT group_concat(tag, ' ') FROM run_tag WHERE run_id = run.id), '')",
     tags: "(SELECT json_group_array(tag) FROM run_tag WHERE run_id = run.id)",
     listed: "1",
-    can_return: RUN.whole,
+    can_return: RUN.restorable,
     stored: "SELECT coalesce(sum(bytes), 0) FROM run",
     deleted: "SELECT coalesce(sum(bytes), 0) FROM run WHERE deleted_at_ms IS NOT NULL",
     orders: &[
@@ -55,8 +55,8 @@ pub(crate) const RUNS: Shelf = Shelf {
 
 /// Returns a filter for runs with the given state at the given time.
 pub(crate) fn state_filter(state: RunState, now: Timestamp) -> Filter {
-    let standing = state!().replace("?1", &now.as_millisecond().to_string());
-    (format!("{standing} = "), state.id().to_owned(), "")
+    let current_state = state!().replace("?1", &now.as_millisecond().to_string());
+    (format!("{current_state} = "), state.id().to_owned(), "")
 }
 
 /// Run state for event streams.
@@ -103,7 +103,7 @@ struct SummaryRow {
 
 impl SummaryRow {
     fn summary(self) -> Result<(RunSummary, String), StoreError> {
-        let damaged = |detail: &str| StoreError::Damaged { what: RUN.what(), detail: detail.to_owned() };
+        let damaged = |detail: &str| StoreError::Damaged { kind: RUN.kind_name(), detail: detail.to_owned() };
         let summary = RunSummary {
             id: self.id,
             name: self.name,
@@ -208,7 +208,7 @@ impl Reader {
             return Err(RUN.gone(self.pool(), id, at).await);
         }
         let state = RunState::from_id(&state)
-            .ok_or_else(|| StoreError::Damaged { what: RUN.what(), detail: "an unknown state".to_owned() })?;
+            .ok_or_else(|| StoreError::Damaged { kind: RUN.kind_name(), detail: "an unknown state".to_owned() })?;
         Ok(RunPulse {
             points: points.unsigned_abs(),
             retakes: retakes.unsigned_abs(),

@@ -32,7 +32,7 @@ const END: &str = "end of the log of run";
 
 /// Position in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogPlace {
+pub struct LogPosition {
     /// File number, from 0.
     pub file: u32,
     /// Byte offset in the file, from 0.
@@ -43,7 +43,7 @@ pub struct LogPlace {
 #[derive(Debug, Clone, Copy)]
 pub struct LogAddition<'a> {
     /// Start position: the end of the stored log.
-    pub place: LogPlace,
+    pub position: LogPosition,
     /// Bytes to append.
     pub content: &'a [u8],
     /// Latest complete row number before the append.
@@ -119,12 +119,12 @@ impl Writer {
 }
 
 async fn add(write: &mut Write, id: &str, addition: &LogAddition<'_>, now: Timestamp) -> Result<(), StoreError> {
-    let LogAddition { place, content, .. } = addition;
+    let LogAddition { position, content, .. } = addition;
     let bytes = count(content.len() as u64);
     let points = addition.points_before + addition.points.len() as u64;
     // The run end is stored even if the database is full.
     if !content.is_empty() {
-        write.room_for(content.len()).await?;
+        write.check_capacity(content.len()).await?;
     }
     // Rows that exist only because the run ended are rebuilt.
     let retaken = sqlx::query(
@@ -173,7 +173,7 @@ async fn add(write: &mut Write, id: &str, addition: &LogAddition<'_>, now: Times
         return Err(StoreError::missed(END, id));
     }
     if !content.is_empty() {
-        store(write, id, *place, content).await?;
+        store(write, id, *position, content).await?;
     }
     points::insert(write, id, addition.points).await
 }
@@ -187,14 +187,14 @@ fn count(count: u64) -> i64 {
 }
 
 /// Appends bytes to a file and creates the file if it is new.
-async fn store(write: &mut Write, id: &str, place: LogPlace, content: &[u8]) -> Result<(), StoreError> {
-    let (start, bytes) = (count(place.offset), count(content.len() as u64));
+async fn store(write: &mut Write, id: &str, position: LogPosition, content: &[u8]) -> Result<(), StoreError> {
+    let (start, bytes) = (count(position.offset), count(content.len() as u64));
     let extended = sqlx::query(
         "INSERT INTO run_file (run_id, file, bytes) VALUES (?1, ?2, ?4)
          ON CONFLICT (run_id, file) DO UPDATE SET bytes = bytes + ?4 WHERE bytes = ?3",
     )
     .bind(id)
-    .bind(place.file)
+    .bind(position.file)
     .bind(start)
     .bind(bytes)
     .execute(&mut **write)
@@ -208,14 +208,15 @@ async fn store(write: &mut Write, id: &str, place: LogPlace, content: &[u8]) -> 
            AND bytes + ?3 < ?4",
     )
     .bind(id)
-    .bind(place.file)
+    .bind(position.file)
     .bind(bytes)
     .bind(SHORT_PIECE)
     .fetch_optional(&mut **write)
     .await?;
     // A damaged chunk is not merged. Merging would compute a new valid hash and hide the damage.
-    let is_whole = |(_, content, hash): &Piece| hash.as_ref().is_none_or(|hash| hashes::of_one(content) == *hash);
-    let (start, content) = match last.filter(is_whole) {
+    let is_intact =
+        |(_, content, hash): &Piece| hash.as_ref().is_none_or(|hash| hashes::hash_content(content) == *hash);
+    let (start, content) = match last.filter(is_intact) {
         Some((start, mut joined, _)) => {
             joined.extend_from_slice(content);
             (start, joined)
@@ -227,10 +228,10 @@ async fn store(write: &mut Write, id: &str, place: LogPlace, content: &[u8]) -> 
          ON CONFLICT (run_id, file, start) DO UPDATE SET bytes = excluded.bytes, sha256 = excluded.sha256, content = excluded.content",
     )
     .bind(id)
-    .bind(place.file)
+    .bind(position.file)
     .bind(start)
     .bind(count(content.len() as u64))
-    .bind(hashes::of_one(&content))
+    .bind(hashes::hash_content(&content))
     .bind(content)
     .execute(&mut **write)
     .await?;
@@ -262,9 +263,9 @@ impl Reader {
             .await?;
         let table = table.map(|table| LogTable::parse(&table)).transpose();
         Ok(LogState {
-            table: table.map_err(|error| StoreError::Damaged { what: RUN.what(), detail: error.to_string() })?,
+            table: table.map_err(|error| StoreError::Damaged { kind: RUN.kind_name(), detail: error.to_string() })?,
             origin: RunOrigin::from_id(&origin)
-                .ok_or_else(|| StoreError::Damaged { what: RUN.what(), detail: "an unknown origin".to_owned() })?,
+                .ok_or_else(|| StoreError::Damaged { kind: RUN.kind_name(), detail: "an unknown origin".to_owned() })?,
             files: files.into_iter().map(i64::unsigned_abs).collect(),
             points: (points - early).unsigned_abs(),
             early_points: early.unsigned_abs(),
@@ -274,15 +275,15 @@ impl Reader {
 
     /// Returns log bytes from a position: at most `most` bytes from a single chunk. Empty at the
     /// end.
-    pub async fn log_bytes(&self, id: &str, place: LogPlace, most: usize) -> Result<Vec<u8>, StoreError> {
+    pub async fn log_bytes(&self, id: &str, position: LogPosition, limit: usize) -> Result<Vec<u8>, StoreError> {
         let piece: Option<Vec<u8>> = sqlx::query_scalar(
             "SELECT substr(content, ?3 - start + 1, ?4) FROM run_chunk
              WHERE run_id = ?1 AND file = ?2 AND start <= ?3 ORDER BY start DESC LIMIT 1",
         )
         .bind(id)
-        .bind(place.file)
-        .bind(i64::try_from(place.offset).unwrap_or(i64::MAX))
-        .bind(i64::try_from(most).unwrap_or(i64::MAX))
+        .bind(position.file)
+        .bind(i64::try_from(position.offset).unwrap_or(i64::MAX))
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
         .fetch_optional(self.pool())
         .await?;
         Ok(piece.unwrap_or_default())

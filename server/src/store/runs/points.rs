@@ -46,7 +46,7 @@ pub(super) async fn insert(write: &mut Write, id: &str, points: &[RunPoint]) -> 
     }
     // One statement inserts all points. Each element contains a point's JSON text and hash.
     let hashed = |text: String| {
-        let hash = data_encoding::HEXLOWER.encode(&hashes::of_one(&text));
+        let hash = data_encoding::HEXLOWER.encode(&hashes::hash_content(&text));
         [text, hash]
     };
     let texts: Vec<[String; 2]> = points.iter().map(json).map(hashed).collect();

@@ -40,7 +40,7 @@ pub(super) async fn store(write: &mut Write, id: &str, prepared: &Prepared) -> R
         .bind(signed(chunk.slices))
         .bind(&chunk.columns)
         .bind(chunk.details.as_deref())
-        .bind(hashes::of(&[Some(&chunk.columns), chunk.details.as_deref()]))
+        .bind(hashes::hash_contents(&[Some(&chunk.columns), chunk.details.as_deref()]))
         .execute(&mut **write)
         .await?;
         *part += 1;
@@ -50,7 +50,7 @@ pub(super) async fn store(write: &mut Write, id: &str, prepared: &Prepared) -> R
             .bind(id)
             .bind(signed(block as u64))
             .bind(names)
-            .bind(hashes::of_one(names))
+            .bind(hashes::hash_content(names))
             .execute(&mut **write)
             .await?;
     }

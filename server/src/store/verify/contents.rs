@@ -9,7 +9,7 @@ use planner::sweep::Sweep;
 use serde::de::DeserializeOwned;
 use sqlx::sqlite::SqliteConnection;
 
-use super::Verdict;
+use super::VerifyReport;
 use crate::dataset_id;
 use crate::store::{ProfileContent, ProfileFile, StoreError};
 use crate::traces::overview::Overview;
@@ -18,12 +18,12 @@ use crate::traces::packed;
 const ANOTHER_ADDRESS: &str = "its content belongs to another address";
 
 /// Checks all stored contents. An error in one kind does not stop the other kinds.
-pub(super) async fn verify(connection: &mut SqliteConnection, verdict: &mut Verdict) {
+pub(super) async fn verify(connection: &mut SqliteConnection, report: &mut VerifyReport) {
     macro_rules! look {
         ($($kind:literal: $check:expr),+ $(,)?) => {$(
-            match $check(&mut *connection, &mut *verdict).await {
-                Ok(count) => verdict.checked.push(($kind, count)),
-                Err(error) => verdict.fault($kind, error.to_string()),
+            match $check(&mut *connection, &mut *report).await {
+                Ok(count) => report.checked.push(($kind, count)),
+                Err(error) => report.fault($kind, error.to_string()),
             }
         )+};
     }
@@ -41,7 +41,7 @@ pub(super) async fn verify(connection: &mut SqliteConnection, verdict: &mut Verd
     }
 }
 
-async fn scenarios(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
+async fn scenarios(connection: &mut SqliteConnection, report: &mut VerifyReport) -> Result<u64, StoreError> {
     let mut rows = sqlx::query_as::<_, (String, String)>(
         "SELECT id, scenario_json FROM scenario WHERE scenario_json IS NOT NULL
          UNION ALL SELECT id, scenario_json FROM deleted_scenario",
@@ -52,14 +52,14 @@ async fn scenarios(connection: &mut SqliteConnection, verdict: &mut Verdict) -> 
         count += 1;
         match serde_json::from_str::<Scenario>(&json) {
             Ok(scenario) if scenario.id().as_str() == id => {}
-            Ok(_) => verdict.fault(format!("scenario {id}"), ANOTHER_ADDRESS),
-            Err(error) => verdict.fault(format!("scenario {id}"), error.to_string()),
+            Ok(_) => report.fault(format!("scenario {id}"), ANOTHER_ADDRESS),
+            Err(error) => report.fault(format!("scenario {id}"), error.to_string()),
         }
     }
     Ok(count)
 }
 
-async fn datasets(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
+async fn datasets(connection: &mut SqliteConnection, report: &mut VerifyReport) -> Result<u64, StoreError> {
     let mut rows = sqlx::query_as::<_, (String, Vec<u8>, bool)>(
         "SELECT id, content_json, bytes = length(content_json) FROM dataset WHERE content_json IS NOT NULL
          UNION ALL SELECT id, content_json, 1 FROM deleted_dataset",
@@ -68,17 +68,17 @@ async fn datasets(connection: &mut SqliteConnection, verdict: &mut Verdict) -> R
     let mut count = 0;
     while let Some((id, content, is_counted)) = rows.try_next().await? {
         count += 1;
-        if dataset_id::of(&content) != id {
-            verdict.fault(format!("dataset {id}"), ANOTHER_ADDRESS);
+        if dataset_id::from_content(&content) != id {
+            report.fault(format!("dataset {id}"), ANOTHER_ADDRESS);
         }
         if !is_counted {
-            verdict.fault(format!("dataset {id}"), "its bytes are counted wrongly");
+            report.fault(format!("dataset {id}"), "its bytes are counted wrongly");
         }
     }
     Ok(count)
 }
 
-async fn sweeps(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
+async fn sweeps(connection: &mut SqliteConnection, report: &mut VerifyReport) -> Result<u64, StoreError> {
     let mut rows = sqlx::query_as::<_, (String, String, bool)>(
         "SELECT id, sweep_json, bytes = length(CAST(sweep_json AS BLOB)) + coalesce((
                  SELECT sum(length(CAST(row_json AS BLOB))) FROM sweep_point WHERE sweep_id = sweep.id), 0)
@@ -89,22 +89,22 @@ async fn sweeps(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Res
     while let Some((id, json, is_counted)) = rows.try_next().await? {
         count += 1;
         if !is_counted {
-            verdict.fault(format!("sweep {id}"), "its bytes are counted wrongly");
+            report.fault(format!("sweep {id}"), "its bytes are counted wrongly");
         }
         match Sweep::parse(&json) {
             Ok(sweep) if sweep.id().as_str() == id => {}
-            Ok(_) => verdict.fault(format!("sweep {id}"), ANOTHER_ADDRESS),
+            Ok(_) => report.fault(format!("sweep {id}"), ANOTHER_ADDRESS),
             Err(errors) => {
                 let detail =
                     errors.first().map_or_else(String::new, |error| format!("{}: {}", error.pointer, error.detail));
-                verdict.fault(format!("sweep {id}"), detail);
+                report.fault(format!("sweep {id}"), detail);
             }
         }
     }
     Ok(count)
 }
 
-async fn outcomes(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
+async fn outcomes(connection: &mut SqliteConnection, report: &mut VerifyReport) -> Result<u64, StoreError> {
     let mut rows = sqlx::query_as::<_, (String, String, String, bool)>(
         "SELECT scenario_id, engine, outcome_json, bytes = length(CAST(outcome_json AS BLOB)) + coalesce((
              SELECT sum(length(encoded)) FROM timeline
@@ -115,20 +115,20 @@ async fn outcomes(connection: &mut SqliteConnection, verdict: &mut Verdict) -> R
     let mut count = 0;
     while let Some((scenario, engine, json, is_counted)) = rows.try_next().await? {
         count += 1;
-        let place = format!("outcome of scenario {scenario} by engine {engine}");
+        let location = format!("outcome of scenario {scenario} by engine {engine}");
         match serde_json::from_str::<Outcome>(&json) {
             Ok(outcome) if outcome.scenario == scenario && outcome.engine == engine => {}
-            Ok(_) => verdict.fault(&place, "it answers another question"),
-            Err(error) => verdict.fault(&place, error.to_string()),
+            Ok(_) => report.fault(&location, "it answers another question"),
+            Err(error) => report.fault(&location, error.to_string()),
         }
         if !is_counted {
-            verdict.fault(place, "its bytes are counted wrongly");
+            report.fault(location, "its bytes are counted wrongly");
         }
     }
     Ok(count)
 }
 
-async fn timelines(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
+async fn timelines(connection: &mut SqliteConnection, report: &mut VerifyReport) -> Result<u64, StoreError> {
     let mut rows = sqlx::query_as::<_, (String, String, i64, Vec<u8>)>(
         "SELECT scenario_id, planner, iteration, encoded FROM timeline",
     )
@@ -137,8 +137,8 @@ async fn timelines(connection: &mut SqliteConnection, verdict: &mut Verdict) -> 
     while let Some((scenario, planner, iteration, encoded)) = rows.try_next().await? {
         count += 1;
         if let Err(error) = api::timeline::decode(&encoded) {
-            let place = format!("timeline of scenario {scenario}, {planner}, iteration {iteration}");
-            verdict.fault(place, error.to_string());
+            let location = format!("timeline of scenario {scenario}, {planner}, iteration {iteration}");
+            report.fault(location, error.to_string());
         }
     }
     Ok(count)
@@ -147,7 +147,7 @@ async fn timelines(connection: &mut SqliteConnection, verdict: &mut Verdict) -> 
 /// Identifier, source, base, content, and whether the byte count is correct.
 type ProfileRow = (String, String, Option<String>, String, bool);
 
-async fn profiles(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
+async fn profiles(connection: &mut SqliteConnection, report: &mut VerifyReport) -> Result<u64, StoreError> {
     // Profiles are few and small, so files are loaded one by one.
     let rows: Vec<ProfileRow> = sqlx::query_as(
         "SELECT id, source_json, base_json, content_json, bytes = length(CAST(content_json AS BLOB)) + coalesce((
@@ -165,28 +165,28 @@ async fn profiles(connection: &mut SqliteConnection, verdict: &mut Verdict) -> R
                 .await?;
         let files: Vec<ProfileFile> =
             files.into_iter().map(|(name, ranks, content)| ProfileFile { name, ranks, content }).collect();
-        let place = format!("profile {id}");
-        let source = read::<ProfileSource>(&source, &place, verdict);
-        let content = read::<ProfileContent>(&content, &place, verdict);
+        let location = format!("profile {id}");
+        let source = read::<ProfileSource>(&source, &location, report);
+        let content = read::<ProfileContent>(&content, &location, report);
         if let (Some(source), Some(content)) = (source, content)
             && crate::store::profile_address(&source, &content.effect, base.as_deref(), &files) != id
         {
-            verdict.fault(&place, ANOTHER_ADDRESS);
+            report.fault(&location, ANOTHER_ADDRESS);
         }
         if !is_counted {
-            verdict.fault(place, "its bytes are counted wrongly");
+            report.fault(location, "its bytes are counted wrongly");
         }
     }
     Ok(count)
 }
 
-fn read<T: DeserializeOwned>(json: &str, place: &str, verdict: &mut Verdict) -> Option<T> {
-    serde_json::from_str(json).map_err(|error| verdict.fault(place, error.to_string())).ok()
+fn read<T: DeserializeOwned>(json: &str, location: &str, report: &mut VerifyReport) -> Option<T> {
+    serde_json::from_str(json).map_err(|error| report.fault(location, error.to_string())).ok()
 }
 
 /// Checks that logs have no gaps and that all points exist. Runs with an empty name are skipped,
 /// because they are being purged.
-async fn runs(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
+async fn runs(connection: &mut SqliteConnection, report: &mut VerifyReport) -> Result<u64, StoreError> {
     let wrong = [
         (
             "its bytes are counted wrongly",
@@ -216,14 +216,14 @@ async fn runs(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Resul
     for (detail, query) in wrong {
         let ids: Vec<String> = sqlx::query_scalar(query).fetch_all(&mut *connection).await?;
         for id in ids {
-            verdict.fault(format!("run {id}"), detail);
+            report.fault(format!("run {id}"), detail);
         }
     }
     let count: i64 = sqlx::query_scalar("SELECT count(*) FROM run").fetch_one(connection).await?;
     Ok(count.unsigned_abs())
 }
 
-async fn points(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
+async fn points(connection: &mut SqliteConnection, report: &mut VerifyReport) -> Result<u64, StoreError> {
     let mut rows =
         sqlx::query_as::<_, (String, i64, String)>("SELECT run_id, row, point_json FROM run_point").fetch(connection);
     let mut count = 0;
@@ -231,8 +231,8 @@ async fn points(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Res
         count += 1;
         match serde_json::from_str::<RunPoint>(&json) {
             Ok(point) if point.row == row.unsigned_abs() => {}
-            Ok(_) => verdict.fault(format!("run {run}"), format!("the point of row {row} is another one's")),
-            Err(error) => verdict.fault(format!("run {run}"), format!("row {row}: {error}")),
+            Ok(_) => report.fault(format!("run {run}"), format!("the point of row {row} is another one's")),
+            Err(error) => report.fault(format!("run {run}"), format!("row {row}: {error}")),
         }
     }
     Ok(count)
@@ -240,7 +240,7 @@ async fn points(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Res
 
 /// Checks the summary rows of traces. The address is a hash of the uploaded file, which is not
 /// stored, so only parsing is checked.
-async fn traces(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
+async fn traces(connection: &mut SqliteConnection, report: &mut VerifyReport) -> Result<u64, StoreError> {
     let mut rows = sqlx::query_as::<_, (String, Vec<u8>, i64, i64)>(
         "SELECT id, overview, slices, coalesce((
              SELECT sum(slices) FROM trace_chunk WHERE trace_id = trace.id AND tier % 2 = 0), 0)
@@ -251,16 +251,16 @@ async fn traces(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Res
     while let Some((id, overview, slices, stored)) = rows.try_next().await? {
         count += 1;
         if let Err(error) = packed::unpack_json::<Overview>(&overview) {
-            verdict.fault(format!("trace {id}"), error.to_string());
+            report.fault(format!("trace {id}"), error.to_string());
         }
         if slices != stored {
-            verdict.fault(format!("trace {id}"), format!("{stored} of its {slices} slices are there"));
+            report.fault(format!("trace {id}"), format!("{stored} of its {slices} slices are there"));
         }
     }
     Ok(count)
 }
 
-async fn parts(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
+async fn parts(connection: &mut SqliteConnection, report: &mut VerifyReport) -> Result<u64, StoreError> {
     let mut rows = sqlx::query_as::<_, (String, i64, i64, i64, Vec<u8>)>(
         "SELECT trace_id, tier, part, spans, columns FROM trace_chunk",
     )
@@ -268,11 +268,11 @@ async fn parts(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Resu
     let mut count = 0;
     while let Some((id, tier, part, spans, columns)) = rows.try_next().await? {
         count += 1;
-        let place = || format!("trace {id}, tier {tier}, part {part}");
+        let location = || format!("trace {id}, tier {tier}, part {part}");
         match packed::unpack_spans(&columns) {
             Ok(read) if read.len() as u64 == spans.unsigned_abs() => {}
-            Ok(read) => verdict.fault(place(), format!("{} of its {spans} spans are there", read.len())),
-            Err(error) => verdict.fault(place(), error.to_string()),
+            Ok(read) => report.fault(location(), format!("{} of its {spans} spans are there", read.len())),
+            Err(error) => report.fault(location(), error.to_string()),
         }
     }
     Ok(count)

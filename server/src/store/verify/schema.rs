@@ -8,27 +8,27 @@ use std::collections::BTreeMap;
 use sqlx::Connection;
 use sqlx::sqlite::SqliteConnection;
 
-use super::Verdict;
+use super::VerifyReport;
 use crate::store::{MIGRATIONS, StoreError};
 
 /// SQL texts for tables, indices, triggers and views, by kind and name.
 type Schema = BTreeMap<(String, String), (String, Option<String>)>;
 
 /// Compares the schema with a new database created by the migrations.
-pub(super) async fn verify(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<(), StoreError> {
+pub(super) async fn verify(connection: &mut SqliteConnection, report: &mut VerifyReport) -> Result<(), StoreError> {
     let mut expected = expected().await?;
     for ((kind, name), found) in schema(connection).await? {
-        let place = format!("{kind} {name}");
+        let location = format!("{kind} {name}");
         match expected.remove(&(kind, name)) {
-            None => verdict.fault(place, "the migrations make no such thing"),
-            Some(made) if made != found => {
-                verdict.fault(place, "its text in the schema is not the one that the migrations make");
+            None => report.fault(location, "the migrations make no such thing"),
+            Some(definition) if definition != found => {
+                report.fault(location, "its text in the schema is not the one that the migrations make");
             }
             Some(_) => {}
         }
     }
     for (kind, name) in expected.into_keys() {
-        verdict.fault(format!("{kind} {name}"), "it is missing");
+        report.fault(format!("{kind} {name}"), "it is missing");
     }
     Ok(())
 }
@@ -36,9 +36,9 @@ pub(super) async fn verify(connection: &mut SqliteConnection, verdict: &mut Verd
 async fn expected() -> Result<Schema, StoreError> {
     let mut fresh = SqliteConnection::connect("sqlite::memory:").await?;
     MIGRATIONS.run(&mut fresh).await?;
-    let made = schema(&mut fresh).await?;
+    let created = schema(&mut fresh).await?;
     fresh.close().await?;
-    Ok(made)
+    Ok(created)
 }
 
 /// Excludes the internal tables of SQLite and sqlx.
@@ -80,8 +80,8 @@ mod tests {
             write.commit().await.unwrap();
             store.close().await;
             let faults = verify(&path).await.unwrap().faults;
-            let found: Vec<&str> = faults.iter().map(|fault| fault.place.as_str()).collect();
-            assert!(places.iter().all(|place| found.contains(place)), "{change}: {faults:?}");
+            let found: Vec<&str> = faults.iter().map(|fault| fault.location.as_str()).collect();
+            assert!(places.iter().all(|location| found.contains(location)), "{change}: {faults:?}");
             assert_eq!(found.is_empty(), places.is_empty(), "{change}: {faults:?}");
         }
     }

@@ -75,8 +75,8 @@ async fn a_revoked_token_ends_its_streams_and_uploads() {
     ask(&server, TOKEN, "DELETE", &api::path::token("eddy"), Value::Null).await;
     assert!(is_over(&mut stream).await);
     for upload in uploads {
-        let answer = tokio::time::timeout(Duration::from_secs(8), upload).await.expect("it ends").unwrap().unwrap();
-        assert_eq!(answer.status().as_u16(), 401);
+        let response = tokio::time::timeout(Duration::from_secs(8), upload).await.expect("it ends").unwrap().unwrap();
+        assert_eq!(response.status().as_u16(), 401);
     }
     // Earlier bytes are stored, and other requests continue.
     let request = with("authorization", &authorization, "GET", &api::path::run_log(run), Body::empty());

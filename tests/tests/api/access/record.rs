@@ -18,8 +18,8 @@ async fn ask(server: &TestServer, token: &str, method: &str, path: &str, body: i
 
 async fn token(server: &TestServer, name: &str, role: &str) -> String {
     let body = json!({"name": name, "role": role}).to_string();
-    let made: Value = ask(server, TOKEN, "POST", api::path::TOKENS, body).await.json();
-    made["token"].as_str().unwrap().to_owned()
+    let created: Value = ask(server, TOKEN, "POST", api::path::TOKENS, body).await.json();
+    created["token"].as_str().unwrap().to_owned()
 }
 
 /// Returns the latest audit entry: actor, method, action, type, object.
@@ -45,7 +45,7 @@ async fn logins_and_logouts_are_recorded_and_failed_ones_too() {
 }
 
 #[tokio::test]
-async fn a_wrong_token_of_a_program_is_recorded() {
+async fn invalid_token_is_recorded() {
     let server = opened().await;
     assert_eq!(ask(&server, "wrong", "GET", api::path::HEALTH, Body::empty()).await.status, 401);
     assert_eq!(latest(&server).await, ["(nobody)", "POST", "failed-login", "session", "0.0.0.0"]);
@@ -53,7 +53,7 @@ async fn a_wrong_token_of_a_program_is_recorded() {
 
 /// Successful requests and their audit entries.
 #[tokio::test]
-async fn changes_of_every_kind_are_recorded() {
+async fn every_kind_is_recorded() {
     let server = opened().await;
     let editor = token(&server, "eddy", "editor").await;
     let stored: Value =
@@ -74,8 +74,8 @@ async fn changes_of_every_kind_are_recorded() {
     let sweep = sweep["id"].as_str().unwrap().to_owned();
     assert_eq!(latest(&server).await, ["eddy", "POST", "create", "sweep", &sweep]);
     let tokenizer = crate::previews::tokenizer();
-    let held: Value = ask(&server, &editor, "POST", api::path::TOKENIZERS, tokenizer).await.json();
-    assert_eq!(latest(&server).await, ["eddy", "POST", "create", "tokenizer", held["id"].as_str().unwrap()]);
+    let uploaded: Value = ask(&server, &editor, "POST", api::path::TOKENIZERS, tokenizer).await.json();
+    assert_eq!(latest(&server).await, ["eddy", "POST", "create", "tokenizer", uploaded["id"].as_str().unwrap()]);
 
     let name = r#"{"name":"another"}"#;
     for (kind, path, id) in [
@@ -102,7 +102,7 @@ async fn changes_of_every_kind_are_recorded() {
 
 /// A reader with tokenizers or merged previews would evict those of other users.
 #[tokio::test]
-async fn readers_change_nothing_that_is_held() {
+async fn readers_cannot_change_stored_data() {
     let server = opened().await;
     let reader = token(&server, "rita", "reader").await;
     let document = server::router::document();
@@ -125,7 +125,7 @@ async fn readers_change_nothing_that_is_held() {
 }
 
 #[tokio::test]
-async fn names_of_tokens_look_like_no_other() {
+async fn token_names_are_distinguishable() {
     let server = opened().await;
     token(&server, "ada", "reader").await;
     for (name, status) in [
@@ -144,24 +144,24 @@ async fn names_of_tokens_look_like_no_other() {
 
 /// A run token accepts only traces for its run.
 #[tokio::test]
-async fn the_token_of_a_run_stores_its_traces() {
+async fn run_token_stores_its_traces() {
     let server = opened().await;
     let open = async || {
         let run: Value = ask(&server, TOKEN, "POST", api::path::RUNS, "{}").await.json();
         (run["run"].as_str().unwrap().to_owned(), run["ingest_token"].as_str().unwrap().to_owned())
     };
-    let ((run, own), (other, _)) = (open().await, open().await);
+    let ((run, run_token), (other, _)) = (open().await, open().await);
     let trace = r#"[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]"#;
     let traces = api::path::TRACES;
     for (query, token, status) in [
-        (String::new(), own.as_str(), 401),
-        ("?run=".to_owned(), &own, 401),
-        ("?run=%20".to_owned(), &own, 401),
-        (format!("?run={other}"), &own, 403),
+        (String::new(), run_token.as_str(), 401),
+        ("?run=".to_owned(), &run_token, 401),
+        ("?run=%20".to_owned(), &run_token, 401),
+        (format!("?run={other}"), &run_token, 403),
         (format!("?run={run}"), "wrong", 403),
-        (format!("?run={run}&run={other}"), &own, 400),
-        (format!("?run={run}"), &own, 201),
-        (format!("?run={run}"), &own, 200),
+        (format!("?run={run}&run={other}"), &run_token, 400),
+        (format!("?run={run}"), &run_token, 201),
+        (format!("?run={run}"), &run_token, 200),
     ] {
         let reply = ask(&server, token, "POST", &format!("{traces}{query}"), trace).await;
         assert_eq!(reply.status, status, "{query}: {reply:?}");
@@ -170,5 +170,5 @@ async fn the_token_of_a_run_stores_its_traces() {
         }
     }
     assert_eq!(latest(&server).await[0], "(run token)");
-    assert_eq!(ask(&server, &own, "GET", traces, Body::empty()).await.status, 401, "it reads nothing");
+    assert_eq!(ask(&server, &run_token, "GET", traces, Body::empty()).await.status, 401, "it reads nothing");
 }

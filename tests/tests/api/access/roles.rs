@@ -25,7 +25,7 @@ async fn token(server: &TestServer, name: &str, role: &str) -> String {
 }
 
 #[tokio::test]
-async fn roles_say_what_a_token_may_do() {
+async fn roles_limit_token_permissions() {
     let server = opened().await;
     let reader = token(&server, "rita", "reader").await;
     let editor = token(&server, "eddy", "editor").await;
@@ -52,8 +52,8 @@ async fn roles_say_what_a_token_may_do() {
             }
         }
     }
-    let refused = ask(&server, &reader, "PUT", api::path::SCENARIOS, test_server::scenario()).await;
-    let detail = refused.problem().detail;
+    let rejection = ask(&server, &reader, "PUT", api::path::SCENARIOS, test_server::scenario()).await;
+    let detail = rejection.problem().detail;
     assert!(detail.contains("rita has the role reader") && detail.contains("role editor"), "{detail}");
 }
 
@@ -90,7 +90,7 @@ async fn a_token_that_the_command_line_revokes_ends_within_seconds() {
 }
 
 #[tokio::test]
-async fn wrong_names_and_roles_of_tokens_are_refused() {
+async fn invalid_token_names_and_roles_are_rejected() {
     let server = opened().await;
     for (body, status) in [
         (json!({"name": "", "role": "reader"}), 422),
@@ -105,7 +105,7 @@ async fn wrong_names_and_roles_of_tokens_are_refused() {
 }
 
 #[tokio::test]
-async fn every_change_is_recorded_with_who_made_it() {
+async fn every_change_is_recorded_with_its_author() {
     let server = opened().await;
     let editor = token(&server, "eddy", "editor").await;
     let stored: Value = ask(&server, &editor, "PUT", api::path::SCENARIOS, test_server::scenario()).await.json();
@@ -113,15 +113,15 @@ async fn every_change_is_recorded_with_who_made_it() {
     ask(&server, &editor, "POST", api::path::SCENARIO_IDENTITY, test_server::scenario()).await;
     ask(&server, &editor, "DELETE", "/api/v1/datasets/nothing", Value::Null).await;
     let run: Value = ask(&server, &editor, "POST", api::path::RUNS, json!({"name": "a"})).await.json();
-    let (run, own) = (run["run"].as_str().unwrap(), run["ingest_token"].as_str().unwrap());
+    let (run, run_token) = (run["run"].as_str().unwrap(), run["ingest_token"].as_str().unwrap());
     let log = Request::patch(format!("{}?offset=0", api::path::run_log(run)))
-        .header("authorization", format!("Bearer {own}"));
+        .header("authorization", format!("Bearer {run_token}"));
     assert_eq!(server.send(log.body(Body::from("a line\n")).unwrap()).await.status, 204);
-    assert_eq!(ask(&server, own, "POST", &api::path::run_finish(run), json!({"exit_code": 0})).await.status, 204);
+    assert_eq!(ask(&server, run_token, "POST", &api::path::run_finish(run), json!({"exit_code": 0})).await.status, 204);
     assert_eq!(ask(&server, &editor, "DELETE", &api::path::run(run), Value::Null).await.status, 204);
 
     let audit: Value = ask(&server, TOKEN, "GET", &format!("{}?limit=3", api::path::AUDIT), Value::Null).await.json();
-    let told = |audit: &Value| -> Vec<String> {
+    let actions = |audit: &Value| -> Vec<String> {
         let changes = audit["changes"].as_array().unwrap().iter();
         changes
             .map(|change| {
@@ -130,7 +130,7 @@ async fn every_change_is_recorded_with_who_made_it() {
             .collect()
     };
     assert_eq!(
-        told(&audit),
+        actions(&audit),
         [
             format!("eddy DELETE delete run {run}"),
             format!("(run token) POST finish run {run}"),
@@ -141,7 +141,7 @@ async fn every_change_is_recorded_with_who_made_it() {
     let path = format!("{}?after={next}", api::path::AUDIT);
     let audit: Value = ask(&server, TOKEN, "GET", &path, Value::Null).await.json();
     assert_eq!(
-        told(&audit),
+        actions(&audit),
         [format!("eddy PUT create scenario {id}"), "(server token) POST create token eddy".to_owned()]
     );
     assert!(audit.get("next").is_none(), "{audit}");

@@ -73,7 +73,7 @@ async fn a_session_ends_by_its_user_by_time_and_with_the_token() {
 }
 
 #[tokio::test]
-async fn the_browser_is_told_to_let_go_of_its_cookies() {
+async fn logout_clears_browser_cookies() {
     let server = server().await;
     let (_, _, cookie) = log_in(&server, "localhost:8080", TOKEN).await;
     let pair = cookie.split(';').next().unwrap();
@@ -84,14 +84,14 @@ async fn the_browser_is_told_to_let_go_of_its_cookies() {
 }
 
 #[tokio::test]
-async fn who_asks_is_told() {
+async fn session_reports_its_actor() {
     let server = server().await;
     let request = Request::get(api::path::SESSION).header("authorization", format!("Bearer {TOKEN}"));
-    let told: Value = server.send(request.body(Body::empty()).unwrap()).await.json();
-    assert_eq!(told, json!({"actor": "(server token)", "role": "admin", "token_needed": true}));
+    let session: Value = server.send(request.body(Body::empty()).unwrap()).await.json();
+    assert_eq!(session, json!({"actor": "(server token)", "role": "admin", "token_needed": true}));
     let open = TestServer::open().await;
-    let told: Value = open.get(api::path::SESSION).await.json();
-    assert_eq!(told, json!({"actor": "(anyone)", "role": "admin", "token_needed": false}));
+    let open_session: Value = open.get(api::path::SESSION).await.json();
+    assert_eq!(open_session, json!({"actor": "(anyone)", "role": "admin", "token_needed": false}));
 }
 
 /// Repeated guesses are delayed on all paths that check a token.
@@ -123,18 +123,18 @@ async fn many_guesses_at_once_are_not_looked_at() {
     };
     assert_eq!(guess("wrong").await.status, 401);
     let replies = futures::future::join_all((0..40).map(|_| guess("wrong"))).await;
-    let of = |status| replies.iter().filter(|reply| reply.status == status).count();
-    assert_eq!(of(401) + of(429), 40);
-    assert!(of(429) >= 30, "eight tokens of one address are looked at or wait at once: {}", of(429));
-    let refused = replies.iter().find(|reply| reply.status == 429).unwrap();
-    assert_eq!(refused.problem().kind, "/problems/wrong-tokens");
-    assert_eq!(refused.header("retry-after"), "5");
+    let count = |status| replies.iter().filter(|reply| reply.status == status).count();
+    assert_eq!(count(401) + count(429), 40);
+    assert!(count(429) >= 30, "eight tokens of one address are looked at or wait at once: {}", count(429));
+    let limited = replies.iter().find(|reply| reply.status == 429).unwrap();
+    assert_eq!(limited.problem().kind, "/problems/wrong-tokens");
+    assert_eq!(limited.header("retry-after"), "5");
 }
 
 /// Finding N10 in the attack report: a link on a foreign page logs the user in under the author's
 /// name.
 #[tokio::test]
-async fn a_link_of_another_site_logs_nobody_in() {
+async fn login_links_from_other_sites_are_rejected() {
     let server = server().await;
     for (site, status) in [("cross-site", 403), ("same-site", 403), ("none", 303), ("same-origin", 303)] {
         let request = Request::get(format!("/?token={TOKEN}")).header("sec-fetch-site", site);

@@ -44,7 +44,7 @@ async fn applied(server: &TestServer, profile: &Value, scenario: &str) -> (Strin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn layers_of_a_published_model_are_planned_with() {
+async fn published_layer_timings_are_used() {
     let Some(data) = data() else { return };
     let server = TestServer::open().await;
     let file = data.join("profiles/computation_profiling_bf16_llama2-7b_all.json");
@@ -62,7 +62,7 @@ async fn layers_of_a_published_model_are_planned_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn operators_of_a_published_device_are_planned_with() {
+async fn published_operator_timings_are_used() {
     let Some(data) = data() else { return };
     let server = TestServer::open().await;
     let mut files: Vec<PathBuf> = std::fs::read_dir(data.join("operators"))
@@ -84,8 +84,9 @@ async fn operators_of_a_published_device_are_planned_with() {
     assert!(read.windows(2).all(|pair| pair[0] < pair[1]), "{read:?}");
     for file in &files {
         let name = file.file_name().unwrap().to_string_lossy();
-        let told = profile["report"].as_array().unwrap().iter().any(|line| line.as_str().unwrap().contains(&*name));
-        assert!(told, "{name} is not told of: {}", profile["report"]);
+        let is_reported =
+            profile["report"].as_array().unwrap().iter().any(|line| line.as_str().unwrap().contains(&*name));
+        assert!(is_reported, "{name} is not told of: {}", profile["report"]);
     }
     let products = &profile["parts"][0];
     assert_eq!((&products["name"], &products["fitted"]), (&json!("matrix products"), &json!(true)));

@@ -22,12 +22,12 @@ async fn writes(server: &TestServer, run: &str, token: Option<&str>) -> (u16, St
         request = request.header("authorization", format!("Bearer {token}"));
     }
     let reply = server.send(request.body(Body::from("x")).unwrap()).await;
-    let told = if reply.status < 300 { String::new() } else { reply.problem().detail };
-    (reply.status, told)
+    let detail = if reply.status < 300 { String::new() } else { reply.problem().detail };
+    (reply.status, detail)
 }
 
 #[tokio::test]
-async fn a_log_is_written_with_its_own_token_only() {
+async fn log_upload_needs_the_run_token() {
     let server = TestServer::open().await;
     let (mine, other) = (Trainer::starts(&server).await, Trainer::starts(&server).await);
     assert_eq!(mine.token.len(), 32);
@@ -56,7 +56,7 @@ async fn a_log_is_written_with_its_own_token_only() {
 }
 
 #[tokio::test]
-async fn a_new_token_ends_the_old_one() {
+async fn new_token_invalidates_the_previous_token() {
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
     let renewed: Value = server.post(&api::path::run_token(&trainer.run), "").await.json();
@@ -88,7 +88,7 @@ async fn a_token_that_ended_is_not_good_again_when_its_request_is_repeated() {
 
 /// A stream goes on for days.
 #[tokio::test]
-async fn a_new_token_ends_what_is_sent_under_the_old_one() {
+async fn new_token_ends_uploads_with_the_previous_token() {
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
     let mut events = server.listen(&api::path::run_events(&trainer.run), None).await;
@@ -145,7 +145,7 @@ async fn the_server_s_token_opens_everything_and_a_run_s_only_its_log() {
 
 /// Everyone comes as far as the handler, and a body that is held for strangers is held a thousand times.
 #[tokio::test]
-async fn what_says_that_a_run_ended_is_read_of_those_who_may_say_it_and_is_small() {
+async fn finish_request_is_authorised_and_limited() {
     let server = TestServer::with(Settings { token: Some(SERVER), ..Settings::default() }).await;
     let open = Request::post(api::path::RUNS).header("authorization", format!("Bearer {SERVER}"));
     let created: Value = server.send(open.body(Body::from("{}")).unwrap()).await.json();
@@ -174,7 +174,7 @@ async fn what_says_that_a_run_ended_is_read_of_those_who_may_say_it_and_is_small
 }
 
 #[tokio::test]
-async fn the_same_file_with_the_same_key_becomes_one_run() {
+async fn same_file_and_key_create_a_single_run() {
     let server = TestServer::open().await;
     let import = async |key: &str, query: &str, log: &str| {
         let path = format!("{}{query}", api::path::RUN_IMPORT);
@@ -204,7 +204,7 @@ async fn the_same_file_with_the_same_key_becomes_one_run() {
 }
 
 #[tokio::test]
-async fn the_same_request_with_the_same_key_opens_one_run() {
+async fn same_request_and_key_open_a_single_run() {
     let server = TestServer::open().await;
     let open = async |server: &TestServer, key: &str, body: Value| {
         let request = Request::post(api::path::RUNS).header("idempotency-key", key).body(Body::from(body.to_string()));

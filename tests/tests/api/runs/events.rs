@@ -29,7 +29,7 @@ async fn rows(events: &mut Listener, last: u64) -> Vec<RunPoint> {
 }
 
 #[tokio::test]
-async fn events_tell_the_rows_of_pages_and_go_on_where_a_reader_left() {
+async fn events_match_pages_and_resume_at_the_last_row() {
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
     let path = api::path::run_events(&trainer.run);
@@ -55,7 +55,7 @@ async fn events_tell_the_rows_of_pages_and_go_on_where_a_reader_left() {
 }
 
 #[tokio::test]
-async fn a_reader_who_lags_is_told_which_rows_to_ask_for() {
+async fn lagging_reader_receives_a_gap() {
     let live_limits = LiveLimits { stream_rows: 2, ..LiveLimits::default() };
     let server = TestServer::with(Settings { live_limits, ..Settings::default() }).await;
     let trainer = Trainer::starts(&server).await;
@@ -74,7 +74,7 @@ async fn a_reader_who_lags_is_told_which_rows_to_ask_for() {
 
 /// A browser that comes back has the row as it was before.
 #[tokio::test]
-async fn a_row_that_was_made_anew_is_told_to_whoever_comes_back() {
+async fn rebuilt_row_is_sent_after_reconnection() {
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
     let path = api::path::run_events(&trainer.run);
@@ -94,7 +94,7 @@ async fn a_row_that_was_made_anew_is_told_to_whoever_comes_back() {
 }
 
 #[tokio::test]
-async fn one_stream_carries_several_runs() {
+async fn single_stream_carries_several_runs() {
     let server = TestServer::open().await;
     let (first, second) = (Trainer::starts(&server).await, Trainer::starts(&server).await);
     first.sends(0, LOG).await;
@@ -107,9 +107,9 @@ async fn one_stream_carries_several_runs() {
         assert_eq!(event.data["event"], event.name.as_str());
         heard.push((event.data["run"].as_str().unwrap().to_owned(), event.data["data"].clone(), event.id));
     }
-    let of = |run: &str| heard.iter().filter(|(of, ..)| of == run).collect::<Vec<_>>();
-    assert_eq!(of(&second.run).iter().map(|(_, data, _)| data).collect::<Vec<_>>(), [&json!("waiting")]);
-    let ids: Vec<_> = of(&first.run).into_iter().filter_map(|(.., id)| id.as_deref()).collect();
+    let run_events = |run: &str| heard.iter().filter(|(source, ..)| source == run).collect::<Vec<_>>();
+    assert_eq!(run_events(&second.run).iter().map(|(_, data, _)| data).collect::<Vec<_>>(), [&json!("waiting")]);
+    let ids: Vec<_> = run_events(&first.run).into_iter().filter_map(|(.., id)| id.as_deref()).collect();
     assert_eq!(ids, ["5,0,0", "6,0,0"]);
 
     // Back again with that id, the second run has begun.
@@ -170,7 +170,7 @@ async fn patience_is_five_median_intervals() {
 }
 
 #[tokio::test]
-async fn rows_that_the_end_had_made_are_told_again_when_more_bytes_come() {
+async fn early_rows_are_resent_when_the_log_continues() {
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
     let cut = LOG.find("backward-compute").unwrap();
@@ -184,7 +184,7 @@ async fn rows_that_the_end_had_made_are_told_again_when_more_bytes_come() {
 }
 
 #[tokio::test]
-async fn the_stream_of_a_deleted_run_ends() {
+async fn stream_ends_when_the_run_is_deleted() {
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
     let path = api::path::run_events(&trainer.run);
@@ -198,7 +198,7 @@ async fn the_stream_of_a_deleted_run_ends() {
 
 /// Finding 6 of the attack: streams of jobs and sweeps are not counted, and one client takes all.
 #[tokio::test]
-async fn streams_of_all_kinds_count_and_one_client_leaves_some_to_others() {
+async fn stream_limits_apply_across_kinds_and_clients() {
     let gate = Arc::new(AtomicBool::new(false));
     let live_limits = LiveLimits { streams: 3, streams_per_client: 2, ..LiveLimits::default() };
     let server = TestServer::with(Settings { live_limits, engine: engines::gated(&gate), ..Settings::default() }).await;
@@ -223,9 +223,9 @@ async fn streams_of_all_kinds_count_and_one_client_leaves_some_to_others() {
     let streams = [server.listen(&paths[0], None).await, server.listen(&paths[2], None).await];
     assert_eq!((streams[0].status, streams[1].status, server.app.live.open().0), (200, 200, 2));
     for path in &paths {
-        let refused = server.get(path).await;
-        assert_eq!((refused.problem().status, refused.header("retry-after")), (429, "5"), "{path}");
-        assert_eq!(refused.problem().kind, "/problems/client-streams-full", "{path}");
+        let rejection = server.get(path).await;
+        assert_eq!((rejection.problem().status, rejection.header("retry-after")), (429, "5"), "{path}");
+        assert_eq!(rejection.problem().kind, "/problems/client-streams-full", "{path}");
     }
     let another = Request::get(&paths[3]).header("cookie", "planscope_client=another").body(Body::empty()).unwrap();
     assert_eq!(server.send(another).await.status, 200);
@@ -241,8 +241,8 @@ async fn there_are_not_more_streams_than_places() {
     let trainer = Trainer::starts(&server).await;
     let path = api::path::run_events(&trainer.run);
     let first = server.listen(&path, None).await;
-    let refused = server.get(&path).await;
-    assert_eq!((refused.problem().status, refused.header("retry-after")), (503, "5"));
+    let rejection = server.get(&path).await;
+    assert_eq!((rejection.problem().status, rejection.header("retry-after")), (503, "5"));
     drop(first);
     assert_eq!(server.listen(&path, None).await.status, 200);
 }

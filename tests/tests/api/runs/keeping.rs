@@ -9,10 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use server::store::{RunRow, StoreError};
 
-use super::{LOG, Trainer, whole};
+use super::{LOG, Trainer, upload_log};
 
-async fn list(server: &TestServer, question: &str) -> RunList {
-    server.get(&format!("{}{question}", api::path::RUNS)).await.json()
+async fn list(server: &TestServer, query: &str) -> RunList {
+    server.get(&format!("{}{query}", api::path::RUNS)).await.json()
 }
 
 async fn change(server: &TestServer, run: &str, change: Value) -> harness::Reply {
@@ -36,8 +36,8 @@ async fn runs_are_found_by_text_tag_state_and_page() {
         (Some("slow node"), &["a_b".to_owned(), "night".to_owned()][..])
     );
 
-    let names = async |question: &str| -> Vec<String> {
-        list(&server, question).await.runs.into_iter().map(|run| run.name).collect()
+    let names = async |query: &str| -> Vec<String> {
+        list(&server, query).await.runs.into_iter().map(|run| run.name).collect()
     };
     assert_eq!(names("").await, ["gamma", "beta", "alpha 100%"]);
     assert_eq!(names("?search=A%20100%25").await, ["alpha 100%"]);
@@ -65,7 +65,7 @@ async fn runs_are_found_by_text_tag_state_and_page() {
 }
 
 #[tokio::test]
-async fn a_run_is_held_against_a_scenario_that_is_there() {
+async fn attached_scenario_must_exist() {
     let server = TestServer::open().await;
     let scenario = server.store(&test_server::scenario()).await;
     let open = async |body: Value| server.post(api::path::RUNS, body.to_string()).await;
@@ -103,35 +103,35 @@ async fn a_run_is_held_against_a_scenario_that_is_there() {
     let renamed: RunDetail = change(&server, run, json!({"plan": "gpipe"})).await.json();
     let renamed_again: RunDetail = change(&server, run, json!({"name": "b"})).await.json();
     assert_eq!((json!(renamed.summary.plan), renamed_again.summary.plan), (json!("gpipe"), renamed.summary.plan));
-    let alone: RunDetail = change(&server, run, json!({"scenario": ""})).await.json();
-    assert_eq!((alone.summary.scenario, alone.summary.plan), (None, None));
+    let detached: RunDetail = change(&server, run, json!({"scenario": ""})).await.json();
+    assert_eq!((detached.summary.scenario, detached.summary.plan), (None, None));
     assert_eq!(change(&server, run, json!({"plan": "1f1b"})).await.pointers(), ["/plan"]);
 }
 
 #[tokio::test]
 async fn a_deleted_run_comes_back_until_its_days_are_over() {
     let server = TestServer::open().await;
-    let (kept, gone) = (Trainer::starts(&server).await, Trainer::starts(&server).await);
-    for trainer in [&kept, &gone] {
+    let (retained, gone) = (Trainer::starts(&server).await, Trainer::starts(&server).await);
+    for trainer in [&retained, &gone] {
         trainer.sends(0, LOG).await;
         trainer.finishes(0).await;
         assert_eq!(server.delete(&api::path::run(&trainer.run)).await.status, 204);
         let problem = server.get(&api::path::run(&trainer.run)).await.problem();
         assert_eq!((problem.status, problem.kind.as_str()), (410, "/problems/deleted"));
     }
-    assert_eq!(server.delete(&api::path::run(&kept.run)).await.status, 410);
-    assert_eq!(kept.sends_to("?offset=0", LOG).await.status, 410);
+    assert_eq!(server.delete(&api::path::run(&retained.run)).await.status, 410);
+    assert_eq!(retained.sends_to("?offset=0", LOG).await.status, 410);
     let listed = list(&server, "").await;
     assert_eq!(
         (listed.page.total, listed.page.stored_bytes, listed.page.retention_days),
         (0, 2 * LOG.len() as u64, 30)
     );
 
-    let restored: RunDetail = server.post(&api::path::run_restore(&kept.run), "").await.json();
+    let restored: RunDetail = server.post(&api::path::run_restore(&retained.run), "").await.json();
     assert_eq!(restored.summary.bytes, LOG.len() as u64);
-    assert_eq!(kept.points().await, whole(LOG).await.0);
+    assert_eq!(retained.points().await, upload_log(LOG).await.0);
     // Again is no harm.
-    assert_eq!(server.post(&api::path::run_restore(&kept.run), "").await.status, 200);
+    assert_eq!(server.post(&api::path::run_restore(&retained.run), "").await.status, 200);
 
     server.clock.advance(Duration::from_hours(24 * 30));
     let forget = async || {
@@ -149,12 +149,12 @@ async fn a_deleted_run_comes_back_until_its_days_are_over() {
     }
     let listed = list(&server, "").await;
     assert_eq!((listed.page.total, listed.page.stored_bytes), (1, LOG.len() as u64));
-    assert_eq!(kept.points().await.len(), 6);
+    assert_eq!(retained.points().await.len(), 6);
 }
 
 /// Whoever brings a run back while it is being forgotten gets all of it, or hears that it is gone.
 #[tokio::test]
-async fn a_run_is_brought_back_whole_or_not_at_all() {
+async fn run_is_restored_completely_or_not_at_all() {
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
     trainer.sends(0, LOG).await;
@@ -210,7 +210,7 @@ async fn half_an_import_is_no_run() {
 }
 
 #[tokio::test]
-async fn an_import_under_way_is_not_forgotten_and_one_that_broke_off_is() {
+async fn active_import_is_retained_and_interrupted_import_is_deleted() {
     let server = TestServer::open().await;
     let (now, run) = (server.app.clock.now(), imported("an-imported-run1", RunOrigin::Imported));
     let later = now + SignedDuration::from_hours(1);
@@ -218,7 +218,7 @@ async fn an_import_under_way_is_not_forgotten_and_one_that_broke_off_is() {
     assert_eq!(server.store.writer().forget_runs(later).await.unwrap(), 0);
     assert_eq!(server.post(&api::path::run_restore(&run.id), "").await.problem().deleted.unwrap().restore, None);
     let server = server.restarted(Settings::default()).await;
-    server::resumption::end_what_broke_off(&server.app).await.unwrap();
+    server::resumption::end_interrupted(&server.app).await.unwrap();
     assert_eq!(server.store.writer().forget_runs(later).await.unwrap(), 1);
 }
 
@@ -233,7 +233,7 @@ async fn a_rehearsal_ends_with_its_server() {
     let detail = async |server: &TestServer| server.get(&api::path::run(&run.id)).await.json::<RunDetail>().summary;
     assert_eq!(detail(&server).await.state.id(), "live");
     let server = server.restarted(Settings::default()).await;
-    server::resumption::end_what_broke_off(&server.app).await.unwrap();
+    server::resumption::end_interrupted(&server.app).await.unwrap();
     let ended = detail(&server).await;
     assert_eq!((ended.state.id(), ended.exit_code), ("crashed", Some(137)));
     // The last line has no end but that of the run.
@@ -241,9 +241,9 @@ async fn a_rehearsal_ends_with_its_server() {
 }
 
 #[tokio::test]
-async fn a_whole_file_becomes_a_run_that_has_ended() {
+async fn complete_file_becomes_a_finished_run() {
     let server = TestServer::open().await;
-    let (points, detail) = whole(LOG).await;
+    let (points, detail) = upload_log(LOG).await;
     let reply = server.post("/api/v1/runs/import?name=logs%2Ftrain.log", LOG).await;
     assert_eq!(reply.status, 201, "{reply:?}");
     let imported: RunDetail = reply.json();
@@ -271,21 +271,21 @@ async fn a_whole_file_becomes_a_run_that_has_ended() {
     assert_eq!((imported.summary.points, imported.report.formats), (2, vec!["JSON lines (W&B history)".to_owned()]));
     assert_eq!(server.get(&api::path::run_log(&imported.summary.id)).await.body, packed);
 
-    for (path, body, status, told) in [
+    for (path, body, status, expected) in [
         ("/api/v1/runs/import", &b""[..], 422, "file is empty"),
         ("/api/v1/runs/import", b"hello\nworld\n", 422, "no step of a known trainer"),
         ("/api/v1/runs/import", b"\x80\x04\x95", 422, "pickles are never opened"),
         ("/api/v1/runs/import?plan=nothing", LOG.as_bytes(), 422, "no planner"),
     ] {
         let problem = server.post(path, body.to_vec()).await.problem();
-        assert!(problem.status == status && problem.detail.contains(told), "{problem:?}");
+        assert!(problem.status == status && problem.detail.contains(expected), "{problem:?}");
     }
     assert_eq!(list(&server, "").await.page.total, 2);
 }
 
 /// A user's table describes lines that no reader knows; a wrong one is refused with its line, and nothing is stored.
 #[tokio::test]
-async fn a_table_of_patterns_comes_with_a_file() {
+async fn pattern_table_is_sent_with_a_file() {
     let server = TestServer::open().await;
     let log = "STEP 7 dt 1500 loss=2.5\nSTEP 8 dt 1400 loss=2.25\n";
     let table = "schema = \"log-table/1\"\n[[line]]\nname = \"Our trainer\"\npattern = '^STEP (?P<step>[0-9]+) dt (?P<dt>[0-9]+)(?P<pairs>.*)'\nfields = { dt = \"step_time ms\" }\n";
@@ -293,7 +293,7 @@ async fn a_table_of_patterns_comes_with_a_file() {
         let encoded = table.bytes().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat();
         format!("/api/v1/runs/import?table={encoded}")
     };
-    for (wrong, told) in [
+    for (wrong, expected) in [
         (table.replace("step_time ms", "step_time kg"), "line 2 of the log table: \"kg\" is no unit of step_time"),
         (
             table.replace("[0-9]+)(?P<pairs>.*)", "(a{1000}){1000})"),
@@ -303,7 +303,7 @@ async fn a_table_of_patterns_comes_with_a_file() {
     ] {
         let problem = server.post(&path(&wrong), log).await.problem();
         let text = format!("{problem:?}");
-        assert!(problem.status == 422 && text.contains("/table") && problem.detail.contains(told), "{text}");
+        assert!(problem.status == 422 && text.contains("/table") && problem.detail.contains(expected), "{text}");
     }
     assert_eq!(list(&server, "").await.page.total, 0);
     let imported: RunDetail = server.post(&path(table), log).await.json();

@@ -9,7 +9,7 @@ use futures::{StreamExt, stream};
 use harness::{Settings, TestServer};
 use server::live::LiveLimits;
 
-use super::{LOG, Trainer, whole};
+use super::{LOG, Trainer, upload_log};
 
 async fn limited(live_limits: LiveLimits) -> TestServer {
     TestServer::with(Settings { live_limits, ..Settings::default() }).await
@@ -20,7 +20,7 @@ fn streamed(bytes: &'static [u8]) -> Body {
 }
 
 #[tokio::test]
-async fn a_request_that_says_its_size_has_a_limit_and_a_stream_that_of_the_run() {
+async fn declared_size_and_streams_are_limited() {
     let server = limited(LiveLimits { request_bytes: 1000, run_bytes: 2000, ..LiveLimits::default() }).await;
     let trainer = Trainer::starts(&server).await;
     let reply = trainer.sends_to("", &LOG[..1001]).await;
@@ -52,7 +52,7 @@ async fn a_line_without_an_end_is_counted_and_costs_no_memory() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_byte_ends_and_keeps_what_came() {
+async fn idle_request_ends_and_received_bytes_remain() {
     let server = limited(LiveLimits { idle: Duration::from_millis(50), ..LiveLimits::default() }).await;
     let trainer = Trainer::starts(&server).await;
     let silent =
@@ -73,7 +73,7 @@ async fn other_bodies_have_a_minute_however_long_logs_may_be_silent() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_server_ends_uploads_and_keeps_what_came() {
+async fn shutdown_ends_uploads_and_received_bytes_remain() {
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
     let mut events = server.listen(&api::path::run_events(&trainer.run), None).await;
@@ -98,8 +98,8 @@ async fn there_are_not_more_uploads_than_places() {
     let others = async {
         more.send(Bytes::from_static(&LOG.as_bytes()[..1600])).unwrap();
         events.next_named("point").await;
-        let refused = trainer.sends_to("?offset=1600", "x").await;
-        assert_eq!((refused.problem().status, refused.header("retry-after")), (429, "5"));
+        let rejection = trainer.sends_to("?offset=1600", "x").await;
+        assert_eq!((rejection.problem().status, rejection.header("retry-after")), (429, "5"));
         drop(more);
     };
     let (reply, ()) = tokio::join!(trainer.sends_to("", Body::from_stream(body)), others);
@@ -109,7 +109,7 @@ async fn there_are_not_more_uploads_than_places() {
 
 /// Finding 6 of the attack: uploads of one run, with its own token, take the places of all trainers.
 #[tokio::test]
-async fn one_run_leaves_uploads_to_others() {
+async fn single_run_leaves_uploads_to_others() {
     let server = limited(LiveLimits { uploads: 3, ..LiveLimits::default() }).await;
     let (greedy, other) = (Trainer::starts(&server).await, Trainer::starts(&server).await);
     let open = || {
@@ -128,11 +128,11 @@ async fn one_run_leaves_uploads_to_others() {
 }
 
 #[tokio::test]
-async fn what_is_no_place_is_refused() {
+async fn invalid_positions_are_rejected() {
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
-    for place in ["?offset=-1", "?offset=x", "?offset=18446744073709551616", "?file=-1", "?offset=0&offset=1"] {
-        assert_eq!(trainer.sends_to(place, "x").await.problem().status, 400, "{place}");
+    for query in ["?offset=-1", "?offset=x", "?offset=18446744073709551616", "?file=-1", "?offset=0&offset=1"] {
+        assert_eq!(trainer.sends_to(query, "x").await.problem().status, 400, "{query}");
     }
     // No byte at a wrong place is a gap too, so that a client learns where it stands.
     assert_eq!(trainer.sends_to("?offset=5", "").await.problem().kind, "/problems/gap");
@@ -142,8 +142,8 @@ async fn what_is_no_place_is_refused() {
 
 /// Pieces smaller than lines, and pieces that hold many.
 #[tokio::test]
-async fn the_size_of_pieces_changes_nothing() {
-    let (points, _) = whole(LOG).await;
+async fn chunk_size_does_not_change_the_result() {
+    let (points, _) = upload_log(LOG).await;
     for piece_bytes in [1, 50, 1 << 20] {
         let server = limited(LiveLimits { piece_bytes, ..LiveLimits::default() }).await;
         let trainer = Trainer::starts(&server).await;

@@ -20,7 +20,7 @@ async fn detail(server: &TestServer, run: &str) -> RunDetail {
 
 /// The log has 120 steps and is the same job as its scenario. Its median step is about 2 % above the predicted one.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replay_is_a_live_run_of_the_same_job_as_its_plan() {
+async fn replay_matches_the_job_in_its_plan() {
     let server = TestServer::open().await;
     let run = replay(&server).await.summary;
     let scenario = run.scenario.clone().expect("the scenario of the example");
@@ -39,7 +39,7 @@ async fn a_replay_is_a_live_run_of_the_same_job_as_its_plan() {
         assert!(agrees, "{quantity}: {}", compared["job"]);
     }
     let prediction =
-        compared["predictions"].as_array().expect("predictions").iter().find(|one| one["quantity"] == "step_time");
+        compared["predictions"].as_array().expect("predictions").iter().find(|entry| entry["quantity"] == "step_time");
     let error = prediction.expect("a step time")["error"].as_f64().expect("an error");
     assert!((0.01..0.05).contains(&error.abs()), "{error}");
 }
@@ -51,8 +51,8 @@ async fn five_replays_are_too_many_and_a_stopped_server_ends_them() {
     for _ in 1..4 {
         replay(&server).await;
     }
-    let refused = server.post(api::path::RUN_REPLAY, "").await.problem();
-    assert_eq!((refused.status, refused.kind.as_str()), (503, "/problems/replays-full"));
+    let rejection = server.post(api::path::RUN_REPLAY, "").await.problem();
+    assert_eq!((rejection.status, rejection.kind.as_str()), (503, "/problems/replays-full"));
     server.app.live.stop();
     let mut summary = detail(&server, &first).await.summary;
     while summary.state.id() != "crashed" {

@@ -8,7 +8,7 @@ use futures::stream;
 use harness::{Settings, TestServer};
 use server::live::LiveLimits;
 
-use super::{LOG, Trainer, whole};
+use super::{LOG, Trainer, upload_log};
 
 fn diverged_kind() -> String {
     format!("/problems/{}", api::run::DIVERGED)
@@ -16,7 +16,7 @@ fn diverged_kind() -> String {
 
 #[tokio::test]
 async fn sending_again_changes_nothing() {
-    let (points, detail) = whole(LOG).await;
+    let (points, detail) = upload_log(LOG).await;
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
     // The whole file every time, as `curl -T train.log URL` does, while it grows.
@@ -33,7 +33,7 @@ async fn sending_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn gaps_and_other_bytes_are_refused_and_a_second_file_goes_on() {
+async fn gaps_and_conflicts_are_rejected_and_a_second_file_continues() {
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
     trainer.sends(0, &LOG[..1000]).await;
@@ -76,15 +76,15 @@ async fn gaps_and_other_bytes_are_refused_and_a_second_file_goes_on() {
     let files: Vec<(u32, u64)> = trainer.detail().await.files.iter().map(|file| (file.file, file.bytes)).collect();
     assert_eq!(files, [(0, 1000), (1, LOG.len() as u64 - 1000)]);
     let halves = format!("{}\n{}", &LOG[..1000], &LOG[1000..]);
-    assert_eq!(trainer.points().await, whole(&halves).await.0);
+    assert_eq!(trainer.points().await, upload_log(&halves).await.0);
     let first = server.get(&format!("{}?file=0", api::path::run_log(&trainer.run))).await;
     assert_eq!(first.text(), &LOG[..1000]);
 }
 
 /// The parser is gone after a restart and when too many runs are read at once; the stored bytes make it again.
 #[tokio::test]
-async fn a_restart_in_the_middle_of_a_line_changes_no_row() {
-    let (points, detail) = whole(LOG).await;
+async fn restart_within_a_line_changes_no_row() {
+    let (points, detail) = upload_log(LOG).await;
     for cut in [1, 333, 777, 1111, 1500, LOG.len() - 5] {
         let server = TestServer::open().await;
         let trainer = Trainer::starts(&server).await;
@@ -105,7 +105,7 @@ async fn a_restart_in_the_middle_of_a_line_changes_no_row() {
 
 #[tokio::test]
 async fn more_runs_than_parsers_are_read_all_the_same() {
-    let (points, _) = whole(LOG).await;
+    let (points, _) = upload_log(LOG).await;
     let live_limits = LiveLimits { readings: 1, ..LiveLimits::default() };
     let server = TestServer::with(Settings { live_limits, ..Settings::default() }).await;
     let trainers = [Trainer::starts(&server).await, Trainer::starts(&server).await, Trainer::starts(&server).await];
@@ -131,27 +131,27 @@ async fn those_who_write_at_once_wait_for_each_other() {
     let trainer = Trainer::starts(&server).await;
     let trainer = &trainer;
     let send = async |step: usize| {
-        let mut refused = 0;
+        let mut rejections = 0;
         let mut offset = 0;
         while offset < LOG.len() {
             let end = (offset + step).min(LOG.len());
             let reply = trainer.sends_to(&format!("?offset={offset}"), LOG.as_bytes()[offset..end].to_vec()).await;
             match reply.status {
                 204 => offset = end,
-                _ => refused += 1,
+                _ => rejections += 1,
             }
-            assert!(refused < 3, "{reply:?}");
+            assert!(rejections < 3, "{reply:?}");
         }
     };
     tokio::join!(send(37), send(101), send(64));
     trainer.finishes(0).await;
-    assert_eq!(trainer.points().await, whole(LOG).await.0);
+    assert_eq!(trainer.points().await, upload_log(LOG).await.0);
     assert_eq!(trainer.detail().await.summary.bytes, LOG.len() as u64);
 }
 
 /// A connection that breaks has delivered what came before.
 #[tokio::test]
-async fn what_came_before_a_connection_broke_is_stored() {
+async fn bytes_before_a_disconnect_are_stored() {
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
     let pieces = [
@@ -164,12 +164,12 @@ async fn what_came_before_a_connection_broke_is_stored() {
     assert_eq!(trainer.detail().await.summary.bytes, 1300);
     trainer.sends(1300, &LOG[1300..]).await;
     trainer.finishes(0).await;
-    assert_eq!(trainer.points().await, whole(LOG).await.0);
+    assert_eq!(trainer.points().await, upload_log(LOG).await.0);
 }
 
 /// A trainer prints for hours; nobody waits for its end.
 #[tokio::test]
-async fn bytes_of_an_open_request_are_stored_and_told_as_they_come() {
+async fn bytes_are_stored_and_reported_during_a_request() {
     let live_limits = LiveLimits { piece_wait: Duration::from_millis(20), ..LiveLimits::default() };
     let server = TestServer::with(Settings { live_limits, ..Settings::default() }).await;
     let trainer = Trainer::starts(&server).await;
@@ -194,13 +194,13 @@ async fn bytes_of_an_open_request_are_stored_and_told_as_they_come() {
     let (reply, ()) = tokio::join!(sending, watching);
     assert_eq!((reply.status, reply.header("upload-offset")), (204, LOG.len().to_string().as_str()));
     trainer.finishes(0).await;
-    assert_eq!(trainer.points().await, whole(LOG).await.0);
+    assert_eq!(trainer.points().await, upload_log(LOG).await.0);
 }
 
 /// The last bytes of a job often come after its end was told.
 #[tokio::test]
 async fn bytes_after_the_end_are_read_as_if_they_had_come_before() {
-    let (points, detail) = whole(LOG).await;
+    let (points, detail) = upload_log(LOG).await;
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
     // In the middle of the timers of the first step.
@@ -224,7 +224,7 @@ async fn bytes_after_the_end_are_read_as_if_they_had_come_before() {
 }
 
 #[tokio::test]
-async fn steps_long_after_the_end_are_of_a_job_that_was_started_again() {
+async fn steps_after_the_end_belong_to_a_restarted_job() {
     let server = TestServer::open().await;
     let trainer = Trainer::starts(&server).await;
     trainer.sends(0, &LOG[..1000]).await;
@@ -236,5 +236,5 @@ async fn steps_long_after_the_end_are_of_a_job_that_was_started_again() {
     let summary = trainer.detail().await.summary;
     assert_eq!((summary.state.id(), summary.exit_code), ("live", None));
     trainer.finishes(0).await;
-    assert_eq!(trainer.points().await, whole(LOG).await.0);
+    assert_eq!(trainer.points().await, upload_log(LOG).await.0);
 }

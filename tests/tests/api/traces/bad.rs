@@ -17,11 +17,11 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_is_no_trace_is_refused_and_nothing_is_stored() {
+async fn invalid_traces_are_rejected_and_not_stored() {
     let server = TestServer::open().await;
     let nested = packed(&packed(b"[]"));
     let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
-    for (body, status, told) in [
+    for (body, status, expected) in [
         (&b""[..], 422, "file is empty"),
         (b"\x89PNG\r\n\x1a\nxxxx", 415, "a PNG image"),
         (b"PK\x03\x04../../x", 415, "a zip archive"),
@@ -42,7 +42,7 @@ async fn what_is_no_trace_is_refused_and_nothing_is_stored() {
             if status == 0 { matches!(problem.status, 415 | 422) } else { problem.status == status },
             "{problem:?}"
         );
-        assert!(problem.detail.contains(told), "{told}: {problem:?}");
+        assert!(problem.detail.contains(expected), "{expected}: {problem:?}");
     }
     assert!(list(&server, "").await.traces.is_empty());
     for query in ["?unit=s", "?planner=nobody", "?rank=-1", "?scenario=short"] {
@@ -84,8 +84,8 @@ async fn a_file_that_breaks_off_is_read_as_far_as_it_goes() {
     let server = TestServer::open().await;
     let events: Vec<Value> =
         (0..500).map(|at| event(&format!("op{at}"), &json!(0), &json!(0), f64::from(at), 0.5)).collect();
-    let whole = json!({"traceEvents": events}).to_string();
-    let stream = packed(whole.as_bytes());
+    let complete = json!({"traceEvents": events}).to_string();
+    let stream = packed(complete.as_bytes());
     let (id, read) = report(&server, stream[..stream.len() * 2 / 3].to_vec()).await;
     assert!(read.cut && read.used > 0 && read.used < 500, "{read:?}");
     assert_eq!(view(&server, &id, "").await.count.iter().map(|&count| u64::from(count)).sum::<u64>(), read.used);
@@ -128,9 +128,9 @@ async fn every_process_and_thread_has_its_rows() {
     let pids = [json!(0), json!("0"), json!({"a": 1}), json!(-1), json!(u64::MAX)];
     let events: Vec<Value> = pids.iter().map(|pid| event("x", pid, &json!(0), 0.0, 1.0)).collect();
     let (id, _) = report(&server, json!(events).to_string()).await;
-    let shown = view(&server, &id, "").await;
-    assert_eq!(shown.count, [1; 5]);
-    assert_eq!(shown.lanes, [0, 1, 2, 3, 4]);
+    let visible = view(&server, &id, "").await;
+    assert_eq!(visible.count, [1; 5]);
+    assert_eq!(visible.lanes, [0, 1, 2, 3, 4]);
     // Overlapping without nesting, and twice the same: a further lane, nothing dropped.
     let overlapping = json!([
         event("a", &json!(0), &json!(0), 0.0, 10.0),
@@ -157,7 +157,7 @@ async fn names_are_text() {
 }
 
 #[tokio::test]
-async fn wrong_questions_are_told_so() {
+async fn invalid_queries_are_reported() {
     let server = TestServer::open().await;
     let id = uploaded(&server, "", json!([event("a", &json!(0), &json!(0), 0.0, 1.0)]).to_string()).await;
     let at = api::path::trace(&id);

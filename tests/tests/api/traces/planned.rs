@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::trace::{ActionList, Alignment, BusyList};
+use api::trace::{ActionList, Alignment, TimeBreakdownList};
 use harness::{TestServer, engines, test_server};
 use planner::timeline::{SpanKind, Timeline};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ async fn planned(server: &TestServer) -> (String, Timeline) {
 }
 
 #[tokio::test]
-async fn an_observed_iteration_meets_its_plan() {
+async fn measured_iteration_is_aligned_with_its_plan() {
     let server = TestServer::open().await;
     let (scenario, simulated) = planned(&server).await;
     let body = json!({"traceEvents": events(&simulated, 2, 3)}).to_string();
@@ -50,12 +50,17 @@ async fn an_observed_iteration_meets_its_plan() {
 
     let actions: ActionList = server.get(&api::path::trace_actions(&id)).await.json();
     assert_eq!((actions.ranks.len(), actions.iterations.len()), (simulated.ranks as usize, 3));
-    assert!(actions.iterations.iter().all(|one| !one.announced && one.actions == actions.iterations[0].actions));
+    assert!(
+        actions
+            .iterations
+            .iter()
+            .all(|iteration| !iteration.announced && iteration.actions == actions.iterations[0].actions)
+    );
 
     let reply = server.get(&api::path::trace_timeline(&id, 1)).await;
     assert_eq!(reply.header("content-type"), api::path::TIMELINE_MEDIA_TYPE);
-    let observed = api::timeline::decode(&reply.body).expect("a timeline");
-    assert_eq!(observed.ranks, simulated.ranks);
+    let measured = api::timeline::decode(&reply.body).expect("a timeline");
+    assert_eq!(measured.ranks, simulated.ranks);
 
     let optimizers = (0..simulated.len()).filter(|&span| simulated.kind[span] == SpanKind::Optimizer as u8).count();
     let alignment: Alignment = server.get(&api::path::trace_alignment(&id, 1, 0)).await.json();
@@ -75,9 +80,9 @@ async fn an_observed_iteration_meets_its_plan() {
     let scaled: Alignment = server.get(&path).await.json();
     assert!(scaled.aligned.pairs.iter().all(|pair| pair.difference_ns.abs() <= 1 && pair.delay_ns.abs() <= 1));
 
-    let busy: BusyList = server.get(&api::path::trace_busy(&id)).await.json();
-    assert_eq!(busy.ranks.len(), simulated.ranks as usize);
-    for rank in &busy.ranks {
+    let breakdown: TimeBreakdownList = server.get(&api::path::trace_time_breakdown(&id)).await.json();
+    assert_eq!(breakdown.ranks.len(), simulated.ranks as usize);
+    for rank in &breakdown.ranks {
         assert_eq!(rank.span_ns, rank.compute_ns + rank.exposed_ns + rank.idle_ns);
     }
     assert_eq!(server.get(&api::path::trace_timeline(&id, 3)).await.problem().status, 404);
@@ -88,44 +93,43 @@ async fn an_observed_iteration_meets_its_plan() {
 
 /// What is missing is told: a planner's plan, any plan, or the planning.
 #[tokio::test]
-async fn why_there_is_no_plan_beside_a_trace_is_told() {
+async fn missing_plan_reports_the_reason() {
     // Nothing fits.
     let server = TestServer::planning_with(engines::instant(&Arc::default())).await;
     let body = json!([{"ph": "X", "cat": "user_annotation", "name": "PP:0F0", "pid": 0, "tid": 0, "ts": 0, "dur": 9}]);
     let id = uploaded(&server, "", body.to_string()).await;
     let scenario = server.store(&test_server::scenario()).await;
-    let beside = async |planner: &str| {
+    let align = async |planner: &str| {
         let path = format!("{}&scenario={scenario}{planner}", api::path::trace_alignment(&id, 0, 0));
         let problem = server.get(&path).await.problem();
         (problem.status, problem.kind, problem.detail)
     };
     let export = async || server.get(&format!("{}/megatron/1f1b", api::path::scenario(&scenario))).await.problem();
     for planner in ["", "&planner=1f1b"] {
-        let (status, kind, _) = beside(planner).await;
+        let (status, kind, _) = align(planner).await;
         assert_eq!((status, &*kind), (409, "/problems/not-planned"), "{planner}");
     }
     server.plan(&scenario).await;
-    let (status, kind, detail) = beside("").await;
+    let (status, kind, detail) = align("").await;
     assert_eq!((status, &*kind), (409, "/problems/no-plan"), "{detail}");
-    let (status, _, detail) = beside("&planner=1f1b").await;
+    let (status, _, detail) = align("&planner=1f1b").await;
     assert!(status == 404 && detail.contains("has no plan of this scenario"), "{detail}");
     assert_eq!((export().await.status, export().await.detail), (404, detail));
 }
 
 #[tokio::test]
-async fn ranks_of_a_run_come_together() {
+async fn traces_in_a_run_are_combined() {
     let server = TestServer::open().await;
     let (scenario, simulated) = planned(&server).await;
     let all = events(&simulated, 1, 1);
     let mut last = String::new();
     for rank in 0..simulated.ranks {
         // A file for every rank, as Kineto writes them: the process says nothing of the rank.
-        let own = all.iter().filter(|event| event["pid"] == rank).cloned().map(|mut event| {
+        let rank_events = all.iter().filter(|event| event["pid"] == rank).cloned().map(|mut event| {
             event["pid"] = json!(4000 + rank);
             event
         });
-        let body =
-            json!({"baseTimeNanoseconds": 1_700_000_000_000_000_000_u64, "traceEvents": own.collect::<Vec<_>>()});
+        let body = json!({"baseTimeNanoseconds": 1_700_000_000_000_000_000_u64, "traceEvents": rank_events.collect::<Vec<_>>()});
         last = uploaded(&server, &format!("?run=job7&rank={rank}&scenario={scenario}"), body.to_string()).await;
     }
     let actions: ActionList = server.get(&api::path::trace_actions(&last)).await.json();
@@ -139,9 +143,9 @@ async fn ranks_of_a_run_come_together() {
         alignment.notes
     );
     assert_eq!(alignment.aligned.only_observed, 0);
-    let busy: BusyList = server.get(&api::path::trace_busy(&last)).await.json();
+    let breakdown: TimeBreakdownList = server.get(&api::path::trace_time_breakdown(&last)).await.json();
     assert_eq!(
-        busy.ranks.iter().map(|busy| busy.rank).collect::<Vec<_>>(),
+        breakdown.ranks.iter().map(|entry| entry.rank).collect::<Vec<_>>(),
         (0..simulated.ranks).map(Some).collect::<Vec<_>>()
     );
 }

@@ -9,7 +9,7 @@ use super::view;
 
 /// Slices counted with Python's json, as in the tests of the parser.
 #[tokio::test]
-async fn published_traces_are_stored_whole() {
+async fn published_traces_are_stored_completely() {
     let Some(folder) = std::env::var_os("PLANSCOPE_DATA") else {
         eprintln!("skipped: PLANSCOPE_DATA is not set");
         return;
@@ -29,8 +29,8 @@ async fn published_traces_are_stored_whole() {
         let detail: TraceDetail = server.get(&api::path::trace(&trace.id)).await.json();
         assert_eq!(detail.busy.len(), 1, "{name}");
         for pixels in [50, 1000, 8192] {
-            let shown = view(&server, &trace.id, &format!("pixels={pixels}")).await;
-            assert_eq!(shown.count.iter().map(|&count| u64::from(count)).sum::<u64>(), slices, "{name} at {pixels}");
+            let visible = view(&server, &trace.id, &format!("pixels={pixels}")).await;
+            assert_eq!(visible.count.iter().map(|&count| u64::from(count)).sum::<u64>(), slices, "{name} at {pixels}");
         }
         eprintln!(
             "{name}: {} bytes packed by their authors, {} stored, levels {:?}",

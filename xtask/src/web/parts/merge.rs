@@ -13,22 +13,22 @@ use wasmparser::{Parser, Payload, TypeRef};
 /// Merges modules in order. Imports may be globals, tables and memories, which are merged by name.
 /// Modules may define types, functions, elements and data. Other content is an error.
 pub(super) fn merged(modules: &[&[u8]]) -> Result<Vec<u8>> {
-    let mut whole = Whole::default();
+    let mut state = MergeState::default();
     for module in modules {
-        whole.take(module)?;
+        state.take(module)?;
     }
     let mut out = Module::new();
-    out.section(&whole.types).section(&whole.imports).section(&whole.functions).section(&whole.elements);
-    if !whole.data.is_empty() {
-        out.section(&DataCountSection { count: whole.data.len() });
+    out.section(&state.types).section(&state.imports).section(&state.functions).section(&state.elements);
+    if !state.data.is_empty() {
+        out.section(&DataCountSection { count: state.data.len() });
     }
-    out.section(&whole.code).section(&whole.data);
+    out.section(&state.code).section(&state.data);
     Ok(out.finish())
 }
 
 /// Merge state, and index maps for the current module.
 #[derive(Default)]
-struct Whole {
+struct MergeState {
     types: TypeSection,
     imports: ImportSection,
     functions: FunctionSection,
@@ -52,7 +52,7 @@ enum Kind {
     Memory,
 }
 
-impl Whole {
+impl MergeState {
     fn take(&mut self, module: &[u8]) -> Result<()> {
         self.first_type = self.types.len();
         self.first_function = self.functions.len();
@@ -64,7 +64,7 @@ impl Whole {
             match payload? {
                 Payload::TypeSection(reader) => {
                     let mut types = std::mem::take(&mut self.types);
-                    told(self.parse_type_section(&mut types, reader))?;
+                    flatten_error(self.parse_type_section(&mut types, reader))?;
                     self.types = types;
                 }
                 Payload::ImportSection(reader) => {
@@ -75,22 +75,22 @@ impl Whole {
                 }
                 Payload::FunctionSection(reader) => {
                     let mut functions = std::mem::take(&mut self.functions);
-                    told(self.parse_function_section(&mut functions, reader))?;
+                    flatten_error(self.parse_function_section(&mut functions, reader))?;
                     self.functions = functions;
                 }
                 Payload::ElementSection(reader) => {
                     let mut elements = std::mem::take(&mut self.elements);
-                    told(self.parse_element_section(&mut elements, reader))?;
+                    flatten_error(self.parse_element_section(&mut elements, reader))?;
                     self.elements = elements;
                 }
                 Payload::DataSection(reader) => {
                     let mut data = std::mem::take(&mut self.data);
-                    told(self.parse_data_section(&mut data, reader))?;
+                    flatten_error(self.parse_data_section(&mut data, reader))?;
                     self.data = data;
                 }
                 Payload::CodeSectionEntry(body) => {
                     let mut code = std::mem::take(&mut self.code);
-                    told(self.parse_function_body(&mut code, body))?;
+                    flatten_error(self.parse_function_body(&mut code, body))?;
                     self.code = code;
                 }
                 Payload::ExportSection(reader) if reader.count() == 0 => {}
@@ -105,8 +105,8 @@ impl Whole {
         Ok(())
     }
 
-    fn import(&mut self, module: &str, name: &str, what: TypeRef) -> Result<()> {
-        let kind = match what {
+    fn import(&mut self, module: &str, name: &str, import_type: TypeRef) -> Result<()> {
+        let kind = match import_type {
             TypeRef::Global(_) => Kind::Global,
             TypeRef::Table(_) => Kind::Table,
             TypeRef::Memory(_) => Kind::Memory,
@@ -115,8 +115,8 @@ impl Whole {
         let next = u32::try_from(self.imported.keys().filter(|(known, _)| *known == kind).count())?;
         let index = *self.imported.entry((kind, format!("{module}.{name}"))).or_insert(next);
         if index == next {
-            let what: EntityType = told(self.entity_type(what))?;
-            self.imports.import(module, name, what);
+            let entity: EntityType = flatten_error(self.entity_type(import_type))?;
+            self.imports.import(module, name, entity);
         }
         self.here.entry(kind).or_default().push(index);
         Ok(())
@@ -128,7 +128,7 @@ impl Whole {
     }
 }
 
-impl Reencode for Whole {
+impl Reencode for MergeState {
     type Error = anyhow::Error;
 
     fn type_index(&mut self, index: u32) -> Result<u32, Error<anyhow::Error>> {
@@ -160,7 +160,7 @@ impl Reencode for Whole {
     }
 }
 
-fn told<T>(result: Result<T, Error<anyhow::Error>>) -> Result<T> {
+fn flatten_error<T>(result: Result<T, Error<anyhow::Error>>) -> Result<T> {
     result.map_err(|error| anyhow!("{error}"))
 }
 
@@ -175,7 +175,7 @@ mod tests {
 
     /// Builds a module with a function at index `place` in the table. The function stores a number
     /// through the stack pointer. `first` determines the import order.
-    fn part(number: i32, place: i32, first: Kind) -> Vec<u8> {
+    fn part(number: i32, index: i32, first: Kind) -> Vec<u8> {
         let mut types = TypeSection::new();
         types.ty().function([ValType::F64], []);
         types.ty().function([], [ValType::I32]);
@@ -195,18 +195,18 @@ mod tests {
         let mut functions = FunctionSection::new();
         functions.function(1).function(1);
         let mut elements = ElementSection::new();
-        elements.active(Some(0), &ConstExpr::i32_const(place), Elements::Functions([1].as_slice().into()));
+        elements.active(Some(0), &ConstExpr::i32_const(index), Elements::Functions([1].as_slice().into()));
         let mut code = CodeSection::new();
-        let mut one = Function::new([]);
-        one.instructions().i32_const(number).end();
+        let mut function = Function::new([]);
+        function.instructions().i32_const(number).end();
         let mut two = Function::new([]);
         two.instruction(&Instruction::GlobalGet(global))
             .instruction(&Instruction::Call(0))
             .instruction(&Instruction::I32Add);
         two.instruction(&Instruction::End);
-        code.function(&one).function(&two);
+        code.function(&function).function(&two);
         let mut data = DataSection::new();
-        data.active(0, &ConstExpr::i32_const(place), [1, 2]);
+        data.active(0, &ConstExpr::i32_const(index), [1, 2]);
         let mut module = Module::new();
         module.section(&types).section(&imports).section(&functions).section(&elements).section(&code).section(&data);
         module.finish()
@@ -214,12 +214,12 @@ mod tests {
 
     #[test]
     fn indices_lead_where_they_led() {
-        let whole = merged(&[&part(5, 1, Kind::Global), &part(7, 4, Kind::Table)]).expect("merged");
-        Validator::new().validate_all(&whole).expect("valid");
+        let module = merged(&[&part(5, 1, Kind::Global), &part(7, 4, Kind::Table)]).expect("merged");
+        Validator::new().validate_all(&module).expect("valid");
         let mut calls = Vec::new();
         let mut globals = Vec::new();
         let mut imports = 0;
-        for payload in Parser::new(0).parse_all(&whole) {
+        for payload in Parser::new(0).parse_all(&module) {
             match payload.expect("readable") {
                 Payload::ImportSection(reader) => imports = reader.into_imports().count(),
                 Payload::CodeSectionEntry(body) => {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_exports_is_refused() {
+    fn exporting_part_is_rejected() {
         let mut exports = wasm_encoder::ExportSection::new();
         exports.export("memory", wasm_encoder::ExportKind::Memory, 0);
         let mut module = Module::new();

@@ -21,9 +21,9 @@ pub(super) fn packed(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
     let request = bundles.iter().map(|bundle| bundle.bytes).sum::<u64>() / REQUEST_SHARE;
     loop {
         let mut best: Option<(i64, usize, usize)> = None;
-        for (i, one) in bundles.iter().enumerate() {
+        for (i, left) in bundles.iter().enumerate() {
             for (j, other) in bundles[..i].iter().enumerate() {
-                let gain = gain(one, other, request);
+                let gain = gain(left, other, request);
                 if gain > best.map_or(0, |(gain, ..)| gain) {
                     best = Some((gain, j, i));
                 }
@@ -38,11 +38,11 @@ pub(super) fn packed(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
 }
 
 /// Bytes saved over the first visits to all pages if two bundles are merged.
-fn gain(one: &Bundle, other: &Bundle, request: u64) -> i64 {
+fn gain(first: &Bundle, other: &Bundle, request: u64) -> i64 {
     let rooms = |set: u32| i64::from(set.count_ones());
     let bytes = |bundle: &Bundle| i64::try_from(bundle.bytes).unwrap_or(i64::MAX);
-    let saved = i64::try_from(request).unwrap_or(i64::MAX) * rooms(one.rooms & other.rooms);
-    saved - bytes(one) * rooms(other.rooms & !one.rooms) - bytes(other) * rooms(one.rooms & !other.rooms)
+    let saved = i64::try_from(request).unwrap_or(i64::MAX) * rooms(first.rooms & other.rooms);
+    saved - bytes(first) * rooms(other.rooms & !first.rooms) - bytes(other) * rooms(first.rooms & !other.rooms)
 }
 
 #[cfg(test)]
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn small_modules_travel_with_others_and_large_ones_alone() {
+    fn small_modules_are_merged_and_large_modules_stay_separate() {
         // A request costs (100,000 + 60,000 + 40 + 20) / 300 = 533 bytes. The two small bundles are
         // used by pages 1 and 2, and by pages 1, 2 and 3. A merge saves two requests and costs page
         // 3 an extra 40 bytes. Merging the large bundles would cost the other page more.
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn rooms_that_share_nothing_share_no_file() {
-        let apart = vec![bundle(1, 10, "a"), bundle(2, 10, "b")];
-        assert_eq!(packed(apart.clone()), apart);
+        let separate = vec![bundle(1, 10, "a"), bundle(2, 10, "b")];
+        assert_eq!(packed(separate.clone()), separate);
     }
 }

@@ -6,23 +6,23 @@ use api::run::Prediction;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 use crate::format;
-use crate::runs::{Metric, use_observed};
+use crate::runs::{Metric, use_run_monitor};
 
 /// Comparison table. It is fetched when shown.
 #[component]
 pub(super) fn Check(profile: String) -> impl IntoView {
-    let observed = use_observed();
-    let answer = RwSignal::new(None::<Result<ProfileCheck, Failure>>);
+    let monitor = use_run_monitor();
+    let response = RwSignal::new(None::<Result<ProfileCheck, RequestError>>);
     spawn_local(async move {
-        let found = client::get::<ProfileCheck>(&path::profile_check(&profile, &observed.feed.id())).await;
-        answer.try_set(Some(found));
+        let found = client::get::<ProfileCheck>(&path::profile_check(&profile, &monitor.feed.id())).await;
+        response.try_set(Some(found));
     });
-    move || match answer.get() {
+    move || match response.get() {
         None => view! { <p class="muted" role="status">"Checking the profile against this run…"</p> }.into_any(),
-        Some(Err(failure)) => {
-            view! { <p class="muted">{format!("It could not be checked against this run: {}", failure.detail())}</p> }
+        Some(Err(error)) => {
+            view! { <p class="muted">{format!("It could not be checked against this run: {}", error.detail())}</p> }
                 .into_any()
         }
         Some(Ok(check)) => view! { <Table check=check /> }.into_any(),
@@ -33,15 +33,15 @@ pub(super) fn Check(profile: String) -> impl IntoView {
 fn Table(check: ProfileCheck) -> impl IntoView {
     let ProfileCheck { before, after, notes, .. } = check;
     let rows = before.into_iter().map(|old| {
-        let metric = Metric::of_quantity(old.quantity);
+        let metric = Metric::from_quantity(old.quantity);
         let new = after.iter().find(|prediction| prediction.quantity == old.quantity).cloned();
         let measured = old.measured.map_or_else(|| "–".to_owned(), |value| metric.text(value));
         view! {
             <tr data-quantity=metric.id()>
                 <th scope="row">{metric.title()}</th>
                 <td class="number">{measured}</td>
-                <td class="number">{words(metric, Some(&old))}</td>
-                <td class="number">{words(metric, new.as_ref())}</td>
+                <td class="number">{prediction_text(metric, Some(&old))}</td>
+                <td class="number">{prediction_text(metric, new.as_ref())}</td>
             </tr>
         }
     });
@@ -66,7 +66,7 @@ fn Table(check: ProfileCheck) -> impl IntoView {
 }
 
 /// Formats a predicted value and the relative error of the measurement: "1.52 s (+5.26 %)".
-fn words(metric: Metric, prediction: Option<&Prediction>) -> String {
+fn prediction_text(metric: Metric, prediction: Option<&Prediction>) -> String {
     let Some(prediction) = prediction else { return "–".to_owned() };
     let error = prediction.error.map(|error| format!(" ({})", format::signed_percent(error))).unwrap_or_default();
     format!("{}{error}", metric.text(prediction.band.value))
@@ -83,7 +83,7 @@ mod tests {
         let band = PredictionBand { value: 2.0, low: 1.9, high: 2.1, reason: String::new() };
         let prediction =
             Prediction { quantity: Quantity::StepTime, band, measured: Some(2.1), error: Some(0.05), inside: None };
-        assert_eq!(words(Metric::StepTime, Some(&prediction)).replace('\u{202f}', " "), "2.00 s (+5.00 %)");
-        assert_eq!(words(Metric::StepTime, None), "–");
+        assert_eq!(prediction_text(Metric::StepTime, Some(&prediction)).replace('\u{202f}', " "), "2.00 s (+5.00 %)");
+        assert_eq!(prediction_text(Metric::StepTime, None), "–");
     }
 }

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use serde_json::{Value, json};
 
-use crate::client::{self, Failure};
+use crate::client::{self, RequestError};
 use crate::editor::field::NumberField;
 use crate::field_errors::FieldErrors;
 use crate::form::Form;
@@ -23,8 +23,8 @@ struct Number {
     query: &'static str,
     label: &'static str,
     unit: &'static str,
-    least: f64,
-    most: f64,
+    min: f64,
+    max: f64,
     step: f64,
     /// 100 for percentages, which the query expects as fractions; 1 for integer counts.
     scale: f64,
@@ -36,15 +36,15 @@ const fn percent(
     query: &'static str,
     label: &'static str,
     unit: &'static str,
-    most: f64,
+    max: f64,
     default: f64,
 ) -> Number {
-    Number { pointer, query, label, unit, least: 0.0, most, step: 0.5, scale: 100.0, default }
+    Number { pointer, query, label, unit, min: 0.0, max, step: 0.5, scale: 100.0, default }
 }
 
 const fn count(pointer: &'static str, query: &'static str, label: &'static str, default: f64) -> Number {
-    let (unit, least, most) = ("iterations", 1.0, 200.0);
-    Number { pointer, query, label, unit, least, most, step: 1.0, scale: 1.0, default }
+    let (unit, min, max) = ("iterations", 1.0, 200.0);
+    Number { pointer, query, label, unit, min, max, step: 1.0, scale: 1.0, default }
 }
 
 /// Parameters in query order. The defaults follow a DFLOP case: 3 % slow shapes, half the longest
@@ -69,12 +69,12 @@ fn defaults() -> Value {
 fn query(document: &Value, run: Option<&str>) -> Result<String, FieldErrors> {
     let mut errors = FieldErrors::default();
     let mut pairs = Vec::new();
-    for Number { pointer, query, least, most, scale, .. } in &NUMBERS {
+    for Number { pointer, query, min: lower, max: upper, scale, .. } in &NUMBERS {
         let value = pointer::get(document, pointer).and_then(Value::as_f64);
         let is_count = scale.total_cmp(&1.0).is_eq();
         match value {
-            Some(value) if !(*least..=*most).contains(&value) => {
-                errors.set(pointer, Some(format!("out of range: {least} to {most}")));
+            Some(value) if !(*lower..=*upper).contains(&value) => {
+                errors.set(pointer, Some(format!("out of range: {lower} to {upper}")));
             }
             Some(value) if is_count && value.fract() != 0.0 => {
                 errors.set(pointer, Some("a whole number is needed here".to_owned()));
@@ -96,7 +96,7 @@ pub(crate) struct Settings {
     fields: RwSignal<std::collections::BTreeSet<String>>,
     run: RwSignal<Option<String>>,
     /// Last valid query string.
-    asked: RwSignal<String>,
+    requested_query: RwSignal<String>,
     timer: StoredValue<Option<TimeoutHandle>>,
 }
 
@@ -104,27 +104,27 @@ impl Settings {
     /// Creates the default settings.
     pub(crate) fn new() -> Self {
         let document = defaults();
-        let asked = query(&document, None).unwrap_or_default();
+        let initial_query = query(&document, None).unwrap_or_default();
         Self {
             document: RwSignal::new(document),
             errors: RwSignal::default(),
             unreadable: RwSignal::default(),
             fields: RwSignal::default(),
             run: RwSignal::new(None),
-            asked: RwSignal::new(asked),
+            requested_query: RwSignal::new(initial_query),
             timer: StoredValue::new(None),
         }
     }
 
     /// Returns the last valid query string.
     pub(crate) fn query(self) -> String {
-        self.asked.get()
+        self.requested_query.get()
     }
 
     fn form(self) -> Form {
-        let change = Callback::new(move |(place, value): (String, Option<Value>)| {
+        let change = Callback::new(move |(field_pointer, value): (String, Option<Value>)| {
             if let Some(value) = value {
-                self.document.update(|document| pointer::set(document, &place, value));
+                self.document.update(|document| pointer::set(document, &field_pointer, value));
                 self.ask_soon();
             }
         });
@@ -139,7 +139,7 @@ impl Settings {
         let timer = match found {
             Ok(query) => {
                 self.errors.set(FieldErrors::default());
-                set_timeout_with_handle(move || drop(self.asked.try_set(query)), PAUSE).ok()
+                set_timeout_with_handle(move || drop(self.requested_query.try_set(query)), PAUSE).ok()
             }
             Err(errors) => {
                 self.errors.set(errors);
@@ -173,8 +173,8 @@ pub(crate) fn SettingsForm(
 ) -> impl IntoView {
     provide_context(settings.form());
     let fields = NUMBERS.iter().map(|number| {
-        let Number { pointer, label, unit, least, most, step, .. } = *number;
-        view! { <NumberField pointer=pointer label=label unit=unit min=least max=most step=step /> }
+        let Number { pointer, label, unit, min: lower, max: upper, step, .. } = *number;
+        view! { <NumberField pointer=pointer label=label unit=unit min=lower max=upper step=step /> }
     });
     view! {
         <div class="asked-fields" data-testid="correction-settings">
@@ -188,22 +188,22 @@ pub(crate) fn SettingsForm(
 /// Selects the run from which the slow shapes are estimated.
 #[component]
 fn RunField(settings: Settings, scenario: Signal<Option<String>>) -> impl IntoView {
-    let runs = RwSignal::new(None::<Result<Vec<RunSummary>, Failure>>);
+    let runs = RwSignal::new(None::<Result<Vec<RunSummary>, RequestError>>);
     spawn_local(async move {
         let list = client::get::<RunList>(&format!("{}?limit=200", path::RUNS)).await;
         runs.try_set(Some(list.map(|list| list.runs)));
     });
     let options = move || {
-        let of = scenario.get();
+        let current_scenario = scenario.get();
         let mut known = runs.get().and_then(Result::ok).unwrap_or_default();
         known.retain(|run| run.points > 0);
-        known.sort_by_key(|run| run.scenario != of);
+        known.sort_by_key(|run| run.scenario != current_scenario);
         let option = |run: RunSummary| {
-            let own = if run.scenario == of { "" } else { ", of another scenario" };
-            let text = format!("{} ({} steps{own})", run.name, format::count(run.points));
+            let origin = if run.scenario == current_scenario { "" } else { ", of another scenario" };
+            let text = format!("{} ({} steps{origin})", run.name, format::count(run.points));
             let id = run.id.clone();
             view! {
-                <option value=run.id prop:selected=move || settings.run.with(|chosen| chosen.as_ref() == Some(&id))>{text}</option>
+                <option value=run.id prop:selected=move || settings.run.with(|selected_run| selected_run.as_ref() == Some(&id))>{text}</option>
             }
         };
         known.into_iter().map(option).collect_view()
@@ -214,8 +214,8 @@ fn RunField(settings: Settings, scenario: Signal<Option<String>>) -> impl IntoVi
         settings.ask_soon();
     };
     let failed = move || {
-        let failure = runs.get().and_then(Result::err)?;
-        Some(view! { <p class="field-error" role="alert">{format!("{}: no run can be chosen.", failure.title())}</p> })
+        let error = runs.get().and_then(Result::err)?;
+        Some(view! { <p class="field-error" role="alert">{format!("{}: no run can be chosen.", error.title())}</p> })
     };
     view! {
         <div class="field">
@@ -235,14 +235,14 @@ mod tests {
 
     #[test]
     fn people_read_percent_and_the_server_takes_shares() {
-        let asked = query(&defaults(), None).unwrap();
-        assert_eq!(asked, "anomaly=0.03&slowdown=0.5&cost=0.04&window=20&iterations=60");
+        let default_query = query(&defaults(), None).unwrap();
+        assert_eq!(default_query, "anomaly=0.03&slowdown=0.5&cost=0.04&window=20&iterations=60");
         assert!(query(&defaults(), Some("abc")).unwrap().ends_with("iterations=60&run=abc"));
     }
 
     #[test]
-    fn what_the_server_would_refuse_is_told_at_the_field() {
-        for (place, value, told) in [
+    fn invalid_values_are_reported_at_their_fields() {
+        for (field_pointer, value, message) in [
             ("/correction/anomaly", json!(100.5), "out of range: 0 to 100"),
             ("/correction/cost", json!(-1), "out of range: 0 to 100"),
             ("/correction/slowdown", json!(1001), "out of range: 0 to 1000"),
@@ -251,9 +251,9 @@ mod tests {
             ("/correction/iterations", Value::Null, "a number is needed here"),
         ] {
             let mut document = defaults();
-            pointer::set(&mut document, place, value);
+            pointer::set(&mut document, field_pointer, value);
             let errors = query(&document, Some("abc")).unwrap_err();
-            assert_eq!(errors.at(place), Some(told));
+            assert_eq!(errors.at(field_pointer), Some(message));
         }
     }
 }

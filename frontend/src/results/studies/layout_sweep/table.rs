@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::planner::analysis::layouts::{LayoutPoint, LayoutSweep};
 use leptos::prelude::*;
 
-use super::name;
+use super::freedom_name;
 use crate::format;
 
 /// Table with the Pareto front and the best layout of each kind. The other points are in an
@@ -14,15 +14,15 @@ use crate::format;
 pub(super) fn PointTables(
     sweep: Arc<LayoutSweep>,
     /// Name of the selected point.
-    chosen: Signal<Option<String>>,
+    selected: Signal<Option<String>>,
     /// Receives the name of the point to show.
     on_choose: Callback<String>,
 ) -> impl IntoView {
     let (first, rest) = ordered(&sweep);
     let count = rest.len();
     let lines = |places: Vec<usize>| {
-        let of = |place: usize| line(&sweep.points[place], chosen, on_choose);
-        places.into_iter().map(of).collect_view()
+        let table_line = |index: usize| line(&sweep.points[index], selected, on_choose);
+        places.into_iter().map(table_line).collect_view()
     };
     let (first, rest) = (lines(first), lines(rest));
     view! {
@@ -39,12 +39,12 @@ pub(super) fn PointTables(
 /// Sorts simulated points by tokens/s. The first list contains the Pareto front and the best layout
 /// of each kind, the second list contains the others.
 fn ordered(sweep: &LayoutSweep) -> (Vec<usize>, Vec<usize>) {
-    let speed = |place: &usize| sweep.points[*place].figures.map_or(0.0, |figures| figures.tokens_per_s);
+    let speed = |index: &usize| sweep.points[*index].figures.map_or(0.0, |metrics| metrics.tokens_per_s);
     let mut simulated: Vec<usize> =
-        (0..sweep.points.len()).filter(|&place| sweep.points[place].figures.is_some()).collect();
+        (0..sweep.points.len()).filter(|&point_index| sweep.points[point_index].figures.is_some()).collect();
     simulated.sort_by(|a, b| speed(b).total_cmp(&speed(a)).then(a.cmp(b)));
-    let is_best = |place: usize| sweep.best.iter().any(|best| best.point as usize == place);
-    simulated.into_iter().partition(|&place| sweep.points[place].is_on_front || is_best(place))
+    let is_best = |best_index: usize| sweep.best.iter().any(|best| best.point as usize == best_index);
+    simulated.into_iter().partition(|&ranked_index| sweep.points[ranked_index].is_on_front || is_best(ranked_index))
 }
 
 #[component]
@@ -64,26 +64,26 @@ fn Points(label: &'static str, lines: AnyView, test_id: &'static str) -> impl In
 
 fn line(
     point: &LayoutPoint,
-    chosen: Signal<Option<String>>,
+    selected: Signal<Option<String>>,
     on_choose: Callback<String>,
 ) -> Option<impl IntoView + use<>> {
-    let figures = point.figures?;
-    let (own, asked) = (point.name.clone(), point.name.clone());
-    let is_chosen = move || chosen.with(|chosen| chosen.as_ref() == Some(&own));
-    let pressed = is_chosen.clone();
+    let metrics = point.figures?;
+    let (name, requested_name) = (point.name.clone(), point.name.clone());
+    let is_selected = move || selected.with(|current| current.as_ref() == Some(&name));
+    let pressed = is_selected.clone();
     let label = format!("Show the timeline of {}", point.title);
     let front = if point.is_on_front { ", on the front" } else { "" };
     Some(view! {
-        <tr class:chosen=is_chosen data-layout=point.name.clone()>
+        <tr class:chosen=is_selected data-layout=point.name.clone()>
             <th scope="row">{point.title.clone()}</th>
-            <td class="notation">{name(point.freedom)}{front}</td>
-            <td>{format::large(figures.tokens_per_s)}</td>
-            <td>{format::three_digits(figures.tflops_per_device)}</td>
-            <td>{format::seconds(figures.iteration_s)}</td>
-            <td>{format::percent(figures.bubble)}</td>
-            <td>{format::gib(figures.peak_memory_gib)}</td>
+            <td class="notation">{freedom_name(point.freedom)}{front}</td>
+            <td>{format::large(metrics.tokens_per_s)}</td>
+            <td>{format::three_digits(metrics.tflops_per_device)}</td>
+            <td>{format::seconds(metrics.iteration_s)}</td>
+            <td>{format::percent(metrics.bubble)}</td>
+            <td>{format::gib(metrics.peak_memory_gib)}</td>
             <td>
-                <button class="quiet" aria-label=label aria-pressed=move || pressed().to_string() on:click=move |_| on_choose.run(asked.clone())>
+                <button class="quiet" aria-label=label aria-pressed=move || pressed().to_string() on:click=move |_| on_choose.run(requested_name.clone())>
                     "Show"
                 </button>
             </td>
@@ -93,12 +93,12 @@ fn line(
 
 #[cfg(test)]
 mod tests {
-    use api::planner::analysis::layouts::{BestPoint, Freedom, PointFigures};
+    use api::planner::analysis::layouts::{BestPoint, Freedom, PointMetrics};
 
     use super::*;
 
     fn point(tokens_per_s: Option<f64>, is_on_front: bool) -> LayoutPoint {
-        let figures = |tokens_per_s| PointFigures {
+        let metrics = |tokens_per_s| PointMetrics {
             iteration_s: 1.0,
             tflops_per_device: 1.0,
             tokens_per_s,
@@ -114,14 +114,14 @@ mod tests {
             microbatch: 1,
             devices: 8,
             reason: None,
-            figures: tokens_per_s.map(figures),
+            figures: tokens_per_s.map(metrics),
             is_on_front,
             against_best: None,
         }
     }
 
     #[test]
-    fn what_nothing_beats_stands_first_and_what_was_not_simulated_nowhere() {
+    fn front_points_come_first_and_unsimulated_are_omitted() {
         let points = vec![
             point(Some(1.0), false),
             point(Some(4.0), true),

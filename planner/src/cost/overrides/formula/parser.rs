@@ -20,7 +20,7 @@ pub(super) const MAX_EXPONENT: u32 = 16;
 /// A function in formulas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
-    One(&'static str, Unary),
+    Single(&'static str, Unary),
     /// Accepts two or more arguments, folded from left to right.
     Many(&'static str, Binary),
 }
@@ -29,15 +29,15 @@ impl Function {
     pub(super) const ALL: [Self; 6] = [
         Self::Many("min", Binary::Min),
         Self::Many("max", Binary::Max),
-        Self::One("ceil", Unary::Ceil),
-        Self::One("floor", Unary::Floor),
-        Self::One("sqrt", Unary::Sqrt),
-        Self::One("log2", Unary::Log2),
+        Self::Single("ceil", Unary::Ceil),
+        Self::Single("floor", Unary::Floor),
+        Self::Single("sqrt", Unary::Sqrt),
+        Self::Single("log2", Unary::Log2),
     ];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::One(name, _) | Self::Many(name, _) => name,
+            Self::Single(name, _) | Self::Many(name, _) => name,
         }
     }
 }
@@ -113,7 +113,7 @@ impl Parser {
 
     fn exponent(&mut self) -> Result<i32, FormulaError> {
         let first = self.scan.peek();
-        let at = self.scan.place();
+        let at = self.scan.position();
         let negative = self.scan.take('-');
         let digits = self.scan.peek().is_some_and(|next| next.is_ascii_digit());
         if !digits {
@@ -123,8 +123,8 @@ impl Parser {
         if number.fract() != 0.0 || number > f64::from(MAX_EXPONENT) {
             return Err(FormulaError::Exponent(at));
         }
-        let whole = number as i32;
-        Ok(if negative { -whole } else { whole })
+        let integer = number as i32;
+        Ok(if negative { -integer } else { integer })
     }
 
     fn value(&mut self) -> Result<(), FormulaError> {
@@ -145,7 +145,7 @@ impl Parser {
 
     /// Parses a variable or a function call.
     fn named(&mut self) -> Result<(), FormulaError> {
-        let at = self.scan.place();
+        let at = self.scan.position();
         let name = self.scan.name();
         if let Some(variable) = Variable::ALL.into_iter().find(|variable| variable.name() == name) {
             self.steps.push(Step::Variable(variable));
@@ -155,7 +155,7 @@ impl Parser {
             return Err(FormulaError::Unknown { name, at });
         };
         match function {
-            Function::One(function, step) => {
+            Function::Single(function, step) => {
                 let count = self.inside(|parser| parser.arguments(None))?;
                 if count != 1 {
                     return Err(FormulaError::Arguments { function, two: false, at });
@@ -188,7 +188,7 @@ impl Parser {
     /// Parses the contents of parentheses.
     fn inside<T>(&mut self, read: impl Fn(&mut Self) -> Result<T, FormulaError>) -> Result<T, FormulaError> {
         self.scan.peek();
-        let at = self.scan.place();
+        let at = self.scan.position();
         self.scan.expect('(')?;
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -206,7 +206,7 @@ mod tests {
     use super::super::Formula;
 
     #[test]
-    fn errors_name_the_place() {
+    fn errors_state_the_position() {
         let names = "there are tokens, squared, length, hidden, heads, ffn, tp, cp, flops, bytes, predicted_us and the \
                      functions min, max, ceil, floor, sqrt, log2";
         for (text, says) in [

@@ -22,7 +22,7 @@ impl Scan {
     }
 
     /// Position of the next character, starting at 1.
-    pub(super) const fn place(&self) -> usize {
+    pub(super) const fn position(&self) -> usize {
         self.next + 1
     }
 
@@ -41,18 +41,18 @@ impl Scan {
     /// Returns the error for an unexpected character or end.
     pub(super) fn unexpected(&mut self) -> FormulaError {
         let found = self.peek();
-        let at = self.place();
+        let at = self.position();
         found.map_or(FormulaError::Ended(at), |found| FormulaError::Unexpected { found, at })
     }
 
     /// Consumes letters, digits and underscores.
     pub(super) fn name(&mut self) -> String {
-        self.run_of(|character| character.is_ascii_alphanumeric() || character == '_')
+        self.take_while(|character| character.is_ascii_alphanumeric() || character == '_')
     }
 
     /// Consumes an unsigned number: digits, decimal point, decimal exponent.
     pub(super) fn number(&mut self) -> Result<f64, FormulaError> {
-        let at = self.place();
+        let at = self.position();
         let mut text = self.digits();
         if self.here() == Some('.') {
             self.next += 1;
@@ -77,10 +77,10 @@ impl Scan {
     }
 
     fn digits(&mut self) -> String {
-        self.run_of(|character| character.is_ascii_digit())
+        self.take_while(|character| character.is_ascii_digit())
     }
 
-    fn run_of(&mut self, belongs: impl Fn(char) -> bool) -> String {
+    fn take_while(&mut self, belongs: impl Fn(char) -> bool) -> String {
         let text: String = self.characters[self.next..].iter().copied().take_while(|&next| belongs(next)).collect();
         // The number is ASCII, so bytes equal characters.
         self.next += text.len();

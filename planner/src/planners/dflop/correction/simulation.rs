@@ -90,7 +90,7 @@ pub fn simulate(
     for (iteration, batch) in (0..).zip(batches) {
         let predicted: Vec<Item> = batch.iter().map(|shaped| shaped.item).collect();
         let blind = partition(&predicted, buckets, scheduler)?;
-        let delay = *delay.get_or_insert(anomalies.magnitude * blind.longest);
+        let delay = *delay.get_or_insert(anomalies.magnitude * blind.makespan);
         simulated.delay = delay;
         let truth: Vec<Item> = batch.iter().map(|shaped| taken(*shaped, &slow, delay)).collect();
         let without = time(&truth, &blind);
@@ -144,12 +144,12 @@ impl Pipelines {
             let sum = |part: fn(&Item) -> f64| bucket.iter().map(|&item| part(&items[item as usize])).sum::<f64>();
             [sum(|item| item.encoder), sum(|item| item.backbone)]
         };
-        let of_copy = |copy: usize| {
-            let own: Vec<[f64; 2]> = dealt.buckets.iter().skip(copy).step_by(self.copies).map(stage).collect();
-            let sum = |module: usize| own.iter().map(|stage| stage[module]).sum::<f64>();
-            let longest = own.iter().flatten().copied().fold(0.0, f64::max);
-            sum(0).max(sum(1)) + f64::from(self.depth.max(1) - 1) * longest
+        let copy_time = |copy: usize| {
+            let stage_times: Vec<[f64; 2]> = dealt.buckets.iter().skip(copy).step_by(self.copies).map(stage).collect();
+            let sum = |module: usize| stage_times.iter().map(|stage| stage[module]).sum::<f64>();
+            let max_time = stage_times.iter().flatten().copied().fold(0.0, f64::max);
+            sum(0).max(sum(1)) + f64::from(self.depth.max(1) - 1) * max_time
         };
-        (0..self.copies).map(of_copy).fold(f64::MIN_POSITIVE, f64::max)
+        (0..self.copies).map(copy_time).fold(f64::MIN_POSITIVE, f64::max)
     }
 }

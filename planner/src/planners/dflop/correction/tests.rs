@@ -91,7 +91,7 @@ fn a_run_as_predicted_pays_for_the_first_iterations_only() {
 /// Rare and short delays do not pay for the monitoring cost. Frequent and long delays do, and the
 /// gain increases accordingly.
 #[test]
-fn what_pays_stays_on() {
+fn correction_stays_on_if_it_pays() {
     let (none, much) = (simulated(0.01, 0.05), simulated(0.05, 1.0));
     assert!(none.switched_off.is_some() && none.settled() == 0.0);
     assert!(much.switched_off.is_none() && much.settled() > 0.04, "{}", much.settled());

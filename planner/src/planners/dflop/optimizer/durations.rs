@@ -1,7 +1,7 @@
 //! Time and memory per microbatch on a pipeline stage. i is the number of microbatches, as in
 //! DFLOP Alg. 1.
 
-use super::{Choice, Configuration, Degrees, Objective, OptimizerInput};
+use super::{Configuration, ConfigurationEstimate, Degrees, Objective, OptimizerInput};
 use crate::planners::dflop::curve::Curve;
 use crate::planners::dflop::profile::{DegreeProfile, ModuleProfile};
 
@@ -24,16 +24,16 @@ pub struct ItemWork {
 
 impl ItemWork {
     pub(crate) fn is_valid(&self) -> bool {
-        let figures =
+        let values =
             [self.batch, self.length, self.encoder_flops, self.linear_flops, self.attention_flops, self.weight];
-        figures.into_iter().all(|figure| figure.is_finite() && figure >= 0.0)
+        values.into_iter().all(|figure| figure.is_finite() && figure >= 0.0)
     }
 }
 
 /// Work of an item for a degree profile. Attention throughput depends on the item's length only,
 /// not on the packed length.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct ModuleWork {
     /// FLOPs with a throughput that depends on the packed size.
     linear: f64,
     /// Attention time on a single device, in seconds.
@@ -59,22 +59,29 @@ pub(crate) struct Durations<'a> {
 pub(crate) struct Side<'a> {
     pub profile: &'a DegreeProfile,
     /// Index of `profile` in the module's list.
-    pub place: usize,
+    pub profile_index: usize,
     pub degrees: Degrees,
     /// Layers per stage, rounded up.
     layers: u32,
     /// True if a stage contains all layers.
-    whole: bool,
+    has_all_layers: bool,
     /// Maximum layers per stage, relative to the mean.
     uneven: f64,
 }
 
 impl<'a> Side<'a> {
-    pub(crate) fn of(module: &'a ModuleProfile, degrees: Degrees) -> Self {
-        let place = module.degrees.iter().position(|profile| profile.tensor == degrees.tensor).unwrap_or(0);
+    pub(crate) fn new(module: &'a ModuleProfile, degrees: Degrees) -> Self {
+        let profile_index = module.degrees.iter().position(|profile| profile.tensor == degrees.tensor).unwrap_or(0);
         let layers = module.layers.div_ceil(degrees.pipeline);
         let uneven = f64::from(layers) * f64::from(degrees.pipeline) / f64::from(module.layers.max(1));
-        Self { profile: &module.degrees[place], place, degrees, layers, whole: layers == module.layers, uneven }
+        Self {
+            profile: &module.degrees[profile_index],
+            profile_index,
+            degrees,
+            layers,
+            has_all_layers: layers == module.layers,
+            uneven,
+        }
     }
 
     /// Returns TP x PP, the devices that process a microbatch.
@@ -84,23 +91,23 @@ impl<'a> Side<'a> {
 
     /// Returns the seconds per stage for a microbatch with `share` such items, at the given linear
     /// throughput: E_dur or L_dur (DFLOP Sec. 3.3.1).
-    fn seconds(&self, asked: Asked, share: f64, rate: f64) -> f64 {
-        share * (asked.linear / rate + asked.attention) / self.shared_by()
+    fn seconds(&self, work: ModuleWork, share: f64, rate: f64) -> f64 {
+        share * (work.linear / rate + work.attention) / self.shared_by()
     }
 
     /// Returns the bytes per device that stores `kept` microbatches with the given size
     /// (DFLOP Eq. 4, DFLOP Eq. 5).
-    fn bytes(&self, kept: u32, size: f64) -> f64 {
-        self.states() + self.profile.activation.bytes((self.layers, kept), size)
+    fn bytes(&self, stored: u32, size: f64) -> f64 {
+        self.states() + self.profile.activation.bytes((self.layers, stored), size)
     }
 
     fn states(&self) -> f64 {
-        self.profile.state.bytes(self.layers, self.whole, self.degrees.data)
+        self.profile.state.bytes(self.layers, self.has_all_layers, self.degrees.data)
     }
 
     /// Returns the minimum of [`Self::bytes`] on a size range.
-    fn least_bytes(&self, kept: u32, from: f64, to: f64) -> f64 {
-        self.states() + self.profile.activation.least((self.layers, kept), from, to)
+    fn min_bytes(&self, stored: u32, from: f64, to: f64) -> f64 {
+        self.states() + self.profile.activation.min_bytes((self.layers, stored), from, to)
     }
 
     fn linear(&self) -> &Curve {
@@ -122,13 +129,13 @@ impl Sides<'_> {
     }
 
     /// Returns the maximum stage time over both modules, from the mean stage times.
-    fn longest_stage(&self, encoder: f64, backbone: f64) -> f64 {
+    fn max_stage_time(&self, encoder: f64, backbone: f64) -> f64 {
         (encoder * self.encoder.uneven).max(backbone * self.backbone.uneven)
     }
 }
 
 impl<'a> Durations<'a> {
-    pub(crate) fn of(input: &'a OptimizerInput) -> Self {
+    pub(crate) fn new(input: &'a OptimizerInput) -> Self {
         let total: f64 = input.items.iter().map(|item| item.weight).sum();
         let weights: Vec<f64> = input.items.iter().map(|item| item.weight / total).collect();
         let mean = |part: fn(&ItemWork) -> f64| -> f64 {
@@ -142,11 +149,11 @@ impl<'a> Durations<'a> {
             attention_flops: mean(|item| item.attention_flops),
             weight: 1.0,
         };
-        let of_degree = |degree: &DegreeProfile| {
+        let attention_seconds = |degree: &DegreeProfile| {
             let seconds = |item: &ItemWork| item.attention_flops / degree.attention.at(item.length);
             (seconds(&mean), input.items.iter().map(seconds).collect())
         };
-        let attention = input.backbone.degrees.iter().map(of_degree).collect();
+        let attention = input.backbone.degrees.iter().map(attention_seconds).collect();
         Self { input, mean, weights, attention }
     }
 
@@ -155,15 +162,15 @@ impl<'a> Durations<'a> {
     }
 
     pub(crate) fn sides(&self, encoder: Degrees, backbone: Degrees) -> Sides<'a> {
-        Sides { encoder: Side::of(&self.input.encoder, encoder), backbone: Side::of(&self.input.backbone, backbone) }
+        Sides { encoder: Side::new(&self.input.encoder, encoder), backbone: Side::new(&self.input.backbone, backbone) }
     }
 
-    fn of_encoder(item: &ItemWork) -> Asked {
-        Asked { linear: item.encoder_flops, attention: 0.0, size: item.batch }
+    fn encoder_work(item: &ItemWork) -> ModuleWork {
+        ModuleWork { linear: item.encoder_flops, attention: 0.0, size: item.batch }
     }
 
-    fn of_backbone(item: &ItemWork, attention: f64) -> Asked {
-        Asked { linear: item.linear_flops, attention, size: item.length }
+    fn backbone_work(item: &ItemWork, attention: f64) -> ModuleWork {
+        ModuleWork { linear: item.linear_flops, attention, size: item.length }
     }
 
     /// Returns the items per microbatch and replica for both modules.
@@ -175,31 +182,36 @@ impl<'a> Durations<'a> {
 
     /// Returns E_dur and L_dur if all items are equal to the mean item (DFLOP Alg. 1, lines 25 and
     /// 26).
-    pub(crate) fn of_mean(&self, sides: &Sides<'_>, microbatches: u32) -> (f64, f64) {
-        let attention = self.attention[sides.backbone.place].0;
-        self.stages(sides, microbatches, (Self::of_encoder(&self.mean), Self::of_backbone(&self.mean, attention)))
+    pub(crate) fn mean_item_stage_times(&self, sides: &Sides<'_>, microbatches: u32) -> (f64, f64) {
+        let attention = self.attention[sides.backbone.profile_index].0;
+        self.stages(sides, microbatches, (Self::encoder_work(&self.mean), Self::backbone_work(&self.mean, attention)))
     }
 
-    fn stages(&self, sides: &Sides<'_>, microbatches: u32, (encoder, backbone): (Asked, Asked)) -> (f64, f64) {
+    fn stages(
+        &self,
+        sides: &Sides<'_>,
+        microbatches: u32,
+        (encoder, backbone): (ModuleWork, ModuleWork),
+    ) -> (f64, f64) {
         let shares = self.shares(sides, microbatches);
-        let of = |side: &Side<'_>, asked: Asked, share: f64| {
-            side.seconds(asked, share, side.linear().at(asked.size * share))
+        let stage_time = |side: &Side<'_>, work: ModuleWork, share: f64| {
+            side.seconds(work, share, side.linear().at(work.size * share))
         };
-        (of(&sides.encoder, encoder, shares.0), of(&sides.backbone, backbone, shares.1))
+        (stage_time(&sides.encoder, encoder, shares.0), stage_time(&sides.backbone, backbone, shares.1))
     }
 
     /// Returns T for the mean item (DFLOP Alg. 1, line 27; the makespan in DFLOP Sec. 3.3.1).
-    pub(crate) fn time_of_mean(&self, sides: &Sides<'_>, microbatches: u32) -> f64 {
-        let (encoder, backbone) = self.of_mean(sides, microbatches);
+    pub(crate) fn mean_item_time(&self, sides: &Sides<'_>, microbatches: u32) -> f64 {
+        let (encoder, backbone) = self.mean_item_stage_times(sides, microbatches);
         slots(sides, microbatches) * encoder.max(backbone)
     }
 
     /// Returns the weighted mean of T (DFLOP Eq. 1). Each T assumes a batch with equal items.
-    pub(crate) fn mean_of_time(&self, sides: &Sides<'_>, microbatches: u32) -> f64 {
-        let attention = &self.attention[sides.backbone.place].1;
+    pub(crate) fn mean_time(&self, sides: &Sides<'_>, microbatches: u32) -> f64 {
+        let attention = &self.attention[sides.backbone.profile_index].1;
         let slowest = |(item, &attention): (&ItemWork, &f64)| {
-            let asked = (Self::of_encoder(item), Self::of_backbone(item, attention));
-            let (encoder, backbone) = self.stages(sides, microbatches, asked);
+            let work = (Self::encoder_work(item), Self::backbone_work(item, attention));
+            let (encoder, backbone) = self.stages(sides, microbatches, work);
             encoder.max(backbone)
         };
         let items = self.input.items.iter().zip(attention).map(slowest);
@@ -209,58 +221,60 @@ impl<'a> Durations<'a> {
     /// Returns T for an optimally balanced batch: T for the mean item, where a microbatch is never
     /// shorter than the slowest item and the largest stage contains an integer number of layers.
     pub(crate) fn time_when_balanced(&self, sides: &Sides<'_>, microbatches: u32) -> f64 {
-        let (encoder, backbone) = self.of_mean(sides, microbatches);
-        let (of_encoder, of_backbone) = self.shares(sides, microbatches);
+        let (encoder, backbone) = self.mean_item_stage_times(sides, microbatches);
+        let (encoder_share, backbone_share) = self.shares(sides, microbatches);
         let rates = (
-            sides.encoder.linear().at(self.mean.batch * of_encoder),
-            sides.backbone.linear().at(self.mean.length * of_backbone),
+            sides.encoder.linear().at(self.mean.batch * encoder_share),
+            sides.backbone.linear().at(self.mean.length * backbone_share),
         );
-        let items = self.longest_items(sides, rates);
-        slots(sides, microbatches) * sides.longest_stage(encoder.max(items.0), backbone.max(items.1))
+        let items = self.max_item_times(sides, rates);
+        slots(sides, microbatches) * sides.max_stage_time(encoder.max(items.0), backbone.max(items.1))
     }
 
     /// Returns the maximum item time per stage for both modules at the given throughputs.
-    fn longest_items(&self, sides: &Sides<'_>, (encoder, backbone): (f64, f64)) -> (f64, f64) {
-        let attention = &self.attention[sides.backbone.place].1;
+    fn max_item_times(&self, sides: &Sides<'_>, (encoder, backbone): (f64, f64)) -> (f64, f64) {
+        let attention = &self.attention[sides.backbone.profile_index].1;
         let copies = f64::from(sides.backbone.degrees.data) / f64::from(sides.encoder.degrees.data);
         let items = || self.input.items.iter().zip(attention).filter(|(item, _)| item.weight > 0.0);
-        let of_encoder = |(item, _): (&ItemWork, &f64)| sides.encoder.seconds(Self::of_encoder(item), copies, encoder);
-        let of_backbone = |(item, &attention): (&ItemWork, &f64)| {
-            sides.backbone.seconds(Self::of_backbone(item, attention), 1.0, backbone)
+        let encoder_time =
+            |(item, _): (&ItemWork, &f64)| sides.encoder.seconds(Self::encoder_work(item), copies, encoder);
+        let backbone_time = |(item, &attention): (&ItemWork, &f64)| {
+            sides.backbone.seconds(Self::backbone_work(item, attention), 1.0, backbone)
         };
-        (items().map(of_encoder).fold(0.0, f64::max), items().map(of_backbone).fold(0.0, f64::max))
+        (items().map(encoder_time).fold(0.0, f64::max), items().map(backbone_time).fold(0.0, f64::max))
     }
 
     /// Returns a lower bound for [`Self::time_when_balanced`] over a range of i.
-    pub(crate) fn least_time_when_balanced(&self, sides: &Sides<'_>, range: (u32, u32)) -> f64 {
+    pub(crate) fn min_time_when_balanced(&self, sides: &Sides<'_>, range: (u32, u32)) -> f64 {
         let (small, large) = (self.shares(sides, range.1), self.shares(sides, range.0));
-        let most = |side: &Side<'_>, size: f64, small: f64, large: f64| side.linear().most(size * small, size * large);
+        let max_rate =
+            |side: &Side<'_>, size: f64, small: f64, large: f64| side.linear().max_between(size * small, size * large);
         let rates = (
-            most(&sides.encoder, self.mean.batch, small.0, large.0),
-            most(&sides.backbone, self.mean.length, small.1, large.1),
+            max_rate(&sides.encoder, self.mean.batch, small.0, large.0),
+            max_rate(&sides.backbone, self.mean.length, small.1, large.1),
         );
-        let items = self.longest_items(sides, rates);
-        let attention = self.attention[sides.backbone.place].0;
-        let asked = (Self::of_encoder(&self.mean), Self::of_backbone(&self.mean, attention));
-        let (encoder, backbone) = self.least(sides, range, asked);
-        let of_item = slots(sides, range.0) * sides.longest_stage(items.0, items.1);
-        of_item.max(slots(sides, range.1) * sides.longest_stage(encoder, backbone))
+        let items = self.max_item_times(sides, rates);
+        let attention = self.attention[sides.backbone.profile_index].0;
+        let work = (Self::encoder_work(&self.mean), Self::backbone_work(&self.mean, attention));
+        let (encoder, backbone) = self.min_stage_times(sides, range, work);
+        let item_bound = slots(sides, range.0) * sides.max_stage_time(items.0, items.1);
+        item_bound.max(slots(sides, range.1) * sides.max_stage_time(encoder, backbone))
     }
 
-    /// Returns a lower bound for [`Self::time_of_mean`] over a range of i.
-    pub(crate) fn least_time_of_mean(&self, sides: &Sides<'_>, (from, to): (u32, u32)) -> f64 {
-        let attention = self.attention[sides.backbone.place].0;
-        let asked = (Self::of_encoder(&self.mean), Self::of_backbone(&self.mean, attention));
-        let (encoder, backbone) = self.least(sides, (from, to), asked);
+    /// Returns a lower bound for [`Self::mean_item_time`] over a range of i.
+    pub(crate) fn min_mean_item_time(&self, sides: &Sides<'_>, (from, to): (u32, u32)) -> f64 {
+        let attention = self.attention[sides.backbone.profile_index].0;
+        let work = (Self::encoder_work(&self.mean), Self::backbone_work(&self.mean, attention));
+        let (encoder, backbone) = self.min_stage_times(sides, (from, to), work);
         slots(sides, to) * encoder.max(backbone)
     }
 
-    /// Returns a lower bound for [`Self::mean_of_time`] over a range of i.
-    pub(crate) fn least_mean_of_time(&self, sides: &Sides<'_>, (from, to): (u32, u32)) -> f64 {
-        let attention = &self.attention[sides.backbone.place].1;
+    /// Returns a lower bound for [`Self::mean_time`] over a range of i.
+    pub(crate) fn min_mean_time(&self, sides: &Sides<'_>, (from, to): (u32, u32)) -> f64 {
+        let attention = &self.attention[sides.backbone.profile_index].1;
         let slowest = |(item, &attention): (&ItemWork, &f64)| {
-            let asked = (Self::of_encoder(item), Self::of_backbone(item, attention));
-            let (encoder, backbone) = self.least(sides, (from, to), asked);
+            let work = (Self::encoder_work(item), Self::backbone_work(item, attention));
+            let (encoder, backbone) = self.min_stage_times(sides, (from, to), work);
             encoder.max(backbone)
         };
         let items = self.input.items.iter().zip(attention).map(slowest);
@@ -270,12 +284,20 @@ impl<'a> Durations<'a> {
     /// Returns lower bounds for the stage times with `to` microbatches, at the maximum throughput
     /// in the range `from..=to`. Multiplied by `to + P - 1`, this is a lower bound for T in the
     /// range, because (i + P - 1) / i decreases with i.
-    fn least(&self, sides: &Sides<'_>, (from, to): (u32, u32), (encoder, backbone): (Asked, Asked)) -> (f64, f64) {
+    fn min_stage_times(
+        &self,
+        sides: &Sides<'_>,
+        (from, to): (u32, u32),
+        (encoder, backbone): (ModuleWork, ModuleWork),
+    ) -> (f64, f64) {
         let (small, large) = (self.shares(sides, to), self.shares(sides, from));
-        let of = |side: &Side<'_>, asked: Asked, small: f64, large: f64| {
-            side.seconds(asked, small, side.linear().most(asked.size * small, asked.size * large))
+        let min_stage_time = |side: &Side<'_>, work: ModuleWork, small: f64, large: f64| {
+            side.seconds(work, small, side.linear().max_between(work.size * small, work.size * large))
         };
-        (of(&sides.encoder, encoder, small.0, large.0), of(&sides.backbone, backbone, small.1, large.1))
+        (
+            min_stage_time(&sides.encoder, encoder, small.0, large.0),
+            min_stage_time(&sides.backbone, backbone, small.1, large.1),
+        )
     }
 
     /// Returns the bytes per device for both modules with mean items (DFLOP Eq. 4, DFLOP Eq. 5).
@@ -288,31 +310,31 @@ impl<'a> Durations<'a> {
     }
 
     /// Returns the bytes per device for both modules with the given microbatch sizes.
-    pub(crate) fn bytes_of(sides: &Sides<'_>, batch: f64, length: f64) -> (f64, f64) {
-        let kept = sides.backbone.degrees.pipeline;
-        (sides.encoder.bytes(sides.depth(), batch), sides.backbone.bytes(kept, length))
+    pub(crate) fn microbatch_bytes(sides: &Sides<'_>, batch: f64, length: f64) -> (f64, f64) {
+        let stored = sides.backbone.degrees.pipeline;
+        (sides.encoder.bytes(sides.depth(), batch), sides.backbone.bytes(stored, length))
     }
 
     /// Returns lower bounds for [`Self::bytes`] over a range of i.
-    pub(crate) fn least_bytes(&self, sides: &Sides<'_>, (from, to): (u32, u32)) -> (f64, f64) {
+    pub(crate) fn min_bytes(&self, sides: &Sides<'_>, (from, to): (u32, u32)) -> (f64, f64) {
         let (small, large) = (self.shares(sides, to), self.shares(sides, from));
         let (batch, length) = (self.mean.batch, self.mean.length);
         (
-            sides.encoder.least_bytes(sides.depth(), batch * small.0, batch * large.0),
-            sides.backbone.least_bytes(sides.backbone.degrees.pipeline, length * small.1, length * large.1),
+            sides.encoder.min_bytes(sides.depth(), batch * small.0, batch * large.0),
+            sides.backbone.min_bytes(sides.backbone.degrees.pipeline, length * small.1, length * large.1),
         )
     }
 
-    pub(crate) fn choice(&self, input: &OptimizerInput, configuration: Configuration) -> Choice {
+    pub(crate) fn estimate(&self, input: &OptimizerInput, configuration: Configuration) -> ConfigurationEstimate {
         debug_assert_eq!(input.global_batch, self.input.global_batch);
         let sides = self.sides(configuration.encoder, configuration.backbone);
         let microbatches = configuration.microbatches;
-        let (encoder_seconds, backbone_seconds) = self.of_mean(&sides, microbatches);
+        let (encoder_seconds, backbone_seconds) = self.mean_item_stage_times(&sides, microbatches);
         let (encoder_bytes, backbone_bytes) = self.bytes(&sides, microbatches);
-        Choice {
+        ConfigurationEstimate {
             configuration,
-            of_mean: self.time_of_mean(&sides, microbatches),
-            mean_of: self.mean_of_time(&sides, microbatches),
+            mean_item_time: self.mean_item_time(&sides, microbatches),
+            mean_time: self.mean_time(&sides, microbatches),
             balanced: self.time_when_balanced(&sides, microbatches),
             encoder_seconds,
             backbone_seconds,
@@ -324,7 +346,7 @@ impl<'a> Durations<'a> {
     /// Returns the seconds that an item adds to a microbatch on both modules, at the throughput for
     /// mean microbatches. The encoder value is scaled by L_dp / E_dp, because the encoder replicas
     /// process the items for all backbone replicas.
-    pub(crate) fn of_item(&self, sides: &Sides<'_>, microbatches: u32, item: &ItemWork) -> (f64, f64) {
+    pub(crate) fn item_times(&self, sides: &Sides<'_>, microbatches: u32, item: &ItemWork) -> (f64, f64) {
         let (encoder, backbone) = self.shares(sides, microbatches);
         let rates = (
             sides.encoder.linear().at(self.mean.batch * encoder),
@@ -333,32 +355,32 @@ impl<'a> Durations<'a> {
         let attention = item.attention_flops / sides.backbone.profile.attention.at(item.length);
         let copies = f64::from(sides.backbone.degrees.data) / f64::from(sides.encoder.degrees.data);
         (
-            sides.encoder.seconds(Self::of_encoder(item), copies, rates.0),
-            sides.backbone.seconds(Self::of_backbone(item, attention), 1.0, rates.1),
+            sides.encoder.seconds(Self::encoder_work(item), copies, rates.0),
+            sides.backbone.seconds(Self::backbone_work(item, attention), 1.0, rates.1),
         )
     }
 
     /// Returns a lower bound in seconds for a global batch on an encoder stage: mean items at the
     /// maximum throughput.
-    pub(crate) fn least_encoder_work(&self, side: &Side<'_>) -> f64 {
-        self.least_work(side, Self::of_encoder(&self.mean))
+    pub(crate) fn min_encoder_work(&self, side: &Side<'_>) -> f64 {
+        self.min_work(side, Self::encoder_work(&self.mean))
     }
 
     /// Returns a lower bound in seconds for a global batch on a backbone stage, at the maximum
     /// throughput. For the mean of T, attention uses the mean time over the items, which differs
     /// from the time of the mean item.
-    pub(crate) fn least_backbone_work(&self, side: &Side<'_>, objective: Objective) -> f64 {
-        let (of_mean, items) = &self.attention[side.place];
+    pub(crate) fn min_backbone_work(&self, side: &Side<'_>, objective: Objective) -> f64 {
+        let (mean_item, items) = &self.attention[side.profile_index];
         let attention = match objective {
-            Objective::OfMean | Objective::Balanced => *of_mean,
-            Objective::MeanOf => items.iter().zip(&self.weights).map(|(seconds, weight)| seconds * weight).sum(),
+            Objective::MeanItem | Objective::Balanced => *mean_item,
+            Objective::MeanTime => items.iter().zip(&self.weights).map(|(seconds, weight)| seconds * weight).sum(),
         };
-        self.least_work(side, Self::of_backbone(&self.mean, attention))
+        self.min_work(side, Self::backbone_work(&self.mean, attention))
     }
 
-    fn least_work(&self, side: &Side<'_>, asked: Asked) -> f64 {
+    fn min_work(&self, side: &Side<'_>, work: ModuleWork) -> f64 {
         let share = f64::from(self.input.global_batch) / f64::from(side.degrees.data);
-        side.seconds(asked, share, side.linear().max_value())
+        side.seconds(work, share, side.linear().max_value())
     }
 }
 

@@ -16,31 +16,31 @@ const BUFFER: f64 = 1.25;
 const SLOWER: f64 = 1.1;
 
 /// Returns the published program's choice, evaluated by this module's durations.
-pub(crate) fn choice(input: &OptimizerInput, durations: &Durations<'_>, splits: &[Split]) -> Option<Configuration> {
+pub(crate) fn select(input: &OptimizerInput, durations: &Durations<'_>, splits: &[Split]) -> Option<Configuration> {
     let there_are = || input.items.iter().filter(|item| item.weight > 0.0);
-    let largest_batch = there_are().map(|item| item.batch).fold(0.0, f64::max);
-    let largest_length = there_are().map(|item| item.length).fold(0.0, f64::max);
+    let max_batch = there_are().map(|item| item.batch).fold(0.0, f64::max);
+    let max_length = there_are().map(|item| item.length).fold(0.0, f64::max);
     let mean = durations.mean();
     let mut best: Option<(f64, Configuration)> = None;
     for split in splits {
         for &encoder in &split.encoders {
             for &backbone in &split.backbones {
                 let sides = durations.sides(encoder, backbone);
-                let batch = largest_batch * f64::from(backbone.data) / f64::from(encoder.data);
-                let bytes = Durations::bytes_of(&sides, batch, largest_length);
+                let batch = max_batch * f64::from(backbone.data) / f64::from(encoder.data);
+                let bytes = Durations::microbatch_bytes(&sides, batch, max_length);
                 if bytes.0.max(bytes.1) * BUFFER > input.memory {
                     continue;
                 }
                 let share =
                     |data: u32, count: u32| f64::from(input.global_batch) / (f64::from(count) * f64::from(data));
                 let is_small = |&count: &u32| {
-                    let (of_encoder, of_backbone) = (share(encoder.data, count), share(backbone.data, count));
-                    let whole = of_encoder >= 1.0 && of_backbone >= 1.0;
-                    whole && mean.batch * of_encoder <= largest_batch && mean.length * of_backbone <= largest_length
+                    let (encoder_share, backbone_share) = (share(encoder.data, count), share(backbone.data, count));
+                    let has_item = encoder_share >= 1.0 && backbone_share >= 1.0;
+                    has_item && mean.batch * encoder_share <= max_batch && mean.length * backbone_share <= max_length
                 };
-                let (fewest, most) = input.microbatches(backbone.data);
-                let microbatches = (fewest..=most).find(is_small).unwrap_or(most);
-                let time = durations.time_of_mean(&sides, microbatches);
+                let (fewest, max_count) = input.microbatches(backbone.data);
+                let microbatches = (fewest..=max_count).find(is_small).unwrap_or(max_count);
+                let time = durations.mean_item_time(&sides, microbatches);
                 let is_better = best.is_none_or(|(known, configuration)| {
                     time < known * SLOWER && microbatches < configuration.microbatches
                 });

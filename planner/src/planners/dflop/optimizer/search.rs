@@ -54,12 +54,12 @@ pub(crate) fn best(
     (objective, count): (Objective, usize),
 ) -> Found {
     let mut search = Search { input, durations, objective, count, best: Vec::new(), looked_at: 0 };
-    let works: Vec<Works> = splits.iter().map(|split| Works::of(input, durations, split, objective)).collect();
+    let works: Vec<Works> = splits.iter().map(|split| Works::new(input, durations, split, objective)).collect();
     let mut first: Vec<(f64, (usize, usize, usize))> = Vec::with_capacity(FIRST + 1);
     for_each(splits, &works, |bound, pair| {
         if first.len() < FIRST || bound < first[first.len() - 1].0 {
-            let place = first.partition_point(|&(known, _)| known <= bound);
-            first.insert(place, (bound, pair));
+            let index = first.partition_point(|&(known, _)| known <= bound);
+            first.insert(index, (bound, pair));
             first.truncate(FIRST);
         }
     });
@@ -80,17 +80,17 @@ pub(crate) fn best(
 /// Returns the minimum peak bytes per device in all strategies, at the maximum number of
 /// microbatches.
 pub(crate) fn leanest(input: &OptimizerInput, durations: &Durations<'_>, splits: &[Split]) -> f64 {
-    let mut least = f64::INFINITY;
+    let mut min_bytes = f64::INFINITY;
     for split in splits {
         for &encoder in &split.encoders {
             for &backbone in &split.backbones {
                 let sides = durations.sides(encoder, backbone);
                 let (encoder, backbone) = durations.bytes(&sides, input.microbatches(backbone.data).1);
-                least = least.min(encoder.max(backbone));
+                min_bytes = min_bytes.min(encoder.max(backbone));
             }
         }
     }
-    least
+    min_bytes
 }
 
 /// Lower bounds in seconds for a global batch, per degree combination of a split.
@@ -98,30 +98,37 @@ struct Works {
     encoders: Vec<f64>,
     backbones: Vec<f64>,
     /// Maximum number of microbatches per backbone degree combination.
-    most: Vec<f64>,
+    max_microbatches: Vec<f64>,
 }
 
 impl Works {
-    fn of(input: &OptimizerInput, durations: &Durations<'_>, split: &Split, objective: Objective) -> Self {
-        let encoder = |&degrees| durations.least_encoder_work(&Side::of(&input.encoder, degrees));
-        let backbone = |&degrees| durations.least_backbone_work(&Side::of(&input.backbone, degrees), objective);
+    fn new(input: &OptimizerInput, durations: &Durations<'_>, split: &Split, objective: Objective) -> Self {
+        let encoder = |&degrees| durations.min_encoder_work(&Side::new(&input.encoder, degrees));
+        let backbone = |&degrees| durations.min_backbone_work(&Side::new(&input.backbone, degrees), objective);
         Self {
             encoders: split.encoders.iter().map(encoder).collect(),
             backbones: split.backbones.iter().map(backbone).collect(),
-            most: split.backbones.iter().map(|degrees| f64::from(input.microbatches(degrees.data).1)).collect(),
+            max_microbatches: split
+                .backbones
+                .iter()
+                .map(|degrees| f64::from(input.microbatches(degrees.data).1))
+                .collect(),
         }
     }
 }
 
 /// Calls `visit` for each pair with a lower bound for its times, in the order of DFLOP Alg. 1.
 fn for_each(splits: &[Split], works: &[Works], mut visit: impl FnMut(f64, (usize, usize, usize))) {
-    for (place, (split, works)) in splits.iter().zip(works).enumerate() {
+    for (split_index, (split, works)) in splits.iter().zip(works).enumerate() {
         for (encoder, degrees) in split.encoders.iter().enumerate() {
             let work = works.encoders[encoder];
             for (backbone, other) in split.backbones.iter().enumerate() {
                 let depth = f64::from(degrees.pipeline + other.pipeline) - 1.0;
-                let most = works.most[backbone];
-                visit((most + depth) / most * work.max(works.backbones[backbone]), (place, encoder, backbone));
+                let max_microbatches = works.max_microbatches[backbone];
+                visit(
+                    (max_microbatches + depth) / max_microbatches * work.max(works.backbones[backbone]),
+                    (split_index, encoder, backbone),
+                );
             }
         }
     }
@@ -130,26 +137,26 @@ fn for_each(splits: &[Split], works: &[Works], mut visit: impl FnMut(f64, (usize
 impl Search<'_> {
     /// Returns true if a strategy with this lower bound can enter `best` and improve `best_of_pair`, the
     /// current minimum time for its pair.
-    fn can_improve(&self, bound: f64, best_of_pair: Option<f64>) -> bool {
+    fn can_improve(&self, bound: f64, pair_best: Option<f64>) -> bool {
         let bound = bound * (1.0 - SLACK);
         let full = self.best.len() == self.count;
-        best_of_pair.is_none_or(|best_of_pair| bound <= best_of_pair)
+        pair_best.is_none_or(|known| bound <= known)
             && (!full || self.best.last().is_none_or(|(worst, ..)| bound <= *worst))
     }
 
-    fn evaluate(&mut self, splits: &[Split], (place, encoder, backbone): (usize, usize, usize)) {
-        let split = &splits[place];
-        let (of_encoder, of_backbone) = (split.encoders[encoder], split.backbones[backbone]);
-        let sides = self.durations.sides(of_encoder, of_backbone);
-        let mut best_of_pair: Option<Timed> = None;
+    fn evaluate(&mut self, splits: &[Split], (split_index, encoder, backbone): (usize, usize, usize)) {
+        let split = &splits[split_index];
+        let (encoder_degrees, backbone_degrees) = (split.encoders[encoder], split.backbones[backbone]);
+        let sides = self.durations.sides(encoder_degrees, backbone_degrees);
+        let mut pair_best: Option<Timed> = None;
         // Evaluate the upper half first: more microbatches have a smaller bubble.
-        let mut open = vec![self.input.microbatches(of_backbone.data)];
+        let mut open = vec![self.input.microbatches(backbone_degrees.data)];
         while let Some(range) = open.pop() {
             self.looked_at += 1;
             let (from, to) = range;
             if from < to {
-                let fits = self.fits(self.durations.least_bytes(&sides, range));
-                if fits && self.can_improve(self.least(&sides, range), best_of_pair.map(|(time, ..)| time)) {
+                let fits = self.fits(self.durations.min_bytes(&sides, range));
+                if fits && self.can_improve(self.lower_bound(&sides, range), pair_best.map(|(time, ..)| time)) {
                     let half = from + (to - from) / 2;
                     open.extend([(from, half), (half + 1, to)]);
                 }
@@ -160,15 +167,15 @@ impl Search<'_> {
             }
             let found = (
                 self.time(&sides, from),
-                (place, encoder, backbone, from),
-                Configuration { encoder: of_encoder, backbone: of_backbone, microbatches: from },
+                (split_index, encoder, backbone, from),
+                Configuration { encoder: encoder_degrees, backbone: backbone_degrees, microbatches: from },
             );
-            if best_of_pair.is_none_or(|best_of_pair| before(&found, &best_of_pair)) {
-                best_of_pair = Some(found);
+            if pair_best.is_none_or(|known| before(&found, &known)) {
+                pair_best = Some(found);
             }
         }
-        if let Some(best_of_pair) = best_of_pair {
-            self.keep(best_of_pair);
+        if let Some(fastest) = pair_best {
+            self.keep(fastest);
         }
     }
 
@@ -194,17 +201,17 @@ impl Search<'_> {
 
     fn time(&self, sides: &Sides<'_>, microbatches: u32) -> f64 {
         match self.objective {
-            Objective::OfMean => self.durations.time_of_mean(sides, microbatches),
-            Objective::MeanOf => self.durations.mean_of_time(sides, microbatches),
+            Objective::MeanItem => self.durations.mean_item_time(sides, microbatches),
+            Objective::MeanTime => self.durations.mean_time(sides, microbatches),
             Objective::Balanced => self.durations.time_when_balanced(sides, microbatches),
         }
     }
 
-    fn least(&self, sides: &Sides<'_>, range: (u32, u32)) -> f64 {
+    fn lower_bound(&self, sides: &Sides<'_>, range: (u32, u32)) -> f64 {
         match self.objective {
-            Objective::OfMean => self.durations.least_time_of_mean(sides, range),
-            Objective::MeanOf => self.durations.least_mean_of_time(sides, range),
-            Objective::Balanced => self.durations.least_time_when_balanced(sides, range),
+            Objective::MeanItem => self.durations.min_mean_item_time(sides, range),
+            Objective::MeanTime => self.durations.min_mean_time(sides, range),
+            Objective::Balanced => self.durations.min_time_when_balanced(sides, range),
         }
     }
 }

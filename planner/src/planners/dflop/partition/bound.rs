@@ -27,14 +27,14 @@ pub(crate) fn lower_bound(loads: &[Load], buckets: usize, reached: u64) -> u64 {
         let mix = |load: &Load| part * load.encoder + (QUARTERS - part) * load.backbone;
         let mut weights: Vec<u64> = loads.iter().map(mix).collect();
         weights.sort_unstable_by(|a, b| b.cmp(a));
-        let of_mix = of_weights(&weights, buckets as u64, bound * QUARTERS, reached * QUARTERS);
-        bound.max(of_mix.div_ceil(QUARTERS))
+        let mix_bound = weight_bound(&weights, buckets as u64, bound * QUARTERS, reached * QUARTERS);
+        bound.max(mix_bound.div_ceil(QUARTERS))
     })
 }
 
 /// Returns a lower bound for the maximum bucket sum. `weights` are in descending order; `known` is
 /// a valid lower bound, `reached` a valid upper bound.
-fn of_weights(weights: &[u64], buckets: u64, known: u64, reached: u64) -> u64 {
+fn weight_bound(weights: &[u64], buckets: u64, known: u64, reached: u64) -> u64 {
     let sums = prefix_sums(weights);
     let total = sums[weights.len()];
     let mut bound = known.max(total.div_ceil(buckets));
@@ -60,10 +60,10 @@ fn of_weights(weights: &[u64], buckets: u64, known: u64, reached: u64) -> u64 {
 fn bins(weights: &[u64], sums: &[u64], size: u64) -> u64 {
     // Items above half the bin size need separate bins.
     let large = weights.partition_point(|&weight| weight > size / 2);
-    let mut most = large as u64;
+    let mut max_bins = large as u64;
     // For a given threshold: items that leave less free space accept no other item, and items below
     // the threshold are ignored.
-    let mut alone = large;
+    let mut isolated = large;
     for last in large..weights.len() {
         let threshold = weights[last];
         if threshold == 0 {
@@ -72,14 +72,14 @@ fn bins(weights: &[u64], sums: &[u64], size: u64) -> u64 {
         if weights.get(last + 1) == Some(&threshold) {
             continue;
         }
-        while alone > 0 && weights[alone - 1] <= size - threshold {
-            alone -= 1;
+        while isolated > 0 && weights[isolated - 1] <= size - threshold {
+            isolated -= 1;
         }
-        let room = (large - alone) as u64 * size - (sums[large] - sums[alone]);
+        let free_space = (large - isolated) as u64 * size - (sums[large] - sums[isolated]);
         let small = sums[last + 1] - sums[large];
-        most = most.max(large as u64 + small.saturating_sub(room).div_ceil(size));
+        max_bins = max_bins.max(large as u64 + small.saturating_sub(free_space).div_ceil(size));
     }
-    most
+    max_bins
 }
 
 /// Returns the sums of the first 0, 1, ... values.
@@ -97,11 +97,11 @@ mod tests {
     use super::*;
 
     fn weights(bound: &[u64], buckets: u64) -> u64 {
-        of_weights(bound, buckets, bound[0], bound.iter().sum())
+        weight_bound(bound, buckets, bound[0], bound.iter().sum())
     }
 
     #[test]
-    fn each_bound_counts_where_it_is_the_largest() {
+    fn each_bound_applies_where_it_is_the_maximum() {
         for (loads, buckets, expected) in [
             // Mean: 13 / 2.
             (&[4, 3, 3, 3][..], 2, 7),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mix_of_the_loads_bounds_more_than_either() {
+    fn mixed_loads_bound_more_than_either() {
         let loads = [(9, 5), (5, 9), (6, 6)].map(|(encoder, backbone)| Load { encoder, backbone });
         // The sums encoder + backbone are 14, 14 and 12. A bucket contains two of the three items:
         // lower bound 26 / 2 = 13. Encoder load only: 5 + 6 = 11.

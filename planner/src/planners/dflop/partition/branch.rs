@@ -20,7 +20,7 @@ struct Search<'a> {
     /// Suffix sums of the loads in this order.
     left: Vec<Load>,
     /// Suffix minima of the loads, per dimension.
-    least: Vec<Load>,
+    min_loads: Vec<Load>,
     reached: Vec<Load>,
     placed: Vec<usize>,
     best: Option<Vec<usize>>,
@@ -42,13 +42,13 @@ pub(crate) fn settle(loads: &[Load], buckets: usize, bound: u64, known: Vec<Vec<
     let sum = |load: Load| load.encoder + load.backbone;
     order.sort_by_key(|&item| std::cmp::Reverse((loads[item as usize].height(), sum(loads[item as usize]))));
     let mut left = vec![Load::default(); order.len() + 1];
-    let mut least = vec![Load { encoder: u64::MAX, backbone: u64::MAX }; order.len() + 1];
-    for (place, &item) in order.iter().enumerate().rev() {
+    let mut min_loads = vec![Load { encoder: u64::MAX, backbone: u64::MAX }; order.len() + 1];
+    for (index, &item) in order.iter().enumerate().rev() {
         let load = loads[item as usize];
-        left[place] = left[place + 1].plus(load);
-        least[place] = Load {
-            encoder: least[place + 1].encoder.min(load.encoder),
-            backbone: least[place + 1].backbone.min(load.backbone),
+        left[index] = left[index + 1].plus(load);
+        min_loads[index] = Load {
+            encoder: min_loads[index + 1].encoder.min(load.encoder),
+            backbone: min_loads[index + 1].backbone.min(load.backbone),
         };
     }
     let height =
@@ -59,7 +59,7 @@ pub(crate) fn settle(loads: &[Load], buckets: usize, bound: u64, known: Vec<Vec<
         placed: Vec::with_capacity(order.len()),
         order,
         left,
-        least,
+        min_loads,
         reached: vec![Load::default(); buckets],
         best: None,
         best_height,
@@ -67,7 +67,7 @@ pub(crate) fn settle(loads: &[Load], buckets: usize, bound: u64, known: Vec<Vec<
         steps: 0,
         limit,
     };
-    search.place();
+    search.assign_next();
     let proven = search.steps < limit || search.best_height <= bound;
     let Some(best) = search.best else { return Settled { partition: known, proven, steps: search.steps } };
     let mut partition = vec![Vec::new(); buckets];
@@ -79,7 +79,7 @@ pub(crate) fn settle(loads: &[Load], buckets: usize, bound: u64, known: Vec<Vec<
 
 impl Search<'_> {
     /// Places the next item in all buckets that can improve the height.
-    fn place(&mut self) {
+    fn assign_next(&mut self) {
         let depth = self.placed.len();
         let Some(&item) = self.order.get(depth) else {
             self.best_height = self.reached.iter().map(|load| load.height()).max().unwrap_or(0);
@@ -87,7 +87,7 @@ impl Search<'_> {
             return;
         };
         self.steps += self.reached.len() as u64;
-        if !self.has_room(depth) {
+        if !self.has_space(depth) {
             return;
         }
         let load = self.loads[item as usize];
@@ -109,7 +109,7 @@ impl Search<'_> {
             let before = self.reached[bucket];
             self.reached[bucket] = before.plus(load);
             self.placed.push(bucket);
-            self.place();
+            self.assign_next();
             self.placed.pop();
             self.reached[bucket] = before;
         }
@@ -117,20 +117,20 @@ impl Search<'_> {
 
     /// Returns true if the remaining items can fit below `best_height`. A bucket without space for
     /// the smallest remaining item is not counted.
-    fn has_room(&self, depth: usize) -> bool {
-        let (left, least) = (self.left[depth], self.least[depth]);
-        let most = self.best_height.saturating_sub(1);
-        let mut room = Load::default();
+    fn has_space(&self, depth: usize) -> bool {
+        let (left, min_load) = (self.left[depth], self.min_loads[depth]);
+        let max_height = self.best_height.saturating_sub(1);
+        let mut space = Load::default();
         for &reached in &self.reached {
             // `best_height` can decrease after this bucket is filled.
-            if reached.height() > most {
+            if reached.height() > max_height {
                 return false;
             }
-            let free = Load { encoder: most - reached.encoder, backbone: most - reached.backbone };
-            if free.encoder >= least.encoder && free.backbone >= least.backbone {
-                room = room.plus(free);
+            let free = Load { encoder: max_height - reached.encoder, backbone: max_height - reached.backbone };
+            if free.encoder >= min_load.encoder && free.backbone >= min_load.backbone {
+                space = space.plus(free);
             }
         }
-        room.encoder >= left.encoder && room.backbone >= left.backbone
+        space.encoder >= left.encoder && space.backbone >= left.backbone
     }
 }

@@ -32,9 +32,9 @@ struct Filled {
 }
 
 impl Filled {
-    fn of(loads: &[Load], items: Vec<Vec<u32>>) -> Self {
-        let of_items = |bucket: &Vec<u32>| bucket.iter().map(|&item| loads[item as usize]).collect();
-        let loads: Vec<Vec<Load>> = items.iter().map(of_items).collect();
+    fn new(loads: &[Load], items: Vec<Vec<u32>>) -> Self {
+        let bucket_loads = |bucket: &Vec<u32>| bucket.iter().map(|&item| loads[item as usize]).collect();
+        let loads: Vec<Vec<Load>> = items.iter().map(bucket_loads).collect();
         let sum = |bucket: &Vec<Load>| bucket.iter().fold(Load::default(), |sum, &load| sum.plus(load));
         let reached = loads.iter().map(sum).collect();
         Self { items, loads, reached }
@@ -43,7 +43,7 @@ impl Filled {
     /// Returns the highest bucket; ties are resolved to the first.
     fn highest(&self) -> usize {
         let height = |bucket: usize| self.reached[bucket].height();
-        (1..self.reached.len()).fold(0, |most, bucket| if height(bucket) > height(most) { bucket } else { most })
+        (1..self.reached.len()).fold(0, |best, bucket| if height(bucket) > height(best) { bucket } else { best })
     }
 
     fn height(&self) -> u64 {
@@ -61,9 +61,9 @@ impl Filled {
         let mut places = few.places().to_vec();
         places.sort_unstable_by(|a, b| b.cmp(a));
         let mut taken = Vec::with_capacity(places.len());
-        for place in places {
-            let item = self.items[bucket].swap_remove(place as usize);
-            let load = self.loads[bucket].swap_remove(place as usize);
+        for position in places {
+            let item = self.items[bucket].swap_remove(position as usize);
+            let load = self.loads[bucket].swap_remove(position as usize);
             self.reached[bucket] = self.reached[bucket].minus(load);
             taken.push((item, load));
         }
@@ -89,7 +89,7 @@ impl Filled {
 impl<'a> Descent<'a> {
     /// Starts from a partition. `limit` is the total step limit.
     pub(crate) fn new(loads: &'a [Load], buckets: usize, items: Vec<Vec<u32>>, limit: u64) -> Self {
-        let now = Filled::of(loads, items);
+        let now = Filled::new(loads, items);
         let best_height = now.height();
         let random = Random::new(SEED, buckets as u64);
         Self { loads, best: now.clone(), now, best_height, random, steps: 0, limit }
@@ -118,7 +118,7 @@ impl<'a> Descent<'a> {
     /// Continues from another partition and adds `steps` to the total.
     pub(crate) fn take(&mut self, items: Vec<Vec<u32>>, steps: u64) {
         self.steps += steps;
-        self.now = Filled::of(self.loads, items);
+        self.now = Filled::new(self.loads, items);
         self.keep();
     }
 

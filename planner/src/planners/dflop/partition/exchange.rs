@@ -52,17 +52,17 @@ impl Pair<'_> {
         let mut limit = limit;
         *steps += (self.from.len() * (self.to.len() + 1)) as u64;
         for (there, &out) in self.from.iter().enumerate() {
-            let (left, held) = (self.from_load.minus(out), self.to_load.plus(out));
+            let (left, received) = (self.from_load.minus(out), self.to_load.plus(out));
             if left.height() >= limit {
                 continue;
             }
             let there = Few { places: [there as u32, 0], count: 1 };
-            if held.height() < limit {
-                limit = held.height().max(left.height());
+            if received.height() < limit {
+                limit = received.height().max(left.height());
                 best = Some(Exchange { height: limit, there, back: Few::default() });
             }
             for (back, &into) in self.to.iter().enumerate() {
-                let height = left.plus(into).height().max(held.minus(into).height());
+                let height = left.plus(into).height().max(received.minus(into).height());
                 if height < limit {
                     limit = height;
                     let back = Few { places: [back as u32, 0], count: 1 };
@@ -82,20 +82,20 @@ impl Pair<'_> {
         let mut limit = limit;
         *steps += (there.len() + 8 * back.len()) as u64;
         for &(out, few) in &there {
-            let (left, held) = (self.from_load.minus(out), self.to_load.plus(out));
+            let (left, received) = (self.from_load.minus(out), self.to_load.plus(out));
             if left.height() >= limit {
                 continue;
             }
             // The returned group must be heavy enough to bring the lower bucket below the limit,
             // and light enough to keep the higher bucket below it.
-            let least = (held.encoder + 1).saturating_sub(limit);
-            let first = back.partition_point(|(load, _)| load.encoder < least);
+            let min_encoder = (received.encoder + 1).saturating_sub(limit);
+            let first = back.partition_point(|(load, _)| load.encoder < min_encoder);
             for &(into, other) in &back[first..] {
                 *steps += 1;
                 if left.encoder + into.encoder >= limit {
                     break;
                 }
-                let height = left.plus(into).height().max(held.minus(into).height());
+                let height = left.plus(into).height().max(received.minus(into).height());
                 if height < limit {
                     limit = height;
                     best = Some(Exchange { height, there: few, back: other });
@@ -132,7 +132,7 @@ mod tests {
 
     /// 9 + 5 against 2 + 2 + 1. Exchanging 9 for 2 + 2 leaves heights 9 and 10.
     #[test]
-    fn two_items_come_back_for_one() {
+    fn two_items_are_exchanged_for_a_single_item() {
         let (from, to) = (loads(&[(9, 0), (5, 0)]), loads(&[(2, 0), (2, 0), (1, 0)]));
         let pair = Pair { from: &from, to: &to, from_load: sum(&from), to_load: sum(&to) };
         let mut steps = 0;

@@ -8,13 +8,13 @@ const ITEMS_PER_CHECK: usize = 64;
 /// Assigns the items in descending height order to the bucket with the lowest resulting height;
 /// ties are resolved to the smaller load sum (the fallback in DFLOP Sec. 3.4.2). Returns `None` if
 /// `stops` returns true.
-pub(crate) fn longest_first(loads: &[Load], buckets: usize, stops: &dyn Fn() -> bool) -> Option<Vec<Vec<u32>>> {
+pub(crate) fn lpt_buckets(loads: &[Load], buckets: usize, stops: &dyn Fn() -> bool) -> Option<Vec<Vec<u32>>> {
     let mut order: Vec<u32> = (0..loads.len() as u32).collect();
     order.sort_by_key(|&item| std::cmp::Reverse((loads[item as usize].height(), sum(loads[item as usize]))));
     let mut filled = vec![Vec::new(); buckets];
     let mut reached = vec![Load::default(); buckets];
-    for (place, item) in order.into_iter().enumerate() {
-        if place % ITEMS_PER_CHECK == 0 && stops() {
+    for (index, item) in order.into_iter().enumerate() {
+        if index % ITEMS_PER_CHECK == 0 && stops() {
             return None;
         }
         let load = loads[item as usize];

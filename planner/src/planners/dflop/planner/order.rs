@@ -26,10 +26,10 @@ pub(crate) fn schedule(
             {
                 by_round[(part.microbatch / backbones) as usize].push(index);
             }
-            let stages = arrangement.modules[module as usize].of_copy(copy as usize);
-            for (place, stage) in (0..layout.pipeline).zip(stages) {
-                let rank = arrangement.rank(module as usize, layout.pipeline, copy, place) as usize;
-                let warm_up = (layout.pipeline + behind - 1 - place) as usize;
+            let stages = arrangement.modules[module as usize].copy_stages(copy as usize);
+            for (stage_index, stage) in (0..layout.pipeline).zip(stages) {
+                let rank = arrangement.rank(module as usize, layout.pipeline, copy, stage_index) as usize;
+                let warm_up = (layout.pipeline + behind - 1 - stage_index) as usize;
                 orders[rank] = alternating(&by_round, stage, warm_up.min(rounds));
             }
         }

@@ -4,7 +4,7 @@ use crate::cost::layer::LayerModel;
 use crate::cost::memory::StateBytes;
 use crate::cost::{LayerCost, ModuleLoad};
 use crate::model::{Model, Module};
-use crate::planners::dflop::{ActivationTable, Curve, DegreeProfile, Held, ItemWork, ModuleProfile, StateTable};
+use crate::planners::dflop::{ActivationTable, Curve, DegreeProfile, ItemWork, ModuleProfile, StateSize, StateTable};
 use crate::scenario::Scenario;
 use crate::workload::Sequence;
 use crate::workload::preprocessed::ItemSize;
@@ -17,7 +17,7 @@ const LENGTHS: [u32; 10] = [128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_76
 const WITH_BACKWARD: f64 = 3.0;
 
 /// Returns the encoder index if the model has exactly an encoder and a backbone, otherwise `None`.
-pub(crate) fn encoder_of(model: &Model) -> Option<usize> {
+pub(crate) fn encoder_index(model: &Model) -> Option<usize> {
     let [_, backbone] = model.modules.as_slice() else { return None };
     let reads = model.fed_by(1) == [0] && backbone.role == crate::model::ModuleRole::Backbone;
     reads.then_some(0)
@@ -35,8 +35,9 @@ pub(crate) fn encoder(scenario: &Scenario) -> ModuleProfile {
             let flops = encoder_flops(module, f64::from(*batch));
             (f64::from(*batch), flops / (seconds(costs, module, load(*batch)) * tensor))
         };
-        let table =
-            |of: &dyn Fn(ModuleLoad) -> f64| points(BATCHES.iter().map(|&batch| (f64::from(batch), of(load(batch)))));
+        let table = |value: &dyn Fn(ModuleLoad) -> f64| {
+            points(BATCHES.iter().map(|&batch| (f64::from(batch), value(load(batch)))))
+        };
         Tables {
             linear: points(BATCHES.iter().map(rate)),
             attention: Curve::constant(1.0),
@@ -51,23 +52,23 @@ pub(crate) fn encoder(scenario: &Scenario) -> ModuleProfile {
 pub(crate) fn backbone(scenario: &Scenario) -> ModuleProfile {
     let module = &scenario.model.modules[1];
     let linear = |length: u32| ModuleLoad::unpadded(length.into(), 0.0);
-    let whole = |length: u32| ModuleLoad::unpadded(length.into(), f64::from(length) * f64::from(length));
+    let full_load = |length: u32| ModuleLoad::unpadded(length.into(), f64::from(length) * f64::from(length));
     profile(scenario, 1, |costs, tensor| {
-        let of_linear = |&length: &u32| {
+        let linear_rate = |&length: &u32| {
             let taken = seconds(costs, module, linear(length));
             (f64::from(length), linear_flops(module, length.into()) / (taken * tensor))
         };
-        let of_attention = |&length: &u32| {
-            let taken = seconds(costs, module, whole(length)) - seconds(costs, module, linear(length));
+        let attention_rate = |&length: &u32| {
+            let taken = seconds(costs, module, full_load(length)) - seconds(costs, module, linear(length));
             let squared = f64::from(length) * f64::from(length);
             (f64::from(length), attention_flops(module, squared) / (taken.max(f64::MIN_POSITIVE) * tensor))
         };
-        let table = |of: &dyn Fn(ModuleLoad) -> f64| {
-            points(LENGTHS.iter().map(|&length| (f64::from(length), of(whole(length)))))
+        let table = |value: &dyn Fn(ModuleLoad) -> f64| {
+            points(LENGTHS.iter().map(|&length| (f64::from(length), value(full_load(length)))))
         };
         Tables {
-            linear: points(LENGTHS.iter().map(of_linear)),
-            attention: points(LENGTHS.iter().map(of_attention)),
+            linear: points(LENGTHS.iter().map(linear_rate)),
+            attention: points(LENGTHS.iter().map(attention_rate)),
             layer: table(&|load| costs.layer(load).activation),
             fixed: table(&|load| fixed_memory(costs, load)),
         }
@@ -82,12 +83,12 @@ pub(crate) fn work(model: &Model, sequence: &Sequence) -> ItemWork {
     } else {
         (sequence.images, &sequence.image_lengths)
     };
-    let own = ItemSize::of(encoder);
-    let encoded = lengths.encoded((items, items), own);
+    let item_size = ItemSize::from_module(encoder);
+    let encoded = lengths.encoded((items, items), item_size);
     let tokens = f64::from(sequence.computed_tokens);
     ItemWork {
         // In units of items with the profiled length.
-        batch: encoded.tokens / own.encoder.max(1.0),
+        batch: encoded.tokens / item_size.encoder.max(1.0),
         length: tokens,
         encoder_flops: linear_flops(encoder, encoded.tokens) + attention_flops(encoder, encoded.squared),
         linear_flops: linear_flops(backbone, tokens),
@@ -109,9 +110,9 @@ fn profile(scenario: &Scenario, index: usize, tables: impl Fn(&LayerModel<'_>, f
     let node = scenario.cluster.devices_per_node;
     let divides =
         |tensor: &u32| [node, module.heads, module.kv_heads].into_iter().all(|count| count.is_multiple_of(*tensor));
-    let of_degree = |tensor: u32| {
+    let degree_profile = |tensor: u32| {
         let costs = LayerModel::new(module, &scenario.cluster, &scenario.training, tensor)
-            .with_gradients(scenario.model.gradients_of(index));
+            .with_gradients(scenario.model.module_gradients(index));
         let Tables { linear, attention, layer, fixed } = tables(&costs, f64::from(tensor));
         DegreeProfile {
             tensor,
@@ -121,23 +122,24 @@ fn profile(scenario: &Scenario, index: usize, tables: impl Fn(&LayerModel<'_>, f
             activation: ActivationTable { layer, fixed },
         }
     };
-    ModuleProfile { layers: module.layers, degrees: (1..=node).filter(divides).map(of_degree).collect() }
+    ModuleProfile { layers: module.layers, degrees: (1..=node).filter(divides).map(degree_profile).collect() }
 }
 
 /// Model states of a module. Frozen parameters need weight memory only; a projection after a frozen
 /// module is trained.
 fn states(scenario: &Scenario, module: &Module, tensor: f64) -> StateTable {
-    let whole = StateBytes::of(&scenario.training, 1.0);
+    let full = StateBytes::new(&scenario.training, 1.0);
     // With infinitely many replicas, only the unsharded part remains.
-    let own = StateBytes::of(&scenario.training, f64::INFINITY);
-    let held = |parameters: u64, frozen: bool| {
-        let (all, own) = if frozen { (whole.weights, own.weights) } else { (whole.total(), own.total()) };
-        Held { bytes: parameters as f64 * all / tensor, sharded: 1.0 - own / all }
+    let replicated = StateBytes::new(&scenario.training, f64::INFINITY);
+    let state_size = |parameters: u64, frozen: bool| {
+        let (all, unsharded) =
+            if frozen { (full.weights, replicated.weights) } else { (full.total(), replicated.total()) };
+        StateSize { bytes: parameters as f64 * all / tensor, sharded: 1.0 - unsharded / all }
     };
     StateTable {
-        layer: held(module.layer_parameters(), module.frozen),
-        first: held(module.input_parameters(), module.frozen),
-        last: held(module.output_parameters(), module.frozen && !module.has_projection()),
+        layer: state_size(module.layer_parameters(), module.frozen),
+        first: state_size(module.input_parameters(), module.frozen),
+        last: state_size(module.output_parameters(), module.frozen && !module.has_projection()),
     }
 }
 
@@ -178,12 +180,12 @@ fn attention_flops(module: &Module, squared: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::cost::partition::LayerRange;
-    use crate::cost::{MicrobatchLoad, Partition, Place, Pricing};
+    use crate::cost::{MicrobatchLoad, Partition, Pricing, ReplicaLayout};
     use crate::stage_graph::Placement;
     use crate::workload::Packing;
 
     fn scenario(model: &str) -> Scenario {
-        let question = serde_json::json!({
+        let scenario_json = serde_json::json!({
             "schema": "scenario/1", "model": { "preset": model }, "cluster": { "preset": "a100-80gb", "nodes": 1 },
             "workload": {
                 "samples": {
@@ -194,16 +196,16 @@ mod tests {
             },
             "planners": ["1f1b"]
         });
-        crate::scenario::parse(&question.to_string()).unwrap()
+        crate::scenario::parse(&scenario_json.to_string()).unwrap()
     }
 
     /// At profiled sizes, the tables reproduce operator times up to floating-point rounding.
     #[test]
-    fn tables_give_back_what_was_profiled() {
+    fn tables_reproduce_profiled_times() {
         let scenario = scenario("llava-ov-7b");
         let model = &scenario.model;
-        let (of_encoder, of_backbone) = (encoder(&scenario), backbone(&scenario));
-        assert_eq!(of_backbone.degrees.iter().map(|degree| degree.tensor).collect::<Vec<_>>(), [1, 2, 4]);
+        let (encoder_profile, backbone_profile) = (encoder(&scenario), backbone(&scenario));
+        assert_eq!(backbone_profile.degrees.iter().map(|degree| degree.tensor).collect::<Vec<_>>(), [1, 2, 4]);
         let sequence = Sequence {
             samples: 1,
             tokens: 4096,
@@ -213,20 +215,20 @@ mod tests {
             images: 4,
             ..Sequence::default()
         };
-        let load = [MicrobatchLoad::of(&[sequence], model, Packing::Packed)];
+        let load = [MicrobatchLoad::new(&[sequence], model, Packing::Packed)];
         let pricing = Pricing::new(model, &scenario.cluster, &scenario.training);
         let work = work(model, &sequence);
-        for (place, tensor) in [1, 2, 4].into_iter().enumerate() {
+        for (index, tensor) in [1, 2, 4].into_iter().enumerate() {
             let table = pricing.table(tensor, &load);
             let expected = |module: usize| {
                 let weight = table.mean_weight(module, &[0], 1);
                 weight.layer * f64::from(model.modules[module].layers) + weight.input + weight.output
             };
             let tensor = f64::from(tensor);
-            let profile = &of_encoder.degrees[place];
+            let profile = &encoder_profile.degrees[index];
             let taken = work.encoder_flops / (profile.linear.at(4.0) * tensor);
             assert!((taken / expected(0) - 1.0).abs() < 1e-9, "{taken} {}", expected(0));
-            let profile = &of_backbone.degrees[place];
+            let profile = &backbone_profile.degrees[index];
             let taken =
                 work.linear_flops / profile.linear.at(4096.0) + work.attention_flops / profile.attention.at(4096.0);
             assert!((taken / tensor / expected(1) - 1.0).abs() < 1e-9, "{taken} {}", expected(1));
@@ -236,7 +238,7 @@ mod tests {
     /// A frozen encoder has no backward pass and stores only weights. Time and memory match the
     /// cost model for one and four replicas at all ZeRO stages.
     #[test]
-    fn what_is_frozen_is_profiled_as_frozen() {
+    fn frozen_modules_are_profiled_as_frozen() {
         for (frozen, zero) in [(0, 1), (0, 3), (1, 0), (1, 2)] {
             let mut scenario = scenario("llava-ov-7b");
             scenario.model.modules[frozen].frozen = true;
@@ -252,20 +254,21 @@ mod tests {
                 images: 4,
                 ..Sequence::default()
             };
-            let load = [MicrobatchLoad::of(&[sequence], model, Packing::Packed)];
+            let load = [MicrobatchLoad::new(&[sequence], model, Packing::Packed)];
             let table = pricing.table(2, &load);
             let weight = table.mean_weight(0, &[0], 1);
             let expected = weight.layer * f64::from(model.modules[0].layers) + weight.input + weight.output;
-            let [of_encoder, _] = profiles.each_ref().map(|profile| &profile.degrees[1]);
-            let taken = work(model, &sequence).encoder_flops / of_encoder.linear.at(4.0) / 2.0;
+            let [encoder_profile, _] = profiles.each_ref().map(|profile| &profile.degrees[1]);
+            let taken = work(model, &sequence).encoder_flops / encoder_profile.linear.at(4.0) / 2.0;
             assert!((taken / expected - 1.0).abs() < 1e-9, "{taken} {expected}");
             let stages = (0..2).map(|module| vec![LayerRange { module, first: 0, end: model.modules[module].layers }]);
             let partition = Partition { stages: stages.collect(), placement: Placement::Cyclic };
             for data in [1, 4] {
-                let held = table.static_memory(&partition, Place { pipeline: 2, data, replica: 0 });
-                for (profile, held) in profiles.iter().zip(held) {
-                    let (state, held) = (profile.degrees[1].state.bytes(profile.layers, true, data), held.get() as f64);
-                    assert!((state / held - 1.0).abs() < 1e-6, "ZeRO {zero}, DP {data}: {state} {held}");
+                let memory = table.static_memory(&partition, ReplicaLayout { pipeline: 2, data, replica: 0 });
+                for (profile, rank_memory) in profiles.iter().zip(memory) {
+                    let (state, bytes) =
+                        (profile.degrees[1].state.bytes(profile.layers, true, data), rank_memory.get() as f64);
+                    assert!((state / bytes - 1.0).abs() < 1e-6, "ZeRO {zero}, DP {data}: {state} {bytes}");
                 }
             }
         }
@@ -280,7 +283,7 @@ mod tests {
             ("llama-3-8b", None),
             ("t2v-s", None),
         ] {
-            assert_eq!(encoder_of(&crate::model::presets::model(id).unwrap()), expected, "{id}");
+            assert_eq!(encoder_index(&crate::model::presets::model(id).unwrap()), expected, "{id}");
         }
     }
 }

@@ -15,16 +15,16 @@ pub(crate) fn parts(
     (encoders, backbones): (u32, u32),
 ) -> Vec<Part> {
     let model = &scenario.model;
-    let count = |own: &Vec<u32>, module: usize| {
-        let contents = batch.contents(own);
-        Instances::of(&contents, &model.modules[module], scenario.workload.packing).count()
+    let count = |sequences: &Vec<u32>, module: usize| {
+        let contents = batch.contents(sequences);
+        Instances::new(&contents, &model.modules[module], scenario.workload.packing).count()
     };
     let mut parts = Vec::new();
     for (round, members) in microbatches.chunks(backbones as usize).enumerate() {
-        let counts: Vec<u32> = members.iter().map(|own| count(own, 0)).collect();
+        let counts: Vec<u32> = members.iter().map(|bucket| count(bucket, 0)).collect();
         let all: u64 = counts.iter().map(|&count| u64::from(count)).sum();
         let mut before = 0_u64;
-        for (copy, (own, &images)) in (0_u32..).zip(members.iter().zip(&counts)) {
+        for (copy, (sequences, &images)) in (0_u32..).zip(members.iter().zip(&counts)) {
             let microbatch = (round as u32) * backbones + copy;
             let behind = before + u64::from(images);
             for encoder in 0..u64::from(encoders) {
@@ -35,7 +35,7 @@ pub(crate) fn parts(
                 }
             }
             before = behind;
-            parts.push(Part { microbatch, module: 1, first: 0, end: count(own, 1), copy });
+            parts.push(Part { microbatch, module: 1, first: 0, end: count(sequences, 1), copy });
         }
     }
     parts

@@ -1,10 +1,10 @@
 //! Rank profile: timings for the fit of DHP's cost model, and activation memory per token (the
 //! profiler in DHP Sec. 5).
 
-use crate::cost::{MicrobatchLoad, ModuleLoad, Place, Pricing};
+use crate::cost::{MicrobatchLoad, ModuleLoad, Pricing, ReplicaLayout};
 use crate::model::{Mask, Model, Module, ModuleRole};
 use crate::outcome::Layout;
-use crate::planners::dhp::group_costs::{GroupPrices, whole_model};
+use crate::planners::dhp::group_costs::{GroupPrices, single_stage_partition};
 use crate::planners::dhp::{
     AllowedDegrees, Exchange, Fit, GroupCost, Load, Measured, RankMemory, Sequence, TIMINGS_NEEDED, fit,
 };
@@ -34,7 +34,7 @@ pub(crate) struct Profile {
 
 impl Profile {
     /// Profiles the forward and backward pass for selected sequences and degrees.
-    pub(crate) fn of(
+    pub(crate) fn new(
         scenario: &Scenario,
         pricing: &Pricing<'_>,
         layout: Layout,
@@ -42,55 +42,57 @@ impl Profile {
         sizing: &PackedBatch,
         degrees: &AllowedDegrees,
     ) -> Result<Self, String> {
-        let chosen = spread(sizing);
-        let mut loads: Vec<MicrobatchLoad> = crate::planners::dhp::group_costs::loads(scenario, sizing, &chosen);
+        let selected = spread(sizing);
+        let mut loads: Vec<MicrobatchLoad> = crate::planners::dhp::group_costs::loads(scenario, sizing, &selected);
         let backbone = scenario.model.backbone();
         let eta = if backbone.is_some_and(|module| module.mask == Mask::Causal) { 0.0 } else { 1.0 };
-        let tokens = |own: &Vec<u32>| u64::from(sizing.sequences[own[0] as usize].computed_tokens);
-        let mut tokens: Vec<u64> = chosen.iter().map(tokens).collect();
+        let tokens = |sequences: &Vec<u32>| u64::from(sizing.sequences[sequences[0] as usize].computed_tokens);
+        let mut tokens: Vec<u64> = selected.iter().map(tokens).collect();
         let profiled: Vec<u32> = every(degrees.list(), DEGREES).collect();
-        if let (Some(longest), Some(whole)) = (loads.last().cloned(), tokens.last().copied()) {
-            let more = SHARES.into_iter().map(|share| (share, (whole as f64 * share).round() as u64));
+        if let (Some(max_load), Some(max_tokens)) = (loads.last().cloned(), tokens.last().copied()) {
+            let more = SHARES.into_iter().map(|share| (share, (max_tokens as f64 * share).round() as u64));
             for (share, length) in more.filter(|(_, length)| *length > 0) {
                 if loads.len() * profiled.len() >= TIMINGS_NEEDED {
                     break;
                 }
-                loads.push(resized(&longest, &scenario.model, share));
+                loads.push(resized(&max_load, &scenario.model, share));
                 tokens.push(length);
             }
         }
         let mut samples = Vec::with_capacity(LENGTHS * DEGREES);
-        let held = |prices: &GroupPrices, item: usize| {
+        let stored_bytes = |prices: &GroupPrices, item: usize| {
             (prices.columns.activation[item] + prices.columns.transient[item]).get() as f64
         };
-        let fixed = GroupPrices::of(pricing, &scenario.model, layout, &[one_token(&scenario.model)], &[(exchange, 1)])
-            .map_or(0.0, |prices| held(&prices, 0));
+        let fixed =
+            GroupPrices::new(pricing, &scenario.model, layout, &[single_token_load(&scenario.model)], &[(exchange, 1)])
+                .map_or(0.0, |prices| stored_bytes(&prices, 0));
         let mut per_token = 0.0_f64;
         for degree in profiled {
-            let ways = vec![(exchange, degree); loads.len()];
-            let prices = GroupPrices::of(pricing, &scenario.model, layout, &loads, &ways)
+            let exchange_degrees = vec![(exchange, degree); loads.len()];
+            let prices = GroupPrices::new(pricing, &scenario.model, layout, &loads, &exchange_degrees)
                 .ok_or_else(|| format!("there are no prices of degree {degree}"))?;
             for (item, &tokens) in tokens.iter().enumerate() {
-                let load = Load::of(Sequence { tokens, eta });
+                let load = Load::from_sequence(Sequence { tokens, eta });
                 samples.push(Measured { load, degree, seconds: prices.seconds(item) });
                 if degree == 1 {
-                    per_token = per_token.max((held(&prices, item) - fixed) / tokens as f64);
+                    per_token = per_token.max((stored_bytes(&prices, item) - fixed) / tokens as f64);
                 }
             }
         }
         let fit = fit(&samples, &network(scenario, layout, exchange)).map_err(|error| error.to_string())?;
-        let place = Place { pipeline: 1, data: layout.data, replica: 0 };
+        let position = ReplicaLayout { pipeline: 1, data: layout.data, replica: 0 };
         let table =
             pricing.at_context(exchange, 1).ok_or("there are no prices of degree 1")?.table(layout.tensor, &loads);
         // Memory independent of sequence length counts as model state, including gathered weights
         // for a layer.
-        let states = table.static_memory(&whole_model(&scenario.model), place)[0] + Bytes::from_f64(fixed);
+        let states =
+            table.static_memory(&single_stage_partition(&scenario.model), position)[0] + Bytes::from_f64(fixed);
         let memory = RankMemory { budget: scenario.memory_limit(), states, per_token: per_token.max(1.0) };
         Ok(Self { fit, memory, eta })
     }
 
     /// Formats the coefficients and the fit error.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let GroupCost { a1, a2, a3, b1, b2, .. } = self.fit.cost;
         format!(
             "Cost fitted to {} timings of the operator graph: a1 {:.3} ns and a2 {:.3} µs a token, a3 {:.0} B a token, b1 {:.2} ms, b2 {:.2} \
@@ -109,7 +111,7 @@ impl Profile {
 }
 
 /// Load for a one-token text sequence.
-fn one_token(model: &Model) -> MicrobatchLoad {
+fn single_token_load(model: &Model) -> MicrobatchLoad {
     let token = PackedSequence {
         samples: 1,
         tokens: 1,
@@ -118,7 +120,7 @@ fn one_token(model: &Model) -> MicrobatchLoad {
         useful_squared: 1,
         ..PackedSequence::default()
     };
-    MicrobatchLoad::of(&[token], model, Packing::Packed)
+    MicrobatchLoad::new(&[token], model, Packing::Packed)
 }
 
 /// Network parameters between ranks. The fit sets the coefficients later.
@@ -143,17 +145,17 @@ fn network(scenario: &Scenario, layout: Layout, exchange: ContextExchange) -> Gr
 /// Scales a load to `share` times the sequence length. Modules other than the backbone get more
 /// items with constant item length.
 fn resized(load: &MicrobatchLoad, model: &Model, share: f64) -> MicrobatchLoad {
-    let of_module = |(own, module): (&ModuleLoad, &Module)| {
+    let scaled_module = |(module_load, module): (&ModuleLoad, &Module)| {
         let squares = if module.role == ModuleRole::Backbone { share * share } else { share };
         ModuleLoad {
-            tokens: own.tokens * share,
-            squared: own.squared * squares,
-            useful_tokens: own.useful_tokens * share,
-            useful_squared: own.useful_squared * squares,
-            items: own.items * share,
+            tokens: module_load.tokens * share,
+            squared: module_load.squared * squares,
+            useful_tokens: module_load.useful_tokens * share,
+            useful_squared: module_load.useful_squared * squares,
+            items: module_load.items * share,
         }
     };
-    MicrobatchLoad { modules: load.modules.iter().zip(&model.modules).map(of_module).collect(), shape: load.shape }
+    MicrobatchLoad { modules: load.modules.iter().zip(&model.modules).map(scaled_module).collect(), shape: load.shape }
 }
 
 /// Selects sequences of different lengths in ascending order, as one-element lists.
@@ -168,5 +170,5 @@ fn spread(batch: &PackedBatch) -> Vec<Vec<u32>> {
 fn every(list: &[u32], count: usize) -> impl Iterator<Item = u32> + '_ {
     let count = count.min(list.len());
     let last = list.len().saturating_sub(1);
-    (0..count).map(move |place| list[place * last / count.saturating_sub(1).max(1)])
+    (0..count).map(move |index| list[index * last / count.saturating_sub(1).max(1)])
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::cost::{ContextSettings, Pricing};
 use crate::engine::{Unobserved, plan as answer};
-use crate::outcome::{Answer, Planned, Planning};
+use crate::outcome::{PlanOutcome, Planned, Planning};
 use crate::scenario::Sampler;
 use crate::scenario::validate::NoDatasets;
 use crate::scenario::{ValidScenario, parse};
@@ -21,8 +21,8 @@ fn lengths(long_tailed: bool) -> Value {
 }
 
 /// Llama-2 7B on eight A100s. Fields in `more` replace top-level fields.
-fn question(long_tailed: bool, more: Value) -> ValidScenario {
-    let mut question = json!({
+fn valid_scenario(long_tailed: bool, more: Value) -> ValidScenario {
+    let mut scenario_json = json!({
         "schema": "scenario/1", "model": { "preset": "llama-2-7b" }, "cluster": { "preset": "a100-80gb", "nodes": 1 },
         "workload": {
             "samples": {
@@ -34,31 +34,31 @@ fn question(long_tailed: bool, more: Value) -> ValidScenario {
         "planners": ALL, "iterations": 2, "seed": 7
     });
     let Value::Object(more) = more else { panic!("fields") };
-    question.as_object_mut().unwrap().extend(more);
-    let scenario = parse(&question.to_string()).unwrap();
+    scenario_json.as_object_mut().unwrap().extend(more);
+    let scenario = parse(&scenario_json.to_string()).unwrap();
     ValidScenario::new(scenario, &NoDatasets).unwrap_or_else(|errors| panic!("{errors:?}"))
 }
 
 fn answered(long_tailed: bool, more: Value) -> Planning {
-    answer(&question(long_tailed, more), &mut Unobserved).unwrap()
+    answer(&valid_scenario(long_tailed, more), &mut Unobserved).unwrap()
 }
 
 fn planned<'a>(planning: &'a Planning, id: &str) -> &'a Planned {
-    match answer_of(planning, id) {
-        Answer::Planned(planned) => planned,
-        Answer::Infeasible { binding, .. } => panic!("{id}: {binding}"),
+    match result_for(planning, id) {
+        PlanOutcome::Planned(planned) => planned,
+        PlanOutcome::Infeasible { binding, .. } => panic!("{id}: {binding}"),
     }
 }
 
-fn answer_of<'a>(planning: &'a Planning, id: &str) -> &'a Answer {
+fn result_for<'a>(planning: &'a Planning, id: &str) -> &'a PlanOutcome {
     &planning.outcome.results.iter().find(|result| result.planner.id() == id).unwrap().answer
 }
 
 /// Returns the binding constraint of a planner without a plan.
 fn binding(planning: &Planning, id: &str) -> String {
-    match answer_of(planning, id) {
-        Answer::Planned(_) => panic!("{id} has a plan"),
-        Answer::Infeasible { binding, .. } => binding.clone(),
+    match result_for(planning, id) {
+        PlanOutcome::Planned(_) => panic!("{id} has a plan"),
+        PlanOutcome::Infeasible { binding, .. } => binding.clone(),
     }
 }
 
@@ -73,11 +73,11 @@ fn every_plan_passes_the_checker_and_keeps_its_bounds() {
                 for id in ALL {
                     let planned = planned(&planning, id);
                     let metrics = &planned.metrics;
-                    let place = format!("{id}, ZeRO {zero}, TP {tensor}: {metrics:?}");
-                    assert_eq!((planned.layout.tensor, planned.layout.data), (tensor, 8 / tensor), "{place}");
-                    assert!(metrics.lower_bound_s <= metrics.iteration_s, "{place}");
-                    assert!(metrics.peak_memory_gib <= metrics.memory_limit_gib, "{place}");
-                    assert!(metrics.mfu > 0.05 && metrics.mfu < 0.8, "{place}");
+                    let context = format!("{id}, ZeRO {zero}, TP {tensor}: {metrics:?}");
+                    assert_eq!((planned.layout.tensor, planned.layout.data), (tensor, 8 / tensor), "{context}");
+                    assert!(metrics.lower_bound_s <= metrics.iteration_s, "{context}");
+                    assert!(metrics.peak_memory_gib <= metrics.memory_limit_gib, "{context}");
+                    assert!(metrics.mfu > 0.05 && metrics.mfu < 0.8, "{context}");
                 }
             }
         }
@@ -110,7 +110,7 @@ fn dynamic_groups_win_on_a_long_tail() {
 #[test]
 fn no_baseline_is_estimated_faster_under_the_same_cost() {
     for (long_tailed, seed) in [(false, 1), (true, 1), (true, 2), (true, 3), (true, 4)] {
-        let scenario = question(long_tailed, json!({ "seed": seed }));
+        let scenario = valid_scenario(long_tailed, json!({ "seed": seed }));
         let (scenario, sampler) = (scenario.scenario(), Sampler::new(&scenario));
         let sizing = packing::pack(&sampler.sizing().samples, &scenario.model, &scenario.workload.packing_rule());
         let contexts = ContextSettings::up_to(&scenario.training, scenario.cluster.devices());
@@ -136,7 +136,7 @@ fn no_baseline_is_estimated_faster_under_the_same_cost() {
 }
 
 #[test]
-fn the_same_question_has_the_same_bytes() {
+fn equal_scenarios_have_equal_bytes() {
     let bytes = || serde_json::to_string(&answered(true, json!({})).outcome).unwrap();
     assert_eq!(bytes(), bytes());
 }
@@ -169,15 +169,15 @@ fn a_sequence_that_no_group_holds_is_named() {
 }
 
 #[test]
-fn what_groups_cannot_be_asked_for_is_named() {
-    for (more, words) in [
+fn unsupported_settings_are_rejected() {
+    for (more, message) in [
         (json!({ "layout": { "tensor": 1, "pipeline": 2 } }), "so PP must be 1"),
         (json!({ "training": { "zero": 3, "context_parallel": 2 } }), "so the setting must be 1"),
     ] {
         let planning = answered(false, more);
         for id in ALL {
             let reason = binding(&planning, id);
-            assert!(reason.contains(words), "{id}: {reason}");
+            assert!(reason.contains(message), "{id}: {reason}");
         }
     }
 }
@@ -186,7 +186,7 @@ fn what_groups_cannot_be_asked_for_is_named() {
 /// fitted cost is an approximation.
 #[test]
 fn more_memory_never_hurts_the_estimate() {
-    let scenario = question(true, json!({}));
+    let scenario = valid_scenario(true, json!({}));
     let (scenario, sampler) = (scenario.scenario(), Sampler::new(&scenario));
     let sizing = packing::pack(&sampler.sizing().samples, &scenario.model, &scenario.workload.packing_rule());
     let contexts = ContextSettings::up_to(&scenario.training, scenario.cluster.devices());
@@ -206,28 +206,28 @@ fn more_memory_never_hurts_the_estimate() {
 /// Sequences have 20,000 and 30,000 tokens, and a rank fits 10,000. The second length would need
 /// degree 3, but 3 does not divide 8.
 #[test]
-fn a_static_degree_grows_with_the_longest_sequence() {
-    let scenario = question(true, json!({}));
+fn a_static_degree_grows_with_the_maximum_sequence() {
+    let scenario = valid_scenario(true, json!({}));
     let (scenario, sampler) = (scenario.scenario(), Sampler::new(&scenario));
     let pack = |batch: &crate::workload::GlobalBatch| {
         packing::pack(&batch.samples, &scenario.model, &scenario.workload.packing_rule())
     };
-    let (sizing, mut judged) = (pack(&sampler.sizing()), pack(&sampler.judged(0)));
+    let (sizing, mut evaluated) = (pack(&sampler.sizing()), pack(&sampler.evaluation(0)));
     let contexts = ContextSettings::up_to(&scenario.training, scenario.cluster.devices());
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_contexts(&contexts);
     let (_, mut setting) =
         size(PlanningContext::new(scenario, &pricing, PlannerKind::StaticContext, &sizing, &[]), 1, 0).unwrap();
     setting.tokens_per_rank = 10_000;
     let short: Vec<Sequence> = [3_000, 2_000].into_iter().cycle().take(64).map(Sequence::causal).collect();
-    let of = |longest| setting.best_static_degree(&short, longest).unwrap();
-    assert!(of(0) < 4 && of(30_000) >= 4, "{} {}", of(0), of(30_000));
+    let static_degree = |max_length| setting.best_static_degree(&short, max_length).unwrap();
+    assert!(static_degree(0) < 4 && static_degree(30_000) >= 4, "{} {}", static_degree(0), static_degree(30_000));
     assert_eq!(setting.best_static_degree(&short, 80_001), None);
     setting.fixed = Some(2);
-    judged.sequences.iter_mut().for_each(|own| own.computed_tokens = own.computed_tokens.min(20_000));
-    setting.fit_longest_sequence(std::slice::from_ref(&judged));
+    evaluated.sequences.iter_mut().for_each(|sequence| sequence.computed_tokens = sequence.computed_tokens.min(20_000));
+    setting.fit_max_length(std::slice::from_ref(&evaluated));
     assert_eq!((setting.fixed, setting.outgrown), (Some(2), None));
-    judged.sequences[0].computed_tokens = 30_000;
-    setting.fit_longest_sequence(std::slice::from_ref(&judged));
+    evaluated.sequences[0].computed_tokens = 30_000;
+    setting.fit_max_length(std::slice::from_ref(&evaluated));
     assert_eq!((setting.fixed, setting.outgrown), (Some(4), Some(2)));
 }
 
@@ -235,21 +235,21 @@ fn a_static_degree_grows_with_the_longest_sequence() {
 /// ranks at TP 1 have memory for fewer tokens, four ranks at TP 2 for more.
 #[test]
 fn a_tensor_degree_that_fails_on_the_run_gives_way_to_the_next() {
-    let of = |tokens: u32, batch: u32| {
+    let build_scenario = |tokens: u32, batch: u32| {
         let samples = json!({
             "kind": "drawn", "text_tokens": { "kind": "constant", "value": tokens },
             "images": { "kind": "constant", "value": 0 }
         });
         let workload =
             json!({ "samples": samples, "global_batch": batch, "context_length": 65536, "packing": "single" });
-        question(true, json!({ "workload": workload, "training": { "zero": 1 }, "layout": {} }))
+        valid_scenario(true, json!({ "workload": workload, "training": { "zero": 1 }, "layout": {} }))
     };
-    let valid = (of(4_000, 128), of(60_000, 8));
+    let valid = (build_scenario(4_000, 128), build_scenario(60_000, 8));
     let long = valid.1.scenario();
     let pack = |batch: &crate::workload::GlobalBatch| {
         packing::pack(&batch.samples, &long.model, &long.workload.packing_rule())
     };
-    let (sizing, batches) = (pack(&Sampler::new(&valid.0).sizing()), [pack(&Sampler::new(&valid.1).judged(0))]);
+    let (sizing, batches) = (pack(&Sampler::new(&valid.0).sizing()), [pack(&Sampler::new(&valid.1).evaluation(0))]);
     let contexts = ContextSettings::up_to(&long.training, long.cluster.devices());
     let pricing = Pricing::new(&long.model, &long.cluster, &long.training).with_contexts(&contexts);
     for kind in [PlannerKind::Dhp, PlannerKind::BalancedContext, PlannerKind::PowerOfTwoContext] {
@@ -269,7 +269,7 @@ fn a_tensor_degree_that_fails_on_the_run_gives_way_to_the_next() {
 }
 
 #[test]
-fn an_empty_sample_stands_in_the_way_of_no_group() {
+fn empty_samples_do_not_block_groups() {
     let workload = json!({
         "samples": {
             "kind": "drawn", "text_tokens": { "kind": "values", "values": [0, 3000, 9000] },
@@ -286,7 +286,7 @@ fn an_empty_sample_stands_in_the_way_of_no_group() {
 /// Four equal sequences on a single rank with eight devices produce four timings. The profile adds
 /// scaled lengths of the longest sequence.
 #[test]
-fn a_small_batch_on_one_rank_is_planned() {
+fn a_small_batch_on_a_single_rank_is_planned() {
     let workload = json!({
         "samples": {
             "kind": "drawn", "text_tokens": { "kind": "constant", "value": 4096 },

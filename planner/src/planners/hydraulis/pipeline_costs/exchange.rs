@@ -35,7 +35,7 @@ struct Moved {
 
 impl Interaction {
     /// Computes the exchange of pipelines in device order, for a model of `parameters`.
-    pub(crate) fn of(scenario: &Scenario, schemes: &[Scheme], parameters: f64) -> Self {
+    pub(crate) fn new(scenario: &Scenario, schemes: &[Scheme], parameters: f64) -> Self {
         let (cluster, training) = (&scenario.cluster, &scenario.training);
         let devices = cluster.devices();
         let costs: Vec<SchemeCost> = schemes.iter().map(|&scheme| degrees(scheme)).collect();
@@ -46,31 +46,32 @@ impl Interaction {
         let (width, gradient) = (training.width(), training.gradients.bytes());
         let mut seat = 0;
         let (mut pull, mut push) = (0.0_f64, 0.0_f64);
-        let of = |scheme: &SchemeCost| {
+        let transfer = |scheme: &SchemeCost| {
             let seats = &moved.devices[seat..seat + scheme.devices() as usize];
             seat += scheme.devices() as usize;
-            let most =
-                |of: &dyn Fn(&crate::planners::hydraulis::Volumes) -> f64| seats.iter().map(of).fold(0.0, f64::max);
-            let pulled = width * most(&|moved| moved.pull_receive.max(moved.pull_send));
-            let sent = gradient * most(&|moved| moved.push_send.max(moved.push_receive));
-            let reduced = gradient * most(&|moved| moved.reduce_scatter);
+            let max_volume = |volume: &dyn Fn(&crate::planners::hydraulis::Volumes) -> f64| {
+                seats.iter().map(volume).fold(0.0, f64::max)
+            };
+            let pulled = width * max_volume(&|moved| moved.pull_receive.max(moved.pull_send));
+            let sent = gradient * max_volume(&|moved| moved.push_send.max(moved.push_receive));
+            let reduced = gradient * max_volume(&|moved| moved.reduce_scatter);
             let stage = parameters / f64::from(scheme.pp);
-            let own = stage / f64::from(scheme.tp);
+            let shard = stage / f64::from(scheme.tp);
             let seconds = if equal {
-                pull = pull.max(width * own * f64::from(replicas - 1) / f64::from(replicas));
+                pull = pull.max(width * shard * f64::from(replicas - 1) / f64::from(replicas));
                 push = push.max(reduced);
-                [group.all_gather(width * own).secs(), group.reduce_scatter(gradient * own).secs()]
+                [group.all_gather(width * shard).secs(), group.reduce_scatter(gradient * shard).secs()]
             } else {
                 pull = pull.max(pulled);
                 push = push.max(reduced + sent);
                 [
                     between_devices(scenario, pulled),
-                    group.reduce_scatter(gradient * own).secs() + between_devices(scenario, sent),
+                    group.reduce_scatter(gradient * shard).secs() + between_devices(scenario, sent),
                 ]
             };
             Moved { scheme: *scheme, seconds, operations: [2.0 * stage, 4.0 * stage] }
         };
-        let pipelines = costs.iter().map(of).collect();
+        let pipelines = costs.iter().map(transfer).collect();
         Self { pull, push, flops: cluster.device.peak().get(), overlap: training.data_overlap, pipelines }
     }
 
@@ -127,29 +128,30 @@ impl Traffic {
     /// contains the tokens per microbatch. Parameters are pulled at the start of the first phase,
     /// and gradients are pushed at the end of the last. Between phases, parameters and gradients
     /// move between devices.
-    pub(crate) fn of(scenario: &Scenario, strategy: &Strategy, parameters: f64, tokens: &[f64]) -> Self {
+    pub(crate) fn new(scenario: &Scenario, strategy: &Strategy, parameters: f64, tokens: &[f64]) -> Self {
         let training = &scenario.training;
         let last = strategy.phases().saturating_sub(1);
-        let of_phase = |phase: u32| -> Vec<Scheme> {
-            let own = strategy.pipelines.iter().filter(|pipeline| pipeline.phase == phase);
-            own.map(|pipeline| pipeline.scheme).collect()
+        let phase_schemes = |phase: u32| -> Vec<Scheme> {
+            let pipelines = strategy.pipelines.iter().filter(|pipeline| pipeline.phase == phase);
+            pipelines.map(|pipeline| pipeline.scheme).collect()
         };
-        let ends = Interaction::of(scenario, &of_phase(last), parameters);
-        let begins = if last == 0 { ends.clone() } else { Interaction::of(scenario, &of_phase(0), parameters) };
+        let ends = Interaction::new(scenario, &phase_schemes(last), parameters);
+        let begins = if last == 0 { ends.clone() } else { Interaction::new(scenario, &phase_schemes(0), parameters) };
         let spans = |phase: u32| strategy.spans().filter(move |(pipeline, ..)| pipeline.phase == phase).enumerate();
         let token = |microbatch: Option<usize>| microbatch.and_then(|at| tokens.get(at)).copied().unwrap_or(0.0);
-        let pull =
-            |(place, (_, _, own)): Span<'_>| begins.pull_exposed(place, token((!own.is_empty()).then_some(own.start)));
+        let pull = |(index, (_, _, microbatches)): Span<'_>| {
+            begins.pull_exposed(index, token((!microbatches.is_empty()).then_some(microbatches.start)))
+        };
         // Later phases wait for the slowest pull of phase 0.
         let begin = if last == 0 { 0.0 } else { spans(0).map(pull).fold(0.0, f64::max) };
-        let exposed = spans(last).map(|(place, (pipeline, ranks, own))| {
-            let push = ends.push_exposed(place, token(own.clone().last()));
-            let pull = if last == 0 { pull((place, (pipeline, ranks, own))) } else { begin };
+        let exposed = spans(last).map(|(index, (pipeline, ranks, microbatches))| {
+            let push = ends.push_exposed(index, token(microbatches.clone().last()));
+            let pull = if last == 0 { pull((index, (pipeline, ranks, microbatches))) } else { begin };
             Seconds::from_secs(pull + push)
         });
         let exposed = exposed.collect();
         let bytes = parameters * (training.width() + training.gradients.bytes());
-        let costs = |phase: u32| -> Vec<SchemeCost> { of_phase(phase).into_iter().map(degrees).collect() };
+        let costs = |phase: u32| -> Vec<SchemeCost> { phase_schemes(phase).into_iter().map(degrees).collect() };
         let received: Vec<f64> = (0..last)
             .map(|phase| {
                 let moved = switch_bytes(&costs(phase), &costs(phase + 1), bytes, scenario.cluster.devices());
@@ -171,9 +173,9 @@ impl Traffic {
         let mut exposed = self.exposed.iter();
         for (pipeline, ranks, _) in strategy.spans() {
             let switch = self.switches.get(pipeline.phase as usize);
-            let own = if switch.is_none() { exposed.next() } else { None };
+            let exchange_time = if switch.is_none() { exposed.next() } else { None };
             for rank in ranks {
-                costs.sync[rank] = switch.or(own).map_or(Nanos::ZERO, |time| time.to_nanos());
+                costs.sync[rank] = switch.or(exchange_time).map_or(Nanos::ZERO, |time| time.to_nanos());
                 if switch.is_some() {
                     costs.optimizer[rank] = Nanos::ZERO;
                 }

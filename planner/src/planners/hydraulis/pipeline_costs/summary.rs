@@ -35,8 +35,8 @@ pub(crate) fn iteration_strategy(
         ranks.filter_map(|rank| execution.start[rank].first().copied()).min().unwrap_or(Nanos::ZERO)
     };
     let begins: Vec<Nanos> = (0..strategy.phases()).map(begin).collect();
-    let pipelines = strategy.spans().map(|(pipeline, ranks, own)| {
-        let lists = &plan.microbatches[own];
+    let pipelines = strategy.spans().map(|(pipeline, ranks, microbatches)| {
+        let lists = &plan.microbatches[microbatches];
         let mut lengths: Vec<u32> =
             lists.iter().flatten().map(|&index| batch.sequences[index as usize].tokens).collect();
         lengths.sort_unstable();
@@ -66,7 +66,7 @@ pub(crate) fn iteration_strategy(
     let traffic = (strategy.optimizer == OptimizerSharding::AllDevices).then(|| {
         let loads = super::loads(scenario, batch, &plan.microbatches);
         let tokens: Vec<f64> = loads.iter().map(|load| f64::from(load.shape.tokens)).collect();
-        Traffic::of(scenario, strategy, parameters(pricing, strategy, scenario.cluster.devices()), &tokens)
+        Traffic::new(scenario, strategy, parameters(pricing, strategy, scenario.cluster.devices()), &tokens)
     });
     let gib = |bytes: f64| Bytes::from_f64(bytes).gib();
     let (exposed_s, switch_s) = traffic.as_ref().map_or((0.0, 0.0), Traffic::seconds);
@@ -87,15 +87,16 @@ pub(crate) fn iteration_strategy(
 
 /// Model parameters, as counted by the iteration's costs.
 fn parameters(pricing: &Pricing<'_>, strategy: &Strategy, devices: u32) -> f64 {
-    let of = |pipeline| pipeline_costs(pricing, pipeline, &[] as &[MicrobatchLoad], strategy.optimizer, devices).1;
-    strategy.pipelines.iter().map(of).fold(0.0, f64::max)
+    let model_parameters =
+        |pipeline| pipeline_costs(pricing, pipeline, &[] as &[MicrobatchLoad], strategy.optimizer, devices).1;
+    strategy.pipelines.iter().map(model_parameters).fold(0.0, f64::max)
 }
 
 /// Devices without a pipeline in any phase.
 fn idle_devices(strategy: &Strategy, devices: u32) -> u32 {
     let mut used = vec![false; devices as usize];
     for pipeline in &strategy.pipelines {
-        for device in (0..pipeline.scheme.pipeline).flat_map(|stage| pipeline.devices_of(stage)) {
+        for device in (0..pipeline.scheme.pipeline).flat_map(|stage| pipeline.stage_device_range(stage)) {
             used[device as usize] = true;
         }
     }
@@ -126,34 +127,34 @@ impl DeviceTotals {
         time: Nanos,
     ) {
         self.runs += 1;
-        let mut busy = vec![0.0; self.devices.len()];
+        let mut active = vec![0.0; self.devices.len()];
         for phase in 0..strategy.phases() {
-            let mut row_of = vec![usize::MAX; self.devices.len()];
+            let mut rank_by_device = vec![usize::MAX; self.devices.len()];
             for (pipeline, ranks, _) in strategy.spans().filter(|(pipeline, ..)| pipeline.phase == phase) {
                 for (stage, rank) in ranks.enumerate() {
-                    let of = rank_time(rank, schedule, costs, time);
+                    let times = rank_time(rank, schedule, costs, time);
                     let peak = rank_memory(rank, schedule, execution, costs);
-                    for device in pipeline.devices_of(stage as u32) {
-                        row_of[device as usize] = rank;
+                    for device in pipeline.stage_device_range(stage as u32) {
+                        rank_by_device[device as usize] = rank;
                         let (sum, memory) = &mut self.devices[device as usize];
-                        sum.compute_s += of.compute_s;
-                        sum.recompute_s += of.recompute_s;
-                        sum.exposed_s += of.exposed_s;
-                        sum.sync_s += of.sync_s;
-                        sum.optimizer_s += of.optimizer_s;
-                        busy[device as usize] += time.secs() - of.bubble_s;
-                        if peak.held_gib() > memory.held_gib() {
+                        sum.compute_s += times.compute_s;
+                        sum.recompute_s += times.recompute_s;
+                        sum.exposed_s += times.exposed_s;
+                        sum.sync_s += times.sync_s;
+                        sum.optimizer_s += times.optimizer_s;
+                        active[device as usize] += time.secs() - times.bubble_s;
+                        if peak.resident_gib() > memory.resident_gib() {
                             *memory = peak;
                         }
                     }
                 }
             }
-            for device in 1..row_of.len() {
-                self.joined[device] &= row_of[device] == row_of[device - 1];
+            for device in 1..rank_by_device.len() {
+                self.joined[device] &= rank_by_device[device] == rank_by_device[device - 1];
             }
         }
-        for (device, busy) in busy.into_iter().enumerate() {
-            self.devices[device].0.bubble_s += (time.secs() - busy).max(0.0);
+        for (device, active_time) in active.into_iter().enumerate() {
+            self.devices[device].0.bubble_s += (time.secs() - active_time).max(0.0);
         }
     }
 
@@ -191,7 +192,7 @@ impl SchemeStages {
     }
 
     pub(crate) fn add(&mut self, strategy: &Strategy, costs: &PipelineCosts) {
-        let mut place_of = Vec::with_capacity(strategy.ranks());
+        let mut stage_indices = Vec::with_capacity(strategy.ranks());
         for pipeline in &strategy.pipelines {
             let known = self.schemes.iter().position(|(scheme, _)| *scheme == pipeline.scheme);
             let scheme = known.unwrap_or_else(|| {
@@ -199,9 +200,9 @@ impl SchemeStages {
                 self.schemes.len() - 1
             });
             let before: u32 = self.schemes[..scheme].iter().map(|(scheme, _)| scheme.pipeline).sum();
-            place_of.extend(before as usize..(before + pipeline.scheme.pipeline) as usize);
+            stage_indices.extend(before as usize..(before + pipeline.scheme.pipeline) as usize);
         }
-        self.times.add_as(costs, &|stage| place_of[stage]);
+        self.times.add_as(costs, &|stage| stage_indices[stage]);
     }
 
     pub(crate) fn summaries(&self, model: &Model) -> Vec<StageSummary> {

@@ -20,11 +20,11 @@ const FIRST_INTERVAL: u64 = 4096;
 /// Limit on intervals.
 const MAX_INTERVALS: usize = 4;
 /// Candidate phases per interval. They are combined across intervals.
-const KEPT_PHASES: usize = 4;
+const MAX_PHASES: usize = 4;
 /// Survey batches for comparing interval splits, in addition to the sizing batch.
 const LOOKED_AT: usize = 3;
 /// Limit on reported losers.
-const KEPT_LOSERS: usize = 40;
+const MAX_LOSERS: usize = 40;
 
 /// A phase of an iteration.
 #[derive(Debug, Clone, Copy)]
@@ -42,12 +42,13 @@ pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     let chosen = if setting.context.planner == PlannerKind::HotSpa {
         hot_spa(setting, &mut search, observer)?
     } else {
-        static_scheme(setting, setting.longest, &mut search, observer)?.map(|scheme| vec![whole(setting, scheme)])
+        static_scheme(setting, setting.max_length, &mut search, observer)?
+            .map(|scheme| vec![single_phase(setting, scheme)])
     };
     search.losers.sort_by(|a, b| a.iteration_s.unwrap_or(0.0).total_cmp(&b.iteration_s.unwrap_or(0.0)));
-    search.losers.truncate(KEPT_LOSERS);
+    search.losers.truncate(MAX_LOSERS);
     let Some(phases) = chosen else {
-        let binding = format!("no homogeneous strategy on these devices fits {} tokens", setting.longest);
+        let binding = format!("no homogeneous strategy on these devices fits {} tokens", setting.max_length);
         return Err(NoPlan { binding, search }.into());
     };
     let each = EachBatch {
@@ -85,7 +86,7 @@ pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
 }
 
 /// Builds a single phase for all sequences, packed to the context length.
-fn whole(setting: &Setting<'_>, scheme: usize) -> Phase {
+fn single_phase(setting: &Setting<'_>, scheme: usize) -> Phase {
     let capacity =
         u64::from(setting.context.scenario.workload.context_length).min(setting.schemes[scheme].cost.max_len);
     Phase { scheme, end: u64::MAX, capacity }
@@ -95,61 +96,61 @@ fn whole(setting: &Setting<'_>, scheme: usize) -> Phase {
 fn iteration(setting: &Setting<'_>, lengths: &[u64], phases: &[Phase]) -> Option<ReplicaPlan> {
     let mut dealt: Vec<Dealt> = Vec::new();
     let mut number = 0;
-    for (place, phase) in phases.iter().enumerate() {
-        let above = phases.get(place + 1).map_or(0, |next| next.end);
+    for (position, phase) in phases.iter().enumerate() {
+        let above = phases.get(position + 1).map_or(0, |next| next.end);
         let fits = |index: &u32| {
             let tokens = lengths[*index as usize];
-            (tokens > above || place + 1 == phases.len()) && (place == 0 || tokens <= phase.end)
+            (tokens > above || position + 1 == phases.len()) && (position == 0 || tokens <= phase.end)
         };
-        let own: Vec<u32> = (0..lengths.len() as u32).filter(fits).collect();
-        if own.is_empty() {
+        let sequences: Vec<u32> = (0..lengths.len() as u32).filter(fits).collect();
+        if sequences.is_empty() {
             continue;
         }
-        dealt.extend(deal(setting, *phase, lengths, &own, number)?);
+        dealt.extend(deal(setting, *phase, lengths, &sequences, number)?);
         number += 1;
     }
     (!dealt.is_empty()).then(|| replica(&setting.schemes, dealt, setting.optimizer))
 }
 
 /// Distributes a phase's sequences across the pipelines, by the planner's rule.
-fn deal(setting: &Setting<'_>, phase: Phase, lengths: &[u64], own: &[u32], number: u32) -> Option<Vec<Dealt>> {
-    let place = phase.scheme;
-    let scheme = &setting.schemes[place];
+fn deal(setting: &Setting<'_>, phase: Phase, lengths: &[u64], sequences: &[u32], number: u32) -> Option<Vec<Dealt>> {
+    let scheme_index = phase.scheme;
+    let scheme = &setting.schemes[scheme_index];
     let copies = setting.copies(scheme);
-    let longest = own.iter().map(|&index| lengths[index as usize]).max().unwrap_or(0);
-    if copies == 0 || longest > scheme.cost.max_len {
+    let max_length = sequences.iter().map(|&index| lengths[index as usize]).max().unwrap_or(0);
+    if copies == 0 || max_length > scheme.cost.max_len {
         return None;
     }
     match setting.context.planner {
         PlannerKind::HydraulisBase => {
-            dispatched((place, scheme), copies, lengths, (phase.capacity, setting.context.scenario.seed))
+            dispatched((scheme_index, scheme), copies, lengths, (phase.capacity, setting.context.scenario.seed))
         }
         PlannerKind::HydraulisPacking => {
-            let mut of = vec![0; setting.schemes.len()];
-            of[place] = copies;
-            assigned(&setting.schemes, &of, lengths, setting.context.scenario.seed)
+            let mut scheme_copies = vec![0; setting.schemes.len()];
+            scheme_copies[scheme_index] = copies;
+            assigned(&setting.schemes, &scheme_copies, lengths, setting.context.scenario.seed)
         }
-        _ => Some(in_turn((place, scheme), copies, lengths, own, (phase.capacity, number))),
+        _ => Some(in_turn((scheme_index, scheme), copies, lengths, sequences, (phase.capacity, number))),
     }
 }
 
-/// Returns the fastest scheme on the sizing batch that has MaxLen of at least `longest` tokens.
+/// Returns the fastest scheme on the sizing batch that has MaxLen of at least `max_length` tokens.
 fn static_scheme(
     setting: &Setting<'_>,
-    longest: u64,
+    max_length: u64,
     search: &mut Search,
     observer: &mut dyn Observer,
 ) -> Result<Option<usize>, Cancelled> {
     let sizing = lengths(setting.context.batches.sizing);
     let mut best: Option<(f64, usize)> = None;
-    for (place, known) in setting.schemes.iter().enumerate() {
+    for (index, known) in setting.schemes.iter().enumerate() {
         go_on(observer)?;
         search.candidates += 1;
-        if known.cost.max_len < longest {
-            search.reject(format!("a microbatch fits fewer than the {longest} tokens of the longest sequence"));
+        if known.cost.max_len < max_length {
+            search.reject(format!("a microbatch fits fewer than the {max_length} tokens of the longest sequence"));
             continue;
         }
-        let simulated = iteration(setting, &sizing, &[whole(setting, place)])
+        let simulated = iteration(setting, &sizing, &[single_phase(setting, index)])
             .and_then(|plan| setting.simulate(setting.context.batches.sizing, &plan));
         let Some((seconds, peak)) = simulated else {
             search.reject("the sizing batch cannot be distributed to its pipelines".to_owned());
@@ -161,11 +162,11 @@ fn static_scheme(
         }
         search.simulated += 1;
         let loser = match best {
-            Some((least, _)) if least <= seconds => Some((seconds, place)),
-            _ => best.replace((seconds, place)),
+            Some((best_time, _)) if best_time <= seconds => Some((seconds, index)),
+            _ => best.replace((seconds, index)),
         };
-        if let Some((seconds, place)) = loser {
-            let known = &setting.schemes[place];
+        if let Some((seconds, loser_index)) = loser {
+            let known = &setting.schemes[loser_index];
             search.losers.push(Loser {
                 layout: layout(setting, known),
                 reason: format!("{}x{}: slower on the representative batch", setting.copies(known), known.scheme),
@@ -174,7 +175,7 @@ fn static_scheme(
             });
         }
     }
-    Ok(best.map(|(_, place)| place))
+    Ok(best.map(|(_, winner_index)| winner_index))
 }
 
 fn layout(setting: &Setting<'_>, known: &Profiled) -> Layout {
@@ -207,11 +208,11 @@ fn hot_spa(
 ) -> Result<Option<Vec<Phase>>, Cancelled> {
     let mut ends = Vec::new();
     let mut end = FIRST_INTERVAL;
-    while end < setting.longest && ends.len() + 1 < MAX_INTERVALS {
+    while end < setting.max_length && ends.len() + 1 < MAX_INTERVALS {
         ends.push(end);
         end *= 4;
     }
-    ends.push(setting.longest);
+    ends.push(setting.max_length);
     let looked_at = looked_at(setting);
     // Fastest phases for all pairs of interval ends.
     let mut known = BTreeMap::new();
@@ -229,20 +230,20 @@ fn hot_spa(
     let first = u32::from(inner > 0);
     for cuts in first..1 << inner {
         go_on(observer)?;
-        let kept =
-            (0..inner).filter(|place| cuts & (1 << place) != 0).map(|place| ends[place]).chain([setting.longest]);
+        let interval_ends =
+            (0..inner).filter(|index| cuts & (1 << index) != 0).map(|index| ends[index]).chain([setting.max_length]);
         let mut above = 0;
-        let mut ways: Vec<Vec<Phase>> = vec![Vec::new()];
-        for end in kept {
+        let mut options: Vec<Vec<Phase>> = vec![Vec::new()];
+        for end in interval_ends {
             let phases = &known[&(std::mem::replace(&mut above, end), end)];
             let with = |way: &Vec<Phase>, phase: &Phase| [&[*phase], way.as_slice()].concat();
-            ways = ways.iter().flat_map(|way| phases.iter().map(move |phase| with(way, phase))).collect();
+            options = options.iter().flat_map(|way| phases.iter().map(move |phase| with(way, phase))).collect();
         }
-        if ways.is_empty() {
+        if options.is_empty() {
             search.candidates += 1;
             search.reject("no scheme fits the sequences of an interval".to_owned());
         }
-        for phases in ways {
+        for phases in options {
             search.candidates += 1;
             let simulated = looked_at.iter().map(|batch| {
                 let plan = iteration(setting, &lengths(batch), &phases)?;
@@ -253,7 +254,7 @@ fn hot_spa(
                 continue;
             };
             search.simulated += 1;
-            if best.as_ref().is_none_or(|(least, _)| seconds < *least) {
+            if best.as_ref().is_none_or(|(best_time, _)| seconds < *best_time) {
                 best = Some((seconds, phases));
             }
         }
@@ -271,7 +272,7 @@ fn fastest(setting: &Setting<'_>, (above, end): (u64, u64)) -> Vec<Phase> {
     };
     let mut batches = std::iter::once(setting.context.batches.sizing).chain(setting.context.batches.survey);
     let batch = batches.find(|batch| !inside(batch).is_empty()).unwrap_or(setting.context.batches.sizing);
-    let (lengths, own) = (lengths(batch), inside(batch));
+    let (lengths, sequences) = (lengths(batch), inside(batch));
     let context = u64::from(setting.context.scenario.workload.context_length);
     let mut timed: Vec<(f64, Phase)> = Vec::new();
     for (scheme, profiled) in setting.schemes.iter().enumerate() {
@@ -280,7 +281,7 @@ fn fastest(setting: &Setting<'_>, (above, end): (u64, u64)) -> Vec<Phase> {
         }
         for capacity in [end, context.min(profiled.cost.max_len)] {
             let phase = Phase { scheme, end, capacity };
-            let simulated = deal(setting, phase, &lengths, &own, 0)
+            let simulated = deal(setting, phase, &lengths, &sequences, 0)
                 .map(|dealt| replica(&setting.schemes, dealt, setting.optimizer))
                 .and_then(|plan| setting.simulate(batch, &plan));
             let Some((seconds, peak)) = simulated else { continue };
@@ -290,5 +291,5 @@ fn fastest(setting: &Setting<'_>, (above, end): (u64, u64)) -> Vec<Phase> {
         }
     }
     timed.sort_by(|a, b| a.0.total_cmp(&b.0));
-    timed.into_iter().take(KEPT_PHASES).map(|(_, phase)| phase).collect()
+    timed.into_iter().take(MAX_PHASES).map(|(_, phase)| phase).collect()
 }

@@ -19,8 +19,8 @@ pub(crate) struct Dealt {
 }
 
 /// Packs sequences into microbatches of `capacity` tokens by first-fit decreasing.
-pub(crate) fn packed_to(lengths: &[u64], own: &[u32], capacity: u64) -> Vec<Vec<u32>> {
-    let mut order = own.to_vec();
+pub(crate) fn packed_to(lengths: &[u64], sequences: &[u32], capacity: u64) -> Vec<Vec<u32>> {
+    let mut order = sequences.to_vec();
     order.sort_by_key(|&index| (std::cmp::Reverse(lengths[index as usize]), index));
     let mut bins: Vec<(u64, Vec<u32>)> = Vec::new();
     for index in order {
@@ -41,33 +41,34 @@ pub(crate) fn packed_to(lengths: &[u64], own: &[u32], capacity: u64) -> Vec<Vec<
 /// Hydraulis Eq. 1 uses the maximum for all microbatches, which is equivalent if they are equal.
 /// Hydraulis Eq. 2 uses individual times.
 pub(crate) fn seconds(cost: &SchemeCost, microbatches: &[Vec<u32>], lengths: &[u64]) -> f64 {
-    let of = |own: &Vec<u32>| own.iter().map(|&index| cost.work(lengths[index as usize])).sum::<f64>() + cost.c;
-    let all: Vec<f64> = microbatches.iter().map(of).collect();
+    let microbatch_time =
+        |sequences: &Vec<u32>| sequences.iter().map(|&index| cost.work(lengths[index as usize])).sum::<f64>() + cost.c;
+    let all: Vec<f64> = microbatches.iter().map(microbatch_time).collect();
     all.iter().sum::<f64>() + f64::from(cost.pp - 1) * all.iter().copied().fold(0.0, f64::max)
 }
 
 /// Packs sequences to `capacity` and distributes the microbatches round-robin across equal
 /// pipelines.
 pub(crate) fn in_turn(
-    (place, scheme): (usize, &Profiled),
+    (scheme_index, scheme): (usize, &Profiled),
     copies: u32,
     lengths: &[u64],
-    own: &[u32],
+    sequences: &[u32],
     (capacity, phase): (u64, u32),
 ) -> Vec<Dealt> {
-    let packed = packed_to(lengths, own, capacity);
-    let of = |copy: usize| {
+    let packed = packed_to(lengths, sequences, capacity);
+    let pipeline = |copy: usize| {
         let microbatches: Vec<Vec<u32>> = packed.iter().skip(copy).step_by(copies as usize).cloned().collect();
         let estimated_s = seconds(&scheme.cost, &microbatches, lengths);
-        Dealt { scheme: place, phase, microbatches, estimated_s }
+        Dealt { scheme: scheme_index, phase, microbatches, estimated_s }
     };
-    (0..copies as usize).map(of).collect()
+    (0..copies as usize).map(pipeline).collect()
 }
 
 /// Distributes sequences across equal pipelines by Hydraulis Eq. 3, then packs each pipeline to
 /// `capacity` (step a of the ablation).
 pub(crate) fn dispatched(
-    (place, scheme): (usize, &Profiled),
+    (scheme_index, scheme): (usize, &Profiled),
     copies: u32,
     lengths: &[u64],
     (capacity, seed): (u64, u32),
@@ -75,12 +76,12 @@ pub(crate) fn dispatched(
     let pipelines = vec![scheme.cost; copies as usize];
     let settings = DispatchSettings { seed, ..DispatchSettings::default() };
     let dealt = dispatch(lengths, &pipelines, settings).ok()?;
-    let of = |own: &Vec<u32>| {
-        let microbatches = packed_to(lengths, own, capacity);
+    let pipeline = |sequences: &Vec<u32>| {
+        let microbatches = packed_to(lengths, sequences, capacity);
         let estimated_s = seconds(&scheme.cost, &microbatches, lengths);
-        Dealt { scheme: place, phase: 0, microbatches, estimated_s }
+        Dealt { scheme: scheme_index, phase: 0, microbatches, estimated_s }
     };
-    Some(dealt.pipelines.iter().map(of).collect())
+    Some(dealt.pipelines.iter().map(pipeline).collect())
 }
 
 /// Runs both assignment stages for a strategy. `copies` is the number of pipelines per scheme.
@@ -88,24 +89,24 @@ pub(crate) fn assigned(schemes: &[Profiled], copies: &[u32], lengths: &[u64], se
     let pipelines = pipelines(schemes, copies);
     let settings = DispatchSettings { seed, ..DispatchSettings::default() };
     let assignment = assign(lengths, &pipelines, settings, PackingSettings::default()).ok()?;
-    Some(of_assignment(schemes, copies, lengths, &assignment))
+    Some(dealt_pipelines(schemes, copies, lengths, &assignment))
 }
 
 /// Costs for a strategy's pipelines, ordered by scheme.
 pub(crate) fn pipelines(schemes: &[Profiled], copies: &[u32]) -> Vec<SchemeCost> {
-    let of = |(scheme, &count): (&Profiled, &u32)| std::iter::repeat_n(scheme.cost, count as usize);
-    schemes.iter().zip(copies).flat_map(of).collect()
+    let repeated = |(scheme, &count): (&Profiled, &u32)| std::iter::repeat_n(scheme.cost, count as usize);
+    schemes.iter().zip(copies).flat_map(repeated).collect()
 }
 
 /// Converts an assignment to the pipelines from [`pipelines`].
-pub(crate) fn of_assignment(
+pub(crate) fn dealt_pipelines(
     schemes: &[Profiled],
     copies: &[u32],
     lengths: &[u64],
     assignment: &Assignment,
 ) -> Vec<Dealt> {
-    let of = |(place, &count): (usize, &u32)| std::iter::repeat_n(place, count as usize);
-    let places = copies.iter().enumerate().flat_map(of);
+    let repeated = |(scheme_index, &count): (usize, &u32)| std::iter::repeat_n(scheme_index, count as usize);
+    let places = copies.iter().enumerate().flat_map(repeated);
     let dealt = places.zip(&assignment.packings).map(|(scheme, packing)| {
         let microbatches = packing.as_ref().map_or_else(Vec::new, |packing| packing.microbatches.clone());
         let estimated_s = seconds(&schemes[scheme].cost, &microbatches, lengths);
@@ -117,24 +118,24 @@ pub(crate) fn of_assignment(
 /// Builds the plan for an iteration. Pipelines are sorted by stage size in descending order, so
 /// stages whose degree divides the node size stay inside a node.
 pub(crate) fn replica(schemes: &[Profiled], mut dealt: Vec<Dealt>, optimizer: OptimizerSharding) -> ReplicaPlan {
-    dealt.sort_by_key(|own| {
-        let scheme = schemes[own.scheme].scheme;
-        (own.phase, std::cmp::Reverse((scheme.stage_devices(), scheme.pipeline, scheme.tensor)))
+    dealt.sort_by_key(|pipeline| {
+        let scheme = schemes[pipeline.scheme].scheme;
+        (pipeline.phase, std::cmp::Reverse((scheme.stage_devices(), scheme.pipeline, scheme.tensor)))
     });
-    let phases = dealt.iter().map(|own| own.phase + 1).max().unwrap_or(0);
+    let phases = dealt.iter().map(|pipeline| pipeline.phase + 1).max().unwrap_or(0);
     let slowest = |phase: u32| {
-        let own = dealt.iter().filter(move |own| own.phase == phase);
-        own.map(|own| own.estimated_s).fold(0.0, f64::max)
+        let phase_pipelines = dealt.iter().filter(move |pipeline| pipeline.phase == phase);
+        phase_pipelines.map(|pipeline| pipeline.estimated_s).fold(0.0, f64::max)
     };
     let estimated_s = (0..phases).map(slowest).sum();
     let copies = dealt.len() as u32;
     let mut microbatches = Vec::new();
     let mut pipelines = Vec::with_capacity(dealt.len());
     let (mut phase, mut next) = (0, 0);
-    for (number, own) in dealt.into_iter().enumerate() {
-        let Profiled { scheme, partition, .. } = &schemes[own.scheme];
-        if own.phase != phase {
-            (phase, next) = (own.phase, 0);
+    for (number, pipeline) in dealt.into_iter().enumerate() {
+        let Profiled { scheme, partition, .. } = &schemes[pipeline.scheme];
+        if pipeline.phase != phase {
+            (phase, next) = (pipeline.phase, 0);
         }
         let each = scheme.stage_devices();
         // Megatron-LM device order: replicas of a stage are adjacent.
@@ -148,11 +149,11 @@ pub(crate) fn replica(schemes: &[Profiled], mut dealt: Vec<Dealt>, optimizer: Op
             first_device,
             stage_stride,
             partition: partition.clone(),
-            microbatches: own.microbatches.len() as u32,
-            phase: own.phase,
-            estimated_s: own.estimated_s,
+            microbatches: pipeline.microbatches.len() as u32,
+            phase: pipeline.phase,
+            estimated_s: pipeline.estimated_s,
         });
-        microbatches.extend(own.microbatches);
+        microbatches.extend(pipeline.microbatches);
     }
     let strategy = Strategy { pipelines, optimizer, estimated_s };
     let schedule = schedule(&strategy);
@@ -165,7 +166,7 @@ mod tests {
 
     /// Capacity 10: 6 and 4 fill microbatch 0; 5, 3 and 2 fill microbatch 1.
     #[test]
-    fn the_longest_comes_first_and_goes_where_there_is_room() {
+    fn first_fit_decreasing_fills_free_space() {
         assert_eq!(packed_to(&[2, 6, 3, 5, 4], &[0, 1, 2, 3, 4], 10), [vec![1, 4], vec![3, 2, 0]]);
         assert_eq!(packed_to(&[2, 6, 3, 5, 4], &[0, 2], 10), [vec![2, 0]]);
     }

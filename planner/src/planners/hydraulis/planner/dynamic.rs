@@ -1,6 +1,6 @@
 //! Strategies proposed by Hydraulis: selected per batch, or once for all batches.
 
-use super::dealing::{assigned, of_assignment, pipelines, replica, seconds};
+use super::dealing::{assigned, dealt_pipelines, pipelines, replica, seconds};
 use super::profile::{Profiled, undominated};
 use super::{Draft, Setting, lengths, words};
 use crate::observer::{Cancelled, Observer, go_on};
@@ -10,8 +10,8 @@ use crate::plan::{IterationPlan, ReplicaPlan};
 use crate::planners::batches::EachBatch;
 use crate::planners::hydraulis::pipeline_costs::Interaction;
 use crate::planners::hydraulis::{
-    Assignment, CandidateResult, Choice, DispatchSettings, PackingSettings, ProposalSettings, SchemeCost, assign,
-    choose_beside, propose,
+    Assignment, CandidateResult, DispatchSettings, PackingSettings, ProposalSettings, SchemeCost, StrategySelection,
+    assign, choose_with_extra_time, propose,
 };
 use crate::planners::{NoPlan, SearchError};
 use crate::scenario::PlannerKind;
@@ -43,22 +43,22 @@ impl Proposed {
         let settings = ProposalSettings::up_to(seen.last().copied().unwrap_or(0));
         // Hydraulis Eq. 4 models computation only, which favours TP 1. At TP 1, all devices pull
         // the full model. Therefore Hydraulis Eq. 4 is solved once per minimum TP.
-        let mut least: Vec<u32> = schemes.iter().map(|known| known.scheme.tensor).collect();
-        least.sort_unstable();
-        least.dedup();
+        let mut min_tensors: Vec<u32> = schemes.iter().map(|known| known.scheme.tensor).collect();
+        min_tensors.sort_unstable();
+        min_tensors.dedup();
         let mut strategies: Vec<Vec<u32>> = Vec::new();
         let mut failed = None;
-        for &tensor in &least {
+        for &tensor in &min_tensors {
             go_on(observer)?;
             let places: Vec<usize> =
-                (0..schemes.len()).filter(|&place| schemes[place].scheme.tensor >= tensor).collect();
-            let costs: Vec<SchemeCost> = places.iter().map(|&place| schemes[place].cost).collect();
+                (0..schemes.len()).filter(|&index| schemes[index].scheme.tensor >= tensor).collect();
+            let costs: Vec<SchemeCost> = places.iter().map(|&index| schemes[index].cost).collect();
             match propose(&counted, devices, &costs, settings) {
                 Ok(proposal) => {
                     for candidate in proposal.strategies {
                         let mut copies = vec![0; schemes.len()];
-                        for (&place, count) in places.iter().zip(candidate.copies) {
-                            copies[place] = count;
+                        for (&scheme_index, count) in places.iter().zip(candidate.copies) {
+                            copies[scheme_index] = count;
                         }
                         if !strategies.contains(&copies) {
                             strategies.push(copies);
@@ -72,12 +72,12 @@ impl Proposed {
             return Err(SearchError::Infeasible(error.to_string()));
         }
         let interaction = |copies: &Vec<u32>| {
-            let own: Vec<Scheme> = schemes
+            let strategy_schemes: Vec<Scheme> = schemes
                 .iter()
                 .zip(copies)
                 .flat_map(|(known, &count)| std::iter::repeat_n(known.scheme, count as usize))
                 .collect();
-            Interaction::of(setting.context.scenario, &own, setting.parameters)
+            Interaction::new(setting.context.scenario, &strategy_schemes, setting.parameters)
         };
         let interactions = strategies.iter().map(interaction).collect();
         Ok(Self { schemes, strategies, interactions })
@@ -91,9 +91,9 @@ impl Proposed {
     fn able(&self, setting: &Setting<'_>) -> Vec<usize> {
         let holds = |copies: &Vec<u32>| {
             let used = copies.iter().zip(&self.schemes).filter(|(count, _)| **count > 0);
-            used.map(|(_, scheme)| scheme.cost.max_len).max().unwrap_or(0) >= setting.longest
+            used.map(|(_, scheme)| scheme.cost.max_len).max().unwrap_or(0) >= setting.max_length
         };
-        (0..self.strategies.len()).filter(|&place| holds(&self.strategies[place])).collect()
+        (0..self.strategies.len()).filter(|&strategy_index| holds(&self.strategies[strategy_index])).collect()
     }
 
     /// Returns the strategy that has the shortest estimated time for the sizing batch and the
@@ -108,53 +108,53 @@ impl Proposed {
             setting.context.batches.survey.iter().chain([setting.context.batches.sizing]).map(lengths).collect();
         let (dispatching, packing) =
             (settings(setting), PackingSettings { nodes: QUICK, ..PackingSettings::default() });
-        let total = |place: usize, observer: &dyn Observer| {
-            let own = pipelines(&self.schemes, &self.strategies[place]);
-            let of = |lengths: &Vec<u64>| {
+        let total = |strategy_index: usize, observer: &dyn Observer| {
+            let costs = pipelines(&self.schemes, &self.strategies[strategy_index]);
+            let batch_time = |lengths: &Vec<u64>| {
                 if observer.cancelled() {
                     return f64::INFINITY;
                 }
-                assign(lengths, &own, dispatching, packing).map_or(f64::INFINITY, |assignment| {
-                    assignment.seconds + self.beside(place, Some(&assignment), lengths)
+                assign(lengths, &costs, dispatching, packing).map_or(f64::INFINITY, |assignment| {
+                    assignment.seconds + self.extra_time(strategy_index, Some(&assignment), lengths)
                 })
             };
-            batches.iter().map(of).sum::<f64>()
+            batches.iter().map(batch_time).sum::<f64>()
         };
         let mut best: Option<(f64, usize)> = None;
-        for &place in able {
+        for &strategy_index in able {
             go_on(observer)?;
-            let seconds = total(place, observer);
+            let seconds = total(strategy_index, observer);
             go_on(observer)?;
-            if seconds.is_finite() && best.is_none_or(|(least, _)| seconds < least) {
-                best = Some((seconds, place));
+            if seconds.is_finite() && best.is_none_or(|(best_time, _)| seconds < best_time) {
+                best = Some((seconds, strategy_index));
             }
         }
-        Ok(best.map(|(_, place)| place))
+        Ok(best.map(|(_, winner)| winner))
     }
 
     /// Correction to Hydraulis Eq. 1, in seconds: exposed exchange on the slowest pipeline, or a
     /// lower bound if nothing is assigned. For an assignment, also the error of Hydraulis Eq. 1 for
     /// unequal microbatches.
-    fn beside(&self, strategy: usize, assignment: Option<&Assignment>, lengths: &[u64]) -> f64 {
+    fn extra_time(&self, strategy: usize, assignment: Option<&Assignment>, lengths: &[u64]) -> f64 {
         let moved = &self.interactions[strategy];
         let count: u32 = self.strategies[strategy].iter().sum();
-        let of = |pipeline: usize| {
-            let tokens = |own: Option<&Vec<u32>>| {
-                own.map_or(0.0, |own| own.iter().map(|&index| lengths[index as usize] as f64).sum::<f64>())
+        let exposed_time = |pipeline: usize| {
+            let tokens = |sequences: Option<&Vec<u32>>| {
+                sequences.map_or(0.0, |list| list.iter().map(|&index| lengths[index as usize] as f64).sum::<f64>())
             };
             match assignment.map(|assignment| assignment.packings[pipeline].as_ref()) {
                 None => moved.pull_exposed(pipeline, f64::INFINITY) + moved.push_exposed(pipeline, f64::INFINITY),
                 Some(packing) => {
-                    let own = packing.map(|packing| &packing.microbatches);
-                    moved.pull_exposed(pipeline, tokens(own.and_then(|own| own.first())))
-                        + moved.push_exposed(pipeline, tokens(own.and_then(|own| own.last())))
+                    let microbatches = packing.map(|packing| &packing.microbatches);
+                    moved.pull_exposed(pipeline, tokens(microbatches.and_then(|lists| lists.first())))
+                        + moved.push_exposed(pipeline, tokens(microbatches.and_then(|lists| lists.last())))
                 }
             }
         };
-        let exposed = (0..count as usize).map(of).fold(0.0, f64::max);
+        let exposed = (0..count as usize).map(exposed_time).fold(0.0, f64::max);
         let Some(assignment) = assignment else { return exposed };
-        let own = pipelines(&self.schemes, &self.strategies[strategy]);
-        let uneven = own.iter().zip(&assignment.packings).map(|(cost, packing)| {
+        let costs = pipelines(&self.schemes, &self.strategies[strategy]);
+        let uneven = costs.iter().zip(&assignment.packings).map(|(cost, packing)| {
             packing.as_ref().map_or(0.0, |packing| seconds(cost, &packing.microbatches, lengths))
         });
         exposed + uneven.fold(0.0, f64::max) - assignment.seconds
@@ -175,7 +175,7 @@ pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     let able = proposed.able(setting);
     if setting.context.planner == PlannerKind::HydraulisStatic {
         let Some(best) = proposed.best_for_all(setting, &able, observer)? else {
-            let binding = format!("none of {count} strategies fits {} tokens", setting.longest);
+            let binding = format!("none of {count} strategies fits {} tokens", setting.max_length);
             return Err(NoPlan { binding, search }.into());
         };
         proposed.strategies = vec![proposed.strategies[best].clone()];
@@ -189,34 +189,38 @@ pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
         batches: setting.context.batches.evaluated,
     };
     let iterations = each.in_turn(observer, |index, batch, observer| {
-        let own = lengths(batch);
+        let batch_lengths = lengths(batch);
         // After cancellation all strategies get infinite cost; the caller discards the choice.
-        let beside = |place: usize, assignment: Option<&Assignment>| {
-            if observer.cancelled() { f64::INFINITY } else { proposed.beside(place, assignment, &own) }
+        let extra_time = |strategy_index: usize, assignment: Option<&Assignment>| {
+            if observer.cancelled() {
+                f64::INFINITY
+            } else {
+                proposed.extra_time(strategy_index, assignment, &batch_lengths)
+            }
         };
         let settings = (settings(setting), PackingSettings::default());
-        let chosen = choose_beside(&own, &costs, settings, &beside, CLOSE);
-        let choice =
-            chosen.ok_or_else(|| format!("iteration {index}: its longest sequence fits no proposed strategy"))?;
-        let (place, plan) = run(setting, &proposed, batch, &own, &choice);
-        match used.iter_mut().find(|(known, _)| *known == place) {
+        let selected = choose_with_extra_time(&batch_lengths, &costs, settings, &extra_time, CLOSE);
+        let selection =
+            selected.ok_or_else(|| format!("iteration {index}: its longest sequence fits no proposed strategy"))?;
+        let (strategy_index, plan) = run(setting, &proposed, batch, &batch_lengths, &selection);
+        match used.iter_mut().find(|(known, _)| *known == strategy_index) {
             Some((_, times)) => *times += 1,
-            None => used.push((place, 1)),
+            None => used.push((strategy_index, 1)),
         }
-        Ok(IterationPlan { replicas: vec![plan], decision: Some(decision(&proposed, &choice, place)) })
+        Ok(IterationPlan { replicas: vec![plan], decision: Some(decision(&proposed, &selection, strategy_index)) })
     });
     let iterations = match iterations {
         Ok(iterations) => iterations,
         Err(error) => return Err(error.map(|binding| NoPlan { binding, search })),
     };
-    used.sort_by_key(|&(place, times)| (std::cmp::Reverse(times), place));
+    used.sort_by_key(|&(strategy_index, times)| (std::cmp::Reverse(times), strategy_index));
     let mut decisions = vec![words::profile(setting)];
     decisions.extend(words::measured(setting));
     decisions.push(match setting.context.planner {
         PlannerKind::HydraulisStatic => format!(
             "One strategy for all batches, the fastest of the {} (of {count} proposed) that fit {} tokens: {}.",
             able.len(),
-            setting.longest,
+            setting.max_length,
             proposed.label(0)
         ),
         _ => format!(
@@ -226,7 +230,10 @@ pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     });
     if setting.context.planner == PlannerKind::Hydraulis {
         let all = iterations.len();
-        let named = used.iter().take(4).map(|&(place, times)| format!("{} {times} times", proposed.label(place)));
+        let named = used
+            .iter()
+            .take(4)
+            .map(|&(strategy_index, times)| format!("{} {times} times", proposed.label(strategy_index)));
         let more = if used.len() > 4 { format!(", {} others", used.len() - 4) } else { String::new() };
         decisions.push(format!("For {all} batches: {}{more}.", named.collect::<Vec<_>>().join(", ")));
     }
@@ -243,70 +250,73 @@ fn run(
     proposed: &Proposed,
     batch: &PackedBatch,
     lengths: &[u64],
-    choice: &Choice,
+    selection: &StrategySelection,
 ) -> (usize, ReplicaPlan) {
-    let chosen = choice.strategy as usize;
-    let plan_of = |dealt| replica(&proposed.schemes, dealt, setting.optimizer);
-    let mut close: Vec<(f64, usize)> = choice
+    let selected = selection.strategy as usize;
+    let build_plan = |dealt| replica(&proposed.schemes, dealt, setting.optimizer);
+    let mut close: Vec<(f64, usize)> = selection
         .candidates
         .iter()
         .enumerate()
-        .filter_map(|(place, candidate)| match candidate {
-            CandidateResult::Seconds(seconds) => Some((*seconds, place)),
+        .filter_map(|(index, candidate)| match candidate {
+            CandidateResult::Seconds(seconds) => Some((*seconds, index)),
             _ => None,
         })
         .collect();
     close.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let best = close.first().map_or(0.0, |(seconds, _)| *seconds);
     let close = close.into_iter().take(SIMULATED).take_while(|(seconds, _)| *seconds <= best * CLOSE);
-    let first = plan_of(of_assignment(&proposed.schemes, &proposed.strategies[chosen], lengths, &choice.assignment));
-    let others = close.filter_map(|(_, place)| {
-        let dealt = assigned(&proposed.schemes, &proposed.strategies[place], lengths, setting.context.scenario.seed)?;
-        Some((place, plan_of(dealt)))
+    let first =
+        build_plan(dealt_pipelines(&proposed.schemes, &proposed.strategies[selected], lengths, &selection.assignment));
+    let others = close.filter_map(|(_, strategy_index)| {
+        let dealt =
+            assigned(&proposed.schemes, &proposed.strategies[strategy_index], lengths, setting.context.scenario.seed)?;
+        Some((strategy_index, build_plan(dealt)))
     });
-    let simulated = std::iter::once((chosen, first)).chain(others).map(|(place, plan)| {
+    let simulated = std::iter::once((selected, first)).chain(others).map(|(strategy_index, plan)| {
         let seconds = setting.simulate(batch, &plan).map_or(f64::INFINITY, |(seconds, _)| seconds);
-        (seconds, place, plan)
+        (seconds, strategy_index, plan)
     });
     let fastest = simulated.min_by(|a, b| a.0.total_cmp(&b.0));
-    fastest.map_or_else(|| (chosen, plan_of(Vec::new())), |(_, place, plan)| (place, plan))
+    fastest.map_or_else(|| (selected, build_plan(Vec::new())), |(_, strategy_index, plan)| (strategy_index, plan))
 }
 
 /// Describes the candidates and the runner-up.
-fn decision(proposed: &Proposed, choice: &Choice, chosen: usize) -> String {
+fn decision(proposed: &Proposed, selection: &StrategySelection, selected: usize) -> String {
     let (mut assigned, mut spared, mut left, mut impossible) = (0, 0, 0, 0);
     // `enough`: bounds of at least this value exclude a strategy. `left`: unassigned strategies,
     // because the step limit was reached.
-    let least = choice.candidates.iter().filter_map(|candidate| match candidate {
+    let evaluated_times = selection.candidates.iter().filter_map(|candidate| match candidate {
         CandidateResult::Seconds(seconds) => Some(*seconds),
         _ => None,
     });
-    let enough = least.fold(f64::INFINITY, f64::min) * CLOSE;
+    let enough = evaluated_times.fold(f64::INFINITY, f64::min) * CLOSE;
     let mut second: Option<(f64, usize)> = None;
-    for (place, candidate) in choice.candidates.iter().enumerate() {
+    for (strategy_index, candidate) in selection.candidates.iter().enumerate() {
         match candidate {
             CandidateResult::Seconds(seconds) => {
                 assigned += 1;
-                if place != chosen && second.is_none_or(|(known, _)| *seconds < known) {
-                    second = Some((*seconds, place));
+                if strategy_index != selected && second.is_none_or(|(known, _)| *seconds < known) {
+                    second = Some((*seconds, strategy_index));
                 }
             }
-            CandidateResult::AtLeast(bound) if *bound >= enough => spared += 1,
-            CandidateResult::AtLeast(_) => left += 1,
+            CandidateResult::LowerBound(bound) if *bound >= enough => spared += 1,
+            CandidateResult::LowerBound(_) => left += 1,
             CandidateResult::Impossible(_) => impossible += 1,
         }
     }
-    let estimated = choice.candidates.get(chosen).map_or(0.0, |candidate| match candidate {
-        CandidateResult::Seconds(seconds) | CandidateResult::AtLeast(seconds) => *seconds,
+    let estimated = selection.candidates.get(selected).map_or(0.0, |candidate| match candidate {
+        CandidateResult::Seconds(seconds) | CandidateResult::LowerBound(seconds) => *seconds,
         CandidateResult::Impossible(_) => 0.0,
     });
-    let next = second
-        .map_or_else(String::new, |(seconds, place)| format!("; next {} with {seconds:.3} s", proposed.label(place)));
+    let next = second.map_or_else(String::new, |(seconds, strategy_index)| {
+        format!("; next {} with {seconds:.3} s", proposed.label(strategy_index))
+    });
     let left = if left > 0 { format!(", {left} not evaluated (search budget used)") } else { String::new() };
     format!(
         "{}: estimated {estimated:.3} s with communication{next}; {assigned} strategies evaluated, {spared} excluded by their \
          bounds{left}, {impossible} too short",
-        proposed.label(chosen)
+        proposed.label(selected)
     )
 }
 
@@ -322,16 +332,16 @@ mod tests {
         let scheme = SchemeCost { tp: 1, pp: 1, cp: 1, a: 2e-10, b: 1e-5, c: 0.01, max_len: 16_384, util_len: 1024 };
         let dispatch = dispatch(&[100], &[scheme], DispatchSettings::default()).unwrap();
         let assignment = Assignment { dispatch, packings: Vec::new(), seconds: 1.0 };
-        let at_least = CandidateResult::AtLeast;
+        let lower_bound = CandidateResult::LowerBound;
         let candidates =
-            vec![CandidateResult::Seconds(1.0), CandidateResult::Seconds(1.5), at_least(1.04), at_least(1.03)];
+            vec![CandidateResult::Seconds(1.0), CandidateResult::Seconds(1.5), lower_bound(1.04), lower_bound(1.03)];
         let proposed = Proposed { schemes: Vec::new(), strategies: vec![Vec::new(); 4], interactions: Vec::new() };
-        let mut choice = Choice { strategy: 0, assignment, candidates };
-        let words = decision(&proposed, &choice, 0);
-        let told =
+        let mut selection = StrategySelection { strategy: 0, assignment, candidates };
+        let text = decision(&proposed, &selection, 0);
+        let expected =
             "2 strategies evaluated, 1 excluded by their bounds, 1 not evaluated (search budget used), 0 too short";
-        assert!(words.ends_with(told), "{words}");
-        choice.candidates.pop();
-        assert!(decision(&proposed, &choice, 0).ends_with("1 excluded by their bounds, 0 too short"));
+        assert!(text.ends_with(expected), "{text}");
+        selection.candidates.pop();
+        assert!(decision(&proposed, &selection, 0).ends_with("1 excluded by their bounds, 0 too short"));
     }
 }

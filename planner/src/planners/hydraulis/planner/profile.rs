@@ -1,6 +1,6 @@
 //! Schemes of pipelines: fitted microbatch cost and MaxLen.
 
-use crate::cost::{MicrobatchLoad, Partition, PipelineCosts, Place, Pricing};
+use crate::cost::{MicrobatchLoad, Partition, PipelineCosts, Pricing, ReplicaLayout};
 use crate::length_fit::{LengthFit, LengthTiming};
 use crate::plan::{OptimizerSharding, Scheme};
 use crate::planners::hydraulis::SchemeCost;
@@ -37,7 +37,7 @@ pub(crate) struct Profile {
     /// Schemes whose model states exceed the memory limit.
     pub too_large: u32,
     /// Smallest model states per device among those schemes, excluding activations.
-    pub least_states: Option<(Bytes, Scheme)>,
+    pub min_states: Option<(Bytes, Scheme)>,
     /// Model parameters.
     pub parameters: f64,
 }
@@ -53,28 +53,28 @@ pub(crate) fn profile(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
     optimizer: OptimizerSharding,
-    longest: u64,
+    max_length: u64,
 ) -> Profile {
-    let samples = samples(longest);
+    let samples = samples(max_length);
     let loads: Vec<MicrobatchLoad> = samples.iter().map(|&sample| load(scenario, sample)).collect();
     let mut profile = Profile::default();
     for scheme in schemes(scenario) {
         let Some(partition) = Partition::even(&scenario.model, scheme.pipeline) else { continue };
         let devices = scenario.cluster.devices();
         let copies = devices / scheme.devices();
-        let whole = devices.is_multiple_of(scheme.devices());
-        if optimizer == OptimizerSharding::Replicas && !whole {
+        let uses_all_devices = devices.is_multiple_of(scheme.devices());
+        if optimizer == OptimizerSharding::Replicas && !uses_all_devices {
             continue;
         }
         let Some(table) = pricing.table_shared_by(scheme.tensor, scheme.context, copies * scheme.context, &loads)
         else {
             continue;
         };
-        let place = Place { pipeline: scheme.pipeline, data: 1, replica: 0 };
+        let position = ReplicaLayout { pipeline: scheme.pipeline, data: 1, replica: 0 };
         let all: Vec<usize> = (0..loads.len()).collect();
-        let mut costs = table.pipeline(&partition, place, &all);
+        let mut costs = table.pipeline(&partition, position, &all);
         if optimizer == OptimizerSharding::AllDevices {
-            let shares = table.disaggregated(&partition, place, devices);
+            let shares = table.disaggregated(&partition, position, devices);
             costs.static_memory = shares.state.iter().map(|state| state.total()).collect();
             profile.parameters = profile.parameters.max(shares.parameters);
         }
@@ -82,8 +82,8 @@ pub(crate) fn profile(
         if max_len == 0 {
             profile.too_large += 1;
             let states = costs.static_memory.iter().copied().max().unwrap_or(Bytes::ZERO);
-            if profile.least_states.is_none_or(|(least, _)| states < least) {
-                profile.least_states = Some((states, scheme));
+            if profile.min_states.is_none_or(|(known, _)| states < known) {
+                profile.min_states = Some((states, scheme));
             }
             continue;
         }
@@ -97,10 +97,10 @@ pub(crate) fn profile(
         if measured.len() < LENGTHS as usize {
             measured = (0..LENGTHS as usize).map(timed).collect();
         }
-        let fit = LengthFit::of(&measured);
-        let LengthFit { a, b, c, mean, most } =
-            fit.unwrap_or(LengthFit { a: 0.0, b: 0.0, c: 0.0, mean: 1.0, most: 1.0 });
-        let error = (mean, most);
+        let fit = LengthFit::from_timings(&measured);
+        let LengthFit { a, b, c, mean, max_error } =
+            fit.unwrap_or(LengthFit { a: 0.0, b: 0.0, c: 0.0, mean: 1.0, max_error: 1.0 });
+        let error = (mean, max_error);
         let Scheme { tensor: tp, pipeline: pp, context: cp } = scheme;
         let mut cost = SchemeCost { tp, pp, cp, a, b, c, max_len, util_len: 0 };
         cost.util_len = cost.utilised_length(UTILISED);
@@ -112,8 +112,8 @@ pub(crate) fn profile(
 /// Removes dominated schemes. A scheme dominates another if it is no worse in devices, MaxLen, time
 /// at all lengths, stages and parameters per device.
 pub(crate) fn undominated(schemes: &[Profiled]) -> Vec<Profiled> {
-    let no_worse = |one: &Profiled, other: &Profiled| {
-        let (a, b) = (&one.cost, &other.cost);
+    let no_worse = |first: &Profiled, other: &Profiled| {
+        let (a, b) = (&first.cost, &other.cost);
         a.devices() <= b.devices()
             && a.pp <= b.pp
             && a.max_len >= b.max_len
@@ -123,14 +123,13 @@ pub(crate) fn undominated(schemes: &[Profiled]) -> Vec<Profiled> {
             // The pulled bytes per device are proportional to 1 / (TP PP).
             && a.tp * a.pp >= b.tp * b.pp
     };
-    let beaten = |place: usize| {
-        let own = &schemes[place];
-        schemes
-            .iter()
-            .enumerate()
-            .any(|(other, scheme)| other != place && no_worse(scheme, own) && (other < place || !no_worse(own, scheme)))
+    let beaten = |index: usize| {
+        let current = &schemes[index];
+        schemes.iter().enumerate().any(|(other, scheme)| {
+            other != index && no_worse(scheme, current) && (other < index || !no_worse(current, scheme))
+        })
     };
-    (0..schemes.len()).filter(|&place| !beaten(place)).map(|place| schemes[place].clone()).collect()
+    (0..schemes.len()).filter(|&index| !beaten(index)).map(|index| schemes[index].clone()).collect()
 }
 
 /// A microbatch of equal sequences.
@@ -147,13 +146,13 @@ impl Sample {
 }
 
 /// Returns single sequences for all lengths, then packed sequences.
-fn samples(longest: u64) -> Vec<Sample> {
-    let longest = u32::try_from(longest).unwrap_or(u32::MAX).max(2 * MIN);
-    let ratio = f64::from(longest) / f64::from(MIN);
+fn samples(max_length: u64) -> Vec<Sample> {
+    let max_tokens = u32::try_from(max_length).unwrap_or(u32::MAX).max(2 * MIN);
+    let ratio = f64::from(max_tokens) / f64::from(MIN);
     let at = |step: u32| f64::from(MIN) * libm::pow(ratio, f64::from(step) / f64::from(LENGTHS - 1));
     let lengths: Vec<u32> = (0..LENGTHS).map(|step| at(step).round() as u32).collect();
     let packed = lengths.iter().flat_map(|&tokens| {
-        let count = move |&times: &f64| (times * f64::from(longest) / f64::from(tokens)) as u32;
+        let count = move |&times: &f64| (times * f64::from(max_tokens) / f64::from(tokens)) as u32;
         PACKED.iter().map(count).filter(|&count| count > 1).map(move |sequences| Sample { tokens, sequences })
     });
     lengths.iter().map(|&tokens| Sample { tokens, sequences: 1 }).chain(packed).collect()
@@ -170,7 +169,7 @@ fn load(scenario: &Scenario, sample: Sample) -> MicrobatchLoad {
         useful_squared: squared,
         ..Sequence::default()
     };
-    MicrobatchLoad::of(&vec![sequence; sample.sequences as usize], &scenario.model, Packing::Packed)
+    MicrobatchLoad::new(&vec![sequence; sample.sequences as usize], &scenario.model, Packing::Packed)
 }
 
 fn schemes(scenario: &Scenario) -> Vec<Scheme> {
@@ -203,7 +202,7 @@ fn schemes(scenario: &Scenario) -> Vec<Scheme> {
 
 /// Forward plus backward time of a microbatch on the slowest stage, in seconds.
 fn slowest_stage(costs: &PipelineCosts, microbatch: usize) -> f64 {
-    let cells = costs.flows.cells_of(microbatch);
+    let cells = costs.flows.microbatch_cells(microbatch);
     cells.map(|cell| (costs.forward[cell] + costs.backward(cell)).secs()).fold(0.0, f64::max)
 }
 
@@ -216,17 +215,17 @@ fn max_len(scenario: &Scenario, costs: &PipelineCosts, samples: &[Sample]) -> u6
     let last = LENGTHS as usize - 1;
     let (short, long) = (f64::from(samples[0].tokens), f64::from(samples[last].tokens));
     let stages = costs.ranks();
-    let of_rank = |rank: usize| {
-        let held = |microbatch: usize| {
-            let cell = costs.flows.cells_of(microbatch).start + rank;
+    let rank_capacity = |rank: usize| {
+        let activation_bytes = |microbatch: usize| {
+            let cell = costs.flows.microbatch_cells(microbatch).start + rank;
             let in_flight = (stages - rank) as f64;
             in_flight * costs.activation[cell].get() as f64 + costs.transient[cell].get() as f64
         };
-        let per_token = ((held(last) - held(0)) / (long - short)).max(1.0);
-        let fixed = (held(0) - per_token * short).max(0.0);
+        let per_token = ((activation_bytes(last) - activation_bytes(0)) / (long - short)).max(1.0);
+        let fixed = (activation_bytes(0) - per_token * short).max(0.0);
         (limit - costs.static_memory[rank].get() as f64 - fixed) / per_token
     };
-    (0..stages).map(of_rank).fold(f64::INFINITY, f64::min).max(0.0) as u64
+    (0..stages).map(rank_capacity).fold(f64::INFINITY, f64::min).max(0.0) as u64
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::cost::overrides::{AtDegrees, CostOverride};
 use crate::cost::{ContextSettings, LayerModel, ModuleLoad};
 use crate::engine::{Unobserved, plan as answer};
 use crate::execution_plan::{Buffers, compile};
-use crate::outcome::{Answer, IterationStrategy, Planned};
+use crate::outcome::{IterationStrategy, PlanOutcome, Planned};
 use crate::plan::Scheme;
 use crate::planners::hydraulis::pipeline_costs::Interaction;
 use crate::planners::{judge, static_3d};
@@ -41,8 +41,8 @@ fn scenario(nodes: u32, batch: u32, more: &serde_json::Value) -> ValidScenario {
 
 fn planned(outcome: &crate::outcome::Outcome, kind: PlannerKind) -> &Planned {
     match &outcome.results.iter().find(|result| result.planner == kind).unwrap().answer {
-        Answer::Planned(planned) => planned,
-        Answer::Infeasible { binding, .. } => panic!("{kind:?}: {binding}"),
+        PlanOutcome::Planned(planned) => planned,
+        PlanOutcome::Infeasible { binding, .. } => panic!("{kind:?}: {binding}"),
     }
 }
 
@@ -73,12 +73,12 @@ fn every_planner_trains_everything_within_memory_and_above_its_bound() {
                 .unwrap();
             let rows: u32 = strategy.pipelines.iter().map(|pipeline| pipeline.pipeline).sum();
             assert_eq!(timeline.timeline.ranks, rows, "all pipelines are drawn");
-            let busy = strategy.pipelines.iter().filter(|pipeline| pipeline.sequences > 0);
-            let own: Vec<_> = busy
+            let active = strategy.pipelines.iter().filter(|pipeline| pipeline.sequences > 0);
+            let row_ranges: Vec<_> = active
                 .map(|pipeline| pipeline.first_row as usize..(pipeline.first_row + pipeline.pipeline) as usize)
                 .collect();
             let drawn = timeline.timeline.pipelines();
-            assert!(own.iter().all(|rows| drawn.contains(rows)), "{drawn:?} has {own:?}");
+            assert!(row_ranges.iter().all(|rows| drawn.contains(rows)), "{drawn:?} has {row_ranges:?}");
             // The actions of all ranks can be exported, including sends and receives. Pipelines
             // send nothing to each other.
             let buffers = Buffers { receive: None, send: None };
@@ -99,10 +99,10 @@ fn every_planner_trains_everything_within_memory_and_above_its_bound() {
         }
     }
     // Some proposed strategies do not support long sequences. They are excluded from the choice.
-    let told = &planned(outcome, PlannerKind::HydraulisStatic).decisions;
-    let told = told.iter().find(|line| line.starts_with("One strategy for all batches")).unwrap();
-    let counts: Vec<u32> = told.split(' ').filter_map(|word| word.parse().ok()).collect();
-    assert!(told.contains("the fastest of the") && counts[0] < counts[1], "{told}");
+    let decisions = &planned(outcome, PlannerKind::HydraulisStatic).decisions;
+    let decision = decisions.iter().find(|line| line.starts_with("One strategy for all batches")).unwrap();
+    let counts: Vec<u32> = decision.split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert!(decision.contains("the fastest of the") && counts[0] < counts[1], "{decision}");
     let seconds = |kind| planned(outcome, kind).metrics.iteration_s;
     assert!(seconds(PlannerKind::Hydraulis) < seconds(PlannerKind::StaticStrategy));
     assert!(seconds(PlannerKind::Hydraulis) <= seconds(PlannerKind::HydraulisBase));
@@ -115,7 +115,7 @@ fn every_planner_trains_everything_within_memory_and_above_its_bound() {
 /// Phases run sequentially, and switches run in between. The lower bound of an iteration is at
 /// least the busiest row's time summed across phases.
 #[test]
-fn the_strategies_of_hot_spa_follow_each_other() {
+fn hot_spa_phases_run_sequentially() {
     let valid = scenario(1, 60, &serde_json::json!({ "planners": ["hotspa"] }));
     let planning = answer(&valid, &mut Unobserved).unwrap();
     let planned = planned(&planning.outcome, PlannerKind::HotSpa);
@@ -130,9 +130,9 @@ fn the_strategies_of_hot_spa_follow_each_other() {
             let rows = rows.flat_map(|pipeline| pipeline.first_row..pipeline.first_row + pipeline.pipeline);
             let lanes: Vec<_> = rows.map(|row| timeline.compute_lane(row as usize)).collect();
             let works = |span: &usize| timeline.kind[*span] <= SpanKind::WeightGrad as u8;
-            let busy =
+            let compute_times =
                 lanes.iter().map(|lane| lane.clone().filter(works).map(|span| timeline.duration_ns[span]).sum::<u64>());
-            busiest += busy.max().unwrap();
+            busiest += compute_times.max().unwrap();
             let spans: Vec<usize> = lanes.iter().cloned().flatten().collect();
             let first = spans.iter().map(|&span| timeline.start_ns[span]).min().unwrap();
             assert!(first >= end, "phase {phase} starts at {first}, before {end}");
@@ -143,34 +143,36 @@ fn the_strategies_of_hot_spa_follow_each_other() {
         several += u32::from(phases > 1);
     }
     assert!(several > 0, "one of the batches has short and long sequences");
-    let told = "on 4 sample batches of 60 sequences.";
-    assert!(planned.decisions.iter().any(|line| line.ends_with(told)), "{:?}", planned.decisions);
+    let expected = "on 4 sample batches of 60 sequences.";
+    assert!(planned.decisions.iter().any(|line| line.ends_with(expected)), "{:?}", planned.decisions);
 }
 
 /// A strategy of equal pipelines is the layout of a static planner: equal microbatches have equal
 /// times, to the nanosecond.
 #[test]
-fn equal_pipelines_take_what_the_static_planner_takes() {
+fn equal_pipelines_match_the_static_planner() {
     for (tensor, stages) in [(2, 4), (8, 1), (4, 1), (2, 2)] {
         let fixed = serde_json::json!({
             "layout": { "tensor": tensor, "pipeline": stages, "microbatch": 1 }, "planners": ["1f1b"], "iterations": 2
         });
         let valid = scenario(1, 24, &fixed);
-        let question = valid.scenario();
+        let test_scenario = valid.scenario();
         let sampler = Sampler::new(&valid);
-        let rule = question.workload.packing_rule();
-        let batches: Vec<PackedBatch> =
-            (0..2).map(|iteration| packing::pack(&sampler.judged(iteration).samples, &question.model, &rule)).collect();
-        let contexts = ContextSettings::up_to(&question.training, 8);
-        let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
+        let rule = test_scenario.workload.packing_rule();
+        let batches: Vec<PackedBatch> = (0..2)
+            .map(|iteration| packing::pack(&sampler.evaluation(iteration).samples, &test_scenario.model, &rule))
+            .collect();
+        let contexts = ContextSettings::up_to(&test_scenario.training, 8);
+        let pricing = Pricing::new(&test_scenario.model, &test_scenario.cluster, &test_scenario.training)
+            .with_contexts(&contexts);
         let kind = PlannerKind::OneFOneB;
-        let context = PlanningContext::new(question, &pricing, kind, &batches[0], &batches);
+        let context = PlanningContext::new(test_scenario, &pricing, kind, &batches[0], &batches);
         let tested = static_3d::plan(context, &mut Unobserved).unwrap();
         let plan = tested.plan();
-        let (expected, _) = judge(question, &pricing, &tested, &batches, &Unobserved).unwrap().into_parts();
-        let schemes = profile(question, &pricing, OptimizerSharding::Replicas, 16_384).schemes;
+        let (expected, _) = judge(test_scenario, &pricing, &tested, &batches, &Unobserved).unwrap().into_parts();
+        let schemes = profile(test_scenario, &pricing, OptimizerSharding::Replicas, 16_384).schemes;
         let wanted = Scheme { tensor, pipeline: stages, context: 1 };
-        let place = schemes.iter().position(|known| known.scheme == wanted).unwrap();
+        let scheme_index = schemes.iter().position(|known| known.scheme == wanted).unwrap();
         let copies = 8 / (tensor * stages);
         let mut shardings = vec![OptimizerSharding::Replicas];
         if copies == 1 && stages == 1 {
@@ -179,22 +181,30 @@ fn equal_pipelines_take_what_the_static_planner_takes() {
         }
         for sharding in shardings {
             let iterations = plan.iterations.iter().map(|iteration| {
-                let dealt = iteration.replicas.iter().map(|own| Dealt {
-                    scheme: place,
+                let dealt = iteration.replicas.iter().map(|source| Dealt {
+                    scheme: scheme_index,
                     phase: 0,
-                    microbatches: own.microbatches.clone(),
+                    microbatches: source.microbatches.clone(),
                     estimated_s: 1.0,
                 });
                 let replicas = vec![replica(&schemes, dealt.collect(), sharding)];
                 IterationPlan { replicas, decision: None }
             });
-            let own = Plan { iterations: iterations.collect(), ..plan.clone() };
-            let judged = judge(question, &pricing, &own.into(), &batches, &Unobserved).unwrap();
-            let (judged, _) = judged.into_parts();
-            for (own, expected) in judged.iterations.iter().zip(&expected.iterations) {
+            let uniform_plan = Plan { iterations: iterations.collect(), ..plan.clone() };
+            let judged = judge(test_scenario, &pricing, &uniform_plan.into(), &batches, &Unobserved).unwrap();
+            let (evaluated, _) = judged.into_parts();
+            for (simulated, expected) in evaluated.iterations.iter().zip(&expected.iterations) {
                 let nanoseconds = |seconds: f64| (seconds * 1e9).round() as u64;
-                assert_eq!(nanoseconds(own.iteration_s), nanoseconds(expected.iteration_s), "{wanted} {sharding:?}");
-                assert_eq!(own.peak_memory_gib.to_bits(), expected.peak_memory_gib.to_bits(), "{wanted} {sharding:?}");
+                assert_eq!(
+                    nanoseconds(simulated.iteration_s),
+                    nanoseconds(expected.iteration_s),
+                    "{wanted} {sharding:?}"
+                );
+                assert_eq!(
+                    simulated.peak_memory_gib.to_bits(),
+                    expected.peak_memory_gib.to_bits(),
+                    "{wanted} {sharding:?}"
+                );
             }
         }
     }
@@ -204,15 +214,15 @@ fn equal_pipelines_take_what_the_static_planner_takes() {
 /// quarter of the model and already has half of it. For <4,1,1> + <2,1,1>, slices move from device
 /// to device: half the model to devices at TP 2.
 #[test]
-fn what_moves_depends_on_whether_pipelines_are_equal() {
+fn traffic_depends_on_pipeline_equality() {
     let valid = scenario(1, 8, &serde_json::json!({ "training": { "data_overlap": 0.0 } }));
     let scheme = |tensor, pipeline| Scheme { tensor, pipeline, context: 1 };
-    let of = |schemes: &[Scheme]| Interaction::of(valid.scenario(), schemes, 8e9);
-    let one = of(&[scheme(8, 1)]);
-    assert!(one.pull.abs() < 1e-9 && one.push.abs() < 1e-9 && one.pull_exposed(0, 0.0).abs() < 1e-12);
-    let two = of(&[scheme(4, 1), scheme(4, 1)]);
+    let interaction = |schemes: &[Scheme]| Interaction::new(valid.scenario(), schemes, 8e9);
+    let single = interaction(&[scheme(8, 1)]);
+    assert!(single.pull.abs() < 1e-9 && single.push.abs() < 1e-9 && single.pull_exposed(0, 0.0).abs() < 1e-12);
+    let two = interaction(&[scheme(4, 1), scheme(4, 1)]);
     assert!((two.pull - 2.0 * 8e9 / 4.0 / 2.0).abs() < 1.0 && (two.push - 4.0 * 8e9 / 4.0 / 2.0).abs() < 1.0);
-    let unequal = of(&[scheme(4, 1), scheme(2, 1)]);
+    let unequal = interaction(&[scheme(4, 1), scheme(2, 1)]);
     // Half of the parameters, minus the eighth that the device owns if it is in that half.
     assert!(unequal.pull > 2.0 * 8e9 * (0.5 - 0.126) && unequal.pull <= 2.0 * 8e9 * 0.5, "{}", unequal.pull);
     assert!(unequal.pull_exposed(1, 0.0) > unequal.pull_exposed(0, 0.0));
@@ -225,8 +235,8 @@ fn a_planner_that_does_not_apply_says_why() {
     let reasons = |more: serde_json::Value| {
         let outcome = answer(&scenario(1, 8, &more), &mut Unobserved).unwrap().outcome;
         let reason = |kind| match &outcome.results.iter().find(|result| result.planner == kind).unwrap().answer {
-            Answer::Infeasible { binding, .. } => binding.clone(),
-            Answer::Planned(_) => panic!("{kind:?} has a plan"),
+            PlanOutcome::Infeasible { binding, .. } => binding.clone(),
+            PlanOutcome::Planned(_) => panic!("{kind:?} has a plan"),
         };
         (reason(PlannerKind::Hydraulis), reason(PlannerKind::HotSpa))
     };
@@ -243,15 +253,16 @@ fn a_planner_that_does_not_apply_says_why() {
 /// Computation times double, but communication times do not. Planner and simulator use the same
 /// times.
 #[test]
-fn a_profile_of_lengths_takes_the_place_of_the_operator_graph() {
+fn length_timings_replace_the_operator_graph() {
     let plain = scenario(1, 40, &serde_json::json!({ "planners": ["hydraulis", "dhp"], "iterations": 1 }));
-    let question = plain.scenario();
-    let module = question.model.backbone().unwrap();
-    let mut timed = question.clone();
+    let test_scenario = plain.scenario();
+    let module = test_scenario.model.backbone().unwrap();
+    let mut timed = test_scenario.clone();
     let pairs = [(1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (2, 4), (4, 1), (4, 2), (8, 1)];
     for (tensor, context) in pairs {
-        let training = crate::training::Training { context_parallel: context, ..question.training.clone() };
-        let model = LayerModel::new(module, &question.cluster, &training, tensor).in_groups(&question.cluster, tensor);
+        let training = crate::training::Training { context_parallel: context, ..test_scenario.training.clone() };
+        let model = LayerModel::new(module, &test_scenario.cluster, &training, tensor)
+            .in_groups(&test_scenario.cluster, tensor);
         let timing = |(tokens, sequences): (f64, f64)| {
             let cost = model.layer(ModuleLoad::unpadded(tokens * sequences, tokens * tokens * sequences));
             [tokens, sequences, 2.0 * (cost.forward + cost.input_grad + cost.weight_grad).secs() * 1e6]
@@ -268,16 +279,12 @@ fn a_profile_of_lengths_takes_the_place_of_the_operator_graph() {
     let [plain, timed] = [&plain, &timed].map(|valid| answer(valid, &mut Unobserved).unwrap().outcome);
     for kind in [PlannerKind::Hydraulis, PlannerKind::Dhp] {
         let [before, after] = [&plain, &timed].map(|outcome| planned(outcome, kind));
-        let said =
-            |planned: &Planned| planned.decisions.iter().find(|words| words.contains("a profile timed")).cloned();
+        let said = |planned: &Planned| planned.decisions.iter().find(|line| line.contains("a profile timed")).cloned();
         assert_eq!(said(before), None);
-        let words = said(after).unwrap();
+        let line = said(after).unwrap();
         // DHP may choose degrees without timings. Hydraulis uses powers of two.
-        let all = !words.contains("at the others");
-        assert!(
-            words.contains(" CP 1 ") && words.contains("6 timings") && (all || kind == PlannerKind::Dhp),
-            "{words}"
-        );
+        let all = !line.contains("at the others");
+        assert!(line.contains(" CP 1 ") && line.contains("6 timings") && (all || kind == PlannerKind::Dhp), "{line}");
         let ratio = after.metrics.iteration_s / before.metrics.iteration_s;
         assert!((1.4..2.3).contains(&ratio), "{kind:?}: {ratio}");
     }
@@ -289,20 +296,21 @@ fn a_profile_of_lengths_takes_the_place_of_the_operator_graph() {
 /// MaxLen decreases in steps of 4 %, but never skips the maximum sequence length. A scheme
 /// therefore reaches exactly this length while shrinking.
 #[test]
-fn a_scheme_that_holds_the_longest_sequence_does_so_while_it_can() {
+fn a_scheme_supports_the_maximum_length_while_possible() {
     let valid = scenario(1, 24, &serde_json::json!({}));
-    let (question, sampler) = (valid.scenario(), Sampler::new(&valid));
-    let sizing = packing::pack(&sampler.sizing().samples, &question.model, &question.workload.packing_rule());
-    let contexts = ContextSettings::up_to(&question.training, 8);
-    let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
-    let context = PlanningContext::new(question, &pricing, PlannerKind::Hydraulis, &sizing, &[]);
+    let (test_scenario, sampler) = (valid.scenario(), Sampler::new(&valid));
+    let sizing = packing::pack(&sampler.sizing().samples, &test_scenario.model, &test_scenario.workload.packing_rule());
+    let contexts = ContextSettings::up_to(&test_scenario.training, 8);
+    let pricing =
+        Pricing::new(&test_scenario.model, &test_scenario.cluster, &test_scenario.training).with_contexts(&contexts);
+    let context = PlanningContext::new(test_scenario, &pricing, PlannerKind::Hydraulis, &sizing, &[]);
     let Ok(mut setting) = Setting::new(context) else { panic!("there are schemes") };
-    let longest = setting.longest;
+    let max_length = setting.max_length;
     setting.schemes.truncate(1);
-    setting.schemes[0].cost.max_len = longest + longest / 50;
-    let mut held = || {
+    setting.schemes[0].cost.max_len = max_length + max_length / 50;
+    let mut next_limit = || {
         setting.tighten();
         setting.schemes[0].cost.max_len
     };
-    assert_eq!((held(), held()), (longest, (longest as f64 * TIGHTENED) as u64));
+    assert_eq!((next_limit(), next_limit()), (max_length, (max_length as f64 * TIGHTENED) as u64));
 }

@@ -50,12 +50,12 @@ pub(crate) fn profile(setting: &Setting<'_>) -> String {
     let worst = schemes.iter().max_by(|a, b| a.error.1.total_cmp(&b.error.1));
     let worst =
         worst.map_or_else(String::new, |known| format!(", at most {:.1} % ({})", known.error.1 * 100.0, known.scheme));
-    let able = schemes.iter().filter(|known| known.cost.max_len >= setting.longest);
+    let able = schemes.iter().filter(|known| known.cost.max_len >= setting.max_length);
     let smallest = able.min_by_key(|known| (known.scheme.devices(), std::cmp::Reverse(known.cost.max_len)));
     let smallest = smallest.map_or_else(String::new, |known| {
         format!(
             " {} is the smallest scheme that fits {} tokens (MaxLen {}).",
-            known.scheme, setting.longest, known.cost.max_len
+            known.scheme, setting.max_length, known.cost.max_len
         )
     });
     format!(
@@ -72,7 +72,7 @@ pub(crate) fn measured(setting: &Setting<'_>) -> Option<String> {
         context: known.scheme.context,
         exchange: Some(ContextExchange::Ring),
     });
-    measured_layers::words(setting.context.scenario, &degrees.collect::<Vec<_>>())
+    measured_layers::summary(setting.context.scenario, &degrees.collect::<Vec<_>>())
 }
 
 /// Describes the optimizer sharding.

@@ -50,17 +50,17 @@ fn label(model: &Model, layouts: &[ModuleLayout], arrangement: &Arrangement, ran
     let mut parts = Vec::new();
     for (index, layout) in layouts.iter().enumerate() {
         for copy in 0..layout.pipelines() {
-            for place in 0..layout.pipeline {
-                if arrangement.rank(index, layout.pipeline, copy, place) as usize != rank {
+            for pipeline_rank in 0..layout.pipeline {
+                if arrangement.rank(index, layout.pipeline, copy, pipeline_rank) as usize != rank {
                     continue;
                 }
                 let names: Vec<&str> = layout.modules().map(|module| model.modules[module].name.as_str()).collect();
-                let first = copy * layout.beside;
-                let copies = match layout.beside {
+                let first = copy * layout.copies_per_rank;
+                let copies = match layout.copies_per_rank {
                     1 => format!("copy {first}"),
-                    beside => format!("copies {first}-{}", first + beside - 1),
+                    count => format!("copies {first}-{}", first + count - 1),
                 };
-                let stage = if layout.pipeline > 1 { format!(" PP {place}") } else { String::new() };
+                let stage = if layout.pipeline > 1 { format!(" PP {pipeline_rank}") } else { String::new() };
                 parts.push(format!("{} {copies}{stage}", names.join(" + ")));
             }
         }
@@ -73,16 +73,17 @@ fn summed(model: &Model, crossings: &[(usize, usize, Crossing)]) -> Vec<Boundary
     for (from, to, crossing) in crossings {
         sums.entry((*from, *to, crossing.kind, crossing.fan)).or_default().push(crossing);
     }
-    let boundary = |((from, to, kind, fan), of): ((usize, usize, BoundaryKind, u32), Vec<&Crossing>)| {
-        let count = of.len() as f64;
-        let mean = |value: &dyn Fn(&Crossing) -> f64| of.iter().map(|crossing| value(crossing)).sum::<f64>() / count;
+    let boundary = |((from, to, kind, fan), transfers): ((usize, usize, BoundaryKind, u32), Vec<&Crossing>)| {
+        let count = transfers.len() as f64;
+        let mean =
+            |value: &dyn Fn(&Crossing) -> f64| transfers.iter().map(|crossing| value(crossing)).sum::<f64>() / count;
         let mib = |bytes: f64| bytes / f64::from(1 << 20);
         Boundary {
             from: model.modules[from].name.clone(),
             to: model.modules[to].name.clone(),
             kind,
             fan,
-            tensors: of.len() as u32,
+            tensors: transfers.len() as u32,
             forward_mib: mib(mean(&|crossing| crossing.forward_bytes)),
             backward_mib: mib(mean(&|crossing| crossing.backward_bytes)),
             forward_ms: 1e3 * mean(&|crossing| crossing.forward.secs()),

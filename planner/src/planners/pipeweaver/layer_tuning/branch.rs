@@ -43,8 +43,8 @@ pub(crate) fn enumerate<'a>(
         sweep.narrow(width);
         sweep.forget(depth);
     }
-    if let Some(choice) = sweep.fastest() {
-        let trial = Trial::of(problem, choice);
+    if let Some(selection) = sweep.fastest() {
+        let trial = Trial::new(problem, selection);
         if best.as_ref().is_none_or(|best| trial.time() < best.time()) {
             *best = Some(trial);
         }
@@ -57,7 +57,7 @@ pub(crate) fn enumerate<'a>(
 #[derive(Clone)]
 struct Partial {
     /// Candidates for the active pairs, in forward order.
-    held: Vec<u8>,
+    candidates: Vec<u8>,
     time: u64,
     /// Lower bound for all completions.
     bound: f64,
@@ -79,7 +79,7 @@ struct Sweep<'a> {
     /// Pairs sorted by forward position.
     order: Vec<usize>,
     /// Active pairs, sorted likewise.
-    held: Vec<usize>,
+    active: Vec<usize>,
     partials: Vec<Partial>,
     steps: Vec<Step>,
     /// Sum of minima over the remaining pairs at each depth, at the Lagrangian prices.
@@ -112,11 +112,11 @@ impl<'a> Sweep<'a> {
         };
         Self {
             target,
-            held: Vec::new(),
-            partials: vec![Partial { held: Vec::new(), time: 0, bound: relaxation.value, step: START }],
+            active: Vec::new(),
+            partials: vec![Partial { candidates: Vec::new(), time: 0, bound: relaxation.value, step: START }],
             steps: Vec::new(),
             remaining_minima: suffix(&mut order.iter().map(|&pair| minima[pair])),
-            paid: suffix(&mut relaxation.prices.iter().map(|price| price * problem.room as f64)),
+            paid: suffix(&mut relaxation.prices.iter().map(|price| price * problem.capacity as f64)),
             leanest: problem.leanest(),
             left_out: None,
             nodes: 0,
@@ -131,7 +131,7 @@ impl<'a> Sweep<'a> {
         let pair = self.order[depth];
         let span = self.problem.spans[pair];
         let costs = &self.problem.pairs[pair];
-        self.held.push(pair);
+        self.active.push(pair);
         for at in span.instants() {
             self.leanest[at] -= costs.iter().map(|cost| cost.at(at, span)).min().unwrap_or(0);
         }
@@ -142,15 +142,15 @@ impl<'a> Sweep<'a> {
         for partial in partials {
             for (candidate, cost) in (0..=u8::MAX).zip(costs) {
                 self.nodes += 1;
-                let mut held = partial.held.clone();
-                held.push(candidate);
-                let Some(priced) = self.priced(&held, span.first, span) else { continue };
+                let mut candidates = partial.candidates.clone();
+                candidates.push(candidate);
+                let Some(priced) = self.priced(&candidates, span.first, span) else { continue };
                 let time = partial.time + cost.time.get();
                 let bound = time as f64 + priced + constant;
                 let step = self.steps.len();
                 if self.is_useful(bound) {
                     self.steps.push(Step { before: partial.step, candidate });
-                    self.partials.push(Partial { held, time, bound, step });
+                    self.partials.push(Partial { candidates, time, bound, step });
                 }
             }
         }
@@ -158,18 +158,18 @@ impl<'a> Sweep<'a> {
 
     /// Priced memory of the active pairs from instant `from`. Returns `None` if the memory limit is
     /// exceeded during `span`.
-    fn priced(&self, held: &[u8], from: usize, span: super::problem::Span) -> Option<f64> {
+    fn priced(&self, candidates: &[u8], from: usize, span: super::problem::Span) -> Option<f64> {
         let mut priced = 0.0;
-        let last = self.held.iter().map(|&pair| self.problem.spans[pair].last).max().unwrap_or(from);
+        let last = self.active.iter().map(|&pair| self.problem.spans[pair].last).max().unwrap_or(from);
         for at in from..=last {
             let mut sum = 0;
-            for (&pair, &candidate) in self.held.iter().zip(held) {
-                let own = self.problem.spans[pair];
-                if own.instants().contains(&at) {
-                    sum += self.problem.pairs[pair][usize::from(candidate)].at(at, own);
+            for (&pair, &candidate) in self.active.iter().zip(candidates) {
+                let pair_span = self.problem.spans[pair];
+                if pair_span.instants().contains(&at) {
+                    sum += self.problem.pairs[pair][usize::from(candidate)].at(at, pair_span);
                 }
             }
-            if span.instants().contains(&at) && sum + self.leanest[at] > self.problem.room {
+            if span.instants().contains(&at) && sum + self.leanest[at] > self.problem.capacity {
                 return None;
             }
             priced += sum as f64 * self.relaxation.prices[at];
@@ -187,7 +187,7 @@ impl<'a> Sweep<'a> {
     }
 
     fn leave_out(&mut self, bound: Nanos) {
-        self.left_out = Some(self.left_out.map_or(bound, |least| least.min(bound)));
+        self.left_out = Some(self.left_out.map_or(bound, |known| known.min(bound)));
     }
 
     /// Truncates to the `width` partial selections that have the lowest bounds.
@@ -195,7 +195,8 @@ impl<'a> Sweep<'a> {
         if self.partials.len() <= width {
             return;
         }
-        self.partials.sort_by(|one, other| one.bound.total_cmp(&other.bound).then(one.step.cmp(&other.step)));
+        self.partials
+            .sort_by(|current, other| current.bound.total_cmp(&other.bound).then(current.step.cmp(&other.step)));
         let dropped = self.relaxation.lowered(self.partials[width].bound);
         self.leave_out(dropped);
         self.partials.truncate(width);
@@ -205,29 +206,31 @@ impl<'a> Sweep<'a> {
     /// have become equal.
     fn forget(&mut self, depth: usize) {
         let next = self.order.get(depth + 1).map_or(usize::MAX, |&pair| self.problem.spans[pair].first);
-        let stays: Vec<bool> = self.held.iter().map(|&pair| self.problem.spans[pair].last >= next).collect();
+        let stays: Vec<bool> = self.active.iter().map(|&pair| self.problem.spans[pair].last >= next).collect();
         if stays.iter().all(|&stays| stays) {
             return;
         }
         let mut stay = stays.iter();
-        self.held.retain(|_| *stay.next().unwrap_or(&false));
+        self.active.retain(|_| *stay.next().unwrap_or(&false));
         for partial in &mut self.partials {
             let mut stay = stays.iter();
-            partial.held.retain(|_| *stay.next().unwrap_or(&false));
+            partial.candidates.retain(|_| *stay.next().unwrap_or(&false));
         }
-        self.partials.sort_by(|one, other| (&one.held, one.time, one.step).cmp(&(&other.held, other.time, other.step)));
-        self.partials.dedup_by(|later, first| later.held == first.held);
+        self.partials.sort_by(|current, other| {
+            (&current.candidates, current.time, current.step).cmp(&(&other.candidates, other.time, other.step))
+        });
+        self.partials.dedup_by(|later, first| later.candidates == first.candidates);
     }
 
     fn fastest(&self) -> Option<Vec<u8>> {
         let best = self.partials.iter().min_by_key(|partial| (partial.time, partial.step))?;
-        let mut choice = vec![0; self.order.len()];
+        let mut selection = vec![0; self.order.len()];
         let mut step = best.step;
         for &pair in self.order.iter().rev() {
-            choice[pair] = self.steps[step].candidate;
+            selection[pair] = self.steps[step].candidate;
             step = self.steps[step].before;
         }
-        Some(choice)
+        Some(selection)
     }
 }
 
@@ -249,15 +252,15 @@ mod tests {
     proptest! {
         #[test]
         fn without_a_gap_the_best_is_found_and_proven(problem in problems()) {
-            prop_assume!(problem.leanest().iter().all(|&held| held <= problem.room));
+            prop_assume!(problem.leanest().iter().all(|&bytes| bytes <= problem.capacity));
             let (found, enumeration) = enumerated(&problem, 0.0);
             prop_assert_eq!(found, best(&problem));
             prop_assert_eq!(enumeration.bound, found);
         }
 
         #[test]
-        fn with_a_gap_what_is_found_is_within_it(problem in problems(), percent in 1_u64..60) {
-            prop_assume!(problem.leanest().iter().all(|&held| held <= problem.room));
+        fn results_are_within_the_gap(problem in problems(), percent in 1_u64..60) {
+            prop_assume!(problem.leanest().iter().all(|&bytes| bytes <= problem.capacity));
             let gap = percent as f64 / 100.0;
             let (found, enumeration) = enumerated(&problem, gap);
             prop_assert_eq!(found.is_some(), best(&problem).is_some());
@@ -269,14 +272,14 @@ mod tests {
 
         #[test]
         fn following_few_at_a_time_bounds_all(problem in problems(), width in 1_usize..6) {
-            prop_assume!(problem.leanest().iter().all(|&held| held <= problem.room));
+            prop_assume!(problem.leanest().iter().all(|&bytes| bytes <= problem.capacity));
             let relaxation = Relaxation::tighten(&problem, Vec::new(), &mut None, 0.5);
             let mut found = None;
             let enumeration = enumerate(&problem, &relaxation, &mut found, 0.0, width);
             if let Some(best) = best(&problem) {
                 prop_assert!(enumeration.bound.is_some_and(|bound| bound <= best));
             }
-            prop_assert!(found.is_none_or(|found| problem.fits(found.choice())));
+            prop_assert!(found.is_none_or(|found| problem.fits(found.selection())));
         }
     }
 }

@@ -192,20 +192,20 @@ impl Search {
         let mut steps: Vec<(usize, Step)> = classes
             .iter()
             .enumerate()
-            .flat_map(|(class, own)| own.hull.iter().map(move |&step| (class, step)))
+            .flat_map(|(class, layer_class)| layer_class.hull.iter().map(move |&step| (class, step)))
             .collect();
         // A stable sort preserves the hull order within a class.
-        steps.sort_by(|(_, one), (_, other)| other.saved_per_byte().total_cmp(&one.saved_per_byte()));
+        steps.sort_by(|(_, current), (_, other)| other.saved_per_byte().total_cmp(&current.saved_per_byte()));
         let incumbents: Vec<f64> = limits.iter().map(|&limit| greedy(classes, &steps, limit)).collect();
         let mut extended = Vec::new();
         for (number, class) in classes.iter().enumerate() {
             for _ in &class.layers {
                 remaining[number] -= 1;
-                let rest = Rest::of(classes, &remaining, &steps);
+                let rest = Rest::new(classes, &remaining, &steps);
                 extend(&fronts[fronts.len() - 1], &class.options, &mut extended);
                 let alive = |sum: &Sum| {
                     let bounds = limits.iter().zip(&incumbents);
-                    bounds.rev().any(|(&limit, &incumbent)| rest.at_least(sum, limit) <= incumbent)
+                    bounds.rev().any(|(&limit, &incumbent)| rest.lower_bound(sum, limit) <= incumbent)
                 };
                 fronts.push(extended.drain(..).filter(alive).collect());
             }
@@ -223,14 +223,14 @@ impl Search {
         let mut sum = last;
         let mut depth = self.fronts.len() - 1;
         for class in classes.iter().rev() {
-            let mut chosen = Vec::with_capacity(class.layers.len());
+            let mut selected = Vec::with_capacity(class.layers.len());
             for _ in &class.layers {
-                chosen.push(sum.option);
+                selected.push(sum.option);
                 depth -= 1;
                 sum = self.fronts[depth][sum.parent as usize];
             }
-            chosen.sort_unstable();
-            for (&layer, option) in class.layers.iter().zip(chosen) {
+            selected.sort_unstable();
+            for (&layer, option) in class.layers.iter().zip(selected) {
                 options[layer] = class.options[usize::from(option)].index;
             }
         }
@@ -268,7 +268,7 @@ struct Rest {
 }
 
 impl Rest {
-    fn of(classes: &[Class], remaining: &[usize], steps: &[(usize, Step)]) -> Self {
+    fn new(classes: &[Class], remaining: &[usize], steps: &[(usize, Step)]) -> Self {
         let (mut memory, mut time) = (0.0, 0.0);
         for (class, &count) in classes.iter().zip(remaining) {
             memory += class.options[0].memory.get() as f64 * count as f64;
@@ -286,35 +286,35 @@ impl Rest {
 
     /// Lower bound on the time for completions of `sum` within `limit`, or infinity if none exists.
     /// The bound is reduced by the rounding error, so that it never excludes a better combination.
-    fn at_least(&self, sum: &Sum, limit: Bytes) -> f64 {
+    fn lower_bound(&self, sum: &Sum, limit: Bytes) -> f64 {
         /// Relative rounding error for sums with several hundred `f64` terms, including a safety
         /// margin.
         const ROUNDING: f64 = 1e-12;
-        let room = limit.get() as f64 - sum.memory.get() as f64;
-        let beyond = self.corners.partition_point(|corner| corner.0 <= room);
+        let capacity = limit.get() as f64 - sum.memory.get() as f64;
+        let beyond = self.corners.partition_point(|corner| corner.0 <= capacity);
         let rest = match (beyond.checked_sub(1).map(|at| self.corners[at]), self.corners.get(beyond)) {
             (None, _) => return f64::INFINITY,
             (Some(corner), None) => corner.1,
-            (Some(from), Some(to)) => from.1 + (to.1 - from.1) * (room - from.0) / (to.0 - from.0),
+            (Some(from), Some(to)) => from.1 + (to.1 - from.1) * (capacity - from.0) / (to.0 - from.0),
         };
-        let least = sum.time.get() as f64 + rest;
-        least - least.abs() * ROUNDING - 1.0
+        let bound = sum.time.get() as f64 + rest;
+        bound - bound.abs() * ROUNDING - 1.0
     }
 }
 
 /// Time of a greedy combination within `limit`: takes hull steps as long as they fit.
 fn greedy(classes: &[Class], steps: &[(usize, Step)], limit: Bytes) -> f64 {
-    let lean = |of: fn(&Useful) -> u64| -> u64 {
-        let of_class = |class: &Class| of(&class.options[0]).saturating_mul(class.layers.len() as u64);
-        classes.iter().map(of_class).fold(0, u64::saturating_add)
+    let lean = |value: fn(&Useful) -> u64| -> u64 {
+        let class_sum = |class: &Class| value(&class.options[0]).saturating_mul(class.layers.len() as u64);
+        classes.iter().map(class_sum).fold(0, u64::saturating_add)
     };
-    let mut room = limit.get().saturating_sub(lean(|option| option.memory.get()));
+    let mut capacity = limit.get().saturating_sub(lean(|option| option.memory.get()));
     let mut time = lean(|option| option.time.get());
     // Layers per class that have reached the current hull vertex.
     let mut arrived: Vec<u64> = classes.iter().map(|class| class.layers.len() as u64).collect();
     for &(class, step) in steps {
-        let taken = arrived[class].min(room / step.memory);
-        room -= taken * step.memory;
+        let taken = arrived[class].min(capacity / step.memory);
+        capacity -= taken * step.memory;
         time = time.saturating_sub(taken * step.time);
         arrived[class] = taken;
     }
@@ -339,7 +339,7 @@ mod tests {
     /// 40 - 8k). For `keep` 4 the ranges between 8 and 40 bytes are 8..24 and 24..40; the
     /// minimum-time combinations are k = 3 (16 bytes) and k = 1 (32 bytes).
     #[test]
-    fn equal_layers_are_recomputed_one_by_one_from_the_first() {
+    fn equal_layers_are_recomputed_in_order() {
         let layers = vec![vec![option(3, 10), option(5, 2)]; 4];
         let found = candidates(&layers, 4);
         assert_eq!(costs(&found), [(20, 8), (18, 16), (14, 32), (12, 40)]);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn few_candidates_are_the_extremes_alone() {
+    fn few_candidates_are_the_extremes() {
         let layers = vec![vec![option(3, 10), option(5, 2)]; 4];
         for keep in 0..=2 {
             assert_eq!(costs(&candidates(&layers, keep)), [(20, 8), (12, 40)], "{keep}");
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beaten_in_both_is_no_candidate() {
+    fn dominated_candidates_are_excluded() {
         for (options, keep, expected) in [
             // Option 2 is slower and larger; option 3 is equally slow and larger.
             (vec![option(3, 4), option(4, 5), option(3, 6)], 9, vec![(3, 4)]),
@@ -422,12 +422,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn candidates_are_those_of_the_definition(layers in stages(), keep in 2_usize..9) {
+        fn candidates_match_the_definition(layers in stages(), keep in 2_usize..9) {
             let found = candidates(&layers, keep);
             prop_assert_eq!(costs(&found), expected(&layers, keep as u64));
             for candidate in &found {
-                let chosen = layers.iter().zip(&candidate.options).map(|(options, &at)| options[usize::from(at)]);
-                let sum = chosen.fold((0, 0), |sum, option| (sum.0 + option.time.get(), sum.1 + option.memory.get()));
+                let selected = layers.iter().zip(&candidate.options).map(|(options, &at)| options[usize::from(at)]);
+                let sum = selected.fold((0, 0), |sum, option| (sum.0 + option.time.get(), sum.1 + option.memory.get()));
                 prop_assert_eq!(sum, (candidate.time.get(), candidate.memory.get()));
             }
         }

@@ -25,11 +25,11 @@ pub(crate) fn problem(pairs: Vec<Vec<PairCost>>, actions: &str, limit: u64) -> T
 /// Enumerates all selections for a small problem.
 pub(crate) fn choices(problem: &TuningProblem) -> Vec<Vec<u8>> {
     problem.pairs.iter().fold(vec![Vec::new()], |choices, costs| {
-        let longer = |choice: Vec<u8>| {
+        let longer = |selection: Vec<u8>| {
             (0..costs.len()).map(move |next| {
-                let mut choice = choice.clone();
-                choice.push(next as u8);
-                choice
+                let mut extended = selection.clone();
+                extended.push(next as u8);
+                extended
             })
         };
         choices.into_iter().flat_map(longer).collect()
@@ -38,7 +38,7 @@ pub(crate) fn choices(problem: &TuningProblem) -> Vec<Vec<u8>> {
 
 /// Minimum time among feasible selections.
 pub(crate) fn best(problem: &TuningProblem) -> Option<Nanos> {
-    choices(problem).iter().filter(|choice| problem.fits(choice)).map(|choice| problem.time(choice)).min()
+    choices(problem).iter().filter(|selection| problem.fits(selection)).map(|selection| problem.time(selection)).min()
 }
 
 /// Up to six pairs, up to three candidates per pair, in any valid order, with or without transient

@@ -10,7 +10,7 @@ use crate::units::Nanos;
 #[derive(Debug, Clone)]
 pub(crate) struct Trial<'a> {
     problem: &'a TuningProblem,
-    choice: Vec<u8>,
+    selection: Vec<u8>,
     /// Memory per instant.
     usage: Vec<u64>,
     /// Maximum per [`BLOCK`] instants, for a fast search of the peak.
@@ -41,21 +41,27 @@ impl Change {
 
 /// Available memory for a pair before and during its backward.
 #[derive(Clone, Copy)]
-struct Room {
-    held: u64,
+struct AvailableMemory {
+    stored: u64,
     at_release: u64,
 }
 
-impl Room {
+impl AvailableMemory {
     fn is_enough_for(self, cost: &PairCost) -> bool {
-        cost.memory.get() <= self.held && cost.at_release() <= self.at_release
+        cost.memory.get() <= self.stored && cost.at_release() <= self.at_release
     }
 }
 
 impl<'a> Trial<'a> {
-    pub(crate) fn of(problem: &'a TuningProblem, choice: Vec<u8>) -> Self {
-        let usage = problem.usage(&choice);
-        Self { peaks: usage.chunks(BLOCK).map(most).collect(), usage, time: problem.time(&choice), problem, choice }
+    pub(crate) fn new(problem: &'a TuningProblem, selection: Vec<u8>) -> Self {
+        let usage = problem.usage(&selection);
+        Self {
+            peaks: usage.chunks(BLOCK).map(peak_usage).collect(),
+            usage,
+            time: problem.time(&selection),
+            problem,
+            selection,
+        }
     }
 
     /// Selects the minimum-time candidate per pair. On ties, the candidate that needs less memory
@@ -65,19 +71,19 @@ impl<'a> Trial<'a> {
             let best = (0..costs.len()).min_by_key(|&at| (costs[at].time, costs[at].at_release(), at));
             best.expect("every pair has a candidate") as u8
         };
-        Self::of(problem, problem.pairs.iter().map(fastest).collect())
+        Self::new(problem, problem.pairs.iter().map(fastest).collect())
     }
 
     pub(crate) fn time(&self) -> Nanos {
         self.time
     }
 
-    pub(crate) fn choice(&self) -> &[u8] {
-        &self.choice
+    pub(crate) fn selection(&self) -> &[u8] {
+        &self.selection
     }
 
     pub(crate) fn fits(&self) -> bool {
-        self.peaks.iter().all(|&held| held <= self.problem.room)
+        self.peaks.iter().all(|&bytes| bytes <= self.problem.capacity)
     }
 
     /// Makes a selection feasible, then improves it by single changes (greedy start in
@@ -90,12 +96,12 @@ impl<'a> Trial<'a> {
     pub(crate) fn repair_and_improve(&mut self) -> bool {
         // With transient memory, a change can raise another instant, so the loop could cycle
         // without this limit.
-        let most = self.problem.pairs.iter().map(Vec::len).sum::<usize>();
+        let max_changes = self.problem.pairs.iter().map(Vec::len).sum::<usize>();
         let mut unbounded: Vec<Option<Change>> = Vec::new();
-        for _ in 0..most {
+        for _ in 0..max_changes {
             let Some((instant, over)) = self.worst() else { break };
             if unbounded.is_empty() {
-                unbounded = (0..self.choice.len()).map(|pair| self.unbounded_relief(pair)).collect();
+                unbounded = (0..self.selection.len()).map(|pair| self.unbounded_relief(pair)).collect();
             }
             let Some(change) = self.best_relief(instant, over, &unbounded) else { return false };
             self.make(change.pair, change.candidate);
@@ -112,15 +118,15 @@ impl<'a> Trial<'a> {
     /// the lowest index wins.
     fn worst(&self) -> Option<(usize, u64)> {
         let mut worst = None;
-        let mut most = self.problem.room;
+        let mut highest = self.problem.capacity;
         for (block, &peak) in self.peaks.iter().enumerate() {
-            if peak > most {
-                (worst, most) = (Some(block * BLOCK), peak);
+            if peak > highest {
+                (worst, highest) = (Some(block * BLOCK), peak);
             }
         }
         let first = worst?;
-        let within = self.usage[first..].iter().position(|&held| held == most)?;
-        Some((first + within, most - self.problem.room))
+        let within = self.usage[first..].iter().position(|&bytes| bytes == highest)?;
+        Some((first + within, highest - self.problem.capacity))
     }
 
     /// Returns the most efficient change among pairs active at an instant, for an excess of `over`
@@ -156,13 +162,13 @@ impl<'a> Trial<'a> {
     }
 
     /// Returns the most efficient change of a pair for an excess of `over` bytes, measured by
-    /// `held`. On ties the lowest index wins.
-    fn relief(&self, pair: usize, over: u64, held: impl Fn(&PairCost) -> u64) -> Option<Change> {
+    /// `stored`. On ties the lowest index wins.
+    fn relief(&self, pair: usize, over: u64, memory: impl Fn(&PairCost) -> u64) -> Option<Change> {
         let costs = &self.problem.pairs[pair];
-        let current = &costs[usize::from(self.choice[pair])];
+        let current = &costs[usize::from(self.selection[pair])];
         let mut best: Option<Change> = None;
         for (candidate, cost) in (0..=u8::MAX).zip(costs) {
-            let saved = held(current).saturating_sub(held(cost)).min(over);
+            let saved = memory(current).saturating_sub(memory(cost)).min(over);
             let lost = cost.time.saturating_sub(current.time).get();
             let change = Change { pair, candidate, saved, lost };
             if saved > 0 && best.is_none_or(|best| change.pays_better_than(best)) {
@@ -178,14 +184,14 @@ impl<'a> Trial<'a> {
         loop {
             gains.clear();
             for (pair, costs) in self.problem.pairs.iter().enumerate() {
-                let current = costs[usize::from(self.choice[pair])].time;
+                let current = costs[usize::from(self.selection[pair])].time;
                 if costs.iter().all(|cost| cost.time >= current) {
                     continue;
                 }
                 // A change that does not fit now can fit in the next round.
-                let room = self.room_for(pair);
+                let available = self.available_memory(pair);
                 let faster =
-                    (0..=u8::MAX).zip(costs).filter(|(_, cost)| cost.time < current && room.is_enough_for(cost));
+                    (0..=u8::MAX).zip(costs).filter(|(_, cost)| cost.time < current && available.is_enough_for(cost));
                 gains.extend(faster.map(|(candidate, cost)| (Reverse((current - cost.time).get()), pair, candidate)));
             }
             gains.sort_unstable();
@@ -193,7 +199,9 @@ impl<'a> Trial<'a> {
             for &(_, pair, candidate) in &gains {
                 let costs = &self.problem.pairs[pair];
                 let next = &costs[usize::from(candidate)];
-                if next.time < costs[usize::from(self.choice[pair])].time && self.room_for(pair).is_enough_for(next) {
+                if next.time < costs[usize::from(self.selection[pair])].time
+                    && self.available_memory(pair).is_enough_for(next)
+                {
                     self.make(pair, candidate);
                     changed = true;
                 }
@@ -205,38 +213,38 @@ impl<'a> Trial<'a> {
     }
 
     /// Returns the memory that the other pairs leave available for a pair.
-    fn room_for(&self, pair: usize) -> Room {
+    fn available_memory(&self, pair: usize) -> AvailableMemory {
         let span = self.problem.spans[pair];
-        let current = &self.problem.pairs[pair][usize::from(self.choice[pair])];
-        let beside = |instants: Range<usize>, own: u64| {
-            let most = self.usage[instants].iter().copied().max();
-            self.problem.room - most.map_or(0, |most| most - own)
+        let current = &self.problem.pairs[pair][usize::from(self.selection[pair])];
+        let free_memory = |instants: Range<usize>, pair_memory: u64| {
+            let peak = self.usage[instants].iter().copied().max();
+            self.problem.capacity - peak.map_or(0, |highest| highest - pair_memory)
         };
         let before_release = span.last + usize::from(!span.releases);
-        Room {
-            held: beside(span.first..before_release, current.memory.get()),
-            at_release: beside(before_release..span.last + 1, current.at_release()),
+        AvailableMemory {
+            stored: free_memory(span.first..before_release, current.memory.get()),
+            at_release: free_memory(before_release..span.last + 1, current.at_release()),
         }
     }
 
     fn make(&mut self, pair: usize, candidate: u8) {
         let span = self.problem.spans[pair];
         let costs = &self.problem.pairs[pair];
-        let (current, next) = (&costs[usize::from(self.choice[pair])], &costs[usize::from(candidate)]);
+        let (current, next) = (&costs[usize::from(self.selection[pair])], &costs[usize::from(candidate)]);
         for at in span.instants() {
             self.usage[at] = self.usage[at] - current.at(at, span) + next.at(at, span);
         }
         for block in span.first / BLOCK..=span.last / BLOCK {
             let end = self.usage.len().min((block + 1) * BLOCK);
-            self.peaks[block] = most(&self.usage[block * BLOCK..end]);
+            self.peaks[block] = peak_usage(&self.usage[block * BLOCK..end]);
         }
         self.time = self.time - current.time + next.time;
-        self.choice[pair] = candidate;
+        self.selection[pair] = candidate;
     }
 }
 
-fn most(held: &[u64]) -> u64 {
-    held.iter().fold(0, |most, &held| most.max(held))
+fn peak_usage(usage: &[u64]) -> u64 {
+    usage.iter().fold(0, |highest, &bytes| highest.max(bytes))
 }
 
 #[cfg(test)]
@@ -249,38 +257,38 @@ mod tests {
     /// Both pairs need 20 of 14 bytes. Pair 1 saves 8 bytes for time 1, pair 0 saves 6 for time 9,
     /// so pair 1 changes.
     #[test]
-    fn the_pair_that_saves_most_per_time_lost_changes() {
+    fn the_pair_with_the_best_saving_ratio_changes() {
         let pairs = vec![vec![cost(10, 10, 0), cost(19, 4, 0)], vec![cost(10, 10, 0), cost(11, 2, 0)]];
         let problem = problem(pairs, "F0 F1 B1 B0", 14);
         let mut trial = Trial::fastest(&problem);
         assert!(trial.repair_and_improve());
-        assert_eq!((trial.choice(), trial.time().get()), ([0, 1].as_slice(), 21));
+        assert_eq!((trial.selection(), trial.time().get()), ([0, 1].as_slice(), 21));
     }
 
     /// The pairs need 30. Limit 20: pair 0 is the most efficient change (4 for 1), then pair 1
     /// (remaining 6 for 3); the total is 18, and pair 0 cannot change back. Limit 22: pair 0
     /// changes back, so only pair 1 differs. Limit 26: only pair 0 changes.
     #[test]
-    fn room_that_is_left_is_used() {
+    fn free_memory_is_used() {
         let pairs = || {
             vec![vec![cost(10, 10, 0), cost(11, 6, 0)], vec![cost(10, 10, 0), cost(13, 2, 0)], vec![cost(10, 10, 0)]]
         };
-        for (limit, choice) in [(20, [1, 1, 0]), (22, [0, 1, 0]), (26, [1, 0, 0]), (30, [0, 0, 0])] {
+        for (limit, expected) in [(20, [1, 1, 0]), (22, [0, 1, 0]), (26, [1, 0, 0]), (30, [0, 0, 0])] {
             let problem = problem(pairs(), "F0 F1 F2 B2 B1 B0", limit);
             let mut trial = Trial::fastest(&problem);
             assert!(trial.repair_and_improve());
-            assert_eq!(trial.choice(), choice, "{limit}");
+            assert_eq!(trial.selection(), expected, "{limit}");
         }
     }
 
     proptest! {
         #[test]
-        fn what_is_said_to_fit_does_and_is_never_better_than_the_best(problem in problems()) {
+        fn feasible_trials_respect_limit_and_optimum(problem in problems()) {
             let mut trial = Trial::fastest(&problem);
             let fits = trial.repair_and_improve();
-            prop_assert_eq!(trial.time(), problem.time(trial.choice()));
+            prop_assert_eq!(trial.time(), problem.time(trial.selection()));
             if fits {
-                prop_assert!(problem.fits(trial.choice()));
+                prop_assert!(problem.fits(trial.selection()));
                 prop_assert!(Some(trial.time()) >= best(&problem));
             }
         }
@@ -293,8 +301,8 @@ mod tests {
                 let Some((instant, over)) = trial.worst() else { break };
                 let remembered: Vec<_> = (0..problem.pairs()).map(|pair| trial.unbounded_relief(pair)).collect();
                 let picked = trial.best_relief(instant, over, &remembered);
-                let held = (0..problem.pairs()).filter(|&pair| problem.spans[pair].instants().contains(&instant));
-                let anew = held
+                let active = (0..problem.pairs()).filter(|&pair| problem.spans[pair].instants().contains(&instant));
+                let anew = active
                     .filter_map(|pair| trial.relief(pair, over, |cost| cost.at(instant, problem.spans[pair])))
                     .reduce(|best, change| if change.pays_better_than(best) { change } else { best });
                 let named = |change: Change| (change.pair, change.candidate);
@@ -306,7 +314,7 @@ mod tests {
 
         /// Without transient memory, the greedy start finds a feasible selection if one exists.
         #[test]
-        fn without_transients_whatever_can_fit_is_made_to(problem in problems()) {
+        fn feasible_problems_without_transients_are_repaired(problem in problems()) {
             let plain = problem.pairs.iter().flatten().all(|cost| cost.transient.get() == 0);
             prop_assume!(plain && best(&problem).is_some());
             prop_assert!(Trial::fastest(&problem).repair_and_improve());

@@ -46,7 +46,7 @@ pub struct TuningProblem {
     earliest_from: Vec<usize>,
     pub(crate) instants: Vec<Moment>,
     /// Memory limit minus base memory, or 0 if the base exceeds the limit.
-    pub(crate) room: u64,
+    pub(crate) capacity: u64,
     pub(crate) base: Bytes,
     pub(crate) limit: Bytes,
 }
@@ -114,14 +114,14 @@ pub enum ProblemError {
         pairs: usize,
     },
     /// A forward or a backward occurs twice.
-    #[error("action {event} of the order is the second {what} of pair {pair}")]
+    #[error("action {event} of the order is the second {kind} of pair {pair}")]
     Twice {
         /// Position in the order.
         event: usize,
         /// Pair index.
         pair: u32,
         /// "forward" or "backward".
-        what: &'static str,
+        kind: &'static str,
     },
     /// A backward precedes its forward.
     #[error("action {event} of the order is the backward of pair {pair}, which comes before its forward")]
@@ -132,12 +132,12 @@ pub enum ProblemError {
         pair: u32,
     },
     /// A forward or a backward does not occur.
-    #[error("the order has no {what} of pair {pair}")]
+    #[error("the order has no {kind} of pair {pair}")]
     Missing {
         /// Pair index.
         pair: usize,
         /// "forward" or "backward".
-        what: &'static str,
+        kind: &'static str,
     },
     /// Sums overflow.
     #[error("the largest candidates of all pairs add up to more than 2^63 of bytes or of nanoseconds")]
@@ -160,15 +160,15 @@ impl TuningProblem {
         }
         bounded(&pairs, base)?;
         let (spans, instants) = instants(&pairs, order)?;
-        let running = |next: fn(usize, usize) -> usize, own: &mut dyn Iterator<Item = usize>| -> Vec<usize> {
+        let running = |next: fn(usize, usize) -> usize, values: &mut dyn Iterator<Item = usize>| -> Vec<usize> {
             let mut sum = None;
-            own.map(|own| *sum.insert(sum.map_or(own, |sum| next(sum, own)))).collect()
+            values.map(|value| *sum.insert(sum.map_or(value, |sum| next(sum, value)))).collect()
         };
         let latest_before = running(usize::max, &mut spans.iter().map(|span| span.last));
         let mut earliest_from = running(usize::min, &mut spans.iter().rev().map(|span| span.first));
         earliest_from.reverse();
-        let room = limit.saturating_sub(base).get();
-        Ok(Self { pairs, spans, latest_before, earliest_from, instants, room, base, limit })
+        let capacity = limit.saturating_sub(base).get();
+        Ok(Self { pairs, spans, latest_before, earliest_from, instants, capacity, base, limit })
     }
 
     /// Returns the number of pairs.
@@ -177,43 +177,45 @@ impl TuningProblem {
     }
 
     /// Returns the total time for a selection (one candidate index per pair).
-    pub fn time(&self, choice: &[u8]) -> Nanos {
-        self.chosen(choice).map(|cost| cost.time).sum()
+    pub fn time(&self, selection: &[u8]) -> Nanos {
+        self.selected_costs(selection).map(|cost| cost.time).sum()
     }
 
     /// Returns the peak memory for a selection, including the base, and its first instant. Without
     /// pairs the instant is `None`.
-    pub fn peak(&self, choice: &[u8]) -> (Bytes, Option<Moment>) {
-        let usage = self.usage(choice);
-        let most = usage.iter().copied().max().unwrap_or(0);
-        let first = usage.iter().position(|&held| held == most).map(|at| self.instants[at]);
-        (self.with_base(most), first)
+    pub fn peak(&self, selection: &[u8]) -> (Bytes, Option<Moment>) {
+        let usage = self.usage(selection);
+        let peak = usage.iter().copied().max().unwrap_or(0);
+        let first = usage.iter().position(|&bytes| bytes == peak).map(|at| self.instants[at]);
+        (self.with_base(peak), first)
     }
 
     /// Returns memory in bytes per instant, excluding the base.
-    pub(crate) fn usage(&self, choice: &[u8]) -> Vec<u64> {
-        self.sums(self.chosen(choice).map(|cost| (cost.memory.get(), cost.at_release())))
+    pub(crate) fn usage(&self, selection: &[u8]) -> Vec<u64> {
+        self.sums(self.selected_costs(selection).map(|cost| (cost.memory.get(), cost.at_release())))
     }
 
     /// Returns whether a selection respects the limit.
-    pub fn fits(&self, choice: &[u8]) -> bool {
-        self.peak(choice).0 <= self.limit
+    pub fn fits(&self, selection: &[u8]) -> bool {
+        self.peak(selection).0 <= self.limit
     }
 
     /// Returns the minimum memory per instant, excluding the base. The minimum is taken per pair
     /// and instant, so it is a lower bound.
     pub(crate) fn leanest(&self) -> Vec<u64> {
-        let least = |costs: &Vec<PairCost>, of: fn(&PairCost) -> u64| costs.iter().map(of).min().unwrap_or(0);
+        let minimum = |costs: &Vec<PairCost>, value: fn(&PairCost) -> u64| costs.iter().map(value).min().unwrap_or(0);
         self.sums(
-            self.pairs.iter().map(|costs| (least(costs, |cost| cost.memory.get()), least(costs, PairCost::at_release))),
+            self.pairs
+                .iter()
+                .map(|costs| (minimum(costs, |cost| cost.memory.get()), minimum(costs, PairCost::at_release))),
         )
     }
 
     /// Total memory per instant, from pair memory before and during the backward.
-    fn sums(&self, held: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
+    fn sums(&self, amounts: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
         // Memory added and freed relative to the previous instant.
         let mut changes = vec![(0, 0); self.instants.len() + 1];
-        for ((before, at_release), span) in held.zip(&self.spans) {
+        for ((before, at_release), span) in amounts.zip(&self.spans) {
             changes[span.first].0 += before;
             changes[span.last + 1].1 += if span.releases { at_release } else { before };
             if span.releases {
@@ -238,30 +240,31 @@ impl TuningProblem {
     }
 
     /// Adds the base memory.
-    pub(crate) fn with_base(&self, held: u64) -> Bytes {
-        self.base + Bytes::new(held)
+    pub(crate) fn with_base(&self, bytes: u64) -> Bytes {
+        self.base + Bytes::new(bytes)
     }
 
-    fn chosen<'a>(&'a self, choice: &'a [u8]) -> impl Iterator<Item = &'a PairCost> {
-        self.pairs.iter().zip(choice).map(|(costs, &chosen)| &costs[usize::from(chosen)])
+    fn selected_costs<'a>(&'a self, selection: &'a [u8]) -> impl Iterator<Item = &'a PairCost> {
+        self.pairs.iter().zip(selection).map(|(costs, &candidate)| &costs[usize::from(candidate)])
     }
 }
 
 /// Checks that the total is below 2^63, so that partial sums cannot overflow.
 fn bounded(pairs: &[Vec<PairCost>], base: Bytes) -> Result<(), ProblemError> {
-    let largest =
-        |of: fn(&PairCost) -> u128| -> u128 { pairs.iter().map(|costs| costs.iter().map(of).max().unwrap_or(0)).sum() };
-    let memory = largest(|cost| u128::from(cost.memory.get()) + u128::from(cost.transient.get()));
-    let time = largest(|cost| u128::from(cost.time.get()));
-    let most = u128::from(u64::MAX / 2);
-    if memory + u128::from(base.get()) > most || time > most { Err(ProblemError::TooLarge) } else { Ok(()) }
+    let max_sum = |value: fn(&PairCost) -> u128| -> u128 {
+        pairs.iter().map(|costs| costs.iter().map(value).max().unwrap_or(0)).sum()
+    };
+    let memory = max_sum(|cost| u128::from(cost.memory.get()) + u128::from(cost.transient.get()));
+    let time = max_sum(|cost| u128::from(cost.time.get()));
+    let limit = u128::from(u64::MAX / 2);
+    if memory + u128::from(base.get()) > limit || time > limit { Err(ProblemError::TooLarge) } else { Ok(()) }
 }
 
 fn instants(pairs: &[Vec<PairCost>], order: &[Event]) -> Result<(Vec<Span>, Vec<Moment>), ProblemError> {
     #[derive(Clone, Copy)]
     enum State {
         Before,
-        Held(usize),
+        Stored(usize),
         Done(Span),
     }
     let mut states = vec![State::Before; pairs.len()];
@@ -274,12 +277,12 @@ fn instants(pairs: &[Vec<PairCost>], order: &[Event]) -> Result<(Vec<Span>, Vec<
         *state = match (action, *state) {
             (Event::Hold(_), State::Before) => {
                 risen = true;
-                State::Held(instants.len())
+                State::Stored(instants.len())
             }
-            (Event::Hold(_), _) => return Err(ProblemError::Twice { event, pair, what: "forward" }),
+            (Event::Hold(_), _) => return Err(ProblemError::Twice { event, pair, kind: "forward" }),
             (Event::Release(_), State::Before) => return Err(ProblemError::BackwardFirst { event, pair }),
-            (Event::Release(_), State::Done(_)) => return Err(ProblemError::Twice { event, pair, what: "backward" }),
-            (Event::Release(_), State::Held(first)) => {
+            (Event::Release(_), State::Done(_)) => return Err(ProblemError::Twice { event, pair, kind: "backward" }),
+            (Event::Release(_), State::Stored(first)) => {
                 let transient = pairs[pair as usize].iter().any(|cost| cost.transient > Bytes::ZERO);
                 let releases = risen || transient;
                 if releases {
@@ -292,8 +295,8 @@ fn instants(pairs: &[Vec<PairCost>], order: &[Event]) -> Result<(Vec<Span>, Vec<
     }
     let done = states.into_iter().enumerate().map(|(pair, state)| match state {
         State::Done(span) => Ok(span),
-        State::Before => Err(ProblemError::Missing { pair, what: "forward" }),
-        State::Held(_) => Err(ProblemError::Missing { pair, what: "backward" }),
+        State::Before => Err(ProblemError::Missing { pair, kind: "forward" }),
+        State::Stored(_) => Err(ProblemError::Missing { pair, kind: "backward" }),
     });
     Ok((done.collect::<Result<_, _>>()?, instants))
 }
@@ -327,18 +330,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sums_and_ranges_are_those_of_looking_at_every_pair(problem in problems()) {
+        fn sums_and_ranges_match_a_full_scan(problem in problems()) {
             let problem = &problem;
-            let held = |at: usize| (0..problem.pairs()).filter(move |&pair| problem.spans[pair].instants().contains(&at));
-            for choice in choices(problem).into_iter().step_by(7) {
-                let chosen = |pair: usize| &problem.pairs[pair][usize::from(choice[pair])];
+            let active = |at: usize| (0..problem.pairs()).filter(move |&pair| problem.spans[pair].instants().contains(&at));
+            for selection in choices(problem).into_iter().step_by(7) {
+                let selected = |pair: usize| &problem.pairs[pair][usize::from(selection[pair])];
                 let usage = (0..problem.instants.len())
-                    .map(|at| held(at).map(|pair| chosen(pair).at(at, problem.spans[pair])).sum::<u64>());
-                prop_assert_eq!(problem.usage(&choice), usage.collect::<Vec<_>>());
+                    .map(|at| active(at).map(|pair| selected(pair).at(at, problem.spans[pair])).sum::<u64>());
+                prop_assert_eq!(problem.usage(&selection), usage.collect::<Vec<_>>());
             }
             for at in 0..problem.instants.len() {
                 let about = problem.about(at);
-                prop_assert!(held(at).all(|pair| about.contains(&pair)), "{} {:?}", at, about);
+                prop_assert!(active(at).all(|pair| about.contains(&pair)), "{} {:?}", at, about);
             }
         }
     }
@@ -356,7 +359,7 @@ mod tests {
     #[test]
     fn orders_that_make_no_sense_are_named() {
         let pairs = || vec![vec![cost(1, 1, 0)]; 2];
-        for (pairs, actions, told) in [
+        for (pairs, actions, message) in [
             (pairs(), "F0 F1 B0", "the order has no backward of pair 1"),
             (pairs(), "F0 B0", "the order has no forward of pair 1"),
             (pairs(), "F0 F2 B0", "action 1 of the order is of pair 2, of 2"),
@@ -368,7 +371,7 @@ mod tests {
             (vec![vec![cost(u64::MAX, 1, 0)]], "F0 B0", "add up to more than 2^63"),
         ] {
             let error = TuningProblem::new(pairs, &order(actions), Bytes::ZERO, Bytes::ZERO).unwrap_err();
-            assert!(error.to_string().contains(told), "{error}");
+            assert!(error.to_string().contains(message), "{error}");
         }
     }
 }

@@ -52,13 +52,13 @@ impl Relaxation {
         best: &mut Option<Trial<'a>>,
         gap: f64,
     ) -> Self {
-        let columns = Columns::of(problem);
+        let columns = Columns::new(problem);
         let mut prices = vec![0.0; problem.instants.len()];
-        let mut choice = vec![0; problem.pairs()];
+        let mut selection = vec![0; problem.pairs()];
         let mut found = Self { value: f64::NEG_INFINITY, magnitude: 0.0, prices: prices.clone() };
         let (mut scale, mut waited) = (1.0, 0);
         for round in 0..ROUNDS {
-            let (value, magnitude) = columns.evaluate(&prices, &mut choice);
+            let (value, magnitude) = columns.evaluate(&prices, &mut selection);
             let better = value > found.value + magnitude * ROUNDING;
             if better {
                 found = Self { prices: prices.clone(), value, magnitude };
@@ -70,9 +70,9 @@ impl Relaxation {
                     waited = 0;
                 }
             }
-            if (round % REPAIR_EVERY == 0 || (better && round < REPAIR_EVERY)) && choice != repaired {
-                repaired.clone_from(&choice);
-                let mut trial = Trial::of(problem, choice.clone());
+            if (round % REPAIR_EVERY == 0 || (better && round < REPAIR_EVERY)) && selection != repaired {
+                repaired.clone_from(&selection);
+                let mut trial = Trial::new(problem, selection.clone());
                 if trial.repair_and_improve() && best.as_ref().is_none_or(|best| trial.time() < best.time()) {
                     *best = Some(trial);
                 }
@@ -82,7 +82,7 @@ impl Relaxation {
             if close || scale < FINEST || value > target {
                 break;
             }
-            if !columns.step(&mut prices, &choice, scale * (target - value)) {
+            if !columns.step(&mut prices, &selection, scale * (target - value)) {
                 // The selection is feasible and satisfies complementary slackness, so it is
                 // optimal.
                 break;
@@ -104,12 +104,12 @@ impl Relaxation {
     /// Minimum priced cost per pair.
     pub(crate) fn minima(&self, problem: &TuningProblem) -> Vec<f64> {
         let prefix = prefix(&self.prices);
-        let columns = Columns::of(problem);
-        let least = |pair: &Column| {
+        let columns = Columns::new(problem);
+        let minimum = |pair: &Column| {
             let costs = &columns.costs[pair.costs.clone()];
             costs.iter().map(|cost| pair.priced(cost, &self.prices, &prefix)).fold(f64::INFINITY, f64::min)
         };
-        columns.pairs.iter().map(least).collect()
+        columns.pairs.iter().map(minimum).collect()
     }
 }
 
@@ -123,7 +123,7 @@ struct Columns {
     /// Time, memory and transient memory per candidate, grouped by pair.
     costs: Vec<[f64; 3]>,
     pairs: Vec<Column>,
-    room: f64,
+    capacity: f64,
     /// Sum of the slowest candidates, an upper bound on the time.
     slowest: f64,
 }
@@ -138,9 +138,9 @@ struct Column {
 
 impl Column {
     fn priced(&self, [time, memory, transient]: &[f64; 3], prices: &[f64], prefix: &[f64]) -> f64 {
-        let held = memory * (prefix[self.last + 1] - prefix[self.first]);
+        let stored = memory * (prefix[self.last + 1] - prefix[self.first]);
         let at_release = if self.releases { transient * prices[self.last] } else { 0.0 };
-        time + held + at_release
+        time + stored + at_release
     }
 }
 
@@ -156,14 +156,16 @@ fn prefix(prices: &[f64]) -> Vec<f64> {
 }
 
 impl Columns {
-    fn of(problem: &TuningProblem) -> Self {
+    fn new(problem: &TuningProblem) -> Self {
         let mut costs = Vec::with_capacity(problem.pairs.iter().map(Vec::len).sum());
         let mut pairs = Vec::with_capacity(problem.pairs());
         let mut slowest = 0.0;
-        for (own, span) in problem.pairs.iter().zip(&problem.spans) {
+        for (candidates, span) in problem.pairs.iter().zip(&problem.spans) {
             let first = costs.len();
             costs.extend(
-                own.iter().map(|cost| [cost.time.get() as f64, cost.memory.get() as f64, cost.transient.get() as f64]),
+                candidates
+                    .iter()
+                    .map(|cost| [cost.time.get() as f64, cost.memory.get() as f64, cost.transient.get() as f64]),
             );
             slowest += costs[first..].iter().map(|cost| cost[0]).fold(0.0, f64::max);
             pairs.push(Column {
@@ -173,35 +175,35 @@ impl Columns {
                 releases: span.releases,
             });
         }
-        Self { costs, pairs, room: problem.room as f64, slowest }
+        Self { costs, pairs, capacity: problem.capacity as f64, slowest }
     }
 
     /// Returns L and the sum of its absolute terms. Writes the cheapest candidate per pair to
     /// `choice`.
-    fn evaluate(&self, prices: &[f64], choice: &mut [u8]) -> (f64, f64) {
+    fn evaluate(&self, prices: &[f64], selection: &mut [u8]) -> (f64, f64) {
         let prefix = prefix(prices);
         let mut sum = 0.0;
-        for (pair, chosen) in self.pairs.iter().zip(choice) {
-            let mut least = f64::INFINITY;
+        for (pair, selected) in self.pairs.iter().zip(selection) {
+            let mut min_price = f64::INFINITY;
             for (candidate, cost) in (0..=u8::MAX).zip(&self.costs[pair.costs.clone()]) {
                 let priced = pair.priced(cost, prices, &prefix);
-                if priced < least {
-                    least = priced;
-                    *chosen = candidate;
+                if priced < min_price {
+                    min_price = priced;
+                    *selected = candidate;
                 }
             }
-            sum += least;
+            sum += min_price;
         }
-        let paid = self.room * prefix[prices.len()];
+        let paid = self.capacity * prefix[prices.len()];
         (sum - paid, sum + paid)
     }
 
     /// Raises prices at instants that exceed the available memory and lowers the others. Returns
     /// false if no price changes.
-    fn step(&self, prices: &mut [f64], choice: &[u8], distance: f64) -> bool {
+    fn step(&self, prices: &mut [f64], selection: &[u8], distance: f64) -> bool {
         let mut slope = vec![0.0; prices.len() + 1];
-        for (pair, &chosen) in self.pairs.iter().zip(choice) {
-            let [_, memory, transient] = self.costs[pair.costs.start + usize::from(chosen)];
+        for (pair, &selected) in self.pairs.iter().zip(selection) {
+            let [_, memory, transient] = self.costs[pair.costs.start + usize::from(selected)];
             slope[pair.first] += memory;
             slope[pair.last + 1] -= memory;
             if pair.releases {
@@ -209,10 +211,10 @@ impl Columns {
                 slope[pair.last + 1] -= transient;
             }
         }
-        let (mut held, mut norm) = (0.0, 0.0);
+        let (mut usage, mut norm) = (0.0, 0.0);
         for (slope, price) in slope.iter_mut().zip(prices.iter()) {
-            held += *slope;
-            *slope = held - self.room;
+            usage += *slope;
+            *slope = usage - self.capacity;
             if *price <= 0.0 && *slope < 0.0 {
                 *slope = 0.0;
             }
@@ -239,25 +241,25 @@ mod tests {
     /// single pair: 24. The fractional solution must free 8 bytes at 4 / 8 ns per byte: 20 + 4 ns.
     /// The bound is tight.
     #[test]
-    fn the_bound_is_that_of_the_linear_relaxation() {
+    fn the_bound_matches_the_linear_relaxation() {
         let pairs = vec![vec![cost(10, 10, 0), cost(14, 2, 0)]; 2];
-        for (room, bound) in [(20, 20), (16, 22), (12, 24), (8, 26), (4, 28)] {
-            let problem = problem(pairs.clone(), "F0 F1 B0 B1", room);
+        for (limit, bound) in [(20, 20), (16, 22), (12, 24), (8, 26), (4, 28)] {
+            let problem = problem(pairs.clone(), "F0 F1 B0 B1", limit);
             let relaxation = Relaxation::tighten(&problem, Vec::new(), &mut None, 0.0);
-            assert_eq!(relaxation.bound().get(), bound, "{room}");
+            assert_eq!(relaxation.bound().get(), bound, "{limit}");
         }
     }
 
     proptest! {
         #[test]
-        fn no_choice_is_better_than_the_bound(problem in problems()) {
+        fn no_selection_is_better_than_the_bound(problem in problems()) {
             let mut found = None;
             let relaxation = Relaxation::tighten(&problem, Vec::new(), &mut found, 0.0);
             if let Some(best) = best(&problem) {
                 prop_assert!(relaxation.bound() <= best, "{:?} {best:?}", relaxation.bound());
             }
             if let Some(found) = found {
-                prop_assert!(problem.fits(found.choice()));
+                prop_assert!(problem.fits(found.selection()));
             }
         }
     }

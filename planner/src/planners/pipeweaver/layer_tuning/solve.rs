@@ -4,7 +4,7 @@ use super::branch::enumerate;
 use super::greedy::Trial;
 use super::problem::{Moment, TuningProblem};
 use super::relaxation::{Relaxation, cutoff};
-use crate::optimality::{Proof, relative_gap};
+use crate::optimality::{Optimality, relative_gap};
 use crate::units::{Bytes, Nanos};
 
 /// Solver settings.
@@ -48,7 +48,7 @@ impl Solver {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tuning {
     /// Candidate index per pair.
-    pub choice: Vec<u8>,
+    pub selection: Vec<u8>,
     /// Total time.
     pub time: Nanos,
     /// Peak memory, including the base.
@@ -58,7 +58,7 @@ pub struct Tuning {
     /// (time - bound) / time.
     pub gap: f64,
     /// Proof status.
-    pub proof: Proof,
+    pub optimality: Optimality,
     /// The last solver used.
     pub solver: Solver,
     /// Branch-and-bound nodes visited.
@@ -118,7 +118,7 @@ pub fn solve(problem: &TuningProblem, settings: &Settings) -> Result<Tuning, Inf
     let gap = if settings.gap.is_finite() { settings.gap.clamp(0.0, 1.0) } else { 0.0 };
     possible(problem)?;
     let mut trial = Trial::fastest(problem);
-    let fastest = trial.choice().to_vec();
+    let fastest = trial.selection().to_vec();
     let mut best = trial.repair_and_improve().then_some(trial);
     let relaxation = Relaxation::tighten(problem, fastest, &mut best, gap);
     let mut state = State { bound: relaxation.bound(), solver: Solver::Lagrangian, nodes: 0, impossible: false };
@@ -139,12 +139,12 @@ pub fn solve(problem: &TuningProblem, settings: &Settings) -> Result<Tuning, Inf
     };
     let (time, bound) = (best.time(), state.bound.min(best.time()));
     Ok(Tuning {
-        choice: best.choice().to_vec(),
+        selection: best.selection().to_vec(),
         time,
-        peak: problem.peak(best.choice()).0,
+        peak: problem.peak(best.selection()).0,
         bound,
         gap: relative_gap(time.get(), bound.get()),
-        proof: Proof::of(time.get(), bound.get(), gap),
+        optimality: Optimality::classify(time.get(), bound.get(), gap),
         solver: state.solver,
         nodes: state.nodes,
     })
@@ -172,11 +172,11 @@ fn possible(problem: &TuningProblem) -> Result<(), Infeasible> {
         return Err(Infeasible::Base { base: problem.base, limit });
     }
     let lean = problem.leanest();
-    let most = lean.iter().copied().max().unwrap_or(0);
-    if most <= problem.room {
+    let peak = lean.iter().copied().max().unwrap_or(0);
+    if peak <= problem.capacity {
         return Ok(());
     }
-    let at = lean.iter().position(|&held| held == most).expect("the largest is one of them");
+    let at = lean.iter().position(|&bytes| bytes == peak).expect("the largest is one of them");
     let pairs = problem.spans.iter().filter(|span| span.instants().contains(&at)).count();
-    Err(Infeasible::Moment { instant: problem.instants[at], pairs, needed: problem.with_base(most), limit })
+    Err(Infeasible::Moment { instant: problem.instants[at], pairs, needed: problem.with_base(peak), limit })
 }

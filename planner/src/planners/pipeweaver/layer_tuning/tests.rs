@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::examples::{best, cost, order, problem, problems};
 use super::{Event, Infeasible, PairCost, Settings, Solver, TuningProblem, candidates, solve};
-use crate::optimality::Proof;
+use crate::optimality::Optimality;
 use crate::planners::pipeweaver::layer_tuning::LayerOption;
 use crate::random::Random;
 use crate::units::{Bytes, Nanos};
@@ -16,12 +16,16 @@ const EXACT: Settings = Settings { gap: 0.0, solver: Solver::BranchAndBound, nod
 /// all partly (36). Limit 12: two partly, the third recomputed (11 bytes), 12 + 12 + 16. Limit 3:
 /// all recomputed.
 #[test]
-fn less_memory_costs_what_it_must() {
+fn less_memory_costs_the_optimal_time() {
     let pairs = || vec![vec![cost(10, 10, 0), cost(12, 5, 0), cost(16, 1, 0)]; 3];
     for (limit, time) in [(30, 30), (29, 32), (25, 32), (20, 34), (15, 36), (12, 40), (3, 48)] {
         let problem = problem(pairs(), "F0 F1 F2 B2 B1 B0", limit);
         let tuning = solve(&problem, &EXACT).unwrap();
-        assert_eq!((tuning.time.get(), tuning.bound.get(), tuning.proof), (time, time, Proof::Optimal), "{limit}");
+        assert_eq!(
+            (tuning.time.get(), tuning.bound.get(), tuning.optimality),
+            (time, time, Optimality::Optimal),
+            "{limit}"
+        );
         assert!(tuning.peak.get() <= limit);
     }
 }
@@ -29,31 +33,31 @@ fn less_memory_costs_what_it_must() {
 /// Pair 1 overlaps pair 0 and pair 2, but never both: at most two pairs are active, 20 of 15 bytes.
 /// Changing only pair 1 repairs both instants.
 #[test]
-fn only_pairs_held_together_compete() {
+fn only_overlapping_pairs_compete() {
     let pairs = vec![vec![cost(10, 10, 0), cost(14, 5, 0)]; 3];
     let tuning = solve(&problem(pairs, "F0 F1 B0 F2 B1 B2", 15), &EXACT).unwrap();
-    assert_eq!((tuning.choice.as_slice(), tuning.time.get()), ([0, 1, 0].as_slice(), 34));
+    assert_eq!((tuning.selection.as_slice(), tuning.time.get()), ([0, 1, 0].as_slice(), 34));
 }
 
 /// Recomputation needs 9 transient bytes during its own backward: 1 + 9 of 10 bytes. An additional
 /// recomputed pair (1) exceeds the limit.
 #[test]
-fn what_recomputation_brings_back_counts_at_its_backward() {
+fn transient_memory_counts_at_its_backward() {
     let pairs = || vec![vec![cost(10, 10, 0), cost(13, 1, 9)]; 2];
-    assert_eq!(solve(&problem(pairs(), "F0 F1 B1 B0", 11), &EXACT).unwrap().choice, [1, 0]);
+    assert_eq!(solve(&problem(pairs(), "F0 F1 B1 B0", 11), &EXACT).unwrap().selection, [1, 0]);
     let error = solve(&problem(pairs(), "F0 F1 B1 B0", 10), &EXACT).unwrap_err();
     assert!(matches!(error, Infeasible::Moment { needed, pairs: 2, .. } if needed == Bytes::new(11)), "{error}");
 }
 
 #[test]
-fn what_cannot_fit_is_named() {
+fn infeasible_problems_are_named() {
     const GIB: u64 = 1 << 30;
     let pairs = vec![vec![cost(1, 4 * GIB, 0), cost(2, 2 * GIB, 0)]; 3];
     let problem = |base: u64, limit: u64| {
         let order = order("F0 F1 B0 F2 B1 B2");
         TuningProblem::new(pairs.clone(), &order, Bytes::new(base * GIB), Bytes::new(limit * GIB)).unwrap()
     };
-    for (base, limit, told) in [
+    for (base, limit, message) in [
         (
             70,
             73,
@@ -61,7 +65,7 @@ fn what_cannot_fit_is_named() {
         ),
         (80, 76, "80.00 GiB are always held, over the limit of 76.00 GiB"),
     ] {
-        assert_eq!(solve(&problem(base, limit), &EXACT).unwrap_err().to_string(), told);
+        assert_eq!(solve(&problem(base, limit), &EXACT).unwrap_err().to_string(), message);
     }
     assert!(solve(&problem(70, 74), &EXACT).is_ok());
 }
@@ -70,11 +74,11 @@ fn what_cannot_fit_is_named() {
 /// feasible for some candidate, but no candidate is feasible at both. Pair 0 is active at B1 (at
 /// least 1) and released at B0 (at least 6).
 #[test]
-fn instants_that_fit_one_by_one_but_not_together_are_told_apart() {
+fn separately_feasible_instants_can_be_jointly_infeasible() {
     let pairs = vec![vec![cost(1, 6, 0), cost(1, 1, 9)], vec![cost(1, 6, 0)]];
     let error = solve(&problem(pairs.clone(), "F0 F1 B1 B0", 8), &EXACT).unwrap_err();
     assert_eq!(error, Infeasible::AlignedIterations { limit: Bytes::new(8) });
-    assert_eq!(solve(&problem(pairs, "F0 F1 B1 B0", 10), &EXACT).unwrap().choice, [1, 0]);
+    assert_eq!(solve(&problem(pairs, "F0 F1 B1 B0", 10), &EXACT).unwrap().selection, [1, 0]);
 }
 
 /// A typical pipeline rank: uneven microbatches, five candidates per pair, 1F1B with `depth` pairs
@@ -99,19 +103,19 @@ fn rank(pairs: usize, depth: usize, percent: u64, seed: u32) -> TuningProblem {
     order.extend((pairs - depth..pairs).map(|pair| Event::Release(pair as u32)));
     let problem = |limit: u64| TuningProblem::new(costs.clone(), &order, Bytes::ZERO, Bytes::new(limit)).unwrap();
     let fastest: Vec<u8> = costs.iter().map(|costs| costs.len() as u8 - 1).collect();
-    let held = problem(0).peak(&fastest).0.get();
-    problem(held / 100 * percent)
+    let peak = problem(0).peak(&fastest).0.get();
+    problem(peak / 100 * percent)
 }
 
 /// The paper's gap does not require enumeration.
 #[test]
-fn ranks_of_pipelines_are_settled_by_the_bound() {
+fn pipeline_ranks_are_solved_by_the_bound() {
     for (pairs, depth) in [(64, 8), (96, 4), (128, 16), (128, 2)] {
         for percent in [15, 25, 40, 60, 80, 95] {
             let problem = rank(pairs, depth, percent, percent as u32);
             let tuning = solve(&problem, &Settings::default()).unwrap();
             assert_eq!(tuning.solver, Solver::Lagrangian, "{pairs} {depth} {percent}: {}", tuning.gap);
-            assert!(tuning.gap <= 0.05 && problem.fits(&tuning.choice));
+            assert!(tuning.gap <= 0.05 && problem.fits(&tuning.selection));
             assert_eq!(solve(&problem, &Settings::default()).unwrap(), tuning, "the same question, another answer");
         }
     }
@@ -122,17 +126,17 @@ proptest! {
     fn small_questions_are_answered_as_by_trying_everything(problem in problems()) {
         match (solve(&problem, &EXACT), best(&problem)) {
             (Ok(tuning), Some(best)) => {
-                prop_assert_eq!((tuning.time, tuning.bound, tuning.proof), (best, best, Proof::Optimal));
-                prop_assert!(problem.fits(&tuning.choice));
+                prop_assert_eq!((tuning.time, tuning.bound, tuning.optimality), (best, best, Optimality::Optimal));
+                prop_assert!(problem.fits(&tuning.selection));
             }
             (Err(Infeasible::Unknown { .. }), _) => prop_assert!(false, "everything was tried"),
             (Err(_), None) => {}
-            (answer, best) => prop_assert!(false, "{answer:?} against {best:?}"),
+            (result, best) => prop_assert!(false, "{result:?} against {best:?}"),
         }
     }
 
     #[test]
-    fn an_answer_is_within_the_gap_asked_for(problem in problems(), percent in 0_u32..50) {
+    fn results_are_within_the_requested_gap(problem in problems(), percent in 0_u32..50) {
         let gap = f64::from(percent) / 100.0;
         if let Ok(tuning) = solve(&problem, &Settings { gap, ..EXACT }) {
             let best = best(&problem).unwrap();
@@ -144,7 +148,7 @@ proptest! {
     fn more_memory_never_hurts(problem in problems(), more in 1_u64..40) {
         let mut roomier = problem.clone();
         roomier.limit = problem.limit + Bytes::new(more);
-        roomier.room = problem.room + more;
+        roomier.capacity = problem.capacity + more;
         if let Ok(tuning) = solve(&problem, &EXACT) {
             prop_assert!(solve(&roomier, &EXACT).unwrap().time <= tuning.time);
         }

@@ -66,9 +66,9 @@ fn work(interleaving: &Interleaving<'_>) -> f64 {
 
 /// Busy fraction, or bubble fraction if the search maximizes the end.
 fn score(goal: Goal, work: f64, end: Nanos) -> f64 {
-    let busy = (work / end.secs().max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+    let utilization = (work / end.secs().max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
     match goal {
-        Goal::Fastest => busy,
-        Goal::Slowest => 1.0 - busy,
+        Goal::Fastest => utilization,
+        Goal::Slowest => 1.0 - utilization,
     }
 }

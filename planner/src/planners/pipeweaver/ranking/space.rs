@@ -29,7 +29,7 @@ struct Precedence {
 }
 
 impl Precedence {
-    fn of(mut needs: Vec<Vec<u32>>) -> Self {
+    fn new(mut needs: Vec<Vec<u32>>) -> Self {
         let mut allows = vec![Vec::new(); needs.len()];
         for (group, needs) in needs.iter_mut().enumerate() {
             needs.sort_unstable();
@@ -44,25 +44,25 @@ impl Precedence {
 
 impl Space {
     /// Derives the dependencies between groups and the interchangeable groups.
-    pub fn of(interleaving: &Interleaving<'_>) -> Self {
-        let (costs, group_of) = (interleaving.costs(), interleaving.group_of());
+    pub fn new(interleaving: &Interleaving<'_>) -> Self {
+        let (costs, group_indices) = (interleaving.costs(), interleaving.microbatch_groups());
         let groups = interleaving.groups();
         let (mut before, mut behind) = (vec![Vec::new(); groups], vec![Vec::new(); groups]);
-        for (microbatch, &group) in group_of.iter().enumerate() {
+        for (microbatch, &group) in group_indices.iter().enumerate() {
             for &input in costs.flows.inputs(microbatch) {
-                let feeding = group_of[input as usize];
+                let feeding = group_indices[input as usize];
                 if feeding != group {
                     before[group as usize].push(feeding);
                     behind[feeding as usize].push(group);
                 }
             }
         }
-        let fed_by = Precedence::of(before.clone()).needs;
-        for (group, twin) in twins(costs, group_of, groups).into_iter().enumerate() {
+        let fed_by = Precedence::new(before.clone()).needs;
+        for (group, twin) in twins(costs, group_indices, groups).into_iter().enumerate() {
             before[group].extend(twin);
             behind[group].extend(twin);
         }
-        Self { groups, forward: Precedence::of(before), backward: Precedence::of(behind), fed_by }
+        Self { groups, forward: Precedence::new(before), backward: Precedence::new(behind), fed_by }
     }
 
     /// Returns the entry count in a complete sequence.
@@ -102,30 +102,31 @@ impl Space {
     /// Converts a complete sequence to priorities.
     pub fn priorities(&self, sequence: &[u32]) -> Priorities {
         let (forward, backward) = sequence.split_at(self.groups);
-        Priorities::of_sequences(forward, backward)
+        Priorities::from_sequences(forward, backward)
     }
 
     /// Returns heuristic orders: as given, longest first, shortest first, and short groups at both
     /// ends, while the pipeline fills and drains. Each order occurs in two variants: encoders
     /// directly before the backbone, and several microbatches ahead.
     pub(crate) fn starts(&self, interleaving: &Interleaving<'_>, which: Starts) -> Vec<Vec<u32>> {
-        let (costs, group_of) = (interleaving.costs(), interleaving.group_of());
+        let (costs, group_indices) = (interleaving.costs(), interleaving.microbatch_groups());
         let mut work = vec![Nanos::ZERO; self.groups];
         for Cell { index, microbatch, .. } in costs.cells() {
-            work[group_of[microbatch] as usize] += costs.forward[index] + costs.backward(index);
+            work[group_indices[microbatch] as usize] += costs.forward[index] + costs.backward(index);
         }
         // A group shares the position of its family, i.e. all groups linked by dependencies.
         let family = self.families();
         let count = family.iter().max().map_or(0, |&last| last as usize + 1);
-        let mut of_family = vec![Nanos::ZERO; count];
+        let mut family_work = vec![Nanos::ZERO; count];
         for (group, &family) in family.iter().enumerate() {
-            of_family[family as usize] += work[group];
+            family_work[family as usize] += work[group];
         }
         let given: Vec<u32> = (0..count as u32).collect();
-        let mut longest = given.clone();
-        longest.sort_by_key(|&family| (Reverse(of_family[family as usize]), family));
-        let shortest: Vec<u32> = longest.iter().rev().copied().collect();
-        let (head, mut tail): (Vec<_>, Vec<_>) = shortest.iter().enumerate().partition(|(place, _)| place % 2 == 0);
+        let mut descending = given.clone();
+        descending.sort_by_key(|&family| (Reverse(family_work[family as usize]), family));
+        let shortest: Vec<u32> = descending.iter().rev().copied().collect();
+        let (head, mut tail): (Vec<_>, Vec<_>) =
+            shortest.iter().enumerate().partition(|(position, _)| position % 2 == 0);
         tail.reverse();
         let outside: Vec<u32> = head.into_iter().chain(tail).map(|(_, &family)| family).collect();
         let ranks = costs.ranks() as u64;
@@ -135,22 +136,22 @@ impl Space {
         }
         let mut starts = Vec::new();
         let orders = match which {
-            Starts::All => vec![given, outside, longest, shortest],
+            Starts::All => vec![given, outside, descending, shortest],
             Starts::AsGiven => vec![given],
         };
         for order in orders {
-            let mut place = vec![0_u64; count];
+            let mut positions = vec![0_u64; count];
             for (at, &family) in order.iter().enumerate() {
-                place[family as usize] = at as u64;
+                positions[family as usize] = at as u64;
             }
             for ahead in [0, ranks / 2, ranks] {
                 // Producers start earlier, so that results are ready in time.
                 let key = |group: usize| {
-                    let at = (place[family[group] as usize] + ranks) * 2;
+                    let at = (positions[family[group] as usize] + ranks) * 2;
                     if feeds[group] { at - 2 * ahead } else { at + 1 }
                 };
                 let mut keys: Vec<u64> = (0..self.groups).map(key).collect();
-                keys.extend((0..self.groups).map(|group| place[family[group] as usize]));
+                keys.extend((0..self.groups).map(|group| positions[family[group] as usize]));
                 let mut sequence = Vec::new();
                 self.complete(&[], &keys, &mut sequence);
                 if !starts.contains(&sequence) {
@@ -169,9 +170,9 @@ impl Space {
             let mut changed = false;
             for group in 0..self.groups {
                 for &other in &self.fed_by[group] {
-                    let least = family[group].min(family[other as usize]);
-                    if family[group] != least || family[other as usize] != least {
-                        (family[group], family[other as usize]) = (least, least);
+                    let min_root = family[group].min(family[other as usize]);
+                    if family[group] != min_root || family[other as usize] != min_root {
+                        (family[group], family[other as usize]) = (min_root, min_root);
                         changed = true;
                     }
                 }
@@ -224,7 +225,7 @@ fn sort(prefix: &[u32], keys: &[u64], precedence: &Precedence, sequence: &mut Ve
 }
 
 /// Maps a group to the previous interchangeable group, if any: the families have equal costs.
-fn twins(costs: &PipelineCosts, group_of: &[u32], groups: usize) -> Vec<Option<u32>> {
+fn twins(costs: &PipelineCosts, group_indices: &[u32], groups: usize) -> Vec<Option<u32>> {
     /// Cost signature of a family: cost per stage.
     type CostSignature = Vec<(usize, Nanos, Nanos, u64, u64)>;
     let mut family = vec![usize::MAX; groups];
@@ -232,9 +233,10 @@ fn twins(costs: &PipelineCosts, group_of: &[u32], groups: usize) -> Vec<Option<u
     let mut faces: Vec<CostSignature> = Vec::new();
     // Microbatch indices are consecutive per family, producers first.
     for microbatch in 0..costs.microbatches() {
-        let group = group_of[microbatch] as usize;
-        let fed_by = costs.flows.inputs(microbatch).first().map(|&input| family[group_of[input as usize] as usize]);
-        let of = match (family[group], fed_by) {
+        let group = group_indices[microbatch] as usize;
+        let fed_by =
+            costs.flows.inputs(microbatch).first().map(|&input| family[group_indices[input as usize] as usize]);
+        let family_index = match (family[group], fed_by) {
             (usize::MAX, None) => {
                 members.push(Vec::new());
                 faces.push(Vec::new());
@@ -243,28 +245,28 @@ fn twins(costs: &PipelineCosts, group_of: &[u32], groups: usize) -> Vec<Option<u
             (usize::MAX, Some(known)) | (known, _) => known,
         };
         if family[group] == usize::MAX {
-            family[group] = of;
-            members[of].push(group as u32);
+            family[group] = family_index;
+            members[family_index].push(group as u32);
         }
-        let stages = costs.flows.stages_of(microbatch);
-        faces[of].extend(stages.zip(costs.flows.cells_of(microbatch)).map(|(stage, cell)| {
+        let stages = costs.flows.microbatch_stages(microbatch);
+        faces[family_index].extend(stages.zip(costs.flows.microbatch_cells(microbatch)).map(|(stage, cell)| {
             let sends = costs.send_forward[cell].get() ^ costs.send_backward[cell].get().rotate_left(32);
             (stage, costs.forward[cell], costs.backward(cell), costs.activation[cell].get(), sends)
         }));
     }
     let mut last: BTreeMap<&CostSignature, usize> = BTreeMap::new();
     let mut twins = vec![None; groups];
-    for (of, face) in faces.iter().enumerate() {
+    for (index, face) in faces.iter().enumerate() {
         if let Some(&twin) = last.get(face) {
             // If several encoders feed a microbatch, it can form several consecutive families; only
             // families of equal size are paired.
-            if members[of].len() == members[twin].len() {
-                for (&group, &before) in members[of].iter().zip(&members[twin]) {
+            if members[index].len() == members[twin].len() {
+                for (&group, &before) in members[index].iter().zip(&members[twin]) {
                     twins[group as usize] = Some(before);
                 }
             }
         }
-        last.insert(face, of);
+        last.insert(face, index);
     }
     twins
 }

@@ -29,7 +29,7 @@ pub(crate) fn uneven(ranks: usize, microbatches: u32, seed: u32) -> (PipelineCos
     let mut costs = PipelineCosts::uniform_over(flows, times);
     for microbatch in 0..costs.microbatches() {
         let time = 100 + random.below(900);
-        for cell in costs.flows.cells_of(microbatch) {
+        for cell in costs.flows.microbatch_cells(microbatch) {
             costs.forward[cell] = Nanos::new(time);
             costs.input_grad[cell] = Nanos::new(time);
             costs.weight_grad[cell] = Nanos::new(time);
@@ -71,7 +71,7 @@ fn small_spaces_are_exhausted_and_the_best_is_found() {
         &NeverCancelled,
     );
     assert_eq!(all.ending, Ending::Exhausted);
-    let starts = Space::of(&interleaving).starts(&interleaving, Starts::All).len() as u32;
+    let starts = Space::new(&interleaving).starts(&interleaving, Starts::All).len() as u32;
     assert_eq!(all.rollouts - starts, 90 * 90);
     let tree = search(
         &interleaving,
@@ -96,10 +96,10 @@ fn small_spaces_are_exhausted_and_the_best_is_found() {
 /// Encoders run directly before the backbones, or one or two microbatches ahead: three of the
 /// twelve starts.
 #[test]
-fn microbatches_as_given_are_the_first_of_the_starts() {
+fn the_given_order_is_the_first_start() {
     let (costs, groups) = uneven(2, 6, 4);
     let interleaving = Interleaving::new(&costs, &groups, Bytes::new(9)).unwrap();
-    let space = Space::of(&interleaving);
+    let space = Space::new(&interleaving);
     let (all, given) = (space.starts(&interleaving, Starts::All), space.starts(&interleaving, Starts::AsGiven));
     assert_eq!((all.len(), given.as_slice()), (12, &all[..3]));
     let ends = [Starts::All, Starts::AsGiven].map(|starts| {
@@ -110,7 +110,7 @@ fn microbatches_as_given_are_the_first_of_the_starts() {
 }
 
 #[test]
-fn interchangeable_microbatches_are_looked_at_in_one_order() {
+fn interchangeable_microbatches_use_a_single_order() {
     let paths: Vec<Path> = (0..4).map(|_| Path { stages: 0..4, inputs: Vec::new() }).collect();
     let costs = PipelineCosts::uniform_over(
         Flows::new(2, vec![0, 1, 0, 1], &paths).unwrap(),
@@ -123,7 +123,7 @@ fn interchangeable_microbatches_are_looked_at_in_one_order() {
     );
     let groups = [0, 1, 2, 3];
     let interleaving = Interleaving::new(&costs, &groups, Bytes::new(100)).unwrap();
-    let space = Space::of(&interleaving);
+    let space = Space::new(&interleaving);
     assert_eq!(space.continuations(&[]), [0]);
     assert_eq!(space.continuations(&[0, 1]), [2]);
     assert_eq!(space.starts(&interleaving, Starts::All).len(), 1);
@@ -134,11 +134,12 @@ fn the_same_seed_finds_the_same_on_any_workers() {
     let (costs, groups) = uneven(4, 10, 9);
     let interleaving = Interleaving::new(&costs, &groups, Bytes::new(20)).unwrap();
     for strategy in Strategy::ALL {
-        let alone = search(&interleaving, strategy, Goal::Fastest, budget(600, 5), &SequentialWorkers, &NeverCancelled);
+        let sequential =
+            search(&interleaving, strategy, Goal::Fastest, budget(600, 5), &SequentialWorkers, &NeverCancelled);
         let others = search(&interleaving, strategy, Goal::Fastest, budget(600, 5), &Backwards, &NeverCancelled);
-        assert_eq!(alone, others, "{strategy:?}");
-        let mut last = alone.progress[0].end;
-        assert!(alone.progress.iter().all(|step| {
+        assert_eq!(sequential, others, "{strategy:?}");
+        let mut last = sequential.progress[0].end;
+        assert!(sequential.progress.iter().all(|step| {
             let falls = step.end <= last;
             last = step.end;
             falls
@@ -165,7 +166,7 @@ fn the_tree_finds_more_than_chance_and_enumeration() {
 /// Cancels immediately.
 struct NoTime(AtomicU32);
 
-impl Watch for NoTime {
+impl Cancellation for NoTime {
     fn is_over(&self) -> bool {
         self.0.fetch_add(1, Ordering::Relaxed);
         true

@@ -54,18 +54,18 @@ impl Tree {
             if self.nodes[at].untried.is_none() {
                 let mut untried = space.continuations(&prefix);
                 // If the prefix follows the guide, begin with the guide's continuation.
-                let choice = if guide.starts_with(&prefix) { guide.get(prefix.len()) } else { None };
-                if let Some(place) = choice.and_then(|choice| untried.iter().position(|group| group == choice)) {
+                let guided = if guide.starts_with(&prefix) { guide.get(prefix.len()) } else { None };
+                if let Some(index) = guided.and_then(|next| untried.iter().position(|group| group == next)) {
                     let last = untried.len() - 1;
-                    untried[place..=last].rotate_left(1);
+                    untried[index..=last].rotate_left(1);
                 }
                 self.nodes[at].untried = Some(untried);
             }
             // Limit the children to the square root of the visits, which prefers depth over
             // breadth.
             let node = &self.nodes[at];
-            let room = node.children.len() * node.children.len() <= node.visits as usize;
-            let fresh = if room || node.children.iter().all(|&child| self.nodes[child as usize].is_done) {
+            let has_capacity = node.children.len() * node.children.len() <= node.visits as usize;
+            let fresh = if has_capacity || node.children.iter().all(|&child| self.nodes[child as usize].is_done) {
                 self.nodes[at].untried.as_mut().and_then(Vec::pop)
             } else {
                 None

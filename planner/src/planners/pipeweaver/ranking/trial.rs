@@ -72,9 +72,9 @@ impl<'a> Bench<'a> {
         }
         self.keys.resize(2 * groups, 0);
         let margin = groups as u64 * STEP;
-        for (place, &group) in guide.iter().enumerate() {
-            let (half, place) = (place / groups.max(1), place % groups.max(1));
-            self.keys[half * groups + group as usize] = margin + place as u64 * STEP;
+        for (index, &group) in guide.iter().enumerate() {
+            let (half, position) = (index / groups.max(1), index % groups.max(1));
+            self.keys[half * groups + group as usize] = margin + position as u64 * STEP;
         }
         match attempt {
             0 => {}

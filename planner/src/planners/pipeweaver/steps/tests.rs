@@ -13,7 +13,7 @@ use crate::scenario::{ValidScenario, parse};
 use crate::workload::packing;
 
 /// Two replicas of a single microbatch.
-fn question() -> ValidScenario {
+fn valid_scenario() -> ValidScenario {
     let scenario = json!({
         "schema": "scenario/1", "model": { "preset": "internvl3-2b" }, "cluster": { "preset": "h100", "nodes": 1 },
         "workload": {
@@ -37,15 +37,15 @@ fn sizing(valid: &ValidScenario) -> PackedBatch {
 /// A single microbatch has one possible order. The plan reports the search although it finds no
 /// improvement.
 #[test]
-fn a_search_that_finds_nothing_better_is_told() {
-    let valid = question();
+fn an_unsuccessful_search_is_reported() {
+    let valid = valid_scenario();
     let (scenario, sizing) = (valid.scenario(), sizing(&valid));
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
     let batches = [sizing.clone()];
     let context = PlanningContext::new(scenario, &pricing, PlannerKind::PipeWeaver, &sizing, &batches);
     let plan = plan(context, &mut Unobserved).unwrap();
-    let told = plan.decisions.iter().find(|line| line.starts_with("Tried ")).unwrap();
-    assert_ne!(told, "Tried 0 orders.");
+    let summary = plan.decisions.iter().find(|line| line.starts_with("Tried ")).unwrap();
+    assert_ne!(summary, "Tried 0 orders.");
     let decision = plan.iterations[0].decision.as_ref().unwrap();
     assert!(decision.contains("no order is faster than the data-loader order"), "{decision}");
 }
@@ -60,22 +60,27 @@ fn counts_have_commas() {
 
 /// An order from swaps may have no layer choice. It then keeps the current strategies.
 #[test]
-fn an_order_that_cannot_be_tuned_again_is_kept() {
-    let valid = question();
+fn an_order_that_cannot_be_retuned_is_unchanged() {
+    let valid = valid_scenario();
     let (scenario, batch) = (valid.scenario(), sizing(&valid));
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
-    let filling = PipeWeaver { step: Step::Tuning };
+    let planner = PipeWeaver { step: Step::Tuning };
     let context = PlanningContext::new(scenario, &pricing, PlannerKind::PipeWeaver, &batch, &[]);
-    let search = LayoutSearch::run(context, &filling, &mut Unobserved).unwrap();
+    let search = LayoutSearch::run(context, &planner, &mut Unobserved).unwrap();
     let sized = search.winner().unwrap();
-    let effort =
-        Effort { starts: Starts::All, rollouts: 0, stream: 0, workers: &SequentialWorkers, watch: &NeverCancelled };
+    let effort = Effort {
+        starts: Starts::All,
+        rollouts: 0,
+        stream: 0,
+        workers: &SequentialWorkers,
+        cancellation: &NeverCancelled,
+    };
     let ordered = order(scenario, &pricing, &sized, (0, &batch), vec![vec![0]], Step::Tuning, effort).unwrap();
     let (plan, end) = (ordered.plan.clone(), ordered.end);
     let contents = [batch.contents(&[0])];
-    let cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, plan.parts());
-    let asked = Asked::of(scenario, &pricing, (&sized, 0), (&cut, plan.parts()), (Step::Tuning, effort));
+    let cut = Cut::new(&scenario.model, scenario.workload.packing, &contents, plan.parts());
+    let asked = StepInput::new(scenario, &pricing, (&sized, 0), (&cut, plan.parts()), (Step::Tuning, effort));
     let swapped = Ordered { swapped: Some((end + end, end)), ..ordered };
-    let kept = asked.retuned(swapped, |_| Err(Misfit::deadlock())).unwrap();
-    assert_eq!((kept.plan, kept.end), (plan, end));
+    let unchanged = asked.retuned(swapped, |_| Err(Infeasibility::deadlock())).unwrap();
+    assert_eq!((unchanged.plan, unchanged.end), (plan, end));
 }

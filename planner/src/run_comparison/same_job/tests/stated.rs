@@ -4,7 +4,7 @@ use super::*;
 
 /// A plan that trains an encoder of 0.6 billion and a backbone of 6.1 billion parameters, and a log of the backbone alone.
 #[test]
-fn a_part_of_the_model_is_named() {
+fn logged_model_part_is_named() {
     let module = |name: &str, parameters| planned::ModuleParameters { name: name.to_owned(), parameters };
     let several = PlannedJob { modules: vec![module("ViT", 0.638e9), module("LLM", 6.1e9)], ..plan() };
     let backbone = LoggedJob { trained_parameters: Some(6.101e9), ..LoggedJob::default() };
@@ -13,17 +13,17 @@ fn a_part_of_the_model_is_named() {
     assert_eq!(check.consequence, "The log trains as many parameters as LLM has: freeze the other modules.");
 }
 
-fn check_of(comparison: &JobComparison, quantity: JobQuantity) -> JobCheck {
+fn find_check(comparison: &JobComparison, quantity: JobQuantity) -> JobCheck {
     comparison.checks.iter().find(|check| check.quantity == quantity).cloned().expect("a check")
 }
 
 /// Every pair of formats of a log and a plan. A log that states bf16 alone leaves fp8 products open.
 #[test]
-fn the_format_of_products_is_a_check() {
+fn product_format_is_checked() {
     use Agreement::{Different, NotChecked, Same};
     let stated = |is_fp8, base| StatedPrecision { is_fp8, base };
     let (bf16, fp16, fp32) = (Some(BaseFormat::Bf16), Some(BaseFormat::Fp16), Some(BaseFormat::Fp32));
-    for (precision, name, of_plans) in [
+    for (precision, name, agreements) in [
         (stated(Some(true), bf16), "fp8", [Different, Same, Different]),
         (stated(Some(true), None), "fp8", [Different, Same, Different]),
         (stated(Some(false), bf16), "bf16", [Same, Different, Different]),
@@ -33,9 +33,9 @@ fn the_format_of_products_is_a_check() {
         (stated(Some(false), None), "not fp8", [NotChecked, Different, NotChecked]),
         (stated(None, None), "", [NotChecked, NotChecked, NotChecked]),
     ] {
-        for (planned, agreement) in [Precision::Bf16, Precision::Fp8, Precision::Fp32].into_iter().zip(of_plans) {
+        for (planned, agreement) in [Precision::Bf16, Precision::Fp8, Precision::Fp32].into_iter().zip(agreements) {
             let plan = PlannedJob { precision: planned, ..plan() };
-            let check = check_of(&compare_jobs(&LoggedJob { precision, ..log() }, &plan), JobQuantity::ProductBits);
+            let check = find_check(&compare_jobs(&LoggedJob { precision, ..log() }, &plan), JobQuantity::ProductBits);
             assert_eq!(check.agreement, agreement, "{precision:?} {planned:?}");
             if agreement != NotChecked {
                 assert_eq!(check.measured_name, name);
@@ -48,10 +48,10 @@ fn the_format_of_products_is_a_check() {
 #[test]
 fn a_device_without_a_name_is_not_checked() {
     let nameless = LoggedJob { device: None, ..log() };
-    let check = check_of(&compare_jobs(&nameless, &plan()), JobQuantity::Device);
+    let check = find_check(&compare_jobs(&nameless, &plan()), JobQuantity::Device);
     assert_eq!((check.agreement, check.derivation.as_str()), (Agreement::NotChecked, "the log states no device"));
-    let own = PlannedJob { device: None, ..plan() };
-    let check = check_of(&compare_jobs(&log(), &own), JobQuantity::Device);
+    let unnamed_plan = PlannedJob { device: None, ..plan() };
+    let check = find_check(&compare_jobs(&log(), &unnamed_plan), JobQuantity::Device);
     assert_eq!(check.derivation, "the log names A100, the cluster of the plan no known device");
 }
 
@@ -68,7 +68,7 @@ fn another_layout_is_no_other_job() {
     let other = LoggedJob { layout, ..log() };
     let comparison = compare_jobs(&other, &plan());
     assert!(comparison.is_same_job() && !comparison.is_same_layout() && !comparison.is_comparable());
-    let check = check_of(&comparison, JobQuantity::Layout);
+    let check = find_check(&comparison, JobQuantity::Layout);
     assert_eq!(check.measured_name, "TP 2, PP 4, DP 4, full recomputation");
     assert_eq!(check.planned_name, "TP 4, PP 4, DP 2, no recomputation");
     assert_eq!(
@@ -78,7 +78,7 @@ fn another_layout_is_no_other_job() {
     );
     let [Correction::Layout(correction)] = comparison.corrections[..] else { panic!("{comparison:?}") };
     assert_eq!(correction.to_string(), "TP 2, full recomputation");
-    let changed = corrected(&scenario(&question()), &comparison.corrections);
+    let changed = corrected(&scenario(&scenario_json()), &comparison.corrections);
     assert_eq!((changed.layout.tensor, changed.layout.pipeline), (Some(2), Some(4)));
     assert_eq!(changed.training.recompute, Recompute::Full);
     let json = serde_json::to_value(comparison.corrections[0]).expect("JSON");
@@ -88,19 +88,19 @@ fn another_layout_is_no_other_job() {
     assert!(compare_jobs(&odd, &plan()).corrections.is_empty());
     // Modules with layouts of their own have no degree to compare.
     let placed = PlannedJob { layout: None, ..plan() };
-    assert_eq!(check_of(&compare_jobs(&other, &placed), JobQuantity::Layout).agreement, Agreement::NotChecked);
+    assert_eq!(find_check(&compare_jobs(&other, &placed), JobQuantity::Layout).agreement, Agreement::NotChecked);
 }
 
 /// Qwen2 7B has 2.8 % more operations than Llama-2 7B. Only layers and hidden size distinguish them.
 #[test]
 fn operations_near_a_formula_do_not_prove_the_model() {
     let near = LoggedJob { layers: None, hidden_size: None, tflops_per_device: Some(156.25 * 1.028), ..log() };
-    let check = check_of(&compare_jobs(&near, &plan()), JobQuantity::FlopsPerStep);
+    let check = find_check(&compare_jobs(&near, &plan()), JobQuantity::FlopsPerStep);
     assert_eq!(check.agreement, Agreement::NotChecked);
     assert!(check.derivation.contains("is 2.8 % from the nearest known formula"), "{}", check.derivation);
     let exact = LoggedJob { tflops_per_device: Some(156.25 * 1.008), ..near };
-    assert_eq!(check_of(&compare_jobs(&exact, &plan()), JobQuantity::FlopsPerStep).agreement, Agreement::Same);
+    assert_eq!(find_check(&compare_jobs(&exact, &plan()), JobQuantity::FlopsPerStep).agreement, Agreement::Same);
     // The program counts otherwise: the dimensions of the model are stated.
     let stated = LoggedJob { layers: Some(32.0), hidden_size: Some(4096.0), ..near };
-    assert_eq!(check_of(&compare_jobs(&stated, &plan()), JobQuantity::FlopsPerStep).agreement, Agreement::Same);
+    assert_eq!(find_check(&compare_jobs(&stated, &plan()), JobQuantity::FlopsPerStep).agreement, Agreement::Same);
 }
