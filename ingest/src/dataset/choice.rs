@@ -120,42 +120,7 @@ impl Choice {
         }
         let is_part = |index: usize| parts.iter().any(|part| part.index == index);
         let (repeated, mut warnings): (Vec<usize>, Vec<String>) = repeated.into_iter().unzip();
-        let weight = match options.weight {
-            Some("") => None,
-            Some(name) => Some(find(profiles, name)?),
-            None => match weight::weight(profiles, &parts, head) {
-                Weight::None => None,
-                Weight::Column(index) => Some(index),
-                Weight::Doubtful(index) => {
-                    warnings.push(format!(
-                        "Column {} may hold the number of samples of each row. It is not used. If it does, choose it as the weight.",
-                        profiles[index].name
-                    ));
-                    None
-                }
-                Weight::Unclear => return Err(ImportError::Unclear { candidates: Vec::new() }),
-                Weight::Totals => return Err(asked(&parts, TOTALS)),
-            },
-        };
-        if let Some(index) = weight {
-            let own = &profiles[index];
-            if is_part(index) || own.kind != Kind::Number {
-                let kind = if is_part(index) { "the lengths" } else { own.kind.title() };
-                return Err(ImportError::NoLengths { column: own.name.clone(), kind });
-            }
-        }
-        if let Some(index) = weight
-            && let Err(ambiguous) = &profiles[index].notation
-        {
-            return Err(ImportError::TwoReadings {
-                column: profiles[index].name.clone(),
-                value: ambiguous.value.clone(),
-            });
-        }
-        let weight = weight.map(|index| {
-            let own = &profiles[index];
-            (index, own.name.clone(), *own.notation.as_ref().unwrap_or(&Notation::Point))
-        });
+        let weight = samples_per_row(profiles, &parts, head, options, &mut warnings)?;
         let images = profiles
             .iter()
             .enumerate()
@@ -235,6 +200,50 @@ impl Choice {
     }
 }
 
+/// Returns the column with the number of samples per row: index, name and notation.
+fn samples_per_row(
+    profiles: &[Profile],
+    parts: &[Part],
+    head: &[&Row<'_>],
+    options: &Options<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Option<(usize, String, Notation)>, ImportError> {
+    let weight = match options.weight {
+        Some("") => None,
+        Some(name) => Some(find(profiles, name)?),
+        None => match weight::weight(profiles, parts, head) {
+            Weight::None => None,
+            Weight::Column(index) => Some(index),
+            Weight::Doubtful(index) => {
+                warnings.push(format!(
+                    "Column {} may hold the number of samples of each row. It is not used. If it does, choose it as the weight.",
+                    profiles[index].name
+                ));
+                None
+            }
+            Weight::Unclear => return Err(ImportError::Unclear { candidates: Vec::new() }),
+            Weight::Totals => return Err(asked(parts, TOTALS)),
+        },
+    };
+    if let Some(index) = weight {
+        let own = &profiles[index];
+        let is_part = parts.iter().any(|part| part.index == index);
+        if is_part || own.kind != Kind::Number {
+            let kind = if is_part { "the lengths" } else { own.kind.title() };
+            return Err(ImportError::NoLengths { column: own.name.clone(), kind });
+        }
+    }
+    if let Some(index) = weight
+        && let Err(ambiguous) = &profiles[index].notation
+    {
+        return Err(ImportError::TwoReadings { column: profiles[index].name.clone(), value: ambiguous.value.clone() });
+    }
+    Ok(weight.map(|index| {
+        let own = &profiles[index];
+        (index, own.name.clone(), *own.notation.as_ref().unwrap_or(&Notation::Point))
+    }))
+}
+
 /// Returns the text columns of a sample as parts.
 fn text_parts(profiles: &[Profile]) -> Vec<Part> {
     let part = |index: usize| Some(Part::new(index, &profiles[index], measure(&profiles[index], Unit::Tokens)?));
@@ -253,7 +262,7 @@ pub(super) fn unnamed(own: &Profile, head: &[&Row<'_>], options: &Options<'_>) -
             documents::find(&parts, head).filter(documents::Found::is_clear).map(documents::Found::into_documents);
         let (documents, sentence) = found.unzip();
         warnings.extend(sentence);
-        return Ok(Choice { warnings, documents, ..Choice::of(parts) });
+        return Ok(Choice { documents, warnings, ..Choice::of(parts) });
     }
     // Numbers with decimals are probably seconds, shares or scores, not tokens.
     let has_decimals = own.is_fractional && own.notation.is_ok() && options.unit.is_none();

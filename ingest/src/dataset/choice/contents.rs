@@ -59,7 +59,9 @@ fn equal(parts: &[Part], texts: &[Part], head: &[&Row<'_>], measure: fn(&Extent)
     for row in head.iter().take(ROWS) {
         let Length::Tokens(number) = numbers.sample(row, &meter).length else { continue };
         let mut extent = Extent::default();
-        texts.iter().for_each(|part| meter.add(row.value(part.index, &part.name), &mut extent));
+        for part in texts {
+            meter.add(row.value(part.index, &part.name), &mut extent);
+        }
         all += 1;
         same += usize::from(measure(&extent) > 0 && (measure(&extent) as f64 - number.value()).abs() < 0.5);
     }

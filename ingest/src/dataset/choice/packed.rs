@@ -311,8 +311,8 @@ fn unread_lists(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Opti
         .find(has_several);
     let Some(packed) = packed else {
         // The numbers may be the lengths of packs.
-        let ids = profiles.iter().enumerate().filter(|_| are_numbers);
-        return ids.filter_map(|(index, own)| separators::sentence(&own.name, index, head)).next();
+        let mut ids = profiles.iter().enumerate().filter(|_| are_numbers);
+        return ids.find_map(|(index, own)| separators::sentence(&own.name, index, head));
     };
     Some(format!("{} is not read. If each row holds several samples, upload the lengths of the samples.", packed.name))
 }

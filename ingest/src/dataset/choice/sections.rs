@@ -34,14 +34,18 @@ pub(super) fn sections(profiles: &[Profile], length: usize) -> Sections {
     let has_sides = profiles.iter().any(|profile| matches!(profile.meaning, Meaning::Prompt | Meaning::Completion));
     let is_added = |index: &usize| {
         let name = &profiles[*index].name;
-        !(has_images && names::is_media_tokens(name)) && !(has_sides && names::part_of_sample(name).is_some())
+        let is_included = has_sides && names::part_of_sample(name).is_some();
+        let is_counted = has_images && names::is_media_tokens(name);
+        !(is_included || is_counted)
     };
     let further: Vec<usize> = neighbours(Counted::Section).into_iter().filter(is_added).collect();
     if further.is_empty() {
         return Sections::Single;
     }
     let total = profiles.iter().position(is_sum);
-    Sections::Sum(total.map_or_else(|| std::iter::once(length).chain(further).collect(), |total| vec![total]))
+    let mut all: Vec<usize> = std::iter::once(length).chain(further).collect();
+    all.sort_unstable();
+    Sections::Sum(total.map_or(all, |total| vec![total]))
 }
 
 fn is_sum(profile: &Profile) -> bool {

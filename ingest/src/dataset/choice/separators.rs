@@ -69,8 +69,8 @@ pub(super) fn read<'v>(value: &'v Value<'_>) -> Option<Cow<'v, [u32]>> {
 
 /// Returns a warning about separators in lists that are counted by their elements.
 pub(super) fn unread(parts: &[Part], head: &[&Row<'_>]) -> Option<String> {
-    let lists = parts.iter().filter(|part| part.measure == Measure::Elements);
-    lists.filter_map(|part| sentence(&part.name, part.index, head)).next()
+    let mut lists = parts.iter().filter(|part| part.measure == Measure::Elements);
+    lists.find_map(|part| sentence(&part.name, part.index, head))
 }
 
 /// Returns a warning about separators that are not used.

@@ -181,7 +181,7 @@ fn a_number_of_packed_samples_warns_or_asks() {
 
 /// Lists of token IDs as JSONL.
 fn lists(rows: &[&[u32]]) -> String {
-    rows.iter().map(|ids| format!("{{\"input_ids\": {ids:?}}}\n")).collect()
+    rows.iter().fold(String::new(), |file, ids| file + &format!("{{\"input_ids\": {ids:?}}}\n"))
 }
 
 /// Identifiers of the start and the end of a document in common tokenizers.
@@ -207,7 +207,7 @@ fn separators_inside_rows_separate_samples() {
     // Rows after the first ones, with an attention mask.
     let row = "{\"input_ids\": [1, 7, 2, 1, 9, 2], \"attention_mask\": [1, 1, 1, 1, 1, 1]}\n";
     assert_eq!(rows("{\"input_ids\": [[7, 8, 2, 9, 2], [5, 2, 6, 7, 2]], \"id\": [1, 2]}").0, [3, 2, 2, 3]);
-    assert_eq!(rows(&row.repeat(12_000)).0, [3; 24_000]);
+    assert_eq!(rows(&row.repeat(12_000)).0, vec![3; 24_000]);
 }
 
 /// Turns of a conversation, and pairs of sentences.
