@@ -3,7 +3,7 @@
 # The pages and the server, built by the same commands as on any machine.
 FROM rust:1.95-trixie AS build
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends nodejs npm cmake libclang-dev \
+    && apt-get install --yes --no-install-recommends nodejs npm \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 COPY . .

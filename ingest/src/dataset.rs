@@ -210,6 +210,11 @@ fn read_text(text: &str, options: &Options<'_>) -> Result<Imported, ImportError>
         imported.report.warnings.push(quotes::sentence(plain.line));
         return Ok(imported);
     }
+    if format == Format::Json
+        && let Some(detail) = value::repeated_key(text)
+    {
+        return Err(ImportError::Json { detail });
+    }
     let mut imported = match histogram::recognise(text, format, options) {
         Some(histogram) => histogram?,
         None => read_rows(text, format, options)?,

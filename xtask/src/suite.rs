@@ -52,20 +52,8 @@ pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Re
     let notes = RefCell::new(Vec::new());
     if scope != Scope::OnlyBrowser {
         part("Rust tests", &|| {
-            let tests = || {
-                let step = Step::cargo(workspace).args(["test", "--workspace", "--no-fail-fast"]);
-                with_data(step, data.as_deref()).run()
-            };
-            if let Err(error) = tests() {
-                if tries() == 1 {
-                    return Err(error);
-                }
-                println!("!! {error:#}; once more");
-                tests()?;
-                notes
-                    .borrow_mut()
-                    .push("Rust tests passed only at the second try: what failed first stands above".to_owned());
-            }
+            let step = Step::cargo(workspace).args(["test", "--workspace", "--no-fail-fast"]);
+            with_data(step, data.as_deref()).run()?;
             server.set(Server::Built);
             Ok(())
         });
@@ -110,8 +98,8 @@ pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Re
     Ok(())
 }
 
-/// Number of attempts for a failing test: one locally, two on CI. The summary lists tests that pass
-/// only at the second attempt.
+/// Number of attempts for a failing browser test file: one locally, two on CI. The summary lists
+/// files that pass only at the second attempt.
 fn tries() -> usize {
     if std::env::var_os("CI").is_some() { 2 } else { 1 }
 }

@@ -22,7 +22,7 @@ use super::contain::contain;
 use super::profile::Column;
 use super::reader::Reader;
 use super::value::{Place, Row, Value};
-use super::{ImportError, Imported, Kind, Options, names};
+use super::{ImportError, Imported, Kind, Options};
 
 const MAGIC: &[u8] = b"ARROW1\0\0";
 const CONTINUATION: [u8; 4] = [0xff; 4];
@@ -55,8 +55,6 @@ pub fn import_from(source: impl Read, options: &Options<'_>) -> Result<Imported,
             let kind = Some(schema::kind(field.data_type())).filter(|kind| *kind != Kind::Text);
             Column { name: field.name().clone(), kind }
         });
-        let is_whole: Vec<bool> =
-            messages.schema.fields().iter().map(|field| names::reads_numbers(field.name())).collect();
         let mut reader = Reader::typed(options, columns.collect());
         let mut number = 0;
         while let Some(body) = messages.next_rows()? {
@@ -64,12 +62,15 @@ pub fn import_from(source: impl Read, options: &Options<'_>) -> Result<Imported,
             let needed: Vec<usize> =
                 (0..all).filter(|&column| !reader.is_decided() || reader.is_needed(column)).collect();
             let batch = messages.batch(&body, &needed)?;
+            let has_ids = reader.reads_ids();
+            let fields = messages.schema.fields();
+            let readings: Vec<value::Reading> =
+                needed.iter().map(|&column| value::reading(fields[column].name(), has_ids)).collect();
             for row in 0..batch.num_rows() {
                 number += 1;
                 let mut cells = vec![Value::Missing; all];
-                for (&column, array) in needed.iter().zip(batch.columns()) {
+                for ((&column, array), read) in needed.iter().zip(batch.columns()).zip(&readings) {
                     if !reader.is_decided() || reader.is_needed(column) {
-                        let read = if is_whole[column] { value::whole } else { value::value };
                         cells[column] = read(array, row);
                     }
                 }

@@ -7,22 +7,29 @@ use super::value::Row;
 use super::{ImportError, Kind, Meaning, Options, Unit, names, numbers, token_ids};
 
 mod automatic;
+mod contents;
+mod documents;
 mod doubt;
+mod groups;
 mod kinds;
 mod packed;
 mod padding;
 mod repeats;
 mod rule;
 mod sample;
+mod sections;
 mod sentences;
+mod separators;
 mod sides;
 mod texts;
+mod turns;
 mod weight;
 
 pub(super) use packed::Packed;
 pub(super) use sample::{Images, Length, NO_TEXT, Sample};
 
 use automatic::automatic;
+use documents::Documents;
 use doubt::{TOTALS, asked};
 use rule::{Rule, TextOf};
 use sentences::sentences;
@@ -67,6 +74,8 @@ pub(super) struct Choice {
     pub(super) images: Option<(usize, String, Kind, Notation)>,
     /// Samples packed into each row.
     pub(super) packed: Option<Packed>,
+    /// Documents in the text of each row.
+    pub(super) documents: Option<Documents>,
     /// True if `<image>` in a text counts as an image: the texts are messages, or the file names
     /// images.
     pub(super) has_placeholders: bool,
@@ -77,7 +86,8 @@ pub(super) struct Choice {
 impl Choice {
     /// Creates a choice that adds the columns, without images and weights.
     pub(super) const fn of(parts: Vec<Part>) -> Self {
-        Self { parts, weight: None, images: None, packed: None, has_placeholders: false, warnings: Vec::new() }
+        let warnings = Vec::new();
+        Self { parts, weight: None, images: None, packed: None, documents: None, has_placeholders: false, warnings }
     }
 
     /// Selects the columns by user options or by names. `head` contains the first rows.
@@ -86,6 +96,7 @@ impl Choice {
         let parts = if let Some(name) = options.column {
             chosen(profiles, name, options)?
         } else {
+            doubt::ask_for_turns(profiles, head)?;
             let meter = Meter { tokenizer: None, ..Meter::new(options) };
             let mut parts = automatic(profiles, head, meter, options.preprocessing.is_some())
                 .ok_or(ImportError::Unclear { candidates: Vec::new() })?;
@@ -109,42 +120,7 @@ impl Choice {
         }
         let is_part = |index: usize| parts.iter().any(|part| part.index == index);
         let (repeated, mut warnings): (Vec<usize>, Vec<String>) = repeated.into_iter().unzip();
-        let weight = match options.weight {
-            Some("") => None,
-            Some(name) => Some(find(profiles, name)?),
-            None => match weight::weight(profiles, &parts, head) {
-                Weight::None => None,
-                Weight::Column(index) => Some(index),
-                Weight::Doubtful(index) => {
-                    warnings.push(format!(
-                        "Column {} may hold the number of samples of each row. It is not used. If it does, choose it as the weight.",
-                        profiles[index].name
-                    ));
-                    None
-                }
-                Weight::Unclear => return Err(ImportError::Unclear { candidates: Vec::new() }),
-                Weight::Totals => return Err(asked(&parts, TOTALS)),
-            },
-        };
-        if let Some(index) = weight {
-            let own = &profiles[index];
-            if is_part(index) || own.kind != Kind::Number {
-                let kind = if is_part(index) { "the lengths" } else { own.kind.title() };
-                return Err(ImportError::NoLengths { column: own.name.clone(), kind });
-            }
-        }
-        if let Some(index) = weight
-            && let Err(ambiguous) = &profiles[index].notation
-        {
-            return Err(ImportError::TwoReadings {
-                column: profiles[index].name.clone(),
-                value: ambiguous.value.clone(),
-            });
-        }
-        let weight = weight.map(|index| {
-            let own = &profiles[index];
-            (index, own.name.clone(), *own.notation.as_ref().unwrap_or(&Notation::Point))
-        });
+        let weight = samples_per_row(profiles, &parts, head, options, &mut warnings)?;
         let images = profiles
             .iter()
             .enumerate()
@@ -167,16 +143,28 @@ impl Choice {
             }));
         }
         warnings.splice(0..0, sentences(profiles, &parts, &repeated, head, options));
+        warnings.extend(contents::sentences(profiles, &parts, &text_parts(profiles), head));
         let packed = Packed::of(profiles, &parts, head, options.column.is_some())
             .filter(|packed| images.is_none() || packed.is_single());
         warnings.extend(packed.as_ref().and_then(Packed::sentence));
         if packed.as_ref().is_none_or(Packed::is_inner) {
             warnings.extend(packed::unread(profiles, &parts, head).or_else(|| padding::sentence(&parts, head)));
+        } else if packed.as_ref().is_some_and(Packed::is_single) {
+            warnings.extend(separators::unread(&parts, head));
         }
         let is_chosen = options.column.is_some();
+        let documents = documents::find(&parts, head).and_then(|found| {
+            if is_chosen || images.is_some() || !found.is_clear() {
+                warnings.push(found.sentence());
+                return None;
+            }
+            let (documents, sentence) = found.into_documents();
+            warnings.push(sentence);
+            Some(documents)
+        });
         let named = || if is_chosen { None } else { kinds::named(profiles) };
         warnings.extend(kinds::sentence(profiles, &parts, head).or_else(named));
-        Ok(Self { parts, weight, images, packed, has_placeholders, warnings })
+        Ok(Self { parts, weight, images, packed, documents, has_placeholders, warnings })
     }
 
     /// Description of the length source, for example "column prompt_tokens + completion_tokens".
@@ -212,12 +200,69 @@ impl Choice {
     }
 }
 
+/// Returns the column with the number of samples per row: index, name and notation.
+fn samples_per_row(
+    profiles: &[Profile],
+    parts: &[Part],
+    head: &[&Row<'_>],
+    options: &Options<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Option<(usize, String, Notation)>, ImportError> {
+    let weight = match options.weight {
+        Some("") => None,
+        Some(name) => Some(find(profiles, name)?),
+        None => match weight::weight(profiles, parts, head) {
+            Weight::None => None,
+            Weight::Column(index) => Some(index),
+            Weight::Doubtful(index) => {
+                warnings.push(format!(
+                    "Column {} may hold the number of samples of each row. It is not used. If it does, choose it as the weight.",
+                    profiles[index].name
+                ));
+                None
+            }
+            Weight::Unclear => return Err(ImportError::Unclear { candidates: Vec::new() }),
+            Weight::Totals => return Err(asked(parts, TOTALS)),
+        },
+    };
+    if let Some(index) = weight {
+        let own = &profiles[index];
+        let is_part = parts.iter().any(|part| part.index == index);
+        if is_part || own.kind != Kind::Number {
+            let kind = if is_part { "the lengths" } else { own.kind.title() };
+            return Err(ImportError::NoLengths { column: own.name.clone(), kind });
+        }
+    }
+    if let Some(index) = weight
+        && let Err(ambiguous) = &profiles[index].notation
+    {
+        return Err(ImportError::TwoReadings { column: profiles[index].name.clone(), value: ambiguous.value.clone() });
+    }
+    Ok(weight.map(|index| {
+        let own = &profiles[index];
+        (index, own.name.clone(), *own.notation.as_ref().unwrap_or(&Notation::Point))
+    }))
+}
+
+/// Returns the text columns of a sample as parts.
+fn text_parts(profiles: &[Profile]) -> Vec<Part> {
+    let part = |index: usize| Some(Part::new(index, &profiles[index], measure(&profiles[index], Unit::Tokens)?));
+    texts::texts(profiles).into_iter().filter_map(part).collect()
+}
+
 /// Selects the only column of a file without names: plain numbers are lengths.
-pub(super) fn unnamed(own: &Profile, options: &Options<'_>) -> Result<Choice, ImportError> {
+pub(super) fn unnamed(own: &Profile, head: &[&Row<'_>], options: &Options<'_>) -> Result<Choice, ImportError> {
+    if own.has_paths {
+        return Err(ImportError::NoLengths { column: own.name.clone(), kind: "paths or addresses" });
+    }
     if matches!(own.kind, Kind::Text | Kind::Chat) {
         let parts = vec![Part::new(0, own, Measure::Text)];
-        let warnings = sentences(std::slice::from_ref(own), &parts, &[], &[], options);
-        return Ok(Choice { warnings, ..Choice::of(parts) });
+        let mut warnings = sentences(std::slice::from_ref(own), &parts, &[], &[], options);
+        let found =
+            documents::find(&parts, head).filter(documents::Found::is_clear).map(documents::Found::into_documents);
+        let (documents, sentence) = found.unzip();
+        warnings.extend(sentence);
+        return Ok(Choice { documents, warnings, ..Choice::of(parts) });
     }
     // Numbers with decimals are probably seconds, shares or scores, not tokens.
     let has_decimals = own.is_fractional && own.notation.is_ok() && options.unit.is_none();
@@ -262,8 +307,8 @@ fn chosen(profiles: &[Profile], name: &str, options: &Options<'_>) -> Result<Vec
             Meaning::Length(unit) => unit,
             _ => Unit::Tokens,
         });
-        let measure = measure(own, unit)
-            .ok_or_else(|| ImportError::NoLengths { column: own.name.clone(), kind: own.kind.title() })?;
+        let kind = if own.has_paths { "paths or addresses" } else { own.kind.title() };
+        let measure = measure(own, unit).ok_or_else(|| ImportError::NoLengths { column: own.name.clone(), kind })?;
         parts.push(Part::new(index, own, measure));
     }
     Ok(parts)
@@ -278,6 +323,9 @@ pub(super) fn is_list_of_lengths(own: &Profile) -> bool {
 
 /// Returns the conversion of column values to lengths; `None` if there is none.
 pub(super) fn measure(own: &Profile, unit: Unit) -> Option<Measure> {
+    if own.has_paths {
+        return None;
+    }
     if rule::text_of(own) != TextOf::Whole {
         return Some(Measure::Text);
     }

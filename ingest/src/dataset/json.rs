@@ -422,7 +422,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_, '_, '_, 'de> {
                 self.0.refusal = Some(ImportError::TooManyRows);
                 return Err(A::Error::custom("refused"));
             }
-            match map.next_value_seed(ValueSeed::whole(self.0.budget, MAX_ROWS)) {
+            match map.next_value_seed(ValueSeed::whole(self.0.budget, MAX_ROWS, &name)) {
                 Ok(value) => self.0.fields.push((name, value)),
                 Err(error) => {
                     if error.to_string().starts_with(TOO_LONG) {

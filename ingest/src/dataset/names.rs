@@ -10,9 +10,9 @@ mod table;
 mod totals;
 mod unit;
 
-pub(super) use packing::{DECODER, Packing, holds_lengths, packing, reads_numbers};
-pub(super) use parts::{Side, part_of_sample};
-pub(super) use totals::{is_anonymous, is_batch_size, is_group, is_steps, is_total_tokens, may_be_total};
+pub(super) use packing::{DECODER, Packing, counts_packed, holds_lengths, packing, reads_numbers};
+pub(super) use parts::{Counted, Side, counted, is_section, part_of_sample};
+pub(super) use totals::{is_anonymous, is_batch_size, is_group, is_steps, is_total_tokens, may_be_total, names_rows};
 pub(super) use unit::Quantity;
 
 use super::media::Field;
@@ -107,11 +107,14 @@ pub(super) fn is_shard(name: &str) -> bool {
         .any(|known| name.strip_prefix(known).is_some_and(|rest| ["", "id", "idx", "index"].contains(&rest)))
 }
 
+/// Kinds of media in names such as `image_tokens`.
+const MEDIA: [&str; 9] = ["image", "images", "audio", "vision", "visual", "video", "speech", "sound", "music"];
+
 /// Returns whether a name denotes media tokens without text tokens.
 pub(super) fn is_media_tokens(name: &str) -> bool {
     let letters = letters(last(name));
     let media = letters.strip_prefix("num").or_else(|| letters.strip_prefix('n')).unwrap_or(&letters);
-    ["imagetokens", "imagestokens", "audiotokens", "visiontokens", "visualtokens", "videotokens"].contains(&media)
+    media.strip_suffix("tokens").is_some_and(|kind| MEDIA.contains(&kind))
 }
 
 /// Returns whether a name denotes cached prompt tokens, which `input_tokens` does not include.

@@ -10,7 +10,7 @@ mod sparse;
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::RecordBatch;
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::ChunkReader;
@@ -19,12 +19,12 @@ pub use footer::{Footer, FooterColumn};
 pub use plan::Plan;
 pub use sparse::Sparse;
 
-use super::arrow::value;
+use super::arrow::value::{self, Reading};
 use super::contain::contain;
 use super::profile::Column;
 use super::reader::Reader;
 use super::value::{Place, Row, Value};
-use super::{ImportError, Imported, Kind, MAX_ROWS, Options, names};
+use super::{ImportError, Imported, Kind, MAX_ROWS, Options, names, token_ids};
 use footer::sample;
 use guard::{Budget, Guarded};
 
@@ -83,9 +83,6 @@ pub fn import_from<R: Source>(source: R, options: &Options<'_>) -> Result<Import
     contain(FORMAT, || Rows::open(source)?.import(options))
 }
 
-/// Function that reads a value of an array.
-type Reading = for<'a> fn(&'a ArrayRef, usize) -> Value<'a>;
-
 fn place(number: u64) -> Place {
     Place { what: "row", number }
 }
@@ -136,8 +133,9 @@ impl<R: Source> Rows<R> {
             }
         }
         drop(head);
-        let is_whole: Vec<bool> =
-            self.footer.columns().iter().map(|column| names::reads_numbers(&column.name)).collect();
+        let columns = self.footer.columns();
+        let has_ids = reader.reads_ids();
+        let readings: Vec<Reading> = columns.iter().map(|column| value::reading(&column.name, has_ids)).collect();
         let (mut rows, mut groups, mut text) = (head_rows as u64, 1, 0);
         let most = if options.as_histogram { u64::MAX } else { MAX_ROWS as u64 };
         let chosen = sample(self.footer.groups().len(), all, most);
@@ -151,8 +149,7 @@ impl<R: Source> Rows<R> {
                 for row in skipped.min(batch.num_rows())..batch.num_rows() {
                     let mut cells = vec![Value::Missing; needed.last().map_or(0, |last| last + 1)];
                     for (&column, array) in needed.iter().zip(batch.columns()) {
-                        let read = if is_whole[column] { value::whole } else { value::value };
-                        cells[column] = read(array, row);
+                        cells[column] = readings[column](array, row);
                         text += cells[column].bytes();
                     }
                     rows += 1;
@@ -186,10 +183,10 @@ impl<R: Source> Rows<R> {
                 return Err(broken(format!("the bytes of column {} were not sent", own.name)));
             }
             let (mut values, mut bytes) = (Vec::new(), 0);
+            let read = value::reading(&own.name, true);
             // Values with all list numbers need more memory.
-            let is_whole = names::reads_numbers(&own.name);
-            let (read, budget) =
-                if is_whole { (value::whole as Reading, 4 * budget) } else { (value::value as Reading, budget) };
+            let has_numbers = names::reads_numbers(&own.name) || token_ids::are_listed(&own.name);
+            let budget = if has_numbers { 4 * budget } else { budget };
             self.read(group, &[column], |batch| {
                 let Some(array) = batch.columns().first() else { return Ok(false) };
                 for row in 0..array.len() {

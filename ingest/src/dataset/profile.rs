@@ -45,6 +45,10 @@ pub(super) struct Profile {
     pub(super) ends_with_question: bool,
     /// True if any value is or contains a text with several words.
     pub(super) has_text: bool,
+    /// True if at least one value in five has several words, or before the first row.
+    pub(super) has_prose: bool,
+    /// True if the values are paths or addresses.
+    pub(super) has_paths: bool,
     /// True if messages contain lists of replies (conversation trees).
     pub(super) has_replies: bool,
     /// Message fields with text that is not counted.
@@ -97,7 +101,8 @@ impl Profile {
                 samples.push(shown);
             }
         }
-        let note = note(&numbers, meaning);
+        let has_paths = kind == Kind::Text && share(present.clone(), &is_path) >= 0.9;
+        let note = if has_paths { Some(PATHS.to_owned()) } else { note(&numbers, meaning) };
         if meaning == Meaning::Unknown && looks_like_time(&numbers) {
             meaning = Meaning::Time;
         }
@@ -125,6 +130,8 @@ impl Profile {
             starts_with_answer: kind == Kind::Chat && present.clone().next().is_some_and(text::starts_with_answer),
             ends_with_question: kind == Kind::Chat && present.clone().next().is_some_and(text::ends_with_question),
             has_text: present.clone().take(100).any(Value::has_text),
+            has_prose: is_unseen || share(present.clone(), &is_prose) >= 0.2,
+            has_paths,
             unread_members: if kind == Kind::Chat {
                 text::unread_members(present.clone().take(100))
             } else {
@@ -138,7 +145,7 @@ impl Profile {
 
     /// Returns whether the values are texts or conversations.
     pub(super) const fn is_textual(&self) -> bool {
-        matches!(self.kind, Kind::Text | Kind::Chat | Kind::ListOfTexts)
+        matches!(self.kind, Kind::Text | Kind::Chat | Kind::ListOfTexts) && !self.has_paths
     }
 }
 
@@ -151,6 +158,49 @@ fn meaning(name: &str) -> (Meaning, usize) {
         },
         (known, _) => known,
     }
+}
+
+/// Note for a column of paths or addresses.
+const PATHS: &str = "the values are paths or addresses, not texts; upload the texts, or their lengths";
+
+/// Returns the share of the first values with a property.
+fn share<'v, 'w: 'v>(values: impl Iterator<Item = &'v Value<'w>>, has: &dyn Fn(&str) -> bool) -> f64 {
+    let (mut all, mut found) = (0_u32, 0_u32);
+    for value in values.take(100) {
+        all += 1;
+        found += u32::from(matches!(value, Value::Text(text) if has(text)));
+    }
+    f64::from(found) / f64::from(all.max(1))
+}
+
+/// Returns whether a text has several words or lines.
+fn is_prose(text: &str) -> bool {
+    let text = text.trim();
+    (text.len() >= 40 && text.contains(char::is_whitespace))
+        || text.split_whitespace().nth(5).is_some()
+        // Some languages write no blanks.
+        || (!text.is_ascii() && text.chars().count() >= 20)
+}
+
+/// Returns whether a text is a path or an address.
+fn is_path(text: &str) -> bool {
+    let text = text.trim();
+    if text.contains(char::is_whitespace) {
+        return false;
+    }
+    let has_scheme = text.split_once("://").is_some_and(|(scheme, rest)| {
+        !rest.is_empty() && scheme.len() < 12 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+')
+    });
+    let name = text.rsplit(['/', '\\']).next().unwrap_or(text);
+    let has_ending = name.rsplit_once('.').is_some_and(|(base, ending)| {
+        !base.is_empty()
+            && (1..=7).contains(&ending.len())
+            && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && ending.bytes().any(|byte| byte.is_ascii_alphabetic())
+    });
+    let is_inside = name.len() < text.len();
+    let is_rooted = ["/", "./", "../", "~/"].iter().any(|root| text.starts_with(root));
+    has_scheme || (is_inside && has_ending) || (is_rooted && text.matches('/').count() > 1)
 }
 
 fn is_blank(value: &Value<'_>) -> bool {

@@ -188,6 +188,14 @@ impl<'o> Reader<'o> {
         })
     }
 
+    /// Returns whether token IDs are needed: for the selection, or to separate packed samples.
+    pub(super) fn reads_ids(&self) -> bool {
+        let choice = self.decision.as_ref().map(|decision| decision.choice.as_ref());
+        choice.is_none_or(|choice| {
+            choice.and_then(|choice| choice.packed.as_ref()).is_some_and(choice::Packed::reads_ids)
+        })
+    }
+
     /// Returns whether a rule reads media. Valid after [`Self::decide`].
     pub(super) fn reads_media(&self) -> bool {
         self.decision.as_ref().is_some_and(|decision| !decision.media.is_empty())
@@ -263,7 +271,7 @@ impl<'o> Reader<'o> {
         }
         let with_rule = self.rows.has_rule() && has_media;
         let choice = if !self.has_names && self.options.column.is_none() && profiles.len() == 1 {
-            choice::unnamed(&profiles[0], self.options)
+            choice::unnamed(&profiles[0], &rows, self.options)
         } else {
             Choice::new(&profiles, &rows, self.options)
         };
@@ -344,6 +352,13 @@ impl<'o> Reader<'o> {
             let images = images.filter(|_| lengths.len() == 1);
             return lengths.into_iter().try_for_each(|length| {
                 self.rows.add(place, Length::Tokens(Number::Whole(length)), images, Samples::One)
+            });
+        }
+        let documents = decision.choice.as_ref().and_then(|choice| choice.documents.as_ref());
+        let documents = documents.map_or_else(Vec::new, |documents| documents.lengths(row, &meter));
+        if !documents.is_empty() {
+            return documents.into_iter().try_for_each(|tokens| {
+                self.rows.add(place, Length::Tokens(Number::Whole(tokens as i128)), None, Samples::One)
             });
         }
         let samples = decision.choice.as_ref().and_then(|choice| choice.weight.as_ref()).map_or(

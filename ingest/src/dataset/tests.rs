@@ -223,9 +223,12 @@ fn rows_are_limited() {
     assert_eq!(import(file.as_bytes(), None), Err(ImportError::TooManyRows));
 }
 
+mod contents;
 mod distributions;
+mod documents;
 mod doubts;
 mod families;
+mod groups;
 mod misread;
 mod packs;
 mod parts;

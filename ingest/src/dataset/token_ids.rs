@@ -22,7 +22,9 @@ const LISTS: [&str; 13] = [
 /// Returns whether the column's lists contain one ID per token, so that the elements are counted.
 pub(super) fn are_listed(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
-    LISTS.iter().any(|known| names::is_same(last, known))
+    // Fast rejection by the last letter of the name.
+    let is_possible = last.trim_end_matches(|c: char| !c.is_alphanumeric()).ends_with(['s', 'S']);
+    is_possible && LISTS.iter().any(|known| names::is_same(last, known))
 }
 
 /// Names of prompt and completion ID lists that have no meaning in the table of names.

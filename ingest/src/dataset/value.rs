@@ -6,8 +6,10 @@ use std::fmt;
 use super::number::Number;
 
 mod json;
+mod keys;
 
 pub(super) use json::{Name, TOO_LONG, ValueSeed};
+pub(super) use keys::repeated_key;
 
 /// Maximum number of list elements that are stored; further elements are counted.
 pub(super) const MAX_ITEMS: usize = 20_000;
@@ -33,6 +35,8 @@ pub(super) struct List<'a> {
     pub(super) items: Vec<Value<'a>>,
     /// Runs of equal numbers at both ends.
     pub(super) ends: Ends,
+    /// Token IDs, for a list under such a name; empty or incomplete if they are not needed.
+    pub(super) ids: Vec<u32>,
 }
 
 /// Runs of equal numbers at both ends of a number list. Padding appears as such a run.
@@ -60,7 +64,8 @@ impl Ends {
 impl Value<'_> {
     /// Creates a number list of which only the element count is known.
     pub(super) const fn count(count: usize) -> Self {
-        Self::List(List { count, items: Vec::new(), ends: Ends { first: (0, 0), last: (0, 0), is_changed: false } })
+        let ends = Ends { first: (0, 0), last: (0, 0), is_changed: false };
+        Self::List(List { count, items: Vec::new(), ends, ids: Vec::new() })
     }
 
     pub(super) fn into_owned(self) -> Value<'static> {
@@ -69,8 +74,8 @@ impl Value<'_> {
             Self::Boolean(value) => Value::Boolean(value),
             Self::Number(number) => Value::Number(number),
             Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
-            Self::List(List { count, items, ends }) => {
-                Value::List(List { count, items: items.into_iter().map(Value::into_owned).collect(), ends })
+            Self::List(List { count, items, ends, ids }) => {
+                Value::List(List { count, items: items.into_iter().map(Value::into_owned).collect(), ends, ids })
             }
             Self::Object(members) => Value::Object(owned(members)),
             Self::Other(what) => Value::Other(what),
@@ -82,7 +87,7 @@ impl Value<'_> {
         size_of::<Self>()
             + match self {
                 Self::Text(text) => text.len(),
-                Self::List(list) => list.items.iter().map(Value::bytes).sum(),
+                Self::List(list) => list.items.iter().map(Value::bytes).sum::<usize>() + size_of_val(&list.ids[..]),
                 Self::Object(members) => members.iter().map(|(name, value)| name.len() + 24 + value.bytes()).sum(),
                 Self::Missing | Self::Boolean(_) | Self::Number(_) | Self::Other(_) => 0,
             }

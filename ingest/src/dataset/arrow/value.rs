@@ -12,25 +12,61 @@ use arrow_array::types::{self, ArrowDictionaryKeyType, RunEndIndexType};
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, MapArray, RunArray};
 use arrow_schema::{DataType, Fields, TimeUnit};
 
-use super::super::Kind;
 use super::super::number::Number;
 use super::super::value::{Ends, List, MAX_ITEMS, Value};
+use super::super::{Kind, names, token_ids};
 use super::schema;
 
-/// Returns the value of a row, including all numbers of a list.
-pub(in super::super) fn whole(array: &ArrayRef, row: usize) -> Value<'_> {
-    /// Maximum count of list elements that are read.
-    const MOST: usize = 1 << 20;
+/// Maximum count of numbers of a list that are read.
+const MAX_NUMBERS: usize = 1 << 20;
+
+/// Function that reads a value of an array.
+pub(in super::super) type Reading = for<'a> fn(&'a ArrayRef, usize) -> Value<'a>;
+
+/// Returns the function that reads the values of a column. `has_ids` is true if token IDs are
+/// needed.
+pub(in super::super) fn reading(name: &str, has_ids: bool) -> Reading {
+    if names::reads_numbers(name) {
+        whole
+    } else if has_ids && token_ids::are_listed(name) {
+        with_ids
+    } else {
+        value
+    }
+}
+
+/// Returns the value of a row, including all numbers of a list and of the lists inside it.
+fn whole(array: &ArrayRef, row: usize) -> Value<'_> {
     if row >= array.len() || array.is_null(row) {
         return Value::Missing;
     }
-    match elements(array, row) {
-        Some((elements, range)) if matches!(schema::kind(elements.data_type()), Kind::Number | Kind::Boolean) => {
-            let (count, ends) = (range.len(), ends(elements, &range));
-            Value::List(List { count, items: range.take(MOST).map(|row| value(elements, row)).collect(), ends })
-        }
+    match elements(array, row).map(|(elements, range)| (schema::kind(elements.data_type()), elements, range)) {
+        Some((Kind::Number | Kind::Boolean, elements, range)) => Value::List(List {
+            count: range.len(),
+            ends: ends(elements, &range),
+            items: range.take(MAX_NUMBERS).map(|row| value(elements, row)).collect(),
+            ids: Vec::new(),
+        }),
+        Some((Kind::ListOfNumbers, elements, range)) => Value::List(List {
+            count: range.len(),
+            items: range.take(MAX_ITEMS).map(|row| whole(elements, row)).collect(),
+            ..List::default()
+        }),
         _ => value(array, row),
     }
+}
+
+/// Returns the value of a row, including the token IDs of a list.
+fn with_ids(array: &ArrayRef, row: usize) -> Value<'_> {
+    let mut value = value(array, row);
+    if let (Value::List(list), Some((elements, range))) = (&mut value, elements(array, row)) {
+        let id = |row| match self::value(elements, row) {
+            Value::Number(Number::Whole(number)) => u32::try_from(number).ok(),
+            _ => None,
+        };
+        list.ids = range.take(MAX_NUMBERS).map_while(id).collect();
+    }
+    value
 }
 
 pub(in super::super) fn value(array: &ArrayRef, row: usize) -> Value<'_> {
@@ -151,12 +187,12 @@ fn elements(array: &ArrayRef, row: usize) -> Option<(&ArrayRef, Range<usize>)> {
 fn list(elements: &ArrayRef, range: Range<usize>) -> Value<'_> {
     let count = range.len();
     match schema::kind(elements.data_type()) {
-        Kind::Number => Value::List(List { count, items: Vec::new(), ends: ends(elements, &range) }),
+        Kind::Number => Value::List(List { count, ends: ends(elements, &range), ..List::default() }),
         Kind::Boolean | Kind::Binary | Kind::Empty => Value::count(count),
         _ => Value::List(List {
             count,
             items: range.take(MAX_ITEMS).map(|row| value(elements, row)).collect(),
-            ends: Ends::default(),
+            ..List::default()
         }),
     }
 }

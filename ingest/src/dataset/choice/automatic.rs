@@ -7,8 +7,9 @@ use super::super::profile::Profile;
 use super::super::text::{Extent, Meter};
 use super::super::value::{Row, Value};
 use super::super::{Kind, Meaning, Unit, names, token_ids};
+use super::sections::{Sections, sections};
 use super::texts::{question, texts};
-use super::{Choice, Length, Measure, Part, measure, sides};
+use super::{Choice, Length, Measure, Part, measure, sides, text_parts};
 
 pub(super) fn automatic(
     profiles: &[Profile],
@@ -21,7 +22,7 @@ pub(super) fn automatic(
         Some(Part::new(index, own, measure(own, unit)?))
     };
     let texts = texts(profiles);
-    let of_texts = || texts.iter().filter_map(|&index| part(index, Unit::Tokens)).collect::<Vec<Part>>();
+    let of_texts = || text_parts(profiles);
     let (prompt, completion) = sides::sides(profiles);
     if let Some(length) = length(profiles, prompt.is_some() && completion.is_some()) {
         let own = part(length, Unit::Tokens)?;
@@ -37,7 +38,11 @@ pub(super) fn automatic(
             if profiles[length].is_constant && differ(&of_texts(), head, meter) {
                 return Some(of_texts());
             }
-            let all = if has_rule { vec![length] } else { with_media(profiles, length) };
+            let all = match sections(profiles, length) {
+                Sections::Sum(all) if !has_rule => all,
+                Sections::Single | Sections::Sum(_) => vec![length],
+                Sections::Unclear => return None,
+            };
             return all.into_iter().map(|index| part(index, Unit::Tokens)).collect();
         }
         // In a file with video, sound or durations, a length may count frames, minutes or seconds.
@@ -136,20 +141,6 @@ fn length(profiles: &[Profile], has_both: bool) -> Option<usize> {
         None if has_both => None,
         None => Some(first),
     }
-}
-
-/// Returns columns for text tokens and media tokens, or for their total. Counted images have
-/// separate tokens.
-fn with_media(profiles: &[Profile], text: usize) -> Vec<usize> {
-    let own = &profiles[text];
-    let is_text = names::is_same(last(&own.name), "text_tokens");
-    let media = media_tokens(profiles, &own.name);
-    if !is_text || media.is_empty() || profiles.iter().any(|own| own.meaning == Meaning::Images && own.has_values) {
-        return vec![text];
-    }
-    let is_total = |own: &Profile| counts(own, Meaning::Length(Unit::Tokens)) && !own.is_constant;
-    let total = profiles.iter().position(|own| is_total(own) && names::is_total_tokens(&own.name));
-    total.map_or_else(|| std::iter::once(text).chain(media).collect(), |total| vec![total])
 }
 
 /// Returns the columns of media tokens in the same object as the given column.

@@ -5,7 +5,7 @@ use super::super::histogram::samples;
 use super::super::profile::Profile;
 use super::super::value::Row;
 use super::super::{ImportError, Kind, Unit, names, stated};
-use super::{Choice, Length, Measure, Meter, Part};
+use super::{Choice, Length, Measure, Meter, Part, contents, groups, texts, turns};
 
 /// Note for a column that may contain totals.
 pub(super) const TOTALS: &str = "the numbers may be totals of several samples, such as the tokens of a shard; upload one length per sample, or lengths with the number of samples of each";
@@ -15,9 +15,24 @@ pub(super) fn asked(parts: &[Part], note: &str) -> ImportError {
     ImportError::Unclear { candidates: parts.iter().map(|part| Candidate::noted(&part.name, note)).collect() }
 }
 
-/// Returns an error if numbers exceed plausible sample lengths, or if a unit column names another
-/// unit.
+/// Returns an error if the rows are turns of a conversation.
+pub(super) fn ask_for_turns(profiles: &[Profile], head: &[&Row<'_>]) -> Result<(), ImportError> {
+    turns::reason(profiles, head).map_or(Ok(()), |(column, reason)| {
+        Err(ImportError::Unclear { candidates: vec![Candidate::noted(&profiles[column].name, &reason)] })
+    })
+}
+
+/// Returns an error if numbers exceed plausible sample lengths or contradict
+/// the content, or if a unit column names another unit.
 pub(super) fn ask(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Result<(), ImportError> {
+    if let [Part { index, measure: Measure::Text, .. }] = parts
+        && let Some(both) = texts::alternatives(profiles, *index)
+    {
+        let note = "both columns may hold the same text; choose the column that training reads";
+        return Err(ImportError::Unclear {
+            candidates: both.map(|index| Candidate::noted(&profiles[index].name, note)).to_vec(),
+        });
+    }
     if parts.is_empty() || !parts.iter().all(|part| matches!(part.measure, Measure::Number(_, Unit::Tokens))) {
         return Ok(());
     }
@@ -30,6 +45,16 @@ pub(super) fn ask(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Re
     });
     if samples::is_long(lengths) {
         return Err(asked(parts, TOTALS));
+    }
+    let is_packed = |column: &Profile| {
+        let is_count = names::counts_packed(&column.name) && column.kind == Kind::Number;
+        is_count && column.samples.iter().any(|count| count != "1")
+    };
+    if profiles.iter().any(is_packed) || groups::are_totals(profiles, parts, head) {
+        return Err(asked(parts, TOTALS));
+    }
+    if let Some(reason) = contents::contradiction(profiles, parts, &super::text_parts(profiles), head) {
+        return Err(asked(parts, &reason));
     }
     let is_other = |own: &&Profile| {
         names::is_unit(&own.name)

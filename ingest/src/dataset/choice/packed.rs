@@ -4,6 +4,7 @@ use super::super::names::{self, Packing};
 use super::super::profile::Profile;
 use super::super::value::{List, Row, Value};
 use super::super::{Kind, Meaning, token_ids};
+use super::separators::{self, Found, Separator};
 use super::{Measure, Part};
 
 /// A column that defines the sample boundaries within a row.
@@ -31,6 +32,8 @@ enum Form {
     Inner,
     /// A list of lengths, without token IDs.
     Lengths,
+    /// A token ID that starts or ends each sample.
+    Separator(Separator),
 }
 
 impl Packed {
@@ -41,10 +44,20 @@ impl Packed {
         if ids.measure != Measure::Elements {
             return None;
         }
-        Self::of_lists(&profiles[ids.index], ids.index).or_else(|| {
+        let by_column = Self::of_lists(&profiles[ids.index], ids.index).or_else(|| {
             let mut confirmed = columns(profiles, ids).filter_map(|packed| packed.confirmed(ids, head));
             confirmed.find(|packed| packed.is_single || !is_chosen)
-        })
+        });
+        match separators::find(&ids.name, ids.index, head) {
+            Some(Found::Clear(separator)) if !is_chosen && by_column.as_ref().is_none_or(Self::is_single) => {
+                let form = Form::Separator(separator);
+                Some(Self {
+                    form,
+                    ..Self::by_name(&profiles[ids.index], ids.index, Packing::Lengths, ids.index, &ids.name)
+                })
+            }
+            _ => by_column,
+        }
     }
 
     /// Creates the entry for a column whose lists are the lengths or the samples.
@@ -66,7 +79,11 @@ impl Packed {
 
     /// Returns the sample lengths of a row; `None` if the values do not define them.
     pub(in super::super) fn lengths(&self, row: &Row<'_>) -> Option<Vec<i128>> {
-        let list = match row.value(self.index, &self.name) {
+        let value = row.value(self.index, &self.name);
+        if let Form::Separator(separator) = self.form {
+            return Some(separator.lengths(&separators::read(value)?));
+        }
+        let list = match value {
             Value::List(list) => list,
             // A row without a mask has no padding.
             Value::Missing if self.form == Form::Column(Packing::Mask) => {
@@ -85,6 +102,11 @@ impl Packed {
             };
             return list.items.iter().map(count).collect();
         }
+        if self.form == Form::Column(Packing::Ranges)
+            || matches!(list.items.first(), Some(Value::List(_) | Value::Object(_)))
+        {
+            return ranges(list);
+        }
         let numbers = numbers(list)?;
         let Form::Column(packing) = self.form else { return Some(numbers) };
         match packing {
@@ -96,14 +118,23 @@ impl Packed {
                 let ends = numbers.iter().copied().chain([ids.count as i128]).collect::<Vec<_>>();
                 (numbers.first() == Some(&0)).then(|| differences(&ends))
             }
+            Packing::Ranges => None,
+            Packing::Cuts => {
+                let Value::List(ids) = row.value(self.ids, &self.ids_name) else { return None };
+                let count = ids.count as i128;
+                let inner = numbers.iter().copied().filter(|&cut| cut != 0 && cut != count);
+                let all: Vec<i128> = std::iter::once(0).chain(inner).chain([count]).collect();
+                Some(all.array_windows().map(|[start, end]| end - start).collect())
+            }
             // A mask of zeros and ones may have gaps.
             Packing::Mask if numbers.iter().all(|&number| number == 0 || number == 1) => {
                 Some(vec![numbers.iter().sum()])
             }
-            // The first sample may have number 0; elsewhere 0 means padding.
-            Packing::Mask | Packing::Numbers => {
+            // The first sample may have number 0; elsewhere 0 and -1 mean padding.
+            Packing::Mask | Packing::Numbers | Packing::Types => {
                 let runs = numbers.chunk_by(|one, next| one == next).enumerate();
-                let is_sample = |at: usize, number: i128| number != 0 || (at == 0 && packing == Packing::Numbers);
+                let is_sample =
+                    |at: usize, number: i128| number > 0 || (at == 0 && number == 0 && packing != Packing::Mask);
                 Some(runs.filter(|(at, run)| is_sample(*at, run[0])).map(|(_, run)| run.len() as i128).collect())
             }
         }
@@ -113,6 +144,8 @@ impl Packed {
     /// padded row. The column must also be a mask, or a row must contain several samples.
     fn confirmed(mut self, ids: &Part, head: &[&Row<'_>]) -> Option<Self> {
         let (mut has_rows, mut has_several) = (false, false);
+        // Two parts may be a pair of sentences.
+        let mut is_numbered = self.form != Form::Column(Packing::Types);
         for row in head {
             let Value::List(list) = row.value(ids.index, &ids.name) else { continue };
             let lengths = self.lengths(row)?;
@@ -122,15 +155,21 @@ impl Packed {
             }
             has_rows = true;
             has_several |= lengths.len() > 1;
+            is_numbered |= lengths.len() > 2;
             self.has_padding |= sum < list.count as i128;
         }
         self.is_single = has_rows && !has_several && self.form == Form::Column(Packing::Mask);
-        (has_several || self.is_single).then_some(self)
+        (is_numbered && (has_several || self.is_single)).then_some(self)
     }
 
     /// Returns whether each row is a list of samples.
     pub(super) fn is_inner(&self) -> bool {
         self.form == Form::Inner
+    }
+
+    /// Returns whether the token IDs separate the samples.
+    pub(in super::super) const fn reads_ids(&self) -> bool {
+        matches!(self.form, Form::Separator(_))
     }
 
     /// Returns whether each row is one sample.
@@ -148,6 +187,10 @@ impl Packed {
             Form::Inner => format!("{name} holds lists of lists of identifiers. Each inner list is one sample."),
             Form::Lengths => format!(
                 "Each number in the lists of {name} is read as the length of one sample. If they are identifiers of tokens, call the column input_ids."
+            ),
+            Form::Separator(separator) => format!(
+                "Each row holds several samples: {} in {name}. To count rows, choose the column {name}.",
+                separator.clause()
             ),
             Form::Column(_) if self.is_single => {
                 format!("{ids_name} is padded. Only the tokens that {name} marks are counted.")
@@ -167,10 +210,38 @@ fn numbers(list: &List<'_>) -> Option<Vec<i128>> {
     list.items.iter().map(number).collect()
 }
 
+/// Returns the lengths of ranges: pairs of start and end, with or without the last token.
+fn ranges(list: &List<'_>) -> Option<Vec<i128>> {
+    let pair = |item: &Value<'_>| match item {
+        Value::List(pair) => <[i128; 2]>::try_from(numbers(pair)?).ok(),
+        Value::Object(members) => {
+            let edge = |known: &str| members.iter().find(|(name, _)| name == known).map(|(_, edge)| edge);
+            match (edge("start")?, edge("end")?) {
+                (Value::Number(start), Value::Number(end)) => Some([start.value() as i128, end.value() as i128]),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    let pairs: Vec<[i128; 2]> = list.items.iter().map(pair).collect::<Option<_>>()?;
+    let joined = |gap: i128| pairs.array_windows().all(|[before, after]| after[0] - before[1] == gap);
+    let last = i128::from(pairs.len() > 1 && joined(1));
+    Some(pairs.iter().map(|[start, end]| end - start + last).collect())
+}
+
 /// Returns other columns that define sample boundaries, in descending order of precision.
 fn columns(profiles: &[Profile], ids: &Part) -> impl Iterator<Item = Packed> {
     let are_ids = token_ids::are_listed(&ids.name);
-    let is_list = |own: &Profile| own.has_values && own.kind == Kind::ListOfNumbers;
+    let is_list = |own: &Profile| {
+        own.has_values
+            && match own.kind {
+                Kind::ListOfNumbers => true,
+                Kind::ListOfLists | Kind::ListOfObjects => {
+                    matches!(names::packing(&own.name), Some(Packing::Ranges | Packing::Cuts))
+                }
+                _ => false,
+            }
+    };
     let lists = profiles.iter().enumerate().filter(move |(index, own)| are_ids && *index != ids.index && is_list(own));
     let mut found: Vec<(Packing, usize)> =
         lists.filter_map(|(index, own)| Some((names::packing(&own.name)?, index))).collect();
@@ -199,13 +270,27 @@ pub(super) fn unread(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     // A column with the number of samples per row.
     let is_count = |own: &&Profile| {
         let is_one = own.is_constant && own.samples.first().is_some_and(|count| count == "1");
-        own.meaning == Meaning::Weight && own.kind == Kind::Number && own.has_values && !is_one
+        let counts = own.meaning == Meaning::Weight || names::counts_packed(&own.name);
+        counts && own.kind == Kind::Number && own.has_values && !is_one
+    };
+    let is_typed = |packed: &Packed| {
+        packed.form == Form::Column(Packing::Types)
+            && head.iter().any(|row| packed.lengths(row).is_some_and(|lengths| lengths.len() > 1))
+    };
+    // The values of a column with such a name are not understood.
+    let is_unclear = |packed: &Packed| {
+        !matches!(packed.form, Form::Column(Packing::Mask | Packing::Types))
+            && packed.clone().confirmed(ids, head).is_none()
+            && head.iter().any(|row| packed.lengths(row).is_none_or(|lengths| lengths.len() != 1))
     };
     let name = columns(profiles, ids)
-        .find(is_doubtful)
+        .find(|packed| is_doubtful(packed) || is_typed(packed) || is_unclear(packed))
         .map(|packed| packed.name)
         .or_else(|| profiles.iter().find(is_mask).map(|own| own.name.clone()))
-        .or_else(|| profiles.iter().find(is_count).map(|own| own.name.clone()))?;
+        .or_else(|| profiles.iter().find(is_count).map(|own| own.name.clone()));
+    let Some(name) = name else {
+        return separators::unread(parts, head);
+    };
     Some(format!(
         "{name} is not read. If the lists of {} hold several samples or padding, upload the lengths of the samples.",
         ids.name
@@ -223,7 +308,12 @@ fn unread_lists(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Opti
     let lists = profiles.iter().enumerate().filter(|(_, own)| are_numbers && own.kind == Kind::ListOfNumbers);
     let packed = lists
         .filter_map(|(index, own)| Some(Packed::by_name(own, index, names::packing(&own.name)?, index, &own.name)))
-        .find(has_several)?;
+        .find(has_several);
+    let Some(packed) = packed else {
+        // The numbers may be the lengths of packs.
+        let mut ids = profiles.iter().enumerate().filter(|_| are_numbers);
+        return ids.find_map(|(index, own)| separators::sentence(&own.name, index, head));
+    };
     Some(format!("{} is not read. If each row holds several samples, upload the lengths of the samples.", packed.name))
 }
 

@@ -1,7 +1,7 @@
 //! Warnings about the assumptions behind a choice.
 
 use super::super::media;
-use super::super::names::Side;
+use super::super::names::{Counted, Side};
 use super::super::profile::Profile;
 use super::super::text;
 use super::super::value::Row;
@@ -137,6 +137,12 @@ fn of_names(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
         found.push(format!("The prompt is the sum of the tokens without the cache and those of it: {cached}."));
     }
     let media = names_of(&names::is_media_tokens);
+    let sections = names_of(&|name| names::counted(name) == Some(Counted::Section));
+    if parts.len() > 1 && media.is_empty() && !sections.is_empty() {
+        found.push(format!(
+            "{sections} are added: they are sections of one sample. To read one of them, choose its column."
+        ));
+    }
     if !media.is_empty() {
         found.push(format!("Tokens of text and of media are added: {media}."));
     }
@@ -242,8 +248,14 @@ fn doubts(profiles: &[Profile], parts: &[Part], repeated: &[usize], head: &[&Row
             found.push(format!("{} is read as a number of tokens, by its name alone.", part.name));
         }
     }
-    if parts.iter().any(|part| part.measure == Measure::Text || profiles[part.index].kind == Kind::ListOfTexts) {
-        let left = left_out(profiles, &is_read);
+    let sections: Vec<&Part> =
+        parts.iter().filter(|part| names::counted(&part.name) == Some(Counted::Section)).collect();
+    let has_texts = |part: &Part| part.measure == Measure::Text || profiles[part.index].kind == Kind::ListOfTexts;
+    if parts.iter().any(has_texts) || !sections.is_empty() {
+        let mut left = left_out(profiles, &is_read);
+        // `text_tokens` counts the texts.
+        let is_counted = |name: &str| sections.iter().any(|part| names::is_section(&part.name, name));
+        left.retain(|name| !is_counted(name));
         if !left.is_empty() {
             found.push(format!("Other text is not counted: {}.", left.join(", ")));
         }

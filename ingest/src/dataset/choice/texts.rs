@@ -10,6 +10,34 @@ const QUESTIONS: [&str; 7] = ["instruction", "prompt", "question", "query", "pro
 const REASONING: [&str; 7] =
     ["reasoning", "reasoning_content", "thinking", "thought", "rationale", "cot", "chain_of_thought"];
 
+/// Names of summaries, in rows that also contain the text.
+const SUMMARIES: [&str; 5] = ["abstract", "summary", "highlights", "tldr", "summaries"];
+/// Names of descriptions, in rows that also contain the code.
+const DESCRIPTIONS: [&str; 5] = ["docstring", "doc", "documentation", "func_documentation_string", "nl"];
+/// Names of texts of tools, in rows that also contain a text.
+const TOOLS: [&str; 6] = ["tools", "functions", "tool_calls", "tool_results", "tool_outputs", "tool_responses"];
+/// Names of texts in a markup language.
+const MARKUP: [&str; 4] = ["html", "raw_html", "markdown", "md"];
+/// Names that denote a text without further evidence. Other names may denote goods or codes.
+const CERTAIN: [&str; 16] = [
+    "text",
+    "texts",
+    "raw_text",
+    "plain_text",
+    "full_text",
+    "raw_content",
+    "page_content",
+    "sentence",
+    "paragraph",
+    "passage",
+    "story",
+    "caption",
+    "captions",
+    "transcript",
+    "transcription",
+    "review_text",
+];
+
 /// Names of objects that contain the complete sample.
 const WRAPPERS: [&str; 8] = ["translation", "doc", "sample", "example", "record", "item", "entry", "row"];
 
@@ -72,7 +100,11 @@ pub(super) fn texts(profiles: &[Profile]) -> Vec<usize> {
         return with_system(&[any(&["history"]), any(&["context"]), Some(question), input, reasoning, Some(answer)]);
     }
     if let Some(text) = best(Meaning::Text).or_else(|| any(&["text_list"])) {
-        return if profiles[text].kind == Kind::Chat { with_system(&[Some(text)]) } else { vec![text] };
+        return match profiles[text].kind {
+            Kind::Chat => with_system(&[Some(text)]),
+            _ if is_doubtful(profiles, text) => Vec::new(),
+            _ => with_companions(profiles, text),
+        };
     }
     if let Some(chosen) = chosen {
         return vec![chosen];
@@ -91,12 +123,57 @@ pub(super) fn texts(profiles: &[Profile]) -> Vec<usize> {
     }
 }
 
+/// Returns a document with its title, its summary, its description or its tools.
+fn with_companions(profiles: &[Profile], text: usize) -> Vec<usize> {
+    let named = |known: &[&str]| -> Vec<usize> {
+        let is_companion =
+            |column: &Profile| is_text(column) && known.iter().any(|name| names::is_same(&column.name, name));
+        (0..profiles.len()).filter(|&index| index != text && is_companion(&profiles[index])).collect()
+    };
+    // `text` is all text of a sample by its name.
+    let summaries = if is_certain(&profiles[text]) { Vec::new() } else { named(&SUMMARIES) };
+    let is_code = names::is_same(&profiles[text].name, "code");
+    let titles = if summaries.is_empty() || is_code { Vec::new() } else { named(&["title"]) };
+    let behind = if is_code { named(&DESCRIPTIONS) } else { summaries };
+    titles.into_iter().chain([text]).chain(behind).chain(named(&TOOLS)).collect()
+}
+
+/// Returns two columns that contain one text in different markup languages.
+pub(super) fn alternatives(profiles: &[Profile], text: usize) -> Option<[usize; 2]> {
+    let is_markup = |index: usize| MARKUP.iter().any(|name| names::is_same(&profiles[index].name, name));
+    let other = (0..profiles.len()).find(|&index| index != text && is_text(&profiles[index]) && is_markup(index))?;
+    is_markup(text).then_some([text, other])
+}
+
+/// Returns whether a column with a general name contains names or codes: its values are short, and
+/// another column has an unknown meaning.
+pub(super) fn is_doubtful(profiles: &[Profile], text: usize) -> bool {
+    let column = &profiles[text];
+    let is_unknown = |(index, other): (usize, &Profile)| {
+        let is_companion = |name: &&str| names::is_same(&other.name, name);
+        let mut companions = SUMMARIES.iter().chain(&DESCRIPTIONS).chain(&TOOLS).chain(&["title"]);
+        index != text
+            && other.has_values
+            && matches!(other.meaning, Meaning::Unknown | Meaning::Score)
+            && !companions.any(is_companion)
+    };
+    column.kind == Kind::Text && !is_certain(column) && !column.has_prose && profiles.iter().enumerate().any(is_unknown)
+}
+
+/// Returns whether a name denotes a text without further evidence.
+fn is_certain(column: &Profile) -> bool {
+    CERTAIN.iter().any(|name| names::is_same(&column.name, name))
+}
+
 /// Returns the unread text columns, for the report.
 pub(super) fn left_out<'p>(profiles: &'p [Profile], is_read: &dyn Fn(usize) -> bool) -> Vec<&'p str> {
     let is_text = |own: &Profile| match own.meaning {
         Meaning::Chat | Meaning::Text | Meaning::PromptText | Meaning::AnswerText => own.is_textual() || own.has_text,
         Meaning::Images | Meaning::Media | Meaning::Identifier | Meaning::Time => false,
-        _ => own.has_text || (own.is_textual() && names::is_same(&own.name, "rejected")),
+        _ => {
+            let mut known = SUMMARIES.iter().chain(&DESCRIPTIONS).chain(&["rejected"]);
+            own.has_text || (own.is_textual() && known.any(|name| names::is_same(&own.name, name)))
+        }
     };
     let left = profiles.iter().enumerate().filter(|(index, own)| own.has_values && !is_read(*index) && is_text(own));
     left.map(|(_, own)| own.name.as_str()).take(10).collect()

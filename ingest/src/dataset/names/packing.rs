@@ -10,20 +10,26 @@ use super::{letters, meaning};
 pub(in super::super) enum Packing {
     /// Sample lengths: `seq_lens`.
     Lengths,
+    /// Start and end of each sample: `sample_ranges`.
+    Ranges,
     /// Token positions within each sample: `position_ids`.
     Places,
     /// Cumulative lengths, from 0 to the row length: `cu_seqlens`.
     Sums,
     /// Start of each sample: `seq_start_id`.
     Starts,
+    /// Positions between samples, with or without both ends of the row: `boundaries`.
+    Cuts,
     /// Sample number of each token: `segment_ids`. Padding has number 0.
     Numbers,
+    /// Part number of each token: `token_type_ids`. Two parts may be a pair of sentences.
+    Types,
     /// 1 for a token and 0 for padding, or the sample number of each token: `attention_mask`.
     Mask,
 }
 
 /// Names in lower case, without separators.
-const NAMES: [(Packing, &[&str]); 6] = [
+const NAMES: [(Packing, &[&str]); 9] = [
     (
         Packing::Lengths,
         &[
@@ -33,8 +39,33 @@ const NAMES: [(Packing, &[&str]); 6] = [
             "subseqlens",
             "subseqlengths",
             "samplelengths",
+            "samplelens",
+            "doclens",
+            "doclengths",
+            "documentlens",
+            "documentlengths",
+            "segmentlens",
+            "segmentlengths",
+            "packedlens",
+            "packedlengths",
             "length",
             "lengths",
+        ],
+    ),
+    (
+        Packing::Ranges,
+        &[
+            "ranges",
+            "sampleranges",
+            "docranges",
+            "documentranges",
+            "seqranges",
+            "sequenceranges",
+            "segmentranges",
+            "samplespans",
+            "docspans",
+            "documentspans",
+            "segmentspans",
         ],
     ),
     (Packing::Places, &["positionids"]),
@@ -43,7 +74,37 @@ const NAMES: [(Packing, &[&str]); 6] = [
         &["cuseqlens", "cuseqlensq", "cumseqlens", "cumulativeseqlens", "cumulativelen", "cumulativelens", "culengths"],
     ),
     (Packing::Starts, &["seqstartid", "seqstartids", "seqstarts"]),
-    (Packing::Numbers, &["segmentids", "sequenceids", "seqids", "docids", "documentids", "sampleids"]),
+    (
+        Packing::Cuts,
+        &[
+            "boundaries",
+            "docboundaries",
+            "documentboundaries",
+            "sampleboundaries",
+            "seqboundaries",
+            "sequenceboundaries",
+            "segmentboundaries",
+            "packboundaries",
+        ],
+    ),
+    (
+        Packing::Numbers,
+        &[
+            "segmentids",
+            "sequenceids",
+            "seqids",
+            "docids",
+            "documentids",
+            "sampleids",
+            "seqidx",
+            "sequenceidx",
+            "docidx",
+            "documentidx",
+            "sampleidx",
+            "segmentidx",
+        ],
+    ),
+    (Packing::Types, &["tokentypeids"]),
     (Packing::Mask, &["attentionmask"]),
 ];
 
@@ -53,12 +114,21 @@ pub(in super::super) const DECODER: [&str; 4] = ["decoder_input_ids", "labels", 
 /// Returns the meaning of a column's lists by the column name.
 pub(in super::super) fn packing(name: &str) -> Option<Packing> {
     // Fast rejection by the first letter and the length of the name.
-    let is_possible = (6..=22).contains(&name.len()) && name.starts_with(|c: char| "acdlpsACDLPS".contains(c));
+    let is_possible = (6..=22).contains(&name.len()) && name.starts_with(|c: char| "abcdlprstABCDLPRST".contains(c));
     if !is_possible {
         return None;
     }
     let letters = letters(name);
     NAMES.iter().find(|(_, names)| names.contains(&letters.as_str())).map(|(packing, _)| *packing)
+}
+
+/// Returns whether a name counts the samples that are packed into a row: `num_packed`.
+pub(in super::super) fn counts_packed(name: &str) -> bool {
+    let letters = letters(name);
+    let base = letters.strip_prefix("num").or_else(|| letters.strip_prefix('n')).unwrap_or(&letters);
+    ["packed", "packedsamples", "packedsequences", "packedseqs", "packeddocs", "packeddocuments", "packedexamples"]
+        .contains(&base)
+        || ["packsize", "packcount", "packedcount"].contains(&letters.as_str())
 }
 
 /// Returns whether all list numbers must be read, and not only the element count.
@@ -89,6 +159,11 @@ mod tests {
             ("seq_start_id", Some(Packing::Starts)),
             ("document_ids", Some(Packing::Numbers)),
             ("attention_mask", Some(Packing::Mask)),
+            ("seq_idx", Some(Packing::Numbers)),
+            ("doc_lengths", Some(Packing::Lengths)),
+            ("boundaries", Some(Packing::Cuts)),
+            ("sample_ranges", Some(Packing::Ranges)),
+            ("token_type_ids", Some(Packing::Types)),
             ("input_ids", None),
             ("labels", None),
         ] {

@@ -85,6 +85,119 @@ pub(in super::super) fn part_of_sample(name: &str) -> Option<Side> {
     WORDS.iter().find(|(_, words)| words.contains(&part.as_str())).map(|(side, _)| *side)
 }
 
+/// What a number of tokens counts, by the column name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Counted {
+    /// All tokens of a sample: `num_tokens`.
+    Sample,
+    /// A section of a sample, or its media: `title_tokens`, `speech_tokens`.
+    Section,
+    /// A subset of other tokens, or a statistic: `max_tokens`, `cached_tokens`.
+    Subset,
+    /// Anything else: `web_tokens`.
+    Other,
+}
+
+/// Sections of one sample.
+const SECTIONS: [&str; 38] = [
+    "text",
+    "document",
+    "story",
+    "passage",
+    "dialogue",
+    "title",
+    "headline",
+    "abstract",
+    "summary",
+    "highlights",
+    "introduction",
+    "body",
+    "conclusion",
+    "article",
+    "content",
+    "caption",
+    "transcript",
+    "code",
+    "doc",
+    "docstring",
+    "documentation",
+    "comment",
+    "comments",
+    "image",
+    "images",
+    "audio",
+    "vision",
+    "visual",
+    "video",
+    "speech",
+    "sound",
+    "music",
+    "tool",
+    "tools",
+    "function",
+    "functions",
+    "header",
+    "footer",
+];
+/// Words for all tokens of a sample.
+const ALL: [&str; 5] = ["total", "all", "overall", "sample", "seq"];
+/// Words for subsets of other tokens and for statistics.
+const SUBSETS: [&str; 28] = [
+    "max",
+    "min",
+    "avg",
+    "mean",
+    "median",
+    "std",
+    "sum",
+    "limit",
+    "cum",
+    "cumulative",
+    "share",
+    "unique",
+    "distinct",
+    "special",
+    "padding",
+    "pad",
+    "padded",
+    "masked",
+    "loss",
+    "label",
+    "labels",
+    "trainable",
+    "cached",
+    "cache",
+    "rejected",
+    "chosen",
+    "ignored",
+    "unk",
+];
+
+/// Returns what a column counts; `None` if the name does not contain a word for tokens.
+pub(in super::super) fn counted(name: &str) -> Option<Counted> {
+    let words = words(last(name));
+    let is_token = |word: &String| ["tokens", "token", "toks", "tok", "tokencount"].contains(&word.as_str());
+    if !words.iter().any(is_token) {
+        return None;
+    }
+    let ignored = |word: &str| COUNTS.contains(&word) || FILLERS.contains(&word) || ALL.contains(&word);
+    let rest: Vec<&str> = words.iter().map(String::as_str).filter(|word| !ignored(word)).collect();
+    Some(match rest.as_slice() {
+        [] => Counted::Sample,
+        rest if rest.iter().any(|word| SUBSETS.contains(word)) => Counted::Subset,
+        [section] if SECTIONS.contains(section) => Counted::Section,
+        _ if part_of_sample(name).is_some() => Counted::Subset,
+        _ => Counted::Other,
+    })
+}
+
+/// Returns whether a token count may count the texts of a column: `body_tokens` those of `body`,
+/// `text_tokens` those of any column.
+pub(in super::super) fn is_section(count: &str, column: &str) -> bool {
+    let (count, column) = (words(last(count)), words(last(column)));
+    count.contains(&"text".to_owned()) || column.iter().all(|word| count.contains(word))
+}
+
 /// Splits a name into lower-case words. A capital letter after a lower-case letter starts a word.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
@@ -105,6 +218,24 @@ fn words(name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_tokens_count_a_sample_or_a_section() {
+        for (name, expected) in [
+            ("num_tokens", Some(Counted::Sample)),
+            ("totalTokens", Some(Counted::Sample)),
+            ("text_tokens", Some(Counted::Section)),
+            ("n_title_tokens", Some(Counted::Section)),
+            ("tool_tokens", Some(Counted::Section)),
+            ("prompt_tokens", Some(Counted::Subset)),
+            ("max_text_tokens", Some(Counted::Subset)),
+            ("web_tokens", Some(Counted::Other)),
+            ("title", None),
+            ("length", None),
+        ] {
+            assert_eq!(counted(name), expected, "{name}");
+        }
+    }
 
     #[test]
     fn parts_are_known_by_their_words() {

@@ -63,3 +63,52 @@ pub(in super::super) fn is_group(name: &str) -> bool {
     let base = ["id", "idx", "index", "name"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
     groups.contains(&base)
 }
+
+/// Returns whether a name denotes a group whose tokens a table may sum up, row by row: `split`,
+/// `language`, `user`, `day`, `file`.
+pub(in super::super) fn names_rows(name: &str) -> bool {
+    const GROUPS: [&str; 39] = [
+        "shard",
+        "file",
+        "filename",
+        "source",
+        "dataset",
+        "datasetname",
+        "subset",
+        "subsetname",
+        "domain",
+        "corpus",
+        "collection",
+        "split",
+        "language",
+        "lang",
+        "locale",
+        "country",
+        "region",
+        "user",
+        "username",
+        "customer",
+        "tenant",
+        "team",
+        "organization",
+        "org",
+        "project",
+        "day",
+        "date",
+        "week",
+        "weekday",
+        "month",
+        "quarter",
+        "year",
+        "category",
+        "topic",
+        "license",
+        "crawl",
+        "snapshot",
+        "dump",
+        "model",
+    ];
+    let name = letters(last(name));
+    let base = ["id", "name"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    GROUPS.contains(&base) || GROUPS.contains(&name.as_str())
+}

@@ -49,7 +49,9 @@ impl Footer {
         let has_texts = parts.is_empty() || parts.iter().any(|part| part.measure == Measure::Text);
         let is_other = |profile: &Profile| match profile.meaning {
             // Lengths of packed samples, or padding.
-            _ if has_lists && profile.kind == Kind::ListOfNumbers && names::packing(&profile.name).is_some() => true,
+            _ if has_lists && names::packing(&profile.name).is_some() => {
+                matches!(profile.kind, Kind::ListOfNumbers | Kind::ListOfLists | Kind::ListOfObjects)
+            }
             Meaning::Weight | Meaning::Images => true,
             Meaning::Media => options.preprocessing.is_some(),
             // The rows show whether the preferred conversation repeats the prompt.

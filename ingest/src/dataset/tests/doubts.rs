@@ -83,10 +83,6 @@ fn sums_of_groups_are_no_samples() {
     for (file, skipped) in [
         ("what,num_tokens\na,512\nb,300\nc,90\nd,77\nTotal tokens,979\nNumber of samples,4\n", 2),
         ("source,lang,num_tokens\n,,979\nweb,,812\nweb,en,512\nweb,de,300\ncode,,167\ncode,c,90\ncode,r,77\n", 3),
-        (
-            "source,num_tokens\nweb,512\ncode,300\nbooks,90\nnews,77\nTotal (all sources),979\nAverage per source,245\n",
-            2,
-        ),
         ("what,num_tokens\nAll samples,979\na,512\nb,300\nc,90\nd,77\n", 1),
         ("what,num_tokens\na,512\nb,300\nc,90\nd,77\nmean length,245\nmax length,512\nstd dev,180\n", 3),
     ] {

@@ -77,8 +77,8 @@ fn tables_of_pandas_are_rows() {
         r#"{"0": {"num_tokens": 5, "lang": "en"}, "1": {"num_tokens": 7, "lang": "de"}}"#,
         r#"{"a.txt": {"num_tokens": 5}, "b.txt": {"num_tokens": 7}}"#,
         r#"{"num_tokens": {"0": 5, "1": 7}}"#,
-        r#"{"lang": {"0": "en", "1": "de"}, "num_tokens": {"0": 5, "1": 7}}"#,
-        r#"{"columns": ["lang", "num_tokens"], "index": [0, 1], "data": [["en", 5], ["de", 7]]}"#,
+        r#"{"lang": {"0": "en", "1": "en"}, "num_tokens": {"0": 5, "1": 7}}"#,
+        r#"{"columns": ["lang", "num_tokens"], "index": [0, 1], "data": [["en", 5], ["en", 7]]}"#,
         r#"{"columns": ["num_tokens"], "data": [[5], [7]]}"#,
         r#"{"schema": {"fields": []}, "data": [{"index": 0, "num_tokens": 5}, {"index": 1, "num_tokens": 7}]}"#,
     ] {
@@ -320,4 +320,26 @@ fn sums_and_further_parts_are_warned_about() {
     }
     let plain = import(b"100\n300\n200\n1000\n50\n", None).expect("lengths");
     assert_eq!(plain.report.warnings, ["Plain numbers are read as lengths in tokens."]);
+}
+
+/// Readers of JSON disagree about the value of such a key.
+#[test]
+fn keys_that_occur_twice_are_refused() {
+    let row = "{\"num_tokens\": 5, \"num_tokens\": 7}";
+    for file in [
+        format!("[{row}, {row}]"),
+        format!("{row}\n{row}\n"),
+        format!("{{\"data\": [{row}]}}"),
+        "{\"num_tokens\": [5, 6], \"num_tokens\": [7, 8]}".to_owned(),
+        "{\"512\": 3, \"1024\": 5, \"512\": 6}".to_owned(),
+        "{\"usage\": {\"total_tokens\": 5, \"total_tokens\": 7}}\n".repeat(2),
+    ] {
+        assert!(refusal(&file).contains("occurs twice in one object"), "{file}: {}", refusal(&file));
+    }
+    // One such line among many is left out.
+    let (lengths, _, report) = rows(&("{\"num_tokens\": 5}\n".repeat(20) + row + "\n"));
+    assert_eq!((lengths.len(), report.skipped), (20, 1));
+    assert!(report.first_problem.is_some_and(|problem| problem.contains("occurs twice")));
+    // The same key in several objects.
+    assert_eq!(rows("[{\"num_tokens\": 5, \"meta\": {\"num_tokens\": 1}}, {\"num_tokens\": 7}]").0, [5, 7]);
 }

@@ -21,6 +21,19 @@ fn packed_rows_are_taken_apart_by_every_name() {
         ("attention_mask", "[1, 1, 2, 2, 2]", "[1, 2, 2, 2]"),
         ("document_ids", "[0, 0, 1, 1, 1]", "[0, 1, 1, 1]"),
         ("segment_ids", "[1, 1, 2, 2, 2]", "[1, 2, 2, 2]"),
+        ("seq_idx", "[0, 0, 1, 1, 1]", "[0, 1, 1, 1]"),
+        ("doc_lengths", "[2, 3]", "[1, 3]"),
+        ("boundaries", "[0, 2, 5]", "[0, 1, 4]"),
+        ("boundaries", "[2, 5]", "[1, 4]"),
+        ("boundaries", "[0, 2]", "[0, 1]"),
+        ("boundaries", "[[0, 2], [2, 5]]", "[[0, 1], [1, 4]]"),
+        ("sample_ranges", "[[0, 2], [2, 5]]", "[[0, 1], [1, 4]]"),
+        ("sample_ranges", "[[0, 1], [2, 4]]", "[[0, 0], [1, 3]]"),
+        (
+            "sample_ranges",
+            r#"[{"start": 0, "end": 2}, {"start": 2, "end": 5}]"#,
+            r#"[{"start": 0, "end": 1}, {"start": 1, "end": 4}]"#,
+        ),
     ] {
         let file = format!(
             "{{\"input_ids\": {}, \"{name}\": {first}}}\n{{\"input_ids\": {}, \"{name}\": {second}}}\n",
@@ -140,4 +153,81 @@ fn a_number_of_samples_in_a_pack_warns() {
     let (lengths, _, report) = rows(file);
     assert_eq!(lengths, [3, 2]);
     assert!(warns(&report, &["num_samples is not read"]), "{:?}", report.warnings);
+}
+
+#[test]
+fn part_numbers_are_samples_if_there_are_more_than_two() {
+    let row = |types: &str| format!("{{\"input_ids\": {}, \"token_type_ids\": {types}}}\n", ids(5));
+    let packs = row("[0, 0, 1, 1, 2]") + &row("[0, 1, 1, 1, 1]");
+    assert_eq!(rows(&packs).0, [2, 2, 1, 1, 4]);
+    let pairs = row("[0, 0, 1, 1, 1]").repeat(3);
+    let (lengths, _, report) = rows(&pairs);
+    assert_eq!(lengths, [5, 5, 5]);
+    assert!(warns(&report, &["token_type_ids is not read"]), "{:?}", report.warnings);
+    let single = row("[0, 0, 0, 0, 0]") + "{\"input_ids\": [1, 2], \"token_type_ids\": [0, 0]}\n";
+    assert!(rows(&single).2.warnings.is_empty(), "{:?}", rows(&single).2.warnings);
+}
+
+#[test]
+fn a_number_of_packed_samples_warns_or_asks() {
+    let file = "{\"input_ids\": [4, 5, 6], \"num_packed\": 2}\n{\"input_ids\": [7, 5], \"num_packed\": 1}\n";
+    let (lengths, _, report) = rows(file);
+    assert_eq!(lengths, [3, 2]);
+    assert!(warns(&report, &["num_packed is not read"]), "{:?}", report.warnings);
+    assert!(refusal("num_tokens,num_packed\n2048,5\n2040,7\n").contains("it is not clear"));
+    let one = "{\"input_ids\": [4, 5, 6], \"num_packed\": 1}\n{\"input_ids\": [7, 5], \"num_packed\": 1}\n";
+    assert!(rows(one).2.warnings.is_empty(), "{:?}", rows(one).2.warnings);
+}
+
+/// Lists of token IDs as JSONL.
+fn lists(rows: &[&[u32]]) -> String {
+    rows.iter().fold(String::new(), |file, ids| file + &format!("{{\"input_ids\": {ids:?}}}\n"))
+}
+
+/// Identifiers of the start and the end of a document in common tokenizers.
+#[test]
+fn separators_inside_rows_separate_samples() {
+    for (file, expected) in [
+        (lists(&[&[7, 8, 2, 9, 2], &[5, 2, 6, 7, 8, 2]]), vec![3, 2, 2, 4]),
+        (lists(&[&[1, 7, 8, 1, 9], &[1, 5, 1, 6, 7]]), vec![3, 2, 2, 3]),
+        (lists(&[&[1, 7, 2, 1, 9, 2], &[1, 5, 6, 2, 1, 8, 2]]), vec![3, 3, 4, 3]),
+        (lists(&[&[50_256, 7, 50_256, 9, 8, 50_256], &[50_256, 5, 6, 50_256, 8, 50_256]]), vec![2, 3, 3, 2]),
+        // Padding at the end.
+        (lists(&[&[1, 7, 2, 1, 9, 2, 0, 0], &[1, 5, 6, 2, 1, 8, 2, 0, 0, 0]]), vec![3, 3, 4, 3]),
+        (lists(&[&[7, 8, 2, 9, 2, 2, 2], &[5, 2, 6, 7, 8, 2, 2]]), vec![3, 2, 2, 4]),
+        ("id,input_ids\n1,7 8 2 9 2\n2,5 2 6 7 2\n".to_owned(), vec![3, 2, 2, 3]),
+    ] {
+        let (lengths, _, report) = rows(&file);
+        assert_eq!(lengths, expected, "{file}");
+        assert!(warns(&report, &["Each row holds several samples", "input_ids"]), "{:?}", report.warnings);
+        let (whole, _, report) = rows_of(&file, Some("input_ids"));
+        assert_eq!(whole.len(), 2, "{file}");
+        assert!(warns(&report, &["Each row is counted as one sample"]), "{:?}", report.warnings);
+    }
+    // Rows after the first ones, with an attention mask.
+    let row = "{\"input_ids\": [1, 7, 2, 1, 9, 2], \"attention_mask\": [1, 1, 1, 1, 1, 1]}\n";
+    assert_eq!(rows("{\"input_ids\": [[7, 8, 2, 9, 2], [5, 2, 6, 7, 2]], \"id\": [1, 2]}").0, [3, 2, 2, 3]);
+    assert_eq!(rows(&row.repeat(12_000)).0, vec![3; 24_000]);
+}
+
+/// Turns of a conversation, and pairs of sentences.
+#[test]
+fn other_numbers_that_repeat_at_an_end_warn() {
+    for file in [
+        // A start and an end per turn, with a line break.
+        lists(&[&[900, 7, 901, 198, 900, 9, 901, 198], &[900, 5, 901, 198, 900, 6, 7, 901, 198]]),
+        lists(&[&[901, 7, 902, 901, 9, 902], &[901, 5, 6, 902, 901, 8, 902]]),
+        // One start, and an end per turn.
+        lists(&[&[1, 7, 2, 9, 2], &[1, 5, 2, 6, 7, 2], &[1, 5, 2]]),
+        lists(&[&[7, 8, 901, 9, 901], &[5, 901, 6, 7, 901], &[6, 901]]),
+    ] {
+        let (lengths, _, report) = rows(&file);
+        assert_eq!(lengths.len(), file.lines().count(), "{file}");
+        assert!(warns(&report, &["Each row is counted as one sample"]), "{:?}", report.warnings);
+    }
+    let ids = "{\"num_tokens\": 5, \"input_ids\": [7, 8, 2, 9, 2]}\n{\"num_tokens\": 4, \"input_ids\": [5, 2, 6, 2]}\n";
+    assert!(warns(&rows(ids).2, &["Each row is counted as one sample"]), "{:?}", rows(ids).2.warnings);
+    let single = lists(&[&[1, 7, 8, 9, 2], &[1, 5, 2], &[1, 7, 2, 2, 2]]);
+    assert!(!warns(&rows(&single).2, &["one sample"]), "{:?}", rows(&single).2.warnings);
+    assert_eq!(rows(&single).0, [5, 3, 5]);
 }

@@ -229,3 +229,55 @@ fn images_of_a_text_are_counted() {
     let (lengths, images, _) = rows(file);
     assert_eq!((lengths, images), (vec![5, 7, 9, 3, 4], vec![3, 2, 2, 0, 0]));
 }
+
+/// Token counts of sections of a sample.
+#[test]
+fn sections_are_added() {
+    for (file, source) in [
+        ("title_tokens,abstract_tokens,body_tokens\n5,100,3000\n7,120,2500\n", vec![3105, 2627]),
+        ("text_tokens,speech_tokens\n5,100\n7,120\n", vec![105, 127]),
+        ("text_tokens,tool_tokens\n5,100\n7,120\n", vec![105, 127]),
+        ("article_tokens,summary_tokens\n500,10\n700,12\n", vec![510, 712]),
+        ("code_tokens,doc_tokens\n500,10\n700,12\n", vec![510, 712]),
+        // A total, counts of a subset, and prompts.
+        ("num_tokens,title_tokens\n500,10\n700,12\n", vec![500, 700]),
+        ("text_tokens,padding_tokens\n500,10\n700,12\n", vec![500, 700]),
+    ] {
+        assert_eq!(rows(file).0, source, "{file}");
+    }
+    let (_, _, report) = rows("article_tokens,summary_tokens\n500,10\n700,12\n");
+    assert!(report.warnings.iter().any(|warning| warning.contains("are added")), "{:?}", report.warnings);
+    let text = "{\"abstract\": \"a text that is longer than forty characters\", \"body_tokens\": 700}\n".repeat(2);
+    let (_, _, report) = rows(&text);
+    assert!(report.warnings.iter().any(|warning| warning.contains("not counted: abstract")), "{:?}", report.warnings);
+    // A pivot by source.
+    assert!(refusal("month,web_tokens,code_tokens,book_tokens\n1,5000,700,10\n2,6000,800,12\n").contains("not clear"));
+}
+
+/// Texts of sections of a sample.
+#[test]
+fn texts_of_one_sample_are_added() {
+    for (first, second) in [
+        ("article", "summary"),
+        ("article", "highlights"),
+        ("document", "abstract"),
+        ("code", "docstring"),
+        ("code", "doc"),
+        ("text", "tool_calls"),
+    ] {
+        let file = format!("{{\"{first}\": \"abcdefgh\", \"{second}\": \"ijkl\"}}\n").repeat(2);
+        assert_eq!(rows(&file).0, [3, 3], "{file}");
+    }
+    let title = "{\"title\": \"abcd\", \"abstract\": \"abcd\", \"body\": \"abcdefgh\"}\n".repeat(2);
+    assert_eq!(rows(&title).0, [4, 4]);
+    let page = "{\"title\": \"abcd\", \"text\": \"abcdefgh\"}\n".repeat(2);
+    assert_eq!(rows(&page).0, [2, 2]);
+    // Two forms of one page.
+    let forms = "{\"html\": \"<p>a text</p>\", \"markdown\": \"a text\"}\n".repeat(2);
+    assert!(refusal(&forms).contains("html"), "{}", refusal(&forms));
+    assert_eq!(rows_of(&forms, Some("markdown")).0, [2, 2]);
+    let chosen = "{\"html\": \"<p>a text</p>\", \"text\": \"a text\"}\n".repeat(2);
+    let (lengths, _, report) = rows(&chosen);
+    assert_eq!(lengths, [2, 2]);
+    assert!(report.warnings.iter().any(|warning| warning.contains("not counted: html")), "{:?}", report.warnings);
+}

@@ -8,8 +8,9 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::super::names;
 use super::super::number::Number;
+use super::super::{names, token_ids};
+use super::keys::twice;
 use super::{List, MAX_ITEMS, Row, Value};
 
 /// Maximum number of values in a row, including nested values.
@@ -35,10 +36,10 @@ pub(in super::super) struct ValueSeed<'b> {
 }
 
 impl<'b> ValueSeed<'b> {
-    /// Creates a seed that stores all elements of the outermost list, up to `items`; further
-    /// elements cause an error.
-    pub(in super::super) const fn whole(budget: &'b Cell<usize>, items: usize) -> Self {
-        Self { budget, numbers: items, items, name: "" }
+    /// Creates a seed that stores all elements of the outermost list under `name`, up to `items`;
+    /// further elements cause an error.
+    pub(in super::super) const fn whole(budget: &'b Cell<usize>, items: usize, name: &'b str) -> Self {
+        Self { budget, numbers: items, items, name }
     }
 
     /// Creates the seed of a row.
@@ -103,8 +104,10 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value<'de>, A::Error> {
-        let inner = self.nested();
         let is_whole = self.items > MAX_ITEMS;
+        // The lists of a column have the column's name.
+        let inner = ValueSeed { name: if is_whole { self.name } else { "" }, ..self.nested() };
+        let has_ids = token_ids::are_listed(self.name);
         let mut list = List::default();
         let mut numbers = self.numbers;
         while let Some(value) = seq.next_element_seed(inner)? {
@@ -114,6 +117,9 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
             }
             if let Value::Number(Number::Whole(number)) = value {
                 list.ends.see(number);
+                if has_ids && list.ids.len() < MAX_NUMBERS {
+                    list.ids.extend(u32::try_from(number));
+                }
             }
             if list.count == SHOWN_NUMBERS + 1 && numbers < MAX_NUMBERS && names::reads_numbers(self.name) {
                 numbers = MAX_NUMBERS;
@@ -138,6 +144,9 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
             let value = map.next_value_seed(ValueSeed { name: &name, ..inner })?;
             if is_whole && members.len() >= most {
                 return Err(A::Error::custom(TOO_LONG));
+            }
+            if !is_whole && members.iter().any(|(known, _)| *known == name) {
+                return Err(A::Error::custom(twice(&name)));
             }
             if members.len() < most {
                 let left = self.budget.get().checked_sub(1).ok_or_else(|| A::Error::custom(TOO_LONG))?;
@@ -237,6 +246,9 @@ impl<'de> Deserialize<'de> for Row<'de> {
                 let mut fields = Vec::new();
                 while let Some(Name(name)) = map.next_key()? {
                     let value = map.next_value_seed(ValueSeed { name: &name, ..ValueSeed::row(&budget) })?;
+                    if fields.iter().any(|(known, _)| *known == name) {
+                        return Err(A::Error::custom(twice(&name)));
+                    }
                     if fields.len() < MAX_KEYS {
                         fields.push((name, value));
                     }

@@ -1,5 +1,6 @@
 //! Token ID lists with masks and lengths, and texts inside structures.
 
+use arrow_array::builder::Int32Builder;
 use arrow_array::types::Int32Type;
 use arrow_array::{ListArray, StringArray, StructArray};
 use arrow_schema::{DataType, Field};
@@ -34,6 +35,33 @@ fn masks_lengths_and_labels_are_read() {
     let padded = plain(vec![("input_ids", lists(&[&[7, 0, 0, 0], &[7, 8, 0, 0, 0], &[7, 8, 9]]))]);
     let warnings = read(&padded, None).2.warnings;
     assert!(warnings.iter().any(|warning| warning.contains("repeat 0 at one end")), "{warnings:?}");
+}
+
+/// More rows than those that determine the separator.
+#[test]
+fn identifiers_separate_samples() {
+    let rows: Vec<&[i32]> = [&[1, 7, 2, 1, 8, 9, 2][..], &[1, 7, 8, 9, 2, 1, 4, 2]].repeat(1500);
+    let file = plain(vec![("input_ids", lists(&rows))]);
+    let (lengths, _, report) = read(&file, None);
+    assert_eq!(lengths, [3, 4, 5, 3].repeat(1500));
+    assert!(report.warnings.iter().any(|warning| warning.contains("several samples")), "{:?}", report.warnings);
+    assert_eq!(read(&file, Some("input_ids")).0, [7, 8].repeat(1500));
+}
+
+#[test]
+fn ranges_are_read() {
+    let mut ranges = ListBuilder::new(ListBuilder::new(Int32Builder::new()));
+    for row in [&[[0, 2], [2, 5]], &[[0, 1], [1, 4]]] {
+        for range in row {
+            ranges.values().append_value(range.map(Some));
+        }
+        ranges.append(true);
+    }
+    let ids = lists(&[&[7, 8, 9, 4, 5], &[7, 8, 9, 4]]);
+    let file = plain(vec![("input_ids", ids), ("sample_ranges", array(ranges.finish()))]);
+    assert_eq!(read(&file, None).0, [2, 3, 1, 3]);
+    let footer = Footer::read(&file, file.len() as u64).expect("a footer");
+    assert_eq!(footer.plan(&Options::default(), u64::MAX).columns, ["input_ids", "sample_ranges"]);
 }
 
 #[test]
