@@ -89,7 +89,7 @@ impl Load {
             .map(|number| {
                 let (address, sent) = (server.address.clone(), Arc::clone(&sent[number % sent.len()]));
                 let (open, steps) = (Arc::clone(&open), self.steps);
-                client(move || watch(&address, &sent, steps, &open))
+                client(move || follow(&address, &sent, steps, &open))
             })
             .collect();
         open.wait();
