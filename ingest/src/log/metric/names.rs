@@ -199,7 +199,8 @@ fn by_steps(plain: &str) -> Option<Measure> {
     let (above, below) = (above.trim(), below.trim());
     let is_steps = |word: &str| STEPS.contains(&word) || matches!(word, "batches" | "updates");
     if let (true, Some((Dimension::Time, per))) = (is_steps(above), unit(below)) {
-        return Some(Measure { metric: Metric::StepRate, per: 1.0 / per });
+        // `step/ms` can be a time in the group `step`.
+        return (per <= 1.0).then_some(Measure { metric: Metric::StepRate, per: 1.0 / per });
     }
     match unit(above)? {
         (Dimension::Time, per) if is_steps(below) => Some(Measure { metric: Metric::StepTime, per }),

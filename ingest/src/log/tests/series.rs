@@ -245,6 +245,7 @@ fn step_times_in_further_notations() {
         "\"eval_iters_per_sec\":0.5",
         "\"batch_s\":0.5",
         "\"steps_per_epoch\":9",
+        "\"step/ms\":450",
     ] {
         assert_eq!(one(&format!("{{\"step\":1,\"loss\":2.5,{field}}}\n")).step_time_s, None, "{field}");
     }
