@@ -81,7 +81,7 @@ fn kind(key: &str) -> Option<Kind> {
         | "grad_accum_step"
         | "gradient_accumulation_step"
         | "accum_iter" => Kind::Microbatch,
-        "name" | "title" | "task" | "action" | "command" | "description" | "step_name" => Kind::Title,
+        "name" | "title" | "task" | "action" | "command" | "description" | "step_name" | "event" => Kind::Title,
         _ => return None,
     })
 }

@@ -18,7 +18,7 @@ pub(super) fn merge(log: &mut Log, limits: &Limits) {
         row.step = (row.step - base) / count + base;
         match points.last_mut().filter(|point| point.step == row.step) {
             Some(point) => {
-                point.step_time_s = point.step_time_s.zip(row.step_time_s).map(|(sum, own)| sum + own);
+                point.step_time_s = point.step_time_s.zip(row.step_time_s).map(|(sum, time)| sum + time);
                 point.step_time_origin = point.step_time_s.and(point.step_time_origin);
                 row.step_time_s = None;
                 row.step_time_origin = None;

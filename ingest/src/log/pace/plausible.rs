@@ -40,8 +40,9 @@ pub(in crate::log) fn sequences(batch: u64, sequence: u64, tokens: Option<f64>) 
 /// Corrects a point. `job` is the job size in lines before the steps.
 pub(super) fn correct(point: &mut Point, job: Job, report: &mut Report) {
     let stated = |names: &[&str]| {
-        let own = point.others.iter().find(|other| names.iter().any(|name| name.eq_ignore_ascii_case(&other.name)))?;
-        (own.value.fract() == 0.0 && (1.0..1e7).contains(&own.value)).then_some(own.value as u64)
+        let found =
+            point.others.iter().find(|other| names.iter().any(|name| name.eq_ignore_ascii_case(&other.name)))?;
+        (found.value.fract() == 0.0 && (1.0..1e7).contains(&found.value)).then_some(found.value as u64)
     };
     let devices = stated(&DEVICES).or(job.devices);
     let sequence = stated(&LENGTHS).or(job.sequence);
@@ -97,15 +98,15 @@ fn divide_memory(memory: &mut Memory, devices: Option<u64>, report: &mut Report)
     ];
     for field in fields {
         let Some(sum) = field.filter(|&sum| sum > MAX_MEMORY_GIB) else { continue };
-        let own = devices.map(|devices| sum / devices as f64).filter(|&own| own <= MAX_MEMORY_GIB);
-        has_sum |= own.is_some();
-        if own.is_none() {
+        let share = devices.map(|devices| sum / devices as f64).filter(|&share| share <= MAX_MEMORY_GIB);
+        has_sum |= share.is_some();
+        if share.is_none() {
             report.assume(
                 "the memory is above that of any device and is not compared: it may be the sum over all devices, whose number the log \
                  does not state",
             );
         }
-        *field = own;
+        *field = share;
     }
     has_sum
 }

@@ -87,14 +87,14 @@ impl Reader {
             if *mark == Mark::Named {
                 self.steps.continue_epochs(point, &mut self.report);
             }
-            if self.is_of_other_process(point, process, is_rank, place) {
+            if self.repeats_process(point, process, is_rank, place) {
                 if let Some(loss) = point.loss.filter(|_| labels.has_stage && self.labels.late.len() < limits.points) {
                     self.labels.late.insert(point.step, loss);
                 }
                 return;
             }
             if let Some(role) = &labels.role
-                && self.is_of_other_role(point, role, place, limits)
+                && self.separate_role(point, role, place, limits)
             {
                 return;
             }
@@ -171,7 +171,7 @@ impl Reader {
     /// True if a row repeats a step for a process other than the first of its run, and the step is
     /// not open. Such rows are counted and skipped: processes log the same steps, so this is not a
     /// restart. Named processes may also continue the run of the first.
-    fn is_of_other_process(&mut self, point: &Point, process: Option<u32>, is_rank: bool, place: Place) -> bool {
+    fn repeats_process(&mut self, point: &Point, process: Option<u32>, is_rank: bool, place: Place) -> bool {
         let Some(process) = process else { return false };
         let first = *self.labels.first.entry(self.run.clone()).or_insert(process);
         let repeats = |open: &Point| {
@@ -198,7 +198,7 @@ impl Reader {
 
     /// Stores the metrics of a row under names with its model, unless it is the first model.
     /// Returns true if the step of the row is complete; the row is then left out.
-    fn is_of_other_role(&mut self, point: &mut Point, role: &str, place: Place, limits: &Limits) -> bool {
+    fn separate_role(&mut self, point: &mut Point, role: &str, place: Place, limits: &Limits) -> bool {
         let roles = &mut self.labels.roles;
         if !roles.iter().any(|known| known == role) {
             roles.push(role.to_owned());
@@ -211,7 +211,7 @@ impl Reader {
             self.report.problem("a row of another model repeats a step, and is left out", place);
             return true;
         }
-        let own = std::mem::replace(
+        let row = std::mem::replace(
             point,
             Point {
                 source: point.source,
@@ -222,13 +222,13 @@ impl Reader {
             },
         );
         let fields = [
-            ("loss", own.loss),
-            ("learning_rate", own.learning_rate),
-            ("grad_norm", own.grad_norm),
-            ("step_time_s", own.step_time_s),
+            ("loss", row.loss),
+            ("learning_rate", row.learning_rate),
+            ("grad_norm", row.grad_norm),
+            ("step_time_s", row.step_time_s),
         ];
         let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        for (name, value) in fields.chain(own.others.into_iter().map(|other| (other.name, other.value))) {
+        for (name, value) in fields.chain(row.others.into_iter().map(|other| (other.name, other.value))) {
             if name != "epoch" && point.others.len() < limits.values {
                 point.others.push(Named { name: clip(&format!("{role}/{name}"), limits.name_chars), value });
             }
@@ -241,7 +241,7 @@ impl Reader {
         let index =
             |point: &Point| point.others.iter().find(|other| is_microbatch(&other.name)).map(|other| other.value);
         let Some(open) = self.steps.open_mut().filter(|open| open.step == point.step) else { return };
-        let differs = index(open).zip(index(point)).is_some_and(|(open, own)| (open - own).abs() > 0.0);
+        let differs = index(open).zip(index(point)).is_some_and(|(open, row)| (open - row).abs() > 0.0);
         if !differs {
             return;
         }

@@ -196,6 +196,10 @@ fn steps_of_a_workflow_are_refused() {
             "{\"step\":1,\"name\":\"build\",\"step_time_s\":9.5}\n{\"step\":2,\"name\":\"test\",\"step_time_s\":99.5}\n".to_owned(),
             "named steps of a workflow",
         ),
+        (
+            "{\"step\":1,\"event\":\"pull\",\"ts\":1700000000}\n{\"step\":2,\"event\":\"push\",\"ts\":1700000060}\n".to_owned(),
+            "named steps of a workflow",
+        ),
         ("Step 1/7: check out\nStep 2/7: build image\nStep 3/7 : RUN make\n".to_owned(), "no step of a known trainer"),
         ("step: 1 name: build image\nstep 2: test\n".to_owned(), "no step of a known trainer"),
     ] {
@@ -206,6 +210,9 @@ fn steps_of_a_workflow_are_refused() {
     let run =
         "{\"step\":1,\"name\":\"base\",\"step_time_s\":9.5}\n{\"step\":2,\"name\":\"base\",\"step_time_s\":9.75}\n";
     assert_eq!(read(run).points.len(), 2);
+    let events =
+        "{\"step\":1,\"event\":\"train\",\"ts\":1700000000}\n{\"step\":2,\"event\":\"train\",\"ts\":1700000060}\n";
+    assert_eq!(read(events).points[1].step_time_s, Some(60.0));
     let trained = "{\"step\":1,\"name\":\"a\",\"loss\":9.5}\n{\"step\":2,\"name\":\"b\",\"loss\":9.25}\n";
     assert_eq!(read(trained).points.len(), 2);
 }
