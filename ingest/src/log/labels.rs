@@ -132,7 +132,7 @@ impl Labels {
             match kind {
                 Kind::Run => labels.run = labels.run.or(Some(label)),
                 Kind::Repetition => repetitions.push(format!("{key} {label}")),
-                Kind::Rank => rank = rank.or_else(|| float(value).filter(is_rank)),
+                Kind::Rank => rank = rank.or_else(|| float(value).filter(|&rank| is_rank(rank))),
                 Kind::Process => processes.push(format!("{key} {label}")),
                 Kind::PipelineRank => {
                     labels.has_stage = true;
@@ -162,8 +162,8 @@ impl Labels {
     }
 }
 
-fn is_rank(rank: &f64) -> bool {
-    rank.fract() == 0.0 && (0.0..1e7).contains(rank)
+fn is_rank(rank: f64) -> bool {
+    rank.fract() == 0.0 && (0.0..1e7).contains(&rank)
 }
 
 fn is_role(role: &str) -> bool {
