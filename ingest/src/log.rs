@@ -28,10 +28,12 @@ mod docker;
 mod error;
 mod hugging_face;
 mod json_lines;
+mod labels;
 mod lines;
 mod listed;
 mod megatron;
 mod metric;
+mod microbatches;
 mod mlperf;
 mod order;
 mod pace;
@@ -139,6 +141,7 @@ pub fn import_with(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> R
     let mut log = match sniff::content(bytes, limits)? {
         Content::Text => text(bytes, *limits, table),
         Content::JsonLines => text(bytes, long, table),
+        Content::LongLines => step_csv::import_long_lines(bytes, limits),
         Content::TrainerState(document) => rows::trainer_state(document, limits)?,
         Content::Curves(curves) => rows::curves(&curves, limits),
         Content::PanelCsv => rows::panel(bytes, limits)?,
@@ -154,6 +157,7 @@ pub fn import_with(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> R
     // Rows of several runs can be mixed.
     log.points.sort_by_key(|point| point.segment);
     order::restore(&mut log, limits);
+    microbatches::merge(&mut log, limits);
     // Readers stop after the limit, so that skipped content is detected here.
     if log.points.len() > limits.points {
         log.points.truncate(limits.points);
@@ -174,8 +178,7 @@ fn text(bytes: &[u8], limits: Limits, table: Option<&LogTable>) -> Log {
         }
     }
     let setup = parser.setup().to_vec();
-    let (last, report) = parser.finish();
-    points.extend(last);
+    let (points, report) = parser.finish_file(points);
     Log { points, setup, report }
 }
 

@@ -7,6 +7,7 @@
 //! increases: a fit that would increase it is discarded. The report lists both cases.
 
 mod coefficient;
+mod link;
 mod minimise;
 mod parts;
 mod report;
@@ -43,9 +44,10 @@ pub struct Fitted {
 
 /// Fits the curves of a cluster's device and links to `samples`.
 ///
-/// The search starts at typical device curves, then at the cluster's current values. It minimizes
-/// the logarithm of measured / predicted time; large residuals have linear weight. If both searches
-/// increase the mean residual, the current values are confirmed. The result is deterministic.
+/// The search starts at typical device curves, then at the cluster's current values. For links it
+/// also starts at a linear least-squares fit, and the best result counts. It minimizes the logarithm
+/// of measured / predicted time; large residuals have linear weight. If all searches increase the
+/// mean residual, the current values are confirmed. The result is deterministic.
 pub fn fit(cluster: &Cluster, samples: &[Sample], source: &str) -> Fitted {
     let mut cluster = cluster.clone();
     let mut curves = cluster.device.curves.take().unwrap_or_else(Curves::generic);

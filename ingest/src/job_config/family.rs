@@ -48,7 +48,7 @@ const fn ungated(name: &'static str, bias: Bias, tied: bool, learned_positions: 
 const GEMMA_3: Sizes =
     Sizes { layers: 26, hidden: 2304, heads: 8, kv_heads: 4, ffn: 9216, vocab: 262_208, head_size: Some(256) };
 
-const FAMILIES: [Family; 37] = [
+const FAMILIES: [Family; 51] = [
     Family { sizes: Some(of_7b(32, 11_008, 32_000)), ..family("llama", Norm::Rms, Bias::None, false) },
     Family { sizes: Some(of_7b(8, 14_336, 32_000)), ..family("mistral", Norm::Rms, Bias::None, false) },
     family("ministral", Norm::Rms, Bias::None, false),
@@ -74,11 +74,18 @@ const FAMILIES: [Family; 37] = [
     family("stablelm", Norm::Layer, Bias::None, false),
     // A layer norm without bias has the same parameter count as an RMS norm.
     family("cohere", Norm::Rms, Bias::None, true),
+    family("cohere2", Norm::Rms, Bias::None, true),
+    family("bitnet", Norm::Rms, Bias::None, true),
+    family("jamba", Norm::Rms, Bias::None, false),
     family("chatglm", Norm::Rms, Bias::None, false),
     family("glm4", Norm::Rms, Bias::None, false),
     family("glm4_moe", Norm::Rms, Bias::Qkv, false),
     family("gpt_oss", Norm::Rms, Bias::All, false),
+    // The norms of the first OLMo have no parameters.
+    family("olmo", Norm::Rms, Bias::None, false),
     family("olmo2", Norm::Rms, Bias::None, false),
+    family("olmo3", Norm::Rms, Bias::None, false),
+    family("olmoe", Norm::Rms, Bias::None, false),
     family("smollm3", Norm::Rms, Bias::None, true),
     ungated("gpt2", Bias::All, true, true),
     ungated("gpt_neox", Bias::All, false, false),
@@ -86,8 +93,31 @@ const FAMILIES: [Family; 37] = [
     ungated("bloom", Bias::All, true, false),
     ungated("falcon", Bias::None, true, false),
     ungated("starcoder2", Bias::All, true, false),
+    ungated("phi", Bias::All, false, false),
+    ungated("gptj", Bias::None, false, false),
+    ungated("codegen", Bias::None, false, false),
+    ungated("gpt_neo", Bias::All, true, true),
+    ungated("gpt_bigcode", Bias::All, true, true),
+    ungated("nemotron", Bias::None, false, false),
+    Family { norm: Norm::Rms, ..ungated("nemotron_h", Bias::None, false, false) },
+    Family { norm: Norm::Rms, ..ungated("arcee", Bias::None, false, false) },
     ungated("mpt", Bias::None, true, true),
 ];
+
+/// Families with attention and MLP of a layer in parallel.
+const PARALLEL: [&str; 7] = ["codegen", "cohere", "cohere2", "falcon", "gpt_neox", "gptj", "phi"];
+
+impl Family {
+    /// True if attention and MLP of a layer run in parallel, unless the file states otherwise.
+    pub(super) fn is_parallel(&self) -> bool {
+        PARALLEL.contains(&self.name)
+    }
+
+    /// True if only the MLP has a bias.
+    pub(super) fn has_mlp_bias_only(&self) -> bool {
+        matches!(self.name, "codegen" | "gptj")
+    }
+}
 
 /// Finds the family of a `model_type`. Nested language models have the suffix `_text`.
 pub(super) fn find(model_type: &str) -> Option<Family> {

@@ -10,7 +10,7 @@ use super::{JobConfigError, unmodelled, without_effect};
 const TEXT_SECTIONS: [&str; 4] = ["text_config.", "llm_config.", "language_config.", "language_model_config."];
 
 const LAYERS: &[&str] = &["num_hidden_layers", "n_layer", "n_layers", "num_layers"];
-const HIDDEN: &[&str] = &["hidden_size", "n_embd", "d_model", "dim"];
+const HIDDEN: &[&str] = &["hidden_size", "n_embd", "n_embed", "d_model", "dim"];
 const POSITIONS: &[&str] = &["max_position_embeddings", "n_positions", "max_seq_len"];
 const VOCABULARY: &[&str] = &["vocab_size", "padded_vocab_size", "embedding_size"];
 const HEADS: &[&str] = &["num_attention_heads", "n_head", "n_heads", "num_heads"];
@@ -104,7 +104,8 @@ pub(super) fn language_model(
     (tied, is_nested): (Option<bool>, bool),
     name: &str,
 ) -> Result<Module, JobConfigError> {
-    let family = model_type.and_then(family::find).unwrap_or_else(|| {
+    let known = model_type.and_then(family::find);
+    let family = known.unwrap_or_else(|| {
         let of = model_type.map_or_else(String::new, |name| format!(" {name:?}"));
         keys.assume(format!("The architecture{of} is not known. It is read as a Llama model of these sizes."));
         family::llama()
@@ -112,10 +113,18 @@ pub(super) fn language_model(
     let sizes = family.sizes.filter(|_| is_nested);
     let hidden = size(keys, HIDDEN, "width", sizes.map(|sizes| sizes.hidden))?;
     let heads = size(keys, HEADS, "heads", sizes.map(|sizes| sizes.heads))?;
-    let kv_names = ["num_key_value_heads", "num_kv_heads", "multi_query_group_num", "n_kv_heads"];
+    let kv_names = [
+        "num_key_value_heads",
+        "num_kv_heads",
+        "multi_query_group_num",
+        "n_kv_heads",
+        "n_head_kv",
+        "attn_config.kv_n_heads",
+    ];
     let kv_heads = keys.count(&kv_names, "key and value heads")?;
     let kv_heads = kv_heads.or_else(|| default_of(keys, kv_names[0], sizes.map(|sizes| sizes.kv_heads)));
-    let is_multi_query = keys.flag(&["multi_query"], "key and value heads").unwrap_or(false);
+    let is_multi_query = keys.flag(&["multi_query"], "key and value heads").unwrap_or(false)
+        || keys.peek("attn_config.attn_type") == Some("multiquery_attention");
     let is_new_falcon = keys.flag(&["new_decoder_architecture"], "key and value heads").unwrap_or(false);
     let kv_heads = if is_multi_query && !is_new_falcon { 1 } else { kv_heads.unwrap_or(heads) };
     let head_size = keys.count(&["head_dim", "kv_channels"], "head size")?;
@@ -125,8 +134,9 @@ pub(super) fn language_model(
     let ffn = mlp_width(keys, family, (hidden, moe.is_some()), sizes.map(|sizes| sizes.ffn))?;
     let layers = size(keys, LAYERS, "layers", sizes.map(|sizes| sizes.layers))?;
     let vocab = size(keys, VOCABULARY, "vocabulary", sizes.map(|sizes| sizes.vocab))?;
-    let is_gated = keys.text(&["hidden_act", "activation_function", "hidden_activation"], "activation");
-    let gated = family.gated || is_gated.is_some_and(|name| matches!(name.as_str(), "swiglu" | "geglu"));
+    let gated = is_gated(keys, family, known.is_some());
+    let bias = bias(keys, family);
+    parallel(keys, family);
     Ok(Module {
         name: name.to_owned(),
         role: ModuleRole::Backbone,
@@ -138,8 +148,9 @@ pub(super) fn language_model(
         ffn,
         gated,
         mask: Mask::Causal,
-        norm: family.norm,
-        bias: bias(keys, family),
+        // A layer norm without bias has the parameters of an RMS norm.
+        norm: if family.name == "mpt" && bias == Bias::None { Norm::Rms } else { family.norm },
+        bias,
         dropout: false,
         vocab,
         tied_embeddings: tied.unwrap_or(family.tied),
@@ -207,7 +218,34 @@ fn mlp_width(
     Ok(hidden.saturating_mul(4))
 }
 
+/// Returns whether the MLP is gated. Squared ReLU has no gate, except in families that are known to
+/// have both.
+fn is_gated(keys: &mut Keys, family: Family, is_known: bool) -> bool {
+    let names = ["hidden_act", "activation_function", "hidden_activation", "mlp_hidden_act"];
+    let activation = keys.text(&names, "activation").unwrap_or_default();
+    if !is_known && matches!(activation.as_str(), "relu2" | "squared_relu") {
+        keys.assume("The activation is a squared ReLU. The MLP is read as one without a gate.");
+        return false;
+    }
+    family.gated || matches!(activation.as_str(), "swiglu" | "geglu")
+}
+
+/// Reports attention and MLP in parallel.
+fn parallel(keys: &mut Keys, family: Family) {
+    let stated = keys.flag(&["use_parallel_residual", "parallel_attn"], "order of attention and MLP");
+    if stated.unwrap_or_else(|| family.is_parallel()) {
+        keys.not_modelled("Attention and MLP in parallel are read as one after the other.");
+    }
+}
+
 fn bias(keys: &mut Keys, family: Family) -> Bias {
+    if family.has_mlp_bias_only() {
+        keys.not_modelled("The biases of the MLP are left out.");
+    }
+    // MPT.
+    if let Some(no_bias) = keys.flag(&["no_bias"], "bias") {
+        return if no_bias { Bias::None } else { Bias::All };
+    }
     let all = keys.flag(&["bias", "use_bias", "add_bias_linear", "mlp_bias"], "bias");
     let qkv =
         keys.flag(&["attention_bias", "add_qkv_bias", "use_qkv_bias", "qkv_bias"], "bias of query, key and value");
@@ -221,9 +259,21 @@ fn bias(keys: &mut Keys, family: Family) -> Bias {
     }
 }
 
+/// Returns the number of learned positions.
 fn positions(keys: &mut Keys, family: Family) -> Result<u32, JobConfigError> {
     let longest = keys.count(POSITIONS, "longest sequence")?;
-    Ok(if family.learned_positions { longest.unwrap_or(0) } else { 0 })
+    if !family.learned_positions {
+        return Ok(0);
+    }
+    let alibi = keys.flag(&["attn_config.alibi", "alibi"], "positions");
+    let rotary = keys.flag(&["attn_config.rope"], "positions");
+    let learned = keys.flag(&["learned_pos_emb"], "positions");
+    let kind = keys.text(&["position_embedding_type"], "positions").unwrap_or_default();
+    // MPT has ALiBi unless the file states otherwise.
+    let has_alibi = alibi.unwrap_or(family.name == "mpt");
+    let is_relative = matches!(kind.as_str(), "alibi" | "rope" | "rotary");
+    let has_learned = !has_alibi && rotary != Some(true) && learned != Some(false) && !is_relative;
+    Ok(longest.filter(|_| has_learned).unwrap_or(0))
 }
 
 /// Returns the vision encoder if the file gives its dimensions.

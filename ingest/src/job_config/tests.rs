@@ -1,3 +1,5 @@
+mod families;
+
 use planner::model::{Bias, Norm};
 use planner::training::{Precision, Recompute};
 

@@ -32,6 +32,7 @@ const PARTS: &[(&[&str], When, &str)] = &[
     (&["first_k_dense_replace", "mlp_only_layers", "moe_layers"], When::Set, DENSE),
     (&["decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq", "moe-layer-freq"], When::AboveOne, DENSE),
     (&["moe-layer-freq"], When::Contains("0"), DENSE),
+    (&["expert_layer_period"], When::AboveOne, DENSE),
     (&["layer_types", "layers_block_type"], When::Contains("linear_attention"), LINEAR),
     (&["full_attention_interval", "linear_num_key_heads"], When::AboveOne, LINEAR),
     (
@@ -40,6 +41,9 @@ const PARTS: &[(&[&str], When, &str)] = &[
             "hybrid-override-pattern",
             "hybrid-layer-pattern",
             "mamba_num_heads",
+            "mamba_n_heads",
+            "mamba_d_state",
+            "attn_layer_period",
             "ssm_state_size",
         ],
         When::Set,
@@ -70,7 +74,9 @@ const PARTS: &[(&[&str], When, &str)] = &[
 ];
 
 /// Additional keys for the features above.
-const DETAILS: [&str; 20] = [
+const DETAILS: [&str; 22] = [
+    "attn_layer_",
+    "expert_layer_",
     "q_lora_rank",
     "q-lora-rank",
     "qk_",

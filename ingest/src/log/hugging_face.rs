@@ -11,14 +11,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::{Map, Value};
 
 use super::clock::time_us;
-use super::json_lines::float;
 use super::point::{Named, Note, NoteKind, Point, Source, StepTimeOrigin};
 use super::progress_bar::{Bar, bar};
 use super::quantity::duration_s;
 use super::reading::{Draft, Length, Reading, Tear};
 use super::report::Report;
 use super::steps::Mark;
-use super::text::{clip, number};
+use super::text::{clip, float, number};
 use super::{Limits, LogError};
 
 /// Note for logs with steps derived from epochs.

@@ -6,12 +6,13 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::clock::time_us;
+use super::labels::Labels;
 use super::metric::{Measure, measure};
 use super::point::{Named, Note, NoteKind, Point, Source};
 use super::quantity::duration_s;
 use super::reading::{Draft, Reading, Tear};
 use super::steps::Mark;
-use super::text::{clip, number};
+use super::text::{clip, float, number};
 use super::{Limits, hugging_face};
 
 /// Step keys by priority: trainer steps come before logger calls.
@@ -28,29 +29,15 @@ const STEPS: [&str; 10] = [
     "_step",
 ];
 
-/// Rank keys.
-const PROCESSES: [&str; 4] = ["rank", "global_rank", "world_rank", "process_index"];
 /// Trainer step keys. A row may contain several with different values.
 const COUNTERS: [&str; 6] = ["global_step", "current_steps", "num_updates", "iter", "iteration", "step"];
 /// Maximum object nesting for metrics.
 const MAX_NESTED: usize = 3;
 
-/// Run keys.
-const RUNS: [&str; 5] = ["run", "run_name", "run_id", "run_uuid", "run name"];
 /// Data split keys.
 const SPLITS: [&str; 4] = ["split", "mode", "phase", "stage"];
 /// Data splits other than training.
 const HELD_OUT: [&str; 9] = ["val", "valid", "validation", "validate", "eval", "evaluation", "evaluate", "test", "dev"];
-
-fn run(row: &Map<String, Value>) -> Option<String> {
-    let is_run = |name: &str| RUNS.iter().any(|known| known.eq_ignore_ascii_case(name));
-    let (_, value) = row.iter().find(|(name, _)| is_run(name))?;
-    match value {
-        Value::String(text) => Some(clip(text, 200)).filter(|name| !name.is_empty()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    }
-}
 
 /// Returns the data split of a row unless it is training.
 fn held_out(row: &Map<String, Value>) -> Option<&str> {
@@ -173,14 +160,6 @@ fn find_step(row: &Map<String, Value>) -> Option<Found> {
     Some(Found { note, ..best })
 }
 
-fn process(row: &Map<String, Value>) -> Option<u32> {
-    PROCESSES
-        .iter()
-        .find_map(|name| row.get(*name).and_then(float))
-        .filter(|rank| rank.fract() == 0.0 && (0.0..1e7).contains(rank))
-        .map(|rank| rank as u32)
-}
-
 /// Parses a JSON or CSV row; `None` if it contains no step.
 pub(super) fn row_of(
     row: &Map<String, Value>,
@@ -195,10 +174,10 @@ pub(super) fn row_of(
     if !(0.0..9_007_199_254_740_992.0).contains(&step) {
         return Some(Reading::Skipped("the step is negative or beyond 2^53"));
     }
-    let (run, process) = (run(row), process(row));
+    let labels = Labels::read(row);
     if let Some(part) = held_out(row) {
         let reading = Box::new(note(row, part, (name, step as u64), limits));
-        return Some(Reading::Row { reading, step_name: preference, run, process, note: chosen });
+        return Some(Reading::Row { reading, step_name: preference, labels, note: chosen });
     }
     let time_us = moment(row);
     let mut draft = Draft::new(Point { source, step: step as u64, time_us, total_steps, ..Point::default() });
@@ -212,7 +191,7 @@ pub(super) fn row_of(
         match key.as_str() {
             key if key == name || key == "_timestamp" => {}
             key if TIMES.contains(&key) && instant(value).is_some() => {}
-            key if run.is_some() && RUNS.iter().any(|known| known.eq_ignore_ascii_case(key)) => {}
+            key if labels.has(key) => {}
             "elapsed_time" => draft.point.elapsed_s = value.as_str().and_then(duration_s).or_else(|| float(value)),
             "_runtime" | "elapsedtime" => {
                 draft.point.elapsed_s = float(value).filter(|seconds| seconds.is_finite());
@@ -222,13 +201,12 @@ pub(super) fn row_of(
             "throughput" => set(&mut draft, key, rate, value, limits),
             "wps" => set(&mut draft, key, words, value, limits),
             "iter_time" if is_of_microbatch => set(&mut draft, "microbatch_time", None, value, limits),
-            key if PROCESSES.contains(&key) && process.is_some() => {}
             _ => set(&mut draft, key, None, value, limits),
         }
     }
     let is_worse = known.is_some_and(|known| preference > known);
     let mark = if is_worse { Mark::Open } else { Mark::Named };
-    Some(Reading::Row { reading: Box::new(draft.step(mark)), step_name: preference, run, process, note: chosen })
+    Some(Reading::Row { reading: Box::new(draft.step(mark)), step_name: preference, labels, note: chosen })
 }
 
 fn set(draft: &mut Draft, key: &str, own: Option<Measure>, value: &Value, limits: &Limits) {
@@ -268,16 +246,6 @@ pub(super) fn instant(value: &Value) -> Option<i64> {
 pub(super) fn micros(seconds: f64) -> Option<i64> {
     let micros = seconds * 1e6;
     (micros.is_finite() && micros.abs() < 9e15).then_some(micros.round() as i64)
-}
-
-/// Returns a number, also if written as a string, as [`finite`] does for values without a JSON
-/// representation.
-pub(super) fn float(value: &Value) -> Option<f64> {
-    match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => number(text),
-        _ => None,
-    }
 }
 
 /// Quotes bare `NaN`, `Infinity` and `-Infinity`, and replaces control characters in strings by

@@ -2,7 +2,7 @@
 
 mod names;
 
-pub(super) use names::{Unclear, measure, unclear};
+pub(super) use names::{Unclear, is_step_time, measure, unclear};
 
 use super::Limits;
 use super::point::{Memory, Named, Point, StepTimeOrigin};
@@ -95,7 +95,7 @@ impl Measure {
 impl Dimension {
     const fn units(self) -> &'static str {
         match self {
-            Self::Time => "s, ms, us, min or h",
+            Self::Time => "s, ms, us, ns, min or h",
             Self::Memory => "GiB, MiB, KiB, GB, MB or bytes",
             Self::Flops => "TFLOP/s, GFLOP/s, PFLOP/s or FLOP/s",
             Self::Share => "% or fraction",
@@ -210,7 +210,9 @@ impl Point {
                 (0.0..=1.0).contains(&share) && free(&mut self.mfu, share)
             }
             Metric::StepTime => value >= 0.0 && self.set_step_time(value / measure.per, StepTimeOrigin::Log),
-            Metric::StepRate => positive().is_some_and(|rate| self.set_step_time(1.0 / rate, StepTimeOrigin::Log)),
+            Metric::StepRate => {
+                positive().is_some_and(|rate| self.set_step_time(measure.per / rate, StepTimeOrigin::Log))
+            }
             Metric::RunStepTime => {
                 positive().is_some_and(|time| self.set_step_time(time / measure.per, StepTimeOrigin::RunAverage))
             }

@@ -10,13 +10,13 @@ use std::collections::VecDeque;
 use serde_json::{Map, Value};
 
 use super::Limits;
-use super::json_lines::{finite, float};
+use super::json_lines::finite;
 use super::metric::{Measure, Metric};
 use super::point::{Named, Note, NoteKind, Point, Source};
 use super::reading::{Draft, Reading, Tear};
 use super::report::{Place, Report};
 use super::steps::Mark;
-use super::text::clip;
+use super::text::{clip, float};
 
 /// Maximum buffered events before the unit is decided.
 const MAX_WAITING: usize = 256;

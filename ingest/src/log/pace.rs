@@ -1,8 +1,10 @@
 //! Completes points: determines missing units, and derives step times from other values.
 
 mod doubts;
+mod plausible;
 
 use doubts::Doubts;
+pub(super) use plausible::sequences;
 
 use super::Limits;
 use super::metric::{Measure, Metric, Unclear, unclear};
@@ -135,20 +137,21 @@ impl Pace {
                     "step times are differences of wall times"
                 }
                 StepTimeOrigin::Clock => {
-                    "the log prints no step times: they are differences of times of day divided by the steps between, with \
+                    "no printed step time is read: they are differences of times of day divided by the steps between, with \
                      pauses for evaluation and checkpoints inside"
                 }
                 StepTimeOrigin::Elapsed => {
-                    "the log prints no step times: they are differences of elapsed times divided by the steps between"
+                    "no printed step time is read: they are differences of elapsed times divided by the steps between"
                 }
                 StepTimeOrigin::ProgressBar => {
-                    "the log prints no step times: they are the moving average of the progress bar"
+                    "no printed step time is read: they are the moving average of the progress bar"
                 }
                 StepTimeOrigin::RunAverage => "step times are averages since the start of the run",
                 StepTimeOrigin::TokenRate => "step times are the tokens of a step divided by tokens per second",
                 StepTimeOrigin::Timers | StepTimeOrigin::Log => "step times are sums of timers",
             });
         }
+        plausible::correct(point, self.job, report);
         if point.tflops_per_device.is_some() && report.flop_formula.is_none() {
             report.flop_formula = formula(point).map(str::to_owned);
         }

@@ -17,6 +17,7 @@ use super::table::LogTable;
 use super::text::{without_colours, without_rank};
 use super::utf16::Decoder;
 use super::{Limits, deepspeed, docker, hugging_face, json_lines, megatron, mlperf, progress_bar, table, torchtitan};
+use runs::{LabelState, listed};
 
 /// Reads log text in pieces while it grows. The points do not depend on the piece boundaries.
 ///
@@ -56,8 +57,8 @@ pub(super) struct Reader {
     runs: Vec<String>,
     /// Other runs, which can continue later.
     others: Vec<(String, Steps)>,
-    /// First process per run, if rows name processes.
-    processes: BTreeMap<Option<String>, u32>,
+    /// Labels of earlier rows.
+    labels: LabelState,
     /// Start of a line that the container runtime split, with its stream.
     part: Option<(String, &'static str, Place)>,
 }
@@ -105,7 +106,19 @@ impl LogParser {
 
     /// Reads the buffered line and returns the last points and the report.
     pub fn finish(mut self) -> (Vec<Point>, Report) {
-        let Self { limits, decoder, lines, reader, .. } = &mut self;
+        self.finish_lines()
+    }
+
+    /// Reads the buffered line of a complete log and completes `points`, all points so far.
+    pub(super) fn finish_file(mut self, mut points: Vec<Point>) -> (Vec<Point>, Report) {
+        let (last, mut report) = self.finish_lines();
+        points.extend(last);
+        self.reader.complete_file(&mut points, &mut report);
+        (points, report)
+    }
+
+    fn finish_lines(&mut self) -> (Vec<Point>, Report) {
+        let Self { limits, decoder, lines, reader, .. } = self;
         lines.push(&decoder.finish(), |line| reader.line(line, limits));
         lines.finish(|line| reader.line(line, limits));
         reader.finish(limits)
@@ -143,8 +156,9 @@ impl Reader {
             points.append(&mut steps.take_done());
         }
         if self.runs.len() > 1 {
-            self.report.assume(&format!("each run is a segment: {}", self.runs.join(", ")));
+            self.report.assume(&format!("each run is a segment: {}", listed(&self.runs)));
         }
+        self.report_labels();
         (points, std::mem::take(&mut self.report))
     }
 
@@ -345,18 +359,12 @@ impl Reader {
                 self.steps.take(*point, mark, rank, limits, &mut self.report);
                 return;
             }
-            Reading::Row { reading, step_name, run, process, note } => {
-                if let Some(run) = run {
-                    self.turn_to(&run, place, limits);
-                }
+            Reading::Row { reading, step_name, labels, note } => {
                 if let Some(note) = note {
-                    self.report.assume(&note);
+                    report.assume(&note);
                 }
                 self.step_name = Some(self.step_name.map_or(step_name, |known| known.min(step_name)));
-                if self.is_of_other_process(&reading, process, place) {
-                    return;
-                }
-                return self.take(*reading, rank.or(process), place, text, limits);
+                return self.row(*reading, labels, rank, place, limits);
             }
             Reading::Listed { reading, name, flops } => {
                 if !report.tables.iter().any(|known| **known == *name) {

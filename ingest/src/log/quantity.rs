@@ -67,7 +67,8 @@ pub(super) fn unit(text: &str) -> Option<(Dimension, f64)> {
     Some(match text.trim().to_ascii_lowercase().as_str() {
         "s" | "sec" | "secs" | "second" | "seconds" => (Time, 1.0),
         "ms" | "msec" | "millis" | "milliseconds" => (Time, 1e3),
-        "us" | "microseconds" => (Time, 1e6),
+        "us" | "usec" | "µs" | "micros" | "microseconds" => (Time, 1e6),
+        "ns" | "nsec" | "nanos" | "nanoseconds" => (Time, 1e9),
         "min" | "minutes" => (Time, 1.0 / 60.0),
         "h" | "hour" | "hours" => (Time, 1.0 / 3600.0),
         "gib" => (Memory, 1.0),

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::Limits;
 use super::hugging_face::Dict;
-use super::metric::{Measure, measure};
+use super::labels::Labels;
+use super::metric::{Measure, Metric, is_step_time, measure};
 use super::mlperf::Event;
 use super::pace::Job;
 use super::point::{Memory, Note, Point, RankTime, Timer};
 use super::progress_bar::Bar;
-use super::quantity::{multiplier, quantity, unit};
+use super::quantity::{Dimension, duration_s, multiplier, quantity, unit};
 use super::report::Report;
 use super::steps::Mark;
 
@@ -44,10 +45,7 @@ pub(super) enum Reading {
         reading: Box<Reading>,
         /// Priority of the step key.
         step_name: usize,
-        /// Run name in the row.
-        run: Option<String>,
-        /// Rank in the row.
-        process: Option<u32>,
+        labels: Labels,
         /// Note about an ambiguity resolved by the parser.
         note: Option<Cow<'static, str>>,
     },
@@ -145,8 +143,16 @@ impl Draft {
     /// Sets the field for a name from text with an optional unit or multiplier. Returns false if
     /// the text is not a number.
     pub(super) fn set_text(&mut self, name: &str, text: &str, own: Option<Measure>, limits: &Limits) -> bool {
-        let Some(quantity) = quantity(text) else { return false };
         let measure = own.or_else(|| measure(name));
+        let Some(quantity) = quantity(text) else {
+            // `0:00:04.1` and `1m 2s` contain their unit.
+            let stated = measure.map(|measure| measure.metric);
+            let metric = stated.or_else(|| is_step_time(name).then_some(Metric::StepTime));
+            let metric = metric.filter(|metric| metric.dimension() == Some(Dimension::Time));
+            let Some((metric, seconds)) = metric.zip(duration_s(text)) else { return false };
+            self.set_as(Some(Measure { metric, per: 1.0 }), name, seconds, limits);
+            return true;
+        };
         let suffix = quantity.suffix;
         if suffix.is_empty() {
             self.set_as(measure, name, quantity.value, limits);

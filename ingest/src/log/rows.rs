@@ -6,14 +6,14 @@ use csv::{ReaderBuilder, StringRecord};
 use serde_json::{Map, Value};
 
 use super::hugging_face;
-use super::json_lines::{float, micros};
+use super::json_lines::micros;
 use super::pace::Pace;
 use super::parser::Reader;
 use super::point::{Point, Source};
 use super::reading::Draft;
 use super::report::{Place, Report};
 use super::steps::Mark;
-use super::text::number;
+use super::text::{float, number};
 use super::{Limits, Log, LogError};
 
 /// Maximum number of panel columns. Further columns are skipped.
@@ -74,8 +74,9 @@ pub(super) fn curves(document: &Map<String, Value>, limits: &Limits) -> Log {
 }
 
 pub(super) fn finish(mut reader: Reader, mut points: Vec<Point>, limits: &Limits) -> Log {
-    let (last, report) = reader.finish(limits);
+    let (last, mut report) = reader.finish(limits);
     points.extend(last);
+    reader.complete_file(&mut points, &mut report);
     Log { points, setup: Vec::new(), report }
 }
 

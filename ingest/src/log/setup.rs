@@ -12,6 +12,7 @@ pub use parts::JobSetups;
 
 use planner::run_comparison::{DeviceName, StatedLayout, StatedPrecision};
 
+use super::pace::sequences;
 use words::{flag, is_none, named};
 
 /// Keys for the process count.
@@ -89,6 +90,16 @@ impl JobSetup {
         if self.is_grouped == Some(false) { self.attention_heads } else { self.query_groups }
     }
 
+    /// Returns the setup with a batch in sequences. A batch that would otherwise have more tokens than
+    /// any training counts tokens.
+    fn with_sequences(self) -> Self {
+        let sequences = self
+            .global_batch
+            .zip(self.sequence_length)
+            .and_then(|(batch, sequence)| Some(sequences(u64::from(batch), u64::from(sequence), None)? as u32));
+        Self { global_batch: sequences.or(self.global_batch), ..self }
+    }
+
     /// Returns these values and fills missing ones from `other`.
     fn or(self, other: Self) -> Self {
         Self {
@@ -154,7 +165,7 @@ pub fn job_setup(head: &[u8]) -> JobSetup {
     for line in String::from_utf8_lossy(head).lines() {
         setup.read(line);
     }
-    setup
+    setup.with_sequences()
 }
 
 /// Returns samples per step from `Total train batch size (w. parallel, distributed & accumulation)

@@ -14,6 +14,8 @@ pub(super) enum Content {
     /// Text log.
     Text,
     JsonLines,
+    /// JSON lines with one metric value per line.
+    LongLines,
     /// Hugging Face trainer state.
     TrainerState(Value),
     /// Curves of several metrics over steps.
@@ -97,7 +99,7 @@ pub(super) fn content(bytes: &[u8], limits: &Limits) -> Result<Content, LogError
         }
         let row = row.as_ref().and_then(Value::as_object);
         if row.is_some_and(|row| !row.contains_key("log_history") && !rows::are_curves(row)) {
-            return Ok(Content::JsonLines);
+            return Ok(if row.is_some_and(step_csv::is_long_row) { Content::LongLines } else { Content::JsonLines });
         }
         if row.is_some() || is_array {
             return document(body, limits);

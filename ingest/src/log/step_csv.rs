@@ -1,27 +1,26 @@
 //! Tables with a step column: Lightning `metrics.csv`, Weights & Biases `run.history().to_csv()`,
 //! MLflow exports, notebook tables; and MLflow metric files.
 
+mod long;
 mod notation;
-
-use std::collections::BTreeMap;
 
 use csv::{ReaderBuilder, StringRecord};
 use serde_json::{Map, Value};
 
+use long::{Columns, Long};
 use notation::Notation;
 
-use super::json_lines::{micros, row_of, step_name};
+pub(super) use long::{import_lines as import_long_lines, is_long_row};
+
+use super::json_lines::{row_of, step_name};
 use super::parser::Reader;
 use super::point::{Point, Source};
 use super::reading::Draft;
 use super::report::Place;
-use super::rows::{complete, finish};
+use super::rows::finish;
 use super::steps::Mark;
 use super::text::number;
 use super::{Limits, Log, LogError};
-
-/// Metric columns in MLflow's long format, with one value per row.
-const METRICS: [&str; 3] = ["metric", "key", "metric_name"];
 
 /// Returns the delimiter if a line is a table header with a step column.
 pub(super) fn delimiter(line: &str) -> Option<u8> {
@@ -113,8 +112,7 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
     if header.len() > names.len() {
         reader.report.assume(&format!("columns behind the first {} are not read", limits.values));
     }
-    let place_of = |name: &str| names.iter().position(|known| known == name);
-    let metric = METRICS.iter().find_map(|name| place_of(name)).zip(place_of("value"));
+    let columns = Columns::find(&names);
     let mut long = Long::default();
     let mut points = Vec::new();
     let mut record = StringRecord::new();
@@ -131,22 +129,9 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
         }
         reader.report.lines += 1;
         let cells = names.iter().zip(record.iter()).filter(|(name, cell)| !name.is_empty() && !cell.trim().is_empty());
-        if let Some((metric, value)) = metric {
-            let cell = |name: &str| place_of(name).and_then(|at| record.get(at));
-            let run = cell("run_id").or_else(|| cell("run")).or_else(|| cell("Run")).unwrap_or_default();
-            let figure = |cell: &str| number(&notation.plain(cell));
-            let found = record.get(metric).zip(record.get(value).and_then(figure)).zip(cell("step").and_then(figure));
-            let Some(((metric, value), step)) = found.filter(|(_, step)| (0.0..9e15).contains(step)) else {
-                reader.report.skip("a row has no step, no metric or no value", place);
-                continue;
-            };
-            let time_us = cell("timestamp").and_then(number).and_then(|millis| micros(millis / 1e3));
-            if long.add(run, (metric, value, step as u64), time_us, place, limits) {
-                reader.report.steps += 1;
-                reader.report.source(Source::StepCsv);
-            } else {
-                reader.report.skip("there are more points than are kept", place);
-            }
+        if let Some(columns) = &columns {
+            let value = columns.value(|at| record.get(at).map(|cell| notation.plain(cell)));
+            long.take(value, place, &mut reader.report, limits);
             continue;
         }
         let row: Map<String, Value> =
@@ -160,53 +145,8 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
             break;
         }
     }
-    if metric.is_some() {
-        let mut all: Vec<Point> = long.drafts.into_values().map(|draft| draft.finish(&mut reader.report)).collect();
-        complete(&mut all, &mut reader.report, limits);
-        reader.report.points = all.len() as u64;
-        points = all;
-        if long.runs.len() > 1 {
-            reader.report.assume(&format!("each run of the table is a segment: {}", long.runs.join(", ")));
-        }
+    if columns.is_some() {
+        points = long.finish(&mut reader.report, limits);
     }
     Ok(finish(reader, points, limits))
-}
-
-/// Points of a table with one value per row.
-#[derive(Default)]
-struct Long {
-    runs: Vec<String>,
-    drafts: BTreeMap<(usize, u64), Draft>,
-}
-
-impl Long {
-    /// Adds a value. Returns false if the limit for its step is reached.
-    fn add(
-        &mut self,
-        run: &str,
-        (metric, value, step): (&str, f64, u64),
-        time_us: Option<i64>,
-        place: Place,
-        limits: &Limits,
-    ) -> bool {
-        let segment = self.runs.iter().position(|known| known == run).unwrap_or_else(|| {
-            self.runs.push(run.chars().take(limits.name_chars).collect());
-            self.runs.len() - 1
-        });
-        let key = (segment, step);
-        if self.runs.len() > limits.ranks || (self.drafts.len() >= limits.points && !self.drafts.contains_key(&key)) {
-            return false;
-        }
-        let point = || Point {
-            source: Source::StepCsv,
-            segment: segment as u32,
-            step,
-            time_us,
-            line: place.line,
-            offset: place.offset,
-            ..Point::default()
-        };
-        self.drafts.entry(key).or_insert_with(|| Draft::new(point())).set(metric, value, limits);
-        true
-    }
 }

@@ -4,7 +4,11 @@
 //! other programs follow the line with the step number. The order of ranks differs between steps.
 //! Therefore the first line from any rank opens the point and the others are merged into it.
 
+mod epochs;
+
 use std::collections::BTreeMap;
+
+use epochs::Epochs;
 
 use super::Limits;
 use super::pace::{Job, Pace};
@@ -58,6 +62,7 @@ pub(super) struct Steps {
     /// Counted steps per rank.
     counted: BTreeMap<Option<u32>, u64>,
     pace: Pace,
+    epochs: Epochs,
     early: Vec<(u64, Memory)>,
     setup: Vec<Timer>,
 }
@@ -66,6 +71,15 @@ impl Steps {
     /// Returns the point that later lines can extend.
     pub(super) fn open(&self) -> Option<&Point> {
         self.open.as_ref()
+    }
+
+    pub(super) fn open_mut(&mut self) -> Option<&mut Point> {
+        self.open.as_mut()
+    }
+
+    /// Numbers the step of a row on from earlier epochs, if steps begin again in each epoch.
+    pub(super) fn continue_epochs(&mut self, point: &mut Point, report: &mut Report) {
+        self.epochs.number(point, report);
     }
 
     /// Returns the timers before the first step.

@@ -38,7 +38,7 @@ const SCHEMA: &str = "log-table/1";
 
 /// `name: value` and `name=value` pairs with numbers, including NumPy 2 notation. Other text is
 /// skipped.
-const PAIRS: &str = r"([A-Za-z_][A-Za-z0-9_./()%-]*)\s*[:=]\s*(?:np\.[a-z0-9]+\()?([-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?|(?i:nan|inf|infinity)\b))\s?(ms\b|us\b|s\b|GiB\b|MiB\b|GB\b|MB\b|TFLOPS\b|TFLOP/s\b|[KMBGT]\b|%)?";
+const PAIRS: &str = r"([A-Za-z_][A-Za-z0-9_./()%-]*)\s*[:=]\s*(?:np\.[a-z0-9]+\()?([0-9]+(?::[0-9]{2})+(?:\.[0-9]+)?|[-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?|(?i:nan|inf|infinity)\b))\s?(ms\b|us\b|ns\b|s\b|GiB\b|MiB\b|GB\b|MB\b|TFLOPS\b|TFLOP/s\b|[KMBGT]\b|%)?";
 
 /// Error in a pattern table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

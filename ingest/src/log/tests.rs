@@ -7,6 +7,7 @@ mod more_trainers;
 mod order;
 mod properties;
 mod rows;
+mod series;
 mod starts;
 mod tables;
 mod trainers;

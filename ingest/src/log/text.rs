@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
 /// Removes colors and cursor movements: ESC, `[`, parameters, one letter.
 pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
     if !line.contains('\u{1b}') {
@@ -77,6 +79,16 @@ pub(super) fn number_with_commas(text: &str) -> Option<f64> {
 pub(super) fn clip(text: &str, chars: usize) -> String {
     let clean = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
     text.trim().chars().take(chars).map(clean).collect()
+}
+
+/// Returns a JSON number, also if written as a string: values without a JSON representation are
+/// strings.
+pub(super) fn float(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => number(text),
+        _ => None,
+    }
 }
 
 /// Returns the leading digits, after optional white space, and the remaining text.

@@ -12,6 +12,10 @@ const LARGE_MESSAGE: f64 = 16_777_216.0;
 /// Fewest message sizes that determine the factor of a collective.
 const FACTOR_MIN_SHAPES: usize = 4;
 
+/// Fewest message sizes that determine the small-message term. With a wrong term the efficiency of
+/// the link compensates it.
+const SMALL_BYTES_MIN_SHAPES: usize = 8;
+
 /// Kernel launch time for a typical device, in µs.
 const TYPICAL_LAUNCH_US: f64 = 4.0;
 
@@ -129,6 +133,7 @@ impl Coefficient {
     pub(super) const fn fewest(self) -> usize {
         match self {
             Self::LinkEfficiency => 1,
+            Self::SmallBytes => SMALL_BYTES_MIN_SHAPES,
             Self::HalfCollectives | Self::AllToAll => FACTOR_MIN_SHAPES,
             _ => MIN,
         }
@@ -151,6 +156,17 @@ impl Coefficient {
 
     pub(super) fn set(self, cluster: &mut Cluster, value: f64) {
         *self.value_mut(cluster) = value;
+    }
+
+    /// Returns the coordinate of a value in a search. Times depend on the fifth root of the
+    /// small-message scale.
+    pub(super) fn coordinate(self, value: f64) -> f64 {
+        if self == Self::SmallBytes { libm::pow(value, 0.2) } else { value }
+    }
+
+    /// Returns the value at a coordinate of a search.
+    pub(super) fn value_at(self, coordinate: f64) -> f64 {
+        if self == Self::SmallBytes { libm::pow(coordinate, 5.0) } else { coordinate }
     }
 
     /// Returns the bound that `value` has reached, if any.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Sample;
 use super::coefficient::Coefficient;
+use super::link;
 use super::minimise::{Parameter, minimise};
 use super::report::{Outcome, PartReport, Unchanged};
 use crate::cluster::Cluster;
@@ -70,10 +71,15 @@ impl Part {
         }
         let selected: Vec<Sample> = samples.iter().copied().step_by(samples.len().div_ceil(MAX_SAMPLES)).collect();
         let shapes: Vec<String> = selected.iter().map(|sample| format!("{:?}", sample.kernel)).collect();
-        let counted = self
-            .coefficients()
-            .iter()
-            .map(|&coefficient| (coefficient, count_shapes(coefficient, cluster, &selected, &shapes)));
+        // Sizes at which a coefficient counts depend on the others.
+        let near = match self {
+            Self::Collective => link::start(cluster, &Coefficient::COLLECTIVE, &selected),
+            _ => cluster.clone(),
+        };
+        let counted = self.coefficients().iter().map(|&coefficient| {
+            let is_separable = is_separable(coefficient, cluster, &selected);
+            (coefficient, if is_separable { count_shapes(coefficient, &near, &selected, &shapes) } else { 0 })
+        });
         let (open, fixed): (Vec<_>, Vec<_>) = counted.partition(|(coefficient, count)| *count >= coefficient.fewest());
         let stays = |&(coefficient, count): &(Coefficient, usize)| {
             let is_measured = count >= coefficient.fewest();
@@ -88,10 +94,20 @@ impl Part {
             return report;
         }
         let typical = Coefficient::typical(cluster);
-        let fitted = [&typical, &*cluster]
-            .into_iter()
-            .map(|start| search(cluster, start, &open, &selected))
-            .find(|found| residuals(found, samples).0 <= before.0);
+        let searches = |starts: &[&Cluster]| {
+            let found = starts.iter().map(|start| search(cluster, start, &open, &selected));
+            found.filter(|found| residuals(found, samples).0 <= before.0).collect::<Vec<_>>()
+        };
+        let fitted = if self == Self::Collective {
+            let coefficients: Vec<Coefficient> = open.iter().map(|&(coefficient, _)| coefficient).collect();
+            let linear = link::start(cluster, &coefficients, &selected);
+            let found =
+                searches(&[&linear, &typical, &*cluster]).into_iter().map(|found| (cost(&found, samples), found));
+            found.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, found)| found)
+        } else {
+            // Each search of other parts takes long.
+            searches(&[&typical]).pop().or_else(|| searches(&[&*cluster]).pop())
+        };
         // Preset values are a rounded minimum of the same cost, so no search finds a smaller
         // residual.
         let Some(found) = fitted else {
@@ -117,13 +133,14 @@ impl Part {
 fn search(cluster: &Cluster, start: &Cluster, open: &[(Coefficient, usize)], samples: &[Sample]) -> Cluster {
     let parameter = |(coefficient, _): &(Coefficient, usize)| {
         let (low, high) = coefficient.bounds();
-        Parameter { start: coefficient.get(start).clamp(low, high), low, high }
+        let at = |value: f64| coefficient.coordinate(value);
+        Parameter { start: at(coefficient.get(start).clamp(low, high)), low: at(low), high: at(high) }
     };
     let parameters: Vec<Parameter> = open.iter().map(parameter).collect();
     let with = |values: &[f64]| {
         let mut changed = cluster.clone();
         for (&(coefficient, _), &value) in open.iter().zip(values) {
-            coefficient.set(&mut changed, value);
+            coefficient.set(&mut changed, coefficient.value_at(value));
         }
         changed
     };
@@ -134,11 +151,6 @@ fn search(cluster: &Cluster, start: &Cluster, open: &[(Coefficient, usize)], sam
 /// Number of different shapes that determine a coefficient: shapes of its case with a predicted
 /// time that changes between its bounds.
 fn count_shapes(coefficient: Coefficient, cluster: &Cluster, samples: &[Sample], shapes: &[String]) -> usize {
-    let groups = rank_counts(samples);
-    // The time per rank and the factor for pairs require groups with different sizes.
-    if matches!(coefficient, Coefficient::PerRank | Coefficient::Pair) && groups.len() < 2 {
-        return 0;
-    }
     let (low, high) = coefficient.bounds();
     let at = |value: f64| {
         let mut changed = cluster.clone();
@@ -156,6 +168,16 @@ fn count_shapes(coefficient: Coefficient, cluster: &Cluster, samples: &[Sample],
     let relevant =
         samples.iter().zip(shapes).filter(|(sample, _)| coefficient.is_measured_by(sample) && reacts(sample));
     relevant.map(|(_, shape)| shape).collect::<BTreeSet<_>>().len()
+}
+
+/// Returns whether the group sizes separate a coefficient from others. The time per rank and the
+/// factor for pairs require different sizes, unless the only group starts in less than its hops.
+fn is_separable(coefficient: Coefficient, cluster: &Cluster, samples: &[Sample]) -> bool {
+    match coefficient {
+        Coefficient::PerRank => rank_counts(samples).len() > 1 || link::has_shorter_hops(cluster, samples),
+        Coefficient::Pair => rank_counts(samples).len() > 1,
+        _ => true,
+    }
 }
 
 /// Group sizes in the samples.

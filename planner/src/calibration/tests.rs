@@ -1,5 +1,7 @@
 //! Fits recover the curves that generated the samples and report unfitted coefficients.
 
+mod link;
+
 use super::*;
 use crate::cluster::presets::cluster;
 use crate::cost::Group;

@@ -101,6 +101,32 @@ async fn file_from_another_device_must_be_confirmed() {
     assert!(unknown.status == 422 && unknown.detail.contains("presets: a100-80gb, a100-40gb"), "{}", unknown.detail);
 }
 
+/// Times 30 times longer or shorter than those of the device are refused until they are confirmed. Three times longer is a
+/// measurement.
+#[tokio::test(flavor = "multi_thread")]
+async fn measurements_far_from_the_device_must_be_confirmed() {
+    let server = TestServer::open().await;
+    let scaled = |factor: f64| {
+        let products = products(1);
+        let row = |row: &str| {
+            let (product, micros) = row.rsplit_once(',').unwrap();
+            micros.parse::<f64>().map_or_else(|_| row.to_owned(), |micros| format!("{product},{}", micros * factor))
+        };
+        products.lines().map(row).collect::<Vec<_>>().join("\n")
+    };
+    let upload = async |factor: f64, query: &str| {
+        server.post(&format!("{}?name=p.csv&device=a100-80gb{query}", api::path::PROFILES), scaled(factor)).await
+    };
+    for factor in [30.0, 1.0 / 30.0] {
+        let refused = upload(factor, "").await.problem();
+        assert_eq!((refused.status, refused.kind.as_str()), (422, "/problems/other-device"), "{factor}");
+        assert!(refused.detail.starts_with("matrix products: the median time is"), "{}", refused.detail);
+        assert_eq!(upload(factor, "&confirm_device=false").await.status, 422, "{factor}");
+        assert_eq!(upload(factor, "&confirm_device=true").await.status, 201, "{factor}");
+    }
+    assert_eq!(upload(3.0, "").await.status, 201);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn timed_layers_become_backbone_times() {
     let server = TestServer::open().await;

@@ -25,8 +25,19 @@ pub(in crate::log) fn unclear(name: &str) -> Option<Unclear> {
     }
 }
 
+/// Returns whether a name without a unit is a step time.
+pub(in crate::log) fn is_step_time(name: &str) -> bool {
+    unclear(name) == Some(Unclear::StepTime)
+}
+
 /// Step time names. A unit may follow.
-const STEP_TIMES: [&str; 13] = [
+const STEP_TIMES: [&str; 19] = [
+    "step_latency",
+    "step_wall_time",
+    "iter_duration",
+    "iteration_duration",
+    "batch_duration",
+    "time_per_iter",
     "step_duration",
     "step duration",
     "step_time",
@@ -62,6 +73,7 @@ pub(in crate::log) fn measure(name: &str) -> Option<Measure> {
             (plain == "throughput/device/flops_per_sec" || plain == "flops_per_sec_per_device").then_some(FLOPS)
         })
         .or_else(|| by_words(plain))
+        .or_else(|| by_steps(plain))
         .or_else(|| by_unit(plain))
 }
 
@@ -180,12 +192,30 @@ fn by_words(plain: &str) -> Option<Measure> {
     Some(Measure { metric, per })
 }
 
+/// Parses steps per time (`iters_per_sec`, `it/min`) and time per step (`ms_per_step`).
+fn by_steps(plain: &str) -> Option<Measure> {
+    const STEPS: [&str; 9] = ["it", "its", "iter", "iters", "iteration", "iterations", "step", "steps", "batch"];
+    let (above, below) = ["/", "_per_", " per ", "-per-"].into_iter().find_map(|per| plain.split_once(per))?;
+    let (above, below) = (above.trim(), below.trim());
+    let is_steps = |word: &str| STEPS.contains(&word) || matches!(word, "batches" | "updates");
+    if let (true, Some((Dimension::Time, per))) = (is_steps(above), unit(below)) {
+        // `step/ms` can be a time in the group `step`.
+        return (per <= 1.0).then_some(Measure { metric: Metric::StepRate, per: 1.0 / per });
+    }
+    match unit(above)? {
+        (Dimension::Time, per) if is_steps(below) => Some(Measure { metric: Metric::StepTime, per }),
+        _ => None,
+    }
+}
+
 /// Parses names with a unit suffix.
 fn by_unit(plain: &str) -> Option<Measure> {
     let (base, found) = name_and_unit(plain);
     let (dimension, per) = unit(found?)?;
     let metric = match (base, dimension) {
         (base, Dimension::Time) if STEP_TIMES.contains(&base) => Metric::StepTime,
+        // `step_min` can be a minimum.
+        ("step" | "iter" | "iteration", Dimension::Time) if per >= 1.0 => Metric::StepTime,
         (
             "elapsed time per iteration"
             | "elapsed_time_per_iteration"

@@ -141,7 +141,7 @@ impl Doubts {
             }
         }
         if self.points > 1 && self.is_numbered && !self.has_times && !has_candidate {
-            report.assume("no step time is read or derived: the log prints none, and its lines have no times of day in a known form");
+            report.assume("no step time is read or derived: no known field has it, and the lines have no times of day in a known form");
         }
     }
 }

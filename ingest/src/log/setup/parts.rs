@@ -53,7 +53,7 @@ impl JobSetups {
             Some(last) => *last = last.or(self.ahead),
             None => self.parts.push(self.ahead),
         }
-        self.parts
+        self.parts.into_iter().map(JobSetup::with_sequences).collect()
     }
 
     fn take_line(&mut self) {

@@ -76,7 +76,7 @@ fn columns_and_cells_of_a_panel_are_told() {
             "columns that are not called \"<run> - <metric>\" are not read: 1",
             "columns behind the first 1000 are not read: 3",
             "a panel's CSV is sampled by Weights & Biases; the history has every step",
-            "no step time is read or derived: the log prints none, and its lines have no times of day in a known form",
+            "no step time is read or derived: no known field has it, and the lines have no times of day in a known form",
         ]
     );
     let counted: Vec<_> =

@@ -44,7 +44,7 @@ fn a_table_that_is_wrong_is_refused_with_its_line() {
         (TABLE.replace("log-table/1", "log-table/2"), "line 2 of the log table: schema must be"),
         (
             TABLE.replace("step_time ms", "step_time kg"),
-            "line 8 of the log table: \"kg\" is no unit of step_time; use s, ms, us, min or h",
+            "line 8 of the log table: \"kg\" is no unit of step_time; use s, ms, us, ns, min or h",
         ),
         (TABLE.replace("step_time ms", "speed"), "line 8 of the log table: there is no metric \"speed\""),
         (TABLE.replace("(?P<step>", "(?P<step"), "line 5 of the log table: regex parse error"),
