@@ -215,7 +215,7 @@ fn relative_rate(factor: Coefficient, cluster: &Cluster, samples: &[Sample]) -> 
         changed
     };
     let (full, half) = (with(1.0), with(0.5));
-    let rates = Rates::of(&cluster.device);
+    let rates = Rates::new(&cluster.device);
     let rate = |sample: &Sample| {
         let at_full = predict(&rates, &full, sample);
         let transfer = predict(&rates, &half, sample) - at_full;
