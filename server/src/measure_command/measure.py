@@ -276,12 +276,12 @@ def product_shapes(clock: Clock) -> list[tuple[int, int, int]]:
     layers = ["gate_up", "down", "qkv", "out", 32768, 131072] if clock.cuda else ["gate_up", "down"]
     for rank, (hidden, degree, layer) in ordered_grid(hiddens, degrees, layers):
         heads, wide = hidden // degree, ffn[hidden] // degree
-        shape = {
-            "gate_up": (hidden, 2 * wide),
-            "down": (wide, hidden),
-            "qkv": (hidden, heads + 2 * max(hidden // 4 // degree, 64)),
-            "out": (heads, hidden),
-        }.get(layer) or (hidden, layer // degree)
+        shape = dict(
+            gate_up=(hidden, 2 * wide),
+            down=(wide, hidden),
+            qkv=(hidden, heads + 2 * max(hidden // 4 // degree, 64)),
+            out=(heads, hidden),
+        ).get(layer) or (hidden, layer // degree)
         shapes[shape] = min(rank, shapes.get(shape, rank))
     return [(rank, inputs, outputs) for (inputs, outputs), rank in shapes.items()]
 
@@ -289,21 +289,10 @@ def product_shapes(clock: Clock) -> list[tuple[int, int, int]]:
 def product_row(shape: tuple[int, int, int], product: str, accumulate: str) -> Row:
     """Describes a product by its result rows m, inner size k and result columns n."""
     tokens, inputs, outputs = shape
-    m, k, n = {
-        "forward": (tokens, inputs, outputs),
-        "input_grad": (tokens, outputs, inputs),
-        "weight_grad": (outputs, tokens, inputs),
-    }[product]
-    return {
-        "kernel": "matmul",
-        "op": "linear",
-        "product": product,
-        "format": "bf16",
-        "accumulate": accumulate,
-        "m": m,
-        "k": k,
-        "n": n,
-    }
+    m, k, n = dict(
+        forward=(tokens, inputs, outputs), input_grad=(tokens, outputs, inputs), weight_grad=(outputs, tokens, inputs)
+    )[product]
+    return dict(kernel="matmul", op="linear", product=product, format="bf16", accumulate=accumulate, m=m, k=k, n=n)
 
 
 def product_cases(clock: Clock) -> list[Case]:
@@ -401,11 +390,9 @@ def sustain(clock: Clock, shape: tuple[int, int, int], zero: bool) -> Row:
     clock.sync()
     samples = sampler.stop()
     windows = [clock.between(first, second) / calls for first, second in zip(marks, marks[1:])]
-    result = {
-        **quantiles(windows[len(windows) // 2 :]),
-        "burst_us": burst["time_us"],
-        "first_window_us": round(windows[0], 3),
-    }
+    result = dict(
+        **quantiles(windows[len(windows) // 2 :]), burst_us=burst["time_us"], first_window_us=round(windows[0], 3)
+    )
     result.update(windows=len(windows), calls=calls, seconds=clock.sustained_seconds, samples=samples)
     operations = 2.0 * math.prod(shape)
     return rated({**result, "burst_tflops": round(operations / burst["time_us"] * 1e-6, 2)}, operations)
@@ -652,12 +639,8 @@ def fp8_cases(clock: Clock) -> list[Case]:
     cases = []
     for rank, (tokens, (inputs, outputs), scales, cast) in ordered_grid(rows, shapes, ["tensor", "row"], [False, True]):
         shape = (tokens, inputs, outputs)
-        row = {
-            **product_row(shape, "forward", "none"),
-            "op": "linear_fp8_with_cast" if cast else "linear_fp8",
-            "format": "fp8",
-            "scales": scales,
-        }
+        name = "linear_fp8_with_cast" if cast else "linear_fp8"
+        row = {**product_row(shape, "forward", "none"), "op": name, "format": "fp8", "scales": scales}
         if cast:
             del row["kernel"]
         make = functools.partial(fp8_product, clock, shape, scales, cast)
@@ -752,13 +735,8 @@ def expert_cases(clock: Clock) -> list[Case]:
             continue
         loads = expert_rows(experts, count, routing)
         shape = (count, inputs, outputs)
-        row = {
-            **product_row(shape, product, "none"),
-            "op": "grouped_linear",
-            "function": function,
-            "batch": experts,
-            "routing": routing,
-        }
+        details = dict(op="grouped_linear", function=function, batch=experts, routing=routing)
+        row = {**product_row(shape, product, "none"), **details}
         if routing == "power":
             # A product of unequal groups has no single shape.
             for name in ("kernel", "m", "k", "n"):
@@ -819,15 +797,9 @@ def optimizer_row(clock: Clock, count: int, tensors: int, step: str) -> Row:
 
 def optimizer_cases(clock: Clock) -> list[Case]:
     """AdamW in three forms, clipping, casts and clearing of gradients."""
-    touched = {
-        "adamw_fused": 28,
-        "adamw_foreach": 28,
-        "adamw_plain": 28,
-        "clip": 12,
-        "zero_grad": 4,
-        "accumulate_bf16": 10,
-        "master_to_bf16": 6,
-    }
+    touched = dict(
+        adamw_fused=28, adamw_foreach=28, adamw_plain=28, clip=12, zero_grad=4, accumulate_bf16=10, master_to_bf16=6
+    )
     cases = []
     sizes = clock.axis([500_000_000, 100_000_000, 2_000_000_000], [10_000])
     for rank, (count, step, tensors) in ordered_grid(sizes, list(touched), clock.axis([200, 10], [10])):
@@ -954,13 +926,9 @@ class Shape:
 
     def row(self) -> Row:
         """Returns the description."""
-        return {
-            "model": self.name,
-            "hidden": self.hidden,
-            "ffn": self.ffn,
-            "heads": self.heads,
-            "kv_heads": self.kv_heads or self.heads,
-        }
+        return dict(
+            model=self.name, hidden=self.hidden, ffn=self.ffn, heads=self.heads, kv_heads=self.kv_heads or self.heads
+        )
 
 
 LLAMA_1B = Shape("llama-1b", 2048, 8192, 32, 8)
@@ -1131,16 +1099,16 @@ class Step:
 
     def row(self) -> Row:
         """Returns the description."""
-        return {
-            "op": "training_step",
+        return dict(
+            op="training_step",
             **self.shape.row(),
-            "layers": self.layers,
-            "vocabulary": self.vocabulary,
-            "batch": self.batch,
-            "tokens": self.tokens,
-            "precision": self.precision,
-            "optimizer": "adamw_fused",
-        }
+            layers=self.layers,
+            vocabulary=self.vocabulary,
+            batch=self.batch,
+            tokens=self.tokens,
+            precision=self.precision,
+            optimizer="adamw_fused",
+        )
 
 
 def time_step(clock: Clock, step: Step, compiled: bool = False) -> Row:
@@ -1202,7 +1170,6 @@ def time_step(clock: Clock, step: Step, compiled: bool = False) -> Row:
         for index, name in enumerate(phases)
     }
     result.update(quantiles([clock.between(marks[0], marks[-1]) for marks in steps]))
-    operations = 6.0 * sum(parameter.numel() for parameter in parameters) * step.batch * step.tokens
     result.update(
         attention=attention_backend(clock, step.shape, step.batch, step.tokens),
         wall_us=round(wall, 3),
@@ -1210,7 +1177,7 @@ def time_step(clock: Clock, step: Step, compiled: bool = False) -> Row:
         first_call_seconds=round(first, 3),
         parameters=sum(parameter.numel() for parameter in parameters),
     )
-    return rated({**result, **peaks(clock)}, operations)
+    return {**result, **peaks(clock)}
 
 
 def validation_steps(clock: Clock) -> list[Step]:
@@ -1351,11 +1318,11 @@ def launch_cases(clock: Clock) -> list[Case]:
     """Host time of operators and of a layer with 16 tokens."""
     cases = []
     for shape in clock.axis([LLAMA_1B, LLAMA_8B], [TINY_LLAMA]):
-        forms: dict[str, Callable[[], Row]] = {
-            "eager": functools.partial(time_layer, clock, shape, 16),
-            "graph": functools.partial(graph_row, clock, shape, 16),
-            "fsdp2_1_rank": functools.partial(sharded_row, clock, shape, 16),
-        }
+        forms: dict[str, Callable[[], Row]] = dict(
+            eager=functools.partial(time_layer, clock, shape, 16),
+            graph=functools.partial(graph_row, clock, shape, 16),
+            fsdp2_1_rank=functools.partial(sharded_row, clock, shape, 16),
+        )
         for rank, (variant, measure) in enumerate(forms.items()):
             cases.append(Case({"op": "layer_launch", **shape.row(), "tokens": 16, "variant": variant}, measure, rank))
     for rank, (name, make) in enumerate(tiny_operators(clock).items(), -20):
@@ -1377,10 +1344,10 @@ def peaks(clock: Clock) -> Row:
     if not clock.cuda:
         return {"peak_allocated_bytes": None, "peak_reserved_bytes": None}
     size = clock.flush.numel()
-    return {
-        "peak_allocated_bytes": torch.cuda.max_memory_allocated() - size,
-        "peak_reserved_bytes": torch.cuda.max_memory_reserved() - size,
-    }
+    return dict(
+        peak_allocated_bytes=torch.cuda.max_memory_allocated() - size,
+        peak_reserved_bytes=torch.cuda.max_memory_reserved() - size,
+    )
 
 
 def allocated(clock: Clock) -> Optional[int]:
@@ -1420,16 +1387,16 @@ def memory_cases(clock: Clock) -> list[Case]:
     tokens = clock.axis([4096], [32])[0]
     settings = ordered_grid([1, 2, 4], [1, 2, 4], ["none", "full", "selective"], shapes, vocabularies, [False, True])
     for rank, (layers, batch, recompute, shape, vocabulary, optimizer) in settings:
-        row = {
-            "op": "memory",
+        row = dict(
+            op="memory",
             **shape.row(),
-            "layers": layers,
-            "vocabulary": vocabulary,
-            "batch": batch,
-            "tokens": tokens,
-            "recompute": recompute,
-            "optimizer": optimizer,
-        }
+            layers=layers,
+            vocabulary=vocabulary,
+            batch=batch,
+            tokens=tokens,
+            recompute=recompute,
+            optimizer=optimizer,
+        )
         cases.append(
             Case(
                 row,
@@ -1527,7 +1494,9 @@ def limited(clock: Clock) -> Iterator[None]:
         yield
     except Exception as error:
         # The compiler wraps exceptions of its callees.
-        raise OutOfTime from error if clock.remaining() <= 0 else error
+        if clock.remaining() <= 0:
+            raise OutOfTime from error
+        raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
@@ -1676,24 +1645,12 @@ def collective_cases(clock: Clock) -> list[Case]:
     for rank, (operation, count, size) in ordered_grid(
         ["all_reduce", "all_gather", "reduce_scatter", "all_to_all"], counts, sizes
     ):
-        row = {
-            "kernel": "collective",
-            "operation": operation,
-            "bytes": size,
-            "ranks": count,
-            "ranks_per_node": min(count, local),
-        }
+        row = dict(kernel="collective", operation=operation, bytes=size, ranks=count, ranks_per_node=min(count, local))
         cases.append(
             Case(row, functools.partial(shared_collective, clock, operation, size, groups[count], count, buffers), rank)
         )
     for rank, size in enumerate(sizes):
-        row = {
-            "kernel": "collective",
-            "operation": "send_receive",
-            "bytes": size,
-            "ranks": 2,
-            "ranks_per_node": min(2, local),
-        }
+        row = dict(kernel="collective", operation="send_receive", bytes=size, ranks=2, ranks_per_node=min(2, local))
         cases.append(
             Case(row, functools.partial(shared_collective, clock, "send_receive", size, None, 2, buffers), rank)
         )
@@ -1791,7 +1748,7 @@ def run_section(clock: Clock, section: Section, seconds: float) -> None:
     section.budget, clock.deadline = seconds, start + seconds
     try:
         cases = section.cases(clock)
-    except RuntimeError as error:
+    except Exception as error:  # Another section may still run.
         section.notes.append(reason_text(error, []))
         cases = []
     try:
@@ -1804,15 +1761,17 @@ def run_section(clock: Clock, section: Section, seconds: float) -> None:
     finally:
         section.seconds = time.monotonic() - start
         gc.collect()
-        release(clock)
+        # A lost device has no memory to return.
+        with contextlib.suppress(RuntimeError):
+            release(clock)
 
 
 def header(clock: Clock, arguments: argparse.Namespace) -> Row:
     """Describes device, versions and command."""
-    row: Row = {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "arguments": {name: value for name, value in vars(arguments).items() if name not in ("token", "upload")},
-    }
+    row: Row = dict(
+        date=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        arguments={name: value for name, value in vars(arguments).items() if name not in ("token", "upload")},
+    )
     row.update(
         python=platform.python_version(),
         system=platform.platform(),
@@ -1834,15 +1793,15 @@ def header(clock: Clock, arguments: argparse.Namespace) -> Row:
     row.update(cache_bytes=clock.cache, capability=f"{clock.capability[0]}.{clock.capability[1]}")
     if dist.is_nccl_available():
         row["nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())
-    queries = {
-        "driver": "driver_version",
-        "max_sm_mhz": "clocks.max.sm",
-        "max_memory_mhz": "clocks.max.memory",
-        "power_limit_watts": "power.limit",
-        "sm_mhz": "clocks.sm",
-        "watts": "power.draw",
-        "celsius": "temperature.gpu",
-    }
+    queries = dict(
+        driver="driver_version",
+        max_sm_mhz="clocks.max.sm",
+        max_memory_mhz="clocks.max.memory",
+        power_limit_watts="power.limit",
+        sm_mhz="clocks.sm",
+        watts="power.draw",
+        celsius="temperature.gpu",
+    )
     row.update(zip(queries, smi(",".join(queries.values()), clock.device)))
     row["event_pair_us"] = quantiles([clock.span([lambda: None], 1, 0.0, True) for _ in range(20)])["time_us"]
     return row
@@ -1850,24 +1809,22 @@ def header(clock: Clock, arguments: argparse.Namespace) -> Row:
 
 def write_profile(path: str, head: Row, sections: Sequence[Section], interrupted: Optional[str] = None) -> None:
     """Writes the profile, so that the file is always complete."""
-    document: Row = {
-        "format": FORMAT,
-        "version": VERSION,
-        "header": {**head, "seconds": round(time.monotonic() - STARTED, 3)},
-    }
+    document: Row = dict(
+        format=FORMAT, version=VERSION, header={**head, "seconds": round(time.monotonic() - STARTED, 3)}
+    )
     if interrupted:
         document["interrupted"] = interrupted
     document["sections"] = [
-        {
-            "name": section.name,
-            "fitted": section.name != "validation",
-            "seconds": round(section.seconds, 3),
-            "budget_seconds": round(section.budget, 3),
-            "notes": section.notes,
-            "results": section.results,
-            "skipped": section.skipped,
-            "left_out": section.left_out,
-        }
+        dict(
+            name=section.name,
+            fitted=section.name != "validation",
+            seconds=round(section.seconds, 3),
+            budget_seconds=round(section.budget, 3),
+            notes=section.notes,
+            results=section.results,
+            skipped=section.skipped,
+            left_out=section.left_out,
+        )
         for section in sections
     ]
     temporary = f"{path}.part"
@@ -1883,7 +1840,9 @@ def summary(section: Section) -> str:
     rates = [row["tflops"] for row in section.results if "tflops" in row]
     if rates:
         text += f", up to {max(rates):.0f} TFLOP/s"
-    return "; ".join([text, *section.notes])
+    models = [row for row in section.results if "model" in row and "time_us" in row][:8]
+    times = [f"{row['model']} {row['tokens']} tokens {row['op']} {row['time_us'] * 1e-3:.2f} ms" for row in models]
+    return "; ".join([text, *section.notes, *times])
 
 
 def upload(path: str, address: str, token: Optional[str]) -> None:
