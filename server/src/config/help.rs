@@ -52,7 +52,7 @@ fault of Planscope.";
 /// What the long help says of formats and of the fit.
 pub(super) const CALIBRATE: &str = "\
 A profile is recognised by its content: Vidur compute and network profiles, vTrain all-reduce tables, SimuMax system \
-descriptions, Galvatron hardware profiles, output of nccl-tests and all_reduce_bench.py, tables of aiconfigurator (Parquet \
+descriptions, Galvatron hardware profiles, output of planscope measure, nccl-tests and all_reduce_bench.py, tables of aiconfigurator (Parquet \
 or CSV), and Planscope's own CSV of kernels (kernel, time_us, and the shape: m, k, n; tokens, squared, heads, qk_dim, causal; \
 class, bytes; operation, bytes, ranks). Matrix products, attention, elementwise kernels and collectives of one node are fitted \
 each by themselves. A coefficient that too few timings determine does not change, and a fit never increases the mean \
