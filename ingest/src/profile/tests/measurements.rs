@@ -21,7 +21,8 @@ const MEASURED: &str = r#"{"format":"planscope-measurements","version":1,
   "skipped":[{"kernel":"matmul","m":1,"reason":"no"}],"left_out":{"linear forward":2}},
  {"name":"attention","fitted":true,"results":[
   {"kernel":"attention","backend":"flash","tokens":16384,"squared":67108864,"heads":16,"kv_heads":4,"qk_dim":128,"v_dim":128,"causal":true,"backward":false,"time_us":900},
-  {"kernel":"attention","backend":"cudnn","tokens":16384,"squared":67108864,"heads":16,"kv_heads":4,"qk_dim":128,"v_dim":128,"causal":true,"backward":true,"lengths":[1,[2]],"time_us":1600},
+  {"kernel":"attention","backend":"cudnn","tokens":16384,"squared":67108864,"heads":16,"kv_heads":4,"qk_dim":128,"v_dim":128,"causal":true,"backward":true,"queries":4096,"note":[1,[2]],"time_us":1600},
+  {"kernel":"attention","backend":"cudnn","tokens":16384,"squared":33554432,"heads":16,"kv_heads":16,"qk_dim":128,"v_dim":128,"causal":true,"backward":false,"lengths":[8192,8192],"time_us":69290},
   {"kernel":"attention","backend":"math","tokens":1024,"squared":1048576,"heads":16,"kv_heads":16,"qk_dim":128,"v_dim":128,"causal":true,"backward":false,"time_us":900}]},
  {"name":"validation","fitted":false,"results":[
   {"op":"layer","model":"llama-8b","attention":"cudnn","tokens":4096,"time_us":10802.9},
@@ -74,6 +75,7 @@ fn kernels_become_samples_and_all_other_rows_are_counted() {
     let counts = [
         ("attention by flash", 1),
         ("attention by math", 1),
+        ("attention over packed lengths", 1),
         ("experts", 1),
         ("memory", 1),
         ("other forms of fitted products", 2),
@@ -83,7 +85,7 @@ fn kernels_become_samples_and_all_other_rows_are_counted() {
     ];
     assert_eq!(unfitted, BTreeMap::from(counts));
     assert_eq!(refused(&profile), [("a number is zero or negative", 1, "sections[1].results[5].m: -4096")]);
-    assert_eq!((profile.report.rows, profile.report.used), (18, 7));
+    assert_eq!((profile.report.rows, profile.report.used), (19, 7));
     let selected = "attention runs as cudnn, which PyTorch selects on this device";
     assert!(profile.report.assumptions.iter().any(|known| known == selected), "{:?}", profile.report.assumptions);
 }
@@ -115,7 +117,7 @@ fn problems_have_a_path() {
             r#""format":"other""#,
             r#"format: it is "other", and "planscope-measurements" is read"#,
         ),
-        (r#"{"name":"products","fitted":true,"#, r#"{"#, "sections[1].name: it does not precede results"),
+        (r#"{"name":"products","fitted":true,"#, r"{", "sections[1].name: it does not precede results"),
         (r#""fitted":true,"notes":[],"results":["#, r#""results":5,"x":["#, "sections[0].results: it is not a list"),
         (
             r#"{"op":"memory","peak_allocated_bytes":null,"parameters":5}"#,
