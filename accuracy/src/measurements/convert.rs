@@ -174,7 +174,7 @@ fn significant(value: f64) -> String {
 fn header(document: &Value, sections: &[Value]) -> Value {
     let mut header = document["header"].as_object().cloned().unwrap_or_default();
     let minutes = header.remove("arguments").map_or(Value::Null, |arguments| arguments["minutes"].clone());
-    for name in ["ranks", "sm_mhz", "watts", "celsius"] {
+    for name in ["ranks", "system", "sm_mhz", "watts", "celsius"] {
         header.remove(name);
     }
     header.insert("minutes".to_owned(), minutes);

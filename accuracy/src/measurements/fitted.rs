@@ -6,8 +6,9 @@ use planner::calibration::{Fitted, Sample, fit};
 use planner::cluster::Cluster;
 use planner::cost::kernel::Kernel;
 use planner::cost::operator::Rates;
+use planner::units::Seconds;
 
-use super::device::Device;
+use super::device::{AttentionRow, Device, ExpertRow, PointwiseRow};
 
 /// Rates before and after a calibration, without the sustained factor, because operators are timed in bursts.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ impl Calibrated {
 
     /// Returns measured, present and calibrated time of a sample in seconds.
     pub(super) fn times(&self, sample: &Sample) -> [f64; 3] {
-        [sample.time, self.before.time(&sample.kernel), self.after.time(&sample.kernel)].map(|time| time.secs())
+        [sample.time, self.before.time(&sample.kernel), self.after.time(&sample.kernel)].map(Seconds::secs)
     }
 }
 
@@ -53,12 +54,16 @@ fn samples(device: &Device) -> Vec<Sample> {
     let products = |form: &'static str| device.products.iter().filter(move |row| row.accumulate == form);
     products("none").chain(products("fp32_fused")).for_each(|row| add(row.sample()));
     let experts = |form: &'static str| device.experts.iter().filter(move |row| row.function == form);
-    experts("_grouped_mm").chain(experts("bmm")).filter_map(|row| row.sample()).for_each(&mut add);
+    experts("_grouped_mm").chain(experts("bmm")).filter_map(ExpertRow::sample).for_each(&mut add);
     let selected = device.selected_attention();
     samples.extend(
-        device.attention.iter().filter(|row| row.backend == selected && row.queries.is_some()).map(|row| row.sample()),
+        device
+            .attention
+            .iter()
+            .filter(|row| row.backend == selected && row.queries.is_some())
+            .map(AttentionRow::sample),
     );
-    samples.extend(device.pointwise.iter().filter(|row| row.op == "residual").map(|row| row.sample()));
+    samples.extend(device.pointwise.iter().filter(|row| row.op == "residual").map(PointwiseRow::sample));
     samples
 }
 

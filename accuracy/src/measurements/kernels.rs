@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::device::{AttentionRow, Device, ProductRow};
+use super::device::{AttentionRow, Device, ExpertRow, Fp8Row, ProductRow};
 use super::fitted::{Calibrated, operations};
 use super::summary::{Group, table};
 
@@ -64,7 +64,7 @@ pub(super) fn others(device: &Device, calibrated: &Calibrated) -> String {
                     && row.product == direction
                     && row.rows().is_some_and(|count: f64| (count - rows).abs() < 1.0)
             });
-            let group = found.filter_map(|row| row.sample()).map(|sample| calibrated.times(&sample)).collect();
+            let group = found.filter_map(ExpertRow::sample).map(|sample| calibrated.times(&sample)).collect();
             groups.push((format!("experts, {direction}, {rows} rows each"), group));
         }
     }
@@ -72,7 +72,7 @@ pub(super) fn others(device: &Device, calibrated: &Calibrated) -> String {
     {
         for scales in ["tensor", "row"] {
             let found = device.fp8.iter().filter(|row| row.op == op && row.scales == scales);
-            let group = found.filter_map(|row| row.sample()).map(|sample| calibrated.times(&sample)).collect();
+            let group = found.filter_map(Fp8Row::sample).map(|sample| calibrated.times(&sample)).collect();
             groups.push((format!("{name}, a scale for each {scales}"), group));
         }
     }

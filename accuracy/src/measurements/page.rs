@@ -40,6 +40,10 @@ pub fn page(folder: &Path) -> anyhow::Result<String> {
     for path in &folders {
         device(&mut text, &Device::read(path)?)?;
     }
+    // Sections and tables both end with an empty line.
+    while text.contains("\n\n\n") {
+        text = text.replace("\n\n\n", "\n\n");
+    }
     Ok(text.trim_end().to_owned() + "\n")
 }
 
