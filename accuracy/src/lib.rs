@@ -8,6 +8,7 @@
 //! times compared here.
 
 pub mod fit_host;
+pub mod measurements;
 pub mod papers;
 pub mod report;
 pub mod set;

@@ -12,6 +12,7 @@
 //! | nccl-tests or rccl-tests output, text or JSON | a message size |
 //! | `all_reduce_bench.py` output, text | a trial on a rank, or a payload |
 //! | aiconfigurator table, Parquet or CSV | a row |
+//! | Planscope measurements, JSON (`planscope measure`) | a row of a section |
 //! | Planscope table, CSV | a row |
 //!
 //! SimAI ratio tables and layer profiles are detected and rejected because they contain no kernel
@@ -48,12 +49,14 @@
 
 mod aiconfigurator;
 mod all_reduce_bench;
+mod cells;
 mod error;
 mod galvatron;
 mod hints;
 mod json;
 pub mod layers;
 mod ledger;
+mod measurements;
 mod nccl_tests;
 mod own;
 mod parquet;
@@ -70,6 +73,8 @@ mod vtrain;
 
 pub use error::ProfileError;
 pub use hints::Hints;
+
+use std::collections::BTreeMap;
 
 use planner::calibration::Sample;
 use serde::{Deserialize, Serialize};
@@ -104,6 +109,8 @@ pub enum Format {
     Aiconfigurator,
     /// Planscope table.
     Planscope,
+    /// Output of `planscope measure`.
+    Measurements,
 }
 
 impl Format {
@@ -119,6 +126,7 @@ impl Format {
             Self::AllReduceBench => "all_reduce_bench output",
             Self::Aiconfigurator => "aiconfigurator table",
             Self::Planscope => "Planscope table of measurements",
+            Self::Measurements => "Planscope measurements",
         }
     }
 }
@@ -139,13 +147,15 @@ pub struct Profile {
 /// Counts of used and rejected values.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Report {
-    /// Values in the file, each either used or rejected. A row with several times has several
+    /// Values in the file, each either used, rejected or unfitted. A row with several times has several
     /// values.
     pub rows: u64,
     /// Values converted to samples.
     pub used: u64,
     /// Rejected values by reason.
     pub refused: Vec<Refusal>,
+    /// Number of valid values that are not for a fit, by kind.
+    pub unfitted: BTreeMap<String, u64>,
     /// Assumptions about information missing in the file.
     pub assumptions: Vec<String>,
     /// Sample count by kernel kind.
@@ -206,6 +216,7 @@ pub fn read(bytes: &[u8], hints: &Hints) -> Result<Profile, ProfileError> {
         Content::Galvatron => galvatron::read(text, hints),
         Content::NcclTests => nccl_tests::read(text, hints),
         Content::NcclTestsJson => nccl_tests::read_json(text, hints),
+        Content::Measurements => measurements::read(text, hints),
         Content::AllReduceBench => all_reduce_bench::read(text, hints),
     }
 }

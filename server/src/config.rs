@@ -2,10 +2,12 @@
 
 pub(crate) mod help;
 mod lengths;
+mod measure;
 mod schedules;
 mod token;
 
 pub use lengths::LengthsArguments;
+pub use measure::MeasureArguments;
 pub use schedules::{ScheduleArguments, ScheduleCommand, ScheduleOutput};
 pub use token::{TokenArguments, TokenCommand, TokenFile, TokenFileError};
 
@@ -45,6 +47,8 @@ pub enum Command {
     /// Fit the curves of a device to measured operators and collectives and write the cluster, as
     /// JSON.
     Calibrate(CalibrateArguments),
+    /// Measure the operators of this machine's device with PyTorch, and write or upload the profile.
+    Measure(MeasureArguments),
     /// Generate and compare pipeline schedules without a model, or check a schedule table.
     Schedule(ScheduleArguments),
     /// Solve a raw problem with an inner solver, JSON in and out.

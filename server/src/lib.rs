@@ -34,6 +34,7 @@ mod json_values;
 mod label;
 pub mod lengths_command;
 pub mod live;
+pub mod measure_command;
 pub mod metrics;
 mod observation;
 mod open_files;

@@ -52,6 +52,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Plan(arguments) => server::plan_command::run(&arguments),
         Command::Estimate(arguments) => server::estimate_command::run(&arguments),
         Command::Calibrate(arguments) => server::calibrate_command::run(&arguments),
+        Command::Measure(arguments) => server::measure_command::run(&arguments),
         Command::Schedule(arguments) => server::schedule_command::run(&arguments),
         Command::Solve(arguments) => server::solve_command::run(&arguments),
         Command::Sweep(arguments) => server::sweep_command::run(&arguments),

@@ -1,5 +1,5 @@
 //! Build tool for developers and CI: `cargo xtask
-//! setup|build|serve|test|bench|accuracy|papers|dist|lint`.
+//! setup|build|serve|test|bench|accuracy|papers|measurements|dist|lint`.
 //!
 //! The commands install missing tools, print each command before running it, and skip steps without
 //! work.
@@ -62,6 +62,12 @@ enum Command {
         /// Arguments for the papers program, for example `--paper pipeweaver --dry-run`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
+    },
+    /// Compare measured devices with the simulator and write docs/measurements.md
+    Measurements {
+        /// Outputs of `planscope measure` to store first, for example `h100-80gb=profile.json`
+        #[arg(value_name = "FOLDER=FILE")]
+        profiles: Vec<String>,
     },
     /// Build a self-contained executable with embedded web files and its SHA-256 into target/dist
     Dist,
@@ -175,6 +181,10 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Papers { rest } => Step::cargo(&workspace)
             .args(["run", "--release", "--package", "planscope-accuracy", "--bin", "planscope-papers", "--"])
             .args(rest)
+            .run(),
+        Command::Measurements { profiles } => Step::cargo(&workspace)
+            .args(["run", "--release", "--package", "planscope-accuracy", "--bin", "planscope-measurements", "--"])
+            .args(profiles)
             .run(),
         Command::Dist => {
             setup::web(&workspace)?;

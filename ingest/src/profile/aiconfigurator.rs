@@ -10,6 +10,7 @@ use planner::calibration::Sample;
 use planner::cost::kernel::{Attention, Collective, Format, Kernel, MatMul, Product};
 
 use super::ProfileError;
+use super::cells::Cells;
 use super::ledger::Ledger;
 use super::nccl_tests::operation;
 use super::refused::Refused;

@@ -29,6 +29,14 @@ pub enum ProfileError {
         /// Parser message with line and column.
         detail: String,
     },
+    /// A field of a JSON document is missing or has a wrong value.
+    #[error("{path}: {problem}")]
+    Field {
+        /// JSON path, for example `sections[1].name`.
+        path: String,
+        /// Problem text.
+        problem: String,
+    },
     /// Malformed table.
     #[error("not readable as a table: {detail}")]
     Table {
@@ -119,5 +127,7 @@ fn reasons(report: &Report) -> String {
         .iter()
         .map(|refusal| format!("{} ({}, first {})", refusal.reason, refusal.count, refusal.first))
         .collect();
+    let unfitted = report.unfitted.iter().map(|(kind, count)| format!("{kind} ({count}, not for a fit)"));
+    let told: Vec<String> = told.into_iter().chain(unfitted).collect();
     format!(": {}", told.join("; "))
 }

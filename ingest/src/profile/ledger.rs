@@ -56,6 +56,16 @@ impl Ledger {
         Ok(())
     }
 
+    /// Counts a valid value that is not for a fit.
+    pub(super) fn leave_out(&mut self, kind: impl Into<String>) -> Result<(), ProfileError> {
+        if self.report.rows >= MAX_VALUES as u64 {
+            return Err(ProfileError::TooManyValues);
+        }
+        self.report.rows += 1;
+        *self.report.unfitted.entry(kind.into()).or_default() += 1;
+        Ok(())
+    }
+
     /// Returns the profile if it contains a usable value.
     pub(super) fn finish(mut self, device: Option<String>) -> Result<Profile, ProfileError> {
         let format = self.format();

@@ -7,9 +7,10 @@ use planner::cost::kernel::{
 use planner::units::Seconds;
 
 use super::ProfileError;
+use super::cells::Cells;
 use super::ledger::Ledger;
 use super::refused::Refused;
-use super::table::{Row, Table};
+use super::table::Table;
 
 /// Time columns with unit in seconds.
 const TIMES: [(&str, f64); 4] = [("time_us", 1e-6), ("time_ms", 1e-3), ("time_s", 1.0), ("time_ns", 1e-9)];
@@ -66,7 +67,7 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<(), Pro
 }
 
 /// Returns the first time in a row. Other times in the row must agree with it.
-fn time(row: &Row<'_>, times: &[(&str, f64)]) -> Result<Seconds, Refused> {
+fn time(row: &impl Cells, times: &[(&str, f64)]) -> Result<Seconds, Refused> {
     let mut found: Option<(&str, Seconds)> = None;
     for &(column, unit) in times {
         if row.optional(column)?.is_none() {
@@ -86,7 +87,7 @@ fn time(row: &Row<'_>, times: &[(&str, f64)]) -> Result<Seconds, Refused> {
     found.map(|(_, time)| time).ok_or_else(missing)
 }
 
-fn kernel(row: &Row<'_>, ledger: &mut Ledger) -> Result<Kernel, Refused> {
+pub(super) fn kernel(row: &impl Cells, ledger: &mut Ledger) -> Result<Kernel, Refused> {
     match word(row, "kernel")?.as_str() {
         "matmul" => matmul(row, ledger).map(Kernel::MatMul),
         "attention" => attention(row, ledger).map(Kernel::Attention),
@@ -96,7 +97,7 @@ fn kernel(row: &Row<'_>, ledger: &mut Ledger) -> Result<Kernel, Refused> {
     }
 }
 
-fn matmul(row: &Row<'_>, ledger: &mut Ledger) -> Result<MatMul, Refused> {
+fn matmul(row: &impl Cells, ledger: &mut Ledger) -> Result<MatMul, Refused> {
     let [m, k, n] = [row.whole("m")?, row.whole("k")?, row.whole("n")?];
     let batch = if given(row, "batch", "1", ledger)? { row.whole("batch")? } else { 1.0 };
     let product = if given(row, "product", "forward", ledger)? {
@@ -122,7 +123,7 @@ fn matmul(row: &Row<'_>, ledger: &mut Ledger) -> Result<MatMul, Refused> {
     Ok(MatMul { batch, m, k, n, product, format })
 }
 
-fn attention(row: &Row<'_>, ledger: &mut Ledger) -> Result<Attention, Refused> {
+fn attention(row: &impl Cells, ledger: &mut Ledger) -> Result<Attention, Refused> {
     let [tokens, squared] = [row.whole("tokens")?, row.whole("squared")?];
     let [heads, qk_dim] = [row.whole("heads")?, row.whole("qk_dim")?];
     let causal = row.flag("causal")?;
@@ -132,7 +133,7 @@ fn attention(row: &Row<'_>, ledger: &mut Ledger) -> Result<Attention, Refused> {
     Ok(Attention { tokens, squared, heads, kv_heads, qk_dim, v_dim, causal, backward })
 }
 
-fn streaming(row: &Row<'_>) -> Result<Streaming, Refused> {
+fn streaming(row: &impl Cells) -> Result<Streaming, Refused> {
     let class = match word(row, "class")?.as_str() {
         "norm" => StreamingClass::Norm,
         "elementwise" => StreamingClass::Elementwise,
@@ -147,7 +148,7 @@ fn streaming(row: &Row<'_>) -> Result<Streaming, Refused> {
     Ok(Streaming { class, bytes: row.whole("bytes")? })
 }
 
-fn collective(row: &Row<'_>, ledger: &mut Ledger) -> Result<Collective, Refused> {
+fn collective(row: &impl Cells, ledger: &mut Ledger) -> Result<Collective, Refused> {
     let operation = match word(row, "operation")?.as_str() {
         "all_reduce" => Operation::AllReduce,
         "all_gather" => Operation::AllGather,
@@ -168,7 +169,7 @@ fn collective(row: &Row<'_>, ledger: &mut Ledger) -> Result<Collective, Refused>
 }
 
 /// True if a cell is not empty. Otherwise the default is recorded as an assumption.
-fn given(row: &Row<'_>, column: &str, default: &str, ledger: &mut Ledger) -> Result<bool, Refused> {
+fn given(row: &impl Cells, column: &str, default: &str, ledger: &mut Ledger) -> Result<bool, Refused> {
     let filled = row.optional(column)?.is_some();
     if !filled {
         ledger.assume(format!("{column} is {default} where it is empty"));
@@ -176,10 +177,10 @@ fn given(row: &Row<'_>, column: &str, default: &str, ledger: &mut Ledger) -> Res
     Ok(filled)
 }
 
-fn word(row: &Row<'_>, column: &str) -> Result<String, Refused> {
+fn word(row: &impl Cells, column: &str) -> Result<String, Refused> {
     Ok(row.text(column)?.to_lowercase().replace('-', "_"))
 }
 
-fn unknown(row: &Row<'_>, column: &str) -> Refused {
+fn unknown(row: &impl Cells, column: &str) -> Refused {
     Refused::new("a word that is not known here", row.shown(column))
 }

@@ -27,6 +27,7 @@ use planner::cost::overrides::AtDegrees;
 use planner::training::ContextExchange;
 use serde_json::{Map, Value};
 
+use super::cells::Cells;
 use super::layers::{Report, of_a_layer};
 use super::refused::Refused;
 use super::table::Table;

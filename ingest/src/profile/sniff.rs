@@ -12,6 +12,7 @@ pub(super) enum Content<'a> {
     Galvatron,
     NcclTests,
     NcclTestsJson,
+    Measurements,
     AllReduceBench,
 }
 
@@ -33,6 +34,9 @@ pub(super) fn content(text: &str) -> Result<Content<'_>, ProfileError> {
 fn json<'a>(text: &str) -> Result<Content<'a>, ProfileError> {
     let Keys(keys) = serde_json::from_str(text).map_err(|error| ProfileError::Json { detail: error.to_string() })?;
     let any = |test: &dyn Fn(&str) -> bool| keys.iter().any(|key| test(key));
+    if any(&|key| key == "format") && any(&|key| key == "sections") {
+        return Ok(Content::Measurements);
+    }
     if any(&|key| key == "accelerator") {
         return Ok(Content::SimuMax);
     }

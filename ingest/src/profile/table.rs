@@ -1,13 +1,10 @@
 //! CSV tables with a header.
 
 use csv::{Position, Reader, ReaderBuilder, StringRecord, Trim};
-use planner::units::Seconds;
 
 use super::ProfileError;
+use super::cells::{Cells, described};
 use super::refused::Refused;
-
-/// Maximum shape or message size. Larger integers are not exact in `f64`.
-const MAX_WHOLE: f64 = 1e15;
 
 /// A table with sequential row access.
 pub(super) struct Table<'a> {
@@ -74,83 +71,28 @@ pub(super) struct Row<'t> {
 }
 
 impl<'t> Row<'t> {
-    /// Describes the position of a column in this row. The header is row 1.
-    pub(super) fn place(&self, column: &str) -> String {
+    fn raw(&self, column: &str) -> Option<&'t str> {
+        let index = self.header.iter().position(|name| name == column)?;
+        self.record.get(index).map(unquoted)
+    }
+}
+
+impl Cells for Row<'_> {
+    fn place(&self, column: &str) -> String {
         format!("row {}, column {column}", self.line)
     }
 
-    /// Describes position and cell text.
-    pub(super) fn shown(&self, column: &str) -> String {
-        let cell = self.raw(column).unwrap_or_default();
-        let clean = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-        let cell: String = cell.chars().take(40).map(clean).collect();
-        if cell.is_empty() { self.place(column) } else { format!("{}: {cell}", self.place(column)) }
+    fn shown(&self, column: &str) -> String {
+        described(self.place(column), self.raw(column).unwrap_or_default())
     }
 
-    /// Returns the cell text; `None` if the column is missing or the cell is empty.
-    pub(super) fn optional(&self, column: &str) -> Result<Option<&'t str>, Refused> {
+    fn optional(&self, column: &str) -> Result<Option<&str>, Refused> {
         // Decimal commas and thousands separators shift all subsequent cells.
         if self.record.iter().skip(self.header.len()).any(|cell| !cell.is_empty()) {
             let found = format!("row {}: {} cells below {} names", self.line, self.record.len(), self.header.len());
             return Err(Refused::new("a row has more cells than the header", found));
         }
         Ok(self.raw(column).filter(|cell| !cell.is_empty()))
-    }
-
-    /// Returns the text of a required cell.
-    pub(super) fn text(&self, column: &str) -> Result<&'t str, Refused> {
-        self.optional(column)?.ok_or_else(|| Refused::new("a needed cell is empty", self.place(column)))
-    }
-
-    /// Parses a positive number.
-    pub(super) fn positive(&self, column: &str) -> Result<f64, Refused> {
-        let number: f64 =
-            self.text(column)?.parse().map_err(|_| Refused::new("a cell holds no number", self.shown(column)))?;
-        if !number.is_finite() {
-            Err(Refused::new("a number is not finite", self.shown(column)))
-        } else if number <= 0.0 {
-            Err(Refused::new("a number is zero or negative", self.shown(column)))
-        } else {
-            Ok(number)
-        }
-    }
-
-    /// Parses a positive integer. Zero decimals (`8.0`) are accepted because data frames write
-    /// them.
-    pub(super) fn whole(&self, column: &str) -> Result<f64, Refused> {
-        let number = self.positive(column)?;
-        if number.fract() == 0.0 && number <= MAX_WHOLE {
-            Ok(number)
-        } else {
-            Err(Refused::new("a size is not a whole number in range", self.shown(column)))
-        }
-    }
-
-    pub(super) fn devices(&self, column: &str) -> Result<u32, Refused> {
-        let number = self.whole(column)?;
-        if number <= f64::from(u32::MAX) {
-            Ok(number as u32)
-        } else {
-            Err(Refused::new("a size is not a whole number in range", self.shown(column)))
-        }
-    }
-
-    pub(super) fn flag(&self, column: &str) -> Result<bool, Refused> {
-        match self.text(column)?.to_lowercase().as_str() {
-            "true" | "1" | "1.0" => Ok(true),
-            "false" | "0" | "0.0" => Ok(false),
-            _ => Err(Refused::new("a cell is neither true nor false", self.shown(column))),
-        }
-    }
-
-    /// Parses a time with a unit of `unit` seconds.
-    pub(super) fn time(&self, column: &str, unit: f64) -> Result<Seconds, Refused> {
-        self.positive(column).map(|time| Seconds::from_secs(time * unit))
-    }
-
-    fn raw(&self, column: &str) -> Option<&'t str> {
-        let index = self.header.iter().position(|name| name == column)?;
-        self.record.get(index).map(unquoted)
     }
 }
 

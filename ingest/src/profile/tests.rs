@@ -2,6 +2,7 @@
 
 mod aiconfigurator;
 mod benchmarks;
+mod measurements;
 
 use planner::calibration::Sample;
 use planner::cost::kernel::{

@@ -10,6 +10,7 @@ use planner::calibration::Sample;
 use planner::cost::kernel::{Collective, Kernel, Operation};
 
 use super::ProfileError;
+use super::cells::Cells;
 use super::ledger::Ledger;
 use super::refused::Refused;
 use super::table::{Row, Table};

@@ -10,6 +10,7 @@
 use planner::calibration::Sample;
 use planner::cost::kernel::{Collective, Kernel, Operation};
 
+use super::cells::Cells;
 use super::ledger::Ledger;
 use super::plausible::bus_bytes;
 use super::refused::Refused;

@@ -39,11 +39,15 @@ fn read(out: &mut dyn Write, name: &str, profile: &Profile, start: &Start) -> Re
     .filter(|(count, _)| *count > 0)
     .map(|(count, label)| format!("{count} {label}"))
     .collect();
-    let (format, rejected) = (profile.format.name(), report.rows - report.used);
+    let (format, rejected) = (profile.format.name(), report.refused.iter().map(|refusal| refusal.count).sum::<u64>());
     let (rows, used, kinds) = (report.rows, report.used, kinds.join(", "));
     writeln!(out, "{name}: {format}; {rows} values, {used} used ({kinds}), {rejected} refused")?;
     for Refusal { reason, count, first } in &report.refused {
         writeln!(out, "  refused: {count} x {reason}; first {first}")?;
+    }
+    if !report.unfitted.is_empty() {
+        let counts: Vec<String> = report.unfitted.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        writeln!(out, "  read, not fitted: {}", counts.join(", "))?;
     }
     for assumption in &report.assumptions {
         writeln!(out, "  assumed: {assumption}")?;

@@ -18,6 +18,19 @@ error. A dataset whose rows have images is written row by row.
 
 Exits with 1 where a file is refused; then nothing is written or uploaded.";
 
+/// Text after the flags in `planscope measure --help`.
+pub(super) const MEASURE: &str = "\
+Needs Python 3.9 and PyTorch 2.4 or newer on a machine with the device, nothing else. Sections: collectives, products, attention, \
+validation, sustained, fp8, experts, optimizer, pointwise, memory, contention, launch, compiled. Each gets a share of the minutes \
+and measures its most informative cases first.
+
+  planscope measure --minutes 10 --out profile.json
+  planscope measure --devices 8 --sections collectives --upload http://127.0.0.1:8080
+  planscope measure --script > measure.py          # for a machine without Planscope
+  planscope calibrate profile.json --device h100 --out h100.json
+
+Exits with 1 where Python, PyTorch or the device is missing.";
+
 /// What stands behind the flags in `planscope sweep --help`.
 pub(super) const SWEEP: &str = "\
 A sweep is a scenario and the fields that change:
@@ -39,7 +52,7 @@ fault of Planscope.";
 /// What the long help says of formats and of the fit.
 pub(super) const CALIBRATE: &str = "\
 A profile is recognised by its content: Vidur compute and network profiles, vTrain all-reduce tables, SimuMax system \
-descriptions, Galvatron hardware profiles, output of nccl-tests and all_reduce_bench.py, tables of aiconfigurator (Parquet \
+descriptions, Galvatron hardware profiles, output of planscope measure, nccl-tests and all_reduce_bench.py, tables of aiconfigurator (Parquet \
 or CSV), and Planscope's own CSV of kernels (kernel, time_us, and the shape: m, k, n; tokens, squared, heads, qk_dim, causal; \
 class, bytes; operation, bytes, ranks). Matrix products, attention, elementwise kernels and collectives of one node are fitted \
 each by themselves. A coefficient that too few timings determine does not change, and a fit never increases the mean \

@@ -71,6 +71,7 @@ impl Command {
             Self::Health(arguments) => arguments.token_file.fill(&mut arguments.token),
             Self::Import(arguments) => arguments.token_file.fill(&mut arguments.token),
             Self::Lengths(arguments) => arguments.token_file.fill(&mut arguments.token),
+            Self::Measure(arguments) => arguments.token_file.fill(&mut arguments.token),
             _ => Ok(()),
         }
     }

@@ -68,8 +68,8 @@ pub(crate) async fn list(
 ///
 /// The request body is a single file. Its format is detected from the content. Measured kernels and
 /// collectives (Vidur, vTrain, SimuMax, Galvatron, nccl-tests, all_reduce_bench, aiconfigurator,
-/// the Planscope table) fit the curves of `device` or the cluster in `scenario`, like `planscope
-/// calibrate`. Timed layers (DFLOP, DynaPipe, Galvatron, or the Planscope table by sequence length
+/// the Planscope table, the output of `planscope measure`) fit the curves of `device` or the cluster
+/// in `scenario`, like `planscope calibrate`. Timed layers (DFLOP, DynaPipe, Galvatron, or the Planscope table by sequence length
 /// and scheme) replace times from the model. For several files, post each with `onto` set to the
 /// previous profile. No scenario changes. The response is sent after the fit, which is queued with
 /// the planning jobs.

@@ -101,6 +101,32 @@ async fn file_from_another_device_must_be_confirmed() {
     assert!(unknown.status == 422 && unknown.detail.contains("presets: a100-80gb, a100-40gb"), "{}", unknown.detail);
 }
 
+/// An output of `planscope measure` names its device. Rows of layers are not fitted.
+#[tokio::test(flavor = "multi_thread")]
+async fn measurements_are_fitted_to_their_device() {
+    let server = TestServer::open().await;
+    let products = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64].map(|m| {
+        let m = m * 128;
+        let micros = 2.0 * f64::from(m) * 4096.0 * 4096.0 / 500e6 + 5.0;
+        json!({"kernel": "matmul", "product": "forward", "format": "bf16", "m": m, "k": 4096, "n": 4096, "time_us": micros})
+    });
+    let document = json!({"format": "planscope-measurements", "version": 1, "header": {"device": "NVIDIA H100 80GB HBM3"}, "sections": [
+        {"name": "products", "fitted": true, "results": products},
+        {"name": "validation", "fitted": false, "results": [{"op": "layer", "tokens": 4096, "time_us": 9000.0}]},
+    ]})
+    .to_string();
+    let upload = async |query: &str| server.post(&format!("{}?{query}", api::path::PROFILES), document.clone()).await;
+    let refused = upload("name=profile.json&device=b200").await.problem();
+    assert_eq!((refused.status, refused.kind.as_str()), (422, "/problems/other-device"));
+    let profile: Value = upload("name=profile.json").await.json();
+    assert_eq!(
+        (&profile["effect"]["cluster"]["name"], &profile["summary"]["measurements"]),
+        (&json!("H100"), &json!(12))
+    );
+    let report = profile["report"].to_string();
+    assert!(report.contains("read, not fitted: 1 validation"), "{report}");
+}
+
 /// Times 30 times longer or shorter than those of the device are refused until they are confirmed. Three times longer is a
 /// measurement.
 #[tokio::test(flavor = "multi_thread")]

@@ -135,7 +135,7 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
     view! {
         <FileDrop
             title=Signal::stored("Drop or choose files of measurements".to_owned())
-            hint="Kernels and collectives: nccl-tests, all_reduce_bench, aiconfigurator, Vidur, vTrain, SimuMax, Galvatron, or a table of your own. Timed layers: DFLOP, DynaPipe, Galvatron, or by sequence length and scheme (docs/formats.md)"
+            hint="Kernels and collectives: planscope measure, nccl-tests, all_reduce_bench, aiconfigurator, Vidur, vTrain, SimuMax, Galvatron, or a table of your own. Timed layers: DFLOP, DynaPipe, Galvatron, or by sequence length and scheme (docs/formats.md)"
             test_id="upload-profile"
             sending=sending
             multiple=true

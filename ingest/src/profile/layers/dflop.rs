@@ -4,6 +4,7 @@
 //! Language model files have `seq_len`; vision encoder files have only `batch_size`. A second file
 //! with the suffix `_skip_attn` is measured without attention.
 
+use super::super::cells::Cells;
 use super::super::table::{Row, Table};
 use super::super::{Hints, ProfileError, refused::Refused};
 use super::{Footprint, Format, Ledger, MEBIBYTE, Part, Purpose, Shape, Timing, bytes, seconds};

@@ -1,0 +1,78 @@
+//! Typed access to the cells of a measured row, in a table or in a JSON document.
+
+use planner::units::Seconds;
+
+use super::refused::Refused;
+
+/// Maximum shape or message size. Larger integers are not exact in `f64`.
+const MAX_WHOLE: f64 = 1e15;
+
+/// A row with named cells.
+pub(super) trait Cells {
+    /// Describes the position of a cell.
+    fn place(&self, column: &str) -> String;
+
+    /// Describes position and text of a cell.
+    fn shown(&self, column: &str) -> String;
+
+    /// Returns the cell text; `None` if the cell is missing or empty.
+    fn optional(&self, column: &str) -> Result<Option<&str>, Refused>;
+
+    /// Returns the text of a required cell.
+    fn text(&self, column: &str) -> Result<&str, Refused> {
+        self.optional(column)?.ok_or_else(|| Refused::new("a needed cell is empty", self.place(column)))
+    }
+
+    /// Parses a positive number.
+    fn positive(&self, column: &str) -> Result<f64, Refused> {
+        let number: f64 =
+            self.text(column)?.parse().map_err(|_| Refused::new("a cell holds no number", self.shown(column)))?;
+        if !number.is_finite() {
+            Err(Refused::new("a number is not finite", self.shown(column)))
+        } else if number <= 0.0 {
+            Err(Refused::new("a number is zero or negative", self.shown(column)))
+        } else {
+            Ok(number)
+        }
+    }
+
+    /// Parses a positive integer. Zero decimals (`8.0`) are accepted because data frames write
+    /// them.
+    fn whole(&self, column: &str) -> Result<f64, Refused> {
+        let number = self.positive(column)?;
+        if number.fract() == 0.0 && number <= MAX_WHOLE {
+            Ok(number)
+        } else {
+            Err(Refused::new("a size is not a whole number in range", self.shown(column)))
+        }
+    }
+
+    fn devices(&self, column: &str) -> Result<u32, Refused> {
+        let number = self.whole(column)?;
+        if number <= f64::from(u32::MAX) {
+            Ok(number as u32)
+        } else {
+            Err(Refused::new("a size is not a whole number in range", self.shown(column)))
+        }
+    }
+
+    fn flag(&self, column: &str) -> Result<bool, Refused> {
+        match self.text(column)?.to_lowercase().as_str() {
+            "true" | "1" | "1.0" => Ok(true),
+            "false" | "0" | "0.0" => Ok(false),
+            _ => Err(Refused::new("a cell is neither true nor false", self.shown(column))),
+        }
+    }
+
+    /// Parses a time with a unit of `unit` seconds.
+    fn time(&self, column: &str, unit: f64) -> Result<Seconds, Refused> {
+        self.positive(column).map(|time| Seconds::from_secs(time * unit))
+    }
+}
+
+/// Returns a position with the start of a cell's text.
+pub(super) fn described(place: String, cell: &str) -> String {
+    let clean = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let cell: String = cell.chars().take(40).map(clean).collect();
+    if cell.is_empty() { place } else { format!("{place}: {cell}") }
+}
