@@ -78,7 +78,7 @@ mod presets;
 mod records;
 
 pub use answer::{ANSWERS, Obstacle, Summary, write};
-pub use cells::Refused;
+pub use cells::Rejection;
 pub use column::{COLUMNS, Column, Holds, describe_columns};
 pub use error::ConfigurationsError;
 
@@ -110,7 +110,7 @@ pub struct Row {
     /// Cells of the row, padded or cut to the header width.
     pub cells: StringRecord,
     /// Parsed configuration, or the reason for rejection.
-    pub configuration: Result<Configuration, Refused>,
+    pub configuration: Result<Configuration, Rejection>,
 }
 
 /// Reads the header of a table of configurations.
@@ -174,7 +174,7 @@ impl Table<'_> {
         let surplus = cells.iter().skip(width).any(|cell| !cell.is_empty());
         cells.truncate(width);
         (found..width).for_each(|_| cells.push_field(""));
-        let malformed = |says: String| Err(Refused { column: "cells", says });
+        let malformed = |says: String| Err(Rejection { column: "cells", says });
         let configuration = if torn {
             malformed("a quote is not closed".to_owned())
         } else if surplus || found < width {

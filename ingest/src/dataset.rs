@@ -43,7 +43,7 @@ mod value;
 
 pub use candidate::Candidate;
 pub use error::ImportError;
-pub use histogram::of_rows;
+pub use histogram::from_rows;
 pub use meaning::{Kind, Meaning, Unit};
 pub use media::MediaReport;
 pub use merge::merge;

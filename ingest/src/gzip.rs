@@ -80,11 +80,11 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_stream_keeps_what_it_had() {
-        let whole: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
-        let stream = packed(&whole);
+    fn truncated_stream_returns_its_available_bytes() {
+        let full: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
+        let stream = packed(&full);
         match unpack(&stream[..stream.len() / 2], 1 << 20) {
-            Err(GzipError::Broken { unpacked, .. }) => assert!(!unpacked.is_empty() && whole.starts_with(&unpacked)),
+            Err(GzipError::Broken { unpacked, .. }) => assert!(!unpacked.is_empty() && full.starts_with(&unpacked)),
             other => panic!("{other:?}"),
         }
     }

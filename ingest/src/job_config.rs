@@ -79,8 +79,8 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<JobConfig, JobConfigError> {
     let (format, mut keys) = recognise(text)?;
     let settings = match format {
         ConfigFormat::HuggingFaceModel => {
-            let (model, longest) = model_config::read(&mut keys)?;
-            Settings { longest, ..Settings::of_model(model) }
+            let (model, max_positions) = model_config::read(&mut keys)?;
+            Settings { max_positions, ..Settings::from_model(model) }
         }
         ConfigFormat::Megatron => megatron::read(&mut keys)?,
         ConfigFormat::Torchtitan => torchtitan::read(&mut keys)?,

@@ -44,11 +44,11 @@ pub(crate) enum Token<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JsonError {
     /// Invalid byte at this position.
-    #[error("byte {offset}: {what} cannot stand there")]
+    #[error("byte {offset}: {found} cannot stand there")]
     Unexpected {
         offset: u64,
         /// Description of the byte.
-        what: String,
+        found: String,
     },
     /// Nesting exceeds the limit.
     #[error("byte {offset}: nested more than {limit} deep")]
@@ -254,8 +254,8 @@ impl<R: Read> Scanner<R> {
             // The input stops inside a word.
             _ if self.filled == 0 => Ok(Token::End),
             _ => {
-                let what = format!("{:?}", self.as_text().chars().take(20).collect::<String>());
-                Err(JsonError::Unexpected { offset, what })
+                let found = format!("{:?}", self.as_text().chars().take(20).collect::<String>());
+                Err(JsonError::Unexpected { offset, found })
             }
         }
     }
@@ -272,9 +272,9 @@ impl<R: Read> Scanner<R> {
             let rest = &self.buffer[self.at..self.filled];
             let plain = rest.iter().position(|&byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len());
             if keep {
-                let room = self.bounds.string_bytes.saturating_sub(self.text.len());
-                cut |= plain > room;
-                self.text.extend_from_slice(&rest[..plain.min(room)]);
+                let capacity = self.bounds.string_bytes.saturating_sub(self.text.len());
+                cut |= plain > capacity;
+                self.text.extend_from_slice(&rest[..plain.min(capacity)]);
             }
             let stop = rest.get(plain).copied();
             self.at += plain;
@@ -410,9 +410,9 @@ impl<R: Read> Scanner<R> {
 
     fn unexpected(&self) -> JsonError {
         let byte = self.buffer.get(self.at).copied().unwrap_or_default();
-        let what =
+        let found =
             if byte.is_ascii_graphic() { format!("{:?}", char::from(byte)) } else { format!("byte {byte:#04x}") };
-        JsonError::Unexpected { offset: self.offset(), what }
+        JsonError::Unexpected { offset: self.offset(), found }
     }
 }
 
@@ -436,39 +436,39 @@ mod tests {
         }
     }
 
-    fn shown<R: Read>(mut scanner: Scanner<R>) -> (String, Repairs) {
-        let mut shown = Vec::new();
+    fn describe<R: Read>(mut scanner: Scanner<R>) -> (String, Repairs) {
+        let mut output = Vec::new();
         loop {
             match scanner.next() {
                 Ok(Token::End) => break,
-                Ok(token) => shown.push(format!("{token:?}")),
+                Ok(token) => output.push(format!("{token:?}")),
                 Err(error) => {
-                    shown.push(error.to_string());
+                    output.push(error.to_string());
                     break;
                 }
             }
         }
-        (shown.join(" "), scanner.repairs().clone())
+        (output.join(" "), scanner.repairs().clone())
     }
 
     fn tokens(text: &[u8]) -> (String, Repairs) {
-        let whole = shown(Scanner::new(text, BOUNDS));
-        assert_eq!(shown(Scanner::new(Drops(text), BOUNDS)), whole);
-        whole
+        let expected = describe(Scanner::new(text, BOUNDS));
+        assert_eq!(describe(Scanner::new(Drops(text), BOUNDS)), expected);
+        expected
     }
 
     #[test]
-    fn documents_come_apart() {
-        let (shown, repairs) = tokens(br#" {"a": [1.250, -3e5, true, null,], "b\u00e9\n": {} }"#);
+    fn documents_are_tokenized() {
+        let (output, repairs) = tokens(br#" {"a": [1.250, -3e5, true, null,], "b\u00e9\n": {} }"#);
         assert_eq!(
-            shown,
+            output,
             r#"BeginObject Key("a") BeginArray Number("1.250") Number("-3e5") Bool(true) Null EndArray Key("bé\n") BeginObject EndObject EndObject"#
         );
         assert_eq!(repairs, Repairs::default());
     }
 
     #[test]
-    fn what_programs_get_wrong_is_read() {
+    fn common_syntax_mistakes_are_repaired() {
         for (text, expected, repaired) in [
             (&b"[NaN, -Infinity]"[..], r#"BeginArray Number("NaN") Number("-Infinity") EndArray"#, 0),
             (b"[\"a\x01b\"]", r#"BeginArray String("a b") EndArray"#, 1),
@@ -478,13 +478,13 @@ mod tests {
             (br#"[{"a": 1"#, r#"BeginArray BeginObject Key("a") Number("1")"#, 0),
             (br#"[{"a"#, r#"BeginArray BeginObject Key("a")"#, 0),
         ] {
-            let (shown, repairs) = tokens(text);
-            assert_eq!((shown.as_str(), repairs.strings), (expected, repaired), "{text:?}");
+            let (output, repairs) = tokens(text);
+            assert_eq!((output.as_str(), repairs.strings), (expected, repaired), "{text:?}");
         }
     }
 
     #[test]
-    fn what_is_no_json_is_told_by_its_place() {
+    fn invalid_json_is_reported_by_offset() {
         for (text, expected) in [
             (&b"{1: 2}"[..], "BeginObject byte 1: '1' cannot stand there"),
             (b"[1}", "BeginArray Number(\"1\") byte 2: '}' cannot stand there"),
@@ -512,8 +512,8 @@ mod tests {
     #[test]
     fn long_strings_are_cut() {
         let text = format!("[\"{}\", 1]", "x".repeat(500));
-        let (shown, repairs) = tokens(text.as_bytes());
-        assert_eq!((shown.len(), repairs.cut), ("BeginArray String(\"\") Number(\"1\") EndArray".len() + 100, 1));
+        let (output, repairs) = tokens(text.as_bytes());
+        assert_eq!((output.len(), repairs.cut), ("BeginArray String(\"\") Number(\"1\") EndArray".len() + 100, 1));
     }
 
     proptest! {

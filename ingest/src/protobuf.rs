@@ -103,12 +103,12 @@ pub(crate) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
 
 /// Decodes a packed or single integer field.
 pub(crate) fn varints(value: Value<'_>) -> impl Iterator<Item = u64> {
-    let (alone, mut rest) = match value {
+    let (single, mut rest) = match value {
         Value::Varint(value) => (Some(value), &[][..]),
         Value::Bytes(bytes) => (None, bytes),
         Value::Fixed64(_) | Value::Fixed32(_) => (None, &[][..]),
     };
-    alone.into_iter().chain(std::iter::from_fn(move || {
+    single.into_iter().chain(std::iter::from_fn(move || {
         let (value, used) = varint(rest)?;
         rest = &rest[used..];
         Some(value)
@@ -123,7 +123,7 @@ mod tests {
 
     /// 300 is 0b10_0101100: groups 0101100 and 10, encoded as ac 02.
     #[test]
-    fn fields_of_every_kind() {
+    fn every_field_kind() {
         let bytes = b"\x08\xac\x02\x12\x02hi\x1d\x01\0\0\0\x21\x02\0\0\0\0\0\0\0";
         let found: Vec<_> = fields(bytes).collect();
         assert_eq!(
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_numbers_come_apart() {
+    fn packed_numbers_are_split() {
         assert_eq!(varints(Value::Bytes(b"\x01\xac\x02\x80")).collect::<Vec<_>>(), [1, 300]);
         assert_eq!(varints(Value::Varint(3)).collect::<Vec<_>>(), [3]);
     }

@@ -26,10 +26,10 @@ fn read(path: &Path) -> JobConfig {
 }
 
 /// Returns numeric results by `training.csv` column.
-fn figures(config: &JobConfig) -> BTreeMap<&'static str, u32> {
+fn numeric_values(config: &JobConfig) -> BTreeMap<&'static str, u32> {
     let scenario = &config.scenario;
     let module = scenario.model.backbone().expect("a backbone");
-    let mut figures = BTreeMap::from([
+    let mut values = BTreeMap::from([
         ("layers", module.layers),
         ("hidden", module.hidden),
         ("heads", module.heads),
@@ -45,15 +45,15 @@ fn figures(config: &JobConfig) -> BTreeMap<&'static str, u32> {
         ("global_batch", scenario.workload.global_batch),
     ]);
     if let Some(moe) = module.moe {
-        figures.extend([("experts", moe.experts), ("top_k", moe.top_k), ("moe_ffn", module.ffn)]);
+        values.extend([("experts", moe.experts), ("top_k", moe.top_k), ("moe_ffn", module.ffn)]);
     } else {
-        figures.insert("ffn", module.ffn);
+        values.insert("ffn", module.ffn);
     }
-    figures
+    values
 }
 
 /// Returns accepted words by `training.csv` column.
-fn words(config: &JobConfig) -> [(&'static str, &'static [&'static str]); 3] {
+fn accepted_terms(config: &JobConfig) -> [(&'static str, &'static [&'static str]); 3] {
     let training = &config.scenario.training;
     let recompute: &[&str] = match training.recompute {
         Recompute::None => &["none"],
@@ -87,14 +87,14 @@ fn training_configurations_are_read_without_a_wrong_field() {
             continue;
         }
         let config = read(&folder.join("training").join(file));
-        for (column, figure) in figures(&config) {
+        for (column, figure) in numeric_values(&config) {
             let expected = row[column].as_str();
             if !expected.is_empty() && expected != figure.to_string() {
                 wrong.push(format!("{file}: {column} is {figure}, not {expected}"));
             }
             checked += usize::from(!expected.is_empty());
         }
-        for (column, word) in words(&config) {
+        for (column, word) in accepted_terms(&config) {
             let expected = row[column].as_str();
             if !expected.is_empty() && !word.iter().any(|word| expected.contains(word)) {
                 wrong.push(format!("{file}: {column} is {word:?}, not {expected}"));

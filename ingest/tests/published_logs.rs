@@ -39,7 +39,7 @@ fn every_step_is_a_point() {
 
 /// 64 ranks print memory after the first iteration, with one or two messages per line.
 #[test]
-fn memory_of_every_rank_is_found() {
+fn memory_is_found_for_every_rank() {
     let Some(Log { points, .. }) = log(LOGS[0].0) else { return };
     let first = points.iter().find(|point| point.step == 1).expect("iteration 1");
     let mut ranks: Vec<_> = first.memory.iter().filter_map(|memory| memory.rank).collect();
@@ -49,7 +49,7 @@ fn memory_of_every_rank_is_found() {
 }
 
 #[test]
-fn timers_of_every_step_are_found() {
+fn timers_are_found_for_every_step() {
     let Some(Log { points, setup, .. }) = log(LOGS[3].0) else { return };
     assert_eq!(setup.len(), 3);
     for point in &points {
@@ -68,14 +68,14 @@ fn a_log_may_be_cut_anywhere() {
         points.extend(parser.finish().0);
         points
     };
-    let whole = rest(LogParser::new(), Vec::new(), &bytes);
+    let expected = rest(LogParser::new(), Vec::new(), &bytes);
     let mut parser = LogParser::new();
     let mut points = Vec::new();
     for cut in 0..bytes.len() {
         if bytes.len() - cut < 6000 {
-            assert_eq!(rest(parser.clone(), points.clone(), &bytes[cut..]), whole, "{cut}");
+            assert_eq!(rest(parser.clone(), points.clone(), &bytes[cut..]), expected, "{cut}");
         }
         points.extend(parser.push(&bytes[cut..=cut]));
     }
-    assert_eq!(rest(parser, points, &[]), whole);
+    assert_eq!(rest(parser, points, &[]), expected);
 }

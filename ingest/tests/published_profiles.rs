@@ -18,16 +18,16 @@ fn published(path: &str) -> Option<Result<Profile, ProfileError>> {
 }
 
 /// Checks the format and the number of used and rejected values.
-fn counts(path: &str, format: Format, used: u64, refused: u64) -> Option<Profile> {
+fn counts(path: &str, format: Format, used: u64, rejected: u64) -> Option<Profile> {
     let profile = published(path)?.unwrap_or_else(|error| panic!("{path}: {error}"));
     assert_eq!(profile.format, format, "{path}");
-    assert_eq!((profile.report.used, profile.report.rows), (used, used + refused), "{path}: {:?}", profile.report);
+    assert_eq!((profile.report.used, profile.report.rows), (used, used + rejected), "{path}: {:?}", profile.report);
     Some(profile)
 }
 
 /// Returns TFLOP/s of matching product and attention samples.
-fn rates(profile: &Profile, of: impl Fn(&Kernel) -> bool) -> Vec<f64> {
-    let measured = profile.samples.iter().filter(|sample| of(&sample.kernel));
+fn rates(profile: &Profile, is_selected: impl Fn(&Kernel) -> bool) -> Vec<f64> {
+    let measured = profile.samples.iter().filter(|sample| is_selected(&sample.kernel));
     measured
         .filter_map(|sample| {
             let flops = match &sample.kernel {
@@ -40,21 +40,21 @@ fn rates(profile: &Profile, of: impl Fn(&Kernel) -> bool) -> Vec<f64> {
         .collect()
 }
 
-fn largest(rates: &[f64]) -> f64 {
+fn max_rate(rates: &[f64]) -> f64 {
     rates.iter().copied().fold(0.0, f64::max)
 }
 
 /// 1,044 rows with ten operators. Products remain below the peaks, 312 and 989 TFLOP/s, and
 /// approach them.
 #[test]
-fn vidur_products_run_at_what_the_devices_can_do() {
+fn vidur_products_run_at_device_rates() {
     for (device, peak) in [("a100", 312.0), ("h100", 989.0)] {
         for model in ["Qwen__Qwen-72B", "meta-llama__Llama-2-70b-hf", "meta-llama__Llama-2-7b-hf"] {
             let path = format!("operators/compute_{device}__{model}__mlp.csv");
             let Some(profile) = counts(&path, Format::VidurCompute, 10_440, 0) else { return };
             assert_eq!(profile.report.by_kind, Kinds { matmul: 4176, streaming: 6264, ..Kinds::default() });
             assert_eq!(profile.device, Some(device.to_uppercase()));
-            let best = largest(&rates(&profile, |_| true));
+            let best = max_rate(&rates(&profile, |_| true));
             assert!((0.7 * peak..peak).contains(&best), "{path}: {best}");
         }
     }
@@ -105,7 +105,8 @@ fn simumax_attention_is_counted_as_it_was() {
     let Some(profile) = counts("operators/simumax_a100_pcie.json", Format::SimuMax, 219, 11) else { return };
     assert_eq!(profile.report.by_kind, Kinds { matmul: 195, attention: 24, ..Kinds::default() });
     for (backward, expected) in [(false, 185.2), (true, 156.8)] {
-        let best = largest(&rates(&profile, |kernel| matches!(kernel, Kernel::Attention(a) if a.backward == backward)));
+        let best =
+            max_rate(&rates(&profile, |kernel| matches!(kernel, Kernel::Attention(a) if a.backward == backward)));
         assert!((best - expected).abs() < 0.1, "{best}");
     }
     let gradients = rates(&profile, |kernel| matches!(kernel, Kernel::MatMul(p) if p.product == Product::WeightGrad));
@@ -127,8 +128,8 @@ fn galvatron_times_are_read() {
 }
 
 #[test]
-fn what_holds_no_times_is_refused() {
-    for (path, told) in [
+fn files_without_times_are_rejected() {
+    for (path, message) in [
         ("collectives/overlap_coefficient.json", "overlap coefficient"),
         ("collectives/ata_ratio.csv", "SimAI table of ratios"),
         ("collectives/nic_ratio.csv", "SimAI table of ratios"),
@@ -140,14 +141,14 @@ fn what_holds_no_times_is_refused() {
     ] {
         let Some(result) = published(path) else { return };
         let error = result.map(|profile| profile.report).expect_err(path).to_string();
-        assert!(error.contains(told), "{path}: {error}");
+        assert!(error.contains(message), "{path}: {error}");
     }
 }
 
 /// Galvatron profile with two layers by samples per microbatch, and memory by layout and rank
 /// (counted with Python's json). Derived values are skipped.
 #[test]
-fn whole_layers_are_read_as_such() {
+fn full_layers_are_read() {
     let Some(folder) = std::env::var_os("PLANSCOPE_DATA") else { return };
     for (name, timings, footprints, first) in [
         ("computation_profiling_bf16_llama2-7b_all.json", 24, 0, 0.015_078_620_815_277_1),

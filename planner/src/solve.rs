@@ -1,8 +1,8 @@
 //! Standalone problems for the inner solvers in this crate: JSON input, JSON output, no model or
 //! cluster.
 //!
-//! Each kind is a module that defines a `Question`, an `Answer` and a function that maps `Question`
-//! to `Answer`. [`Problem`] lists the kinds. All problems share two fields: `kind`, and `budget_s`,
+//! Each kind is a module that defines a `Question`, an `Outcome` and a function that maps `Question`
+//! to `Outcome`. [`Problem`] lists the kinds. All problems share two fields: `kind`, and `budget_s`,
 //! the wall time limit, which the caller enforces.
 
 use serde::Serialize;

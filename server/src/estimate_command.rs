@@ -48,7 +48,7 @@ fn report(table: &Table<'_>, summary: &Summary, elapsed: Duration) -> std::io::R
     let Summary { rows, feasible, infeasible } = summary;
     let rate = *rows as f64 / elapsed.as_secs_f64().max(1e-9);
     writeln!(out, "{rows} rows, {feasible} feasible, {} infeasible; {rate:.0} rows per second", rows - feasible)?;
-    for Obstacle { what: subject, rows, first, reason } in infeasible {
+    for Obstacle { check: subject, rows, first, reason } in infeasible {
         writeln!(out, "infeasible by {subject}: {rows}, first in row {first}: {reason}")?;
     }
     let ignored: Vec<String> = table.ignored().map(|name| format!("{name:?}")).collect();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use api::dataset::Uploaded;
 use ingest::dataset::{
-    ImportError, Imported, Options, Report, Stream, Tokenizer, Unit, arrow, import, merge, of_rows, parquet,
+    ImportError, Imported, Options, Report, Stream, Tokenizer, Unit, arrow, from_rows, import, merge, parquet,
 };
 use planner::workload::Dataset;
 use serde_json::json;
@@ -109,7 +109,7 @@ fn read_all(files: &[PathBuf], options: &Options<'_>) -> anyhow::Result<Imported
             }
             imported => {
                 let imported = imported.map_err(anyhow::Error::from).with_context(|| path.display().to_string())?;
-                shards.push((name, of_rows(imported)?));
+                shards.push((name, from_rows(imported)?));
             }
         }
     }

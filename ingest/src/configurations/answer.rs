@@ -4,7 +4,7 @@ use std::io;
 
 use planner::estimate::{Configuration, Estimate, Inconsistent};
 
-use super::{Refused, Table};
+use super::{Rejection, Table};
 
 /// Columns appended after the input columns.
 pub const ANSWERS: [&str; 9] = [
@@ -35,7 +35,7 @@ pub struct Summary {
 pub struct Obstacle {
     /// A column name, `memory` if device memory is too small, or `layout` if the planner rejects
     /// the layout.
-    pub what: &'static str,
+    pub check: &'static str,
     /// Number of rows.
     pub rows: u64,
     /// Number of the first such row. The header is row 1.
@@ -59,19 +59,19 @@ pub fn write(
     writer.write_record(header).map_err(closed)?;
     for row in table.rows() {
         summary.rows += 1;
-        let answer = match row.configuration {
-            Ok(configuration) => Answer::of(estimate(&configuration)),
-            Err(Refused { column, says }) => Answer::refused(column, format!("{column}: {says}")),
+        let outcome = match row.configuration {
+            Ok(configuration) => Outcome::from_estimate(estimate(&configuration)),
+            Err(Rejection { column, says }) => Outcome::infeasible(column, format!("{column}: {says}")),
         };
-        let feasible = answer.obstacle.is_none();
-        let (what, reason) = answer.obstacle.unwrap_or_default();
-        let numbers = answer.numbers.iter().map(String::as_str);
-        let verdict = [if feasible { "true" } else { "false" }, &reason];
-        writer.write_record(row.cells.iter().chain(numbers).chain(verdict)).map_err(closed)?;
+        let feasible = outcome.obstacle.is_none();
+        let (check, reason) = outcome.obstacle.unwrap_or_default();
+        let numbers = outcome.numbers.iter().map(String::as_str);
+        let feasibility = [if feasible { "true" } else { "false" }, &reason];
+        writer.write_record(row.cells.iter().chain(numbers).chain(feasibility)).map_err(closed)?;
         if feasible {
             summary.feasible += 1;
         } else {
-            summary.count(what, reason);
+            summary.count(check, reason);
         }
     }
     summary.infeasible.sort_by(|a, b| b.rows.cmp(&a.rows).then(a.first.cmp(&b.first)));
@@ -80,26 +80,26 @@ pub fn write(
 }
 
 impl Summary {
-    fn count(&mut self, what: &'static str, reason: String) {
-        match self.infeasible.iter_mut().find(|obstacle| obstacle.what == what) {
+    fn count(&mut self, check: &'static str, reason: String) {
+        match self.infeasible.iter_mut().find(|obstacle| obstacle.check == check) {
             Some(obstacle) => obstacle.rows += 1,
-            None => self.infeasible.push(Obstacle { what, rows: 1, first: self.rows + 1, reason }),
+            None => self.infeasible.push(Obstacle { check, rows: 1, first: self.rows + 1, reason }),
         }
     }
 }
 
 /// Result columns of one row.
-struct Answer {
+struct Outcome {
     numbers: [String; 7],
     /// Failed check and reason.
     obstacle: Option<(&'static str, String)>,
 }
 
-impl Answer {
-    fn of(estimate: Result<Estimate, Inconsistent>) -> Self {
+impl Outcome {
+    fn from_estimate(estimate: Result<Estimate, Inconsistent>) -> Self {
         let estimate = match estimate {
             Ok(estimate) => estimate,
-            Err(Inconsistent(rule)) => return Self::refused("layout", rule),
+            Err(Inconsistent(rule)) => return Self::infeasible("layout", rule),
         };
         let numbers = [
             estimate.iteration.secs(),
@@ -111,13 +111,13 @@ impl Answer {
             estimate.exposed_communication,
         ];
         if numbers.iter().any(|number| !number.is_finite()) {
-            return Self::refused("layout", "the numbers are too large to be estimated".to_owned());
+            return Self::infeasible("layout", "the numbers are too large to be estimated".to_owned());
         }
         Self { numbers: numbers.map(significant), obstacle: estimate.infeasibility.map(|misfit| ("memory", misfit)) }
     }
 
-    fn refused(what: &'static str, reason: String) -> Self {
-        Self { numbers: Default::default(), obstacle: Some((what, reason)) }
+    fn infeasible(check: &'static str, reason: String) -> Self {
+        Self { numbers: Default::default(), obstacle: Some((check, reason)) }
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn numbers_have_six_significant_digits() {
-        for (number, shown) in [
+        for (number, expected) in [
             (0.0, "0"),
             (1.0, "1"),
             (0.123_456_789, "0.123457"),
@@ -151,7 +151,7 @@ mod tests {
             (1_234_567.8, "1234570"),
             (0.000_000_123_456_7, "0.000000123457"),
         ] {
-            assert_eq!(significant(number), shown);
+            assert_eq!(significant(number), expected);
         }
     }
 }

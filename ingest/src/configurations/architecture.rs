@@ -2,7 +2,7 @@
 
 use planner::model::{Bias, Mask, Model, Module, ModuleRole, Moe, Norm};
 
-use super::cells::{Cells, Refused, quoted, refuse};
+use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
     CAUSAL, FFN, GATED, HEADS, HIDDEN, KV_HEADS, LAYERS, MODEL, N_EXPERTS, PRESET, SEQ_LEN, TOP_K, VOCAB,
 };
@@ -12,11 +12,11 @@ use super::presets::Presets;
 const HEAD_WIDTH: u32 = 128;
 
 /// Returns the model and the sequence length in tokens.
-pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<(Model, u32), Refused> {
-    let length = cells.whole(SEQ_LEN)?.unwrap_or(2048);
+pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<(Model, u32), Rejection> {
+    let length = cells.integer(SEQ_LEN)?.unwrap_or(2048);
     let (name, mut module) = match preset(cells, presets)? {
         Some(model) => (model.name.clone(), changed(cells, model.modules[0].clone(), length)?),
-        None => own(cells, length)?,
+        None => custom_module(cells, length)?,
     };
     if let Some(causal) = cells.flag(CAUSAL)? {
         module.mask = if causal { Mask::Causal } else { Mask::Full };
@@ -27,7 +27,7 @@ pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<(Model, u32), 
 }
 
 /// Returns the preset that the row names. If the row describes the model, `model` is only a label.
-fn preset<'p>(cells: Cells<'_>, presets: &'p Presets) -> Result<Option<&'p Model>, Refused> {
+fn preset<'p>(cells: Cells<'_>, presets: &'p Presets) -> Result<Option<&'p Model>, Rejection> {
     let described = cells.text(LAYERS).is_some() && cells.text(HIDDEN).is_some();
     for (column, label) in [(PRESET, false), (MODEL, described)] {
         let Some(name) = cells.text(column) else { continue };
@@ -41,45 +41,45 @@ fn preset<'p>(cells: Cells<'_>, presets: &'p Presets) -> Result<Option<&'p Model
 }
 
 /// Applies the row's values to a preset module.
-fn changed(cells: Cells<'_>, preset: Module, length: u32) -> Result<Module, Refused> {
-    let heads = cells.whole(HEADS)?.unwrap_or(preset.heads);
+fn changed(cells: Cells<'_>, preset: Module, length: u32) -> Result<Module, Rejection> {
+    let heads = cells.integer(HEADS)?.unwrap_or(preset.heads);
     let kv_heads = if preset.kv_heads == preset.heads { heads } else { preset.kv_heads };
     // The position table must cover the training sequence length.
     let positions = if preset.learned_positions > 0 { preset.learned_positions.max(length) } else { 0 };
     Ok(Module {
-        layers: cells.whole(LAYERS)?.unwrap_or(preset.layers),
-        hidden: cells.whole(HIDDEN)?.unwrap_or(preset.hidden),
+        layers: cells.integer(LAYERS)?.unwrap_or(preset.layers),
+        hidden: cells.integer(HIDDEN)?.unwrap_or(preset.hidden),
         heads,
-        kv_heads: cells.whole(KV_HEADS)?.unwrap_or(kv_heads),
-        ffn: cells.whole(FFN)?.unwrap_or(preset.ffn),
+        kv_heads: cells.integer(KV_HEADS)?.unwrap_or(kv_heads),
+        ffn: cells.integer(FFN)?.unwrap_or(preset.ffn),
         gated: cells.flag(GATED)?.unwrap_or(preset.gated),
-        vocab: cells.whole(VOCAB)?.unwrap_or(preset.vocab),
+        vocab: cells.integer(VOCAB)?.unwrap_or(preset.vocab),
         learned_positions: positions,
         ..preset
     })
 }
 
 /// Builds a module from the row's columns: Llama style if gated, GPT-3 style otherwise.
-fn own(cells: Cells<'_>, length: u32) -> Result<(String, Module), Refused> {
-    let hidden = cells.whole(HIDDEN)?.unwrap_or(4096);
-    let heads = cells.whole(HEADS)?.unwrap_or((hidden / HEAD_WIDTH).max(1));
+fn custom_module(cells: Cells<'_>, length: u32) -> Result<(String, Module), Rejection> {
+    let hidden = cells.integer(HIDDEN)?.unwrap_or(4096);
+    let heads = cells.integer(HEADS)?.unwrap_or((hidden / HEAD_WIDTH).max(1));
     let gated = cells.flag(GATED)?.unwrap_or(false);
     let ffn = if gated { (8 * hidden).div_ceil(3).next_multiple_of(256) } else { 4 * hidden };
     let name = cells.text(MODEL).unwrap_or("model").to_owned();
     let module = Module {
         name: name.clone(),
         role: ModuleRole::Backbone,
-        layers: cells.whole(LAYERS)?.unwrap_or(32),
+        layers: cells.integer(LAYERS)?.unwrap_or(32),
         hidden,
         heads,
-        kv_heads: cells.whole(KV_HEADS)?.unwrap_or(heads),
-        ffn: cells.whole(FFN)?.unwrap_or(ffn),
+        kv_heads: cells.integer(KV_HEADS)?.unwrap_or(heads),
+        ffn: cells.integer(FFN)?.unwrap_or(ffn),
         gated,
         mask: Mask::Causal,
         norm: if gated { Norm::Rms } else { Norm::Layer },
         bias: if gated { Bias::None } else { Bias::All },
         dropout: false,
-        vocab: cells.whole(VOCAB)?.unwrap_or(51_200),
+        vocab: cells.integer(VOCAB)?.unwrap_or(51_200),
         tied_embeddings: !gated,
         learned_positions: if gated { 0 } else { length },
         headless: false,
@@ -94,9 +94,9 @@ fn own(cells: Cells<'_>, length: u32) -> Result<(String, Module), Refused> {
     Ok((name, module))
 }
 
-fn moe(cells: Cells<'_>, preset: Option<Moe>) -> Result<Option<Moe>, Refused> {
-    let experts = cells.whole(N_EXPERTS)?.unwrap_or(preset.map_or(0, |moe| moe.experts));
-    let top_k = cells.whole(TOP_K)?;
+fn moe(cells: Cells<'_>, preset: Option<Moe>) -> Result<Option<Moe>, Rejection> {
+    let experts = cells.integer(N_EXPERTS)?.unwrap_or(preset.map_or(0, |moe| moe.experts));
+    let top_k = cells.integer(TOP_K)?;
     if experts <= 1 {
         return Ok(None);
     }
@@ -107,7 +107,7 @@ fn moe(cells: Cells<'_>, preset: Option<Moe>) -> Result<Option<Moe>, Refused> {
     Ok(Some(Moe { experts, top_k }))
 }
 
-fn check(cells: Cells<'_>, module: &Module) -> Result<(), Refused> {
+fn check(cells: Cells<'_>, module: &Module) -> Result<(), Rejection> {
     let (hidden, heads, kv_heads) = (module.hidden, module.heads, module.kv_heads);
     if !hidden.is_multiple_of(heads) {
         let whose = if cells.text(HEADS).is_none() { "by default, " } else { "" };

@@ -7,7 +7,7 @@ use super::column::{Column, Holds};
 /// Reason why a row is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{column}: {says}")]
-pub struct Refused {
+pub struct Rejection {
     /// Column that causes the rejection.
     pub column: &'static str,
     /// The invalid value and the reason.
@@ -15,8 +15,8 @@ pub struct Refused {
 }
 
 /// Rejects a row because of the value in `column`.
-pub(super) fn refuse<T>(column: Column, says: impl Into<String>) -> Result<T, Refused> {
-    Err(Refused { column: column.name, says: says.into() })
+pub(super) fn refuse<T>(column: Column, says: impl Into<String>) -> Result<T, Rejection> {
+    Err(Rejection { column: column.name, says: says.into() })
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -35,18 +35,18 @@ impl<'t> Cells<'t> {
 
     /// Parses an integer in the column's range. Zero decimals (`8.0`) are accepted because data
     /// frames write them.
-    pub(super) fn whole(self, column: Column) -> Result<Option<u32>, Refused> {
+    pub(super) fn integer(self, column: Column) -> Result<Option<u32>, Rejection> {
         let Some(text) = self.text(column) else { return Ok(None) };
         let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && number.fract() == 0.0);
         let Some(number) = number else { return refuse(column, format!("{} is not a whole number", quoted(text))) };
-        let (least, most) = if let Holds::Whole(least, most) = column.holds { (least, most) } else { (0, u32::MAX) };
-        if number < f64::from(least) || number > f64::from(most) {
-            return refuse(column, format!("{} is not in {least} to {most}", clipped(text)));
+        let (min, max) = if let Holds::Integer(min, max) = column.holds { (min, max) } else { (0, u32::MAX) };
+        if number < f64::from(min) || number > f64::from(max) {
+            return refuse(column, format!("{} is not in {min} to {max}", clipped(text)));
         }
         Ok(Some(number as u32))
     }
 
-    pub(super) fn flag(self, column: Column) -> Result<Option<bool>, Refused> {
+    pub(super) fn flag(self, column: Column) -> Result<Option<bool>, Rejection> {
         let Some(text) = self.text(column) else { return Ok(None) };
         match text.to_lowercase().as_str() {
             "true" | "yes" | "1" | "1.0" => Ok(Some(true)),
@@ -56,11 +56,11 @@ impl<'t> Cells<'t> {
     }
 
     /// Returns the index in the column's word list; 0 if the cell is empty.
-    pub(super) fn word(self, column: Column) -> Result<usize, Refused> {
+    pub(super) fn word(self, column: Column) -> Result<usize, Rejection> {
         let Some(text) = self.text(column) else { return Ok(0) };
-        let words = if let Holds::Word(words) = column.holds { words } else { &[] };
-        let found = words.iter().position(|word| word.eq_ignore_ascii_case(text));
-        found.map_or_else(|| refuse(column, format!("{} is none of {}", quoted(text), words.join(", "))), Ok)
+        let terms = if let Holds::Word(terms) = column.holds { terms } else { &[] };
+        let found = terms.iter().position(|word| word.eq_ignore_ascii_case(text));
+        found.map_or_else(|| refuse(column, format!("{} is none of {}", quoted(text), terms.join(", "))), Ok)
     }
 }
 
@@ -70,10 +70,10 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 fn clipped(text: &str) -> String {
-    const SHOWN: usize = 40;
-    let mut shown: String = text.chars().take(SHOWN).collect();
-    if text.chars().nth(SHOWN).is_some() {
-        shown.push_str("...");
+    const MAX_CHARS: usize = 40;
+    let mut excerpt: String = text.chars().take(MAX_CHARS).collect();
+    if text.chars().nth(MAX_CHARS).is_some() {
+        excerpt.push_str("...");
     }
-    shown
+    excerpt
 }

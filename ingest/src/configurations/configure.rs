@@ -6,13 +6,13 @@ use planner::outcome::Layout;
 use planner::training::{AttentionKernel, Precision, Recompute, Training};
 
 use super::architecture;
-use super::cells::{Cells, Refused, refuse};
+use super::cells::{Cells, Rejection, refuse};
 use super::column::{FSDP, PRECISION, RECOMPUTE, SEQUENCE_PARALLEL, ZERO};
 use super::degrees::Degrees;
 use super::presets::Presets;
 
 /// Builds the configuration of a row and fills in defaults.
-pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Configuration, Refused> {
+pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Configuration, Rejection> {
     let degrees = Degrees::read(cells)?;
     let cluster = degrees.cluster(cells, presets)?;
     let (mut model, sequence_length) = architecture::read(cells, presets)?;
@@ -35,14 +35,14 @@ pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Confi
     Ok(Configuration { model, cluster, training, layout, global_batch, sequence_length, items: 0 })
 }
 
-fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) -> Result<Training, Refused> {
+fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) -> Result<Training, Rejection> {
     let recompute = [Recompute::None, Recompute::Selective, Recompute::Full][cells.word(RECOMPUTE)?];
     let precision = [Precision::Bf16, Precision::Bf16, Precision::Fp8, Precision::Fp32][cells.word(PRECISION)?];
     if precision == Precision::Fp8 && cluster.device.fp8_tflops.is_none() {
         return refuse(PRECISION, format!("{} has no fp8", cluster.name));
     }
     let replicated = degrees.data > 1 || degrees.context > 1;
-    let given = cells.whole(ZERO)?.unwrap_or(u32::from(replicated));
+    let given = cells.integer(ZERO)?.unwrap_or(u32::from(replicated));
     let zero = if cells.flag(FSDP)?.unwrap_or(false) { 3 } else { given };
     // Devices without fp8 predate the current generation. GPT-style models with recomputation on
     // such devices were trained before fused attention. Selective recomputation only saves memory

@@ -3,7 +3,7 @@
 use planner::cluster::Cluster;
 use planner::model::Module;
 
-use super::cells::{Cells, Refused, quoted, refuse};
+use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{CP, DP, EP, GLOBAL_BATCH, GPU, GPUS_PER_NODE, MICROBATCH, N_GPUS, PP, SEQ_LEN, TP, VPP};
 use super::presets::Presets;
 
@@ -22,49 +22,58 @@ pub(super) struct Degrees {
 
 impl Degrees {
     /// Reads the degrees and derives missing values from the given ones.
-    pub(super) fn read(cells: Cells<'_>) -> Result<Self, Refused> {
+    pub(super) fn read(cells: Cells<'_>) -> Result<Self, Rejection> {
         let [tensor, pipeline, context, expert, chunks, microbatch] = {
-            let one = |column| cells.whole(column).map(|degree| degree.unwrap_or(1));
-            [one(TP)?, one(PP)?, one(CP)?, one(EP)?, one(VPP)?, one(MICROBATCH)?]
+            let read_degree = |column| cells.integer(column).map(|degree| degree.unwrap_or(1));
+            [
+                read_degree(TP)?,
+                read_degree(PP)?,
+                read_degree(CP)?,
+                read_degree(EP)?,
+                read_degree(VPP)?,
+                read_degree(MICROBATCH)?,
+            ]
         };
         let replica = u64::from(tensor) * u64::from(pipeline) * u64::from(context);
-        let shown = format!("tp {tensor} x pp {pipeline} x cp {context}");
-        let data = match (cells.whole(DP)?, cells.whole(N_GPUS)?) {
+        let product = format!("tp {tensor} x pp {pipeline} x cp {context}");
+        let data = match (cells.integer(DP)?, cells.integer(N_GPUS)?) {
             (Some(data), Some(devices)) if replica.saturating_mul(data.into()) != u64::from(devices) => {
-                return refuse(N_GPUS, format!("{devices} is not {shown} x dp {data}"));
+                return refuse(N_GPUS, format!("{devices} is not {product} x dp {data}"));
             }
             (None, Some(devices)) if !u64::from(devices).is_multiple_of(replica) => {
-                return refuse(N_GPUS, format!("{devices} is not a multiple of {shown}"));
+                return refuse(N_GPUS, format!("{devices} is not a multiple of {product}"));
             }
             (Some(data), _) => data,
             (None, Some(devices)) => (u64::from(devices) / replica) as u32,
             (None, None) => 1,
         };
-        let (least, each) = (u64::from(data) * u64::from(microbatch), 4 * u64::from(pipeline));
-        let global_batch = match cells.whole(GLOBAL_BATCH)? {
-            Some(batch) if !u64::from(batch).is_multiple_of(least) => {
+        let (batch_unit, each) = (u64::from(data) * u64::from(microbatch), 4 * u64::from(pipeline));
+        let global_batch = match cells.integer(GLOBAL_BATCH)? {
+            Some(batch) if !u64::from(batch).is_multiple_of(batch_unit) => {
                 return refuse(
                     GLOBAL_BATCH,
                     format!("{batch} is not a multiple of dp {data} x microbatch {microbatch}"),
                 );
             }
             Some(batch) => batch,
-            None => match u32::try_from(least.saturating_mul(each)) {
+            None => match u32::try_from(batch_unit.saturating_mul(each)) {
                 Ok(batch) => batch,
-                Err(_) => return refuse(GLOBAL_BATCH, format!("by default, {least} x 4 x pp {pipeline} is too many")),
+                Err(_) => {
+                    return refuse(GLOBAL_BATCH, format!("by default, {batch_unit} x 4 x pp {pipeline} is too many"));
+                }
             },
         };
         Ok(Self { tensor, pipeline, data, context, expert, chunks, microbatch, global_batch })
     }
 
     /// Returns the cluster with this device count.
-    pub(super) fn cluster(self, cells: Cells<'_>, presets: &Presets) -> Result<Cluster, Refused> {
+    pub(super) fn cluster(self, cells: Cells<'_>, presets: &Presets) -> Result<Cluster, Rejection> {
         let name = cells.text(GPU).unwrap_or(GPU.default);
         let preset = match presets.cluster(name) {
             Ok(preset) => preset,
             Err(known) => return refuse(GPU, format!("{} is none of {known}", quoted(name))),
         };
-        let per_node = u64::from(cells.whole(GPUS_PER_NODE)?.unwrap_or(preset.devices_per_node));
+        let per_node = u64::from(cells.integer(GPUS_PER_NODE)?.unwrap_or(preset.devices_per_node));
         let devices = [self.tensor, self.pipeline, self.context, self.data].map(u64::from);
         let devices = devices.into_iter().fold(1_u64, u64::saturating_mul);
         let (nodes, per_node) = if devices < per_node { (1, devices) } else { (devices / per_node, per_node) };
@@ -78,7 +87,7 @@ impl Degrees {
     }
 
     /// Checks that the degrees divide the model dimensions.
-    pub(super) fn check(self, module: &Module, length: u32) -> Result<(), Refused> {
+    pub(super) fn check(self, module: &Module, length: u32) -> Result<(), Rejection> {
         let Self { tensor, pipeline, data, context, expert, chunks, .. } = self;
         if !module.heads.is_multiple_of(tensor) {
             return refuse(TP, format!("{tensor} does not divide {} heads", module.heads));

@@ -77,9 +77,9 @@ fn key(name: &str) -> String {
 /// Normalizes a device name: removes vendor and socket (SXM, SXM2, ...).
 fn device_key(name: &str) -> String {
     let lower = name.to_lowercase();
-    let words = lower.split(|c: char| !c.is_alphanumeric());
-    let kept = words.filter(|word| *word != "nvidia" && !is_socket(word));
-    let joined: String = kept.collect();
+    let terms = lower.split(|c: char| !c.is_alphanumeric());
+    let retained = terms.filter(|word| *word != "nvidia" && !is_socket(word));
+    let joined: String = retained.collect();
     joined.strip_prefix("nvidia").unwrap_or(&joined).to_owned()
 }
 

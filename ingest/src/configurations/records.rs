@@ -39,11 +39,11 @@ impl<'t> Records<'t> {
             return None;
         }
         let line = self.rest.find(['\r', '\n']).unwrap_or(self.rest.len());
-        let whole = end(self.rest, self.delimiter).and_then(|end| {
+        let complete = end(self.rest, self.delimiter).and_then(|end| {
             let cells = cells(&self.rest[..end], self.delimiter, true);
             (end <= line || width.is_none_or(|width| cells.len() == width)).then_some((end, cells))
         });
-        let (end, record) = match whole {
+        let (end, record) = match complete {
             Some((end, cells)) => (end, Record { cells, torn: false }),
             None => (line, Record { cells: cells(&self.rest[..line], self.delimiter, false), torn: true }),
         };
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_is_not_closed_costs_one_row() {
+    fn unclosed_quote_affects_a_single_row() {
         for (text, expected) in [
             ("a,b\r\n\r\nc,d\re,f", vec![(vec!["a", "b"], false), (vec!["c", "d"], false), (vec!["e", "f"], false)]),
             ("a,\"b\n\"\"c\"\nd,e\n", vec![(vec!["a", "b\n\"c"], false), (vec!["d", "e"], false)]),

@@ -10,7 +10,7 @@ use super::{ANSWERS, COLUMNS, Column, ConfigurationsError, Summary, Table, read,
 fn row(table: &str) -> Result<Configuration, String> {
     let rows: Vec<_> = read(table.as_bytes()).unwrap().rows().collect();
     let [row] = rows.as_slice() else { panic!("{table}: {} rows", rows.len()) };
-    row.configuration.clone().map_err(|refused| refused.to_string())
+    row.configuration.clone().map_err(|rejection| rejection.to_string())
 }
 
 fn with(columns: &[(&str, &str)]) -> Result<Configuration, String> {
@@ -34,17 +34,36 @@ fn the_documentation_lists_every_column() {
 }
 
 #[test]
-fn what_is_not_given_has_its_default() {
-    let one = row("tp,notes\n,\n").unwrap();
-    let module = &one.model.modules[0];
+fn missing_values_have_defaults() {
+    let configuration = row("tp,notes\n,\n").unwrap();
+    let module = &configuration.model.modules[0];
     assert_eq!((module.layers, module.hidden, module.heads, module.kv_heads), (32, 4096, 32, 32));
     assert_eq!((module.ffn, module.vocab, module.gated, module.learned_positions), (16_384, 51_200, false, 2048));
     assert_eq!((module.norm, module.bias, module.mask), (Norm::Layer, Bias::All, Mask::Causal));
     assert!(module.tied_embeddings && !module.dropout && module.moe.is_none());
-    assert_eq!((one.cluster.name.as_str(), one.cluster.nodes, one.cluster.devices_per_node), ("A100-80GB", 1, 1));
-    assert_eq!((one.layout.tensor, one.layout.pipeline, one.layout.data, one.layout.chunks), (1, 1, 1, 1));
-    assert_eq!((one.layout.microbatch, one.global_batch, one.sequence_length, one.items), (1, 4, 2048, 0));
-    let training = &one.training;
+    assert_eq!(
+        (configuration.cluster.name.as_str(), configuration.cluster.nodes, configuration.cluster.devices_per_node),
+        ("A100-80GB", 1, 1)
+    );
+    assert_eq!(
+        (
+            configuration.layout.tensor,
+            configuration.layout.pipeline,
+            configuration.layout.data,
+            configuration.layout.chunks
+        ),
+        (1, 1, 1, 1)
+    );
+    assert_eq!(
+        (
+            configuration.layout.microbatch,
+            configuration.global_batch,
+            configuration.sequence_length,
+            configuration.items
+        ),
+        (1, 4, 2048, 0)
+    );
+    let training = &configuration.training;
     assert_eq!((training.zero_stage(), training.distributed_optimizer, training.sequence_parallel), (0, false, false));
     assert_eq!((training.recompute, training.attention), (Recompute::None, AttentionKernel::Flash));
     assert_eq!((training.precision, training.context_parallel, training.expert_parallel), (Precision::Bf16, 1, 1));
@@ -53,15 +72,20 @@ fn what_is_not_given_has_its_default() {
 
 #[test]
 fn degrees_follow_from_devices_and_devices_from_degrees() {
-    let of = |columns: &[(&str, &str)]| {
-        let one = with(columns).unwrap();
-        (one.layout.data, one.cluster.nodes, one.cluster.devices_per_node, one.global_batch)
+    let derived = |columns: &[(&str, &str)]| {
+        let configuration = with(columns).unwrap();
+        (
+            configuration.layout.data,
+            configuration.cluster.nodes,
+            configuration.cluster.devices_per_node,
+            configuration.global_batch,
+        )
     };
     // 64 / (4 x 2) = 8 replicas, each with 4 x 2 microbatches of 3 sequences.
-    assert_eq!(of(&[("n_gpus", "64"), ("tp", "4"), ("pp", "2"), ("microbatch", "3")]), (8, 8, 8, 192));
-    assert_eq!(of(&[("tp", "4"), ("cp", "2"), ("dp", "4")]), (4, 4, 8, 16));
-    assert_eq!(of(&[("n_gpus", "6")]), (6, 1, 6, 24));
-    assert_eq!(of(&[("n_gpus", "64"), ("gpus_per_node", "16"), ("global_batch", "128")]), (64, 4, 16, 128));
+    assert_eq!(derived(&[("n_gpus", "64"), ("tp", "4"), ("pp", "2"), ("microbatch", "3")]), (8, 8, 8, 192));
+    assert_eq!(derived(&[("tp", "4"), ("cp", "2"), ("dp", "4")]), (4, 4, 8, 16));
+    assert_eq!(derived(&[("n_gpus", "6")]), (6, 1, 6, 24));
+    assert_eq!(derived(&[("n_gpus", "64"), ("gpus_per_node", "16"), ("global_batch", "128")]), (64, 4, 16, 128));
     let training = with(&[("tp", "2"), ("dp", "2")]).unwrap().training;
     assert_eq!((training.zero_stage(), training.sequence_parallel), (1, true));
     assert!((training.data_overlap - 1.0).abs() < 1e-12);
@@ -121,20 +145,20 @@ fn every_column_is_heard() {
 }
 
 #[test]
-fn a_preset_fills_what_the_row_leaves_open() {
-    let one = with(&[("model", "gpt-3-175b"), ("layers", "48"), ("seq_len", "4096")]).unwrap();
-    let module = &one.model.modules[0];
+fn preset_fills_missing_columns() {
+    let configuration = with(&[("model", "gpt-3-175b"), ("layers", "48"), ("seq_len", "4096")]).unwrap();
+    let module = &configuration.model.modules[0];
     assert_eq!((module.layers, module.hidden, module.vocab), (48, 12_288, 51_200));
     assert_eq!(module.learned_positions, 4096);
     let two = with(&[("preset", "llama-2-7b"), ("heads", "64"), ("model", "run 17")]).unwrap();
     assert_eq!((two.model.modules[0].heads, two.model.modules[0].kv_heads), (64, 64));
     // A custom name is a label if the row describes the model.
-    let own = with(&[("model", "GPT 22B"), ("layers", "48"), ("hidden", "6144")]).unwrap();
-    assert_eq!((own.model.name.as_str(), own.model.modules[0].heads), ("GPT 22B", 48));
+    let custom = with(&[("model", "GPT 22B"), ("layers", "48"), ("hidden", "6144")]).unwrap();
+    assert_eq!((custom.model.name.as_str(), custom.model.modules[0].heads), ("GPT 22B", 48));
 }
 
 #[test]
-fn what_cannot_be_is_told_by_column_and_value() {
+fn invalid_values_are_reported_by_column() {
     let cases: [(&[(&str, &str)], &str); 26] = [
         (&[("tp", "3"), ("heads", "32")], "tp: 3 does not divide 32 heads"),
         (&[("tp", "8"), ("heads", "32"), ("kv_heads", "4")], "tp: 8 does not divide 4 key-value heads"),
@@ -183,21 +207,21 @@ fn headers_are_read_as_people_write_them() {
         let layout = row(table).unwrap().layout;
         assert_eq!((layout.tensor, layout.pipeline), (2, 4), "{table:?}");
     }
-    let refused = |bytes: &[u8]| read(bytes).map(drop).unwrap_err();
-    assert_eq!(refused(b""), ConfigurationsError::Empty);
-    assert_eq!(refused("\u{feff} \r\n\n".as_bytes()), ConfigurationsError::Empty);
-    assert_eq!(refused(b"tp\n\xff"), ConfigurationsError::NotText { detail: "byte 3 is not".to_owned() });
-    assert_eq!(refused(b"1,2\n3,4\n"), ConfigurationsError::NoHeader { found: "\"1,2\"".to_owned() });
-    assert_eq!(refused(b"tp,pp,TP\n"), ConfigurationsError::RepeatedColumn { column: "tp" });
-    assert_eq!(refused(&vec![b' '; super::MAX_BYTES + 1]), ConfigurationsError::TooLarge);
-    assert_eq!(refused(",".repeat(1000).as_bytes()), ConfigurationsError::TooManyColumns { columns: 1001 });
-    for error in [refused(b""), refused(b"1,2\n"), refused(b"tp,tp")] {
+    let read_error = |bytes: &[u8]| read(bytes).map(drop).unwrap_err();
+    assert_eq!(read_error(b""), ConfigurationsError::Empty);
+    assert_eq!(read_error("\u{feff} \r\n\n".as_bytes()), ConfigurationsError::Empty);
+    assert_eq!(read_error(b"tp\n\xff"), ConfigurationsError::NotText { detail: "byte 3 is not".to_owned() });
+    assert_eq!(read_error(b"1,2\n3,4\n"), ConfigurationsError::NoHeader { found: "\"1,2\"".to_owned() });
+    assert_eq!(read_error(b"tp,pp,TP\n"), ConfigurationsError::RepeatedColumn { column: "tp" });
+    assert_eq!(read_error(&vec![b' '; super::MAX_BYTES + 1]), ConfigurationsError::TooLarge);
+    assert_eq!(read_error(",".repeat(1000).as_bytes()), ConfigurationsError::TooManyColumns { columns: 1001 });
+    for error in [read_error(b""), read_error(b"1,2\n"), read_error(b"tp,tp")] {
         assert_eq!(error.to_string().lines().count(), 1);
     }
 }
 
 #[test]
-fn three_rows_are_answered_in_place() {
+fn results_are_appended_to_three_rows() {
     let table = "run,model,gpu,n_gpus,tp,pp,recompute,mfu\n\
                  \"=1+1, a\",llama-2-7b,h100,8,4,2,selective,0.41\n\
                  b,gpt-3-175b,a100,8,8,,, \n\
@@ -208,12 +232,12 @@ fn three_rows_are_answered_in_place() {
     assert_eq!(header.len(), 8 + ANSWERS.len());
     assert_eq!(header.iter().skip(8).collect::<Vec<_>>(), ANSWERS);
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
-    let kept: Vec<Vec<&str>> = rows.iter().map(|row| row.iter().take(8).collect()).collect();
-    assert_eq!(kept[0], ["=1+1, a", "llama-2-7b", "h100", "8", "4", "2", "selective", "0.41"]);
-    assert_eq!(kept[1], ["b", "gpt-3-175b", "a100", "8", "8", "", "", " "]);
+    let inputs: Vec<Vec<&str>> = rows.iter().map(|row| row.iter().take(8).collect()).collect();
+    assert_eq!(inputs[0], ["=1+1, a", "llama-2-7b", "h100", "8", "4", "2", "selective", "0.41"]);
+    assert_eq!(inputs[1], ["b", "gpt-3-175b", "a100", "8", "8", "", "", " "]);
     let number = |row: usize, column: &str| -> f64 {
-        let place = 8 + ANSWERS.iter().position(|name| *name == column).unwrap();
-        rows[row][place].parse().unwrap()
+        let index = 8 + ANSWERS.iter().position(|name| *name == column).unwrap();
+        rows[row][index].parse().unwrap()
     };
     assert_eq!((&rows[0][15], &rows[0][16]), ("true", ""));
     assert!((0.1..0.8).contains(&number(0, "mfu")), "{out}");
@@ -226,12 +250,12 @@ fn three_rows_are_answered_in_place() {
     assert_eq!(rows[2].iter().skip(8).collect::<Vec<_>>()[..8], ["", "", "", "", "", "", "", "false"]);
     assert_eq!(&rows[2][16], "n_gpus: 8 is not a multiple of tp 3 x pp 1 x cp 1");
     assert_eq!((summary.rows, summary.feasible), (3, 1));
-    let obstacles = summary.infeasible.iter().map(|obstacle| (obstacle.what, obstacle.rows, obstacle.first));
+    let obstacles = summary.infeasible.iter().map(|obstacle| (obstacle.check, obstacle.rows, obstacle.first));
     assert_eq!(obstacles.collect::<Vec<_>>(), [("memory", 1, 3), ("n_gpus", 1, 4)]);
 }
 
 #[test]
-fn lines_of_another_width_keep_their_place() {
+fn rows_with_wrong_width_keep_their_order() {
     let (out, summary) = answered("tp,note,pp\n1,a\n1,b,1,2\n1,\"c,1\n1,d,1\n");
     let rows: Vec<&str> = out.lines().skip(1).collect();
     assert_eq!(rows[0], "1,a,,,,,,,,,false,cells: 2 where the header has 3");
@@ -245,11 +269,11 @@ fn lines_of_another_width_keep_their_place() {
 
 /// Generates a cell, mostly valid values including range limits.
 fn cell(column: Column) -> impl Strategy<Value = String> {
-    let (least, most) = if let super::Holds::Whole(least, most) = column.holds { (least, most) } else { (0, 3) };
-    let small = (least..=most.min(64)).prop_map(|value| value.to_string());
-    let powers = (0_u32..21).prop_map(move |bits| (1_u32 << bits).clamp(least, most).to_string());
-    let words = prop::sample::select(vec!["", "true", "full", "selective", "fp8", "h100", "llama-2-7b", "x"]);
-    prop_oneof![60 => Just(String::new()), 4 => small, 4 => powers, 1 => words.prop_map(str::to_owned)]
+    let (min, max) = if let super::Holds::Integer(min, max) = column.holds { (min, max) } else { (0, 3) };
+    let small = (min..=max.min(64)).prop_map(|value| value.to_string());
+    let powers = (0_u32..21).prop_map(move |bits| (1_u32 << bits).clamp(min, max).to_string());
+    let terms = prop::sample::select(vec!["", "true", "full", "selective", "fp8", "h100", "llama-2-7b", "x"]);
+    prop_oneof![60 => Just(String::new()), 4 => small, 4 => powers, 1 => terms.prop_map(str::to_owned)]
 }
 
 proptest! {
@@ -276,8 +300,8 @@ proptest! {
         prop_assert_eq!(out.lines().count(), rows.len() + 1);
         prop_assert_eq!(summary.rows as usize, rows.len());
         // Column checks reject everything that the planner would reject.
-        prop_assert!(summary.infeasible.iter().all(|obstacle| obstacle.what != "layout"), "{:?}", summary.infeasible);
-        let refused: u64 = summary.infeasible.iter().map(|obstacle| obstacle.rows).sum();
-        prop_assert_eq!(summary.feasible + refused, summary.rows);
+        prop_assert!(summary.infeasible.iter().all(|obstacle| obstacle.check != "layout"), "{:?}", summary.infeasible);
+        let rejected: u64 = summary.infeasible.iter().map(|obstacle| obstacle.rows).sum();
+        prop_assert_eq!(summary.feasible + rejected, summary.rows);
     }
 }

@@ -21,7 +21,7 @@ use arrow_schema::{Schema, SchemaRef};
 use super::contain::contain;
 use super::profile::Column;
 use super::reader::Reader;
-use super::value::{Place, Row, Value};
+use super::value::{Location, Row, Value};
 use super::{ImportError, Imported, Kind, Options};
 
 const MAGIC: &[u8] = b"ARROW1\0\0";
@@ -74,7 +74,7 @@ pub fn import_from(source: impl Read, options: &Options<'_>) -> Result<Imported,
                         cells[column] = read(array, row);
                     }
                 }
-                reader.push(Place { what: "row", number }, Row::Cells(cells))?;
+                reader.push(Location { item: "row", number }, Row::Cells(cells))?;
             }
         }
         reader.finish(FORMAT)
@@ -101,14 +101,14 @@ impl<S: Read> Messages<S> {
         let [a, b, c, d, length @ ..] = start;
         let first = if start == *MAGIC {
             // The first message begins at a multiple of 8 bytes; writers put zeros or a header of their own in front of it.
-            let mut words = 0;
+            let mut word_count = 0;
             let length = loop {
                 let [a, b, c, d, length @ ..] = start;
-                if words > 0 && [a, b, c, d] == CONTINUATION {
+                if word_count > 0 && [a, b, c, d] == CONTINUATION {
                     break length;
                 }
-                words += 1;
-                if words > MAX_START {
+                word_count += 1;
+                if word_count > MAX_START {
                     return Err(broken("it has no schema"));
                 }
                 source.read_exact(&mut start).map_err(|error| cut(&error))?;

@@ -68,8 +68,8 @@ fn single_column(text: &str) -> Option<String> {
     let (name, rule) = (lines.next()?.trim(), lines.next()?.trim());
     let is_rule = rule.len() > 2 && rule.bytes().all(|byte| byte == b'-');
     let last = text.trim_end().lines().next_back()?.trim();
-    let is_number_of_rows = last.starts_with('(') && (last.ends_with(" rows)") || last.ends_with(" row)"));
-    if !is_rule || !is_number_of_rows || name.is_empty() || text.contains('|') {
+    let is_row_count = last.starts_with('(') && (last.ends_with(" rows)") || last.ends_with(" row)"));
+    if !is_rule || !is_row_count || name.is_empty() || text.contains('|') {
         return None;
     }
     let values = lines.map(|line| if line.trim() == last { "" } else { line.trim() });
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_left_alone() {
+    fn other_texts_are_unchanged() {
         for text in
             ["512\n1024\n", "length,count\n512,3\n", "a|b\n1|2\n", "a - b\n---\n1 2\n", "", "|512|\n|---|\n|600|\n"]
         {

@@ -2,7 +2,7 @@
 
 use planner::outcome::HistogramColumns;
 
-use super::choice::{self, Choice, Length, Measure, Packed, Part};
+use super::choice::{self, Length, Measure, Packed, Part, Selection};
 use super::profile::Profile;
 use super::text::Meter;
 use super::value::Row;
@@ -57,21 +57,22 @@ pub(super) fn candidates(
     /// Number of rows that the tokenizer encodes for a preview.
     const ENCODED: usize = 100;
     let meter = Meter::new(options);
-    let candidate = |(index, own): (usize, &Profile)| {
-        let unit = match own.meaning {
+    let candidate = |(index, profile): (usize, &Profile)| {
+        let unit = match profile.meaning {
             Meaning::Length(unit) => unit,
             _ => Unit::Tokens,
         };
-        let measure = if own.has_values { choice::measure(own, unit).filter(|_| own.notation.is_ok()) } else { None };
+        let measure =
+            if profile.has_values { choice::measure(profile, unit).filter(|_| profile.notation.is_ok()) } else { None };
         let preview = measure.and_then(|measure| {
             let rows = if measure == Measure::Text && meter.tokenizer.is_some() { ENCODED } else { head.len() };
-            let choice = Choice::of(vec![Part::new(index, own, measure)]);
-            let packed = Packed::of_lists(own, index);
-            let of_row = |row: &&Row<'_>| match &packed {
+            let selection = Selection::from_parts(vec![Part::new(index, profile, measure)]);
+            let packed = Packed::from_lists(profile, index);
+            let row_lengths = |row: &&Row<'_>| match &packed {
                 Some(packed) => {
                     packed.lengths(row).unwrap_or_default().into_iter().map(|length| length as f64).collect()
                 }
-                None => match choice.sample(row, &meter).length {
+                None => match selection.sample(row, &meter).length {
                     Length::Tokens(number) => vec![number.value().round()],
                     _ => Vec::new(),
                 },
@@ -79,26 +80,26 @@ pub(super) fn candidates(
             let lengths: Vec<u32> = head
                 .iter()
                 .take(rows)
-                .flat_map(of_row)
+                .flat_map(row_lengths)
                 .filter(|length| (1.0..=f64::from(super::MAX_LENGTH)).contains(length))
                 .map(|length| length as u32)
                 .collect();
             HistogramColumns::from_values(&lengths)
         });
-        let note = match &own.notation {
-            Err(ambiguous) if own.kind == Kind::Number => {
+        let note = match &profile.notation {
+            Err(ambiguous) if profile.kind == Kind::Number => {
                 Some(format!("{} has two readings: thousands or decimals", ambiguous.value))
             }
-            _ if choice::is_list_of_lengths(own) => {
-                Some(if names::holds_lengths(&own.name) { LENGTHS } else { LISTED }.to_owned())
+            _ if choice::is_length_list(profile) => {
+                Some(if names::holds_lengths(&profile.name) { LENGTHS } else { LISTED }.to_owned())
             }
-            _ => own.note.clone(),
+            _ => profile.note.clone(),
         };
         Candidate {
-            name: own.name.chars().take(80).collect(),
-            kind: own.kind,
-            meaning: own.meaning,
-            samples: own.samples.clone(),
+            name: profile.name.chars().take(80).collect(),
+            kind: profile.kind,
+            meaning: profile.meaning,
+            samples: profile.samples.clone(),
             preview,
             note,
         }
@@ -106,9 +107,9 @@ pub(super) fn candidates(
     profiles
         .iter()
         .enumerate()
-        .filter(|(index, own)| {
+        .filter(|(index, profile)| {
             // In Parquet, all members of a list of records have the list's name.
-            let is_repeated = profiles[..*index].iter().any(|before| before.name == own.name);
+            let is_repeated = profiles[..*index].iter().any(|before| before.name == profile.name);
             !is_repeated && without.iter().all(|part| part.index != *index)
         })
         .take(MAX_CANDIDATES)

@@ -30,8 +30,8 @@ pub(super) use sample::{Images, Length, NO_TEXT, Sample};
 
 use automatic::automatic;
 use documents::Documents;
-use doubt::{TOTALS, asked};
-use rule::{Rule, TextOf};
+use doubt::{TOTALS, unclear_error};
+use rule::{Rule, TextPart};
 use sentences::sentences;
 use weight::Weight;
 
@@ -47,8 +47,8 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn new(index: usize, own: &Profile, measure: Measure) -> Self {
-        Self { index, name: own.name.clone(), measure, rule: Rule::of(own) }
+    pub(super) fn new(index: usize, profile: &Profile, measure: Measure) -> Self {
+        Self { index, name: profile.name.clone(), measure, rule: Rule::from_profile(profile) }
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) enum Measure {
 
 /// The selected columns of a file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Choice {
+pub(super) struct Selection {
     /// Columns whose lengths are added.
     pub(super) parts: Vec<Part>,
     /// Number of samples per row: column index, name and notation.
@@ -83,9 +83,9 @@ pub(super) struct Choice {
     pub(super) warnings: Vec<String>,
 }
 
-impl Choice {
+impl Selection {
     /// Creates a choice that adds the columns, without images and weights.
-    pub(super) const fn of(parts: Vec<Part>) -> Self {
+    pub(super) const fn from_parts(parts: Vec<Part>) -> Self {
         let warnings = Vec::new();
         Self { parts, weight: None, images: None, packed: None, documents: None, has_placeholders: false, warnings }
     }
@@ -94,17 +94,17 @@ impl Choice {
     pub(super) fn new(profiles: &[Profile], head: &[&Row<'_>], options: &Options<'_>) -> Result<Self, ImportError> {
         let mut repeated = Vec::new();
         let parts = if let Some(name) = options.column {
-            chosen(profiles, name, options)?
+            requested_parts(profiles, name, options)?
         } else {
             doubt::ask_for_turns(profiles, head)?;
             let meter = Meter { tokenizer: None, ..Meter::new(options) };
             let mut parts = automatic(profiles, head, meter, options.preprocessing.is_some())
                 .ok_or(ImportError::Unclear { candidates: Vec::new() })?;
             repeated = repeats::remove(&mut parts, head);
-            if let Some(chosen) = options.unit {
+            if let Some(selected) = options.unit {
                 for part in &mut parts {
                     if let Measure::Number(_, unit) = &mut part.measure {
-                        *unit = chosen;
+                        *unit = selected;
                     }
                 }
             }
@@ -124,10 +124,10 @@ impl Choice {
         let images = profiles
             .iter()
             .enumerate()
-            .filter(|(index, own)| own.meaning == Meaning::Images && own.has_values && !is_part(*index))
-            .min_by_key(|(_, own)| own.rank)
-            .map(|(index, own)| {
-                (index, own.name.clone(), own.kind, *own.notation.as_ref().unwrap_or(&Notation::Point))
+            .filter(|(index, profile)| profile.meaning == Meaning::Images && profile.has_values && !is_part(*index))
+            .min_by_key(|(_, profile)| profile.rank)
+            .map(|(index, profile)| {
+                (index, profile.name.clone(), profile.kind, *profile.notation.as_ref().unwrap_or(&Notation::Point))
             });
         let images = images.filter(|(_, name, ..)| {
             if weight.is_some() {
@@ -136,7 +136,9 @@ impl Choice {
             weight.is_none()
         });
         let has_placeholders = parts.iter().any(|part| profiles[part.index].kind == Kind::Chat)
-            || profiles.iter().any(|own| own.has_values && matches!(own.meaning, Meaning::Images | Meaning::Media));
+            || profiles
+                .iter()
+                .any(|profile| profile.has_values && matches!(profile.meaning, Meaning::Images | Meaning::Media));
         if options.column.is_some() && options.unit.is_none() {
             warnings.extend(parts.iter().filter(|part| names::has_other_unit(&part.name)).map(|part| {
                 format!("{} is read as a number of tokens, as chosen. Its name states another unit.", part.name)
@@ -144,7 +146,7 @@ impl Choice {
         }
         warnings.splice(0..0, sentences(profiles, &parts, &repeated, head, options));
         warnings.extend(contents::sentences(profiles, &parts, &text_parts(profiles), head));
-        let packed = Packed::of(profiles, &parts, head, options.column.is_some())
+        let packed = Packed::detect(profiles, &parts, head, options.column.is_some())
             .filter(|packed| images.is_none() || packed.is_single());
         warnings.extend(packed.as_ref().and_then(Packed::sentence));
         if packed.as_ref().is_none_or(Packed::is_inner) {
@@ -152,9 +154,9 @@ impl Choice {
         } else if packed.as_ref().is_some_and(Packed::is_single) {
             warnings.extend(separators::unread(&parts, head));
         }
-        let is_chosen = options.column.is_some();
+        let is_selected = options.column.is_some();
         let documents = documents::find(&parts, head).and_then(|found| {
-            if is_chosen || images.is_some() || !found.is_clear() {
+            if is_selected || images.is_some() || !found.is_clear() {
                 warnings.push(found.sentence());
                 return None;
             }
@@ -162,7 +164,7 @@ impl Choice {
             warnings.push(sentence);
             Some(documents)
         });
-        let named = || if is_chosen { None } else { kinds::named(profiles) };
+        let named = || if is_selected { None } else { kinds::named(profiles) };
         warnings.extend(kinds::sentence(profiles, &parts, head).or_else(named));
         Ok(Self { parts, weight, images, packed, documents, has_placeholders, warnings })
     }
@@ -173,7 +175,7 @@ impl Choice {
             return format!("samples in the rows of {noun} {}", packed.name);
         }
         let names: Vec<&str> = self.parts.iter().map(|part| part.name.as_str()).collect();
-        let what = match self.parts.first().map(|part| part.measure) {
+        let prefix = match self.parts.first().map(|part| part.measure) {
             Some(Measure::Elements) => "lengths of the lists of ",
             Some(Measure::Text) if has_tokenizer => "tokens of the text of ",
             Some(Measure::Text) => "characters of the text of ",
@@ -184,7 +186,7 @@ impl Choice {
         let plural = if names.len() > 1 { "s" } else { "" };
         let weight =
             self.weight.as_ref().map_or_else(String::new, |(_, name, _)| format!(", samples per row in {noun} {name}"));
-        format!("{what}{noun}{plural} {}{weight}", names.join(" + "))
+        format!("{prefix}{noun}{plural} {}{weight}", names.join(" + "))
     }
 
     /// Returns whether the lengths are numbers from the file.
@@ -194,8 +196,8 @@ impl Choice {
 
     pub(super) fn reads(&self, index: usize) -> bool {
         self.parts.iter().any(|part| part.index == index)
-            || self.weight.as_ref().is_some_and(|(own, ..)| *own == index)
-            || self.images.as_ref().is_some_and(|(own, ..)| *own == index)
+            || self.weight.as_ref().is_some_and(|(column, ..)| *column == index)
+            || self.images.as_ref().is_some_and(|(column, ..)| *column == index)
             || self.packed.as_ref().is_some_and(|packed| packed.index == index)
     }
 }
@@ -222,7 +224,7 @@ fn samples_per_row(
                 None
             }
             Weight::Unclear => return Err(ImportError::Unclear { candidates: Vec::new() }),
-            Weight::Totals => return Err(asked(parts, TOTALS)),
+            Weight::Totals => return Err(unclear_error(parts, TOTALS)),
         },
     };
     if let Some(index) = weight {
@@ -239,8 +241,8 @@ fn samples_per_row(
         return Err(ImportError::TwoReadings { column: profiles[index].name.clone(), value: ambiguous.value.clone() });
     }
     Ok(weight.map(|index| {
-        let own = &profiles[index];
-        (index, own.name.clone(), *own.notation.as_ref().unwrap_or(&Notation::Point))
+        let profile = &profiles[index];
+        (index, profile.name.clone(), *profile.notation.as_ref().unwrap_or(&Notation::Point))
     }))
 }
 
@@ -251,7 +253,7 @@ fn text_parts(profiles: &[Profile]) -> Vec<Part> {
 }
 
 /// Selects the only column of a file without names: plain numbers are lengths.
-pub(super) fn unnamed(own: &Profile, head: &[&Row<'_>], options: &Options<'_>) -> Result<Choice, ImportError> {
+pub(super) fn unnamed(own: &Profile, head: &[&Row<'_>], options: &Options<'_>) -> Result<Selection, ImportError> {
     if own.has_paths {
         return Err(ImportError::NoLengths { column: own.name.clone(), kind: "paths or addresses" });
     }
@@ -262,7 +264,7 @@ pub(super) fn unnamed(own: &Profile, head: &[&Row<'_>], options: &Options<'_>) -
             documents::find(&parts, head).filter(documents::Found::is_clear).map(documents::Found::into_documents);
         let (documents, sentence) = found.unzip();
         warnings.extend(sentence);
-        return Ok(Choice { documents, warnings, ..Choice::of(parts) });
+        return Ok(Selection { documents, warnings, ..Selection::from_parts(parts) });
     }
     // Numbers with decimals are probably seconds, shares or scores, not tokens.
     let has_decimals = own.is_fractional && own.notation.is_ok() && options.unit.is_none();
@@ -279,23 +281,23 @@ pub(super) fn unnamed(own: &Profile, head: &[&Row<'_>], options: &Options<'_>) -
     if options.column.is_none() && unit == Unit::Tokens {
         warnings.push(numbers::PLAIN.to_owned());
     }
-    Ok(Choice { warnings, ..Choice::of(parts) })
+    Ok(Selection { warnings, ..Selection::from_parts(parts) })
 }
 
 /// Finds a column by exact name, or by a name with equal letters and digits.
 fn find(profiles: &[Profile], name: &str) -> Result<usize, ImportError> {
     profiles
         .iter()
-        .position(|own| own.name == name)
-        .or_else(|| profiles.iter().position(|own| names::is_same(&own.name, name)))
+        .position(|profile| profile.name == name)
+        .or_else(|| profiles.iter().position(|profile| names::is_same(&profile.name, name)))
         .ok_or_else(|| ImportError::NoSuchColumn {
-            asked: name.chars().take(80).collect(),
-            available: profiles.iter().map(|own| own.name.chars().take(80).collect()).take(50).collect(),
+            requested: name.chars().take(80).collect(),
+            available: profiles.iter().map(|profile| profile.name.chars().take(80).collect()).take(50).collect(),
         })
 }
 
 /// Returns the columns that the user names.
-fn chosen(profiles: &[Profile], name: &str, options: &Options<'_>) -> Result<Vec<Part>, ImportError> {
+fn requested_parts(profiles: &[Profile], name: &str, options: &Options<'_>) -> Result<Vec<Part>, ImportError> {
     let mut parts = Vec::new();
     for name in [Some(name), options.add.filter(|name| !name.is_empty())].into_iter().flatten() {
         let index = find(profiles, name)?;
@@ -315,26 +317,26 @@ fn chosen(profiles: &[Profile], name: &str, options: &Options<'_>) -> Result<Vec
 }
 
 /// Returns whether list values may be lengths themselves, as in `seqlens: [512, 733]`.
-pub(super) fn is_list_of_lengths(own: &Profile) -> bool {
-    own.kind == Kind::ListOfNumbers
-        && matches!(own.meaning, Meaning::Length(_) | Meaning::Prompt | Meaning::Completion)
-        && !token_ids::are_listed(&own.name)
+pub(super) fn is_length_list(profile: &Profile) -> bool {
+    profile.kind == Kind::NumberList
+        && matches!(profile.meaning, Meaning::Length(_) | Meaning::Prompt | Meaning::Completion)
+        && !token_ids::are_listed(&profile.name)
 }
 
 /// Returns the conversion of column values to lengths; `None` if there is none.
-pub(super) fn measure(own: &Profile, unit: Unit) -> Option<Measure> {
-    if own.has_paths {
+pub(super) fn measure(profile: &Profile, unit: Unit) -> Option<Measure> {
+    if profile.has_paths {
         return None;
     }
-    if rule::text_of(own) != TextOf::Whole {
+    if rule::text_part(profile) != TextPart::Full {
         return Some(Measure::Text);
     }
-    Some(match own.kind {
-        Kind::Number | Kind::Empty => Measure::Number(*own.notation.as_ref().unwrap_or(&Notation::Point), unit),
-        Kind::ListOfNumbers => Measure::Elements,
-        Kind::ListOfLists if token_ids::are_listed(&own.name) => Measure::Elements,
-        Kind::ListOfTexts if names::counts_tokens(&own.name) => Measure::Elements,
-        Kind::Text | Kind::Chat | Kind::ListOfTexts => Measure::Text,
+    Some(match profile.kind {
+        Kind::Number | Kind::Empty => Measure::Number(*profile.notation.as_ref().unwrap_or(&Notation::Point), unit),
+        Kind::NumberList => Measure::Elements,
+        Kind::NestedList if token_ids::are_listed(&profile.name) => Measure::Elements,
+        Kind::TextList if names::counts_tokens(&profile.name) => Measure::Elements,
+        Kind::Text | Kind::Chat | Kind::TextList => Measure::Text,
         _ => return None,
     })
 }

@@ -25,9 +25,9 @@ pub enum ImportError {
         format: &'static str,
     },
     /// A number that cannot be a length.
-    #[error("{place}: {value} {why}. Correct or remove it and upload the file again; nothing was stored")]
+    #[error("{location}: {value} {why}. Correct or remove it and upload the file again; nothing was stored")]
     BadNumber {
-        place: String,
+        location: String,
         value: String,
         /// Violated rule.
         why: String,
@@ -53,10 +53,10 @@ pub enum ImportError {
         first: String,
     },
     /// The chosen column does not exist.
-    #[error("there is no column {asked:?}; the file has {}", available.join(", "))]
+    #[error("there is no column {requested:?}; the file has {}", available.join(", "))]
     NoSuchColumn {
         /// Name that the user chose.
-        asked: String,
+        requested: String,
         available: Vec<String>,
     },
     /// No column name denotes a length. The user must choose a candidate.

@@ -98,13 +98,13 @@ const MAX_DOCUMENT: usize = 8 << 20;
 /// Returns the histogram of a text; `None` if the text matches no format. If the user chooses
 /// columns, they are read as rows.
 pub(super) fn recognise(text: &str, format: Format, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
-    let has_choice = options.column.is_some() || options.weight.is_some();
+    let has_selection = options.column.is_some() || options.weight.is_some();
     match format {
         Format::Table(Delimiter::Byte(delimiter)) if options.weight.is_none() => {
-            let printed = if has_choice { None } else { text::read(text) };
+            let printed = if has_selection { None } else { text::read(text) };
             printed.or_else(|| table::read(text, delimiter, options.column))
         }
-        _ if has_choice => None,
+        _ if has_selection => None,
         Format::Json if text.len() <= MAX_DOCUMENT && !text.contains("\"schema\"") => {
             match serde_json::from_str(text) {
                 Ok(document) => json::read(&document),
@@ -118,7 +118,7 @@ pub(super) fn recognise(text: &str, format: Format, options: &Options<'_>) -> Op
 }
 
 /// Returns the histogram of rows with named edges and counts; `None` for other rows.
-pub(super) fn of_edges(
+pub(super) fn from_edges(
     format: &str,
     header: &[String],
     rows: &mut dyn Iterator<Item = Vec<String>>,
@@ -154,13 +154,13 @@ fn normal(name: &str) -> String {
 /// Builds a histogram with a zero-width bin for each length.
 pub(super) fn weighted(weights: BTreeMap<u32, f64>, report: Report) -> Result<Imported, ImportError> {
     let points = weights.into_iter().map(|(length, samples)| (f64::from(length), samples)).collect();
-    let Imported { dataset, report: own } = bins::exact(Form::new("", ""), points)?;
-    let warnings = [report.warnings, own.warnings].concat();
+    let Imported { dataset, report: bin_report } = bins::exact(Form::new("", ""), points)?;
+    let warnings = [report.warnings, bin_report.warnings].concat();
     Ok(Imported { dataset, report: Report { warnings, ..report } })
 }
 
 /// Converts rows without images to a histogram; returns other datasets unchanged.
-pub fn of_rows(imported: Imported) -> Result<Imported, ImportError> {
+pub fn from_rows(imported: Imported) -> Result<Imported, ImportError> {
     match &imported.dataset {
         Dataset::Rows { text_tokens, images, shaped: None } if images.iter().all(|&images| images == 0) => {
             let mut weights = BTreeMap::new();
@@ -181,7 +181,7 @@ fn refuse(detail: impl Into<String>) -> ImportError {
 /// Parses a cell as a number. Thousands separators are accepted; words are not numbers.
 fn number(cell: &str) -> Option<f64> {
     match super::number::read(cell)? {
-        super::number::Number::Whole(whole) => Some(whole as f64),
+        super::number::Number::Integer(integer) => Some(integer as f64),
         super::number::Number::Repaired(number) => Some(number),
     }
 }

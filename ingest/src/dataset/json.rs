@@ -10,7 +10,7 @@ use super::number::Number;
 use super::profile::{Column, Profile};
 use super::reader::Reader;
 use super::stated::{self, Stated};
-use super::value::{List, Members, Name, Place, Row, TOO_LONG, Value, ValueSeed};
+use super::value::{List, Location, Members, Name, Row, TOO_LONG, Value, ValueSeed};
 use super::{ImportError, Imported, Kind, MAX_ROWS, Meaning, Options, histogram, names, token_ids};
 
 mod frames;
@@ -74,7 +74,7 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
         let schema: String = schema.chars().take(80).collect();
         return Err(ImportError::Shape { found: format!("a document of schema {schema:?}") });
     }
-    if let Some(found) = index_of_shards(&fields) {
+    if let Some(found) = shard_index(&fields) {
         return Err(ImportError::Shape { found: found.to_owned() });
     }
     if let Some((name, split, list)) = split_lists(&fields) {
@@ -87,7 +87,7 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
         return Ok(imported);
     }
     if let Some((name, inner)) = only_lists(&fields) {
-        if stated::of(name) == Stated::Other && options.column.is_none() {
+        if stated::parse(name) == Stated::Other && options.column.is_none() {
             let detail = format!("the lists are inside {name:?}, which names another quantity than lengths in tokens");
             return Err(ImportError::Histogram { detail });
         }
@@ -108,14 +108,14 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
     }
     if is_row(&fields) {
         let mut reader = Reader::new(options);
-        reader.push(Place { what: "row", number: 1 }, Row::Object(fields))?;
+        reader.push(Location { item: "row", number: 1 }, Row::Object(fields))?;
         return reader.finish("JSON object");
     }
     // `{"version": 1, "data": [{..}, {..}]}`: the rows are nested.
     let has_rows = |value: &Value<'_>| matches!(value, Value::List(List { items, .. }) if matches!(items.first(), Some(Value::Object(_))));
     let is_rows = |(name, value): &(std::borrow::Cow<'_, str>, Value<'_>)| ROWS.contains(&&**name) && has_rows(value);
-    if let Some(place) = fields.iter().position(is_rows) {
-        let (name, Value::List(list)) = fields.swap_remove(place) else {
+    if let Some(index) = fields.iter().position(is_rows) {
+        let (name, Value::List(list)) = fields.swap_remove(index) else {
             return Err(ImportError::Shape { found: "no list".to_owned() });
         };
         let others =
@@ -127,7 +127,7 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
         let mut reader = Reader::new(options);
         if let Some(rows) = paragraphs::rows(&list.items) {
             for (number, row) in (1..).zip(rows) {
-                reader.push(Place { what: "question", number }, row)?;
+                reader.push(Location { item: "question", number }, row)?;
             }
             return reader.finish("JSON of articles with questions");
         }
@@ -145,7 +145,7 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
                 }
                 other => Row::Single(other),
             };
-            reader.push(Place { what: "row", number }, row)?;
+            reader.push(Location { item: "row", number }, row)?;
         }
         let mut imported = reader.finish("JSON list inside an object")?;
         imported.report.warnings.extend(warning);
@@ -271,7 +271,7 @@ fn columns(fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Impor
         let is_needed = |index: usize| row < super::reader::HEAD_ROWS || reader.is_needed(index);
         let cells = (0..lists.len()).map(|index| if is_needed(index) { cell(index, row) } else { Value::Missing });
         let cells = Row::Cells(cells.collect());
-        reader.push(Place { what: "row", number: row as u64 + 1 }, cells)?;
+        reader.push(Location { item: "row", number: row as u64 + 1 }, cells)?;
     }
     if rows > 0 {
         reader.decide()?;
@@ -293,10 +293,10 @@ fn check_lengths(lists: &[(String, List<'_>)], reader: &Reader<'_>) -> Result<()
         return Ok(());
     }
     let mut needed = lists.iter().enumerate().filter(|(index, _)| reader.is_needed(*index)).map(|(_, list)| list);
-    let Some((first, one)) = needed.next() else { return Ok(()) };
-    match needed.find(|(_, list)| list.count != one.count) {
+    let Some((first, first_list)) = needed.next() else { return Ok(()) };
+    match needed.find(|(_, list)| list.count != first_list.count) {
         Some((name, other)) => {
-            let found = format!("{} values under {first} and {} under {name}", one.count, other.count);
+            let found = format!("{} values under {first} and {} under {name}", first_list.count, other.count);
             Err(ImportError::Shape { found })
         }
         None => Ok(()),
@@ -316,15 +316,13 @@ fn is_row(fields: &Members<'_>) -> bool {
         })
         .collect();
     let is_column = |(name, _, profile): &(&str, &List<'_>, Profile)| {
-        profile.kind == Kind::ListOfNumbers
-            && matches!(profile.meaning, Meaning::Length(_))
-            && !token_ids::is_single(name)
+        profile.kind == Kind::NumberList && matches!(profile.meaning, Meaning::Length(_)) && !token_ids::is_single(name)
     };
     if lists.iter().any(is_column) {
         return false;
     }
     lists.is_empty()
-        || lists.iter().any(|(name, list, profile)| match Field::of(name) {
+        || lists.iter().any(|(name, list, profile)| match Field::from_name(name) {
             Some(Field::Images) => profile.has_sizes,
             Some(Field::Frame | Field::Clips) => {
                 fields.len() > 1 && list.items.iter().any(|item| matches!(item, Value::Number(_)))
@@ -332,13 +330,13 @@ fn is_row(fields: &Members<'_>) -> bool {
             _ => {
                 profile.kind == Kind::Chat
                     // The tokens of one sample.
-                    || (profile.kind == Kind::ListOfNumbers && token_ids::is_single(name))
+                    || (profile.kind == Kind::NumberList && token_ids::is_single(name))
             }
         })
 }
 
 /// Returns the name of a shard index, which contains shard sizes and no lengths.
-fn index_of_shards(fields: &Members<'_>) -> Option<&'static str> {
+fn shard_index(fields: &Members<'_>) -> Option<&'static str> {
     let is_shard =
         |name: &str| [".tar", ".mds", ".zst", ".parquet", ".bin", ".gz"].iter().any(|end| name.ends_with(end));
     let has = |key: &str| fields.iter().any(|(name, _)| name == key);
@@ -362,7 +360,7 @@ fn numbers(fields: &Members<'_>, key: &str) -> Result<Vec<f64>, ImportError> {
         .iter()
         .enumerate()
         .map(|(index, value)| match value {
-            Value::Number(Number::Whole(whole)) => Ok(*whole as f64),
+            Value::Number(Number::Integer(integer)) => Ok(*integer as f64),
             Value::Number(Number::Repaired(number)) => Ok(*number),
             _ => Err(ImportError::Histogram { detail: format!("{key} {} is not a number", index + 1) }),
         })
@@ -407,7 +405,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_, '_, '_, 'de> {
         let mut number = 0;
         while let Some(row) = seq.next_element::<Row<'de>>()? {
             number += 1;
-            if let Err(refusal) = self.0.reader.push(Place { what: "row", number }, row) {
+            if let Err(refusal) = self.0.reader.push(Location { item: "row", number }, row) {
                 self.0.refusal = Some(refusal);
                 return Err(A::Error::custom("refused"));
             }

@@ -4,7 +4,7 @@
 use serde::de::IgnoredAny;
 
 /// Words for non-finite numbers.
-const WORDS: [&str; 3] = ["NaN", "-Infinity", "Infinity"];
+const LITERALS: [&str; 3] = ["NaN", "-Infinity", "Infinity"];
 
 /// Returns whether a text is a JSON document, with or without these words.
 pub(super) fn is_document(text: &str) -> bool {
@@ -25,13 +25,13 @@ pub(super) fn without_nan(text: &str) -> Option<String> {
             let (string, behind) = from.split_at(string_end(from));
             plain.push_str(string);
             behind
-        } else if let Some(behind) = WORDS.iter().find_map(|word| from.strip_prefix(word)) {
+        } else if let Some(behind) = LITERALS.iter().find_map(|word| from.strip_prefix(word)) {
             plain.push_str("null");
             is_changed = true;
             behind
         } else {
-            let (one, behind) = from.split_at(1);
-            plain.push_str(one);
+            let (character, behind) = from.split_at(1);
+            plain.push_str(character);
             behind
         };
     }

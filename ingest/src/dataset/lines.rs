@@ -1,7 +1,7 @@
 //! Reads JSONL: one JSON document per line.
 
 use super::reader::Reader;
-use super::value::{Place, Row};
+use super::value::{Location, Row};
 use super::{ImportError, Imported, Options, json_text};
 
 /// Reads JSON lines. Skips a line that is not JSON.
@@ -18,16 +18,16 @@ pub(super) fn push(reader: &mut Reader<'_>, number: u64, line: &str) -> Result<(
     if line.trim().is_empty() {
         return Ok(());
     }
-    let place = Place { what: "line", number };
+    let location = Location { item: "line", number };
     match serde_json::from_str::<Row<'_>>(line) {
-        Ok(row) => reader.push(place, row),
+        Ok(row) => reader.push(location, row),
         Err(error) => {
             // Python writes NaN.
             let plain = json_text::without_nan(line);
             if let Some(row) = plain.as_deref().and_then(|plain| serde_json::from_str::<Row<'_>>(plain).ok()) {
-                return reader.push(place, row);
+                return reader.push(location, row);
             }
-            reader.skip(place, &format!("not JSON: {error}"));
+            reader.skip(location, &format!("not JSON: {error}"));
             Ok(())
         }
     }

@@ -12,13 +12,13 @@ pub enum Kind {
     /// Conversation messages with a role and a text each.
     Chat,
     /// Lists of numbers.
-    ListOfNumbers,
+    NumberList,
     /// Lists of texts.
-    ListOfTexts,
+    TextList,
     /// Lists of objects that are not messages.
-    ListOfObjects,
+    ObjectList,
     /// Lists of lists.
-    ListOfLists,
+    NestedList,
     /// Objects.
     Object,
     /// True or false.
@@ -41,10 +41,10 @@ impl Kind {
             Self::Number => "numbers",
             Self::Text => "text",
             Self::Chat => "messages",
-            Self::ListOfNumbers => "lists of numbers",
-            Self::ListOfTexts => "lists of texts",
-            Self::ListOfObjects => "lists of objects",
-            Self::ListOfLists => "lists of lists",
+            Self::NumberList => "lists of numbers",
+            Self::TextList => "lists of texts",
+            Self::ObjectList => "lists of objects",
+            Self::NestedList => "lists of lists",
             Self::Object => "objects",
             Self::Boolean => "true or false",
             Self::Timestamp => "timestamps",
@@ -106,7 +106,7 @@ pub enum Meaning {
     /// Text before the completion.
     PromptText,
     /// Text of the completion.
-    AnswerText,
+    CompletionText,
     /// Images of the sample, or the image count.
     Images,
     /// Sizes, frames, or other media properties.
@@ -139,7 +139,7 @@ impl Meaning {
             Self::Chat => "messages",
             Self::Text => "text",
             Self::PromptText => "text of the prompt",
-            Self::AnswerText => "text of the answer",
+            Self::CompletionText => "text of the answer",
             Self::Images => "images",
             Self::Media => "property of media",
             Self::Identifier => "identifier",

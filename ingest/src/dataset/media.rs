@@ -57,7 +57,7 @@ pub(super) enum Field {
 
 impl Field {
     /// Returns the field for a name. Case, spaces, dots and hyphens are ignored.
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         let plain = |byte: u8| match byte {
             b' ' | b'-' | b'.' => b'_',
             other => other.to_ascii_lowercase(),
@@ -108,27 +108,31 @@ const SOUND: [&str; 5] = ["audio", "audio_filepath", "audio_path", "audio_file",
 /// Returns the media columns of a file with index and name. An image count alone is not a media
 /// column.
 pub(super) fn columns(profiles: &[Profile]) -> Vec<(Field, usize, String)> {
-    let is = |own: &Profile, names: &[&str]| names.iter().any(|name| own.name.eq_ignore_ascii_case(name));
-    let has_sound = profiles.iter().any(|own| own.has_values && is(own, &SOUND));
-    let field = |own: &Profile| {
-        let as_clip = has_sound && own.kind == super::Kind::Number && is(own, &DURATIONS);
-        Field::of(&own.name).or(as_clip.then_some(Field::Clips))
+    let is = |profile: &Profile, names: &[&str]| names.iter().any(|name| profile.name.eq_ignore_ascii_case(name));
+    let has_sound = profiles.iter().any(|profile| profile.has_values && is(profile, &SOUND));
+    let field = |profile: &Profile| {
+        let as_clip = has_sound && profile.kind == super::Kind::Number && is(profile, &DURATIONS);
+        Field::from_name(&profile.name).or(as_clip.then_some(Field::Clips))
     };
-    let found = profiles.iter().enumerate().filter(|(_, own)| own.has_values);
-    let found: Vec<_> = found.filter_map(|(index, own)| Some((field(own)?, index, own.name.clone()))).collect();
-    let is_told = |(field, index, _): &(Field, usize, String)| *field != Field::Images || profiles[*index].has_sizes;
-    if found.iter().any(is_told) { found } else { Vec::new() }
+    let found = profiles.iter().enumerate().filter(|(_, profile)| profile.has_values);
+    let found: Vec<_> =
+        found.filter_map(|(index, profile)| Some((field(profile)?, index, profile.name.clone()))).collect();
+    let is_media_column =
+        |(field, index, _): &(Field, usize, String)| *field != Field::Images || profiles[*index].has_sizes;
+    if found.iter().any(is_media_column) { found } else { Vec::new() }
 }
 
 /// Returns a warning that frame counts refer to the raw file, not to the frames that a model reads.
 pub(super) fn raw_frames(profiles: &[Profile]) -> Option<String> {
-    let frames = profiles.iter().find(|own| own.has_values && Field::of(&own.name) == Some(Field::Frames))?;
+    let frames =
+        profiles.iter().find(|profile| profile.has_values && Field::from_name(&profile.name) == Some(Field::Frames))?;
     let rate = ["fps", "duration", "frame_rate", "video_duration"];
-    let of_file =
-        profiles.iter().find(|own| own.has_values && rate.iter().any(|name| own.name.eq_ignore_ascii_case(name)))?;
+    let rate_column = profiles
+        .iter()
+        .find(|profile| profile.has_values && rate.iter().any(|name| profile.name.eq_ignore_ascii_case(name)))?;
     Some(format!(
         "{} may count the frames of the video files, because {} is given too. Models read 8 to 64 frames of a clip, or 2 per second; the numbers here are used without sampling.",
-        frames.name, of_file.name
+        frames.name, rate_column.name
     ))
 }
 
@@ -222,9 +226,11 @@ impl RowMedia {
             Value::Missing => return Ok(()),
             Value::Number(number) => *number,
             Value::Text(text) if text.trim().is_empty() => return Ok(()),
-            Value::Text(text) => number::read(text).ok_or_else(|| format!("{:?} is not a number", value.shown()))?,
+            Value::Text(text) => {
+                number::read(text).ok_or_else(|| format!("{:?} is not a number", value.display_text()))?
+            }
             Value::Boolean(_) => return Err("true or false is not a number".to_owned()),
-            Value::Other(what) => return Err(format!("{what} is not a number")),
+            Value::Other(description) => return Err(format!("{description} is not a number")),
             Value::List(_) | Value::Object(_) => return Err("a list is not a number".to_owned()),
         };
         let value = Number::value(number);
@@ -251,8 +257,8 @@ impl RowMedia {
                 _ => return Err("the size of a frame is width and height".to_owned()),
             },
             Field::Images | Field::Clips if entries.count > MAX_ROW_ITEMS => {
-                let what = if field == Field::Clips { "clips" } else { "images" };
-                return Err(format!("{} {what} are more than {MAX_ROW_ITEMS}", entries.count));
+                let noun = if field == Field::Clips { "clips" } else { "images" };
+                return Err(format!("{} {noun} are more than {MAX_ROW_ITEMS}", entries.count));
             }
             Field::Images if entries.has_sizes() => {
                 for (index, entry) in entries.first.iter().enumerate() {
@@ -292,11 +298,11 @@ impl RowMedia {
     pub(super) fn finish(self) -> Result<(Media, Option<&'static str>), String> {
         let Self { counted, mut images, widths, heights, width, height, frames, frame_width, frame_height, clips_s } =
             self;
-        let both = |width: Option<u32>, height: Option<u32>, what: &str| match (width, height) {
+        let both = |width: Option<u32>, height: Option<u32>, subject: &str| match (width, height) {
             (Some(width), Some(height)) => Ok(Some(ImageSize { width, height })),
             (None, None) => Ok(None),
-            (Some(_), None) => Err(format!("{what} has a width and no height")),
-            (None, Some(_)) => Err(format!("{what} has a height and no width")),
+            (Some(_), None) => Err(format!("{subject} has a width and no height")),
+            (None, Some(_)) => Err(format!("{subject} has a height and no width")),
         };
         if widths.len() != heights.len() {
             return Err(format!("{} widths and {} heights of images", widths.len(), heights.len()));
@@ -304,10 +310,10 @@ impl RowMedia {
         if !widths.is_empty() && images.is_empty() {
             images = widths.iter().zip(&heights).map(|(&width, &height)| ImageSize { width, height }).collect();
         }
-        let own = both(width, height, "an image")?;
+        let image_size = both(width, height, "an image")?;
         let framed = both(frame_width, frame_height, "a frame")?;
         let mut frame = framed;
-        match (own, counted) {
+        match (image_size, counted) {
             (Some(size), 0) if frames > 0 && frame.is_none() && images.is_empty() => frame = Some(size),
             (Some(size), count) if images.is_empty() => images = vec![size; count.max(1) as usize],
             (None, 1..) if images.is_empty() => return Err(format!("{counted} images without sizes")),
@@ -323,11 +329,11 @@ impl RowMedia {
     }
 }
 
-fn count(value: f64, most: u32, what: &str) -> Result<u32, String> {
-    if value.fract() == 0.0 && (0.0..=f64::from(most)).contains(&value) {
+fn count(value: f64, max: u32, noun: &str) -> Result<u32, String> {
+    if value.fract() == 0.0 && (0.0..=f64::from(max)).contains(&value) {
         return Ok(value as u32);
     }
-    Err(format!("{value} is no number of {what} from 0 to {most}"))
+    Err(format!("{value} is no number of {noun} from 0 to {max}"))
 }
 
 fn edge(value: f64) -> Result<u32, String> {
@@ -390,10 +396,10 @@ impl Shaping {
 /// Returns advice for media that no rule has read.
 pub(super) fn advice(columns: &[String]) -> String {
     // A name without a field is the duration of an audio file.
-    let fields: Vec<Field> = columns.iter().map(|name| Field::of(name).unwrap_or(Field::Clips)).collect();
+    let fields: Vec<Field> = columns.iter().map(|name| Field::from_name(name).unwrap_or(Field::Clips)).collect();
     let rules = |modality: Modality| {
-        let of = Preprocessing::ALL.into_iter().filter(|rule| rule.modality() == modality);
-        of.map(Preprocessing::id).collect::<Vec<_>>().join(", ")
+        let matching = Preprocessing::ALL.into_iter().filter(|rule| rule.modality() == modality);
+        matching.map(Preprocessing::id).collect::<Vec<_>>().join(", ")
     };
     let mut choices = Vec::new();
     if fields.iter().any(|field| *field != Field::Clips) {

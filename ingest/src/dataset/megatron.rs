@@ -24,13 +24,13 @@ fn broken(detail: String) -> ImportError {
 }
 
 /// Reads each sequence as a sample, or each document if `asked` is `documents`.
-pub(super) fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, ImportError> {
-    let by_document = match asked {
+pub(super) fn import(bytes: &[u8], requested: Option<&str>) -> Result<Imported, ImportError> {
+    let by_document = match requested {
         None | Some("sequences") => false,
         Some(DOCUMENTS) => true,
-        Some(asked) => {
+        Some(requested) => {
             let available = vec!["sequences".to_owned(), DOCUMENTS.to_owned()];
-            return Err(ImportError::NoSuchColumn { asked: asked.chars().take(80).collect(), available });
+            return Err(ImportError::NoSuchColumn { requested: requested.chars().take(80).collect(), available });
         }
     };
     let eight = |at: usize| bytes.get(at..)?.first_chunk().map(|&eight| u64::from_le_bytes(eight));
@@ -91,8 +91,8 @@ pub(super) fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, Impo
     let mut rows = Rows::default();
     if by_document {
         for (index, pair) in starts.windows(2).enumerate() {
-            let own = &lengths[pair[0] as usize..pair[1] as usize];
-            let tokens: i128 = own.iter().map(|&length| i128::from(length)).sum();
+            let document = &lengths[pair[0] as usize..pair[1] as usize];
+            let tokens: i128 = document.iter().map(|&length| i128::from(length)).sum();
             push(&mut rows, "document", index, tokens)?;
         }
         let candidates = vec![Candidate::named("sequences".to_owned())];
@@ -106,13 +106,13 @@ pub(super) fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, Impo
 }
 
 /// Adds a sequence or document. Empty ones contain no training tokens and are skipped.
-fn push(rows: &mut Rows, what: &str, index: usize, tokens: i128) -> Result<(), ImportError> {
-    let place = || format!("{what} {}", index + 1);
+fn push(rows: &mut Rows, noun: &str, index: usize, tokens: i128) -> Result<(), ImportError> {
+    let location = || format!("{noun} {}", index + 1);
     if tokens == 0 {
-        rows.skip(place, "it is empty");
+        rows.skip(location, "it is empty");
         return Ok(());
     }
-    rows.push(place, Number::Whole(tokens))
+    rows.push(location, Number::Integer(tokens))
 }
 
 #[cfg(test)]
@@ -139,8 +139,8 @@ mod tests {
         bytes
     }
 
-    fn lengths(bytes: &[u8], asked: Option<&str>) -> Vec<u32> {
-        match import(bytes, asked) {
+    fn lengths(bytes: &[u8], requested: Option<&str>) -> Vec<u32> {
+        match import(bytes, requested) {
             Ok(Imported { dataset: Dataset::Rows { text_tokens, .. }, .. }) => text_tokens,
             other => panic!("{other:?}"),
         }
@@ -148,7 +148,7 @@ mod tests {
 
     /// Bytes that Megatron-LM writes for sequences with 5, 3 and 7 tokens in two documents.
     #[test]
-    fn an_index_of_three_sequences() {
+    fn index_with_three_sequences() {
         let hex = "4d4d4944494458000001000000000000000403000000000000000300000000000000050000000300000007000000\
                    000000000000000014000000000000002000000000000000000000000000000002000000000000000300000000000000";
         let bytes: Vec<u8> = (0..hex.len())
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn invalid_indices_are_reported() {
         let sound = index(&[5, 3, 7], &[0, 2, 3]);
         let with = |at: usize, byte: u8| {
             let mut bytes = sound.clone();
@@ -175,7 +175,7 @@ mod tests {
         let mut endless = sound[..42].to_vec();
         endless[18..26].copy_from_slice(&1000_u64.to_le_bytes());
         endless[26..34].copy_from_slice(&2_305_843_009_213_692_328_u64.to_le_bytes());
-        for (bytes, told) in [
+        for (bytes, message) in [
             (endless, "the file is cut"),
             (with(9, 2), "version is 2"),
             (with(17, 9), "type of tokens is 9"),
@@ -189,15 +189,15 @@ mod tests {
             (index(&[0, 0, 5], &[0, 3]), "2 of 3 rows"),
             (index(&[], &[]), "no length found"),
         ] {
-            let error = import(&bytes, None).expect_err(told).to_string();
-            assert!(error.contains(told), "{told}: {error}");
+            let error = import(&bytes, None).expect_err(message).to_string();
+            assert!(error.contains(message), "{message}: {error}");
         }
         assert!(matches!(import(&sound, Some("pages")), Err(ImportError::NoSuchColumn { .. })));
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), at in 9_usize..90, byte in any::<u8>()) {
+        fn any_bytes_are_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..200), at in 9_usize..90, byte in any::<u8>()) {
             let _ = import(&[MAGIC, &bytes].concat(), None);
             let mut sound = index(&[5, 3, 7], &[0, 2, 3]);
             sound[at] = byte;

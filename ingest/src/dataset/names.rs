@@ -11,7 +11,7 @@ mod totals;
 mod unit;
 
 pub(super) use packing::{DECODER, Packing, counts_packed, holds_lengths, packing, reads_numbers};
-pub(super) use parts::{Counted, Side, counted, is_section, part_of_sample};
+pub(super) use parts::{Counted, Side, counted, is_section, sample_part};
 pub(super) use totals::{is_anonymous, is_batch_size, is_group, is_steps, is_total_tokens, may_be_total, names_rows};
 pub(super) use unit::Quantity;
 
@@ -41,14 +41,14 @@ fn plain(name: &str) -> (Meaning, usize) {
     }
     let known = NAMES
         .iter()
-        .find_map(|(meaning, names)| names.iter().position(|known| *known == letters).map(|place| (*meaning, place)));
+        .find_map(|(meaning, names)| names.iter().position(|known| *known == letters).map(|rank| (*meaning, rank)));
     if let Some(known) = known {
         return known;
     }
     if LABELS.contains(&letters.as_str()) {
         return (Meaning::Label, 0);
     }
-    if Field::of(name).is_some() {
+    if Field::from_name(name).is_some() {
         return (Meaning::Media, 0);
     }
     (ending(name), usize::MAX)
@@ -93,10 +93,10 @@ pub(super) fn is_share(name: &str) -> bool {
 /// `val_count`, `n_test`.
 pub(super) fn is_split(name: &str) -> bool {
     let name = name.trim().to_lowercase();
-    let mut words = name
+    let mut terms = name
         .split(['_', ' ', '-', '.'])
         .filter(|word| !["", "n", "num", "count", "counts", "samples", "rows", "docs"].contains(word));
-    words.next().is_some_and(|word| SPLITS.contains(&word)) && words.next().is_none()
+    terms.next().is_some_and(|word| SPLITS.contains(&word)) && terms.next().is_none()
 }
 
 /// Returns whether a name denotes a shard or a batch, which always contains several samples.
@@ -127,9 +127,9 @@ pub(super) fn is_cache_tokens(name: &str) -> bool {
 /// `cum_tokens`.
 pub(super) fn is_token_share(name: &str) -> bool {
     let name = name.trim().to_lowercase();
-    let words: Vec<&str> = name.split(['_', ' ', '-', '.']).collect();
-    let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
-    words.len() > 1
+    let terms: Vec<&str> = name.split(['_', ' ', '-', '.']).collect();
+    let has = |known: &[&str]| terms.iter().any(|word| known.contains(word));
+    terms.len() > 1
         && (has(&["cum", "cumulative", "cumsum"])
             || (has(&["share", "fraction", "proportion", "pct", "percent", "percentage"])
                 && has(&["token", "tokens", "tok"])))
@@ -141,7 +141,7 @@ pub(super) fn is_unit(name: &str) -> bool {
 }
 
 /// Returns the quantity of a unit such as `px` or `characters`; `None` for other words.
-pub(super) fn quantity_of(word: &str) -> Option<Quantity> {
+pub(super) fn unit_quantity(word: &str) -> Option<Quantity> {
     unit::quantity(word)
 }
 
@@ -173,8 +173,8 @@ fn last(name: &str) -> &str {
 }
 
 /// Returns whether two names have equal letters and digits.
-pub(super) fn is_same(one: &str, other: &str) -> bool {
-    letters(one) == letters(other)
+pub(super) fn is_same(first: &str, other: &str) -> bool {
+    letters(first) == letters(other)
 }
 
 /// Returns letters and digits in lower case.
@@ -237,7 +237,7 @@ mod tests {
             ("image_width", Meaning::Media),
             ("messages", Meaning::Chat),
             ("instruction", Meaning::PromptText),
-            ("chosen", Meaning::AnswerText),
+            ("chosen", Meaning::CompletionText),
             ("whatever", Meaning::Unknown),
             ("num_sequences", Meaning::Weight),
             ("Number of samples", Meaning::Weight),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_has_one_meaning() {
+    fn names_have_unique_meanings() {
         let all: Vec<&str> = NAMES.iter().flat_map(|(_, names)| names.iter().copied()).chain(LABELS).collect();
         for (index, name) in all.iter().enumerate() {
             assert!(!all[..index].contains(name), "{name} is twice in the table");

@@ -7,7 +7,7 @@ use super::number::Number;
 use super::numbers::IDENTIFIERS;
 use super::profile::Column;
 use super::reader::Reader;
-use super::value::{Place, Row, Value};
+use super::value::{Location, Row, Value};
 use super::{Candidate, ImportError, Imported, MAX_ROWS, Options};
 
 mod element;
@@ -99,18 +99,18 @@ pub(super) fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, Im
         let mut values = array.fields.iter().map(|field| field.value(record));
         let row =
             if has_names { Row::Cells(values.collect()) } else { Row::Single(values.next().unwrap_or(Value::Missing)) };
-        reader.push(Place { what: "element", number }, row)?;
+        reader.push(Location { item: "element", number }, row)?;
     }
     reader.finish(FORMAT)
 }
 
 /// Returns the text of an array with a single text element, such as `numpy.array("seconds")`.
 pub(super) fn text(bytes: &[u8]) -> Option<String> {
-    const MOST: usize = 4096;
+    const MAX_BYTES: usize = 4096;
     let (header, data) = parts(bytes).ok()?;
     let is_single = matches!(value(header, "shape")?.replace(' ', "").as_str(), "()" | "(1,)");
     let descr = value(header, "descr")?.trim_matches('\'');
-    let data = data.get(..data.len().min(MOST))?;
+    let data = data.get(..data.len().min(MAX_BYTES))?;
     let text: String = match descr.trim_start_matches(['<', '|', '=']).chars().next()? {
         'U' => data
             .as_chunks()
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_every_type() {
+    fn numbers_in_every_type() {
         let int32: Vec<u8> = [5_i32, 3, 7].iter().flat_map(|number| number.to_le_bytes()).collect();
         let big: Vec<u8> = [5_i64, 3, 7].iter().flat_map(|number| number.to_be_bytes()).collect();
         let floats: Vec<u8> = [5.0_f32, 3.2, 7.0].iter().flat_map(|number| number.to_le_bytes()).collect();
@@ -233,20 +233,20 @@ mod tests {
 
     /// Seconds are not rounded to tokens, unless the user states that the numbers are lengths.
     #[test]
-    fn numbers_with_decimals_are_asked_for() {
+    fn decimal_numbers_need_confirmation() {
         let data: Vec<u8> = [0.5_f64, 3.25, 7.75, 2.0].iter().flat_map(|number| number.to_le_bytes()).collect();
         let bytes = file(1, &dict("<f8", "(4,)"), &data);
         let error = super::super::tests::import(&bytes, None);
         let Err(ImportError::Unclear { candidates }) = error else { panic!("{error:?}") };
         assert_eq!(candidates[0].note.as_deref(), Some("the values have decimals; numbers of tokens are whole"));
-        let chosen = super::super::tests::import(&bytes, Some(&candidates[0].name)).expect("a chosen column");
-        assert_eq!(chosen.dataset, Dataset::Rows { text_tokens: vec![1, 3, 8, 2], images: vec![], shaped: None });
-        assert!(chosen.report.warnings.iter().any(|warning| warning.contains("rounded")), "{:?}", chosen.report);
+        let selected = super::super::tests::import(&bytes, Some(&candidates[0].name)).expect("a chosen column");
+        assert_eq!(selected.dataset, Dataset::Rows { text_tokens: vec![1, 3, 8, 2], images: vec![], shaped: None });
+        assert!(selected.report.warnings.iter().any(|warning| warning.contains("rounded")), "{:?}", selected.report);
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
-        for (bytes, told) in [
+    fn invalid_arrays_are_reported() {
+        for (bytes, message) in [
             (file(1, &dict("|O", "(3,)"), b""), "pickles"),
             (file(1, &records("[('a', '<i4', (2,))]"), b""), "of type [('a'"),
             (file(1, &records("[('a', '|O')]"), b""), "pickles"),
@@ -264,14 +264,14 @@ mod tests {
             (b"\x93NUMPY".to_vec(), "inside its header"),
             (file(1, &dict("<i2", "(1,)"), &(-4_i16).to_le_bytes()), "element 1: -4 is not a length"),
         ] {
-            let error = import(&bytes, &Options::default()).expect_err(told).to_string();
-            assert!(error.contains(told), "{told}: {error}");
+            let error = import(&bytes, &Options::default()).expect_err(message).to_string();
+            assert!(error.contains(message), "{message}: {error}");
         }
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..100), header in "[{}'a-z:<|0-9(), ]{0,60}") {
+        fn any_bytes_are_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..100), header in "[{}'a-z:<|0-9(), ]{0,60}") {
             let _ = import(&[MAGIC, &bytes].concat(), &Options::default());
             let _ = import(&file(1, &header, &bytes), &Options::default());
             let _ = import(&file(1, &dict("<i2", &header), &bytes), &Options::default());

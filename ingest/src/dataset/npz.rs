@@ -9,7 +9,7 @@ use super::npy::{self, Array};
 use super::number::Number;
 use super::profile::{Column, Profile};
 use super::reader::{HEAD_ROWS, Reader};
-use super::value::{Place, Row, Value};
+use super::value::{Location, Row, Value};
 use super::{
     Candidate, ImportError, Imported, Kind, MAX_BINS, MAX_ROWS, Meaning, Options, candidate, histogram, names, stated,
     token_ids,
@@ -90,13 +90,13 @@ fn read(arrays: &[(String, Vec<u8>)], options: &Options<'_>) -> Result<Imported,
         Err(detail) if options.column.is_none() => return Err(ImportError::Histogram { detail }),
         stated => stated.unwrap_or_default(),
     };
-    let mut imported = of_columns(columns, first_error, options)?;
+    let mut imported = from_columns(columns, first_error, options)?;
     imported.report.warnings.extend(stated);
     Ok(imported)
 }
 
 /// Reads the number arrays.
-fn of_columns(
+fn from_columns(
     mut columns: Vec<Named<'_>>,
     first_error: Option<ImportError>,
     options: &Options<'_>,
@@ -105,7 +105,7 @@ fn of_columns(
         return Err(error);
     }
     if options.column.is_none()
-        && let Some(histogram) = of_edges(&columns)
+        && let Some(histogram) = from_edges(&columns)
     {
         return histogram;
     }
@@ -118,45 +118,42 @@ fn of_columns(
     let has_offsets = wanted.map_or(options.column.is_none(), |(name, _)| offsets::are(name));
     let offsets = if has_offsets { offsets::lengths(&columns) } else { None };
     if let Some(offsets) = offsets {
-        return of_offsets(&offsets, options);
+        return from_offsets(&offsets, options);
     }
     if wanted.is_none() && columns.iter().any(|(name, _)| token_ids::are_listed(name)) {
         return Err(ImportError::Unclear { candidates: candidates(&columns, options) });
     }
     let wanted = wanted.map(|(name, values)| (*name, values.len()));
-    let longest = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
-    let rows = wanted.map_or(longest, |(_, rows)| rows);
+    let max_length = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+    let rows = wanted.map_or(max_length, |(_, rows)| rows);
     let is_wanted = |name: &str| wanted.is_some_and(|(wanted, _)| wanted == name);
     columns.retain(|(name, values)| values.len() == rows && (!token_ids::are_listed(name) || is_wanted(name)));
     let named = columns.iter().map(|(name, _)| Column { name: (*name).to_owned(), kind: Some(Kind::Number) });
     let mut reader = Reader::typed(options, named.collect());
     for row in 0..rows.min(MAX_ROWS + 1) {
         let cells = columns.iter().map(|(_, values)| values[row].clone());
-        reader.push(Place { what: "element", number: row as u64 + 1 }, Row::Cells(cells.collect()))?;
+        reader.push(Location { item: "element", number: row as u64 + 1 }, Row::Cells(cells.collect()))?;
     }
     reader.finish(FORMAT)
 }
 
 /// Returns the array with the best-ranked length name. Token ID arrays are ignored.
 fn lengths<'c, 'n>(columns: &'c [Named<'n>]) -> Option<&'c Named<'n>> {
-    let place = |name: &str| match names::meaning(name) {
-        (Meaning::Length(_), place) => Some((0, place)),
-        (Meaning::Prompt, place) => Some((1, place)),
+    let priority = |name: &str| match names::meaning(name) {
+        (Meaning::Length(_), rank) => Some((0, rank)),
+        (Meaning::Prompt, rank) => Some((1, rank)),
         _ => None,
     };
     let known = columns.iter().filter(|(name, _)| !token_ids::are_listed(name));
-    known
-        .filter_map(|column| Some((place(column.0)?, column)))
-        .min_by_key(|(place, _)| *place)
-        .map(|(_, column)| column)
+    known.filter_map(|column| Some((priority(column.0)?, column))).min_by_key(|(key, _)| *key).map(|(_, column)| column)
 }
 
 /// Imports the lengths between offsets.
-fn of_offsets(offsets: &Offsets<'_>, options: &Options<'_>) -> Result<Imported, ImportError> {
+fn from_offsets(offsets: &Offsets<'_>, options: &Options<'_>) -> Result<Imported, ImportError> {
     let options = &Options { column: None, ..options.clone() };
     let mut reader = Reader::new(options);
     for (number, &length) in (1..).zip(&offsets.lengths) {
-        reader.push(Place { what: "element", number }, Row::Single(Value::Number(Number::Whole(length))))?;
+        reader.push(Location { item: "element", number }, Row::Single(Value::Number(Number::Integer(length))))?;
     }
     let mut imported = reader.finish(FORMAT)?;
     imported.report.source = format!("differences of array {}", offsets.name);
@@ -179,16 +176,16 @@ fn candidates(columns: &[Named<'_>], options: &Options<'_>) -> Vec<Candidate> {
             Profile::new(&column, values.iter().take(HEAD_ROWS))
         })
         .collect();
-    let longest = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+    let max_length = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
     let cell = |values: &[Value<'static>], row: usize| values.get(row).cloned().unwrap_or(Value::Missing);
-    let rows: Vec<Row<'_>> = (0..longest.min(HEAD_ROWS))
+    let rows: Vec<Row<'_>> = (0..max_length.min(HEAD_ROWS))
         .map(|row| Row::Cells(columns.iter().map(|(_, values)| cell(values, row)).collect()))
         .collect();
     candidate::candidates(&profiles, &rows.iter().collect::<Vec<_>>(), options, &[])
 }
 
 /// Reads arrays of counts and edges, as `numpy.histogram` returns them.
-fn of_edges(columns: &[Named<'_>]) -> Option<Result<Imported, ImportError>> {
+fn from_edges(columns: &[Named<'_>]) -> Option<Result<Imported, ImportError>> {
     let numbers = |values: &[Value<'_>]| -> Option<serde_json::Value> {
         values
             .iter()
@@ -259,15 +256,15 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_archives_are_checked() {
+    fn archive_texts_are_checked() {
         let text = |text: &str| {
             let header = format!("{{'descr': '<U{}', 'fortran_order': False, 'shape': (), }}\n", text.len());
             let data: Vec<u8> = text.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
             [npy::MAGIC, &[1, 0], &(header.len() as u16).to_le_bytes(), header.as_bytes(), &data].concat()
         };
         let archive = |unit: &str| npz(&[("lengths.npy", npy("(3,)", &[5, 3, 7])), ("unit.npy", text(unit))]);
-        let refused = import(&archive("seconds"), &Options::default()).expect_err("seconds").to_string();
-        assert!(refused.contains("unit must be \"tokens\", not \"seconds\""), "{refused}");
+        let message = import(&archive("seconds"), &Options::default()).expect_err("seconds").to_string();
+        assert!(message.contains("unit must be \"tokens\", not \"seconds\""), "{message}");
         assert!(
             import(&archive("tokens"), &Options::default())
                 .is_ok_and(|imported| { !imported.report.warnings.iter().any(|warning| warning.contains("unit")) })
@@ -279,11 +276,11 @@ mod tests {
     fn identifiers_are_never_lengths() {
         let ids: Vec<i32> = (100..115).collect();
         let tokens = || ("tokens.npy", npy("(15,)", &ids));
-        let of_three = || npy("(3,)", &[5, 3, 7]);
+        let triple = || npy("(3,)", &[5, 3, 7]);
         for name in ["lengths.npy", "seq_len.npy", "num_tokens.npy"] {
-            assert_eq!(lengths(&[tokens(), (name, of_three())], None).0, [5, 3, 7], "{name}");
+            assert_eq!(lengths(&[tokens(), (name, triple())], None).0, [5, 3, 7], "{name}");
             // The ID count equals the sample count.
-            assert_eq!(lengths(&[("tokens.npy", npy("(3,)", &[9, 8, 4])), (name, of_three())], None).0, [5, 3, 7]);
+            assert_eq!(lengths(&[("tokens.npy", npy("(3,)", &[9, 8, 4])), (name, triple())], None).0, [5, 3, 7]);
         }
         for (name, offsets) in [
             ("cu_seqlens.npy", npy("(4,)", &[0, 5, 8, 15])),
@@ -304,8 +301,8 @@ mod tests {
             let error = import(&npz(&arrays), &Options::default());
             assert!(matches!(error, Err(ImportError::Unclear { .. })), "{error:?}");
         }
-        let chosen = lengths(&[("input_ids.npy", npy("(3,)", &[101, 7, 102]))], Some("input_ids"));
-        assert_eq!(chosen.0, [101, 7, 102]);
+        let selected = lengths(&[("input_ids.npy", npy("(3,)", &[101, 7, 102]))], Some("input_ids"));
+        assert_eq!(selected.0, [101, 7, 102]);
     }
 
     /// 0.004 * 100 = 0.4 and 0.0015 * 400 = 0.6.
@@ -324,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_archives_are_refused() {
+    fn invalid_archives_are_rejected() {
         for (bytes, problem) in [
             (npz(&[("tokens.npy", npy("(2, 2)", &[1, 2, 3, 4]))]), "shape is (2, 2)"),
             (npz(&[("x.npy", npy("(3,)", &[5, 3, 7])), ("y.npy", npy("(3,)", &[5, 3, 7]))]), "choose one of"),

@@ -1,13 +1,13 @@
 //! Parses numbers in human and program notation.
 //!
-//! `1.261` is 1261 in some files and 1.261 in others. [`Notation::of`] determines the notation per
+//! `1.261` is 1261 in some files and 1.261 in others. [`Notation::detect`] determines the notation per
 //! column.
 
 /// A parsed number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Number {
     /// Written as an integer.
-    Whole(i128),
+    Integer(i128),
     /// Written with thousands separators, decimals, an exponent or a suffix.
     Repaired(f64),
 }
@@ -15,7 +15,7 @@ pub(super) enum Number {
 impl Number {
     pub(super) const fn value(self) -> f64 {
         match self {
-            Self::Whole(whole) => whole as f64,
+            Self::Integer(integer) => integer as f64,
             Self::Repaired(value) => value,
         }
     }
@@ -52,7 +52,7 @@ pub(super) struct Ambiguous {
 
 impl Notation {
     /// Determines the notation of a column.
-    pub(super) fn of<'v>(values: impl Iterator<Item = &'v str>) -> Result<Self, Ambiguous> {
+    pub(super) fn detect<'v>(values: impl Iterator<Item = &'v str>) -> Result<Self, Ambiguous> {
         let (mut point, mut comma, mut small, mut large) = (0_u32, 0_u32, 0_u32, 0_u32);
         let mut ambiguous: Option<&str> = None;
         for value in values {
@@ -101,11 +101,11 @@ impl Notation {
             return None;
         }
         // Fast path: short integers parse directly as i64.
-        if let Ok(whole) = text.parse::<i64>() {
-            return Some(Number::Whole(whole.into()));
+        if let Ok(integer) = text.parse::<i64>() {
+            return Some(Number::Integer(integer.into()));
         }
-        if let Ok(whole) = text.parse::<i128>() {
-            return Some(Number::Whole(whole));
+        if let Ok(integer) = text.parse::<i128>() {
+            return Some(Number::Integer(integer));
         }
         if !text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.')) {
             return None;
@@ -115,13 +115,13 @@ impl Notation {
             Self::Point => (',', '.'),
             Self::Comma => ('.', ','),
         };
-        let (whole, rest) = text.split_at(text.find([decimal, 'e', 'E']).unwrap_or(text.len()));
+        let (integer_part, rest) = text.split_at(text.find([decimal, 'e', 'E']).unwrap_or(text.len()));
         let is_group = |c: char| c == group || matches!(c, '_' | '\'' | '’' | '\u{202f}' | '\u{a0}' | '\u{2009}' | ' ');
-        let plain = if whole.contains(is_group) {
+        let plain = if integer_part.contains(is_group) {
             if rest.contains(['e', 'E']) {
                 return None;
             }
-            let unsigned = whole.trim_start_matches(['-', '+']);
+            let unsigned = integer_part.trim_start_matches(['-', '+']);
             let mut groups = unsigned.split(is_group);
             let first = groups.next().unwrap_or_default();
             let sound = (1..=3).contains(&first.len())
@@ -129,9 +129,9 @@ impl Notation {
             if !sound {
                 return None;
             }
-            whole.replace(is_group, "")
+            integer_part.replace(is_group, "")
         } else {
-            whole.to_owned()
+            integer_part.to_owned()
         };
         let rest = if decimal == ',' { rest.replacen(',', ".", 1) } else { rest.to_owned() };
         let number = format!("{plain}{rest}").parse::<f64>().ok()? * factor;
@@ -202,8 +202,8 @@ mod tests {
     #[test]
     fn numbers_as_people_write_them() {
         for (text, expected) in [
-            ("17", Some(Number::Whole(17))),
-            (" -5 ", Some(Number::Whole(-5))),
+            ("17", Some(Number::Integer(17))),
+            (" -5 ", Some(Number::Integer(-5))),
             ("1,234", Some(Number::Repaired(1234.0))),
             ("12_345_678", Some(Number::Repaired(12_345_678.0))),
             ("1'261", Some(Number::Repaired(1261.0))),
@@ -231,8 +231,8 @@ mod tests {
     }
 
     #[test]
-    fn a_column_has_one_notation() {
-        let of = |values: &[&'static str]| Notation::of(values.iter().copied());
+    fn column_has_a_single_notation() {
+        let notation = |values: &[&'static str]| Notation::detect(values.iter().copied());
         for (values, expected) in [
             (&["754,0", "1261,5"][..], Notation::Comma),
             (&["1.261,0", "754,0"], Notation::Comma),
@@ -247,10 +247,10 @@ mod tests {
             (&["2,571e+03", "1,024e+03"], Notation::Comma),
             (&["2.571e+03", "1.024e+03"], Notation::Point),
         ] {
-            assert_eq!(of(values), Ok(expected), "{values:?}");
+            assert_eq!(notation(values), Ok(expected), "{values:?}");
         }
         for values in [&["1.261", "2.345"][..], &["1.261", "2048", "512"]] {
-            assert_eq!(of(values), Err(Ambiguous { value: "1.261".to_owned() }), "{values:?}");
+            assert_eq!(notation(values), Err(Ambiguous { value: "1.261".to_owned() }), "{values:?}");
         }
         for (text, value) in
             [("754,0", 754.0), ("1.261", 1261.0), ("1.261,5", 1261.5), ("1'261", 1261.0), ("2,571e+03", 2571.0)]

@@ -7,7 +7,7 @@ use super::number::{Notation, Number, is_grouped};
 use super::profile::{Column, Profile};
 use super::rows::{Rows, Samples};
 use super::stated::{self, Stated};
-use super::value::{Place, Row, Value, clip};
+use super::value::{Location, Row, Value, clip};
 use super::{ImportError, Imported, Options, candidate, sniff};
 
 /// Report sentence for files with plain numbers.
@@ -21,13 +21,13 @@ pub(super) const IDENTIFIERS: &str =
 pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
     if let Some(name) = options.column.filter(|name| *name != "1") {
         return Err(ImportError::NoSuchColumn {
-            asked: name.chars().take(80).collect(),
+            requested: name.chars().take(80).collect(),
             available: vec!["1".to_owned()],
         });
     }
     let separators = separators(text)?;
-    let words = |line| words(line, separators);
-    let notation = Notation::of(sniff::data_lines(text).flat_map(words).take(10_000))
+    let terms = |line| split_terms(line, separators);
+    let notation = Notation::detect(sniff::data_lines(text).flat_map(terms).take(10_000))
         .map_err(|ambiguous| ImportError::TwoReadings { column: "1".to_owned(), value: ambiguous.value })?;
     let head = head(text);
     let is_open = options.column.is_none() && options.unit.is_none();
@@ -41,11 +41,11 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     if let Some((comment, _)) = comments.iter().find(|(_, stated)| *stated == Stated::Other) {
         return Err(unclear(text, head, Some(format!("the comment {comment:?} names another quantity than tokens"))));
     }
-    let of_comment = comments.iter().find_map(|(_, stated)| match stated {
+    let comment_unit = comments.iter().find_map(|(_, stated)| match stated {
         Stated::Unit(unit) => Some(*unit),
         _ => None,
     });
-    let unit = options.unit.or(of_comment).unwrap_or_default();
+    let unit = options.unit.or(comment_unit).unwrap_or_default();
     let is_tokens = unit == super::Unit::Tokens;
     let per_token = options.characters_per_token;
     let mut rows = Rows::new(options);
@@ -53,16 +53,16 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
         if line.trim_start().starts_with('#') {
             continue;
         }
-        for word in words(line) {
+        for word in terms(line) {
             let length = match notation.read(word) {
-                Some(value) if head.is_whole && value.value().fract() != 0.0 => {
+                Some(value) if head.is_integer && value.value().fract() != 0.0 => {
                     Length::Unreadable(format!("{} has decimals, unlike the first values", clip(word)))
                 }
                 Some(value) if is_tokens => Length::Tokens(value),
                 Some(value) => Length::Tokens(Number::Repaired((value.value() / per_token).ceil())),
                 None => Length::Unreadable(format!("{:?} is not a number", clip(word))),
             };
-            rows.add(Place { what: "line", number }, length, None, Samples::One)?;
+            rows.add(Location { item: "line", number }, length, None, Samples::Single)?;
         }
     }
     let mut warnings = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
         warnings.push(format!("Comments of the file are not read: {}.", unknown.join(", ")));
     }
     if options.column.is_none() {
-        warnings.extend(of_order(text, notation, separators));
+        warnings.extend(order_warning(text, notation, separators));
     }
     rows.finish("plain numbers", "every number of the file".to_owned(), Vec::new(), warnings)
 }
@@ -103,27 +103,32 @@ pub(super) fn check_start(text: &str, options: &Options<'_>) -> Result<(), Impor
 
 /// Returns the comments with their statements about the numbers.
 fn comments(text: &str) -> Vec<(String, Stated)> {
-    const MOST: usize = 20;
+    const MAX_COMMENTS: usize = 20;
     let comments = text.lines().filter_map(|line| line.trim_start().strip_prefix('#'));
     let comments = comments.map(|comment| comment.trim_matches(|c: char| c == '#' || c.is_whitespace()));
     let comments = comments.filter(|comment| comment.contains(char::is_alphabetic));
-    comments.take(MOST).map(|comment| (comment.chars().take(80).collect(), stated::of(comment))).collect()
+    comments.take(MAX_COMMENTS).map(|comment| (comment.chars().take(80).collect(), stated::parse(comment))).collect()
 }
 
 /// Returns whether lines have different value counts and do not form a wrapped list. Then a line
 /// may contain the token IDs of a text.
 fn is_ragged(text: &str) -> bool {
     let lines: Vec<&str> = sniff::data_lines(text).take(10_000).map(str::trim).collect();
-    let words = |line: &&str| line.split([',', ' ', '\t', ';']).filter(|word| !word.is_empty()).count();
-    let Some((_, whole)) = lines.split_last().filter(|(_, whole)| whole.len() > 1) else { return false };
-    let (least, most) = (whole.iter().map(words).min().unwrap_or(0), whole.iter().map(words).max().unwrap_or(0));
+    let term_count = |line: &&str| line.split([',', ' ', '\t', ';']).filter(|word| !word.is_empty()).count();
+    let Some((_, complete_lines)) = lines.split_last().filter(|(_, complete_lines)| complete_lines.len() > 1) else {
+        return false;
+    };
+    let (min, max) = (
+        complete_lines.iter().map(term_count).min().unwrap_or(0),
+        complete_lines.iter().map(term_count).max().unwrap_or(0),
+    );
     let widest = lines.iter().map(|line| line.len()).max().unwrap_or(0);
     // In a wrapped list, the first number of a line does not fit into the previous line.
     let is_full = |[line, next]: &[&str; 2]| {
         let first = next.split(|c: char| c == ',' || c.is_whitespace()).next().unwrap_or_default();
         line.len() + 1 + first.len() > widest
     };
-    most > least && most > 2 && !lines.array_windows().all(is_full)
+    max > min && max > 2 && !lines.array_windows().all(is_full)
 }
 
 /// Separators between the numbers of a line.
@@ -160,9 +165,9 @@ fn separators(text: &str) -> Result<Separators, ImportError> {
 
 /// Returns a warning if numbers may be sums: the last number is the sum of the others, or each
 /// number is a cumulative sum.
-fn of_order(text: &str, notation: Notation, separators: Separators) -> Option<String> {
+fn order_warning(text: &str, notation: Notation, separators: Separators) -> Option<String> {
     const FEW: usize = 10_000;
-    let all = sniff::data_lines(text).flat_map(|line| words(line, separators)).take(FEW + 1);
+    let all = sniff::data_lines(text).flat_map(|line| split_terms(line, separators)).take(FEW + 1);
     let numbers: Vec<f64> = all.map(|word| notation.read(word).map(Number::value)).collect::<Option<_>>()?;
     let (last, others) = numbers.split_last()?;
     if others.len() < 2 || numbers.len() > FEW {
@@ -180,8 +185,8 @@ fn of_order(text: &str, notation: Notation, separators: Separators) -> Option<St
 
 /// Returns the first numbers.
 fn first(text: &str) -> Vec<Value<'_>> {
-    let words = sniff::data_lines(text).flat_map(|line| words(line, Separators::All));
-    words.take(10_000).map(|word| Value::Text(Cow::Borrowed(word))).collect()
+    let terms = sniff::data_lines(text).flat_map(|line| split_terms(line, Separators::All));
+    terms.take(10_000).map(|word| Value::Text(Cow::Borrowed(word))).collect()
 }
 
 /// Builds the profile of the first numbers.
@@ -200,7 +205,7 @@ fn unclear(text: &str, head: Profile, note: Option<String>) -> ImportError {
     ImportError::Unclear { candidates }
 }
 
-fn words(line: &str, separators: Separators) -> impl Iterator<Item = &str> {
+fn split_terms(line: &str, separators: Separators) -> impl Iterator<Item = &str> {
     let line = line.trim();
     let line = line.strip_prefix("- ").unwrap_or(line);
     let is_separator = move |c: char| match separators {

@@ -23,7 +23,7 @@ use super::arrow::value::{self, Reading};
 use super::contain::contain;
 use super::profile::Column;
 use super::reader::Reader;
-use super::value::{Place, Row, Value};
+use super::value::{Location, Row, Value};
 use super::{ImportError, Imported, Kind, MAX_ROWS, Options, names, token_ids};
 use footer::sample;
 use guard::{Budget, Guarded};
@@ -83,8 +83,8 @@ pub fn import_from<R: Source>(source: R, options: &Options<'_>) -> Result<Import
     contain(FORMAT, || Rows::open(source)?.import(options))
 }
 
-fn place(number: u64) -> Place {
-    Place { what: "row", number }
+fn row_location(number: u64) -> Location {
+    Location { item: "row", number }
 }
 
 /// Rows of a Parquet file.
@@ -96,7 +96,7 @@ struct Rows<R> {
 impl<R: Source> Rows<R> {
     /// Reads the footer of a source.
     fn open(source: R) -> Result<Self, ImportError> {
-        let footer = Footer::of(&source)?;
+        let footer = Footer::from_source(&source)?;
         Ok(Self { source: Arc::new(source), footer })
     }
 
@@ -118,7 +118,7 @@ impl<R: Source> Rows<R> {
                 Ok(values) => std::mem::replace(&mut values[row], Value::Missing),
                 Err(_) => Value::Missing,
             });
-            reader.push(place(row as u64 + 1), Row::Cells(cells.collect()))?;
+            reader.push(row_location(row as u64 + 1), Row::Cells(cells.collect()))?;
         }
         if head_rows as u64 == all
             && let Some(histogram) = reader.bins(FORMAT)
@@ -137,10 +137,10 @@ impl<R: Source> Rows<R> {
         let has_ids = reader.reads_ids();
         let readings: Vec<Reading> = columns.iter().map(|column| value::reading(&column.name, has_ids)).collect();
         let (mut rows, mut groups, mut text) = (head_rows as u64, 1, 0);
-        let most = if options.as_histogram { u64::MAX } else { MAX_ROWS as u64 };
-        let chosen = sample(self.footer.groups().len(), all, most);
-        for group in std::iter::once(first).chain(chosen.into_iter().filter(|&group| group != first)) {
-            if rows >= most || text >= MAX_TEXT || !self.is_at_hand(group, &needed) {
+        let max_rows = if options.as_histogram { u64::MAX } else { MAX_ROWS as u64 };
+        let selected = sample(self.footer.groups().len(), all, max_rows);
+        for group in std::iter::once(first).chain(selected.into_iter().filter(|&group| group != first)) {
+            if rows >= max_rows || text >= MAX_TEXT || !self.is_at_hand(group, &needed) {
                 continue;
             }
             let mut skipped = if group == first { head_rows } else { 0 };
@@ -153,8 +153,8 @@ impl<R: Source> Rows<R> {
                         text += cells[column].bytes();
                     }
                     rows += 1;
-                    reader.push(place(rows), Row::Cells(cells))?;
-                    if rows >= most || text >= MAX_TEXT {
+                    reader.push(row_location(rows), Row::Cells(cells))?;
+                    if rows >= max_rows || text >= MAX_TEXT {
                         return Ok(false);
                     }
                 }
@@ -164,11 +164,11 @@ impl<R: Source> Rows<R> {
         }
         let mut imported = reader.finish(FORMAT)?;
         if rows < all {
-            let of = self.footer.groups().len();
+            let total_groups = self.footer.groups().len();
             imported
                 .report
                 .warnings
-                .push(format!("a sample: {rows} of {all} rows were read, from {groups} of {of} row groups"));
+                .push(format!("a sample: {rows} of {all} rows were read, from {groups} of {total_groups} row groups"));
         }
         Ok(imported)
     }
@@ -178,14 +178,14 @@ impl<R: Source> Rows<R> {
     fn head(&self, group: usize) -> Vec<Result<Vec<Value<'static>>, ImportError>> {
         let columns = self.footer.columns();
         let budget = HEAD_BYTES / columns.len().clamp(1, MAX_COLUMNS);
-        let head = |(column, own): (usize, FooterColumn)| {
+        let head = |(column, footer_column): (usize, FooterColumn)| {
             if !self.is_at_hand(group, &[column]) {
-                return Err(broken(format!("the bytes of column {} were not sent", own.name)));
+                return Err(broken(format!("the bytes of column {} were not sent", footer_column.name)));
             }
             let (mut values, mut bytes) = (Vec::new(), 0);
-            let read = value::reading(&own.name, true);
+            let read = value::reading(&footer_column.name, true);
             // Values with all list numbers need more memory.
-            let has_numbers = names::reads_numbers(&own.name) || token_ids::are_listed(&own.name);
+            let has_numbers = names::reads_numbers(&footer_column.name) || token_ids::are_listed(&footer_column.name);
             let budget = if has_numbers { 4 * budget } else { budget };
             self.read(group, &[column], |batch| {
                 let Some(array) = batch.columns().first() else { return Ok(false) };
@@ -200,7 +200,7 @@ impl<R: Source> Rows<R> {
                 Ok(true)
             })?;
             if values.is_empty() {
-                Err(broken(format!("the bytes of column {} were not sent", own.name)))
+                Err(broken(format!("the bytes of column {} were not sent", footer_column.name)))
             } else {
                 Ok(values)
             }

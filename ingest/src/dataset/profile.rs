@@ -30,7 +30,7 @@ pub(super) struct Profile {
     /// True if the majority of numbers have non-zero decimals.
     pub(super) is_fractional: bool,
     /// True if there are numbers, and none has non-zero decimals.
-    pub(super) is_whole: bool,
+    pub(super) is_integer: bool,
     /// True if there are at least two numbers, and all are equal.
     pub(super) is_constant: bool,
     /// Unit suffix of the numbers.
@@ -38,11 +38,11 @@ pub(super) struct Profile {
     /// Count of the numbers if they are strictly increasing or strictly decreasing; else 0.
     pub(super) strictly_sorted: usize,
     /// True if the value is a single message, not a list of messages.
-    pub(super) is_one_message: bool,
+    pub(super) is_single_message: bool,
     /// True if conversations start with an assistant message: the prompt is in another column.
-    pub(super) starts_with_answer: bool,
+    pub(super) starts_with_assistant: bool,
     /// True if conversations end with a user message: the completion is in another column.
-    pub(super) ends_with_question: bool,
+    pub(super) ends_with_user: bool,
     /// True if any value is or contains a text with several words.
     pub(super) has_text: bool,
     /// True if at least one value in five has several words, or before the first row.
@@ -68,9 +68,9 @@ impl Profile {
         let (mut meaning, rank) = meaning(&column.name);
         let mut kind = column.kind.unwrap_or_else(|| kind(present.clone()));
         if kind == Kind::Text && token_ids::is_single(&column.name) && present.clone().take(100).all(is_bare_list) {
-            kind = Kind::ListOfNumbers;
+            kind = Kind::NumberList;
         }
-        let notation = Notation::of(present.clone().filter_map(|value| match value {
+        let notation = Notation::detect(present.clone().filter_map(|value| match value {
             Value::Text(text) => Some(&**text),
             _ => None,
         }));
@@ -96,9 +96,9 @@ impl Profile {
         }
         let mut samples: Vec<String> = Vec::new();
         for value in present.clone().take(100) {
-            let shown = value.shown();
-            if samples.len() < 5 && !samples.contains(&shown) {
-                samples.push(shown);
+            let rendered = value.display_text();
+            if samples.len() < 5 && !samples.contains(&rendered) {
+                samples.push(rendered);
             }
         }
         let has_paths = kind == Kind::Text && share(present.clone(), &is_path) >= 0.9;
@@ -108,10 +108,11 @@ impl Profile {
         }
         // A pandas index that is not a row number contains values: `value_counts().to_csv()`.
         let is_index = column.name.is_empty() || column.name.starts_with("Unnamed: ");
-        if is_index && !numbers.is_empty() && !rises_by_one(&numbers) {
+        if is_index && !numbers.is_empty() && !is_consecutive(&numbers) {
             meaning = Meaning::Unknown;
         }
-        let is_sorted = numbers.is_sorted_by(|one, next| one < next) || numbers.is_sorted_by(|one, next| one > next);
+        let is_sorted = numbers.is_sorted_by(|previous, next| previous < next)
+            || numbers.is_sorted_by(|previous, next| previous > next);
         Self {
             name: column.name.clone(),
             kind,
@@ -121,14 +122,15 @@ impl Profile {
             samples,
             note,
             is_fractional: numbers.iter().filter(|number| number.fract() != 0.0).count() * 2 > numbers.len(),
-            is_whole: suffix.is_none() && !numbers.is_empty() && numbers.iter().all(|number| number.fract() == 0.0),
+            is_integer: suffix.is_none() && !numbers.is_empty() && numbers.iter().all(|number| number.fract() == 0.0),
             is_constant: numbers.len() > 1 && numbers.iter().all(|number| number.total_cmp(&numbers[0]).is_eq()),
             suffix,
             strictly_sorted: if is_sorted { numbers.len() } else { 0 },
-            is_one_message: kind == Kind::Chat
+            is_single_message: kind == Kind::Chat
                 && present.clone().next().is_some_and(|value| matches!(value, Value::Object(_))),
-            starts_with_answer: kind == Kind::Chat && present.clone().next().is_some_and(text::starts_with_answer),
-            ends_with_question: kind == Kind::Chat && present.clone().next().is_some_and(text::ends_with_question),
+            starts_with_assistant: kind == Kind::Chat
+                && present.clone().next().is_some_and(text::starts_with_assistant),
+            ends_with_user: kind == Kind::Chat && present.clone().next().is_some_and(text::ends_with_user),
             has_text: present.clone().take(100).any(Value::has_text),
             has_prose: is_unseen || share(present.clone(), &is_prose) >= 0.2,
             has_paths,
@@ -145,7 +147,7 @@ impl Profile {
 
     /// Returns whether the values are texts or conversations.
     pub(super) const fn is_textual(&self) -> bool {
-        matches!(self.kind, Kind::Text | Kind::Chat | Kind::ListOfTexts) && !self.has_paths
+        matches!(self.kind, Kind::Text | Kind::Chat | Kind::TextList) && !self.has_paths
     }
 }
 
@@ -249,15 +251,15 @@ fn common_suffix<'v, 'w: 'v>(values: impl Iterator<Item = &'v Value<'w>>) -> Opt
             None => {}
         }
     }
-    let place = found.iter().position(|&count| count > 0 && count * 2 >= total)?;
-    Some([Suffix::Bytes, Suffix::Seconds, Suffix::Percent][place])
+    let index = found.iter().position(|&count| count > 0 && count * 2 >= total)?;
+    Some([Suffix::Bytes, Suffix::Seconds, Suffix::Percent][index])
 }
 
 /// Returns the majority kind of the values.
 fn kind<'v, 'w: 'v>(values: impl Iterator<Item = &'v Value<'w>>) -> Kind {
     let mut counts: Vec<(Kind, u32)> = Vec::new();
     for value in values.take(1000) {
-        let kind = kind_of(value);
+        let kind = value_kind(value);
         match counts.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, count)) => *count += 1,
             None => counts.push((kind, 1)),
@@ -269,24 +271,24 @@ fn kind<'v, 'w: 'v>(values: impl Iterator<Item = &'v Value<'w>>) -> Kind {
         .rev()
         .filter(|(kind, _)| *kind != Kind::Empty)
         .max_by_key(|(_, count)| *count)
-        .map_or(Kind::Empty, |most| most.0)
+        .map_or(Kind::Empty, |majority| majority.0)
 }
 
-pub(super) fn kind_of(value: &Value<'_>) -> Kind {
+pub(super) fn value_kind(value: &Value<'_>) -> Kind {
     match value {
         Value::Missing => Kind::Empty,
         Value::Boolean(_) => Kind::Boolean,
         Value::Number(_) => Kind::Number,
         Value::Text(text) if text::messages(text).is_some() => Kind::Chat,
-        Value::Text(text) => kind_of_text(text),
-        Value::List(list) => kind_of_list(list),
+        Value::Text(text) => text_kind(text),
+        Value::List(list) => list_kind(list),
         Value::Object(members) if is_message(members) => Kind::Chat,
         Value::Object(_) => Kind::Object,
         Value::Other(_) => Kind::Binary,
     }
 }
 
-pub(super) fn kind_of_text(text: &str) -> Kind {
+pub(super) fn text_kind(text: &str) -> Kind {
     let text = text.trim();
     if Notation::Point.read(text).or_else(|| Notation::Comma.read(text)).is_some() || number::quantity(text).is_some() {
         return Kind::Number;
@@ -311,7 +313,7 @@ pub(super) fn kind_of_text(text: &str) -> Kind {
     }
     // A number list as text, which pandas writes for `input_ids`.
     if elements(text).is_some() {
-        return Kind::ListOfNumbers;
+        return Kind::NumberList;
     }
     Kind::Text
 }
@@ -319,10 +321,10 @@ pub(super) fn kind_of_text(text: &str) -> Kind {
 /// Counts the elements of an integer list written as text: `[101, 2009, 102]` or `[101 2009 102]`.
 pub(super) fn elements(text: &str) -> Option<usize> {
     let inner = text.trim().strip_prefix('[')?.strip_suffix(']')?;
-    let words = || inner.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
-    words()
+    let terms = || inner.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
+    terms()
         .all(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
-        .then(|| words().count())
+        .then(|| terms().count())
         .filter(|&count| count > 0)
 }
 
@@ -348,18 +350,18 @@ pub(super) fn bare_elements(text: &str) -> Option<usize> {
     elements(&format!("[{text}]"))
 }
 
-fn kind_of_list(list: &List<'_>) -> Kind {
+fn list_kind(list: &List<'_>) -> Kind {
     let Some(first) = list.items.iter().find(|item| !matches!(item, Value::Missing)) else {
-        return if list.count > 0 { Kind::ListOfNumbers } else { Kind::Empty };
+        return if list.count > 0 { Kind::NumberList } else { Kind::Empty };
     };
     match first {
-        Value::Number(_) | Value::Boolean(_) => Kind::ListOfNumbers,
-        Value::Text(_) => Kind::ListOfTexts,
+        Value::Number(_) | Value::Boolean(_) => Kind::NumberList,
+        Value::Text(_) => Kind::TextList,
         // Turns with two texts each.
-        Value::List(inner) if kind_of_list(inner) == Kind::ListOfTexts => Kind::ListOfTexts,
-        Value::List(_) => Kind::ListOfLists,
+        Value::List(inner) if list_kind(inner) == Kind::TextList => Kind::TextList,
+        Value::List(_) => Kind::NestedList,
         Value::Object(members) if is_message(members) => Kind::Chat,
-        _ => Kind::ListOfObjects,
+        _ => Kind::ObjectList,
     }
 }
 
@@ -387,7 +389,7 @@ fn looks_like_time(numbers: &[f64]) -> bool {
 }
 
 /// Returns whether the integers are row numbers: each exceeds the previous number by one.
-fn rises_by_one(numbers: &[f64]) -> bool {
+fn is_consecutive(numbers: &[f64]) -> bool {
     numbers.windows(2).all(|pair| (pair[1] - pair[0] - 1.0).abs() < f64::EPSILON)
 }
 
@@ -397,18 +399,18 @@ fn note(numbers: &[f64], meaning: Meaning) -> Option<String> {
         return None;
     }
     let all = |test: &dyn Fn(f64) -> bool| numbers.iter().all(|&number| test(number));
-    let is_whole = all(&|number| number.fract() == 0.0);
+    let is_integer = all(&|number| number.fract() == 0.0);
     let note = if looks_like_time(numbers) {
         "the values look like times since 1970"
-    } else if is_whole && rises_by_one(numbers) {
+    } else if is_integer && is_consecutive(numbers) {
         "the values rise by 1, like row numbers"
-    } else if is_whole && all(&|number| (1900.0..=2100.0).contains(&number)) {
+    } else if is_integer && all(&|number| (1900.0..=2100.0).contains(&number)) {
         "the values look like years"
     } else if numbers.windows(2).all(|pair| pair[0].total_cmp(&pair[1]).is_eq()) {
         "all values are equal"
-    } else if is_whole && all(&|number| (0.0..=10.0).contains(&number)) {
+    } else if is_integer && all(&|number| (0.0..=10.0).contains(&number)) {
         "the values lie between 0 and 10, like labels, ratings or small counts"
-    } else if !is_whole && meaning == Meaning::Unknown {
+    } else if !is_integer && meaning == Meaning::Unknown {
         "the values have decimals; numbers of tokens are whole"
     } else {
         return None;

@@ -57,7 +57,7 @@ pub(super) fn plain(text: &str) -> Option<String> {
     if let Some((name, map)) = text.split_once('=')
         && map.trim().starts_with('{')
         && name.trim().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        && stated::of(name.trim()) == Stated::Lengths
+        && stated::parse(name.trim()) == Stated::Lengths
     {
         return Some(plain(map).unwrap_or_else(|| map.trim().to_owned()));
     }
@@ -65,7 +65,7 @@ pub(super) fn plain(text: &str) -> Option<String> {
         let list = plain(list).unwrap_or_else(|| list.to_owned());
         return list.trim_start().starts_with('[').then(|| format!("{{\"{name}\": {list}}}"));
     }
-    if let Some(vector) = of_r(text) {
+    if let Some(vector) = from_r(text) {
         return Some(vector);
     }
     if !STARTS.iter().any(|start| text.trim_start().starts_with(start)) {
@@ -108,26 +108,26 @@ fn assignment(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Converts an R vector to a list: `c(735L, 512L)`, or printed lines that start with `[1]`.
-fn of_r(text: &str) -> Option<String> {
+fn from_r(text: &str) -> Option<String> {
     let text = text.trim();
     let is_number = |word: &&str| !word.is_empty() && word.parse::<f64>().is_ok();
     if let Some(inside) = text.strip_prefix("c(").and_then(|text| text.strip_suffix(')')) {
-        let words: Vec<&str> = inside.split(',').map(|word| word.trim().trim_end_matches('L')).collect();
-        return words.iter().all(is_number).then(|| format!("[{}]", words.join(", ")));
+        let terms: Vec<&str> = inside.split(',').map(|word| word.trim().trim_end_matches('L')).collect();
+        return terms.iter().all(is_number).then(|| format!("[{}]", terms.join(", ")));
     }
     if !text.starts_with("[1] ") {
         return None;
     }
-    let mut words: Vec<&str> = Vec::new();
+    let mut values: Vec<&str> = Vec::new();
     for line in text.lines() {
-        let (place, numbers) = line.trim().strip_prefix('[')?.split_once(']')?;
+        let (index, numbers) = line.trim().strip_prefix('[')?.split_once(']')?;
         // The number in brackets is the index of the line's first value.
-        if place.trim().parse() != Ok(words.len() + 1) {
+        if index.trim().parse() != Ok(values.len() + 1) {
             return None;
         }
-        words.extend(numbers.split_whitespace());
+        values.extend(numbers.split_whitespace());
     }
-    words.iter().all(is_number).then(|| format!("[{}]", words.join(", ")))
+    values.iter().all(is_number).then(|| format!("[{}]", values.join(", ")))
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::candidate;
-use super::choice::{self, Choice, Length, Sample};
+use super::choice::{self, Length, Sample, Selection};
 use super::media::{self, Field, RowMedia};
 use super::number::Number;
 use super::profile::{Column, Profile};
 use super::rows::{Rows, Samples};
 use super::text::Meter;
-use super::value::{Place, Row, Value};
+use super::value::{Location, Row, Value};
 use super::{ImportError, Imported, Kind, Meaning, Options, Unit};
 
 mod aside;
@@ -19,7 +19,7 @@ mod bins;
 mod nested;
 mod rollup;
 
-use aside::{Aside, Held};
+use aside::{Aside, DeferredRow};
 use nested::Nested;
 
 /// Maximum number of rows that are stored until the columns are chosen; the preview uses them.
@@ -40,7 +40,7 @@ pub(super) struct Reader<'o> {
     nested: Nested,
     /// True if the file names the columns. A single unnamed column contains lengths.
     has_names: bool,
-    head: Vec<(Place, Row<'static>)>,
+    head: Vec<(Location, Row<'static>)>,
     head_bytes: usize,
     decision: Option<Decision>,
     /// Rows that may be sums or statistics.
@@ -54,7 +54,7 @@ pub(super) struct Reader<'o> {
 #[derive(Debug)]
 struct Decision {
     /// `None` if the rows contain media and no text.
-    choice: Option<Choice>,
+    selection: Option<Selection>,
     /// Columns with media properties, by index and name.
     media: Vec<(Field, usize, String)>,
     source: String,
@@ -95,23 +95,23 @@ impl<'o> Reader<'o> {
         Self { noun: "column", columns, has_names: false, ..Self::new(options) }
     }
 
-    pub(super) fn push(&mut self, place: Place, row: Row<'_>) -> Result<(), ImportError> {
+    pub(super) fn push(&mut self, location: Location, row: Row<'_>) -> Result<(), ImportError> {
         if self.decision.is_some() {
-            return self.take(place, row);
+            return self.take(location, row);
         }
         let mut row = row;
         self.nested.flatten(&mut row, &mut self.columns);
         self.discover(&row);
         self.head_bytes += row.bytes();
-        self.head.push((place, row.into_owned()));
+        self.head.push((location, row.into_owned()));
         if self.head.len() >= HEAD_ROWS || self.head_bytes >= HEAD_BYTES {
             self.decide()?;
         }
         Ok(())
     }
 
-    pub(super) fn skip(&mut self, place: Place, why: &str) {
-        self.rows.skip(|| place.to_string(), why);
+    pub(super) fn skip(&mut self, location: Location, why: &str) {
+        self.rows.skip(|| location.to_string(), why);
     }
 
     /// Selects the columns from the stored rows, and measures these rows.
@@ -121,12 +121,12 @@ impl<'o> Reader<'o> {
         }
         let head = std::mem::take(&mut self.head);
         let decision = self.decision(&head)?;
-        self.rows.name_weights(decision.choice.as_ref().is_some_and(|choice| choice.weight.is_some()));
+        self.rows.name_weights(decision.selection.as_ref().is_some_and(|selection| selection.weight.is_some()));
         self.decision = Some(decision);
         let sums = self.sums(&head);
-        for (index, (place, row)) in head.iter().enumerate() {
+        for (index, (location, row)) in head.iter().enumerate() {
             if !sums.contains(&index) {
-                self.measure(*place, row, true)?;
+                self.measure(*location, row, true)?;
             }
         }
         self.left_out = sums.len() as u64;
@@ -134,11 +134,11 @@ impl<'o> Reader<'o> {
     }
 
     /// Returns the indices of stored rows that are sums of other rows.
-    fn sums(&self, head: &[(Place, Row<'static>)]) -> BTreeSet<usize> {
-        let Some(choice) = self.decision.as_ref().and_then(|decision| decision.choice.as_ref()) else {
+    fn sums(&self, head: &[(Location, Row<'static>)]) -> BTreeSet<usize> {
+        let Some(selection) = self.decision.as_ref().and_then(|decision| decision.selection.as_ref()) else {
             return BTreeSet::new();
         };
-        if !self.has_names || !choice.reads_numbers() {
+        if !self.has_names || !selection.reads_numbers() {
             return BTreeSet::new();
         }
         let meter = Meter::new(self.options);
@@ -146,15 +146,15 @@ impl<'o> Reader<'o> {
             .iter()
             .enumerate()
             .filter_map(|(index, (_, row))| {
-                let Length::Tokens(number) = choice.sample(row, &meter).length else { return None };
+                let Length::Tokens(number) = selection.sample(row, &meter).length else { return None };
                 // Statistics labels are resolved together with the other rows.
                 let label = self.label(row, true);
                 if label.as_deref().is_some_and(|label| !aside::is_sum(label)) {
                     return None;
                 }
                 let unread = self.columns.iter().enumerate().filter(|(column, _)| !self.reads(*column));
-                let is_marked =
-                    label.is_some() || rollup::is_marked(unread.map(|(column, own)| row.value(column, &own.name)));
+                let is_marked = label.is_some()
+                    || rollup::is_marked(unread.map(|(column, header)| row.value(column, &header.name)));
                 Some((index, (is_marked, number.value())))
             })
             .collect();
@@ -183,14 +183,14 @@ impl<'o> Reader<'o> {
 
     fn reads(&self, column: usize) -> bool {
         self.decision.as_ref().is_some_and(|decision| {
-            decision.choice.as_ref().is_some_and(|choice| choice.reads(column))
+            decision.selection.as_ref().is_some_and(|selection| selection.reads(column))
                 || decision.media.iter().any(|(_, index, _)| *index == column)
         })
     }
 
     /// Returns whether token IDs are needed: for the selection, or to separate packed samples.
     pub(super) fn reads_ids(&self) -> bool {
-        let choice = self.decision.as_ref().map(|decision| decision.choice.as_ref());
+        let choice = self.decision.as_ref().map(|decision| decision.selection.as_ref());
         choice.is_none_or(|choice| {
             choice.and_then(|choice| choice.packed.as_ref()).is_some_and(choice::Packed::reads_ids)
         })
@@ -212,10 +212,10 @@ impl<'o> Reader<'o> {
         self.decide()?;
         let settled = std::mem::take(&mut self.aside).settle()?;
         settled.samples.into_iter().try_for_each(|sample| self.add(sample))?;
-        let Some(Decision { choice, source, candidates, .. }) = self.decision else {
+        let Some(Decision { selection, source, candidates, .. }) = self.decision else {
             return Err(ImportError::NoNumbers { format });
         };
-        let mut warnings = choice.map(|choice| choice.warnings).unwrap_or_default();
+        let mut warnings = selection.map(|selection| selection.warnings).unwrap_or_default();
         warnings.extend(settled.warnings);
         if self.left_out > 0 {
             warnings.push(format!(
@@ -247,7 +247,7 @@ impl<'o> Reader<'o> {
         }
     }
 
-    fn decision(&mut self, head: &[(Place, Row<'static>)]) -> Result<Decision, ImportError> {
+    fn decision(&mut self, head: &[(Location, Row<'static>)]) -> Result<Decision, ImportError> {
         if self.columns.is_empty() {
             return Err(ImportError::Shape { found: "objects without keys".to_owned() });
         }
@@ -260,8 +260,8 @@ impl<'o> Reader<'o> {
         let rows: Vec<&Row<'_>> = head.iter().map(|(_, row)| row).collect();
         let media: Vec<(Field, usize, String)> = media::columns(&profiles);
         let tells = media.iter().filter(|(field, index, _)| {
-            let own = &profiles[*index];
-            own.has_values && (*field != Field::Images || own.has_sizes || media.len() > 1)
+            let profile = &profiles[*index];
+            profile.has_values && (*field != Field::Images || profile.has_sizes || media.len() > 1)
         });
         let has_media = media.iter().any(|(field, index, _)| *field != Field::Images || profiles[*index].has_sizes);
         if has_media {
@@ -270,139 +270,143 @@ impl<'o> Reader<'o> {
             }
         }
         let with_rule = self.rows.has_rule() && has_media;
-        let choice = if !self.has_names && self.options.column.is_none() && profiles.len() == 1 {
+        let selection = if !self.has_names && self.options.column.is_none() && profiles.len() == 1 {
             choice::unnamed(&profiles[0], &rows, self.options)
         } else {
-            Choice::new(&profiles, &rows, self.options)
+            Selection::new(&profiles, &rows, self.options)
         };
-        let choice = match choice {
-            Ok(choice) => Some(choice),
+        let selection = match selection {
+            Ok(selection) => Some(selection),
             // Rows with media may have no text.
             Err(ImportError::Unclear { .. }) if with_rule && !profiles.iter().any(is_length) => None,
             Err(ImportError::Unclear { candidates: noted }) => {
                 let mut candidates = candidate::candidates(&profiles, &rows, self.options, &[]);
-                for own in noted {
-                    if let Some(candidate) = candidates.iter_mut().find(|candidate| candidate.name == own.name) {
-                        candidate.note = own.note;
+                for noted_candidate in noted {
+                    if let Some(candidate) =
+                        candidates.iter_mut().find(|candidate| candidate.name == noted_candidate.name)
+                    {
+                        candidate.note = noted_candidate.note;
                     }
                 }
                 return Err(ImportError::Unclear { candidates });
             }
             Err(error) => return Err(error),
         };
-        let mut choice = choice;
-        if let Some(choice) = &mut choice
+        let mut selection = selection;
+        if let Some(selection) = &mut selection
             && with_rule
         {
-            choice.warnings.extend(media::raw_frames(&profiles));
+            selection.warnings.extend(media::raw_frames(&profiles));
         }
-        let parts = choice.as_ref().map_or(&[][..], |choice| &choice.parts);
+        let parts = selection.as_ref().map_or(&[][..], |selection| &selection.parts);
         let candidates = candidate::candidates(&profiles, &rows, self.options, parts);
-        let source = match &choice {
+        let source = match &selection {
             None => format!("no {} of text", self.noun),
-            Some(choice) if !self.has_names && profiles.len() == 1 => {
-                let what = if choice.reads_numbers() { "number" } else { "text" };
-                format!("every {what} of the file")
+            Some(selection) if !self.has_names && profiles.len() == 1 => {
+                let content = if selection.reads_numbers() { "number" } else { "text" };
+                format!("every {content} of the file")
             }
-            Some(choice) => choice.source(self.noun, self.options.tokenizer.is_some()),
+            Some(selection) => selection.source(self.noun, self.options.tokenizer.is_some()),
         };
-        Ok(Decision { choice, media: if with_rule { media } else { Vec::new() }, source, candidates })
+        Ok(Decision { selection, media: if with_rule { media } else { Vec::new() }, source, candidates })
     }
 
-    fn take(&mut self, place: Place, mut row: Row<'_>) -> Result<(), ImportError> {
+    fn take(&mut self, location: Location, mut row: Row<'_>) -> Result<(), ImportError> {
         // Nested values get names only in this step; rows without nested values skip it.
         if self.reads_nested() {
             self.nested.flatten(&mut row, &mut self.columns);
         }
-        self.measure(place, &row, false)
+        self.measure(location, &row, false)
     }
 
     fn reads_nested(&self) -> bool {
-        let choice = self.decision.as_ref().and_then(|decision| decision.choice.as_ref());
-        choice.is_some_and(|choice| {
-            let weight = choice.weight.as_ref().map(|(_, name, _)| name);
-            choice.parts.iter().map(|part| &part.name).chain(weight).any(|name| name.contains('.'))
+        let selection = self.decision.as_ref().and_then(|decision| decision.selection.as_ref());
+        selection.is_some_and(|selection| {
+            let weight = selection.weight.as_ref().map(|(_, name, _)| name);
+            selection.parts.iter().map(|part| &part.name).chain(weight).any(|name| name.contains('.'))
         })
     }
 
     /// Measures a row. `is_whole` is true if the row has the values of all columns.
-    fn measure(&mut self, place: Place, row: &Row<'_>, is_whole: bool) -> Result<(), ImportError> {
+    fn measure(&mut self, location: Location, row: &Row<'_>, has_all_columns: bool) -> Result<(), ImportError> {
         let Some(decision) = &self.decision else { return Ok(()) };
         let meter = Meter::new(self.options);
-        let sample = decision.choice.as_ref().map(|choice| choice.sample(row, &meter));
+        let sample = decision.selection.as_ref().map(|selection| selection.sample(row, &meter));
         if !decision.media.is_empty() {
-            let mut own = RowMedia::default();
+            let mut row_media = RowMedia::default();
             let read = decision.media.iter().try_for_each(|(field, index, name)| {
-                own.value(*field, row.value(*index, name)).map_err(|why| match row {
+                row_media.value(*field, row.value(*index, name)).map_err(|why| match row {
                     Row::Object(_) => format!("{name}: {why}"),
                     _ => why,
                 })
             });
-            let media = read.and_then(|()| own.finish());
-            return self.rows.add_with_media(place, sample.map(|sample| sample.length), media);
+            let media = read.and_then(|()| row_media.finish());
+            return self.rows.add_with_media(location, sample.map(|sample| sample.length), media);
         }
         let Some(Sample { length, images }) = sample else { return Ok(()) };
-        if let Some(packed) = decision.choice.as_ref().and_then(|choice| choice.packed.as_ref())
+        if let Some(packed) = decision.selection.as_ref().and_then(|selection| selection.packed.as_ref())
             && !matches!(length, Length::Missing)
         {
             let Some(lengths) = packed.lengths(row) else {
                 let why = format!("{} does not hold the lengths of the samples", packed.name);
-                return self.rows.add(place, Length::Unreadable(why), None, Samples::One);
+                return self.rows.add(location, Length::Unreadable(why), None, Samples::Single);
             };
             let images = images.filter(|_| lengths.len() == 1);
             return lengths.into_iter().try_for_each(|length| {
-                self.rows.add(place, Length::Tokens(Number::Whole(length)), images, Samples::One)
+                self.rows.add(location, Length::Tokens(Number::Integer(length)), images, Samples::Single)
             });
         }
-        let documents = decision.choice.as_ref().and_then(|choice| choice.documents.as_ref());
+        let documents = decision.selection.as_ref().and_then(|choice| choice.documents.as_ref());
         let documents = documents.map_or_else(Vec::new, |documents| documents.lengths(row, &meter));
         if !documents.is_empty() {
             return documents.into_iter().try_for_each(|tokens| {
-                self.rows.add(place, Length::Tokens(Number::Whole(tokens as i128)), None, Samples::One)
+                self.rows.add(location, Length::Tokens(Number::Integer(tokens as i128)), None, Samples::Single)
             });
         }
-        let samples = decision.choice.as_ref().and_then(|choice| choice.weight.as_ref()).map_or(
-            Samples::One,
+        let samples = decision.selection.as_ref().and_then(|selection| selection.weight.as_ref()).map_or(
+            Samples::Single,
             |(index, name, notation)| {
                 super::profile::number(row.value(*index, name), *notation).map_or(Samples::Missing, Samples::Counted)
             },
         );
-        let Length::Tokens(number) = length else { return self.rows.add(place, length, images, samples) };
-        let is_number = decision.choice.as_ref().is_some_and(Choice::reads_numbers);
-        let label = if is_number { self.label(row, is_whole) } else { None };
+        let Length::Tokens(number) = length else { return self.rows.add(location, length, images, samples) };
+        let is_number = decision.selection.as_ref().is_some_and(Selection::reads_numbers);
+        let label = if is_number { self.label(row, has_all_columns) } else { None };
         if let Some(before) = self.aside.before_next() {
             self.add(before)?;
         }
         let tokens = number.value();
         if let Some(label) = label {
-            let held = Held { place, label, tokens, length, images, samples };
-            return self.aside.hold(held).into_iter().try_for_each(|sample| self.add(sample));
+            let deferred = DeferredRow { location, label, tokens, length, images, samples };
+            return self.aside.hold(deferred).into_iter().try_for_each(|sample| self.add(sample));
         }
         self.aside.see(tokens);
-        if is_number && samples == Samples::One {
+        if is_number && samples == Samples::Single {
             self.aside.order(tokens);
         }
-        self.rows.add(place, length, images, samples)
+        self.rows.add(location, length, images, samples)
     }
 
     /// Returns the label of a possible sum or statistics row; an empty label for a row in which
     /// only the length has a value.
-    fn label(&self, row: &Row<'_>, is_whole: bool) -> Option<String> {
+    fn label(&self, row: &Row<'_>, has_all_columns: bool) -> Option<String> {
         let unread = self.columns.iter().enumerate().filter(|(index, _)| !self.reads(*index));
         let is_bare = || {
-            self.has_names && is_whole && aside::is_bare(unread.map(|(index, column)| row.value(index, &column.name)))
+            self.has_names
+                && has_all_columns
+                && aside::is_bare(unread.map(|(index, column)| row.value(index, &column.name)))
         };
         aside::label(row).or_else(|| is_bare().then(String::new))
     }
 
-    fn add(&mut self, row: Held) -> Result<(), ImportError> {
-        self.rows.add(row.place, row.length, row.images, row.samples)
+    fn add(&mut self, row: DeferredRow) -> Result<(), ImportError> {
+        self.rows.add(row.location, row.length, row.images, row.samples)
     }
 }
 
 /// Returns whether a column has numbers and a length name.
-fn is_length(own: &Profile) -> bool {
-    own.has_values && own.kind == Kind::Number && own.meaning == Meaning::Length(Unit::Tokens)
+fn is_length(profile: &Profile) -> bool {
+    profile.has_values && profile.kind == Kind::Number && profile.meaning == Meaning::Length(Unit::Tokens)
 }
 
 /// Converts the cells of a text line to values.

@@ -8,7 +8,7 @@ use planner::workload::preprocessing::{Media, Preprocessing};
 use super::choice::{Images, Length};
 use super::media::{self, MediaReport, Shaping};
 use super::number::Number;
-use super::value::Place;
+use super::value::Location;
 use super::{Candidate, ImportError, Imported, MAX_IMAGES, MAX_LENGTH, MAX_ROWS, Options, Report, histogram};
 
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub(super) struct Rows {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Samples {
     /// The file has no weight column.
-    One,
+    Single,
     /// The number in the weight column.
     Counted(Number),
     /// The weight column has no number.
@@ -66,16 +66,16 @@ impl Rows {
     /// Adds a row with length, images and sample count.
     pub(super) fn add(
         &mut self,
-        place: Place,
+        location: Location,
         length: Length,
         images: Option<Images>,
         samples: Samples,
     ) -> Result<(), ImportError> {
-        self.check_room()?;
+        self.check_capacity()?;
         if self.is_counted
             && !matches!(
                 images,
-                None | Some(Images::Listed(0) | Images::Unreadable | Images::Counted(Number::Whole(0)))
+                None | Some(Images::Listed(0) | Images::Unreadable | Images::Counted(Number::Integer(0)))
             )
         {
             return Err(ImportError::TooManyRows);
@@ -83,20 +83,20 @@ impl Rows {
         let number = match length {
             Length::Tokens(number) => number,
             Length::Missing => {
-                self.skip(|| place.to_string(), "there is no value");
+                self.skip(|| location.to_string(), "there is no value");
                 return Ok(());
             }
             Length::Unreadable(why) => {
                 self.empty += u64::from(why == super::choice::NO_TEXT);
-                self.skip(|| place.to_string(), &why);
+                self.skip(|| location.to_string(), &why);
                 return Ok(());
             }
         };
-        let Some(tokens) = self.length(number, 1, &|| place.to_string())? else { return Ok(()) };
+        let Some(tokens) = self.length(number, 1, &|| location.to_string())? else { return Ok(()) };
         let mut repair = matches!(number, Number::Repaired(_)).then(|| format!("read as {tokens}"));
         if let Some(weights) = &mut self.weights {
             let samples = match samples {
-                Samples::One => Some(1.0),
+                Samples::Single => Some(1.0),
                 Samples::Counted(number) => Some(number.value()).filter(|samples| samples.is_finite()),
                 Samples::Missing => None,
             };
@@ -107,17 +107,21 @@ impl Rows {
                 }
                 Some(samples) => {
                     let why = "is not a number of samples: it is zero or more".to_owned();
-                    return Err(ImportError::BadNumber { place: place.to_string(), value: samples.to_string(), why });
+                    return Err(ImportError::BadNumber {
+                        location: location.to_string(),
+                        value: samples.to_string(),
+                        why,
+                    });
                 }
                 None => {
-                    self.skip(|| place.to_string(), "there is no number of samples");
+                    self.skip(|| location.to_string(), "there is no number of samples");
                     return Ok(());
                 }
             }
         } else {
             let count = match images {
                 Some(Images::Counted(number)) => {
-                    Some(whole(number, 0, MAX_IMAGES, "number of images", &|| place.to_string())?)
+                    Some(integer_in_range(number, 0, MAX_IMAGES, "number of images", &|| location.to_string())?)
                 }
                 Some(Images::Listed(count)) => Some(count.min(MAX_IMAGES)),
                 Some(Images::Unreadable) => {
@@ -131,7 +135,7 @@ impl Rows {
         }
         if let Some(repair) = repair {
             self.report.repaired += 1;
-            self.problem(&|| place.to_string(), &repair);
+            self.problem(&|| location.to_string(), &repair);
         }
         Ok(())
     }
@@ -140,55 +144,55 @@ impl Rows {
     /// skipped.
     pub(super) fn add_with_media(
         &mut self,
-        place: Place,
+        location: Location,
         text: Option<Length>,
         media: ReadMedia,
     ) -> Result<(), ImportError> {
-        self.check_room()?;
+        self.check_capacity()?;
         let (tokens, repair) = match text {
             None | Some(Length::Missing) => (0, None),
             Some(Length::Tokens(number)) => {
-                let Some(tokens) = self.length(number, 0, &|| place.to_string())? else { return Ok(()) };
+                let Some(tokens) = self.length(number, 0, &|| location.to_string())? else { return Ok(()) };
                 (tokens, matches!(number, Number::Repaired(_)).then(|| format!("read as {tokens}")))
             }
             Some(Length::Unreadable(why)) if why == super::choice::NO_TEXT => (0, None),
             Some(Length::Unreadable(why)) => {
-                self.skip(|| place.to_string(), &why);
+                self.skip(|| location.to_string(), &why);
                 return Ok(());
             }
         };
-        self.shape(&|| place.to_string(), tokens, repair, media);
+        self.shape(&|| location.to_string(), tokens, repair, media);
         Ok(())
     }
 
     /// Validates a length. Skips the row and returns `None` if the length is below `least`, such as
     /// 0 for an empty text and -1 for a missing value.
-    fn length(&mut self, number: Number, least: u32, place: &dyn Fn() -> String) -> Result<Option<u32>, ImportError> {
-        if number.value().round() < f64::from(least) {
-            let why = format!("{} is not a length: {}", shown(number), rule("length", least, MAX_LENGTH));
-            self.skip(place, &why);
+    fn length(&mut self, number: Number, min: u32, location: &dyn Fn() -> String) -> Result<Option<u32>, ImportError> {
+        if number.value().round() < f64::from(min) {
+            let why = format!("{} is not a length: {}", format_number(number), rule("length", min, MAX_LENGTH));
+            self.skip(location, &why);
             return Ok(None);
         }
-        whole(number, least, MAX_LENGTH, "length", place).map(Some)
+        integer_in_range(number, min, MAX_LENGTH, "length", location).map(Some)
     }
 
     /// Converts the row's media with the rule.
-    fn shape(&mut self, place: &dyn Fn() -> String, tokens: u32, repair: Option<String>, media: ReadMedia) {
-        let (media, of_media) = match media {
+    fn shape(&mut self, location: &dyn Fn() -> String, tokens: u32, repair: Option<String>, media: ReadMedia) {
+        let (media, media_repair) = match media {
             Ok(media) => media,
-            Err(why) => return self.skip(place, &why),
+            Err(why) => return self.skip(location, &why),
         };
         let media = Media { text_tokens: tokens, ..media };
         match self.shaping.as_mut().map_or(Ok(0), |shaping| shaping.take(&media)) {
             Ok(items) => {
                 self.text_tokens.push(tokens);
                 self.images.push(items);
-                if let Some(repair) = repair.or(of_media.map(str::to_owned)) {
+                if let Some(repair) = repair.or(media_repair.map(str::to_owned)) {
                     self.report.repaired += 1;
-                    self.problem(place, &repair);
+                    self.problem(location, &repair);
                 }
             }
-            Err(why) => self.skip(place, why),
+            Err(why) => self.skip(location, why),
         }
     }
 
@@ -205,7 +209,7 @@ impl Rows {
         }
     }
 
-    fn check_room(&self) -> Result<(), ImportError> {
+    fn check_capacity(&self) -> Result<(), ImportError> {
         let rows = self.text_tokens.len() as u64 + self.weighted + self.report.skipped;
         if rows >= MAX_ROWS as u64 && !self.is_counted { Err(ImportError::TooManyRows) } else { Ok(()) }
     }
@@ -223,20 +227,20 @@ impl Rows {
     }
 
     /// Adds a length from a file that contains only lengths.
-    pub(super) fn push(&mut self, place: impl Fn() -> String, number: Number) -> Result<(), ImportError> {
-        self.check_room()?;
-        let Some(tokens) = self.length(number, 1, &place)? else { return Ok(()) };
+    pub(super) fn push(&mut self, location: impl Fn() -> String, number: Number) -> Result<(), ImportError> {
+        self.check_capacity()?;
+        let Some(tokens) = self.length(number, 1, &location)? else { return Ok(()) };
         self.text_tokens.push(tokens);
         if let Number::Repaired(_) = number {
             self.report.repaired += 1;
-            self.problem(&place, &format!("read as {tokens}"));
+            self.problem(&location, &format!("read as {tokens}"));
         }
         Ok(())
     }
 
-    pub(super) fn skip(&mut self, place: impl Fn() -> String, why: &str) {
+    pub(super) fn skip(&mut self, location: impl Fn() -> String, why: &str) {
         self.report.skipped += 1;
-        self.problem(&place, why);
+        self.problem(&location, why);
     }
 
     /// Returns the dataset, or an error if too many rows are unreadable.
@@ -287,40 +291,46 @@ impl Rows {
         Ok(Imported { dataset: Dataset::Rows { text_tokens, images, shaped }, report: Report { media, ..report } })
     }
 
-    fn problem(&mut self, place: &dyn Fn() -> String, what: &str) {
+    fn problem(&mut self, location: &dyn Fn() -> String, message: &str) {
         if self.report.first_problem.is_none() {
-            self.report.first_problem = Some(format!("{}: {what}", place()));
+            self.report.first_problem = Some(format!("{}: {message}", location()));
         }
     }
 }
 
 /// Rounds a number and checks its range.
-fn whole(number: Number, least: u32, most: u32, what: &str, place: &dyn Fn() -> String) -> Result<u32, ImportError> {
+fn integer_in_range(
+    number: Number,
+    min: u32,
+    max: u32,
+    quantity: &str,
+    location: &dyn Fn() -> String,
+) -> Result<u32, ImportError> {
     let value = match number {
-        Number::Whole(value) => value,
+        Number::Integer(value) => value,
         // The cast saturates, so large values fail the range check.
         Number::Repaired(value) => value.round() as i128,
     };
-    let range = i128::from(least)..=i128::from(most);
+    let range = i128::from(min)..=i128::from(max);
     match u32::try_from(value) {
         Ok(value) if range.contains(&i128::from(value)) => Ok(value),
         _ => Err(ImportError::BadNumber {
-            place: place(),
-            value: shown(number),
-            why: format!("is not a {what}: {}", rule(what, least, most)),
+            location: location(),
+            value: format_number(number),
+            why: format!("is not a {quantity}: {}", rule(quantity, min, max)),
         }),
     }
 }
 
 /// Formats a number for a message.
-fn shown(number: Number) -> String {
+fn format_number(number: Number) -> String {
     match number {
-        Number::Whole(value) => value.to_string(),
+        Number::Integer(value) => value.to_string(),
         Number::Repaired(value) => value.to_string(),
     }
 }
 
 /// Describes the range of a quantity as a sentence.
-fn rule(what: &str, least: u32, most: u32) -> String {
-    format!("a {what} is a whole number from {least} to {most}")
+fn rule(quantity: &str, min: u32, max: u32) -> String {
+    format!("a {quantity} is a whole number from {min} to {max}")
 }

@@ -39,7 +39,7 @@ const DESCRIPTORS: [&str; 18] = [
     "measure",
 ];
 /// Keys whose values describe the file and not the numbers.
-const OF_FILES: [&str; 19] = [
+const FILE_KEYS: [&str; 19] = [
     "type",
     "schema",
     "version",
@@ -62,7 +62,7 @@ const OF_FILES: [&str; 19] = [
 ];
 
 /// Interprets a text.
-pub(super) fn of(text: &str) -> Stated {
+pub(super) fn parse(text: &str) -> Stated {
     if text.trim().is_empty() || names::is_tokens(text) {
         return Stated::Lengths;
     }
@@ -78,20 +78,20 @@ pub(super) fn of(text: &str) -> Stated {
         Meaning::Duration | Meaning::Media | Meaning::Images | Meaning::Score => Some(Stated::Other),
         _ => None,
     };
-    if let Some(stated) = names::quantity_of(text).and_then(by_unit).or_else(|| by_name(text)) {
+    if let Some(stated) = names::unit_quantity(text).and_then(by_unit).or_else(|| by_name(text)) {
         return stated;
     }
     let lower = text.to_lowercase();
-    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
-    let has_tokens = words.iter().any(|word| names::is_tokens(word));
+    let terms: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let has = |known: &[&str]| terms.iter().any(|word| known.contains(word));
+    let has_tokens = terms.iter().any(|word| names::is_tokens(word));
     // Short words such as "in" and "us" are not units in a sentence.
     let is_long = |word: &&&str| word.len() > 2 || ["ms", "px"].contains(*word);
-    let of_units = words.iter().filter(is_long).filter_map(|word| names::quantity_of(word).and_then(by_unit));
+    let units = terms.iter().filter(is_long).filter_map(|word| names::unit_quantity(word).and_then(by_unit));
     let is_other = |stated: &Stated| *stated != Stated::Lengths;
     let has_length = has(&["length", "lengths", "len", "lens", "seqlen", "seqlens"]);
-    let unit = of_units.clone().find(is_other).or_else(|| has(&["word", "words"]).then_some(Stated::Other));
-    let name = words.iter().filter(is_long).filter_map(|word| by_name(word)).find(is_other);
+    let unit = units.clone().find(is_other).or_else(|| has(&["word", "words"]).then_some(Stated::Other));
+    let name = terms.iter().filter(is_long).filter_map(|word| by_name(word)).find(is_other);
     match (unit.or(name), has_tokens, has_length) {
         (Some(stated), false, _) => stated,
         // "4 characters per token" has two units.
@@ -109,29 +109,31 @@ pub(super) fn names_quantity(name: &str) -> bool {
 /// Checks texts by key. Returns an error for a unit or quantity other than tokens, and a warning
 /// sentence about texts that are not understood.
 pub(super) fn check<'t>(texts: impl Iterator<Item = (&'t str, &'t str)>) -> Result<Option<String>, String> {
-    const MOST: usize = 5;
+    const MAX_UNREAD: usize = 5;
     let mut unread = Vec::new();
     for (key, text) in texts {
         let lower = key.to_lowercase();
-        let mut words = lower.split(|c: char| !c.is_alphanumeric());
-        let is_descriptor = words.clone().any(|word| DESCRIPTORS.contains(&word));
-        let is_unit = words.any(|word| ["unit", "units"].contains(&word));
-        let shown: String = text.trim().chars().take(80).collect();
-        match of(text) {
+        let mut terms = lower.split(|c: char| !c.is_alphanumeric());
+        let is_descriptor = terms.clone().any(|word| DESCRIPTORS.contains(&word));
+        let is_unit = terms.any(|word| ["unit", "units"].contains(&word));
+        let excerpt: String = text.trim().chars().take(80).collect();
+        match parse(text) {
             Stated::Lengths if !is_unit || names::is_tokens(text) || text.trim().is_empty() => {}
-            _ if is_unit => return Err(format!("{key} must be \"tokens\", not {shown:?}; convert the lengths first")),
+            _ if is_unit => {
+                return Err(format!("{key} must be \"tokens\", not {excerpt:?}; convert the lengths first"));
+            }
             Stated::Other | Stated::Unit(_) if is_descriptor => {
-                return Err(format!("{key} is {shown:?}, which is another quantity than lengths in tokens"));
+                return Err(format!("{key} is {excerpt:?}, which is another quantity than lengths in tokens"));
             }
-            _ if OF_FILES.iter().any(|known| names::is_same(known, key)) => {}
+            _ if FILE_KEYS.iter().any(|known| names::is_same(known, key)) => {}
             // The text is only a unit, under any key.
-            Stated::Other | Stated::Unit(_) if shown.len() > 1 && names::quantity_of(&shown).is_some() => {
-                return Err(format!("{key} is {shown:?}, which is not tokens; convert the lengths first"));
+            Stated::Other | Stated::Unit(_) if excerpt.len() > 1 && names::unit_quantity(&excerpt).is_some() => {
+                return Err(format!("{key} is {excerpt:?}, which is not tokens; convert the lengths first"));
             }
-            _ => unread.push(format!("{key} {shown:?}")),
+            _ => unread.push(format!("{key} {excerpt:?}")),
         }
     }
-    unread.truncate(MOST);
+    unread.truncate(MAX_UNREAD);
     Ok((!unread.is_empty())
         .then(|| format!("The numbers are read as lengths in tokens. The file also states: {}.", unread.join(", "))))
 }
@@ -161,12 +163,12 @@ mod tests {
             ("web pages", Stated::Unknown),
             ("run 17", Stated::Unknown),
         ] {
-            assert_eq!(of(text), expected, "{text}");
+            assert_eq!(parse(text), expected, "{text}");
         }
     }
 
     #[test]
-    fn texts_beside_arrays_are_checked() {
+    fn texts_next_to_arrays_are_checked() {
         for (key, text) in [
             ("unit", "characters"),
             ("edge_units", "s"),

@@ -7,7 +7,7 @@ use planner::outcome::HistogramColumns;
 use serde::Deserialize;
 
 use super::candidate;
-use super::choice::{self, Choice, Measure, Part};
+use super::choice::{self, Measure, Part, Selection};
 use super::profile::{Column as Named, Profile};
 use super::{Candidate, ImportError, Imported, Kind, Meaning, Options, Unit, histogram};
 
@@ -60,14 +60,14 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     // Histograms of two columns cannot be added because the correspondence between samples is
     // unknown.
     let options = &Options { add: None, weight: Some(""), ..options.clone() };
-    let choice = match Choice::new(&profiles, &[], options) {
-        Ok(choice) => choice,
+    let selection = match Selection::new(&profiles, &[], options) {
+        Ok(selection) => selection,
         Err(ImportError::Unclear { .. }) => {
             return Err(ImportError::Unclear { candidates: document.candidates(&profiles, options, None) });
         }
         Err(error) => return Err(error),
     };
-    let Some(part) = longest(&document, &choice) else {
+    let Some(part) = max_mean_part(&document, &selection) else {
         return Err(ImportError::Unclear { candidates: document.candidates(&profiles, options, None) });
     };
     let column = &document.statistics[part.index];
@@ -77,12 +77,12 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     let mut imported = histogram::import(Some("tokens"), edges, counts)?;
     let report = &mut imported.report;
     "Hugging Face statistics".clone_into(&mut report.format);
-    let what = match part.measure {
+    let prefix = match part.measure {
         Measure::Elements => "lengths of the lists of column",
         Measure::Text => "characters of column",
         Measure::Number(..) => "column",
     };
-    report.source = format!("{what} {}", column.name);
+    report.source = format!("{prefix} {}", column.name);
     report.candidates = document.candidates(&profiles, options, Some(part.index));
     report.skipped = column.statistics.nan_count.unwrap_or_default().max(0.0) as u64;
     report.warnings =
@@ -101,9 +101,9 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
             options.characters_per_token
         ));
     }
-    if choice.parts.len() > 1 {
+    if selection.parts.len() > 1 {
         let others: Vec<&str> =
-            choice.parts.iter().filter(|own| own.index != part.index).map(|own| own.name.as_str()).collect();
+            selection.parts.iter().filter(|other| other.index != part.index).map(|other| other.name.as_str()).collect();
         report.warnings.push(format!(
             "Only {} is counted. {} belong to the same samples, but statistics of columns cannot be added. Upload a shard for their sum.",
             column.name,
@@ -118,14 +118,14 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
 }
 
 /// Returns the part with the maximum mean.
-fn longest<'c>(document: &Document, choice: &'c Choice) -> Option<&'c Part> {
+fn max_mean_part<'c>(document: &Document, selection: &'c Selection) -> Option<&'c Part> {
     let mean = |part: &&Part| document.statistics[part.index].statistics.mean.unwrap_or(0.0);
     let has_bins = |part: &&Part| {
-        let own = &document.statistics[part.index];
-        own.statistics.histogram.is_some() || own.statistics.min.is_some()
+        let column = &document.statistics[part.index];
+        column.statistics.histogram.is_some() || column.statistics.min.is_some()
     };
-    let with_bins = choice.parts.iter().filter(has_bins).max_by(|one, other| mean(one).total_cmp(&mean(other)));
-    with_bins.or(choice.parts.first())
+    let with_bins = selection.parts.iter().filter(has_bins).max_by(|first, other| mean(first).total_cmp(&mean(other)));
+    with_bins.or(selection.parts.first())
 }
 
 impl Column {
@@ -134,7 +134,7 @@ impl Column {
     fn profile(&self) -> Profile {
         let kind = match self.kind.as_str() {
             "int" | "float" => Kind::Number,
-            "list" => Kind::ListOfNumbers,
+            "list" => Kind::NumberList,
             "string_text" => Kind::Text,
             "bool" | "class_label" | "string_label" => Kind::Boolean,
             "datetime" => Kind::Timestamp,
@@ -143,10 +143,10 @@ impl Column {
         };
         let mut profile = Profile::new(&Named { name: self.name.clone(), kind: Some(kind) }, std::iter::empty());
         // The elements of a message list are turns; the statistics do not contain the element type.
-        if kind == Kind::ListOfNumbers
+        if kind == Kind::NumberList
             && !matches!(profile.meaning, Meaning::Length(_) | Meaning::Prompt | Meaning::Completion)
         {
-            profile.kind = Kind::ListOfObjects;
+            profile.kind = Kind::ObjectList;
         }
         profile.samples = [("min", self.statistics.min), ("mean", self.statistics.mean), ("max", self.statistics.max)]
             .into_iter()
@@ -210,7 +210,7 @@ mod tests {
         {"column_name":"class","column_type":"string_label","column_statistics":{"frequencies":{"a":5}}}],"partial":true}"#;
 
     #[test]
-    fn columns_of_every_type() {
+    fn all_column_types() {
         let known = import(FILE.as_bytes(), None).expect("statistics");
         assert_eq!(known.dataset, Dataset::Histogram { edges: vec![0.0, 1.0, 1.0], counts: vec![5.0, 2.0] });
         assert_eq!(

@@ -13,7 +13,7 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 use super::reader::{Reader, cells};
 use super::sniff::{self, Delimiter, Format};
 use super::table::Table;
-use super::value::Place;
+use super::value::Location;
 use super::{ImportError, Imported, Options, lines, numbers, quotes, read_unpacked};
 
 const GZIP: &[u8] = b"\x1f\x8b";
@@ -37,7 +37,7 @@ pub struct Stream<'o> {
     /// Remaining decompressed bytes that are allowed.
     left: u64,
     /// Maximum decompressed size of a file that is read at once, in bytes.
-    whole: usize,
+    memory_limit: usize,
     /// Last bytes of the file.
     end: [u8; 8],
     state: State<'o>,
@@ -55,12 +55,12 @@ enum Unpacking {
 struct Zstd {
     decoder: Decoder<'static>,
     /// True if the bytes so far end at a frame boundary.
-    is_whole: bool,
+    is_frame_end: bool,
 }
 
 impl Zstd {
     fn new() -> std::io::Result<Self> {
-        Ok(Self { decoder: Decoder::new()?, is_whole: false })
+        Ok(Self { decoder: Decoder::new()?, is_frame_end: false })
     }
 
     fn unpack(&mut self, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
@@ -73,7 +73,7 @@ impl Zstd {
             let needed = self.decoder.run(&mut input, &mut output)?;
             let written = output.pos();
             unpacked.extend_from_slice(&block[..written]);
-            self.is_whole = needed == 0;
+            self.is_frame_end = needed == 0;
             if input.pos() == bytes.len() && written < block.len() {
                 return Ok(unpacked);
             }
@@ -84,7 +84,7 @@ impl Zstd {
 /// Data read so far.
 enum State<'o> {
     /// The complete content, for a small file.
-    Whole(Vec<u8>),
+    Buffered(Vec<u8>),
     /// The rows so far, and an incomplete line.
     Rows(Box<Rows<'o>>),
 }
@@ -110,14 +110,14 @@ impl<'o> Stream<'o> {
     }
 
     /// Creates a stream for a file with at most `most` decompressed bytes.
-    pub fn new(options: &'o Options<'o>, most: u64) -> Self {
+    pub fn new(options: &'o Options<'o>, max_bytes: u64) -> Self {
         Self {
             options,
             unpacking: Unpacking::Unknown(Vec::new()),
-            left: most,
-            whole: IN_MEMORY,
+            left: max_bytes,
+            memory_limit: IN_MEMORY,
             end: [0xff; 8],
-            state: State::Whole(Vec::new()),
+            state: State::Buffered(Vec::new()),
         }
     }
 
@@ -165,7 +165,7 @@ impl<'o> Stream<'o> {
             Unpacking::Gzip(decoder) => {
                 decoder.try_finish().map_err(|error| packed("gzip", &error))?;
                 let last = std::mem::take(decoder.get_mut());
-                let is_empty = last.is_empty() && matches!(&self.state, State::Whole(bytes) if bytes.is_empty());
+                let is_empty = last.is_empty() && matches!(&self.state, State::Buffered(bytes) if bytes.is_empty());
                 // The decoder treats a truncated header as the end. An empty file ends with a
                 // checksum and length 0.
                 if is_empty && self.end != [0; 8] {
@@ -173,14 +173,14 @@ impl<'o> Stream<'o> {
                 }
                 last
             }
-            Unpacking::Zstd(frames) if !frames.is_whole => {
+            Unpacking::Zstd(frames) if !frames.is_frame_end => {
                 return Err(packed("zstd", &std::io::ErrorKind::UnexpectedEof.into()));
             }
             Unpacking::Plain | Unpacking::Zstd(_) => Vec::new(),
         };
         self.take(&last)?;
         match self.state {
-            State::Whole(bytes) => read_unpacked(&bytes, self.options),
+            State::Buffered(bytes) => read_unpacked(&bytes, self.options),
             State::Rows(mut rows) => {
                 let rest = std::mem::take(&mut rows.rest);
                 rows.kind.push(&String::from_utf8_lossy(&rest), rows.lines)?;
@@ -195,12 +195,12 @@ impl<'o> Stream<'o> {
             detail: format!("it unpacks to more than {} MiB; read it with planscope lengths", MAX_UNPACKED >> 20),
         })?;
         match &mut self.state {
-            State::Whole(whole) => {
-                whole.extend_from_slice(bytes);
-                if whole.len() > self.whole {
-                    let whole = std::mem::take(whole);
-                    let mut rows = Rows::begin(&whole, self.options)?;
-                    rows.push(whole.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&whole))?;
+            State::Buffered(buffer) => {
+                buffer.extend_from_slice(bytes);
+                if buffer.len() > self.memory_limit {
+                    let content = std::mem::take(buffer);
+                    let mut rows = Rows::begin(&content, self.options)?;
+                    rows.push(content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&content))?;
                     self.state = State::Rows(Box::new(rows));
                 }
                 Ok(())
@@ -259,8 +259,8 @@ impl<'o> Rows<'o> {
             };
         };
         let rest = self.rest.split_off(end);
-        let whole = std::mem::replace(&mut self.rest, rest);
-        let text = String::from_utf8_lossy(&whole);
+        let complete_lines = std::mem::replace(&mut self.rest, rest);
+        let text = String::from_utf8_lossy(&complete_lines);
         self.kind.push(&text, self.lines)?;
         self.lines += text.matches('\n').count() as u64;
         Ok(())
@@ -300,7 +300,7 @@ impl Kind<'_> {
                     for word in
                         line.split(|c: char| c == ',' || c == ';' || c.is_whitespace()).filter(|word| !word.is_empty())
                     {
-                        reader.push(Place { what: "line", number }, cells(std::iter::once(word)))?;
+                        reader.push(Location { item: "line", number }, cells(std::iter::once(word)))?;
                     }
                 }
             }
@@ -358,7 +358,7 @@ mod tests {
     }
 
     fn lengths<'p>(mut pieces: impl Iterator<Item = &'p [u8]>, options: &Options<'_>) -> Result<Vec<u32>, ImportError> {
-        let mut stream = Stream { whole: 32 << 10, ..Stream::new(options, u64::MAX) };
+        let mut stream = Stream { memory_limit: 32 << 10, ..Stream::new(options, u64::MAX) };
         pieces.try_for_each(|piece| stream.push(piece))?;
         match stream.finish()?.dataset {
             Dataset::Rows { text_tokens, .. } => Ok(text_tokens),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_files_are_read_in_pieces_of_any_size() {
+    fn packed_files_are_read_in_any_chunk_size() {
         let text = b"{\"num_tokens\": 5}\n{\"num_tokens\": 3}\n{\"num_tokens\": 7}\n";
         for packed in [text.to_vec(), gzip(text), zstd(text), [gzip(&text[..18]), gzip(&text[18..])].concat()] {
             for size in [1, 7, 1000] {
@@ -380,9 +380,9 @@ mod tests {
             assert!(error.is_err(), "{error:?}");
         }
         // A file truncated inside its header, and an empty file.
-        for (packed, told) in [(gzip(text)[..8].to_vec(), "cut or broken"), (gzip(b""), "file is empty")] {
-            let error = super::super::import(&packed, &Options::default()).expect_err(told).to_string();
-            assert!(error.contains(told), "{told}: {error}");
+        for (packed, message) in [(gzip(text)[..8].to_vec(), "cut or broken"), (gzip(b""), "file is empty")] {
+            let error = super::super::import(&packed, &Options::default()).expect_err(message).to_string();
+            assert!(error.contains(message), "{message}: {error}");
         }
         assert!(
             super::super::import(&gzip(&gzip(text)), &Options::default())
@@ -406,8 +406,8 @@ mod tests {
             .fold("num_tokens,note\n".to_owned(), |table, row| table + &format!("{},\"a\n{filler}\"\n", length(row)));
         assert_eq!(lengths(gzip(table.as_bytes()).chunks(70), &options), Ok(expected.clone()));
         let seconds = format!("# latency_ms\n{}", "512\n".repeat(20_000));
-        let asked = lengths(seconds.as_bytes().chunks(1 << 10), &options);
-        assert!(matches!(asked, Err(ImportError::Unclear { .. })), "{asked:?}");
+        let result = lengths(seconds.as_bytes().chunks(1 << 10), &options);
+        assert!(matches!(result, Err(ImportError::Unclear { .. })), "{result:?}");
         let stray = (1..=rows).fold("name\tnum_tokens\n".to_owned(), |table, row| {
             let name = if row == 3 {
                 "\"a"

@@ -8,7 +8,7 @@ use super::profile::{self, Column};
 use super::reader::{self, Reader};
 use super::sniff::Delimiter;
 use super::stated::{self, Stated};
-use super::value::Place;
+use super::value::Location;
 use super::{Candidate, ImportError, Imported, Kind, Meaning, Options, Unit, names, quotes};
 
 /// Skip reason for a row with too many values.
@@ -56,7 +56,7 @@ pub(super) fn import(text: &str, delimiter: Delimiter, options: &Options<'_>) ->
 /// Returns a warning if the comment above a table names a quantity or unit other than tokens.
 pub(super) fn unread_comment(text: &str) -> Option<String> {
     let comment = without_comments(text).0.filter(|comment| !comment.contains([',', ';', '\t']))?;
-    let is_other = matches!(stated::of(comment), Stated::Other | Stated::Unit(_));
+    let is_other = matches!(stated::parse(comment), Stated::Other | Stated::Unit(_));
     let comment: String = comment.chars().take(80).collect();
     is_other.then(|| {
         format!("The comment {comment:?} is not read. If it states the quantity of the lengths, convert them first.")
@@ -87,7 +87,7 @@ fn comment_header(comment: Option<&str>, delimiter: Delimiter, width: usize) -> 
     let names: Vec<String> = comment?.split(char::from(byte)).map(|name| name.trim().to_owned()).collect();
     // `#` may be the name of the first column, which contains row numbers.
     let is_name = |(index, name): (usize, &String)| {
-        if name.is_empty() { index == 0 && width > 1 } else { profile::kind_of_text(name) == Kind::Text }
+        if name.is_empty() { index == 0 && width > 1 } else { profile::text_kind(name) == Kind::Text }
     };
     (names.len() == width && names.iter().enumerate().all(is_name)).then_some(names)
 }
@@ -114,12 +114,12 @@ fn other_unit<'c>(cells: &[&'c str], header: &'c [String]) -> Option<(&'c str, &
         matches!(names::meaning(name).0, Meaning::Length(Unit::Tokens) | Meaning::Prompt | Meaning::Completion)
     };
     let unit = |cell: &'c str| cell.trim_matches(['(', ')', '[', ']']);
-    let is_text = |cell: &&str| cell.is_empty() || profile::kind_of_text(cell) == Kind::Text;
+    let is_text = |cell: &&str| cell.is_empty() || profile::text_kind(cell) == Kind::Text;
     if cells.len() != header.len() || !cells.iter().all(is_text) {
         return None;
     }
     let mut pairs = cells.iter().zip(header).map(|(cell, name)| (name.as_str(), unit(cell)));
-    pairs.find(|(name, unit)| is_length(name) && names::quantity_of(unit).is_some() && !names::is_tokens(unit))
+    pairs.find(|(name, unit)| is_length(name) && names::unit_quantity(unit).is_some() && !names::is_tokens(unit))
 }
 
 /// Returns the column name found in a length cell, in a row of names: another table starts there.
@@ -135,7 +135,7 @@ fn other_header<'c>(cells: &[&'c str], header: &[String]) -> Option<&'c str> {
     let is_name = |cell: &str| {
         is_length(cell) || meaning(cell) == Meaning::Images || header.iter().any(|name| names::is_same(name, cell))
     };
-    let is_text = |cell: &&str| !cell.is_empty() && cell.len() <= 80 && profile::kind_of_text(cell) == Kind::Text;
+    let is_text = |cell: &&str| !cell.is_empty() && cell.len() <= 80 && profile::text_kind(cell) == Kind::Text;
     if cells.len() != header.len() || !cells.iter().all(is_text) {
         return None;
     }
@@ -152,7 +152,7 @@ fn blank_cells(text: &str) -> Vec<&str> {
         let is_unit = [('(', ')'), ('[', ']')].iter().any(|&(open, close)| {
             word.strip_prefix(open)
                 .and_then(|word| word.strip_suffix(close))
-                .is_some_and(|word| names::quantity_of(word).is_some())
+                .is_some_and(|word| names::unit_quantity(word).is_some())
         });
         match (cells.last_mut(), starts.last()) {
             (Some(last), Some(&start)) if is_unit => *last = text.get(start..at + word.len()).unwrap_or(last),
@@ -240,8 +240,7 @@ impl<'o> Table<'o> {
         let reader = match &mut self.reader {
             Some(reader) => reader,
             none => {
-                if !self.pending
-                    && cells.iter().any(|cell| !cell.is_empty() && profile::kind_of_text(cell) == Kind::Text)
+                if !self.pending && cells.iter().any(|cell| !cell.is_empty() && profile::text_kind(cell) == Kind::Text)
                 {
                     let name = |(index, &cell): (usize, &&str)| {
                         if cell.is_empty() { format!("Unnamed: {index}") } else { cell.to_owned() }
@@ -268,12 +267,12 @@ impl<'o> Table<'o> {
                 none.insert(reader)
             }
         };
-        let place = Place { what: "line", number: line + self.offset };
+        let location = Location { item: "line", number: line + self.offset };
         if self.has_header
             && let Some((name, unit)) = other_unit(cells, &self.names)
         {
             return Err(ImportError::BadNumber {
-                place: place.to_string(),
+                location: location.to_string(),
                 value: format!("{unit:?}"),
                 why: format!("is the unit of {name}, and not tokens; convert the lengths first"),
             });
@@ -282,7 +281,7 @@ impl<'o> Table<'o> {
             && let Some(name) = other_header(cells, &self.names)
         {
             return Err(ImportError::BadNumber {
-                place: place.to_string(),
+                location: location.to_string(),
                 value: format!("{name:?}"),
                 why:
                     "is the name of another column: a second table begins here. Upload each table as a file of its own"
@@ -292,21 +291,21 @@ impl<'o> Table<'o> {
         // A value beyond the last column has no name. The cause is a comma inside a number, or
         // inside an unquoted text.
         if cells.iter().skip(self.width).any(|cell| !cell.is_empty()) {
-            reader.skip(place, WIDE);
+            reader.skip(location, WIDE);
             return Ok(());
         }
         if self.delimiter == Delimiter::Byte(b',') {
             self.halves.resize(self.width, None);
-            for ([one, next], half) in cells.array_windows().zip(&mut self.halves) {
+            for ([previous, next], half) in cells.array_windows().zip(&mut self.halves) {
                 let is_digits = |cell: &str| cell.bytes().all(|byte| byte.is_ascii_digit());
                 if half.is_none()
                     && next.len() == 3
                     && next.starts_with('0')
-                    && (1..=3).contains(&one.len())
+                    && (1..=3).contains(&previous.len())
                     && is_digits(next)
-                    && is_digits(one)
+                    && is_digits(previous)
                 {
-                    *half = Some(format!("{one},{next}"));
+                    *half = Some(format!("{previous},{next}"));
                 }
             }
         }
@@ -317,9 +316,9 @@ impl<'o> Table<'o> {
         if self.delimiter == Delimiter::None {
             let is_thousands = |cell: &&str| cell.contains(',') && is_grouped(cell.trim_end_matches(','), ',');
             self.has_thousands |= !self.has_header && cells.iter().any(is_thousands);
-            return reader.push(place, reader::cells(cells.iter().map(|cell| cell.trim_end_matches(','))));
+            return reader.push(location, reader::cells(cells.iter().map(|cell| cell.trim_end_matches(','))));
         }
-        reader.push(place, reader::cells(cells.iter().copied()))
+        reader.push(location, reader::cells(cells.iter().copied()))
     }
 
     pub(super) fn finish(self) -> Result<Imported, ImportError> {
@@ -337,7 +336,7 @@ impl<'o> Table<'o> {
             return Err(ImportError::TwoReadings { column: self.names.get(index).cloned().unwrap_or_default(), value });
         }
         let is_read =
-            |name: &str| self.names.iter().position(|own| own == name).is_some_and(|index| reader.is_needed(index));
+            |name: &str| self.names.iter().position(|known| known == name).is_some_and(|index| reader.is_needed(index));
         if self.options.column.is_none()
             && let Some((name, other)) = self.doubles.iter().find(|(name, other)| is_read(name) || is_read(other))
         {

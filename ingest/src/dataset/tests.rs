@@ -23,11 +23,11 @@ pub(super) fn names(candidates: &[super::Candidate]) -> Vec<&str> {
 }
 
 fn rows(file: &str) -> (Vec<u32>, Vec<u32>, super::Report) {
-    rows_of(file, None)
+    import_rows(file, None)
 }
 
-fn rows_of(file: &str, asked: Option<&str>) -> (Vec<u32>, Vec<u32>, super::Report) {
-    match import(file.as_bytes(), asked) {
+fn import_rows(file: &str, requested: Option<&str>) -> (Vec<u32>, Vec<u32>, super::Report) {
+    match import(file.as_bytes(), requested) {
         Ok(Imported { dataset: Dataset::Rows { text_tokens, images, .. }, report }) => (text_tokens, images, report),
         other => panic!("{file:?}: {other:?}"),
     }
@@ -50,7 +50,7 @@ fn plain_numbers_stand_between_anything() {
 
 /// Training uses prompt and completion together, so their sum is preferred.
 #[test]
-fn the_best_known_column_is_taken_and_the_others_are_told() {
+fn best_known_column_is_selected_and_others_are_reported() {
     let file =
         "num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio\n3772,54,3826,69.85\n2015,156,2171,12.9\n";
     let (lengths, _, report) = rows(file);
@@ -59,7 +59,7 @@ fn the_best_known_column_is_taken_and_the_others_are_told() {
     assert_eq!(names(&report.candidates), ["num_prefill_tokens", "num_decode_tokens", "pd_ratio"]);
     assert_eq!(report.format, "CSV with header");
 
-    let (lengths, _, report) = rows_of(file, Some("num_decode_tokens"));
+    let (lengths, _, report) = import_rows(file, Some("num_decode_tokens"));
     assert_eq!((lengths, report.source.as_str()), (vec![54, 156], "column num_decode_tokens"));
     let error = import(file.as_bytes(), Some("nope")).unwrap_err().to_string();
     assert!(error.contains("\"nope\"") && error.contains("num_total_tokens"), "{error}");
@@ -74,14 +74,14 @@ fn semicolons_tabs_and_quotes_delimit_too() {
 }
 
 #[test]
-fn columns_without_names_must_be_chosen_by_number() {
+fn columns_without_names_are_selected_by_number() {
     let file = "0.5,4808,10\n0.6,3180,8\n";
     assert!(matches!(import(file.as_bytes(), None), Err(ImportError::Unclear { .. })));
-    assert_eq!(rows_of(file, Some("2")).0, [4808, 3180]);
+    assert_eq!(import_rows(file, Some("2")).0, [4808, 3180]);
 }
 
 #[test]
-fn json_of_every_shape() {
+fn json_in_every_shape() {
     for (file, lengths, images) in [
         ("[3, 5]", vec![3, 5], vec![]),
         (r#"[{"id": "a", "num_tokens": 3}, {"num_tokens": 5, "id": "b"}]"#, vec![3, 5], vec![]),
@@ -102,14 +102,14 @@ fn json_of_every_shape() {
 }
 
 #[test]
-fn a_histogram_is_kept_as_one() {
+fn histogram_is_preserved() {
     let file = r#"{"schema":"hist/1","unit":"tokens","edges":[1,10,10,20],"counts":[5,2,0],"exact":false}"#;
     let expected = Dataset::Histogram { edges: vec![1.0, 10.0, 10.0, 20.0], counts: vec![5.0, 2.0, 0.0] };
     let imported = import(file.as_bytes(), None).unwrap();
     assert_eq!((imported.dataset, imported.report.parsed), (expected, 7), "samples are told, not bins");
     let shares = r#"{"schema":"hist/1","unit":"tokens","edges":[1,10],"counts":[0.3]}"#;
     assert_eq!(import(shares.as_bytes(), None).unwrap().report.parsed, 1);
-    for (edges, counts, told) in [
+    for (edges, counts, message) in [
         ("[1,5,3]", "[1,1]", "below the edge before"),
         ("[1,2]", "[1,1]", "one edge more than counts"),
         ("[1,2,3]", "[1,-1]", "zero or more"),
@@ -120,14 +120,14 @@ fn a_histogram_is_kept_as_one() {
         ("[1,\"x\"]", "[1]", "edges 2 is not a number"),
     ] {
         let error = refusal(&format!(r#"{{"schema":"hist/1","unit":"tokens","edges":{edges},"counts":{counts}}}"#));
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(message), "{error}");
     }
     let error = refusal(r#"{"schema":"hist/1","unit":"characters","edges":[1,2],"counts":[1]}"#);
     assert!(error.contains("unit must be \"tokens\""), "{error}");
 }
 
 #[test]
-fn repairs_and_omissions_are_counted_with_the_first_place() {
+fn repairs_and_omissions_are_counted_with_the_first_location() {
     let mut file = "tokens\n\"1,234\"\n512.0\n".to_owned();
     file.push_str(&"9\n".repeat(20));
     file.push_str("total\n");
@@ -140,18 +140,21 @@ fn repairs_and_omissions_are_counted_with_the_first_place() {
 /// A comma inside a text gives a row with more values than the table has columns; none of the
 /// values is read as the length.
 #[test]
-fn rows_of_more_values_than_columns_are_left_out() {
+fn rows_with_too_many_values_are_omitted() {
     let good = "a,7\n".repeat(20);
     let (lengths, _, report) = rows(&format!("text,length\n{good}hello, world,12\na,8,\n"));
     assert_eq!((lengths.len(), report.skipped), (21, 1), "an empty value at the end is none");
-    assert!(report.first_problem.is_some_and(|told| told.starts_with("line 22: more values than")), "the row is named");
+    assert!(
+        report.first_problem.is_some_and(|problem| problem.starts_with("line 22: more values than")),
+        "the row is named"
+    );
     // A table of one column has no delimiter.
     assert_eq!(rows("length\n1,234\n2,345\n8,\n").0, [1234, 2345, 8]);
 }
 
 #[test]
-fn a_wrong_length_is_named_by_its_place() {
-    for (file, told) in [
+fn invalid_length_is_reported_by_location() {
+    for (file, message) in [
         ("5\n0\n", "line 2: 0 is not a length"),
         ("tokens,x\n5,1\n-3,1\n", "line 3: -3 is not a length"),
         ("[5, 1000000001]", "row 2: 1000000001 is not a length"),
@@ -160,7 +163,7 @@ fn a_wrong_length_is_named_by_its_place() {
         ("{\"tokens\": 4}\n{\"tokens\": -4}\n", "line 2: -4 is not a length"),
     ] {
         let error = refusal(file);
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(message), "{error}");
     }
 }
 
@@ -175,13 +178,13 @@ fn rows_that_are_no_samples_are_left_out() {
     ] {
         let (lengths, _, report) = rows(&format!("{}{bad}", good.repeat(20)));
         assert_eq!((lengths, report.skipped), (vec![5; 20], 1), "{bad}");
-        assert!(report.first_problem.is_some_and(|told| told.starts_with("line 21: ")), "{bad}");
+        assert!(report.first_problem.is_some_and(|problem| problem.starts_with("line 21: ")), "{bad}");
     }
 }
 
 #[test]
-fn what_is_no_length_file_is_refused_with_a_reason() {
-    for (file, told) in [
+fn non_length_files_are_rejected_with_a_reason() {
+    for (file, message) in [
         (&b""[..], "file is empty"),
         (b" \n\n ", "file is empty"),
         (b"\xef\xbb\xbf\n", "file is empty"),
@@ -203,12 +206,12 @@ fn what_is_no_length_file_is_refused_with_a_reason() {
         (b"{\"text_tokens\": [1, 2], \"images\": [1]}", "2 values under text_tokens and 1 under images"),
     ] {
         let error = import(file, None).expect_err(&String::from_utf8_lossy(file)).to_string();
-        assert!(error.contains(told), "{:?}: {error}", String::from_utf8_lossy(file));
+        assert!(error.contains(message), "{:?}: {error}", String::from_utf8_lossy(file));
     }
 }
 
 #[test]
-fn deep_nesting_is_an_answer_and_not_a_crash() {
+fn deep_nesting_is_an_error_and_not_a_crash() {
     let error = refusal(&"[".repeat(100_000));
     assert!(error.contains("not JSON"), "{error}");
     let error = refusal(&format!("{{\"a\": {}1{}}}", "{\"b\":".repeat(100_000), "}".repeat(100_000)));
@@ -242,22 +245,22 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_text_of_the_grammars_never_panics(text in "[\\[\\]{}\",;:\\t\\n0-9a-e.\\-tokens ]{0,120}", column in proptest::option::of("[a-z0-9]{0,3}")) {
+    fn arbitrary_grammar_text_never_panics(text in "[\\[\\]{}\",;:\\t\\n0-9a-e.\\-tokens ]{0,120}", column in proptest::option::of("[a-z0-9]{0,3}")) {
         let _ = import(text.as_bytes(), column.as_deref());
     }
 
     /// An accepted import is complete: each row is counted once, and all lengths are in range.
     #[test]
-    fn accepted_rows_are_counted(lengths in prop::collection::vec(1_u32..=super::MAX_LENGTH, 1..50), words in 0_usize..8) {
+    fn accepted_rows_are_counted(lengths in prop::collection::vec(1_u32..=super::MAX_LENGTH, 1..50), invalid_rows in 0_usize..8) {
         let mut file = lengths.iter().map(u32::to_string).collect::<Vec<_>>().join("\n") + "\n";
-        file.push_str(&"word\n".repeat(words));
+        file.push_str(&"word\n".repeat(invalid_rows));
         match import(file.as_bytes(), None) {
             Ok(Imported { dataset: Dataset::Rows { text_tokens, .. }, report }) => {
                 prop_assert_eq!(text_tokens, lengths);
-                prop_assert_eq!(report.skipped as usize, words);
+                prop_assert_eq!(report.skipped as usize, invalid_rows);
             }
             Ok(other) => prop_assert!(false, "{:?}", other),
-            Err(_) => prop_assert!(words * 10 > lengths.len() + words),
+            Err(_) => prop_assert!(invalid_rows * 10 > lengths.len() + invalid_rows),
         }
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct Extent {
     /// UTF-8 size of these characters, in bytes.
     pub(super) bytes: u64,
     /// Words separated by white space; 0 if they are not counted.
-    pub(super) words: u64,
+    pub(super) word_count: u64,
     /// Tokens from the tokenizer; 0 without a tokenizer.
     pub(super) tokens: u64,
     /// Images named in texts and in message parts.
@@ -60,12 +60,12 @@ pub(super) struct Meter<'o> {
     pub(super) characters_per_token: f64,
     pub(super) tokenizer: Option<&'o Tokenizer>,
     /// True if words are also counted.
-    pub(super) counts_words: bool,
+    pub(super) has_word_count: bool,
 }
 
 impl<'o> Meter<'o> {
     pub(super) const fn new(options: &Options<'o>) -> Self {
-        Self { characters_per_token: options.characters_per_token, tokenizer: options.tokenizer, counts_words: false }
+        Self { characters_per_token: options.characters_per_token, tokenizer: options.tokenizer, has_word_count: false }
     }
 
     /// Adds a text, a list of texts, or conversation messages.
@@ -160,8 +160,8 @@ impl<'o> Meter<'o> {
                 // OpenAI writes `"type": "image"` and a field with the image. The type counts only
                 // without such a field.
                 "type" if is_image(value) => {
-                    let is_held = members.iter().any(|(name, value)| name.contains("image") && !is_void(value));
-                    extent.images += u32::from(!is_held);
+                    let has_image = members.iter().any(|(name, value)| name.contains("image") && !is_void(value));
+                    extent.images += u32::from(!has_image);
                 }
                 // Gemini message parts.
                 "inline_data" | "inlineData" => extent.images += u32::from(is_inline_image(value)),
@@ -213,8 +213,8 @@ impl<'o> Meter<'o> {
     fn add_plain(&self, text: &str, extent: &mut Extent) {
         extent.characters += text.chars().count() as u64;
         extent.bytes += text.len() as u64;
-        if self.counts_words {
-            extent.words += text.split_whitespace().count() as u64;
+        if self.has_word_count {
+            extent.word_count += text.split_whitespace().count() as u64;
         }
         if let Some(tokenizer) = self.tokenizer {
             match tokenizer.count(text) {
@@ -256,7 +256,7 @@ pub(super) fn is_void(value: &Value<'_>) -> bool {
 /// Returns the names of message fields with text that is not counted.
 pub(super) fn unread_members<'v, 'w: 'v>(conversations: impl Iterator<Item = &'v Value<'w>>) -> Vec<String> {
     /// Maximum number of names.
-    const MOST: usize = 5;
+    const MAX_NAMES: usize = 5;
     let mut names: Vec<String> = Vec::new();
     for conversation in conversations {
         let messages = match conversation {
@@ -269,7 +269,7 @@ pub(super) fn unread_members<'v, 'w: 'v>(conversations: impl Iterator<Item = &'v
         });
         for (name, value) in members.flatten() {
             let is_read = TEXTS.contains(&&**name) || &**name == "replies" || name.contains("image");
-            if !is_read && value.has_text() && names.len() < MOST && names.iter().all(|known| known != name) {
+            if !is_read && value.has_text() && names.len() < MAX_NAMES && names.iter().all(|known| known != name) {
                 names.push(name.clone().into_owned());
             }
         }
@@ -297,7 +297,7 @@ pub(super) fn messages(text: &str) -> Option<Value<'_>> {
 }
 
 /// Returns whether a conversation starts with an assistant message.
-pub(super) fn starts_with_answer(value: &Value<'_>) -> bool {
+pub(super) fn starts_with_assistant(value: &Value<'_>) -> bool {
     let Value::List(list) = value else { return false };
     let Some(Value::Object(first)) = list.items.first() else { return false };
     first.iter().any(|(name, value)| {
@@ -308,7 +308,7 @@ pub(super) fn starts_with_answer(value: &Value<'_>) -> bool {
 
 /// Returns whether a conversation ends with a user message, so that the completion is in another
 /// column.
-pub(super) fn ends_with_question(value: &Value<'_>) -> bool {
+pub(super) fn ends_with_user(value: &Value<'_>) -> bool {
     let Value::List(list) = value else { return false };
     let Some(Value::Object(last)) = list.items.last() else { return false };
     list.items.len() == list.count
@@ -333,7 +333,7 @@ mod tests {
     fn extent(json: &str) -> Extent {
         let value: Value<'_> = serde_json::from_str(json).expect("JSON");
         let mut extent = Extent::default();
-        Meter { characters_per_token: 4.0, tokenizer: None, counts_words: false }.add(&value, &mut extent);
+        Meter { characters_per_token: 4.0, tokenizer: None, has_word_count: false }.add(&value, &mut extent);
         extent
     }
 

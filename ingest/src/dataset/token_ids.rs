@@ -37,13 +37,13 @@ const PAIRS: [(&str, &str); 4] = [
 
 /// Returns the prompt column and the completion column of ID lists. `place` returns the column
 /// index for a name.
-pub(super) fn pair(place: impl Fn(&str) -> Option<usize>) -> Option<(usize, usize)> {
-    PAIRS.iter().find_map(|(prompt, answer)| Some((place(prompt)?, place(answer)?)))
+pub(super) fn pair(index: impl Fn(&str) -> Option<usize>) -> Option<(usize, usize)> {
+    PAIRS.iter().find_map(|(prompt, completion)| Some((index(prompt)?, index(completion)?)))
 }
 
 /// Returns whether two columns contain the token IDs of prompt and completion.
-pub(super) fn are_pair(prompt: &str, answer: &str) -> bool {
-    PAIRS.iter().any(|(one, other)| names::is_same(prompt, one) && names::is_same(answer, other))
+pub(super) fn are_pair(prompt: &str, completion: &str) -> bool {
+    PAIRS.iter().any(|(first, other)| names::is_same(prompt, first) && names::is_same(completion, other))
 }
 
 /// Returns whether a number in the column is a token ID and not a count. `tokens` is a count in

@@ -78,7 +78,7 @@ impl Value<'_> {
                 Value::List(List { count, items: items.into_iter().map(Value::into_owned).collect(), ends, ids })
             }
             Self::Object(members) => Value::Object(owned(members)),
-            Self::Other(what) => Value::Other(what),
+            Self::Other(description) => Value::Other(description),
         }
     }
 
@@ -106,7 +106,7 @@ impl Value<'_> {
     }
 
     /// Formats the value for display; at most 40 characters.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn display_text(&self) -> String {
         let mut text = String::new();
         self.show(&mut text);
         clip(&text)
@@ -120,7 +120,7 @@ impl Value<'_> {
         match self {
             Self::Missing => text.push_str("null"),
             Self::Boolean(value) => text.push_str(if *value { "true" } else { "false" }),
-            Self::Number(Number::Whole(whole)) => text.push_str(&whole.to_string()),
+            Self::Number(Number::Integer(integer)) => text.push_str(&integer.to_string()),
             Self::Number(Number::Repaired(value)) => text.push_str(&value.to_string()),
             Self::Text(value) => text.extend(value.chars().take(60)),
             Self::List(List { count, items, .. }) if items.is_empty() => {
@@ -144,7 +144,7 @@ impl Value<'_> {
                 }
                 text.push('}');
             }
-            Self::Other(what) => text.push_str(what),
+            Self::Other(description) => text.push_str(description),
         }
     }
 }
@@ -178,7 +178,7 @@ impl<'a> Row<'a> {
             Self::Single(value) => value,
             Self::Cells(cells) => cells.get(index).unwrap_or(&Value::Missing),
             Self::Object(fields) => {
-                fields.iter().find(|(own, _)| own == name).map_or(&Value::Missing, |(_, value)| value)
+                fields.iter().find(|(key, _)| key == name).map_or(&Value::Missing, |(_, value)| value)
             }
         }
     }
@@ -237,15 +237,15 @@ fn collect<'a>(path: &str, members: &Members<'a>, depth: usize, is_wanted: &Want
 
 /// Position of a row in a file, for example "line 3".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// "line", "row", "element".
-    pub(super) what: &'static str,
+    pub(super) item: &'static str,
     /// Line or row number, from 1.
     pub(super) number: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.what, self.number)
+        write!(f, "{} {}", self.item, self.number)
     }
 }

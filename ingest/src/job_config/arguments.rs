@@ -15,7 +15,7 @@ use expand::{Variables, arithmetic, defaults, replace};
 use shell::{Branches, Statement};
 
 /// Maximum number of loop values shown in a report.
-const SHOWN_VALUES: usize = 8;
+const MAX_LISTED_VALUES: usize = 8;
 
 /// Returns arguments without leading dashes, with underscores replaced by dashes. Environment
 /// variables have the prefix `$`, SLURM directives the prefix `#SBATCH`.
@@ -46,7 +46,7 @@ fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
         if let Some(directive) = line.trim_start().strip_prefix("#SBATCH") {
             // Converts short options to their long form: `-N 4` is `--nodes=4`.
             let directive = directive.replace(" -N ", " --nodes=").replace(" -C ", " --constraint=");
-            read_words(without_comment(&directive), "#SBATCH ", &variables, &mut keys)?;
+            read_arguments(without_comment(&directive), "#SBATCH ", &variables, &mut keys)?;
             if let Some(nodes) = keys.peek("#SBATCH nodes") {
                 for name in ["SLURM_NNODES", "SLURM_JOB_NUM_NODES"] {
                     variables.insert(name.to_owned(), nodes.to_owned());
@@ -67,7 +67,7 @@ fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
             }
         }
         if !is_message(&line) {
-            read_words(&line, "", &variables, &mut keys)?;
+            read_arguments(&line, "", &variables, &mut keys)?;
         }
     }
     keys.enter_branch(false);
@@ -100,9 +100,9 @@ fn run(statement: Statement, variables: &mut Variables, keys: &mut Keys) -> Resu
             variables.remove(&name);
             Ok(())
         }
-        Statement::Loop { name, words } => {
-            let words = replace(&words, variables);
-            let values: Vec<&str> = words.split_whitespace().collect();
+        Statement::Loop { name, list } => {
+            let list = replace(&list, variables);
+            let values: Vec<&str> = list.split_whitespace().collect();
             let is_literal = |word: &&&str| !word.contains(['$', '{', '*', '`', '(']);
             let Some(first) = values.first().filter(is_literal) else {
                 variables.remove(&name);
@@ -110,10 +110,14 @@ fn run(statement: Statement, variables: &mut Variables, keys: &mut Keys) -> Resu
             };
             if values.len() > 1 {
                 // Words may be secrets, numbers are not.
-                let shown = values.iter().all(|value| value.parse::<f64>().is_ok());
-                let shown = shown.then(|| values.iter().take(SHOWN_VALUES).copied().collect::<Vec<_>>().join(", "));
-                let shown = shown.map_or_else(String::new, |shown| format!(": {shown}"));
-                keys.assume(format!("{name} takes {} values in a loop{shown}. The first value is read.", values.len()));
+                let are_numbers = values.iter().all(|value| value.parse::<f64>().is_ok());
+                let listed =
+                    are_numbers.then(|| values.iter().take(MAX_LISTED_VALUES).copied().collect::<Vec<_>>().join(", "));
+                let suffix = listed.map_or_else(String::new, |values_text| format!(": {values_text}"));
+                keys.assume(format!(
+                    "{name} takes {} values in a loop{suffix}. The first value is read.",
+                    values.len()
+                ));
             }
             variables.insert(name, (*first).to_owned());
             Ok(())
@@ -179,17 +183,17 @@ fn compact_arithmetic(line: &str) -> String {
 }
 
 /// Adds all `--name value...` arguments in a line.
-fn read_words(line: &str, prefix: &str, variables: &Variables, keys: &mut Keys) -> Result<(), JobConfigError> {
+fn read_arguments(line: &str, prefix: &str, variables: &Variables, keys: &mut Keys) -> Result<(), JobConfigError> {
     let plain = line.replace(['"', '\''], " ").replace("=(", "= (");
-    let mut words = plain.split_whitespace().map(without_array_brackets).filter(|word| !word.is_empty()).peekable();
-    while let Some(word) = words.next() {
+    let mut terms = plain.split_whitespace().map(without_array_brackets).filter(|word| !word.is_empty()).peekable();
+    while let Some(word) = terms.next() {
         let Some(argument) = word.strip_prefix("--").filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
         else {
             continue;
         };
         let (name, first) = argument.split_once('=').map_or((argument, None), |(name, value)| (name, Some(value)));
         let mut value: Vec<&str> = first.into_iter().collect();
-        while let Some(next) = words.next_if(|next| !is_argument(next)) {
+        while let Some(next) = terms.next_if(|next| !is_argument(next)) {
             value.push(next);
         }
         let name = name.trim_end_matches(':').replace('_', "-").to_lowercase();
@@ -224,16 +228,16 @@ mod tests {
             "L=${LAYERS:-24}\nG=4\nN=$(( G * 2 ))\nN=$(($G*2))\n--num-layers ${L} --bf16 --nproc-per-node $N",
         ] {
             let mut keys = read(text).unwrap();
-            assert_eq!(keys.whole(&["num-layers"], "layers"), Ok(Some(24)), "{text}");
+            assert_eq!(keys.integer(&["num-layers"], "layers"), Ok(Some(24)), "{text}");
             assert_eq!(keys.flag(&["bf16"], "precision"), Some(true), "{text}");
-            assert_eq!(keys.whole(&["nproc-per-node"], "devices"), Ok(Some(8)), "{text}");
+            assert_eq!(keys.integer(&["nproc-per-node"], "devices"), Ok(Some(8)), "{text}");
         }
     }
 
     #[test]
     fn variables_that_contain_themselves_end() {
         let mut keys = read("A=$B$B\nB=$A$A\nA=$B$B\n--num-layers $A").unwrap();
-        assert!(keys.whole(&["num-layers"], "layers").is_err());
+        assert!(keys.integer(&["num-layers"], "layers").is_err());
         assert!(read(&"A=$A$A\n".repeat(1000)).is_ok());
     }
 
@@ -241,10 +245,10 @@ mod tests {
     fn slurm_directives_are_read() {
         let script = "#SBATCH -N 4\n#SBATCH --gres=gpu:8 # 8 a node\nexport TP=2 PP=4\n--nnodes $SLURM_NNODES --tp $TP --gbs $(( 16 * PP ))";
         let mut keys = read(script).unwrap();
-        assert_eq!(keys.whole(&["#SBATCH nodes"], "nodes"), Ok(Some(4)));
+        assert_eq!(keys.integer(&["#SBATCH nodes"], "nodes"), Ok(Some(4)));
         assert_eq!(keys.text(&["#SBATCH gres"], "devices"), Some("gpu:8".to_owned()));
         for (name, value) in [("nnodes", 4), ("tp", 2), ("gbs", 64)] {
-            assert_eq!(keys.whole(&[name], "a setting"), Ok(Some(value)), "{name}");
+            assert_eq!(keys.integer(&[name], "a setting"), Ok(Some(value)), "{name}");
         }
     }
 
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_an_assignment_is_read() {
+    fn every_assignment_form_is_read() {
         for text in [
             "TP=4\nexport TP=8 PP=4",
             "TP=4; PP=2\ndeclare -i TP=4*2; readonly PP=4",

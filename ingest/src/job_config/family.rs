@@ -33,7 +33,7 @@ pub(super) struct Sizes {
 }
 
 /// Dimensions for a model with 32 layers, hidden size 4,096 and 32 heads.
-const fn of_7b(kv_heads: u32, ffn: u32, vocab: u32) -> Sizes {
+const fn sizes_7b(kv_heads: u32, ffn: u32, vocab: u32) -> Sizes {
     Sizes { layers: 32, hidden: 4096, heads: 32, kv_heads, ffn, vocab, head_size: None }
 }
 
@@ -49,15 +49,15 @@ const GEMMA_3: Sizes =
     Sizes { layers: 26, hidden: 2304, heads: 8, kv_heads: 4, ffn: 9216, vocab: 262_208, head_size: Some(256) };
 
 const FAMILIES: [Family; 51] = [
-    Family { sizes: Some(of_7b(32, 11_008, 32_000)), ..family("llama", Norm::Rms, Bias::None, false) },
-    Family { sizes: Some(of_7b(8, 14_336, 32_000)), ..family("mistral", Norm::Rms, Bias::None, false) },
+    Family { sizes: Some(sizes_7b(32, 11_008, 32_000)), ..family("llama", Norm::Rms, Bias::None, false) },
+    Family { sizes: Some(sizes_7b(8, 14_336, 32_000)), ..family("mistral", Norm::Rms, Bias::None, false) },
     family("ministral", Norm::Rms, Bias::None, false),
-    Family { sizes: Some(of_7b(8, 14_336, 32_000)), ..family("mixtral", Norm::Rms, Bias::None, false) },
+    Family { sizes: Some(sizes_7b(8, 14_336, 32_000)), ..family("mixtral", Norm::Rms, Bias::None, false) },
     family("baichuan", Norm::Rms, Bias::None, false),
     family("internlm2", Norm::Rms, Bias::None, false),
     family("internlm3", Norm::Rms, Bias::None, false),
     family("minimax_m2", Norm::Rms, Bias::None, false),
-    Family { sizes: Some(of_7b(32, 22_016, 151_936)), ..family("qwen2", Norm::Rms, Bias::Qkv, false) },
+    Family { sizes: Some(sizes_7b(32, 22_016, 151_936)), ..family("qwen2", Norm::Rms, Bias::Qkv, false) },
     family("qwen2_moe", Norm::Rms, Bias::Qkv, false),
     family("qwen2_vl", Norm::Rms, Bias::Qkv, false),
     family("qwen2_5_vl", Norm::Rms, Bias::Qkv, false),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{ConfigFormat, JobConfig, JobConfigError, MAX_KEYS};
 
 /// Maximum value length in a report, in characters.
-const SHOWN: usize = 60;
+const MAX_KEY_CHARS: usize = 60;
 
 /// A setting that was read from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,9 +98,9 @@ impl Keys {
     }
 
     /// Reads an integer. Underscores between digits and a zero fraction are accepted.
-    pub(super) fn whole(&mut self, names: &[&str], setting: &'static str) -> Result<Option<u32>, JobConfigError> {
+    pub(super) fn integer(&mut self, names: &[&str], setting: &'static str) -> Result<Option<u32>, JobConfigError> {
         let Some((key, value)) = self.take(names, setting) else { return Ok(None) };
-        whole(&key, &value).map(Some)
+        integer(&key, &value).map(Some)
     }
 
     /// Reads a positive integer. Zero and -1 mean "not set" in all supported frameworks.
@@ -109,7 +109,7 @@ impl Keys {
         if first_word(&value) == "-1" {
             return Ok(None);
         }
-        whole(&key, &value).map(|number| Some(number).filter(|&number| number > 0))
+        integer(&key, &value).map(|number| Some(number).filter(|&number| number > 0))
     }
 
     /// Like [`Self::count`] for values that the launcher may set: an undefined variable counts as
@@ -207,10 +207,10 @@ impl Keys {
                 self.assumed.push(format!("{key} is in a branch (if, case) and is read as if that branch runs."));
             }
             match used_as {
-                None => unknown.push(key.chars().take(SHOWN).collect()),
+                None => unknown.push(key.chars().take(MAX_KEY_CHARS).collect()),
                 Some("") => {}
                 Some(setting) => {
-                    let value = value.chars().take(SHOWN).collect();
+                    let value = value.chars().take(MAX_KEY_CHARS).collect();
                     read.push(ReadSetting { key, value, setting: setting.to_owned() });
                 }
             }
@@ -221,9 +221,9 @@ impl Keys {
 
 /// True for numbers and configuration words, which messages may repeat.
 fn is_plain(value: &str) -> bool {
-    const WORDS: [&str; 9] = ["true", "false", "full", "selective", "uniform", "block", "hybrid", "e4m3", "none"];
+    const KEYWORDS: [&str; 9] = ["true", "false", "full", "selective", "uniform", "block", "hybrid", "e4m3", "none"];
     let is_number = value.len() <= 20 && value.parse::<f64>().is_ok();
-    is_number || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
+    is_number || KEYWORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
 }
 
 /// Returns the first word of a value. In a script, further words may follow an argument's number.
@@ -231,7 +231,7 @@ fn first_word(value: &str) -> &str {
     value.split_whitespace().next().unwrap_or_default()
 }
 
-fn whole(key: &str, value: &str) -> Result<u32, JobConfigError> {
+fn integer(key: &str, value: &str) -> Result<u32, JobConfigError> {
     let number = first_word(value).replace('_', "").parse::<f64>().ok();
     let number = number.filter(|number| number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number));
     number.map_or_else(|| Err(refuse(key, value, "a whole number")), |number| Ok(number as u32))
@@ -245,7 +245,7 @@ fn refuse(key: &str, value: &str, wanted: &str) -> JobConfigError {
     let detail = if word.contains('$') || word.contains('<') {
         format!(
             "{} is a variable that the file does not set; replace it with {wanted}",
-            word.chars().take(SHOWN).collect::<String>()
+            word.chars().take(MAX_KEY_CHARS).collect::<String>()
         )
     } else if is_number {
         format!("{word:?} is not {wanted}")

@@ -4,7 +4,7 @@ use planner::model::{Bias, Mask, Model, Module, ModuleRole, Moe, Norm};
 use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
-use super::model_config::head_size_beside;
+use super::model_config::distinct_head_size;
 use super::settings::{Batch, Settings};
 use super::{JobConfigError, unmodelled};
 
@@ -39,12 +39,12 @@ pub(super) fn is_megatron(keys: &Keys) -> bool {
 
 /// Returns the model type if a script runs a program that does not train a causal language model.
 pub(super) fn other_model(text: &str) -> Option<&'static str> {
-    let mut words = text.lines().filter(|line| !line.trim_start().starts_with('#')).flat_map(str::split_whitespace);
+    let mut terms = text.lines().filter(|line| !line.trim_start().starts_with('#')).flat_map(str::split_whitespace);
     let program = |word: &str| {
         let name = word.trim_matches(['"', '\'']).rsplit('/').next()?;
         OTHER_PROGRAMS.into_iter().find(|(program, _)| *program == name).map(|(_, model)| model)
     };
-    words.find_map(program)
+    terms.find_map(program)
 }
 
 /// Reads the settings of a Megatron-LM command line.
@@ -53,7 +53,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     keys.ignore(|key| key == "seq-length");
     let module = module(keys, sequence)?;
     let layers = module.layers;
-    let mut settings = Settings::of_model(Model { name: module.name.clone(), modules: vec![module] });
+    let mut settings = Settings::from_model(Model { name: module.name.clone(), modules: vec![module] });
     settings.sequence = sequence;
     settings.has_layout = true;
     degrees(keys, &mut settings, layers)?;
@@ -87,7 +87,7 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
     let dropout = keys.number(&["hidden-dropout"], "dropout")?.unwrap_or(0.1) > 0.0;
     let rotary = keys.flag(&["use-rotary-position-embeddings"], "positions").unwrap_or(false);
     let positions = keys.text(&["position-embedding-type"], "positions");
-    let longest = keys.count(&["max-position-embeddings"], "longest sequence")?.or(sequence).unwrap_or(0);
+    let max_positions = keys.count(&["max-position-embeddings"], "longest sequence")?.or(sequence).unwrap_or(0);
     let is_learned = !rotary && positions.is_none_or(|kind| kind == "learned_absolute");
     let norm = keys.text(&["normalization"], "normalisation").is_some_and(|name| name.eq_ignore_ascii_case("rmsnorm"));
     let has_qkv_bias = keys.flag(&["add-qkv-bias"], "bias of query, key and value").unwrap_or(false);
@@ -100,7 +100,7 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
         hidden,
         heads,
         kv_heads: groups.filter(|_| is_grouped).unwrap_or(heads),
-        head_size: head_size_beside(hidden, heads, head_size),
+        head_size: distinct_head_size(hidden, heads, head_size),
         ffn: expert_width.unwrap_or(width),
         gated,
         mask: Mask::Causal,
@@ -113,7 +113,7 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
         dropout,
         vocab: vocabulary(keys)?,
         tied_embeddings: !is_untied,
-        learned_positions: if is_learned { longest } else { 0 },
+        learned_positions: if is_learned { max_positions } else { 0 },
         headless: false,
         patch: None,
         moe,
@@ -225,8 +225,8 @@ fn preset(text: &str) -> Option<&'static str> {
 /// Returns the GPU count in `gpu:a100:4,nvme:1`, `a100:4` and `4`.
 fn gpus(text: &str) -> Option<u32> {
     let mut resources = text.split(',');
-    let of_gpus = resources.clone().find(|resource| resource.trim_start().starts_with("gpu"));
-    let resource = of_gpus.or_else(|| resources.next())?;
+    let gpu_resource = resources.clone().find(|resource| resource.trim_start().starts_with("gpu"));
+    let resource = gpu_resource.or_else(|| resources.next())?;
     resource.split([':', ' ', '(']).find_map(|part| part.parse().ok())
 }
 
@@ -236,7 +236,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     let is_fsdp =
         keys.flag(&["use-megatron-fsdp", "use-torch-fsdp2", "use-custom-fsdp"], "ZeRO stage").unwrap_or(false);
     let sharded = keys.text(&["data-parallel-sharding-strategy"], "ZeRO stage");
-    let deepspeed = keys.whole(&["zero-stage", "deepspeed.zero_optimization.stage", "$ZERO_STAGE"], "ZeRO stage")?;
+    let deepspeed = keys.integer(&["zero-stage", "deepspeed.zero_optimization.stage", "$ZERO_STAGE"], "ZeRO stage")?;
     settings.zero = Some(match (deepspeed, is_fsdp, sharded.as_deref()) {
         (Some(stage), _, _) => stage,
         (_, true, Some("optim")) => 1,
@@ -410,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resources_of_slurm_state_gpus_and_devices() {
+    fn slurm_resources_state_gpus_and_devices() {
         for (text, count, device) in [
             ("a100:4", Some(4), Some("a100-80gb")),
             ("4", Some(4), None),
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_of_a_pipeline_layout_are_counted() {
+    fn pipeline_layout_stages_are_counted() {
         for (layout, stages) in [("Et*2|(tt|)*5t|tmL", 8), ("Et|tL", 2), ("(t|)*3t", 4), ("tttt", 1)] {
             assert_eq!(layout_stages(layout), stages, "{layout}");
         }

@@ -63,7 +63,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<(Model, Option<u32>), JobConfigErr
     let section = TEXT_SECTIONS.into_iter().find(|section| keys.has_section(section)).unwrap_or_default();
     let mut text = keys.section(section);
     let text_type = text.text(&["model_type"], "architecture").or(model_type);
-    let longest = text.count(POSITIONS, "longest sequence")?;
+    let max_positions = text.count(POSITIONS, "longest sequence")?;
     let backbone = language_model(&mut text, text_type.as_deref(), (tied, !section.is_empty()), &name)?;
     unmodelled::report(&mut text);
     text.ignore(without_effect::is);
@@ -72,7 +72,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<(Model, Option<u32>), JobConfigErr
     unmodelled::report(keys);
     keys.ignore(without_effect::is);
     let modules = encoder.into_iter().chain([backbone]).collect();
-    Ok((Model { name, modules }, longest))
+    Ok((Model { name, modules }, max_positions))
 }
 
 /// Reads a required dimension. `default` comes from the architecture's class and applies if the key
@@ -86,11 +86,11 @@ fn size(
     if let Some(size) = keys.count(names, setting)? {
         return Ok(size);
     }
-    default_of(keys, names[0], default).ok_or_else(|| JobConfigError::Missing { setting, keys: names.join(", ") })
+    assumed_default(keys, names[0], default).ok_or_else(|| JobConfigError::Missing { setting, keys: names.join(", ") })
 }
 
 /// Returns an architecture default and records it as assumed.
-fn default_of(keys: &mut Keys, name: &str, default: Option<u32>) -> Option<u32> {
+fn assumed_default(keys: &mut Keys, name: &str, default: Option<u32>) -> Option<u32> {
     let default = default?;
     keys.assume(format!("{name} is not stated. It is the default of the architecture, {default}."));
     Some(default)
@@ -106,8 +106,8 @@ pub(super) fn language_model(
 ) -> Result<Module, JobConfigError> {
     let known = model_type.and_then(family::find);
     let family = known.unwrap_or_else(|| {
-        let of = model_type.map_or_else(String::new, |name| format!(" {name:?}"));
-        keys.assume(format!("The architecture{of} is not known. It is read as a Llama model of these sizes."));
+        let suffix = model_type.map_or_else(String::new, |name| format!(" {name:?}"));
+        keys.assume(format!("The architecture{suffix} is not known. It is read as a Llama model of these sizes."));
         family::llama()
     });
     let sizes = family.sizes.filter(|_| is_nested);
@@ -122,13 +122,13 @@ pub(super) fn language_model(
         "attn_config.kv_n_heads",
     ];
     let kv_heads = keys.count(&kv_names, "key and value heads")?;
-    let kv_heads = kv_heads.or_else(|| default_of(keys, kv_names[0], sizes.map(|sizes| sizes.kv_heads)));
+    let kv_heads = kv_heads.or_else(|| assumed_default(keys, kv_names[0], sizes.map(|sizes| sizes.kv_heads)));
     let is_multi_query = keys.flag(&["multi_query"], "key and value heads").unwrap_or(false)
         || keys.peek("attn_config.attn_type") == Some("multiquery_attention");
     let is_new_falcon = keys.flag(&["new_decoder_architecture"], "key and value heads").unwrap_or(false);
     let kv_heads = if is_multi_query && !is_new_falcon { 1 } else { kv_heads.unwrap_or(heads) };
     let head_size = keys.count(&["head_dim", "kv_channels"], "head size")?;
-    let head_size = head_size.or_else(|| default_of(keys, "head_dim", sizes.and_then(|sizes| sizes.head_size)));
+    let head_size = head_size.or_else(|| assumed_default(keys, "head_dim", sizes.and_then(|sizes| sizes.head_size)));
     let moe = experts(keys)?;
     let tied = keys.flag(&["tie_word_embeddings"], "shared embedding and output head").or(tied);
     let ffn = mlp_width(keys, family, (hidden, moe.is_some()), sizes.map(|sizes| sizes.ffn))?;
@@ -144,7 +144,7 @@ pub(super) fn language_model(
         hidden,
         heads,
         kv_heads,
-        head_size: head_size_beside(hidden, heads, head_size),
+        head_size: distinct_head_size(hidden, heads, head_size),
         ffn,
         gated,
         mask: Mask::Causal,
@@ -167,7 +167,7 @@ pub(super) fn language_model(
 
 /// Returns the head size if it differs from hidden size / heads. Without a stated head size,
 /// transformers rounds the quotient down.
-pub(super) const fn head_size_beside(hidden: u32, heads: u32, stated: Option<u32>) -> Option<u32> {
+pub(super) const fn distinct_head_size(hidden: u32, heads: u32, stated: Option<u32>) -> Option<u32> {
     match stated {
         Some(size) if size.saturating_mul(heads) == hidden => None,
         Some(size) => Some(size),
@@ -208,7 +208,7 @@ fn mlp_width(
     if let Some(ratio) = keys.count(&["expansion_ratio", "mlp_ratio"], "width of the MLP")? {
         return Ok(hidden.saturating_mul(ratio));
     }
-    if let Some(width) = default_of(keys, names[0], default) {
+    if let Some(width) = assumed_default(keys, names[0], default) {
         return Ok(width);
     }
     if family.gated {
@@ -261,7 +261,7 @@ fn bias(keys: &mut Keys, family: Family) -> Bias {
 
 /// Returns the number of learned positions.
 fn positions(keys: &mut Keys, family: Family) -> Result<u32, JobConfigError> {
-    let longest = keys.count(POSITIONS, "longest sequence")?;
+    let max_positions = keys.count(POSITIONS, "longest sequence")?;
     if !family.learned_positions {
         return Ok(0);
     }
@@ -273,7 +273,7 @@ fn positions(keys: &mut Keys, family: Family) -> Result<u32, JobConfigError> {
     let has_alibi = alibi.unwrap_or(family.name == "mpt");
     let is_relative = matches!(kind.as_str(), "alibi" | "rope" | "rotary");
     let has_learned = !has_alibi && rotary != Some(true) && learned != Some(false) && !is_relative;
-    Ok(longest.filter(|_| has_learned).unwrap_or(0))
+    Ok(max_positions.filter(|_| has_learned).unwrap_or(0))
 }
 
 /// Returns the vision encoder if the file gives its dimensions.
@@ -285,7 +285,7 @@ fn vision_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>
     let tokens = keys.count(&["mm_tokens_per_image", "image_seq_length", "image_seq_len"], "tokens of an image")?;
     let ratio = keys.number(&["downsample_ratio"], "merged patches")?;
     let mut vision = keys.section(SECTION);
-    let mut encoder = encoder_of(&mut vision, backbone_width)?;
+    let mut encoder = read_encoder(&mut vision, backbone_width)?;
     if let Some(patch) = encoder.as_mut().and_then(|module| module.patch.as_mut()) {
         let merged = ratio.map(|ratio| (f64::from(patch.patches_per_image) * ratio * ratio).round() as u32);
         if let Some(tokens) = tokens.or(merged).filter(|&tokens| tokens > 0) {
@@ -302,7 +302,7 @@ fn vision_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>
     Ok(encoder)
 }
 
-fn encoder_of(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, JobConfigError> {
+fn read_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, JobConfigError> {
     let layers = keys.count(&["depth", "num_hidden_layers"], "layers of the encoder")?;
     // Qwen2-VL uses `embed_dim` for the encoder width and `hidden_size` for the backbone width.
     let hidden = keys.count(&["embed_dim", "hidden_size"], "width of the encoder")?;

@@ -94,13 +94,16 @@ fn assumed_devices(settings: &Settings, unit: u32) -> u32 {
         return 4 * NODE;
     }
     let replicas = settings.expert.unwrap_or(1).max(1);
-    let least = unit.saturating_mul(replicas).min(MAX_NODES * NODE);
-    (1..=NODE).map(|times| least.saturating_mul(times)).find(|devices| devices.is_multiple_of(NODE)).unwrap_or(least)
+    let min_devices = unit.saturating_mul(replicas).min(MAX_NODES * NODE);
+    (1..=NODE)
+        .map(|times| min_devices.saturating_mul(times))
+        .find(|devices| devices.is_multiple_of(NODE))
+        .unwrap_or(min_devices)
 }
 
 fn workload(settings: &Settings, replicas: u32, keys: &mut Keys) -> Workload {
     let context_length = settings.sequence.unwrap_or_else(|| {
-        let length = settings.longest.map_or(SEQUENCE, |longest| longest.min(SEQUENCE));
+        let length = settings.max_positions.map_or(SEQUENCE, |max_positions| max_positions.min(SEQUENCE));
         keys.assume(format!("The sequence length is not stated. It is read as {length} tokens."));
         length
     });

@@ -11,7 +11,7 @@ pub(super) struct Settings {
     /// Sequence length in tokens.
     pub(super) sequence: Option<u32>,
     /// Maximum sequence length of the model's position embeddings, in tokens.
-    pub(super) longest: Option<u32>,
+    pub(super) max_positions: Option<u32>,
     pub(super) tensor: Option<u32>,
     pub(super) pipeline: Option<u32>,
     /// Model chunks per rank.
@@ -54,12 +54,12 @@ pub(super) enum Batch {
 
 impl Settings {
     /// Returns settings with only a model.
-    pub(super) const fn of_model(model: Model) -> Self {
+    pub(super) const fn from_model(model: Model) -> Self {
         Self {
             model,
             device: None,
             sequence: None,
-            longest: None,
+            max_positions: None,
             tensor: None,
             pipeline: None,
             chunks: None,

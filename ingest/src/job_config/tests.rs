@@ -52,7 +52,7 @@ fn a_torchtitan_job_is_read() {
 }
 
 #[test]
-fn megatron_arguments_are_read_with_the_defaults_of_megatron() {
+fn megatron_arguments_are_read_with_megatron_defaults() {
     let job = config(
         "torchrun --nnodes 4 --nproc_per_node 8 pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 \\\n \
          --seq-length 2048 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --micro-batch-size 4 \\\n \
@@ -114,13 +114,13 @@ fn parts_that_a_scenario_cannot_hold_are_named() {
     }
     assert!(job.assumed.iter().any(|sentence| sentence.contains("\"deepseek_v3\" is not known")));
     // 4096 / 96 is not an integer: transformers rounds down.
-    assert_eq!(model_config::head_size_beside(4096, 96, None), Some(42));
-    assert_eq!(model_config::head_size_beside(4096, 32, Some(128)), None);
+    assert_eq!(model_config::distinct_head_size(4096, 96, None), Some(42));
+    assert_eq!(model_config::distinct_head_size(4096, 32, Some(128)), None);
 }
 
 #[test]
 fn a_file_that_cannot_be_read_names_the_key_and_the_remedy() {
-    for (text, words) in [
+    for (text, message) in [
         ("", "empty"),
         ("just some text", "it reads scenario JSON files"),
         ("{\"zero_optimization\": {\"stage\": 3}}", "it reads scenario JSON files"),
@@ -135,7 +135,7 @@ fn a_file_that_cannot_be_read_names_the_key_and_the_remedy() {
         ("--num-layers $L --hidden-size 64 --num-attention-heads 4", "num-layers: $L is a variable"),
         ("--num-layers 2.5 --hidden-size 64 --num-attention-heads 4", "is not a whole number"),
     ] {
-        assert!(error(text).contains(words), "{text:?}: {}", error(text));
+        assert!(error(text).contains(message), "{text:?}: {}", error(text));
     }
     assert_eq!(read("file", &[0x80]), Err(JobConfigError::NotText { byte: 0 }));
     assert_eq!(read("file", &vec![b' '; MAX_BYTES + 1]), Err(JobConfigError::TooLarge));
@@ -145,7 +145,7 @@ fn a_file_that_cannot_be_read_names_the_key_and_the_remedy() {
 
 /// Gemma 3 4B omits the heads. Class defaults: 8 heads with size 256, 4 key-value heads.
 #[test]
-fn defaults_of_gemma_3_are_filled_in() {
+fn gemma_3_defaults_are_filled_in() {
     let job = config(
         r#"{"model_type": "gemma3", "mm_tokens_per_image": 256,
             "text_config": {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240,
@@ -161,7 +161,7 @@ fn defaults_of_gemma_3_are_filled_in() {
 /// The Qwen2.5-VL encoder has three 1280 x 3420 matrices in each of 32 layers, 0.42 billion
 /// parameters.
 #[test]
-fn the_encoder_of_qwen_2_5_vl_is_gated() {
+fn qwen_2_5_vl_encoder_is_gated() {
     let job = config(
         r#"{"model_type": "qwen2_5_vl", "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28,
             "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064, "max_position_embeddings": 128000,
@@ -174,7 +174,7 @@ fn the_encoder_of_qwen_2_5_vl_is_gated() {
 }
 
 #[test]
-fn models_that_are_not_causal_are_refused() {
+fn non_causal_models_are_rejected() {
     for text in [
         r#"{"model_type": "bert", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}"#,
         r#"{"model_type": "t5", "d_model": 512, "num_layers": 6, "num_heads": 8, "d_ff": 2048, "vocab_size": 32128}"#,
@@ -188,7 +188,7 @@ fn models_that_are_not_causal_are_refused() {
 
 /// The script specifies a SLURM device, an attention window, an optimizer, and fp8 inside a branch.
 #[test]
-fn parts_of_scripts_are_in_a_list() {
+fn script_parts_are_in_a_list() {
     let job = config(
         "#SBATCH --nodes=2\n#SBATCH --gpus-per-node=4 -C a100-80gb\nARGS=(--num-layers 24 --hidden-size 1024)\n\
          if [ $FP8 = 1 ]; then\n  ARGS+=(--fp8-format hybrid)\nfi\n\

@@ -17,7 +17,7 @@ pub(super) fn is_job(keys: &Keys) -> bool {
 }
 
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
-    let mut settings = Settings::of_model(model(keys)?);
+    let mut settings = Settings::from_model(model(keys)?);
     let layers = settings.model.layers();
     settings.has_layout = true;
     settings.sequence = keys.count(&["training.seq_len"], "sequence length")?;

@@ -8,7 +8,7 @@ enum When {
     /// The value is not zero, false or an empty list.
     Set,
     /// The value is a number above 1.
-    AboveOne,
+    Above1,
     /// The value contains the text.
     Contains(&'static str),
     /// The value differs from the word.
@@ -30,11 +30,11 @@ const PARTS: &[(&[&str], When, &str)] = &[
     // Llama 4: a shared expert in each MoE layer.
     (&["moe-shared-expert-intermediate-size", "intermediate_size_mlp"], When::Set, SHARED),
     (&["first_k_dense_replace", "mlp_only_layers", "moe_layers"], When::Set, DENSE),
-    (&["decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq", "moe-layer-freq"], When::AboveOne, DENSE),
+    (&["decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq", "moe-layer-freq"], When::Above1, DENSE),
     (&["moe-layer-freq"], When::Contains("0"), DENSE),
-    (&["expert_layer_period"], When::AboveOne, DENSE),
+    (&["expert_layer_period"], When::Above1, DENSE),
     (&["layer_types", "layers_block_type"], When::Contains("linear_attention"), LINEAR),
-    (&["full_attention_interval", "linear_num_key_heads"], When::AboveOne, LINEAR),
+    (&["full_attention_interval", "linear_num_key_heads"], When::Above1, LINEAR),
     (
         &[
             "hybrid_override_pattern",
@@ -70,7 +70,7 @@ const PARTS: &[(&[&str], When, &str)] = &[
     (&["audio_config.model_type"], When::Set, "The audio encoder is left out."),
     (&["vision-model-type"], When::Set, "The vision encoder is left out: the file does not state its sizes."),
     (&["step-batch-size-schedule"], When::Set, "The schedule of the batch size is not read."),
-    (&["expert-tensor-parallel-size"], When::AboveOne, "Expert tensor parallelism follows the tensor parallelism."),
+    (&["expert-tensor-parallel-size"], When::Above1, "Expert tensor parallelism follows the tensor parallelism."),
 ];
 
 /// Additional keys for the features above.
@@ -118,7 +118,7 @@ pub(super) fn report(keys: &mut Keys) {
 fn matters(value: &str, when: When) -> bool {
     match when {
         When::Set => !matches!(value.trim(), "0" | "false" | "False" | "[]" | "None" | "-1" | "-1,-1" | "(-1, -1)"),
-        When::AboveOne => value.trim().parse::<f64>().is_ok_and(|number| number > 1.0),
+        When::Above1 => value.trim().parse::<f64>().is_ok_and(|number| number > 1.0),
         When::Contains(text) => value.contains(text),
         When::IsNot(word) => !value.trim().eq_ignore_ascii_case(word),
     }

@@ -31,30 +31,30 @@ fn find(text: &[u8], form: &[u8]) -> Option<usize> {
 fn year_first(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     let at = find(bytes, YEAR_FIRST)?;
-    let (whole, after) = bytes[at..].split_at(YEAR_FIRST.len());
-    instant((digits(&whole[..4]), digits(&whole[5..7]), digits(&whole[8..10])), &whole[11..], after)
+    let (date_time, after) = bytes[at..].split_at(YEAR_FIRST.len());
+    instant((digits(&date_time[..4]), digits(&date_time[5..7]), digits(&date_time[8..10])), &date_time[11..], after)
 }
 
 /// Interprets the first number as the month unless it exceeds 12.
 fn year_last(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     let at = find(bytes, YEAR_LAST)?;
-    let (whole, after) = bytes[at..].split_at(YEAR_LAST.len());
-    let (first, second) = (digits(&whole[..2]), digits(&whole[3..5]));
+    let (date_time, after) = bytes[at..].split_at(YEAR_LAST.len());
+    let (first, second) = (digits(&date_time[..2]), digits(&date_time[3..5]));
     let (month, day) = if first > 12 { (second, first) } else { (first, second) };
-    instant((digits(&whole[6..10]), month, day), &whole[11..], after)
+    instant((digits(&date_time[6..10]), month, day), &date_time[11..], after)
 }
 
 fn since_1970(text: &str) -> Option<i64> {
     let word = text.split_whitespace().next()?.trim_matches(['[', ']', ':', ',']);
-    let (whole, fraction) = word.split_once('.').unwrap_or((word, ""));
+    let (integer, fraction) = word.split_once('.').unwrap_or((word, ""));
     if !word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
         || !fraction.bytes().all(|byte| byte.is_ascii_digit())
     {
         return None;
     }
-    let count: i64 = whole.parse().ok()?;
-    match whole.len() {
+    let count: i64 = integer.parse().ok()?;
+    match integer.len() {
         10 => count.checked_mul(1_000_000)?.checked_add(i64::from(micros(fraction.as_bytes()))),
         13 => count.checked_mul(1000),
         _ => None,
@@ -94,7 +94,7 @@ mod tests {
 
     /// 2023-11-07T01:55:23Z is Unix time 1,699,322,123 (`date -u -d ... +%s`).
     #[test]
-    fn times_of_day() {
+    fn clock_times() {
         assert_eq!(time_us("[2023-11-07 01:55:23,711] [INFO]"), Some(1_699_322_123_711_000));
         assert_eq!(time_us("x 2023-11-07T01:55:23.5Z"), Some(1_699_322_123_500_000));
         assert_eq!(time_us("[2023-11-07 01:55:23]"), Some(1_699_322_123_000_000));

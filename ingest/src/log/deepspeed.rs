@@ -18,7 +18,9 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     }
     let (digits, rest) = leading_digits(after)?;
     let rest = rest.strip_prefix(", skipped=")?;
-    let Some(step) = whole(digits) else { return Some(Reading::Skipped("the number of the step is beyond 2^53")) };
+    let Some(step) = step_number(digits) else {
+        return Some(Reading::Skipped("the number of the step is beyond 2^53"));
+    };
     let mut draft =
         Draft::new(Point { source: Source::DeepspeedStep, step, time_us: time_us(before), ..Point::default() });
     let Some(skipped) = leading_digits(rest).and_then(|(digits, _)| number(digits)) else {
@@ -91,7 +93,7 @@ pub(super) fn breakdown(text: &str, limits: &Limits) -> Option<Reading> {
         ..Timer::default()
     };
     let timers: Vec<Timer> = pairs.iter().take(limits.timers).map(timer).collect();
-    let millis = |own: [&str; 2]| pairs.iter().find(|(name, _)| own.contains(name)).and_then(|(_, value)| *value);
+    let millis = |keys: [&str; 2]| pairs.iter().find(|(name, _)| keys.contains(name)).and_then(|(_, value)| *value);
     let parts = [["fwd", "forward"], ["bwd", "backward"], ["step", "step"]].map(millis);
     let [Some(forward), Some(backward), Some(optimizer)] = parts else { return Some(Reading::Timers(timers)) };
     let mut point = Point { source: Source::DeepspeedBreakdown, time_us: time_us(before), timers, ..Point::default() };
@@ -106,7 +108,9 @@ pub(super) fn pipeline(text: &str, limits: &Limits) -> Option<Reading> {
     let rest = rest.strip_prefix(" loss: ")?;
     let (loss, rest) = rest.split_once(" iter time (s): ")?;
     let (time, rate) = rest.split_once(" samples/sec: ")?;
-    let Some(step) = whole(digits) else { return Some(Reading::Skipped("the number of the step is beyond 2^53")) };
+    let Some(step) = step_number(digits) else {
+        return Some(Reading::Skipped("the number of the step is beyond 2^53"));
+    };
     let mut draft =
         Draft::new(Point { source: Source::DeepspeedPipeline, step, time_us: time_us(before), ..Point::default() });
     for (name, value) in [("loss", loss), ("iter time (s)", time), ("samples/sec", rate)] {
@@ -116,6 +120,6 @@ pub(super) fn pipeline(text: &str, limits: &Limits) -> Option<Reading> {
     Some(draft.step(Mark::Named))
 }
 
-fn whole(digits: &str) -> Option<u64> {
+fn step_number(digits: &str) -> Option<u64> {
     digits.parse().ok().filter(|&step| step < 1 << 53)
 }

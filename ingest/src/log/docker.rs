@@ -60,13 +60,13 @@ pub(super) fn runtime_line(line: &str) -> Option<RuntimeLine<'_>> {
 pub(super) fn pod(line: &str) -> (Option<String>, &str) {
     let parts = line.strip_prefix("[pod/").and_then(|rest| rest.split_once("] "));
     match parts.and_then(|(names, text)| Some((names.split_once('/')?.0, text))) {
-        Some((name, text)) => (Some(clip(job_of(name), 200)), text),
+        Some((name, text)) => (Some(clip(job_name(name), 200)), text),
         None => (None, line),
     }
 }
 
 /// Removes the pod-specific suffix: `train-worker-3` and `train-master-0` both give `train`.
-fn job_of(pod: &str) -> &str {
+fn job_name(pod: &str) -> &str {
     const ROLES: [&str; 6] = ["worker", "master", "launcher", "chief", "leader", "server"];
     // Alphabet of random Kubernetes suffixes.
     let is_random = |part: &str| part.len() == 5 && part.chars().all(|c| "bcdfghjklmnpqrstvwxz2456789".contains(c));
@@ -83,10 +83,10 @@ fn job_of(pod: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::job_of;
+    use super::job_name;
 
     #[test]
-    fn pods_of_one_job_have_one_name() {
+    fn pods_in_a_job_share_a_name() {
         for (pod, job) in [
             ("job-a-0", "job-a"),
             ("train-worker-3", "train"),
@@ -94,7 +94,7 @@ mod tests {
             ("llm-2-x7k2p", "llm"),
             ("llm-hello", "llm-hello"),
         ] {
-            assert_eq!(job_of(pod), job);
+            assert_eq!(job_name(pod), job);
         }
     }
 }

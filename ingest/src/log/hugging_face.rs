@@ -121,7 +121,7 @@ fn entries(text: &str) -> Option<(Vec<(&str, &str)>, &str)> {
         }
         let end = match after.strip_prefix(['\'', '"']) {
             Some(quoted) => quoted.find(['\'', '"'])? + 2,
-            None => end_of_value(after)?,
+            None => value_end(after)?,
         };
         entries.push((name, after.get(..end)?));
         rest = after.get(end..)?;
@@ -129,7 +129,7 @@ fn entries(text: &str) -> Option<(Vec<(&str, &str)>, &str)> {
 }
 
 /// Returns the end of an unquoted value: the first comma or brace outside brackets.
-fn end_of_value(text: &str) -> Option<usize> {
+fn value_end(text: &str) -> Option<usize> {
     let mut depth = 0_u32;
     text.find(|c| {
         match c {
@@ -160,7 +160,7 @@ fn behind_brackets(text: &str) -> Option<&str> {
 fn reading(pairs: &[(&str, Option<f64>)], point: Point, mark: Mark, limits: &Limits) -> Reading {
     let has = |prefix: &str| pairs.iter().any(|(name, _)| name.starts_with(prefix));
     let is_step = |name: &str| matches!(name, "step" | "global_step");
-    let step = pairs.iter().find(|(name, _)| is_step(name)).and_then(|(_, step)| whole((*step)?));
+    let step = pairs.iter().find(|(name, _)| is_step(name)).and_then(|(_, step)| step_number((*step)?));
     let kind = match (has("eval_"), has("train_runtime")) {
         (true, _) => Some(NoteKind::Validation),
         (_, true) => Some(NoteKind::Summary),
@@ -250,8 +250,8 @@ impl Progress {
     /// the first dict and too fast.
     fn check_bar(&mut self, epoch: Option<f64>) {
         let Some(bar) = self.bar else { return };
-        let is_whole = epoch.is_none_or(|epoch| (epoch - epoch.round()).abs() <= 0.05 && epoch >= 0.5);
-        let shortest = if is_whole { MIN_STEP_S } else { SHORT_STEP_S };
+        let is_full_epoch = epoch.is_none_or(|epoch| (epoch - epoch.round()).abs() <= 0.05 && epoch >= 0.5);
+        let shortest = if is_full_epoch { MIN_STEP_S } else { SHORT_STEP_S };
         let is_full = bar.done >= bar.total && self.last.is_none();
         let is_fast = bar.step_s.is_some_and(|step_s| step_s < shortest);
         let is_other = self.total.or(self.steps).is_some_and(|total| total != bar.total);
@@ -290,7 +290,8 @@ impl Progress {
         let total = self.bar.map(|bar| bar.total).or(self.steps);
         let by_epoch = || {
             let per_epoch = total? as f64 / self.epochs.filter(|&epochs| epochs > 0.0)?;
-            whole((epoch? * per_epoch).round()).filter(|&step| step > 0 && self.last.is_none_or(|last| step > last))
+            step_number((epoch? * per_epoch).round())
+                .filter(|&step| step > 0 && self.last.is_none_or(|last| step > last))
         };
         let step = bar.map(|bar| bar.done).or_else(by_epoch);
         if bar.is_none() && step.is_some() && epoch.is_some_and(is_rounded) {
@@ -330,7 +331,7 @@ pub(super) fn trainer_state(document: Value, limits: &Limits) -> Result<Vec<Read
 fn history(row: &Value, total: Option<u64>, limits: &Limits) -> Reading {
     let Value::Object(row) = row else { return Reading::Skipped("a row of log_history is no object") };
     let pairs = numbers(row);
-    if !pairs.iter().any(|(name, step)| *name == "step" && step.and_then(whole).is_some()) {
+    if !pairs.iter().any(|(name, step)| *name == "step" && step.and_then(step_number).is_some()) {
         return Reading::Skipped("a row of log_history has no step");
     }
     let point = Point { source: Source::TrainerState, total_steps: total, ..Point::default() };
@@ -341,6 +342,6 @@ fn numbers(row: &Map<String, Value>) -> Vec<(&str, Option<f64>)> {
     row.iter().map(|(name, value)| (name.as_str(), float(value))).collect()
 }
 
-fn whole(step: f64) -> Option<u64> {
+fn step_number(step: f64) -> Option<u64> {
     (0.0..9_007_199_254_740_992.0).contains(&step).then_some(step as u64)
 }

@@ -37,13 +37,14 @@ const MAX_NESTED: usize = 3;
 /// Data split keys.
 const SPLITS: [&str; 4] = ["split", "mode", "phase", "stage"];
 /// Data splits other than training.
-const HELD_OUT: [&str; 9] = ["val", "valid", "validation", "validate", "eval", "evaluation", "evaluate", "test", "dev"];
+const EVALUATION_SPLITS: [&str; 9] =
+    ["val", "valid", "validation", "validate", "eval", "evaluation", "evaluate", "test", "dev"];
 
 /// Returns the data split of a row unless it is training.
-fn held_out(row: &Map<String, Value>) -> Option<&str> {
+fn evaluation_split(row: &Map<String, Value>) -> Option<&str> {
     let is_split = |name: &str| SPLITS.iter().any(|known| known.eq_ignore_ascii_case(name));
     let parts = row.iter().filter(|(name, _)| is_split(name)).filter_map(|(_, value)| value.as_str());
-    parts.map(str::trim).find(|part| HELD_OUT.iter().any(|known| known.eq_ignore_ascii_case(part)))
+    parts.map(str::trim).find(|part| EVALUATION_SPLITS.iter().any(|known| known.eq_ignore_ascii_case(part)))
 }
 
 /// Converts held-out metrics to a note, separate from the training metrics of the step.
@@ -80,7 +81,7 @@ pub(super) fn step(text: &str, known: Option<usize>, limits: &Limits) -> Option<
         Err(_) => return is_named.then_some(Reading::Torn(Tear::Json)),
     };
     let Value::Object(row) = parsed else { return None };
-    row_of(&flat(row), known, Source::JsonLines, limits)
+    parse_row(&flat(row), known, Source::JsonLines, limits)
 }
 
 /// Flattens nested objects: `{"train": {"loss": 2.5}}` becomes `train/loss`.
@@ -142,11 +143,11 @@ fn find_step(row: &Map<String, Value>) -> Option<Found> {
     let best = found.next()?;
     let others: Vec<Found> = found.collect();
     // litgpt uses `iter` for microbatches and times them.
-    if let (true, Some(own)) =
+    if let (true, Some(optimizer_step)) =
         (best.name == "iter" && row.contains_key("iter_time"), others.iter().find(|other| other.name == "step"))
     {
         let note = "rows have iter and step: iter counts microbatches, and iter_time is the time of one, so that it is no step time";
-        return Some(Found { note: Some(note.into()), preference: own.preference, ..*own });
+        return Some(Found { note: Some(note.into()), preference: optimizer_step.preference, ..*optimizer_step });
     }
     let is_counter = |found: &&Found| COUNTERS.contains(&found.name);
     let other =
@@ -161,13 +162,13 @@ fn find_step(row: &Map<String, Value>) -> Option<Found> {
 }
 
 /// Parses a JSON or CSV row; `None` if it contains no step.
-pub(super) fn row_of(
+pub(super) fn parse_row(
     row: &Map<String, Value>,
     known: Option<usize>,
     source: Source,
     limits: &Limits,
 ) -> Option<Reading> {
-    let Found { preference, name, step, total: total_steps, note: chosen } = find_step(row)?;
+    let Found { preference, name, step, total: total_steps, note: step_note } = find_step(row)?;
     if step.fract() != 0.0 {
         return Some(Reading::Skipped("the step is no whole number"));
     }
@@ -175,9 +176,9 @@ pub(super) fn row_of(
         return Some(Reading::Skipped("the step is negative or beyond 2^53"));
     }
     let labels = Labels::read(row);
-    if let Some(part) = held_out(row) {
+    if let Some(part) = evaluation_split(row) {
         let reading = Box::new(note(row, part, (name, step as u64), limits));
-        return Some(Reading::Row { reading, step_name: preference, labels, note: chosen });
+        return Some(Reading::Row { reading, step_name: preference, labels, note: step_note });
     }
     let time_us = moment(row);
     let mut draft = Draft::new(Point { source, step: step as u64, time_us, total_steps, ..Point::default() });
@@ -185,8 +186,8 @@ pub(super) fn row_of(
     let is_llama_factory = row.contains_key("current_steps");
     let rate = Measure::parse("tokens_per_s").ok().filter(|_| is_llama_factory);
     // fairseq counts words over all devices.
-    let words = Measure::parse("tokens_per_s").ok().filter(|_| row.contains_key("num_updates"));
-    let is_of_microbatch = row.contains_key("iter") && name == "step";
+    let word_rate = Measure::parse("tokens_per_s").ok().filter(|_| row.contains_key("num_updates"));
+    let is_microbatch_time = row.contains_key("iter") && name == "step";
     for (key, value) in row {
         match key.as_str() {
             key if key == name || key == "_timestamp" => {}
@@ -199,18 +200,18 @@ pub(super) fn row_of(
             }
             "total_steps" | "max_steps" => draft.point.total_steps = value.as_u64().filter(|&total| total > 0),
             "throughput" => set(&mut draft, key, rate, value, limits),
-            "wps" => set(&mut draft, key, words, value, limits),
-            "iter_time" if is_of_microbatch => set(&mut draft, "microbatch_time", None, value, limits),
+            "wps" => set(&mut draft, key, word_rate, value, limits),
+            "iter_time" if is_microbatch_time => set(&mut draft, "microbatch_time", None, value, limits),
             _ => set(&mut draft, key, None, value, limits),
         }
     }
     let is_worse = known.is_some_and(|known| preference > known);
     let mark = if is_worse { Mark::Open } else { Mark::Named };
-    Some(Reading::Row { reading: Box::new(draft.step(mark)), step_name: preference, labels, note: chosen })
+    Some(Reading::Row { reading: Box::new(draft.step(mark)), step_name: preference, labels, note: step_note })
 }
 
-fn set(draft: &mut Draft, key: &str, own: Option<Measure>, value: &Value, limits: &Limits) {
-    let measured = own.or_else(|| measure(key));
+fn set(draft: &mut Draft, key: &str, preferred: Option<Measure>, value: &Value, limits: &Limits) {
+    let measured = preferred.or_else(|| measure(key));
     if let Some(value) = float(value) {
         draft.set_as(measured, key, value, limits);
     } else if let Some(text) = value.as_str() {
@@ -225,8 +226,8 @@ const TIMES: [&str; 8] = ["timestamp", "ts", "time", "@timestamp", "created_at",
 
 /// Returns the row timestamp in microseconds since 1970.
 fn moment(row: &Map<String, Value>) -> Option<i64> {
-    let own = row.get("_timestamp").and_then(float).and_then(micros);
-    own.or_else(|| TIMES.iter().find_map(|name| instant(row.get(*name)?)))
+    let timestamp = row.get("_timestamp").and_then(float).and_then(micros);
+    timestamp.or_else(|| TIMES.iter().find_map(|name| instant(row.get(*name)?)))
 }
 
 /// Converts a timestamp to microseconds since 1970. Supported: ISO 8601, or seconds, milliseconds,
@@ -280,7 +281,7 @@ mod tests {
     use super::finite;
 
     #[test]
-    fn bare_words_are_quoted_and_strings_stay() {
+    fn unquoted_text_is_quoted_and_strings_are_unchanged() {
         assert_eq!(finite(r#"{"a":NaN,"b":-Infinity}"#), r#"{"a":"NaN","b":"-Infinity"}"#);
         assert_eq!(finite(r#"{"NaN":[Infinity],"\"NaN":1}"#), r#"{"NaN":["Infinity"],"\"NaN":1}"#);
         assert_eq!(finite("{\"a\tNaN\": 1}"), "{\"a NaN\": 1}");

@@ -48,15 +48,15 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     }
     // NeMo counts from zero, including the last step number.
     let nemo = before.trim_end().ends_with(',') && before.contains("Training epoch");
-    let from_one = u64::from(nemo);
+    let step_offset = u64::from(nemo);
     let Some(step) = step.parse::<u64>().ok().filter(|&step| step < MAX_STEPS) else {
         return Some(Reading::Skipped("the number of the iteration is beyond 2^53"));
     };
     let source = if nemo { Source::Nemo2 } else { Source::Megatron };
-    let total = total.parse::<u64>().ok().map(|total| total.saturating_add(from_one)).filter(|&total| total > 0);
+    let total = total.parse::<u64>().ok().map(|total| total.saturating_add(step_offset)).filter(|&total| total > 0);
     let mut draft = Draft::new(Point {
         source,
-        step: step + from_one,
+        step: step + step_offset,
         total_steps: total,
         time_us: time_us(before),
         ..Point::default()
@@ -97,8 +97,8 @@ fn slashed(draft: &mut Draft, name: &str, value: &str, limits: &Limits) -> bool 
     let (names, device) = (name.split('/').collect::<Vec<_>>(), Measure::parse("device_memory GB").ok());
     if names.len() == values.len() && !name.contains('(') {
         for (name, value) in names.iter().zip(values) {
-            let own = device.filter(|_| name.ends_with("mem usage"));
-            draft.set_text(name, value, own, limits);
+            let preferred = device.filter(|_| name.ends_with("mem usage"));
+            draft.set_text(name, value, preferred, limits);
         }
     } else {
         draft.set_text(name, values[0], None, limits);
@@ -193,8 +193,8 @@ pub(super) fn row(text: &str, table: &Table, limits: &Limits) -> Option<Reading>
         Table::None => None,
         Table::MinMax => {
             let (name, values) = text.strip_suffix(')')?.rsplit_once(": (")?;
-            let (least, most) = values.split_once(',')?;
-            let [min_s, max_s] = [number(least)?, number(most)?].map(|time| finite(time).map(|time| time / 1e3));
+            let (min, max) = values.split_once(',')?;
+            let [min_s, max_s] = [number(min)?, number(max)?].map(|time| finite(time).map(|time| time / 1e3));
             Some(Reading::Timers(vec![Timer { min_s, max_s, ..timer(name) }]))
         }
         Table::Max => {

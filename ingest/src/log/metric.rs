@@ -10,7 +10,7 @@ use super::quantity::{Dimension, unit};
 use super::text::clip;
 
 /// Largest integer below which `f64` represents all integers exactly.
-const WHOLE: f64 = 9_007_199_254_740_992.0;
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A point field, or a number that determines a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(super) enum Metric {
     TotalSteps,
     Epoch,
     /// Epoch, counted from 1.
-    EpochFromOne,
+    EpochFrom1,
     /// Step within the epoch, counted from 0.
     EpochStep,
     /// Steps per epoch.
@@ -68,7 +68,7 @@ pub(super) struct Measure {
 }
 
 impl Measure {
-    const fn of(metric: Metric) -> Self {
+    const fn from_metric(metric: Metric) -> Self {
         Self { metric, per: 1.0 }
     }
 
@@ -83,9 +83,9 @@ impl Measure {
             return Err(format!("there is no metric {name:?}; metrics are {}", known.join(", ")));
         };
         let dimension = metric.dimension();
-        let Some(unit_text) = unit_text else { return Ok(Self::of(metric)) };
+        let Some(unit_text) = unit_text else { return Ok(Self::from_metric(metric)) };
         match (unit(unit_text), dimension) {
-            (Some((own, per)), Some(wanted)) if own == wanted => Ok(Self { metric, per }),
+            (Some((parsed, per)), Some(wanted)) if parsed == wanted => Ok(Self { metric, per }),
             (_, Some(wanted)) => Err(format!("{unit_text:?} is no unit of {name}; use {}", wanted.units())),
             (_, None) => Err(format!("{name} has no unit, but {unit_text:?} is given")),
         }
@@ -109,7 +109,7 @@ const NAMES: [(&str, Metric); 31] = [
     ("step_from_zero", Metric::StepFromZero),
     ("total_steps", Metric::TotalSteps),
     ("epoch", Metric::Epoch),
-    ("epoch_from_one", Metric::EpochFromOne),
+    ("epoch_from_one", Metric::EpochFrom1),
     ("epoch_step", Metric::EpochStep),
     ("epoch_steps", Metric::EpochSteps),
     ("step_time", Metric::StepTime),
@@ -166,20 +166,20 @@ impl Point {
             return true;
         }
         if !value.is_finite() {
-            let room = self.not_finite.len() < limits.values;
-            if room {
+            let has_capacity = self.not_finite.len() < limits.values;
+            if has_capacity {
                 self.not_finite.push(clip(name, limits.name_chars));
             }
-            return room;
+            return has_capacity;
         }
         if measure.is_some_and(|measure| self.fill(measure, value)) {
             return true;
         }
-        let room = self.others.len() < limits.values;
-        if room {
+        let has_capacity = self.others.len() < limits.values;
+        if has_capacity {
             self.others.push(Named { name: clip(name, limits.name_chars), value });
         }
-        room
+        has_capacity
     }
 
     /// Returns whether the field took the value: it was empty, and the value is plausible.
@@ -191,11 +191,11 @@ impl Point {
             true
         };
         let count = |slot: &mut Option<u64>| {
-            let whole = (0.0..WHOLE).contains(&value) && slot.is_none();
-            if whole {
+            let is_valid = (0.0..MAX_EXACT).contains(&value) && slot.is_none();
+            if is_valid {
                 *slot = Some(value.round() as u64);
             }
-            whole
+            is_valid
         };
         let positive = || (value > 0.0).then_some(value);
         match measure.metric {
@@ -228,16 +228,16 @@ impl Point {
             Metric::Nan => count(&mut self.nan_iterations),
             Metric::TokenRate => free(&mut self.tokens_per_s, value / measure.per),
             Metric::DeviceTokenRate => free(&mut self.tokens_per_s_per_device, value / measure.per),
-            Metric::Allocated => free(&mut self.own_memory().allocated_gib, value / measure.per),
-            Metric::MaxAllocated => raise(&mut self.own_memory().max_allocated_gib, value / measure.per),
-            Metric::Reserved => free(&mut self.own_memory().reserved_gib, value / measure.per),
-            Metric::MaxReserved => raise(&mut self.own_memory().max_reserved_gib, value / measure.per),
-            Metric::DeviceMemory => free(&mut self.own_memory().device_gib, value / measure.per),
+            Metric::Allocated => free(&mut self.unranked_memory().allocated_gib, value / measure.per),
+            Metric::MaxAllocated => raise(&mut self.unranked_memory().max_allocated_gib, value / measure.per),
+            Metric::Reserved => free(&mut self.unranked_memory().reserved_gib, value / measure.per),
+            Metric::MaxReserved => raise(&mut self.unranked_memory().max_reserved_gib, value / measure.per),
+            Metric::DeviceMemory => free(&mut self.unranked_memory().device_gib, value / measure.per),
             // The line reader sets the step.
             Metric::Step
             | Metric::StepFromZero
             | Metric::Epoch
-            | Metric::EpochFromOne
+            | Metric::EpochFrom1
             | Metric::EpochStep
             | Metric::EpochSteps
             | Metric::Ignore => false,
@@ -258,7 +258,7 @@ impl Point {
     }
 
     /// Memory without a rank.
-    fn own_memory(&mut self) -> &mut Memory {
+    fn unranked_memory(&mut self) -> &mut Memory {
         let at = self.memory.iter().position(|memory| memory.rank.is_none()).unwrap_or_else(|| {
             self.memory.push(Memory::default());
             self.memory.len() - 1
@@ -293,7 +293,7 @@ impl Point {
         or(&mut self.skipped_iterations, other.skipped_iterations);
         or(&mut self.nan_iterations, other.nan_iterations);
         for named in other.others {
-            if self.others.len() < limits.values && !self.others.iter().any(|own| own.name == named.name) {
+            if self.others.len() < limits.values && !self.others.iter().any(|known| known.name == named.name) {
                 self.others.push(named);
             }
         }
@@ -311,7 +311,7 @@ impl Point {
 
     /// Adds the memory of a rank once. Returns false if the limit is reached.
     pub(super) fn add_memory(&mut self, memory: Memory, limits: &Limits) -> bool {
-        let known = self.memory.iter().position(|own| own.rank == memory.rank);
+        let known = self.memory.iter().position(|stored| stored.rank == memory.rank);
         match known {
             Some(known) => self.memory[known] = memory,
             None if self.memory.len() < limits.ranks => self.memory.push(memory),

@@ -14,7 +14,7 @@ use super::json_lines::finite;
 use super::metric::{Measure, Metric};
 use super::point::{Named, Note, NoteKind, Point, Source};
 use super::reading::{Draft, Reading, Tear};
-use super::report::{Place, Report};
+use super::report::{Location, Report};
 use super::steps::Mark;
 use super::text::{clip, float};
 
@@ -52,7 +52,7 @@ impl Event {
 }
 
 /// A buffered line with rank and position.
-type Waiting = (Reading, Option<u32>, Place);
+type Waiting = (Reading, Option<u32>, Location);
 
 /// State for the unit decision.
 #[derive(Debug, Clone, Default)]
@@ -91,7 +91,7 @@ pub(super) fn event(text: &str, limits: &Limits) -> Option<Reading> {
     let value = event.get("value").unwrap_or(&Value::Null);
     if let (Some((count, unit)), "tracked_stats" | "train_loss") = (count, key) {
         let values = match value {
-            Value::Object(figures) => figures
+            Value::Object(fields) => fields
                 .iter()
                 .filter_map(|(name, value)| Some((name.clone(), float(value)?)))
                 .take(limits.values)
@@ -104,13 +104,13 @@ pub(super) fn event(text: &str, limits: &Limits) -> Option<Reading> {
     let mut text = None;
     match value {
         Value::Null => {}
-        Value::String(words) => text = Some(clip(words, limits.name_chars)),
-        Value::Object(figures) => {
+        Value::String(string) => text = Some(clip(string, limits.name_chars)),
+        Value::Object(fields) => {
             let named = |(name, value): (&String, &Value)| {
                 let value = float(value).filter(|value| value.is_finite())?;
                 Some(Named { name: clip(name, limits.name_chars), value })
             };
-            values = figures.iter().filter_map(named).take(limits.values).collect();
+            values = fields.iter().filter_map(named).take(limits.values).collect();
         }
         value => match float(value).filter(|value| value.is_finite()) {
             Some(value) => values.push(Named { name: clip(key, limits.name_chars), value }),
@@ -124,7 +124,7 @@ pub(super) fn event(text: &str, limits: &Limits) -> Option<Reading> {
 
 impl Counting {
     /// Adds a line and returns, in order, the lines whose step is now known.
-    pub(super) fn push(&mut self, reading: Reading, rank: Option<u32>, place: Place) -> Vec<Waiting> {
+    pub(super) fn push(&mut self, reading: Reading, rank: Option<u32>, location: Location) -> Vec<Waiting> {
         if let Reading::Note(note) = &reading {
             let value = || note.values.first().map(|value| value.value).filter(|&value| value > 0.0);
             match note.name.as_str() {
@@ -135,21 +135,21 @@ impl Counting {
                 _ => {}
             }
             if self.waiting.is_empty() {
-                return vec![(reading, rank, place)];
+                return vec![(reading, rank, location)];
             }
         }
-        self.waiting.push_back((reading, rank, place));
+        self.waiting.push_back((reading, rank, location));
         if self.decided.is_none() && self.waiting.len() < MAX_WAITING {
             self.decided = self.by_two();
         } else if self.decided.is_none() {
-            self.decided = Some(self.by_one());
+            self.decided = Some(self.by_counts());
         }
         if self.decided.is_some() { self.waiting.drain(..).collect() } else { Vec::new() }
     }
 
     /// Returns the remaining buffered lines at the end of the log.
     pub(super) fn finish(&mut self) -> Vec<Waiting> {
-        self.decided = self.decided.or_else(|| Some(self.by_one()));
+        self.decided = self.decided.or_else(|| Some(self.by_counts()));
         self.waiting.drain(..).collect()
     }
 
@@ -168,33 +168,35 @@ impl Counting {
         let grown = second.count - first.count;
         let seconds = second.time_us.zip(first.time_us).map_or(0.0, |(now, then)| (now - then) as f64 * 1e-6);
         let throughput = self.events().find_map(Event::throughput);
-        let own = first.unit;
+        let stated_unit = first.unit;
         if let Some(throughput) = throughput.filter(|_| seconds > 0.0) {
             let pace = grown / seconds / throughput;
-            let is_one = |factor: f64| factor > 0.0 && (0.6..1.6).contains(&(pace * factor));
+            let is_near_unity = |factor: f64| factor > 0.0 && (0.6..1.6).contains(&(pace * factor));
             let same = if self.is_tokens(first) { Unit::Tokens } else { Unit::Samples };
             let cases = [
-                (1.0, own.unwrap_or(same), own.unwrap_or(same)),
+                (1.0, stated_unit.unwrap_or(same), stated_unit.unwrap_or(same)),
                 (batch, Unit::Steps, Unit::Samples),
                 (batch * sequence, Unit::Steps, Unit::Tokens),
                 (sequence, Unit::Samples, Unit::Tokens),
                 (if sequence > 0.0 { 1.0 / sequence } else { 0.0 }, Unit::Tokens, Unit::Samples),
             ];
-            let fits = |case: &&(f64, Unit, Unit)| is_one(case.0) && own.is_none_or(|own| own == case.1);
+            let fits =
+                |case: &&(f64, Unit, Unit)| is_near_unity(case.0) && stated_unit.is_none_or(|unit| unit == case.1);
             if let Some((_, counted, rate)) = cases.iter().find(fits) {
                 return Some((*counted, Some(*rate)));
             }
         }
-        Some(self.by_one())
+        Some(self.by_counts())
     }
 
     fn is_tokens(&self, event: &Event) -> bool {
-        let whole = self.batch.unwrap_or(0.0) * self.sequence.unwrap_or(0.0);
-        event.count >= TOKENS || (whole > 1.0 && event.count >= whole && event.count % whole == 0.0)
+        let batch_tokens = self.batch.unwrap_or(0.0) * self.sequence.unwrap_or(0.0);
+        event.count >= TOKENS
+            || (batch_tokens > 1.0 && event.count >= batch_tokens && event.count % batch_tokens == 0.0)
     }
 
     /// Derives the units from numbers alone: multiples of the batch size are samples.
-    fn by_one(&self) -> (Unit, Option<Unit>) {
+    fn by_counts(&self) -> (Unit, Option<Unit>) {
         let counts = || self.events().filter(|event| event.count > 0.0);
         let batch = self.batch.unwrap_or(0.0);
         let are_multiples = batch > 1.0 && counts().all(|event| event.count >= batch && event.count % batch == 0.0);
@@ -262,11 +264,11 @@ impl Counting {
             draft.set("epoch", count, limits);
         }
         for (name, value) in event.values {
-            let own = (name == "throughput").then_some(rate).flatten().map(|rate| match rate {
+            let rate_metric = (name == "throughput").then_some(rate).flatten().map(|rate| match rate {
                 Unit::Tokens => Metric::TokenRate,
                 _ => Metric::SamplesPerSecond,
             });
-            match own {
+            match rate_metric {
                 Some(metric) => draft.set_as(Some(Measure { metric, per: 1.0 }), &name, value, limits),
                 None => draft.set(&name, value, limits),
             }

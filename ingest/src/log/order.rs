@@ -34,8 +34,8 @@ fn is_newest_first(log: &Log) -> bool {
     let goes_back = pairs().all(|(above, below)| below.step < above.step);
     let times = || pairs().filter_map(|(above, below)| above.time_us.zip(below.time_us));
     // Two consecutive restarts are not sufficient evidence.
-    let least = if times().next().is_some() { 3 } else { 4 };
-    log.points.len() >= least
+    let min_points = if times().next().is_some() { 3 } else { 4 };
+    log.points.len() >= min_points
         && log.report.restarts as usize == log.points.len() - 1
         && goes_back
         && times().all(|(above, below)| below <= above)
@@ -58,6 +58,7 @@ fn is_unordered(log: &Log) -> bool {
     let mut times: Vec<(u64, i64)> = log.points.iter().filter_map(|point| Some((point.step, point.time_us?))).collect();
     times.sort_unstable();
     let rises = times.is_sorted_by_key(|(_, time)| *time);
-    let is_shown = if times.len() == log.points.len() { rises } else { times.is_empty() && log.report.restarts > 1 };
-    steps.len() == log.points.len() && is_shown
+    let is_confirmed =
+        if times.len() == log.points.len() { rises } else { times.is_empty() && log.report.restarts > 1 };
+    steps.len() == log.points.len() && is_confirmed
 }

@@ -193,8 +193,8 @@ impl Pace {
     fn by_tokens(&self, point: &Point) -> Option<(f64, StepTimeOrigin, bool)> {
         let Job { global_batch, sequence, devices } = self.job;
         let tokens = global_batch? as f64 * sequence? as f64;
-        let of_devices = || Some(point.tokens_per_s_per_device? * devices? as f64);
-        let rate = point.tokens_per_s.or_else(of_devices).filter(|&rate| rate > 0.0)?;
+        let device_rate = || Some(point.tokens_per_s_per_device? * devices? as f64);
+        let rate = point.tokens_per_s.or_else(device_rate).filter(|&rate| rate > 0.0)?;
         Some((tokens / rate, StepTimeOrigin::TokenRate, true))
     }
 
@@ -282,8 +282,8 @@ fn is_off(point: &Point, clock_s: f64) -> bool {
 
 /// Returns the units per second for a step time, from the elapsed time per step.
 fn per_second_by_clock(value: f64, clock_s: f64, precise: bool) -> Option<f64> {
-    let most = if precise { NEAR } else { NEAR_COARSE };
-    [1.0, 1e3, 1e6].into_iter().find(|per| (1.0 / most..=most).contains(&(value / per / clock_s)))
+    let tolerance = if precise { NEAR } else { NEAR_COARSE };
+    [1.0, 1e3, 1e6].into_iter().find(|per| (1.0 / tolerance..=tolerance).contains(&(value / per / clock_s)))
 }
 
 /// Returns the units per second for a step time without clocks, by plausibility.
@@ -295,11 +295,12 @@ fn per_second_by_value(value: f64) -> Option<f64> {
 /// Returns the unit of a throughput, from the other values.
 fn throughput(point: &Point, value: f64) -> Option<Metric> {
     // Scalar names that only Megatron-LM uses.
-    const OWN: [&str; 5] = ["loss-scale", "num-zeros", "params-norm", "world-size", "samples vs steps"];
+    const MEGATRON_NAMES: [&str; 5] = ["loss-scale", "num-zeros", "params-norm", "world-size", "samples vs steps"];
     if matches!(point.source, Source::HuggingFaceDict | Source::TrainerState) {
         return Some(Metric::TokenRate);
     }
     let is_file = matches!(point.source, Source::Tensorboard | Source::JsonLines | Source::PanelCsv | Source::StepCsv);
-    let is_megatron = point.others.iter().any(|other| OWN.iter().any(|own| other.name.starts_with(own)));
+    let is_megatron =
+        point.others.iter().any(|other| MEGATRON_NAMES.iter().any(|prefix| other.name.starts_with(prefix)));
     (is_file && is_megatron && value < MAX_TFLOPS).then_some(Metric::Flops)
 }

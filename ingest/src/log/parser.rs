@@ -11,7 +11,7 @@ use super::lines::{Line, Lines};
 use super::mlperf::Counting;
 use super::point::{Note, NoteKind, Point, Timer};
 use super::reading::{Reading, Table, Tear};
-use super::report::{Place, Report};
+use super::report::{Location, Report};
 use super::steps::{Mark, Steps};
 use super::table::LogTable;
 use super::text::{without_colours, without_rank};
@@ -60,7 +60,7 @@ pub(super) struct Reader {
     /// Labels of earlier rows.
     labels: LabelState,
     /// Start of a line that the container runtime split, with its stream.
-    part: Option<(String, &'static str, Place)>,
+    part: Option<(String, &'static str, Location)>,
 }
 
 impl Default for LogParser {
@@ -143,11 +143,11 @@ impl LogParser {
 impl Reader {
     /// Completes the last point.
     pub(super) fn finish(&mut self, limits: &Limits) -> (Vec<Point>, Report) {
-        if let Some((line, _, place)) = self.part.take() {
-            self.text(&line, false, place, limits);
+        if let Some((line, _, location)) = self.part.take() {
+            self.text(&line, false, location, limits);
         }
-        for (reading, rank, place) in self.mlperf.finish() {
-            self.take_decided(reading, rank, place, limits);
+        for (reading, rank, location) in self.mlperf.finish() {
+            self.take_decided(reading, rank, location, limits);
         }
         self.steps.finish(limits, &mut self.report);
         let mut points = self.steps.take_done();
@@ -168,7 +168,7 @@ impl Reader {
     }
 
     fn line(&mut self, line: Line<'_>, limits: &Limits) {
-        let place = Place { line: line.number, offset: line.offset };
+        let location = Location { line: line.number, offset: line.offset };
         let mut bytes = line.bytes;
         if line.offset == 0 {
             bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -178,7 +178,7 @@ impl Reader {
         }
         if line.too_long {
             self.report.lines += 1;
-            return self.report.skip("the line is longer than is read", place);
+            return self.report.skip("the line is longer than is read", location);
         }
         let text = String::from_utf8_lossy(bytes);
         let invalid = matches!(text, Cow::Owned(_));
@@ -186,36 +186,36 @@ impl Reader {
         if let Some((inner, time_us)) = docker::unwrapped(&plain) {
             self.wrapped_us = time_us;
             for piece in inner.split(['\n', '\r']).filter(|piece| !piece.is_empty()) {
-                self.text(&without_colours(piece), false, place, limits);
+                self.text(&without_colours(piece), false, location, limits);
             }
             self.wrapped_us = None;
             return;
         }
-        self.container_line(&plain, invalid, place, limits);
+        self.container_line(&plain, invalid, location, limits);
     }
 
     /// Joins line parts split by a container runtime.
-    fn container_line(&mut self, plain: &str, invalid: bool, place: Place, limits: &Limits) {
+    fn container_line(&mut self, plain: &str, invalid: bool, location: Location, limits: &Limits) {
         let Some(docker::RuntimeLine { stream, is_part, text }) = docker::runtime_line(plain) else {
-            return self.text(plain, invalid, place, limits);
+            return self.text(plain, invalid, location, limits);
         };
-        let (line, place) = match self.part.take_if(|(_, of, _)| *of == stream) {
-            Some((line, _, place)) => (line + text, place),
-            None => (plain.to_owned(), place),
+        let (line, location) = match self.part.take_if(|(_, part_stream, _)| *part_stream == stream) {
+            Some((line, _, location)) => (line + text, location),
+            None => (plain.to_owned(), location),
         };
         if line.len() > limits.line_bytes {
             self.report.lines += 1;
-            return self.report.skip("the line is longer than is read", place);
+            return self.report.skip("the line is longer than is read", location);
         }
         if !is_part {
-            return self.text(&line, invalid, place, limits);
+            return self.text(&line, invalid, location, limits);
         }
-        if let Some((line, _, place)) = self.part.replace((line, stream, place)) {
-            self.text(&line, invalid, place, limits);
+        if let Some((line, _, location)) = self.part.replace((line, stream, location)) {
+            self.text(&line, invalid, location, limits);
         }
     }
 
-    fn text(&mut self, plain: &str, invalid: bool, place: Place, limits: &Limits) {
+    fn text(&mut self, plain: &str, invalid: bool, location: Location, limits: &Limits) {
         self.report.lines += 1;
         let (run, plain) = docker::pod(plain);
         if STARTS.iter().any(|start| plain.contains(start)) {
@@ -228,12 +228,12 @@ impl Reader {
             match self.read(text, rank, entry.as_deref(), limits) {
                 Some(reading) => {
                     if let Some(run) = run {
-                        self.turn_to(&run, place, limits);
+                        self.turn_to(&run, location, limits);
                     }
                     if invalid && !matches!(reading, Reading::Torn(_)) {
-                        self.report.repair("bytes that are not UTF-8 were replaced", place);
+                        self.report.repair("bytes that are not UTF-8 were replaced", location);
                     }
-                    self.take(reading, rank, place, text, limits);
+                    self.take(reading, rank, location, text, limits);
                 }
                 None => self.report.ignored += 1,
             }
@@ -242,13 +242,13 @@ impl Reader {
         // Ranks write concurrently, so a line may contain several complete messages.
         let readings: Vec<Option<Reading>> = pieces.iter().map(|piece| self.read(piece, rank, None, limits)).collect();
         if readings.iter().any(|reading| matches!(reading, Some(Reading::Torn(_)) | None)) {
-            return self.report.tear(Tear::Mixed, text, place, limits);
+            return self.report.tear(Tear::Mixed, text, location, limits);
         }
-        self.report.repair("whole lines of several ranks stood in one line", place);
+        self.report.repair("whole lines of several ranks stood in one line", location);
         // The line is counted once, independent of the number of pieces.
         let before = (self.report.steps, self.report.companions);
         for (reading, piece) in readings.into_iter().flatten().zip(pieces) {
-            self.take(reading, rank, place, piece, limits);
+            self.take(reading, rank, location, piece, limits);
         }
         let stepped = self.report.steps > before.0;
         self.report.steps = before.0 + u64::from(stepped);
@@ -331,17 +331,24 @@ impl Reader {
     }
 
     /// Counts a reading and adds it to the points.
-    pub(super) fn take(&mut self, reading: Reading, rank: Option<u32>, place: Place, text: &str, limits: &Limits) {
+    pub(super) fn take(
+        &mut self,
+        reading: Reading,
+        rank: Option<u32>,
+        location: Location,
+        text: &str,
+        limits: &Limits,
+    ) {
         // Lines from other ranks may occur between rows of a timer table.
         if matches!(reading, Reading::Step { .. } | Reading::Listed { .. }) {
             self.timers = Table::None;
         }
         let report = &mut self.report;
-        let kept = match reading {
-            Reading::Torn(tear) => return report.tear(tear, text, place, limits),
-            Reading::Skipped(why) => return report.skip(why, place),
+        let is_stored = match reading {
+            Reading::Torn(tear) => return report.tear(tear, text, location, limits),
+            Reading::Skipped(why) => return report.skip(why, location),
             Reading::Step { mut point, mark, left_out } => {
-                (point.line, point.offset) = (place.line, place.offset);
+                (point.line, point.offset) = (location.line, location.offset);
                 point.time_us = point.time_us.or(self.wrapped_us);
                 report.missing_values(&point, left_out);
                 let epoch = point.others.iter().find(|other| other.name == "epoch").map(|other| other.value);
@@ -364,7 +371,7 @@ impl Reader {
                     report.assume(&note);
                 }
                 self.step_name = Some(self.step_name.map_or(step_name, |known| known.min(step_name)));
-                return self.row(*reading, labels, rank, place, limits);
+                return self.row(*reading, labels, rank, location, limits);
             }
             Reading::Listed { reading, name, flops } => {
                 if !report.tables.iter().any(|known| **known == *name) {
@@ -374,9 +381,9 @@ impl Reader {
                     report.flop_formula = Some((*flops).to_owned());
                 }
                 self.entry = Some(name);
-                return self.take(*reading, rank, place, text, limits);
+                return self.take(*reading, rank, location, text, limits);
             }
-            Reading::Dict(dict) => return self.dict(dict, rank, place, limits),
+            Reading::Dict(dict) => return self.dict(dict, rank, location, limits),
             Reading::Bar(bar) => {
                 self.progress.bar(bar);
                 report.ignored += 1;
@@ -393,8 +400,8 @@ impl Reader {
                 return;
             }
             reading @ (Reading::Mlperf(_) | Reading::Note(Note { kind: NoteKind::Event, .. })) => {
-                for (reading, rank, place) in self.mlperf.push(reading, rank, place) {
-                    self.take_decided(reading, rank, place, limits);
+                for (reading, rank, location) in self.mlperf.push(reading, rank, location) {
+                    self.take_decided(reading, rank, location, limits);
                 }
                 return;
             }
@@ -419,41 +426,42 @@ impl Reader {
                 self.steps.note(note, limits)
             }
         };
-        self.companion(kept, place);
+        self.companion(is_stored, location);
     }
 
-    fn companion(&mut self, kept: bool, place: Place) {
+    fn companion(&mut self, is_stored: bool, location: Location) {
         self.report.companions += 1;
-        if !kept {
-            self.report.problem("a line beside the steps came before any step, or there are more than are kept", place);
+        if !is_stored {
+            self.report
+                .problem("a line beside the steps came before any step, or there are more than are kept", location);
         }
     }
 
     /// Processes MLPerf events whose unit is decided.
-    fn take_decided(&mut self, reading: Reading, rank: Option<u32>, place: Place, limits: &Limits) {
+    fn take_decided(&mut self, reading: Reading, rank: Option<u32>, location: Location, limits: &Limits) {
         match reading {
             Reading::Mlperf(event) => {
                 let (reading, is_restart) = self.mlperf.step(event, limits, &mut self.report);
                 if is_restart {
                     self.restart(limits);
                 }
-                self.take(reading, rank, place, "", limits);
+                self.take(reading, rank, location, "", limits);
             }
             Reading::Note(note) => {
-                let kept = self.steps.note(note, limits);
-                self.companion(kept, place);
+                let is_stored = self.steps.note(note, limits);
+                self.companion(is_stored, location);
             }
             _ => {}
         }
     }
 
     /// Processes a Hugging Face trainer dict.
-    fn dict(&mut self, dict: Dict, rank: Option<u32>, place: Place, limits: &Limits) {
+    fn dict(&mut self, dict: Dict, rank: Option<u32>, location: Location, limits: &Limits) {
         if let Some(bar) = dict.bar {
             self.progress.bar(bar);
         }
         let Reading::Step { mut point, mut mark, left_out } = *dict.reading else {
-            return self.take(*dict.reading, rank, place, "", limits);
+            return self.take(*dict.reading, rank, location, "", limits);
         };
         // Without rank prefixes, identical dicts from different ranks cannot be distinguished.
         if rank.is_none() && self.progress.is_repeated(dict.hash) {
@@ -472,7 +480,7 @@ impl Reader {
                 }
             }
         }
-        self.take(Reading::Step { point, mark, left_out }, rank, place, "", limits);
+        self.take(Reading::Step { point, mark, left_out }, rank, location, "", limits);
     }
 
     /// Handles a training restart.

@@ -20,15 +20,15 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     }
     let (done, total) = counts.trim().split_once('/')?;
     let (done, total): (u64, u64) = (done.parse().ok()?, total.parse().ok()?);
-    let figures = inside.trim_end().strip_suffix(']');
-    let (_, parts) = figures.unwrap_or(inside).split_once(", ")?;
+    let content = inside.trim_end().strip_suffix(']');
+    let (_, parts) = content.unwrap_or(inside).split_once(", ")?;
     if !parts.contains('=') {
         return None;
     }
     if parts.contains("%|") {
         return Some(Reading::Torn(Tear::Mixed));
     }
-    if figures.is_none() {
+    if content.is_none() {
         return Some(Reading::Torn(Tear::Cut));
     }
     let epoch = title

@@ -18,8 +18,8 @@ pub(super) fn quantity(text: &str) -> Option<Quantity<'_>> {
     if let Some(value) = number(text) {
         return Some(Quantity { value, suffix: "" });
     }
-    let is_of_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '+' | '-');
-    let mut end = text.find(|c| !is_of_number(c)).unwrap_or(text.len());
+    let is_numeric = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '+' | '-');
+    let mut end = text.find(|c| !is_numeric(c)).unwrap_or(text.len());
     // An exponent is part of the number; the letter E in a unit is not.
     let rest = text.get(end..)?;
     if let Some(exponent) = rest.strip_prefix(['e', 'E']) {

@@ -142,8 +142,8 @@ impl Draft {
 
     /// Sets the field for a name from text with an optional unit or multiplier. Returns false if
     /// the text is not a number.
-    pub(super) fn set_text(&mut self, name: &str, text: &str, own: Option<Measure>, limits: &Limits) -> bool {
-        let measure = own.or_else(|| measure(name));
+    pub(super) fn set_text(&mut self, name: &str, text: &str, preferred: Option<Measure>, limits: &Limits) -> bool {
+        let measure = preferred.or_else(|| measure(name));
         let Some(quantity) = quantity(text) else {
             // `0:00:04.1` and `1m 2s` contain their unit.
             let stated = measure.map(|measure| measure.metric);
@@ -159,7 +159,7 @@ impl Draft {
             return true;
         }
         let dimension = measure.and_then(|measure| measure.metric.dimension());
-        let found = unit(suffix).filter(|(own, _)| Some(*own) == dimension);
+        let found = unit(suffix).filter(|(parsed, _)| Some(*parsed) == dimension);
         if let (Some(measure), Some((_, per))) = (measure, found) {
             let measure = Measure { per, ..measure };
             self.set_as(Some(measure), name, quantity.value, limits);

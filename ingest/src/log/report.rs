@@ -84,7 +84,7 @@ pub struct Report {
 
 /// Position of a line.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// Line number.
     pub(super) line: u64,
     /// Byte offset.
@@ -92,44 +92,44 @@ pub(super) struct Place {
 }
 
 impl Report {
-    pub(super) fn problem(&mut self, reason: &str, place: Place) {
+    pub(super) fn problem(&mut self, reason: &str, location: Location) {
         if let Some(problem) = self.problems.iter_mut().find(|problem| problem.reason == reason) {
             problem.count += 1;
         } else {
-            let Place { line, offset } = place;
+            let Location { line, offset } = location;
             self.problems.push(Problem { reason: reason.to_owned(), count: 1, line, offset });
         }
     }
 
     /// Counts an unreadable line.
-    pub(super) fn skip(&mut self, reason: &str, place: Place) {
+    pub(super) fn skip(&mut self, reason: &str, location: Location) {
         self.skipped += 1;
-        self.problem(reason, place);
+        self.problem(reason, location);
     }
 
     /// Counts a repaired line.
-    pub(super) fn repair(&mut self, reason: &str, place: Place) {
+    pub(super) fn repair(&mut self, reason: &str, location: Location) {
         self.repaired += 1;
-        self.problem(reason, place);
+        self.problem(reason, location);
     }
 
     /// Counts a step with dropped or invalid values.
     pub(super) fn missing_values(&mut self, point: &Point, left_out: u64) {
-        let place = Place { line: point.line, offset: point.offset };
+        let location = Location { line: point.line, offset: point.offset };
         if left_out > 0 {
-            self.problem("a step has more values than are kept", place);
+            self.problem("a step has more values than are kept", location);
         }
         if !point.not_finite.is_empty() {
-            self.problem("a value is not a number or not finite, and is missing", place);
+            self.problem("a value is not a number or not finite, and is missing", location);
         }
     }
 
     /// Counts an incomplete line and stores the first ones.
-    pub(super) fn tear(&mut self, tear: Tear, text: &str, place: Place, limits: &Limits) {
+    pub(super) fn tear(&mut self, tear: Tear, text: &str, location: Location, limits: &Limits) {
         self.torn += 1;
-        self.problem(tear.reason(), place);
+        self.problem(tear.reason(), location);
         if self.torn_lines.len() < limits.torn_lines {
-            let Place { line, offset } = place;
+            let Location { line, offset } = location;
             self.torn_lines.push(TornLine { line, offset, text: clip(text, limits.torn_chars) });
         }
     }
@@ -143,7 +143,7 @@ impl Report {
 
     /// Records an assumption once.
     pub(super) fn assume(&mut self, assumption: &str) {
-        if !self.assumptions.iter().any(|told| told == assumption) {
+        if !self.assumptions.iter().any(|known| known == assumption) {
             self.assumptions.push(assumption.to_owned());
         }
     }

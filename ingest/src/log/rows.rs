@@ -11,7 +11,7 @@ use super::pace::Pace;
 use super::parser::Reader;
 use super::point::{Point, Source};
 use super::reading::Draft;
-use super::report::{Place, Report};
+use super::report::{Location, Report};
 use super::steps::Mark;
 use super::text::{float, number};
 use super::{Limits, Log, LogError};
@@ -26,7 +26,7 @@ pub(super) fn trainer_state(document: Value, limits: &Limits) -> Result<Log, Log
     let readings = hugging_face::trainer_state(document, limits)?;
     for (row, reading) in readings.into_iter().enumerate() {
         reader.report.lines += 1;
-        reader.take(reading, None, Place { line: row as u64 + 1, offset: 0 }, "", limits);
+        reader.take(reading, None, Location { line: row as u64 + 1, offset: 0 }, "", limits);
         points.append(&mut reader.steps.take_done());
         if points.len() > limits.points {
             break;
@@ -50,15 +50,15 @@ pub(super) fn curves(document: &Map<String, Value>, limits: &Limits) -> Log {
         for (step, value) in curve.get("values").and_then(Value::as_object).into_iter().flatten() {
             reader.report.lines += 1;
             let (Ok(step), Some(value)) = (step.parse::<u64>(), float(value)) else {
-                reader.report.skip("a value without a step, or no number", Place::default());
+                reader.report.skip("a value without a step, or no number", Location::default());
                 continue;
             };
             if step >= 1 << 53 {
-                reader.report.skip("a step is beyond 2^53", Place::default());
+                reader.report.skip("a step is beyond 2^53", Location::default());
                 continue;
             }
             if drafts.len() >= limits.points && !drafts.contains_key(&step) {
-                reader.report.skip("there are more points than are kept", Place::default());
+                reader.report.skip("there are more points than are kept", Location::default());
                 continue;
             }
             reader.report.steps += 1;
@@ -92,7 +92,7 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     }
     let width = record.len();
     let columns: Vec<Option<(String, String)>> = record.iter().skip(1).take(MAX_COLUMNS).map(column).collect();
-    let nameless = record.iter().skip(1).take(MAX_COLUMNS).filter(|name| !is_of_a_run(name)).count();
+    let nameless = record.iter().skip(1).take(MAX_COLUMNS).filter(|name| !is_run_column(name)).count();
     if nameless > 0 {
         reader.report.assume(&format!("columns that are not called \"<run> - <metric>\" are not read: {nameless}"));
     }
@@ -107,25 +107,25 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
         }
     }
     let mut by_run: BTreeMap<usize, Vec<Point>> = BTreeMap::new();
-    let mut kept = 0;
+    let mut stored = 0;
     loop {
-        let place = Place { line: rows.position().line(), offset: rows.position().byte() };
+        let location = Location { line: rows.position().line(), offset: rows.position().byte() };
         match rows.read_record(&mut record) {
             Ok(false) => break,
             Ok(true) => {}
             Err(_) => {
                 reader.report.lines += 1;
-                reader.report.skip("a row is not UTF-8", place);
+                reader.report.skip("a row is not UTF-8", location);
                 continue;
             }
         }
         reader.report.lines += 1;
         let Some(step) = record.get(0).and_then(number).filter(|step| (0.0..9e15).contains(step)) else {
-            reader.report.skip("a row has no step", place);
+            reader.report.skip("a row has no step", location);
             continue;
         };
         if record.len() > width {
-            reader.report.problem("a row has more cells than there are columns", place);
+            reader.report.problem("a row has more cells than there are columns", location);
         }
         let mut drafts: BTreeMap<usize, Draft> = BTreeMap::new();
         for (cell, column) in record.iter().skip(1).zip(&columns) {
@@ -133,7 +133,7 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
             let Some(value) = number(cell) else {
                 // A run without this step has an empty cell.
                 if !cell.trim().is_empty() {
-                    reader.report.problem("a cell is no number", place);
+                    reader.report.problem("a cell is no number", location);
                 }
                 continue;
             };
@@ -142,20 +142,20 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
                 source: Source::PanelCsv,
                 segment: run as u32,
                 step: step as u64,
-                line: place.line,
-                offset: place.offset,
+                line: location.line,
+                offset: location.offset,
                 ..Point::default()
             };
             drafts.entry(run).or_insert_with(|| Draft::new(point())).set(metric, value, limits);
         }
-        if kept + drafts.len() > limits.points {
-            reader.report.skip("there are more points than are kept", place);
+        if stored + drafts.len() > limits.points {
+            reader.report.skip("there are more points than are kept", location);
             continue;
         }
         reader.report.steps += 1;
         reader.report.source(Source::PanelCsv);
         for (run, draft) in drafts {
-            kept += 1;
+            stored += 1;
             by_run.entry(run).or_default().push(draft.finish(&mut reader.report));
         }
     }
@@ -179,7 +179,7 @@ pub(super) fn complete(points: &mut [Point], report: &mut Report, limits: &Limit
 }
 
 /// Returns whether a column names a run.
-fn is_of_a_run(name: &str) -> bool {
+fn is_run_column(name: &str) -> bool {
     name.contains(" - ")
 }
 
@@ -198,13 +198,13 @@ pub(super) fn scalars(bytes: &[u8], limits: &Limits) -> Log {
     let mut rows = ReaderBuilder::new().has_headers(true).flexible(true).from_reader(bytes);
     let mut record = StringRecord::new();
     loop {
-        let place = Place { line: rows.position().line(), offset: rows.position().byte() };
+        let location = Location { line: rows.position().line(), offset: rows.position().byte() };
         match rows.read_record(&mut record) {
             Ok(false) => break,
             Ok(true) => {}
             Err(_) => {
                 reader.report.lines += 1;
-                reader.report.skip("a row is not UTF-8", place);
+                reader.report.skip("a row is not UTF-8", location);
                 continue;
             }
         }
@@ -212,14 +212,14 @@ pub(super) fn scalars(bytes: &[u8], limits: &Limits) -> Log {
         let cell = |index: usize| record.get(index).and_then(number);
         let step = cell(1).filter(|step| (0.0..9e15).contains(step));
         let (Some(step), Some(value)) = (step, cell(2)) else {
-            reader.report.skip("a row has no step or no value", place);
+            reader.report.skip("a row has no step or no value", location);
             continue;
         };
         let time_us = cell(0).and_then(micros);
         let point = Point { source: Source::Tensorboard, step: step as u64, time_us, ..Point::default() };
         let mut draft = Draft::new(point);
         draft.set("value", value, limits);
-        reader.take(draft.step(Mark::Named), None, place, "", limits);
+        reader.take(draft.step(Mark::Named), None, location, "", limits);
         points.append(&mut reader.steps.take_done());
         if points.len() > limits.points {
             break;

@@ -12,11 +12,11 @@ use notation::Notation;
 
 pub(super) use long::{import_lines as import_long_lines, is_long_row};
 
-use super::json_lines::{row_of, step_name};
+use super::json_lines::{parse_row, step_name};
 use super::parser::Reader;
 use super::point::{Point, Source};
 use super::reading::Draft;
-use super::report::Place;
+use super::report::Location;
 use super::rows::finish;
 use super::steps::Mark;
 use super::text::number;
@@ -67,7 +67,7 @@ pub(super) fn mlflow_metric(bytes: &[u8], limits: &Limits) -> Log {
     let mut points = Vec::new();
     let mut offset = 0;
     for (number, line) in (1..).zip(bytes.split_inclusive(|&byte| byte == b'\n')) {
-        let place = Place { line: number, offset };
+        let location = Location { line: number, offset };
         offset += line.len() as u64;
         let line = String::from_utf8_lossy(line);
         if line.trim().is_empty() {
@@ -75,13 +75,13 @@ pub(super) fn mlflow_metric(bytes: &[u8], limits: &Limits) -> Log {
         }
         reader.report.lines += 1;
         let Some((time, value, step)) = metric_line(&line) else {
-            reader.report.skip("the line is not a time, a value and a step", place);
+            reader.report.skip("the line is not a time, a value and a step", location);
             continue;
         };
         let time_us = time.checked_mul(1000);
         let mut draft = Draft::new(Point { source: Source::StepCsv, step, time_us, ..Point::default() });
         draft.set("value", value, limits);
-        reader.take(draft.step(Mark::Named), None, place, "", limits);
+        reader.take(draft.step(Mark::Named), None, location, "", limits);
         points.append(&mut reader.steps.take_done());
         if points.len() > limits.points {
             break;
@@ -98,7 +98,7 @@ pub(super) fn mlflow_metric(bytes: &[u8], limits: &Limits) -> Log {
 pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log, LogError> {
     let table = || ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(bytes);
     let head: Vec<StringRecord> = table().into_records().skip(1).take(NOTATION_ROWS).filter_map(Result::ok).collect();
-    let (notation, note) = Notation::of(head.iter().flatten());
+    let (notation, note) = Notation::detect(head.iter().flatten());
     let mut rows = table();
     let mut header = StringRecord::new();
     if !rows.read_record(&mut header).map_err(|_| LogError::Shape { found: "a table that is not UTF-8" })? {
@@ -117,13 +117,13 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
     let mut points = Vec::new();
     let mut record = StringRecord::new();
     loop {
-        let place = Place { line: rows.position().line(), offset: rows.position().byte() };
+        let location = Location { line: rows.position().line(), offset: rows.position().byte() };
         match rows.read_record(&mut record) {
             Ok(false) => break,
             Ok(true) => {}
             Err(_) => {
                 reader.report.lines += 1;
-                reader.report.skip("a row is not UTF-8", place);
+                reader.report.skip("a row is not UTF-8", location);
                 continue;
             }
         }
@@ -131,14 +131,14 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
         let cells = names.iter().zip(record.iter()).filter(|(name, cell)| !name.is_empty() && !cell.trim().is_empty());
         if let Some(columns) = &columns {
             let value = columns.value(|at| record.get(at).map(|cell| notation.plain(cell)));
-            long.take(value, place, &mut reader.report, limits);
+            long.take(value, location, &mut reader.report, limits);
             continue;
         }
         let row: Map<String, Value> =
             cells.map(|(name, cell)| (name.clone(), Value::from(notation.plain(cell)))).collect();
-        match row_of(&row, reader.step_name(), Source::StepCsv, limits) {
-            Some(reading) => reader.take(reading, None, place, "", limits),
-            None => reader.report.skip("a row has no step", place),
+        match parse_row(&row, reader.step_name(), Source::StepCsv, limits) {
+            Some(reading) => reader.take(reading, None, location, "", limits),
+            None => reader.report.skip("a row has no step", location),
         }
         points.append(&mut reader.steps.take_done());
         if points.len() > limits.points {

@@ -13,14 +13,14 @@ use epochs::Epochs;
 use super::Limits;
 use super::pace::{Job, Pace};
 use super::point::{Memory, Note, Point, Source, StepTimeOrigin, Timer};
-use super::report::{Place, Report};
+use super::report::{Location, Report};
 
 /// Minimum time between lines for the same step in different starts, in microseconds.
 const RESTART_US: i64 = 30_000_000;
 /// Maximum relative difference between ranks for the times of a step.
 const RANKS_DIFFER: f64 = 0.02;
 /// Maximum disorder between rank lines, in microseconds.
-const OUT_OF_ORDER_US: i64 = 1_000_000;
+const MAX_DISORDER_US: i64 = 1_000_000;
 /// Restart count that raises a doubt, and a low number of points per restart.
 const MANY_RESTARTS: u32 = 3;
 const FEW_POINTS: u64 = 3;
@@ -131,7 +131,7 @@ impl Steps {
     }
 
     /// Starts a parallel run in its own segment and moves completed points to it.
-    pub(super) fn beside(&mut self) -> Self {
+    pub(super) fn parallel_run(&mut self) -> Self {
         let segment = self.last_segment + 1;
         Self { segment, last_segment: segment, done: std::mem::take(&mut self.done), ..Self::default() }
     }
@@ -165,19 +165,19 @@ impl Steps {
         limits: &Limits,
         report: &mut Report,
     ) {
-        let place = Place { line: point.line, offset: point.offset };
+        let location = Location { line: point.line, offset: point.offset };
         report.steps += 1;
         report.source(point.source);
         match mark {
             Mark::Named => {}
             Mark::Open => match &mut self.open {
                 Some(open) => return open.merge(point, limits),
-                None => return report.problem("a line of a step came before any step was named", place),
+                None => return report.problem("a line of a step came before any step was named", location),
             },
             Mark::Counted => {
                 // If another program numbers the steps, this line belongs to the open step.
-                let own = point.source;
-                if let Some(open) = self.open.as_mut().filter(|open| !open.step_counted && open.source != own) {
+                let program = point.source;
+                if let Some(open) = self.open.as_mut().filter(|open| !open.step_counted && open.source != program) {
                     return open.merge(point, limits);
                 }
                 // Each rank counts its lines, so that a step printed by all ranks is a single step.
@@ -235,7 +235,7 @@ impl Steps {
             }
             Some(open) if step < open.step => {
                 report.repeated += 1;
-                report.problem("a line of a step that is complete already", place);
+                report.problem("a line of a step that is complete already", location);
             }
             _ => {
                 self.close(limits, report);
@@ -256,7 +256,7 @@ impl Steps {
     /// True if the timestamp precedes the open step.
     fn is_earlier(&self, point: &Point) -> bool {
         let times = self.open.as_ref().and_then(|open| open.time_us).zip(point.time_us);
-        times.is_some_and(|(before, now)| before.saturating_sub(now) > OUT_OF_ORDER_US)
+        times.is_some_and(|(before, now)| before.saturating_sub(now) > MAX_DISORDER_US)
     }
 
     /// True if a line repeats the open step after a program start: it is much later or, without
@@ -270,8 +270,8 @@ impl Steps {
         if let Some((before, now)) = open.time_us.zip(point.time_us) {
             return now.saturating_sub(before) > RESTART_US;
         }
-        let of_megatron = |point: &Point| (point.source == Source::Megatron).then_some(point.step_time_s).flatten();
-        let times = of_megatron(open).zip(of_megatron(point));
+        let megatron_time = |point: &Point| (point.source == Source::Megatron).then_some(point.step_time_s).flatten();
+        let times = megatron_time(open).zip(megatron_time(point));
         times.is_some_and(|(before, now)| (now - before).abs() > RANKS_DIFFER * before)
     }
 
@@ -289,11 +289,11 @@ impl Steps {
 
     pub(super) fn timer(&mut self, timer: Timer, limits: &Limits) -> bool {
         let timers = self.open.as_mut().map_or(&mut self.setup, |open| &mut open.timers);
-        let room = timers.len() < limits.timers;
-        if room {
+        let has_capacity = timers.len() < limits.timers;
+        if has_capacity {
             timers.push(timer);
         }
-        room
+        has_capacity
     }
 
     /// Returns the last added timer, to which subsequent rank times belong.

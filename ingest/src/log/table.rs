@@ -114,7 +114,7 @@ impl LogTable {
             })?
         };
         if document.schema != SCHEMA {
-            return Err(wrong(place(text, 0, "schema"), format!("schema must be {SCHEMA:?}")));
+            return Err(wrong(line_number(text, 0, "schema"), format!("schema must be {SCHEMA:?}")));
         }
         if document.line.is_empty() || document.line.len() > MAX_ENTRIES {
             return Err(wrong(1, format!("a table has 1 to {MAX_ENTRIES} entries \"line\"")));
@@ -123,7 +123,10 @@ impl LogTable {
         let mut patterns = Vec::with_capacity(document.line.len());
         for (index, line) in document.line.into_iter().enumerate() {
             patterns.push(line.pattern.clone());
-            entries.push(Entry::of(line).map_err(|(key, reason)| wrong(place(text, index + 1, &key), reason))?);
+            entries.push(
+                Entry::from_document(line)
+                    .map_err(|(key, reason)| wrong(line_number(text, index + 1, &key), reason))?,
+            );
         }
         let size = MAX_COMPILED * MAX_ENTRIES;
         let set =
@@ -154,7 +157,7 @@ impl LogTable {
 }
 
 /// Returns the line of a key in an entry. Entries count from 1; 0 is the table head.
-fn place(text: &str, entry: usize, key: &str) -> usize {
+fn line_number(text: &str, entry: usize, key: &str) -> usize {
     let is_json = text.trim_start().starts_with('{');
     let mut seen = 0;
     let mut found = 1;
@@ -192,7 +195,7 @@ fn compiled(pattern: &str, size: usize) -> Result<Regex, String> {
 impl Entry {
     /// # Errors
     /// Returns the invalid key and the reason.
-    fn of(line: LineDocument) -> Result<Self, (String, String)> {
+    fn from_document(line: LineDocument) -> Result<Self, (String, String)> {
         let wrong = |key: &str, reason: String| (key.to_owned(), reason);
         if line.name.trim().is_empty() || line.name.chars().count() > MAX_NAME {
             return Err(wrong("name", format!("a name has 1 to {MAX_NAME} characters")));
@@ -231,7 +234,7 @@ impl Entry {
         let group = |name: &str| found.name(name).and_then(|group| str::from_utf8(group.as_bytes()).ok());
         let before = found.get(0).and_then(|all| text.get(..all.start()));
         let time_us = group("time").and_then(time_us).or_else(|| before.and_then(time_us)).or_else(|| time_us(text));
-        let mut filling = Filling {
+        let mut builder = PointBuilder {
             draft: Draft::new(Point { source: Source::Table, time_us, ..Point::default() }),
             step: None,
             epoch: None,
@@ -246,16 +249,16 @@ impl Entry {
                         let part = |at: usize| pair.get(at).and_then(|part| str::from_utf8(part.as_bytes()).ok());
                         let (Some(name), Some(value)) = (part(1), part(2)) else { continue };
                         let value = format!("{value}{}", part(3).unwrap_or_default());
-                        self.fill(&mut filling, name, &value, limits);
+                        self.fill(&mut builder, name, &value, limits);
                     }
                 }
-                ("value", Some(value)) => self.fill(&mut filling, group("name")?.trim(), value, limits),
-                (name, Some(value)) => self.fill(&mut filling, name, value, limits),
+                ("value", Some(value)) => self.fill(&mut builder, group("name")?.trim(), value, limits),
+                (name, Some(value)) => self.fill(&mut builder, name, value, limits),
             }
         }
-        let Filling { mut draft, step, epoch, epoch_step, epoch_steps } = filling;
-        let of_epoch = || Some(epoch.unwrap_or(0.0) * epoch_steps? + epoch_step?);
-        let mark = match step.or_else(of_epoch) {
+        let PointBuilder { mut draft, step, epoch, epoch_step, epoch_steps } = builder;
+        let epoch_based_step = || Some(epoch.unwrap_or(0.0) * epoch_steps? + epoch_step?);
+        let mark = match step.or_else(epoch_based_step) {
             Some(step) if (0.0..9_007_199_254_740_992.0).contains(&step) => {
                 draft.point.step = step as u64;
                 Mark::Named
@@ -267,25 +270,25 @@ impl Entry {
         Some(draft.step(mark))
     }
 
-    fn fill(&self, filling: &mut Filling, name: &str, text: &str, limits: &Limits) {
-        let own = self.fields.get(name).copied();
-        let slot = match own.map(|measure| measure.metric) {
-            Some(Metric::Step) => &mut filling.step,
+    fn fill(&self, builder: &mut PointBuilder, name: &str, text: &str, limits: &Limits) {
+        let field = self.fields.get(name).copied();
+        let slot = match field.map(|measure| measure.metric) {
+            Some(Metric::Step) => &mut builder.step,
             Some(Metric::StepFromZero) => {
-                filling.step = number(text).map(|step| step + 1.0);
+                builder.step = number(text).map(|step| step + 1.0);
                 return;
             }
-            Some(Metric::EpochStep) => &mut filling.epoch_step,
-            Some(Metric::EpochSteps) => &mut filling.epoch_steps,
-            Some(metric @ (Metric::Epoch | Metric::EpochFromOne)) => {
-                let first = f64::from(u8::from(metric == Metric::EpochFromOne));
-                filling.epoch = number(text).map(|epoch| epoch - first);
-                filling.draft.set_text("epoch", text, None, limits);
+            Some(Metric::EpochStep) => &mut builder.epoch_step,
+            Some(Metric::EpochSteps) => &mut builder.epoch_steps,
+            Some(metric @ (Metric::Epoch | Metric::EpochFrom1)) => {
+                let first = f64::from(u8::from(metric == Metric::EpochFrom1));
+                builder.epoch = number(text).map(|epoch| epoch - first);
+                builder.draft.set_text("epoch", text, None, limits);
                 return;
             }
             _ => {
                 // Text such as "n/a" is not a number.
-                filling.draft.set_text(name, text, own, limits);
+                builder.draft.set_text(name, text, field, limits);
                 return;
             }
         };
@@ -294,7 +297,7 @@ impl Entry {
 }
 
 /// A point under construction and the values that determine its step.
-struct Filling {
+struct PointBuilder {
     draft: Draft,
     step: Option<f64>,
     epoch: Option<f64>,

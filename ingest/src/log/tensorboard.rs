@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use super::json_lines::micros;
 use super::pace::Pace;
 use super::point::{Point, Source};
-use super::report::{Place, Report};
+use super::report::{Location, Report};
 use super::{Limits, Log, LogError};
 use event::Event;
 
@@ -138,28 +138,28 @@ impl EventParser {
     fn record(&mut self, used: usize) -> Result<Option<usize>, LogError> {
         let bytes = &self.waiting[used..];
         let Some((length, sound)) = head(bytes) else { return Ok(None) };
-        let place = Place { line: self.scalars.report.lines + 1, offset: self.offset + used as u64 };
+        let location = Location { line: self.scalars.report.lines + 1, offset: self.offset + used as u64 };
         // An impossible length is handled like a wrong checksum.
         if !sound || length > self.limits.file_bytes as u64 {
-            return Err(LogError::Framing { offset: place.offset, read: self.scalars.report.lines });
+            return Err(LogError::Framing { offset: location.offset, read: self.scalars.report.lines });
         }
-        let whole = HEAD + length as usize + TAIL;
+        let record_length = HEAD + length as usize + TAIL;
         if length > self.limits.record_bytes as u64 {
             self.scalars.report.lines += 1;
-            self.scalars.report.skip("a record is longer than is read", place);
-            let there = bytes.len().min(whole);
-            self.leaving_out = (whole - there) as u64;
+            self.scalars.report.skip("a record is longer than is read", location);
+            let there = bytes.len().min(record_length);
+            self.leaving_out = (record_length - there) as u64;
             return Ok(Some(there));
         }
-        let Some(record) = bytes.get(HEAD..whole) else { return Ok(None) };
+        let Some(record) = bytes.get(HEAD..record_length) else { return Ok(None) };
         let (data, crc) = record.split_at(length as usize);
         self.scalars.report.lines += 1;
         if crc.first_chunk().is_none_or(|crc| u32::from_le_bytes(*crc) != crc32c::masked(data)) {
-            self.scalars.report.skip("a record has a wrong checksum", place);
+            self.scalars.report.skip("a record has a wrong checksum", location);
         } else {
-            self.scalars.take(&event::read(data), place, &self.limits);
+            self.scalars.take(&event::read(data), location, &self.limits);
         }
-        Ok(Some(whole))
+        Ok(Some(record_length))
     }
 }
 
@@ -184,34 +184,34 @@ fn is_by_epochs(tag: &str) -> bool {
 }
 
 impl Scalars {
-    fn take(&mut self, event: &Event, place: Place, limits: &Limits) {
+    fn take(&mut self, event: &Event, location: Location, limits: &Limits) {
         if event.broken {
-            return self.report.skip("a record is no event", place);
+            return self.report.skip("a record is no event", location);
         }
         if event.scalars.is_empty() {
             self.report.ignored += 1;
             if event.others > 0 {
-                self.report.problem("values that are no scalars were left out", place);
+                self.report.problem("values that are no scalars were left out", location);
             }
             return;
         }
-        let Ok(step) = u64::try_from(event.step) else { return self.report.skip("a step is negative", place) };
+        let Ok(step) = u64::try_from(event.step) else { return self.report.skip("a step is negative", location) };
         let time_us = micros(event.wall_time);
         self.report.steps += 1;
         self.report.source(Source::Tensorboard);
         if time_us.is_none() {
-            self.report.repair("a wall time is not a number and is missing", place);
+            self.report.repair("a wall time is not a number and is missing", location);
         }
         for (tag, value) in &event.scalars {
             // tensorboardX replaces blanks.
             if tag.ends_with(" vs samples") || tag.ends_with("_vs_samples") {
-                self.report.problem("scalars over samples say what those over steps say", place);
+                self.report.problem("scalars over samples say what those over steps say", location);
                 continue;
             }
             // Keras and others number epoch metrics by epoch.
             let by_epochs = is_by_epochs(tag);
             if by_epochs && self.is_by_steps {
-                self.report.problem("scalars over epochs are left out beside those over steps", place);
+                self.report.problem("scalars over epochs are left out beside those over steps", location);
                 continue;
             }
             if by_epochs {
@@ -221,7 +221,7 @@ impl Scalars {
             {
                 self.open = None;
                 self.last.clear();
-                self.report.problem("scalars over epochs are left out beside those over steps", place);
+                self.report.problem("scalars over epochs are left out beside those over steps", location);
             }
             // DeepSpeed numbers its scalars by samples.
             let by_samples = tag.strip_prefix(SAMPLES);
@@ -247,8 +247,8 @@ impl Scalars {
                 segment,
                 step,
                 source: Source::Tensorboard,
-                line: place.line,
-                offset: place.offset,
+                line: location.line,
+                offset: location.offset,
                 time_us,
                 ..Point::default()
             });
@@ -258,9 +258,9 @@ impl Scalars {
             }
             if open.step > step {
                 self.report.repeated += 1;
-                self.report.problem("a scalar of a step that is complete already", place);
+                self.report.problem("a scalar of a step that is complete already", location);
             } else if !open.set(by_samples.unwrap_or(tag), *value, limits) {
-                self.report.problem("a step has more values than are kept", place);
+                self.report.problem("a step has more values than are kept", location);
             }
         }
     }
@@ -296,8 +296,8 @@ pub(super) fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     points.extend(last);
     if let Some(error) = broken {
         let LogError::Framing { offset, .. } = error else { return Err(error) };
-        let place = Place { line: report.lines + 1, offset };
-        report.skip("the frame is broken; what follows cannot be found", place);
+        let location = Location { line: report.lines + 1, offset };
+        report.skip("the frame is broken; what follows cannot be found", location);
         if points.is_empty() {
             return Err(error);
         }

@@ -19,7 +19,7 @@ fn read(text: &str) -> Log {
 }
 
 /// Parses a text with exactly one point.
-fn one(text: &str) -> Point {
+fn single_point(text: &str) -> Point {
     let Log { mut points, report, .. } = read(text);
     assert_eq!(points.len(), 1, "{text}: {report:?}");
     points.remove(0)
@@ -54,8 +54,8 @@ fn megatron_prints_milliseconds_and_bloom_seconds() {
 
 /// 2025-03-01T10:20:30Z is Unix time 1,740,824,430.
 #[test]
-fn megatron_of_today_has_a_time_and_further_losses() {
-    let point = one(HEAD);
+fn current_megatron_has_a_time_and_further_losses() {
+    let point = single_point(HEAD);
     assert_eq!(point.time_us, Some(1_740_824_430_250_000));
     assert_eq!((point.tflops_per_device, point.learning_rate, point.loss), (Some(412.5), Some(1.5e-4), Some(9.5)));
     let names: Vec<_> = point.others.iter().map(|other| other.name.as_str()).collect();
@@ -74,16 +74,16 @@ fn megatron_of_today_has_a_time_and_further_losses() {
 /// The first version prints neither samples nor batch. In the second, one line has no loss because
 /// all steps were skipped.
 #[test]
-fn what_a_line_does_not_say_is_missing() {
-    let first = one(
+fn unstated_values_are_missing() {
+    let first = single_point(
         " iteration 100/ 1000 | elapsed time per iteration (ms): 500.0 | learning rate: 1.000E-04 | lm loss: 7.0E+00 |\n",
     );
     assert_eq!((first.consumed_samples, first.loss, first.step_time_s), (None, Some(7.0), Some(0.5)));
-    let skipped = one(
+    let skipped = single_point(
         " iteration       10/    0 | elapsed time per iteration (ms): 19932.4 | loss scale: 8388608.0 | number of skipped iterations:  10 |\n",
     );
     assert_eq!((skipped.loss, skipped.skipped_iterations, skipped.total_steps), (None, Some(10), None));
-    let nan = one(" iteration 5/ 9 | lm loss: nan | grad norm: inf | params norm: 1e400 | loss scale: None |");
+    let nan = single_point(" iteration 5/ 9 | lm loss: nan | grad norm: inf | params norm: 1e400 | loss scale: None |");
     assert_eq!((nan.loss, nan.grad_norm, nan.others.len()), (None, None, 0));
     assert_eq!(nan.not_finite, ["lm loss", "grad norm", "params norm"]);
 }
@@ -131,7 +131,7 @@ fn timers_come_in_tables_too() {
 }
 
 #[test]
-fn torn_lines_are_counted_and_kept() {
+fn torn_lines_are_counted_and_stored() {
     let torn = [
         " iteration 1/ 10 | lm loss: 2.0 iteration 2/ 10 | lm loss: 3.0 |",
         " iteration 3/ 10 | lm loss: 2.0[INFO] saving |",
@@ -178,7 +178,7 @@ fn a_step_back_opens_a_segment() {
 
 /// All ranks print. Their order varies, and a rank may lag by one step.
 #[test]
-fn ranks_that_all_print_are_one_run() {
+fn printing_ranks_are_a_single_run() {
     let line = |rank: u32, step: u32| {
         format!(
             "[rank{rank}]:[titan] 2025-03-01 10:20:30,250 - root - INFO - step: {step}  loss:  2.50000  memory: 4{rank}.00GiB(50.00%)  tps: 4,376  tflops: 253.41  mfu: N/A\n"
@@ -196,14 +196,14 @@ fn ranks_that_all_print_are_one_run() {
 }
 
 #[test]
-fn the_same_line_twice_is_one_point() {
+fn repeated_line_is_a_single_point() {
     let Log { points, report, .. } = read(&format!("{V2}{V2}"));
     assert_eq!((points.len(), report.repeated, points[0].others.len()), (1, 1, 1));
 }
 
 #[test]
 fn torchtitan() {
-    let point = one(
+    let point = single_point(
         "[titan] 2025-03-01 10:20:30,250 - root - INFO - \u{1b}[31mstep: 20  \u{1b}[38;2;180;60;0mloss: 11.83506  \u{1b}[39mgrad_norm:  9.6669  memory: 48.87GiB(51.44%)  tps: 4,376  tflops: 253.41  mfu: 25.62%\u{1b}[39m\n[titan] validate step: 20  loss: 11.5  memory: 40.00GiB(42.00%)  tps: 9,000\n",
     );
     assert_eq!((point.step, point.loss, point.grad_norm), (20, Some(11.83506), Some(9.6669)));
@@ -212,13 +212,13 @@ fn torchtitan() {
     assert_eq!(point.memory[0].max_reserved_gib, Some(48.87));
     assert_eq!(point.time_us, Some(1_740_824_430_250_000));
     assert_eq!((point.notes[0].kind, point.notes[0].values[0].value), (NoteKind::Validation, 11.5));
-    let old = one("step:  1  loss: 12.2580  memory:  7.29GiB(8.00%)  wps: 5,000  mfu: 9.99%");
+    let old = single_point("step:  1  loss: 12.2580  memory:  7.29GiB(8.00%)  wps: 5,000  mfu: 9.99%");
     assert_eq!(old.tokens_per_s_per_device, Some(5000.0));
 }
 
 /// DeepSpeed prints a step in two lines, here interleaved with Megatron.
 #[test]
-fn lines_of_several_programs_come_together() {
+fn lines_from_several_programs_are_merged() {
     let text = "[2023-11-07 01:55:23,711] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=4, lr=[4.99804827338393e-05, 4.99804827338393e-05], mom=[(0.9, 0.95), (0.9, 0.95)]\n\
                 [2023-11-07 01:55:23,714] [INFO] [timer.py:260:stop] epoch=0/micro_step=40/global_step=10, RunningAvgSamplesPerSec=25.025771473496132, CurrSamplesPerSec=25.704280480541442, MemAllocated=4.32GB, MaxMemAllocated=38.49GB\n\
                 [2023-11-07 01:55:23,714] [INFO] [timer.py:197:stop] 0/40, RunningAvgSamplesPerSec=25.0, CurrSamplesPerSec=-inf\n \
@@ -236,7 +236,7 @@ fn lines_of_several_programs_come_together() {
 
 #[test]
 fn deepspeed_pipelines() {
-    let point = one("steps: 10 loss: 2.3456 iter time (s): 1.234 samples/sec: 51.864\n");
+    let point = single_point("steps: 10 loss: 2.3456 iter time (s): 1.234 samples/sec: 51.864\n");
     assert_eq!(
         (point.step, point.loss, point.step_time_s, point.samples_per_s),
         (10, Some(2.3456), Some(1.234), Some(51.864))
@@ -246,7 +246,7 @@ fn deepspeed_pipelines() {
 /// NeMo 2 counts from 0: iteration 120 of 149 is step 121 of 150.
 #[test]
 fn nemo() {
-    let point = one(
+    let point = single_point(
         "Training epoch 0, iteration 120/149 | lr: 3e-05 | consumed_samples: 121 | global_batch_size: 1 | global_step: 120 | reduced_train_loss: 1.233 | train_step_timing in s: 0.03146 | val_loss: 4.106\n",
     );
     assert_eq!((point.source, point.step, point.total_steps), (Source::Nemo2, 121, Some(150)));
@@ -372,8 +372,8 @@ fn weights_and_biases() {
 }
 
 #[test]
-fn what_is_no_log_is_refused_by_name() {
-    for (bytes, told) in [
+fn non_logs_are_rejected_by_name() {
+    for (bytes, message) in [
         (&b""[..], "empty"),
         (b" \n", "empty"),
         (b"\x89PNG\r\n\x1a\n", "PNG"),
@@ -383,8 +383,8 @@ fn what_is_no_log_is_refused_by_name() {
         (b"{\n\"log_history\": 5}", "without a list log_history"),
         (b"{\n\"log_history\": [", "not readable as JSON"),
     ] {
-        let error = import(bytes, &Limits::default()).expect_err(told).to_string();
-        assert!(error.contains(told), "{told}: {error}");
+        let error = import(bytes, &Limits::default()).expect_err(message).to_string();
+        assert!(error.contains(message), "{message}: {error}");
     }
 }
 

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_of_ranks_go() {
+    fn rank_tags_are_removed() {
         for (line, rank, rest) in [
             ("[default7]: iteration", Some(7), " iteration"),
             ("[rank12]:[titan] x", Some(12), "[titan] x"),

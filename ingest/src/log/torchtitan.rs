@@ -30,10 +30,10 @@ pub(super) fn step(text: &str, rank: Option<u32>, limits: &Limits) -> Option<Rea
     };
     let mut draft =
         Draft::new(Point { source: Source::Torchtitan, step, time_us: time_us(before), ..Point::default() });
-    let mut words = rest.split_whitespace();
-    while let Some(word) = words.next() {
+    let mut terms = rest.split_whitespace();
+    while let Some(word) = terms.next() {
         let Some(name) = word.strip_suffix(':') else { return Some(Reading::Torn(Tear::Value)) };
-        let Some(value) = words.next() else { return Some(Reading::Torn(Tear::Cut)) };
+        let Some(value) = terms.next() else { return Some(Reading::Torn(Tear::Cut)) };
         if !take(&mut draft, name, value, rank, limits) {
             return Some(Reading::Torn(Tear::Value));
         }
@@ -92,6 +92,6 @@ fn take(draft: &mut Draft, name: &str, value: &str, rank: Option<u32>, limits: &
         Some(percent) => (format!("{name} (%)"), number(percent)),
         None => (name.to_owned(), number_with_commas(value)),
     };
-    let own = matches!(&*name, "tps" | "wps").then_some(Measure { metric: Metric::DeviceTokenRate, per: 1.0 });
-    value.map(|value| draft.set_as(own.or_else(|| measure(&name)), &name, value, limits)).is_some()
+    let preferred = matches!(&*name, "tps" | "wps").then_some(Measure { metric: Metric::DeviceTokenRate, per: 1.0 });
+    value.map(|value| draft.set_as(preferred.or_else(|| measure(&name)), &name, value, limits)).is_some()
 }

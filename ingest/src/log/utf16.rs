@@ -48,8 +48,8 @@ impl Decoder {
             self.waiting.drain(..2);
         }
         let mut text = String::with_capacity(self.waiting.len());
-        let whole = self.waiting.len() / 2 * 2;
-        for pair in self.waiting[..whole].chunks_exact(2) {
+        let even_length = self.waiting.len() / 2 * 2;
+        for pair in self.waiting[..even_length].chunks_exact(2) {
             let pair = [pair[0], pair[1]];
             let unit =
                 if self.encoding == Encoding::Little { u16::from_le_bytes(pair) } else { u16::from_be_bytes(pair) };
@@ -64,7 +64,7 @@ impl Decoder {
             let units = high.into_iter().chain([unit]);
             text.extend(char::decode_utf16(units).map(|decoded| decoded.unwrap_or(char::REPLACEMENT_CHARACTER)));
         }
-        self.waiting.drain(..whole);
+        self.waiting.drain(..even_length);
         Some(text.into_bytes())
     }
 

@@ -13,7 +13,7 @@ use super::ProfileError;
 use super::cells::Cells;
 use super::ledger::Ledger;
 use super::nccl_tests::operation;
-use super::refused::Refused;
+use super::refused::Rejection;
 use super::table::{Row, Table};
 
 /// Time columns, with unit name and unit in seconds.
@@ -96,7 +96,7 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<Option<
     Ok(device)
 }
 
-fn kernel(row: &Row<'_>, kind: Kind) -> Result<Kernel, Refused> {
+fn kernel(row: &Row<'_>, kind: Kind) -> Result<Kernel, Rejection> {
     Ok(match kind {
         Kind::Gemm => {
             let [m, n, k] = [row.whole("m")?, row.whole("n")?, row.whole("k")?];
@@ -107,12 +107,12 @@ fn kernel(row: &Row<'_>, kind: Kind) -> Result<Kernel, Refused> {
         Kind::Nccl => {
             let operation = operation(row.text("op_name")?)
                 .flatten()
-                .ok_or_else(|| Refused::new("a collective that training plans do not hold", row.shown("op_name")))?;
+                .ok_or_else(|| Rejection::new("a collective that training plans do not hold", row.shown("op_name")))?;
             let width = match row.text("nccl_dtype")?.to_lowercase().as_str() {
                 "half" | "float16" | "bfloat16" => 2.0,
                 "float" | "float32" => 4.0,
                 "int8" | "fp8" | "uint8" => 1.0,
-                _ => return Err(Refused::new("a number format of unknown width", row.shown("nccl_dtype"))),
+                _ => return Err(Rejection::new("a number format of unknown width", row.shown("nccl_dtype"))),
             };
             let ranks = row.devices("num_gpus")?;
             let bytes = row.whole("message_size")? * width;
@@ -122,28 +122,28 @@ fn kernel(row: &Row<'_>, kind: Kind) -> Result<Kernel, Refused> {
     })
 }
 
-fn number_format(row: &Row<'_>, column: &str) -> Result<Format, Refused> {
+fn number_format(row: &Row<'_>, column: &str) -> Result<Format, Rejection> {
     match row.text(column)?.to_lowercase().as_str() {
         "bfloat16" | "float16" | "half" => Ok(Format::Bf16),
         "fp8" | "fp8_block" => Ok(Format::Fp8),
         "float32" => Ok(Format::Fp32),
-        _ => Err(Refused::new("a number format that training plans do not hold", row.shown(column))),
+        _ => Err(Rejection::new("a number format that training plans do not hold", row.shown(column))),
     }
 }
 
-fn attention(row: &Row<'_>, kind: Kind) -> Result<Kernel, Refused> {
-    let positive = |column: &str| -> Result<bool, Refused> {
+fn attention(row: &Row<'_>, kind: Kind) -> Result<Kernel, Rejection> {
+    let positive = |column: &str| -> Result<bool, Rejection> {
         Ok(row.optional(column)?.and_then(|cell| cell.parse::<f64>().ok()).is_some_and(|value| value > 0.0))
     };
     if positive("step")? {
-        return Err(Refused::new("attention with cached keys, as in serving", row.shown("step")));
+        return Err(Rejection::new("attention with cached keys, as in serving", row.shown("step")));
     }
     if positive("window_size")? {
-        return Err(Refused::new("attention with a sliding window", row.shown("window_size")));
+        return Err(Rejection::new("attention with a sliding window", row.shown("window_size")));
     }
     for column in ["attn_dtype", "kv_cache_dtype"] {
         if row.optional(column)?.is_some() && number_format(row, column)? != Format::Bf16 {
-            return Err(Refused::new("attention in fp8", row.shown(column)));
+            return Err(Rejection::new("attention in fp8", row.shown(column)));
         }
     }
     let [batch, length, heads] = [row.whole("batch_size")?, row.whole("isl")?, row.whole("num_heads")?];
@@ -162,17 +162,17 @@ fn attention(row: &Row<'_>, kind: Kind) -> Result<Kernel, Refused> {
     }))
 }
 
-fn moe(row: &Row<'_>) -> Result<Kernel, Refused> {
+fn moe(row: &Row<'_>) -> Result<Kernel, Rejection> {
     if !row.text("distribution")?.eq_ignore_ascii_case("balanced") {
-        return Err(Refused::new("experts with an uneven number of tokens", row.shown("distribution")));
+        return Err(Rejection::new("experts with an uneven number of tokens", row.shown("distribution")));
     }
     if row.whole("moe_ep_size")? > 1.0 {
-        return Err(Refused::new("experts on several devices", row.shown("moe_ep_size")));
+        return Err(Rejection::new("experts on several devices", row.shown("moe_ep_size")));
     }
     let experts = row.whole("num_experts")?;
     let tokens = row.whole("num_tokens")? * row.whole("topk")? / experts;
     if tokens < MIN_TOKENS {
-        return Err(Refused::new("fewer than 64 tokens per expert, as in serving", row.shown("num_tokens")));
+        return Err(Rejection::new("fewer than 64 tokens per expert, as in serving", row.shown("num_tokens")));
     }
     let width = row.whole("inter_size")? / row.whole("moe_tp_size")?;
     // The gate and up products have 2 x width columns; the down product has the FLOPs of another

@@ -7,7 +7,7 @@ use planner::units::Seconds;
 
 use super::ledger::Ledger;
 use super::plausible::bus_bytes;
-use super::refused::Refused;
+use super::refused::Rejection;
 use super::{Format, Hints, Profile, ProfileError};
 
 /// Minimum bandwidth in GB/s. Below it, two decimals are not precise enough to derive a time.
@@ -37,8 +37,8 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
 }
 
 fn node(ranks: u32, on_a_node: Option<u32>, hints: &Hints, ledger: &mut Ledger) -> u32 {
-    if let Some(most) = hints.ranks_per_node.or(on_a_node) {
-        most.min(ranks)
+    if let Some(limit) = hints.ranks_per_node.or(on_a_node) {
+        limit.min(ranks)
     } else {
         ledger.assume("all devices are on one node");
         ranks
@@ -52,7 +52,7 @@ fn table(text: &str, ranks: u32, hints: &Hints, ledger: &mut Ledger) -> Result<(
         let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
         let ([payload, bus, ..], true) = (&cells[..], line.trim().starts_with('|')) else { continue };
         let Some(bytes) = payload_bytes(payload) else { continue };
-        let place = || format!("row {}: {}", number + 1, line.trim().chars().take(60).collect::<String>());
+        let location = || format!("row {}: {}", number + 1, line.trim().chars().take(60).collect::<String>());
         let bandwidth = bus.strip_suffix("GBps").and_then(|number| number.trim().parse::<f64>().ok());
         let sample = match bandwidth {
             Some(bandwidth) if bandwidth >= MIN_BANDWIDTH && bandwidth.is_finite() && ranks > 1 => {
@@ -61,12 +61,12 @@ fn table(text: &str, ranks: u32, hints: &Hints, ledger: &mut Ledger) -> Result<(
                 Ok(Sample { kernel: Kernel::Collective(collective), time })
             }
             Some(_) => {
-                Err(Refused::new("a bandwidth below 1 GB/s, whose two decimals are too few for a time", place()))
+                Err(Rejection::new("a bandwidth below 1 GB/s, whose two decimals are too few for a time", location()))
             }
-            None => Err(Refused::new("a row without a bandwidth in GBps", place())),
+            None => Err(Rejection::new("a row without a bandwidth in GBps", location())),
         };
         ledger.assume("times follow from the bus bandwidth; payloads are in powers of 1,024");
-        ledger.take(place, sample)?;
+        ledger.take(location, sample)?;
     }
     Ok(())
 }
@@ -129,15 +129,15 @@ fn blocks(text: &str, hints: &Hints, ledger: &mut Ledger) -> Result<(), ProfileE
     let ranks_per_node = node(ranks, Some(on_a_node).filter(|&count| count > 0), hints, ledger);
     ledger.assume(format!("{ranks} devices took part, by the ratio of the two bandwidths"));
     ledger.assume("the first trial of every rank is a warm-up and is left out");
-    for (place, (line, bits, _)) in trials.iter().enumerate() {
-        let shown = || format!("row {line}");
-        let sample = if place < ranks as usize {
-            Err(Refused::new("the first trial of a rank", shown()))
+    for (index, (line, bits, _)) in trials.iter().enumerate() {
+        let location = || format!("row {line}");
+        let sample = if index < ranks as usize {
+            Err(Rejection::new("the first trial of a rank", location()))
         } else {
             let collective = Collective { operation: Operation::AllReduce, bytes, ranks, ranks_per_node };
             Ok(Sample { kernel: Kernel::Collective(collective), time: Seconds::from_secs(16.0 * bytes / bits) })
         };
-        ledger.take(shown, sample)?;
+        ledger.take(location, sample)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use planner::units::Seconds;
 
-use super::refused::Refused;
+use super::refused::Rejection;
 
 /// Maximum shape or message size. Larger integers are not exact in `f64`.
 const MAX_WHOLE: f64 = 1e15;
@@ -16,21 +16,21 @@ pub(super) trait Cells {
     fn shown(&self, column: &str) -> String;
 
     /// Returns the cell text; `None` if the cell is missing or empty.
-    fn optional(&self, column: &str) -> Result<Option<&str>, Refused>;
+    fn optional(&self, column: &str) -> Result<Option<&str>, Rejection>;
 
     /// Returns the text of a required cell.
-    fn text(&self, column: &str) -> Result<&str, Refused> {
-        self.optional(column)?.ok_or_else(|| Refused::new("a needed cell is empty", self.place(column)))
+    fn text(&self, column: &str) -> Result<&str, Rejection> {
+        self.optional(column)?.ok_or_else(|| Rejection::new("a needed cell is empty", self.place(column)))
     }
 
     /// Parses a positive number.
-    fn positive(&self, column: &str) -> Result<f64, Refused> {
+    fn positive(&self, column: &str) -> Result<f64, Rejection> {
         let number: f64 =
-            self.text(column)?.parse().map_err(|_| Refused::new("a cell holds no number", self.shown(column)))?;
+            self.text(column)?.parse().map_err(|_| Rejection::new("a cell holds no number", self.shown(column)))?;
         if !number.is_finite() {
-            Err(Refused::new("a number is not finite", self.shown(column)))
+            Err(Rejection::new("a number is not finite", self.shown(column)))
         } else if number <= 0.0 {
-            Err(Refused::new("a number is zero or negative", self.shown(column)))
+            Err(Rejection::new("a number is zero or negative", self.shown(column)))
         } else {
             Ok(number)
         }
@@ -38,34 +38,34 @@ pub(super) trait Cells {
 
     /// Parses a positive integer. Zero decimals (`8.0`) are accepted because data frames write
     /// them.
-    fn whole(&self, column: &str) -> Result<f64, Refused> {
+    fn whole(&self, column: &str) -> Result<f64, Rejection> {
         let number = self.positive(column)?;
         if number.fract() == 0.0 && number <= MAX_WHOLE {
             Ok(number)
         } else {
-            Err(Refused::new("a size is not a whole number in range", self.shown(column)))
+            Err(Rejection::new("a size is not a whole number in range", self.shown(column)))
         }
     }
 
-    fn devices(&self, column: &str) -> Result<u32, Refused> {
+    fn devices(&self, column: &str) -> Result<u32, Rejection> {
         let number = self.whole(column)?;
         if number <= f64::from(u32::MAX) {
             Ok(number as u32)
         } else {
-            Err(Refused::new("a size is not a whole number in range", self.shown(column)))
+            Err(Rejection::new("a size is not a whole number in range", self.shown(column)))
         }
     }
 
-    fn flag(&self, column: &str) -> Result<bool, Refused> {
+    fn flag(&self, column: &str) -> Result<bool, Rejection> {
         match self.text(column)?.to_lowercase().as_str() {
             "true" | "1" | "1.0" => Ok(true),
             "false" | "0" | "0.0" => Ok(false),
-            _ => Err(Refused::new("a cell is neither true nor false", self.shown(column))),
+            _ => Err(Rejection::new("a cell is neither true nor false", self.shown(column))),
         }
     }
 
     /// Parses a time with a unit of `unit` seconds.
-    fn time(&self, column: &str, unit: f64) -> Result<Seconds, Refused> {
+    fn time(&self, column: &str, unit: f64) -> Result<Seconds, Rejection> {
         self.positive(column).map(|time| Seconds::from_secs(time * unit))
     }
 }

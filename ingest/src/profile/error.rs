@@ -122,12 +122,12 @@ pub enum ProfileError {
 }
 
 fn reasons(report: &Report) -> String {
-    let told: Vec<String> = report
+    let summaries: Vec<String> = report
         .refused
         .iter()
         .map(|refusal| format!("{} ({}, first {})", refusal.reason, refusal.count, refusal.first))
         .collect();
     let unfitted = report.unfitted.iter().map(|(kind, count)| format!("{kind} ({count}, not for a fit)"));
-    let told: Vec<String> = told.into_iter().chain(unfitted).collect();
+    let told: Vec<String> = summaries.into_iter().chain(unfitted).collect();
     format!(": {}", told.join("; "))
 }

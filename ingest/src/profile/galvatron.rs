@@ -15,7 +15,7 @@ use planner::units::Seconds;
 use super::json::{Leaf, Pairs};
 use super::ledger::Ledger;
 use super::plausible::bus_bytes;
-use super::refused::Refused;
+use super::refused::Rejection;
 use super::{Format, Hints, Profile, ProfileError};
 
 const MEBIBYTE: f64 = 1_048_576.0;
@@ -64,11 +64,11 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
     let device = hints.device(&mut ledger);
     let mut node = Node::new(hints);
     for (key, value) in pairs {
-        let place = || key.chars().take(80).collect::<String>();
+        let location = || key.chars().take(80).collect::<String>();
         let sample = match Key::read(&key) {
-            Some(Key::Time { operation, ranks, mebibytes }) => value.positive(place).and_then(|milliseconds| {
+            Some(Key::Time { operation, ranks, mebibytes }) => value.positive(location).and_then(|milliseconds| {
                 if mebibytes == 0 {
-                    return Err(Refused::new("a message without bytes", place()));
+                    return Err(Rejection::new("a message without bytes", location()));
                 }
                 ledger.assume("times are in milliseconds and MB are MiB; of an all-to-all, what one device sends");
                 let bytes = f64::from(mebibytes) * MEBIBYTE;
@@ -78,19 +78,19 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
                     time: Seconds::from_secs(milliseconds * 1e-3),
                 })
             }),
-            Some(Key::Bandwidth { ranks, consecutive }) => value.positive(place).and_then(|bandwidth| {
+            Some(Key::Bandwidth { ranks, consecutive }) => value.positive(location).and_then(|bandwidth| {
                 let (nodes, on_a_node) = (node.nodes(), node.holds(ranks, &mut ledger));
                 let ranks_per_node = if consecutive { on_a_node } else { on_a_node.min((ranks / nodes).max(1)) };
-                by_bandwidth(Operation::AllReduce, ranks, ranks_per_node, bandwidth, place, &mut ledger)
+                by_bandwidth(Operation::AllReduce, ranks, ranks_per_node, bandwidth, location, &mut ledger)
             }),
-            Some(Key::Pipeline { stages }) => value.positive(place).and_then(|bandwidth| {
+            Some(Key::Pipeline { stages }) => value.positive(location).and_then(|bandwidth| {
                 node.holds(stages, &mut ledger);
                 let ranks_per_node = if node.nodes() > 1 { 1 } else { 2 };
-                by_bandwidth(Operation::SendReceive, 2, ranks_per_node, bandwidth, place, &mut ledger)
+                by_bandwidth(Operation::SendReceive, 2, ranks_per_node, bandwidth, location, &mut ledger)
             }),
-            None => Err(Refused::new("a key that is not understood", place())),
+            None => Err(Rejection::new("a key that is not understood", location())),
         };
-        ledger.take(place, sample)?;
+        ledger.take(location, sample)?;
     }
     ledger.finish(device)
 }
@@ -101,11 +101,11 @@ fn by_bandwidth(
     ranks: u32,
     ranks_per_node: u32,
     bandwidth: f64,
-    place: impl Fn() -> String,
+    location: impl Fn() -> String,
     ledger: &mut Ledger,
-) -> Result<Sample, Refused> {
+) -> Result<Sample, Rejection> {
     if ranks < 2 {
-        return Err(Refused::new("a group of one device", place()));
+        return Err(Rejection::new("a group of one device", location()));
     }
     ledger.assume("a bandwidth is taken for a message of 128 MiB, the middle of Galvatron's sizes of 16 to 512 MiB");
     let collective = Collective { operation, bytes: 128.0 * MEBIBYTE, ranks, ranks_per_node };
@@ -123,8 +123,8 @@ struct Node {
 
 impl Node {
     fn new(hints: &Hints) -> Self {
-        let nodes = hints.nodes_of_name();
-        match (hints.ranks_per_node, hints.ranks_per_node_of_name()) {
+        let nodes = hints.nodes_in_name();
+        match (hints.ranks_per_node, hints.ranks_per_node_in_name()) {
             (Some(size), _) => Self { size: Some(size), source: "as given", nodes },
             (None, Some(size)) => Self { size: Some(size), source: "by the file's name", nodes },
             (None, None) => Self { size: None, source: "", nodes },

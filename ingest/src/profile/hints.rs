@@ -31,19 +31,19 @@ impl Hints {
     }
 
     /// Returns the device count in a name such as `AR_GPU8_1M`.
-    pub(super) fn ranks_of_name(&self) -> Option<u32> {
+    pub(super) fn ranks_in_name(&self) -> Option<u32> {
         let start = self.name.find("GPU")? + "GPU".len();
         let digits: String = self.name[start..].chars().take_while(char::is_ascii_digit).collect();
         digits.parse().ok()
     }
 
     /// Returns devices per node in a name such as `sp_time_1nodes_8gpus_per_node`.
-    pub(super) fn ranks_per_node_of_name(&self) -> Option<u32> {
+    pub(super) fn ranks_per_node_in_name(&self) -> Option<u32> {
         self.number_before("gpus_per_node")
     }
 
     /// Returns the node count in such a name.
-    pub(super) fn nodes_of_name(&self) -> Option<u32> {
+    pub(super) fn nodes_in_name(&self) -> Option<u32> {
         self.number_before("nodes_")
     }
 
@@ -60,12 +60,12 @@ mod tests {
     #[test]
     fn names_tell_numbers() {
         let named = |name: &str| Hints { name: name.to_owned(), ..Hints::default() };
-        assert_eq!(named("AR_GPU7_1M_1024M_LUT").ranks_of_name(), Some(7));
-        assert_eq!(named("GPU").ranks_of_name(), None);
-        assert_eq!(named("GPU99999999999").ranks_of_name(), None);
-        assert_eq!(named("sp_time_1nodes_8gpus_per_node.json").ranks_per_node_of_name(), Some(8));
-        assert_eq!(named("16gpus_per_node").ranks_per_node_of_name(), Some(16));
-        assert_eq!(named("é8gpus_per_node").ranks_per_node_of_name(), Some(8));
-        assert_eq!(named("gpus_per_node").ranks_per_node_of_name(), None);
+        assert_eq!(named("AR_GPU7_1M_1024M_LUT").ranks_in_name(), Some(7));
+        assert_eq!(named("GPU").ranks_in_name(), None);
+        assert_eq!(named("GPU99999999999").ranks_in_name(), None);
+        assert_eq!(named("sp_time_1nodes_8gpus_per_node.json").ranks_per_node_in_name(), Some(8));
+        assert_eq!(named("16gpus_per_node").ranks_per_node_in_name(), Some(16));
+        assert_eq!(named("é8gpus_per_node").ranks_per_node_in_name(), Some(8));
+        assert_eq!(named("gpus_per_node").ranks_per_node_in_name(), None);
     }
 }

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::refused::Refused;
+use super::refused::Rejection;
 
 /// Keys and values of an object in file order.
 #[derive(Debug)]
@@ -85,16 +85,18 @@ impl Leaf {
 
     /// Returns the number, which must be positive. `place` describes the position for error
     /// messages.
-    pub(super) fn positive(self, place: impl Fn() -> String) -> Result<f64, Refused> {
+    pub(super) fn positive(self, location: impl Fn() -> String) -> Result<f64, Rejection> {
         match self {
             Self::Number(number) if !number.is_finite() => {
-                Err(Refused::new("the value is not finite", format!("{}: {number}", place())))
+                Err(Rejection::new("the value is not finite", format!("{}: {number}", location())))
             }
             Self::Number(number) if number <= 0.0 => {
-                Err(Refused::new("the value is zero or negative", format!("{}: {number}", place())))
+                Err(Rejection::new("the value is zero or negative", format!("{}: {number}", location())))
             }
             Self::Number(number) => Ok(number),
-            Self::Other(what) => Err(Refused::new("the value is no number", format!("{}: {what}", place()))),
+            Self::Other(description) => {
+                Err(Rejection::new("the value is no number", format!("{}: {description}", location())))
+            }
         }
     }
 }

@@ -17,12 +17,12 @@ mod dynapipe;
 mod galvatron;
 mod tables;
 
-pub(super) use tables::of_a_layer;
+pub(super) use tables::seconds_per_layer;
 pub use tables::{LayerTable, LayerTables, tables};
 
 use serde::{Deserialize, Serialize};
 
-use super::refused::Refused;
+use super::refused::Rejection;
 use super::table::Table;
 use super::{Hints, MAX_VALUES, ProfileError, Refusal, text};
 
@@ -201,29 +201,29 @@ impl Ledger {
     }
 
     fn assume(&mut self, assumption: impl Into<String>) {
-        let (assumption, told) = (assumption.into(), &mut self.profile.report.assumptions);
-        if !told.contains(&assumption) {
-            told.push(assumption);
+        let (assumption, assumptions) = (assumption.into(), &mut self.profile.report.assumptions);
+        if !assumptions.contains(&assumption) {
+            assumptions.push(assumption);
         }
     }
 
-    fn timing(&mut self, timing: Result<Timing, Refused>) -> Result<(), ProfileError> {
+    fn timing(&mut self, timing: Result<Timing, Rejection>) -> Result<(), ProfileError> {
         let timing = self.count(timing)?;
         self.profile.timings.extend(timing);
         Ok(())
     }
 
-    fn footprint(&mut self, footprint: Result<Footprint, Refused>) -> Result<(), ProfileError> {
+    fn footprint(&mut self, footprint: Result<Footprint, Rejection>) -> Result<(), ProfileError> {
         let footprint = self.count(footprint)?;
         self.profile.footprints.extend(footprint);
         Ok(())
     }
 
-    fn refuse(&mut self, refused: Refused) -> Result<(), ProfileError> {
-        self.count::<()>(Err(refused)).map(drop)
+    fn refuse(&mut self, rejection: Rejection) -> Result<(), ProfileError> {
+        self.count::<()>(Err(rejection)).map(drop)
     }
 
-    fn count<T>(&mut self, value: Result<T, Refused>) -> Result<Option<T>, ProfileError> {
+    fn count<T>(&mut self, value: Result<T, Rejection>) -> Result<Option<T>, ProfileError> {
         let report = &mut self.profile.report;
         if report.values >= MAX_VALUES as u64 {
             return Err(ProfileError::TooManyValues);
@@ -234,7 +234,7 @@ impl Ledger {
                 report.used += 1;
                 Ok(Some(value))
             }
-            Err(Refused { reason, first }) => {
+            Err(Rejection { reason, first }) => {
                 match report.refused.iter_mut().find(|refusal| refusal.reason == reason) {
                     Some(refusal) => refusal.count += 1,
                     None => report.refused.push(Refusal { reason: reason.to_owned(), count: 1, first }),
@@ -245,14 +245,14 @@ impl Ledger {
     }
 
     fn finish(self) -> Result<LayerProfile, ProfileError> {
-        let Report { values, used, ref refused, ref assumptions } = self.profile.report;
+        let Report { values, used, refused: ref rejections, ref assumptions } = self.profile.report;
         let format = self.profile.format.name();
         if values == 0 {
             return Err(ProfileError::NoValues { format });
         }
         if used == 0 {
-            let (refused, assumptions) = (refused.clone(), assumptions.clone());
-            let report = super::Report { rows: values, refused, assumptions, ..super::Report::default() };
+            let (rejections, assumptions) = (rejections.clone(), assumptions.clone());
+            let report = super::Report { rows: values, refused: rejections, assumptions, ..super::Report::default() };
             return Err(ProfileError::NothingUsable { format, report: Box::new(report) });
         }
         Ok(self.profile)
@@ -260,23 +260,23 @@ impl Ledger {
 }
 
 /// Converts a value to bytes. Returns an error if it is not a valid memory size.
-fn bytes(value: f64, unit: f64, place: impl Into<String>) -> Result<u64, Refused> {
+fn bytes(value: f64, unit: f64, location: impl Into<String>) -> Result<u64, Rejection> {
     let bytes = value * unit;
     // 2^60 exceeds the memory of any machine.
     if bytes.is_finite() && (0.0..=1.2e18).contains(&bytes) {
         Ok(bytes.round() as u64)
     } else {
-        Err(Refused::new("memory that is negative, not finite or beyond every device", place))
+        Err(Rejection::new("memory that is negative, not finite or beyond every device", location))
     }
 }
 
 /// Converts milliseconds to seconds. Returns an error if the value is not a valid time.
-fn seconds(milliseconds: f64, place: impl Into<String>) -> Result<f64, Refused> {
+fn seconds(milliseconds: f64, location: impl Into<String>) -> Result<f64, Rejection> {
     // 1e9 ms are about eleven days.
     if milliseconds > 0.0 && milliseconds < 1e9 {
         Ok(milliseconds / 1e3)
     } else {
-        Err(Refused::new("a time that is zero, negative, not finite or beyond a million seconds", place))
+        Err(Rejection::new("a time that is zero, negative, not finite or beyond a million seconds", location))
     }
 }
 

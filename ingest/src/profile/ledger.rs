@@ -3,7 +3,7 @@
 use planner::calibration::Sample;
 use planner::cost::kernel::Kernel;
 
-use super::refused::Refused;
+use super::refused::Rejection;
 use super::{Format, Kinds, MAX_VALUES, Profile, ProfileError, Refusal, Report, plausible};
 
 #[derive(Debug)]
@@ -33,20 +33,20 @@ impl Ledger {
     /// Adds a value as a sample, unless it is invalid or exceeds the capability of any device.
     pub(super) fn take(
         &mut self,
-        place: impl Fn() -> String,
-        value: Result<Sample, Refused>,
+        location: impl Fn() -> String,
+        value: Result<Sample, Rejection>,
     ) -> Result<(), ProfileError> {
         if self.report.rows >= MAX_VALUES as u64 {
             return Err(ProfileError::TooManyValues);
         }
         self.report.rows += 1;
-        match value.and_then(|sample| plausible::check(sample, &place)) {
+        match value.and_then(|sample| plausible::check(sample, &location)) {
             Ok(sample) => {
                 self.report.used += 1;
                 *self.kind(&sample.kernel) += 1;
                 self.samples.push(sample);
             }
-            Err(Refused { reason, first }) => {
+            Err(Rejection { reason, first }) => {
                 match self.report.refused.iter_mut().find(|refusal| refusal.reason == reason) {
                     Some(refusal) => refusal.count += 1,
                     None => self.report.refused.push(Refusal { reason: reason.to_owned(), count: 1, first }),

@@ -10,7 +10,7 @@ use planner::calibration::Sample;
 use super::cells::{Cells, described};
 use super::hints::Hints;
 use super::ledger::Ledger;
-use super::refused::Refused;
+use super::refused::Rejection;
 use super::{Format, MAX_BYTES, MAX_VALUES, Profile, ProfileError, own};
 use crate::json::{Bounds, JsonError, Scanner, Token};
 
@@ -45,7 +45,7 @@ impl Cells for Row {
         described(self.place(column), self.text(column).unwrap_or_default())
     }
 
-    fn optional(&self, column: &str) -> Result<Option<&str>, Refused> {
+    fn optional(&self, column: &str) -> Result<Option<&str>, Rejection> {
         Ok(self.text(column).filter(|text| !text.is_empty()))
     }
 }

@@ -14,7 +14,7 @@ use planner::units::Seconds;
 use serde::Deserialize;
 
 use super::ledger::Ledger;
-use super::refused::Refused;
+use super::refused::Rejection;
 use super::{Format, Hints, Profile, ProfileError};
 
 const MICROSECOND: f64 = 1e-6;
@@ -59,9 +59,9 @@ fn body(line: &str) -> &str {
 
 /// Returns the column names if the line is the header.
 fn columns(line: &str) -> Option<Vec<&str>> {
-    let words: Vec<&str> = line.strip_prefix('#')?.split_whitespace().collect();
-    let is_header = words.first() == Some(&"size") && words.contains(&"count") && words.contains(&"busbw");
-    is_header.then_some(words)
+    let names: Vec<&str> = line.strip_prefix('#')?.split_whitespace().collect();
+    let is_header = names.first() == Some(&"size") && names.contains(&"count") && names.contains(&"busbw");
+    is_header.then_some(names)
 }
 
 /// Returns the collective for a program, file or column name; `Some(None)` for a collective that
@@ -105,17 +105,17 @@ struct Group {
 }
 
 impl Group {
-    fn add(&mut self, host: String) {
+    fn add(&mut self, hostname: String) {
         self.ranks += 1;
-        self.hosts.insert(host);
+        self.hosts.insert(hostname);
     }
 }
 
 /// Result for one message size.
 #[derive(Debug)]
 struct Row {
-    place: String,
-    measured: Result<Measured, Refused>,
+    location: String,
+    measured: Result<Measured, Rejection>,
 }
 
 #[derive(Debug, Clone)]
@@ -129,21 +129,21 @@ struct Measured {
 
 impl Measured {
     fn new(
-        place: &str,
+        location: &str,
         bytes: f64,
         seconds: Option<f64>,
         [algorithm, bus]: [f64; 2],
         redop: &str,
-    ) -> Result<Self, Refused> {
-        let seconds = seconds.ok_or_else(|| Refused::new("a row without an out-of-place time", place))?;
+    ) -> Result<Self, Rejection> {
+        let seconds = seconds.ok_or_else(|| Rejection::new("a row without an out-of-place time", location))?;
         if bytes <= 0.0 || seconds <= 0.0 || !seconds.is_finite() {
-            return Err(Refused::new("a size or a time that is zero, negative or not finite", place));
+            return Err(Rejection::new("a size or a time that is zero, negative or not finite", location));
         }
         let factor = bytes / seconds / 1e9 / algorithm;
         if algorithm >= MIN_COMPARED && !(1.0 / OTHER_UNIT..=OTHER_UNIT).contains(&factor) {
-            return Err(Refused::new(
+            return Err(Rejection::new(
                 "size over time is not the bandwidth of the row: the time has another unit",
-                place,
+                location,
             ));
         }
         let reduces = !redop.is_empty() && redop != "none";
@@ -162,8 +162,8 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
     };
     for (number, line) in text.lines().enumerate() {
         let line = body(line);
-        if let Some(words) = columns(line) {
-            header = words.into_iter().map(str::to_owned).collect();
+        if let Some(names) = columns(line) {
+            header = names.into_iter().map(str::to_owned).collect();
         } else if line.starts_with('#') {
             if line.contains("nThread") || line.contains(STARTING) {
                 end(&mut test, &mut ledger)?;
@@ -177,8 +177,8 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
             if let Some(unit) = unit(line) {
                 test.unit = Some(unit);
             }
-            if let Some((group, host, name)) = rank_line(line) {
-                test.groups.entry(group).or_default().add(host.to_owned());
+            if let Some((group, hostname, name)) = rank_line(line) {
+                test.groups.entry(group).or_default().add(hostname.to_owned());
                 let known = device.get_or_insert_with(|| name.to_owned());
                 if known != name {
                     return Err(ProfileError::TwoDevices { first: known.clone(), second: name.to_owned() });
@@ -188,9 +188,9 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
             end(&mut test, &mut ledger)?;
             test.operation = operation(word).or(test.operation);
         } else if line.starts_with(|c: char| c.is_ascii_digit()) && !header.is_empty() {
-            let place = format!("row {}", number + 1);
-            let measured = row(line, &header, test.unit.unwrap_or(MICROSECOND), &place);
-            test.rows.push(Row { place, measured });
+            let location = format!("row {}", number + 1);
+            let measured = row(line, &header, test.unit.unwrap_or(MICROSECOND), &location);
+            test.rows.push(Row { location, measured });
             if test.rows.len() > super::MAX_VALUES {
                 return Err(ProfileError::TooManyValues);
             }
@@ -206,17 +206,17 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
 fn rank_line(line: &str) -> Option<(u32, &str, &str)> {
     let rest = line.trim_start_matches('#').trim().strip_prefix("Rank")?;
     let (before, rest) = rest.split_once(" on ")?;
-    let (host, rest) = rest.trim().split_once(" device ")?;
+    let (hostname, rest) = rest.trim().split_once(" device ")?;
     let (_, name) = rest.split_once(']')?;
     let group = before.split_once("Group").and_then(|(_, after)| after.split_whitespace().next()?.parse().ok());
-    Some((group.unwrap_or(0), host.trim(), name.trim()))
+    Some((group.unwrap_or(0), hostname.trim(), name.trim()))
 }
 
 /// Parses the time unit in the line after the column names: `#  (B)  (elements)  (us)  (GB/s)`.
 fn unit(line: &str) -> Option<f64> {
-    let words = || line.split_whitespace();
-    words().find(|word| *word == "(B)")?;
-    words().find_map(|word| match word {
+    let terms = || line.split_whitespace();
+    terms().find(|word| *word == "(B)")?;
+    terms().find_map(|word| match word {
         "(ns)" => Some(1e-9),
         "(us)" => Some(MICROSECOND),
         "(ms)" => Some(1e-3),
@@ -225,24 +225,24 @@ fn unit(line: &str) -> Option<f64> {
     })
 }
 
-fn row(line: &str, header: &[String], unit: f64, place: &str) -> Result<Measured, Refused> {
+fn row(line: &str, header: &[String], unit: f64, location: &str) -> Result<Measured, Rejection> {
     let cells: Vec<&str> = line.split_whitespace().collect();
     let cell = |name: &str| header.iter().position(|column| column == name).and_then(|at| cells.get(at).copied());
     let number = |name: &str| cell(name).and_then(|cell| cell.parse::<f64>().ok()).filter(|value| value.is_finite());
-    let shown = || format!("{place}: {}", line.chars().take(60).collect::<String>());
-    let bytes = number("size").ok_or_else(|| Refused::new("a row without a size", shown()))?;
+    let description = || format!("{location}: {}", line.chars().take(60).collect::<String>());
+    let bytes = number("size").ok_or_else(|| Rejection::new("a row without a size", description()))?;
     let bandwidths = ["algbw", "busbw"].map(|name| number(name).unwrap_or_default());
     let time = number("time").or_else(|| number("cputime"));
     // The first such column belongs to the out-of-place run.
     if number("#wrong").is_some_and(|wrong| wrong > 0.0) {
-        return Err(wrong(shown()));
+        return Err(wrong(description()));
     }
-    Measured::new(&shown(), bytes, time.map(|time| time * unit), bandwidths, cell("redop").unwrap_or_default())
+    Measured::new(&description(), bytes, time.map(|time| time * unit), bandwidths, cell("redop").unwrap_or_default())
 }
 
 /// Error for a row with incorrect collective results.
-fn wrong(place: String) -> Refused {
-    Refused::new("a row whose results are wrong (#wrong is not 0)", place)
+fn wrong(location: String) -> Rejection {
+    Rejection::new("a row whose results are wrong (#wrong is not 0)", location)
 }
 
 impl Test {
@@ -297,8 +297,8 @@ impl Test {
         };
         let Some(operation) = operation else {
             for row in self.rows {
-                let refused = Refused::new("a collective that training plans do not hold", row.place.clone());
-                ledger.take(|| row.place.clone(), Err(refused))?;
+                let rejection = Rejection::new("a collective that training plans do not hold", row.location.clone());
+                ledger.take(|| row.location.clone(), Err(rejection))?;
             }
             return Ok(());
         };
@@ -308,7 +308,7 @@ impl Test {
         };
         let ranks = if let Some(ranks) = known {
             // The printed ratio depends on the number of participating devices.
-            let is_other = ratio.is_some_and(|ratio| !is_ratio_of(operation, ranks, ratio));
+            let is_other = ratio.is_some_and(|ratio| !matches_ratio(operation, ranks, ratio));
             match by_bandwidth().filter(|_| is_other) {
                 Some((other, reason)) => {
                     ledger.assume(format!("{reason}; the lines of the ranks or the given number are {ranks}"));
@@ -325,11 +325,11 @@ impl Test {
             ranks
         };
         let ranks_per_node = match (hints.ranks_per_node, group.hosts.len() as u32) {
-            (Some(most), _) => most.min(ranks),
-            (None, 0) if hints.ranks_per_node_of_name().is_some() => {
-                let most = hints.ranks_per_node_of_name().unwrap_or(ranks);
-                ledger.assume(format!("a node has {most} devices, by the file's name"));
-                most.clamp(1, ranks)
+            (Some(stated), _) => stated.min(ranks),
+            (None, 0) if hints.ranks_per_node_in_name().is_some() => {
+                let stated = hints.ranks_per_node_in_name().unwrap_or(ranks);
+                ledger.assume(format!("a node has {stated} devices, by the file's name"));
+                stated.clamp(1, ranks)
             }
             (None, 0) if ranks > USUAL_NODE => return Err(ProfileError::NoNodes { ranks }),
             (None, 0) => {
@@ -341,23 +341,23 @@ impl Test {
         // A send and receive involves two devices, regardless of concurrent pairs.
         let ranks = if operation == Operation::SendReceive { 2 } else { ranks };
         let ranks_per_node = ranks_per_node.min(ranks);
-        for Row { place, measured } in self.rows {
+        for Row { location, measured } in self.rows {
             let sample = measured.and_then(|measured| {
                 if ranks < 2 {
-                    return Err(Refused::new("a collective of one device", place.clone()));
+                    return Err(Rejection::new("a collective of one device", location.clone()));
                 }
                 let bytes = measured.bytes;
                 let kernel = Kernel::Collective(Collective { operation, bytes, ranks, ranks_per_node });
                 Ok(Sample { kernel, time: Seconds::from_secs(measured.seconds) })
             });
-            ledger.take(|| place.clone(), sample)?;
+            ledger.take(|| location.clone(), sample)?;
         }
         Ok(())
     }
 }
 
 /// True if a ratio of bus to algorithm bandwidth matches `ranks` devices.
-fn is_ratio_of(operation: Operation, ranks: u32, ratio: f64) -> bool {
+fn matches_ratio(operation: Operation, ranks: u32, ratio: f64) -> bool {
     let share = 1.0 - 1.0 / f64::from(ranks.max(1));
     let expected = match operation {
         Operation::AllReduce => 2.0 * share,
@@ -420,11 +420,11 @@ struct ResultRow {
     #[serde(default)]
     experiment_name: Option<String>,
     #[serde(default)]
-    out_of_place: Option<Place>,
+    out_of_place: Option<BufferResult>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Place {
+struct BufferResult {
     #[serde(alias = "cpu_time")]
     time: Option<f64>,
     alg_bw: Option<f64>,
@@ -444,18 +444,18 @@ pub(super) fn read_json(text: &str, hints: &Hints) -> Result<Profile, ProfileErr
         groups.entry(device.group).or_default().add(device.hostname.clone());
     }
     let rows = document.results.into_iter().enumerate().map(|(number, row)| {
-        let place = format!("result {}", number + 1);
-        let wrong_values = row.out_of_place.as_ref().and_then(|place| place.nwrong.as_f64());
+        let location = format!("result {}", number + 1);
+        let wrong_values = row.out_of_place.as_ref().and_then(|result| result.nwrong.as_f64());
         if wrong_values.is_some_and(|count| count > 0.0) {
-            let measured = Err(wrong(place.clone()));
-            return Row { place, measured };
+            let measured = Err(wrong(location.clone()));
+            return Row { location, measured };
         }
-        let (time, bandwidths) = row.out_of_place.map_or((None, [0.0; 2]), |place| {
-            (place.time, [place.alg_bw, place.bus_bw].map(Option::unwrap_or_default))
+        let (time, bandwidths) = row.out_of_place.map_or((None, [0.0; 2]), |result| {
+            (result.time, [result.alg_bw, result.bus_bw].map(Option::unwrap_or_default))
         });
         let seconds = time.map(|micros| micros * MICROSECOND);
-        let measured = Measured::new(&place, row.size, seconds, bandwidths, row.redop.trim());
-        Row { place, measured }
+        let measured = Measured::new(&location, row.size, seconds, bandwidths, row.redop.trim());
+        Row { location, measured }
     });
     let test = Test {
         operation: named.or_else(|| operation(&document.args.to_string())),

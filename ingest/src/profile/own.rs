@@ -9,7 +9,7 @@ use planner::units::Seconds;
 use super::ProfileError;
 use super::cells::Cells;
 use super::ledger::Ledger;
-use super::refused::Refused;
+use super::refused::Rejection;
 use super::table::Table;
 
 /// Time columns with unit in seconds.
@@ -53,8 +53,8 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<(), Pro
     }
     for column in table.header() {
         if !OTHERS.contains(&column.as_str()) && !times.iter().any(|(name, _)| name == column) {
-            let shown: String = column.chars().take(40).collect();
-            ledger.assume(format!("column {shown:?} is not read"));
+            let excerpt: String = column.chars().take(40).collect();
+            ledger.assume(format!("column {excerpt:?} is not read"));
         }
     }
     while let Some(row) = table.next_row()? {
@@ -67,7 +67,7 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<(), Pro
 }
 
 /// Returns the first time in a row. Other times in the row must agree with it.
-fn time(row: &impl Cells, times: &[(&str, f64)]) -> Result<Seconds, Refused> {
+fn time(row: &impl Cells, times: &[(&str, f64)]) -> Result<Seconds, Rejection> {
     let mut found: Option<(&str, Seconds)> = None;
     for &(column, unit) in times {
         if row.optional(column)?.is_none() {
@@ -76,18 +76,22 @@ fn time(row: &impl Cells, times: &[(&str, f64)]) -> Result<Seconds, Refused> {
         let time = row.time(column, unit)?;
         match found {
             Some((first, expected)) if (time.secs() / expected.secs() - 1.0).abs() > AGREE => {
-                let shown = format!("{}, but {}", row.shown(first), row.shown(column));
-                return Err(Refused::new("two time columns contradict each other: one is in another unit", shown));
+                let description = format!("{}, but {}", row.shown(first), row.shown(column));
+                return Err(Rejection::new(
+                    "two time columns contradict each other: one is in another unit",
+                    description,
+                ));
             }
             Some(_) => {}
             None => found = Some((column, time)),
         }
     }
-    let missing = || Refused::new("a needed cell is empty", row.place(times.first().map_or("time_us", |time| time.0)));
+    let missing =
+        || Rejection::new("a needed cell is empty", row.place(times.first().map_or("time_us", |time| time.0)));
     found.map(|(_, time)| time).ok_or_else(missing)
 }
 
-pub(super) fn kernel(row: &impl Cells, ledger: &mut Ledger) -> Result<Kernel, Refused> {
+pub(super) fn kernel(row: &impl Cells, ledger: &mut Ledger) -> Result<Kernel, Rejection> {
     match word(row, "kernel")?.as_str() {
         "matmul" => matmul(row, ledger).map(Kernel::MatMul),
         "attention" => attention(row, ledger).map(Kernel::Attention),
@@ -97,7 +101,7 @@ pub(super) fn kernel(row: &impl Cells, ledger: &mut Ledger) -> Result<Kernel, Re
     }
 }
 
-fn matmul(row: &impl Cells, ledger: &mut Ledger) -> Result<MatMul, Refused> {
+fn matmul(row: &impl Cells, ledger: &mut Ledger) -> Result<MatMul, Rejection> {
     let [m, k, n] = [row.whole("m")?, row.whole("k")?, row.whole("n")?];
     let batch = if given(row, "batch", "1", ledger)? { row.whole("batch")? } else { 1.0 };
     let product = if given(row, "product", "forward", ledger)? {
@@ -123,7 +127,7 @@ fn matmul(row: &impl Cells, ledger: &mut Ledger) -> Result<MatMul, Refused> {
     Ok(MatMul { batch, m, k, n, product, format })
 }
 
-fn attention(row: &impl Cells, ledger: &mut Ledger) -> Result<Attention, Refused> {
+fn attention(row: &impl Cells, ledger: &mut Ledger) -> Result<Attention, Rejection> {
     let [tokens, squared] = [row.whole("tokens")?, row.whole("squared")?];
     let [heads, qk_dim] = [row.whole("heads")?, row.whole("qk_dim")?];
     let causal = row.flag("causal")?;
@@ -133,7 +137,7 @@ fn attention(row: &impl Cells, ledger: &mut Ledger) -> Result<Attention, Refused
     Ok(Attention { tokens, squared, heads, kv_heads, qk_dim, v_dim, causal, backward })
 }
 
-fn streaming(row: &impl Cells) -> Result<Streaming, Refused> {
+fn streaming(row: &impl Cells) -> Result<Streaming, Rejection> {
     let class = match word(row, "class")?.as_str() {
         "norm" => StreamingClass::Norm,
         "elementwise" => StreamingClass::Elementwise,
@@ -148,7 +152,7 @@ fn streaming(row: &impl Cells) -> Result<Streaming, Refused> {
     Ok(Streaming { class, bytes: row.whole("bytes")? })
 }
 
-fn collective(row: &impl Cells, ledger: &mut Ledger) -> Result<Collective, Refused> {
+fn collective(row: &impl Cells, ledger: &mut Ledger) -> Result<Collective, Rejection> {
     let operation = match word(row, "operation")?.as_str() {
         "all_reduce" => Operation::AllReduce,
         "all_gather" => Operation::AllGather,
@@ -169,7 +173,7 @@ fn collective(row: &impl Cells, ledger: &mut Ledger) -> Result<Collective, Refus
 }
 
 /// True if a cell is not empty. Otherwise the default is recorded as an assumption.
-fn given(row: &impl Cells, column: &str, default: &str, ledger: &mut Ledger) -> Result<bool, Refused> {
+fn given(row: &impl Cells, column: &str, default: &str, ledger: &mut Ledger) -> Result<bool, Rejection> {
     let filled = row.optional(column)?.is_some();
     if !filled {
         ledger.assume(format!("{column} is {default} where it is empty"));
@@ -177,10 +181,10 @@ fn given(row: &impl Cells, column: &str, default: &str, ledger: &mut Ledger) -> 
     Ok(filled)
 }
 
-fn word(row: &impl Cells, column: &str) -> Result<String, Refused> {
+fn word(row: &impl Cells, column: &str) -> Result<String, Rejection> {
     Ok(row.text(column)?.to_lowercase().replace('-', "_"))
 }
 
-fn unknown(row: &impl Cells, column: &str) -> Refused {
-    Refused::new("a word that is not known here", row.shown(column))
+fn unknown(row: &impl Cells, column: &str) -> Rejection {
+    Rejection::new("a word that is not known here", row.shown(column))
 }

@@ -3,7 +3,7 @@
 use planner::calibration::Sample;
 use planner::cost::kernel::{Collective, Kernel, Operation};
 
-use super::refused::Refused;
+use super::refused::Rejection;
 
 /// Upper bound in FLOP/s: the fastest 2025 device reaches 10,000 TFLOP/s with 4 bits.
 const MAX_FLOPS: f64 = 20_000e12;
@@ -20,7 +20,7 @@ const TOO_SLOW: &str = "longer than a minute: is the time in another unit?";
 const NO_GROUP: &str = "devices of the group and of a node do not fit together";
 
 /// Returns the sample if it is plausible.
-pub(super) fn check(sample: Sample, place: &dyn Fn() -> String) -> Result<Sample, Refused> {
+pub(super) fn check(sample: Sample, location: &dyn Fn() -> String) -> Result<Sample, Rejection> {
     let seconds = sample.time.secs();
     let (amount, limit, scale, unit) = match &sample.kernel {
         Kernel::MatMul(product) => (product.flops(), MAX_FLOPS, 1e12, "TFLOP/s"),
@@ -29,9 +29,9 @@ pub(super) fn check(sample: Sample, place: &dyn Fn() -> String) -> Result<Sample
         Kernel::Collective(collective) => {
             let Collective { ranks, ranks_per_node, .. } = *collective;
             if ranks < 2 || ranks_per_node < 1 || ranks_per_node > ranks {
-                return Err(Refused::new(
+                return Err(Rejection::new(
                     NO_GROUP,
-                    format!("{}: {ranks} devices, {ranks_per_node} on a node", place()),
+                    format!("{}: {ranks} devices, {ranks_per_node} on a node", location()),
                 ));
             }
             (bus_bytes(collective), MAX_LINK, 1e9, "GB/s of bus bandwidth")
@@ -40,10 +40,10 @@ pub(super) fn check(sample: Sample, place: &dyn Fn() -> String) -> Result<Sample
     let rate = amount / seconds;
     if rate.is_nan() || rate > limit {
         let rate = grouped(rate / scale);
-        return Err(Refused::new(TOO_FAST, format!("{}: implies {rate} {unit}", place())));
+        return Err(Rejection::new(TOO_FAST, format!("{}: implies {rate} {unit}", location())));
     }
     if seconds > MAX_SECONDS {
-        return Err(Refused::new(TOO_SLOW, format!("{}: takes {} s", place(), grouped(seconds))));
+        return Err(Rejection::new(TOO_SLOW, format!("{}: takes {} s", location(), grouped(seconds))));
     }
     Ok(sample)
 }
@@ -66,14 +66,14 @@ fn grouped(rate: f64) -> String {
         return format!("{rate:.1e}");
     }
     let digits = format!("{rate:.0}");
-    let mut shown = String::new();
+    let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index) % 3 == 0 {
-            shown.push(',');
+            text.push(',');
         }
-        shown.push(digit);
+        text.push(digit);
     }
-    shown
+    text
 }
 
 #[cfg(test)]
@@ -82,10 +82,10 @@ mod tests {
 
     #[test]
     fn thousands_are_grouped() {
-        for (rate, shown) in
+        for (rate, expected) in
             [(7.2, "7"), (999.0, "999"), (51_000.4, "51,000"), (1_234_567.0, "1,234,567"), (1e20, "1.0e20")]
         {
-            assert_eq!(grouped(rate), shown);
+            assert_eq!(grouped(rate), expected);
         }
     }
 

@@ -28,8 +28,8 @@ use planner::training::ContextExchange;
 use serde_json::{Map, Value};
 
 use super::cells::Cells;
-use super::layers::{Report, of_a_layer};
-use super::refused::Refused;
+use super::layers::{Report, seconds_per_layer};
+use super::refused::Rejection;
 use super::table::Table;
 use super::{MAX_VALUES, ProfileError, Refusal, text};
 
@@ -93,7 +93,7 @@ pub fn is(bytes: &[u8]) -> bool {
 }
 
 pub(super) fn is_header(header: &[String]) -> bool {
-    let has = |name: &str| header.iter().any(|own| own == name);
+    let has = |name: &str| header.iter().any(|column| column == name);
     has("tp") && has("length") && !has("kernel")
 }
 
@@ -110,13 +110,13 @@ pub fn read(bytes: &[u8]) -> Result<SchemeProfile, ProfileError> {
     } else {
         table(text, &mut profile)?;
     }
-    let Report { values, used, refused, assumptions } = &profile.report;
+    let Report { values, used, refused: rejections, assumptions } = &profile.report;
     if *values == 0 {
         return Err(ProfileError::NoValues { format: FORMAT });
     }
     if *used == 0 {
-        let (refused, assumptions) = (refused.clone(), assumptions.clone());
-        let report = super::Report { rows: *values, refused, assumptions, ..super::Report::default() };
+        let (rejections, assumptions) = (rejections.clone(), assumptions.clone());
+        let report = super::Report { rows: *values, refused: rejections, assumptions, ..super::Report::default() };
         return Err(ProfileError::NothingUsable { format: FORMAT, report: Box::new(report) });
     }
     Ok(profile)
@@ -130,16 +130,19 @@ pub fn schemes(timings: &[SchemeTiming]) -> Vec<TimedScheme> {
     let mut by_degrees: BTreeMap<AtDegrees, ByShape> = BTreeMap::new();
     for timing in timings {
         let shapes = by_degrees.entry(timing.at).or_default();
-        let of_shape = shapes.entry((timing.tokens, timing.sequences)).or_default();
-        of_shape.entry(timing.layers).or_default().push(timing.seconds);
+        let shape_times = shapes.entry((timing.tokens, timing.sequences)).or_default();
+        shape_times.entry(timing.layers).or_default().push(timing.seconds);
     }
-    let of = |(&(tokens, sequences), by_layers): (&(u32, u32), &BTreeMap<u32, Vec<f64>>)| {
-        let mut times = of_a_layer(by_layers);
+    let layer_time = |(&(tokens, sequences), by_layers): (&(u32, u32), &BTreeMap<u32, Vec<f64>>)| {
+        let mut times = seconds_per_layer(by_layers);
         times.sort_by(f64::total_cmp);
         let median = times.get(times.len() / 2).copied().unwrap_or(0.0);
         [f64::from(tokens), f64::from(sequences), median * 1e6]
     };
-    by_degrees.into_iter().map(|(at, shapes)| TimedScheme { at, timings_us: shapes.iter().map(of).collect() }).collect()
+    by_degrees
+        .into_iter()
+        .map(|(at, shapes)| TimedScheme { at, timings_us: shapes.iter().map(layer_time).collect() })
+        .collect()
 }
 
 fn table(text: &str, profile: &mut SchemeProfile) -> Result<(), ProfileError> {
@@ -152,12 +155,12 @@ fn table(text: &str, profile: &mut SchemeProfile) -> Result<(), ProfileError> {
     let known: Vec<&str> = OTHERS.iter().chain(&times).copied().filter(|column| table.has(column)).collect();
     table.require(FORMAT, &known)?;
     for column in table.header().iter().filter(|column| !known.contains(&column.as_str())) {
-        let shown: String = column.chars().take(40).collect();
-        profile.report.assumptions.push(format!("column {shown:?} is not read"));
+        let excerpt: String = column.chars().take(40).collect();
+        profile.report.assumptions.push(format!("column {excerpt:?} is not read"));
     }
     while let Some(row) = table.next_row()? {
         let cell = |column: &str| row.optional(column).map(|cell| cell.map(str::to_owned));
-        let timing = timing(&Entry { cell: &cell, place: &|column| row.place(column) }, &mut profile.report);
+        let timing = timing(&Entry { cell: &cell, location: &|column| row.place(column) }, &mut profile.report);
         take(profile, timing)?;
     }
     Ok(())
@@ -170,23 +173,23 @@ fn json(text: &str, profile: &mut SchemeProfile) -> Result<(), ProfileError> {
         return Err(broken(format!("{KEY} must be a list of timings")));
     };
     for (index, entry) in timings.into_iter().enumerate() {
-        let place = |column: &str| format!("{KEY}/{index}/{column}");
+        let location = |column: &str| format!("{KEY}/{index}/{column}");
         let Value::Object(entry) = entry else {
-            take(profile, Err(Refused::new("a timing is no object", format!("{KEY}/{index}"))))?;
+            take(profile, Err(Rejection::new("a timing is no object", format!("{KEY}/{index}"))))?;
             continue;
         };
         let known = |key: &str| OTHERS.contains(&key) || TIMES.iter().any(|(column, _)| *column == key);
         if let Some(key) = entry.keys().find(|key| !known(key)) {
-            let shown: String = key.chars().take(40).collect();
-            assume(&mut profile.report, format!("field {shown:?} is not read"));
+            let excerpt: String = key.chars().take(40).collect();
+            assume(&mut profile.report, format!("field {excerpt:?} is not read"));
         }
         let cell = |column: &str| match entry.get(column) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Number(number)) => Ok(Some(number.to_string())),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(_) => Err(Refused::new("a cell holds no number", place(column))),
+            Some(_) => Err(Rejection::new("a cell holds no number", location(column))),
         };
-        let timing = timing(&Entry { cell: &cell, place: &place }, &mut profile.report);
+        let timing = timing(&Entry { cell: &cell, location: &location }, &mut profile.report);
         take(profile, timing)?;
     }
     Ok(())
@@ -194,52 +197,52 @@ fn json(text: &str, profile: &mut SchemeProfile) -> Result<(), ProfileError> {
 
 /// Cells of a timing.
 struct Entry<'a> {
-    cell: &'a dyn Fn(&str) -> Result<Option<String>, Refused>,
-    place: &'a dyn Fn(&str) -> String,
+    cell: &'a dyn Fn(&str) -> Result<Option<String>, Rejection>,
+    location: &'a dyn Fn(&str) -> String,
 }
 
 impl Entry<'_> {
-    fn shown(&self, column: &str, cell: &str) -> String {
+    fn describe(&self, column: &str, cell: &str) -> String {
         let clean = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
         let cell: String = cell.chars().take(40).map(clean).collect();
-        format!("{}: {cell}", (self.place)(column))
+        format!("{}: {cell}", (self.location)(column))
     }
 
-    fn positive(&self, column: &str, cell: &str, most: f64) -> Result<f64, Refused> {
-        let refused = |reason| Refused::new(reason, self.shown(column, cell));
-        let number: f64 = cell.trim().parse().map_err(|_| refused("a cell holds no number"))?;
+    fn positive(&self, column: &str, cell: &str, max: f64) -> Result<f64, Rejection> {
+        let rejection = |reason| Rejection::new(reason, self.describe(column, cell));
+        let number: f64 = cell.trim().parse().map_err(|_| rejection("a cell holds no number"))?;
         if !number.is_finite() {
-            Err(refused("a number is not finite"))
+            Err(rejection("a number is not finite"))
         } else if number <= 0.0 {
-            Err(refused("a number is zero or negative"))
-        } else if number > most {
-            Err(refused("a number is out of range"))
+            Err(rejection("a number is zero or negative"))
+        } else if number > max {
+            Err(rejection("a number is out of range"))
         } else {
             Ok(number)
         }
     }
 
     /// Parses an integer from 1 to `most`.
-    fn whole(&self, column: &str, most: f64) -> Result<Option<u32>, Refused> {
+    fn integer(&self, column: &str, max: f64) -> Result<Option<u32>, Rejection> {
         let Some(cell) = (self.cell)(column)? else { return Ok(None) };
-        let number = self.positive(column, &cell, most)?;
+        let number = self.positive(column, &cell, max)?;
         if number.fract() > 0.0 {
-            return Err(Refused::new("a number is not whole", self.shown(column, &cell)));
+            return Err(Rejection::new("a number is not whole", self.describe(column, &cell)));
         }
         Ok(Some(number as u32))
     }
 
-    fn needed(&self, column: &str, most: f64) -> Result<u32, Refused> {
-        self.whole(column, most)?.ok_or_else(|| Refused::new("a needed cell is empty", (self.place)(column)))
+    fn needed(&self, column: &str, max: f64) -> Result<u32, Rejection> {
+        self.integer(column, max)?.ok_or_else(|| Rejection::new("a needed cell is empty", (self.location)(column)))
     }
 }
 
-fn timing(entry: &Entry<'_>, report: &mut Report) -> Result<SchemeTiming, Refused> {
+fn timing(entry: &Entry<'_>, report: &mut Report) -> Result<SchemeTiming, Rejection> {
     let tensor = entry.needed("tp", MAX_DEVICES)?;
-    let context = entry.whole("cp", MAX_DEVICES)?.unwrap_or(1);
+    let context = entry.integer("cp", MAX_DEVICES)?.unwrap_or(1);
     let tokens = entry.needed("length", MAX)?;
-    let sequences = entry.whole("sequences", MAX)?.unwrap_or(1);
-    let layers = entry.whole("layers", MAX)?.unwrap_or_else(|| {
+    let sequences = entry.integer("sequences", MAX)?.unwrap_or(1);
+    let layers = entry.integer("layers", MAX)?.unwrap_or_else(|| {
         assume(report, "one layer was timed where layers is not told".to_owned());
         1
     });
@@ -252,8 +255,8 @@ fn timing(entry: &Entry<'_>, report: &mut Report) -> Result<SchemeTiming, Refuse
         Some("ring") => Some(ContextExchange::Ring),
         Some("all_to_all") => Some(ContextExchange::AllToAll),
         other => {
-            let shown = entry.shown("exchange", other.unwrap_or_default());
-            return Err(Refused::new("an exchange is neither ring nor all_to_all", shown));
+            let description = entry.describe("exchange", other.unwrap_or_default());
+            return Err(Rejection::new("an exchange is neither ring nor all_to_all", description));
         }
     };
     let mut time = None;
@@ -261,11 +264,11 @@ fn timing(entry: &Entry<'_>, report: &mut Report) -> Result<SchemeTiming, Refuse
         let Some(cell) = (entry.cell)(column)? else { continue };
         let seconds = entry.positive(column, &cell, MAX_S / unit)? * unit;
         if time.is_some_and(|first: f64| (seconds / first - 1.0).abs() > SAME_TIME) {
-            return Err(Refused::new("two times of a row contradict each other", entry.shown(column, &cell)));
+            return Err(Rejection::new("two times of a row contradict each other", entry.describe(column, &cell)));
         }
         time = time.or(Some(seconds));
     }
-    let seconds = time.ok_or_else(|| Refused::new("a time is missing", (entry.place)("time_us")))?;
+    let seconds = time.ok_or_else(|| Rejection::new("a time is missing", (entry.location)("time_us")))?;
     Ok(SchemeTiming { at: AtDegrees { tensor, context, exchange }, tokens, sequences, layers, seconds })
 }
 
@@ -275,7 +278,7 @@ fn assume(report: &mut Report, assumption: String) {
     }
 }
 
-fn take(profile: &mut SchemeProfile, timing: Result<SchemeTiming, Refused>) -> Result<(), ProfileError> {
+fn take(profile: &mut SchemeProfile, timing: Result<SchemeTiming, Rejection>) -> Result<(), ProfileError> {
     let report = &mut profile.report;
     if report.values >= MAX_VALUES as u64 {
         return Err(ProfileError::TooManyValues);
@@ -286,7 +289,7 @@ fn take(profile: &mut SchemeProfile, timing: Result<SchemeTiming, Refused>) -> R
             report.used += 1;
             profile.timings.push(timing);
         }
-        Err(Refused { reason, first }) => match report.refused.iter_mut().find(|known| known.reason == reason) {
+        Err(Rejection { reason, first }) => match report.refused.iter_mut().find(|known| known.reason == reason) {
             Some(known) => known.count += 1,
             None => report.refused.push(Refusal { reason: reason.to_owned(), count: 1, first }),
         },
@@ -302,30 +305,31 @@ mod tests {
                          2,1,2048,1,4,100,a\n2,4,8192,2,4,60,a\n2,0,8192,1,4,60,a\n2,1,8192,1,4,-3,a\n2,1.5,8192,1,4,3,a\n";
 
     #[test]
-    fn rows_become_timings_and_wrong_ones_are_told_with_their_place() {
+    fn rows_become_timings_and_invalid_rows_are_reported() {
         assert!(is(TABLE.as_bytes()));
         let profile = read(TABLE.as_bytes()).unwrap();
-        let Report { values, used, refused, assumptions } = &profile.report;
+        let Report { values, used, refused: rejections, assumptions } = &profile.report;
         assert_eq!((*values, *used), (8, 5));
-        let told: Vec<String> = refused.iter().map(|own| format!("{} {}", own.count, own.first)).collect();
-        assert_eq!(told, ["2 row 8, column cp: 0", "1 row 10, column cp: 1.5"]);
+        let reported: Vec<String> =
+            rejections.iter().map(|rejection| format!("{} {}", rejection.count, rejection.first)).collect();
+        assert_eq!(reported, ["2 row 8, column cp: 0", "1 row 10, column cp: 1.5"]);
         assert_eq!(*assumptions, ["column \"host\" is not read", "sequences travel a ring where exchange is not told"]);
-        let made = schemes(&profile.timings);
+        let result = schemes(&profile.timings);
         let at = |context, exchange| AtDegrees { tensor: 2, context, exchange };
-        assert_eq!(made.len(), 2);
-        assert_eq!(made[0].at, at(1, None));
+        assert_eq!(result.len(), 2);
+        assert_eq!(result[0].at, at(1, None));
         // 8 ms for four layers; the median of 20, 22 and 100 ms.
         let close =
             |found: &[f64; 3], expected: [f64; 3]| found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6);
-        assert!(close(&made[0].timings_us[0], [1024.0, 1.0, 2000.0]), "{made:?}");
-        assert!(close(&made[0].timings_us[1], [2048.0, 1.0, 5500.0]), "{made:?}");
-        assert_eq!(made[1].at, at(4, Some(ContextExchange::Ring)));
-        assert!(close(&made[1].timings_us[0], [8192.0, 2.0, 15_000.0]), "{made:?}");
+        assert!(close(&result[0].timings_us[0], [1024.0, 1.0, 2000.0]), "{result:?}");
+        assert!(close(&result[0].timings_us[1], [2048.0, 1.0, 5500.0]), "{result:?}");
+        assert_eq!(result[1].at, at(4, Some(ContextExchange::Ring)));
+        assert!(close(&result[1].timings_us[0], [8192.0, 2.0, 15_000.0]), "{result:?}");
     }
 
     /// Two layers take 15 ms and four take 23 ms: 4 ms per layer.
     #[test]
-    fn json_says_the_same_and_what_surrounds_layers_is_taken_away() {
+    fn json_is_equivalent_and_surrounding_time_is_subtracted() {
         let text = r#"{"scheme_times": [
             {"tp": 1, "length": 2048, "layers": 2, "time_ms": 15}, {"tp": 1, "length": 2048, "layers": 4, "time_s": 0.023},
             {"tp": 1, "cp": 2, "exchange": "all_to_all", "length": 2048, "layers": 1, "time_us": "900"},
@@ -333,16 +337,16 @@ mod tests {
         ]}"#;
         assert!(is(text.as_bytes()));
         let profile = read(text.as_bytes()).unwrap();
-        let told: Vec<&str> = profile.report.refused.iter().map(|own| own.first.as_str()).collect();
-        assert_eq!(told, ["scheme_times/3/exchange: mail", "scheme_times/4", "scheme_times/5/tp"]);
-        let made = schemes(&profile.timings);
-        assert!((made[0].timings_us[0][2] - 4000.0).abs() < 1e-6, "{made:?}");
-        assert_eq!(made[1].at.exchange, Some(ContextExchange::AllToAll));
+        let reported: Vec<&str> = profile.report.refused.iter().map(|rejection| rejection.first.as_str()).collect();
+        assert_eq!(reported, ["scheme_times/3/exchange: mail", "scheme_times/4", "scheme_times/5/tp"]);
+        let result = schemes(&profile.timings);
+        assert!((result[0].timings_us[0][2] - 4000.0).abs() < 1e-6, "{result:?}");
+        assert_eq!(result[1].at.exchange, Some(ContextExchange::AllToAll));
     }
 
     /// 8 ms equal 8,000 us, not 24,000 us.
     #[test]
-    fn times_that_contradict_each_other_are_refused() {
+    fn contradicting_times_are_rejected() {
         let profile = read(b"tp,length,time_ms,time_us\n1,2048,8,8000\n1,2048,8,24000\n1,4096,,9000\n").unwrap();
         assert_eq!(profile.timings.iter().map(|timing| timing.tokens).collect::<Vec<_>>(), [2048, 4096]);
         let [refusal] = &profile.report.refused[..] else { panic!("{:?}", profile.report) };

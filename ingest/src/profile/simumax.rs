@@ -23,11 +23,11 @@ use serde::Deserialize;
 
 use super::json::{Leaf, Pairs};
 use super::ledger::Ledger;
-use super::refused::Refused;
+use super::refused::Rejection;
 use super::{Format, Profile, ProfileError};
 
 /// Maximum fraction of peak, with tolerance for clock variation and rounding.
-const MAX_OF_PEAK: f64 = 1.1;
+const MAX_PEAK_FRACTION: f64 = 1.1;
 
 #[derive(Debug, Deserialize)]
 struct System {
@@ -61,44 +61,50 @@ pub(super) fn read(text: &str) -> Result<Profile, ProfileError> {
         let peak = op.tflops.unwrap_or(Leaf::Other("missing")).positive(|| format!("{name}.tflops"));
         let efficiencies = op.accurate_efficient_factor.unwrap_or_default().0;
         if efficiencies.is_empty() {
-            let place = || format!("accelerator.op.{name}");
-            ledger.take(place, Err(Refused::new("an efficiency without a shape", place())))?;
+            let location = || format!("accelerator.op.{name}");
+            ledger.take(location, Err(Rejection::new("an efficiency without a shape", location())))?;
         }
         for (key, efficiency) in efficiencies {
-            let place = || format!("{name}, {}", key.chars().take(80).collect::<String>());
+            let location = || format!("{name}, {}", key.chars().take(80).collect::<String>());
             let sample = peak.clone().and_then(|peak| {
-                let efficiency = efficiency.positive(place)?;
-                let kernel = Shape::read(&key).kernel(&name, &mut ledger).ok_or_else(|| unknown(&place()))?;
-                timed(kernel, peak * 1e12, efficiency, &place)
+                let efficiency = efficiency.positive(location)?;
+                let kernel = Shape::read(&key).kernel(&name, &mut ledger).ok_or_else(|| unknown(&location()))?;
+                timed(kernel, peak * 1e12, efficiency, &location)
             });
-            ledger.take(place, sample)?;
+            ledger.take(location, sample)?;
         }
     }
     for (section, fits) in [("accelerator.bandwidth", accelerator.bandwidth), ("networks", networks)] {
         for (name, value) in fits.unwrap_or_default().0 {
             // Flags next to the fitted values are not measurements.
             if value == Leaf::OBJECT {
-                let place = || format!("{section}.{name}");
-                ledger.take(place, Err(Refused::new("a bandwidth and a latency, not a measured time", place())))?;
+                let location = || format!("{section}.{name}");
+                ledger.take(
+                    location,
+                    Err(Rejection::new("a bandwidth and a latency, not a measured time", location())),
+                )?;
             }
         }
     }
     ledger.finish(sys_name)
 }
 
-fn unknown(place: &str) -> Refused {
-    Refused::new("an operator or a shape that is not understood", place)
+fn unknown(location: &str) -> Rejection {
+    Rejection::new("an operator or a shape that is not understood", location)
 }
 
-fn timed(kernel: Kernel, peak: f64, efficiency: f64, place: &dyn Fn() -> String) -> Result<Sample, Refused> {
+fn timed(kernel: Kernel, peak: f64, efficiency: f64, location: &dyn Fn() -> String) -> Result<Sample, Rejection> {
     // For attention, the count includes masked work.
     let (flops, counted) = match &kernel {
         Kernel::MatMul(product) => (product.flops(), 1.0),
         Kernel::Attention(attention) => (attention.flops(), 2.0),
-        Kernel::Streaming(_) | Kernel::Collective(_) => return Err(unknown(&place())),
+        Kernel::Streaming(_) | Kernel::Collective(_) => return Err(unknown(&location())),
     };
-    if efficiency > counted * MAX_OF_PEAK {
-        return Err(Refused::new("faster than the peak that the file gives", format!("{}: {efficiency}", place())));
+    if efficiency > counted * MAX_PEAK_FRACTION {
+        return Err(Rejection::new(
+            "faster than the peak that the file gives",
+            format!("{}: {efficiency}", location()),
+        ));
     }
     let time = Seconds::from_secs(flops * counted / (peak * efficiency));
     Ok(Sample { kernel, time })

@@ -103,10 +103,10 @@ fn table(text: &str) -> Result<Content<'_>, ProfileError> {
 }
 
 /// Lists the first few names for an error message.
-fn listed(what: &str, found: &[String]) -> String {
-    const SHOWN: usize = 6;
+fn listed(noun: &str, found: &[String]) -> String {
+    const MAX_LISTED: usize = 6;
     let clip = |name: &String| name.chars().take(40).collect::<String>();
-    let shown: Vec<String> = found.iter().take(SHOWN).map(clip).collect();
-    let more = if found.len() > SHOWN { ", ..." } else { "" };
-    if shown.is_empty() { format!("no {what}") } else { format!("the {what} {}{more}", shown.join(", ")) }
+    let names: Vec<String> = found.iter().take(MAX_LISTED).map(clip).collect();
+    let more = if found.len() > MAX_LISTED { ", ..." } else { "" };
+    if names.is_empty() { format!("no {noun}") } else { format!("the {noun} {}{more}", names.join(", ")) }
 }

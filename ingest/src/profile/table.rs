@@ -4,7 +4,7 @@ use csv::{Position, Reader, ReaderBuilder, StringRecord, Trim};
 
 use super::ProfileError;
 use super::cells::{Cells, described};
-use super::refused::Refused;
+use super::refused::Rejection;
 
 /// A table with sequential row access.
 pub(super) struct Table<'a> {
@@ -86,11 +86,11 @@ impl Cells for Row<'_> {
         described(self.place(column), self.raw(column).unwrap_or_default())
     }
 
-    fn optional(&self, column: &str) -> Result<Option<&str>, Refused> {
+    fn optional(&self, column: &str) -> Result<Option<&str>, Rejection> {
         // Decimal commas and thousands separators shift all subsequent cells.
         if self.record.iter().skip(self.header.len()).any(|cell| !cell.is_empty()) {
             let found = format!("row {}: {} cells below {} names", self.line, self.record.len(), self.header.len());
-            return Err(Refused::new("a row has more cells than the header", found));
+            return Err(Rejection::new("a row has more cells than the header", found));
         }
         Ok(self.raw(column).filter(|cell| !cell.is_empty()))
     }

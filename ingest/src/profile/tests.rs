@@ -59,7 +59,7 @@ const SIMUMAX: &str = r#"{
 const GALVATRON: &str = r#"{
  "allreduce_size_8_64MB_time": 0.6519, "all2all_size_8_64MB_time": 0.3997, "all2all_size_8_0MB_time": 0.1,
  "allreduce_size_16_consec_1": 44.682, "pp_size_2": 163.671, "note": "x", "allreduce_size_16_64MB_time": 3.5}"#;
-const OWN: &str = "\
+const NATIVE: &str = "\
 # of one device
 kernel,time_us,m,k,n,product,tokens,squared,heads,qk_dim,causal,class,bytes,operation,ranks
 matmul,850,4096,8192,3072,weight_grad,,,,,,,,,
@@ -81,9 +81,9 @@ fn refusal(file: &str) -> String {
     read_named(file, "").map(|profile| profile.report).expect_err(file).to_string()
 }
 
-fn refused(profile: &Profile) -> Vec<(&str, u64, &str)> {
-    let refused = profile.report.refused.iter();
-    refused.map(|refusal| (refusal.reason.as_str(), refusal.count, refusal.first.as_str())).collect()
+fn rejections(profile: &Profile) -> Vec<(&str, u64, &str)> {
+    let rejected = profile.report.refused.iter();
+    rejected.map(|refusal| (refusal.reason.as_str(), refusal.count, refusal.first.as_str())).collect()
 }
 
 fn forward(m: f64, k: f64, n: f64) -> Kernel {
@@ -109,7 +109,7 @@ fn micros(sample: &Sample) -> f64 {
 /// On 2 devices: query width 4,096, key width 4 x 128 = 512, MLP width 14,336, up projection width
 /// twice that.
 #[test]
-fn vidur_operators_get_the_shapes_of_a_device() {
+fn vidur_operators_have_device_shapes() {
     let profile = profile(VIDUR_COMPUTE);
     assert_eq!(profile.format, Format::VidurCompute);
     let m = 4096.0;
@@ -129,7 +129,7 @@ fn vidur_operators_get_the_shapes_of_a_device() {
     assert!((micros(&profile.samples[6]) - 8000.0).abs() < 1e-6);
     assert_eq!((profile.report.rows, profile.report.used), (20, 18));
     assert_eq!(
-        refused(&profile),
+        rejections(&profile),
         [
             ("a number is not finite", 1, "row 3, column time_stats.post_attention_layernorm.median: nan"),
             ("a number is zero or negative", 1, "row 3, column time_stats.add.median: -0.3"),
@@ -140,10 +140,10 @@ fn vidur_operators_get_the_shapes_of_a_device() {
 }
 
 #[test]
-fn a_bad_shape_refuses_every_operator_of_its_row() {
+fn invalid_shape_rejects_every_operator_in_its_row() {
     let profile = profile(&format!("{VIDUR_COMPUTE}1,1,1,1,1,1,1,1,1,1,64,8,8192,28672,32768,True,4096,3\n"));
     assert_eq!(
-        refused(&profile)[2],
+        rejections(&profile)[2],
         ("sizes do not divide evenly", 10, "row 4, column num_tensor_parallel_workers: 3, n_head by workers")
     );
 }
@@ -156,7 +156,7 @@ fn vidur_collectives_count_bytes() {
         [collective(Operation::AllReduce, 64.0, 8, 8), collective(Operation::AllReduce, 64.0, 4, 2)]
     );
     assert_eq!(
-        refused(&profile),
+        rejections(&profile),
         [("a collective that training plans do not hold", 1, "row 4, column collective: broadcast")]
     );
     let file = VIDUR_NETWORK.replace("all_reduce", "all_gather");
@@ -174,7 +174,7 @@ fn the_bus_bandwidth_tells_the_devices_and_must_agree() {
     assert!((micros(&profile.samples[0]) - 579.9).abs() < 1e-9, "out of place");
     // 1 GiB in 8.193 ms is 131.06 GB/s; bus bandwidth among 8 devices is 229.35 GB/s.
     assert_eq!(
-        refused(&profile),
+        rejections(&profile),
         [(
             "time and bus bandwidth contradict each other",
             1,
@@ -236,7 +236,7 @@ fn simumax_efficiencies_become_times() {
     assert!((micros(&profile.samples[6]) - 800.93).abs() < 0.01);
     assert!((micros(&profile.samples[7]) - 2447.27).abs() < 0.01);
     assert_eq!(
-        refused(&profile).iter().map(|(reason, count, _)| (*reason, *count)).collect::<Vec<_>>(),
+        rejections(&profile).iter().map(|(reason, count, _)| (*reason, *count)).collect::<Vec<_>>(),
         [
             ("an efficiency without a shape", 1),
             ("an operator or a shape that is not understood", 1),
@@ -263,7 +263,7 @@ fn galvatron_times_and_bandwidths_become_timings() {
     // 2 x 15 / 16 x 134,217,728 bytes at 44.682 GB/s.
     assert!((micros(&profile.samples[2]) - 5632.2).abs() < 0.1, "{}", micros(&profile.samples[2]));
     assert_eq!(
-        refused(&profile),
+        rejections(&profile),
         [("a message without bytes", 1, "all2all_size_8_0MB_time"), ("a key that is not understood", 1, "note"),]
     );
 }
@@ -271,7 +271,7 @@ fn galvatron_times_and_bandwidths_become_timings() {
 /// `consec_0` distributes a group of 8 over 2 nodes, `consec_1` uses a single node. With one node,
 /// both use it.
 #[test]
-fn galvatron_groups_are_on_the_nodes_of_the_file_name() {
+fn galvatron_groups_use_the_nodes_in_the_file_name() {
     let file = r#"{"allreduce_size_8_consec_1": 155.658, "allreduce_size_8_consec_0": 20.7724, "allreduce_size_16_consec_1": 44.682}"#;
     let profile = read_named(file, "allreduce_bandwidth_2nodes_8gpus_per_node.json").unwrap();
     let group = |ranks, on_a_node| collective(Operation::AllReduce, 128.0, ranks, on_a_node);
@@ -281,8 +281,8 @@ fn galvatron_groups_are_on_the_nodes_of_the_file_name() {
 }
 
 #[test]
-fn own_rows_need_only_what_their_kernel_needs() {
-    let profile = profile(OWN);
+fn native_rows_need_only_kernel_columns() {
+    let profile = profile(NATIVE);
     let product = Product::WeightGrad;
     assert_eq!(
         kernels(&profile),
@@ -304,8 +304,10 @@ fn own_rows_need_only_what_their_kernel_needs() {
         ]
     );
     assert!((micros(&profile.samples[0]) - 850.0).abs() < 1e-9);
-    for told in ["batch is 1", "format is bf16", "kv_heads is as heads", "ranks is 2", "ranks_per_node is as ranks"] {
-        assert!(profile.report.assumptions.iter().any(|line| line.starts_with(told)), "{told}");
+    for assumption in
+        ["batch is 1", "format is bf16", "kv_heads is as heads", "ranks is 2", "ranks_per_node is as ranks"]
+    {
+        assert!(profile.report.assumptions.iter().any(|line| line.starts_with(assumption)), "{assumption}");
     }
     let json = serde_json::to_value(&profile.report).unwrap();
     assert_eq!(json["by_kind"]["collective"], 2);
@@ -313,7 +315,7 @@ fn own_rows_need_only_what_their_kernel_needs() {
 
 /// Tables as written by data frames and spreadsheets.
 #[test]
-fn own_tables_may_be_dressed_differently() {
+fn native_tables_may_be_formatted_differently() {
     for file in [
         "kernel;m;k;n;time_ms\nmatmul;4096;8192;3072;0.85\nmatmul;4096;8192;3072;0.85\n",
         "\u{feff}n,k,m,time_s,Kernel\r\n3072.0,8192.0,4096.0,0.00085,MatMul\r\n3072,8192,4096,850e-6,matmul\r\n",
@@ -328,7 +330,7 @@ fn own_tables_may_be_dressed_differently() {
 
 /// 2 x 4096 x 8192 x 3072 = 206 GFLOP.
 #[test]
-fn every_refused_row_says_why() {
+fn every_rejected_row_has_a_reason() {
     for (row, reason, first) in [
         ("matmul,4096,8192,3072,0,", "a number is zero or negative", "row 3, column time_us: 0"),
         ("matmul,4096,8192,3072,inf,", "a number is not finite", "row 3, column time_us: inf"),
@@ -359,7 +361,7 @@ fn every_refused_row_says_why() {
     ] {
         let file = format!("kernel,m,k,n,time_us,time_ms\nmatmul,4096,8192,3072,850,0.85\n{row}\n");
         let profile = profile(&file);
-        assert_eq!(refused(&profile), [(reason, 1, first)], "{row}");
+        assert_eq!(rejections(&profile), [(reason, 1, first)], "{row}");
         assert_eq!((profile.report.rows, profile.report.used), (2, 1));
         assert!(profile.report.assumptions.iter().any(|line| line.starts_with("1 row only")));
     }
@@ -379,7 +381,7 @@ fn links_and_memory_have_limits_too() {
 }
 
 #[test]
-fn files_are_refused_as_a_whole_with_a_reason() {
+fn files_are_rejected_with_a_reason() {
     let cases: [(&[u8], &str); 23] = [
         (b"", "file is empty"),
         (b" \n\t\n", "file is empty"),
@@ -405,9 +407,9 @@ fn files_are_refused_as_a_whole_with_a_reason() {
         (b"kernel,m,m,time_us\nmatmul,1,1,1\n", "has two columns m"),
         (b"kernel,time_us\n", "this Planscope table of measurements holds no measured value"),
     ];
-    for (file, told) in cases {
-        let error = read(file, &Hints::default()).expect_err(told).to_string();
-        assert!(error.contains(told), "{:?}: {error}", String::from_utf8_lossy(file));
+    for (file, message) in cases {
+        let error = read(file, &Hints::default()).expect_err(message).to_string();
+        assert!(error.contains(message), "{:?}: {error}", String::from_utf8_lossy(file));
     }
 }
 
@@ -473,8 +475,8 @@ fn holds(result: Result<Profile, ProfileError>) -> Result<(), TestCaseError> {
             return Ok(());
         }
     };
-    let refused: u64 = report.refused.iter().map(|refusal| refusal.count).sum();
-    prop_assert_eq!(report.rows, report.used + refused);
+    let rejected: u64 = report.refused.iter().map(|refusal| refusal.count).sum();
+    prop_assert_eq!(report.rows, report.used + rejected);
     Ok(())
 }
 
@@ -485,13 +487,13 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_text_of_the_grammars_never_panics(text in "[\\[\\]{}\",;:\\t\\n0-9a-e.\\-kernel time_us ]{0,120}") {
+    fn arbitrary_grammar_text_never_panics(text in "[\\[\\]{}\",;:\\t\\n0-9a-e.\\-kernel time_us ]{0,120}") {
         holds(read_named(&text, ""))?;
     }
 
     #[test]
     fn damaged_profiles_never_panic(
-        file in prop::sample::select(vec![VIDUR_COMPUTE, VIDUR_NETWORK, VTRAIN, SIMUMAX, GALVATRON, OWN]),
+        file in prop::sample::select(vec![VIDUR_COMPUTE, VIDUR_NETWORK, VTRAIN, SIMUMAX, GALVATRON, NATIVE]),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_u8..4), 1..6),
         ranks in proptest::option::of(any::<u32>()),
     ) {

@@ -12,7 +12,7 @@ use planner::cost::kernel::{Format, Kernel, MatMul, Product, Streaming, Streamin
 use super::ProfileError;
 use super::cells::Cells;
 use super::ledger::Ledger;
-use super::refused::Refused;
+use super::refused::Rejection;
 use super::table::{Row, Table};
 
 /// Shape columns.
@@ -98,7 +98,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn read(row: &Row<'_>) -> Result<Self, Refused> {
+    fn read(row: &Row<'_>) -> Result<Self, Rejection> {
         let [heads, kv_heads, hidden, expanded] =
             [row.whole("n_head")?, row.whole("n_kv_head")?, row.whole("n_embd")?, row.whole("n_expanded_embd")?];
         let tokens = row.whole("num_tokens")?;
@@ -106,7 +106,7 @@ impl Shape {
         let workers = row.whole("num_tensor_parallel_workers")?;
         let uneven = |divided: &str| {
             let found = format!("{}, {divided}", row.shown("num_tensor_parallel_workers"));
-            Err(Refused::new("sizes do not divide evenly", found))
+            Err(Rejection::new("sizes do not divide evenly", found))
         };
         if hidden % heads != 0.0 {
             return uneven("n_embd by n_head");

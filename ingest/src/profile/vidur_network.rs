@@ -12,7 +12,7 @@ use planner::cost::kernel::{Collective, Kernel, Operation};
 use super::ProfileError;
 use super::cells::Cells;
 use super::ledger::Ledger;
-use super::refused::Refused;
+use super::refused::Rejection;
 use super::table::{Row, Table};
 
 const MILLISECOND: f64 = 1e-3;
@@ -29,17 +29,17 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<(), Pro
     );
     while let Some(row) = table.next_row()? {
         let column = row.text("collective").map(|name| format!("time_stats.{}.median", name.to_lowercase()));
-        let place = || row.shown(column.as_deref().unwrap_or("collective"));
+        let location = || row.shown(column.as_deref().unwrap_or("collective"));
         let value = match &column {
             Ok(column) => sample(&row, column),
-            Err(refused) => Err(refused.clone()),
+            Err(rejection) => Err(rejection.clone()),
         };
-        ledger.take(place, value)?;
+        ledger.take(location, value)?;
     }
     Ok(())
 }
 
-fn sample(row: &Row<'_>, column: &str) -> Result<Sample, Refused> {
+fn sample(row: &Row<'_>, column: &str) -> Result<Sample, Rejection> {
     let ranks = row.devices("num_workers")?;
     let size = row.whole("size")?;
     let (operation, bytes) = match row.text("collective")?.to_lowercase().as_str() {
@@ -47,7 +47,7 @@ fn sample(row: &Row<'_>, column: &str) -> Result<Sample, Refused> {
         "send_recv" => (Operation::SendReceive, size),
         "all_gather" => (Operation::AllGather, size * f64::from(ranks)),
         "reduce_scatter" => (Operation::ReduceScatter, size * f64::from(ranks)),
-        _ => return Err(Refused::new("a collective that training plans do not hold", row.shown("collective"))),
+        _ => return Err(Rejection::new("a collective that training plans do not hold", row.shown("collective"))),
     };
     let ranks_per_node = row.devices("devices_per_node")?;
     let time = row.time(column, MILLISECOND)?;

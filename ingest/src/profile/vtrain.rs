@@ -13,7 +13,7 @@ use planner::cost::kernel::{Collective, Kernel, Operation};
 use super::cells::Cells;
 use super::ledger::Ledger;
 use super::plausible::bus_bytes;
-use super::refused::Refused;
+use super::refused::Rejection;
 use super::table::{Row, Table};
 use super::{Hints, ProfileError};
 
@@ -48,13 +48,13 @@ pub(super) fn read(table: &mut Table<'_>, hints: &Hints, ledger: &mut Ledger) ->
         }
     }
     let ranks = ranks(hints, &mut implied, ledger).ok_or(ProfileError::NoRanks)?;
-    let ranks_per_node = hints.ranks_per_node.map_or(ranks, |most| most.min(ranks));
+    let ranks_per_node = hints.ranks_per_node.map_or(ranks, |limit| limit.min(ranks));
     if hints.ranks_per_node.is_none() {
         ledger.assume("all devices are on one node");
     }
-    for (place, measured) in rows {
-        let sample = measured.and_then(|measured| measured.sample(ranks, ranks_per_node, &place));
-        ledger.take(|| place.clone(), sample)?;
+    for (location, measured) in rows {
+        let sample = measured.and_then(|measured| measured.sample(ranks, ranks_per_node, &location));
+        ledger.take(|| location.clone(), sample)?;
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ fn ranks(hints: &Hints, implied: &mut [f64], ledger: &mut Ledger) -> Option<u32>
         ledger.assume(format!("{ranks} devices took part, because bus bandwidth x time / size is 2 (n - 1) / n"));
         return Some(ranks);
     }
-    let ranks = hints.ranks_of_name()?;
+    let ranks = hints.ranks_in_name()?;
     ledger.assume(format!("{ranks} devices took part, by the file's name"));
     Some(ranks)
 }
@@ -87,7 +87,7 @@ struct Measured {
 }
 
 impl Measured {
-    fn read(row: &Row<'_>) -> Result<Self, Refused> {
+    fn read(row: &Row<'_>) -> Result<Self, Rejection> {
         let bytes = row.whole(SIZE)?;
         let seconds = row.time(TIME, NANOSECOND)?.secs();
         let bus = match row.optional(BUS)? {
@@ -100,16 +100,16 @@ impl Measured {
         Ok(Self { bytes, seconds, bus, ranks })
     }
 
-    fn sample(&self, ranks: u32, ranks_per_node: u32, place: &str) -> Result<Sample, Refused> {
+    fn sample(&self, ranks: u32, ranks_per_node: u32, location: &str) -> Result<Sample, Rejection> {
         let Self { bytes, seconds, .. } = *self;
         let collective = Collective { operation: Operation::AllReduce, bytes, ranks, ranks_per_node };
         if let Some(bus) = self.bus {
             let expected = bus_bytes(&collective) / seconds;
             if (bus / expected - 1.0).abs() > AGREE {
                 let [bus, expected] = [bus / 1e9, expected / 1e9];
-                return Err(Refused::new(
+                return Err(Rejection::new(
                     "time and bus bandwidth contradict each other",
-                    format!("{place}: {bus:.2} GB/s, but {expected:.2} follow from the time and {ranks} devices"),
+                    format!("{location}: {bus:.2} GB/s, but {expected:.2} follow from the time and {ranks} devices"),
                 ));
             }
         }

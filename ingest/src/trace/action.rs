@@ -53,7 +53,7 @@ pub struct UnplacedAction {
 }
 
 /// Longer words come first, so that a word does not match its own prefix.
-const WORDS: [(&str, ActionKind); 11] = [
+const ACTION_NAMES: [(&str, ActionKind); 11] = [
     ("REDUCE_GRAD", ActionKind::ReduceGrad),
     ("UNSHARD", ActionKind::Unshard),
     ("RESHARD", ActionKind::Reshard),
@@ -71,7 +71,7 @@ impl Action {
     fn read(text: &str) -> Option<Self> {
         let digits = text.find(|c: char| !c.is_ascii_digit())?;
         let (stage, rest) = text.split_at(digits);
-        let (kind, rest) = WORDS.iter().find_map(|(word, kind)| Some((*kind, rest.strip_prefix(word)?)))?;
+        let (kind, rest) = ACTION_NAMES.iter().find_map(|(word, kind)| Some((*kind, rest.strip_prefix(word)?)))?;
         let microbatch = if rest.is_empty() { None } else { Some(rest.parse().ok()?) };
         Some(Self { stage: stage.parse().ok()?, kind, microbatch })
     }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_actions() {
+    fn action_names() {
         let action = |stage, kind, microbatch| vec![Action { stage, kind, microbatch }];
         for (name, expected) in [
             ("PP:0F3", action(0, ActionKind::Forward, Some(3))),

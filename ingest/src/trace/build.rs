@@ -41,11 +41,11 @@ struct Texts {
 
 impl Texts {
     /// Returns the string index; `None` for a new string above the limit.
-    fn number(&mut self, text: &str, most_bytes: usize) -> Option<u32> {
+    fn number(&mut self, text: &str, max_bytes: usize) -> Option<u32> {
         if let Some(&number) = self.index.get(text) {
             return Some(number);
         }
-        if self.bytes + text.len() > most_bytes {
+        if self.bytes + text.len() > max_bytes {
             return None;
         }
         self.bytes += text.len();
@@ -106,12 +106,12 @@ impl<'l> Builder<'l> {
 
     /// Returns the process for a key, which distinguishes text from numbers. `shown` is its display
     /// identifier.
-    pub(super) fn process(&mut self, key: &str, shown: &str) -> Option<&mut Process> {
-        let index = self.process_number(key, shown)?;
+    pub(super) fn process(&mut self, key: &str, display_id: &str) -> Option<&mut Process> {
+        let index = self.process_number(key, display_id)?;
         self.processes.get_mut(index as usize)
     }
 
-    fn process_number(&mut self, key: &str, shown: &str) -> Option<u32> {
+    fn process_number(&mut self, key: &str, display_id: &str) -> Option<u32> {
         if let Some(&index) = self.process_index.get(key) {
             return Some(index);
         }
@@ -120,7 +120,7 @@ impl<'l> Builder<'l> {
         }
         let index = self.processes.len() as u32;
         self.process_index.insert(key.to_owned(), index);
-        let (id, name) = (shown.to_owned(), None);
+        let (id, name) = (display_id.to_owned(), None);
         self.processes.push(Process { id, name, labels: None, sort_index: None, rank: None });
         Some(index)
     }
@@ -181,7 +181,7 @@ impl<'l> Builder<'l> {
 
     /// Adds data from slice arguments.
     pub(super) fn tell(&mut self, slice: u32, collective: Collective, bytes: Option<u64>) {
-        if collective.is_told() {
+        if collective.is_described() {
             self.collectives.push((slice, collective));
         }
         if let Some(bytes) = bytes {
@@ -201,17 +201,17 @@ impl<'l> Builder<'l> {
 
     /// Ends the most recently started slice.
     pub(super) fn end(&mut self, thread: u32, time: u64, name: Option<u32>) {
-        let Some(Begun { name: own, kind, start }) = self.begun.get_mut(&thread).and_then(Vec::pop) else {
+        let Some(Begun { name: begun_name, kind, start }) = self.begun.get_mut(&thread).and_then(Vec::pop) else {
             return self.report.skip("an end without a beginning");
         };
         self.open -= 1;
-        if name.is_some_and(|name| name != own) {
+        if name.is_some_and(|name| name != begun_name) {
             self.report.repair("an end with another name than the beginning");
         }
         if time < start {
             self.report.repair("an end before its beginning, read as no duration");
         }
-        self.slice(thread, start, time.saturating_sub(start), own, kind);
+        self.slice(thread, start, time.saturating_sub(start), begun_name, kind);
     }
 
     /// Adds one end of a flow arrow.
@@ -259,11 +259,11 @@ impl<'l> Builder<'l> {
         }
         let mut places: Vec<usize> = (0..self.processes.len()).collect();
         places.sort_by_key(|&process| (self.processes[process].sort_index.unwrap_or_default(), process));
-        let mut place = vec![0; places.len()];
+        let mut positions = vec![0; places.len()];
         for (position, &process) in places.iter().enumerate() {
-            place[process] = position;
+            positions[process] = position;
         }
-        let laid = lay(&self.slices, &self.threads, &place, self.limits.overflow_lanes);
+        let laid = lay(&self.slices, &self.threads, &positions, self.limits.overflow_lanes);
         self.report.overflowed = laid.overflowed;
         if laid.crowded > 0 {
             self.report.assume("some slices overlap on the last lane of their thread, which has no more lanes");
@@ -324,7 +324,7 @@ impl<'l> Builder<'l> {
             trace.report.assume(&format!(
                 "{count} actions (Forward 0, Backward 0) name no stage; stage {stage} follows from the rank and the groups of the job"
             ));
-            trace.place_actions(stage);
+            trace.set_missing_stages(stage);
         } else if !trace.unplaced.is_empty() {
             let count = trace.unplaced.len();
             trace.report.assume(&format!("{count} actions (Forward 0, Backward 0) {WITHOUT_STAGE}"));

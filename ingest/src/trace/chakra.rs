@@ -69,12 +69,12 @@ fn node(message: &[u8]) -> Result<Node, Broken> {
             (2, value) => node.name = value.text().map(Cow::into_owned).unwrap_or_default(),
             (3, value) => node.kind = value.varint().unwrap_or_default(),
             (number @ (4 | 5), value) => {
-                let room = MAX_DEPENDENCIES.saturating_sub(node.dependencies());
+                let capacity = MAX_DEPENDENCIES.saturating_sub(node.dependencies());
                 let list = if number == 4 { &mut node.control } else { &mut node.data };
-                list.extend(varints(value).take(room));
+                list.extend(varints(value).take(capacity));
             }
-            (6, value) => node.start_ns = value.varint().and_then(whole),
-            (7, value) => node.duration_ns = value.varint().and_then(whole),
+            (6, value) => node.start_ns = value.varint().and_then(nanoseconds),
+            (7, value) => node.duration_ns = value.varint().and_then(nanoseconds),
             (10, Value::Bytes(attribute)) => {
                 let (mut name, mut flag) = (None, None);
                 for field in fields(attribute) {
@@ -157,7 +157,7 @@ fn json_node<R: Read>(scanner: &mut Scanner<R>) -> Result<Node, TraceError> {
 }
 
 /// Converts integer microseconds; `None` beyond 292 years, as in all formats.
-fn whole(micros: u64) -> Option<u64> {
+fn nanoseconds(micros: u64) -> Option<u64> {
     micros.checked_mul(1000).filter(|&nanos| i64::try_from(nanos).is_ok())
 }
 

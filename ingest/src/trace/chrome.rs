@@ -164,8 +164,8 @@ impl Events {
     fn take(&mut self, builder: &mut Builder<'_>) {
         let Self { event, phases, .. } = self;
         phases[usize::from(event.phase & 0x7f)] += 1;
-        let process = (event.pid.as_str(), Event::shown(&event.pid));
-        let thread = (event.tid.as_str(), Event::shown(&event.tid));
+        let process = (event.pid.as_str(), Event::display_id(&event.pid));
+        let thread = (event.tid.as_str(), Event::display_id(&event.tid));
         if event.phase == b'M' {
             return metadata(event, builder);
         }
@@ -208,7 +208,7 @@ impl Events {
                     }
                 };
                 let name = builder.name(&event.name);
-                let kind = Kind::of(&event.category, &event.name);
+                let kind = Kind::classify(&event.category, &event.name);
                 if let Some(slice) = builder.slice(thread, time, duration, name, kind) {
                     let bytes = event.bytes.filter(|_| matches!(kind, Kind::Memcpy | Kind::Memset));
                     builder.tell(slice, std::mem::take(&mut event.collective), bytes);
@@ -216,7 +216,7 @@ impl Events {
             }
             b'B' => {
                 let name = builder.name(&event.name);
-                builder.begin(thread, time, name, Kind::of(&event.category, &event.name));
+                builder.begin(thread, time, name, Kind::classify(&event.category, &event.name));
             }
             b'E' => {
                 let name = (!event.name.is_empty()).then(|| builder.name(&event.name));
@@ -231,14 +231,14 @@ impl Events {
 }
 
 fn counters(event: &Event, time: u64, builder: &mut Builder<'_>) {
-    let process = (event.pid.as_str(), Event::shown(&event.pid));
-    let mut kept = true;
+    let process = (event.pid.as_str(), Event::display_id(&event.pid));
+    let mut is_stored = true;
     for (series, value) in &event.numbers {
-        kept &= builder.counter(process, &event.name, series, time, *value);
+        is_stored &= builder.counter(process, &event.name, series, time, *value);
     }
     if event.numbers.is_empty() {
         builder.report.skip("a counter without a number");
-    } else if kept {
+    } else if is_stored {
         builder.report.used += 1;
     } else {
         builder.report.skip("there are more values of counters than are kept");
@@ -246,8 +246,8 @@ fn counters(event: &Event, time: u64, builder: &mut Builder<'_>) {
 }
 
 fn metadata(event: &Event, builder: &mut Builder<'_>) {
-    let process = (event.pid.as_str(), Event::shown(&event.pid));
-    let thread = (event.tid.as_str(), Event::shown(&event.tid));
+    let process = (event.pid.as_str(), Event::display_id(&event.pid));
+    let thread = (event.tid.as_str(), Event::display_id(&event.tid));
     let text = || (!event.text.is_empty()).then(|| event.text.chars().take(event::TEXT_CHARS).collect());
     let known = match event.name.as_str() {
         "process_name" => builder.process(process.0, process.1).map(|process| process.name = text()),

@@ -63,7 +63,7 @@ impl Collective {
     }
 
     /// True if any field other than the type is set.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn is_described(&self) -> bool {
         self.name.is_some() || self.elements_in.is_some() || self.elements_out.is_some()
     }
 }

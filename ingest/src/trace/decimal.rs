@@ -22,14 +22,14 @@ pub(super) fn nanos(text: &str, power: i32) -> Option<Exact> {
         }
         None => (unsigned, 0),
     };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    if whole.is_empty() && fraction.is_empty() {
+    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if integer.is_empty() && fraction.is_empty() {
         return None;
     }
     let mut digits: u128 = 0;
     let mut lost = 0;
     let mut inexact = false;
-    for byte in whole.bytes().chain(fraction.bytes()) {
+    for byte in integer.bytes().chain(fraction.bytes()) {
         let digit = char::from(byte).to_digit(10)?;
         // Beyond thirty digits, the time is out of range or the digits are below one nanosecond.
         if digits > 10_u128.pow(30) {
@@ -101,7 +101,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "[-+0-9.eE]{0,60}", power in -3..9) {
+        fn any_text_is_read_or_rejected(text in "[-+0-9.eE]{0,60}", power in -3..9) {
             let _ = nanos(&text, power);
         }
     }

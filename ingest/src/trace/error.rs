@@ -51,7 +51,7 @@ pub enum TraceError {
         detail: String,
     },
     /// Cyclic node dependencies.
-    #[error("the nodes {} wait for each other", shown(nodes))]
+    #[error("the nodes {} wait for each other", format_nodes(nodes))]
     Cycle {
         /// Node identifiers on the cycle. Each depends on the next, the last on the first.
         nodes: Vec<u64>,
@@ -64,8 +64,8 @@ pub enum TraceError {
     },
 }
 
-fn shown(nodes: &[u64]) -> String {
-    let shown: Vec<String> = nodes.iter().take(20).map(u64::to_string).collect();
+fn format_nodes(nodes: &[u64]) -> String {
+    let names: Vec<String> = nodes.iter().take(20).map(u64::to_string).collect();
     let more = if nodes.len() > 20 { ", ..." } else { "" };
-    format!("{}{more}", shown.join(" -> "))
+    format!("{}{more}", names.join(" -> "))
 }

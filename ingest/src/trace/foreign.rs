@@ -62,7 +62,7 @@ pub(super) fn find(head: &[u8]) -> Option<TraceError> {
     });
     let text = text.ok().filter(|text| !text.is_empty() && !text.trim_start().starts_with(['{', '[']))?;
     if let Some(&(_, looks_like, remedy)) =
-        TEXTS.iter().find(|(words, ..)| words.iter().all(|word| text.contains(word)))
+        TEXTS.iter().find(|(terms, ..)| terms.iter().all(|word| text.contains(word)))
     {
         return error(looks_like, remedy);
     }

@@ -51,7 +51,7 @@ impl Kind {
     }
 
     /// Classifies a category. Older profilers capitalize categories.
-    pub(super) fn of(category: &str, name: &str) -> Self {
+    pub(super) fn classify(category: &str, name: &str) -> Self {
         match category.to_ascii_lowercase().as_str() {
             "kernel" if is_collective(name) => Self::Communication,
             "kernel" | "computation" => Self::Compute,
@@ -86,18 +86,18 @@ fn is_collective(name: &str) -> bool {
 /// Returns the bytes before and after each case-insensitive match.
 fn places<'a>(name: &'a str, part: &'static str) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
     let bytes = name.as_bytes();
-    let is_part = move |place: &usize| bytes[*place..*place + part.len()].eq_ignore_ascii_case(part.as_bytes());
+    let is_part = move |start: &usize| bytes[*start..*start + part.len()].eq_ignore_ascii_case(part.as_bytes());
     let places = 0..(bytes.len() + 1).saturating_sub(part.len());
-    places.filter(is_part).map(move |place| (&bytes[..place], &bytes[place + part.len()..]))
+    places.filter(is_part).map(move |start| (&bytes[..start], &bytes[start + part.len()..]))
 }
 
 /// True if a library name is a complete word: the next word starts with a capital letter, or is
 /// part of a lower-case kernel name.
 fn is_word(before: &[u8], after: &[u8]) -> bool {
-    const WORDS: [&[u8]; 7] = [b"dev", b"kernel", b"sym", b"all", b"reduce", b"broadcast", b"send"];
+    const NEXT_TERMS: [&[u8]; 7] = [b"dev", b"kernel", b"sym", b"all", b"reduce", b"broadcast", b"send"];
     let is_start = before.last().is_none_or(|byte| !byte.is_ascii_alphanumeric());
     let is_end = after.first().is_none_or(|byte| !byte.is_ascii_lowercase());
-    is_start && (is_end || WORDS.iter().any(|word| after.starts_with(word)))
+    is_start && (is_end || NEXT_TERMS.iter().any(|word| after.starts_with(word)))
 }
 
 #[cfg(test)]
@@ -105,9 +105,9 @@ mod tests {
     use super::Kind;
 
     #[test]
-    fn kernels_of_communication_are_known_by_name() {
+    fn communication_kernels_are_known_by_name() {
         let nccl = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
-        assert_eq!(Kind::of("kernel", nccl), Kind::Communication);
+        assert_eq!(Kind::classify("kernel", nccl), Kind::Communication);
         for name in [
             "multimem_all_reduce_kernel<c10::BFloat16, 16>",
             "void (anonymous namespace)::two_shot_all_reduce_kernel<__nv_bfloat16, 16, 8>",
@@ -125,7 +125,7 @@ mod tests {
             "hcom_allReduce_",
             "HcclAllGather",
         ] {
-            assert_eq!(Kind::of("kernel", name), Kind::Communication, "{name}");
+            assert_eq!(Kind::classify("kernel", name), Kind::Communication, "{name}");
         }
         for name in [
             "void at::native::reduce_kernel<512, 1>",
@@ -134,10 +134,10 @@ mod tests {
             "my_gemm_with_ncclless_epilogue",
             "xnccl_gemm",
         ] {
-            assert_eq!(Kind::of("kernel", name), Kind::Compute, "{name}");
+            assert_eq!(Kind::classify("kernel", name), Kind::Compute, "{name}");
         }
-        assert_eq!(Kind::of("Kernel", "ampere_bf16_s16816gemm"), Kind::Compute);
-        assert_eq!(Kind::of("cpu_op", "nccl:all_reduce"), Kind::Cpu);
-        assert_eq!(Kind::of("", ""), Kind::Other);
+        assert_eq!(Kind::classify("Kernel", "ampere_bf16_s16816gemm"), Kind::Compute);
+        assert_eq!(Kind::classify("cpu_op", "nccl:all_reduce"), Kind::Cpu);
+        assert_eq!(Kind::classify("", ""), Kind::Other);
     }
 }

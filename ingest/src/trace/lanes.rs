@@ -43,21 +43,21 @@ pub(super) struct Laid {
 /// after it. Otherwise it moves to the thread's next lane; lane number `most` receives all
 /// remaining slices. Threads are ordered by sort index, then file order. `places` is the process
 /// order.
-pub(super) fn lay(unsorted: &Unsorted, threads: &[Thread], places: &[usize], most: usize) -> Laid {
+pub(super) fn lay(unsorted: &Unsorted, threads: &[Thread], places: &[usize], max_lanes: usize) -> Laid {
     let count = unsorted.start.len();
     let mut order: Vec<usize> = (0..threads.len()).collect();
     order.sort_by_key(|&thread| {
         let Thread { process, sort_index, .. } = &threads[thread];
         (places[*process as usize], sort_index.unwrap_or_default(), thread)
     });
-    let mut place = vec![0_u32; threads.len()];
+    let mut positions = vec![0_u32; threads.len()];
     for (position, &thread) in order.iter().enumerate() {
-        place[thread] = position as u32;
+        positions[thread] = position as u32;
     }
     let mut sorted: Vec<u32> = (0..count as u32).collect();
     sorted.sort_by_key(|&slice| {
         let slice = slice as usize;
-        (place[unsorted.thread[slice] as usize], unsorted.start[slice], Reverse(unsorted.duration[slice]))
+        (positions[unsorted.thread[slice] as usize], unsorted.start[slice], Reverse(unsorted.duration[slice]))
     });
     let mut lanes: Vec<Lane> = Vec::new();
     let mut first_lane = vec![None; threads.len()];
@@ -82,9 +82,9 @@ pub(super) fn lay(unsorted: &Unsorted, threads: &[Thread], places: &[usize], mos
             }
             ends.last().is_none_or(|&last| end <= last)
         });
-        let own = match fits {
-            Some(own) => own,
-            None if open.len() < most.max(1) => {
+        let lane_index = match fits {
+            Some(lane_index) => lane_index,
+            None if open.len() < max_lanes.max(1) => {
                 let Thread { process, id, name, .. } = &threads[thread as usize];
                 let overflow = open.len() as u32;
                 lanes.push(Lane { process: *process, thread: id.clone(), name: name.clone(), overflow });
@@ -96,10 +96,10 @@ pub(super) fn lay(unsorted: &Unsorted, threads: &[Thread], places: &[usize], mos
                 open.len() - 1
             }
         };
-        overflowed += u64::from(own > 0);
+        overflowed += u64::from(lane_index > 0);
         let first = first_lane[thread as usize].unwrap_or_default();
-        laid.push((first + own as u32, u16::try_from(open[own].len()).unwrap_or(u16::MAX)));
-        open[own].push(end);
+        laid.push((first + lane_index as u32, u16::try_from(open[lane_index].len()).unwrap_or(u16::MAX)));
+        open[lane_index].push(end);
     }
     let mut by_lane: Vec<u32> = (0..count as u32).collect();
     by_lane.sort_by_key(|&position| laid[position as usize].0);
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    fn one_thread(slices: &[(u64, u64)], most: usize) -> Laid {
+    fn single_thread(slices: &[(u64, u64)], max_lanes: usize) -> Laid {
         let mut unsorted = Unsorted::default();
         for &(start, duration) in slices {
             unsorted.thread.push(0);
@@ -135,13 +135,13 @@ mod tests {
             unsorted.kind.push(Kind::Other);
         }
         let thread = Thread { process: 0, id: "1".to_owned(), name: None, sort_index: None };
-        lay(&unsorted, &[thread], &[0], most)
+        lay(&unsorted, &[thread], &[0], max_lanes)
     }
 
     /// 0-10 contains 2-5, which contains 3-4. 8-12 overlaps its end. 20-30 follows.
     #[test]
-    fn what_nests_stays_and_what_overlaps_moves() {
-        let laid = one_thread(&[(8, 4), (2, 3), (0, 10), (3, 1), (20, 10)], 4);
+    fn nested_slices_stay_and_overlapping_slices_move() {
+        let laid = single_thread(&[(8, 4), (2, 3), (0, 10), (3, 1), (20, 10)], 4);
         assert_eq!(laid.slices.start_ns, [0, 2, 3, 20, 8]);
         assert_eq!(laid.slices.lane, [0, 0, 0, 0, 1]);
         assert_eq!(laid.slices.depth, [0, 1, 2, 0, 0]);
@@ -152,7 +152,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_slice_is_lost_and_lanes_nest(slices in prop::collection::vec((0_u64..60, 0_u64..30), 0..60)) {
-            let laid = one_thread(&slices, 100);
+            let laid = single_thread(&slices, 100);
             let mut old: Vec<(u64, u64)> = slices.clone();
             let mut new: Vec<(u64, u64)> =
                 laid.slices.start_ns.iter().copied().zip(laid.slices.duration_ns.iter().copied()).collect();

@@ -28,13 +28,13 @@ pub struct Span {
     /// Time from first start to last end in nanoseconds.
     pub extent_ns: u64,
     /// Sum of slice durations in nanoseconds.
-    pub busy_ns: u64,
+    pub active_ns: u64,
     /// Number of merged slices.
     pub count: u32,
     /// Name index of the longest slice.
     pub name: u32,
     /// Duration of that slice in nanoseconds.
-    pub longest_ns: u64,
+    pub max_duration_ns: u64,
     /// Kind with the largest total duration.
     pub kind: Kind,
 }
@@ -46,7 +46,7 @@ impl Span {
     }
 
     /// Returns the sort key: lane, depth, start.
-    pub const fn place(&self) -> (u32, u16, u64) {
+    pub const fn sort_key(&self) -> (u32, u16, u64) {
         (self.lane, self.depth, self.start_ns)
     }
 }
@@ -72,10 +72,10 @@ pub struct Levels {
 
 impl Levels {
     /// Builds the levels for a trace.
-    pub fn of(trace: &Trace) -> Self {
+    pub fn from_trace(trace: &Trace) -> Self {
         let mut slices: Vec<(u32, Span)> =
-            (0..trace.slices.len()).map(|slice| (slice as u32, span_of(trace, slice))).collect();
-        slices.sort_by_key(|(_, span)| span.place());
+            (0..trace.slices.len()).map(|slice| (slice as u32, slice_span(trace, slice))).collect();
+        slices.sort_by_key(|(_, span)| span.sort_key());
         let extent = trace.end_ns.saturating_sub(trace.origin_ns);
         let mut further: Vec<Level> = Vec::new();
         let mut below: Vec<Span> = slices.iter().map(|(_, span)| *span).collect();
@@ -83,7 +83,7 @@ impl Levels {
         while below.len() > FEW && width <= extent / 64 {
             let above = merge(&below, width);
             if above.len() * 2 <= below.len() {
-                let merged = above.iter().filter(|span| span.longest_ns < width).copied().collect();
+                let merged = above.iter().filter(|span| span.max_duration_ns < width).copied().collect();
                 further.push(Level { width_ns: width, merged });
                 below = above;
             }
@@ -115,7 +115,7 @@ pub fn merge(spans: &[Span], width_ns: u64) -> Vec<Span> {
     let mut merged: Vec<Span> = Vec::new();
     let mut open: Option<Open> = None;
     for &span in spans {
-        if span.longest_ns >= width_ns {
+        if span.max_duration_ns >= width_ns {
             merged.extend(open.take().map(Open::close));
             merged.push(span);
             continue;
@@ -140,35 +140,35 @@ struct Open {
 impl Open {
     fn new(key: (u32, u16, u64), span: Span) -> Self {
         let mut by_kind = [0; Kind::ALL.len()];
-        by_kind[span.kind.index()] = span.busy_ns;
+        by_kind[span.kind.index()] = span.active_ns;
         Self { key, span, by_kind }
     }
 
     fn add(&mut self, other: &Span) {
         let span = &mut self.span;
         span.extent_ns = span.end_ns().max(other.end_ns()) - span.start_ns;
-        span.busy_ns = span.busy_ns.saturating_add(other.busy_ns);
+        span.active_ns = span.active_ns.saturating_add(other.active_ns);
         span.count += other.count;
-        if other.longest_ns > span.longest_ns {
-            (span.name, span.longest_ns) = (other.name, other.longest_ns);
+        if other.max_duration_ns > span.max_duration_ns {
+            (span.name, span.max_duration_ns) = (other.name, other.max_duration_ns);
         }
-        let own = &mut self.by_kind[other.kind.index()];
-        *own = own.saturating_add(other.busy_ns);
+        let kind_time = &mut self.by_kind[other.kind.index()];
+        *kind_time = kind_time.saturating_add(other.active_ns);
     }
 
     fn close(mut self) -> Span {
         // The current kind wins ties, so a single-slice span retains its kind for any duration.
-        let mut most = self.by_kind[self.span.kind.index()];
+        let mut max = self.by_kind[self.span.kind.index()];
         for (kind, time) in Kind::ALL.into_iter().zip(self.by_kind) {
-            if time > most {
-                (self.span.kind, most) = (kind, time);
+            if time > max {
+                (self.span.kind, max) = (kind, time);
             }
         }
         self.span
     }
 }
 
-fn span_of(trace: &Trace, slice: usize) -> Span {
+fn slice_span(trace: &Trace, slice: usize) -> Span {
     let slices = &trace.slices;
     let duration = slices.duration_ns[slice];
     Span {
@@ -176,10 +176,10 @@ fn span_of(trace: &Trace, slice: usize) -> Span {
         depth: slices.depth[slice],
         start_ns: slices.start_ns[slice].saturating_sub(trace.origin_ns),
         extent_ns: duration,
-        busy_ns: duration,
+        active_ns: duration,
         count: 1,
         name: slices.name[slice],
-        longest_ns: duration,
+        max_duration_ns: duration,
         kind: slices.kind[slice],
     }
 }
@@ -192,27 +192,27 @@ mod tests {
     use crate::trace::{Limits, TimeUnit, read};
 
     /// Builds spans from lane, depth, start and duration, in sort key order.
-    fn spans(of: &[(u32, u16, u64, u64, Kind)]) -> Vec<Span> {
+    fn spans(slices: &[(u32, u16, u64, u64, Kind)]) -> Vec<Span> {
         let span = |&(lane, depth, start_ns, duration, kind): &(u32, u16, u64, u64, Kind)| Span {
             lane,
             depth,
             start_ns,
             extent_ns: duration,
-            busy_ns: duration,
+            active_ns: duration,
             count: 1,
             name: duration as u32,
-            longest_ns: duration,
+            max_duration_ns: duration,
             kind,
         };
-        let mut spans: Vec<Span> = of.iter().map(span).collect();
-        spans.sort_by_key(Span::place);
+        let mut spans: Vec<Span> = slices.iter().map(span).collect();
+        spans.sort_by_key(Span::sort_key);
         spans
     }
 
     /// Width 10: 0-2 and 5-9 share the first interval, 12-13 is in the second, 3-33 is long, and
     /// another depth is separate.
     #[test]
-    fn short_neighbours_become_one() {
+    fn short_neighbours_are_merged() {
         let merged = merge(
             &spans(&[
                 (0, 0, 0, 2, Kind::Cpu),
@@ -225,7 +225,7 @@ mod tests {
         );
         let seen: Vec<_> = merged
             .iter()
-            .map(|span| (span.depth, span.start_ns, span.extent_ns, span.busy_ns, span.count, span.name, span.kind))
+            .map(|span| (span.depth, span.start_ns, span.extent_ns, span.active_ns, span.count, span.name, span.kind))
             .collect();
         assert_eq!(
             seen,
@@ -256,14 +256,14 @@ mod tests {
             growth in 1_u64..5,
         ) {
             let exact = spans(&slices.iter().map(|&(lane, depth, start, duration, kind)| (lane, depth, start, duration, Kind::ALL[kind])).collect::<Vec<_>>());
-            let total: u64 = exact.iter().map(|span| span.busy_ns).sum();
+            let total: u64 = exact.iter().map(|span| span.active_ns).sum();
             let mut below = exact.clone();
             let mut width = first;
             for _ in 0..4 {
                 let above = merge(&below, width);
                 prop_assert_eq!(above.iter().map(|span| span.count as usize).sum::<usize>(), exact.len());
-                prop_assert_eq!(above.iter().map(|span| span.busy_ns).sum::<u64>(), total);
-                prop_assert!(above.is_sorted_by_key(Span::place));
+                prop_assert_eq!(above.iter().map(|span| span.active_ns).sum::<u64>(), total);
+                prop_assert!(above.is_sorted_by_key(Span::sort_key));
                 for span in &above {
                     let within = exact.iter().filter(|slice| {
                         (slice.lane, slice.depth) == (span.lane, span.depth)
@@ -271,10 +271,10 @@ mod tests {
                             && slice.end_ns() <= span.end_ns()
                     });
                     prop_assert!(within.count() >= span.count as usize);
-                    prop_assert!(span.count == 1 || span.longest_ns < width);
-                    prop_assert!(span.longest_ns <= span.extent_ns.max(span.busy_ns));
+                    prop_assert!(span.count == 1 || span.max_duration_ns < width);
+                    prop_assert!(span.max_duration_ns <= span.extent_ns.max(span.active_ns));
                 }
-                let long = |spans: &[Span]| spans.iter().filter(|span| span.longest_ns >= width).copied().collect::<Vec<_>>();
+                let long = |spans: &[Span]| spans.iter().filter(|span| span.max_duration_ns >= width).copied().collect::<Vec<_>>();
                 prop_assert_eq!(long(&above), long(&exact));
                 below = above;
                 width *= growth;
@@ -285,7 +285,7 @@ mod tests {
     /// A million 1 µs slices every 2 µs: several levels, each at most half the previous one, all
     /// complete.
     #[test]
-    fn every_level_of_a_trace_is_whole() {
+    fn every_level_is_complete() {
         let mut text = String::from("[");
         for event in 0..40_000_u32 {
             let (start, duration) = (event * 2, if event % 100 == 0 { 150 } else { 1 });
@@ -299,7 +299,7 @@ mod tests {
         }
         text.push(']');
         let trace = read(text.as_bytes(), TimeUnit::default(), &Limits::default()).expect("a trace");
-        let levels = Levels::of(&trace);
+        let levels = Levels::from_trace(&trace);
         assert!(!levels.further.is_empty());
         assert_eq!(levels.exact.iter().map(Vec::len).sum::<usize>(), trace.slices.len());
         let mut below = trace.slices.len();

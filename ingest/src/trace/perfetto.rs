@@ -92,23 +92,23 @@ impl Packets<'_, '_> {
             self.builder.report.skip("there are more packet sequences than are read");
             return Ok(());
         }
-        let own = self.sequences.entry(sequence).or_default();
+        let state = self.sequences.entry(sequence).or_default();
         if cleared {
-            own.clear();
+            state.clear();
         }
         if let Some(snapshot) = snapshot {
-            own.snapshot(snapshot)?;
+            state.snapshot(snapshot)?;
         }
         if let Some(defaults) = defaults {
-            own.set_defaults(defaults)?;
+            state.set_defaults(defaults)?;
         }
         if let Some(interned) = interned {
-            own.intern(interned)?;
+            state.intern(interned)?;
         }
-        let time_ns = time.map(|time| own.time(time, clock));
+        let time_ns = time.map(|time| state.time(time, clock));
         if let Some(descriptor) = descriptor {
             match self.tracks.describe(descriptor, self.limits.threads, self.limits.name_bytes)? {
-                Described::Kept => self.builder.report.used += 1,
+                Described::Stored => self.builder.report.used += 1,
                 Described::TooMany => self.builder.report.skip("there are more threads than are kept"),
                 Described::Anonymous => self.builder.report.skip("a track without an identifier"),
             }
@@ -133,8 +133,8 @@ impl Packets<'_, '_> {
             return Ok(());
         }
         let Self { tracks, sequences, builder, .. } = self;
-        let own = &sequences[&sequence];
-        let uuid = read.track.or(own.default_track).unwrap_or_default();
+        let state = &sequences[&sequence];
+        let uuid = read.track.or(state.default_track).unwrap_or_default();
         let (track, group, group_name) = tracks.find(uuid);
         let (group, id) = (group.to_string(), uuid.to_string());
         let process = (group.as_str(), group.as_str());
@@ -162,8 +162,8 @@ impl Packets<'_, '_> {
         }
         match read.phase {
             Phase::Begin | Phase::Complete(_) => {
-                let category = read.category.as_deref().or(read.category_id.and_then(|id| own.category(id)));
-                let interned = read.name_id.and_then(|id| own.name(id));
+                let category = read.category.as_deref().or(read.category_id.and_then(|id| state.category(id)));
+                let interned = read.name_id.and_then(|id| state.name(id));
                 let text = match (read.name.as_deref().or(interned), read.name_id) {
                     (Some(text), _) => builder.clip(text).to_owned(),
                     (None, Some(id)) => {
@@ -172,7 +172,7 @@ impl Packets<'_, '_> {
                     }
                     (None, None) => String::new(),
                 };
-                let kind = Kind::of(category.unwrap_or_default(), &text);
+                let kind = Kind::classify(category.unwrap_or_default(), &text);
                 let name = builder.name(&text);
                 match read.phase {
                     Phase::Complete(duration_ns) => {

@@ -66,7 +66,7 @@ impl Report {
 
     /// Records an assumption once.
     pub(super) fn assume(&mut self, assumption: &str) {
-        if !self.assumptions.iter().any(|told| told == assumption) {
+        if !self.assumptions.iter().any(|known| known == assumption) {
             self.assumptions.push(assumption.to_owned());
         }
     }

@@ -77,7 +77,7 @@ pub(super) const WITHOUT_STAGE: &str =
 
 impl Trace {
     /// Assigns a stage to actions without one.
-    pub fn place_actions(&mut self, stage: u32) {
+    pub fn set_missing_stages(&mut self, stage: u32) {
         self.report.assumptions.retain(|line| !line.ends_with(WITHOUT_STAGE));
         let placed = self.unplaced.drain(..).map(|Located { slice, value: UnplacedAction { kind, microbatch } }| {
             Located { slice, value: Action { stage, kind, microbatch: Some(microbatch) } }
@@ -93,18 +93,18 @@ impl Distributed {
     pub fn stage(&self) -> Option<u32> {
         let rank = self.rank?;
         let pipeline = |group: &&Group| {
-            let words = group.description.iter().chain([&group.name]);
-            words
+            let labels = group.description.iter().chain([&group.name]);
+            labels
                 .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()))
                 .any(|word| ["pp", "pipe", "pipeline"].iter().any(|known| word.eq_ignore_ascii_case(known)))
         };
-        let place = |ranks: &[u32]| ranks.iter().position(|&other| other == rank).map(|place| place as u32);
-        if let Some(stage) = self.groups.iter().filter(pipeline).find_map(|group| place(&group.ranks)) {
+        let position = |ranks: &[u32]| ranks.iter().position(|&other| other == rank).map(|index| index as u32);
+        if let Some(stage) = self.groups.iter().filter(pipeline).find_map(|group| position(&group.ranks)) {
             return Some(stage);
         }
         let world = self.world_size?;
-        let of_all = |group: &Group| group.size.is_none_or(|size| size == world || size <= 1);
-        (rank < world && self.groups.iter().all(of_all)).then_some(rank)
+        let has_all_ranks = |group: &Group| group.size.is_none_or(|size| size == world || size <= 1);
+        (rank < world && self.groups.iter().all(has_all_ranks)).then_some(rank)
     }
 }
 

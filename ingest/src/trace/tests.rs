@@ -15,7 +15,7 @@ fn try_read(bytes: &[u8]) -> Result<Trace, TraceError> {
     read(bytes, TimeUnit::default(), &Limits::default())
 }
 
-fn of(bytes: impl AsRef<[u8]>) -> Trace {
+fn read_trace(bytes: impl AsRef<[u8]>) -> Trace {
     let bytes = bytes.as_ref();
     try_read(bytes).unwrap_or_else(|error| panic!("{}: {error}", String::from_utf8_lossy(bytes)))
 }
@@ -65,7 +65,7 @@ const KINETO: &str = r#"{"schemaVersion": 1, "deviceProperties": [{"id": 0, "nam
 /// time.
 #[test]
 fn kineto() {
-    let trace = of(KINETO);
+    let trace = read_trace(KINETO);
     let step = 1_712_195_495_505_000_001;
     let copy = 1_712_195_495_506_161_200;
     assert_eq!(
@@ -124,21 +124,21 @@ fn arrays_may_be_bare_unclosed_and_badly_separated() {
         (format!("{{\"traceEvents\":[{EVENT},{EVENT}"), true),
         (format!("\u{feff}[{EVENT} {EVENT}]"), false),
     ] {
-        let trace = of(&text);
+        let trace = read_trace(&text);
         assert_eq!((trace.slices.len(), trace.report.cut), (2, cut), "{text}");
-        assert_eq!(of(gz(text.as_bytes())), trace, "{text}");
+        assert_eq!(read_trace(gz(text.as_bytes())), trace, "{text}");
     }
-    let trace = of(format!("[{EVENT},{{\"ph\":\"X\",\"name\":\"cut"));
+    let trace = read_trace(format!("[{EVENT},{{\"ph\":\"X\",\"name\":\"cut"));
     assert_eq!((trace.slices.len(), reasons(&trace)), (1, vec![("the last event is cut", 1)]));
 }
 
 #[test]
-fn a_gzip_stream_that_breaks_off_keeps_what_stood_before() {
+fn truncated_gzip_stream_retains_its_start() {
     let events: Vec<String> = (0..20_000)
         .map(|at| format!("{{\"ph\":\"X\",\"name\":\"n{}\",\"ts\":{at}.5,\"dur\":1}}", at * 7919 % 1000))
         .collect();
     let packed = gz(format!("[{}]", events.join(",")).as_bytes());
-    let trace = of(&packed[..packed.len() / 2]);
+    let trace = read_trace(&packed[..packed.len() / 2]);
     assert!(trace.report.cut && (1000..20_000).contains(&trace.slices.len()), "{:?}", trace.report);
     assert!(matches!(try_read(&gz(&gz(b"[]"))), Err(TraceError::NotATrace { .. })));
     let limits = Limits { bytes: 100_000, ..Limits::default() };
@@ -146,8 +146,8 @@ fn a_gzip_stream_that_breaks_off_keeps_what_stood_before() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused_by_name() {
-    for (bytes, told) in [
+fn non_traces_are_rejected_by_name() {
+    for (bytes, message) in [
         (&b""[..], "empty"),
         (b"  \n", "empty"),
         (b"\x89PNG\r\n", "PNG"),
@@ -172,8 +172,8 @@ fn what_is_no_trace_is_refused_by_name() {
         (b"[1, [2], null]", "an event that is no object (3 times, first event 1)"),
         (b"[{\"a\" 5}]", "not readable as JSON: byte 6"),
     ] {
-        let error = try_read(bytes).expect_err(told).to_string();
-        assert!(error.contains(told), "{told}: {error}");
+        let error = try_read(bytes).expect_err(message).to_string();
+        assert!(error.contains(message), "{message}: {error}");
     }
     let deep = try_read("[".repeat(100_000).as_bytes()).expect_err("deep").to_string();
     assert!(deep.contains("nested more than 128 deep"), "{deep}");
@@ -194,7 +194,7 @@ fn times_that_are_none_cost_their_event_only() {
         event("\"ts\":30.0001,\"dur\":1"),
         "{\"name\":\"no phase\",\"ts\":1}".to_owned(),
     ];
-    let trace = of(format!("[{}]", events.join(",")));
+    let trace = read_trace(format!("[{}]", events.join(",")));
     assert_eq!(
         slices(&trace).iter().map(|slice| (slice.1, slice.2)).collect::<Vec<_>>(),
         [(10_000, 0), (20_000, 0), (30_000, 1000), (1_712_195_495_519_689_012, 1000)]
@@ -225,7 +225,7 @@ fn beginnings_and_ends_find_each_other() {
         event("B", "open", 4),
         event("X", "last", 9),
     ];
-    let trace = of(format!("[{}]", events.join(",")));
+    let trace = read_trace(format!("[{}]", events.join(",")));
     let seen: Vec<_> = slices(&trace).iter().map(|slice| (slice.3, slice.1, slice.2)).collect();
     assert_eq!(seen, [("outer", 1000, 8000), ("inner", 2000, 1000), ("open", 4000, 5000), ("last", 9000, 0)]);
     assert_eq!(
@@ -253,18 +253,18 @@ fn arrows_go_from_the_last_start_before_their_end() {
         event("f", 4, 3),
         event("s", 4, 4),
     ];
-    let trace = of(format!("[{}]", events.join(",")));
+    let trace = read_trace(format!("[{}]", events.join(",")));
     let seen: Vec<_> = trace.flows.iter().map(|flow| (flow.from_ns, flow.to_ns)).collect();
     assert_eq!(seen, [(5000, 9000), (2000, 5000), (4000, 3000)]);
-    let told = trace.report.assumptions.join("; ");
-    assert!(told.contains("1 ends of arrows") && told.contains("1 starts of arrows"), "{told}");
+    let assumptions = trace.report.assumptions.join("; ");
+    assert!(assumptions.contains("1 ends of arrows") && assumptions.contains("1 starts of arrows"), "{assumptions}");
 }
 
 #[test]
 fn threads_may_be_called_anything() {
     let event = |pid: &str| format!("{{\"ph\":\"X\",\"name\":\"a\",\"pid\":{pid},\"tid\":{pid},\"ts\":1,\"dur\":1}}");
     let ids = ["0", "\"0\"", "-1", "18446744073709551615", "{\"a\":[1]}", "\"Spans\"", "0"];
-    let trace = of(format!("[{}]", ids.map(event).join(",")));
+    let trace = read_trace(format!("[{}]", ids.map(event).join(",")));
     let lanes: Vec<_> = trace.lanes.iter().map(|lane| lane.thread.as_str()).collect();
     assert_eq!(lanes, ["0", "0", "-1", "18446744073709551615", "(object)", "Spans"]);
     assert_eq!((trace.processes.len(), trace.slices.len()), (6, 7));
@@ -274,7 +274,7 @@ fn threads_may_be_called_anything() {
 fn overlapping_slices_get_lanes_and_identical_ones_stay() {
     let event =
         |at: u64, length: u64| format!("{{\"ph\":\"X\",\"name\":\"<img src=x>\",\"ts\":{at},\"dur\":{length}}}");
-    let trace = of(format!("[{}]", [event(0, 10), event(5, 10), event(5, 10)].join(",")));
+    let trace = read_trace(format!("[{}]", [event(0, 10), event(5, 10), event(5, 10)].join(",")));
     assert_eq!(trace.slices.lane, [0, 1, 1]);
     assert_eq!((trace.lanes.len(), trace.report.overflowed), (2, 2));
     assert_eq!(trace.names, ["<img src=x>"]);
@@ -282,7 +282,7 @@ fn overlapping_slices_get_lanes_and_identical_ones_stay() {
 
 #[test]
 fn names_are_repaired_and_bounded() {
-    let trace = of("[{\"ph\":\"X\",\"name\":\"a\u{1}b\\ud800\",\"ts\":1,\"dur\":1}]");
+    let trace = read_trace("[{\"ph\":\"X\",\"name\":\"a\u{1}b\\ud800\",\"ts\":1,\"dur\":1}]");
     assert_eq!((trace.names[0].as_str(), trace.report.repaired), ("a b\u{fffd}", 1));
     let limits = Limits { name_bytes: 10, names_bytes: 25, events: 4, threads: 2, ..Limits::default() };
     let events: Vec<String> = (0..9)
@@ -308,9 +308,9 @@ fn hex(text: &str) -> Vec<u8> {
 /// Two `Schedule1F1B` ranks: the stage is the position in the pipeline group, or the rank if one
 /// group contains all ranks. Otherwise the actions have no stage.
 #[test]
-fn actions_without_a_stage_take_that_of_their_rank() {
+fn actions_without_a_stage_use_that_for_their_rank() {
     let trace = |job: &str| {
-        of(format!(
+        read_trace(format!(
             r#"{{{job}"traceEvents":[
             {{"ph":"X","cat":"user_annotation","name":"Forward 0","pid":1,"tid":1,"ts":0,"dur":5}},
             {{"ph":"X","cat":"user_annotation","name":"Backward 0","pid":1,"tid":1,"ts":5,"dur":9}},
@@ -343,7 +343,7 @@ fn actions_without_a_stage_take_that_of_their_rank() {
         let mut trace = trace(job);
         assert_eq!((trace.actions.len(), trace.unplaced.len()), (0, 2), "{job}");
         assert!(trace.report.assumptions[1].starts_with("2 actions (Forward 0, Backward 0) name no stage"));
-        trace.place_actions(7);
+        trace.set_missing_stages(7);
         let found: Vec<_> = trace.actions.iter().map(|located| located.value).collect();
         assert_eq!((found, trace.unplaced.len()), (vec![forward(7), backward(7)], 0));
         assert_eq!(trace.report.assumptions.len(), 1);
@@ -378,7 +378,7 @@ fn documents() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_document_is_read_or_refused(text in documents()) {
+    fn any_document_is_read_or_rejected(text in documents()) {
         if let Ok(trace) = try_read(text.as_bytes()) {
             let Slices { lane, start_ns, duration_ns, name, kind, depth } = &trace.slices;
             let lengths = [lane.len(), start_ns.len(), duration_ns.len(), name.len(), kind.len(), depth.len()];
@@ -389,7 +389,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = try_read(&bytes);
         let _ = try_read(&[&b"\x0a\x04\x40\x01\x50\x01"[..], &bytes].concat());
         let _ = try_read(&[&chakra::metadata()[..], &bytes].concat());

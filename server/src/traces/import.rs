@@ -114,7 +114,7 @@ pub(crate) fn prepare(
     file.seek(SeekFrom::Start(0)).map_err(|error| unreadable(&error))?;
     let mut trace = read(file, unit, limits)?;
     if let Some(stage) = stage {
-        trace.place_actions(stage);
+        trace.set_missing_stages(stage);
     }
     let prepared = pack_trace(trace);
     // In these schedules each rank has a single stage, so the stage number is the default rank.
@@ -122,7 +122,7 @@ pub(crate) fn prepare(
 }
 
 pub(crate) fn pack_trace(mut trace: Trace) -> Prepared {
-    let levels = Levels::of(&trace);
+    let levels = Levels::from_trace(&trace);
     let details = Details::from_trace(&mut trace);
     let actions = Actions::from_trace(&trace);
     let counters = Counters::from_trace(&trace);
@@ -243,7 +243,7 @@ fn chunks(levels: Levels, groups: &[u32], details: &Details) -> Vec<Chunk> {
 }
 
 fn chunk(tier: u32, part: &mut [(u32, Span)], details: &Details) -> Chunk {
-    part.sort_by_key(|(_, span)| span.place());
+    part.sort_by_key(|(_, span)| span.sort_key());
     let spans: Vec<Span> = part.iter().map(|(_, span)| *span).collect();
     let lanes = spans.iter().map(|span| span.lane);
     let known: Vec<Detail> = part

@@ -68,7 +68,8 @@ struct Columns {
 pub(crate) fn pack_spans(spans: &[Span]) -> Vec<u8> {
     let mut columns = Columns::default();
     let mut before = 0;
-    let is_exact = |span: &Span| span.count == 1 && span.busy_ns == span.extent_ns && span.longest_ns == span.extent_ns;
+    let is_exact =
+        |span: &Span| span.count == 1 && span.active_ns == span.extent_ns && span.max_duration_ns == span.extent_ns;
     let exact = spans.iter().all(is_exact);
     for span in spans {
         columns.lane.push(span.lane);
@@ -80,7 +81,7 @@ pub(crate) fn pack_spans(spans: &[Span]) -> Vec<u8> {
         columns.name.push(span.name);
         columns.kind.push(span.kind.index() as u8);
         if !exact {
-            columns.merged.push((span.count, span.busy_ns, span.longest_ns));
+            columns.merged.push((span.count, span.active_ns, span.max_duration_ns));
         }
     }
     pack(&columns)
@@ -106,10 +107,10 @@ pub(crate) fn unpack_spans(bytes: &[u8]) -> Result<Vec<Span>, Damaged> {
             depth: columns.depth[at],
             start_ns: before,
             extent_ns,
-            busy_ns: active_ns,
+            active_ns,
             count,
             name: columns.name[at],
-            longest_ns: max_ns,
+            max_duration_ns: max_ns,
             kind: Kind::ALL.get(usize::from(columns.kind[at])).copied().unwrap_or(Kind::Other),
         }
     };
@@ -127,14 +128,14 @@ mod tests {
             depth: 1,
             start_ns: 1 << 50,
             extent_ns: 7,
-            busy_ns: 7,
+            active_ns: 7,
             count: 1,
             name: 9,
-            longest_ns: 7,
+            max_duration_ns: 7,
             kind: Kind::Runtime,
         };
         let earlier = Span { lane: 4, start_ns: 5, ..exact };
-        let merged = Span { count: 12, busy_ns: 6, longest_ns: 2, ..earlier };
+        let merged = Span { count: 12, active_ns: 6, max_duration_ns: 2, ..earlier };
         for spans in [vec![], vec![exact, earlier], vec![exact, merged]] {
             assert_eq!(unpack_spans(&pack_spans(&spans)).expect("ours"), spans);
         }

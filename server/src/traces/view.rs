@@ -39,7 +39,7 @@ pub(crate) fn assemble(mut spans: Vec<Span>, window: &Window, level: u32, chunks
             && (span.end_ns() > window.from_ns || (span.extent_ns == 0 && span.start_ns == window.from_ns))
     };
     spans.retain(|span| reaches(span) && window.lanes.binary_search(&span.lane).is_ok());
-    spans.sort_by_key(Span::place);
+    spans.sort_by_key(Span::sort_key);
     let mut width = window.pixel_ns();
     let mut merged = merge(&spans, width);
     while merged.len() > MAX_SPANS && width < window.to_ns - window.from_ns {
@@ -67,7 +67,7 @@ pub(crate) fn assemble(mut spans: Vec<Span>, window: &Window, level: u32, chunks
             view.row.push(span.depth);
             view.start_ns.push(span.start_ns);
             view.extent_ns.push(span.extent_ns);
-            view.busy_ns.push(span.busy_ns);
+            view.busy_ns.push(span.active_ns);
             view.kind.push(span.kind.index() as u8);
             view.count.push(span.count);
             view.name.push(names.get(&span.name).copied().unwrap_or_default());
@@ -90,10 +90,10 @@ mod tests {
             depth: 0,
             start_ns,
             extent_ns,
-            busy_ns: extent_ns,
+            active_ns: extent_ns,
             count: 1,
             name: 40 + lane,
-            longest_ns: extent_ns,
+            max_duration_ns: extent_ns,
             kind: Kind::Cpu,
         }
     }

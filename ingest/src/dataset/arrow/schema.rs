@@ -29,15 +29,13 @@ pub(in super::super) fn kind(data_type: &DataType) -> Kind {
 
 fn list(element: &DataType) -> Kind {
     match kind(element) {
-        Kind::Text => Kind::ListOfTexts,
+        Kind::Text => Kind::TextList,
         Kind::Object => match element {
             DataType::Struct(fields) if is_message(fields) => Kind::Chat,
-            _ => Kind::ListOfObjects,
+            _ => Kind::ObjectList,
         },
-        Kind::ListOfNumbers | Kind::ListOfTexts | Kind::ListOfObjects | Kind::ListOfLists | Kind::Chat => {
-            Kind::ListOfLists
-        }
-        _ => Kind::ListOfNumbers,
+        Kind::NumberList | Kind::TextList | Kind::ObjectList | Kind::NestedList | Kind::Chat => Kind::NestedList,
+        _ => Kind::NumberList,
     }
 }
 
@@ -68,8 +66,11 @@ fn with_view(field: &FieldRef) -> FieldRef {
 
 /// Replaces integer fields by the durations and timestamps of the writer's schema.
 pub(in super::super) fn with_times(fields: &Fields, written: &Fields) -> Fields {
-    let own = |field: &FieldRef| written.iter().find(|written| written.name() == field.name());
-    fields.iter().map(|field| own(field).map_or_else(|| Arc::clone(field), |own| with_time(field, own))).collect()
+    let find_written = |field: &FieldRef| written.iter().find(|written| written.name() == field.name());
+    fields
+        .iter()
+        .map(|field| find_written(field).map_or_else(|| Arc::clone(field), |counterpart| with_time(field, counterpart)))
+        .collect()
 }
 
 fn with_time(field: &FieldRef, written: &FieldRef) -> FieldRef {

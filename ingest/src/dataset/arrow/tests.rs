@@ -70,7 +70,7 @@ fn streams_and_files_are_read() {
 
 /// The nested numbers appear in a batch after the rows that determine the columns.
 #[test]
-fn nested_columns_can_be_chosen() {
+fn nested_columns_can_be_selected() {
     let batch = |from: i64| {
         let numbers = Arc::new(Int64Array::from_iter_values(from..from + 12_000)) as ArrayRef;
         let usage = StructArray::from(vec![(Arc::new(Field::new("total_tokens", DataType::Int64, false)), numbers)]);
@@ -114,7 +114,7 @@ fn packed_rows_and_runs_are_read() {
 }
 
 #[test]
-fn maps_of_lengths_are_histograms() {
+fn length_maps_are_histograms() {
     let mut map = MapBuilder::new(None, Int64Builder::new(), Int64Builder::new());
     map.keys().append_slice(&[128, 256]);
     map.values().append_slice(&[40, 90]);
@@ -128,10 +128,10 @@ fn maps_of_lengths_are_histograms() {
 }
 
 #[test]
-fn wrong_files_are_refused() {
-    let whole = stream(None);
+fn invalid_files_are_rejected() {
+    let full = stream(None);
     let error = |bytes: &[u8]| import(bytes, &Options::default()).expect_err("a refusal").to_string();
-    assert!(error(&whole[..whole.len() - 100]).contains("the file is cut"));
+    assert!(error(&full[..full.len() - 100]).contains("the file is cut"));
     // The header declares a body of 2^60 bytes; no memory is reserved for it.
     let mut source = &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f][..];
     assert!(read(&mut source, None).is_err_and(|error| error.to_string().contains("at most")));
@@ -140,7 +140,7 @@ fn wrong_files_are_refused() {
 
 proptest! {
     #[test]
-    fn any_change_is_read_or_refused(
+    fn any_change_is_read_or_rejected(
         packed in any::<bool>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
         cut in any::<prop::sample::Index>(),

@@ -47,7 +47,7 @@ fn whole(array: &ArrayRef, row: usize) -> Value<'_> {
             items: range.take(MAX_NUMBERS).map(|row| value(elements, row)).collect(),
             ids: Vec::new(),
         }),
-        Some((Kind::ListOfNumbers, elements, range)) => Value::List(List {
+        Some((Kind::NumberList, elements, range)) => Value::List(List {
             count: range.len(),
             items: range.take(MAX_ITEMS).map(|row| whole(elements, row)).collect(),
             ..List::default()
@@ -61,7 +61,7 @@ fn with_ids(array: &ArrayRef, row: usize) -> Value<'_> {
     let mut value = value(array, row);
     if let (Value::List(list), Some((elements, range))) = (&mut value, elements(array, row)) {
         let id = |row| match self::value(elements, row) {
-            Value::Number(Number::Whole(number)) => u32::try_from(number).ok(),
+            Value::Number(Number::Integer(number)) => u32::try_from(number).ok(),
             _ => None,
         };
         list.ids = range.take(MAX_NUMBERS).map_while(id).collect();
@@ -73,21 +73,21 @@ pub(in super::super) fn value(array: &ArrayRef, row: usize) -> Value<'_> {
     if row >= array.len() || array.is_null(row) {
         return Value::Missing;
     }
-    macro_rules! whole {
+    macro_rules! integer {
         ($kind:ty) => {
-            Value::Number(Number::Whole(array.as_primitive::<$kind>().value(row).into()))
+            Value::Number(Number::Integer(array.as_primitive::<$kind>().value(row).into()))
         };
     }
     match array.data_type() {
         DataType::Boolean => Value::Boolean(array.as_boolean().value(row)),
-        DataType::Int8 => whole!(types::Int8Type),
-        DataType::Int16 => whole!(types::Int16Type),
-        DataType::Int32 => whole!(types::Int32Type),
-        DataType::Int64 => whole!(types::Int64Type),
-        DataType::UInt8 => whole!(types::UInt8Type),
-        DataType::UInt16 => whole!(types::UInt16Type),
-        DataType::UInt32 => whole!(types::UInt32Type),
-        DataType::UInt64 => whole!(types::UInt64Type),
+        DataType::Int8 => integer!(types::Int8Type),
+        DataType::Int16 => integer!(types::Int16Type),
+        DataType::Int32 => integer!(types::Int32Type),
+        DataType::Int64 => integer!(types::Int64Type),
+        DataType::UInt8 => integer!(types::UInt8Type),
+        DataType::UInt16 => integer!(types::UInt16Type),
+        DataType::UInt32 => integer!(types::UInt32Type),
+        DataType::UInt64 => integer!(types::UInt64Type),
         DataType::Float16 => float(array.as_primitive::<types::Float16Type>().value(row).to_f64()),
         DataType::Float32 => float(array.as_primitive::<types::Float32Type>().value(row).into()),
         DataType::Float64 => float(array.as_primitive::<types::Float64Type>().value(row)),
@@ -143,7 +143,7 @@ fn object<'a>(fields: &'a Fields, columns: &'a [ArrayRef], row: usize) -> Value<
 fn map(map: &MapArray, row: usize) -> Value<'_> {
     let offsets = map.value_offsets();
     let range = offsets[row] as usize..offsets[row + 1] as usize;
-    let member = |entry| (Cow::Owned(value(map.keys(), entry).shown()), value(map.values(), entry));
+    let member = |entry| (Cow::Owned(value(map.keys(), entry).display_text()), value(map.values(), entry));
     Value::Object(range.take(MAX_ITEMS).map(member).collect())
 }
 
@@ -203,7 +203,7 @@ fn ends(elements: &ArrayRef, range: &Range<usize>) -> Ends {
     let seen = |rows: Range<usize>| {
         let mut ends = Ends::default();
         for row in rows {
-            if let Value::Number(Number::Whole(number)) = value(elements, row) {
+            if let Value::Number(Number::Integer(number)) = value(elements, row) {
                 ends.see(number);
             }
         }
@@ -220,7 +220,7 @@ fn float(value: f64) -> Value<'static> {
     if !value.is_finite() {
         Value::Other("NaN or an infinity")
     } else if value.fract() == 0.0 && value.abs() < 1e15 {
-        Value::Number(Number::Whole(value as i128))
+        Value::Number(Number::Integer(value as i128))
     } else {
         Value::Number(Number::Repaired(value))
     }
@@ -228,13 +228,13 @@ fn float(value: f64) -> Value<'static> {
 
 fn decimal(unscaled: i128, scale: i8) -> Value<'static> {
     let factor = 10_i128.checked_pow(scale.unsigned_abs().into());
-    let whole = match factor {
+    let integer = match factor {
         Some(factor) if scale >= 0 => (unscaled % factor == 0).then(|| unscaled / factor),
         Some(factor) => unscaled.checked_mul(factor),
         None => None,
     };
-    Value::Number(match whole {
-        Some(whole) => Number::Whole(whole),
+    Value::Number(match integer {
+        Some(value) => Number::Integer(value),
         None => Number::Repaired(unscaled as f64 / 10_f64.powi(scale.into())),
     })
 }

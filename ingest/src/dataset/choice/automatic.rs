@@ -8,8 +8,8 @@ use super::super::text::{Extent, Meter};
 use super::super::value::{Row, Value};
 use super::super::{Kind, Meaning, Unit, names, token_ids};
 use super::sections::{Sections, sections};
-use super::texts::{question, texts};
-use super::{Choice, Length, Measure, Part, measure, sides, text_parts};
+use super::texts::{prompt_column, texts};
+use super::{Length, Measure, Part, Selection, measure, sides, text_parts};
 
 pub(super) fn automatic(
     profiles: &[Profile],
@@ -18,17 +18,17 @@ pub(super) fn automatic(
     has_rule: bool,
 ) -> Option<Vec<Part>> {
     let part = |index: usize, unit: Unit| {
-        let own = &profiles[index];
-        Some(Part::new(index, own, measure(own, unit)?))
+        let profile = &profiles[index];
+        Some(Part::new(index, profile, measure(profile, unit)?))
     };
     let texts = texts(profiles);
     let of_texts = || text_parts(profiles);
     let (prompt, completion) = sides::sides(profiles);
     if let Some(length) = length(profiles, prompt.is_some() && completion.is_some()) {
-        let own = part(length, Unit::Tokens)?;
+        let length_part = part(length, Unit::Tokens)?;
         if profiles[length].kind != Kind::Number {
             let before = prompt.filter(|&prompt| is_rest(&profiles[length], &profiles[prompt]));
-            let behind = decoder(profiles, &own, head);
+            let behind = decoder(profiles, &length_part, head);
             let all = [before, Some(length), behind].into_iter().flatten();
             return all.map(|index| part(index, Unit::Tokens)).collect();
         }
@@ -50,11 +50,11 @@ pub(super) fn automatic(
             return None;
         }
         if texts.is_empty() {
-            return Some(vec![own]);
+            return Some(vec![length_part]);
         }
-        let of_texts = of_texts();
-        let own = vec![own];
-        return Some(if counts_tokens(&own, &of_texts, head, meter) { own } else { of_texts });
+        let from_texts = of_texts();
+        let length_parts = vec![length_part];
+        return Some(if counts_tokens(&length_parts, &from_texts, head, meter) { length_parts } else { from_texts });
     }
     match (prompt, completion) {
         (Some(prompt), Some(completion)) => {
@@ -66,11 +66,11 @@ pub(super) fn automatic(
                 .iter()
                 .all(|&index| profiles[index].kind != Kind::Number || names_tokens(&profiles[index]));
             // Without the prompt column, the texts are not the ones that the two numbers count.
-            if is_certain || texts.len() < 2 || question(profiles).is_none() {
+            if is_certain || texts.len() < 2 || prompt_column(profiles).is_none() {
                 return Some(both);
             }
-            let of_texts = of_texts();
-            return Some(if counts_tokens(&both, &of_texts, head, meter) { both } else { of_texts });
+            let from_texts = of_texts();
+            return Some(if counts_tokens(&both, &from_texts, head, meter) { both } else { from_texts });
         }
         (Some(prompt), None) if texts.is_empty() => return with_cache(profiles, prompt, &part),
         (None, Some(completion)) if texts.is_empty() => return Some(vec![part(completion, Unit::Tokens)?]),
@@ -84,32 +84,35 @@ pub(super) fn automatic(
     }
     // The list contains the lengths of the row's samples.
     let are_lengths =
-        |own: &Profile| own.kind == Kind::ListOfNumbers && names::packing(&own.name) == Some(Packing::Lengths);
+        |profile: &Profile| profile.kind == Kind::NumberList && names::packing(&profile.name) == Some(Packing::Lengths);
     if let Some(lengths) =
         profiles.iter().position(are_lengths).filter(|&index| names::holds_lengths(&profiles[index].name))
     {
         return Some(vec![part(lengths, Unit::Tokens)?]);
     }
     // The name is known but the values cannot be read: the report names each row.
-    let is_known = |own: &Profile| own.meaning == Meaning::Length(Unit::Tokens) && own.kind == Kind::Text;
-    let (index, own) = profiles.iter().enumerate().filter(|(_, own)| is_known(own)).min_by_key(|(_, own)| own.rank)?;
-    Some(vec![Part::new(index, own, Measure::Number(Notation::Point, Unit::Tokens))])
+    let is_known = |profile: &Profile| profile.meaning == Meaning::Length(Unit::Tokens) && profile.kind == Kind::Text;
+    let (index, profile) =
+        profiles.iter().enumerate().filter(|(_, profile)| is_known(profile)).min_by_key(|(_, profile)| profile.rank)?;
+    Some(vec![Part::new(index, profile, Measure::Number(Notation::Point, Unit::Tokens))])
 }
 
 /// Returns whether the name says that the column counts tokens.
-fn names_tokens(own: &Profile) -> bool {
-    own.name.to_lowercase().contains("tok")
+fn names_tokens(profile: &Profile) -> bool {
+    profile.name.to_lowercase().contains("tok")
 }
 
 /// Returns whether the column values may be counts with the given meaning.
-fn counts(own: &Profile, meaning: Meaning) -> bool {
-    own.meaning == meaning
-        && match own.kind {
+fn counts(profile: &Profile, meaning: Meaning) -> bool {
+    profile.meaning == meaning
+        && match profile.kind {
             // Ambiguous notation must be resolved before decimals can be checked.
-            Kind::Number => (!own.is_fractional || own.notation.is_err()) && !token_ids::is_single(&own.name),
+            Kind::Number => {
+                (!profile.is_fractional || profile.notation.is_err()) && !token_ids::is_single(&profile.name)
+            }
             // Values of other lists may be lengths themselves.
-            Kind::ListOfNumbers | Kind::ListOfLists => token_ids::are_listed(&own.name),
-            Kind::ListOfTexts => names::counts_tokens(&own.name) && !names_numbers(&own.name),
+            Kind::NumberList | Kind::NestedList => token_ids::are_listed(&profile.name),
+            Kind::TextList => names::counts_tokens(&profile.name) && !names_numbers(&profile.name),
             _ => false,
         }
 }
@@ -123,8 +126,8 @@ fn names_numbers(name: &str) -> bool {
 
 /// Returns the column with the best-ranked name for a meaning.
 pub(super) fn best(profiles: &[Profile], meaning: Meaning) -> Option<usize> {
-    let of = profiles.iter().enumerate().filter(|(_, own)| counts(own, meaning));
-    of.min_by_key(|(_, own)| own.rank).map(|(index, _)| index)
+    let candidates = profiles.iter().enumerate().filter(|(_, profile)| counts(profile, meaning));
+    candidates.min_by_key(|(_, profile)| profile.rank).map(|(index, _)| index)
 }
 
 /// Returns the length column. A number that is equal in all rows is a file total if another column
@@ -135,8 +138,8 @@ fn length(profiles: &[Profile], has_both: bool) -> Option<usize> {
     if !profiles[first].is_constant {
         return Some(first);
     }
-    let varied = profiles.iter().enumerate().filter(|(_, own)| counts(own, meaning) && !own.is_constant);
-    match varied.min_by_key(|(_, own)| own.rank) {
+    let varied = profiles.iter().enumerate().filter(|(_, profile)| counts(profile, meaning) && !profile.is_constant);
+    match varied.min_by_key(|(_, profile)| profile.rank) {
         Some((index, _)) => Some(index),
         None if has_both => None,
         None => Some(first),
@@ -144,8 +147,8 @@ fn length(profiles: &[Profile], has_both: bool) -> Option<usize> {
 }
 
 /// Returns the columns of media tokens in the same object as the given column.
-pub(super) fn media_tokens(profiles: &[Profile], beside: &str) -> Vec<usize> {
-    among(profiles, beside, &names::is_media_tokens)
+pub(super) fn media_tokens(profiles: &[Profile], sibling: &str) -> Vec<usize> {
+    among(profiles, sibling, &names::is_media_tokens)
 }
 
 /// Returns the prompt tokens, plus cache-read and cache-write tokens if the prompt name does not
@@ -158,13 +161,13 @@ fn with_cache(profiles: &[Profile], prompt: usize, part: &dyn Fn(usize, Unit) ->
 }
 
 /// Returns number columns with known names in the same object as the given column.
-pub(super) fn among(profiles: &[Profile], beside: &str, is_known: &dyn Fn(&str) -> bool) -> Vec<usize> {
+pub(super) fn among(profiles: &[Profile], sibling: &str, is_known: &dyn Fn(&str) -> bool) -> Vec<usize> {
     let object = |name: &str| name.rsplit_once('.').map(|(object, _)| object.to_owned());
-    let is_number = |own: &Profile| own.kind == Kind::Number && own.has_values && !own.is_fractional;
+    let is_number = |profile: &Profile| profile.kind == Kind::Number && profile.has_values && !profile.is_fractional;
     (0..profiles.len())
         .filter(|&index| {
-            let own = &profiles[index];
-            is_number(own) && is_known(&own.name) && object(&own.name) == object(beside)
+            let profile = &profiles[index];
+            is_number(profile) && is_known(&profile.name) && object(&profile.name) == object(sibling)
         })
         .collect()
 }
@@ -175,10 +178,10 @@ fn last(name: &str) -> &str {
 }
 
 /// Returns whether a list contains the token IDs that follow the prompt.
-fn is_rest(own: &Profile, prompt: &Profile) -> bool {
-    prompt.kind == Kind::ListOfNumbers
+fn is_rest(profile: &Profile, prompt: &Profile) -> bool {
+    prompt.kind == Kind::NumberList
         && token_ids::are_listed(&prompt.name)
-        && names::is_same(last(&own.name), "token_ids")
+        && names::is_same(last(&profile.name), "token_ids")
 }
 
 /// Returns the decoder token IDs if their count differs from the encoder's.
@@ -192,11 +195,12 @@ fn decoder(profiles: &[Profile], encoder: &Part, head: &[&Row<'_>]) -> Option<us
     };
     let differs = |&index: &usize| {
         let pairs = head.iter().filter_map(|row| Some((count(row, encoder.index)?, count(row, index)?)));
-        let (all, other) = pairs.fold((0, 0), |(all, other), (one, two)| (all + 1, other + usize::from(one != two)));
+        let (all, other) =
+            pairs.fold((0, 0), |(all, other), (first, two)| (all + 1, other + usize::from(first != two)));
         other * 2 > all
     };
     let by_name = |name: &&'static str| {
-        let is_list = |own: &Profile| own.kind == Kind::ListOfNumbers && names::is_same(&own.name, name);
+        let is_list = |profile: &Profile| profile.kind == Kind::NumberList && names::is_same(&profile.name, name);
         profiles.iter().position(is_list).filter(differs)
     };
     names::DECODER.iter().find_map(by_name)
@@ -212,30 +216,30 @@ fn differ(texts: &[Part], head: &[&Row<'_>], meter: Meter<'_>) -> bool {
         extent.characters
     };
     let lengths: Vec<u64> = head.iter().take(200).map(characters).filter(|&characters| characters > 0).collect();
-    let (least, most) = (lengths.iter().min(), lengths.iter().max());
-    least.zip(most).is_some_and(|(least, most)| lengths.len() > 2 && *most > 2 * *least)
+    let (min, max) = (lengths.iter().min(), lengths.iter().max());
+    min.zip(max).is_some_and(|(min, max)| lengths.len() > 2 && *max > 2 * *min)
 }
 
 /// Returns whether a column contains the duration of a video, audio clip or episode.
-fn has_duration(own: &Profile) -> bool {
+fn has_duration(profile: &Profile) -> bool {
     let rates = ["frame_rate", "framerate", "fps"];
-    own.has_values
-        && (matches!(own.meaning, Meaning::Media | Meaning::Duration)
-            || rates.iter().any(|name| names::is_same(&own.name, name))
-            || Field::of(&own.name).is_some_and(|field| field != Field::Images))
+    profile.has_values
+        && (matches!(profile.meaning, Meaning::Media | Meaning::Duration)
+            || rates.iter().any(|name| names::is_same(&profile.name, name))
+            || Field::from_name(&profile.name).is_some_and(|field| field != Field::Images))
 }
 
 /// Returns whether "length" columns count the tokens of the texts in the same rows, and not
 /// characters, bytes, words or turns.
 fn counts_tokens(lengths: &[Part], texts: &[Part], head: &[&Row<'_>], meter: Meter<'_>) -> bool {
-    let meter = Meter { counts_words: true, ..meter };
-    let own = Choice::of(lengths.to_vec());
+    let meter = Meter { has_word_count: true, ..meter };
+    let selection = Selection::from_parts(lengths.to_vec());
     let median = |measure: &dyn Fn(&Extent) -> u64| {
         let mut ratios: Vec<f64> = head
             .iter()
             .take(200)
             .filter_map(|row| {
-                let Length::Tokens(length) = own.sample(row, &meter).length else { return None };
+                let Length::Tokens(length) = selection.sample(row, &meter).length else { return None };
                 let mut extent = Extent::default();
                 for part in texts {
                     meter.add(row.value(part.index, &part.name), &mut extent);
@@ -246,10 +250,13 @@ fn counts_tokens(lengths: &[Part], texts: &[Part], head: &[&Row<'_>], meter: Met
         ratios.sort_by(f64::total_cmp);
         ratios.get(ratios.len() / 2).copied()
     };
-    let is_one = |ratio: Option<f64>| ratio.is_some_and(|ratio| (0.97..=1.03).contains(&ratio));
+    let is_near_unity = |ratio: Option<f64>| ratio.is_some_and(|ratio| (0.97..=1.03).contains(&ratio));
     let characters = median(&|extent| extent.characters);
     let bytes = median(&|extent| extent.bytes);
-    let words = median(&|extent| extent.words);
+    let word_ratio = median(&|extent| extent.word_count);
     // Turns and paragraphs have more characters than a token.
-    !is_one(characters) && !is_one(bytes) && !is_one(words) && characters.is_none_or(|ratio| ratio <= 15.0)
+    !is_near_unity(characters)
+        && !is_near_unity(bytes)
+        && !is_near_unity(word_ratio)
+        && characters.is_none_or(|ratio| ratio <= 15.0)
 }

@@ -4,7 +4,7 @@ use super::super::profile::Profile;
 use super::super::text::{Extent, Meter};
 use super::super::value::{Row, Value};
 use super::super::{Kind, Meaning, Unit, names, token_ids};
-use super::{Choice, Length, Measure, Part};
+use super::{Length, Measure, Part, Selection};
 
 /// Number of rows compared.
 const ROWS: usize = 1000;
@@ -29,7 +29,7 @@ const FEATURES: [&str; 14] = [
 /// Returns the reason if the numbers count another quantity of the same rows than tokens.
 pub(super) fn contradiction(profiles: &[Profile], parts: &[Part], texts: &[Part], head: &[&Row<'_>]) -> Option<String> {
     let is_feature = |profile: &&Profile| {
-        matches!(profile.kind, Kind::ListOfNumbers | Kind::ListOfLists)
+        matches!(profile.kind, Kind::NumberList | Kind::NestedList)
             && FEATURES.iter().any(|name| names::is_same(&profile.name, name))
     };
     let names_tokens = parts.iter().all(|part| part.name.to_lowercase().contains("tok"));
@@ -53,8 +53,9 @@ pub(super) fn contradiction(profiles: &[Profile], parts: &[Part], texts: &[Part]
 
 /// Returns whether the numbers equal a measure of the texts in nearly all rows.
 fn equal(parts: &[Part], texts: &[Part], head: &[&Row<'_>], measure: fn(&Extent) -> u64) -> bool {
-    let meter = Meter { characters_per_token: super::super::CHARACTERS_PER_TOKEN, tokenizer: None, counts_words: true };
-    let numbers = Choice::of(parts.to_vec());
+    let meter =
+        Meter { characters_per_token: super::super::CHARACTERS_PER_TOKEN, tokenizer: None, has_word_count: true };
+    let numbers = Selection::from_parts(parts.to_vec());
     let (mut all, mut same) = (0, 0);
     for row in head.iter().take(ROWS) {
         let Length::Tokens(number) = numbers.sample(row, &meter).length else { continue };
@@ -73,7 +74,7 @@ pub(super) fn sentences(profiles: &[Profile], parts: &[Part], texts: &[Part], he
     let mut found: Vec<String> = parts.iter().filter_map(|part| cut(part, head)).collect();
     if let [Part { index, name, measure: Measure::Number(_, Unit::Tokens), .. }] = parts {
         found.extend(differing(profiles, (*index, name), head));
-        if equal(parts, texts, head, |extent| extent.words) {
+        if equal(parts, texts, head, |extent| extent.word_count) {
             found.push(format!("{name} equals the number of words. A tokenizer of a model gives more tokens."));
         }
     }
@@ -83,7 +84,7 @@ pub(super) fn sentences(profiles: &[Profile], parts: &[Part], texts: &[Part], he
 /// Returns a warning if the numbers differ from the lengths of the token ID lists beside them.
 fn differing(profiles: &[Profile], length: (usize, &str), head: &[&Row<'_>]) -> Option<String> {
     let is_list = |profile: &Profile| {
-        profile.kind == Kind::ListOfNumbers
+        profile.kind == Kind::NumberList
             && profile.meaning == Meaning::Length(Unit::Tokens)
             && token_ids::are_listed(&profile.name)
     };

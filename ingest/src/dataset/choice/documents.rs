@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::super::text::{Extent, Meter};
 use super::super::value::{Row, Value};
-use super::{Measure, Part, TextOf};
+use super::{Measure, Part, TextPart};
 
 /// Tokens that end a document.
 const ENDS: [&str; 8] = [
@@ -81,7 +81,7 @@ pub(super) fn find(parts: &[Part], head: &[&Row<'_>]) -> Option<Found> {
     /// Number of rows compared.
     const ROWS: usize = 1000;
     let [Part { index, name, measure: Measure::Text, rule }] = parts else { return None };
-    if rule.text != TextOf::Whole {
+    if rule.text != TextPart::Full {
         return None;
     }
     let texts: Vec<&str> = head

@@ -5,13 +5,13 @@ use super::super::histogram::samples;
 use super::super::profile::Profile;
 use super::super::value::Row;
 use super::super::{ImportError, Kind, Unit, names, stated};
-use super::{Choice, Length, Measure, Meter, Part, contents, groups, texts, turns};
+use super::{Length, Measure, Meter, Part, Selection, contents, groups, texts, turns};
 
 /// Note for a column that may contain totals.
 pub(super) const TOTALS: &str = "the numbers may be totals of several samples, such as the tokens of a shard; upload one length per sample, or lengths with the number of samples of each";
 
 /// Returns the error that asks whether the columns contain lengths, with a note for each column.
-pub(super) fn asked(parts: &[Part], note: &str) -> ImportError {
+pub(super) fn unclear_error(parts: &[Part], note: &str) -> ImportError {
     ImportError::Unclear { candidates: parts.iter().map(|part| Candidate::noted(&part.name, note)).collect() }
 }
 
@@ -36,42 +36,48 @@ pub(super) fn ask(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Re
     if parts.is_empty() || !parts.iter().all(|part| matches!(part.measure, Measure::Number(_, Unit::Tokens))) {
         return Ok(());
     }
-    let own = Choice::of(parts.to_vec());
+    let selection = Selection::from_parts(parts.to_vec());
     let meter =
-        Meter { characters_per_token: super::super::CHARACTERS_PER_TOKEN, tokenizer: None, counts_words: false };
-    let lengths = head.iter().filter_map(|row| match own.sample(row, &meter).length {
+        Meter { characters_per_token: super::super::CHARACTERS_PER_TOKEN, tokenizer: None, has_word_count: false };
+    let lengths = head.iter().filter_map(|row| match selection.sample(row, &meter).length {
         Length::Tokens(number) => Some(number.value()),
         _ => None,
     });
     if samples::is_long(lengths) {
-        return Err(asked(parts, TOTALS));
+        return Err(unclear_error(parts, TOTALS));
     }
     let is_packed = |column: &Profile| {
         let is_count = names::counts_packed(&column.name) && column.kind == Kind::Number;
         is_count && column.samples.iter().any(|count| count != "1")
     };
     if profiles.iter().any(is_packed) || groups::are_totals(profiles, parts, head) {
-        return Err(asked(parts, TOTALS));
+        return Err(unclear_error(parts, TOTALS));
     }
     if let Some(reason) = contents::contradiction(profiles, parts, &super::text_parts(profiles), head) {
-        return Err(asked(parts, &reason));
+        return Err(unclear_error(parts, &reason));
     }
-    let is_other = |own: &&Profile| {
-        names::is_unit(&own.name)
-            && own.kind == Kind::Text
-            && own.samples.iter().any(|sample| !names::is_tokens(sample))
+    let is_other = |profile: &&Profile| {
+        names::is_unit(&profile.name)
+            && profile.kind == Kind::Text
+            && profile.samples.iter().any(|sample| !names::is_tokens(sample))
     };
     if let Some(unit) = profiles.iter().find(is_other) {
         let unit = unit.samples.join(", ");
-        return Err(asked(parts, &format!("the unit of the numbers is {unit} by the column of units, not tokens")));
+        return Err(unclear_error(
+            parts,
+            &format!("the unit of the numbers is {unit} by the column of units, not tokens"),
+        ));
     }
     // For example a column `metric` with the same text in all rows.
-    let is_constant = |own: &&Profile| {
-        own.kind == Kind::Text && own.samples.len() == 1 && head.len() > 1 && stated::names_quantity(&own.name)
+    let is_constant = |profile: &&Profile| {
+        profile.kind == Kind::Text
+            && profile.samples.len() == 1
+            && head.len() > 1
+            && stated::names_quantity(&profile.name)
     };
-    let stated = profiles.iter().filter(is_constant).find_map(|own| {
-        let texts = own.samples.iter().map(|text| (own.name.as_str(), text.as_str()));
+    let stated = profiles.iter().filter(is_constant).find_map(|profile| {
+        let texts = profile.samples.iter().map(|text| (profile.name.as_str(), text.as_str()));
         stated::check(texts).err()
     });
-    stated.map_or(Ok(()), |stated| Err(asked(parts, &stated)))
+    stated.map_or(Ok(()), |stated| Err(unclear_error(parts, &stated)))
 }

@@ -42,7 +42,7 @@ fn are_unique(index: usize, name: &str, head: &[&Row<'_>]) -> bool {
     let mut seen = BTreeSet::new();
     head.iter().map(|row| row.value(index, name)).all(|value| {
         let is_document = matches!(value, Value::Text(text) if is_document(text));
-        !is_document && !profile::is_missing(value) && seen.insert(value.shown())
+        !is_document && !profile::is_missing(value) && seen.insert(value.display_text())
     })
 }
 

@@ -15,19 +15,20 @@ pub(super) fn sentence(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) 
     /// Number of rows compared.
     const ROWS: usize = 1000;
     /// Maximum number of distinct kinds; more values do not denote kinds.
-    const MOST: usize = 6;
-    let is_kind = |own: &Profile| own.has_values && NAMES.iter().any(|name| names::is_same(&own.name, name));
+    const MAX_KINDS: usize = 6;
+    let is_kind =
+        |profile: &Profile| profile.has_values && NAMES.iter().any(|name| names::is_same(&profile.name, name));
     let has = |row: &Row<'_>, index: usize| !matches!(row.value(index, &profiles[index].name), Value::Missing);
     let length = parts.first()?.index;
-    profiles.iter().enumerate().filter(|(_, own)| is_kind(own)).find_map(|(index, own)| {
+    profiles.iter().enumerate().filter(|(_, profile)| is_kind(profile)).find_map(|(index, profile)| {
         let mut kinds: Vec<(&str, Vec<&Row<'_>>)> = Vec::new();
         for row in head.iter().take(ROWS).filter(|row| has(row, length)) {
-            let Value::Text(kind) = row.value(index, &own.name) else { continue };
+            let Value::Text(kind) = row.value(index, &profile.name) else { continue };
             match kinds.iter_mut().find(|(known, _)| known == kind) {
                 Some((_, rows)) => rows.push(row),
                 None => kinds.push((kind, vec![row])),
             }
-            if kinds.len() > MOST {
+            if kinds.len() > MAX_KINDS {
                 return None;
             }
         }
@@ -41,7 +42,7 @@ pub(super) fn sentence(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) 
             let counts: Vec<String> = kinds.iter().map(|(kind, rows)| format!("{} {kind}", rows.len())).collect();
             format!(
                 "Rows are of several kinds by {}: {} of the first rows. All of them are read as samples. Remove those that are none.",
-                own.name,
+                profile.name,
                 counts.join(", ")
             )
         })
@@ -51,9 +52,11 @@ pub(super) fn sentence(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) 
 /// A sentence about a column that names the kind of a row, such as an event of a log.
 pub(super) fn named(profiles: &[Profile]) -> Option<String> {
     const NAMES: [&str; 6] = ["event", "event_type", "record_type", "row_type", "line_type", "message_type"];
-    let is_kind = |own: &&Profile| {
-        own.kind == Kind::Text && own.samples.len() > 1 && NAMES.iter().any(|name| names::is_same(name, &own.name))
+    let is_kind = |profile: &&Profile| {
+        profile.kind == Kind::Text
+            && profile.samples.len() > 1
+            && NAMES.iter().any(|name| names::is_same(name, &profile.name))
     };
-    let own = profiles.iter().find(is_kind)?;
-    Some(format!("All rows are read as samples, whatever their {} is: {}.", own.name, own.samples.join(", ")))
+    let profile = profiles.iter().find(is_kind)?;
+    Some(format!("All rows are read as samples, whatever their {} is: {}.", profile.name, profile.samples.join(", ")))
 }

@@ -39,17 +39,17 @@ enum Form {
 impl Packed {
     /// Returns the column that gives the lengths, if the first rows confirm it. For a column that
     /// the user chooses, only padding is removed.
-    pub(super) fn of(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>], is_chosen: bool) -> Option<Self> {
+    pub(super) fn detect(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>], is_selected: bool) -> Option<Self> {
         let [ids] = parts else { return None };
         if ids.measure != Measure::Elements {
             return None;
         }
-        let by_column = Self::of_lists(&profiles[ids.index], ids.index).or_else(|| {
+        let by_column = Self::from_lists(&profiles[ids.index], ids.index).or_else(|| {
             let mut confirmed = columns(profiles, ids).filter_map(|packed| packed.confirmed(ids, head));
-            confirmed.find(|packed| packed.is_single || !is_chosen)
+            confirmed.find(|packed| packed.is_single || !is_selected)
         });
         match separators::find(&ids.name, ids.index, head) {
-            Some(Found::Clear(separator)) if !is_chosen && by_column.as_ref().is_none_or(Self::is_single) => {
+            Some(Found::Clear(separator)) if !is_selected && by_column.as_ref().is_none_or(Self::is_single) => {
                 let form = Form::Separator(separator);
                 Some(Self {
                     form,
@@ -61,19 +61,19 @@ impl Packed {
     }
 
     /// Creates the entry for a column whose lists are the lengths or the samples.
-    pub(in super::super) fn of_lists(own: &Profile, index: usize) -> Option<Self> {
-        let form = match own.kind {
-            Kind::ListOfLists if token_ids::are_listed(&own.name) => Form::Inner,
-            Kind::ListOfNumbers if names::holds_lengths(&own.name) => Form::Lengths,
+    pub(in super::super) fn from_lists(profile: &Profile, index: usize) -> Option<Self> {
+        let form = match profile.kind {
+            Kind::NestedList if token_ids::are_listed(&profile.name) => Form::Inner,
+            Kind::NumberList if names::holds_lengths(&profile.name) => Form::Lengths,
             _ => return None,
         };
-        let name = || own.name.clone();
+        let name = || profile.name.clone();
         Some(Self { index, name: name(), ids: index, ids_name: name(), form, is_single: false, has_padding: false })
     }
 
     /// Creates the entry for a column by the meaning of the name.
-    fn by_name(own: &Profile, index: usize, packing: Packing, ids: usize, ids_name: &str) -> Self {
-        let (name, ids_name) = (own.name.clone(), ids_name.to_owned());
+    fn by_name(profile: &Profile, index: usize, packing: Packing, ids: usize, ids_name: &str) -> Self {
+        let (name, ids_name) = (profile.name.clone(), ids_name.to_owned());
         Self { index, name, ids, ids_name, form: Form::Column(packing), is_single: false, has_padding: false }
     }
 
@@ -132,7 +132,7 @@ impl Packed {
             }
             // The first sample may have number 0; elsewhere 0 and -1 mean padding.
             Packing::Mask | Packing::Numbers | Packing::Types => {
-                let runs = numbers.chunk_by(|one, next| one == next).enumerate();
+                let runs = numbers.chunk_by(|previous, next| previous == next).enumerate();
                 let is_sample =
                     |at: usize, number: i128| number > 0 || (at == 0 && number == 0 && packing != Packing::Mask);
                 Some(runs.filter(|(at, run)| is_sample(*at, run[0])).map(|(_, run)| run.len() as i128).collect())
@@ -235,16 +235,17 @@ fn columns(profiles: &[Profile], ids: &Part) -> impl Iterator<Item = Packed> {
     let is_list = |own: &Profile| {
         own.has_values
             && match own.kind {
-                Kind::ListOfNumbers => true,
-                Kind::ListOfLists | Kind::ListOfObjects => {
+                Kind::NumberList => true,
+                Kind::NestedList | Kind::ObjectList => {
                     matches!(names::packing(&own.name), Some(Packing::Ranges | Packing::Cuts))
                 }
                 _ => false,
             }
     };
-    let lists = profiles.iter().enumerate().filter(move |(index, own)| are_ids && *index != ids.index && is_list(own));
+    let lists =
+        profiles.iter().enumerate().filter(move |(index, profile)| are_ids && *index != ids.index && is_list(profile));
     let mut found: Vec<(Packing, usize)> =
-        lists.filter_map(|(index, own)| Some((names::packing(&own.name)?, index))).collect();
+        lists.filter_map(|(index, profile)| Some((names::packing(&profile.name)?, index))).collect();
     found.sort_by_key(|(packing, _)| *packing);
     found.into_iter().map(|(packing, index)| Packed::by_name(&profiles[index], index, packing, ids.index, &ids.name))
 }
@@ -264,14 +265,14 @@ pub(super) fn unread(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
         head.iter().any(is_hidden)
             || packed.clone().confirmed(ids, head).is_some_and(|packed| packed.sentence().is_some())
     };
-    let is_mask = |own: &&Profile| {
-        own.kind == Kind::ListOfLists && own.has_values && names::packing(&own.name) == Some(Packing::Mask)
+    let is_mask = |profile: &&Profile| {
+        profile.kind == Kind::NestedList && profile.has_values && names::packing(&profile.name) == Some(Packing::Mask)
     };
     // A column with the number of samples per row.
-    let is_count = |own: &&Profile| {
-        let is_one = own.is_constant && own.samples.first().is_some_and(|count| count == "1");
-        let counts = own.meaning == Meaning::Weight || names::counts_packed(&own.name);
-        counts && own.kind == Kind::Number && own.has_values && !is_one
+    let is_count = |profile: &&Profile| {
+        let is_all_ones = profile.is_constant && profile.samples.first().is_some_and(|count| count == "1");
+        let counts = profile.meaning == Meaning::Weight || names::counts_packed(&profile.name);
+        counts && profile.kind == Kind::Number && profile.has_values && !is_all_ones
     };
     let is_typed = |packed: &Packed| {
         packed.form == Form::Column(Packing::Types)
@@ -286,7 +287,7 @@ pub(super) fn unread(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     let name = columns(profiles, ids)
         .find(|packed| is_doubtful(packed) || is_typed(packed) || is_unclear(packed))
         .map(|packed| packed.name)
-        .or_else(|| profiles.iter().find(is_mask).map(|own| own.name.clone()))
+        .or_else(|| profiles.iter().find(is_mask).map(|profile| profile.name.clone()))
         .or_else(|| profiles.iter().find(is_count).map(|own| own.name.clone()));
     let Some(name) = name else {
         return separators::unread(parts, head);
@@ -305,9 +306,11 @@ fn unread_lists(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Opti
             packed.lengths(row).is_some_and(|lengths| lengths.iter().filter(|&&length| length > 0).count() > 1)
         })
     };
-    let lists = profiles.iter().enumerate().filter(|(_, own)| are_numbers && own.kind == Kind::ListOfNumbers);
+    let lists = profiles.iter().enumerate().filter(|(_, profile)| are_numbers && profile.kind == Kind::NumberList);
     let packed = lists
-        .filter_map(|(index, own)| Some(Packed::by_name(own, index, names::packing(&own.name)?, index, &own.name)))
+        .filter_map(|(index, profile)| {
+            Some(Packed::by_name(profile, index, names::packing(&profile.name)?, index, &profile.name))
+        })
         .find(has_several);
     let Some(packed) = packed else {
         // The numbers may be the lengths of packs.
@@ -324,12 +327,12 @@ fn runs(places: &[i128]) -> Option<Vec<i128>> {
     }
     let mut end = places.len();
     if places.ends_with(&[0, 0]) {
-        end = places.iter().rposition(|&place| place != 0)? + 1;
+        end = places.iter().rposition(|&position| position != 0)? + 1;
     }
     let mut lengths: Vec<i128> = Vec::new();
-    for &place in places.get(..end)? {
+    for &position in places.get(..end)? {
         match lengths.last_mut() {
-            Some(length) if place != 0 => *length += 1,
+            Some(length) if position != 0 => *length += 1,
             _ => lengths.push(1),
         }
     }

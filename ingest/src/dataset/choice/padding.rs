@@ -5,10 +5,10 @@ use super::{Measure, Part};
 
 /// Returns a warning about lists of equal length, or about lists that repeat a number at one end.
 pub(super) fn sentence(parts: &[Part], head: &[&Row<'_>]) -> Option<String> {
-    parts.iter().filter(|part| part.measure == Measure::Elements).find_map(|part| of(part, head))
+    parts.iter().filter(|part| part.measure == Measure::Elements).find_map(|part| part_sentence(part, head))
 }
 
-fn of(part: &Part, head: &[&Row<'_>]) -> Option<String> {
+fn part_sentence(part: &Part, head: &[&Row<'_>]) -> Option<String> {
     /// Minimum number of samples; fewer samples may have equal length by chance.
     const MANY: usize = 10;
     let lists: Vec<(usize, Ends)> = head.iter().flat_map(|row| lists(row.value(part.index, &part.name))).collect();
@@ -51,7 +51,7 @@ fn padding(lists: &[(usize, Ends)]) -> Option<i128> {
             .map(|(_, run)| run)
             .collect();
         let &(number, _) = repeated.iter().max_by_key(|(_, run)| *run)?;
-        let same = repeated.iter().filter(|(own, _)| *own == number);
+        let same = repeated.iter().filter(|(candidate, _)| *candidate == number);
         let (twice, thrice) = (same.clone().count(), same.filter(|(_, run)| *run > 2).count());
         let all = lists.iter().filter(|(count, _)| *count > 0).count();
         (all > 1 && (twice * 2 >= all || (thrice > 1 && thrice * 4 >= all))).then_some(number)

@@ -14,12 +14,12 @@ pub(super) fn remove(parts: &mut Vec<Part>, head: &[&Row<'_>]) -> Vec<(usize, St
     let mut removed = Vec::new();
     let mut at = 0;
     while at + 1 < parts.len() {
-        let one = &parts[at];
+        let first = &parts[at];
         // The turns of a history may contain the prompt.
         let mut others =
             parts.iter().enumerate().filter(|(other, part)| *other > at || (*other < at && is_plain(part, head)));
-        let repeated = others.find(|(_, other)| is_repeated(one, other, head)).map(|(_, other)| other);
-        match repeated.map(|other| format!("{} is not added: {} repeats it.", one.name, other.name)) {
+        let repeated = others.find(|(_, other)| is_repeated(first, other, head)).map(|(_, other)| other);
+        match repeated.map(|other| format!("{} is not added: {} repeats it.", first.name, other.name)) {
             Some(sentence) => {
                 removed.push((parts.remove(at).index, sentence));
             }
@@ -34,15 +34,15 @@ fn is_plain(part: &Part, head: &[&Row<'_>]) -> bool {
     head.first().is_some_and(|row| matches!(row.value(part.index, &part.name), Value::Text(_)))
 }
 
-fn is_repeated(one: &Part, other: &Part, head: &[&Row<'_>]) -> bool {
+fn is_repeated(first: &Part, other: &Part, head: &[&Row<'_>]) -> bool {
     /// Number of rows compared.
     const ROWS: usize = 200;
     /// Minimum text length in bytes; a shorter text may occur in another text by chance.
     const MIN: usize = 8;
-    if one.measure != Measure::Text || other.measure != Measure::Text {
+    if first.measure != Measure::Text || other.measure != Measure::Text {
         return false;
     }
-    let text = |row: &&Row<'_>| match row.value(one.index, &one.name) {
+    let text = |row: &&Row<'_>| match row.value(first.index, &first.name) {
         Value::Text(text) => Some(text.trim().to_owned()).filter(|text| text.len() >= MIN),
         _ => None,
     };
@@ -55,7 +55,7 @@ fn is_repeated(one: &Part, other: &Part, head: &[&Row<'_>]) -> bool {
             value => Cow::Borrowed(value),
         };
         // A completion equal to the prompt is a different kind of sample.
-        if matches!(&*parsed, Value::Text(own) if own.trim().len() == text.len()) {
+        if matches!(&*parsed, Value::Text(other_text) if other_text.trim().len() == text.len()) {
             continue;
         }
         repeated += usize::from(contains(&parsed, &text));
@@ -67,9 +67,9 @@ fn is_repeated(one: &Part, other: &Part, head: &[&Row<'_>]) -> bool {
 /// contain each other several times.
 fn contains(value: &Value<'_>, text: &str) -> bool {
     match value {
-        Value::Text(own) => own.find(text).is_some_and(|at| {
-            let next = at + own.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
-            !own.get(next..).is_some_and(|rest| rest.contains(text))
+        Value::Text(haystack) => haystack.find(text).is_some_and(|at| {
+            let next = at + haystack.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+            !haystack.get(next..).is_some_and(|rest| rest.contains(text))
         }),
         Value::List(list) => list.items.iter().any(|item| contains(item, text)),
         Value::Object(members) => members.iter().any(|(_, value)| contains(value, text)),

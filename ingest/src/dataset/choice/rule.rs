@@ -11,16 +11,16 @@ pub(super) struct Rule {
     /// Unit suffix of all numbers.
     suffix: Option<Suffix>,
     /// True if no number has decimals.
-    is_whole: bool,
-    pub(super) text: TextOf,
+    is_integer: bool,
+    pub(super) text: TextPart,
 }
 
 /// The part of a value that counts as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum TextOf {
+pub(super) enum TextPart {
     /// The complete value.
     #[default]
-    Whole,
+    Full,
     /// The first text; the others are variants.
     First,
     /// Names and values of objects, as chat templates print them.
@@ -31,21 +31,23 @@ pub(super) enum TextOf {
 
 impl Rule {
     /// Derives the rule from a column's profile.
-    pub(super) fn of(own: &Profile) -> Self {
-        Self { suffix: own.suffix, is_whole: own.is_whole, text: text_of(own) }
+    pub(super) fn from_profile(profile: &Profile) -> Self {
+        Self { suffix: profile.suffix, is_integer: profile.is_integer, text: text_part(profile) }
     }
 
     /// Returns the number, or the reason why the value does not fit the column.
     pub(super) fn number(self, value: &Value<'_>, notation: Notation) -> Result<Number, String> {
         let number = match value {
             Value::Number(number) if self.suffix.is_none() => *number,
-            Value::Number(_) => return Err(format!("{} has no unit, unlike the first values", value.shown())),
-            Value::Text(text) => self.read(text, notation).map_err(|why| format!("{:?} {why}", value.shown()))?,
+            Value::Number(_) => return Err(format!("{} has no unit, unlike the first values", value.display_text())),
+            Value::Text(text) => {
+                self.read(text, notation).map_err(|why| format!("{:?} {why}", value.display_text()))?
+            }
             Value::List(_) | Value::Object(_) => return Err("a list is not a number".to_owned()),
-            other => return Err(format!("{} is not a number", other.shown())),
+            other => return Err(format!("{} is not a number", other.display_text())),
         };
-        if self.is_whole && number.value().fract() != 0.0 {
-            return Err(format!("{} has decimals, unlike the first values", value.shown()));
+        if self.is_integer && number.value().fract() != 0.0 {
+            return Err(format!("{} has decimals, unlike the first values", value.display_text()));
         }
         Ok(number)
     }
@@ -63,15 +65,15 @@ impl Rule {
 }
 
 /// Returns which part of the column values counts as text.
-pub(super) fn text_of(own: &Profile) -> TextOf {
-    let is = |known: &[&str]| known.iter().any(|name| names::is_same(&own.name, name));
-    match own.kind {
-        Kind::ListOfTexts | Kind::ListOfObjects | Kind::Object if is(&["answers"]) => TextOf::First,
+pub(super) fn text_part(profile: &Profile) -> TextPart {
+    let is = |known: &[&str]| known.iter().any(|name| names::is_same(&profile.name, name));
+    match profile.kind {
+        Kind::TextList | Kind::ObjectList | Kind::Object if is(&["answers"]) => TextPart::First,
         // Several completions for one prompt.
-        Kind::ListOfTexts if own.meaning == Meaning::AnswerText => TextOf::First,
-        Kind::ListOfObjects | Kind::Object if is(&["tools", "functions"]) => TextOf::Json,
-        Kind::ListOfObjects | Kind::ListOfLists | Kind::Object if own.has_text => TextOf::Inside,
-        _ => TextOf::Whole,
+        Kind::TextList if profile.meaning == Meaning::CompletionText => TextPart::First,
+        Kind::ObjectList | Kind::Object if is(&["tools", "functions"]) => TextPart::Json,
+        Kind::ObjectList | Kind::NestedList | Kind::Object if profile.has_text => TextPart::Inside,
+        _ => TextPart::Full,
     }
 }
 
@@ -80,8 +82,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_keep_the_unit_of_the_first_ones() {
-        let rule = |suffix: Option<Suffix>, is_whole: bool| Rule { suffix, is_whole, text: TextOf::Whole };
+    fn values_keep_the_initial_unit() {
+        let rule = |suffix: Option<Suffix>, is_integer: bool| Rule { suffix, is_integer, text: TextPart::Full };
         let bytes = rule(Some(Suffix::Bytes), false);
         for (rule, text, expected) in [
             (bytes, "12 KB", Ok(12_000.0)),
@@ -96,7 +98,7 @@ mod tests {
             let read = rule.number(&Value::Text(text.into()), Notation::Point).map(Number::value);
             assert_eq!(read, expected.map_err(str::to_owned), "{text}");
         }
-        let number = Value::Number(Number::Whole(5));
+        let number = Value::Number(Number::Integer(5));
         assert!(bytes.number(&number, Notation::Point).is_err());
     }
 }

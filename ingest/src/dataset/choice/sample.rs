@@ -8,7 +8,7 @@ use super::super::profile;
 use super::super::text::{self, Extent, Meter};
 use super::super::token_ids;
 use super::super::value::{Row, Value};
-use super::{Choice, Measure, TextOf};
+use super::{Measure, Selection, TextPart};
 
 /// Skip reason for a row without text.
 pub(in super::super) const NO_TEXT: &str = "there is no text";
@@ -41,7 +41,7 @@ pub(in super::super) enum Length {
     Unreadable(String),
 }
 
-impl Choice {
+impl Selection {
     pub(in super::super) fn sample(&self, row: &Row<'_>, meter: &Meter<'_>) -> Sample {
         let mut extent = Extent::default();
         let length = self.length(row, meter, &mut extent);
@@ -73,16 +73,16 @@ impl Choice {
                 Measure::Text => {
                     found += usize::from(!matches!(value, Value::Missing));
                     match part.rule.text {
-                        TextOf::Whole => meter.add(value, extent),
-                        TextOf::First => meter.add_first(value, extent),
-                        TextOf::Json => meter.add_document(value, extent),
-                        TextOf::Inside => meter.add_inside(value, extent),
+                        TextPart::Full => meter.add(value, extent),
+                        TextPart::First => meter.add_first(value, extent),
+                        TextPart::Json => meter.add_document(value, extent),
+                        TextPart::Inside => meter.add_inside(value, extent),
                     }
                 }
                 Measure::Elements => match value {
                     Value::List(list) => {
                         found += 1;
-                        exact = Some(Number::Whole(list.count as i128));
+                        exact = Some(Number::Integer(list.count as i128));
                         total += list.count as f64;
                     }
                     Value::Missing => {}
@@ -90,12 +90,12 @@ impl Choice {
                     Value::Text(text) => match profile::elements(text).or_else(|| profile::bare_elements(text)) {
                         Some(count) => {
                             found += 1;
-                            exact = Some(Number::Whole(count as i128));
+                            exact = Some(Number::Integer(count as i128));
                             total += count as f64;
                         }
-                        None => return Length::Unreadable(format!("{:?} is not a list", value.shown())),
+                        None => return Length::Unreadable(format!("{:?} is not a list", value.display_text())),
                     },
-                    other => return Length::Unreadable(format!("{:?} is not a list", other.shown())),
+                    other => return Length::Unreadable(format!("{:?} is not a list", other.display_text())),
                 },
                 Measure::Number(notation, unit) => match value {
                     Value::Missing => {}
@@ -103,7 +103,7 @@ impl Choice {
                     // The first rows had no value, and the lists contain token IDs.
                     Value::List(list) if token_ids::are_listed(&part.name) => {
                         found += 1;
-                        exact = Some(Number::Whole(list.count as i128));
+                        exact = Some(Number::Integer(list.count as i128));
                         total += list.count as f64;
                     }
                     value => {
@@ -131,7 +131,7 @@ impl Choice {
             }
             let tokens = meter.tokens(extent);
             return if tokens > 0.0 {
-                Length::Tokens(Number::Whole(tokens as i128))
+                Length::Tokens(Number::Integer(tokens as i128))
             } else {
                 Length::Unreadable(NO_TEXT.to_owned())
             };
@@ -139,7 +139,7 @@ impl Choice {
         match exact {
             Some(number) if self.parts.len() == 1 => Length::Tokens(number),
             _ if found < self.parts.len() => Length::Tokens(Number::Repaired(total)),
-            _ if total.fract() == 0.0 => Length::Tokens(Number::Whole(total as i128)),
+            _ if total.fract() == 0.0 => Length::Tokens(Number::Integer(total as i128)),
             _ => Length::Tokens(Number::Repaired(total)),
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn sections(profiles: &[Profile], length: usize) -> Sections {
     let has_sides = profiles.iter().any(|profile| matches!(profile.meaning, Meaning::Prompt | Meaning::Completion));
     let is_added = |index: &usize| {
         let name = &profiles[*index].name;
-        let is_included = has_sides && names::part_of_sample(name).is_some();
+        let is_included = has_sides && names::sample_part(name).is_some();
         let is_counted = has_images && names::is_media_tokens(name);
         !(is_included || is_counted)
     };

@@ -8,7 +8,7 @@ use super::super::value::Row;
 use super::super::{Kind, Meaning, Options, Unit, names, token_ids};
 use super::automatic::media_tokens;
 use super::texts::{self, left_out};
-use super::{Measure, Part, TextOf, is_list_of_lengths};
+use super::{Measure, Part, TextPart, is_length_list};
 
 /// Returns the assumptions of a choice. `repeated` lists columns whose text another part repeats;
 /// `head` contains the first rows.
@@ -23,7 +23,7 @@ pub(super) fn sentences(
     let meaning = |part: &Part| profiles[part.index].meaning;
     let is_prompt = |part: &Part| {
         meaning(part) == Meaning::Prompt
-            || matches!(names::part_of_sample(&part.name), Some(Side::Prompt | Side::InPrompt))
+            || matches!(names::sample_part(&part.name), Some(Side::Prompt | Side::InPrompt))
     };
     if options.column.is_none() {
         match parts {
@@ -51,7 +51,7 @@ pub(super) fn sentences(
             [only]
                 if only.measure == Measure::Text
                     && meaning(only) == Meaning::PromptText
-                    && texts::is_question(&only.name)
+                    && texts::is_prompt_name(&only.name)
                     && !profiles[only.index].has_replies =>
             {
                 found.push(format!("Only {} is counted: no column holds an answer.", only.name));
@@ -68,7 +68,7 @@ pub(super) fn sentences(
             }
             _ => {}
         }
-        found.extend(of_names(profiles, parts));
+        found.extend(name_sentences(profiles, parts));
     }
     found.extend(unused(parts, options));
     let per_token = options.characters_per_token;
@@ -89,7 +89,7 @@ pub(super) fn sentences(
                 unit.id()
             ));
         }
-        if part.measure == Measure::Elements && profiles[part.index].kind == Kind::ListOfTexts {
+        if part.measure == Measure::Elements && profiles[part.index].kind == Kind::TextList {
             found.push(format!("The elements of {} are counted as tokens.", part.name));
         }
     }
@@ -99,11 +99,13 @@ pub(super) fn sentences(
     }
     // Media sizes, frames and durations have separate advice.
     let has_sizes = !media::columns(profiles).is_empty();
-    for own in profiles.iter().filter(|own| own.meaning == Meaning::Media && own.has_values && !has_sizes) {
+    for profile in
+        profiles.iter().filter(|profile| profile.meaning == Meaning::Media && profile.has_values && !has_sizes)
+    {
         let is_file =
-            matches!(own.kind, Kind::Text | Kind::ListOfTexts | Kind::Object | Kind::ListOfObjects | Kind::Binary);
+            matches!(profile.kind, Kind::Text | Kind::TextList | Kind::Object | Kind::ObjectList | Kind::Binary);
         if is_file {
-            found.push(format!("{} is not counted: the file does not hold its frames or its duration.", own.name));
+            found.push(format!("{} is not counted: the file does not hold its frames or its duration.", profile.name));
         }
     }
     found
@@ -127,17 +129,17 @@ fn unused(parts: &[Part], options: &Options<'_>) -> Vec<String> {
 }
 
 /// Returns warnings about token counts of media, caches and further parts.
-fn of_names(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
+fn name_sentences(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
     let mut found = Vec::new();
-    let names_of = |is_known: &dyn Fn(&str) -> bool| {
+    let matching_names = |is_known: &dyn Fn(&str) -> bool| {
         parts.iter().map(|part| part.name.as_str()).filter(|name| is_known(name)).collect::<Vec<&str>>().join(", ")
     };
-    let cached = names_of(&names::is_cache_tokens);
+    let cached = matching_names(&names::is_cache_tokens);
     if !cached.is_empty() {
         found.push(format!("The prompt is the sum of the tokens without the cache and those of it: {cached}."));
     }
-    let media = names_of(&names::is_media_tokens);
-    let sections = names_of(&|name| names::counted(name) == Some(Counted::Section));
+    let media = matching_names(&names::is_media_tokens);
+    let sections = matching_names(&|name| names::counted(name) == Some(Counted::Section));
     if parts.len() > 1 && media.is_empty() && !sections.is_empty() {
         found.push(format!(
             "{sections} are added: they are sections of one sample. To read one of them, choose its column."
@@ -157,16 +159,17 @@ fn of_names(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
         .collect();
     let is_part = |index: usize| {
         matches!(profiles[index].meaning, Meaning::Prompt | Meaning::Completion)
-            || names::part_of_sample(&profiles[index].name).is_some()
+            || names::sample_part(&profiles[index].name).is_some()
     };
     if parts.iter().all(|part| is_part(part.index)) {
-        let further = |(index, own): &(usize, &Profile)| {
-            let counts_tokens = (own.name.to_lowercase().ends_with("tokens") && !names::is_total_tokens(&own.name))
-                || names::part_of_sample(&own.name).is_some();
-            own.kind == Kind::Number && own.has_values && is_left(index) && counts_tokens
+        let further = |(index, profile): &(usize, &Profile)| {
+            let counts_tokens = (profile.name.to_lowercase().ends_with("tokens")
+                && !names::is_total_tokens(&profile.name))
+                || names::sample_part(&profile.name).is_some();
+            profile.kind == Kind::Number && profile.has_values && is_left(index) && counts_tokens
         };
         let further: Vec<&str> =
-            profiles.iter().enumerate().filter(further).map(|(_, own)| own.name.as_str()).collect();
+            profiles.iter().enumerate().filter(further).map(|(_, profile)| profile.name.as_str()).collect();
         if !further.is_empty() {
             found.push(format!(
                 "Not added: {}. They are taken as parts of the other numbers. If they are further parts of the sample, upload one column with the sum.",
@@ -190,7 +193,7 @@ fn is_optional(name: &str) -> bool {
     known.iter().any(|known| names::is_same(name, known))
         || names::is_media_tokens(name)
         || names::is_cache_tokens(name)
-        || matches!(names::part_of_sample(name), Some(Side::InPrompt | Side::InCompletion))
+        || matches!(names::sample_part(name), Some(Side::InPrompt | Side::InCompletion))
 }
 
 /// Returns a warning if more than one row in ten has no value for a part.
@@ -210,29 +213,31 @@ fn doubts(profiles: &[Profile], parts: &[Part], repeated: &[usize], head: &[&Row
         repeated.contains(&index) || parts.iter().any(|part| part.index == index || part.name.starts_with(&object))
     };
     for part in parts {
-        let own = &profiles[part.index];
-        if part.measure == Measure::Elements && is_list_of_lengths(own) && !names::holds_lengths(&own.name) {
+        let profile = &profiles[part.index];
+        if part.measure == Measure::Elements && is_length_list(profile) && !names::holds_lengths(&profile.name) {
             found.push(format!(
                 "The elements of each list of {} are counted. If they are lengths themselves, upload them as one list of numbers.",
                 part.name
             ));
         }
         match part.rule.text {
-            TextOf::First => found.push(format!(
+            TextPart::First => found.push(format!(
                 "Only the first text of {} is counted. If each text is an answer of its own, upload a row per answer.",
                 part.name
             )),
-            TextOf::Inside => found.push(format!("All texts inside {} are counted, as one sample per row.", part.name)),
-            TextOf::Whole | TextOf::Json => {}
+            TextPart::Inside => {
+                found.push(format!("All texts inside {} are counted, as one sample per row.", part.name))
+            }
+            TextPart::Full | TextPart::Json => {}
         }
-        if part.measure == Measure::Text && !own.unread_members.is_empty() {
+        if part.measure == Measure::Text && !profile.unread_members.is_empty() {
             found.push(format!(
                 "Other text in the messages of {} is not counted: {}.",
                 part.name,
-                own.unread_members.join(", ")
+                profile.unread_members.join(", ")
             ));
         }
-        if own.has_replies {
+        if profile.has_replies {
             found.push(format!(
                 "{} holds trees of messages. Of several replies only the first is counted; upload a row per conversation.",
                 part.name
@@ -241,16 +246,16 @@ fn doubts(profiles: &[Profile], parts: &[Part], repeated: &[usize], head: &[&Row
         if parts.len() > 1 && !is_optional(&part.name) {
             found.extend(empty(part, head));
         }
-        if matches!(part.measure, Measure::Number(..)) && own.is_fractional {
+        if matches!(part.measure, Measure::Number(..)) && profile.is_fractional {
             found.push(format!("Most numbers of {} have decimals. They are rounded.", part.name));
         }
-        if is_general(&part.name) && own.kind == Kind::Number && profiles.len() > 1 {
+        if is_general(&part.name) && profile.kind == Kind::Number && profiles.len() > 1 {
             found.push(format!("{} is read as a number of tokens, by its name alone.", part.name));
         }
     }
     let sections: Vec<&Part> =
         parts.iter().filter(|part| names::counted(&part.name) == Some(Counted::Section)).collect();
-    let has_texts = |part: &Part| part.measure == Measure::Text || profiles[part.index].kind == Kind::ListOfTexts;
+    let has_texts = |part: &Part| part.measure == Measure::Text || profiles[part.index].kind == Kind::TextList;
     if parts.iter().any(has_texts) || !sections.is_empty() {
         let mut left = left_out(profiles, &is_read);
         // `text_tokens` counts the texts.
@@ -266,19 +271,22 @@ fn doubts(profiles: &[Profile], parts: &[Part], repeated: &[usize], head: &[&Row
 /// Returns columns that have a better name but a constant number.
 fn totals(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
     let length = Meaning::Length(Unit::Tokens);
-    let is_worse = |own: &Profile| {
+    let is_worse = |profile: &Profile| {
         parts.iter().all(|part| {
             let read = &profiles[part.index];
             part.measure == Measure::Text
-                || (read.kind == Kind::Number && !read.is_constant && (read.meaning != length || read.rank > own.rank))
+                || (read.kind == Kind::Number
+                    && !read.is_constant
+                    && (read.meaning != length || read.rank > profile.rank))
         })
     };
-    let is_total =
-        |own: &&Profile| own.meaning == length && own.kind == Kind::Number && own.is_constant && is_worse(own);
-    let sentence = |own: &Profile| {
+    let is_total = |profile: &&Profile| {
+        profile.meaning == length && profile.kind == Kind::Number && profile.is_constant && is_worse(profile)
+    };
+    let sentence = |profile: &Profile| {
         format!(
             "{} is the same in every row, like a total of the file. It is not used. If it is the length of each row, choose it.",
-            own.name
+            profile.name
         )
     };
     profiles.iter().filter(is_total).map(sentence).collect()

@@ -2,7 +2,7 @@
 
 use super::super::profile::Profile;
 use super::super::{Kind, Meaning, names};
-use super::{TextOf, rule};
+use super::{TextPart, rule};
 
 /// Prompt column names, in order of preference.
 const QUESTIONS: [&str; 7] = ["instruction", "prompt", "question", "query", "problem", "input", "inputs"];
@@ -43,22 +43,22 @@ const WRAPPERS: [&str; 8] = ["translation", "doc", "sample", "example", "record"
 
 /// Returns the text column with the first of the given names that the file contains.
 fn any(profiles: &[Profile], known: &[&str]) -> Option<usize> {
-    let has = |name: &str| profiles.iter().position(|own| is_text(own) && names::is_same(&own.name, name));
+    let has = |name: &str| profiles.iter().position(|profile| is_text(profile) && names::is_same(&profile.name, name));
     known.iter().find_map(|name| has(name))
 }
 
 /// Returns whether the values are texts, conversations, or objects that are printed as text.
-fn is_text(own: &Profile) -> bool {
-    own.is_textual() || rule::text_of(own) != TextOf::Whole
+fn is_text(profile: &Profile) -> bool {
+    profile.is_textual() || rule::text_part(profile) != TextPart::Full
 }
 
 /// Returns whether a name denotes a prompt.
-pub(super) fn is_question(name: &str) -> bool {
+pub(super) fn is_prompt_name(name: &str) -> bool {
     QUESTIONS.iter().any(|known| names::is_same(name, known))
 }
 
 /// Returns the column before the completion.
-pub(super) fn question(profiles: &[Profile]) -> Option<usize> {
+pub(super) fn prompt_column(profiles: &[Profile]) -> Option<usize> {
     any(profiles, &QUESTIONS)
 }
 
@@ -67,37 +67,38 @@ pub(super) fn question(profiles: &[Profile]) -> Option<usize> {
 pub(super) fn texts(profiles: &[Profile]) -> Vec<usize> {
     let any = |known: &[&str]| any(profiles, known);
     let best = |meaning: Meaning| {
-        let of = profiles.iter().enumerate().filter(|(_, own)| is_text(own) && own.meaning == meaning);
-        of.min_by_key(|(_, own)| own.rank).map(|(index, _)| index)
+        let candidates =
+            profiles.iter().enumerate().filter(|(_, profile)| is_text(profile) && profile.meaning == meaning);
+        candidates.min_by_key(|(_, profile)| profile.rank).map(|(index, _)| index)
     };
     let system = any(&["system", "system_prompt", "system_message", "system_instruction"]);
     let around = [system, any(&["tools", "functions"])];
     let with_system =
         |parts: &[Option<usize>]| -> Vec<usize> { around.iter().chain(parts).copied().flatten().collect() };
-    let chosen = any(&["chosen"]);
+    let preferred_completion = any(&["chosen"]);
     // In files with a solution, the answer column contains only the final number or word.
-    let answer = best(Meaning::AnswerText).map(|index| match any(&["solution"]) {
+    let completion = best(Meaning::CompletionText).map(|index| match any(&["solution"]) {
         Some(solution) if names::is_same(&profiles[index].name, "answer") => solution,
         _ => index,
     });
     if let Some(chat) = best(Meaning::Chat) {
         // A preferred completion with one message follows the conversation, as does a completion
         // for a final question.
-        let preferred = chosen.filter(|&index| profiles[index].is_one_message);
-        let last = answer.filter(|_| profiles[chat].ends_with_question);
+        let preferred = preferred_completion.filter(|&index| profiles[index].is_single_message);
+        let last = completion.filter(|_| profiles[chat].ends_with_user);
         return with_system(&[Some(chat), preferred.or(last)]);
     }
-    let question = question(profiles);
-    if let Some(index) = chosen.filter(|&index| profiles[index].kind == Kind::Chat) {
+    let prompt = prompt_column(profiles);
+    if let Some(index) = preferred_completion.filter(|&index| profiles[index].kind == Kind::Chat) {
         // A preferred conversation repeats the prompt, unless it starts with a completion.
-        let follows = profiles[index].starts_with_answer || profiles[index].is_one_message;
-        return if follows && question.is_some() { with_system(&[question, Some(index)]) } else { vec![index] };
+        let follows = profiles[index].starts_with_assistant || profiles[index].is_single_message;
+        return if follows && prompt.is_some() { with_system(&[prompt, Some(index)]) } else { vec![index] };
     }
-    if let (Some(question), Some(answer)) = (question, answer) {
-        let is_instruction = names::is_same(&profiles[question].name, "instruction");
+    if let (Some(prompt), Some(completion)) = (prompt, completion) {
+        let is_instruction = names::is_same(&profiles[prompt].name, "instruction");
         let input = if is_instruction { any(&["input"]) } else { None };
         let reasoning = any(&REASONING);
-        return with_system(&[any(&["history"]), any(&["context"]), Some(question), input, reasoning, Some(answer)]);
+        return with_system(&[any(&["history"]), any(&["context"]), Some(prompt), input, reasoning, Some(completion)]);
     }
     if let Some(text) = best(Meaning::Text).or_else(|| any(&["text_list"])) {
         return match profiles[text].kind {
@@ -106,19 +107,20 @@ pub(super) fn texts(profiles: &[Profile]) -> Vec<usize> {
             _ => with_companions(profiles, text),
         };
     }
-    if let Some(chosen) = chosen {
-        return vec![chosen];
+    if let Some(preferred_completion) = preferred_completion {
+        return vec![preferred_completion];
     }
-    if let Some(question) = question.filter(|&index| profiles[index].kind == Kind::Chat) {
-        return with_system(&[Some(question)]);
+    if let Some(prompt) = prompt.filter(|&index| profiles[index].kind == Kind::Chat) {
+        return with_system(&[Some(prompt)]);
     }
     // A column of messages is a conversation under any name, if the file has only one such column.
-    let mut chats = profiles.iter().enumerate().filter(|(_, own)| own.kind == Kind::Chat).map(|(index, _)| index);
+    let mut chats =
+        profiles.iter().enumerate().filter(|(_, profile)| profile.kind == Kind::Chat).map(|(index, _)| index);
     match (chats.next(), chats.next()) {
         (Some(only), None) => vec![only],
         (Some(_), Some(_)) => Vec::new(),
         (None, _) => {
-            any(&WRAPPERS).filter(|&index| rule::text_of(&profiles[index]) == TextOf::Inside).into_iter().collect()
+            any(&WRAPPERS).filter(|&index| rule::text_part(&profiles[index]) == TextPart::Inside).into_iter().collect()
         }
     }
 }
@@ -167,14 +169,19 @@ fn is_certain(column: &Profile) -> bool {
 
 /// Returns the unread text columns, for the report.
 pub(super) fn left_out<'p>(profiles: &'p [Profile], is_read: &dyn Fn(usize) -> bool) -> Vec<&'p str> {
-    let is_text = |own: &Profile| match own.meaning {
-        Meaning::Chat | Meaning::Text | Meaning::PromptText | Meaning::AnswerText => own.is_textual() || own.has_text,
+    let is_text = |profile: &Profile| match profile.meaning {
+        Meaning::Chat | Meaning::Text | Meaning::PromptText | Meaning::CompletionText => {
+            profile.is_textual() || profile.has_text
+        }
         Meaning::Images | Meaning::Media | Meaning::Identifier | Meaning::Time => false,
         _ => {
             let mut known = SUMMARIES.iter().chain(&DESCRIPTIONS).chain(&["rejected"]);
-            own.has_text || (own.is_textual() && known.any(|name| names::is_same(&own.name, name)))
+            profile.has_text || (profile.is_textual() && known.any(|name| names::is_same(&profile.name, name)))
         }
     };
-    let left = profiles.iter().enumerate().filter(|(index, own)| own.has_values && !is_read(*index) && is_text(own));
-    left.map(|(_, own)| own.name.as_str()).take(10).collect()
+    let left = profiles
+        .iter()
+        .enumerate()
+        .filter(|(index, profile)| profile.has_values && !is_read(*index) && is_text(profile));
+    left.map(|(_, profile)| profile.name.as_str()).take(10).collect()
 }

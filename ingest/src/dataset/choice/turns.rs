@@ -47,7 +47,7 @@ const CONVERSATIONS: [&str; 10] = [
 /// Returns the column that marks each row as a turn, and the reason.
 pub(super) fn reason(profiles: &[Profile], head: &[&Row<'_>]) -> Option<(usize, String)> {
     let is_sample = |column: &Profile| {
-        let meanings = [Meaning::PromptText, Meaning::AnswerText, Meaning::Prompt, Meaning::Completion];
+        let meanings = [Meaning::PromptText, Meaning::CompletionText, Meaning::Prompt, Meaning::Completion];
         column.has_values && (column.kind == Kind::Chat || meanings.contains(&column.meaning))
     };
     if profiles.iter().any(is_sample) {

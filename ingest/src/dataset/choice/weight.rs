@@ -28,28 +28,32 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     let others: Vec<(usize, &Profile)> = profiles
         .iter()
         .enumerate()
-        .filter(|(other, own)| {
-            parts.iter().all(|part| part.index != *other) && own.has_values && own.meaning != Meaning::Identifier
+        .filter(|(other, profile)| {
+            parts.iter().all(|part| part.index != *other)
+                && profile.has_values
+                && profile.meaning != Meaning::Identifier
         })
         .collect();
-    let is_distribution = |own: &Profile| {
-        matches!(own.meaning, Meaning::Score | Meaning::BinEdge)
-            || names::is_share(&own.name)
-            || names::is_token_share(&own.name)
+    let is_distribution = |profile: &Profile| {
+        matches!(profile.meaning, Meaning::Score | Meaning::BinEdge)
+            || names::is_share(&profile.name)
+            || names::is_token_share(&profile.name)
     };
-    let is_weight = |own: &Profile| own.meaning == Meaning::Weight && own.kind == Kind::Number;
+    let is_weight = |profile: &Profile| profile.meaning == Meaning::Weight && profile.kind == Kind::Number;
     // Counts for parts of a dataset, such as `train` and `val`.
-    let is_counted = |own: &Profile| is_weight(own) || (own.kind == Kind::Number && names::is_split(&own.name));
-    let columns = others.iter().filter(|(_, own)| is_counted(own)).count();
-    let are_counts = others.iter().all(|(_, own)| is_counted(own) || is_distribution(own));
-    let weight = others.iter().filter(|(_, own)| is_weight(own)).min_by_key(|(_, own)| own.rank).copied();
+    let is_counted =
+        |profile: &Profile| is_weight(profile) || (profile.kind == Kind::Number && names::is_split(&profile.name));
+    let columns = others.iter().filter(|(_, profile)| is_counted(profile)).count();
+    let are_counts = others.iter().all(|(_, profile)| is_counted(profile) || is_distribution(profile));
+    let weight =
+        others.iter().filter(|(_, profile)| is_weight(profile)).min_by_key(|(_, profile)| profile.rank).copied();
     if are_counts && (columns > 1 || (columns == 1 && weight.is_none())) {
         return Weight::Unclear;
     }
-    if let Some((weight, own)) = weight {
+    if let Some((weight, profile)) = weight {
         let pairs = pairs(head, profiles, parts, weight);
         let numbering = samples::numbering(&pairs);
-        let has_groups = profiles.iter().any(|own| own.has_values && names::is_group(&own.name));
+        let has_groups = profiles.iter().any(|profile| profile.has_values && names::is_group(&profile.name));
         return if let [only] = parts
             && (samples::are_totals(&only.name, &pairs) || (has_groups && names::may_be_total(&only.name)))
         {
@@ -58,61 +62,67 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
             Weight::Unclear
         } else if !are_counts || numbering == Numbering::Rows {
             Weight::Doubtful(weight)
-        } else if numbering == Numbering::Unclear || samples::are(&own.name, &pairs) {
+        } else if numbering == Numbering::Unclear || samples::are(&profile.name, &pairs) {
             Weight::Unclear
         } else {
             Weight::Column(weight)
         };
     }
     let [Part { index, .. }] = parts else { return Weight::None };
-    if others.iter().any(|(other, own)| holds_bins(head, profiles, parts, *other) || names::is_token_share(&own.name)) {
+    if others
+        .iter()
+        .any(|(other, profile)| holds_bins(head, profiles, parts, *other) || names::is_token_share(&profile.name))
+    {
         return Weight::Unclear;
     }
     // Lower and upper edges.
-    let is_edge = |own: &Profile| own.meaning == Meaning::BinEdge && own.kind == Kind::Number;
-    if others.len() > 1 && others.iter().all(|(_, own)| is_edge(own)) {
+    let is_edge = |profile: &Profile| profile.meaning == Meaning::BinEdge && profile.kind == Kind::Number;
+    if others.len() > 1 && others.iter().all(|(_, profile)| is_edge(profile)) {
         return Weight::Totals;
     }
     // One row per shard or batch.
-    let is_shard = |own: &Profile| own.strictly_sorted > 1 && names::is_shard(&own.name);
-    let is_batch = |own: &Profile| own.kind == Kind::Number && own.has_values && names::is_batch_size(&own.name);
-    if names::may_be_total(&profiles[*index].name) && profiles.iter().any(|own| is_shard(own) || is_batch(own)) {
+    let is_shard = |profile: &Profile| profile.strictly_sorted > 1 && names::is_shard(&profile.name);
+    let is_batch =
+        |profile: &Profile| profile.kind == Kind::Number && profile.has_values && names::is_batch_size(&profile.name);
+    if names::may_be_total(&profiles[*index].name)
+        && profiles.iter().any(|profile| is_shard(profile) || is_batch(profile))
+    {
         return Weight::Totals;
     }
-    if others.iter().any(|(_, own)| own.kind == Kind::Number && names::is_anonymous(&own.name)) {
+    if others.iter().any(|(_, profile)| profile.kind == Kind::Number && names::is_anonymous(&profile.name)) {
         return Weight::Unclear;
     }
-    let is_index = |own: &Profile| own.meaning == Meaning::Unknown && own.name.starts_with("Unnamed: ");
-    if others.iter().any(|(_, own)| own.kind == Kind::Number && is_index(own)) {
+    let is_index = |profile: &Profile| profile.meaning == Meaning::Unknown && profile.name.starts_with("Unnamed: ");
+    if others.iter().any(|(_, profile)| profile.kind == Kind::Number && is_index(profile)) {
         return Weight::Unclear;
     }
     // A distribution table has few rows, which are sorted; a dataset with a number per sample is
     // not sorted. Columns without a header are numbered.
-    let has_names = others.iter().all(|(_, own)| own.name.parse::<u32>().is_err());
-    let least = if has_names { 3 } else { 5 };
-    let is_number = |own: &Profile| {
-        own.kind == Kind::Number
-            && (is_distribution(own) || matches!(own.meaning, Meaning::Unknown | Meaning::Chat | Meaning::Text))
+    let has_names = others.iter().all(|(_, profile)| profile.name.parse::<u32>().is_err());
+    let min_rows = if has_names { 3 } else { 5 };
+    let is_number = |profile: &Profile| {
+        profile.kind == Kind::Number
+            && (is_distribution(profile) || matches!(profile.meaning, Meaning::Unknown | Meaning::Chat | Meaning::Text))
     };
     // `value_counts()` sorts by count.
     let falls = || {
         let [(other, _)] = others.as_slice() else { return false };
         let pairs = pairs(head, profiles, parts, *other);
-        pairs.len() >= least && samples::are_sorted_counts(&pairs)
+        pairs.len() >= min_rows && samples::are_sorted_counts(&pairs)
     };
     // Sequence lengths by training step, and counts in thousands.
     let is_scaled = |name: &str| names::is_steps(name) || names::is_scaled_count(name);
-    if others.iter().any(|(_, own)| own.kind == Kind::Number && is_scaled(&own.name)) {
+    if others.iter().any(|(_, profile)| profile.kind == Kind::Number && is_scaled(&profile.name)) {
         return Weight::Unclear;
     }
-    let is_sorted = profiles[*index].strictly_sorted >= least || falls();
-    if is_sorted && !others.is_empty() && others.iter().all(|(_, own)| is_number(own)) {
+    let is_sorted = profiles[*index].strictly_sorted >= min_rows || falls();
+    if is_sorted && !others.is_empty() && others.iter().all(|(_, profile)| is_number(profile)) {
         return Weight::Unclear;
     }
     // Distribution shares sum to 1 or 100, in any row order.
-    if let [(other, own)] = others.as_slice()
-        && names::is_share(&own.name)
-        && own.kind == Kind::Number
+    if let [(other, profile)] = others.as_slice()
+        && names::is_share(&profile.name)
+        && profile.kind == Kind::Number
         && samples::are_shares(&pairs(head, profiles, parts, *other))
     {
         return Weight::Unclear;
@@ -122,11 +132,11 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
 
 /// Returns whether the values are bins, such as `0-512`, that do not contain the lengths.
 fn holds_bins(head: &[&Row<'_>], profiles: &[Profile], parts: &[Part], index: usize) -> bool {
-    let own = &profiles[index];
-    if own.meaning != Meaning::BinEdge || own.kind != Kind::Text {
+    let profile = &profiles[index];
+    if profile.meaning != Meaning::BinEdge || profile.kind != Kind::Text {
         return false;
     }
-    let is_outside = |row: &&Row<'_>| match row.value(index, &own.name) {
+    let is_outside = |row: &&Row<'_>| match row.value(index, &profile.name) {
         Value::Text(bin) => {
             length(row, profiles, parts).and_then(|length| histogram::is_inside(bin, length)) == Some(false)
         }
@@ -146,7 +156,7 @@ fn length(row: &Row<'_>, profiles: &[Profile], parts: &[Part]) -> Option<f64> {
 }
 
 fn number(row: &Row<'_>, profiles: &[Profile], index: usize) -> Option<f64> {
-    let own = &profiles[index];
-    let notation = *own.notation.as_ref().unwrap_or(&Notation::Point);
-    profile::number(row.value(index, &own.name), notation).map(Number::value)
+    let profile = &profiles[index];
+    let notation = *profile.notation.as_ref().unwrap_or(&Notation::Point);
+    profile::number(row.value(index, &profile.name), notation).map(Number::value)
 }

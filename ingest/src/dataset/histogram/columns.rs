@@ -27,9 +27,9 @@ impl Columns {
     /// Returns the indices of the number columns.
     pub(super) fn numbers(&self) -> Vec<usize> {
         match *self {
-            Self::Points { lengths: one, counts: other }
-            | Self::Centers { centers: one, counts: other }
-            | Self::Cumulative { lengths: one, cumulative: other } => vec![one, other],
+            Self::Points { lengths: first, counts: other }
+            | Self::Centers { centers: first, counts: other }
+            | Self::Cumulative { lengths: first, cumulative: other } => vec![first, other],
             Self::Edges { left, right, counts } => [Some(left), right, Some(counts)].into_iter().flatten().collect(),
             Self::Intervals { counts: only, .. } | Self::Percentiles { values: only, .. } => vec![only],
             Self::PercentileRow => Vec::new(),
@@ -74,7 +74,7 @@ pub(super) fn columns(
         && names.len() <= 4
         && is_numeric(left)
         // Without upper edges, the table may contain only lower edges, counts and count shares.
-        && (right.is_some() || names.iter().enumerate().all(|(place, name)| [left, counts].contains(&place) || is_side(name)))
+        && (right.is_some() || names.iter().enumerate().all(|(position, name)| [left, counts].contains(&position) || is_side(name)))
     {
         return Ok(Some(Columns::Edges { left, right, counts }));
     }
@@ -108,7 +108,7 @@ pub(super) fn columns(
         (Some(1) | None, None) if index && names.len() == 2 && is_numeric(0) && is_numeric(1) => {
             let counts_rows = cells(0).enumerate().all(|(row, cell)| number(cell) == Some(row as f64));
             // value_counts sorts by count, in descending order.
-            let falls = cells(1).filter_map(number).is_sorted_by(|one, next| one >= next);
+            let falls = cells(1).filter_map(number).is_sorted_by(|previous, next| previous >= next);
             if counts_rows || !falls || head.len() < 2 {
                 return Ok(None);
             }
@@ -124,8 +124,8 @@ pub(super) fn columns(
 
 /// Returns the indices of two edge columns whose names denote edges only as a pair.
 fn pair(names: &[String]) -> Option<(usize, usize)> {
-    let place = |known: &str| names.iter().position(|name| name == known);
-    known::PAIRS.iter().find_map(|(left, right)| Some((place(left)?, place(right)?)))
+    let index_by_name = |known: &str| names.iter().position(|name| name == known);
+    known::PAIRS.iter().find_map(|(left, right)| Some((index_by_name(left)?, index_by_name(right)?)))
 }
 
 /// Returns the columns of text bins and their counts.
@@ -152,9 +152,9 @@ fn intervals(names: &[String], head: &[Vec<String>], counts: Option<usize>) -> R
     }
     let Some(counts) = counts else { return Ok(None) };
     // pandas writes the series name above the counts.
-    let of_series =
+    let is_series =
         is_index(&names[bins]) && !known::is_neutral(&names[counts]) && !COUNTS.contains(&names[counts].as_str());
-    let name = if of_series { &names[counts] } else { &names[bins] };
+    let name = if is_series { &names[counts] } else { &names[bins] };
     // Output of polars' hist().
     let is_polars = name == "category" && names.iter().any(|name| name == "breakpoint");
     if known::is_bins(name) || is_polars {

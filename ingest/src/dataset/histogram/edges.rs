@@ -67,8 +67,8 @@ pub(super) fn centers(
 ) -> Result<Imported, ImportError> {
     let mut points: Vec<(f64, f64)> =
         table.iter().map(|row| Ok((parsed(at(row, centers))?, count(at(row, counts))?))).collect::<Result<_, _>>()?;
-    points.sort_by(|one, next| one.0.total_cmp(&next.0));
-    let halves: Vec<f64> = points.array_windows().map(|[one, next]| one.0.midpoint(next.0)).collect();
+    points.sort_by(|previous, next| previous.0.total_cmp(&next.0));
+    let halves: Vec<f64> = points.array_windows().map(|[previous, next]| previous.0.midpoint(next.0)).collect();
     let (Some(&first), Some(&last)) = (halves.first(), halves.last()) else {
         return Err(refuse("a single center does not say how wide its bin is"));
     };

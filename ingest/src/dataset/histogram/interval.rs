@@ -27,11 +27,11 @@ pub(super) fn read(text: &str) -> Option<Interval> {
     let edge = |text: &str| number(text.trim()).filter(|edge| *edge >= 0.0);
     let closed = |left: f64, right: f64| (left <= right).then_some(Interval { left, right: Some(right) });
     let open = |left: f64| Some(Interval { left, right: None });
-    if let Some(right) = UP_TO.iter().find_map(|words| text.strip_prefix(words)) {
+    if let Some(right) = UP_TO.iter().find_map(|phrase| text.strip_prefix(phrase)) {
         return closed(0.0, edge(right)?);
     }
-    let behind = || AND_MORE.iter().find_map(|words| text.strip_suffix(words));
-    if let Some(left) = FROM.iter().find_map(|words| text.strip_prefix(words)).or_else(behind) {
+    let behind = || AND_MORE.iter().find_map(|phrase| text.strip_suffix(phrase));
+    if let Some(left) = FROM.iter().find_map(|phrase| text.strip_prefix(phrase)).or_else(behind) {
         return open(edge(left)?);
     }
     let inside = text.strip_prefix(['[', '(']).and_then(|text| text.strip_suffix([']', ')']));

@@ -98,11 +98,11 @@ fn inside(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> 
         return None;
     }
     let has_lists = inner.values().any(Value::is_array);
-    let is_known = stated::of(name) == Stated::Lengths || is_general(name);
+    let is_known = stated::parse(name) == Stated::Lengths || is_general(name);
     match form(inner)? {
         read if has_lists && is_known => Some(read),
         Ok(imported) if is_known => Some(Ok(imported)),
-        Ok(mut imported) if has_lists && stated::of(name) == Stated::Unknown => {
+        Ok(mut imported) if has_lists && stated::parse(name) == Stated::Unknown => {
             let name: String = name.chars().take(80).collect();
             imported.report.warnings.push(format!("The histogram under {name:?} is read as one of lengths in tokens."));
             Some(Ok(imported))
@@ -114,7 +114,7 @@ fn inside(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> 
 
 /// Returns whether a name contains only words that fit a histogram of any quantity.
 fn is_general(name: &str) -> bool {
-    const WORDS: [&str; 14] = [
+    const TERMS: [&str; 14] = [
         "hist",
         "histogram",
         "distribution",
@@ -131,7 +131,7 @@ fn is_general(name: &str) -> bool {
         "test",
     ];
     let name = super::normal(name);
-    name.split('_').all(|word| WORDS.contains(&word))
+    name.split('_').all(|word| TERMS.contains(&word))
 }
 
 /// Reads an object that matches one of the formats.
@@ -144,7 +144,7 @@ fn form(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
     if let Some(packed) = fields.get("packedBins").and_then(Value::as_object) {
         return packed_bins(packed, &lists);
     }
-    if let Some(equal) = of_equal_width(fields, find(&COUNTS, "")) {
+    if let Some(equal) = from_equal_width(fields, find(&COUNTS, "")) {
         return Some(equal);
     }
     // `n, bins, _ = plt.hist(..)`.
@@ -211,7 +211,7 @@ fn from_densities(form: Form, edges: &[f64], counts: &[f64]) -> Result<Imported,
 }
 
 /// Reads counts of equal-width bins: `{"counts": [..], "min": 0, "max": 4096, "num_bins": 8}`.
-fn of_equal_width(
+fn from_equal_width(
     fields: &Map<String, Value>,
     counts: Option<&(String, Vec<f64>)>,
 ) -> Option<Result<Imported, ImportError>> {

@@ -22,7 +22,7 @@ pub(super) fn read(format: &str, entries: &[(&str, f64)]) -> Option<Result<Impor
     if points.is_empty() {
         return None;
     }
-    points.sort_by(|one, next| one.0.total_cmp(&next.0));
+    points.sort_by(|previous, next| previous.0.total_cmp(&next.0));
     if let Some(percentiles) = as_percentiles(format, &points) {
         return Some(percentiles);
     }
@@ -50,14 +50,14 @@ fn as_percentiles(format: &str, points: &[(f64, f64)]) -> Option<Result<Imported
         points.iter().all(|(key, _)| (0.0..=1.0).contains(key)) && points.iter().any(|(key, _)| key.fract() != 0.0);
     let percent = |key: f64| if are_quantiles { (key * 1e8).round() / 1e6 } else { key };
     let is_usual = |key: f64| USUAL.iter().any(|usual| (usual - key).abs() < 1e-6);
-    let rises = points.array_windows().all(|[one, next]| one.1 <= next.1);
+    let rises = points.array_windows().all(|[previous, next]| previous.1 <= next.1);
     if points.len() < 2 || !rises || !(are_quantiles || points.iter().all(|(key, _)| is_usual(*key))) {
         return None;
     }
     let keys = || points.iter().map(|(key, _)| key.to_string()).collect::<Vec<_>>().join(", ");
-    let largest = points.last().map_or(0.0, |(_, value)| *value);
+    let max_value = points.last().map_or(0.0, |(_, value)| *value);
     // Lengths up to 100 with low counts look the same.
-    if !are_quantiles && largest <= 100.0 {
+    if !are_quantiles && max_value <= 100.0 {
         return Some(Err(refuse(format!(
             "the keys {} are either percentiles or lengths with counts. Write {{\"length\": [..], \"count\": [..]}}, or percentiles as p50, p90",
             keys()
@@ -87,7 +87,7 @@ fn not_lengths(entries: &[(&str, f64)], points: &[(f64, f64)]) -> Option<String>
     let is_dense = points.len() > 1 && points.len() as f64 * 2.0 > last - first + 1.0;
     let mut values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
     values.sort_by(f64::total_cmp);
-    values.dedup_by(|one, next| one.total_cmp(next).is_eq());
+    values.dedup_by(|current, next| current.total_cmp(next).is_eq());
     let are_distinct = values.len() * 10 >= points.len() * 9;
     (is_padded || are_large || (is_dense && are_distinct)).then(|| {
         let key = entries.first().map_or("", |entry| entry.0);

@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_bins_and_lengths() {
+    fn bin_and_length_names() {
         for name in ["bin", "Range", "length", "length_range", "token bucket", "seq_len_bin", "", "index", "interval"] {
             assert!(is_bins(name), "{name}");
         }

@@ -17,7 +17,7 @@ enum Entry {
 
 impl Entry {
     /// Parses an entry name, for example "p50", "99%", "median", "max".
-    fn of(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         let name = name.trim().to_lowercase();
         let percent = |text: &str| text.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
         Some(match name.as_str() {
@@ -38,7 +38,7 @@ impl Entry {
 pub(super) fn are<'a>(names: impl IntoIterator<Item = &'a str>) -> bool {
     let mut percentiles = 0;
     for name in names {
-        match Entry::of(name) {
+        match Entry::from_name(name) {
             Some(Entry::Quantile(share)) if share > 0.0 && share < 1.0 => percentiles += 1,
             Some(_) => {}
             None => return false,
@@ -54,7 +54,7 @@ pub(super) const TOO_FEW: &str = "it is a summary with count, mean and extremes,
 /// Returns whether the names form a summary without percentiles: mean or standard deviation, and
 /// two further names.
 pub(super) fn lacks<'a>(names: impl IntoIterator<Item = &'a str>) -> bool {
-    let entries: Option<Vec<Entry>> = names.into_iter().map(Entry::of).collect();
+    let entries: Option<Vec<Entry>> = names.into_iter().map(Entry::from_name).collect();
     entries.is_some_and(|entries| entries.len() > 2 && entries.contains(&Entry::Moment))
 }
 
@@ -66,7 +66,7 @@ pub(super) fn read<'a>(
     let mut samples = None;
     let mut quantiles = Vec::new();
     for (name, value) in entries {
-        match Entry::of(name) {
+        match Entry::from_name(name) {
             Some(Entry::Quantile(share)) => quantiles.push((share, value)),
             Some(Entry::Count) => samples = Some(value),
             Some(Entry::Moment) | None => {}

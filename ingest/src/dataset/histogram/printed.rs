@@ -80,7 +80,7 @@ fn points(
     }
     let is_known = header.is_none_or(known::is_length);
     if footer.is_none() {
-        let falls = points.array_windows().all(|[one, next]| one.1 >= next.1);
+        let falls = points.array_windows().all(|[previous, next]| previous.1 >= next.1);
         let is_index = points.iter().enumerate().all(|(row, pair)| pair.0.total_cmp(&(row as f64)).is_eq());
         // Without the last line of pandas, a table with row numbers looks the same.
         if points.len() < 2 || !falls || is_index || !is_known {
@@ -104,8 +104,8 @@ fn points(
 /// before pandas 2) or lengths by row. Counts decrease, and row numbers increase.
 fn old(name: Option<&str>, points: Vec<(f64, f64)>) -> Option<Result<Imported, ImportError>> {
     let name = name.filter(|name| known::is_length(name))?;
-    let falls = points.array_windows().all(|[one, next]| one.1 >= next.1);
-    let rises = points.array_windows().all(|[one, next]| one.0 < next.0);
+    let falls = points.array_windows().all(|[previous, next]| previous.1 >= next.1);
+    let rises = points.array_windows().all(|[previous, next]| previous.0 < next.0);
     let are_counts = points.iter().all(|(length, _)| *length >= 1.0);
     if points.len() < 3 || !falls || rises || !are_counts {
         return None;

@@ -2,7 +2,7 @@
 
 use super::super::names;
 use super::normal;
-use super::shares::is_whole;
+use super::shares::is_full_sum;
 
 /// Maximum sample length that is accepted without user confirmation, in tokens.
 const MAX: f64 = 1e6;
@@ -13,11 +13,11 @@ const MAX: f64 = 1e6;
 pub(in super::super) fn are(name: &str, rows: &[(f64, f64)]) -> bool {
     let mut lengths: Vec<f64> = rows.iter().map(|(length, _)| *length).collect();
     lengths.sort_by(f64::total_cmp);
-    lengths.dedup_by(|one, next| one.total_cmp(next).is_eq());
+    lengths.dedup_by(|current, next| current.total_cmp(next).is_eq());
     let has_repeats = lengths.len() < rows.len();
     let has_fractions = rows.iter().any(|(_, number)| number.fract() != 0.0);
     if ["weight", "weights", "n"].contains(&normal(name).as_str()) {
-        return has_repeats || (has_fractions && !is_whole(rows.iter().map(|(_, number)| number).sum()));
+        return has_repeats || (has_fractions && !is_full_sum(rows.iter().map(|(_, number)| number).sum()));
     }
     has_repeats && (has_fractions || lengths.len() * 2 < rows.len())
 }
@@ -40,8 +40,8 @@ pub(in super::super) fn are_totals(name: &str, rows: &[(f64, f64)]) -> bool {
         return false;
     }
     let spread = |values: &dyn Fn(&(f64, f64)) -> f64| {
-        let least = rows.iter().map(values).fold(f64::INFINITY, f64::min);
-        rows.iter().map(values).fold(0.0, f64::max) / least
+        let lower = rows.iter().map(values).fold(f64::INFINITY, f64::min);
+        rows.iter().map(values).fold(0.0, f64::max) / lower
     };
     // The tokens grow with the sample count, so the mean per row is nearly constant.
     spread(&|row| row.0) >= 2.0 && spread(&|row| row.0 / row.1) <= 2.0
@@ -79,25 +79,25 @@ fn numbers_rows(rows: &[(f64, f64)]) -> Numbering {
     if rows.len() < 3 || numbers().any(|number| number.fract() != 0.0) {
         return Numbering::None;
     }
-    let is_one = |number: f64| number.total_cmp(&1.0).is_eq();
-    let lengths_rise = rows.array_windows().all(|[one, next]| one.0 < next.0);
-    let lengths_fall = rows.array_windows().all(|[one, next]| one.0 > next.0);
+    let is_unity = |number: f64| number.total_cmp(&1.0).is_eq();
+    let lengths_rise = rows.array_windows().all(|[previous, next]| previous.0 < next.0);
+    let lengths_fall = rows.array_windows().all(|[previous, next]| previous.0 > next.0);
     let step = |sorted: &[f64]| {
-        let mut steps = sorted.array_windows().map(|[one, next]| next - one);
+        let mut steps = sorted.array_windows().map(|[previous, next]| next - previous);
         let first = steps.next().unwrap_or_default();
         (first > 0.0 && steps.all(|step| step.total_cmp(&first).is_eq())).then_some(first)
     };
     let in_order: Vec<f64> = numbers().collect();
     if let Some(step) = step(&in_order) {
-        let are_rows = is_one(step) && (first == 0.0 || is_one(first));
+        let are_rows = is_unity(step) && (first == 0.0 || is_unity(first));
         return if are_rows && !lengths_rise && !lengths_fall { Numbering::Rows } else { Numbering::Unclear };
     }
     let mut sorted = in_order;
-    let rises = sorted.array_windows().all(|[one, next]| one < next);
+    let rises = sorted.array_windows().all(|[previous, next]| previous < next);
     sorted.sort_by(f64::total_cmp);
-    let from_start = sorted.first().is_some_and(|&first| first == 0.0 || is_one(first));
+    let from_start = sorted.first().is_some_and(|&first| first == 0.0 || is_unity(first));
     let is_shuffled =
-        rows.len() >= 5 && step(&sorted).is_some_and(|step| (from_start && is_one(step)) || rows.len() >= 8);
+        rows.len() >= 5 && step(&sorted).is_some_and(|step| (from_start && is_unity(step)) || rows.len() >= 8);
     // Row numbers of a filtered table have gaps.
     let has_gaps = rows.len() >= 10 && rises && !lengths_rise && !lengths_fall;
     if is_shuffled || has_gaps { Numbering::Unclear } else { Numbering::None }
@@ -106,10 +106,10 @@ fn numbers_rows(rows: &[(f64, f64)]) -> Numbering {
 /// Returns whether rows of lengths and counts look like a table of counts although the file has
 /// further columns. In that case the lengths increase, or each length occurs once per group.
 pub(in super::super) fn is_table(rows: &[(f64, f64)]) -> bool {
-    let rises = rows.array_windows().all(|[one, next]| one.0 < next.0);
+    let rises = rows.array_windows().all(|[previous, next]| previous.0 < next.0);
     let mut lengths: Vec<f64> = rows.iter().map(|(length, _)| *length).collect();
     lengths.sort_by(f64::total_cmp);
-    let is_repeated = lengths.chunk_by(|one, next| one.total_cmp(next).is_eq()).all(|same| same.len() > 1);
+    let is_repeated = lengths.chunk_by(|previous, next| previous.total_cmp(next).is_eq()).all(|same| same.len() > 1);
     let are_counts = rows.iter().all(|(_, count)| count.fract() == 0.0) && rows.iter().any(|(_, count)| *count > 1.0);
     rows.len() > 2 && are_counts && numbering(rows) == Numbering::None && (rises || is_repeated)
 }
@@ -119,8 +119,8 @@ pub(in super::super) fn is_table(rows: &[(f64, f64)]) -> bool {
 pub(in super::super) fn are_sorted_counts(rows: &[(f64, f64)]) -> bool {
     let mut lengths: Vec<f64> = rows.iter().map(|(length, _)| *length).collect();
     lengths.sort_by(f64::total_cmp);
-    lengths.array_windows().all(|[one, next]| one < next)
-        && rows.array_windows().all(|[one, next]| one.1 >= next.1)
+    lengths.array_windows().all(|[previous, next]| previous < next)
+        && rows.array_windows().all(|[previous, next]| previous.1 >= next.1)
         && rows.iter().all(|(_, number)| number.fract() == 0.0 && *number >= 1.0)
         && rows.first().map(|row| row.1) != rows.last().map(|row| row.1)
 }
@@ -145,8 +145,8 @@ pub(in super::super) fn are_shares(rows: &[(f64, f64)]) -> bool {
     let mut lengths: Vec<f64> = rows.iter().map(|(length, _)| *length).collect();
     lengths.sort_by(f64::total_cmp);
     rows.len() > 1
-        && lengths.array_windows().all(|[one, next]| one < next)
-        && is_whole(rows.iter().map(|(_, number)| number).sum())
+        && lengths.array_windows().all(|[previous, next]| previous < next)
+        && is_full_sum(rows.iter().map(|(_, number)| number).sum())
 }
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn totals_grow_with_the_number_of_samples() {
+    fn totals_grow_with_sample_count() {
         for (name, rows, expected) in [
             ("num_tokens", &[(8_400_123.0, 10_000.0), (8_390_021.0, 10_000.0)][..], true),
             ("length", &[(8_400_123.0, 10_000.0)], true),

@@ -8,7 +8,7 @@ use super::{known, refuse};
 pub(in super::super) const UNKNOWN: &str = "The counts are shares: the number of samples is not known.";
 
 /// Returns whether a sum of shares is 1 or 100.
-pub(super) fn is_whole(sum: f64) -> bool {
+pub(super) fn is_full_sum(sum: f64) -> bool {
     (sum - 1.0).abs() <= 0.02 || (sum - 100.0).abs() <= 2.0
 }
 
@@ -19,12 +19,12 @@ pub(super) fn check(form: &mut Form, name: &str, is_percent: bool, shares: &[f64
         return Ok(());
     }
     let sum: f64 = shares.iter().sum();
-    if is_whole(sum) {
+    if is_full_sum(sum) {
         form.warn(UNKNOWN);
         return Ok(());
     }
     let last = shares.last().copied().unwrap_or_default();
-    if shares.len() > 2 && shares.is_sorted() && is_whole(last) {
+    if shares.len() > 2 && shares.is_sorted() && is_full_sum(last) {
         return Err(refuse(format!(
             "{name} rises to {last}, as a cumulative share does. Name the column cdf if it is one; shares sum to 1 or 100"
         )));
@@ -75,7 +75,7 @@ pub(super) struct Signs {
 }
 
 impl Signs {
-    pub(super) fn of<'c>(cells: impl Iterator<Item = &'c str>) -> Self {
+    pub(super) fn from_cells<'c>(cells: impl Iterator<Item = &'c str>) -> Self {
         let mut signs = Self::default();
         cells.for_each(|cell| signs.see(cell));
         signs

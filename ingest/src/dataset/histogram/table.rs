@@ -33,7 +33,7 @@ pub(super) fn read(text: &str, delimiter: u8, column: Option<&str>) -> Option<Re
     let header: Vec<String> = rows.next()?;
     let head: Vec<Vec<String>> = (&mut rows).take(HEAD).collect();
     let cells = |index: usize| head.iter().filter_map(move |row| row.get(index)).map(String::as_str);
-    let known: Vec<_> = (0..header.len()).map(|index| Notation::of(cells(index))).collect();
+    let known: Vec<_> = (0..header.len()).map(|index| Notation::detect(cells(index))).collect();
     // For each column, the first ambiguous number.
     let ambiguous: Vec<Option<String>> = known
         .iter()
@@ -207,11 +207,11 @@ impl Table<'_> {
                 }
                 continue;
             };
-            let refused = |index: usize| {
+            let invalid_cell = |index: usize| {
                 refuse(format!("line {line}: {} is {:?}, not a number", self.name(index), at(&row, index)))
             };
-            let length = number(at(&row, lengths)).ok_or_else(|| refused(lengths))?;
-            let count = super::count(at(&row, counts)).ok_or_else(|| refused(counts))?;
+            let length = number(at(&row, lengths)).ok_or_else(|| invalid_cell(lengths))?;
+            let count = super::count(at(&row, counts)).ok_or_else(|| invalid_cell(counts))?;
             found.signs.see(at(&row, counts));
             found.pairs.push((length, count));
             if found.pairs.len() > super::super::MAX_ROWS {
@@ -227,10 +227,10 @@ impl Table<'_> {
         cells: &[Vec<String>],
         signs: &Signs,
     ) -> Result<Option<Imported>, ImportError> {
-        let form = |what: &str, source: String| Form::new(format!("{}, {what}", self.format), source);
-        let two = |one: usize, other: usize| format!("columns {} and {}", self.name(one), self.name(other));
+        let form = |kind: &str, source: String| Form::new(format!("{}, {kind}", self.format), source);
+        let two = |first: usize, other: usize| format!("columns {} and {}", self.name(first), self.name(other));
         let are_counts = samples::numbering(&pairs) == Numbering::None;
-        pairs.sort_by(|one, next| one.0.total_cmp(&next.0));
+        pairs.sort_by(|previous, next| previous.0.total_cmp(&next.0));
         let read = match self.columns {
             Columns::Points { lengths, counts } => {
                 if !are_counts
@@ -307,7 +307,7 @@ impl Table<'_> {
             return Ok(());
         }
         let counts_from = |first: f64| {
-            pairs.iter().enumerate().all(|(place, pair)| pair.0.total_cmp(&(first + place as f64)).is_eq())
+            pairs.iter().enumerate().all(|(index, pair)| pair.0.total_cmp(&(first + index as f64)).is_eq())
         };
         if counts_from(0.0) || counts_from(1.0) {
             return Err(refuse(format!(
@@ -327,7 +327,7 @@ impl Table<'_> {
     /// Validates bin counts if they are shares.
     fn check_cells(&self, form: &mut Form, cells: &[Vec<String>], counts: usize) -> Result<(), ImportError> {
         let name = self.name(counts);
-        let is_percent = Signs::of(cells.iter().map(|row| at(row, counts))).are_percent(&name)?;
+        let is_percent = Signs::from_cells(cells.iter().map(|row| at(row, counts))).are_percent(&name)?;
         let shares: Vec<f64> = cells.iter().filter_map(|row| super::count(at(row, counts))).collect();
         shares::check(form, &name, is_percent, &shares)
     }

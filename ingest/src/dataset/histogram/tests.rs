@@ -174,7 +174,7 @@ fn percentiles_are_approximate() {
 }
 
 #[test]
-fn unclear_forms_are_refused() {
+fn unclear_forms_are_rejected() {
     // pandas before 2.0: lengths in the index, counts under the name of the column. A row index of a filtered table looks the same.
     let old = ",num_tokens\n512,3\n1024,2\n4096,1\n";
     assert!(refusal(csv(old), old).contains("first column has no name"));

@@ -83,14 +83,15 @@ fn uniq(text: &str) -> Option<Result<Imported, ImportError>> {
         let (count, length) = uniq_line(line)?;
         let end = line.len() - length.len() - 1;
         // A count with more digits than the column width shifts the length.
-        let own = UNIQ_WIDTHS.iter().copied().find(|&width| end == width || (end > width && count.len() == end));
+        let matching_width =
+            UNIQ_WIDTHS.iter().copied().find(|&width| end == width || (end > width && count.len() == end));
         if count.len() < end {
             let known = *width.get_or_insert(end);
             if known != end || !UNIQ_WIDTHS.contains(&end) {
                 return None;
             }
         }
-        own?;
+        matching_width?;
         is_indented |= line.starts_with(' ');
         found.push((number(length)?, number(count)?));
         if found.len() > super::super::MAX_ROWS {
@@ -102,7 +103,7 @@ fn uniq(text: &str) -> Option<Result<Imported, ImportError>> {
         .any(|base| found.iter().enumerate().all(|(row, pair)| pair.1.total_cmp(&(row as f64 + base)).is_eq()));
     let mut lengths: Vec<f64> = found.iter().map(|pair| pair.0).collect();
     lengths.sort_by(f64::total_cmp);
-    let is_distinct = lengths.array_windows().all(|[one, next]| one < next);
+    let is_distinct = lengths.array_windows().all(|[previous, next]| previous < next);
     if found.len() < 2 || !is_indented || numbered || !is_distinct {
         return None;
     }
@@ -112,6 +113,6 @@ fn uniq(text: &str) -> Option<Result<Imported, ImportError>> {
 /// Returns count and length of a line with one blank between them.
 fn uniq_line(line: &str) -> Option<(&str, &str)> {
     let (count, length) = line.trim_start_matches(' ').split_once(' ')?;
-    let is_whole = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
-    (is_whole(count) && is_whole(length)).then_some((count, length))
+    let is_integer = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    (is_integer(count) && is_integer(length)).then_some((count, length))
 }

@@ -2,7 +2,7 @@
 
 use super::super::profile::Column;
 use super::super::reader::Reader;
-use super::super::value::{List, Members, Place, Row, Value};
+use super::super::value::{List, Location, Members, Row, Value};
 use super::super::{ImportError, Imported, Meaning, Options, names};
 use super::is_split;
 
@@ -78,7 +78,7 @@ fn split<'f, 'v>(fields: &'f Members<'v>) -> Option<(Vec<String>, &'f List<'v>)>
         .iter()
         .map(|name| match name {
             Value::Text(text) => Some(text.to_string()),
-            Value::Number(_) => Some(name.shown()),
+            Value::Number(_) => Some(name.display_text()),
             _ => None,
         })
         .collect::<Option<_>>()?;
@@ -93,11 +93,11 @@ fn read_split(fields: &Members<'_>, options: &Options<'_>) -> Result<Imported, I
     let columns = names.into_iter().map(|name| Column { name, kind: None }).collect();
     let mut reader = Reader::keyed(options, columns);
     for (number, row) in (1..).zip(&data.items) {
-        let place = Place { what: "row", number };
+        let location = Location { item: "row", number };
         match row {
-            Value::List(row) if row.count == width => reader.push(place, Row::Cells(row.items.clone()))?,
-            Value::List(row) => reader.skip(place, &format!("{} values for {width} columns", row.count)),
-            _ => reader.skip(place, "it is not a list"),
+            Value::List(row) if row.count == width => reader.push(location, Row::Cells(row.items.clone()))?,
+            Value::List(row) => reader.skip(location, &format!("{} values for {width} columns", row.count)),
+            _ => reader.skip(location, "it is not a list"),
         }
     }
     reader.finish("JSON table of columns and data")
@@ -116,7 +116,7 @@ fn read_columns(fields: Members<'_>, options: &Options<'_>) -> Result<Imported, 
     for row in 0..rows {
         let cell = |members: &mut std::vec::IntoIter<_>| members.next().map_or(Value::Missing, |(_, value)| value);
         let cells = Row::Cells(values.iter_mut().map(cell).collect());
-        reader.push(Place { what: "row", number: row as u64 + 1 }, cells)?;
+        reader.push(Location { item: "row", number: row as u64 + 1 }, cells)?;
     }
     reader.finish("JSON columns by name")
 }
@@ -124,10 +124,10 @@ fn read_columns(fields: Members<'_>, options: &Options<'_>) -> Result<Imported, 
 fn read_rows(fields: Members<'_>, options: &Options<'_>) -> Result<Imported, ImportError> {
     let mut reader = Reader::new(options);
     for (number, (_, value)) in (1..).zip(fields) {
-        let place = Place { what: "row", number };
+        let location = Location { item: "row", number };
         match value {
-            Value::Object(members) => reader.push(place, Row::Object(members))?,
-            other => reader.push(place, Row::Single(other))?,
+            Value::Object(members) => reader.push(location, Row::Object(members))?,
+            other => reader.push(location, Row::Single(other))?,
         }
     }
     reader.finish("JSON rows by key")
@@ -150,7 +150,7 @@ pub(super) fn read_named_numbers(fields: Members<'_>, options: &Options<'_>) -> 
     let mut reader = Reader::new(options);
     for (number, (name, value)) in (1..).zip(fields) {
         let row = Row::Object(vec![("key".into(), Value::Text(name)), ("value".into(), value)]);
-        reader.push(Place { what: "key", number }, row)?;
+        reader.push(Location { item: "key", number }, row)?;
     }
     reader.finish("JSON numbers by key")
 }
@@ -166,7 +166,7 @@ fn are_known(members: &Members<'_>) -> bool {
                 | Meaning::Chat
                 | Meaning::Text
                 | Meaning::PromptText
-                | Meaning::AnswerText
+                | Meaning::CompletionText
         )
     })
 }

@@ -9,8 +9,8 @@ pub(super) fn rows<'v>(articles: &[Value<'v>]) -> Option<Vec<Row<'v>>> {
     for article in articles {
         for paragraph in objects(article, "paragraphs")? {
             let context = member(paragraph, "context")?;
-            for question in list(paragraph, "qas")? {
-                let Value::Object(members) = question else { return None };
+            for entry in list(paragraph, "qas")? {
+                let Value::Object(members) = entry else { return None };
                 let row: Members<'v> =
                     [("context".into(), context.clone())].into_iter().chain(members.clone()).collect();
                 rows.push(Row::Object(row));
@@ -21,7 +21,7 @@ pub(super) fn rows<'v>(articles: &[Value<'v>]) -> Option<Vec<Row<'v>>> {
 }
 
 fn member<'m, 'v>(members: &'m Members<'v>, name: &str) -> Option<&'m Value<'v>> {
-    members.iter().find(|(own, _)| own == name).map(|(_, value)| value)
+    members.iter().find(|(key, _)| key == name).map(|(_, value)| value)
 }
 
 fn list<'m, 'v>(members: &'m Members<'v>, name: &str) -> Option<&'m [Value<'v>]> {

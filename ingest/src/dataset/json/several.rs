@@ -2,7 +2,7 @@
 
 use super::super::reader::Reader;
 use super::super::sniff::{self, Format};
-use super::super::value::{Place, Row};
+use super::super::value::{Location, Row};
 use super::super::{ImportError, Imported, Options, json_text, lines};
 use super::document;
 
@@ -29,7 +29,7 @@ fn documents(text: &str, options: &Options<'_>) -> Option<Result<Imported, Impor
     let mut number = 0;
     let mut push = |row: Row<'_>| {
         number += 1;
-        reader.push(Place { what: "document", number }, row)
+        reader.push(Location { item: "document", number }, row)
     };
     let mut outcome = push(first);
     for row in documents {

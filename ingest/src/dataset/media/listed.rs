@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_of_a_text() {
+    fn images_in_text() {
         for (text, expected) in [
             ("", 0),
             ("[]", 0),

@@ -29,7 +29,7 @@ fn shaped(file: &[u8], rule: Preprocessing) -> (Vec<u32>, Vec<u32>, ShapedItems,
 /// after each of 73 rows, plus 729 tokens for the complete image; a frame has 196 tokens and one
 /// token follows the frames. Qwen2-Audio: 1,250 frames, halved twice.
 #[test]
-fn every_rule_makes_its_own_of_the_same_rows() {
+fn every_rule_reads_the_same_rows_differently() {
     for (rule, items, backbone, encoder) in [
         (Preprocessing::InternVl, [7, 16, 0, 0], [7 * 256, 16 * 256, 0, 0], [7 * 1024, 16 * 1024, 0, 0]),
         (Preprocessing::QwenVl, [1, 8, 0, 0], [48 * 32, 8 * 299, 0, 0], [4 * 48 * 32, 8 * 4 * 299, 0, 0]),
@@ -59,7 +59,7 @@ fn every_rule_makes_its_own_of_the_same_rows() {
 
 /// Without a rule, the row count is unchanged and the report suggests a rule.
 #[test]
-fn media_that_no_rule_reads_are_told() {
+fn media_without_a_rule_are_reported() {
     let Imported { dataset, report } = import(LINES.as_bytes(), None).unwrap();
     assert_eq!(dataset, Dataset::Rows { text_tokens: vec![120, 5, 7, 9], images: vec![1, 0, 0, 0], shaped: None });
     let advice = report.media.and_then(|media| media.advice).expect("advice");
@@ -91,8 +91,8 @@ fn tables_lists_and_objects_say_the_same() {
     let counted = "images,width,height\n3,448,448\n";
     let (items, text, ..) = shaped(counted.as_bytes(), Preprocessing::InternVl);
     assert_eq!((items, text), (vec![3], vec![0]), "no text is no fault");
-    let one = r#"{"text_tokens": 120, "images": [[448, 448], [448, 448]]}"#;
-    assert_eq!(shaped(one.as_bytes(), Preprocessing::InternVl).0, [2]);
+    let row = r#"{"text_tokens": 120, "images": [[448, 448], [448, 448]]}"#;
+    assert_eq!(shaped(row.as_bytes(), Preprocessing::InternVl).0, [2]);
 }
 
 /// Written with Apache's writer: the rows of the table above; the last row has an image of 448 x
@@ -128,7 +128,7 @@ fn parquet_columns_hold_media_too() {
 fn rows_that_cannot_be_are_left_out() {
     let good = "{\"text_tokens\": 5, \"images\": [[448, 448]]}\n".repeat(12);
     let many = format!("{{\"text_tokens\": 5, \"images\": [{}[1, 1]]}}", "[1, 1],".repeat(999_999));
-    for (row, told) in [
+    for (row, message) in [
         (r#"{"text_tokens": 5, "images": [[9, 9], [0, 9]]}"#, "images: image 2: 0 x 9 pixels: edges are 1 to 65536"),
         (r#"{"text_tokens": 5, "images": [[70000, 9]]}"#, "images: image 1: 70000 x 9 pixels: edges are 1 to 65536"),
         (r#"{"text_tokens": 5, "images": [[9, 9], "b.png"]}"#, "images: image 2 has no size"),
@@ -146,16 +146,16 @@ fn rows_that_cannot_be_are_left_out() {
         (many.as_str(), "images: 1000000 images are more than 10000"),
     ] {
         let (items, _, columns, report) = shaped(format!("{good}{row}\n").as_bytes(), Preprocessing::InternVl);
-        assert_eq!((items.len(), columns.backbone_tokens.len(), report.skipped), (12, 12, 1), "{told}");
+        assert_eq!((items.len(), columns.backbone_tokens.len(), report.skipped), (12, 12, 1), "{message}");
         let first = report.first_problem.unwrap();
-        assert!(first.starts_with(&format!("line 13: {told}")), "{first}");
+        assert!(first.starts_with(&format!("line 13: {message}")), "{first}");
         // A file with only such rows is rejected, unless the row contains no media.
         for file in [row.to_owned(), format!("{row}\n{row}\n")]
             .into_iter()
             .filter(|_| !row.contains("NaN") && !row.contains("a.png"))
         {
-            let refusal = import_by(file.as_bytes(), None, Preprocessing::InternVl).expect_err(told).to_string();
-            assert!(refusal.contains(told) || refusal.contains("0 is not a length"), "{refusal}");
+            let refusal = import_by(file.as_bytes(), None, Preprocessing::InternVl).expect_err(message).to_string();
+            assert!(refusal.contains(message) || refusal.contains("0 is not a length"), "{refusal}");
         }
     }
     let (items, .., report) =
@@ -179,14 +179,14 @@ fn a_rule_changes_nothing_without_media() {
         let advice = by_rule.report.media.and_then(|media| media.advice).unwrap();
         assert!(advice.contains("nothing to preprocess"), "{advice}");
     }
-    let refused = import_by(b"5\n-7\n", None, Preprocessing::QwenVl).unwrap_err().to_string();
-    assert_eq!(refused, import(b"5\n-7\n", None).unwrap_err().to_string());
+    let message = import_by(b"5\n-7\n", None, Preprocessing::QwenVl).unwrap_err().to_string();
+    assert_eq!(message, import(b"5\n-7\n", None).unwrap_err().to_string());
 }
 
 proptest! {
     /// All columns have equal row count, and no sample is empty.
     #[test]
-    fn columns_stand_beside_each_other(
+    fn columns_have_equal_length(
         rows in prop::collection::vec((0_u32..300, 0_u32..5000, 0_u32..5000, 0_u32..40, -2.0_f64..90.0), 1..40),
         rule in prop::sample::select(Preprocessing::ALL.to_vec()),
     ) {
@@ -214,7 +214,7 @@ proptest! {
 /// Conversations, captions and transcripts in rows with media count as text; similarities and turns
 /// do not.
 #[test]
-fn text_of_media_rows_counts() {
+fn text_in_media_rows_is_counted() {
     let options =
         |rule| super::super::Options { characters_per_token: 1.0, preprocessing: Some(rule), ..Default::default() };
     for (file, rule, text, items) in [

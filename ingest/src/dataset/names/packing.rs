@@ -133,7 +133,7 @@ pub(in super::super) fn counts_packed(name: &str) -> bool {
 
 /// Returns whether all list numbers must be read, and not only the element count.
 pub(in super::super) fn reads_numbers(name: &str) -> bool {
-    Field::of(name).is_some() || packing(name).is_some() || holds_lengths(name)
+    Field::from_name(name).is_some() || packing(name).is_some() || holds_lengths(name)
 }
 
 /// Returns whether the column name says that each list number is a length: `num_tokens`, `seqlens`.
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_lists_of_packed_rows() {
+    fn packed_list_names() {
         for (name, expected) in [
             ("seq_lens", Some(Packing::Lengths)),
             ("sub_seq_lens", Some(Packing::Lengths)),

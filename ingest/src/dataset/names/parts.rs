@@ -17,7 +17,7 @@ pub(in super::super) enum Side {
 }
 
 /// Words for the parts of a sample.
-const WORDS: [(Side, &[&str]); 4] = [
+const SIDE_TERMS: [(Side, &[&str]); 4] = [
     (Side::Prompt, &["prompt", "input", "inputs", "request", "prefill", "source", "src"]),
     (
         Side::InPrompt,
@@ -75,14 +75,14 @@ const COUNTS: [&str; 8] = ["tokens", "token", "len", "length", "toks", "tok", "t
 const FILLERS: [&str; 6] = ["num", "n", "count", "number", "of", "nb"];
 
 /// Returns the sample part whose tokens a column counts, by the column name.
-pub(in super::super) fn part_of_sample(name: &str) -> Option<Side> {
-    let words = words(last(name));
-    let mut parts = words.iter().filter(|word| !COUNTS.contains(&word.as_str()) && !FILLERS.contains(&word.as_str()));
+pub(in super::super) fn sample_part(name: &str) -> Option<Side> {
+    let terms = split_terms(last(name));
+    let mut parts = terms.iter().filter(|word| !COUNTS.contains(&word.as_str()) && !FILLERS.contains(&word.as_str()));
     let part = parts.next()?;
-    if parts.next().is_some() || !words.iter().any(|word| COUNTS.contains(&word.as_str())) {
+    if parts.next().is_some() || !terms.iter().any(|word| COUNTS.contains(&word.as_str())) {
         return None;
     }
-    WORDS.iter().find(|(_, words)| words.contains(&part.as_str())).map(|(side, _)| *side)
+    SIDE_TERMS.iter().find(|(_, known)| known.contains(&part.as_str())).map(|(side, _)| *side)
 }
 
 /// What a number of tokens counts, by the column name.
@@ -175,7 +175,7 @@ const SUBSETS: [&str; 28] = [
 
 /// Returns what a column counts; `None` if the name does not contain a word for tokens.
 pub(in super::super) fn counted(name: &str) -> Option<Counted> {
-    let words = words(last(name));
+    let words = split_terms(last(name));
     let is_token = |word: &String| ["tokens", "token", "toks", "tok", "tokencount"].contains(&word.as_str());
     if !words.iter().any(is_token) {
         return None;
@@ -186,7 +186,7 @@ pub(in super::super) fn counted(name: &str) -> Option<Counted> {
         [] => Counted::Sample,
         rest if rest.iter().any(|word| SUBSETS.contains(word)) => Counted::Subset,
         [section] if SECTIONS.contains(section) => Counted::Section,
-        _ if part_of_sample(name).is_some() => Counted::Subset,
+        _ if sample_part(name).is_some() => Counted::Subset,
         _ => Counted::Other,
     })
 }
@@ -194,25 +194,25 @@ pub(in super::super) fn counted(name: &str) -> Option<Counted> {
 /// Returns whether a token count may count the texts of a column: `body_tokens` those of `body`,
 /// `text_tokens` those of any column.
 pub(in super::super) fn is_section(count: &str, column: &str) -> bool {
-    let (count, column) = (words(last(count)), words(last(column)));
+    let (count, column) = (split_terms(last(count)), split_terms(last(column)));
     count.contains(&"text".to_owned()) || column.iter().all(|word| count.contains(word))
 }
 
 /// Splits a name into lower-case words. A capital letter after a lower-case letter starts a word.
-fn words(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
+fn split_terms(name: &str) -> Vec<String> {
+    let mut terms = vec![String::new()];
     let mut is_small = false;
     for letter in name.chars().take(80) {
         if !letter.is_alphanumeric() || (letter.is_uppercase() && is_small) {
-            words.push(String::new());
+            terms.push(String::new());
         }
         is_small = letter.is_lowercase();
-        if let (true, Some(word)) = (letter.is_alphanumeric(), words.last_mut()) {
+        if let (true, Some(word)) = (letter.is_alphanumeric(), terms.last_mut()) {
             word.extend(letter.to_lowercase());
         }
     }
-    words.retain(|word| !word.is_empty());
-    words
+    terms.retain(|word| !word.is_empty());
+    terms
 }
 
 #[cfg(test)]
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_known_by_their_words() {
+    fn parts_are_recognised_by_term() {
         for (name, expected) in [
             ("system_tokens", Some(Side::InPrompt)),
             ("num_tool_tokens", Some(Side::InPrompt)),
@@ -253,7 +253,7 @@ mod tests {
             ("max_prompt_tokens", None),
             ("cached_tokens", None),
         ] {
-            assert_eq!(part_of_sample(name), expected, "{name}");
+            assert_eq!(sample_part(name), expected, "{name}");
         }
     }
 }

@@ -304,7 +304,7 @@ pub(super) const NAMES: [(Meaning, &[&str]); 17] = [
         ],
     ),
     (
-        Meaning::AnswerText,
+        Meaning::CompletionText,
         &[
             "output",
             "response",

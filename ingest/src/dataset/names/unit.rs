@@ -114,7 +114,7 @@ pub(super) fn meaning(base: Meaning, quantity: Quantity) -> Option<Meaning> {
         Quantity::Length(Unit::Tokens) => match base {
             Meaning::Length(_) | Meaning::Text => Some(Meaning::Length(Unit::Tokens)),
             Meaning::Prompt | Meaning::PromptText => Some(Meaning::Prompt),
-            Meaning::Completion | Meaning::AnswerText => Some(Meaning::Completion),
+            Meaning::Completion | Meaning::CompletionText => Some(Meaning::Completion),
             _ => None,
         },
         Quantity::Length(unit) => match base {

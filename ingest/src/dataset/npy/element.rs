@@ -50,8 +50,8 @@ pub(super) fn fields(descr: &str) -> Result<(Vec<Field>, usize), ImportError> {
     for tuple in list.split("),") {
         let tuple = tuple.trim().trim_end_matches(')');
         let inner = tuple.strip_prefix('(').ok_or_else(|| unknown(descr))?;
-        let mut words = inner.split(',').map(str::trim).filter(|word| !word.is_empty());
-        let (Some(name), Some(kind), None) = (words.next(), words.next(), words.next()) else {
+        let mut terms = inner.split(',').map(str::trim).filter(|word| !word.is_empty());
+        let (Some(name), Some(kind), None) = (terms.next(), terms.next(), terms.next()) else {
             return Err(unknown(descr));
         };
         let name = quoted(name).filter(|name| !name.is_empty()).ok_or_else(|| unknown(descr))?.to_owned();
@@ -142,17 +142,17 @@ impl Element {
     /// Reads a number; returns `None` if it is not finite.
     fn read(self, bytes: &[u8]) -> Option<Number> {
         let mut eight = [0; 8];
-        let own = &mut eight[..self.bytes];
-        own.copy_from_slice(bytes);
+        let slot = &mut eight[..self.bytes];
+        slot.copy_from_slice(bytes);
         if self.big_endian {
-            own.reverse();
+            slot.reverse();
         }
         let raw = u64::from_le_bytes(eight);
         Some(match self.kind {
-            Kind::Unsigned => Number::Whole(raw.into()),
+            Kind::Unsigned => Number::Integer(raw.into()),
             Kind::Signed => {
                 let unused = 64 - 8 * self.bytes as u32;
-                Number::Whole(((raw << unused).cast_signed() >> unused).into())
+                Number::Integer(((raw << unused).cast_signed() >> unused).into())
             }
             Kind::Float => {
                 let value = match self.bytes {

@@ -44,7 +44,7 @@ pub(super) fn lengths<'n>(columns: &[Named<'n>]) -> Option<Offsets<'n>> {
     let offsets: Vec<i128> = values
         .iter()
         .map(|value| match value {
-            Value::Number(Number::Whole(offset)) => Some(*offset),
+            Value::Number(Number::Integer(offset)) => Some(*offset),
             _ => None,
         })
         .collect::<Option<_>>()?;

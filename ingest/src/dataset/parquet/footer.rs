@@ -95,7 +95,7 @@ impl Footer {
     }
 
     /// Reads the footer of a source.
-    pub(super) fn of<R: ChunkReader>(source: &R) -> Result<Self, ImportError> {
+    pub(super) fn from_source<R: ChunkReader>(source: &R) -> Result<Self, ImportError> {
         let length = source.len();
         let last = |bytes: u64| -> Result<Bytes, ImportError> {
             let bytes = bytes.min(length);
@@ -193,8 +193,8 @@ pub(super) fn sample(groups: usize, total: u64, budget: u64) -> Vec<usize> {
         return (0..groups).collect();
     }
     let share = (budget as f64 / total as f64 * groups as f64) as usize;
-    let chosen = share.clamp(1, groups);
-    (0..chosen).map(|index| (2 * index + 1) * groups / (2 * chosen)).collect()
+    let count = share.clamp(1, groups);
+    (0..count).map(|index| (2 * index + 1) * groups / (2 * count)).collect()
 }
 
 /// Checks the assumptions of the crate about row groups and chunks.
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_file_says_how_long_its_footer_is() {
+    fn file_end_states_the_footer_length() {
         let tail = |length: u32, magic: &[u8; 4]| [&length.to_le_bytes()[..], magic].concat();
         assert_eq!(Footer::bytes(&tail(100, b"PAR1"), 1000), Ok(108));
         for (tail, length, problem) in [

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_of_page_headers() {
+    fn page_header_sizes() {
         // Data page: type 0, 300 bytes decompressed, 20 compressed, header with 100 values.
         let plain = [0x15, 0, 0x15, 0xd8, 4, 0x15, 40, 0x2c, 0x15, 0xc8, 1, 0x15, 0];
         assert_eq!(PageHeader::read(&plain), Some(PageHeader { bytes: 300, values: 100 }));

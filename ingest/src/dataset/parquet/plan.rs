@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use parquet::basic::Type;
 
-use super::super::choice::{Choice, Measure};
+use super::super::choice::{Measure, Selection};
 use super::super::profile::{Column, Profile};
 use super::super::{Kind, Meaning, Options, names, token_ids};
 use super::Footer;
@@ -42,7 +42,7 @@ impl Footer {
             .map(|column| Column { name: column.name.clone(), kind: Some(column.kind) })
             .chain(nested.iter().map(|(_, name)| Column { name: name.clone(), kind: Some(Kind::Number) }));
         let profiles: Vec<Profile> = all.map(|column| Profile::new(&column, [].iter())).collect();
-        let parts = Choice::new(&profiles, &[], options).map(|choice| choice.parts).unwrap_or_default();
+        let parts = Selection::new(&profiles, &[], options).map(|selection| selection.parts).unwrap_or_default();
         let is_preference =
             profiles.iter().any(|profile| profile.kind == Kind::Chat && names::is_same(&profile.name, "chosen"));
         let has_lists = parts.iter().any(|part| token_ids::are_listed(&part.name));
@@ -50,15 +50,15 @@ impl Footer {
         let is_other = |profile: &Profile| match profile.meaning {
             // Lengths of packed samples, or padding.
             _ if has_lists && names::packing(&profile.name).is_some() => {
-                matches!(profile.kind, Kind::ListOfNumbers | Kind::ListOfLists | Kind::ListOfObjects)
+                matches!(profile.kind, Kind::NumberList | Kind::NestedList | Kind::ObjectList)
             }
             Meaning::Weight | Meaning::Images => true,
             Meaning::Media => options.preprocessing.is_some(),
             // The rows show whether the preferred conversation repeats the prompt.
             Meaning::PromptText if is_preference => true,
             // The rows show whether an object contains text.
-            Meaning::Text | Meaning::PromptText | Meaning::AnswerText if has_texts => {
-                matches!(profile.kind, Kind::Object | Kind::ListOfObjects | Kind::ListOfLists)
+            Meaning::Text | Meaning::PromptText | Meaning::CompletionText if has_texts => {
+                matches!(profile.kind, Kind::Object | Kind::ObjectList | Kind::NestedList)
             }
             _ => options.weight.is_some_and(|weight| weight == profile.name),
         };

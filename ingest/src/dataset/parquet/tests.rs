@@ -60,7 +60,7 @@ fn refusal(bytes: &[u8], column: Option<&str>) -> String {
 }
 
 #[test]
-fn files_of_the_apache_writer_are_read() {
+fn apache_writer_files_are_read() {
     for file in [SNAPPY, PLAIN] {
         let file = bytes(file);
         let (lengths, images, report) = read(&file, None);
@@ -154,7 +154,7 @@ fn durations_are_no_lengths() {
 
 /// Nested numbers, in more rows than are used to select columns.
 #[test]
-fn nested_columns_can_be_chosen() {
+fn nested_columns_can_be_selected() {
     let numbers = |from: i64| array(Int64Array::from_iter_values(from..from + 3000));
     let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
     let usage = StructArray::from(vec![
@@ -169,7 +169,7 @@ fn nested_columns_can_be_chosen() {
         let (lengths, _, report) = read(&bytes, column);
         assert_eq!((lengths.len(), [lengths[0], lengths[2999]]), (3000, expected), "{column:?}");
         assert!(report.source.contains("usage."), "{}", report.source);
-        let plan = Footer::of(&Bytes::from(bytes.clone())).expect("a footer").plan(&by(column), u64::MAX);
+        let plan = Footer::from_source(&Bytes::from(bytes.clone())).expect("a footer").plan(&by(column), u64::MAX);
         assert_eq!(plan.columns, ["usage"], "{column:?}");
     }
     assert!(refusal(&bytes, Some("usage.nope")).contains("usage.prompt_tokens"));
@@ -213,7 +213,7 @@ fn chats_are_measured_and_lists_counted() {
 
 /// A file with 40 row groups and a large column, of which the web page sends only some row groups.
 #[test]
-fn parts_of_a_file_are_a_sample() {
+fn file_parts_are_a_sample() {
     let texts: Vec<String> =
         (0..4000_u32).map(|row| format!("t{:07}", row.wrapping_mul(2_654_435_761) % 10_000_000)).collect();
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(100)).set_dictionary_enabled(false);
@@ -238,9 +238,9 @@ fn parts_of_a_file_are_a_sample() {
         imported.report.warnings.last().map(String::as_str),
         Some("a sample: 1000 of 4000 rows were read, from 10 of 40 row groups")
     );
-    let whole = import_from(parts(&all), &by(None)).expect("the whole");
+    let full = import_from(parts(&all), &by(None)).expect("the whole");
     assert_eq!(
-        (whole.report.parsed, &whole.dataset),
+        (full.report.parsed, &full.dataset),
         (4000, &super::super::import(&bytes, &by(None)).expect("a file").dataset)
     );
     // The first values of the other column are available, but not all rows.
@@ -250,12 +250,12 @@ fn parts_of_a_file_are_a_sample() {
 }
 
 #[test]
-fn the_start_of_a_row_group_is_read_to_its_last_whole_batch() {
+fn row_group_start_is_read_to_its_last_complete_batch() {
     let texts: Vec<String> = (0..50_000_u32).map(|row| format!("t{:099}", row.wrapping_mul(2_654_435_761))).collect();
     let properties = WriterProperties::builder().set_dictionary_enabled(false).set_data_page_size_limit(64 << 10);
     let bytes = Bytes::from(file(vec![("text", array(StringArray::from(texts)))], properties));
     let length = bytes.len() as u64;
-    let footer = Footer::of(&bytes).expect("a footer");
+    let footer = Footer::from_source(&bytes).expect("a footer");
     let plan = footer.plan(&by(None), footer.columns()[0].bytes / 2);
     let parts = plan.ranges.iter().map(|range| (range.start, bytes.slice(range.start as usize..range.end as usize)));
     let tail = length - Footer::bytes(&bytes[bytes.len() - 8..], length).expect("a footer");
@@ -267,7 +267,7 @@ fn the_start_of_a_row_group_is_read_to_its_last_whole_batch() {
 }
 
 #[test]
-fn wrong_files_are_refused() {
+fn invalid_files_are_rejected() {
     let sound = bytes(SNAPPY);
     let wide = [b"PAR1\x15\x02\x19\xfc\xc0\x84\x3d".as_slice(), &[0; 64], &71_u32.to_le_bytes(), b"PAR1"].concat();
     for (file, problem) in [
@@ -287,7 +287,7 @@ fn wrong_files_are_refused() {
 
 proptest! {
     #[test]
-    fn any_change_is_read_or_refused(
+    fn any_change_is_read_or_rejected(
         second in any::<bool>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
         cut in prop::option::of(any::<prop::sample::Index>()),
@@ -308,14 +308,14 @@ proptest! {
     }
 
     #[test]
-    fn any_footer_is_read_or_refused(footer in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_footer_is_read_or_rejected(footer in prop::collection::vec(any::<u8>(), 0..200)) {
         let length = (footer.len() as u32).to_le_bytes();
         let _ = super::super::import(&[b"PAR1", &footer[..], &length, b"PAR1"].concat(), &by(None));
     }
 }
 
 #[test]
-fn bins_of_a_table_are_a_histogram() {
+fn table_bins_are_a_histogram() {
     let numbers = |values: [i64; 2]| array(Int64Array::from(values.to_vec()));
     let bytes =
         plain(vec![("bin_start", numbers([0, 512])), ("bin_end", numbers([512, 1024])), ("n", numbers([3, 2]))]);

@@ -3,7 +3,7 @@
 use super::super::choice::{Images, Length};
 use super::super::histogram;
 use super::super::rows::Samples;
-use super::super::value::{Place, Row, Value};
+use super::super::value::{Location, Row, Value};
 use super::super::{ImportError, number, profile};
 
 /// Maximum label length, in bytes.
@@ -38,8 +38,8 @@ const WITH_OTHERS: [&str; 17] = [
 
 /// A deferred row that may or may not be a sample.
 #[derive(Debug)]
-pub(super) struct Held {
-    pub(super) place: Place,
+pub(super) struct DeferredRow {
+    pub(super) location: Location,
     /// Text of the row; empty if only the length has a value.
     pub(super) label: String,
     /// Length in tokens.
@@ -52,13 +52,13 @@ pub(super) struct Held {
 /// Deferred rows, and statistics of the other rows.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
-    held: Vec<Held>,
+    deferred: Vec<DeferredRow>,
     /// Labels that several rows share; they are properties of samples.
     ordinary: Vec<String>,
     sum: f64,
     count: u32,
-    least: f64,
-    most: f64,
+    min_tokens: f64,
+    max_tokens: f64,
     /// True if the last row is the sum of the previous rows.
     is_sum: bool,
     /// Length of the first sample.
@@ -75,7 +75,7 @@ pub(super) struct Aside {
 /// Decision about the deferred rows.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
-    pub(super) samples: Vec<Held>,
+    pub(super) samples: Vec<DeferredRow>,
     /// A sentence per skipped row, and per doubt.
     pub(super) warnings: Vec<String>,
     /// Number of skipped rows.
@@ -155,11 +155,11 @@ fn key(label: &str) -> &str {
     if ["std dev", "standard deviation"].contains(&label) {
         return "std";
     }
-    let words = label.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty() && !COUNTED.contains(word));
-    let mut others = words.clone();
+    let terms = label.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty() && !COUNTED.contains(word));
+    let mut others = terms.clone();
     match (others.next(), others.next()) {
         (Some(only), None) if !only.starts_with(|c: char| c.is_ascii_digit()) => only,
-        (Some(first), Some(_)) if words.clone().all(histogram::is_total) => first,
+        (Some(first), Some(_)) if terms.clone().all(histogram::is_total) => first,
         _ => label,
     }
 }
@@ -173,8 +173,8 @@ fn is_number(text: &str) -> bool {
 impl Aside {
     /// Returns the deferred unlabelled row when a further row is read. A row without a label is a
     /// sum only at the end of the file.
-    pub(super) fn before_next(&mut self) -> Option<Held> {
-        let last = self.held.pop_if(|held| held.label.is_empty())?;
+    pub(super) fn before_next(&mut self) -> Option<DeferredRow> {
+        let last = self.deferred.pop_if(|deferred| deferred.label.is_empty())?;
         self.see(last.tokens);
         Some(last)
     }
@@ -189,8 +189,8 @@ impl Aside {
         } else {
             self.run = (self.run.0 + tokens, self.run.1 + 1);
         }
-        self.least = if self.count == 0 { tokens } else { self.least.min(tokens) };
-        self.most = self.most.max(tokens);
+        self.min_tokens = if self.count == 0 { tokens } else { self.min_tokens.min(tokens) };
+        self.max_tokens = self.max_tokens.max(tokens);
         self.sum += tokens;
         self.count = self.count.saturating_add(1);
     }
@@ -205,19 +205,20 @@ impl Aside {
     }
 
     /// Defers a row. Returns the rows whose label occurs several times, because they are samples.
-    pub(super) fn hold(&mut self, row: Held) -> Vec<Held> {
+    pub(super) fn hold(&mut self, row: DeferredRow) -> Vec<DeferredRow> {
         let is_known = self.ordinary.contains(&row.label);
-        let before = self.held.iter().position(|held| held.label == row.label).map(|at| self.held.remove(at));
+        let before =
+            self.deferred.iter().position(|deferred| deferred.label == row.label).map(|at| self.deferred.remove(at));
         if !is_known && before.is_none() {
-            self.held.push(row);
+            self.deferred.push(row);
             return Vec::new();
         }
         if !is_known {
             self.ordinary.push(row.label.clone());
         }
-        let samples: Vec<Held> = before.into_iter().chain(std::iter::once(row)).collect();
-        for held in &samples {
-            self.see(held.tokens);
+        let samples: Vec<DeferredRow> = before.into_iter().chain(std::iter::once(row)).collect();
+        for sample in &samples {
+            self.see(sample.tokens);
         }
         samples
     }
@@ -225,10 +226,13 @@ impl Aside {
     /// Decides about the deferred rows.
     pub(super) fn settle(self) -> Result<Settled, ImportError> {
         let mut settled = Settled::default();
-        let has_words = self.held.iter().any(|held| !WITH_OTHERS.contains(&key(&held.label)) && !held.label.is_empty());
-        let is_summary = has_words && self.held.len() > 1;
+        let has_labels = self
+            .deferred
+            .iter()
+            .any(|deferred| !WITH_OTHERS.contains(&key(&deferred.label)) && !deferred.label.is_empty());
+        let is_summary = has_labels && self.deferred.len() > 1;
         if self.count == 0 && is_summary {
-            let labels: Vec<&str> = self.held.iter().map(|held| held.label.as_str()).collect();
+            let labels: Vec<&str> = self.deferred.iter().map(|deferred| deferred.label.as_str()).collect();
             return Err(ImportError::Histogram {
                 detail: format!(
                     "its rows are statistics of lengths ({}) and no samples; upload the lengths, or percentiles in a row such as p50,p90,p99",
@@ -236,7 +240,7 @@ impl Aside {
                 ),
             });
         }
-        if self.is_sum && self.held.is_empty() {
+        if self.is_sum && self.deferred.is_empty() {
             settled.warnings.push(format!(
                 "The last row is the sum of the rows before it, {}. It is read as a sample. If it is a total, remove it.",
                 self.sum / 2.0
@@ -255,7 +259,13 @@ impl Aside {
             ));
         }
         // The last row may be deferred.
-        let all = self.sum + self.held.iter().filter(|held| held.label.is_empty()).map(|held| held.tokens).sum::<f64>();
+        let all = self.sum
+            + self
+                .deferred
+                .iter()
+                .filter(|deferred| deferred.label.is_empty())
+                .map(|deferred| deferred.tokens)
+                .sum::<f64>();
         if self.count > 3
             && let Some(first) = self.first.filter(|first| (all - first).total_cmp(first).is_eq())
         {
@@ -264,32 +274,32 @@ impl Aside {
             ));
         }
         let (sum, mean) = (self.sum, self.sum / f64::from(self.count.max(1)));
-        for held in self.held {
-            let tokens = held.tokens;
+        for deferred in self.deferred {
+            let tokens = deferred.tokens;
             let is_close = |expected: f64| (tokens - expected).abs() <= 0.005 * expected;
-            let is_total = histogram::is_total(key(&held.label)) || held.label.is_empty();
-            let is_no_sample = match key(&held.label) {
+            let is_total = histogram::is_total(key(&deferred.label)) || deferred.label.is_empty();
+            let is_no_sample = match key(&deferred.label) {
                 _ if self.count == 0 => false,
                 "" => self.count > 1 && sum.total_cmp(&tokens).is_eq(),
                 "all" | "overall" => is_close(sum),
                 _ if is_total => is_close(sum) || tokens > sum,
-                "max" | "maximum" => is_summary || tokens >= self.most,
-                "min" | "minimum" => is_summary || tokens <= self.least,
+                "max" | "maximum" => is_summary || tokens >= self.max_tokens,
+                "min" | "minimum" => is_summary || tokens <= self.min_tokens,
                 "mean" | "avg" | "average" => is_summary || is_close(mean),
                 label => is_summary || STATISTICS.contains(&label),
             };
             if !is_no_sample {
-                if is_total && !held.label.is_empty() && self.count > 0 {
+                if is_total && !deferred.label.is_empty() && self.count > 0 {
                     settled.warnings.push(format!(
                         "The row {} is read as a sample: it is not the sum of the other rows.",
-                        held.label
+                        deferred.label
                     ));
                 }
-                settled.samples.push(held);
+                settled.samples.push(deferred);
                 continue;
             }
             settled.left_out += 1;
-            settled.warnings.push(match held.label.as_str() {
+            settled.warnings.push(match deferred.label.as_str() {
                 "" => "The last row has a length and nothing else. It is left out: it is the sum of the other rows."
                     .to_owned(),
                 label if is_total && is_close(sum) => {

@@ -11,8 +11,8 @@ impl Reader<'_> {
     /// Returns the histogram if the rows are bins and all rows are still stored; `None` for other
     /// rows.
     pub(in super::super) fn bins(&self, format: &str) -> Option<Result<Imported, ImportError>> {
-        let has_choice = self.options.column.is_some() || self.options.weight.is_some();
-        if self.decision.is_some() || has_choice {
+        let has_selection = self.options.column.is_some() || self.options.weight.is_some();
+        if self.decision.is_some() || has_selection {
             return None;
         }
         if let Some((name, weights)) = self.counts_by_length() {
@@ -28,11 +28,12 @@ impl Reader<'_> {
             return Some(histogram::weighted(weights, report));
         }
         let header: Vec<String> = self.columns.iter().map(|column| column.name.clone()).collect();
-        let cell = |value: &Value<'_>| if matches!(value, Value::Missing) { String::new() } else { value.shown() };
+        let cell =
+            |value: &Value<'_>| if matches!(value, Value::Missing) { String::new() } else { value.display_text() };
         let mut rows = self.head.iter().map(|(_, row)| {
             header.iter().enumerate().map(|(index, name)| cell(row.value(index, name))).collect::<Vec<String>>()
         });
-        histogram::of_edges(format, &header, &mut rows)
+        histogram::from_edges(format, &header, &mut rows)
     }
 
     /// Returns samples by length if the only row contains a map of lengths to counts in a column

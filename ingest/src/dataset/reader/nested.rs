@@ -6,21 +6,21 @@ use super::super::value::{List, Members, Row, Value};
 use super::super::{Kind, Meaning, Options, names, profile};
 
 /// Maximum number of nested columns.
-const MOST: usize = 50;
+const MAX_NESTED: usize = 50;
 
 /// Nested columns of a table.
 #[derive(Debug, Default)]
 pub(super) struct Nested {
     /// Names that the user chooses.
-    asked: Vec<String>,
+    requested: Vec<String>,
     /// Index of each nested column, and index of its outer column.
     places: Vec<(usize, usize)>,
 }
 
 impl Nested {
     pub(super) fn new(options: &Options<'_>) -> Self {
-        let asked = [options.column, options.add, options.weight].into_iter().flatten();
-        Self { asked: asked.filter(|name| name.contains('.')).map(str::to_owned).collect(), places: Vec::new() }
+        let requested = [options.column, options.add, options.weight].into_iter().flatten();
+        Self { requested: requested.filter(|name| name.contains('.')).map(str::to_owned).collect(), places: Vec::new() }
     }
 
     /// Returns the columns nested in a column.
@@ -30,9 +30,9 @@ impl Nested {
 
     /// Adds the values inside objects to a row.
     pub(super) fn flatten(&mut self, row: &mut Row<'_>, columns: &mut Vec<Column>) {
-        let asked = &self.asked;
+        let requested = &self.requested;
         let is_wanted = |path: &str, name: &str, value: &Value<'_>| {
-            is_wanted(name, value) || asked.iter().any(|asked| names::is_same(asked, path))
+            is_wanted(name, value) || requested.iter().any(|requested_name| names::is_same(requested_name, path))
         };
         let cells = match row {
             Row::Cells(cells) => cells,
@@ -48,22 +48,22 @@ impl Nested {
         }
         for (outer, inner) in found {
             for (name, value) in inner {
-                let Some(place) = self.place(&name, outer, columns) else { continue };
-                if cells.len() <= place {
-                    cells.resize(place + 1, Value::Missing);
+                let Some(position) = self.column_index(&name, outer, columns) else { continue };
+                if cells.len() <= position {
+                    cells.resize(position + 1, Value::Missing);
                 }
-                cells[place] = value;
+                cells[position] = value;
             }
         }
     }
 
     /// Returns the index of a nested column; adds a column for a new name.
-    fn place(&mut self, name: &str, outer: usize, columns: &mut Vec<Column>) -> Option<usize> {
-        if let Some(place) = columns.iter().position(|column| column.name == name) {
+    fn column_index(&mut self, name: &str, outer: usize, columns: &mut Vec<Column>) -> Option<usize> {
+        if let Some(index) = columns.iter().position(|column| column.name == name) {
             // A file column may have the same name.
-            return self.places.iter().any(|(inner, _)| *inner == place).then_some(place);
+            return self.places.iter().any(|(inner, _)| *inner == index).then_some(index);
         }
-        if self.places.len() >= MOST {
+        if self.places.len() >= MAX_NESTED {
             return None;
         }
         columns.push(Column { name: name.to_owned(), kind: None });
@@ -83,7 +83,7 @@ fn is_wanted(name: &str, value: &Value<'_>) -> bool {
         Value::List(List { items, .. }) => {
             matches!(items.first(), Some(Value::Object(_)))
                 && names::meaning(name).0 == Meaning::Chat
-                && profile::kind_of(value) == Kind::Chat
+                && profile::value_kind(value) == Kind::Chat
         }
         _ => false,
     }

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_of_groups_are_a_multiple_of_the_rows() {
+    fn group_sums_are_row_multiples() {
         for (rows, expected) in [
             (&[(false, 5.0), (false, 7.0), (true, 12.0), (false, 1.0), (true, 1.0), (true, 13.0)][..], true),
             (&[(false, 5.0), (false, 7.0), (true, 12.0), (false, 1.0), (false, 2.0), (true, 3.0)], true),

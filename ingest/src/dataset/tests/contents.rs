@@ -23,7 +23,7 @@ fn numbers_of_characters_and_words_are_no_tokens() {
     assert!(notes(&characters).contains("numbers of characters of text"), "{}", notes(&characters));
     let bytes = row("äbc de", 7) + &row("fgh", 3);
     assert!(notes(&bytes).contains("numbers of characters of text"), "{}", notes(&bytes));
-    assert_eq!(rows_of(&characters, Some("num_tokens")).0, [6, 3]);
+    assert_eq!(import_rows(&characters, Some("num_tokens")).0, [6, 3]);
     let words = row("abc de", 2) + &row("fgh", 1);
     assert!(warns(&words, &["num_tokens equals the number of words"]));
     let tokens = row("abc de", 3) + &row("fgh", 2);

@@ -11,7 +11,7 @@ fn unclear(file: &str) -> Vec<String> {
 
 /// In all formats, a count column is used or the user must confirm it.
 #[test]
-fn counts_are_used_or_asked_for() {
+fn counts_are_used_or_need_confirmation() {
     let expected = Dataset::Histogram { edges: vec![512.0, 512.0, 1024.0, 1024.0], counts: vec![3.0, 0.0, 1.0] };
     for name in
         ["num_sequences", "quantity", "number_of_samples", "n_samples", "occurrences", "sequences", "num_examples"]
@@ -37,14 +37,14 @@ fn counts_are_used_or_asked_for() {
     // The user's choice resolves the ambiguity.
     let file = b"length,train,val\n1024,30,3\n512,12,2\n";
     let options = Options { column: Some("length"), weight: Some("train"), ..Options::default() };
-    let chosen = super::super::import(file, &options).expect("a weight");
+    let selected = super::super::import(file, &options).expect("a weight");
     let train = Dataset::Histogram { edges: vec![512.0, 512.0, 1024.0, 1024.0], counts: vec![12.0, 0.0, 30.0] };
-    assert_eq!(chosen.dataset, train);
+    assert_eq!(selected.dataset, train);
 }
 
 /// Rows with repeated lengths are samples; `weight` and `n` may be properties of each sample.
 #[test]
-fn numbers_of_samples_are_not_counts() {
+fn sample_numbers_are_not_counts() {
     for file in [
         "length,weight\n512,0.5\n300,1.5\n512,1.0\n",
         "length,n\n512,3\n300,1\n512,2\n",
@@ -62,7 +62,7 @@ fn numbers_of_samples_are_not_counts() {
 
 /// A name with another unit does not denote a length in tokens.
 #[test]
-fn units_in_names_are_asked_for() {
+fn units_in_names_need_confirmation() {
     for name in
         ["Length (s)", "length_s", "length_sec", "length_ms", "length_mb", "tokens (%)", "tokens_pct", "Length [px]"]
     {
@@ -74,7 +74,7 @@ fn units_in_names_are_asked_for() {
 }
 
 #[test]
-fn one_number_per_line_may_have_thousands_separators() {
+fn single_numbers_may_have_thousands_separators() {
     for file in ["1,234\n512\n2,345\n", "812\n1,234\n", "1,024\n2,345\n"] {
         let (lengths, _, report) = rows(file);
         assert!(lengths.len() == file.lines().count() && lengths.iter().any(|length| *length > 1000), "{file}");
@@ -142,7 +142,7 @@ fn tables_in_other_languages_and_dressings_are_read() {
 
 /// Python output with type names around the values.
 #[test]
-fn printed_values_of_python_are_read() {
+fn printed_python_values_are_read() {
     let counted = Dataset::Histogram { edges: vec![512.0, 512.0, 1024.0, 1024.0], counts: vec![3.0, 0.0, 5.0] };
     for file in [
         "Counter({np.int64(512): 3, np.int64(1024): 5})",
@@ -159,7 +159,7 @@ fn printed_values_of_python_are_read() {
 
 /// Databases generate a name for an unnamed count column.
 #[test]
-fn counts_without_a_name_are_asked_for() {
+fn unnamed_counts_need_confirmation() {
     for name in ["f0_", "_col1", "_c1", "?column?", "EXPR$1"] {
         assert_eq!(unclear(&format!("length,{name}\n512,3\n1024,5\n")), ["length", name], "{name}");
     }

@@ -3,19 +3,19 @@
 
 use super::*;
 
-fn asked(file: &str) -> Vec<super::super::Candidate> {
+fn unclear_candidates(file: &str) -> Vec<super::super::Candidate> {
     match import(file.as_bytes(), None) {
         Err(ImportError::Unclear { candidates }) => candidates,
         other => panic!("{file:?}: {other:?}"),
     }
 }
 
-fn is_warned(report: &super::super::Report, words: &str) -> bool {
-    report.warnings.iter().any(|warning| warning.contains(words))
+fn is_warned(report: &super::super::Report, text: &str) -> bool {
+    report.warnings.iter().any(|warning| warning.contains(text))
 }
 
 #[test]
-fn numbers_of_rows_are_no_weights() {
+fn row_numbers_are_not_weights() {
     for file in [
         "n,num_tokens\n1,735\n2,512\n3,4448\n",
         "count,num_tokens\n0,735\n1,512\n2,4448\n",
@@ -36,18 +36,18 @@ fn numbers_of_rows_are_no_weights() {
         "count,num_tokens\n4,735\n2,512\n1,4448\n5,90\n3,77\n",
         "num_samples,num_tokens\n4,3319\n4,2100\n4,4000\n",
     ] {
-        assert_eq!(asked(file).len(), 2, "{file}");
+        assert_eq!(unclear_candidates(file).len(), 2, "{file}");
     }
     let weighted =
         import(b"{\"length\": 512, \"count\": 3}\n{\"length\": 1024, \"count\": 1}\n", None).expect("counts");
     assert!(is_warned(&weighted.report, "2 rows stand for 4 samples"), "{:?}", weighted.report.warnings);
-    let refused = import(b"{\"length\": 512, \"count\": \"1.204\"}\n{\"length\": 1024, \"count\": \"9.001\"}\n", None);
-    assert!(matches!(refused, Err(ImportError::TwoReadings { .. })), "{refused:?}");
+    let result = import(b"{\"length\": 512, \"count\": \"1.204\"}\n{\"length\": 1024, \"count\": \"9.001\"}\n", None);
+    assert!(matches!(result, Err(ImportError::TwoReadings { .. })), "{result:?}");
 }
 
 /// `value_counts()` sorts by count; the second number may have any name.
 #[test]
-fn counts_of_any_name_are_asked_for() {
+fn counts_with_any_name_need_confirmation() {
     for file in [
         "num_tokens,files\n1024,100\n512,50\n2048,30\n",
         "num_tokens,#\n512,100\n1024,50\n2048,30\n",
@@ -57,26 +57,26 @@ fn counts_of_any_name_are_asked_for() {
         "num_tokens,gpt4_count,llama_count\n512,9,8\n1024,5,7\n2048,1,2\n",
         "seq_len,steps\n4096,10000\n32768,500\n",
     ] {
-        assert!(asked(file).len() > 1, "{file}");
+        assert!(unclear_candidates(file).len() > 1, "{file}");
     }
     for file in [
         "length,count,split\n512,3,train\n1024,5,train\n2048,1,val\n",
         "source,length,count\nweb,512,3\nweb,1024,5\ncode,512,2\ncode,1024,9\n",
     ] {
-        assert!(asked(file).len() > 1, "{file}");
+        assert!(unclear_candidates(file).len() > 1, "{file}");
     }
     let counted = import(b"num_tokens,instances\n512,100\n1024,50\n2048,30\n", None).expect("counts");
     assert_eq!(counted.report.parsed, 180);
 }
 
 #[test]
-fn sums_of_groups_are_no_samples() {
+fn group_sums_are_not_samples() {
     for file in [
         "source,lang,tokens\nweb,en,512\nweb,de,300\nweb,,812\ncode,c,90\ncode,r,77\ncode,,167\n,,979\n",
         "split,part,num_tokens\ntrain,a,512\ntrain,b,300\ntrain,total,812\nval,a,90\nval,b,77\nval,total,167\n",
         "sample,num_tokens\na,512\nb,300\nSubtotal,812\nc,90\nd,77\nSubtotal,167\n",
     ] {
-        let (lengths, _, report) = rows_of(file, None);
+        let (lengths, _, report) = import_rows(file, None);
         assert_eq!(lengths, [512, 300, 90, 77], "{file}: {:?}", report.warnings);
         assert!(report.skipped >= 2 && is_warned(&report, "left out"), "{file}: {:?}", report.warnings);
     }
@@ -89,7 +89,7 @@ fn sums_of_groups_are_no_samples() {
         let (lengths, _, report) = rows(file);
         assert_eq!((lengths, report.skipped), (vec![512, 300, 90, 77], skipped), "{file}: {:?}", report.warnings);
     }
-    for (file, words) in [
+    for (file, text) in [
         (
             "event,num_tokens\nsample,735\nsample,512\nbatch_end,1247\n",
             "All rows are read as samples, whatever their event is: sample, batch_end",
@@ -103,7 +103,7 @@ fn sums_of_groups_are_no_samples() {
         ("id,num_tokens\na,5\nb,7\nc,9\nx,21\na,1\nb,2\nc,3\ny,6\nd,8\n", "2 rows are each the sum"),
         ("id,num_tokens\na,1\nb,3\nc,4\nd,6\ne,7\nf,9\ng,12\nh,15\ni,19\nj,23\n", "larger than the one before"),
     ] {
-        assert!(is_warned(&rows(file).2, words), "{file}: {:?}", rows(file).2.warnings);
+        assert!(is_warned(&rows(file).2, text), "{file}: {:?}", rows(file).2.warnings);
     }
     // Rows with empty cells that do not sum to the other rows.
     let gaps = "id,lang,num_tokens\na,en,512\nb,,300\nc,de,90\nd,,77\n";
@@ -111,12 +111,12 @@ fn sums_of_groups_are_no_samples() {
 }
 
 #[test]
-fn comments_state_what_plain_numbers_are() {
+fn comments_describe_plain_numbers() {
     for comment in ["latency_ms", "duration of every clip in seconds", "length in words", "image_width"] {
         let file = format!("# {comment}\n735\n512\n");
-        let note = asked(&file)[0].note.clone().unwrap_or_default();
+        let note = unclear_candidates(&file)[0].note.clone().unwrap_or_default();
         assert!(note.contains(comment), "{note}");
-        assert_eq!(rows_of(&file, Some("1")).0, [735, 512]);
+        assert_eq!(import_rows(&file, Some("1")).0, [735, 512]);
     }
     for comment in ["lengths in characters", "num_chars"] {
         let (lengths, _, report) = rows(&format!("# {comment}\n400\n512\n"));
@@ -133,8 +133,8 @@ fn comments_state_what_plain_numbers_are() {
 #[test]
 fn plain_numbers_may_be_identifiers() {
     let ragged = "101 2023 2003 102\n101 7592 102\n101 2023 102\n";
-    assert!(asked(ragged)[0].note.as_deref().is_some_and(|note| note.contains("identifiers of tokens")));
-    assert_eq!(rows_of(ragged, Some("1")).0.len(), 10);
+    assert!(unclear_candidates(ragged)[0].note.as_deref().is_some_and(|note| note.contains("identifiers of tokens")));
+    assert_eq!(import_rows(ragged, Some("1")).0.len(), 10);
     for file in ["735 512 300\n90 4448 77\n5\n", "[735, 512]", "735\n512\n"] {
         assert!(is_warned(&rows(file).2, "Plain numbers are read as lengths in tokens"), "{file}");
     }
@@ -162,15 +162,15 @@ fn stray_quotation_marks_are_text() {
 }
 
 #[test]
-fn columns_and_numbers_with_two_readings_are_asked_for() {
+fn ambiguous_columns_and_numbers_need_confirmation() {
     let two = "num_tokens,num_tokens\n100,900\n200,800\n";
-    assert_eq!(names(&asked(two)), ["num_tokens", "num_tokens.2"]);
-    assert_eq!(names(&asked("num_tokens,Num Tokens\n100,900\n200,800\n")), ["num_tokens", "Num Tokens"]);
+    assert_eq!(names(&unclear_candidates(two)), ["num_tokens", "num_tokens.2"]);
+    assert_eq!(names(&unclear_candidates("num_tokens,Num Tokens\n100,900\n200,800\n")), ["num_tokens", "Num Tokens"]);
     for unit in ["chars", "(ms)", "words"] {
         let file = format!("id,num_tokens\n,{unit}\na,735\nb,512\n");
         assert!(refusal(&file).contains("is the unit of num_tokens"), "{}", refusal(&file));
     }
-    assert_eq!(rows_of(two, Some("num_tokens.2")).0, [900, 800]);
+    assert_eq!(import_rows(two, Some("num_tokens.2")).0, [900, 800]);
     for file in [
         "images,num_tokens\n1,735\n0,512\nnum_tokens,images\n300,2\n",
         "id,num_tokens\na,735\nb,512\nid,num_chars\nc,3000\n",
@@ -185,14 +185,14 @@ fn columns_and_numbers_with_two_readings_are_asked_for() {
         assert!(refusal(file).contains("two readings"), "{file}: {}", refusal(file));
     }
     let twice = Options { column: Some("num_tokens"), add: Some("num_tokens"), ..Options::default() };
-    let refused = super::super::import(b"num_tokens,x\n5,1\n7,2\n", &twice);
-    assert!(matches!(refused, Err(ImportError::AddedTwice { .. })), "{refused:?}");
-    let (_, _, report) = rows_of("id,length_k\na,4\nb,5\n", Some("length_k"));
+    let result = super::super::import(b"num_tokens,x\n5,1\n7,2\n", &twice);
+    assert!(matches!(result, Err(ImportError::AddedTwice { .. })), "{result:?}");
+    let (_, _, report) = import_rows("id,length_k\na,4\nb,5\n", Some("length_k"));
     assert!(is_warned(&report, "Its name states another unit"), "{:?}", report.warnings);
 }
 
 #[test]
-fn lists_of_other_programs_are_read() {
+fn lists_from_other_programs_are_read() {
     for file in [
         "lengths = [512, 1024]\n",
         "512;1024\n",

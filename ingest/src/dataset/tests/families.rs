@@ -15,7 +15,7 @@ fn lengths(file: &str) -> Vec<u32> {
 
 /// Identifiers, years, ratings, labels and times are never read as lengths, in any format.
 #[test]
-fn a_number_of_unknown_meaning_is_offered_and_not_taken() {
+fn number_with_unknown_meaning_is_offered_and_not_selected() {
     for (name, values) in [
         ("id", [12, 39, 290]),
         ("pageId", [12, 39, 290]),
@@ -48,8 +48,8 @@ fn a_number_of_unknown_meaning_is_offered_and_not_taken() {
             );
             // The user may choose the column.
             if name != "label" {
-                let chosen = import(file.as_bytes(), Some(name)).expect(&file);
-                assert_eq!(chosen.report.parsed + chosen.report.repaired, 3, "{file}");
+                let selected = import(file.as_bytes(), Some(name)).expect(&file);
+                assert_eq!(selected.report.parsed + selected.report.repaired, 3, "{file}");
             }
         }
     }
@@ -112,12 +112,16 @@ fn prompt_and_completion_are_added() {
         assert_eq!(report.warnings.iter().any(|warning| warning.contains("are added")), source.contains('+'), "{file}");
     }
     let azure = "ContextTokens,GeneratedTokens\n374,44\n396,109\n";
-    assert_eq!(rows_of(azure, Some("ContextTokens")).0, [374, 396]);
+    assert_eq!(import_rows(azure, Some("ContextTokens")).0, [374, 396]);
     let options = Options { column: Some("ContextTokens"), add: Some("GeneratedTokens"), ..Options::default() };
     let sum = super::super::import(azure.as_bytes(), &options).expect("two columns");
     assert_eq!(sum.dataset, Dataset::Rows { text_tokens: vec![418, 505], images: vec![], shaped: None });
-    let (_, _, alone) = rows("input_length\n5\n7\n");
-    assert!(alone.warnings[0].contains("no column holds those of the completion"), "{:?}", alone.warnings);
+    let (_, _, prompt_report) = rows("input_length\n5\n7\n");
+    assert!(
+        prompt_report.warnings[0].contains("no column holds those of the completion"),
+        "{:?}",
+        prompt_report.warnings
+    );
 }
 
 /// Each row of a length table represents several samples.
@@ -139,11 +143,11 @@ fn lengths_with_counts_are_weighted() {
         assert_eq!(imported.dataset, expected, "{file}");
     }
     let options = Options { column: Some("length"), weight: Some("m"), ..Options::default() };
-    let chosen = super::super::import(b"length,m\n512,3\n1024,1\n", &options).expect("a weight");
-    assert_eq!(chosen.dataset, expected);
+    let selected = super::super::import(b"length,m\n512,3\n1024,1\n", &options).expect("a weight");
+    assert_eq!(selected.dataset, expected);
     let options = Options { weight: Some(""), ..Options::default() };
-    let alone = super::super::import(b"length,count\n512,3\n1024,1\n", &options).expect("no weight");
-    assert_eq!(alone.dataset, Dataset::Rows { text_tokens: vec![512, 1024], images: vec![], shaped: None });
+    let unweighted = super::super::import(b"length,count\n512,3\n1024,1\n", &options).expect("no weight");
+    assert_eq!(unweighted.dataset, Dataset::Rows { text_tokens: vec![512, 1024], images: vec![], shaped: None });
     // If the file has other columns, the meaning of a count is unknown.
     let (lengths, _, report) = rows("num_tokens,count,lang\n512,3,en\n1024,1,de\n");
     assert_eq!(lengths, [512, 1024]);
@@ -160,19 +164,19 @@ fn lengths_with_counts_are_weighted() {
 }
 
 #[test]
-fn numbers_of_two_meanings_are_not_mixed() {
+fn numbers_with_two_meanings_are_not_mixed() {
     for file in ["1000 512\n300 1024\n20 2048\n", "1 512\n2 1024\n3 2048\n", "1 2 3\n4 5 6\n"] {
         assert!(
             matches!(import(file.as_bytes(), None), Err(_) | Ok(Imported { dataset: Dataset::Histogram { .. }, .. })),
             "{file}"
         );
     }
-    assert_eq!(rows_of("1 512\n2 1024\n3 2048\n", Some("2")).0, [512, 1024, 2048]);
+    assert_eq!(import_rows("1 512\n2 1024\n3 2048\n", Some("2")).0, [512, 1024, 2048]);
     assert_eq!(unclear("0     512\n1    1024\n2     256\nName: length, dtype: int64\n").len(), 2, "a printed series");
     assert_eq!(lengths("512 1024 256\n128 2048 64\n7\n").len(), 7, "a wrapped list");
     assert_eq!(unclear("[[512, 1024], [256]]").len(), 1);
     assert_eq!(unclear("[512, 1024]\n[256]\n").len(), 1);
-    assert_eq!(rows_of("[101, 7, 102]\n[101]\n", Some("1")).0, [3, 1]);
+    assert_eq!(import_rows("[101, 7, 102]\n[101]\n", Some("1")).0, [3, 1]);
 }
 
 #[test]
@@ -198,7 +202,7 @@ fn european_numbers_by_column() {
 }
 
 #[test]
-fn units_of_numbers() {
+fn number_units() {
     let characters = rows("num_chars\n400\n401\n");
     assert_eq!(characters.0, [100, 101]);
     assert!(characters.2.warnings[0].contains("num_chars counts characters"), "{:?}", characters.2.warnings);
@@ -212,7 +216,7 @@ fn units_of_numbers() {
 }
 
 #[test]
-fn tables_of_every_layout() {
+fn tables_in_every_layout() {
     for file in [
         "| num_tokens | images |\n|---|---|\n| 5 | 1 |\n| 7 | 0 |\n",
         "num_tokens  images\n    5       1\n    7       0\n",
@@ -244,7 +248,7 @@ fn utf_16_is_decoded() {
 }
 
 #[test]
-fn indices_of_shards_are_named() {
+fn shard_indices_are_named() {
     for file in [r#"{"00000.tar": 10240000}"#, r#"{"00000.tar": 10240000, "00001.tar": 9240000}"#] {
         assert!(refusal(file).contains("sizes of shards"), "{file}");
     }

@@ -18,28 +18,28 @@ fn texts(file: &str) -> (Vec<u32>, super::super::Report) {
     }
 }
 
-fn is_told(report: &super::super::Report, words: &[&str]) -> bool {
-    report.warnings.iter().any(|warning| words.iter().all(|word| warning.contains(word)))
+fn has_warning(report: &super::super::Report, terms: &[&str]) -> bool {
+    report.warnings.iter().any(|warning| terms.iter().all(|word| warning.contains(word)))
 }
 
 /// Packed samples: the list values are lengths. The element count is not a length.
 #[test]
-fn lists_of_lengths_are_not_counted() {
+fn length_lists_are_not_counted() {
     for name in ["num_tokens", "text_tokens", "prompt_tokens"] {
         let file = format!("{{\"{name}\": [512, 733]}}\n{{\"{name}\": [1024]}}\n");
         let candidates = unclear(&file);
         assert_eq!(candidates[0].name, name, "{file}");
         assert!(candidates[0].note.as_deref().is_some_and(|note| note.contains("elements of each list")), "{file}");
-        let (lengths, _, report) = rows_of(&file, Some(name));
+        let (lengths, _, report) = import_rows(&file, Some(name));
         // `prompt_tokens` may contain token IDs.
         let expected = if name == "num_tokens" { vec![512, 733, 1024] } else { vec![2, 1] };
         assert_eq!(lengths, expected, "{file}");
-        assert!(is_told(&report, &["list", name]), "{:?}", report.warnings);
+        assert!(has_warning(&report, &["list", name]), "{:?}", report.warnings);
     }
     for name in ["seqlens", "seq_lens", "lengths"] {
         let (lengths, _, report) = rows(&format!("{{\"{name}\": [512, 733]}}\n{{\"{name}\": [1024]}}\n"));
         assert_eq!(lengths, [512, 733, 1024], "{name}");
-        assert!(is_told(&report, &["Each number", name]), "{:?}", report.warnings);
+        assert!(has_warning(&report, &["Each number", name]), "{:?}", report.warnings);
     }
     for name in ["input_ids", "tokens", "token_ids"] {
         assert_eq!(rows(&format!("{{\"{name}\": [101, 7, 102]}}\n{{\"{name}\": [101]}}\n")).0, [3, 1], "{name}");
@@ -54,12 +54,12 @@ fn lists_of_lengths_are_not_counted() {
 }
 
 #[test]
-fn identifiers_of_single_tokens_are_not_lengths() {
+fn single_token_identifiers_are_not_lengths() {
     assert_eq!(unclear("input_ids\n101\n2009\n102\n")[0].name, "input_ids");
     assert_eq!(rows("tokens\n101\n2009\n").0, [101, 2009]);
     let (lengths, _, report) = rows(r#"{"tokens": [101, 2009]}"#);
     assert_eq!(lengths, [101, 2009]);
-    assert!(is_told(&report, &["read as lengths", "input_ids"]), "{:?}", report.warnings);
+    assert!(has_warning(&report, &["read as lengths", "input_ids"]), "{:?}", report.warnings);
     assert_eq!(rows(r#"{"token_ids": [101, 2009, 102]}"#).0, [3], "one sample");
     let both =
         "{\"prompt_token_ids\": [1, 2, 3], \"token_ids\": [4, 5]}\n{\"prompt_token_ids\": [1], \"token_ids\": [4]}\n";
@@ -68,11 +68,11 @@ fn identifiers_of_single_tokens_are_not_lengths() {
         (lengths, report.source.as_str()),
         (vec![5, 2], "lengths of the lists of keys prompt_token_ids + token_ids")
     );
-    assert!(is_told(&report, &["are added"]), "{:?}", report.warnings);
+    assert!(has_warning(&report, &["are added"]), "{:?}", report.warnings);
 }
 
 #[test]
-fn tables_of_pandas_are_rows() {
+fn pandas_tables_are_rows() {
     for file in [
         r#"{"0": {"num_tokens": 5, "lang": "en"}, "1": {"num_tokens": 7, "lang": "de"}}"#,
         r#"{"a.txt": {"num_tokens": 5}, "b.txt": {"num_tokens": 7}}"#,
@@ -105,19 +105,19 @@ fn splits_that_are_not_read_are_named() {
     let file = r#"{"train": [{"num_tokens": 5}, {"num_tokens": 7}], "validation": [{"num_tokens": 9}], "features": [{"name": "x"}]}"#;
     let (lengths, _, report) = rows(file);
     assert_eq!(lengths, [5, 7]);
-    assert!(is_told(&report, &["rows of train are read", "validation"]), "{:?}", report.warnings);
-    assert!(!is_told(&report, &["features"]), "{:?}", report.warnings);
+    assert!(has_warning(&report, &["rows of train are read", "validation"]), "{:?}", report.warnings);
+    assert!(!has_warning(&report, &["features"]), "{:?}", report.warnings);
 }
 
 #[test]
-fn a_total_of_the_file_is_not_the_length() {
+fn file_total_is_not_the_length() {
     for file in [
         "total_tokens,num_tokens\n21,5\n21,7\n21,9\n",
         "total_tokens,prompt_tokens,completion_tokens\n21,4,1\n21,5,2\n21,8,1\n",
     ] {
         let (lengths, _, report) = rows(file);
         assert_eq!(lengths, [5, 7, 9], "{file}");
-        assert!(is_told(&report, &["total_tokens is the same in every row"]), "{:?}", report.warnings);
+        assert!(has_warning(&report, &["total_tokens is the same in every row"]), "{:?}", report.warnings);
     }
     assert_eq!(rows("total_tokens,lang\n21,en\n21,de\n").0, [21, 21], "nothing else is a length");
     assert_eq!(rows("total_tokens,prompt_tokens,completion_tokens\n5,4,1\n7,5,2\n").0, [5, 7]);
@@ -125,7 +125,7 @@ fn a_total_of_the_file_is_not_the_length() {
 
 /// Episodes in frames, films in minutes, clips in seconds.
 #[test]
-fn a_length_beside_media_is_asked_for() {
+fn length_next_to_media_needs_confirmation() {
     for file in [
         "episode_index,length,fps\n0,120,30\n1,95,30\n",
         "title,length,duration\na,120,5400\nb,95,4800\n",
@@ -137,30 +137,30 @@ fn a_length_beside_media_is_asked_for() {
     assert_eq!(rows("num_tokens,fps\n120,30\n95,30\n").0, [120, 95]);
     let (lengths, _, report) = rows("length,lang\n120,en\n95,de\n");
     assert_eq!(lengths, [120, 95]);
-    assert!(is_told(&report, &["length is read as a number of tokens"]), "{:?}", report.warnings);
+    assert!(has_warning(&report, &["length is read as a number of tokens"]), "{:?}", report.warnings);
 }
 
 #[test]
-fn a_length_beside_media_is_not_dropped_by_a_rule() {
+fn length_next_to_media_is_not_dropped_by_a_rule() {
     let file = b"length,image_width,image_height\n120,448,448\n95,448,448\n";
     let read = import_by(file, None, Preprocessing::InternVl);
     assert!(matches!(read, Err(ImportError::Unclear { .. })), "{read:?}");
 }
 
 #[test]
-fn numbers_with_decimals_are_asked_for() {
+fn decimal_numbers_need_confirmation() {
     for file in ["0.53\n12.25\n7.5\n", "[0.53, 12.25, 7.5]", "0.53 12.25 7.5 8"] {
         let candidates = unclear(file);
         assert_eq!(candidates[0].name, "1", "{file}");
         assert!(candidates[0].note.as_deref().is_some_and(|note| note.contains("decimals")), "{file}");
-        assert_eq!(rows_of(file, Some("1")).0[..3], [1, 12, 8], "{file}");
+        assert_eq!(import_rows(file, Some("1")).0[..3], [1, 12, 8], "{file}");
     }
     assert_eq!(rows("5.0\n3.0\n7.5\n").0, [5, 3, 8], "most are whole");
 }
 
 /// 12,000 rows exceed the stored first rows, which determine the unit.
 #[test]
-fn later_values_of_another_unit_are_left_out() {
+fn later_values_with_another_unit_are_omitted() {
     let head = |value: &str| format!("num_tokens,x\n{}", format!("{value},1\n").repeat(12_000));
     for (first, later, why) in [
         ("512", "12 KB", "has a unit"),
@@ -175,14 +175,14 @@ fn later_values_of_another_unit_are_left_out() {
     }
     for later in ["512", "3 s"] {
         let file = format!("{}{later},1\n", head("12 KB"));
-        let (lengths, _, report) = rows_of(&file, Some("num_tokens"));
+        let (lengths, _, report) = import_rows(&file, Some("num_tokens"));
         assert_eq!((lengths.len(), lengths[0], report.skipped), (12_000, 3000, 1), "{later}");
     }
 }
 
 /// TRL preference data with a separate prompt column, and datasets with two completions.
 #[test]
-fn every_part_of_a_sample_is_read() {
+fn every_sample_part_is_read() {
     for (file, expected, source) in [
         (
             r#"[{"prompt": [{"role": "user", "content": "abcd"}], "chosen": [{"role": "assistant", "content": "ef"}], "rejected": [{"role": "assistant", "content": "x"}]},
@@ -240,15 +240,15 @@ fn every_part_of_a_sample_is_read() {
 #[test]
 fn text_that_is_not_counted_is_named() {
     let (_, report) = texts(r#"[{"prompt": "abcd", "chosen": "ef", "rejected": "x", "id": "q"}]"#);
-    assert!(is_told(&report, &["Other text is not counted: rejected."]), "{:?}", report.warnings);
+    assert!(has_warning(&report, &["Other text is not counted: rejected."]), "{:?}", report.warnings);
     let long = "a summary of more than forty characters in all";
     let (_, report) = texts(&format!(r#"[{{"text": "abc", "abstract": "{long}", "title": "t"}}]"#));
-    assert!(is_told(&report, &["Other text is not counted: abstract."]), "{:?}", report.warnings);
+    assert!(has_warning(&report, &["Other text is not counted: abstract."]), "{:?}", report.warnings);
 }
 
 /// Columns that count the words or characters of texts.
 #[test]
-fn lengths_of_texts_in_words_are_not_tokens() {
+fn word_lengths_are_not_tokens() {
     let file = "{\"text\": \"one two three four\", \"length\": 4}\n{\"text\": \"one two\", \"length\": 2}\n";
     assert_eq!(texts(file).0, [18, 7]);
     let file = "{\"prompt\": \"abcdef\", \"response\": \"gh\", \"prompt_length\": 6, \"response_length\": 2}\n{\"prompt\": \"abc\", \"response\": \"d\", \"prompt_length\": 3, \"response_length\": 1}\n";
@@ -258,7 +258,7 @@ fn lengths_of_texts_in_words_are_not_tokens() {
 }
 
 #[test]
-fn json_of_python_is_read() {
+fn python_json_is_read() {
     let lines = "{\"loss\": NaN, \"num_tokens\": 5}\n{\"loss\": -Infinity, \"num_tokens\": 7}\n";
     let (lengths, _, report) = rows(lines);
     assert_eq!((lengths, report.format.as_str(), report.skipped), (vec![5, 7], "JSONL", 0));
@@ -300,7 +300,7 @@ fn packed_rows_are_split_by_every_form() {
 
 /// Three sorted lengths with a second number may be a distribution table.
 #[test]
-fn sorted_lengths_beside_a_number_are_asked_for() {
+fn sorted_lengths_next_to_a_number_need_confirmation() {
     for name in ["files", "hits", "tally", "support", "num"] {
         let file = format!("num_tokens,{name}\n512,100\n1024,50\n2048,30\n");
         assert!(matches!(import(file.as_bytes(), None), Err(ImportError::Unclear { .. })), "{name}");
@@ -310,13 +310,13 @@ fn sorted_lengths_beside_a_number_are_asked_for() {
 /// Possible sums and skipped sample parts cause a warning.
 #[test]
 fn sums_and_further_parts_are_warned_about() {
-    for (file, words) in [
+    for (file, text) in [
         ("100\n200\n300\n600\n", "the sum of the others"),
         ("100\n300\n600\n1000\n1500\n2100\n", "running sums"),
         ("system_tokens,prompt_tokens,completion_tokens\n20,50,30\n20,70,10\n", "Not added: system_tokens"),
     ] {
         let warnings = import(file.as_bytes(), None).unwrap_or_else(|error| panic!("{file}: {error}")).report.warnings;
-        assert!(warnings.iter().any(|warning| warning.contains(words)), "{file}: {warnings:?}");
+        assert!(warnings.iter().any(|warning| warning.contains(text)), "{file}: {warnings:?}");
     }
     let plain = import(b"100\n300\n200\n1000\n50\n", None).expect("lengths");
     assert_eq!(plain.report.warnings, ["Plain numbers are read as lengths in tokens."]);

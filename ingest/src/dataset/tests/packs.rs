@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn warns(report: &super::super::Report, words: &[&str]) -> bool {
-    report.warnings.iter().any(|warning| words.iter().all(|word| warning.contains(word)))
+fn warns(report: &super::super::Report, terms: &[&str]) -> bool {
+    report.warnings.iter().any(|warning| terms.iter().all(|word| warning.contains(word)))
 }
 
 /// Returns `[1, 2, ...]` with `count` elements.
@@ -13,7 +13,7 @@ fn ids(count: usize) -> String {
 
 /// Rows with different totals.
 #[test]
-fn packed_rows_are_taken_apart_by_every_name() {
+fn packed_rows_are_split_by_every_name() {
     for (name, first, second) in [
         ("sub_seq_lens", "[2, 3]", "[1, 3]"),
         ("length", "[2, 3]", "[1, 3]"),
@@ -44,8 +44,8 @@ fn packed_rows_are_taken_apart_by_every_name() {
         assert_eq!(lengths, [2, 3, 1, 3], "{name}");
         assert!(warns(&report, &["several samples", name]), "{:?}", report.warnings);
         // If the user chooses the column, complete rows are counted, with a warning.
-        let (whole, _, report) = rows_of(&file, Some("input_ids"));
-        assert_eq!(whole, [5, 4], "{name}");
+        let (unsplit, _, report) = import_rows(&file, Some("input_ids"));
+        assert_eq!(unsplit, [5, 4], "{name}");
         assert!(warns(&report, &[name, "is not read"]), "{:?}", report.warnings);
     }
     // A row with more tokens than the storage limit for other lists.
@@ -57,7 +57,7 @@ fn packed_rows_are_taken_apart_by_every_name() {
 fn padding_is_left_out_by_the_mask() {
     let file = "{\"input_ids\": [7, 8, 0, 0, 0], \"attention_mask\": [1, 1, 0, 0, 0]}\n{\"input_ids\": [0, 8, 9, 7], \"attention_mask\": [0, 1, 1, 1]}\n{\"input_ids\": [7], \"attention_mask\": [1]}\n";
     for column in [None, Some("input_ids")] {
-        let (lengths, _, report) = rows_of(file, column);
+        let (lengths, _, report) = import_rows(file, column);
         assert_eq!(lengths, [2, 3, 1]);
         assert!(warns(&report, &["padded", "attention_mask"]), "{:?}", report.warnings);
     }
@@ -89,7 +89,7 @@ fn padding_without_a_mask_warns() {
 }
 
 #[test]
-fn tokens_of_a_decoder_are_added() {
+fn decoder_tokens_are_added() {
     for name in ["labels", "decoder_input_ids"] {
         let file = format!(
             "{{\"input_ids\": {}, \"{name}\": {}}}\n{{\"input_ids\": {}, \"{name}\": {}}}\n",
@@ -102,8 +102,8 @@ fn tokens_of_a_decoder_are_added() {
         assert_eq!(lengths, [8, 8], "{name}");
         assert!(warns(&report, &["input_ids + ", name]), "{:?}", report.warnings);
     }
-    for (prompt, answer) in [("prompt_ids", "response_ids"), ("prompt_input_ids", "chosen_input_ids")] {
-        let file = format!("{{\"{prompt}\": {}, \"{answer}\": {}, \"rejected_input_ids\": [1]}}\n", ids(6), ids(2));
+    for (prompt, completion) in [("prompt_ids", "response_ids"), ("prompt_input_ids", "chosen_input_ids")] {
+        let file = format!("{{\"{prompt}\": {}, \"{completion}\": {}, \"rejected_input_ids\": [1]}}\n", ids(6), ids(2));
         let (lengths, _, report) = rows(&file.repeat(2));
         assert_eq!(lengths, [8, 8], "{prompt}");
         assert!(warns(&report, &["Prompt and completion are added"]), "{:?}", report.warnings);
@@ -120,10 +120,10 @@ fn identifiers_without_brackets_are_counted() {
 }
 
 #[test]
-fn lists_of_lists_of_identifiers_are_samples() {
+fn nested_identifier_lists_are_samples() {
     let file = "{\"input_ids\": [[1, 2, 3], [4, 5]]}\n{\"input_ids\": [[6]]}\n";
     for column in [None, Some("input_ids")] {
-        let (lengths, _, report) = rows_of(file, column);
+        let (lengths, _, report) = import_rows(file, column);
         assert_eq!(lengths, [3, 2, 1]);
         assert!(warns(&report, &["inner list", "input_ids"]), "{:?}", report.warnings);
     }
@@ -134,7 +134,7 @@ fn lists_of_lists_of_identifiers_are_samples() {
 }
 
 #[test]
-fn lists_of_several_samples_beside_a_length_have_a_warning() {
+fn multi_sample_lists_next_to_a_length_have_a_warning() {
     for file in [
         "{\"num_tokens\": 5, \"input_ids\": [1, 2, 3, 4, 5], \"position_ids\": [0, 1, 0, 1, 2]}\n{\"num_tokens\": 2, \"input_ids\": [1, 2], \"position_ids\": [0, 1]}\n",
         "{\"num_tokens\": 5, \"seq_lens\": [2, 3]}\n{\"num_tokens\": 2, \"seq_lens\": [2]}\n",
@@ -148,7 +148,7 @@ fn lists_of_several_samples_beside_a_length_have_a_warning() {
 }
 
 #[test]
-fn a_number_of_samples_in_a_pack_warns() {
+fn sample_count_in_a_pack_warns() {
     let file = "{\"input_ids\": [1, 2, 3], \"num_samples\": 2}\n{\"input_ids\": [1, 2], \"num_samples\": 2}\n";
     let (lengths, _, report) = rows(file);
     assert_eq!(lengths, [3, 2]);
@@ -200,7 +200,7 @@ fn separators_inside_rows_separate_samples() {
         let (lengths, _, report) = rows(&file);
         assert_eq!(lengths, expected, "{file}");
         assert!(warns(&report, &["Each row holds several samples", "input_ids"]), "{:?}", report.warnings);
-        let (whole, _, report) = rows_of(&file, Some("input_ids"));
+        let (whole, _, report) = import_rows(&file, Some("input_ids"));
         assert_eq!(whole.len(), 2, "{file}");
         assert!(warns(&report, &["Each row is counted as one sample"]), "{:?}", report.warnings);
     }

@@ -15,8 +15,8 @@ fn texts(file: &str) -> (Vec<u32>, Vec<String>) {
     read(file, &Options { characters_per_token: 1.0, ..Options::default() })
 }
 
-fn warns(warnings: &[String], words: &[&str]) -> bool {
-    warnings.iter().any(|warning| words.iter().all(|word| warning.contains(word)))
+fn warns(warnings: &[String], terms: &[&str]) -> bool {
+    warnings.iter().any(|warning| terms.iter().all(|word| warning.contains(word)))
 }
 
 /// A text with 50 characters.
@@ -24,7 +24,7 @@ const LONG: &str = "A long paragraph of evidence, of fifty characters.";
 
 #[test]
 fn every_numbered_part_is_added_or_named() {
-    for (file, expected, words) in [
+    for (file, expected, text) in [
         ("system_tokens,user_tokens,assistant_tokens\n20,300,100\n", 420, "user_tokens"),
         ("context_tokens,question_tokens,answer_tokens\n1000,50,20\n", 1070, "question_tokens"),
         ("system_tokens,prompt_tokens,completion_tokens\n200,50,30\n", 280, "system_tokens"),
@@ -36,13 +36,13 @@ fn every_numbered_part_is_added_or_named() {
     ] {
         let (lengths, warnings) = texts(file);
         assert_eq!(lengths, [expected], "{file}");
-        assert!(warns(&warnings, &[words]), "{file}: {warnings:?}");
+        assert!(warns(&warnings, &[text]), "{file}: {warnings:?}");
     }
 }
 
 #[test]
 fn texts_inside_objects_are_counted_or_named() {
-    for (file, expected, words) in [
+    for (file, expected, message) in [
         // HotpotQA: 1 + 50 characters of the context.
         (
             format!(r#"[{{"question": "Who?", "answer": "yes", "context": {{"title": ["t"], "sentences": [["{LONG}"]]}}}}]"#),
@@ -76,7 +76,7 @@ fn texts_inside_objects_are_counted_or_named() {
     ] {
         let (lengths, warnings) = texts(&file);
         assert_eq!(lengths, [expected], "{file}");
-        assert!(warns(&warnings, &[words]), "{file}: {warnings:?}");
+        assert!(warns(&warnings, &[message]), "{file}: {warnings:?}");
     }
     let inside = format!(r#"[{{"messages": [{{"role": "user", "content": "ab", "evidence": "{LONG}"}}]}}]"#);
     let (lengths, warnings) = texts(&inside);
@@ -119,7 +119,7 @@ fn repeated_texts_are_counted_once() {
 }
 
 #[test]
-fn answers_beside_conversations_and_reasoning_are_added() {
+fn completions_next_to_conversations_and_reasoning_are_added() {
     for (file, expected) in [
         (r#"[{"messages": [{"role": "user", "content": "abc"}], "response": "de"}]"#, 5),
         (
@@ -142,7 +142,7 @@ fn answers_beside_conversations_and_reasoning_are_added() {
 }
 
 #[test]
-fn of_several_answers_the_first_is_counted() {
+fn first_completion_is_counted() {
     for file in [r#"[{"prompt": "ab", "output": ["cd", "efg"]}]"#, r#"[{"question": "ab", "answer": ["cd", "efg"]}]"#] {
         let (lengths, warnings) = texts(file);
         assert_eq!(lengths, [4], "{file}");
@@ -165,7 +165,7 @@ fn rows_without_a_part_have_a_warning() {
 }
 
 #[test]
-fn a_constant_number_beside_texts_is_not_used() {
+fn constant_number_next_to_texts_is_not_used() {
     let row = |text: &str| format!("{{\"text\": \"{text}\", \"num_tokens\": 512}}\n");
     let (lengths, warnings) = texts(&(row("ab") + &row("abcdef") + &row("abcdefghijkl")));
     assert_eq!(lengths, [2, 6, 12]);
@@ -175,8 +175,8 @@ fn a_constant_number_beside_texts_is_not_used() {
 
 #[test]
 fn choices_that_change_nothing_have_a_warning() {
-    let words = r#"{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null, "model": {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}}"#;
-    let tokenizer = Tokenizer::read(words.as_bytes()).expect("a tokenizer");
+    let definition = r#"{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null, "model": {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}}"#;
+    let tokenizer = Tokenizer::read(definition.as_bytes()).expect("a tokenizer");
     let file = "{\"text\": \"a b c\", \"num_tokens\": 7}\n{\"text\": \"a b\", \"num_tokens\": 5}\n";
     let (lengths, warnings) = read(file, &Options { tokenizer: Some(&tokenizer), ..Options::default() });
     assert_eq!(lengths, [7, 5]);
@@ -187,14 +187,14 @@ fn choices_that_change_nothing_have_a_warning() {
 }
 
 #[test]
-fn rows_of_two_kinds_have_a_warning() {
+fn rows_with_two_kinds_have_a_warning() {
     let sample = "{\"event\": \"sample\", \"id\": 1, \"num_tokens\": 5}\n";
     let batch = "{\"event\": \"batch_end\", \"num_tokens\": 10}\n";
     let (lengths, warnings) = texts(&format!("{sample}{sample}{batch}"));
     assert_eq!(lengths, [5, 5, 10]);
     assert!(warns(&warnings, &["several kinds by event", "2 sample, 1 batch_end"]), "{warnings:?}");
-    let one = "{\"type\": \"a\", \"num_tokens\": 5}\n{\"type\": \"b\", \"num_tokens\": 7}\n";
-    assert!(texts(one).1.is_empty(), "{:?}", texts(one).1);
+    let input = "{\"type\": \"a\", \"num_tokens\": 5}\n{\"type\": \"b\", \"num_tokens\": 7}\n";
+    assert!(texts(input).1.is_empty(), "{:?}", texts(input).1);
 }
 
 #[test]
@@ -219,12 +219,12 @@ fn other_layouts_are_read() {
         Err(ImportError::Unclear { candidates }) => assert_eq!(names(&candidates), ["key", "value"]),
         other => panic!("{other:?}"),
     }
-    let chosen = rows_of(r#"{"doc1": 735, "doc2": 512, "doc3": 90, "doc4": 12}"#, Some("value")).0;
-    assert_eq!(chosen, [735, 512, 90, 12]);
+    let selected = import_rows(r#"{"doc1": 735, "doc2": 512, "doc3": 90, "doc4": 12}"#, Some("value")).0;
+    assert_eq!(selected, [735, 512, 90, 12]);
 }
 
 #[test]
-fn images_of_a_text_are_counted() {
+fn text_images_are_counted() {
     let file = "num_tokens,images\n5,\"['a.jpg', 'b.jpg', 'c.jpg']\"\n7,\"[\"\"a.jpg\"\", \"\"b.jpg\"\"]\"\n9,a.jpg;b.jpg\n3,[]\n4,N/A\n";
     let (lengths, images, _) = rows(file);
     assert_eq!((lengths, images), (vec![5, 7, 9, 3, 4], vec![3, 2, 2, 0, 0]));
@@ -275,7 +275,7 @@ fn texts_of_one_sample_are_added() {
     // Two forms of one page.
     let forms = "{\"html\": \"<p>a text</p>\", \"markdown\": \"a text\"}\n".repeat(2);
     assert!(refusal(&forms).contains("html"), "{}", refusal(&forms));
-    assert_eq!(rows_of(&forms, Some("markdown")).0, [2, 2]);
+    assert_eq!(import_rows(&forms, Some("markdown")).0, [2, 2]);
     let chosen = "{\"html\": \"<p>a text</p>\", \"text\": \"a text\"}\n".repeat(2);
     let (lengths, _, report) = rows(&chosen);
     assert_eq!(lengths, [2, 2]);

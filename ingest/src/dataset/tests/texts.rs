@@ -166,13 +166,13 @@ fn characters_per_token_are_checked() {
 }
 
 /// A tokenizer that splits at white space.
-const WORDS: &str = r#"{"version": "1.0", "truncation": {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0},
+const WORD_TOKENIZER: &str = r#"{"version": "1.0", "truncation": {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0},
     "padding": null, "added_tokens": [], "normalizer": null, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null,
     "decoder": null, "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "a": 1}, "unk_token": "[UNK]"}}"#;
 
 #[test]
 fn a_tokenizer_counts_exactly() {
-    let tokenizer = Tokenizer::read(WORDS.as_bytes()).expect("a tokenizer");
+    let tokenizer = Tokenizer::read(WORD_TOKENIZER.as_bytes()).expect("a tokenizer");
     let options = Options { tokenizer: Some(&tokenizer), ..Options::default() };
     let file = "{\"messages\": [{\"role\": \"user\", \"content\": \"a b c\"}, {\"role\": \"assistant\", \"content\": \"d e\"}]}\n{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n";
     let imported = super::super::import(file.as_bytes(), &options).expect("texts");
@@ -184,7 +184,7 @@ fn a_tokenizer_counts_exactly() {
     }
     // Regression test: the crate panicked if the file ends or is invalid inside the decoder.
     for decoder in [r#"{"type" "#, r#"{"type": "ByteLevel"#, "nul"] {
-        let broken = WORDS.replace(r#""decoder": null"#, &format!(r#""decoder": {decoder}"#));
+        let broken = WORD_TOKENIZER.replace(r#""decoder": null"#, &format!(r#""decoder": {decoder}"#));
         assert!(matches!(Tokenizer::read(broken.as_bytes()), Err(ImportError::Tokenizer { .. })), "{broken}");
     }
 }

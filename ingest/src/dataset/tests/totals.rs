@@ -2,20 +2,20 @@
 
 use super::*;
 
-fn asked(file: &str) -> Vec<super::super::Candidate> {
+fn unclear_candidates(file: &str) -> Vec<super::super::Candidate> {
     match import(file.as_bytes(), None) {
         Err(ImportError::Unclear { candidates }) => candidates,
         other => panic!("{file:?}: {other:?}"),
     }
 }
 
-fn is_told(report: &super::super::Report, words: &[&str]) -> bool {
-    report.warnings.iter().any(|warning| words.iter().all(|word| warning.contains(word)))
+fn has_warning(report: &super::super::Report, terms: &[&str]) -> bool {
+    report.warnings.iter().any(|warning| terms.iter().all(|word| warning.contains(word)))
 }
 
 /// Token totals over the samples of a shard, a batch, a source or a bin.
 #[test]
-fn totals_of_several_samples_are_asked_for() {
+fn multi_sample_totals_need_confirmation() {
     for (file, column) in [
         ("num_samples,num_tokens\n10000,8400123\n10000,8390021\n", "num_tokens"),
         (
@@ -33,13 +33,16 @@ fn totals_of_several_samples_are_asked_for() {
         ("shard,num_tokens\n0,540000\n1,530000\n2,550000\n", "num_tokens"),
         ("left,right,tokens\n0,512,76800\n512,1024,4000\n", "tokens"),
     ] {
-        let candidates = asked(file);
-        let own = candidates.iter().find(|candidate| candidate.name == column).expect(file);
-        assert!(own.note.as_deref().is_some_and(|note| note.contains("totals of several samples")), "{file}: {own:?}");
+        let candidates = unclear_candidates(file);
+        let column_candidate = candidates.iter().find(|candidate| candidate.name == column).expect(file);
+        assert!(
+            column_candidate.note.as_deref().is_some_and(|note| note.contains("totals of several samples")),
+            "{file}: {column_candidate:?}"
+        );
     }
     assert!(refusal("bin,tokens\n0-512,76800\n512-1024,40960\n").contains("tokens of all samples of each bin"));
     let lines = "{\"bin\": \"0-512\", \"tokens\": 76800}\n{\"bin\": \"512-1024\", \"tokens\": 40960}\n";
-    assert_eq!(names(&asked(lines)), ["bin", "tokens"]);
+    assert_eq!(names(&unclear_candidates(lines)), ["bin", "tokens"]);
     // Lengths with counts, and a bin per sample.
     let counted = import(b"num_tokens,num_samples\n512,3\n1024,2\n4096,1\n", None).expect("lengths with counts");
     assert_eq!(counted.report.parsed, 6);
@@ -49,8 +52,8 @@ fn totals_of_several_samples_are_asked_for() {
     // The user's choice resolves the ambiguity.
     let options = Options { column: Some("num_tokens"), weight: Some(""), ..Options::default() };
     let file = b"shard,num_docs,num_tokens\n0,1200,540000\n1,1180,530000\n";
-    let chosen = super::super::import(file, &options).expect("rows");
-    assert_eq!(chosen.dataset, Dataset::Rows { text_tokens: vec![540_000, 530_000], images: vec![], shaped: None });
+    let selected = super::super::import(file, &options).expect("rows");
+    assert_eq!(selected.dataset, Dataset::Rows { text_tokens: vec![540_000, 530_000], images: vec![], shaped: None });
 }
 
 #[test]
@@ -75,7 +78,7 @@ fn a_row_with_the_sum_is_no_sample() {
     ] {
         let (lengths, _, report) = rows(file);
         assert_eq!((lengths, report.parsed, report.skipped), (vec![512, 1200, 1000], 3, 1), "{file}");
-        assert!(is_told(&report, &[label, "is left out"]), "{file}: {:?}", report.warnings);
+        assert!(has_warning(&report, &[label, "is left out"]), "{file}: {:?}", report.warnings);
     }
     let summary = "id,num_tokens\na,512\nb,1200\nc,1000\nmean,904\np50,1000\nmin,512\nmax,1200\ntotal,2712\n";
     let (lengths, _, report) = rows(summary);
@@ -83,13 +86,13 @@ fn a_row_with_the_sum_is_no_sample() {
     let other = "id,num_tokens\na,512\nb,1200\nc,1000\ntotal,9000\n";
     let (lengths, _, report) = rows(other);
     assert_eq!(lengths, [512, 1200, 1000]);
-    assert!(is_told(&report, &["9000 differs from the sum"]), "{:?}", report.warnings);
+    assert!(has_warning(&report, &["9000 differs from the sum"]), "{:?}", report.warnings);
     let plain = "5\n7\n9\n4\n6\n31\n";
     assert_eq!(rows(plain).0, [5, 7, 9, 4, 6, 31]);
 }
 
 #[test]
-fn labels_of_samples_are_kept() {
+fn sample_labels_are_preserved() {
     for (file, expected) in [
         ("name,num_tokens\nMax,5\nAnna,7\nEve,9\n", vec![7, 9, 5]),
         ("split,num_tokens\nall,5\nall,7\nall,9\n", vec![5, 7, 9]),
@@ -120,7 +123,7 @@ fn statistics_are_no_samples() {
 
 /// A row of prompt and completion represents several samples.
 #[test]
-fn counts_of_prompts_and_completions_are_used() {
+fn prompt_and_completion_counts_are_used() {
     let expected = Dataset::Histogram { edges: vec![120.0, 120.0, 550.0, 550.0], counts: vec![30.0, 0.0, 7.0] };
     for file in [
         "prompt_tokens,completion_tokens,count\n100,20,30\n500,50,7\n",
@@ -133,14 +136,14 @@ fn counts_of_prompts_and_completions_are_used() {
     // Two combinations with equal sum.
     let same = import(b"prompt_tokens,completion_tokens,n\n100,20,30\n80,40,7\n", None).expect("counts");
     assert_eq!(same.dataset, Dataset::Histogram { edges: vec![120.0, 120.0], counts: vec![37.0] });
-    let beside = "prompt_tokens,completion_tokens,count,model\n100,20,30,a\n500,50,7,b\n";
-    let (lengths, _, report) = rows(beside);
+    let with_model = "prompt_tokens,completion_tokens,count,model\n100,20,30,a\n500,50,7,b\n";
+    let (lengths, _, report) = rows(with_model);
     assert_eq!(lengths, [120, 550]);
-    assert!(is_told(&report, &["count may hold the number of samples"]), "{:?}", report.warnings);
+    assert!(has_warning(&report, &["count may hold the number of samples"]), "{:?}", report.warnings);
 }
 
 #[test]
-fn tokens_of_media_are_added() {
+fn media_tokens_are_added() {
     for (file, source) in [
         ("text_tokens,image_tokens\n100,576\n50,0\n", "columns text_tokens + image_tokens"),
         ("text_tokens,num_image_tokens\n100,576\n50,0\n", "columns text_tokens + num_image_tokens"),
@@ -157,23 +160,23 @@ fn tokens_of_media_are_added() {
     ] {
         let (lengths, _, report) = rows(file);
         assert_eq!((lengths, report.source.as_str()), (vec![676, 50], source), "{file}");
-        assert_eq!(is_told(&report, &["of media are added"]), source.contains('+'), "{:?}", report.warnings);
+        assert_eq!(has_warning(&report, &["of media are added"]), source.contains('+'), "{:?}", report.warnings);
     }
     for file in ["num_tokens,image_tokens\n676,576\n50,0\n", "text_tokens,images,image_tokens\n676,1,576\n50,0,0\n"] {
         let (lengths, _, report) = rows(file);
         assert_eq!(lengths, [676, 50], "{file}");
-        assert!(is_told(&report, &["Not added: image_tokens"]), "{:?}", report.warnings);
+        assert!(has_warning(&report, &["Not added: image_tokens"]), "{:?}", report.warnings);
     }
 }
 
 /// Anthropic's `input_tokens` does not include cached tokens.
 #[test]
-fn tokens_of_a_cache_belong_to_the_prompt() {
+fn cache_tokens_belong_to_the_prompt() {
     let file = "{\"usage\": {\"input_tokens\": 3, \"cache_creation_input_tokens\": 100, \"cache_read_input_tokens\": 2000, \"output_tokens\": 50}}\n{\"usage\": {\"input_tokens\": 40, \"cache_creation_input_tokens\": 0, \"cache_read_input_tokens\": 0, \"output_tokens\": 60}}\n";
     let (lengths, _, report) = rows(file);
     assert_eq!(lengths, [2153, 100]);
     assert!(report.source.contains("usage.cache_read_input_tokens"), "{}", report.source);
-    assert!(is_told(&report, &["without the cache"]), "{:?}", report.warnings);
+    assert!(has_warning(&report, &["without the cache"]), "{:?}", report.warnings);
     let flat = "input_tokens,cache_read_input_tokens,output_tokens\n3,2000,50\n40,0,60\n";
     assert_eq!(rows(flat).0, [2053, 100]);
     // OpenAI's prompt count includes cached tokens.
@@ -203,14 +206,14 @@ fn densities_are_multiplied_by_widths() {
 }
 
 #[test]
-fn shares_and_sums_of_tokens_are_asked_for() {
+fn token_shares_and_sums_need_confirmation() {
     for file in [
         "length,token_share\n512,0.25\n1024,0.75\n",
         "length,cum_tokens\n512,1536\n1024,3584\n",
         "length,token_share\n1024,0.3\n512,0.2\n2048,0.5\n",
         "{\"length\": 512, \"cum_tokens\": 1536}\n{\"length\": 1024, \"cum_tokens\": 3584}\n",
     ] {
-        assert_eq!(asked(file)[0].name, "length", "{file}");
+        assert_eq!(unclear_candidates(file)[0].name, "length", "{file}");
     }
     let counted = import(b"length,count,token_share\n512,3,0.6\n1024,1,0.4\n", None).expect("counts");
     let expected = Dataset::Histogram { edges: vec![512.0, 512.0, 1024.0, 1024.0], counts: vec![3.0, 0.0, 1.0] };
@@ -223,7 +226,7 @@ fn other_units_and_quantities_are_no_lengths() {
         "length,unit\n512,seconds\n300,seconds\n",
         "{\"length\": 512, \"unit\": \"words\"}\n{\"length\": 300, \"unit\": \"words\"}\n",
     ] {
-        let candidates = asked(file);
+        let candidates = unclear_candidates(file);
         assert!(
             candidates[0].note.as_deref().is_some_and(|note| note.contains("by the column of units")),
             "{candidates:?}"
@@ -250,7 +253,7 @@ fn other_units_and_quantities_are_no_lengths() {
     assert!(import(stated, None).is_ok());
     let named = import(br#"{"name": "web pages", "hist": [3, 2], "bin_edges": [0, 100, 500]}"#, None).expect("bins");
     assert!(
-        is_told(&named.report, &["read as lengths in tokens", "name \"web pages\""]),
+        has_warning(&named.report, &["read as lengths in tokens", "name \"web pages\""]),
         "{:?}",
         named.report.warnings
     );
@@ -258,7 +261,7 @@ fn other_units_and_quantities_are_no_lengths() {
 
 /// Sample positions in a stream look like bins.
 #[test]
-fn places_of_samples_are_no_bins() {
+fn sample_positions_are_not_bins() {
     for file in [
         "start,end,count\n0,512,1\n512,733,1\n733,1801,1\n",
         "{\"start\": 0, \"end\": 512, \"count\": 1}\n{\"start\": 512, \"end\": 733, \"count\": 1}\n",
@@ -269,7 +272,7 @@ fn places_of_samples_are_no_bins() {
 }
 
 #[test]
-fn packed_rows_are_taken_apart() {
+fn packed_rows_are_split() {
     let ids = |count: u32| (100..100 + count).map(|id| id.to_string()).collect::<Vec<_>>().join(", ");
     let row = |name: &str, values: &[u32], count: u32| {
         format!("{{\"input_ids\": [{}], \"{name}\": {values:?}}}\n", ids(count))
@@ -281,7 +284,7 @@ fn packed_rows_are_taken_apart() {
         let (lengths, _, report) = rows(&file);
         assert_eq!(lengths, [20, 10, 7], "{file}");
         assert!(report.source.contains(name), "{}", report.source);
-        assert!(is_told(&report, &["several samples", name]), "{:?}", report.warnings);
+        assert!(has_warning(&report, &["several samples", name]), "{:?}", report.warnings);
     }
     let keyed = r#"{"input_ids": [[7, 8, 9], [7, 8]], "seq_lens": [[2, 1], [2]]}"#;
     assert_eq!(rows(keyed).0, [2, 1, 2]);
@@ -292,20 +295,20 @@ fn packed_rows_are_taken_apart() {
 }
 
 #[test]
-fn padded_lists_are_told() {
+fn padded_lists_are_reported() {
     let padded = "{\"input_ids\": [5, 6, 2, 2]}\n{\"input_ids\": [5, 2, 2, 2]}\n";
     let (lengths, _, report) = rows(padded);
     assert_eq!(lengths, [4, 4]);
-    assert!(is_told(&report, &["has 4 elements", "padded"]), "{:?}", report.warnings);
+    assert!(has_warning(&report, &["has 4 elements", "padded"]), "{:?}", report.warnings);
     let many = format!("{{\"input_ids\": {:?}}}\n", (0..64).collect::<Vec<u32>>()).repeat(12);
-    assert!(is_told(&rows(&many).2, &["has 64 elements", "packed"]));
+    assert!(has_warning(&rows(&many).2, &["has 64 elements", "packed"]));
     let plain = "{\"input_ids\": [5, 6, 2]}\n{\"input_ids\": [5, 2, 7]}\n";
-    assert!(!is_told(&rows(plain).2, &["padded"]));
+    assert!(!has_warning(&rows(plain).2, &["padded"]));
 }
 
 /// A response of `/rows` from the dataset viewer.
 #[test]
-fn pages_of_the_viewer_are_told() {
+fn viewer_pages_are_reported() {
     let row = |tokens: u32, cut: &str| {
         format!(r#"{{"row_idx": 0, "row": {{"num_tokens": {tokens}}}, "truncated_cells": [{cut}]}}"#)
     };
@@ -318,10 +321,10 @@ fn pages_of_the_viewer_are_told() {
     let (lengths, _, report) = rows(&page(row(5, "\"text\""), 8551));
     assert_eq!(lengths, [5, 7]);
     assert!(
-        is_told(&report, &["2 of 8551 rows"]) && is_told(&report, &["1 rows", "truncated_cells"]),
+        has_warning(&report, &["2 of 8551 rows"]) && has_warning(&report, &["1 rows", "truncated_cells"]),
         "{:?}",
         report.warnings
     );
-    let (_, _, whole) = rows(&page(row(5, ""), 2));
-    assert!(whole.warnings.is_empty(), "{:?}", whole.warnings);
+    let (_, _, full_report) = rows(&page(row(5, ""), 2));
+    assert!(full_report.warnings.is_empty(), "{:?}", full_report.warnings);
 }

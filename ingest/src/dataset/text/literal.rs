@@ -3,7 +3,7 @@
 /// Maximum length of a text that is converted, in bytes.
 const MAX_BYTES: usize = 16 << 20;
 /// Python words and their JSON equivalents.
-const WORDS: [(&str, &str); 4] = [("None", "null"), ("True", "true"), ("False", "false"), ("nan", "null")];
+const LITERALS: [(&str, &str); 4] = [("None", "null"), ("True", "true"), ("False", "false"), ("nan", "null")];
 
 /// Returns the JSON of a literal; `None` if the text is too long or ends inside a string. NumPy
 /// prints no commas between the objects of an array, and writes `array([..], dtype=object)` around
@@ -19,7 +19,7 @@ pub(super) fn json(text: &str) -> Option<String> {
             rest = behind;
             continue;
         }
-        if let Some((word, value)) = WORDS.iter().find(|(word, _)| rest.starts_with(word)) {
+        if let Some((word, value)) = LITERALS.iter().find(|(word, _)| rest.starts_with(word)) {
             json.push_str(value);
             rest = &rest[word.len()..];
             continue;
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn literals_of_python_are_json() {
+    fn python_literals_are_json() {
         for (text, expected) in [
             (r#"[{'a': "it's", 'b': None}]"#, r#"[{"a": "it's", "b": null}]"#),
             (r#"{'a': 'say "x"\n', 'b': True}"#, r#"{"a": "say \"x\"\n", "b": true}"#),

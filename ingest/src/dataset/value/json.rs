@@ -18,7 +18,7 @@ const MAX_VALUES: usize = 4_000_000;
 /// Maximum number of keys in a row; further keys are skipped.
 const MAX_KEYS: usize = 200;
 /// Stored numbers per list if only the count is needed.
-const SHOWN_NUMBERS: usize = 16;
+const PREVIEW_NUMBERS: usize = 16;
 /// Maximum stored numbers per list if all numbers are needed.
 const MAX_NUMBERS: usize = 1 << 20;
 
@@ -44,7 +44,7 @@ impl<'b> ValueSeed<'b> {
 
     /// Creates the seed of a row.
     const fn row(budget: &'b Cell<usize>) -> Self {
-        Self { budget, numbers: SHOWN_NUMBERS, items: MAX_ITEMS, name: "" }
+        Self { budget, numbers: PREVIEW_NUMBERS, items: MAX_ITEMS, name: "" }
     }
 
     /// Creates the seed for the elements of a list or object.
@@ -80,11 +80,11 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Value<'de>, E> {
-        Ok(Value::Number(Number::Whole(value.into())))
+        Ok(Value::Number(Number::Integer(value.into())))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Value<'de>, E> {
-        Ok(Value::Number(Number::Whole(value.into())))
+        Ok(Value::Number(Number::Integer(value.into())))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value<'de>, E> {
@@ -104,28 +104,28 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value<'de>, A::Error> {
-        let is_whole = self.items > MAX_ITEMS;
+        let is_full = self.items > MAX_ITEMS;
         // The lists of a column have the column's name.
-        let inner = ValueSeed { name: if is_whole { self.name } else { "" }, ..self.nested() };
+        let inner = ValueSeed { name: if is_full { self.name } else { "" }, ..self.nested() };
         let has_ids = token_ids::are_listed(self.name);
         let mut list = List::default();
         let mut numbers = self.numbers;
         while let Some(value) = seq.next_element_seed(inner)? {
             list.count += 1;
-            if is_whole && list.count > self.items {
+            if is_full && list.count > self.items {
                 return Err(A::Error::custom(TOO_LONG));
             }
-            if let Value::Number(Number::Whole(number)) = value {
+            if let Value::Number(Number::Integer(number)) = value {
                 list.ends.see(number);
                 if has_ids && list.ids.len() < MAX_NUMBERS {
                     list.ids.extend(u32::try_from(number));
                 }
             }
-            if list.count == SHOWN_NUMBERS + 1 && numbers < MAX_NUMBERS && names::reads_numbers(self.name) {
+            if list.count == PREVIEW_NUMBERS + 1 && numbers < MAX_NUMBERS && names::reads_numbers(self.name) {
                 numbers = MAX_NUMBERS;
             }
-            let most = if matches!(value, Value::Number(_)) { numbers } else { self.items };
-            if list.items.len() < most {
+            let max_items = if matches!(value, Value::Number(_)) { numbers } else { self.items };
+            if list.items.len() < max_items {
                 let left = self.budget.get().checked_sub(1).ok_or_else(|| A::Error::custom(TOO_LONG))?;
                 self.budget.set(left);
                 list.items.push(value);
@@ -137,18 +137,18 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value<'de>, A::Error> {
         let inner = self.nested();
         // A pandas column has a key per row.
-        let is_whole = self.items > MAX_ITEMS;
-        let most = if is_whole { self.items } else { MAX_KEYS };
+        let is_full = self.items > MAX_ITEMS;
+        let max_members = if is_full { self.items } else { MAX_KEYS };
         let mut members = Vec::new();
         while let Some(Name(name)) = map.next_key()? {
             let value = map.next_value_seed(ValueSeed { name: &name, ..inner })?;
-            if is_whole && members.len() >= most {
+            if is_full && members.len() >= max_members {
                 return Err(A::Error::custom(TOO_LONG));
             }
-            if !is_whole && members.iter().any(|(known, _)| *known == name) {
+            if !is_full && members.iter().any(|(known, _)| *known == name) {
                 return Err(A::Error::custom(twice(&name)));
             }
-            if members.len() < most {
+            if members.len() < max_members {
                 let left = self.budget.get().checked_sub(1).ok_or_else(|| A::Error::custom(TOO_LONG))?;
                 self.budget.set(left);
                 members.push((name, value));
@@ -162,11 +162,11 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 fn extended_number<'v>(members: &[(Cow<'_, str>, Value<'_>)]) -> Option<Value<'v>> {
     let [(name, Value::Text(digits))] = members else { return None };
     match &**name {
-        "$numberInt" | "$numberLong" => digits.parse().ok().map(|number| Value::Number(Number::Whole(number))),
+        "$numberInt" | "$numberLong" => digits.parse().ok().map(|number| Value::Number(Number::Integer(number))),
         "$numberDouble" | "$numberDecimal" => {
             digits.parse().ok().filter(|number: &f64| number.is_finite()).map(|number| {
-                let is_whole = number.fract() == 0.0 && number.abs() < 1e15;
-                Value::Number(if is_whole { Number::Whole(number as i128) } else { Number::Repaired(number) })
+                let is_integer = number.fract() == 0.0 && number.abs() < 1e15;
+                Value::Number(if is_integer { Number::Integer(number as i128) } else { Number::Repaired(number) })
             })
         }
         _ => None,
@@ -221,11 +221,11 @@ impl<'de> Deserialize<'de> for Row<'de> {
             }
 
             fn visit_i64<E: Error>(self, value: i64) -> Result<Row<'de>, E> {
-                Ok(Row::Single(Value::Number(Number::Whole(value.into()))))
+                Ok(Row::Single(Value::Number(Number::Integer(value.into()))))
             }
 
             fn visit_u64<E: Error>(self, value: u64) -> Result<Row<'de>, E> {
-                Ok(Row::Single(Value::Number(Number::Whole(value.into()))))
+                Ok(Row::Single(Value::Number(Number::Integer(value.into()))))
             }
 
             fn visit_f64<E: Error>(self, value: f64) -> Result<Row<'de>, E> {

@@ -20,8 +20,8 @@ pub(super) fn replace(value: &str, variables: &Variables) -> String {
         let Some((start, end, replacement)) = first_variable(&text, variables) else { break };
         text.replace_range(start..end, &replacement);
         if text.len() > MAX_VALUE {
-            let most = text.char_indices().map(|(index, _)| index).take_while(|index| *index < MAX_VALUE).last();
-            text.truncate(most.unwrap_or(0));
+            let cut = text.char_indices().map(|(index, _)| index).take_while(|index| *index < MAX_VALUE).last();
+            text.truncate(cut.unwrap_or(0));
             break;
         }
     }

@@ -55,7 +55,7 @@ pub(super) enum Statement {
     /// Modifies a variable with `+=` or a similar operator.
     Change { name: String },
     /// Starts a loop over words.
-    Loop { name: String, words: String },
+    Loop { name: String, list: String },
 }
 
 /// Nesting state for branches.
@@ -79,11 +79,11 @@ impl Branches {
         for part in line.split(';') {
             // `[ -n "$FP8" ] && TP=8`
             let is_tested = part.trim_start().starts_with(['[', '!']);
-            for (place, part) in part.split("&&").flat_map(|part| part.split("||")).enumerate() {
+            for (index, part) in part.split("&&").flat_map(|part| part.split("||")).enumerate() {
                 let part = self.enter(part.trim());
-                let is_branch = !self.open.is_empty() || (is_tested && place > 0);
+                let is_branch = !self.open.is_empty() || (is_tested && index > 0);
                 is_any |= is_branch;
-                statements.extend(statements_of(part).into_iter().map(|statement| (statement, is_branch)));
+                statements.extend(parse_statements(part).into_iter().map(|statement| (statement, is_branch)));
             }
         }
         (statements, is_any)
@@ -111,13 +111,13 @@ impl Branches {
 }
 
 /// Parses a statement after removal of `then` and `do`.
-fn statements_of(part: &str) -> Vec<Statement> {
+fn parse_statements(part: &str) -> Vec<Statement> {
     if let Some(rest) = part.strip_prefix("for ") {
-        let mut words = rest.trim_start().splitn(2, char::is_whitespace);
-        let (name, rest) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let mut terms = rest.trim_start().splitn(2, char::is_whitespace);
+        let (name, rest) = (terms.next().unwrap_or_default(), terms.next().unwrap_or_default());
         let list = rest.trim_start().strip_prefix("in ").filter(|_| is_name(name));
         return list
-            .map(|words| Statement::Loop { name: name.to_owned(), words: words.trim().to_owned() })
+            .map(|values| Statement::Loop { name: name.to_owned(), list: values.trim().to_owned() })
             .into_iter()
             .collect();
     }
@@ -153,8 +153,8 @@ fn arithmetic_assignment(expression: &str) -> Option<Statement> {
 /// Parses `NAME=value`, also after `export` or `declare`, and YAML `NAME: value`.
 fn assignments(part: &str) -> Vec<(String, String)> {
     let mut rest = part.trim_start();
-    let words = ["export", "declare", "readonly", "local", "typeset"];
-    if let Some((_, after)) = rest.split_once(char::is_whitespace).filter(|(first, _)| words.contains(first)) {
+    let keywords = ["export", "declare", "readonly", "local", "typeset"];
+    if let Some((_, after)) = rest.split_once(char::is_whitespace).filter(|(first, _)| keywords.contains(first)) {
         rest = after.trim_start();
         // `declare -ix TP=8`
         while let Some((_, after)) = rest.split_once(char::is_whitespace).filter(|(flag, _)| flag.starts_with('-')) {

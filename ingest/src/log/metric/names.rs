@@ -68,11 +68,11 @@ pub(in crate::log) fn measure(name: &str) -> Option<Measure> {
     let lower = name.to_ascii_lowercase();
     let plain = plain(&lower);
     by_name(plain)
-        .map(Measure::of)
+        .map(Measure::from_metric)
         .or_else(|| {
             (plain == "throughput/device/flops_per_sec" || plain == "flops_per_sec_per_device").then_some(FLOPS)
         })
-        .or_else(|| by_words(plain))
+        .or_else(|| by_terms(plain))
         .or_else(|| by_steps(plain))
         .or_else(|| by_unit(plain))
 }
@@ -171,12 +171,12 @@ fn by_name(plain: &str) -> Option<Metric> {
 
 /// Parses rate names in any notation by words: `tokens/s/gpu`, `samples_per_sec`, `TFLOPs per GPU`.
 /// An additional word, such as `eval`, makes it a different metric.
-fn by_words(plain: &str) -> Option<Measure> {
+fn by_terms(plain: &str) -> Option<Measure> {
     let is_filler = |word: &str| matches!(word, "" | "per" | "throughput" | "step" | "model");
-    let words: Vec<&str> = plain.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !is_filler(word)).collect();
+    let terms: Vec<&str> = plain.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !is_filler(word)).collect();
     let is_device = |word: &&&str| matches!(**word, "gpu" | "device" | "npu" | "tpu" | "chip");
-    let devices = words.iter().filter(is_device).count();
-    let rest: Vec<&str> = words.iter().filter(|word| !is_device(word)).copied().collect();
+    let devices = terms.iter().filter(is_device).count();
+    let rest: Vec<&str> = terms.iter().filter(|word| !is_device(word)).copied().collect();
     let (metric, per) = match (&rest[..], devices) {
         (["tflops" | "tflop"] | ["tflops" | "tflop", "s" | "sec" | "second"], _) => (Metric::Flops, 1.0),
         ([count, "s" | "sec" | "second"], 0 | 1) => match (*count, devices) {
@@ -237,14 +237,14 @@ fn by_unit(plain: &str) -> Option<Measure> {
 /// Parses memory names by words: `mem-max-allocated`, `memory/device_reserved`,
 /// `step_peak_memory_active`.
 fn memory(base: &str) -> Option<Metric> {
-    let words: Vec<&str> = base.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
+    let terms: Vec<&str> = base.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let has = |wanted: &[&str]| terms.iter().any(|word| wanted.contains(word));
     if has(&["cpu", "host", "total", "free", "available", "usage", "delta", "eval", "val"]) {
         return None;
     }
     let is_peak = has(&["max", "peak"]);
     // ms-swift prints peak reserved memory as `memory`.
-    Some(if matches!(words[..], ["memory"]) {
+    Some(if matches!(terms[..], ["memory"]) {
         Metric::MaxReserved
     } else if has(&["reserved", "cached"]) {
         if is_peak { Metric::MaxReserved } else { Metric::Reserved }

@@ -125,10 +125,10 @@ impl Doubts {
     /// Reports metrics that may be missing.
     pub(super) fn finish(&self, report: &mut Report) {
         let mut has_candidate = false;
-        for ((kind, title, words), seen) in KINDS.iter().zip(self.seen) {
+        for ((kind, title, terms), seen) in KINDS.iter().zip(self.seen) {
             let is_similar = |name: &&String| {
                 let lower = name.to_ascii_lowercase();
-                words.iter().any(|word| lower.contains(word)) && !OTHER_DATA.iter().any(|word| lower.contains(word))
+                terms.iter().any(|word| lower.contains(word)) && !OTHER_DATA.iter().any(|word| lower.contains(word))
             };
             let similar: Vec<&str> =
                 self.names.iter().filter(is_similar).take(MAX_LISTED).map(String::as_str).collect();

@@ -7,7 +7,7 @@ use crate::log::Limits;
 use crate::log::labels::{Labels, Process, is_microbatch};
 use crate::log::point::{Named, Point};
 use crate::log::reading::Reading;
-use crate::log::report::{Place, Report};
+use crate::log::report::{Location, Report};
 use crate::log::steps::{Mark, Steps};
 use crate::log::text::clip;
 
@@ -55,7 +55,7 @@ impl Reader {
         let is_named = *titled > 1 && *titled as usize == points.len() && titles.len() * 2 > points.len();
         if is_named && !has_training_metric {
             for Point { line, offset, .. } in points.drain(..) {
-                report.skip("rows are named steps of a workflow, not of training", Place { line, offset });
+                report.skip("rows are named steps of a workflow, not of training", Location { line, offset });
             }
         }
     }
@@ -66,7 +66,7 @@ impl Reader {
         mut reading: Reading,
         labels: Labels,
         rank: Option<u32>,
-        place: Place,
+        place: Location,
         limits: &Limits,
     ) {
         let step = match &reading {
@@ -119,7 +119,7 @@ impl Reader {
     }
 
     /// Selects the run named in a line. Runs may be interleaved and have separate steps.
-    pub(super) fn turn_to(&mut self, run: &str, place: Place, limits: &Limits) {
+    pub(super) fn turn_to(&mut self, run: &str, location: Location, limits: &Limits) {
         if self.run.as_deref() == Some(run) {
             return;
         }
@@ -137,11 +137,11 @@ impl Reader {
             }
             None if self.others.len() < limits.ranks => {
                 self.runs.push(run.to_owned());
-                self.steps.beside()
+                self.steps.parallel_run()
             }
             None => {
                 self.report
-                    .problem("there are more runs than are told apart; the row is read as of the run before", place);
+                    .problem("there are more runs than are told apart; the row is read as of the run before", location);
                 self.run = Some(before);
                 return;
             }
@@ -171,7 +171,7 @@ impl Reader {
     /// True if a row repeats a step for a process other than the first of its run, and the step is
     /// not open. Such rows are counted and skipped: processes log the same steps, so this is not a
     /// restart. Named processes may also continue the run of the first.
-    fn repeats_process(&mut self, point: &Point, process: Option<u32>, is_rank: bool, place: Place) -> bool {
+    fn repeats_process(&mut self, point: &Point, process: Option<u32>, is_rank: bool, place: Location) -> bool {
         let Some(process) = process else { return false };
         let first = *self.labels.first.entry(self.run.clone()).or_insert(process);
         let repeats = |open: &Point| {
@@ -198,7 +198,7 @@ impl Reader {
 
     /// Stores the metrics of a row under names with its model, unless it is the first model.
     /// Returns true if the step of the row is complete; the row is then left out.
-    fn separate_role(&mut self, point: &mut Point, role: &str, place: Place, limits: &Limits) -> bool {
+    fn separate_role(&mut self, point: &mut Point, role: &str, place: Location, limits: &Limits) -> bool {
         let roles = &mut self.labels.roles;
         if !roles.iter().any(|known| known == role) {
             roles.push(role.to_owned());

@@ -20,8 +20,8 @@ pub(super) fn read(line: &str) -> Option<DeviceName> {
     MAKERS.iter().find_map(|maker| {
         line.match_indices(maker).find_map(|(at, _)| {
             let name = &line[at..];
-            let most = name.char_indices().map(|(index, _)| index).take_while(|index| *index <= MAX_NAME).last()?;
-            let name = if name.len() <= MAX_NAME { name } else { &name[..most] };
+            let cut = name.char_indices().map(|(index, _)| index).take_while(|index| *index <= MAX_NAME).last()?;
+            let name = if name.len() <= MAX_NAME { name } else { &name[..cut] };
             let end = name.find(['\'', '"', '(', ',', '|', ';', ')']).unwrap_or(name.len());
             DeviceName::find(&name[..end])
         })

@@ -16,7 +16,7 @@ pub struct JobSetups {
     parser: LogParser,
     line: Vec<u8>,
     /// Segment and step of the last step line.
-    place: Option<(u32, u64)>,
+    position: Option<(u32, u64)>,
     /// Values read after the last step. They belong to the next segment, if any.
     ahead: JobSetup,
     parts: Vec<JobSetup>,
@@ -28,7 +28,7 @@ impl JobSetups {
         Self {
             parser: LogParser::with_table(Limits::default(), table),
             line: Vec::new(),
-            place: None,
+            position: None,
             ahead: JobSetup::default(),
             parts: Vec::new(),
         }
@@ -59,8 +59,8 @@ impl JobSetups {
     fn take_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         drop(self.parser.push(&line));
-        let place = self.parser.open().map(|open| (open.segment, open.step));
-        if place == self.place {
+        let position = self.parser.open().map(|open| (open.segment, open.step));
+        if position == self.position {
             let text = String::from_utf8_lossy(&line);
             // The preceding lines belong to a failed start.
             if text.contains(ARGUMENTS) {
@@ -68,15 +68,15 @@ impl JobSetups {
             }
             return self.ahead.read(&text);
         }
-        self.place = place;
-        let Some((part, _)) = place else { return };
+        self.position = position;
+        let Some((part, _)) = position else { return };
         let mut ahead = std::mem::take(&mut self.ahead);
         // A JSON row may contain both the job size and step metrics.
         if line.trim_ascii_start().starts_with(b"{") {
             ahead.read(&String::from_utf8_lossy(&line));
         }
-        if let Some(own) = self.parts.get_mut(part as usize) {
-            *own = own.or(ahead);
+        if let Some(setup) = self.parts.get_mut(part as usize) {
+            *setup = setup.or(ahead);
         } else {
             let before = self.parts.last().copied().unwrap_or_default();
             self.parts.push(ahead.or(before));

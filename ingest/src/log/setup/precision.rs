@@ -40,7 +40,7 @@ const SENTENCES: [(&str, BaseFormat); 3] = [
 pub(super) fn read(line: &str) -> StatedPrecision {
     let formats = || values(line, &FORMATS).map(|text| text.strip_prefix("torch.").unwrap_or(text));
     let named = formats().find_map(|text| NAMES.into_iter().find(|(name, _)| text.starts_with(name)));
-    let sentence = || SENTENCES.into_iter().find(|(words, _)| line.contains(words));
+    let sentence = || SENTENCES.into_iter().find(|(phrase, _)| line.contains(phrase));
     let base = match (flag(line, &BF16), flag(line, &FP16)) {
         (Some(true), _) => Some(BaseFormat::Bf16),
         (_, Some(true)) => Some(BaseFormat::Fp16),

@@ -27,7 +27,7 @@ fn trainers_print_their_size_before_the_first_step() {
 }
 
 #[test]
-fn the_size_of_the_model_is_among_the_arguments() {
+fn model_size_is_among_the_arguments() {
     let text = "  encoder_num_layers .............. 3\n  num_layers ...................... 64\n  \
                 ffn_hidden_size ................. 46400\n  hidden_size ..................... 11600\n";
     let setup = job_setup(text.as_bytes());
@@ -70,7 +70,7 @@ const MEGATRON: &str = "------------------------ arguments ---------------------
      world_size ...................................... 8\n";
 
 #[test]
-fn arguments_of_megatron_state_the_model() {
+fn megatron_arguments_state_the_model() {
     let setup = job_setup(MEGATRON.as_bytes());
     assert_eq!((setup.feed_forward_size, setup.expert_feed_forward_size), (Some(11_008), None));
     assert_eq!((setup.attention_heads, setup.experts, setup.padded_vocabulary), (Some(32), Some(0), Some(32_768)));
@@ -118,7 +118,7 @@ fn parts(log: &str) -> Vec<JobSetup> {
 
 /// The second start has 16 devices and sequence length 8,192. The third prints nothing.
 #[test]
-fn every_start_states_its_own_job() {
+fn every_start_states_its_job() {
     let step = |step: u32| format!(" iteration {step}/ 99 | elapsed time per iteration (ms): 1.5 | lm loss: 2.0 |\n");
     let again = MEGATRON
         .replace("4096", "8192")
@@ -141,7 +141,7 @@ fn the_first_value_counts() {
 
 /// Megatron-LM arguments contain degrees, microbatch, recomputation and number format.
 #[test]
-fn arguments_of_megatron_state_the_layout() {
+fn megatron_arguments_state_the_layout() {
     let text = "using world size: 64, data-parallel size: 4, context-parallel size: 2, tensor-model-parallel size: 4, \
                 pipeline-model-parallel size: 2\n  \
                 bf16 ............................................ False\n  \
@@ -179,7 +179,7 @@ fn arguments_of_megatron_state_the_layout() {
 
 /// Both torchtitan mesh formats. Experts add no devices to a mesh.
 #[test]
-fn meshes_of_torchtitan_state_the_layout() {
+fn torchtitan_meshes_state_the_layout() {
     let old = job_setup(b"Building 4-D device mesh with ['pp', 'dp_shard', 'cp', 'tp'], [2, 4, 2, 2]\n");
     let degrees =
         |setup: JobSetup| (setup.layout.tensor, setup.layout.pipeline, setup.layout.context, setup.layout.data);
@@ -244,7 +244,7 @@ fn devices_are_named_in_many_forms() {
 }
 
 #[test]
-fn sizes_of_torchtitan_nemo_and_rows_are_stated() {
+fn torchtitan_nemo_and_row_sizes_are_stated() {
     let titan = job_setup(b"[titan] Model llama3 13B size: 13,015,864,320 total parameters\n");
     assert_eq!(titan.trained_parameters, Some(13_015_864_320));
     assert_eq!(job_setup(b"Model cache size: 12 GB").trained_parameters, None);

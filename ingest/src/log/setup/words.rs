@@ -57,9 +57,9 @@ fn number(text: &str) -> Option<u32> {
     let value: u32 = text[gap..gap + digits].parse().ok()?;
     // "8.5" and "8k" are not counts.
     let mut after = text[gap + digits..].chars();
-    let is_whole = match (after.next(), after.next()) {
+    let is_integer = match (after.next(), after.next()) {
         (Some('.'), Some(next)) => !next.is_ascii_digit(),
         (next, _) => next.is_none_or(|c| !c.is_alphanumeric() && c != '_'),
     };
-    (gap > 0 && gap <= MAX_GAP && value > 0 && is_whole).then_some(value)
+    (gap > 0 && gap <= MAX_GAP && value > 0 && is_integer).then_some(value)
 }

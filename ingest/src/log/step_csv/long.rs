@@ -11,7 +11,7 @@ use crate::log::metric::measure;
 use crate::log::parser::Reader;
 use crate::log::point::{Point, Source};
 use crate::log::reading::Draft;
-use crate::log::report::{Place, Report};
+use crate::log::report::{Location, Report};
 use crate::log::rows::{complete, finish};
 use crate::log::text::{float, number};
 use crate::log::{Limits, Log};
@@ -93,7 +93,7 @@ pub(in crate::log) fn import_lines(bytes: &[u8], limits: &Limits) -> Log {
     let mut long = Long::default();
     let mut offset = 0;
     for (line_number, line) in (1..).zip(bytes.split_inclusive(|&byte| byte == b'\n')) {
-        let place = Place { line: line_number, offset };
+        let place = Location { line: line_number, offset };
         offset += line.len() as u64;
         let line = String::from_utf8_lossy(line);
         if line.trim().is_empty() {
@@ -120,7 +120,7 @@ pub(super) struct Long {
 
 impl Long {
     /// Adds the value of a row and counts the row.
-    pub(super) fn take(&mut self, value: Option<MetricValue>, place: Place, report: &mut Report, limits: &Limits) {
+    pub(super) fn take(&mut self, value: Option<MetricValue>, place: Location, report: &mut Report, limits: &Limits) {
         match value {
             None => report.skip("a row has no step, no metric or no value", place),
             Some(value) if self.add(&value, place, limits) => {
@@ -132,7 +132,7 @@ impl Long {
     }
 
     /// Adds a value. Returns false if the limit for its step is reached.
-    fn add(&mut self, value: &MetricValue, place: Place, limits: &Limits) -> bool {
+    fn add(&mut self, value: &MetricValue, place: Location, limits: &Limits) -> bool {
         let segment = self.runs.iter().position(|known| *known == value.run).unwrap_or_else(|| {
             self.runs.push(value.run.chars().take(limits.name_chars).collect());
             self.runs.len() - 1

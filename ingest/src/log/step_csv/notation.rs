@@ -13,7 +13,7 @@ pub(super) enum Notation {
 
 impl Notation {
     /// Detects the notation from cells. Returns a note if the result is ambiguous.
-    pub(super) fn of<'a>(cells: impl Iterator<Item = &'a str>) -> (Self, Option<String>) {
+    pub(super) fn detect<'a>(cells: impl Iterator<Item = &'a str>) -> (Self, Option<String>) {
         let mut grouped = None;
         let (mut has_point, mut has_comma) = (false, false);
         for cell in cells.map(str::trim).filter(|cell| is_number(cell)) {
@@ -81,7 +81,7 @@ mod tests {
             (&["10", "2.5e-5"][..], Notation::Points, "2.5e-5", "2.5e-5"),
             (&["1.234,5"][..], Notation::Commas, "1.234,5", "1234.5"),
         ] {
-            assert_eq!(Notation::of(cells.iter().copied()).0, notation, "{cells:?}");
+            assert_eq!(Notation::detect(cells.iter().copied()).0, notation, "{cells:?}");
             assert_eq!(notation.plain(from), to);
         }
     }

@@ -31,7 +31,7 @@ fn read(bytes: &[u8]) -> Log {
 }
 
 #[test]
-fn both_forms_of_a_scalar_are_read() {
+fn both_scalar_forms_are_read() {
     let Log { points, report, .. } = read(&file());
     assert_eq!(report.lines, 3);
     assert_eq!((report.steps, report.ignored, report.points), (2, 1, 2));
@@ -45,12 +45,12 @@ fn both_forms_of_a_scalar_are_read() {
 
 #[test]
 fn half_a_record_waits_at_every_byte() {
-    let whole = file();
-    let expected = read(&whole).points;
-    for cut in 0..whole.len() {
+    let full = file();
+    let expected = read(&full).points;
+    for cut in 0..full.len() {
         let mut parser = EventParser::new();
-        let mut points = parser.push(&whole[..cut]).expect("sound so far");
-        points.extend(parser.push(&whole[cut..]).expect("sound"));
+        let mut points = parser.push(&full[..cut]).expect("sound so far");
+        points.extend(parser.push(&full[cut..]).expect("sound"));
         points.extend(parser.finish().0);
         assert_eq!(points, expected, "{cut}");
     }
@@ -72,7 +72,7 @@ fn wrong_checksums() {
 }
 
 #[test]
-fn a_length_beyond_every_file_is_refused_before_memory_is_asked_for() {
+fn excessive_length_is_rejected_before_allocation() {
     let length = (1_u64 << 63).to_le_bytes();
     let bytes = [file(), length.to_vec(), crc32c::masked(&length).to_le_bytes().to_vec()].concat();
     let mut parser = EventParser::new();
@@ -96,7 +96,7 @@ fn long_records_are_left_out_in_passing() {
 }
 
 #[test]
-fn tags_of_a_step_come_together_and_a_step_back_is_a_restart() {
+fn step_tags_are_merged_and_a_step_back_is_a_restart() {
     let bytes = [
         event(1, "lm loss", 4.0),
         event(1, "lm loss vs samples", 4.0),
@@ -115,7 +115,7 @@ fn tags_of_a_step_come_together_and_a_step_back_is_a_restart() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_read_or_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = import(&bytes, &Limits::default());
         let framed = framed(&bytes);
         prop_assert_eq!(read(&[file(), framed].concat()).report.lines, 4);

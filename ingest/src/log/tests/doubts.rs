@@ -56,7 +56,7 @@ fn consumed_samples_that_fall_are_reported() {
 
 /// TRL prints the step time next to the bar. After a resume the bar divides by all steps.
 #[test]
-fn a_printed_step_time_and_a_clock_replace_that_of_the_bar() {
+fn printed_step_time_and_clock_replace_the_progress_bar() {
     let dict = |step: u32, seconds: u32, rate: &str, more: &str| {
         format!(
             "  1%|   | {step}/900 [00:{seconds:02}<1:00:00, {rate}s/it]\n{{'loss': {step}.5, 'learning_rate': 1e-06, {more}'epoch': 0.0{step}}}\n"
@@ -69,29 +69,29 @@ fn a_printed_step_time_and_a_clock_replace_that_of_the_bar() {
 }
 
 #[test]
-fn both_rates_of_tokens_are_stored() {
-    let point = one(
+fn both_token_rates_are_stored() {
+    let point = single_point(
         "{\"step\":1,\"loss\":9.5,\"step_time_s\":4.1,\"tokens_per_second\":127875.1,\"tokens_per_second_per_gpu\":15984.4}\n",
     );
     assert_eq!((point.tokens_per_s, point.tokens_per_s_per_device), (Some(127_875.1), Some(15_984.4)));
-    let fairseq = one(
+    let fairseq = single_point(
         "2023-01-01 10:20:30 | INFO | train_inner | {\"epoch\": 1, \"loss\": \"12.3\", \"wps\": \"12345.6\", \"ups\": \"0.5\", \"num_updates\": \"100\"}\n",
     );
     assert_eq!((fairseq.tokens_per_s, fairseq.tokens_per_s_per_device), (Some(12345.6), None));
     let unclear = "{\"step\":1,\"loss\":9.5,\"tps\":4096}\n";
-    assert_eq!(one(unclear).tokens_per_s_per_device, Some(4096.0));
+    assert_eq!(single_point(unclear).tokens_per_s_per_device, Some(4096.0));
     assert!(has_note(unclear, "tps and wps are read as tokens per second of one device"));
 }
 
 /// If a line contains several peaks, the maximum is used.
 #[test]
-fn the_largest_peak_of_memory_counts() {
-    let axolotl = one(
+fn maximum_memory_peak_counts() {
+    let axolotl = single_point(
         "{'loss': 9.5, 'learning_rate': 1e-06, 'memory/max_active (GiB)': 20.11, 'memory/max_allocated (GiB)': 21.12, 'memory/device_reserved (GiB)': 25.13, 'epoch': 0.5}\n",
     );
     let memory = &axolotl.memory[0];
     assert_eq!((memory.max_allocated_gib, memory.reserved_gib), (Some(21.12), Some(25.13)));
-    let paddle = one(
+    let paddle = single_point(
         "[2026-03-05 00:01:00,331] [    INFO] - loss: 9.5, learning_rate: 1e-05, global_step: 10, current_memory_allocated: 40.1, current_memory_reserved: 60.2, max_memory_allocated: 55.5, max_memory_reserved: 62.1, interval_steps_per_second: 0.25\n",
     );
     let memory = &paddle.memory[0];
@@ -102,7 +102,7 @@ fn the_largest_peak_of_memory_counts() {
 }
 
 #[test]
-fn rounded_epochs_and_pairs_of_dicts_are_reported() {
+fn rounded_epochs_and_dict_pairs_are_reported() {
     let dict = |loss: f64, epoch: &str| format!("{{'loss': {loss}, 'learning_rate': 2e-05, 'epoch': {epoch}}}\n");
     let head = "  Num Epochs = 3\n  Total optimization steps = 873\n".to_owned();
     assert!(has_note(
@@ -119,7 +119,7 @@ fn rounded_epochs_and_pairs_of_dicts_are_reported() {
 }
 
 #[test]
-fn figures_that_may_be_missed_are_named() {
+fn possibly_missed_metrics_are_named() {
     let custom =
         "{\"step\":1,\"my_loss\":9.5,\"step_ms_time\":250.0,\"gpu_toks/s_rate\":9.0}\n{\"step\":2,\"my_loss\":9.25}\n";
     let notes = read(custom).report.assumptions;
@@ -155,19 +155,19 @@ fn rows_with_two_numbers_say_which_is_the_step() {
     );
     assert!(has_note(litgpt, "rows have iter and step: iter counts microbatches"));
     let both = "{\"iter\":40,\"step\":10,\"loss\":2.5}\n";
-    assert_eq!(one(both).step, 40);
+    assert_eq!(single_point(both).step, 40);
     assert!(has_note(both, "rows have iter and step with different values: iter is read as the step"));
-    assert_eq!(one("{\"step\":2,\"loss\":2.5}\n{\"step\":2.5,\"loss\":2.5}\n").step, 2);
+    assert_eq!(single_point("{\"step\":2,\"loss\":2.5}\n{\"step\":2.5,\"loss\":2.5}\n").step, 2);
 }
 
 #[test]
-fn units_and_objects_inside_of_values() {
-    let point = one(
+fn units_and_objects_inside_values() {
+    let point = single_point(
         "{\"step\":1,\"train\":{\"loss\":2.5,\"step_time\":\"9.0s\"},\"val\":{\"loss\":7.5},\"tokens_per_sec\":\"98.7K\"}\n",
     );
     assert_eq!((point.loss, point.step_time_s, point.tokens_per_s), (Some(2.5), Some(9.0), Some(98_700.0)));
     assert_eq!(other(&point, "val/loss"), Some(7.5));
-    let dict = one(
+    let dict = single_point(
         "{'loss': 2.5, 'grad_norm': tensor(1.5000, device='cuda:0'), 'learning_rate': np.float64(1e-05), 'epoch': 0.5}\n",
     );
     assert_eq!((dict.loss, dict.grad_norm, dict.learning_rate), (Some(2.5), Some(1.5), Some(1e-5)));

@@ -32,7 +32,7 @@ fn the_bar_numbers_and_times_dicts() {
 }
 
 #[test]
-fn a_dict_of_four_ranks_is_one_step() {
+fn dict_from_four_ranks_is_a_single_step() {
     let dict = |step: u32| format!("{{'loss': 2.{step}, 'learning_rate': 1e-05, 'epoch': 0.0{step}}}\n");
     let text: String = [1, 2, 3, 4, 5].map(|step| dict(step).repeat(4)).concat();
     let Log { points, report, .. } = read(&text);
@@ -79,7 +79,7 @@ fn ms_swift_and_llama_factory() {
         (read(text).points[0].total_steps, read(text).points[0].memory[0].max_reserved_gib),
         (Some(94), Some(30.25))
     );
-    let factory = one(
+    let factory = single_point(
         "[INFO|2024-05-01 10:20:30] llamafactory.train.callbacks:143 >> {'loss': 1.25, 'learning_rate': 4.9e-05, 'epoch': 0.02, 'throughput': 1234.5}\n",
     );
     assert_eq!(
@@ -92,7 +92,7 @@ fn ms_swift_and_llama_factory() {
 /// 25,600 rows were mapped before training, and this bar is not used. With a known training length,
 /// epochs determine the steps.
 #[test]
-fn a_bar_of_another_loop_numbers_nothing() {
+fn bar_in_another_loop_numbers_nothing() {
     let text = "\r100%|##########| 25600/25600 [00:02<00:00, 12800.5it/s]\n{'loss': 2.5, 'epoch': 0.01}\n{'loss': 2.25, 'epoch': 0.02}\n";
     let numbered: Vec<_> =
         read(text).points.iter().map(|p| (p.step, p.step_counted, p.step_time_s, p.total_steps)).collect();
@@ -100,13 +100,13 @@ fn a_bar_of_another_loop_numbers_nothing() {
     let known = ["  Num Epochs = 1\n  Total optimization steps = 1000\n", text].concat();
     assert_eq!(read(&known).points.iter().map(|p| p.step).collect::<Vec<_>>(), [10, 20]);
     // The training bar itself, at its end.
-    let own = "\r100%|##########| 10/10 [00:48<00:00,  4.79s/it]\n{'loss': 2.5, 'epoch': 0.02}\n";
-    assert_eq!(seen(own), [(10, false, Some(4.79), BAR, Some(2.5))]);
+    let training_bar = "\r100%|##########| 10/10 [00:48<00:00,  4.79s/it]\n{'loss': 2.5, 'epoch': 0.02}\n";
+    assert_eq!(seen(training_bar), [(10, false, Some(4.79), BAR, Some(2.5))]);
 }
 
 /// Four ranks without prefixes print local losses at the same bar position.
 #[test]
-fn local_losses_at_one_bar_are_one_step() {
+fn local_losses_at_the_same_bar_are_a_single_step() {
     let dicts = |step: u32| {
         (0..4).map(|rank| format!("{{'loss': {rank}.{step}, 'epoch': 0.0{step}}}\n")).collect::<Vec<_>>().concat()
     };
@@ -127,12 +127,12 @@ fn trainer_state_has_an_average() {
 
 #[test]
 fn values_that_are_lists_are_passed_over() {
-    assert_eq!(one("{'loss': 1.5, 'rewards': [1, {'a': 2}], 'epoch': 0.5}\n").loss, Some(1.5));
+    assert_eq!(single_point("{'loss': 1.5, 'rewards': [1, {'a': 2}], 'epoch': 0.5}\n").loss, Some(1.5));
 }
 
 /// The trainer prints header numbers with commas.
 #[test]
-fn numbers_of_the_header_have_commas() {
+fn header_numbers_have_commas() {
     let lines = [10, 20, 30].map(|step| {
         let bar = format!("  0%|  | {step}/12345 [00:{:02}<1:00:00,  4.10s/it]\n", step + 11);
         format!("{bar}{{'loss': 9.{step}, 'grad_norm': 1.5, 'learning_rate': 1e-05, 'epoch': 0.00{step}}}\n")

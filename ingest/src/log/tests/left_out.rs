@@ -16,7 +16,7 @@ fn within(bytes: &[u8], points: usize) -> (Vec<u64>, Vec<String>) {
 
 /// Four points in each format, with a limit of three and then four points.
 #[test]
-fn points_beyond_the_limit_are_told_whatever_the_format() {
+fn points_beyond_the_limit_are_reported_in_every_format() {
     let steps = [1, 2, 3, 4];
     let rows = steps.map(|step| format!("{{\"step\": {step}, \"loss\": 2.0}}")).join(",\n");
     let files = [
@@ -29,29 +29,29 @@ fn points_beyond_the_limit_are_told_whatever_the_format() {
         ("events", steps.map(|step| tensorboard::tests::event(step, "loss", 1.0)).concat()),
     ];
     for (format, file) in files {
-        let (kept, told) = within(&file, 3);
-        assert_eq!(kept, [1, 2, 3], "{format}");
-        assert!(told.iter().any(|told| told == BEYOND), "{format}: {told:?}");
-        let (kept, told) = within(&file, 4);
-        assert_eq!(kept, [1, 2, 3, 4], "{format}");
-        assert!(told.iter().all(|told| told != BEYOND), "{format}: {told:?}");
+        let (stored, assumptions) = within(&file, 3);
+        assert_eq!(stored, [1, 2, 3], "{format}");
+        assert!(assumptions.iter().any(|assumption| assumption == BEYOND), "{format}: {assumptions:?}");
+        let (stored, assumptions) = within(&file, 4);
+        assert_eq!(stored, [1, 2, 3, 4], "{format}");
+        assert!(assumptions.iter().all(|assumption| assumption != BEYOND), "{format}: {assumptions:?}");
     }
 }
 
 /// Evaluation rows do not count as points.
 #[test]
-fn evaluations_take_no_place_of_a_step() {
+fn evaluations_do_not_use_step_capacity() {
     let text = r#"{
 "log_history": [{"step": 1, "loss": 2.0}, {"step": 1, "eval_loss": 2.0}, {"step": 1, "eval_loss": 1.9}, {"step": 2, "loss": 1.5}]}"#;
-    let (kept, told) = within(text.as_bytes(), 2);
-    assert_eq!(kept, [1, 2]);
-    assert!(told.iter().all(|note| note != BEYOND), "{told:?}");
+    let (stored, assumptions) = within(text.as_bytes(), 2);
+    assert_eq!(stored, [1, 2]);
+    assert!(assumptions.iter().all(|note| note != BEYOND), "{assumptions:?}");
 }
 
 /// Panel rows are kept or dropped as a unit: the second row would add the fourth point, the last
 /// row the third.
 #[test]
-fn rows_of_a_panel_beyond_the_limit_are_counted() {
+fn panel_rows_beyond_the_limit_are_counted() {
     let limits = Limits { points: 3, ..Limits::default() };
     let text = "Step,a - loss,b - loss\n1,1,1\n2,1,1\n3,1,1\n4,1,\n";
     let Log { points, report, .. } = import(text.as_bytes(), &limits).expect("a panel");
@@ -62,7 +62,7 @@ fn rows_of_a_panel_beyond_the_limit_are_counted() {
 /// 1,003 columns after the step: the last three exceed the limit, one has no run, one is an
 /// extreme. Cells are empty, text, not finite, or surplus.
 #[test]
-fn columns_and_cells_of_a_panel_are_told() {
+fn panel_columns_and_cells_are_reported() {
     let mut header = "Step,loss,a - loss,a - loss__MAX".to_owned();
     for column in 0..1000 {
         write!(header, ",a - c{column}").expect("text grows");
@@ -93,7 +93,7 @@ fn columns_and_cells_of_a_panel_are_told() {
 }
 
 #[test]
-fn values_that_curves_cannot_keep_are_told() {
+fn values_that_curves_cannot_store_are_reported() {
     let curve = |name: &str| format!("\"{name}\": {{\"step_interval\": 1, \"values\": {{\"1\": 2.5}}}}");
     let text = format!("{{{}, {}, {}}}", curve("a"), curve("b"), curve("c"));
     let limits = Limits { values: 2, ..Limits::default() };
@@ -106,7 +106,7 @@ fn values_that_curves_cannot_keep_are_told() {
 }
 
 #[test]
-fn numbers_of_event_files_that_are_not_finite_are_told() {
+fn non_finite_event_numbers_are_reported() {
     let bytes = [1, 2].map(|step| tensorboard::tests::event(step, "loss", f32::NAN)).concat();
     let report = import(&bytes, &Limits::default()).expect("events").report;
     assert_eq!(report.problems[0].reason, "a value is not a number or not finite, and is missing");

@@ -14,7 +14,7 @@ fn ends(text: &str) -> (u64, u64, Option<f64>, Option<f64>) {
 }
 
 #[test]
-fn lines_of_one_step_each() {
+fn single_step_lines() {
     for (text, expected) in [
         (
             "step    1/19560 | loss 10.900000 (+nanz)| norm 15.01 (+nanz)| lr 2.00e-05 | 201.00 ms | 54.9% bf16 MFU | 2621441 tok/s\n\
@@ -66,7 +66,7 @@ fn lines_of_one_step_each() {
 
 /// Steps that restart each epoch continue over epochs.
 #[test]
-fn steps_of_epochs_go_on() {
+fn epoch_steps_continue() {
     let mindformers = |epoch: u32, step: u32| {
         format!(
             "2024-03-01 - INFO - {{ Epoch:[  {epoch}/  2], step:[ {step}/ 1000], loss: 10.1, per_step_time: 5121ms, lr: 1e-05 }}\n"
@@ -91,14 +91,14 @@ fn percent_without_a_sign() {
 
 /// NumPy 2 prints the number type.
 #[test]
-fn numbers_of_numpy() {
+fn numpy_numbers() {
     let point = &read("step:1 - actor/pg_loss:np.float64(0.12) - timing_s/step:np.float64(25.5)\n").points[0];
     assert_eq!((point.loss, point.step_time_s), (Some(0.12), Some(25.5)));
 }
 
 /// 2.5 s between rows, with all timestamp units.
 #[test]
-fn times_of_day_of_json_rows() {
+fn times_in_json_rows() {
     for time in [
         |step: u64| (1_740_000_000_000 + step * 2500).to_string(),
         |step: u64| (1_740_000_000_000_000_000 + step * 2_500_000_000).to_string(),
@@ -118,7 +118,7 @@ fn times_of_day_of_json_rows() {
 }
 
 #[test]
-fn units_in_names_and_values_of_json_rows() {
+fn units_in_json_names_and_values() {
     let text = "{\"step\": 1, \"elapsed_min\": 0.5, \"step_duration_ms\": 2500, \"mfu\": \"41.2%\"}\n";
     let point = &read(text).points[0];
     assert_eq!((point.elapsed_s, point.step_time_s), (Some(30.0), Some(2.5)));
@@ -147,7 +147,7 @@ fn lines_that_collectors_wrap() {
 
 /// Trainer output with other line parts, or with a bar without rate.
 #[test]
-fn other_layouts_of_known_trainers() {
+fn other_known_trainer_layouts() {
     for (text, expected) in [
         (
             "Epoch 0: :   1%|▏         | 10/1000 [00:30<49:30, v_num=3, reduced_train_loss=9.5, global_step=9.000, train_step_timing in s=3.010]\n",
@@ -175,7 +175,7 @@ fn other_layouts_of_known_trainers() {
             (10, Some(0.8), Some(9.5)),
         ),
     ] {
-        let point = one(text);
+        let point = single_point(text);
         assert_eq!((point.step, point.step_time_s, point.loss), expected, "{text}");
     }
 }

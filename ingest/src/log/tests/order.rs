@@ -29,11 +29,11 @@ fn rows_without_an_order_are_sorted_by_step() {
 }
 
 #[test]
-fn rows_of_another_rank_are_no_restart() {
+fn other_rank_rows_are_not_a_restart() {
     let row =
         |rank: u32, step: u32| format!("{{\"step\":{step},\"rank\":{rank},\"loss\":{rank}.5,\"step_time_s\":9.0}}\n");
-    let of = |rank: u32| (1..=4).map(|step| row(rank, step)).collect::<String>();
-    let log = read(&[of(1), of(0)].concat());
+    let rank_rows = |rank: u32| (1..=4).map(|step| row(rank, step)).collect::<String>();
+    let log = read(&[rank_rows(1), rank_rows(0)].concat());
     assert_eq!(places(&log), [(0, 1), (0, 2), (0, 3), (0, 4)]);
     assert_eq!((log.points[0].loss, log.report.repeated, log.report.restarts), (Some(1.5), 4, 0));
     assert!(
@@ -46,23 +46,23 @@ fn rows_of_another_rank_are_no_restart() {
 }
 
 #[test]
-fn files_of_ranks_one_after_another_are_one_segment() {
+fn consecutive_rank_files_are_a_single_segment() {
     let line = |rank: u32, step: u32| {
         format!(
             "[rank{rank}]: [2026-03-01 10:00:{step:02}] iteration {step}/ 99 | elapsed time per iteration (ms): 900.0 | lm loss: 7.5 |\n"
         )
     };
-    let of = |rank: u32| [10, 20, 30, 40].map(|step| line(rank, step)).concat();
-    let log = read(&[of(0), of(1)].concat());
+    let rank_lines = |rank: u32| [10, 20, 30, 40].map(|step| line(rank, step)).concat();
+    let log = read(&[rank_lines(0), rank_lines(1)].concat());
     assert_eq!((log.points.len(), log.report.restarts, log.report.repeated), (4, 0, 4), "{:?}", log.report);
     // Without rank prefixes, the report says that times decrease.
-    let log = read(&[of(0), of(1)].concat().replace("[rank0]: ", "").replace("[rank1]: ", ""));
+    let log = read(&[rank_lines(0), rank_lines(1)].concat().replace("[rank0]: ", "").replace("[rank1]: ", ""));
     assert_eq!(log.report.restarts, 1);
     assert!(has_note(&log, "the times of day go back"), "{:?}", log.report);
 }
 
 #[test]
-fn pods_of_two_jobs_are_two_runs() {
+fn pods_from_two_jobs_are_two_runs() {
     let line = |pod: &str, step: u32, batch: u32, ms: u32| {
         format!(
             "[pod/{pod}/main]  iteration {step}/ 99 | elapsed time per iteration (ms): {ms}.0 | global batch size: {batch} | lm loss: 7.5 |\n"
@@ -76,8 +76,8 @@ fn pods_of_two_jobs_are_two_runs() {
         .collect();
     let log = read(&text);
     let seen: Vec<_> = log.points.iter().map(|point| (point.segment, point.step, point.global_batch)).collect();
-    let of = |segment, batch| [10, 20, 30].map(|step| (segment, step, Some(batch)));
-    assert_eq!(seen, [of(0, 256), of(1, 32)].concat());
+    let job_steps = |segment, batch| [10, 20, 30].map(|step| (segment, step, Some(batch)));
+    assert_eq!(seen, [job_steps(0, 256), job_steps(1, 32)].concat());
     assert!(has_note(&log, "each run is a segment: job-a, job-b"), "{:?}", log.report);
     // Without run names, many restarts trigger a warning.
     let bare = text
@@ -106,7 +106,7 @@ fn scalars_over_epochs_are_no_steps() {
 
 /// Cloud consoles export the newest entry first. CloudWatch entries are in `events`.
 #[test]
-fn lists_of_rows_and_of_entries() {
+fn row_lists_and_entry_lists() {
     let rows = r#"[{"step": 1, "loss": 2.5, "step_time_s": 9.0}, {"step": 2, "loss": 2.0, "step_time_s": 9.0}]"#;
     for text in
         [rows.to_owned(), rows.replace("}, {", "},\n{"), format!("[\n{}", &rows[1..]), format!("{{\"rows\": {rows}}}")]
@@ -125,16 +125,16 @@ fn lists_of_rows_and_of_entries() {
     let log = read(&format!("[{},\n{},\n{}]", entry(30), entry(20), entry(10)));
     assert_eq!(places(&log), [(0, 10), (0, 20), (0, 30)]);
     assert_eq!((log.points[1].step_time_s, log.points[1].tokens_per_s_per_device), (Some(1.0), Some(4096.0)));
-    let watch = |step: u64| {
+    let cloud_event = |step: u64| {
         format!("{{\"timestamp\": {}, \"message\": \"step: {step}  loss: 9.5\"}}", 1_772_668_800_500 + step * 1000)
     };
-    let log = read(&format!("{{\"events\": [{}, {}], \"nextToken\": \"f/3\"}}", watch(10), watch(30)));
+    let log = read(&format!("{{\"events\": [{}, {}], \"nextToken\": \"f/3\"}}", cloud_event(10), cloud_event(30)));
     assert_eq!((places(&log), log.points[1].step_time_s), (vec![(0, 10), (0, 30)], Some(1.0)));
 }
 
 /// The container runtime splits lines at 16 KiB or earlier.
 #[test]
-fn parts_of_a_line_are_joined() {
+fn line_parts_are_joined() {
     let line = |at: u32, text: &str| format!("2026-03-05T00:00:0{at}.1Z stdout {text}\n");
     let text = [
         line(1, "P  iteration 10/ 99 | elapsed time per iteration (ms): 25"),

@@ -66,10 +66,10 @@ fn in_pieces(bytes: &[u8], cuts: &[usize]) -> (Vec<Point>, Report) {
 proptest! {
     #[test]
     fn bytes_may_be_cut_anywhere(text in texts(), cuts in prop::collection::vec(0_usize..400, 0..12)) {
-        let whole = in_pieces(text.as_bytes(), &[]);
-        prop_assert_eq!(&in_pieces(text.as_bytes(), &cuts), &whole);
+        let expected = in_pieces(text.as_bytes(), &[]);
+        prop_assert_eq!(&in_pieces(text.as_bytes(), &cuts), &expected);
         let every: Vec<usize> = vec![1; text.len()];
-        prop_assert_eq!(&in_pieces(text.as_bytes(), &every), &whole);
+        prop_assert_eq!(&in_pieces(text.as_bytes(), &every), &expected);
     }
 
     #[test]
@@ -82,13 +82,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn any_bytes_are_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let _ = import(&bytes, &Limits::default());
         in_pieces(&bytes, &[7, 3]);
     }
 
     #[test]
-    fn any_rows_are_read_or_refused(rest in "[-0-9a-z_.,{}\\[\\]\":NI \n]{0,120}") {
+    fn any_rows_are_read_or_rejected(rest in "[-0-9a-z_.,{}\\[\\]\":NI \n]{0,120}") {
         for start in ["{\"log_history\":[{\"step\":1,\"loss\":2},", "\"Step\",\"a - loss\",\"b - lr\"\n1,2,3\n", "Wall time,Step,Value\n",
             "{\"_step\":1,\"a\":2}\n", "{\"lm loss\":{\"step_interval\":1,\"values\":{"] {
             let _ = import(format!("{start}{rest}").as_bytes(), &Limits::default());

@@ -43,7 +43,7 @@ fn llama_factory_and_ms_swift() {
     assert_eq!(point.tokens_per_s, Some(1234.5));
     let swift = "{\"loss\": 1.5, \"learning_rate\": 1e-05, \"memory(GiB)\": 30.25, \"train_speed(iter/s)\": 0.125, \"epoch\": 0.1, \"global_step/max_steps\": \"12/94\", \"percentage\": \"12.77%\", \"elapsed_time\": \"1m 36s\"}\n";
     assert_eq!(seen(swift), [(12, Some(8.0), Some(StepTimeOrigin::RunAverage), Some(1.5))]);
-    let point = one(swift);
+    let point = single_point(swift);
     assert_eq!(
         (point.total_steps, point.memory[0].max_reserved_gib, point.elapsed_s),
         (Some(94), Some(30.25), Some(96.0))
@@ -61,20 +61,24 @@ fn units_that_names_leave_open() {
     assert!(report.assumptions.iter().any(|note| note.contains("throughput has no unit")), "{report:?}");
     assert!(report.assumptions.iter().any(|note| note.contains("milliseconds")), "{report:?}");
     // 0.8 must be seconds. 450 is ambiguous without clocks.
-    assert_eq!(one("{\"step\": 1, \"step_time\": 0.8}\n").step_time_s, Some(0.8));
-    let unclear = one("{\"step\": 1, \"step_time\": 450.0}\n");
+    assert_eq!(single_point("{\"step\": 1, \"step_time\": 0.8}\n").step_time_s, Some(0.8));
+    let unclear = single_point("{\"step\": 1, \"step_time\": 450.0}\n");
     assert_eq!((unclear.step_time_s, other(&unclear, "step_time")), (None, Some(450.0)));
     let clocks = "{\"step\": 1, \"_timestamp\": 1700000000.25, \"step_time\": 450.0}\n{\"step\": 2, \"_timestamp\": 1700000000.75, \"step_time\": 460.0}\n";
     assert_eq!(read(clocks).points[1].step_time_s, Some(0.46));
-    let named = one("{\"step\": 1, \"step_time_ms\": 450.0, \"throughput (tokens/s)\": 1000.0, \"mfu\": 41.5}\n");
+    let named =
+        single_point("{\"step\": 1, \"step_time_ms\": 450.0, \"throughput (tokens/s)\": 1000.0, \"mfu\": 41.5}\n");
     assert_eq!((named.step_time_s, named.mfu), (Some(0.45), Some(0.415)));
     assert_eq!(named.tokens_per_s, Some(1000.0));
     // Megatron-LM scalars.
-    assert_eq!(one("{\"step\": 1, \"loss-scale\": 1.0, \"throughput\": 412.5}\n").tflops_per_device, Some(412.5));
+    assert_eq!(
+        single_point("{\"step\": 1, \"loss-scale\": 1.0, \"throughput\": 412.5}\n").tflops_per_device,
+        Some(412.5)
+    );
 }
 
 #[test]
-fn tables_with_a_column_of_steps() {
+fn tables_with_a_step_column() {
     let lightning = "epoch,lr-AdamW,step,train_loss,val_loss\n0,,49,2.5,\n0,,49,,2.25\n1,,99,2.0,\n";
     assert_eq!(seen(lightning), [(49, None, None, Some(2.5)), (99, None, None, Some(2.0))]);
     assert_eq!(other(&read(lightning).points[0], "val_loss"), Some(2.25));
@@ -82,10 +86,10 @@ fn tables_with_a_column_of_steps() {
     assert_eq!(seen(history), [(10, None, None, Some(2.5)), (20, Some(1.0), CLOCK, Some(2.25))]);
     let mlflow = "run_id,key,value,step,timestamp\na,loss,2.5,10,1700000000500\na,loss,2.0,20,1700000020500\na,lr,0.5,10,1700000000500\nb,loss,3.5,10,1700000000500\n";
     let Log { points, report, .. } = read(mlflow);
-    let of = |point: &Point| (point.segment, point.step, point.loss, point.learning_rate, point.step_time_s);
+    let values = |point: &Point| (point.segment, point.step, point.loss, point.learning_rate, point.step_time_s);
     let expected =
         [(0, 10, Some(2.5), Some(0.5), None), (0, 20, Some(2.0), None, Some(2.0)), (1, 10, Some(3.5), None, None)];
-    assert_eq!(points.iter().map(of).collect::<Vec<_>>(), expected);
+    assert_eq!(points.iter().map(values).collect::<Vec<_>>(), expected);
     assert_eq!((report.lines, report.steps), (4, 4));
     let file = "1700000000500 2.5 10\n1700000020500 2.0 20\n";
     let points = read(file).points;
@@ -129,16 +133,16 @@ fn mlperf_counts_samples() {
     ]
     .concat();
     let points = read(&text).points;
-    let of = |point: &Point| (point.step, point.consumed_samples, point.loss, point.step_time_s);
+    let values = |point: &Point| (point.step, point.consumed_samples, point.loss, point.step_time_s);
     let expected = [
         (384, Some(3072), Some(1.5), None),
         (768, Some(6144), Some(1.25), Some(0.5)),
         (1152, Some(9216), Some(1.0), Some(0.5)),
     ];
-    assert_eq!(points.iter().map(of).collect::<Vec<_>>(), expected);
+    assert_eq!(points.iter().map(values).collect::<Vec<_>>(), expected);
     assert_eq!((points[0].samples_per_s, points[0].global_batch), (Some(16.0), Some(8)));
     let counted = text.replace("\"step\"", "\"samples_count\"");
-    assert_eq!(read(&counted).points.iter().map(of).collect::<Vec<_>>(), expected);
+    assert_eq!(read(&counted).points.iter().map(values).collect::<Vec<_>>(), expected);
 }
 
 /// GPT-3: 1536 sequences with 2048 tokens are 3,145,728 tokens per step. 385 steps are
@@ -159,12 +163,12 @@ fn mlperf_counts_tokens() {
     );
     assert_eq!((points[0].tokens_per_s, points[0].samples_per_s), (Some(5_154_997.0), None));
     // Without batch size and sequence length the steps are counted.
-    let alone = read(&text.lines().skip(2).flat_map(|line| [line, "\n"]).collect::<String>());
+    let without_sizes = read(&text.lines().skip(2).flat_map(|line| [line, "\n"]).collect::<String>());
     assert_eq!(
-        alone.points.iter().map(|point| (point.step, point.step_counted)).collect::<Vec<_>>(),
+        without_sizes.points.iter().map(|point| (point.step, point.step_counted)).collect::<Vec<_>>(),
         [(1, true), (2, true)]
     );
-    assert_eq!(alone.points[0].samples_per_s, None);
+    assert_eq!(without_sizes.points[0].samples_per_s, None);
 }
 
 /// The throughput shows that the numbers are steps: batch size 8 at 16 samples/s is two steps per

@@ -238,7 +238,7 @@ fn step_times_in_further_notations() {
         ("\"iteration_ms\":4100", 4.1),
         ("\"step_latency_ms\":4100", 4.1),
     ] {
-        let point = one(&format!("{{\"step\":1,\"loss\":2.5,{field}}}\n"));
+        let point = single_point(&format!("{{\"step\":1,\"loss\":2.5,{field}}}\n"));
         let time = point.step_time_s.unwrap_or_default();
         assert!((time - seconds).abs() < 1e-9, "{field}: {point:?}");
         assert_eq!(point.step_time_origin, Some(StepTimeOrigin::Log), "{field}");
@@ -254,10 +254,10 @@ fn step_times_in_further_notations() {
         "\"steps_per_epoch\":9",
         "\"step/ms\":450",
     ] {
-        assert_eq!(one(&format!("{{\"step\":1,\"loss\":2.5,{field}}}\n")).step_time_s, None, "{field}");
+        assert_eq!(single_point(&format!("{{\"step\":1,\"loss\":2.5,{field}}}\n")).step_time_s, None, "{field}");
     }
     // Durations in lines of text are no numbers before their first colon.
-    let line = one("step:7 - train/loss:2.5 - timing_s/step:0:00:04.1 - eta:0:10:00\n");
+    let line = single_point("step:7 - train/loss:2.5 - timing_s/step:0:00:04.1 - eta:0:10:00\n");
     assert_eq!((line.step_time_s, other(&line, "eta")), (Some(4.1), None));
     // Where another field has the time, no note denies it.
     let clocks = "{\"step\":1,\"_timestamp\":1700000000.5,\"odd_time\":2.0}\n{\"step\":2,\"_timestamp\":1700000002.5,\"odd_time\":2.0}\n";
@@ -266,7 +266,7 @@ fn step_times_in_further_notations() {
 
 #[test]
 fn metrics_of_all_devices_are_divided() {
-    let row = |more: &str| one(&format!("{{\"step\":1,\"loss\":2.5,{more}}}\n"));
+    let row = |more: &str| single_point(&format!("{{\"step\":1,\"loss\":2.5,{more}}}\n"));
     let batch = row("\"global_batch_size\":4194304,\"seq_length\":4096");
     assert_eq!(batch.global_batch, Some(1024));
     let by_rate = row("\"global_batch_size\":65536,\"seq_len\":1024,\"tokens_per_s\":32768,\"step_time_s\":2.0");
@@ -277,7 +277,7 @@ fn metrics_of_all_devices_are_divided() {
     let memory = sums.memory[0].max_allocated_gib.unwrap_or_default();
     assert!((memory - 80e9 / 1_073_741_824.0).abs() < 1e-9);
     let unknown = "{\"step\":1,\"loss\":2.5,\"tflops\":25600,\"max_memory_allocated_gb\":640}\n";
-    assert_eq!((one(unknown).tflops_per_device, one(unknown).memory.len()), (None, 0));
+    assert_eq!((single_point(unknown).tflops_per_device, single_point(unknown).memory.len()), (None, 0));
     assert!(has_note(unknown, "the TFLOP/s are above the peak") && has_note(unknown, "the memory is above"));
     let usual = row("\"tflops\":989,\"max_memory_allocated_gb\":288,\"world_size\":8");
     assert_eq!(usual.tflops_per_device, Some(989.0));

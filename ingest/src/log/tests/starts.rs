@@ -11,7 +11,7 @@ fn seen(log: &Log) -> Vec<Seen> {
 /// 64 x 2048 tokens at 6,068.15 tokens/s on 8 devices take 2.70 s. The second start has sequence
 /// length 1,024.
 #[test]
-fn the_size_of_a_start_is_of_its_own_steps() {
+fn start_size_applies_to_its_steps() {
     let start = |sequence: u32| {
         format!(
             "[titan] root - INFO - Building 1-D device mesh with ['dp_shard'], [8]\n[titan] root - INFO - Trainer is initialized \
@@ -49,8 +49,8 @@ fn a_restart_that_repeats_the_last_step_is_a_segment() {
 
 /// Epoch 1, iteration 9 in 0 to 49: global step 59 is step 60.
 #[test]
-fn the_global_step_of_nemo_goes_on_over_epochs() {
-    let point = one(
+fn nemo_global_step_continues_over_epochs() {
+    let point = single_point(
         "Training epoch 1, iteration 9/49 | lr: 3e-05 | global_batch_size: 1 | global_step: 59 | reduced_train_loss: 1.233 | train_step_timing in s: 0.5\n",
     );
     assert_eq!((point.step, point.total_steps, point.step_time_s), (60, None, Some(0.5)));
@@ -62,7 +62,7 @@ fn rows_with_the_newest_step_first_are_turned_round() {
     let log = read(csv);
     assert_eq!(seen(&log), [(0, 10, None), (0, 20, Some(2.0)), (0, 30, Some(2.0))]);
     assert_eq!(log.report.restarts, 0);
-    assert!(log.report.assumptions.iter().any(|told| told.starts_with("the newest step stands first")));
+    assert!(log.report.assumptions.iter().any(|assumption| assumption.starts_with("the newest step stands first")));
     // The timestamps indicate three starts.
     let starts = "step,loss,_timestamp\n30,2.0,1700000000.5\n20,2.25,1700000020.5\n10,2.5,1700000040.5\n";
     assert_eq!(seen(&read(starts)), [(0, 30, None), (1, 20, None), (2, 10, None)]);
@@ -75,11 +75,11 @@ fn rows_with_the_newest_step_first_are_turned_round() {
 
 /// A validation row is separate from the training row, in either order.
 #[test]
-fn rows_of_validation_do_not_replace_those_of_training() {
+fn validation_rows_do_not_replace_training_rows() {
     let csv = "split,step,loss,lr\ntrain,10,2.5,0.5\nval,10,3.5,\nval,20,3.25,\ntrain,20,2.25,0.5\ntrain,30,2.0,0.5\n";
     let Log { points, report, .. } = read(csv);
-    let told: Vec<_> = points.iter().map(|point| (point.step, point.loss, point.notes.len())).collect();
-    assert_eq!(told, [(10, Some(2.5), 2), (20, Some(2.25), 0), (30, Some(2.0), 0)]);
+    let values: Vec<_> = points.iter().map(|point| (point.step, point.loss, point.notes.len())).collect();
+    assert_eq!(values, [(10, Some(2.5), 2), (20, Some(2.25), 0), (30, Some(2.0), 0)]);
     assert_eq!((points[0].notes[1].step, points[0].notes[1].values[0].value), (Some(20), 3.25));
     assert_eq!((report.steps, report.companions), (3, 2));
     for (key, part) in [("mode", "eval"), ("phase", "Validation"), ("split", "test")] {
@@ -92,14 +92,18 @@ fn rows_of_validation_do_not_replace_those_of_training() {
 }
 
 #[test]
-fn mixed_runs_of_a_table_are_segments() {
+fn mixed_runs_in_a_table_are_segments() {
     let csv = "run,step,loss\na,1,2.5\nb,1,3.5\na,2,2.25\nb,2,3.25\na,3,2.0\n";
     let expected = [(0, 1, Some(2.5)), (0, 2, Some(2.25)), (0, 3, Some(2.0)), (1, 1, Some(3.5)), (1, 2, Some(3.25))];
     let losses = |log: &Log| log.points.iter().map(|point| (point.segment, point.step, point.loss)).collect::<Vec<_>>();
     let log = read(csv);
     assert_eq!(losses(&log), expected);
     assert_eq!((log.report.restarts, log.report.repeated, log.report.points), (0, 0, 5));
-    assert!(log.report.assumptions.iter().any(|told| told == "each run is a segment: a, b"), "{:?}", log.report);
+    assert!(
+        log.report.assumptions.iter().any(|assumption| assumption == "each run is a segment: a, b"),
+        "{:?}",
+        log.report
+    );
     assert_eq!(losses(&read(&csv.replace("run,", "run_name,"))), expected);
     let json: String = csv
         .lines()
@@ -126,19 +130,22 @@ fn samples_are_no_steps() {
     ]
     .concat();
     let Log { points, report, .. } = import(&bytes, &Limits::default()).expect("events");
-    let told: Vec<_> = points.iter().map(|point| (point.consumed_samples, point.loss, point.step_time_s)).collect();
-    assert_eq!(told, [(Some(32), Some(4.0), None), (Some(64), Some(3.5), None)]);
+    let values: Vec<_> = points.iter().map(|point| (point.consumed_samples, point.loss, point.step_time_s)).collect();
+    assert_eq!(values, [(Some(32), Some(4.0), None), (Some(64), Some(3.5), None)]);
     assert_eq!(report.assumptions.len(), 1, "{report:?}");
     assert!(report.assumptions[0].starts_with("DeepSpeed numbers its scalars by samples"));
     let csv = "step,loss,_timestamp\n0,2.5,1700000000.25\n25600,2.0,1700000001.25\n";
     let Log { points, report, .. } = read(csv);
     assert_eq!(points[1].step_time_s, None);
-    assert!(report.assumptions.iter().any(|told| told.starts_with("step times below 0.1 ms")), "{report:?}");
+    assert!(
+        report.assumptions.iter().any(|assumption| assumption.starts_with("step times below 0.1 ms")),
+        "{report:?}"
+    );
 }
 
 /// Ranks print the same step with nearly equal times.
 #[test]
-fn ranks_that_print_one_step_are_no_restart() {
+fn ranks_that_print_the_same_step_are_not_a_restart() {
     let line = |rank: u32, step: u32, ms: f64| {
         format!(
             "[rank{rank}]: [2026-03-01 10:00:{step:02}] iteration {step}/ 1000 | elapsed time per iteration (ms): {ms} | lm loss: 7.5E+00 |\n"

@@ -34,12 +34,12 @@ fn a_table_describes_lines() {
     let json = r#"{"schema": "log-table/1", "line": [{"name": "Our trainer", "pattern": "^STEP (?P<step>\\d+) dt (?P<dt>[\\d.]+)", "fields": {"dt": "step_time ms"}}]}"#;
     assert_eq!(with(json, text).unwrap().points[1].step_time_s, Some(1.4));
     // User patterns have priority over built-in patterns.
-    let own = TABLE.replace("^STEP ", "^step: ").replace(" dt ", "  loss: ");
-    assert_eq!(with(&own, "step: 7  loss: 1500\n").unwrap().points[0].step_time_s, Some(1.5));
+    let custom_table = TABLE.replace("^STEP ", "^step: ").replace(" dt ", "  loss: ");
+    assert_eq!(with(&custom_table, "step: 7  loss: 1500\n").unwrap().points[0].step_time_s, Some(1.5));
 }
 
 #[test]
-fn a_table_that_is_wrong_is_refused_with_its_line() {
+fn invalid_table_is_rejected_with_its_line() {
     for (table, expected) in [
         (TABLE.replace("log-table/1", "log-table/2"), "line 2 of the log table: schema must be"),
         (
@@ -64,7 +64,7 @@ fn a_table_that_is_wrong_is_refused_with_its_line() {
 /// Nested repetitions are rejected by compiled size. Accepted patterns match in time linear in the
 /// line length.
 #[test]
-fn hostile_patterns_are_refused_or_cheap() {
+fn hostile_patterns_are_rejected_or_cheap() {
     let table = |pattern: &str| format!("schema = \"log-table/1\"\n[[line]]\nname = \"x\"\npattern = '{pattern}'\n");
     for pattern in
         ["(?P<step>(a{1000}){1000})", "(?P<step>((a{100}){100}){100})", r"(?P<step>[\d]{9000})", &"(".repeat(60)]
@@ -83,7 +83,7 @@ fn hostile_patterns_are_refused_or_cheap() {
 }
 
 #[test]
-fn the_table_of_trainers_is_sound() {
+fn trainer_table_is_sound() {
     let text = include_str!("../trainers.toml");
     LogTable::parse(text).unwrap_or_else(|error| panic!("{error}"));
 }

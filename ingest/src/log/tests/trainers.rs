@@ -15,7 +15,7 @@ fn rate(point: &Point) -> (Option<f64>, Option<f64>) {
 /// AMD's Megatron prints the step value and the average.
 #[test]
 fn primus() {
-    let point = one(
+    let point = single_point(
         " [2025-08-05 10:20:30] iteration       10/      50 | consumed samples:          320 | elapsed time per iteration (ms): 2701.3/2712.7 | hip mem usage/free/total/usage_ratio: 150.21GB/41.78GB/191.98GB/78.24% | throughput per GPU (TFLOP/s/GPU): 578.7/573.5 | tokens per GPU (tokens/s/GPU): 12131.1/12020.4 | learning rate: 1.000000E-05 | global batch size:    32 | lm loss: 1.189000E+01 | loss scale: 1.0 | grad norm: 4.510 | number of skipped iterations:   0 | number of nan iterations:   0 |\n",
     );
     assert_eq!((point.step, point.total_steps, point.step_time_s), (10, Some(50), Some(2701.3 / 1e3)));
@@ -108,7 +108,7 @@ fn litgpt() {
 #[test]
 fn fairseq() {
     let text = "2023-01-01 10:20:30 | INFO | train_inner | epoch 001:    100 / 1234 loss=12.345, nll_loss=11.2, ppl=2345.6, wps=12345.6, ups=1.25, wpb=10000, bsz=256, num_updates=100, lr=1.25e-05, gnorm=2.3, clip=0, train_wall=81, gb_free=12.3, wall=90\n";
-    let point = one(text);
+    let point = single_point(text);
     assert_eq!(
         (point.step, point.step_time_s, point.loss, point.global_batch),
         (100, Some(0.8), Some(12.345), Some(256))
@@ -130,7 +130,7 @@ fn torchtune() {
 #[test]
 fn verl() {
     let text = "(TaskRunner pid=1234) step:1 - global_seqlen/min:12345.000 - actor/pg_loss:-0.010 - actor/grad_norm:0.5 - actor/lr:1e-06 - timing_s/step:123.4 - perf/throughput:567.8 - perf/max_memory_allocated_gb:45.5\n";
-    let point = one(text);
+    let point = single_point(text);
     assert_eq!((point.step, point.step_time_s, point.loss, point.grad_norm), (1, Some(123.4), Some(-0.01), Some(0.5)));
     assert_eq!((rate(&point), point.memory[0].max_allocated_gib), ((None, Some(567.8)), Some(45.5)));
 }
@@ -150,7 +150,7 @@ fn small_trainers() {
         points.iter().map(|p| (p.step, p.loss, p.step_time_s.map(|s| (s * 1e4).round()))).collect::<Vec<_>>(),
         [(10, Some(5.1), Some(1235.0)), (11, Some(5.0), Some(1380.0))]
     );
-    let clip = one(
+    let clip = single_point(
         "2023-01-01,10:20:30 | INFO | Train Epoch: 0 [  51200/10968539 (0%)] Data (t): 0.123 Batch (t): 0.456, 1123.4/s, 140.4/s/gpu LR: 0.000500 Logit Scale: 14.286 Contrastive_loss: 5.43 (5.43) Loss: 5.43 (5.43)\n",
     );
     assert_eq!(
@@ -175,7 +175,7 @@ fn small_trainers() {
 }
 
 #[test]
-fn deepspeed_breakdown_alone() {
+fn deepspeed_breakdown_only() {
     let text = "[2023-11-07 01:55:23,711] [INFO] [logging.py:96:log_dist] [Rank 0] time (ms) | fwd_microstep: 60.25 | bwd_microstep: 120.25 | step_microstep: 12.00\n\
                 [2023-11-07 01:55:23,714] [INFO] [logging.py:96:log_dist] [Rank 0] time (ms) | fwd: 120.50 | bwd: 240.50 | bwd_inner: 230.00 | bwd_allreduce: 10.00 | step: 14.00\n";
     let log = read(text);
@@ -187,7 +187,7 @@ fn deepspeed_breakdown_alone() {
     assert_eq!((log.points.len(), point.timers.len(), log.report.torn), (1, 5, 0));
     // If other lines contain step numbers, the timers belong to that step.
     let named = "[2023-11-07 01:55:23,711] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[1e-05], mom=[(0.9, 0.95)]\n";
-    let point = one(&format!("{named}{text}"));
+    let point = single_point(&format!("{named}{text}"));
     assert_eq!((point.step, point.timers.len(), point.step_time_s), (10, 8, Some(0.375)));
 }
 
@@ -199,11 +199,11 @@ fn torchtitan_step_times() {
                [rank0]:[titan] 2025-03-01 10:20:00,250 - root - INFO - Trainer is initialized with local batch size 8, global batch size 16, gradient accumulation steps 1, sequence length 8192, total steps 1000 (warmup 2).\n";
     let steps = "[rank0]:[titan] 2025-03-01 10:20:30,250 - root - INFO - step: 10  loss:  9.50000  memory: 40.00GiB(50.00%)  tps: 4,096  tflops: 253.41  mfu: 25.62%\n\
                  [rank0]:[titan] 2025-03-01 10:21:15,250 - root - INFO - step: 20  loss:  8.50000  memory: 40.00GiB(50.00%)  tps: 4,096  tflops: 253.41  mfu: 25.62%\n";
-    let of =
+    let step_times =
         |text: &str| read(text).points.iter().map(|p| (p.step, p.step_time_s, p.step_time_origin)).collect::<Vec<_>>();
     let by_tokens = (Some(4.0), Some(StepTimeOrigin::TokenRate));
-    assert_eq!(of(&format!("{job}{steps}")), [(10, by_tokens.0, by_tokens.1), (20, by_tokens.0, by_tokens.1)]);
-    assert_eq!(of(steps), [(10, None, None), (20, Some(4.5), Some(StepTimeOrigin::Clock))]);
+    assert_eq!(step_times(&format!("{job}{steps}")), [(10, by_tokens.0, by_tokens.1), (20, by_tokens.0, by_tokens.1)]);
+    assert_eq!(step_times(steps), [(10, None, None), (20, Some(4.5), Some(StepTimeOrigin::Clock))]);
     let report = read(steps).report;
     assert!(report.flop_formula.is_some_and(|formula| formula.starts_with("torchtitan")));
 }
@@ -233,7 +233,7 @@ fn utf16() {
 }
 
 #[test]
-fn a_line_of_100_megabytes_is_left_out() {
+fn line_with_100_megabytes_is_omitted() {
     let mut parser = LogParser::new();
     let piece = vec![b'x'; 1 << 20];
     for _ in 0..100 {

@@ -6,7 +6,7 @@
 
 use super::super::cells::Cells;
 use super::super::table::{Row, Table};
-use super::super::{Hints, ProfileError, refused::Refused};
+use super::super::{Hints, ProfileError, refused::Rejection};
 use super::{Footprint, Format, Ledger, MEBIBYTE, Part, Purpose, Shape, Timing, bytes, seconds};
 
 /// Memory columns.
@@ -52,8 +52,8 @@ fn times(table: &mut Table<'_>, columns: Columns, hints: &Hints, ledger: &mut Le
 }
 
 fn memory(table: &mut Table<'_>, columns: Columns, ledger: &mut Ledger) -> Result<(), ProfileError> {
-    let mut values: Vec<(Result<Shape, Refused>, Purpose, f64, String)> = Vec::new();
-    let mut largest = 0.0_f64;
+    let mut values: Vec<(Result<Shape, Rejection>, Purpose, f64, String)> = Vec::new();
+    let mut max_value = 0.0_f64;
     while let Some(row) = table.next_row()? {
         for (column, purpose) in MEMORY {
             if row.optional(column).is_ok_and(|cell| cell.is_none()) {
@@ -62,10 +62,10 @@ fn memory(table: &mut Table<'_>, columns: Columns, ledger: &mut Ledger) -> Resul
             let read = shape(&row, columns).and_then(|shape| Ok((shape, row.positive(column)?)));
             match read {
                 Ok((shape, value)) => {
-                    largest = largest.max(value);
+                    max_value = max_value.max(value);
                     values.push((Ok(shape), purpose, value, row.shown(column)));
                 }
-                Err(refused) => values.push((Err(refused), purpose, 0.0, String::new())),
+                Err(rejection) => values.push((Err(rejection), purpose, 0.0, String::new())),
             }
             if values.len() > super::MAX_VALUES {
                 return Err(ProfileError::TooManyValues);
@@ -74,15 +74,15 @@ fn memory(table: &mut Table<'_>, columns: Columns, ledger: &mut Ledger) -> Resul
     }
     // Ten million MiB or a thousand GiB exceed device memory. Ten megabytes or one GiB are too
     // small for a model.
-    let (unit, name) = match largest {
+    let (unit, name) = match max_value {
         1e7.. => (1.0, "bytes"),
         1e3.. => (MEBIBYTE, "MiB"),
         _ => (1024.0 * MEBIBYTE, "GiB"),
     };
-    ledger.assume(format!("memory is in {name}, since the largest value is {largest}"));
-    for (shape, purpose, value, place) in values {
+    ledger.assume(format!("memory is in {name}, since the largest value is {max_value}"));
+    for (shape, purpose, value, location) in values {
         let footprint = shape.and_then(|shape| {
-            let bytes = bytes(value, unit, place)?;
+            let bytes = bytes(value, unit, location)?;
             Ok(Footprint { shape, purpose, bytes, rank: None, layout: None })
         });
         ledger.footprint(footprint)?;
@@ -90,13 +90,13 @@ fn memory(table: &mut Table<'_>, columns: Columns, ledger: &mut Ledger) -> Resul
     Ok(())
 }
 
-fn shape(row: &Row<'_>, columns: Columns) -> Result<Shape, Refused> {
+fn shape(row: &Row<'_>, columns: Columns) -> Result<Shape, Rejection> {
     let part = if columns.tokens { Part::Language } else { Part::Vision };
-    let own = |there: bool, column: &str| if there { row.devices(column).map(Some) } else { Ok(None) };
+    let read_optional = |there: bool, column: &str| if there { row.devices(column).map(Some) } else { Ok(None) };
     Ok(Shape {
         part,
-        batch: own(columns.batch, "batch_size")?,
-        tokens: own(columns.tokens, "seq_len")?,
+        batch: read_optional(columns.batch, "batch_size")?,
+        tokens: read_optional(columns.tokens, "seq_len")?,
         decoder_tokens: None,
         layers: Some(row.devices("num_layers")?),
         tensor_parallel: Some(row.devices("tp_size")?),

@@ -4,7 +4,7 @@
 //! The file name contains the configuration: tensor-parallel degree, hidden size, heads, head size,
 //! MLP width, tokens, decoder tokens (encoder-decoder only), samples per microbatch.
 
-use super::super::{Hints, ProfileError, refused::Refused};
+use super::super::{Hints, ProfileError, refused::Rejection};
 use super::{Footprint, Ledger, MEBIBYTE, Part, Purpose, Shape, Timing, bytes, seconds};
 
 /// Parsed key.
@@ -58,28 +58,28 @@ pub(super) fn read(text: &str, hints: &Hints, ledger: &mut Ledger) -> Result<(),
         if line.is_empty() {
             continue;
         }
-        let place = || format!("line {}: {}", index + 1, line.chars().take(60).collect::<String>());
+        let location = || format!("line {}: {}", index + 1, line.chars().take(60).collect::<String>());
         let parts = line.split_once(' ').map(|(key, value)| (Key::read(key), value.trim().parse::<f64>()));
         let (Some(key), Ok(value)) = (match parts {
             Some(parts) => parts,
             None => (None, Ok(0.0)),
         }) else {
-            ledger.refuse(Refused::new("a line that is not a known key and a number", place()))?;
+            ledger.refuse(Rejection::new("a line that is not a known key and a number", location()))?;
             continue;
         };
-        let of = |part| Shape { part, ..shape };
+        let part_shape = |part| Shape { part, ..shape };
         match key {
             Key::Forward(part) => {
-                let timing = seconds(value, place()).map(|forward| timing(of(part), Some(forward), None));
+                let timing = seconds(value, location()).map(|forward| timing(part_shape(part), Some(forward), None));
                 ledger.timing(timing)?;
             }
             Key::Backward(part) => {
-                let timing = seconds(value, place()).map(|backward| timing(of(part), None, Some(backward)));
+                let timing = seconds(value, location()).map(|backward| timing(part_shape(part), None, Some(backward)));
                 ledger.timing(timing)?;
             }
             Key::Memory(part, purpose) => {
-                let footprint = bytes(value, MEBIBYTE, place()).map(|bytes| {
-                    let shape = of(part);
+                let footprint = bytes(value, MEBIBYTE, location()).map(|bytes| {
+                    let shape = part_shape(part);
                     Footprint { shape, purpose, bytes, rank: None, layout: None }
                 });
                 ledger.footprint(footprint)?;

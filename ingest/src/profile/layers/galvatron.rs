@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::super::json::{Leaf, Pairs};
-use super::super::{ProfileError, refused::Refused};
+use super::super::{ProfileError, refused::Rejection};
 use super::{Footprint, Format, Ledger, MEBIBYTE, Part, Purpose, Shape, Timing, bytes, seconds};
 
 /// A number, or an object for a layout.
@@ -86,20 +86,20 @@ pub(super) fn read(text: &str, ledger: &mut Ledger) -> Result<(), ProfileError> 
 }
 
 fn time(key: &str, value: Leaf, ledger: &mut Ledger) -> Result<(), ProfileError> {
-    let place = || key.chars().take(80).collect::<String>();
+    let location = || key.chars().take(80).collect::<String>();
     let Some((shape, "")) = numbers(key) else {
-        return ledger.refuse(derived(key, place()));
+        return ledger.refuse(derived(key, location()));
     };
     ledger.assume("times are in milliseconds, of the forward pass of all the layers and what surrounds them");
-    let timing = value.positive(place).and_then(|time| {
-        let forward_s = Some(seconds(time, place())?);
+    let timing = value.positive(location).and_then(|time| {
+        let forward_s = Some(seconds(time, location())?);
         Ok(Timing { shape, forward_s, backward_s: None, with_attention: true })
     });
     ledger.timing(timing)
 }
 
 fn memory(outer: &str, key: &str, value: Leaf, ledger: &mut Ledger) -> Result<(), ProfileError> {
-    let place = || format!("{outer}, {key}").chars().take(80).collect::<String>();
+    let location = || format!("{outer}, {key}").chars().take(80).collect::<String>();
     let parts = layout(outer).zip(numbers(key)).and_then(|(tensor_parallel, (shape, rest))| {
         let (rank, purpose) = rest.strip_prefix("_rank")?.split_once('_')?;
         let purpose = match purpose {
@@ -111,22 +111,22 @@ fn memory(outer: &str, key: &str, value: Leaf, ledger: &mut Ledger) -> Result<()
         Some((Shape { tensor_parallel: Some(tensor_parallel), ..shape }, rank.parse().ok()?, purpose))
     });
     let Some((shape, rank, purpose)) = parts else {
-        return ledger.refuse(derived(outer, place()));
+        return ledger.refuse(derived(outer, location()));
     };
     ledger.profile.format = Format::GalvatronMemory;
     ledger.assume("memory is in MiB; layouts are pipeline, tensor and data parallel degrees");
-    let footprint = value.positive(place).and_then(|value| {
-        let bytes = bytes(value, MEBIBYTE, place())?;
+    let footprint = value.positive(location).and_then(|value| {
+        let bytes = bytes(value, MEBIBYTE, location())?;
         Ok(Footprint { shape, purpose, bytes, rank: Some(rank), layout: Some(outer.chars().take(80).collect()) })
     });
     ledger.footprint(footprint)
 }
 
-fn derived(key: &str, place: String) -> Refused {
+fn derived(key: &str, location: String) -> Rejection {
     if key.starts_with("layertype_") || key.starts_with("other_memory_") {
-        Refused::new("derived from other values of the file", place)
+        Rejection::new("derived from other values of the file", location)
     } else {
-        Refused::new("a key that is not understood", place)
+        Rejection::new("a key that is not understood", location)
     }
 }
 

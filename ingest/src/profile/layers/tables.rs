@@ -40,48 +40,51 @@ pub struct LayerTables {
 /// Builds layer tables from all profiles for a single tensor-parallel degree: `tensor`, or the
 /// degree with the most timings.
 pub fn tables(profiles: &[LayerProfile], tensor: Option<u32>) -> LayerTables {
-    let mut made = LayerTables::default();
+    let mut result = LayerTables::default();
     let all: Vec<&Timing> = profiles.iter().flat_map(|profile| &profile.timings).collect();
     let without = all.iter().filter(|timing| !timing.with_attention).count();
     if without > 0 {
-        made.notes.push(format!("{without} timings without attention are left out: a layer has it"));
+        result.notes.push(format!("{without} timings without attention are left out: a layer has it"));
     }
     let ends = |part: Part| matches!(part, Part::Embedding | Part::Postprocess | Part::Decoder);
     let others = all.iter().filter(|timing| ends(timing.shape.part)).count();
     if others > 0 {
-        made.notes
+        result
+            .notes
             .push(format!("{others} timings of embeddings, heads and decoders of an encoder-decoder are left out"));
     }
     let layers: Vec<&Timing> =
         all.into_iter().filter(|timing| timing.with_attention && !ends(timing.shape.part)).collect();
     let footprints: usize = profiles.iter().map(|profile| profile.footprints.len()).sum();
     if footprints > 0 {
-        made.notes
+        result
+            .notes
             .push(format!("{footprints} values of memory are kept and change nothing: memory follows from tensors"));
     }
-    made.tensor = tensor.or_else(|| most_timed(&layers));
-    let fits = |timing: &&&Timing| timing.shape.tensor_parallel.is_none_or(|own| Some(own) == made.tensor);
-    let own: Vec<&Timing> = layers.iter().filter(fits).copied().collect();
-    if let Some(degree) = made.tensor
-        && own.len() < layers.len()
+    result.tensor = tensor.or_else(|| dominant_degree(&layers));
+    let fits =
+        |timing: &&&Timing| timing.shape.tensor_parallel.is_none_or(|timed_degree| Some(timed_degree) == result.tensor);
+    let selected: Vec<&Timing> = layers.iter().filter(fits).copied().collect();
+    if let Some(degree) = result.tensor
+        && selected.len() < layers.len()
     {
-        let left = layers.len() - own.len();
-        made.notes.push(format!("TP {degree} is taken; {left} timings of other degrees are left out"));
+        let left = layers.len() - selected.len();
+        result.notes.push(format!("TP {degree} is taken; {left} timings of other degrees are left out"));
     }
     for (part, backward) in
         [Part::Vision, Part::Language, Part::Encoder].map(|part| [(part, false), (part, true)]).concat()
     {
-        match table(&own, part, backward) {
+        match table(&selected, part, backward) {
             None => {}
-            Some(Ok(table)) => made.tables.push(table),
-            Some(Err(note)) => made.notes.push(note),
+            Some(Ok(table)) => result.tables.push(table),
+            Some(Err(note)) => result.notes.push(note),
         }
     }
-    made
+    result
 }
 
 /// Returns the degree with the most timings. The smaller degree wins a tie.
-fn most_timed(timings: &[&Timing]) -> Option<u32> {
+fn dominant_degree(timings: &[&Timing]) -> Option<u32> {
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     for degree in timings.iter().filter_map(|timing| timing.shape.tensor_parallel) {
         *counts.entry(degree).or_insert(0) += 1;
@@ -108,7 +111,7 @@ fn table(timings: &[&Timing], part: Part, backward: bool) -> Option<Result<Layer
     }
     let mut by_size: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for ((size, _), by_layers) in &measured {
-        by_size.entry(*size).or_default().extend(of_a_layer(by_layers));
+        by_size.entry(*size).or_default().extend(seconds_per_layer(by_layers));
     }
     let pass = if backward { "backward" } else { "forward" };
     if by_size.len() < MIN {
@@ -129,7 +132,7 @@ fn size(shape: &Shape) -> Option<(u64, u32)> {
 }
 
 /// Returns seconds per layer from times for different layer counts.
-pub(in crate::profile) fn of_a_layer(by_layers: &BTreeMap<u32, Vec<f64>>) -> Vec<f64> {
+pub(in crate::profile) fn seconds_per_layer(by_layers: &BTreeMap<u32, Vec<f64>>) -> Vec<f64> {
     let first_last = by_layers.first_key_value().zip(by_layers.last_key_value());
     if let Some(((few, short), (many, long))) = first_last
         && many > few
@@ -160,11 +163,11 @@ mod tests {
     /// Two and four layers take 15 and 23 ms: 4 ms per layer, and 7 ms for surrounding modules. For
     /// bsz 2, 24 and 42 ms: 9 ms per layer.
     #[test]
-    fn what_surrounds_layers_is_taken_away() {
+    fn surrounding_time_is_subtracted() {
         let file = r#"{"layernum[2]_bsz1_seq2048": 15.0, "layernum[4]_bsz1_seq2048": 23.0,
             "layernum[2]_bsz2_seq2048": 24.0, "layernum[4]_bsz2_seq2048": 42.0}"#;
-        let made = tables(&[read(file.as_bytes(), &Hints::default()).unwrap()], None);
-        let [table] = &made.tables[..] else { panic!("{made:?}") };
+        let result = tables(&[read(file.as_bytes(), &Hints::default()).unwrap()], None);
+        let [table] = &result.tables[..] else { panic!("{result:?}") };
         assert_eq!((table.part, table.backward), (Part::Language, false));
         let expected = [[2048.0, 4000.0], [4096.0, 9000.0]];
         for (point, expected) in table.points.iter().zip(expected) {
@@ -173,17 +176,17 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_of_one_degree_and_of_both_passes() {
+    fn tables_have_a_single_degree_and_both_passes() {
         let mut file = "num_layers,tp_size,seq_len,fwd_times,bwd_times\n".to_owned();
         for (tensor, tokens, time) in [(1, 1024, 4.0), (2, 1024, 2.0), (2, 2048, 4.0), (2, 4096, 8.0)] {
             writeln!(file, "2,{tensor},{tokens},{time},{}", 2.0 * time).unwrap();
         }
         let profile = read(file.as_bytes(), &Hints::default()).unwrap();
-        let made = tables(std::slice::from_ref(&profile), None);
-        assert_eq!((made.tensor, made.tables.len(), made.notes.len()), (Some(2), 2, 1), "{made:?}");
-        assert_eq!(made.tables[1].points, [[1024.0, 2000.0], [2048.0, 4000.0], [4096.0, 8000.0]]);
+        let result = tables(std::slice::from_ref(&profile), None);
+        assert_eq!((result.tensor, result.tables.len(), result.notes.len()), (Some(2), 2, 1), "{result:?}");
+        assert_eq!(result.tables[1].points, [[1024.0, 2000.0], [2048.0, 4000.0], [4096.0, 8000.0]]);
         // A single size does not form a table.
-        let one = tables(&[profile], Some(1));
-        assert!(one.tables.is_empty() && one.notes.len() == 3, "{one:?}");
+        let single_degree = tables(&[profile], Some(1));
+        assert!(single_degree.tables.is_empty() && single_degree.notes.len() == 3, "{single_degree:?}");
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn of(text: &str, name: &str) -> LayerProfile {
+fn read_named(text: &str, name: &str) -> LayerProfile {
     let hints = Hints { name: name.to_owned(), ..Hints::default() };
     read(text.as_bytes(), &hints).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
@@ -13,7 +13,7 @@ fn of(text: &str, name: &str) -> LayerProfile {
 fn dflop_times() {
     let text =
         ",seq_len,model_time,fwd_times,bwd_times,num_layers,tp_size\n0,1024,30.5,10.25,20.5,4,2\n1,2048,60,20,-1,4,2\n";
-    let profile = of(text, "thr_llava_qwen_7b_skip_attn.csv");
+    let profile = read_named(text, "thr_llava_qwen_7b_skip_attn.csv");
     let shape = Shape {
         part: Part::Language,
         batch: None,
@@ -26,7 +26,8 @@ fn dflop_times() {
     assert_eq!((profile.format, profile.timings), (Format::DflopTimes, vec![timing]));
     assert_eq!((profile.report.values, profile.report.used), (2, 1));
     assert_eq!(profile.report.refused[0].first, "row 3, column bwd_times: -1");
-    let vision = of("batch_size,model_time,fwd_times,bwd_times,num_layers,tp_size\n8,3,1,2,4,1\n", "thr_vit.csv");
+    let vision =
+        read_named("batch_size,model_time,fwd_times,bwd_times,num_layers,tp_size\n8,3,1,2,4,1\n", "thr_vit.csv");
     let Timing { shape, with_attention, .. } = vision.timings[0];
     assert_eq!((shape.part, shape.batch, shape.tokens, with_attention), (Part::Vision, Some(8), None, true));
 }
@@ -38,7 +39,7 @@ fn dflop_memory_says_its_unit_by_its_size() {
     for (row, unit) in
         [("1,1024,1073741824,2147483648,,4,1", "bytes"), ("1,1024,1024,2048,,4,1", "MiB"), ("1,1024,1,2,,4,1", "GiB")]
     {
-        let profile = of(&format!("{header}{row}\n"), "mem_a_b_7b.csv");
+        let profile = read_named(&format!("{header}{row}\n"), "mem_a_b_7b.csv");
         let seen: Vec<_> = profile.footprints.iter().map(|found| (found.purpose, found.bytes)).collect();
         assert_eq!(seen, [(Purpose::State, 1 << 30), (Purpose::Peak, 2 << 30)]);
         assert!(profile.report.assumptions[0].starts_with(&format!("memory is in {unit},")), "{:?}", profile.report);
@@ -49,7 +50,7 @@ fn dflop_memory_says_its_unit_by_its_size() {
 fn dynapipe() {
     let text = "forward_encoder 12.5\nbackward_encoder 25.0\nforward_postprocess 1\nencoder_activation 100.0\n\
                 peak_encoder_activation 150\nmodel_encoder 1024\nunknown 3\nforward_encoder x\n";
-    let profile = of(text, "rc_selective/microbench_tp2_hs4096_ah32_kv128_ffhs16384_sl2048_mbs4.txt");
+    let profile = read_named(text, "rc_selective/microbench_tp2_hs4096_ah32_kv128_ffhs16384_sl2048_mbs4.txt");
     assert_eq!((profile.timings.len(), profile.footprints.len()), (3, 3));
     let Timing { shape, forward_s, .. } = profile.timings[0];
     assert_eq!(
@@ -58,25 +59,25 @@ fn dynapipe() {
     );
     assert_eq!((profile.timings[1].backward_s, profile.footprints[2].bytes), (Some(0.025), 1 << 30));
     assert_eq!((profile.report.values, profile.report.used, profile.report.refused[0].count), (8, 6, 2));
-    let decoder = of(text, "2_4096_32_128_16384_2048_512_4.txt");
+    let decoder = read_named(text, "2_4096_32_128_16384_2048_512_4.txt");
     assert_eq!(decoder.timings[0].shape.decoder_tokens, Some(512));
-    let unnamed = of(text, "profile.txt");
+    let unnamed = read_named(text, "profile.txt");
     assert!(
         unnamed.timings[0].shape.tokens.is_none()
-            && unnamed.report.assumptions.iter().any(|told| told.contains("neither seven"))
+            && unnamed.report.assumptions.iter().any(|assumption| assumption.contains("neither seven"))
     );
 }
 
 #[test]
 fn galvatron() {
-    let times = of(
+    let times = read_named(
         r#"{"layernum[2]_bsz1_seq2048": 15.0, "layertype_0_bsz1_seq2048": 5.1, "layernum[2]_bsz2_seq2048": null, "x": 1}"#,
         "",
     );
     let Timing { shape, forward_s, .. } = times.timings[0];
     assert_eq!((shape.layers, shape.batch, shape.tokens, forward_s), (Some(2), Some(1), Some(2048), Some(0.015)));
     assert_eq!((times.report.values, times.report.used, times.report.refused.len()), (4, 1, 3));
-    let memory = of(
+    let memory = read_named(
         r#"{"1_2_4_sp": {"layernum[1]_bsz8_seq2048_rank0_ms": 1024.0, "layernum[1]_bsz8_seq2048_rank7_act_peak": 512}, "layertype_0_sp": {"2048": {"parameter_size": 5}}}"#,
         "",
     );
@@ -89,8 +90,8 @@ fn galvatron() {
 }
 
 #[test]
-fn what_is_no_profile_is_refused_by_name() {
-    for (text, told) in [
+fn non_profiles_are_rejected_by_name() {
+    for (text, message) in [
         ("", "empty"),
         ("a,b\n1,2\n", "columns a, b"),
         ("{\"a\": 1}", "keys a"),
@@ -100,8 +101,8 @@ fn what_is_no_profile_is_refused_by_name() {
         ("seq_len,fwd_times,bwd_times,num_layers\n1,1,1,1\n", "no column tp_size"),
         ("fwd_times,bwd_times,num_layers,tp_size\n1,1,1,1\n", "no column seq_len or batch_size"),
     ] {
-        let error = read(text.as_bytes(), &Hints::default()).expect_err(told).to_string();
-        assert!(error.contains(told), "{told}: {error}");
+        let error = read(text.as_bytes(), &Hints::default()).expect_err(message).to_string();
+        assert!(error.contains(message), "{message}: {error}");
     }
     let error =
         super::super::read(b"seq_len,fwd_times\n1,2\n", &Hints::default()).expect_err("not kernels").to_string();
@@ -110,14 +111,14 @@ fn what_is_no_profile_is_refused_by_name() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(rest in "[-0-9a-z_.,{}\\[\\]\": \n]{0,120}", name in "[a-z0-9_/]{0,40}") {
+    fn any_text_is_read_or_rejected(rest in "[-0-9a-z_.,{}\\[\\]\": \n]{0,120}", name in "[a-z0-9_/]{0,40}") {
         let hints = Hints { name, ..Hints::default() };
         for start in ["", "forward_encoder 1\n", "seq_len,fwd_times,bwd_times,num_layers,tp_size\n", "{\"layernum[2]_bsz1_seq2\":",
             "seq_len,model_mem,fwd_peak,model_state_peak,num_layers,tp_size\n"] {
             let text = format!("{start}{rest}");
             if let Ok(profile) = read(text.as_bytes(), &hints) {
-                let refused: u64 = profile.report.refused.iter().map(|refusal| refusal.count).sum();
-                prop_assert_eq!(profile.report.values, profile.report.used + refused);
+                let rejected: u64 = profile.report.refused.iter().map(|refusal| refusal.count).sum();
+                prop_assert_eq!(profile.report.values, profile.report.used + rejected);
                 prop_assert_eq!(profile.report.used, (profile.timings.len() + profile.footprints.len()) as u64);
             }
         }

@@ -14,7 +14,7 @@ TRTLLM,1.0.0,NVIDIA H100 80GB HBM3,gemm,x,int8_wo,4096,1536,8192,0.3
     assert_eq!(kernels(&profile)[0], forward(4096.0, 8192.0, 1536.0));
     assert!((micros(&profile.samples[0]) - 500.0).abs() < 1e-9);
     assert_eq!(
-        refused(&profile),
+        rejections(&profile),
         [("a number format that training plans do not hold", 1, "row 4, column gemm_dtype: int8_wo")]
     );
     let mixed = file.replacen("NVIDIA H100 80GB HBM3", "NVIDIA B200", 1);
@@ -23,7 +23,7 @@ TRTLLM,1.0.0,NVIDIA H100 80GB HBM3,gemm,x,int8_wo,4096,1536,8192,0.3
 
 /// 500 us under `latency_us`. A table with two time columns is not an aiconfigurator table.
 #[test]
-fn the_unit_of_aiconfigurator_is_in_the_name_of_the_column() {
+fn aiconfigurator_unit_is_in_the_column_name() {
     let file = "device,op_name,gemm_dtype,m,n,k,latency_us\nNVIDIA H200,gemm,bfloat16,4096,1536,8192,500\n";
     let profile = profile(file);
     assert!((micros(&profile.samples[0]) - 500.0).abs() < 1e-9);
@@ -54,7 +54,7 @@ NVIDIA B200,context_attention,4,2048,32,8,128,0,bfloat16,fp8,0,0.4
         })
     };
     assert_eq!(kernels(&profile), [attention(8.0, true)]);
-    let reasons: Vec<&str> = refused(&profile).into_iter().map(|(reason, ..)| reason).collect();
+    let reasons: Vec<&str> = rejections(&profile).into_iter().map(|(reason, ..)| reason).collect();
     assert_eq!(
         reasons,
         ["attention with cached keys, as in serving", "attention with a sliding window", "attention in fp8"]
@@ -86,5 +86,5 @@ NVIDIA B200,bfloat16,4096,4096,14336,2,8,1,8,balanced,1.5
     let profile = super::profile(experts);
     let product = Product::Forward;
     let grouped = MatMul { batch: 8.0, m: 1024.0, k: 4096.0, n: 21_504.0, product, format: Number::Bf16 };
-    assert_eq!((kernels(&profile), refused(&profile).len()), (vec![Kernel::MatMul(grouped)], 3));
+    assert_eq!((kernels(&profile), rejections(&profile).len()), (vec![Kernel::MatMul(grouped)], 3));
 }

@@ -23,7 +23,7 @@ const NCCL_TESTS: &str = "\
 /// 64 MiB in 700 us: 95.87 GB/s. Factor 2 x 3 / 4 gives bus bandwidth 143.8 for 4 devices, so it is
 /// an all-reduce.
 #[test]
-fn nccl_tests_text_is_read_out_of_place() {
+fn nccl_tests_text_is_read_from_separate_buffers() {
     let profile = profile(NCCL_TESTS);
     assert_eq!((profile.format, profile.device.as_deref()), (Format::NcclTests, Some("NVIDIA H100 80GB HBM3")));
     let Kernel::Collective(first) = profile.samples[0].kernel else { panic!("a collective") };
@@ -61,7 +61,7 @@ fn nccl_tests_find_the_collective_and_the_devices() {
 /// 95.87 GB/s with factor 2 x 15 / 16 is bus bandwidth 179.76 for 16 devices: more than a typical
 /// node, without host names.
 #[test]
-fn nccl_tests_of_several_nodes_need_the_hosts_or_a_name() {
+fn multi_node_nccl_tests_need_hosts_or_a_name() {
     let rows: Vec<&str> = NCCL_TESTS.lines().filter(|line| !line.contains("Rank")).collect();
     let file = rows.join("\n").replace("143.80", "179.76");
     assert_eq!(read_named(&file, "all_reduce_perf.txt"), Err(ProfileError::NoNodes { ranks: 16 }));
@@ -73,7 +73,7 @@ fn nccl_tests_of_several_nodes_need_the_hosts_or_a_name() {
 /// NCCL_TESTS_SPLIT: two groups with two devices each, one per node. The factor for bus bandwidth
 /// among 2 devices is 1.
 #[test]
-fn groups_of_nccl_tests_run_their_own_collective() {
+fn nccl_tests_groups_run_separate_collectives() {
     let split = NCCL_TESTS
         .replace("Rank  1 Group  0", "Rank  1 Group  1")
         .replace("Rank  3 Group  0", "Rank  3 Group  1")
@@ -87,7 +87,7 @@ fn groups_of_nccl_tests_run_their_own_collective() {
 }
 
 #[test]
-fn ranks_of_several_devices_are_refused() {
+fn ranks_with_several_devices_are_rejected() {
     let mixed = NCCL_TESTS.replacen("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", 1);
     assert!(
         refusal(&mixed).contains("of several devices, NVIDIA A100-SXM4-80GB and NVIDIA H100"),
@@ -98,7 +98,7 @@ fn ranks_of_several_devices_are_refused() {
 
 /// Four rank lines with ratio 1: two devices participated.
 #[test]
-fn the_ratio_of_the_bandwidths_counts_the_devices() {
+fn bandwidth_ratio_gives_the_device_count() {
     let text = NCCL_TESTS.replace("143.80", "95.87");
     let profile = read_named(&text, "all_reduce_perf.txt").unwrap();
     assert_eq!(kernels(&profile)[1], collective(Operation::AllReduce, 64.0, 2, 2));
@@ -109,13 +109,13 @@ fn the_ratio_of_the_bandwidths_counts_the_devices() {
 
 /// 0.7 ms with `(ms)` in the header, and 0.7 us with `(us)`: 95.87 GB/s corresponds to 700 us.
 #[test]
-fn the_unit_of_nccl_tests_is_that_of_the_header() {
+fn nccl_tests_unit_is_in_the_header() {
     let short = NCCL_TESTS.replace("700.0", "0.700").replace("38.45", "0.03845");
     let profile = profile(&short.replace("(us)", "(ms)"));
     assert!((micros(&profile.samples[1]) - 700.0).abs() < 1e-9);
     assert_eq!(profile.report.assumptions[0], "the out-of-place time is used, in the unit of the header");
     let wrong = read_named(&short, "all_reduce_perf.txt").unwrap();
-    let [(reason, 1, _)] = refused(&wrong)[..] else { panic!("{:?}", refused(&wrong)) };
+    let [(reason, 1, _)] = rejections(&wrong)[..] else { panic!("{:?}", rejections(&wrong)) };
     assert_eq!(reason, "size over time is not the bandwidth of the row: the time has another unit");
     let tagged = NCCL_TESTS.lines().map(|line| format!("0: {line}")).collect::<Vec<_>>().join("\n");
     assert_eq!(kernels(&super::profile(&tagged)).len(), 2);
@@ -123,7 +123,7 @@ fn the_unit_of_nccl_tests_is_that_of_the_header() {
 
 /// A send and receive has two ranks, for any bandwidth.
 #[test]
-fn nccl_tests_of_sendrecv_have_two_ranks() {
+fn sendrecv_has_two_ranks() {
     let rows: Vec<&str> = NCCL_TESTS.lines().filter(|line| !line.contains("Rank")).collect();
     let file = rows.join("\n").replace("95.87", "9.59").replace("143.80", "9.59").replace("sum", "none");
     let profile = read_named(&file, "sendrecv_perf.txt").unwrap();
@@ -132,26 +132,26 @@ fn nccl_tests_of_sendrecv_have_two_ranks() {
 
 /// 12 values at 64 MiB are wrong: the row is rejected, and the report includes the failed check.
 #[test]
-fn wrong_results_of_nccl_tests_are_refused() {
+fn wrong_nccl_tests_results_are_rejected() {
     let text = NCCL_TESTS
         .replace("143.80      0", "143.80     12")
         .replace("Out of bounds values : 0 OK", "Out of bounds values : 12 FAILED");
     let profile = profile(&format!("# Collective test starting: all_reduce_perf\n{text}"));
     assert_eq!(kernels(&profile).len(), 1);
-    let [(reason, 1, place)] = refused(&profile)[..] else { panic!("{:?}", refused(&profile)) };
+    let [(reason, 1, location)] = rejections(&profile)[..] else { panic!("{:?}", rejections(&profile)) };
     assert_eq!(reason, "a row whose results are wrong (#wrong is not 0)");
-    assert!(place.starts_with("row 14: 67108864"), "{place}");
+    assert!(location.starts_with("row 14: 67108864"), "{location}");
     assert!(profile.report.assumptions.iter().any(|line| line.contains("FAILED")), "{:?}", profile.report);
     // Unchecked results are accepted, and wrong in-place results are ignored.
     let unchecked = super::profile(&NCCL_TESTS.replace("143.80      0", "143.80    N/A"));
-    assert_eq!((kernels(&unchecked).len(), refused(&unchecked).len()), (2, 0));
-    let in_place = super::profile(&NCCL_TESTS.replace("145.89      0", "145.89      7"));
-    assert_eq!(kernels(&in_place).len(), 2);
+    assert_eq!((kernels(&unchecked).len(), rejections(&unchecked).len()), (2, 0));
+    let same_buffer = super::profile(&NCCL_TESTS.replace("145.89      0", "145.89      7"));
+    assert_eq!(kernels(&same_buffer).len(), 2);
     let json = r#"{"args": ["./all_reduce_perf"], "config": {"devices": [{"hostname": "a"}, {"hostname": "a"}]}, "results": [
         {"size": 67108864, "redop": "sum", "out_of_place": {"time": 500.5, "alg_bw": 134.1, "bus_bw": 134.1, "nwrong": 3}},
         {"size": 67108864, "redop": "sum", "out_of_place": {"time": 500.5, "alg_bw": 134.1, "bus_bw": 134.1, "nwrong": "N/A"}}]}"#;
     let profile = super::profile(json);
-    assert_eq!(refused(&profile), [("a row whose results are wrong (#wrong is not 0)", 1, "result 1")]);
+    assert_eq!(rejections(&profile), [("a row whose results are wrong (#wrong is not 0)", 1, "result 1")]);
     assert_eq!(kernels(&profile).len(), 1);
 }
 
@@ -170,13 +170,13 @@ fn nccl_tests_json_is_read() {
         (vec![collective(Operation::AllReduce, 64.0, 2, 2)], Some("NVIDIA H200"))
     );
     assert!((micros(&profile.samples[0]) - 500.5).abs() < 1e-9);
-    assert_eq!(refused(&profile), [("a row without an out-of-place time", 1, "result 2")]);
+    assert_eq!(rejections(&profile), [("a row without an out-of-place time", 1, "result 2")]);
 }
 
 /// Two ranks, two trials; the first trial is warm-up. 4 GB counted twice in bits, 64e9 / 1.28e12
 /// bps, is 50 ms; 0.64 / 1.28 is 1 / 2.
 #[test]
-fn all_reduce_bench_blocks_are_trials_of_ranks() {
+fn all_reduce_bench_blocks_are_rank_trials() {
     let block = |rank: u32, bits: &str, bus: &str| {
         format!("{rank}:\n duration: 0.1 sec\n algo throughput: {bits} bps, 1 Gbps\n busbw: {bus}  Gbps\n")
     };
@@ -193,7 +193,7 @@ fn all_reduce_bench_blocks_are_trials_of_ranks() {
     let Kernel::Collective(group) = profile.samples[0].kernel else { panic!("a collective") };
     assert_eq!((group.bytes, group.ranks, group.ranks_per_node), (4e9, 2, 2));
     assert_eq!(profile.samples.iter().map(|sample| micros(sample).round()).collect::<Vec<_>>(), [50_000.0, 40_000.0]);
-    assert_eq!(refused(&profile), [("the first trial of a rank", 2, "row 7")]);
+    assert_eq!(rejections(&profile), [("the first trial of a rank", 2, "row 7")]);
 }
 
 /// 1 GiB at bus bandwidth 161.06 GB/s among 4 devices takes 2 x 3 / 4 x 1,073,741,824 / 161.06e9 =
@@ -209,5 +209,5 @@ fn all_reduce_bench_tables_are_payloads() {
     let profile = profile(text);
     assert_eq!(kernels(&profile), [collective(Operation::AllReduce, 1024.0, 4, 4)]);
     assert!((micros(&profile.samples[0]) - 10_000.0).abs() < 1.0);
-    assert_eq!(refused(&profile).len(), 1);
+    assert_eq!(rejections(&profile).len(), 1);
 }

@@ -84,7 +84,7 @@ fn kernels_become_samples_and_all_other_rows_are_counted() {
         ("validation", 2),
     ];
     assert_eq!(unfitted, BTreeMap::from(counts));
-    assert_eq!(refused(&profile), [("a number is zero or negative", 1, "sections[1].results[5].m: -4096")]);
+    assert_eq!(rejections(&profile), [("a number is zero or negative", 1, "sections[1].results[5].m: -4096")]);
     assert_eq!((profile.report.rows, profile.report.used), (19, 7));
     let selected = "attention runs as cudnn, which PyTorch selects on this device";
     assert!(profile.report.assumptions.iter().any(|known| known == selected), "{:?}", profile.report.assumptions);

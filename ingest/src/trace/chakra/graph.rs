@@ -105,12 +105,12 @@ impl Graph {
         let component = components(&before);
         let mut ignored = 0_u64;
         for (at, node) in self.nodes.iter().enumerate() {
-            let own = &mut before[at];
+            let dependencies = &mut before[at];
             let data = node.data.iter().filter(|id| self.index.contains_key(id)).count();
-            let mut place = 0;
-            own.retain(|&other| {
-                place += 1;
-                let stays = place <= data || component[other as usize] != component[at];
+            let mut position = 0;
+            dependencies.retain(|&other| {
+                position += 1;
+                let stays = position <= data || component[other as usize] != component[at];
                 ignored += u64::from(!stays);
                 stays
             });

@@ -67,7 +67,7 @@ enum Member {
 
 impl Event {
     /// Returns the display form of an identifier.
-    pub(super) fn shown(id: &str) -> &str {
+    pub(super) fn display_id(id: &str) -> &str {
         id.strip_prefix('"').unwrap_or(id)
     }
 
@@ -173,8 +173,8 @@ impl Event {
                         _ => {}
                     }
                     let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
-                    let room = matches!(self.phase, b'C' | 0) && self.numbers.len() < MAX_SERIES;
-                    if let Some(value) = value.filter(|_| room) {
+                    let has_capacity = matches!(self.phase, b'C' | 0) && self.numbers.len() < MAX_SERIES;
+                    if let Some(value) = value.filter(|_| has_capacity) {
                         self.numbers.push((series.clone(), value));
                     }
                 }

@@ -6,7 +6,7 @@ use super::super::table::{Distributed, Group};
 use crate::json::{JsonError, Scanner, Token};
 
 /// Maximum number of groups, and of ranks per group.
-const MOST: usize = 100_000;
+const MAX_RANKS: usize = 100_000;
 
 /// Parses the next value; `None` if it is not an object.
 pub(super) fn read<R: Read>(scanner: &mut Scanner<R>) -> Result<Option<Distributed>, JsonError> {
@@ -46,7 +46,7 @@ fn groups<R: Read>(scanner: &mut Scanner<R>, groups: &mut Vec<Group>) -> Result<
                 ("pg_size", Token::Number(text) | Token::String(text)) => group.size = text.parse().ok(),
                 ("ranks", Token::BeginArray) => {
                     while let Token::Number(text) = scanner.next()? {
-                        if let (Ok(rank), true) = (text.parse(), group.ranks.len() < MOST) {
+                        if let (Ok(rank), true) = (text.parse(), group.ranks.len() < MAX_RANKS) {
                             group.ranks.push(rank);
                         }
                     }
@@ -54,13 +54,13 @@ fn groups<R: Read>(scanner: &mut Scanner<R>, groups: &mut Vec<Group>) -> Result<
                 // On-demand profiling writes the list as text: "[0, 1]", or "{}" if empty.
                 ("ranks", Token::String(text)) => {
                     let ranks = text.split(|c: char| !c.is_ascii_digit()).filter_map(|rank| rank.parse::<u32>().ok());
-                    group.ranks.extend(ranks.take(MOST));
+                    group.ranks.extend(ranks.take(MAX_RANKS));
                 }
                 _ => {}
             }
             close(scanner, depth)?;
         }
-        if groups.len() < MOST {
+        if groups.len() < MAX_RANKS {
             groups.push(group);
         }
     }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use crate::protobuf::{Broken, Value, fields};
 
 /// First identifier of sequence-scoped clocks. Smaller identifiers are shared, larger ones global.
-const FIRST_OWN_CLOCK: u64 = 64;
-const LAST_OWN_CLOCK: u64 = 127;
+const FIRST_SEQUENCE_CLOCK: u64 = 64;
+const LAST_SEQUENCE_CLOCK: u64 = 127;
 /// Maximum interned strings per sequence, and maximum string length in bytes.
 const MAX_TEXTS: usize = 1 << 20;
 const MAX_BYTES: usize = 4096;
@@ -88,7 +88,7 @@ impl Sequence {
     /// Reads `ClockSnapshot {1 clocks {1 clock_id, 2 timestamp, 3 is_incremental, 4
     /// unit_multiplier_ns}}`.
     pub(super) fn snapshot(&mut self, snapshot: &[u8]) -> Result<(), Broken> {
-        let mut own = Vec::new();
+        let mut sequence_clocks = Vec::new();
         let mut shared_ns = None;
         for field in fields(snapshot) {
             let (1, Value::Bytes(clock)) = field? else { continue };
@@ -102,13 +102,13 @@ impl Sequence {
                     _ => {}
                 }
             }
-            if (FIRST_OWN_CLOCK..=LAST_OWN_CLOCK).contains(&id) {
-                own.push((id, Clock { unit_ns, is_incremental, value, time_ns: 0 }));
-            } else if id < FIRST_OWN_CLOCK {
+            if (FIRST_SEQUENCE_CLOCK..=LAST_SEQUENCE_CLOCK).contains(&id) {
+                sequence_clocks.push((id, Clock { unit_ns, is_incremental, value, time_ns: 0 }));
+            } else if id < FIRST_SEQUENCE_CLOCK {
                 shared_ns = shared_ns.or(Some(value.saturating_mul(unit_ns)));
             }
         }
-        for (id, clock) in own {
+        for (id, clock) in sequence_clocks {
             let time_ns = shared_ns.unwrap_or_else(|| clock.value.saturating_mul(clock.unit_ns));
             self.clocks.insert(id, Clock { time_ns, ..clock });
         }
@@ -118,7 +118,9 @@ impl Sequence {
     /// Returns the packet time on a shared clock in nanoseconds, or `None` for an unknown clock.
     /// Incremental clock timestamps are differences from the previous packet.
     pub(super) fn time(&mut self, timestamp: u64, clock: Option<u64>) -> Option<u64> {
-        let Some(id) = clock.or(self.default_clock).filter(|id| (FIRST_OWN_CLOCK..=LAST_OWN_CLOCK).contains(id)) else {
+        let Some(id) =
+            clock.or(self.default_clock).filter(|id| (FIRST_SEQUENCE_CLOCK..=LAST_SEQUENCE_CLOCK).contains(id))
+        else {
             return Some(timestamp);
         };
         let clock = self.clocks.get_mut(&id)?;

@@ -10,7 +10,7 @@ pub(super) struct Track {
     pub(super) name: String,
     parent: Option<u64>,
     /// Process of a thread track.
-    thread_of: Option<u64>,
+    thread_process: Option<u64>,
 }
 
 /// Tracks by identifier.
@@ -24,7 +24,7 @@ pub(super) struct Tracks {
 /// Result of reading a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Described {
-    Kept,
+    Stored,
     TooMany,
     Anonymous,
 }
@@ -32,21 +32,26 @@ pub(super) enum Described {
 impl Tracks {
     /// Reads `TrackDescriptor {1 uuid, 2 name, 3 process {1 pid, 6 process_name}, 4 thread {1 pid,
     /// 5 thread_name}, 5 parent_uuid, 10 static_name}`, unless there are already `most` tracks.
-    pub(super) fn describe(&mut self, descriptor: &[u8], most: usize, most_bytes: usize) -> Result<Described, Broken> {
+    pub(super) fn describe(
+        &mut self,
+        descriptor: &[u8],
+        max_tracks: usize,
+        max_bytes: usize,
+    ) -> Result<Described, Broken> {
         let clip =
-            |value: Value<'_>| -> String { value.text().unwrap_or_default().chars().take(most_bytes / 4).collect() };
+            |value: Value<'_>| -> String { value.text().unwrap_or_default().chars().take(max_bytes / 4).collect() };
         let mut uuid = None;
-        let (mut own, mut of_process, mut of_thread) = (String::new(), String::new(), String::new());
+        let (mut track_name, mut process_name, mut thread_name) = (String::new(), String::new(), String::new());
         let (mut track, mut process) = (Track::default(), None);
         for field in fields(descriptor) {
             match field? {
                 (1, value) => uuid = value.varint(),
-                (2 | 10, value) => own = clip(value),
+                (2 | 10, value) => track_name = clip(value),
                 (3, Value::Bytes(message)) => {
                     for field in fields(message) {
                         match field? {
                             (1, value) => process = value.varint(),
-                            (6, value) => of_process = clip(value),
+                            (6, value) => process_name = clip(value),
                             _ => {}
                         }
                     }
@@ -54,8 +59,8 @@ impl Tracks {
                 (4, Value::Bytes(message)) => {
                     for field in fields(message) {
                         match field? {
-                            (1, value) => track.thread_of = value.varint(),
-                            (5, value) => of_thread = clip(value),
+                            (1, value) => track.thread_process = value.varint(),
+                            (5, value) => thread_name = clip(value),
                             _ => {}
                         }
                     }
@@ -65,10 +70,11 @@ impl Tracks {
             }
         }
         let Some(uuid) = uuid else { return Ok(Described::Anonymous) };
-        if self.tracks.len() >= most && !self.tracks.contains_key(&uuid) {
+        if self.tracks.len() >= max_tracks && !self.tracks.contains_key(&uuid) {
             return Ok(Described::TooMany);
         }
-        track.name = [own, of_thread, of_process].into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+        track.name =
+            [track_name, thread_name, process_name].into_iter().find(|name| !name.is_empty()).unwrap_or_default();
         if let Some(process) = process {
             self.processes.insert(process, uuid);
         }
@@ -79,13 +85,13 @@ impl Tracks {
             track.name.clone_from(&earlier.name);
         }
         self.tracks.insert(uuid, track);
-        Ok(Described::Kept)
+        Ok(Described::Stored)
     }
 
     /// Returns the track with identifier and name of its parent. A root track is its own parent.
     pub(super) fn find(&self, uuid: u64) -> (Track, u64, String) {
         let track = self.tracks.get(&uuid).cloned().unwrap_or_default();
-        let process = track.thread_of.and_then(|process| self.processes.get(&process).copied());
+        let process = track.thread_process.and_then(|process| self.processes.get(&process).copied());
         let above = track.parent.or(process).filter(|above| *above != uuid);
         if let Some((above, found)) = above.and_then(|above| Some((above, self.tracks.get(&above)?))) {
             let name = found.name.clone();

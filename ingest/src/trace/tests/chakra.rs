@@ -31,7 +31,7 @@ fn chakra() {
     let bytes =
         [metadata(), node(1, &[], 4, 5), node(2, &[1], 7, 3), vec![0], node(3, &[1, 2, 9], 4, 1), node(3, &[], 4, 1)]
             .concat();
-    let trace = of(&bytes);
+    let trace = read_trace(&bytes);
     assert_eq!(
         slices(&trace),
         [
@@ -51,7 +51,7 @@ fn chakra() {
     assert_eq!((trace.totals[0].busy_ns, trace.report.events), (9000, 5));
     let json = r#"{"workload_graph":[{"Id":1,"Name":"n1","NodeType":4,"data_deps":[],"runtime":5,"is_cpu_op":true},
         {"id":2,"name":"n2","type":7,"ctrlDeps":[1],"runtime":3,"is_cpu_op":false}],"ngpus":8}"#;
-    let trace = of(json);
+    let trace = read_trace(json);
     assert_eq!(slices(&trace), [(0, 0, 5000, "n1", Kind::Cpu), (1, 5000, 3000, "n2", Kind::Communication)]);
     assert_eq!((trace.format, trace.report.cut), (Format::Chakra, false));
 }
@@ -60,12 +60,12 @@ fn chakra() {
 /// from 2, and 4 from 3, also as a control dependency: 0-5, 0-3, 3-4, 4-6 microseconds. The three
 /// dependencies on cycles are ignored.
 #[test]
-fn chakra_cycles_of_control_dependencies_are_ignored() {
+fn chakra_control_dependency_cycles_are_ignored() {
     let json = r#"{"workload_graph":[{"id":1,"name":"n1","type":4,"ctrl_deps":[1],"runtime":5},
         {"id":2,"name":"n2","type":4,"ctrl_deps":[3],"runtime":3},
         {"id":3,"name":"n3","type":4,"ctrl_deps":[2],"data_deps":[2],"runtime":1},
         {"id":4,"name":"n4","type":7,"ctrl_deps":[3],"data_deps":[3],"runtime":2}]}"#;
-    let trace = of(json);
+    let trace = read_trace(json);
     let mut times: Vec<_> =
         slices(&trace).into_iter().map(|(_, start, length, name, _)| (name, start, length)).collect();
     times.sort_unstable();
@@ -74,12 +74,12 @@ fn chakra_cycles_of_control_dependencies_are_ignored() {
         trace.report.assumptions[0],
         "3 control dependencies lie on cycles and are ignored; data dependencies decide the order there"
     );
-    let binary = of([metadata(), node(1, &[1], 4, 5)].concat());
+    let binary = read_trace([metadata(), node(1, &[1], 4, 5)].concat());
     assert_eq!(slices(&binary), [(0, 0, 5000, "n1", Kind::Compute)]);
 }
 
 #[test]
-fn chakra_errors_have_a_place() {
+fn chakra_errors_have_a_location() {
     let circle =
         [metadata(), data_node(1, &[3], 4, 5), data_node(2, &[1], 4, 5), data_node(3, &[2], 4, 5), node(4, &[3], 4, 1)]
             .concat();
@@ -90,7 +90,7 @@ fn chakra_errors_have_a_place() {
     let start = metadata().len() as u64;
     let error = try_read(&long).expect_err("a length of eleven bytes");
     assert!(matches!(error, TraceError::Message { message: 2, offset, .. } if offset == start), "{error}");
-    let cut = of([metadata(), node(1, &[], 4, 5), vec![50, 8]].concat());
+    let cut = read_trace([metadata(), node(1, &[], 4, 5), vec![50, 8]].concat());
     assert!(cut.report.cut && cut.slices.len() == 1);
     let huge = [metadata(), hex("ffffffff0f")].concat();
     assert!(matches!(try_read(&huge), Err(TraceError::Message { .. })));
@@ -105,7 +105,7 @@ fn chakra_ends_before_64_bits_do() {
     let json = format!("{{\"workload_graph\":[{}]}}", row.join(","));
     let late = [&b"\x08\x01\x12\x01a\x18\x04\x30"[..], &hex("efcf9adef4a6e22038e807")].concat();
     let binary = [metadata(), message(&late)].concat();
-    for trace in [of(json), of(binary)] {
+    for trace in [read_trace(json), read_trace(binary)] {
         let Slices { start_ns, duration_ns, .. } = &trace.slices;
         let ends = start_ns.iter().zip(duration_ns).map(|(start, duration)| start.checked_add(*duration));
         assert!(

@@ -7,11 +7,11 @@ use super::*;
 fn perfetto() {
     let bytes =
         hex("0a0fe2030a0801120672616e6b203050010a1140e8075a0a48015801ba010330463050010a0b40d00f5a04480258015001");
-    let trace = of(&bytes);
+    let trace = read_trace(&bytes);
     assert_eq!(slices(&trace), [(0, 1000, 1000, "0F0", Kind::Other)]);
     assert_eq!((trace.format, trace.lanes[0].name.as_deref()), (Format::Perfetto, Some("rank 0")));
     assert_eq!((trace.processes[0].rank, trace.actions.len(), trace.report.cut), (Some(0), 1, false));
-    assert_eq!(of(gz(&bytes)), trace);
+    assert_eq!(read_trace(gz(&bytes)), trace);
     for cut in 18..bytes.len() {
         match try_read(&bytes[..cut]) {
             Ok(trace) => assert!(cut == 36 || trace.report.cut, "{cut}"),
@@ -77,12 +77,12 @@ fn perfetto_names_by_number() {
         ]
         .concat(),
     );
-    let mut own_category = number_field(3, 7);
-    own_category.extend([number_field(9, 1), number_field(10, 1)].concat());
+    let mut custom_category = number_field(3, 7);
+    custom_category.extend([number_field(9, 1), number_field(10, 1)].concat());
     let bytes = [
         packet(1, &[track(11, "rank 0"), cleared()]),
         packet(1, &[defaults(11, None), names(&[entry(2, 1, "gemm"), entry(1, 7, "kernel")])]),
-        packet(1, &[time(1000), bytes_field(11, &own_category)]),
+        packet(1, &[time(1000), bytes_field(11, &custom_category)]),
         packet(2, &[track(12, "rank 1"), cleared(), defaults(12, Some(64)), clocks, names(&[entry(2, 1, "load")])]),
         packet(1, &[time(1500), interned(2, None)]),
         packet(2, &[time(1), interned(1, Some(1))]),
@@ -94,7 +94,7 @@ fn perfetto_names_by_number() {
         packet(2, &[number_field(58, 65), time(1), interned(1, Some(1))]),
     ]
     .concat();
-    let trace = of(&bytes);
+    let trace = read_trace(&bytes);
     assert_eq!(
         slices(&trace),
         [
@@ -120,7 +120,7 @@ fn perfetto_names_by_number() {
 /// Thread and process descriptors, and a complete slice as written by Chrome: 3 microseconds from
 /// 10.
 #[test]
-fn perfetto_threads_and_whole_slices() {
+fn perfetto_threads_and_complete_slices() {
     let process = bytes_field(3, &[number_field(1, 77), bytes_field(6, b"trainer")].concat());
     let thread = bytes_field(4, &[number_field(1, 77), number_field(2, 78), bytes_field(5, b"worker")].concat());
     let legacy = bytes_field(6, &[number_field(1, 4), number_field(2, u64::from(b'X')), number_field(3, 3)].concat());
@@ -131,7 +131,7 @@ fn perfetto_threads_and_whole_slices() {
         packet(1, &[number_field(8, 10_000), bytes_field(11, &[number_field(11, 2), legacy].concat())]),
     ]
     .concat();
-    let trace = of(&bytes);
+    let trace = read_trace(&bytes);
     assert_eq!(slices(&trace), [(0, 10_000, 3000, "step", Kind::Other)]);
     assert_eq!((trace.processes[0].name.as_deref(), trace.lanes[0].name.as_deref()), (Some("trainer"), Some("worker")));
 }

@@ -4,12 +4,12 @@
 use super::super::shares;
 use super::*;
 
-fn warned(report: &super::super::Report, words: &str) {
-    assert!(report.warnings.iter().any(|warning| warning.contains(words)), "{words}: {:?}", report.warnings);
+fn warned(report: &super::super::Report, text: &str) {
+    assert!(report.warnings.iter().any(|warning| warning.contains(text)), "{text}: {:?}", report.warnings);
 }
 
 #[test]
-fn keys_of_numbers_are_checked() {
+fn number_keys_are_checked() {
     let percentiles = r#"{"50": 512, "90": 2048, "99": 8192}"#;
     let python = "{50: 512, 90: 2048, 99: 8192}";
     for (outcome, input) in [(document(percentiles), percentiles), (text::read(python), python)] {
@@ -34,7 +34,7 @@ fn keys_of_numbers_are_checked() {
 }
 
 #[test]
-fn summaries_need_percentiles_and_a_name_of_lengths() {
+fn summaries_need_percentiles_and_a_length_name() {
     let spark = "summary,length\ncount,1000\nmean,700.5\nstddev,300.1\nmin,10\nmax,4096\n";
     assert!(refusal(csv(spark), spark).contains("too little for a histogram"));
     let full = "summary,length\ncount,1000\nmean,700.5\nstddev,300.1\nmin,10\n25%,200\n50%,512\n75%,900\nmax,4096\n";
@@ -53,7 +53,7 @@ fn summaries_need_percentiles_and_a_name_of_lengths() {
 }
 
 #[test]
-fn printed_counts_need_a_name_of_lengths() {
+fn printed_counts_need_a_length_name() {
     for input in
         ["age\n35    12\n22     8\n41     3\nName: count, dtype: int64\n", "age\n(0, 20]     12\n(20, 40]     8\n"]
     {
@@ -76,7 +76,7 @@ fn printed_counts_need_a_name_of_lengths() {
 }
 
 #[test]
-fn pairs_of_numbers_are_no_output_of_uniq() {
+fn number_pairs_are_not_uniq_output() {
     for input in [
         "  100 512\n  200 300\n",
         "      3 512\n      2 1024\n      1 512\n",
@@ -96,7 +96,7 @@ fn pairs_of_numbers_are_no_output_of_uniq() {
 }
 
 #[test]
-fn bins_have_the_name_of_lengths_or_of_bins() {
+fn bins_need_a_length_or_bin_name() {
     for name in ["age_group", "score_range", "price"] {
         let input = format!("{name},count\n0-10,3\n10-20,2\n");
         assert!(refusal(csv(&input), &input).contains("is not a known name of lengths"), "{name}");
@@ -115,7 +115,7 @@ fn bins_have_the_name_of_lengths_or_of_bins() {
 }
 
 #[test]
-fn labels_of_open_bins() {
+fn open_bin_labels() {
     for (first, last) in [("<=512", ">1024"), ("≤512", "≥1024"), ("up to 512", "1024+"), ("0-512", "over 1024")] {
         let input = format!("bin,count\n{first},3\n513-1024,2\n{last},1\n");
         let (edges, counts, report) = read(csv(&input), &input);
@@ -125,7 +125,7 @@ fn labels_of_open_bins() {
 }
 
 #[test]
-fn shares_sum_to_one() {
+fn shares_sum_to_unity() {
     for input in [
         "length,percentage\n512,50\n1024,30\n4096,20\n",
         "length,count\n512,50%\n1024,30%\n4096,20%\n",
@@ -146,7 +146,7 @@ fn shares_sum_to_one() {
 }
 
 #[test]
-fn cumulative_shares_end_at_one() {
+fn cumulative_shares_end_at_unity() {
     for (input, missing) in [
         ("length,cdf\n512,0.5\n1024,0.9\n", "longest 10 %"),
         ("length,cum_pct\n512,50\n1024,95\n", "longest 5 %"),
@@ -181,7 +181,7 @@ fn the_row_with_the_sum_is_left_out() {
 }
 
 #[test]
-fn rows_of_samples_are_no_counts() {
+fn sample_rows_are_not_counts() {
     for input in [
         "length,weight\n512,0.5\n300,1.5\n512,1.0\n",
         "length,weight\n512,0.5\n300,1.5\n",
@@ -206,7 +206,7 @@ fn tables_between_semicolons() {
 
 /// Edges that are valid only as a pair, and centers: 384 is halfway between 256 and 512.
 #[test]
-fn further_names_of_edges() {
+fn further_edge_names() {
     for (left, right) in [("min", "max"), ("ge", "lt"), ("min_len", "max_len"), ("begin", "end"), ("start", "stop")] {
         let input = format!("{left},{right},count\n0,512,3\n512,1024,2\n");
         assert_eq!(read(csv(&input), &input).0, [0.0, 512.0, 1024.0], "{input}");
@@ -214,8 +214,8 @@ fn further_names_of_edges() {
         let input = format!("source,{left},{right},count\na,0,512,3\nb,512,1024,2\n");
         assert!(!matches!(csv(&input), Some(Ok(_))), "{input}");
     }
-    let one = "min,max,count\n10,4096,1000\n";
-    assert_eq!(csv(one), None);
+    let single = "min,max,count\n10,4096,1000\n";
+    assert_eq!(csv(single), None);
     let centers = "bin_center,count\n256,3\n512,2\n1024,1\n";
     let (edges, counts, report) = read(csv(centers), centers);
     assert_eq!((edges, counts), (vec![128.0, 384.0, 768.0, 1280.0], vec![3.0, 2.0, 1.0]));
@@ -227,7 +227,7 @@ fn further_names_of_edges() {
 }
 
 #[test]
-fn bins_of_equal_width_and_nested_histograms() {
+fn equal_width_bins_and_nested_histograms() {
     for input in [
         r#"{"counts": [3, 2], "min": 0, "max": 1024, "num_bins": 2}"#,
         r#"{"length_histogram": {"bin_edges": [0, 512, 1024], "counts": [3, 2]}}"#,
@@ -252,7 +252,7 @@ fn bins_of_equal_width_and_nested_histograms() {
 /// A text with another quantity or unit rejects the histogram; a text that is not understood
 /// appears in a warning.
 #[test]
-fn texts_of_a_histogram_are_checked() {
+fn histogram_texts_are_checked() {
     let arrays = r#""hist": [5, 9, 2], "bin_edges": [256, 512, 1024, 2048]"#;
     for text in [
         r#""feature": "image_width""#,
@@ -280,7 +280,7 @@ fn texts_of_a_histogram_are_checked() {
 
 /// Row numbers under a count name.
 #[test]
-fn numbers_of_rows_are_no_counts_in_a_table() {
+fn row_numbers_in_a_table_are_not_counts() {
     for input in [
         "n,num_tokens\n1,735\n2,512\n3,4448\n",
         "count,num_tokens\n0,735\n1,512\n2,4448\n",
@@ -293,7 +293,7 @@ fn numbers_of_rows_are_no_counts_in_a_table() {
 }
 
 #[test]
-fn old_prints_of_value_counts_are_read() {
+fn old_value_counts_output_is_read() {
     let printed = "512     30\n1024    12\n256      3\nName: num_tokens, dtype: int64\n";
     let (_, counts, report) = read(text::read(printed), printed);
     assert_eq!((counts.iter().sum::<f64>(), report.parsed), (45.0, 45));

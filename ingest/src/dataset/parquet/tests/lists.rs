@@ -30,8 +30,8 @@ fn masks_lengths_and_labels_are_read() {
         let expected = ["input_ids", name];
         assert_eq!(plan.columns, if name == "labels" { &expected[..1] } else { &expected });
     }
-    let alone = plain(vec![("seq_lens", lists(&[&[512, 733], &[1024]]))]);
-    assert_eq!(read(&alone, None).0, [512, 733, 1024]);
+    let isolated = plain(vec![("seq_lens", lists(&[&[512, 733], &[1024]]))]);
+    assert_eq!(read(&isolated, None).0, [512, 733, 1024]);
     let padded = plain(vec![("input_ids", lists(&[&[7, 0, 0, 0], &[7, 8, 0, 0, 0], &[7, 8, 9]]))]);
     let warnings = read(&padded, None).2.warnings;
     assert!(warnings.iter().any(|warning| warning.contains("repeat 0 at one end")), "{warnings:?}");
