@@ -15,7 +15,7 @@ pub fn read(bytes: &[u8]) {
             let lanes = trace.lanes.len() as u32;
             assert!(trace.slices.lane.iter().all(|&lane| lane < lanes));
             assert!(trace.slices.name.iter().all(|&name| (name as usize) < trace.names.len()));
-            drop(Levels::new(&trace));
+            drop(Levels::from_trace(&trace));
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
