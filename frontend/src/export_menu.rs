@@ -140,7 +140,7 @@ fn PlanFiles(
         move |_| {
             report_result(
                 chart_png(planner).and_then(|url| saving::address(&format!("{name}.png"), &url).ok()).is_some(),
-            )
+            );
         }
     };
     // Ranks in context-parallel groups have no pipeline transfers.

@@ -95,7 +95,7 @@ pub(crate) fn NumberField(
             Some(if typed.is_empty() && !garbled { "a number is needed here" } else { "this is not a number" })
         });
         form.unreadable.update(|errors| {
-            stored_pointer.with_value(|field_pointer| errors.set(field_pointer, complaint.map(str::to_owned)))
+            stored_pointer.with_value(|field_pointer| errors.set(field_pointer, complaint.map(str::to_owned)));
         });
     };
     // Invalid input is reset on blur. Otherwise its error would stay visible after an undo.

@@ -101,7 +101,7 @@ pub(crate) enum Colouring {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Inks {
     /// `None` if inks equal kinds.
-    span_inks: Option<Vec<u8>>,
+    by_span: Option<Vec<u8>>,
     /// Levels, finest first.
     pub(crate) levels: Vec<Level>,
     pub(crate) colouring: Colouring,
@@ -112,7 +112,7 @@ pub(crate) struct Inks {
 impl Inks {
     /// Computes the inks.
     pub(crate) fn new(timeline: &Timeline, colouring: Colouring) -> Self {
-        let span_inks = match &colouring {
+        let by_span = match &colouring {
             Colouring::Kinds | Colouring::NotComparable { .. } => None,
             Colouring::Search(found) => {
                 let mut inks: Vec<u8> = timeline.kind.iter().map(|kind| kind + KINDS).collect();
@@ -129,14 +129,14 @@ impl Inks {
                 Some((0..timeline.len()).map(ink).collect())
             }
         };
-        let levels = Level::all(timeline, span_inks.as_deref().unwrap_or(&timeline.kind), MANY);
+        let levels = Level::all(timeline, by_span.as_deref().unwrap_or(&timeline.kind), MANY);
         let inside = match &colouring {
             Colouring::Differences { .. } => None,
             Colouring::Kinds | Colouring::Search(_) | Colouring::NotComparable { .. } => {
                 Inside::from_timeline(timeline)
             }
         };
-        Self { span_inks, levels, colouring, inside }
+        Self { by_span, levels, colouring, inside }
     }
 
     /// Returns true if differences are shown.
@@ -157,7 +157,7 @@ impl Inks {
 
     /// Ink per span.
     pub(crate) fn column<'a>(&'a self, timeline: &'a Timeline) -> &'a [u8] {
-        self.span_inks.as_deref().unwrap_or(&timeline.kind)
+        self.by_span.as_deref().unwrap_or(&timeline.kind)
     }
 }
 

@@ -21,6 +21,7 @@ const SIZE_ROLLOUTS: u32 = 200;
 
 /// Studies for the selected iteration. They need a PipeWeaver plan.
 #[component]
+#[expect(clippy::too_many_lines, reason = "one view and its handlers")]
 pub(super) fn Studies() -> impl IntoView {
     let explore = use_explore();
     let subject = Memo::new(move |_| {

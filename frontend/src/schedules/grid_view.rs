@@ -48,6 +48,7 @@ pub(super) fn marks(refusal: &Refusal) -> Marks {
 const KEYS: &str = "arrow keys select, Alt and an arrow moves the action, Delete leaves the cell idle";
 
 #[component]
+#[expect(clippy::too_many_lines, reason = "one view and its handlers")]
 pub(super) fn GridView(
     /// Table name.
     name: String,

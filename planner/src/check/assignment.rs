@@ -99,7 +99,11 @@ fn exchanges(plan: &Plan, model: &Model, training: &Training) -> Result<(), Viol
     if training.context_exchange == ContextExchange::AllToAll {
         model.modules.iter().try_for_each(|module| traded(module, tensor, training.context_parallel))?;
     }
-    let groups = plan.iterations.iter().flat_map(|iteration| &iteration.replicas).flat_map(|replica| replica.groups());
+    let groups = plan
+        .iterations
+        .iter()
+        .flat_map(|iteration| &iteration.replicas)
+        .flat_map(super::super::plan::ReplicaPlan::groups);
     for group in groups.filter(|group| group.exchange == ContextExchange::AllToAll) {
         model.modules.iter().try_for_each(|module| traded(module, tensor, group.ranks.len() as u32))?;
     }

@@ -184,7 +184,7 @@ impl<'a> Arrivals<'a> {
                 firsts.for_each(|first| each(flows.rank_for_stage(first)));
             }
             ActionKind::Backward | ActionKind::InputGrad if stage > stages.start => {
-                each(flows.rank_for_stage(stage - 1))
+                each(flows.rank_for_stage(stage - 1));
             }
             ActionKind::Backward | ActionKind::InputGrad => {
                 let lasts =

@@ -47,7 +47,7 @@ pub(super) fn TraceFields(trace: RwSignal<TraceSummary>) -> impl IntoView {
     let annotate =
         move |event| change(TraceChange { note: Some(event_target_value(&event)), ..TraceChange::default() });
     let tag = move |event| {
-        change(TraceChange { tags: Some(parse_tags(&event_target_value(&event))), ..TraceChange::default() })
+        change(TraceChange { tags: Some(parse_tags(&event_target_value(&event))), ..TraceChange::default() });
     };
     let attach = move |event| change(TraceChange { run: Some(event_target_value(&event)), ..TraceChange::default() });
     let rank = move |event: web_sys::Event| match event_target_value(&event).trim().parse() {

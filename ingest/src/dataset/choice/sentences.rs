@@ -226,7 +226,7 @@ fn doubts(profiles: &[Profile], parts: &[Part], repeated: &[usize], head: &[&Row
                 part.name
             )),
             TextPart::Inside => {
-                found.push(format!("All texts inside {} are counted, as one sample per row.", part.name))
+                found.push(format!("All texts inside {} are counted, as one sample per row.", part.name));
             }
             TextPart::Full | TextPart::Json => {}
         }

@@ -150,7 +150,7 @@ fn runs_with_invalid_timing_are_rejected() {
     assert!(matches!(unfed, Some(Violation::Unfed { part: 1, from: 0, start: 0, .. })), "{unfed:?}");
     // The last gradient of backbone copy 0 finishes one second later than the encoder expects.
     let early = spoilt_run(separate_layouts(), |execution, _, _| {
-        *execution.end[2].last_mut().unwrap() += Nanos::new(1_000_000_000)
+        *execution.end[2].last_mut().unwrap() += Nanos::new(1_000_000_000);
     });
     assert!(matches!(early, Some(Violation::Unfed { .. })), "{early:?}");
     let foreign = spoilt_run(separate_layouts(), |_, plan, _| {
