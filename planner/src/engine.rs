@@ -69,15 +69,18 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     let survey: Vec<PackedBatch> = (0..surveys).map(|number| pack(&sampler.survey(number))).collect();
     let has_groups = has_strategies || requests(PlannerFamily::ContextParallel);
     let contexts = ContextSettings::up_to(&request.training, if has_groups { request.cluster.devices() } else { 0 });
-    let degrees =
-        if requests(PlannerFamily::ModuleLayouts) { degree_settings(request) } else { DegreeSettings::default() };
+    let degrees = if requests(PlannerFamily::ModuleLayouts) {
+        module_layouts::degree_settings(request)
+    } else {
+        DegreeSettings::default()
+    };
     let pricing = Pricing::new(&request.model, &request.cluster, &request.training);
     let pricing = pricing.with_contexts(&contexts).with_degrees(&degrees);
     let batches = Batches { survey: &survey, sizing: &sizing, evaluated: &evaluated };
     let spent = Spent::new(max_bytes, budget::EvaluationSize::new(request.iterations, observer.workers().count()));
     let context = |planner| PlanningContext { scenario: request, pricing: &pricing, planner, batches };
-    let contexts: Vec<PlanningContext<'_>> = request.planners.iter().copied().map(context).collect();
-    let evaluations = match run_planners(&contexts, &spent, observer) {
+    let inputs: Vec<PlanningContext<'_>> = request.planners.iter().copied().map(context).collect();
+    let evaluations = match run_planners(&inputs, &spent, observer) {
         Ok(evaluations) => evaluations,
         Err(PlanError::Cancelled(cancelled)) => {
             return Err(spent.excess().map_or(PlanError::Cancelled(cancelled), PlanError::from));
@@ -147,7 +150,7 @@ fn run_planner(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Res
     Ok(evaluation)
 }
 
-/// Settings that a planner's method prescribes.
+/// Changes to the settings of a scenario.
 enum Prescribed {
     Unchanged,
     /// The samples change, operator costs do not.
@@ -158,6 +161,7 @@ enum Prescribed {
     Inapplicable(&'static str),
 }
 
+/// Returns the settings that the method of the planner prescribes.
 fn prescribed(planner: PlannerKind, scenario: &Scenario) -> Prescribed {
     match planner {
         // Ulysses with TP 1 and ZeRO-3, independent of the scenario's settings.
@@ -230,12 +234,6 @@ fn result_of(planner: PlannerKind, evaluation: Evaluation, timelines: &mut Vec<P
         Evaluation::Infeasible(none) => PlanOutcome::Infeasible { binding: none.binding, search: none.search },
     };
     PlannerResult { planner, title: planner.title().to_owned(), answer }
-}
-
-/// Returns the degrees for separate module layouts.
-fn degree_settings(scenario: &Scenario) -> DegreeSettings {
-    let (contexts, experts) = module_layouts::degrees(scenario);
-    DegreeSettings::new(&scenario.training, &contexts, &experts)
 }
 
 /// Sort key: iteration time; infinity for planners without a plan.

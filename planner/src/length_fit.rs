@@ -1,6 +1,8 @@
 //! T(l) = a l² + b l + c, fitted to timings of sequences with different lengths
 //! (Hydraulis App. C.2).
 
+use crate::least_squares::eliminate;
+
 /// Measured time of a microbatch with equal sequences.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LengthTiming {
@@ -65,6 +67,9 @@ impl LengthFit {
     }
 }
 
+/// Pivot below which a system is singular.
+const SINGULAR: f64 = 1e-300;
+
 /// Relative errors of a solution.
 struct Errors {
     squares: f64,
@@ -86,8 +91,7 @@ impl Errors {
     }
 }
 
-/// Solves the normal equations for the coefficients in `used` by Gaussian elimination with
-/// pivoting. Returns `None` for a singular system.
+/// Solves the normal equations for the coefficients in `used`. `None` for a singular system.
 fn solve(measured: &[([f64; 3], f64)], used: &[usize]) -> Option<[f64; 3]> {
     let count = used.len();
     let mut rows = vec![vec![0.0; count + 1]; count];
@@ -99,24 +103,10 @@ fn solve(measured: &[([f64; 3], f64)], used: &[usize]) -> Option<[f64; 3]> {
             row[count] += basis[i] / time;
         }
     }
-    for at in 0..count {
-        let pivot = (at..count).max_by(|&a, &b| rows[a][at].abs().total_cmp(&rows[b][at].abs()))?;
-        rows.swap(at, pivot);
-        if rows[at][at].abs() < 1e-300 {
-            return None;
-        }
-        let (above, below) = rows.split_at_mut(at + 1);
-        for row in below {
-            let factor = row[at] / above[at][at];
-            for (value, pivot) in row.iter_mut().zip(&above[at]).skip(at) {
-                *value -= factor * pivot;
-            }
-        }
-    }
+    let solved = eliminate(rows, SINGULAR)?;
     let mut found = [0.0; 3];
-    for at in (0..count).rev() {
-        let known: f64 = (at + 1..count).map(|column| rows[at][column] * found[used[column]]).sum();
-        found[used[at]] = (rows[at][count] - known) / rows[at][at];
+    for (&index, value) in used.iter().zip(solved) {
+        found[index] = value;
     }
     Some(found)
 }

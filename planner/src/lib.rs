@@ -18,6 +18,7 @@ pub mod exact;
 pub mod execution_plan;
 pub mod export;
 pub mod host;
+mod least_squares;
 pub mod length_fit;
 pub mod lower_bound;
 pub mod model;

@@ -37,6 +37,8 @@ pub(crate) fn build(workspace: &Workspace, profile: Profile) -> Result<()> {
     let plotly = fs::read(workspace.at(PLOTLY)).with_context(|| format!("cannot read {PLOTLY}"))?;
 
     // Allow a single build at a time. The lock is released with the file handle.
+    // With CARGO_TARGET_DIR, cargo does not create this folder.
+    fs::create_dir_all(workspace.at("target")).context("cannot make the folder target")?;
     let lock = fs::File::create(workspace.at("target/web.lock")).context("cannot make target/web.lock")?;
     lock.lock().context("cannot lock target/web.lock")?;
     let stamp = stamp(profile, &compiled, &static_files, &plotly);

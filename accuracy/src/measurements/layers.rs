@@ -7,7 +7,7 @@ use planner::cluster::Cluster;
 use planner::cost::{LayerModel, ModuleLoad};
 use planner::estimate::{Configuration, Estimate};
 use planner::model::Model;
-use planner::model::module::{Bias, Mask, Module, ModuleRole, Norm};
+use planner::model::module::{Bias, Module, Norm};
 use planner::outcome::Layout;
 use planner::training::{GradientFormat, Recompute, Training};
 
@@ -23,28 +23,18 @@ fn module(row: &ModelRow) -> Module {
     let is_llama = row.model.starts_with("llama");
     Module {
         name: row.model.clone(),
-        role: ModuleRole::Backbone,
         layers: row.layers.unwrap_or(1),
         hidden: row.hidden,
         heads: row.heads,
         kv_heads: row.kv_heads,
-        head_size: None,
         ffn: row.ffn,
         gated: is_llama,
-        mask: Mask::Causal,
         norm: if is_llama { Norm::Rms } else { Norm::Layer },
         bias: if is_llama { Bias::None } else { Bias::All },
-        dropout: false,
         vocab: row.vocabulary.unwrap_or(0),
         tied_embeddings: false,
         learned_positions: if is_llama { 0 } else { row.tokens },
-        headless: false,
-        patch: None,
-        moe: None,
-        audio: None,
-        video: None,
-        diffusion: None,
-        frozen: false,
+        ..Module::decoder()
     }
 }
 

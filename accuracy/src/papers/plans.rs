@@ -81,9 +81,8 @@ impl Plans {
                     memory_limit_gib: four_digits(planned.metrics.memory_limit_gib),
                 });
             }
-            Err(Unavailable::Infeasible(binding)) => format!("no plan: {binding}"),
-            Err(Unavailable::Inapplicable(reason)) => reason,
             Err(Unavailable::Error(error)) => return Err(error),
+            Err(unavailable) => unavailable.to_string(),
         };
         Ok(PaperPlan {
             scenario,
@@ -101,25 +100,22 @@ impl Plans {
 }
 
 /// Error for a value or chart that cannot be computed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Unavailable {
     /// The planner finds no feasible plan. This is a valid result.
+    #[error("no plan: {0}")]
     Infeasible(String),
     /// The value or chart does not apply to the scenario. This is an error in the file.
+    #[error("{0}")]
     Inapplicable(String),
     /// Planning fails.
-    Error(Error),
+    #[error(transparent)]
+    Error(#[from] Error),
 }
 
 impl From<String> for Unavailable {
     fn from(reason: String) -> Self {
         Self::Inapplicable(reason)
-    }
-}
-
-impl From<Error> for Unavailable {
-    fn from(error: Error) -> Self {
-        Self::Error(error)
     }
 }
 

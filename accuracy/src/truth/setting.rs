@@ -3,7 +3,7 @@
 use planner::cluster::{Cluster, presets};
 use planner::estimate::{Configuration, Estimate, estimate};
 use planner::model::Model;
-use planner::model::module::{Bias, Mask, Module, ModuleRole, Norm};
+use planner::model::module::{Bias, Module, Norm};
 use planner::outcome::Layout;
 use planner::training::{AttentionKernel, GradientFormat, Recompute, Training};
 
@@ -26,28 +26,19 @@ impl Gpt {
     pub(super) fn model(self, name: &str) -> Model {
         let module = Module {
             name: name.to_owned(),
-            role: ModuleRole::Backbone,
             layers: self.layers,
             hidden: self.hidden,
             heads: self.heads,
             kv_heads: self.heads,
             ffn: 4 * self.hidden,
             gated: false,
-            mask: Mask::Causal,
             norm: Norm::Layer,
             bias: Bias::All,
             dropout: self.dropout,
             vocab: self.vocab,
             tied_embeddings: true,
             learned_positions: self.sequence_length,
-            headless: false,
-            patch: None,
-            moe: None,
-            audio: None,
-            video: None,
-            diffusion: None,
-            frozen: false,
-            head_size: None,
+            ..Module::decoder()
         };
         Model { name: name.to_owned(), modules: vec![module] }
     }

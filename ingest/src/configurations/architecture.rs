@@ -1,6 +1,6 @@
 //! Builds the model of a row, either from a preset or from the row's columns.
 
-use planner::model::{Bias, Mask, Model, Module, ModuleRole, Moe, Norm};
+use planner::model::{Bias, Mask, Model, Module, Moe, Norm};
 
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
@@ -68,28 +68,18 @@ fn custom_module(cells: Cells<'_>, length: u32) -> Result<(String, Module), Reje
     let name = cells.text(MODEL).unwrap_or("model").to_owned();
     let module = Module {
         name: name.clone(),
-        role: ModuleRole::Backbone,
         layers: cells.integer(LAYERS)?.unwrap_or(32),
         hidden,
         heads,
         kv_heads: cells.integer(KV_HEADS)?.unwrap_or(heads),
         ffn: cells.integer(FFN)?.unwrap_or(ffn),
         gated,
-        mask: Mask::Causal,
         norm: if gated { Norm::Rms } else { Norm::Layer },
         bias: if gated { Bias::None } else { Bias::All },
-        dropout: false,
         vocab: cells.integer(VOCAB)?.unwrap_or(51_200),
         tied_embeddings: !gated,
         learned_positions: if gated { 0 } else { length },
-        headless: false,
-        patch: None,
-        moe: None,
-        audio: None,
-        video: None,
-        diffusion: None,
-        frozen: false,
-        head_size: None,
+        ..Module::decoder()
     };
     Ok((name, module))
 }

@@ -1,6 +1,6 @@
 //! Arguments for Megatron-LM and Megatron-DeepSpeed, with Megatron-LM defaults.
 
-use planner::model::{Bias, Mask, Model, Module, ModuleRole, Moe, Norm};
+use planner::model::{Bias, Model, Module, Moe, Norm};
 use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
@@ -95,7 +95,6 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
     let is_untied = keys.flag(&["untie-embeddings-and-output-weights"], "output head of its own").unwrap_or(false);
     Ok(Module {
         name: "Megatron-LM model".to_owned(),
-        role: ModuleRole::Backbone,
         layers,
         hidden,
         heads,
@@ -103,7 +102,6 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
         head_size: distinct_head_size(hidden, heads, head_size),
         ffn: expert_width.unwrap_or(width),
         gated,
-        mask: Mask::Causal,
         norm: if norm { Norm::Rms } else { Norm::Layer },
         bias: match (is_without_bias, has_qkv_bias) {
             (false, _) => Bias::All,
@@ -114,13 +112,8 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
         vocab: vocabulary(keys)?,
         tied_embeddings: !is_untied,
         learned_positions: if is_learned { max_positions } else { 0 },
-        headless: false,
-        patch: None,
         moe,
-        audio: None,
-        video: None,
-        diffusion: None,
-        frozen: false,
+        ..Module::decoder()
     })
 }
 

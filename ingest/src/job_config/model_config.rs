@@ -139,7 +139,6 @@ pub(super) fn language_model(
     parallel(keys, family);
     Ok(Module {
         name: name.to_owned(),
-        role: ModuleRole::Backbone,
         layers,
         hidden,
         heads,
@@ -147,21 +146,14 @@ pub(super) fn language_model(
         head_size: distinct_head_size(hidden, heads, head_size),
         ffn,
         gated,
-        mask: Mask::Causal,
         // A layer norm without bias has the parameters of an RMS norm.
         norm: if family.name == "mpt" && bias == Bias::None { Norm::Rms } else { family.norm },
         bias,
-        dropout: false,
         vocab,
         tied_embeddings: tied.unwrap_or(family.tied),
         learned_positions: positions(keys, family)?,
-        headless: false,
-        patch: None,
         moe,
-        audio: None,
-        video: None,
-        diffusion: None,
-        frozen: false,
+        ..Module::decoder()
     })
 }
 
@@ -339,22 +331,15 @@ fn read_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, 
         hidden,
         heads,
         kv_heads: heads,
-        head_size: None,
         ffn: ffn.unwrap_or_else(|| hidden.saturating_mul(ratio)),
         gated: is_gated,
         mask: Mask::Full,
         norm: if is_gated { Norm::Rms } else { Norm::Layer },
         bias: Bias::All,
-        dropout: false,
         vocab: 0,
         tied_embeddings: false,
         learned_positions: 0,
-        headless: false,
         patch: Some(patch),
-        moe: None,
-        audio: None,
-        video: None,
-        diffusion: None,
-        frozen: false,
+        ..Module::decoder()
     }))
 }

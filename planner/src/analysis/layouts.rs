@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cost::{DegreeSettings, MicrobatchLoad, Pricing};
+use crate::cost::{MicrobatchLoad, Pricing};
 use crate::host::{Cancellation, Workers};
 use crate::outcome::{PlacedModules, RejectionCount};
 use crate::planners::module_layouts;
@@ -214,12 +214,6 @@ fn sizes(scenario: &Scenario) -> Vec<u32> {
     std::iter::once(nodes).chain((nodes > 1).then_some(nodes / 2)).collect()
 }
 
-/// Possible degrees for separate module layouts.
-fn degree_settings(scenario: &Scenario) -> DegreeSettings {
-    let (contexts, experts) = module_layouts::degrees(scenario);
-    DegreeSettings::new(&scenario.training, &contexts, &experts)
-}
-
 /// Returns the packed representative batch.
 fn representative(valid: &ValidScenario) -> PackedBatch {
     let scenario = valid.scenario();
@@ -239,7 +233,7 @@ fn seen(
     (max_points, workers, cancellation): (u32, &dyn Workers, &dyn Cancellation),
     is_partial: &mut bool,
 ) -> (Vec<(Freedom, SeenPoint)>, u64) {
-    let degrees = degree_settings(scenario);
+    let degrees = module_layouts::degree_settings(scenario);
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_degrees(&degrees);
     let (mut all, mut beyond) = (Vec::new(), 0);
     for (freedom, mode) in [

@@ -11,11 +11,10 @@ use super::parts::predict;
 use crate::cluster::Cluster;
 use crate::cost::kernel::{Collective, Kernel, Operation};
 use crate::cost::operator::Rates;
+use crate::least_squares::non_negative;
 
 /// Rates between two devices that are compared, relative to larger groups.
 const PAIRS: u32 = 36;
-/// Minimum pivot of the normal equations, relative to the diagonal.
-const MIN_PIVOT: f64 = 1e-12;
 
 /// Times of the linear terms, and the fixed part of the measured time, both relative to it.
 type Row = ([f64; 4], f64);
@@ -121,27 +120,19 @@ fn linear(cluster: &Cluster, open: &[Coefficient], reduces: &[(Collective, f64)]
         let rate = cluster.intra_node.gb_per_s * 1e9 * if collective.ranks < 3 { pair } else { 1.0 };
         let (seconds, small) = (wire / rate, libm::pow(collective.bytes, -0.2));
         let hops = 2.0 * others * 1e-6;
+        let start = [(1e-6, base), (hops, per_rank)];
+        let [first, second] = [0, 1].map(|at| if is_open[at] { start[at].0 } else { 0.0 });
+        let fixed: f64 = (0..2).filter(|&at| !is_open[at]).map(|at| start[at].0 * start[at].1).sum();
+        // All terms are times, so no coefficient is negative.
         let columns = if is_open[3] {
-            [1e-6, hops, seconds, seconds * small]
+            [first, second, seconds, seconds * small]
         } else {
-            [1e-6, hops, seconds * (1.0 + root * small), 0.0]
+            [first, second, seconds * (1.0 + root * small), 0.0]
         };
-        let fixed = if is_open[0] { 0.0 } else { base * 1e-6 } + if is_open[1] { 0.0 } else { per_rank * hops };
         (columns.map(|column| column / time), 1.0 - fixed / time)
     };
     let rows: Vec<Row> = reduces.iter().map(row).collect();
-    let mut used = is_open;
-    let values = loop {
-        let values = solve(&rows, used)?;
-        // All terms are times; a negative one is zero.
-        let Some(negative) = (0..4).filter(|&at| used[at] && values[at] < 0.0).min_by(|&a, &b| {
-            let share = |at: usize| values[at] * rows.iter().map(|(columns, _)| columns[at]).sum::<f64>();
-            share(a).total_cmp(&share(b))
-        }) else {
-            break values;
-        };
-        used[negative] = false;
-    };
+    let values = non_negative(&rows);
     let residual = |(columns, right): &Row| {
         let predicted: f64 = columns.iter().zip(values).map(|(column, value)| column * value).sum();
         (predicted - right) * (predicted - right)
@@ -163,48 +154,6 @@ fn linear(cluster: &Cluster, open: &[Coefficient], reduces: &[(Collective, f64)]
         set(&mut found, Coefficient::Pair, pair);
     }
     Some((sum, found))
-}
-
-/// Solves the normal equations for the columns in `used`; other values are 0. `None` if the columns
-/// depend on each other.
-fn solve(rows: &[Row], used: [bool; 4]) -> Option<[f64; 4]> {
-    let columns: Vec<usize> = (0..4).filter(|&at| used[at]).collect();
-    let scale = |at: usize| rows.iter().map(|(columns, _)| columns[at] * columns[at]).sum::<f64>().sqrt();
-    let scales = [0, 1, 2, 3].map(scale);
-    if columns.iter().any(|&at| scales[at] <= 0.0) {
-        return None;
-    }
-    // Each equation has the right side as last entry.
-    let mut equations: Vec<Vec<f64>> = columns
-        .iter()
-        .map(|&first| {
-            let product = |second: &dyn Fn(&Row) -> f64| {
-                rows.iter().map(|row| row.0[first] / scales[first] * second(row)).sum::<f64>()
-            };
-            let left = columns.iter().map(|&second| product(&|row| row.0[second] / scales[second]));
-            left.chain([product(&|row| row.1)]).collect()
-        })
-        .collect();
-    let count = columns.len();
-    for at in 0..count {
-        let pivot = (at..count).max_by(|&a, &b| equations[a][at].abs().total_cmp(&equations[b][at].abs()))?;
-        equations.swap(at, pivot);
-        if equations[at][at].abs() < MIN_PIVOT {
-            return None;
-        }
-        let upper = equations[at].clone();
-        for (index, equation) in equations.iter_mut().enumerate() {
-            if index != at {
-                let factor = equation[at] / upper[at];
-                equation.iter_mut().zip(&upper).for_each(|(value, above)| *value -= factor * above);
-            }
-        }
-    }
-    let mut values = [0.0; 4];
-    for (equation, (at, &column)) in equations.iter().zip(columns.iter().enumerate()) {
-        values[column] = equation[count] / equation[at] / scales[column];
-    }
-    Some(values)
 }
 
 /// Returns the median rate of a collective relative to all-reduce, from its time without the start.

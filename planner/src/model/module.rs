@@ -160,6 +160,36 @@ pub const fn heads_support_all_to_all((heads, kv_heads): (u32, u32), tensor: u32
 }
 
 impl Module {
+    /// Base for struct updates: a trained text backbone with gated MLP, RMS norm and rotary
+    /// positions, without optional parts. Name, sizes and vocabulary are empty.
+    pub const fn decoder() -> Self {
+        Self {
+            name: String::new(),
+            role: ModuleRole::Backbone,
+            layers: 0,
+            hidden: 0,
+            heads: 0,
+            kv_heads: 0,
+            head_size: None,
+            ffn: 0,
+            gated: true,
+            mask: Mask::Causal,
+            norm: Norm::Rms,
+            bias: Bias::None,
+            dropout: false,
+            vocab: 0,
+            tied_embeddings: false,
+            learned_positions: 0,
+            headless: false,
+            patch: None,
+            moe: None,
+            audio: None,
+            video: None,
+            diffusion: None,
+            frozen: false,
+        }
+    }
+
     /// Returns whether the module ends with a projection to the backbone width, which is always
     /// trained.
     pub fn has_projection(&self) -> bool {

@@ -43,23 +43,12 @@ impl EvaluatedPlan {
 }
 
 /// Error of an evaluation.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(crate) enum JudgeError {
-    Cancelled(Cancelled),
+    Cancelled(#[from] Cancelled),
     /// The checker rejects the plan. This is a bug in the planner.
-    Rejected(Violation),
-}
-
-impl From<Cancelled> for JudgeError {
-    fn from(cancelled: Cancelled) -> Self {
-        Self::Cancelled(cancelled)
-    }
-}
-
-impl From<Violation> for JudgeError {
-    fn from(violation: Violation) -> Self {
-        Self::Rejected(violation)
-    }
+    Rejected(#[from] Violation),
 }
 
 /// Validates a plan, simulates it on all batches and computes the metrics. Batches are simulated in

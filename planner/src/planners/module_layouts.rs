@@ -23,7 +23,7 @@ use space::anchor;
 pub(crate) use named::{NoPoint, PlannedPoint, plan_point};
 pub(crate) use points::{PointSeen, SeenPoint, points};
 pub(crate) use search::BEYOND;
-pub(crate) use space::{Ground, Mode, ModuleShape, Point, degrees, space as points_of};
+pub(crate) use space::{Ground, Mode, ModuleShape, Point, degree_settings, space as points_of};
 
 use crate::cost::Partition;
 use crate::observer::{Observer, go_on};

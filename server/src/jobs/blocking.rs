@@ -5,18 +5,14 @@ use std::panic::AssertUnwindSafe;
 use planner::engine::PlanError;
 
 /// Error of a planning run.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum RunError {
-    Plan(PlanError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// The planner panicked, or the runtime is shutting down. The panic hook logs the location and
     /// the message of a panic.
+    #[error("the planner stopped unexpectedly")]
     Stopped,
-}
-
-impl From<PlanError> for RunError {
-    fn from(error: PlanError) -> Self {
-        Self::Plan(error)
-    }
 }
 
 /// Runs `work` on a blocking thread.

@@ -76,23 +76,12 @@ fn grid(sweep: &Sweep, request: &ChartRequest) -> Result<Vec<Vec<u32>>, FieldErr
 }
 
 /// Error of a chart.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(crate) enum PictureError {
     /// A field of the request is invalid.
-    Field(FieldError),
-    Store(StoreError),
-}
-
-impl From<FieldError> for PictureError {
-    fn from(error: FieldError) -> Self {
-        Self::Field(error)
-    }
-}
-
-impl From<StoreError> for PictureError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
+    Field(#[from] FieldError),
+    Store(#[from] StoreError),
 }
 
 /// Computes a chart from the rows of an engine.

@@ -118,22 +118,16 @@ fn cut(part: &Part, head: &[&Row<'_>]) -> Option<String> {
         .iter()
         .take(ROWS)
         .filter_map(|row| match row.value(part.index, &part.name) {
-            Value::Text(text) => Some(text.trim_end()),
+            Value::Text(text) => Some(&**text),
             _ => None,
         })
         .collect();
-    let lengths: Vec<usize> = head
-        .iter()
-        .take(ROWS)
-        .filter_map(|row| match row.value(part.index, &part.name) {
-            Value::Text(text) => Some(text.chars().count()),
-            _ => None,
-        })
-        .collect();
+    let lengths: Vec<usize> = texts.iter().map(|text| text.chars().count()).collect();
     let limit = *lengths.iter().max()?;
     let equal = lengths.iter().filter(|&&length| length == limit).count();
     let are_different = texts.iter().any(|text| *text != texts[0]);
-    let dotted = texts.iter().filter(|text| text.ends_with("...") || text.ends_with('\u{2026}')).count();
+    let is_dotted = |text: &&&str| text.trim_end().ends_with("...") || text.trim_end().ends_with('\u{2026}');
+    let dotted = texts.iter().filter(is_dotted).count();
     let name = &part.name;
     if limit >= LIMIT && equal > 2 && equal * 5 >= lengths.len() && are_different {
         return Some(format!(

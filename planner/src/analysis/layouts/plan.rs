@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Freedom, LayoutPoint, PointMetrics, batch_flops, degree_settings, on_nodes, representative, sizes};
+use super::{Freedom, LayoutPoint, PointMetrics, batch_flops, on_nodes, representative, sizes};
 use crate::analysis::AnalysisError;
 use crate::cost::Pricing;
 use crate::host::Cancellation;
 use crate::observer::Watched;
 use crate::outcome::{ModulePlacement, Planned, RankSummary};
-use crate::planners::module_layouts::{Mode, NoPoint, PlannedPoint, Point, plan_point};
+use crate::planners::module_layouts::{Mode, NoPoint, PlannedPoint, Point, degree_settings, plan_point};
 use crate::planners::{JudgeError, judge};
 use crate::scenario::ValidScenario;
 use crate::timeline::Timeline;

@@ -1,6 +1,6 @@
 //! Language models. Sources: papers and released configurations.
 
-use crate::model::{Bias, Mask, Module, ModuleRole, Moe, Norm};
+use crate::model::{Bias, Module, Moe, Norm};
 
 /// Parameters that differ between Llama-style models.
 pub(super) struct Llama {
@@ -17,31 +17,7 @@ impl Llama {
     /// output head.
     pub(super) fn named(self, name: &str) -> Module {
         let Self { layers, hidden, heads, kv_heads, ffn, vocab } = self;
-        Module {
-            name: name.into(),
-            role: ModuleRole::Backbone,
-            layers,
-            hidden,
-            heads,
-            kv_heads,
-            ffn,
-            gated: true,
-            mask: Mask::Causal,
-            norm: Norm::Rms,
-            bias: Bias::None,
-            dropout: false,
-            vocab,
-            tied_embeddings: false,
-            learned_positions: 0,
-            headless: false,
-            patch: None,
-            moe: None,
-            audio: None,
-            video: None,
-            diffusion: None,
-            frozen: false,
-            head_size: None,
-        }
+        Module { name: name.into(), layers, hidden, heads, kv_heads, ffn, vocab, ..Module::decoder() }
     }
 }
 

@@ -2,6 +2,7 @@
 //! profiler in DHP Sec. 5).
 
 use super::cost::{Exchange, GroupCost, Load};
+use crate::least_squares::non_negative;
 
 /// Measured forward and backward time of a group.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,8 +55,6 @@ pub const TIMINGS_NEEDED: usize = 6;
 /// Coefficients a1, a2, b1, a3, b2.
 const COEFFICIENTS: usize = 5;
 
-type Row = [f64; COEFFICIENTS];
-
 /// Fits a1, a2, a3, b1 and b2 to `samples`. Bandwidths, node size and exchange method come from
 /// `network`.
 ///
@@ -84,7 +83,8 @@ pub fn fit(samples: &[Measured], network: &GroupCost) -> Result<Fit, FitError> {
     }
     let mut best: Option<(f64, GroupCost)> = None;
     for cut in cuts {
-        let rows: Vec<Row> = samples.iter().map(|sample| row(sample, network, ratio(sample) >= cut)).collect();
+        let row = |sample: &Measured| (row(sample, network, ratio(sample) >= cut), 1.0);
+        let rows: Vec<([f64; COEFFICIENTS], f64)> = samples.iter().map(row).collect();
         let [a1, a2, b1, a3, b2] = non_negative(&rows);
         let cost = GroupCost { a1, a2, a3, b1, b2, ..*network };
         let error: f64 = samples.iter().map(|sample| residual(&cost, sample)).map(|residual| residual * residual).sum();
@@ -110,7 +110,7 @@ fn residual(cost: &GroupCost, sample: &Measured) -> f64 {
 }
 
 /// Returns the coefficient multipliers, divided by the measured time.
-fn row(sample: &Measured, network: &GroupCost, attention_is_longer: bool) -> Row {
+fn row(sample: &Measured, network: &GroupCost, attention_is_longer: bool) -> [f64; COEFFICIENTS] {
     let (d, tokens) = (f64::from(sample.degree), sample.load.tokens as f64);
     let rate = network.bandwidth(sample.degree);
     let (attention, transfer, group) = match (sample.degree, network.exchange) {
@@ -120,65 +120,4 @@ fn row(sample: &Measured, network: &GroupCost, attention_is_longer: bool) -> Row
         (_, Exchange::Ring) => (0.0, tokens / rate, 1.0),
     };
     [attention, tokens / d, 1.0, transfer, group].map(|value| value / sample.seconds)
-}
-
-/// Returns the x >= 0 that minimizes the sum of (row · x - 1)² for all rows.
-fn non_negative(rows: &[Row]) -> Row {
-    let scale: Row = std::array::from_fn(|at| rows.iter().map(|row| row[at] * row[at]).sum::<f64>().sqrt());
-    let mut normal = [[0.0; COEFFICIENTS]; COEFFICIENTS];
-    let mut right = [0.0; COEFFICIENTS];
-    for row in rows {
-        let scaled: Row = std::array::from_fn(|at| if scale[at] > 0.0 { row[at] / scale[at] } else { 0.0 });
-        for at in 0..COEFFICIENTS {
-            right[at] += scaled[at];
-            for other in 0..COEFFICIENTS {
-                normal[at][other] += scaled[at] * scaled[other];
-            }
-        }
-    }
-    let mut best = (0.0, [0.0; COEFFICIENTS]);
-    for set in 1_u32..1 << COEFFICIENTS {
-        let members: Vec<usize> = (0..COEFFICIENTS).filter(|at| set >> at & 1 == 1).collect();
-        let Some(solved) = solve(&normal, &right, &members) else { continue };
-        // The sum of squares is the number of rows minus this gain.
-        let gain: f64 = members.iter().zip(&solved).map(|(&at, value)| value * right[at]).sum();
-        if solved.iter().all(|&value| value >= 0.0) && gain > best.0 {
-            let mut values = [0.0; COEFFICIENTS];
-            for (&at, value) in members.iter().zip(&solved) {
-                values[at] = value / scale[at];
-            }
-            best = (gain, values);
-        }
-    }
-    best.1
-}
-
-/// Solves the normal equations for a subset of columns by Gaussian elimination. Returns `None` if
-/// the columns are linearly dependent.
-fn solve(normal: &[Row; COEFFICIENTS], right: &Row, members: &[usize]) -> Option<Vec<f64>> {
-    let size = members.len();
-    let mut rows: Vec<Vec<f64>> =
-        members.iter().map(|&at| members.iter().map(|&other| normal[at][other]).chain([right[at]]).collect()).collect();
-    for column in 0..size {
-        let pivot = (column..size).max_by(|&a, &b| rows[a][column].abs().total_cmp(&rows[b][column].abs()))?;
-        rows.swap(column, pivot);
-        // Columns are normalized, so a smaller pivot means linear dependence up to rounding.
-        if rows[column][column].abs() < 1e-11 {
-            return None;
-        }
-        let (upper, lower) = rows.split_at_mut(column + 1);
-        let lead = &upper[column];
-        for row in lower {
-            let factor = row[column] / lead[column];
-            for (value, lead) in row.iter_mut().zip(lead) {
-                *value -= factor * lead;
-            }
-        }
-    }
-    let mut values = vec![0.0; size];
-    for column in (0..size).rev() {
-        let known: f64 = (column + 1..size).map(|at| rows[column][at] * values[at]).sum();
-        values[column] = (rows[column][size] - known) / rows[column][column];
-    }
-    Some(values)
 }

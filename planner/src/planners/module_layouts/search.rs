@@ -422,9 +422,8 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::DegreeSettings;
     use crate::observer::Unobserved;
-    use crate::planners::module_layouts::space::degrees;
+    use crate::planners::module_layouts::space::degree_settings;
     use crate::scenario::Sampler;
     use crate::scenario::validate::NoDatasets;
     use crate::scenario::{ValidScenario, parse};
@@ -447,8 +446,7 @@ mod tests {
         });
         let valid = ValidScenario::new(parse(&scenario.to_string()).unwrap(), &NoDatasets).unwrap();
         let scenario = valid.scenario();
-        let (contexts, experts) = degrees(scenario);
-        let degrees = DegreeSettings::new(&scenario.training, &contexts, &experts);
+        let degrees = degree_settings(scenario);
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_degrees(&degrees);
         let sizing = Sampler::new(&valid).sizing();
         let sizing = packing::pack(&sizing.samples, &scenario.model, &scenario.workload.packing_rule());

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::cost::DegreeSettings;
 use crate::model::{Model, Module, ModuleRole, heads_support_all_to_all};
 use crate::plan::ModuleLayout;
 use crate::scenario::{PlannerKind, Scenario};
@@ -67,6 +68,12 @@ pub(crate) struct Space {
 pub(crate) fn anchor(model: &Model) -> usize {
     let backbone = model.modules.iter().position(|module| module.role == ModuleRole::Backbone);
     backbone.unwrap_or(model.modules.len() - 1)
+}
+
+/// Returns the settings of all possible degrees, for cost tables.
+pub(crate) fn degree_settings(scenario: &Scenario) -> DegreeSettings {
+    let (contexts, experts) = degrees(scenario);
+    DegreeSettings::new(&scenario.training, &contexts, &experts)
 }
 
 /// Returns the possible context- and expert-parallel degrees, for cost tables.
