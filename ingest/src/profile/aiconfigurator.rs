@@ -91,7 +91,7 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<Option<
             }
         }
         let sample = kernel(&row, kind).and_then(|kernel| Ok(Sample { kernel, time: row.time(column, seconds)? }));
-        ledger.take(|| row.shown(column), sample)?;
+        ledger.take(|| row.describe(column), sample)?;
     }
     Ok(device)
 }
@@ -99,23 +99,23 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<Option<
 fn kernel(row: &Row<'_>, kind: Kind) -> Result<Kernel, Rejection> {
     Ok(match kind {
         Kind::Gemm => {
-            let [m, n, k] = [row.whole("m")?, row.whole("n")?, row.whole("k")?];
+            let [m, n, k] = [row.size("m")?, row.size("n")?, row.size("k")?];
             let format = number_format(row, "gemm_dtype")?;
             Kernel::MatMul(MatMul { batch: 1.0, m, k, n, product: Product::Forward, format })
         }
         Kind::ContextAttention | Kind::EncoderAttention => attention(row, kind)?,
         Kind::Nccl => {
-            let operation = operation(row.text("op_name")?)
-                .flatten()
-                .ok_or_else(|| Rejection::new("a collective that training plans do not hold", row.shown("op_name")))?;
+            let operation = operation(row.text("op_name")?).flatten().ok_or_else(|| {
+                Rejection::new("a collective that training plans do not hold", row.describe("op_name"))
+            })?;
             let width = match row.text("nccl_dtype")?.to_lowercase().as_str() {
                 "half" | "float16" | "bfloat16" => 2.0,
                 "float" | "float32" => 4.0,
                 "int8" | "fp8" | "uint8" => 1.0,
-                _ => return Err(Rejection::new("a number format of unknown width", row.shown("nccl_dtype"))),
+                _ => return Err(Rejection::new("a number format of unknown width", row.describe("nccl_dtype"))),
             };
             let ranks = row.devices("num_gpus")?;
-            let bytes = row.whole("message_size")? * width;
+            let bytes = row.size("message_size")? * width;
             Kernel::Collective(Collective { operation, bytes, ranks, ranks_per_node: ranks })
         }
         Kind::Moe => moe(row)?,
@@ -127,7 +127,7 @@ fn number_format(row: &Row<'_>, column: &str) -> Result<Format, Rejection> {
         "bfloat16" | "float16" | "half" => Ok(Format::Bf16),
         "fp8" | "fp8_block" => Ok(Format::Fp8),
         "float32" => Ok(Format::Fp32),
-        _ => Err(Rejection::new("a number format that training plans do not hold", row.shown(column))),
+        _ => Err(Rejection::new("a number format that training plans do not hold", row.describe(column))),
     }
 }
 
@@ -136,20 +136,20 @@ fn attention(row: &Row<'_>, kind: Kind) -> Result<Kernel, Rejection> {
         Ok(row.optional(column)?.and_then(|cell| cell.parse::<f64>().ok()).is_some_and(|value| value > 0.0))
     };
     if positive("step")? {
-        return Err(Rejection::new("attention with cached keys, as in serving", row.shown("step")));
+        return Err(Rejection::new("attention with cached keys, as in serving", row.describe("step")));
     }
     if positive("window_size")? {
-        return Err(Rejection::new("attention with a sliding window", row.shown("window_size")));
+        return Err(Rejection::new("attention with a sliding window", row.describe("window_size")));
     }
     for column in ["attn_dtype", "kv_cache_dtype"] {
         if row.optional(column)?.is_some() && number_format(row, column)? != Format::Bf16 {
-            return Err(Rejection::new("attention in fp8", row.shown(column)));
+            return Err(Rejection::new("attention in fp8", row.describe(column)));
         }
     }
-    let [batch, length, heads] = [row.whole("batch_size")?, row.whole("isl")?, row.whole("num_heads")?];
+    let [batch, length, heads] = [row.size("batch_size")?, row.size("isl")?, row.size("num_heads")?];
     let causal = kind == Kind::ContextAttention;
-    let kv_heads = if causal { row.whole("num_key_value_heads")? } else { heads };
-    let width = row.whole("head_dim")?;
+    let kv_heads = if causal { row.size("num_key_value_heads")? } else { heads };
+    let width = row.size("head_dim")?;
     Ok(Kernel::Attention(Attention {
         tokens: batch * length,
         squared: batch * length * length,
@@ -164,23 +164,23 @@ fn attention(row: &Row<'_>, kind: Kind) -> Result<Kernel, Rejection> {
 
 fn moe(row: &Row<'_>) -> Result<Kernel, Rejection> {
     if !row.text("distribution")?.eq_ignore_ascii_case("balanced") {
-        return Err(Rejection::new("experts with an uneven number of tokens", row.shown("distribution")));
+        return Err(Rejection::new("experts with an uneven number of tokens", row.describe("distribution")));
     }
-    if row.whole("moe_ep_size")? > 1.0 {
-        return Err(Rejection::new("experts on several devices", row.shown("moe_ep_size")));
+    if row.size("moe_ep_size")? > 1.0 {
+        return Err(Rejection::new("experts on several devices", row.describe("moe_ep_size")));
     }
-    let experts = row.whole("num_experts")?;
-    let tokens = row.whole("num_tokens")? * row.whole("topk")? / experts;
+    let experts = row.size("num_experts")?;
+    let tokens = row.size("num_tokens")? * row.size("topk")? / experts;
     if tokens < MIN_TOKENS {
-        return Err(Rejection::new("fewer than 64 tokens per expert, as in serving", row.shown("num_tokens")));
+        return Err(Rejection::new("fewer than 64 tokens per expert, as in serving", row.describe("num_tokens")));
     }
-    let width = row.whole("inter_size")? / row.whole("moe_tp_size")?;
+    let width = row.size("inter_size")? / row.size("moe_tp_size")?;
     // The gate and up products have 2 x width columns; the down product has the FLOPs of another
     // width columns.
     Ok(Kernel::MatMul(MatMul {
         batch: experts,
         m: tokens.round(),
-        k: row.whole("hidden_size")?,
+        k: row.size("hidden_size")?,
         n: 3.0 * width,
         product: Product::Forward,
         format: number_format(row, "moe_dtype")?,

@@ -5,32 +5,32 @@ use planner::units::Seconds;
 use super::refused::Rejection;
 
 /// Maximum shape or message size. Larger integers are not exact in `f64`.
-const MAX_WHOLE: f64 = 1e15;
+const MAX_SIZE: f64 = 1e15;
 
 /// A row with named cells.
 pub(super) trait Cells {
     /// Describes the position of a cell.
-    fn place(&self, column: &str) -> String;
+    fn location(&self, column: &str) -> String;
 
     /// Describes position and text of a cell.
-    fn shown(&self, column: &str) -> String;
+    fn describe(&self, column: &str) -> String;
 
     /// Returns the cell text; `None` if the cell is missing or empty.
     fn optional(&self, column: &str) -> Result<Option<&str>, Rejection>;
 
     /// Returns the text of a required cell.
     fn text(&self, column: &str) -> Result<&str, Rejection> {
-        self.optional(column)?.ok_or_else(|| Rejection::new("a needed cell is empty", self.place(column)))
+        self.optional(column)?.ok_or_else(|| Rejection::new("a needed cell is empty", self.location(column)))
     }
 
     /// Parses a positive number.
     fn positive(&self, column: &str) -> Result<f64, Rejection> {
         let number: f64 =
-            self.text(column)?.parse().map_err(|_| Rejection::new("a cell holds no number", self.shown(column)))?;
+            self.text(column)?.parse().map_err(|_| Rejection::new("a cell holds no number", self.describe(column)))?;
         if !number.is_finite() {
-            Err(Rejection::new("a number is not finite", self.shown(column)))
+            Err(Rejection::new("a number is not finite", self.describe(column)))
         } else if number <= 0.0 {
-            Err(Rejection::new("a number is zero or negative", self.shown(column)))
+            Err(Rejection::new("a number is zero or negative", self.describe(column)))
         } else {
             Ok(number)
         }
@@ -38,21 +38,21 @@ pub(super) trait Cells {
 
     /// Parses a positive integer. Zero decimals (`8.0`) are accepted because data frames write
     /// them.
-    fn whole(&self, column: &str) -> Result<f64, Rejection> {
+    fn size(&self, column: &str) -> Result<f64, Rejection> {
         let number = self.positive(column)?;
-        if number.fract() == 0.0 && number <= MAX_WHOLE {
+        if number.fract() == 0.0 && number <= MAX_SIZE {
             Ok(number)
         } else {
-            Err(Rejection::new("a size is not a whole number in range", self.shown(column)))
+            Err(Rejection::new("a size is not a whole number in range", self.describe(column)))
         }
     }
 
     fn devices(&self, column: &str) -> Result<u32, Rejection> {
-        let number = self.whole(column)?;
+        let number = self.size(column)?;
         if number <= f64::from(u32::MAX) {
             Ok(number as u32)
         } else {
-            Err(Rejection::new("a size is not a whole number in range", self.shown(column)))
+            Err(Rejection::new("a size is not a whole number in range", self.describe(column)))
         }
     }
 
@@ -60,7 +60,7 @@ pub(super) trait Cells {
         match self.text(column)?.to_lowercase().as_str() {
             "true" | "1" | "1.0" => Ok(true),
             "false" | "0" | "0.0" => Ok(false),
-            _ => Err(Rejection::new("a cell is neither true nor false", self.shown(column))),
+            _ => Err(Rejection::new("a cell is neither true nor false", self.describe(column))),
         }
     }
 

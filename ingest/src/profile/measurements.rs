@@ -37,12 +37,12 @@ impl Row {
 }
 
 impl Cells for Row {
-    fn place(&self, column: &str) -> String {
+    fn location(&self, column: &str) -> String {
         format!("{}.{column}", self.path)
     }
 
-    fn shown(&self, column: &str) -> String {
-        described(self.place(column), self.text(column).unwrap_or_default())
+    fn describe(&self, column: &str) -> String {
+        described(self.location(column), self.text(column).unwrap_or_default())
     }
 
     fn optional(&self, column: &str) -> Result<Option<&str>, Rejection> {
@@ -243,7 +243,7 @@ impl Reader<'_> {
             // Calls with nested tensors include work of the host: cuDNN builds a plan in each.
             return self.ledger.leave_out("attention over packed lengths");
         }
-        let place = || row.shown("time_us");
+        let place = || row.describe("time_us");
         let sample = own::kernel(row, &mut self.ledger)
             .and_then(|kernel| Ok(Sample { kernel, time: row.time("time_us", 1e-6)? }));
         match sample {

@@ -61,7 +61,7 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<(), Pro
         let column =
             times.iter().find(|(column, _)| matches!(row.optional(column), Ok(Some(_)))).unwrap_or(&times[0]).0;
         let sample = kernel(&row, ledger).and_then(|kernel| Ok(Sample { kernel, time: time(&row, &times)? }));
-        ledger.take(|| row.shown(column), sample)?;
+        ledger.take(|| row.describe(column), sample)?;
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ fn time(row: &impl Cells, times: &[(&str, f64)]) -> Result<Seconds, Rejection> {
         let time = row.time(column, unit)?;
         match found {
             Some((first, expected)) if (time.secs() / expected.secs() - 1.0).abs() > AGREE => {
-                let description = format!("{}, but {}", row.shown(first), row.shown(column));
+                let description = format!("{}, but {}", row.describe(first), row.describe(column));
                 return Err(Rejection::new(
                     "two time columns contradict each other: one is in another unit",
                     description,
@@ -87,7 +87,7 @@ fn time(row: &impl Cells, times: &[(&str, f64)]) -> Result<Seconds, Rejection> {
         }
     }
     let missing =
-        || Rejection::new("a needed cell is empty", row.place(times.first().map_or("time_us", |time| time.0)));
+        || Rejection::new("a needed cell is empty", row.location(times.first().map_or("time_us", |time| time.0)));
     found.map(|(_, time)| time).ok_or_else(missing)
 }
 
@@ -102,8 +102,8 @@ pub(super) fn kernel(row: &impl Cells, ledger: &mut Ledger) -> Result<Kernel, Re
 }
 
 fn matmul(row: &impl Cells, ledger: &mut Ledger) -> Result<MatMul, Rejection> {
-    let [m, k, n] = [row.whole("m")?, row.whole("k")?, row.whole("n")?];
-    let batch = if given(row, "batch", "1", ledger)? { row.whole("batch")? } else { 1.0 };
+    let [m, k, n] = [row.size("m")?, row.size("k")?, row.size("n")?];
+    let batch = if given(row, "batch", "1", ledger)? { row.size("batch")? } else { 1.0 };
     let product = if given(row, "product", "forward", ledger)? {
         match word(row, "product")?.as_str() {
             "forward" => Product::Forward,
@@ -128,11 +128,11 @@ fn matmul(row: &impl Cells, ledger: &mut Ledger) -> Result<MatMul, Rejection> {
 }
 
 fn attention(row: &impl Cells, ledger: &mut Ledger) -> Result<Attention, Rejection> {
-    let [tokens, squared] = [row.whole("tokens")?, row.whole("squared")?];
-    let [heads, qk_dim] = [row.whole("heads")?, row.whole("qk_dim")?];
+    let [tokens, squared] = [row.size("tokens")?, row.size("squared")?];
+    let [heads, qk_dim] = [row.size("heads")?, row.size("qk_dim")?];
     let causal = row.flag("causal")?;
-    let kv_heads = if given(row, "kv_heads", "as heads", ledger)? { row.whole("kv_heads")? } else { heads };
-    let v_dim = if given(row, "v_dim", "as qk_dim", ledger)? { row.whole("v_dim")? } else { qk_dim };
+    let kv_heads = if given(row, "kv_heads", "as heads", ledger)? { row.size("kv_heads")? } else { heads };
+    let v_dim = if given(row, "v_dim", "as qk_dim", ledger)? { row.size("v_dim")? } else { qk_dim };
     let backward = given(row, "backward", "false", ledger)? && row.flag("backward")?;
     Ok(Attention { tokens, squared, heads, kv_heads, qk_dim, v_dim, causal, backward })
 }
@@ -149,7 +149,7 @@ fn streaming(row: &impl Cells) -> Result<Streaming, Rejection> {
         "optimizer" => StreamingClass::Optimizer,
         _ => return Err(unknown(row, "class")),
     };
-    Ok(Streaming { class, bytes: row.whole("bytes")? })
+    Ok(Streaming { class, bytes: row.size("bytes")? })
 }
 
 fn collective(row: &impl Cells, ledger: &mut Ledger) -> Result<Collective, Rejection> {
@@ -161,7 +161,7 @@ fn collective(row: &impl Cells, ledger: &mut Ledger) -> Result<Collective, Rejec
         "send_receive" | "send_recv" => Operation::SendReceive,
         _ => return Err(unknown(row, "operation")),
     };
-    let bytes = row.whole("bytes")?;
+    let bytes = row.size("bytes")?;
     let ranks = if operation == Operation::SendReceive && !given(row, "ranks", "2", ledger)? {
         2
     } else {
@@ -186,5 +186,5 @@ fn word(row: &impl Cells, column: &str) -> Result<String, Rejection> {
 }
 
 fn unknown(row: &impl Cells, column: &str) -> Rejection {
-    Rejection::new("a word that is not known here", row.shown(column))
+    Rejection::new("a word that is not known here", row.describe(column))
 }

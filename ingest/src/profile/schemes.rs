@@ -160,7 +160,7 @@ fn table(text: &str, profile: &mut SchemeProfile) -> Result<(), ProfileError> {
     }
     while let Some(row) = table.next_row()? {
         let cell = |column: &str| row.optional(column).map(|cell| cell.map(str::to_owned));
-        let timing = timing(&Entry { cell: &cell, location: &|column| row.place(column) }, &mut profile.report);
+        let timing = timing(&Entry { cell: &cell, location: &|column| row.location(column) }, &mut profile.report);
         take(profile, timing)?;
     }
     Ok(())

@@ -78,12 +78,12 @@ impl<'t> Row<'t> {
 }
 
 impl Cells for Row<'_> {
-    fn place(&self, column: &str) -> String {
+    fn location(&self, column: &str) -> String {
         format!("row {}, column {column}", self.line)
     }
 
-    fn shown(&self, column: &str) -> String {
-        described(self.place(column), self.raw(column).unwrap_or_default())
+    fn describe(&self, column: &str) -> String {
+        described(self.location(column), self.raw(column).unwrap_or_default())
     }
 
     fn optional(&self, column: &str) -> Result<Option<&str>, Rejection> {

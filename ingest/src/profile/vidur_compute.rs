@@ -75,7 +75,7 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<(), Pro
             let sample = shape
                 .clone()
                 .and_then(|shape| Ok(Sample { kernel: shape.kernel(operator), time: row.time(column, MILLISECOND)? }));
-            ledger.take(|| row.shown(column), sample)?;
+            ledger.take(|| row.describe(column), sample)?;
         }
     }
     Ok(())
@@ -100,12 +100,12 @@ struct Shape {
 impl Shape {
     fn read(row: &Row<'_>) -> Result<Self, Rejection> {
         let [heads, kv_heads, hidden, expanded] =
-            [row.whole("n_head")?, row.whole("n_kv_head")?, row.whole("n_embd")?, row.whole("n_expanded_embd")?];
-        let tokens = row.whole("num_tokens")?;
+            [row.size("n_head")?, row.size("n_kv_head")?, row.size("n_embd")?, row.size("n_expanded_embd")?];
+        let tokens = row.size("num_tokens")?;
         let gated = row.flag("use_gated_mlp")?;
-        let workers = row.whole("num_tensor_parallel_workers")?;
+        let workers = row.size("num_tensor_parallel_workers")?;
         let uneven = |divided: &str| {
-            let found = format!("{}, {divided}", row.shown("num_tensor_parallel_workers"));
+            let found = format!("{}, {divided}", row.describe("num_tensor_parallel_workers"));
             Err(Rejection::new("sizes do not divide evenly", found))
         };
         if hidden % heads != 0.0 {

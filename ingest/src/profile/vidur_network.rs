@@ -29,7 +29,7 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<(), Pro
     );
     while let Some(row) = table.next_row()? {
         let column = row.text("collective").map(|name| format!("time_stats.{}.median", name.to_lowercase()));
-        let location = || row.shown(column.as_deref().unwrap_or("collective"));
+        let location = || row.describe(column.as_deref().unwrap_or("collective"));
         let value = match &column {
             Ok(column) => sample(&row, column),
             Err(rejection) => Err(rejection.clone()),
@@ -41,13 +41,13 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<(), Pro
 
 fn sample(row: &Row<'_>, column: &str) -> Result<Sample, Rejection> {
     let ranks = row.devices("num_workers")?;
-    let size = row.whole("size")?;
+    let size = row.size("size")?;
     let (operation, bytes) = match row.text("collective")?.to_lowercase().as_str() {
         "all_reduce" => (Operation::AllReduce, size),
         "send_recv" => (Operation::SendReceive, size),
         "all_gather" => (Operation::AllGather, size * f64::from(ranks)),
         "reduce_scatter" => (Operation::ReduceScatter, size * f64::from(ranks)),
-        _ => return Err(Rejection::new("a collective that training plans do not hold", row.shown("collective"))),
+        _ => return Err(Rejection::new("a collective that training plans do not hold", row.describe("collective"))),
     };
     let ranks_per_node = row.devices("devices_per_node")?;
     let time = row.time(column, MILLISECOND)?;

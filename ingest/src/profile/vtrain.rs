@@ -42,7 +42,7 @@ pub(super) fn read(table: &mut Table<'_>, hints: &Hints, ledger: &mut Ledger) ->
         if let Ok(Measured { ranks: Some(ranks), .. }) = measured {
             implied.push(ranks);
         }
-        rows.push((row.shown(TIME), measured));
+        rows.push((row.describe(TIME), measured));
         if rows.len() > super::MAX_VALUES {
             return Err(ProfileError::TooManyValues);
         }
@@ -88,7 +88,7 @@ struct Measured {
 
 impl Measured {
     fn read(row: &Row<'_>) -> Result<Self, Rejection> {
-        let bytes = row.whole(SIZE)?;
+        let bytes = row.size(SIZE)?;
         let seconds = row.time(TIME, NANOSECOND)?.secs();
         let bus = match row.optional(BUS)? {
             Some(_) => Some(row.positive(BUS)?).filter(|&bus| bus >= MIN_BUS).map(|bus| bus * 1e9),

@@ -42,7 +42,7 @@ fn times(table: &mut Table<'_>, columns: Columns, hints: &Hints, ledger: &mut Le
     }
     while let Some(row) = table.next_row()? {
         let timing = shape(&row, columns).and_then(|shape| {
-            let time = |column: &str| row.positive(column).and_then(|time| seconds(time, row.shown(column)));
+            let time = |column: &str| row.positive(column).and_then(|time| seconds(time, row.describe(column)));
             let [forward, backward] = [time("fwd_times")?, time("bwd_times")?];
             Ok(Timing { shape, forward_s: Some(forward), backward_s: Some(backward), with_attention })
         });
@@ -63,7 +63,7 @@ fn memory(table: &mut Table<'_>, columns: Columns, ledger: &mut Ledger) -> Resul
             match read {
                 Ok((shape, value)) => {
                     max_value = max_value.max(value);
-                    values.push((Ok(shape), purpose, value, row.shown(column)));
+                    values.push((Ok(shape), purpose, value, row.describe(column)));
                 }
                 Err(rejection) => values.push((Err(rejection), purpose, 0.0, String::new())),
             }
