@@ -109,10 +109,10 @@ mod tests {
     #[test]
     fn relative_paths_begin_at_the_crate() {
         let joined_paths = |line: &str, file: &str| paths(line, file).join(" ");
-        assert_eq!(joined_paths("use super::super::plan::Plan;", "planner/src/check/run.rs"), "crate::plan::Plan");
-        assert_eq!(joined_paths("use super::plan::Plan;", "planner/src/check.rs"), "crate::plan::Plan");
+        assert_eq!(joined_paths("use super::super::plan::Plan;", "crates/check/src/check/run.rs"), "crate::plan::Plan");
+        assert_eq!(joined_paths("use super::plan::Plan;", "crates/check/src/check.rs"), "crate::plan::Plan");
         assert_eq!(
-            joined_paths("f(self::x::y(), Kind::all())", "planner/src/check.rs"),
+            joined_paths("f(self::x::y(), Kind::all())", "crates/check/src/check.rs"),
             "crate::check::x::y Kind::all"
         );
         assert_eq!(joined_paths("use api::planner::plan::*;", "frontend/src/app.rs"), "api::planner::plan::*");

@@ -1,0 +1,284 @@
+#![allow(clippy::float_cmp, reason = "medians and counts of exact numbers")]
+
+use proptest::prelude::*;
+
+use super::*;
+use planscope_cost::cost::overrides::OverridePhase;
+use planscope_plan::outcome::{PlanOutcome, Planned};
+use planscope_plan::scenario::validate::NoDatasets;
+use planscope_plan::scenario::{PlannerKind, ValidScenario, parse};
+use planscope_planners::engine::{Unobserved, plan};
+use planscope_planners::planners::dflop::CorrectionSettings;
+
+fn steps(times: &[f64]) -> Vec<Step> {
+    (1..).zip(times).map(|(step, &seconds)| Step { segment: 0, step, seconds: Some(seconds) }).collect()
+}
+
+/// The first step is warm-up, the checkpoint (step 6) is slow, the empty step (8) is fast. Without
+/// the first step, the median of 1, 1, 1.02, 0.98, 9, 1.01, 0.1 and 0.99 is 1. The distances 0, 0,
+/// 0.02, 0.02, 8, 0.01, 0.9 and 0.01 have a median of 0.015.
+#[test]
+fn checkpoints_and_the_first_step_are_outliers() {
+    let sifted = sift(&steps(&[5.0, 1.0, 1.0, 1.02, 0.98, 9.0, 1.01, 0.1, 0.99]));
+    let outliers: Vec<(usize, Reason)> = sifted.outliers.iter().map(|step| (step.index, step.reason)).collect();
+    assert_eq!(outliers, [(0, Reason::WarmUp), (5, Reason::Slow), (7, Reason::Fast)]);
+    assert!((sifted.outliers[1].deviations - 8.0 / 0.015).abs() < 1e-6, "{}", sifted.outliers[1].deviations);
+    assert_eq!(sifted.regular, [1, 2, 3, 4, 6, 8]);
+    // Regular steps: 0.98 0.99 1.0 1.0 1.01 1.02.
+    assert_eq!(sifted.segments[0].median_s, Some(1.0));
+}
+
+/// Identical steps have zero deviation. Steps within 1 % of the median are regular, others are
+/// outliers.
+#[test]
+fn zero_deviation_accepts_close_steps() {
+    let sifted = sift(&steps(&[2.0, 1.0, 1.0, 1.0, 1.0, 1.009, 1.0, 1.011]));
+    let outliers: Vec<usize> = sifted.outliers.iter().map(|step| step.index).collect();
+    assert_eq!(outliers, [0, 7]);
+}
+
+#[test]
+fn warm_up_lasts_as_long_as_steps_are_slow_and_a_restart_warms_up_again() {
+    let mut all = steps(&[30.0, 9.0, 4.0, 1.0, 1.01, 0.99, 1.0, 1.0, 1.0, 1.0, 1.0]);
+    all.extend([(8, 12.0), (9, 1.0), (10, 1.0), (11, 1.0)].map(|(step, seconds)| Step {
+        segment: 1,
+        step,
+        seconds: Some(seconds),
+    }));
+    let sifted = sift(&all);
+    let warm: Vec<usize> =
+        sifted.outliers.iter().filter(|step| step.reason == Reason::WarmUp).map(|a| a.index).collect();
+    assert_eq!(warm, [0, 1, 2, 11]);
+    let parts: Vec<(u32, u64, u64, u64)> =
+        sifted.segments.iter().map(|part| (part.segment, part.first_step, part.last_step, part.points)).collect();
+    assert_eq!(parts, [(0, 1, 11, 11), (1, 8, 11, 4)]);
+}
+
+/// A log whose step numbers go back repeatedly has a new segment each time. Processes 100,000
+/// segments.
+#[test]
+fn as_many_parts_as_steps_are_sifted_at_once() {
+    let all: Vec<Step> = (0..100_000).map(|part| Step { segment: part, step: 7, seconds: Some(1.0) }).collect();
+    let sifted = sift(&all);
+    assert_eq!((sifted.regular.len(), sifted.segments.len()), (100_000, 100_000));
+    assert_eq!(sifted.segments[99_999].segment, 99_999);
+}
+
+#[test]
+fn short_runs_have_no_outliers() {
+    assert_eq!(sift(&[]), Sifted::default());
+    let untimed =
+        sift(&[Step { segment: 0, step: 4, seconds: None }, Step { segment: 0, step: 5, seconds: Some(f64::NAN) }]);
+    assert!(untimed.regular.is_empty() && untimed.outliers.is_empty());
+    assert_eq!((untimed.segments[0].points, untimed.segments[0].median_s), (2, None));
+    // With two steps, the outlier is ambiguous.
+    assert_eq!(sift(&steps(&[3.0, 1.0])).regular, [0, 1]);
+}
+
+/// Predictions from 8 to 12 s with an error of 0.1 give 8 / 1.1 to 12 / 0.9.
+#[test]
+fn bands_are_spreads_widened_by_the_error() {
+    let band = Band::new(10.0, &[8.0, 12.0], 0.1);
+    assert!((band.low - 8.0 / 1.1).abs() < 1e-12 && (band.high - 12.0 / 0.9).abs() < 1e-12);
+    assert_eq!(inside(&band, &[7.0, 7.5, 13.0, 14.0]), Some(0.5));
+    assert_eq!(inside(&band, &[]), None);
+    assert_eq!(Band::new(10.0, &[], 0.0), Band { value: 10.0, low: 10.0, high: 10.0 });
+}
+
+/// Timers for one rank from the BigScience GPT-2 runs. The optimizer timer includes its parts.
+#[test]
+fn timers_count_once() {
+    let timers = [
+        ("forward-compute", 264.79),
+        ("forward-recv", 2365.31),
+        ("backward-compute", 481.96),
+        ("backward-send", 63.98),
+        ("backward-send-forward-recv", 152.47),
+        ("backward-params-all-reduce", 24.39),
+        ("backward-embedding-all-reduce", 2398.39),
+        ("optimizer-copy-to-main-grad", 10.11),
+        ("optimizer-unscale-and-check-inf", 75.24),
+        ("optimizer", 85.49),
+        ("batch-generator", 3.05),
+        ("save-checkpoint", 999.0),
+        ("forward-backward", 999.0),
+    ];
+    let timed: Vec<Timed<'_>> = timers.iter().map(|&(name, seconds)| Timed { name, seconds }).collect();
+    let phases: Vec<(Phase, f64)> = phase_times(&timed).iter().map(|times| (times.phase, times.seconds)).collect();
+    let expected = [
+        (Phase::Forward, 264.79),
+        (Phase::Backward, 481.96),
+        (Phase::Pipeline, 2365.31 + 63.98 + 152.47),
+        (Phase::Reduction, 24.39 + 2398.39),
+        (Phase::Optimizer, 85.49),
+        (Phase::Data, 3.05),
+    ];
+    assert_eq!(phases.len(), expected.len());
+    for ((phase, seconds), (expected, sum)) in phases.into_iter().zip(expected) {
+        assert_eq!(phase, expected);
+        assert!((seconds - sum).abs() < 1e-9, "{seconds} {sum}");
+    }
+    let parts = [("optimizer-inner-step", 2.0), ("optimizer-clip-main-grad", 1.0)];
+    let parts: Vec<Timed<'_>> = parts.iter().map(|&(name, seconds)| Timed { name, seconds }).collect();
+    assert_eq!(phase_times(&parts)[0].seconds, 3.0);
+}
+
+/// Returns the true step time and the search result, for a step of which a part scales with the
+/// factor and a bubble bends the curve.
+fn bent(stretches: f64, fixed: f64, bend: f64, truth: f64) -> (f64, Solved) {
+    let step = |factor: f64| fixed.max(bend * factor * factor) + stretches * factor;
+    let solved = solve::<std::convert::Infallible>(Target::Step(step(truth)), |factors| {
+        Ok(Evaluation { forward_s: 0.0, backward_s: 0.0, step_s: step(factors.forward) })
+    });
+    (step(truth), solved.unwrap())
+}
+
+#[test]
+fn a_bend_close_to_the_target_is_met() {
+    for (stretches, fixed, bend, truth) in
+        [(0.2, 1.162_663_002, 0.462_592_658, 1.629_651_212), (0.2, 1.833_402_542, 0.709_838_883, 1.616_457_469)]
+    {
+        let (_, solved) = bent(stretches, fixed, bend, truth);
+        assert!(solved.is_met && solved.evaluations <= 12, "{solved:?}");
+    }
+}
+
+proptest! {
+    /// A part of the step scales with the factor, and a bubble bends the curve. The search
+    /// converges in a small number of simulations.
+    #[test]
+    fn single_factor_reaches_any_step_in_range(stretches in 0.2_f64..5.0, fixed in 0.0_f64..2.0, bend in 0.0_f64..1.0, truth in 0.3_f64..4.0) {
+        let (target, solved) = bent(stretches, fixed, bend, truth);
+        prop_assert!(solved.is_met, "{solved:?} for {truth}");
+        prop_assert!((solved.reached.step_s / target - 1.0).abs() <= 5e-4);
+    }
+
+    /// Part of the forward and backward time is outside the layers. The search returns both
+    /// factors.
+    #[test]
+    fn both_factors_meet_both_phases(heads in 0.0_f64..0.5, forward in 0.3_f64..4.0, backward in 0.3_f64..4.0) {
+        let phase = |factor: f64, layers: f64| layers * (heads + factor);
+        let solved = solve::<std::convert::Infallible>(
+            Target::Phases { forward_s: phase(forward, 1.0), backward_s: phase(backward, 2.0) },
+            |factors| Ok(Evaluation { forward_s: phase(factors.forward, 1.0), backward_s: phase(factors.backward, 2.0), step_s: 1.0 }),
+        ).unwrap();
+        prop_assert!(solved.is_met);
+        prop_assert!((solved.factors.forward / forward - 1.0).abs() < 2e-3);
+        prop_assert!((solved.factors.backward / backward - 1.0).abs() < 2e-3);
+    }
+}
+
+#[test]
+fn unreachable_targets_are_reported() {
+    let constant = |_| Ok::<_, std::convert::Infallible>(Evaluation { forward_s: 0.0, backward_s: 0.0, step_s: 10.0 });
+    let solved = solve(Target::Step(1.0), constant).unwrap();
+    assert!(!solved.is_met && solved.reached.step_s == 10.0);
+    assert!(solve(Target::Step(f64::NAN), constant).is_err() && solve(Target::Step(0.0), constant).is_err());
+}
+
+fn valid_scenario(overrides: &serde_json::Value) -> ValidScenario {
+    let document = serde_json::json!({
+        "schema": "scenario/1", "model": { "preset": "llama-2-7b" }, "cluster": { "preset": "a100-80gb", "nodes": 1 },
+        "workload": {
+            "samples": {
+                "kind": "drawn", "text_tokens": { "kind": "values", "values": [1024, 2048, 4096] },
+                "images": { "kind": "constant", "value": 0 }
+            },
+            "global_batch": 16, "context_length": 4096, "packing": "single"
+        },
+        "training": { "overrides": overrides },
+        "layout": { "tensor": 2, "pipeline": 4, "microbatch": 1 }, "planners": ["1f1b"], "iterations": 2
+    });
+    ValidScenario::new(parse(&document.to_string()).unwrap(), &NoDatasets).unwrap()
+}
+
+fn planned(scenario: &ValidScenario) -> Planned {
+    match plan(scenario, &mut Unobserved).unwrap().outcome.results.remove(0).answer {
+        PlanOutcome::Planned(planned) => *planned,
+        PlanOutcome::Infeasible { binding, .. } => panic!("{binding}"),
+    }
+}
+
+fn evaluation(planned: &Planned) -> Evaluation {
+    let phases = predicted_phases(planned, TimerRanks::LastRank, None);
+    Evaluation {
+        forward_s: phases.forward_s.unwrap(),
+        backward_s: phases.backward_s.unwrap(),
+        step_s: planned.metrics.iteration_s,
+    }
+}
+
+/// A synthetic run in which layers take 1.3 and 1.1 times the modeled time, of which only the step
+/// time or two timers are available. The factors reproduce the step time on the same layout; from
+/// timers, they are the true factors.
+#[test]
+fn factors_reproduce_the_run() {
+    let base = valid_scenario(&serde_json::json!([]));
+    let truth = valid_scenario(&serde_json::json!([
+        {"operator": "layer", "phase": "forward", "scale": 1.3}, {"operator": "layer", "phase": "backward", "scale": 1.1}
+    ]));
+    let (before, measured) = (planned(&base), evaluation(&planned(&truth)));
+    let mut evaluate = |factors: Factors| {
+        let mut changed = base.scenario().clone();
+        changed.training.overrides.extend(scaled(&[], factors));
+        replan(&base, changed, PlannerKind::OneFOneB, &before, &mut Unobserved).map(|planned| evaluation(&planned))
+    };
+    let solved = solve(Target::Step(measured.step_s), &mut evaluate).unwrap();
+    assert!(solved.is_met && solved.evaluations <= 4, "{solved:?}");
+    assert!((1.1..1.3).contains(&solved.factors.forward), "{solved:?}");
+    let target = Target::Phases { forward_s: measured.forward_s, backward_s: measured.backward_s };
+    let solved = solve(target, &mut evaluate).unwrap();
+    assert!(solved.is_met && (solved.factors.forward - 1.3).abs() < 5e-3, "{solved:?}");
+    assert!((solved.factors.backward - 1.1).abs() < 5e-3, "{solved:?}");
+    assert!((solved.reached.step_s / measured.step_s - 1.0).abs() < 2e-3);
+}
+
+/// A scenario with scaled or timed layers is scaled further.
+#[test]
+fn factors_extend_user_overrides() {
+    let given = serde_json::json!([
+        {"operator": "layer", "scale": 2.0}, {"operator": "layer", "phase": "forward", "formula_us": "3 + tokens"},
+        {"operator": "layer", "phase": "backward", "table_us": [[1.0, 10.0], [2.0, 20.0]]}, {"operator": "qkv", "scale": 3.0}
+    ]);
+    let base = valid_scenario(&given);
+    let existing = &base.scenario().training.overrides;
+    let overrides = scaled(existing, Factors { forward: 1.5, backward: 0.5 });
+    let formatted: Vec<String> = overrides
+        .iter()
+        .map(|entry| format!("{:?} {:?} {:?} {:?}", entry.phase, entry.scale, entry.formula_us, entry.table_us))
+        .collect();
+    assert_eq!(
+        formatted,
+        [
+            "Some(Forward) Some(1.5) None None",
+            "Some(Backward) Some(0.5) None None",
+            "Some(Forward) Some(3.0) None None",
+            "Some(Backward) Some(1.0) None None",
+            "Some(Forward) None Some(\"(3 + tokens)*1.5\") None",
+            "Some(Backward) None None Some([[1.0, 5.0], [2.0, 10.0]])",
+        ]
+    );
+    assert!(overrides.iter().all(|item| item.phase != Some(OverridePhase::InputGrad)));
+    // Appended overrides take precedence: forward 1.5 x (3 + tokens), backward half the table.
+    let mut changed = base.scenario().clone();
+    changed.training.overrides.extend(overrides);
+    let (before, after) = (planned(&base), planned(&ValidScenario::new(changed, &NoDatasets).unwrap()));
+    let (before, after) = (evaluation(&before), evaluation(&after));
+    assert!(after.forward_s > before.forward_s && after.backward_s < before.backward_s, "{before:?} {after:?}");
+}
+
+/// Shape 1 occurs only in slow steps, shape 0 in all. For shape 0, (1 + 1 + 1.2 + 1.2) / 4 relative
+/// to the median 1.1 is 1. For shape 1, 1.2 / 1.1 is 1.09.
+#[test]
+fn slow_step_shapes_are_found() {
+    let step = |iteration, measured_s| StepRatio { iteration, measured_s, predicted_s: 1.0 };
+    let batches = [vec![0, 0], vec![0], vec![0, 1], vec![0, 1]];
+    let run = [step(0, 2.0), step(1, 2.0), step(2, 2.4), step(3, 2.4), step(9, 7.0), step(1, f64::NAN)];
+    let found = penalties(&run, &batches, CorrectionSettings::default());
+    assert_eq!(
+        found.iter().map(|shape_penalty| (shape_penalty.shape, shape_penalty.items)).collect::<Vec<_>>(),
+        [(1, 2), (0, 5)]
+    );
+    assert!((found[0].penalty - 2.4 / 2.2).abs() < 1e-12 && found[1].penalty == 1.0, "{found:?}");
+    assert!(penalties(&[], &batches, CorrectionSettings::default()).is_empty());
+}

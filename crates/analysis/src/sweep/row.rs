@@ -1,0 +1,218 @@
+//! Summary of a point's results.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Point;
+use planscope_plan::observer::{Cancelled, Observer};
+use planscope_plan::outcome::{ENGINE, Metrics, PlanOutcome};
+use planscope_plan::scenario::{FieldError, PlannerKind, ValidScenario};
+use planscope_planners::engine::{self, PlanError};
+
+/// Result row for a point. The bytes do not depend on the machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PointRow {
+    /// Point number.
+    pub index: u32,
+    /// Value per axis.
+    pub coordinates: Vec<Value>,
+    /// Scenario identifier; omitted if the scenario is invalid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    /// Engine version.
+    pub engine: String,
+    /// Result.
+    pub answer: PointOutcome,
+}
+
+/// Result for a point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "status", rename_all = "snake_case", deny_unknown_fields)]
+pub enum PointOutcome {
+    /// Results for all planners, in request order.
+    Planned {
+        /// Cluster devices.
+        devices: u32,
+        /// One row per planner.
+        planners: Vec<PlannerRow>,
+    },
+    /// The scenario is invalid.
+    Invalid {
+        /// Field errors.
+        errors: Vec<WrongField>,
+    },
+    /// Internal error.
+    Failed {
+        /// Error description.
+        detail: String,
+    },
+}
+
+/// A field error in a point's scenario.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct WrongField {
+    /// JSON pointer into the scenario.
+    pub pointer: String,
+    /// Error description.
+    pub detail: String,
+}
+
+/// Result for a planner: figures, or an explanation if there is no plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "status", rename_all = "snake_case", deny_unknown_fields)]
+pub enum PlannerRow {
+    /// A validated plan.
+    Planned {
+        /// Planner.
+        planner: PlannerKind,
+        /// Plan figures.
+        figures: PlanMetrics,
+    },
+    /// No layout satisfies all constraints.
+    Infeasible {
+        /// Planner.
+        planner: PlannerKind,
+        /// Binding constraint.
+        reason: String,
+    },
+}
+
+impl PlannerRow {
+    /// Planner of the row.
+    pub const fn planner(&self) -> PlannerKind {
+        match self {
+            Self::Planned { planner, .. } | Self::Infeasible { planner, .. } => *planner,
+        }
+    }
+
+    /// Plan figures; `None` if there is no plan.
+    pub const fn metrics(&self) -> Option<&PlanMetrics> {
+        match self {
+            Self::Planned { figures: metrics, .. } => Some(metrics),
+            Self::Infeasible { .. } => None,
+        }
+    }
+}
+
+/// Plan figures: the metrics used for comparisons.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PlanMetrics {
+    /// Mean iteration time in s.
+    pub iteration_s: f64,
+    /// Backbone tokens/s, excluding padding.
+    pub tokens_per_s: f64,
+    /// Backbone tokens/s per device, excluding padding.
+    pub tokens_per_s_per_device: f64,
+    /// Model FLOPs utilisation.
+    pub mfu: f64,
+    /// Idle time divided by (ranks x time).
+    pub bubble: f64,
+    /// Exposed communication divided by (ranks x time).
+    pub exposed_communication: f64,
+    /// Highest peak memory per rank, in GiB.
+    pub peak_memory_gib: f64,
+    /// Lower bound on the iteration time, in s.
+    pub lower_bound_s: f64,
+    /// (iteration - bound) / bound.
+    pub gap: f64,
+}
+
+impl PlanMetrics {
+    fn from_metrics(metrics: &Metrics, devices: u32) -> Self {
+        Self {
+            iteration_s: metrics.iteration_s,
+            tokens_per_s: metrics.tokens_per_s,
+            tokens_per_s_per_device: metrics.tokens_per_s / f64::from(devices),
+            mfu: metrics.mfu,
+            bubble: metrics.bubble,
+            exposed_communication: metrics.exposed_communication,
+            peak_memory_gib: metrics.peak_memory_gib,
+            lower_bound_s: metrics.lower_bound_s,
+            gap: metrics.gap,
+        }
+    }
+}
+
+impl PointRow {
+    /// Builds the row for a point with an invalid scenario, or one that this machine cannot plan.
+    pub fn invalid(point: &Point, errors: Vec<FieldError>) -> Self {
+        let named = |error: FieldError| WrongField { pointer: error.pointer, detail: error.detail };
+        Self::without_scenario(point, PointOutcome::Invalid { errors: errors.into_iter().map(named).collect() })
+    }
+
+    /// Builds the row for a point with an internal error.
+    pub fn failed(point: &Point, detail: &str) -> Self {
+        Self::without_scenario(point, PointOutcome::Failed { detail: detail.to_owned() })
+    }
+
+    fn without_scenario(point: &Point, outcome: PointOutcome) -> Self {
+        let (index, coordinates) = (point.index, point.coordinates.clone());
+        Self { index, coordinates, scenario: None, engine: ENGINE.to_owned(), answer: outcome }
+    }
+
+    /// Results for all planners. Empty if the scenario is invalid.
+    pub fn planners(&self) -> &[PlannerRow] {
+        match &self.answer {
+            PointOutcome::Planned { planners, .. } => planners,
+            PointOutcome::Invalid { .. } | PointOutcome::Failed { .. } => &[],
+        }
+    }
+}
+
+/// Error for a point without a row.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unplanned {
+    /// The observer cancelled planning.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+    /// Planning exceeds the observer's memory limit.
+    #[error("planning takes {} MiB or more", .bytes.div_ceil(1 << 20))]
+    Outgrown {
+        /// Peak memory in bytes, as far as known.
+        bytes: u64,
+    },
+}
+
+/// Plans a point's scenario.
+pub(super) fn planned(
+    point: &Point,
+    scenario: &ValidScenario,
+    observer: &mut dyn Observer,
+) -> Result<PointRow, Unplanned> {
+    let outcome = match engine::plan(scenario, observer) {
+        Ok(planning) => planning.outcome,
+        Err(PlanError::Cancelled(cancelled)) => return Err(Unplanned::Cancelled(cancelled)),
+        Err(PlanError::Outgrown { bytes }) => return Err(Unplanned::Outgrown { bytes }),
+        Err(rejected @ PlanError::Rejected { .. }) => return Ok(PointRow::failed(point, &rejected.to_string())),
+        Err(large @ PlanError::TooLarge(_)) => {
+            return Ok(PointRow::invalid(point, vec![FieldError::new("/iterations", large.to_string())]));
+        }
+    };
+    let devices = scenario.scenario().cluster.devices();
+    let rows = scenario.scenario().planners.iter().filter_map(|planner| {
+        let result = outcome.results.iter().find(|result| result.planner == *planner)?;
+        Some(match &result.answer {
+            PlanOutcome::Planned(planned) => {
+                PlannerRow::Planned { planner: *planner, figures: PlanMetrics::from_metrics(&planned.metrics, devices) }
+            }
+            PlanOutcome::Infeasible { binding, .. } => {
+                PlannerRow::Infeasible { planner: *planner, reason: binding.clone() }
+            }
+        })
+    });
+    Ok(PointRow {
+        index: point.index,
+        coordinates: point.coordinates.clone(),
+        scenario: Some(scenario.id().to_string()),
+        engine: ENGINE.to_owned(),
+        answer: PointOutcome::Planned { devices, planners: rows.collect() },
+    })
+}

@@ -1,0 +1,248 @@
+//! Simulation of all ranks, using lists, channels and a send stream per rank.
+//!
+//! A rank processes actions sequentially. Launches take no time. A transfer is ready when sender
+//! and receiver have launched it. A rank sends the results of a single action at a time, in launch
+//! order. Ready parts of the same result are sent in a single step. Waits return when all transfers
+//! in the batch are done. If all receives are launched before the corresponding sends, these rules
+//! equal those of the simulator.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use super::demand::{Demand, Letter, Product, Sending};
+use super::{At, ExecutionViolation};
+use planscope_pipeline::execution_plan::{ExecutionPlan, PlanActionKind};
+
+/// Runs all lists to the end. Returns the end of the last stage, in ns.
+pub(super) fn walk(plan: &ExecutionPlan, demand: &Demand) -> Result<u64, ExecutionViolation> {
+    let mut machine = Machine::new(plan, demand);
+    while let Some(Reverse((now, event))) = machine.events.pop() {
+        machine.now = now;
+        match event {
+            Event::Arrived(transfer) => machine.arrived(transfer),
+            Event::Free(rank) => machine.sending[rank] = false,
+            Event::Go(rank) => machine.go(rank),
+            Event::Send(rank) => machine.send(rank),
+        }
+    }
+    machine.circle().map_or(Ok(machine.end), |circle| Err(ExecutionViolation::Deadlock(circle)))
+}
+
+/// Simulation event. Simultaneous events are processed in declaration order, so that a stream
+/// considers all ready transfers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Arrived(usize),
+    /// The send stream of a rank is free.
+    Free(usize),
+    /// A rank can continue.
+    Go(usize),
+    /// The send stream of a rank can start a transfer.
+    Send(usize),
+}
+
+struct Travel {
+    letter: Letter,
+    sending: Sending,
+    /// Launch positions of sender and receiver.
+    ends: [At; 2],
+    /// Batches of sender and receiver.
+    batches: [usize; 2],
+    /// Number of missing launches.
+    missing: u8,
+    /// Position in the sender's launches.
+    order: usize,
+    done: bool,
+}
+
+struct Machine<'a> {
+    plan: &'a ExecutionPlan,
+    demand: &'a Demand,
+    now: u64,
+    end: u64,
+    events: BinaryHeap<Reverse<(u64, Event)>>,
+    travels: Vec<Travel>,
+    /// Transfer launched or awaited by an action, by rank and action.
+    travel_at: Vec<Vec<usize>>,
+    /// Unfinished transfers and all transfers, by batch.
+    open: Vec<(usize, Vec<usize>)>,
+    /// Current action index and busy time, by rank.
+    at: Vec<usize>,
+    active_until: Vec<u64>,
+    /// Number of started computations, by rank.
+    begun: Vec<usize>,
+    /// Stream state and ready transfers, by rank.
+    sending: Vec<bool>,
+    ready: Vec<BTreeSet<(usize, usize)>>,
+}
+
+impl<'a> Machine<'a> {
+    fn new(plan: &'a ExecutionPlan, demand: &'a Demand) -> Self {
+        let ranks = plan.ranks.len();
+        let mut numbers: BTreeMap<Letter, usize> = BTreeMap::new();
+        let mut batches: BTreeMap<(usize, u32), usize> = BTreeMap::new();
+        let (mut travels, mut open): (Vec<Travel>, Vec<(usize, Vec<usize>)>) = (Vec::new(), Vec::new());
+        let mut travel_at = Vec::with_capacity(ranks);
+        for (rank, list) in plan.ranks.iter().enumerate() {
+            let mut rank_travels = Vec::with_capacity(list.len());
+            for (index, action) in list.iter().enumerate() {
+                let (Some(letter), Some(transfer)) = (Letter::from_action(rank, action), action.transfer) else {
+                    rank_travels.push(usize::MAX);
+                    continue;
+                };
+                let number = *numbers.entry(letter).or_insert_with(|| {
+                    let sending = demand.sends.get(&letter.product).copied().unwrap_or_default();
+                    let nowhere = At { rank, index };
+                    let ends = [nowhere; 2];
+                    travels.push(Travel { letter, sending, ends, batches: [0; 2], missing: 2, order: 0, done: false });
+                    travels.len() - 1
+                });
+                rank_travels.push(number);
+                if action.action.launches() {
+                    let batch = *batches.entry((rank, transfer.batch)).or_insert_with(|| {
+                        open.push((0, Vec::new()));
+                        open.len() - 1
+                    });
+                    open[batch].0 += 1;
+                    open[batch].1.push(number);
+                    let end = usize::from(action.action == PlanActionKind::Irecv);
+                    let travel = &mut travels[number];
+                    (travel.ends[end], travel.batches[end]) = (At { rank, index }, batch);
+                    if end == 0 {
+                        travel.order = index;
+                    }
+                }
+            }
+            travel_at.push(rank_travels);
+        }
+        Self {
+            plan,
+            demand,
+            now: 0,
+            end: 0,
+            events: (0..ranks).map(|rank| Reverse((0, Event::Go(rank)))).collect(),
+            travels,
+            travel_at,
+            open,
+            at: vec![0; ranks],
+            active_until: vec![0; ranks],
+            begun: vec![0; ranks],
+            sending: vec![false; ranks],
+            ready: vec![BTreeSet::new(); ranks],
+        }
+    }
+
+    fn soon(&mut self, after: u64, event: Event) {
+        self.events.push(Reverse((self.now.saturating_add(after), event)));
+    }
+
+    /// Processes a rank's actions until an action takes time or blocks.
+    fn go(&mut self, rank: usize) {
+        while self.active_until[rank] <= self.now
+            && let Some(action) = self.plan.ranks[rank].get(self.at[rank])
+        {
+            if action.action.computes() {
+                let lane = &self.demand.lanes[rank];
+                let mut duration: u64 = 0;
+                loop {
+                    let computation = &lane[self.begun[rank]];
+                    duration = duration.saturating_add(computation.duration_ns);
+                    self.begun[rank] += 1;
+                    self.at[rank] += 1;
+                    if !computation.with_next {
+                        break;
+                    }
+                }
+                self.active_until[rank] = self.now.saturating_add(duration);
+                self.end = self.end.max(self.active_until[rank]);
+                if duration > 0 {
+                    self.soon(duration, Event::Go(rank));
+                }
+            } else if action.action.launches() {
+                let number = self.travel_at[rank][self.at[rank]];
+                self.at[rank] += 1;
+                self.launched(number);
+            } else if self.open[self.waited(rank)].0 == 0 {
+                self.at[rank] += 1;
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Returns the batch that blocks a rank.
+    fn waited(&self, rank: usize) -> usize {
+        let travel = &self.travels[self.travel_at[rank][self.at[rank]]];
+        travel.batches[usize::from(travel.letter.from != rank)]
+    }
+
+    fn launched(&mut self, number: usize) {
+        let travel = &mut self.travels[number];
+        travel.missing -= 1;
+        if travel.missing > 0 {
+            return;
+        }
+        if travel.sending.duration_ns == 0 {
+            self.soon(0, Event::Arrived(number));
+        } else {
+            let from = travel.letter.from;
+            self.ready[from].insert((travel.order, number));
+            self.soon(0, Event::Send(from));
+        }
+    }
+
+    /// Starts the earliest launched transfer that is ready, including all ready parts of the same
+    /// result.
+    fn send(&mut self, rank: usize) {
+        if self.sending[rank] {
+            return;
+        }
+        let Some(&(_, first)) = self.ready[rank].first() else { return };
+        let product: Product = self.travels[first].letter.product;
+        let together: Vec<(usize, usize)> = self.ready[rank]
+            .iter()
+            .copied()
+            .filter(|&(_, other)| self.travels[other].letter.product == product)
+            .collect();
+        let Sending { duration_ns, parts } = self.travels[first].sending;
+        let share = u128::from(duration_ns) * together.len() as u128;
+        let lasts = share.div_ceil(u128::from(parts.max(1))) as u64;
+        for (order, number) in together {
+            self.ready[rank].remove(&(order, number));
+            self.soon(lasts, Event::Arrived(number));
+        }
+        self.sending[rank] = true;
+        self.soon(lasts, Event::Free(rank));
+        self.soon(lasts, Event::Send(rank));
+    }
+
+    fn arrived(&mut self, number: usize) {
+        self.travels[number].done = true;
+        let Letter { from, to, .. } = self.travels[number].letter;
+        for batch in self.travels[number].batches {
+            self.open[batch].0 -= 1;
+        }
+        self.soon(0, Event::Go(from));
+        self.soon(0, Event::Go(to));
+    }
+
+    /// Returns a cycle of blocked ranks if the simulation is stuck.
+    fn circle(&self) -> Option<Vec<At>> {
+        let stuck = |rank: &usize| self.at[*rank] < self.plan.ranks[*rank].len();
+        let mut rank = (0..self.at.len()).find(stuck)?;
+        let mut path: Vec<At> = Vec::new();
+        loop {
+            if let Some(start) = path.iter().position(|at| at.rank == rank) {
+                return Some(path.split_off(start));
+            }
+            path.push(At { rank, index: self.at[rank] });
+            // An unfinished batch has a transfer with a missing launch on the other rank.
+            let open = self.open[self.waited(rank)].1.iter().map(|&number| &self.travels[number]);
+            let other = open.filter(|travel| !travel.done).find_map(|travel| {
+                let other = travel.ends[usize::from(travel.letter.from == rank)];
+                (self.at[other.rank] <= other.index).then_some(other.rank)
+            });
+            rank = other?;
+        }
+    }
+}

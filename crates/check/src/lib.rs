@@ -1,0 +1,3 @@
+//! Independent check of plans. It shares no code with the planners.
+
+pub mod check;

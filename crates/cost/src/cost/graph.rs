@@ -1,0 +1,324 @@
+//! Operator graphs for a layer, an input block or an output block with one microbatch.
+//!
+//! The nodes are operators and tensors, as in SEMU (PipeWeaver Sec. 4.1). Operators are listed in
+//! execution order: the forward, then the backward. A tensor is live from the producer to the last
+//! reader. [`super::layer`] sums operator times. [`OperatorGraph::lifetimes`] computes memory from
+//! lifetimes.
+
+mod attention;
+mod ends;
+mod mlp;
+mod transformer;
+
+pub use transformer::layer;
+
+pub use ends::{input, output};
+
+use super::kernel::{Format, Kernel, MatMul, Operation, Product, Streaming, StreamingClass};
+use super::load::ModuleLoad;
+use planscope_core::model::Module;
+use planscope_core::training::{Precision, Training};
+
+/// Part of a training step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Forward pass.
+    Forward,
+    /// Gradient with respect to the input.
+    InputGrad,
+    /// Gradient with respect to the weights.
+    WeightGrad,
+}
+
+/// Devices that an operator spans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// A single device, for all operators except collectives.
+    Device,
+    /// The tensor-parallel group.
+    Tensor,
+    /// The context-parallel group.
+    Context,
+    /// The expert-parallel group.
+    Expert,
+}
+
+/// An operator: a graph node with a run time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Operator {
+    /// Operator name, for example "qkv".
+    pub name: &'static str,
+    /// Phase in which the operator runs.
+    pub phase: Phase,
+    /// Kernel or collective with its shape.
+    pub kernel: Kernel,
+    /// Devices that the operator spans.
+    pub span: Span,
+    /// Index of the compute operator that an overlapped collective runs in parallel with.
+    pub overlapped_with: Option<u16>,
+    /// True if the operator is part of the attention core, which selective recomputation repeats.
+    pub core: bool,
+    /// True if only weight gradients depend on the operator, in any phase.
+    pub for_weights: bool,
+}
+
+/// A tensor: a graph node with a memory size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tensor {
+    /// Tensor name, for example "qkv".
+    pub name: &'static str,
+    /// Bytes per device.
+    pub bytes: f64,
+    /// Index of the producer; `None` for a graph input.
+    pub producer: Option<u16>,
+    /// Index of the last operator that reads the tensor.
+    pub last_read: Option<u16>,
+}
+
+/// Index into [`OperatorGraph::tensors`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TensorId(u16);
+
+/// Operators and tensors for a layer, an input block or an output block.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OperatorGraph {
+    /// Operators in execution order.
+    pub operators: Vec<Operator>,
+    /// Tensors in creation order.
+    pub tensors: Vec<Tensor>,
+    /// Number of forward operators. The backward operators follow.
+    pub forward_operators: usize,
+}
+
+/// Operators that recomputation repeats before the backward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// No operators.
+    Nothing,
+    /// The attention core.
+    Core,
+    /// All forward operators.
+    All,
+}
+
+/// Activation memory in bytes per device.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Lifetimes {
+    /// Bytes stored for the backward.
+    pub stored: f64,
+    /// Peak temporary bytes during the backward, not including `stored`.
+    pub transient: f64,
+}
+
+impl OperatorGraph {
+    /// Returns whether recomputation repeats operator `index` before the backward.
+    pub fn repeats(&self, index: usize, repeat: Repeat) -> bool {
+        index < self.forward_operators
+            && match repeat {
+                Repeat::Nothing => false,
+                Repeat::Core => self.operators[index].core,
+                Repeat::All => true,
+            }
+    }
+
+    /// Computes the stored bytes and the peak temporary bytes.
+    ///
+    /// The backward's inputs from the forward are stored. If the producer is recomputed, the tensor
+    /// is temporary like a gradient, and live to the last reader.
+    pub fn lifetimes(&self, repeat: Repeat) -> Lifetimes {
+        let mut stored = 0.0;
+        // Change of the live bytes at each backward operator.
+        let backward = self.operators.len() - self.forward_operators;
+        let mut change = [0.0_f64; MAX_OPERATORS];
+        for tensor in &self.tensors {
+            let Some(last) = tensor.last_read.map(usize::from).filter(|&last| last >= self.forward_operators) else {
+                continue;
+            };
+            let producer = tensor.producer.map(usize::from);
+            let again = producer.is_some_and(|index| self.repeats(index, repeat));
+            let first = producer.map_or(0, |operator| operator.saturating_sub(self.forward_operators));
+            if producer.is_none_or(|producer_index| producer_index < self.forward_operators) && !again {
+                stored += tensor.bytes;
+            } else {
+                change[first] += tensor.bytes;
+                change[last - self.forward_operators + 1] -= tensor.bytes;
+            }
+        }
+        let mut live = 0.0_f64;
+        let mut transient = 0.0_f64;
+        for delta in &change[..=backward] {
+            live += delta;
+            transient = transient.max(live);
+        }
+        Lifetimes { stored, transient }
+    }
+}
+
+/// Upper limit on the operators in a graph.
+const MAX_OPERATORS: usize = 128;
+
+/// Shapes from which the operators of a layer are built.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape<'a> {
+    /// The module.
+    pub module: &'a Module,
+    /// Training settings.
+    pub training: &'a Training,
+    /// Tensor-parallel degree, t.
+    pub t: f64,
+    /// Context-parallel degree.
+    pub c: f64,
+    /// Tokens per device after the context-parallel split, n.
+    pub n: f64,
+    /// Sum of query length x key length per device.
+    pub squared: f64,
+    /// Mean sequence length, weighted by tokens.
+    pub length: f64,
+    /// Item count (images, clips), for modulation and cross-attention.
+    pub items: f64,
+    /// Bytes per activation value, w.
+    pub w: f64,
+}
+
+impl<'a> Shape<'a> {
+    /// Computes the shapes for a module load, a tensor-parallel degree `t` and the remaining
+    /// degrees in `training`.
+    pub fn new(module: &'a Module, training: &'a Training, t: f64, load: ModuleLoad) -> Self {
+        let c = f64::from(training.context_parallel);
+        let item = f64::from(module.tokens_per_item());
+        Self {
+            module,
+            training,
+            t,
+            c,
+            n: load.tokens / c,
+            squared: load.squared / c,
+            length: if load.tokens > 0.0 { load.squared / load.tokens } else { 0.0 },
+            // Items with a fixed length follow from the token count. Video clips have different
+            // lengths.
+            items: if item > 0.0 { load.tokens / item } else { load.items },
+            w: training.width(),
+        }
+    }
+
+    fn h(&self) -> f64 {
+        f64::from(self.module.hidden)
+    }
+
+    /// Number of devices that share norms, dropout and residual additions (sequence parallelism).
+    fn split(&self) -> f64 {
+        if self.training.sequence_parallel { self.t } else { 1.0 }
+    }
+
+    /// Residual stream bytes per device, w n h / split.
+    fn stream(&self) -> f64 {
+        self.w * self.n * self.h() / self.split()
+    }
+
+    fn format(&self) -> Format {
+        match self.training.precision {
+            Precision::Bf16 => Format::Bf16,
+            Precision::Fp8 => Format::Fp8,
+            Precision::Fp32 => Format::Fp32,
+        }
+    }
+}
+
+struct Builder {
+    graph: OperatorGraph,
+    core: bool,
+}
+
+impl Builder {
+    fn new() -> Self {
+        let mut graph = OperatorGraph::default();
+        graph.operators.reserve(48);
+        graph.tensors.reserve(40);
+        Self { graph, core: false }
+    }
+
+    /// Adds a tensor that exists before the first operator.
+    fn given(&mut self, name: &'static str, bytes: f64) -> TensorId {
+        self.graph.tensors.push(Tensor { name, bytes, producer: None, last_read: None });
+        TensorId(self.graph.tensors.len() as u16 - 1)
+    }
+
+    /// Adds a tensor produced by the last operator.
+    fn makes(&mut self, name: &'static str, bytes: f64) -> TensorId {
+        let producer = Some(self.graph.operators.len() as u16 - 1);
+        self.graph.tensors.push(Tensor { name, bytes, producer, last_read: producer });
+        TensorId(self.graph.tensors.len() as u16 - 1)
+    }
+
+    fn run(&mut self, name: &'static str, phase: Phase, kernel: Kernel, reads: &[TensorId]) -> u16 {
+        self.span(name, phase, kernel, Span::Device, None, reads)
+    }
+
+    fn span(
+        &mut self,
+        name: &'static str,
+        phase: Phase,
+        kernel: Kernel,
+        span: Span,
+        overlapped_with: Option<u16>,
+        reads: &[TensorId],
+    ) -> u16 {
+        let index = self.graph.operators.len() as u16;
+        debug_assert!(usize::from(index) + 1 < MAX_OPERATORS, "raise MAX_OPERATORS");
+        self.graph.operators.push(Operator {
+            name,
+            phase,
+            kernel,
+            span,
+            overlapped_with,
+            core: self.core,
+            for_weights: false,
+        });
+        for tensor in reads {
+            self.graph.tensors[usize::from(tensor.0)].last_read = Some(index);
+        }
+        index
+    }
+
+    /// Starts the backward: all operators added later belong to it.
+    fn turn(&mut self) {
+        self.graph.forward_operators = self.graph.operators.len();
+    }
+
+    /// Adds a tensor-parallel collective over `bytes`, if the group has several devices.
+    fn tensor_collective(
+        &mut self,
+        shape: &Shape<'_>,
+        name: &'static str,
+        phase: Phase,
+        operation: Operation,
+        bytes: f64,
+        overlapped_with: Option<u16>,
+    ) {
+        if shape.t > 1.0 {
+            let ranks = shape.t as u32;
+            let collective = super::kernel::Collective { operation, bytes, ranks, ranks_per_node: ranks };
+            self.span(name, phase, Kernel::Collective(collective), Span::Tensor, overlapped_with, &[]);
+        }
+    }
+}
+
+/// Returns a memory-bound kernel.
+const fn stream(class: StreamingClass, bytes: f64) -> Kernel {
+    Kernel::Streaming(Streaming { class, bytes })
+}
+
+/// Returns the forward product (m x k) (k x n).
+const fn product(m: f64, k: f64, n: f64, format: Format) -> MatMul {
+    MatMul { batch: 1.0, m, k, n, product: Product::Forward, format }
+}
+
+/// Returns the input gradient product for a forward product.
+const fn input_grad(forward: MatMul) -> Kernel {
+    Kernel::MatMul(MatMul { k: forward.n, n: forward.k, product: Product::InputGrad, ..forward })
+}
+
+/// Returns the weight gradient product for a forward product.
+const fn weight_grad(forward: MatMul) -> Kernel {
+    Kernel::MatMul(MatMul { m: forward.k, k: forward.m, product: Product::WeightGrad, ..forward })
+}

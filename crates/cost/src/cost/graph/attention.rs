@@ -1,0 +1,377 @@
+//! Attention operators: projections, rotary embedding, the fused or unfused attention core, and the
+//! context-parallel exchange.
+
+use super::super::kernel::{Attention, Collective, Kernel, MatMul, Operation, Product, StreamingClass};
+use super::transformer::{column_backward, gather, reduce, row_backward};
+use super::{Builder, Phase, Shape, Span, TensorId, product, stream};
+use planscope_core::model::Mask;
+use planscope_core::training::{AttentionKernel, ContextExchange};
+
+/// Forward tensors required in the backward.
+pub(super) struct AttentionParts {
+    pub output: TensorId,
+    qkv: TensorId,
+    context: TensorId,
+    /// Softmax statistics (fused), or scores and dropout masks (unfused).
+    core: Vec<TensorId>,
+}
+
+/// Total width of all query heads.
+fn queries(shape: &Shape<'_>) -> f64 {
+    f64::from(shape.module.query_width())
+}
+
+/// Returns the replication factor for key-value heads, r = max(1, c t / a_kv). An all-to-all group
+/// with more devices than key-value heads replicates them.
+fn repetition(shape: &Shape<'_>) -> f64 {
+    match shape.training.context_exchange {
+        ContextExchange::AllToAll => (shape.c * shape.t / f64::from(shape.module.kv_heads)).max(1.0),
+        ContextExchange::Ring => 1.0,
+    }
+}
+
+/// Query, key and value bytes per device at the attention core.
+fn qkv_bytes(shape: &Shape<'_>) -> f64 {
+    shape.w * shape.n * (attended(shape) / shape.t)
+}
+
+fn qkv_product(shape: &Shape<'_>) -> MatMul {
+    let width = (queries(shape) + 2.0 * f64::from(shape.module.kv_width())) / shape.t;
+    product(shape.n, shape.h(), width, shape.format())
+}
+
+fn projection(shape: &Shape<'_>) -> MatMul {
+    product(shape.n, queries(shape) / shape.t, shape.h(), shape.format())
+}
+
+/// Returns the fused attention kernel for one device.
+fn fused(shape: &Shape<'_>, backward: bool) -> Attention {
+    let module = shape.module;
+    let dim = f64::from(module.head_dim());
+    Attention {
+        tokens: shape.n,
+        squared: shape.squared,
+        heads: f64::from(module.heads) / shape.t,
+        kv_heads: f64::from(module.kv_heads) * repetition(shape) / shape.t,
+        qk_dim: dim,
+        v_dim: dim,
+        causal: module.mask == Mask::Causal,
+        backward,
+    }
+}
+
+/// Returns the unfused score product, batched by head and sequence.
+fn scores(shape: &Shape<'_>) -> MatMul {
+    let heads = f64::from(shape.module.heads) / shape.t;
+    let batch = heads * shape.n / shape.length.max(1.0);
+    let dim = f64::from(shape.module.head_dim());
+    MatMul { batch, m: shape.length, k: dim, n: shape.length, product: Product::Forward, format: shape.format() }
+}
+
+/// Returns the product scores x values. All other backward products except one have this shape or
+/// its transpose.
+fn values(shape: &Shape<'_>) -> MatMul {
+    let scores = scores(shape);
+    MatMul { k: scores.n, n: scores.k, ..scores }
+}
+
+/// Number of stored attention scores.
+fn score_elements(shape: &Shape<'_>) -> f64 {
+    f64::from(shape.module.heads) / shape.t * shape.squared
+}
+
+/// Adds the ring exchange for keys and values. It overlaps the attention operator `beside`.
+fn ring(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, passes: f64, overlapped_with: u16) {
+    if shape.c > 1.0 && shape.training.context_exchange == ContextExchange::Ring {
+        let keys_and_values = 2.0 * shape.w * shape.n * f64::from(shape.module.kv_width()) / shape.t;
+        let ranks = shape.c as u32;
+        let bytes = passes * keys_and_values * (shape.c - 1.0);
+        let collective = Collective { operation: Operation::SendReceive, bytes, ranks, ranks_per_node: 1 };
+        graph.span("context ring", phase, Kernel::Collective(collective), Span::Context, Some(overlapped_with), &[]);
+    }
+}
+
+/// Adds an all-to-all that exchanges a token split for a head split, or the inverse, with `width`
+/// values per token. No operator overlaps it.
+fn all_to_all(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, width: f64) {
+    if shape.c > 1.0 && shape.training.context_exchange == ContextExchange::AllToAll {
+        let bytes = shape.w * shape.n * width / shape.t;
+        let ranks = shape.c as u32;
+        let collective = Collective { operation: Operation::AllToAll, bytes, ranks, ranks_per_node: 1 };
+        graph.span("context all-to-all", phase, Kernel::Collective(collective), Span::Context, None, &[]);
+    }
+}
+
+/// Combined width of queries, keys and values, as exchanged and as stored for the backward.
+fn attended(shape: &Shape<'_>) -> f64 {
+    queries(shape) + 2.0 * f64::from(shape.module.kv_width()) * repetition(shape)
+}
+
+/// Adds the operators from the normalized input to the branch output.
+pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -> AttentionParts {
+    let w = shape.w;
+    gather(graph, shape, shape.n, Phase::Forward, None);
+    let qkv_product = qkv_product(shape);
+    graph.run("qkv", Phase::Forward, Kernel::MatMul(qkv_product), &[input]);
+    let qkv = graph.makes("qkv", qkv_bytes(shape));
+    rotary(graph, shape, Phase::Forward);
+    all_to_all(graph, shape, Phase::Forward, attended(shape));
+    let context_bytes = w * shape.n * queries(shape) / shape.t;
+    let heads = f64::from(shape.module.heads) / shape.t;
+    let mut core = Vec::new();
+    graph.core = true;
+    let context = match shape.training.attention {
+        AttentionKernel::Flash => {
+            let at = graph.run("attention", Phase::Forward, Kernel::Attention(fused(shape, false)), &[qkv]);
+            let context = graph.makes("context", context_bytes);
+            core.push(graph.makes("softmax statistics", 4.0 * heads * shape.n));
+            ring(graph, shape, Phase::Forward, 1.0, at);
+            context
+        }
+        AttentionKernel::Unfused => {
+            let elements = score_elements(shape);
+            let at = graph.run("scores", Phase::Forward, Kernel::MatMul(scores(shape)), &[qkv]);
+            ring(graph, shape, Phase::Forward, 1.0, at);
+            graph.run("softmax", Phase::Forward, stream(StreamingClass::Softmax, 2.0 * w * elements), &[]);
+            let mut probabilities = graph.makes("softmax", w * elements);
+            core.push(probabilities);
+            if shape.module.dropout {
+                let bytes = (2.0 * w + 1.0) * elements;
+                graph.run("score dropout", Phase::Forward, stream(StreamingClass::Softmax, bytes), &[probabilities]);
+                core.push(graph.makes("score dropout mask", elements));
+                probabilities = graph.makes("dropped scores", w * elements);
+                core.push(probabilities);
+            }
+            graph.run("context", Phase::Forward, Kernel::MatMul(values(shape)), &[qkv, probabilities]);
+            graph.makes("context", context_bytes)
+        }
+    };
+    graph.core = false;
+    all_to_all(graph, shape, Phase::Forward, queries(shape));
+    // Recomputation never drops the core output, because the projection's weight gradient requires
+    // it.
+    let context = keep(graph, context);
+    let projection = projection(shape);
+    graph.run("projection", Phase::Forward, Kernel::MatMul(projection), &[context]);
+    let output = graph.makes("attention output", w * shape.n * shape.h());
+    reduce(graph, shape, shape.n, Phase::Forward, None);
+    AttentionParts { output, qkv, context, core }
+}
+
+/// Excludes the core output from selective recomputation.
+fn keep(graph: &mut Builder, context: TensorId) -> TensorId {
+    let first_outside = graph.graph.operators.len() as u16;
+    let tensor = &mut graph.graph.tensors[usize::from(context.0)];
+    // Register the next operator (the projection) as the producer. It is outside the core, so the
+    // tensor stays stored.
+    tensor.producer = Some(first_outside);
+    context
+}
+
+/// Adds the gradient operators from the branch output to the normalized input.
+pub(super) fn backward(
+    graph: &mut Builder,
+    shape: &Shape<'_>,
+    input: TensorId,
+    parts: &AttentionParts,
+    gradient: TensorId,
+) -> TensorId {
+    let w = shape.w;
+    let context_gradient = row_backward(graph, shape, "projection", projection(shape), parts.context, gradient);
+    all_to_all(graph, shape, Phase::InputGrad, queries(shape));
+    let mut reads = vec![parts.qkv, context_gradient];
+    reads.extend(&parts.core);
+    match shape.training.attention {
+        AttentionKernel::Flash => {
+            reads.push(parts.context);
+            let at = graph.run("attention", Phase::InputGrad, Kernel::Attention(fused(shape, true)), &reads);
+            let result = graph.makes("qkv gradient", qkv_bytes(shape));
+            ring(graph, shape, Phase::InputGrad, 2.0, at);
+            finish(graph, shape, input, result)
+        }
+        AttentionKernel::Unfused => {
+            let elements = score_elements(shape);
+            let (scores, values) = (scores(shape), values(shape));
+            let as_gradient = |product: MatMul| Kernel::MatMul(MatMul { product: Product::InputGrad, ..product });
+            let at = graph.run("context", Phase::InputGrad, as_gradient(scores), &reads);
+            let score_gradient = graph.makes("score gradient", w * elements);
+            ring(graph, shape, Phase::InputGrad, 2.0, at);
+            graph.run("value gradient", Phase::InputGrad, as_gradient(values), &reads);
+            if shape.module.dropout {
+                let bytes = (2.0 * w + 1.0) * elements;
+                graph.run("score dropout", Phase::InputGrad, stream(StreamingClass::Softmax, bytes), &parts.core);
+            }
+            let bytes = 3.0 * w * elements;
+            graph.run("softmax", Phase::InputGrad, stream(StreamingClass::Softmax, bytes), &[score_gradient]);
+            graph.run("query gradient", Phase::InputGrad, as_gradient(values), &[score_gradient, parts.qkv]);
+            graph.run("key gradient", Phase::InputGrad, as_gradient(values), &[score_gradient, parts.qkv]);
+            let result = graph.makes("qkv gradient", qkv_bytes(shape));
+            finish(graph, shape, input, result)
+        }
+    }
+}
+
+fn finish(graph: &mut Builder, shape: &Shape<'_>, input: TensorId, qkv_gradient: TensorId) -> TensorId {
+    all_to_all(graph, shape, Phase::InputGrad, attended(shape));
+    rotary(graph, shape, Phase::InputGrad);
+    column_backward(graph, shape, "qkv", qkv_product(shape), input, qkv_gradient)
+}
+
+/// Adds the rotary embedding, applied in place to queries and keys.
+fn rotary(graph: &mut Builder, shape: &Shape<'_>, phase: Phase) {
+    if shape.module.learned_positions == 0 && shape.module.patch.is_none() && shape.module.audio.is_none() {
+        let width = (queries(shape) + f64::from(shape.module.kv_width())) / shape.t;
+        let bytes = 2.0 * shape.w * shape.n * width;
+        graph.run("rotary positions", phase, stream(StreamingClass::Activation, bytes), &[]);
+    }
+}
+
+/// Cross-attention tensors required in the backward.
+pub(super) struct CrossParts {
+    stream: TensorId,
+    query: TensorId,
+    keys_and_values: TensorId,
+    context: TensorId,
+}
+
+fn text_tokens(shape: &Shape<'_>) -> f64 {
+    shape.module.diffusion.map_or(0.0, |diffusion| f64::from(diffusion.text_tokens))
+}
+
+fn cross(shape: &Shape<'_>, backward: bool) -> Attention {
+    let self_attention = fused(shape, backward);
+    Attention { squared: shape.n * text_tokens(shape), causal: false, ..self_attention }
+}
+
+fn text_product(shape: &Shape<'_>) -> MatMul {
+    product(shape.items.max(1.0) * text_tokens(shape), shape.h(), 2.0 * queries(shape) / shape.t, shape.format())
+}
+
+fn query_product(shape: &Shape<'_>) -> MatMul {
+    product(shape.n, shape.h(), queries(shape) / shape.t, shape.format())
+}
+
+/// Adds cross-attention from items to their text, followed by a residual addition.
+pub(super) fn cross_forward(
+    graph: &mut Builder,
+    shape: &Shape<'_>,
+    middle: TensorId,
+) -> (Option<CrossParts>, TensorId) {
+    if text_tokens(shape) == 0.0 {
+        return (None, middle);
+    }
+    let bytes = shape.w * shape.n * queries(shape) / shape.t;
+    gather(graph, shape, shape.n, Phase::Forward, None);
+    graph.run("cross query", Phase::Forward, Kernel::MatMul(query_product(shape)), &[middle]);
+    let query = graph.makes("cross query", bytes);
+    let text = text_product(shape);
+    graph.run("cross keys and values", Phase::Forward, Kernel::MatMul(text), &[]);
+    let keys_and_values = graph.makes("cross keys and values", shape.w * text.m * text.n);
+    graph.run("cross attention", Phase::Forward, Kernel::Attention(cross(shape, false)), &[query, keys_and_values]);
+    let context = graph.makes("cross context", bytes);
+    graph.run("cross projection", Phase::Forward, Kernel::MatMul(projection(shape)), &[context]);
+    let branch = graph.makes("cross output", shape.w * shape.n * shape.h());
+    reduce(graph, shape, shape.n, Phase::Forward, None);
+    let add = stream(StreamingClass::Elementwise, 3.0 * shape.stream());
+    graph.run("cross residual", Phase::Forward, add, &[middle, branch]);
+    let sum = graph.makes("residual stream", shape.stream());
+    (Some(CrossParts { stream: middle, query, keys_and_values, context }), sum)
+}
+
+/// Adds the gradient operators for cross-attention.
+pub(super) fn cross_backward(
+    graph: &mut Builder,
+    shape: &Shape<'_>,
+    parts: Option<CrossParts>,
+    gradient: TensorId,
+) -> TensorId {
+    let Some(parts) = parts else { return gradient };
+    let context_gradient = row_backward(graph, shape, "cross projection", projection(shape), parts.context, gradient);
+    let reads = [parts.query, parts.keys_and_values, parts.context, context_gradient];
+    graph.run("cross attention", Phase::InputGrad, Kernel::Attention(cross(shape, true)), &reads);
+    let query_gradient = graph.makes("query gradient", shape.w * shape.n * queries(shape) / shape.t);
+    let keys_and_values = super::weight_grad(text_product(shape));
+    graph.run("cross keys and values", Phase::WeightGrad, keys_and_values, &[]);
+    let result = column_backward(graph, shape, "cross query", query_product(shape), parts.stream, query_gradient);
+    let add = stream(StreamingClass::Elementwise, 3.0 * shape.stream());
+    graph.run("residual gradient", Phase::InputGrad, add, &[result, gradient]);
+    graph.makes("gradient", shape.stream())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Shape, layer};
+    use crate::cost::kernel::{Kernel, Operation};
+    use crate::cost::load::ModuleLoad;
+    use planscope_core::training::{ContextExchange, Training};
+
+    fn exchanges(exchange: ContextExchange, degree: u32) -> Vec<(Operation, f64)> {
+        let training: Training = serde_json::from_value(serde_json::json!({
+            "context_parallel": degree, "context_exchange": exchange
+        }))
+        .unwrap();
+        let model = planscope_core::model::presets::model("llama-3-8b").unwrap();
+        let load = ModuleLoad { tokens: 8192.0, squared: 8192.0 * 8192.0, ..ModuleLoad::default() };
+        let graph = layer(&Shape::new(&model.modules[0], &training, 2.0, load));
+        let is_exchange = |name: &str| name.starts_with("context ");
+        let collective = |kernel: &Kernel| match kernel {
+            Kernel::Collective(collective) => (collective.operation, collective.bytes),
+            other => panic!("{other:?}"),
+        };
+        graph
+            .operators
+            .iter()
+            .filter(|operator| is_exchange(operator.name))
+            .map(|exchange| collective(&exchange.kernel))
+            .collect()
+    }
+
+    /// Llama-3 8B: hidden size 4,096 and eight key-value heads with size 128. With CP 4, a rank
+    /// holds 2,048 out of 8,192 tokens. For TP 2, queries, keys and values take 2 bytes x 2,048 x
+    /// (4,096 + 2 x 1,024) / 2 = 12.58 MB, and the context takes 2 x 2,048 x 4,096 / 2 = 8.39 MB.
+    /// The forward exchanges QKV, then the context. The backward exchanges the context, then QKV.
+    #[test]
+    fn all_to_all_exchanges_qkv_and_the_attention_context() {
+        let (qkv, context) = (12_582_912.0, 8_388_608.0);
+        let expected = [qkv, context, context, qkv].map(|bytes| (Operation::AllToAll, bytes));
+        assert_eq!(exchanges(ContextExchange::AllToAll, 4), expected);
+        assert_eq!(exchanges(ContextExchange::AllToAll, 1), []);
+    }
+
+    /// With sixteen ranks (512 tokens each) and TP 2, the eight key-value heads are replicated four
+    /// times. Queries, keys and values take 2 x 512 x (4,096 + 2 x 4 x 1,024) / 2 = 6.29 MB, the
+    /// context takes 2 x 512 x 4,096 / 2 = 2.10 MB.
+    #[test]
+    fn more_ranks_than_key_value_heads_repeat_them() {
+        let (qkv, context) = (6_291_456.0, 2_097_152.0);
+        let expected = [qkv, context, context, qkv].map(|bytes| (Operation::AllToAll, bytes));
+        assert_eq!(exchanges(ContextExchange::AllToAll, 16), expected);
+    }
+
+    /// Qwen3 4B has 32 heads with size 128 and a hidden size of 2,560. The query width is 4,096:
+    /// the qkv product has 4,096 + 2 x 1,024 columns, and the projection is 4,096 x 2,560.
+    #[test]
+    fn heads_may_be_wider_than_the_residual_stream() {
+        let model = planscope_core::model::presets::model("qwen3-vl-4b").unwrap();
+        let module = model.backbone().unwrap();
+        let training = Training::default();
+        let shape = Shape::new(module, &training, 1.0, ModuleLoad::unpadded(1024.0, 1024.0 * 1024.0));
+        let graph = layer(&shape);
+        let product = |name: &str| match graph.operators.iter().find(|operator| operator.name == name).unwrap().kernel {
+            Kernel::MatMul(product) => [product.m, product.k, product.n],
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(product("qkv").map(|size| size as u32), [1024, 2560, 6144]);
+        assert_eq!(product("projection").map(|dimension| dimension as u32), [1024, 4096, 2560]);
+    }
+
+    /// Keys and values take 2 x 2 bytes x 2,048 x 1,024 / 2 = 4.19 MB and make three hops in the
+    /// forward.
+    #[test]
+    fn a_ring_hands_on_keys_and_values() {
+        let found = exchanges(ContextExchange::Ring, 4);
+        assert_eq!(found[0], (Operation::SendReceive, 3.0 * 4_194_304.0));
+        assert!(found.iter().all(|(operation, _)| *operation == Operation::SendReceive));
+        assert_eq!(exchanges(ContextExchange::Ring, 1), []);
+    }
+}

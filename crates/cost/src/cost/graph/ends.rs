@@ -1,0 +1,180 @@
+//! Input and output blocks: operators before the first and after the last layer of a module.
+
+use super::super::kernel::{Kernel, MatMul, Operation, StreamingClass};
+use super::{Builder, OperatorGraph, Phase, Shape, input_grad, product, stream, weight_grad};
+
+/// Builds the input block: token embedding, patch projection for images or video, or convolutions
+/// over a spectrogram.
+pub fn input(shape: &Shape<'_>) -> OperatorGraph {
+    let mut graph = Builder::new();
+    let (n, h, w) = (shape.n, shape.h(), shape.w);
+    let products = input_products(shape);
+    let mut tensors = Vec::new();
+    for &product in &products {
+        let reads: Vec<_> = tensors.last().copied().into_iter().collect();
+        graph.run("item projection", Phase::Forward, Kernel::MatMul(product), &reads);
+        tensors.push(graph.makes("projected", w * product.m * product.n));
+    }
+    if products.is_empty() {
+        let bytes = 2.0 * w * n * h / shape.t;
+        graph.run("embedding", Phase::Forward, stream(StreamingClass::Embedding, bytes), &[]);
+    }
+    super::transformer::reduce(&mut graph, shape, n, Phase::Forward, None);
+    let mask = if shape.module.dropout {
+        let bytes = 2.0 * shape.stream() + n * h / shape.split();
+        graph.run("embedding dropout", Phase::Forward, stream(StreamingClass::Elementwise, bytes), &[]);
+        Some(graph.makes("dropout mask", n * h / shape.split()))
+    } else {
+        None
+    };
+    graph.turn();
+    if let Some(mask) = mask {
+        let bytes = 2.0 * shape.stream() + n * h / shape.split();
+        graph.run("embedding dropout", Phase::WeightGrad, stream(StreamingClass::Elementwise, bytes), &[mask]);
+    }
+    super::transformer::gather(&mut graph, shape, n, Phase::InputGrad, None);
+    for (index, &product) in products.iter().enumerate().rev() {
+        // Convolution 0 reads data and needs no input gradient.
+        if index > 0 {
+            graph.run("item projection", Phase::InputGrad, input_grad(product), &[]);
+        }
+        let reads = if index > 0 { &tensors[index - 1..index] } else { &[] };
+        graph.run("item projection", Phase::WeightGrad, weight_grad(product), reads);
+    }
+    if products.is_empty() {
+        let bytes = 3.0 * w * n * h / shape.t;
+        graph.run("embedding", Phase::WeightGrad, stream(StreamingClass::Embedding, bytes), &[]);
+    }
+    graph.graph
+}
+
+fn input_products(shape: &Shape<'_>) -> Vec<MatMul> {
+    let (n, h) = (shape.n, shape.h());
+    let columns = h / shape.t;
+    if let Some(patch) = shape.module.patch {
+        let edge = f64::from(patch.patch_px);
+        return vec![product(n, 3.0 * edge * edge, columns, shape.format())];
+    }
+    if let Some(video) = shape.module.video {
+        return vec![product(n, f64::from(video.values_per_token), columns, shape.format())];
+    }
+    if let Some(audio) = shape.module.audio {
+        // Kernel width three. Convolution 1 has stride two, so convolution 0 has 2 n frames.
+        let frames = 2.0 * n;
+        return vec![
+            product(frames, 3.0 * f64::from(audio.mel_bins), columns, shape.format()),
+            product(n, 3.0 * h, columns, shape.format()),
+        ];
+    }
+    Vec::new()
+}
+
+/// Builds the output block: final norm, output head and loss for modules with a vocabulary and a
+/// head, patch merging for modules with a projection.
+pub fn output(shape: &Shape<'_>) -> OperatorGraph {
+    let mut graph = Builder::new();
+    let (n, h, w) = (shape.n, shape.h(), shape.w);
+    let x = graph.given("input", shape.stream());
+    graph.run("final norm", Phase::Forward, stream(StreamingClass::Norm, 2.0 * shape.stream()), &[x]);
+    let v = f64::from(shape.module.predicted()) / shape.t;
+    let normed = graph.makes("normed", shape.stream());
+    // Pairs (product, input). DeepStack projectors use inner layer outputs, with the same size as
+    // the final output.
+    let mut projected = Vec::new();
+    for _ in 0..shape.module.projectors() {
+        let mut input = normed;
+        for projection in projections(shape) {
+            projected.push((projection, input));
+            graph.run("merge and project", Phase::Forward, Kernel::MatMul(projection), &[input]);
+            let bytes = w * projection.m * projection.n;
+            graph.run("activation", Phase::Forward, stream(StreamingClass::Activation, 2.0 * bytes), &[]);
+            input = graph.makes("projected", bytes);
+        }
+    }
+    let logits = (v > 0.0).then(|| {
+        super::transformer::gather(&mut graph, shape, n, Phase::Forward, None);
+        graph.run("output head", Phase::Forward, Kernel::MatMul(product(n, h, v, shape.format())), &[normed]);
+        // Conversion to fp32, maximum, exponentials, sum and quotient: 15 passes, two bytes per
+        // pass.
+        graph.run("loss", Phase::Forward, stream(StreamingClass::Loss, 30.0 * n * v), &[]);
+        graph.tensor_collective(shape, "sum over vocabulary", Phase::Forward, Operation::AllReduce, 12.0 * n, None);
+        graph.makes("logits", 4.0 * n * v)
+    });
+    graph.turn();
+    if let Some(logits) = logits {
+        graph.run("loss", Phase::InputGrad, stream(StreamingClass::Loss, 14.0 * n * v), &[logits]);
+        let gradient = graph.makes("logit gradient", w * n * v);
+        let head = product(n, h, v, shape.format());
+        let is_overlapped = shape.training.overlapped_backward;
+        let at = graph.run("output head", Phase::InputGrad, input_grad(head), &[gradient]);
+        graph.makes("gradient", w * n * h);
+        super::transformer::gather_again(&mut graph, shape, n, is_overlapped.then_some(at));
+        let at = graph.run("output head", Phase::WeightGrad, weight_grad(head), &[normed, gradient]);
+        super::transformer::reduce(&mut graph, shape, n, Phase::InputGrad, is_overlapped.then_some(at));
+    }
+    for &(projection, input) in projected.iter().rev() {
+        let bytes = 3.0 * w * projection.m * projection.n;
+        graph.run("activation", Phase::InputGrad, stream(StreamingClass::Activation, bytes), &[]);
+        graph.run("merge and project", Phase::InputGrad, input_grad(projection), &[]);
+        graph.run("merge and project", Phase::WeightGrad, weight_grad(projection), &[input]);
+    }
+    graph.run("final norm", Phase::InputGrad, stream(StreamingClass::Norm, 4.0 * shape.stream()), &[x]);
+    graph.graph
+}
+
+/// Returns the products of the MLP that merges patches and projects them to the backbone width.
+fn projections(shape: &Shape<'_>) -> Vec<MatMul> {
+    let Some(width) = shape.module.patch.and_then(|patch| patch.projected_width) else { return Vec::new() };
+    let merged = f64::from(shape.module.merged_patches());
+    let rows = shape.n / merged;
+    let inner = merged * shape.h();
+    vec![
+        product(rows, inner, inner / shape.t, shape.format()),
+        product(rows, inner / shape.t, f64::from(width), shape.format()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::ModuleLoad;
+    use planscope_core::model::presets::model;
+    use planscope_core::training::Training;
+
+    #[test]
+    fn a_text_encoder_scores_no_vocabulary() {
+        let training = Training::default();
+        let load = ModuleLoad::unpadded(2048.0, 2048.0 * 2048.0);
+        let names = |headless| {
+            let mut module = model("llama-3-8b").unwrap().modules.remove(0);
+            module.headless = headless;
+            let graph = output(&Shape::new(&module, &training, 4.0, load));
+            graph.operators.iter().map(|operator| operator.name).collect::<Vec<_>>()
+        };
+        assert!(names(false).contains(&"output head") && names(false).contains(&"loss"));
+        assert_eq!(names(true), ["final norm", "final norm"], "forward and backward");
+    }
+
+    /// A projector has two forward and four backward products. DeepStack adds three such
+    /// projectors.
+    #[test]
+    fn deepstack_projects_as_often_as_it_has_mergers() {
+        let count = |id: &str| {
+            let module = model(id).unwrap().modules.remove(0);
+            let load = ModuleLoad { items: 1.0, ..ModuleLoad::unpadded(784.0, 784.0 * 784.0) };
+            let graph = output(&Shape::new(&module, &Training::default(), 1.0, load));
+            graph.operators.iter().filter(|operator| operator.name == "merge and project").count()
+        };
+        assert_eq!((count("qwen3-vl-2b-without-deepstack"), count("qwen3-vl-2b")), (6, 24));
+    }
+
+    /// 16 s at 512 tokens per second, 64 values per token: the product is (8192 x 64)(64 x h/t).
+    #[test]
+    fn video_enters_by_a_latent_projection() {
+        let module = &model("dit-5b").unwrap().modules[0];
+        let load = ModuleLoad { items: 1.0, ..ModuleLoad::unpadded(8192.0, 8192.0 * 8192.0) };
+        let products = input_products(&Shape::new(module, &Training::default(), 4.0, load));
+        let format = products[0].format;
+        assert_eq!(products, [product(8192.0, 64.0, 896.0, format)]);
+    }
+}

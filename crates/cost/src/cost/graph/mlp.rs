@@ -1,0 +1,135 @@
+//! MLP operators: a dense MLP, or a mixture of experts with router and token exchange.
+
+use super::super::kernel::{Collective, Kernel, MatMul, Operation, StreamingClass};
+use super::transformer::{column_backward, gather, reduce, row_backward};
+use super::{Builder, Phase, Shape, Span, TensorId, input_grad, product, stream, weight_grad};
+use planscope_core::model::Moe;
+
+/// Forward tensors required in the backward.
+pub(super) struct MlpParts {
+    pub output: TensorId,
+    /// Input to the first product: the normalized stream, or tokens permuted to expert order.
+    input: TensorId,
+    /// Input to the activation function; both halves for a gated MLP.
+    before: TensorId,
+    after: TensorId,
+}
+
+/// Returns (product count in the batch, rows per product).
+fn rows(shape: &Shape<'_>) -> (f64, f64) {
+    match shape.module.moe {
+        None => (1.0, shape.n),
+        Some(moe) => {
+            // Expert-parallel devices send top-k copies per token. A balanced router distributes
+            // the copies evenly.
+            let expert_parallel = f64::from(shape.training.expert_parallel.min(moe.experts));
+            let local = f64::from(moe.experts) / expert_parallel;
+            (local, routed(shape, moe) / local)
+        }
+    }
+}
+
+/// Token copies that a device computes. With a balanced router, this equals the number sent.
+fn routed(shape: &Shape<'_>, moe: Moe) -> f64 {
+    shape.n * f64::from(moe.top_k)
+}
+
+fn copies(shape: &Shape<'_>) -> f64 {
+    shape.module.moe.map_or(shape.n, |moe| routed(shape, moe))
+}
+
+fn up(shape: &Shape<'_>) -> MatMul {
+    let widths = if shape.module.gated { 2.0 } else { 1.0 };
+    let (batch, m) = rows(shape);
+    MatMul { batch, ..product(m, shape.h(), widths * f64::from(shape.module.ffn) / shape.t, shape.format()) }
+}
+
+fn down(shape: &Shape<'_>) -> MatMul {
+    let (batch, m) = rows(shape);
+    MatMul { batch, ..product(m, f64::from(shape.module.ffn) / shape.t, shape.h(), shape.format()) }
+}
+
+fn router(shape: &Shape<'_>, moe: Moe) -> MatMul {
+    product(shape.n / shape.split(), shape.h(), f64::from(moe.experts), shape.format())
+}
+
+/// Adds the all-to-all that dispatches tokens to the experts or combines them again.
+fn exchange(graph: &mut Builder, shape: &Shape<'_>, name: &'static str, phase: Phase) {
+    let ranks = shape.training.expert_parallel;
+    if ranks > 1 {
+        let bytes = shape.w * copies(shape) * shape.h() / shape.split();
+        let collective = Collective { operation: Operation::AllToAll, bytes, ranks, ranks_per_node: ranks };
+        graph.span(name, phase, Kernel::Collective(collective), Span::Expert, None, &[]);
+    }
+}
+
+fn permute(graph: &mut Builder, shape: &Shape<'_>, name: &'static str, phase: Phase, reads: &[TensorId]) {
+    let bytes = 2.0 * shape.w * copies(shape) * shape.h() / shape.split();
+    graph.run(name, phase, stream(StreamingClass::Permute, bytes), reads);
+}
+
+/// Adds the operators from the normalized stream to the branch output.
+pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) -> MlpParts {
+    let w = shape.w;
+    let input = if let Some(moe) = shape.module.moe {
+        graph.run("router", Phase::Forward, Kernel::MatMul(router(shape, moe)), &[normed]);
+        let scores = 4.0 * shape.n / shape.split() * f64::from(moe.experts);
+        graph.run("router top-k", Phase::Forward, stream(StreamingClass::Softmax, 4.0 * scores), &[]);
+        permute(graph, shape, "permute to experts", Phase::Forward, &[normed]);
+        exchange(graph, shape, "dispatch to experts", Phase::Forward);
+        let bytes = w * copies(shape) * shape.h() / shape.split();
+        graph.run("order by expert", Phase::Forward, stream(StreamingClass::Permute, 2.0 * bytes), &[]);
+        graph.makes("tokens by expert", bytes)
+    } else {
+        normed
+    };
+    gather(graph, shape, copies(shape), Phase::Forward, None);
+    let (up, down) = (up(shape), down(shape));
+    graph.run("mlp up", Phase::Forward, Kernel::MatMul(up), &[input]);
+    let before = graph.makes("mlp hidden", w * up.batch * up.m * up.n);
+    let hidden = w * down.batch * down.m * down.k;
+    let streams = if shape.module.gated { 3.0 } else { 2.0 };
+    graph.run("activation", Phase::Forward, stream(StreamingClass::Activation, streams * hidden), &[before]);
+    let after = graph.makes("activated", hidden);
+    graph.run("mlp down", Phase::Forward, Kernel::MatMul(down), &[after]);
+    let output = graph.makes("mlp output", w * copies(shape) * shape.h());
+    reduce(graph, shape, copies(shape), Phase::Forward, None);
+    if shape.module.moe.is_some() {
+        exchange(graph, shape, "combine from experts", Phase::Forward);
+        permute(graph, shape, "permute from experts", Phase::Forward, &[output]);
+    }
+    MlpParts { output, input, before, after }
+}
+
+/// Adds the gradient operators from the branch output to the normalized stream.
+pub(super) fn backward(
+    graph: &mut Builder,
+    shape: &Shape<'_>,
+    normed: TensorId,
+    parts: &MlpParts,
+    gradient: TensorId,
+) -> TensorId {
+    let (up, down) = (up(shape), down(shape));
+    let gradient = if shape.module.moe.is_some() {
+        permute(graph, shape, "permute to experts", Phase::InputGrad, &[gradient]);
+        exchange(graph, shape, "dispatch to experts", Phase::InputGrad);
+        graph.makes("gradient by expert", shape.w * copies(shape) * shape.h() / shape.split())
+    } else {
+        gradient
+    };
+    let after_gradient = row_backward(graph, shape, "mlp down", down, parts.after, gradient);
+    let hidden = shape.w * down.batch * down.m * down.k;
+    let streams = if shape.module.gated { 5.0 } else { 3.0 };
+    let kernel = stream(StreamingClass::Activation, streams * hidden);
+    graph.run("activation", Phase::InputGrad, kernel, &[parts.before, after_gradient]);
+    let hidden_gradient = graph.makes("mlp hidden gradient", shape.w * up.batch * up.m * up.n);
+    let result = column_backward(graph, shape, "mlp up", up, parts.input, hidden_gradient);
+    let Some(moe) = shape.module.moe else { return result };
+    exchange(graph, shape, "combine from experts", Phase::InputGrad);
+    permute(graph, shape, "permute from experts", Phase::InputGrad, &[result]);
+    let router = router(shape, moe);
+    graph.run("router", Phase::InputGrad, input_grad(router), &[]);
+    graph.run("router", Phase::WeightGrad, weight_grad(router), &[normed]);
+    graph.run("router gradient", Phase::InputGrad, stream(StreamingClass::Elementwise, 3.0 * shape.stream()), &[]);
+    graph.makes("gradient", shape.stream())
+}

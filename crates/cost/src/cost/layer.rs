@@ -1,0 +1,437 @@
+//! Time and memory for a transformer layer, an input block or an output block, summed from the
+//! operator graph (docs/models.md, section 3).
+
+use super::collective::Group;
+use super::graph::{self, Operator, OperatorGraph, Phase, Repeat, Shape, Span};
+use super::kernel::Kernel;
+use super::load::ModuleLoad;
+use super::operator::Rates;
+use super::overrides::{Overrides, Stretches};
+use planscope_core::cluster::Cluster;
+use planscope_core::model::{Gradients, Module};
+use planscope_core::training::{AttentionKernel, Recompute, Training};
+use planscope_core::units::Seconds;
+
+/// Slowdown factor for a compute kernel and a collective that run concurrently. Hetu-Galvatron
+/// measured this overlap coefficient on A100s.
+pub(super) const OVERLAP_SLOWDOWN: f64 = 1.1256;
+/// Default bandwidth to host memory in GB/s (PCIe 4.0 x16), if the device does not define one.
+const HOST_GB_PER_S: f64 = 25.0;
+
+/// Time and activation memory per microbatch for a layer, an input block or an output block, on
+/// each tensor-parallel device. The times include communication; the `exposed_*` fields contain the
+/// exposed part.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LayerCost {
+    /// Forward time.
+    pub forward: Seconds,
+    /// Input gradient time, including recomputation.
+    pub input_grad: Seconds,
+    /// Weight gradient time.
+    pub weight_grad: Seconds,
+    /// Exposed communication in `forward`.
+    pub exposed_forward: Seconds,
+    /// Exposed communication in the backward.
+    pub exposed_backward: Seconds,
+    /// Recomputation time, included in `input_grad`.
+    pub recomputed: Seconds,
+    /// Total communication in forward and backward, hidden or exposed.
+    pub communication: Seconds,
+    /// Host time to launch the forward operators.
+    pub host_forward: Seconds,
+    /// Host time to launch the backward operators.
+    pub host_backward: Seconds,
+    /// Activation bytes stored between forward and backward.
+    pub activation: f64,
+    /// Temporary bytes during the backward: gradients and recomputed activations.
+    pub transient: f64,
+}
+
+impl LayerCost {
+    /// Returns the cost of `count` equal layers in sequence. Times and activation memory are
+    /// multiplied; temporary memory is not.
+    #[must_use]
+    pub fn times(self, count: u32) -> Self {
+        let n = f64::from(count);
+        Self {
+            forward: self.forward * n,
+            input_grad: self.input_grad * n,
+            weight_grad: self.weight_grad * n,
+            exposed_forward: self.exposed_forward * n,
+            exposed_backward: self.exposed_backward * n,
+            recomputed: self.recomputed * n,
+            communication: self.communication * n,
+            host_forward: self.host_forward * n,
+            host_backward: self.host_backward * n,
+            activation: self.activation * n,
+            transient: if count > 0 { self.transient } else { 0.0 },
+        }
+    }
+
+    /// Returns the cost of two components in sequence.
+    #[must_use]
+    pub fn then(self, other: Self) -> Self {
+        Self {
+            forward: self.forward + other.forward,
+            input_grad: self.input_grad + other.input_grad,
+            weight_grad: self.weight_grad + other.weight_grad,
+            exposed_forward: self.exposed_forward + other.exposed_forward,
+            exposed_backward: self.exposed_backward + other.exposed_backward,
+            recomputed: self.recomputed + other.recomputed,
+            communication: self.communication + other.communication,
+            host_forward: self.host_forward + other.host_forward,
+            host_backward: self.host_backward + other.host_backward,
+            activation: self.activation + other.activation,
+            transient: self.transient.max(other.transient),
+        }
+    }
+
+    /// Returns the minimum for each time. The memory fields are zero.
+    #[must_use]
+    pub(super) fn min_times(self, other: Self) -> Self {
+        let min_time = |time: fn(&Self) -> Seconds| if time(&other) < time(&self) { time(&other) } else { time(&self) };
+        Self {
+            forward: min_time(|cost| cost.forward),
+            input_grad: min_time(|cost| cost.input_grad),
+            weight_grad: min_time(|cost| cost.weight_grad),
+            host_forward: min_time(|cost| cost.host_forward),
+            host_backward: min_time(|cost| cost.host_backward),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the time for forward plus backward, using the slower side (device or host) for each.
+    pub fn total(&self) -> Seconds {
+        self.forward.max(self.host_forward) + (self.input_grad + self.weight_grad).max(self.host_backward)
+    }
+
+    /// Adds ZeRO-3 communication: weight gathering before forward and backward, gradient reduction
+    /// after the backward. The share `overlap` runs in parallel with computation, up to the
+    /// computation time.
+    #[must_use]
+    pub fn with_sharding(mut self, (gather, reduce): (Seconds, Seconds), overlap: f64) -> Self {
+        if gather + reduce > Seconds::ZERO {
+            let exposed_time = |traffic: Seconds, computation: Seconds| exposed(traffic, overlap, Some(computation));
+            let forward = exposed_time(gather, self.forward);
+            self.forward += forward;
+            self.exposed_forward += forward;
+            self.communication += gather;
+            let backward_time = self.input_grad + self.weight_grad;
+            if backward_time == Seconds::ZERO && self.forward > forward {
+                // A frozen stage has no backward and needs no second gather.
+                return self;
+            }
+            let backward = exposed_time(gather + reduce, backward_time);
+            self.input_grad += backward;
+            self.exposed_backward += backward;
+            self.communication += gather + reduce;
+        }
+        self
+    }
+
+    /// Extends the times if the host is slower than the device. `microbatch` is the host time per
+    /// microbatch; a third of it precedes the forward, the rest the backward.
+    #[must_use]
+    pub fn with_host_time(mut self, microbatch: Seconds) -> Self {
+        if self.forward > Seconds::ZERO {
+            self.forward = self.forward.max(self.host_forward + microbatch / 3.0);
+        }
+        let backward = self.input_grad + self.weight_grad;
+        let host = self.host_backward + microbatch * (2.0 / 3.0);
+        if host > backward && backward > Seconds::ZERO {
+            let stretch = host.secs() / backward.secs();
+            self.input_grad = self.input_grad * stretch;
+            self.weight_grad = self.weight_grad * stretch;
+        }
+        self
+    }
+}
+
+/// Cost model for the layers of a module under a tensor-parallel degree.
+#[derive(Debug, Clone)]
+pub struct LayerModel<'a> {
+    module: &'a Module,
+    training: &'a Training,
+    rates: Rates,
+    tensor: Group,
+    context: Group,
+    expert: Group,
+    /// Host memory bandwidth in bytes per second.
+    host: f64,
+    /// Tensor-parallel degree, t.
+    t: f64,
+    /// User-defined times that replace predictions.
+    overrides: Overrides<'a>,
+    /// Gradients that the backward computes.
+    gradients: Gradients,
+}
+
+/// Operators of a module with predicted times.
+#[derive(Debug, Clone)]
+pub struct Predictions {
+    /// Operators of a layer.
+    pub layer: Vec<(Operator, Seconds)>,
+    /// Operators of the input block.
+    pub input: Vec<(Operator, Seconds)>,
+    /// Operators of the output block.
+    pub output: Vec<(Operator, Seconds)>,
+}
+
+/// Selects the gradients that the backward computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Backward {
+    inputs: bool,
+    weights: bool,
+}
+
+impl Backward {
+    const FULL: Self = Self { inputs: true, weights: true };
+    const NONE: Self = Self { inputs: false, weights: false };
+
+    const fn runs(self, operator: &Operator) -> bool {
+        match operator.phase {
+            Phase::Forward => true,
+            Phase::InputGrad => self.inputs && (self.weights || !operator.for_weights),
+            Phase::WeightGrad => self.weights,
+        }
+    }
+}
+
+/// Time for an operator.
+#[derive(Debug, Clone, Copy)]
+struct OperatorTime {
+    /// Time that the operator adds to its phase.
+    time: Seconds,
+    /// Exposed communication, included in `time`.
+    exposed: Seconds,
+    /// Communication time, hidden or exposed.
+    communication: Seconds,
+}
+
+impl<'a> LayerModel<'a> {
+    /// Creates a model for a module that is sharded across `tensor` adjacent devices.
+    pub fn new(module: &'a Module, cluster: &Cluster, training: &'a Training, tensor: u32) -> Self {
+        let context = training.context_parallel;
+        Self {
+            module,
+            training,
+            rates: Rates::new(&cluster.device),
+            tensor: Group::placed(cluster, tensor, 1),
+            context: Group::placed(cluster, context, tensor),
+            expert: Group::placed(cluster, training.expert_parallel, tensor),
+            host: cluster.device.host_gb_per_s.unwrap_or(HOST_GB_PER_S) * 1e9,
+            t: f64::from(tensor),
+            overrides: Overrides::new(training, module, tensor),
+            gradients: Gradients::All,
+        }
+    }
+
+    /// Selects the gradients that the backward computes.
+    #[must_use]
+    pub fn with_gradients(self, gradients: Gradients) -> Self {
+        Self { gradients, ..self }
+    }
+
+    /// Places context-parallel groups of any size on the minimum number of nodes, instead of in
+    /// consecutive equal blocks.
+    #[must_use]
+    pub fn in_groups(self, cluster: &Cluster, tensor: u32) -> Self {
+        Self { context: Group::compact(cluster, self.training.context_parallel, tensor), ..self }
+    }
+
+    /// Returns the cost of a layer with the recomputation settings of the scenario.
+    pub fn layer(&self, load: ModuleLoad) -> LayerCost {
+        self.layer_with(load, self.training.recompute)
+    }
+
+    /// Returns the cost of a layer without recomputation, for stages that recompute only some
+    /// layers.
+    pub fn layer_without_recomputation(&self, load: ModuleLoad) -> LayerCost {
+        self.layer_with(load, Recompute::None)
+    }
+
+    fn layer_with(&self, load: ModuleLoad, recompute: Recompute) -> LayerCost {
+        let repeat = match (recompute, self.training.attention) {
+            // The fused backward already recomputes the scores, so selective recomputation has no
+            // effect.
+            (Recompute::None, _) | (Recompute::Selective, AttentionKernel::Flash) => Repeat::Nothing,
+            (Recompute::Selective, AttentionKernel::Unfused) => Repeat::Core,
+            (Recompute::Full, _) => Repeat::All,
+        };
+        let backward = match self.gradients {
+            Gradients::All => Backward::FULL,
+            Gradients::Inputs => Backward { weights: false, ..Backward::FULL },
+            Gradients::None => Backward::NONE,
+        };
+        self.piece(load, (repeat, backward), graph::layer, Self::stretches)
+    }
+
+    /// Returns the cost of the input block: token embedding or patch projection.
+    pub fn input(&self, load: ModuleLoad) -> LayerCost {
+        let backward = if self.gradients == Gradients::All { Backward::FULL } else { Backward::NONE };
+        self.piece(load, (Repeat::Nothing, backward), graph::input, |_, _, _, _| Stretches::NONE)
+    }
+
+    /// Returns the cost of the output block: final norm, output head, loss.
+    pub fn output(&self, load: ModuleLoad) -> LayerCost {
+        let trained = self.gradients == Gradients::All || self.module.has_projection();
+        let backward = Backward { inputs: self.gradients != Gradients::None, weights: trained };
+        self.piece(load, (Repeat::Nothing, backward), graph::output, |_, _, _, _| Stretches::NONE)
+    }
+
+    /// Returns all operators of the module with predicted standalone times, without overrides.
+    pub fn predictions(&self, load: ModuleLoad) -> Predictions {
+        let shape = Shape::new(self.module, self.training, self.t, load);
+        let piece_predictions = |build: fn(&Shape<'_>) -> OperatorGraph| {
+            build(&shape).operators.into_iter().map(|operator| (operator, self.predicted(&operator))).collect()
+        };
+        Predictions {
+            layer: piece_predictions(graph::layer),
+            input: piece_predictions(graph::input),
+            output: piece_predictions(graph::output),
+        }
+    }
+
+    fn piece(
+        &self,
+        load: ModuleLoad,
+        (repeat, backward): (Repeat, Backward),
+        build: fn(&Shape<'_>) -> OperatorGraph,
+        stretches: fn(&Self, &Shape<'_>, &OperatorGraph, &[OperatorTime]) -> Stretches,
+    ) -> LayerCost {
+        if load.tokens <= 0.0 {
+            return LayerCost::default();
+        }
+        let shape = Shape::new(self.module, self.training, self.t, load);
+        let graph = build(&shape);
+        let taken = self.taken(&shape, &graph, backward);
+        let stretches = stretches(self, &shape, &graph, &taken);
+        if backward == Backward::NONE {
+            // Without a backward, no activations are stored.
+            return self.time(&graph, (Repeat::Nothing, backward), &taken, stretches);
+        }
+        let mut cost = self.time(&graph, (repeat, backward), &taken, stretches);
+        let lifetimes = graph.lifetimes(repeat);
+        let away = lifetimes.stored * self.training.activation_offload;
+        (cost.activation, cost.transient) = (lifetimes.stored - away, lifetimes.transient);
+        if away > 0.0 {
+            self.offload(&mut cost, away);
+        }
+        cost
+    }
+
+    /// Moves `bytes` to the host during the forward and back during the backward. Transfer time
+    /// beyond these is exposed.
+    fn offload(&self, cost: &mut LayerCost, bytes: f64) {
+        let transfer = Seconds::from_secs(bytes / self.host);
+        let wait = |computation: Seconds| Seconds::from_secs((transfer.secs() - computation.secs()).max(0.0));
+        let (forward, backward) = (wait(cost.forward), wait(cost.input_grad + cost.weight_grad));
+        cost.forward += forward;
+        cost.exposed_forward += forward;
+        cost.input_grad += backward;
+        cost.exposed_backward += backward;
+        cost.communication += transfer * 2.0;
+    }
+
+    /// Returns the predicted time. For a collective, this is the standalone duration.
+    fn predicted(&self, operator: &Operator) -> Seconds {
+        let Kernel::Collective(collective) = operator.kernel else { return self.rates.time(&operator.kernel) };
+        let group = match operator.span {
+            Span::Device | Span::Tensor => &self.tensor,
+            Span::Context => &self.context,
+            Span::Expert => &self.expert,
+        };
+        group.time(collective.operation, collective.bytes)
+    }
+
+    /// Returns the time per operator, after overrides. For collectives, hidden time is subtracted.
+    fn taken(&self, shape: &Shape<'_>, graph: &OperatorGraph, backward: Backward) -> Vec<OperatorTime> {
+        let mut taken: Vec<OperatorTime> = Vec::with_capacity(graph.operators.len());
+        for operator in &graph.operators {
+            let standalone = self.overrides.operator(shape, operator, self.predicted(operator));
+            taken.push(if matches!(operator.kernel, Kernel::Collective(_)) {
+                // An operator that is not executed cannot hide a collective.
+                let concurrent =
+                    operator.overlapped_with.filter(|&other| backward.runs(&graph.operators[usize::from(other)]));
+                let exposed_time = match concurrent {
+                    Some(other) => overlap_time(standalone, taken[usize::from(other)].time),
+                    None if operator.span == Span::Tensor => standalone * (1.0 - self.training.tensor_overlap),
+                    None => standalone,
+                };
+                OperatorTime { time: exposed_time, exposed: exposed_time, communication: standalone }
+            } else {
+                OperatorTime { time: standalone, exposed: Seconds::ZERO, communication: Seconds::ZERO }
+            });
+        }
+        taken
+    }
+
+    /// Returns the scale factors from user-defined times for full layers.
+    fn stretches(&self, shape: &Shape<'_>, graph: &OperatorGraph, taken: &[OperatorTime]) -> Stretches {
+        self.overrides.stretches(shape, graph, |index| taken[index].time, Seconds::from_secs(self.rates.host()))
+    }
+
+    /// Sums the operator times.
+    fn time(
+        &self,
+        graph: &OperatorGraph,
+        (repeat, backward): (Repeat, Backward),
+        taken: &[OperatorTime],
+        stretches: Stretches,
+    ) -> LayerCost {
+        let mut cost = LayerCost::default();
+        for (index, (operator, taken)) in graph.operators.iter().zip(taken).enumerate() {
+            if !backward.runs(operator) {
+                continue;
+            }
+            let again = graph.repeats(index, repeat);
+            let stretch = stretches.for_phase(operator.phase);
+            let host = Seconds::from_secs(self.rates.host()) * stretch.host;
+            let (time, exposed) = (taken.time * stretch.device, taken.exposed * stretch.device);
+            cost.communication += taken.communication * stretch.device * if again { 2.0 } else { 1.0 };
+            match operator.phase {
+                Phase::Forward => {
+                    cost.forward += time;
+                    cost.exposed_forward += exposed;
+                    cost.host_forward += host;
+                }
+                Phase::InputGrad => {
+                    cost.input_grad += time;
+                    cost.exposed_backward += exposed;
+                    cost.host_backward += host;
+                }
+                Phase::WeightGrad => {
+                    cost.weight_grad += time;
+                    cost.host_backward += host;
+                }
+            }
+            if again {
+                cost.input_grad += time;
+                cost.recomputed += time - exposed;
+                cost.exposed_backward += exposed;
+                cost.host_backward += host;
+            }
+        }
+        cost
+    }
+}
+
+/// Returns the exposed time of a collective. The share `overlap` can run in parallel with
+/// computation for at most `window`, or without limit if `window` is `None`. The hidden part still
+/// slows the computation.
+pub(super) fn exposed(collective: Seconds, overlap: f64, window: Option<Seconds>) -> Seconds {
+    let share = collective.secs() * overlap;
+    let hidden = window.map_or(share, |window| share.min(window.secs()));
+    Seconds::from_secs(collective.secs() - hidden + hidden * (OVERLAP_SLOWDOWN - 1.0))
+}
+
+/// Returns the time that an overlapped collective adds to an operator: the excess duration, plus
+/// the mutual slowdown.
+fn overlap_time(collective: Seconds, operator: Seconds) -> Seconds {
+    let (collective, operator) = (collective.secs(), operator.secs());
+    let together = collective.min(operator);
+    Seconds::from_secs((collective - operator).max(0.0) + together * (OVERLAP_SLOWDOWN - 1.0))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! Model state memory (docs/models.md, section 5). The operator graph computes activation memory.
+
+use planscope_core::training::Training;
+
+/// Model state in bytes per parameter and device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StateBytes {
+    /// Weights in compute precision.
+    pub weights: f64,
+    /// Accumulated gradients.
+    pub gradients: f64,
+    /// fp32 master weights and two moments. No master weights if the weights are fp32.
+    pub optimizer: f64,
+}
+
+impl StateBytes {
+    /// Computes the state for `data` replicas. ZeRO stage 1 shards the optimizer state, stage 2
+    /// also gradients, stage 3 also weights.
+    pub fn new(training: &Training, data: f64) -> Self {
+        let stage = training.zero_stage();
+        let share = |from: u32| if stage >= from { data } else { 1.0 };
+        let master = if training.width() > 2.0 { 8.0 } else { 12.0 };
+        Self {
+            weights: training.width() / share(3),
+            gradients: training.gradients.bytes() / share(2),
+            optimizer: master / share(1),
+        }
+    }
+
+    /// Returns the sum of weights, gradients and optimizer state.
+    pub fn total(self) -> f64 {
+        self.weights + self.gradients + self.optimizer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::ModuleLoad;
+    use crate::cost::graph::{self, Repeat, Shape};
+    use planscope_core::model::presets::model;
+    use planscope_core::training::AttentionKernel;
+
+    /// Korthikanti et al. Eq. 2, Eq. 4, Sec. 5 for GPT-3 175B (a = 96, s = 2048, h = 12288, t = 8).
+    #[test]
+    fn gpt_layer_memory_matches_published_formulas() {
+        let module = &model("gpt-3-175b").unwrap().modules[0];
+        let (s, h) = (2048.0, 12_288.0);
+        let load = ModuleLoad::unpadded(s, s * s);
+        let unfused = Training { attention: AttentionKernel::Unfused, sequence_parallel: false, ..Training::default() };
+        let stored = |training: &Training, repeat| {
+            graph::layer(&Shape::new(module, training, 8.0, load)).lifetimes(repeat).stored / (s * h)
+        };
+        let nothing = stored(&unfused, Repeat::Nothing);
+        assert!((nothing - (10.0 + 24.0 / 8.0 + 5.0 * 96.0 * s / (h * 8.0))).abs() < 1e-9, "{nothing}");
+        let parallel = Training { sequence_parallel: true, ..unfused.clone() };
+        assert!((stored(&parallel, Repeat::Nothing) - (34.0 / 8.0 + 5.0 * 96.0 * s / (h * 8.0))).abs() < 1e-9);
+        assert!((stored(&parallel, Repeat::Core) - 34.0 / 8.0).abs() < 1e-9);
+        assert!((stored(&unfused, Repeat::All) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn each_zero_stage_shards_another_state_part() {
+        let bytes = |zero| StateBytes::new(&Training { zero: Some(zero), ..Training::default() }, 4.0).total();
+        for (stage, expected) in [(0, 18.0), (1, 9.0), (2, 6.0), (3, 4.5)] {
+            assert!((bytes(stage) - expected).abs() < 1e-12, "stage {stage}");
+        }
+    }
+}

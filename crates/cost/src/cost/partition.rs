@@ -1,0 +1,406 @@
+//! Partitions: assignment of consecutive layers to pipeline stages.
+
+mod deal;
+
+use std::ops::Range;
+
+use deal::LayerDistribution;
+
+use planscope_core::model::Model;
+use planscope_core::stage_graph::Placement;
+
+/// A range of consecutive layers in a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayerRange {
+    /// Module index in the model.
+    pub module: usize,
+    /// First layer.
+    pub first: u32,
+    /// End of the range (exclusive).
+    pub end: u32,
+}
+
+impl LayerRange {
+    /// Number of layers.
+    pub const fn len(&self) -> u32 {
+        self.end - self.first
+    }
+
+    /// Returns whether the range contains no layers.
+    pub const fn is_empty(&self) -> bool {
+        self.end == self.first
+    }
+
+    /// Returns whether the range includes the module's first layer. Its stage then contains the
+    /// input block.
+    pub const fn begins(&self) -> bool {
+        self.first == 0
+    }
+
+    /// Returns whether the range includes the module's last layer. Its stage then contains the
+    /// output block.
+    pub fn ends(&self, model: &Model) -> bool {
+        self.end == model.modules[self.module].layers
+    }
+}
+
+/// Layers per stage, in flow order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    /// Layer ranges per stage. A stage at the boundary between two modules has two ranges.
+    pub stages: Vec<Vec<LayerRange>>,
+    /// Assignment of stages to ranks.
+    pub placement: Placement,
+}
+
+/// Time weights of a module, for load balancing.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ModuleWeight {
+    /// Weight per layer.
+    pub layer: f64,
+    /// Weight of the input block.
+    pub input: f64,
+    /// Weight of the output block.
+    pub output: f64,
+}
+
+impl ModuleWeight {
+    /// Scales all weights by `factor`.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self { layer: self.layer * factor, input: self.input * factor, output: self.output * factor }
+    }
+}
+
+impl Partition {
+    /// Assigns equally many layers to all stages, like Megatron-LM for uniform models. Returns
+    /// `None` if `stages` does not divide the number of layers, or if the model has several
+    /// modules.
+    pub fn even(model: &Model, stages: u32) -> Option<Self> {
+        let [module] = model.modules.as_slice() else { return None };
+        if stages == 0 || !module.layers.is_multiple_of(stages) {
+            return None;
+        }
+        let each = module.layers / stages;
+        let range = |stage| vec![LayerRange { module: 0, first: stage * each, end: (stage + 1) * each }];
+        Some(Self { stages: (0..stages).map(range).collect(), placement: Placement::Cyclic })
+    }
+
+    /// Partitions the chain of all layers so that the slowest stage is as fast as possible. Returns
+    /// `None` if there are fewer layers than stages.
+    ///
+    /// Finds the minimum bottleneck by bisection: a partition for a bottleneck exists if and only
+    /// if the greedy partition fits. Subject to this bottleneck, stages are filled as close as
+    /// possible to the mean remaining weight.
+    pub fn balanced(model: &Model, weights: &[ModuleWeight], stages: u32) -> Option<Self> {
+        Self::balanced_within(model, weights, stages, &|_, _| true)
+    }
+
+    /// Like [`Self::balanced`], but also requires `fits(stage, layers)` for all stages. Layer
+    /// indices refer to the full chain. If a range fits, shorter ranges and later stages must also
+    /// fit; otherwise the result may not be optimal. Also returns `None` if no partition fits.
+    pub fn balanced_within(
+        model: &Model,
+        weights: &[ModuleWeight],
+        stages: u32,
+        fits: &dyn Fn(usize, Range<usize>) -> bool,
+    ) -> Option<Self> {
+        let chain = chain(model, weights);
+        let count = stages as usize;
+        if count == 0 || count > chain.len() {
+            return None;
+        }
+        let limits = |bottleneck| Limits { bottleneck, fits };
+        let heaviest = chain.iter().copied().fold(0.0, f64::max);
+        let total: f64 = chain.iter().sum();
+        let (mut low, mut high) = (heaviest.max(total / f64::from(stages)), total.max(heaviest));
+        if limits(high * (1.0 + 1e-9)).greedy(&chain, 0, 0) > count {
+            return None;
+        }
+        for _ in 0..50 {
+            let middle = f64::midpoint(low, high);
+            if limits(middle).greedy(&chain, 0, 0) <= count { high = middle } else { low = middle }
+        }
+        let limits = limits(high * (1.0 + 1e-9));
+        let mut cuts = Vec::with_capacity(count + 1);
+        cuts.push(0);
+        for stage in 0..count {
+            cuts.push(limits.next_cut(&chain, cuts[stage], stage, count));
+        }
+        let stages = cuts.windows(2).map(|cut| ranges(model, cut[0], cut[1])).collect();
+        Some(Self { stages, placement: Placement::Cyclic })
+    }
+
+    /// Partitions modules separately: module `i` into `ranks x segments[i]` stages with minimum
+    /// bottleneck. If layers do not divide evenly by stages, the remaining layers go to the ranks
+    /// with the least work (PipeWeaver Sec. 5, which distributes layers evenly across ranks).
+    /// Returns `None` if a module has fewer layers than stages.
+    ///
+    /// `weights` contains the total work of a module, so that modules are comparable. All layers in
+    /// a module have equal weight. Therefore it is optimal to assign layers one by one to the rank
+    /// with the least work, limited to stages below the bottleneck.
+    pub fn by_module(model: &Model, weights: &[ModuleWeight], ranks: u32, segments: &[u32]) -> Option<Self> {
+        let mut deals = Vec::with_capacity(weights.len());
+        for ((module, &weight), &segments) in model.modules.iter().zip(weights).zip(segments) {
+            deals.push(LayerDistribution::new(module, weight, ranks * segments)?);
+        }
+        let mut work = vec![0.0; ranks as usize];
+        for deal in &deals {
+            for (stage, weight) in deal.stages.iter().enumerate() {
+                work[stage % ranks as usize] += weight;
+            }
+        }
+        let mut stages = Vec::new();
+        for (module, mut deal) in deals.into_iter().enumerate() {
+            deal.finish(&mut work);
+            let mut first = 0;
+            for layers in deal.layers {
+                stages.push(vec![LayerRange { module, first, end: first + layers }]);
+                first += layers;
+            }
+        }
+        Some(Self { stages, placement: Placement::Cyclic })
+    }
+
+    /// Returns the stage range per module, or `None` if any stage contains layers from two modules.
+    pub fn stages_by_module(&self, modules: usize) -> Option<Vec<std::ops::Range<usize>>> {
+        let mut by_module = vec![0..0; modules];
+        for (stage, ranges) in self.stages.iter().enumerate() {
+            let [range] = ranges.as_slice() else { return None };
+            let module_stages = &mut by_module[range.module];
+            if module_stages.start == module_stages.end {
+                module_stages.start = stage;
+            }
+            module_stages.end = stage + 1;
+        }
+        Some(by_module)
+    }
+
+    /// Replaces the placement.
+    #[must_use]
+    pub fn placed(self, placement: Placement) -> Self {
+        Self { placement, ..self }
+    }
+
+    /// Returns the stages on a rank, in flow order.
+    pub fn stages_on(&self, rank: usize, ranks: usize) -> impl Iterator<Item = &Vec<LayerRange>> {
+        let is_on_rank =
+            move |&(stage, _): &(usize, &Vec<LayerRange>)| self.placement.rank_for_stage(stage, ranks) == rank;
+        self.stages.iter().enumerate().filter(is_on_rank).map(|(_, ranges)| ranges)
+    }
+}
+
+/// Layer weights in flow order. The first weight includes the input block, the last the output
+/// block.
+fn chain(model: &Model, weights: &[ModuleWeight]) -> Vec<f64> {
+    let mut chain = Vec::with_capacity(model.layers() as usize);
+    for (module, weight) in model.modules.iter().zip(weights) {
+        let first = chain.len();
+        chain.extend(std::iter::repeat_n(weight.layer, module.layers as usize));
+        chain[first] += weight.input;
+        let last = chain.len() - 1;
+        chain[last] += weight.output;
+    }
+    chain
+}
+
+/// Limits for a stage.
+struct Limits<'a> {
+    bottleneck: f64,
+    fits: &'a dyn Fn(usize, Range<usize>) -> bool,
+}
+
+impl Limits<'_> {
+    /// Number of stages in a greedy partition that starts with layer `start` on stage `stage`.
+    /// Returns `usize::MAX` if a single layer does not fit.
+    fn greedy(&self, chain: &[f64], start: usize, stage: usize) -> usize {
+        let (mut begins, mut stages) = (start, 1);
+        let mut filled = 0.0;
+        for (layer, &weight) in chain.iter().enumerate().skip(start) {
+            let fits = |begins: usize, stages: usize| (self.fits)(stage + stages - 1, begins..layer + 1);
+            if filled > 0.0 && (filled + weight > self.bottleneck || !fits(begins, stages)) {
+                (begins, stages) = (layer, stages + 1);
+                filled = 0.0;
+            }
+            if begins == layer && !fits(begins, stages) {
+                return usize::MAX;
+            }
+            filled += weight;
+        }
+        stages
+    }
+
+    /// Returns the end of stage `stage`, which starts at `start`. `count` is the total number of
+    /// stages.
+    fn next_cut(&self, chain: &[f64], start: usize, stage: usize, count: usize) -> usize {
+        let left = count - stage;
+        if left == 1 {
+            return chain.len();
+        }
+        let mean = chain[start..].iter().sum::<f64>() / left as f64;
+        let latest = chain.len() - (left - 1);
+        let mut best = None;
+        let mut filled = 0.0;
+        for end in start + 1..=latest {
+            filled += chain[end - 1];
+            if end > start + 1 && (filled > self.bottleneck || !(self.fits)(stage, start..end)) {
+                break;
+            }
+            let distance = (filled - mean).abs();
+            let rest_fits = self.greedy(chain, end, stage + 1) < left;
+            if rest_fits && best.is_none_or(|(_, closest)| distance < closest) {
+                best = Some((end, distance));
+            }
+        }
+        best.map_or(start + 1, |(end, _)| end)
+    }
+}
+
+/// Converts the chain range `from .. to` to layer ranges per module.
+fn ranges(model: &Model, from: usize, to: usize) -> Vec<LayerRange> {
+    let mut parts = Vec::new();
+    let mut offset = 0;
+    for (index, module) in model.modules.iter().enumerate() {
+        let end = offset + module.layers as usize;
+        let (first, last) = (from.max(offset), to.min(end));
+        if first < last {
+            parts.push(LayerRange { module: index, first: (first - offset) as u32, end: (last - offset) as u32 });
+        }
+        offset = end;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use planscope_core::model::presets::model;
+
+    fn counts(partition: &Partition) -> Vec<u32> {
+        partition.stages.iter().map(|stage| stage.iter().map(LayerRange::len).sum()).collect()
+    }
+
+    #[test]
+    fn an_even_cut_needs_a_divisor() {
+        let llama = model("llama-2-7b").unwrap();
+        assert_eq!(counts(&Partition::even(&llama, 8).unwrap()), [4; 8]);
+        assert_eq!(Partition::even(&llama, 5), None);
+        assert_eq!(Partition::even(&model("vlm-s").unwrap(), 5), None);
+    }
+
+    #[test]
+    fn a_balanced_cut_crosses_the_seam_where_the_weights_say() {
+        let vlm = model("vlm-s").unwrap();
+        let weight = |layer| ModuleWeight { layer, input: 0.0, output: 0.0 };
+        // 63 layers with weight 1 and 32 with weight 2 have a total weight of 127. The minimum
+        // bottleneck on four stages is 32. The module boundary is in the second stage.
+        let partition = Partition::balanced(&vlm, &[weight(1.0), weight(2.0)], 4).unwrap();
+        assert_eq!(counts(&partition)[..2], [32, 31]);
+        assert_eq!(partition.stages[1].len(), 1);
+        assert_eq!(counts(&partition).iter().sum::<u32>(), 95);
+    }
+
+    #[test]
+    fn a_cut_within_limits_is_as_balanced_as_they_let_it_be() {
+        let vlm = model("vlm-s").unwrap();
+        let weights = [1.0, 2.0].map(|layer| ModuleWeight { layer, input: 0.0, output: 0.0 });
+        // At most 24 out of 95 layers per stage: stages with 24, 24, 24 and 23 layers. The last
+        // stage has weight 46 of 127.
+        let layer_limit = |max_layers: usize| move |_: usize, layers: Range<usize>| layers.len() <= max_layers;
+        let cut = Partition::balanced_within(&vlm, &weights, 4, &layer_limit(24)).unwrap();
+        assert!(counts(&cut).iter().all(|&layers| layers <= 24), "{:?}", counts(&cut));
+        assert_eq!(Partition::balanced_within(&vlm, &weights, 4, &layer_limit(23)), None);
+        // A limit that is not binding returns the same partition.
+        assert_eq!(
+            Partition::balanced_within(&vlm, &weights, 4, &layer_limit(95)),
+            Partition::balanced(&vlm, &weights, 4)
+        );
+        // The first stage fits only 10 layers.
+        let first = |stage: usize, layers: Range<usize>| stage > 0 || layers.len() <= 10;
+        assert_eq!(counts(&Partition::balanced_within(&vlm, &weights, 4, &first).unwrap())[0], 10);
+    }
+
+    #[test]
+    fn remainder_layers_go_to_the_ranks_with_less_work() {
+        let t2v = model("t2v-s").unwrap();
+        let weight = |layer, output| ModuleWeight { layer, input: 0.0, output };
+        // 28 layers on 5 x 4 stages: one per stage, and two of the remaining eight per rank, so 7
+        // layers per rank.
+        let even = Partition::by_module(&t2v, &[weight(1.0, 0.0), weight(3.0, 0.0)], 4, &[1, 5]).unwrap();
+        let per_rank = |partition: &Partition, module: usize| -> Vec<u32> {
+            let module_ranges = |rank| partition.stages_on(rank, 4).flatten().filter(|range| range.module == module);
+            (0..4).map(|rank| module_ranges(rank).map(LayerRange::len).sum()).collect()
+        };
+        assert_eq!(per_rank(&even, 0), [8; 4]);
+        assert_eq!(per_rank(&even, 1), [7; 4]);
+        assert!(counts(&even)[4..].iter().all(|&layers| layers == 1 || layers == 2));
+        // 63 layers with weight 2 on four stages, at most 16 per stage. The head with weight 1 in
+        // the other module is on rank 3, which gets 15 layers.
+        let vlm = model("vlm-s").unwrap();
+        let head = Partition::by_module(&vlm, &[weight(2.0, 0.0), weight(1.0, 1.0)], 4, &[1, 1]).unwrap();
+        assert_eq!(per_rank(&head, 0), [16, 16, 16, 15]);
+        // An idle module is also distributed evenly.
+        let idle = Partition::by_module(&t2v, &[weight(0.0, 0.0), weight(3.0, 0.0)], 4, &[2, 1]).unwrap();
+        assert_eq!(per_rank(&idle, 0), [8; 4]);
+        assert_eq!(Partition::by_module(&t2v, &[weight(1.0, 0.0); 2], 4, &[1, 8]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn modules_by_themselves_are_complete_and_no_slower_than_a_contiguous_cut(
+            encoder in 0.1_f64..5.0, backbone in 0.1_f64..5.0, head in 0.0_f64..9.0, ranks in 1_u32..9, chunks in 1_u32..4,
+        ) {
+            let vlm = model("vlm-s").unwrap();
+            let weights = [
+                ModuleWeight { layer: encoder, input: 0.0, output: 0.0 },
+                ModuleWeight { layer: backbone, input: 0.0, output: head },
+            ];
+            let partition = Partition::by_module(&vlm, &weights, ranks, &[chunks, chunks]).unwrap();
+            let time = |range: &LayerRange| {
+                let weight = weights[range.module];
+                f64::from(range.len()) * weight.layer + if range.ends(&vlm) { weight.output } else { 0.0 }
+            };
+            for (module, definition) in vlm.modules.iter().enumerate() {
+                let ranges: Vec<LayerRange> =
+                    partition.stages.iter().flatten().copied().filter(|range| range.module == module).collect();
+                prop_assert_eq!(ranges.len(), (ranks * chunks) as usize);
+                prop_assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].first));
+                prop_assert_eq!((ranges[0].first, ranges[ranges.len() - 1].end), (0, definition.layers));
+                let single_module = Model { name: String::new(), modules: vec![definition.clone()] };
+                let cut = Partition::balanced(&single_module, &weights[module..=module], ranks * chunks).unwrap();
+                let slowest = |ranges: &[LayerRange]| ranges.iter().map(time).fold(0.0, f64::max);
+                let contiguous: Vec<LayerRange> =
+                    cut.stages.into_iter().flatten().map(|range| LayerRange { module, ..range }).collect();
+                prop_assert!(slowest(&ranges) <= slowest(&contiguous) * (1.0 + 1e-6));
+            }
+        }
+
+        #[test]
+        fn a_balanced_cut_is_complete_and_reaches_the_smallest_bottleneck(
+            encoder in 0.1_f64..5.0, backbone in 0.1_f64..5.0, head in 0.0_f64..9.0, stages in 1_u32..20,
+        ) {
+            let vlm = model("vlm-s").unwrap();
+            let weights = [
+                ModuleWeight { layer: encoder, input: 0.0, output: 0.0 },
+                ModuleWeight { layer: backbone, input: 0.0, output: head },
+            ];
+            let partition = Partition::balanced(&vlm, &weights, stages).unwrap();
+            prop_assert_eq!(partition.stages.len(), stages as usize);
+            prop_assert_eq!(counts(&partition).iter().sum::<u32>(), 95);
+            prop_assert!(counts(&partition).iter().all(|&layers| layers > 0));
+            let chain = chain(&vlm, &weights);
+            let mut at = 0;
+            let mut slowest = 0.0_f64;
+            for count in counts(&partition) {
+                slowest = slowest.max(chain[at..at + count as usize].iter().sum());
+                at += count as usize;
+            }
+            // No partition with the same number of stages is faster, except for rounding.
+            let faster = Limits { bottleneck: slowest * (1.0 - 1e-6), fits: &|_, _| true }.greedy(&chain, 0, 0);
+            prop_assert!(faster > stages as usize || stages == 1
+                || slowest <= chain.iter().copied().fold(0.0, f64::max) * (1.0 + 1e-9));
+        }
+    }
+}

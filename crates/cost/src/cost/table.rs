@@ -1,0 +1,484 @@
+//! Layer costs per microbatch, and pipelines built from them.
+
+mod disaggregated;
+mod stage;
+mod weights;
+
+pub use disaggregated::Disaggregated;
+
+use stage::{Routes, neighbours};
+
+use super::collective::{Group, point_to_point};
+use super::kernel::{Streaming, StreamingClass};
+use super::layer::{LayerCost, exposed};
+use super::load::MicrobatchLoad;
+use super::memory::StateBytes;
+use super::operator::Rates;
+use super::partition::{LayerRange, Partition};
+use super::pipeline::{NO_GAIN_PPM, PipelineCosts, StateMemory};
+use super::pricing::{ComponentCosts, Pricing};
+use super::strategy::StrategyMix;
+use planscope_core::cluster::Cluster;
+use planscope_core::model::Model;
+use planscope_core::stage_graph::Flows;
+use planscope_core::training::Training;
+use planscope_core::units::{Bytes, Nanos, Seconds};
+
+/// Layer costs per module, microbatch and tensor-parallel degree, independent of the pipeline
+/// partition.
+#[derive(Debug, Clone)]
+pub struct LayerTable<'a> {
+    model: &'a Model,
+    cluster: &'a Cluster,
+    training: &'a Training,
+    tensor: u32,
+    loads: &'a [MicrobatchLoad],
+    /// Component costs by module, then microbatch.
+    pieces: Vec<Vec<ComponentCosts>>,
+    /// Layer costs per strategy, by module, then microbatch. Empty unless stages mix strategies.
+    strategies: Vec<Vec<[LayerCost; 4]>>,
+    /// Number of devices with the same parameters, if different from DP x CP.
+    all_replicas: Option<u32>,
+    /// First device of the replicas.
+    first_device: u32,
+}
+
+/// Parallel degrees and replica index of a pipeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplicaLayout {
+    /// Number of pipeline ranks.
+    pub pipeline: u32,
+    /// Number of replicas.
+    pub data: u32,
+    /// Replica index.
+    pub replica: u32,
+}
+
+/// Parameters per device. Dense and expert parameters have different replica counts.
+#[derive(Debug, Clone, Copy, Default)]
+struct Parameters {
+    dense: f64,
+    expert: f64,
+    /// Frozen parameters, which have only weights.
+    frozen: f64,
+    /// Frozen expert parameters, which have only weights, replicated like experts.
+    frozen_expert: f64,
+}
+
+impl Parameters {
+    fn and(self, other: Self) -> Self {
+        Self {
+            dense: self.dense + other.dense,
+            expert: self.expert + other.expert,
+            frozen: self.frozen + other.frozen,
+            frozen_expert: self.frozen_expert + other.frozen_expert,
+        }
+    }
+
+    fn trained(self) -> f64 {
+        self.dense + self.expert
+    }
+
+    fn untrained(self) -> f64 {
+        self.frozen + self.frozen_expert
+    }
+
+    fn total(self) -> f64 {
+        self.trained() + self.untrained()
+    }
+}
+
+impl<'a> LayerTable<'a> {
+    /// Computes a table with a private cache.
+    pub fn new(
+        model: &'a Model,
+        cluster: &'a Cluster,
+        training: &'a Training,
+        tensor: u32,
+        loads: &'a [MicrobatchLoad],
+    ) -> Self {
+        Pricing::new(model, cluster, training).table(tensor, loads)
+    }
+
+    /// Creates a table from component costs per module and load.
+    pub(super) fn from_components(
+        model: &'a Model,
+        cluster: &'a Cluster,
+        training: &'a Training,
+        tensor: u32,
+        loads: &'a [MicrobatchLoad],
+        pieces: Vec<Vec<ComponentCosts>>,
+    ) -> Self {
+        let (strategies, all_replicas, first_device) = (Vec::new(), None, 0);
+        Self { model, cluster, training, tensor, loads, pieces, strategies, all_replicas, first_device }
+    }
+
+    /// Sets the number of devices with equal parameters. Use it for variable context-parallel
+    /// degrees, because this number is then independent of the degree.
+    pub(super) fn shared_by(self, replicas: u32) -> Self {
+        Self { all_replicas: Some(replicas), ..self }
+    }
+
+    /// Places the replicas on the devices starting at `first_device`.
+    #[must_use]
+    pub fn from_device(self, first_device: u32) -> Self {
+        Self { first_device, ..self }
+    }
+
+    /// Adds layer costs per strategy.
+    pub(super) fn with_strategies(self, strategies: Vec<Vec<[LayerCost; 4]>>) -> Self {
+        Self { strategies, ..self }
+    }
+
+    /// Number of microbatches in all replicas.
+    pub fn microbatches(&self) -> usize {
+        self.loads.len()
+    }
+
+    /// Returns the forward plus backward time of a stage for all microbatches, in seconds. This is
+    /// a lower bound, because it excludes ZeRO-3 communication and blocking sends.
+    pub fn stage_work(&self, ranges: &[LayerRange]) -> f64 {
+        let host = self.host_microbatch();
+        let work = |microbatch| {
+            let cost = self.stage_cost(ranges, microbatch).with_host_time(host);
+            (cost.forward + cost.input_grad + cost.weight_grad).secs()
+        };
+        (0..self.loads.len()).map(work).sum()
+    }
+
+    /// Returns the model state memory per rank.
+    pub fn static_memory(&self, partition: &Partition, replica_layout: ReplicaLayout) -> Vec<Bytes> {
+        self.state_memory(partition, replica_layout).into_iter().map(StateMemory::total).collect()
+    }
+
+    /// Returns weights, gradients and optimizer state per rank.
+    pub fn state_memory(&self, partition: &Partition, replica_layout: ReplicaLayout) -> Vec<StateMemory> {
+        let replicas = f64::from(self.replicas(replica_layout));
+        let (dense, expert) = (
+            StateBytes::new(self.training, replicas),
+            StateBytes::new(self.training, self.expert_replicas(replica_layout)),
+        );
+        let state = |parameters: Parameters| {
+            let sum = |component: fn(StateBytes) -> f64| {
+                Bytes::from_f64(parameters.dense * component(dense) + parameters.expert * component(expert))
+            };
+            let frozen = parameters.frozen * dense.weights + parameters.frozen_expert * expert.weights;
+            StateMemory {
+                weights: sum(|bytes| bytes.weights) + Bytes::from_f64(frozen),
+                gradients: sum(|bytes| bytes.gradients),
+                optimizer: sum(|bytes| bytes.optimizer),
+            }
+        };
+        self.rank_parameters(partition, replica_layout).into_iter().map(state).collect()
+    }
+
+    /// Number of devices with the same parameters.
+    fn replicas(&self, replica_layout: ReplicaLayout) -> u32 {
+        self.all_replicas.unwrap_or(replica_layout.data * self.training.context_parallel)
+    }
+
+    /// Number of replicas of an expert: data-parallel degree / expert-parallel degree.
+    fn expert_replicas(&self, replica_layout: ReplicaLayout) -> f64 {
+        let replicas = f64::from(self.replicas(replica_layout));
+        (replicas / f64::from(self.training.expert_parallel)).max(1.0)
+    }
+
+    /// Parameters per device for all ranks. If the tied output head is on a different rank, it is a
+    /// second copy, frozen or trained like the first.
+    fn rank_parameters(&self, partition: &Partition, replica_layout: ReplicaLayout) -> Vec<Parameters> {
+        let ranks = replica_layout.pipeline as usize;
+        let parameters_on_rank = |rank: usize| {
+            let mut parameters = self.ranges_parameters(partition.stages_on(rank, ranks).flatten());
+            for (module, ..) in self.tied_ranks(partition, ranks).filter(|(_, _, last)| *last == rank) {
+                let copy = self.embedding_parameters(module) as f64 / f64::from(self.tensor);
+                let destination =
+                    if self.model.modules[module].frozen { &mut parameters.frozen } else { &mut parameters.dense };
+                *destination += copy;
+            }
+            parameters
+        };
+        (0..ranks).map(parameters_on_rank).collect()
+    }
+
+    fn ranges_parameters<'b>(&self, ranges: impl IntoIterator<Item = &'b LayerRange>) -> Parameters {
+        ranges.into_iter().map(|range| self.range_parameters(range)).fold(Parameters::default(), Parameters::and)
+    }
+
+    /// Parameters per device in a layer range, including adjacent input and output blocks.
+    fn range_parameters(&self, range: &LayerRange) -> Parameters {
+        let module = &self.model.modules[range.module];
+        let input = if range.begins() { module.input_parameters() } else { 0 };
+        let output = if range.ends(self.model) { module.output_parameters() } else { 0 };
+        self.parameters_for_layers(range.module, range.len(), (input, output))
+    }
+
+    /// Parameters per device in `layers` layers plus the given input and output block parameters.
+    fn parameters_for_layers(&self, module: usize, layers: u32, (input, output): (u64, u64)) -> Parameters {
+        let module = &self.model.modules[module];
+        let layers = u64::from(layers);
+        let expert = layers * module.expert_parameters();
+        let dense = layers * module.layer_parameters() - expert + input + output;
+        let tensor = f64::from(self.tensor);
+        let experts = expert as f64 / tensor / f64::from(self.training.expert_parallel);
+        if module.frozen {
+            let trained = if module.has_projection() { output } else { 0 };
+            return Parameters {
+                dense: trained as f64 / tensor,
+                frozen: (dense - trained) as f64 / tensor,
+                frozen_expert: experts,
+                ..Parameters::default()
+            };
+        }
+        Parameters { dense: dense as f64 / tensor, expert: experts, ..Parameters::default() }
+    }
+
+    fn embedding_parameters(&self, module: usize) -> u64 {
+        u64::from(self.model.modules[module].hidden) * u64::from(self.model.modules[module].vocab)
+    }
+
+    /// Modules with tied embeddings on different ranks: (module, embedding rank, head rank).
+    fn tied_ranks<'b>(
+        &'b self,
+        partition: &'b Partition,
+        ranks: usize,
+    ) -> impl Iterator<Item = (usize, usize, usize)> + 'b {
+        let rank_with = move |wanted: &dyn Fn(&LayerRange) -> bool| {
+            let stage = partition.stages.iter().position(|ranges| ranges.iter().any(wanted))?;
+            Some(partition.placement.rank_for_stage(stage, ranks))
+        };
+        let tied = self.model.modules.iter().enumerate().filter(|(_, module)| module.tied_embeddings);
+        tied.filter_map(move |(index, _)| {
+            let first = rank_with(&|range| range.module == index && range.begins())?;
+            let last = rank_with(&|range| range.module == index && range.ends(self.model))?;
+            (first != last).then_some((index, first, last))
+        })
+    }
+
+    /// Returns exposed gradient synchronization and optimizer time per rank.
+    ///
+    /// `windows` contains the last backward and the first forward per rank. These limit how much
+    /// reduction and gathering can overlap. Without windows the overlap is unlimited, which gives a
+    /// lower bound.
+    pub fn step_end(
+        &self,
+        partition: &Partition,
+        replica_layout: ReplicaLayout,
+        windows: Option<&[(Seconds, Seconds)]>,
+    ) -> (Vec<Nanos>, Vec<Nanos>) {
+        let (dense_group, expert_group) = self.replica_groups(replica_layout);
+        let replicas = f64::from(self.replicas(replica_layout));
+        let rates = Rates::new(&self.cluster.device);
+        // Frozen parameters have no gradients to reduce.
+        let trained = |(module, ..): &(usize, usize, usize)| !self.model.modules[*module].frozen;
+        let tied: Vec<_> = self.tied_ranks(partition, replica_layout.pipeline as usize).filter(trained).collect();
+        let mut sync = Vec::new();
+        let mut optimizer = Vec::new();
+        for (rank, parameters) in self.rank_parameters(partition, replica_layout).into_iter().enumerate() {
+            let window = windows.map(|windows| windows[rank]);
+            let reduced = self.reduction(&dense_group, &expert_group, parameters, window);
+            let concerned = tied.iter().filter(|(_, first, last)| *first == rank || *last == rank);
+            let shared: Seconds = concerned.map(|&shared| self.tied_embedding_sync(shared, replica_layout)).sum();
+            sync.push((reduced + shared).to_nanos());
+            let bytes = self.optimizer_bytes(parameters.dense, replicas)
+                + self.optimizer_bytes(parameters.expert, self.expert_replicas(replica_layout));
+            optimizer.push(rates.streaming(Streaming { class: StreamingClass::Optimizer, bytes }).to_nanos());
+        }
+        (sync, optimizer)
+    }
+
+    /// Returns the exposed gradient reduction and weight gathering time. The overlap window is
+    /// common to dense and expert parameters.
+    fn reduction(
+        &self,
+        dense: &Group,
+        expert: &Group,
+        parameters: Parameters,
+        window: Option<(Seconds, Seconds)>,
+    ) -> Seconds {
+        let both =
+            |time: &dyn Fn(&Group, f64) -> Seconds| time(dense, parameters.dense) + time(expert, parameters.expert);
+        let (gradient, width) = (self.training.gradients.bytes(), self.training.width());
+        let hidden = |time: Seconds, window: Option<Seconds>| exposed(time, self.training.data_overlap, window);
+        match self.training.zero_stage() {
+            0 => hidden(both(&|group, count| group.all_reduce(gradient * count)), window.map(|window| window.0)),
+            1 | 2 => {
+                let reduced = both(&|group, count| group.reduce_scatter(gradient * count));
+                let gathered = both(&|group, count| group.all_gather(width * count));
+                hidden(reduced, window.map(|window| window.0)) + hidden(gathered, window.map(|window| window.1))
+            }
+            // ZeRO-3 communicates around each stage, see `sharded_traffic`.
+            _ => Seconds::ZERO,
+        }
+    }
+
+    /// Bytes moved per optimizer step: read gradient, master weight, two moments; write master
+    /// weight, two moments, weight; read the gradient a second time for the norm; zero all
+    /// gradients.
+    fn optimizer_bytes(&self, parameters: f64, replicas: f64) -> f64 {
+        let gradient = self.training.gradients.bytes();
+        // fp32 training updates the weight in place, because there is no master weight.
+        let state = if self.training.width() > 2.0 { 24.0 } else { 26.0 };
+        let stage = self.training.zero_stage();
+        let share = if stage >= 1 { parameters / replicas } else { parameters };
+        let zeroed = if stage >= 2 { parameters / replicas } else { parameters };
+        share * (2.0 * gradient + state) + zeroed * gradient
+    }
+
+    /// Time to reduce a tied matrix gradient between embedding rank and head rank.
+    fn tied_embedding_sync(
+        &self,
+        (module, first, last): (usize, usize, usize),
+        replica_layout: ReplicaLayout,
+    ) -> Seconds {
+        let device = |rank: usize| self.first_device + rank as u32 * self.devices_per_rank(replica_layout);
+        let bytes = self.training.gradients.bytes() * self.embedding_parameters(module) as f64 / f64::from(self.tensor);
+        point_to_point(self.cluster, device(first), device(last), bytes) * 2.0
+    }
+
+    /// Devices per pipeline rank in all replicas.
+    fn devices_per_rank(&self, replica_layout: ReplicaLayout) -> u32 {
+        self.tensor.saturating_mul(self.training.context_parallel).saturating_mul(replica_layout.data)
+    }
+
+    /// Returns the costs of a replica that runs the microbatches `assigned` through all stages.
+    pub fn pipeline(&self, partition: &Partition, replica_layout: ReplicaLayout, assigned: &[usize]) -> PipelineCosts {
+        let stages = partition.stages.len();
+        let (ranks, count) = (replica_layout.pipeline as usize, assigned.len());
+        let flows = Flows::placed(ranks, stages, count, partition.placement);
+        self.pipeline_over(partition, replica_layout, flows, assigned, &[])
+    }
+
+    /// Returns the costs of a replica. The (sub-)microbatch `i` has the load `assigned[i]`. `mixes`
+    /// contains layer strategies per cell; if it is empty, all layers follow the training settings.
+    pub fn pipeline_over(
+        &self,
+        partition: &Partition,
+        replica_layout: ReplicaLayout,
+        flows: Flows,
+        assigned: &[usize],
+        mixes: &[StrategyMix],
+    ) -> PipelineCosts {
+        let cells = flows.cells();
+        let state = self.state_memory(partition, replica_layout);
+        let column = || Vec::with_capacity(cells);
+        let mut costs = PipelineCosts {
+            forward: column(),
+            input_grad: column(),
+            weight_grad: column(),
+            send_forward: column(),
+            send_backward: column(),
+            activation: Vec::with_capacity(cells),
+            transient: Vec::with_capacity(cells),
+            exposed_forward: column(),
+            exposed_backward: column(),
+            recomputed: column(),
+            communication: column(),
+            static_memory: state.iter().map(|state| state.total()).collect(),
+            state,
+            sync: Vec::new(),
+            optimizer: Vec::new(),
+            shapes: assigned.iter().map(|&index| self.loads[index].shape).collect(),
+            overlapped_ppm: NO_GAIN_PPM,
+            flows,
+        };
+        let stage_traffic: Vec<_> = partition
+            .stages
+            .iter()
+            .map(|ranges| (self.sharded_traffic(ranges, replica_layout), self.gathered_bytes(ranges)))
+            .collect();
+        // Per stage: forward of the first microbatch, backward of the last.
+        let mut ends = vec![[None::<Seconds>; 2]; partition.stages.len()];
+        let (mut routes, host) = (Routes::new(partition.stages.len()), self.host_microbatch());
+        for (microbatch, &index) in assigned.iter().enumerate() {
+            for stage in costs.flows.microbatch_stages(microbatch) {
+                let (traffic, gathered) = stage_traffic[stage];
+                let ranges = &partition.stages[stage];
+                let cell = costs.flows.cell(stage, microbatch);
+                let cost = match mixes.get(cell) {
+                    Some(&mix) => self.mixed_stage_cost(ranges, index, mix),
+                    None => self.stage_cost(ranges, index),
+                };
+                let cost = self.as_run(cost, traffic, host);
+                ends[stage][0].get_or_insert(cost.forward);
+                ends[stage][1] = Some(cost.input_grad + cost.weight_grad);
+                let [next, previous] = neighbours(&costs.flows, stage, microbatch);
+                let forward = next.map(|to| {
+                    let route = routes.to(stage, false, to, || self.route(partition, to, replica_layout, [stage, to]));
+                    self.send(route, index)
+                });
+                let wanted = previous.filter(|_| self.sends_input_gradient(ranges));
+                let backward = wanted.map(|to| {
+                    let route =
+                        routes.to(stage, true, to, || self.route(partition, stage, replica_layout, [stage, to]));
+                    self.send(route, index)
+                });
+                let mut sends = [forward.unwrap_or(Nanos::ZERO), backward.unwrap_or(Nanos::ZERO)];
+                // Blocking sends occupy the rank.
+                let waits = if self.training.overlapped_sends { [Nanos::ZERO; 2] } else { std::mem::take(&mut sends) };
+                costs.forward.push(cost.forward.to_nanos() + waits[0]);
+                costs.input_grad.push(cost.input_grad.to_nanos() + waits[1]);
+                costs.weight_grad.push(cost.weight_grad.to_nanos());
+                costs.exposed_forward.push(cost.exposed_forward.to_nanos() + waits[0]);
+                costs.exposed_backward.push(cost.exposed_backward.to_nanos() + waits[1]);
+                costs.send_forward.push(sends[0]);
+                costs.send_backward.push(sends[1]);
+                costs.recomputed.push(cost.recomputed.to_nanos());
+                costs.communication.push(cost.communication.to_nanos());
+                costs.activation.push(Bytes::from_f64(cost.activation));
+                costs.transient.push(Bytes::from_f64(cost.transient + gathered));
+            }
+        }
+        let mut windows = vec![(Seconds::ZERO, Seconds::ZERO); costs.ranks()];
+        for (stage, [forward, backward]) in ends.into_iter().enumerate() {
+            let window = &mut windows[costs.rank_for_stage(stage)];
+            window.1 += forward.unwrap_or(Seconds::ZERO);
+            window.0 += backward.unwrap_or(Seconds::ZERO);
+        }
+        (costs.sync, costs.optimizer) = self.step_end(partition, replica_layout, Some(&windows));
+        costs
+    }
+
+    /// ZeRO-3: (weight gathering time, gradient reduction time) for a single pass through a stage.
+    fn sharded_traffic(&self, ranges: &[LayerRange], replica_layout: ReplicaLayout) -> (Seconds, Seconds) {
+        if self.training.zero_stage() < 3 {
+            return (Seconds::ZERO, Seconds::ZERO);
+        }
+        let (width, gradient) = (self.training.width(), self.training.gradients.bytes());
+        let (dense_group, expert_group) = self.replica_groups(replica_layout);
+        let parameters = self.ranges_parameters(ranges);
+        let group_traffic =
+            |group: &Group, count: f64| (group.all_gather(width * count), group.reduce_scatter(gradient * count));
+        let (dense, expert) =
+            (group_traffic(&dense_group, parameters.dense), group_traffic(&expert_group, parameters.expert));
+        let frozen = dense_group.all_gather(width * parameters.frozen)
+            + expert_group.all_gather(width * parameters.frozen_expert);
+        (dense.0 + expert.0 + frozen, dense.1 + expert.1)
+    }
+
+    /// ZeRO-3: additional memory while a layer runs. It includes gathered weights, prefetched
+    /// weights for the next layer, and unreduced gradients if the layer is trained.
+    fn gathered_bytes(&self, ranges: &[LayerRange]) -> f64 {
+        if self.training.zero_stage() < 3 {
+            return 0.0;
+        }
+        let layer = |range: &LayerRange| {
+            let parameters = self.parameters_for_layers(range.module, 1, (0, 0));
+            2.0 * self.training.width() * parameters.total() + self.training.gradients.bytes() * parameters.trained()
+        };
+        ranges.iter().map(layer).fold(0.0, f64::max)
+    }
+
+    /// Replica groups for dense and expert parameters. Experts are distributed over adjacent
+    /// devices in DP x CP, so the stride between expert replicas is TP x EP.
+    fn replica_groups(&self, replica_layout: ReplicaLayout) -> (Group, Group) {
+        let replicas = self.replicas(replica_layout);
+        let stride = self.tensor * self.training.expert_parallel;
+        (
+            Group::placed(self.cluster, replicas, self.tensor),
+            Group::placed(self.cluster, self.expert_replicas(replica_layout) as u32, stride),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+use super::*;
+use planscope_core::cluster::presets::cluster;
+use planscope_core::model::presets::model;
+use planscope_core::stage_graph::Placement;
+use planscope_core::training::Recompute;
+use planscope_core::workload::{Packing, Sequence};
+
+/// Calls `measure` for Llama-3 8B, modified by `change`, with two equal stages on two devices.
+fn in_two_stages<T>(
+    change: impl FnOnce(&mut Model, &mut Training),
+    measure: impl FnOnce(&LayerTable<'_>, &Partition) -> T,
+) -> T {
+    let (mut model, mut training) = (model("llama-3-8b").unwrap(), Training::default());
+    change(&mut model, &mut training);
+    let sequence = Sequence {
+        samples: 1,
+        tokens: 4096,
+        computed_tokens: 4096,
+        squared: 4096 * 4096,
+        useful_squared: 4096 * 4096,
+        ..Sequence::default()
+    };
+    let loads = [MicrobatchLoad::new(&[sequence], &model, Packing::Packed)];
+    let cluster = cluster("a100-80gb").unwrap();
+    let table = LayerTable::new(&model, &cluster, &training, 1, &loads);
+    let (middle, end) = (model.modules[0].layers / 2, model.modules[0].layers);
+    let stage = |first, end| vec![LayerRange { module: 0, first, end }];
+    measure(&table, &Partition { stages: vec![stage(0, middle), stage(middle, end)], placement: Placement::Cyclic })
+}
+
+const TWO: ReplicaLayout = ReplicaLayout { pipeline: 2, data: 1, replica: 0 };
+
+/// Embedding and head share a 128,256 x 4,096 matrix, with a copy on the last rank. A frozen copy
+/// has two bytes per parameter, like all frozen weights, and needs neither gradient reduction nor
+/// an optimizer step.
+#[test]
+fn frozen_modules_have_frozen_tied_embeddings() {
+    let memory_and_times = |frozen: bool| {
+        let change = |model: &mut Model, training: &mut Training| {
+            (model.modules[0].tied_embeddings, model.modules[0].frozen) = (true, frozen);
+            training.zero = Some(0);
+        };
+        in_two_stages(change, |table, partition| {
+            (table.state_memory(partition, TWO), table.step_end(partition, TWO, None))
+        })
+    };
+    let (states, (sync, optimizer)) = memory_and_times(true);
+    let (trained, (exchanged, stepped)) = memory_and_times(false);
+    for rank in 0..2 {
+        assert_eq!((states[rank].gradients, states[rank].optimizer), (Bytes::ZERO, Bytes::ZERO), "rank {rank}");
+        assert_eq!((sync[rank], optimizer[rank]), (Nanos::ZERO, Nanos::ZERO), "rank {rank}");
+        assert!(states[rank].weights.get().abs_diff(trained[rank].weights.get()) <= 1, "rank {rank}");
+        assert!(exchanged[rank] > Nanos::ZERO && stepped[rank] > Nanos::ZERO);
+    }
+}
+
+/// A Llama-3 8B layer has 218,112,000 parameters. Two layers are gathered with two bytes per
+/// parameter. A trained layer adds four gradient bytes per parameter. The output block is excluded,
+/// even for a module with two layers.
+#[test]
+fn gathered_layers_include_only_existing_parameters() {
+    let bytes_per_parameter = |frozen: bool, layers: u32| {
+        let change = |model: &mut Model, training: &mut Training| {
+            (model.modules[0].frozen, model.modules[0].layers) = (frozen, layers);
+            training.zero = Some(3);
+        };
+        in_two_stages(change, |table, partition| table.gathered_bytes(&partition.stages[0]) / 218_112_000.0)
+    };
+    for layers in [2, 32] {
+        let (trained, frozen) = (bytes_per_parameter(false, layers), bytes_per_parameter(true, layers));
+        assert!((trained - 8.0).abs() < 1e-9 && (frozen - 4.0).abs() < 1e-9, "{layers}: {trained} {frozen}");
+    }
+}
+
+/// Frozen weights remain unsharded if the optimizer state is sharded over all devices.
+#[test]
+fn frozen_weights_stay_unsharded_with_a_sharded_optimizer() {
+    let disaggregated_state = |frozen: bool| {
+        let change = |model: &mut Model, _: &mut Training| model.modules[0].frozen = frozen;
+        in_two_stages(change, |table, partition| table.disaggregated(partition, TWO, 8))
+    };
+    let (trained, frozen) = (disaggregated_state(false), disaggregated_state(true));
+    for (frozen, trained) in frozen.state.iter().zip(&trained.state) {
+        assert!(frozen.weights.get().abs_diff(trained.weights.get()) <= 1);
+        assert_eq!((frozen.gradients, frozen.optimizer), (Bytes::ZERO, Bytes::ZERO));
+    }
+}
+
+/// Each of two stages has 16 layers and recomputes `again`. The microbatch time equals the sum of
+/// the stage times. Balancing compares only full layers. The minimum time is a lower bound. With
+/// full recomputation, the layer weight includes it.
+#[test]
+fn layer_weights_equal_their_stage_time() {
+    for again in [None, Some(1), Some(8), Some(16), Some(40)] {
+        let change = |_: &mut Model, training: &mut Training| {
+            (training.recompute, training.recompute_layers) = (Recompute::Full, again);
+        };
+        in_two_stages(change, |table, partition| {
+            let pieces = &table.pieces[0][0];
+            let stages: f64 = partition.stages.iter().map(|stage| table.stage_work(stage)).sum();
+            let (taken, bound) = (table.microbatch_times(2)[0], table.min_time(0..1));
+            assert!((taken / stages - 1.0).abs() < 1e-3, "{again:?}: {taken} and {stages}");
+            assert!(bound <= stages, "{again:?}: {bound} and {stages}");
+            let all = again.is_none_or(|again| again >= 16);
+            let layer = if all { pieces.layer } else { pieces.without_recompute };
+            assert_eq!(table.weights(2)[0].layer.to_bits(), layer.total().secs().to_bits(), "{again:?}");
+        });
+    }
+}
+
+/// Eight devices hold the Mixtral 8x7B experts, one per device and layer. The experts have no
+/// replicas, so ZeRO-3 does not shard them further, trained or frozen. Dense parameters are sharded
+/// over eight devices.
+#[test]
+fn frozen_experts_use_expert_replica_counts() {
+    let cluster = cluster("h100").unwrap();
+    let training = Training { zero: Some(3), expert_parallel: 8, ..Training::default() };
+    let weights = |frozen: bool| {
+        let mut model = model("mixtral-8x7b").unwrap();
+        model.modules[0].frozen = frozen;
+        let table = LayerTable::new(&model, &cluster, &training, 1, &[]);
+        let range = LayerRange { module: 0, first: 0, end: model.modules[0].layers };
+        let partition = Partition { stages: vec![vec![range]], placement: Placement::Cyclic };
+        let replica_layout = ReplicaLayout { pipeline: 1, data: 8, replica: 0 };
+        (table.state_memory(&partition, replica_layout)[0].weights, model)
+    };
+    let ((frozen, model), (trained, _)) = (weights(true), weights(false));
+    let module = &model.modules[0];
+    let experts = u64::from(module.layers) * module.expert_parameters();
+    let dense = model.parameters() - experts;
+    assert!(frozen.get().abs_diff((experts + dense) / 8 * 2) < 1000, "{frozen:?}");
+    assert!(frozen.get().abs_diff(trained.get()) < 1000, "{frozen:?} {trained:?}");
+}

@@ -1,0 +1,110 @@
+//! Layer weights to balance stages, distribute microbatches and bound layouts.
+
+use std::ops::Range;
+
+use super::LayerTable;
+use crate::cost::layer::LayerCost;
+use crate::cost::partition::ModuleWeight;
+use crate::cost::pricing::ComponentCosts;
+use planscope_core::training::Recompute;
+use planscope_core::units::Seconds;
+
+impl LayerTable<'_> {
+    /// Returns the mean component times per module over all microbatches, to balance a chain of all
+    /// layers over `stages` stages.
+    pub fn weights(&self, stages: u32) -> Vec<ModuleWeight> {
+        let all: Vec<usize> = (0..self.loads.len()).collect();
+        let layers = self.model.layers();
+        (0..self.pieces.len())
+            .map(|module| self.mean_pieces(module, &all, self.balanced_layer(layers, stages)))
+            .collect()
+    }
+
+    /// Returns the mean component times of a module over the given microbatches, to balance its
+    /// layers over `stages` stages.
+    pub fn mean_weight(&self, module: usize, microbatches: &[usize], stages: u32) -> ModuleWeight {
+        let layer = self.balanced_layer(self.model.modules[module].layers, stages);
+        self.mean_pieces(module, microbatches, layer)
+    }
+
+    /// Returns a lower bound on the time in modules `modules` for all microbatches, in seconds, for
+    /// any partition. If stages recompute only some layers, the bound assumes no recomputation. It
+    /// compares host time only for the total.
+    pub fn min_time(&self, modules: Range<usize>) -> f64 {
+        let module_cost = |module: usize, microbatch: usize| {
+            let pieces = &self.pieces[module][microbatch];
+            let layer = if self.recomputed_layers().is_some() {
+                pieces.without_recompute.min_times(pieces.layer)
+            } else {
+                pieces.layer
+            };
+            pieces.input.then(layer.times(self.model.modules[module].layers)).then(pieces.output)
+        };
+        let time = |microbatch: usize| {
+            let all = modules.clone().map(|module| module_cost(module, microbatch));
+            all.fold(LayerCost::default(), LayerCost::then).total().secs()
+        };
+        (0..self.loads.len()).map(time).sum()
+    }
+
+    fn mean_pieces(
+        &self,
+        module: usize,
+        microbatches: &[usize],
+        layer: fn(&ComponentCosts) -> Seconds,
+    ) -> ModuleWeight {
+        let mean = |component: fn(&ComponentCosts) -> Seconds| {
+            let times = microbatches.iter().map(|&microbatch| component(&self.pieces[module][microbatch]).secs());
+            times.sum::<f64>() / microbatches.len().max(1) as f64
+        };
+        ModuleWeight {
+            layer: mean(layer),
+            input: mean(|pieces| pieces.input.total()),
+            output: mean(|pieces| pieces.output.total()),
+        }
+    }
+
+    /// Number of recomputed layers per stage, if full recomputation has such a limit.
+    fn recomputed_layers(&self) -> Option<u32> {
+        self.training.recompute_layers.filter(|_| self.training.recompute == Recompute::Full)
+    }
+
+    /// Returns the time per layer used for balancing. If each stage recomputes the same fixed
+    /// number of layers and contains at least as many, recomputation time does not affect the
+    /// balance and is excluded.
+    fn balanced_layer(&self, layers: u32, stages: u32) -> fn(&ComponentCosts) -> Seconds {
+        match self.recomputed_layers() {
+            Some(again) if again.saturating_mul(stages) < layers => |pieces| pieces.without_recompute.total(),
+            _ => settled,
+        }
+    }
+
+    /// Returns the forward plus backward time per microbatch through all modules on `stages`
+    /// stages, in seconds.
+    pub fn microbatch_times(&self, stages: u32) -> Vec<f64> {
+        // Recomputed fraction of all layers.
+        let again = self
+            .recomputed_layers()
+            .map(|again| (f64::from(again) * f64::from(stages) / f64::from(self.model.layers().max(1))).min(1.0));
+        let layer = |pieces: &ComponentCosts| match again {
+            Some(share) => {
+                pieces.layer.total().secs() * share + pieces.without_recompute.total().secs() * (1.0 - share)
+            }
+            None => pieces.layer.total().secs(),
+        };
+        let time = |microbatch: usize| {
+            let modules = self.model.modules.iter().enumerate();
+            let module_times = modules.map(|(index, module)| {
+                let pieces = &self.pieces[index][microbatch];
+                layer(pieces) * f64::from(module.layers) + pieces.input.total().secs() + pieces.output.total().secs()
+            });
+            module_times.sum()
+        };
+        (0..self.loads.len()).map(time).collect()
+    }
+}
+
+/// Layer time if all layers in a stage have equal settings.
+fn settled(pieces: &ComponentCosts) -> Seconds {
+    pieces.layer.total()
+}

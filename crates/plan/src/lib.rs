@@ -1,0 +1,8 @@
+//! Documents of Planscope: the scenario a user states, the plan of a planner, and the outcome.
+
+pub mod compare;
+pub mod estimate;
+pub mod observer;
+pub mod outcome;
+pub mod plan;
+pub mod scenario;

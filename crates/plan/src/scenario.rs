@@ -1,0 +1,118 @@
+//! The immutable scenario: model, cluster, workload, training settings, planners, seed.
+
+pub mod budget;
+pub mod canonical;
+pub mod parse;
+mod planner_kind;
+mod sampler;
+pub mod validate;
+
+pub use canonical::ScenarioId;
+pub use parse::parse;
+pub use parse::pointer;
+pub use planner_kind::{PlannerFamily, PlannerInfo, PlannerKind};
+pub use sampler::Sampler;
+pub use validate::{FieldError, ValidScenario};
+
+use serde::{Deserialize, Serialize};
+
+use planscope_core::cluster::Cluster;
+use planscope_core::model::Model;
+use planscope_core::training::{LayoutRequest, Training};
+use planscope_core::units::Bytes;
+use planscope_core::workload::Workload;
+
+/// Scenario schema name.
+pub const SCHEMA: &str = "scenario/1";
+
+/// A scenario as stored in a file. [`validate::ValidScenario`] is the validated form that planners
+/// accept.
+///
+/// In files, `model` and `cluster` may be `{"preset": "llama-2-7b"}`. Additional fields override
+/// the preset's fields. [`parse()`] expands presets, so that a stored scenario never depends on a
+/// preset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Schema name, "scenario/1".
+    pub schema: String,
+    /// Display title. Does not affect the plan or the identifier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Model.
+    pub model: Model,
+    /// Cluster.
+    pub cluster: Cluster,
+    /// Workload.
+    pub workload: Workload,
+    /// Training settings.
+    #[serde(default)]
+    pub training: Training,
+    /// Fixed parallel degrees. The planner searches all other degrees.
+    #[serde(default)]
+    pub layout: LayoutRequest,
+    /// Search settings for dynamic planners.
+    #[serde(default, skip_serializing_if = "SearchSettings::is_default")]
+    pub search: SearchSettings,
+    /// Planners to run, in output order.
+    pub planners: Vec<PlannerKind>,
+    /// Random seed.
+    #[serde(default)]
+    pub seed: u32,
+    /// Number of global batches used for evaluation.
+    #[serde(default = "default_iterations")]
+    pub iterations: u32,
+    /// Identifiers of stored profiles that provided the cluster figures or the time overrides. For
+    /// information only; predictions do not use them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<String>,
+}
+
+impl Scenario {
+    /// Returns the memory limit per device: device memory minus the reserve.
+    pub fn memory_limit(&self) -> Bytes {
+        self.cluster.device.memory().saturating_sub(Bytes::from_gib(self.training.memory_reserve_gib))
+    }
+
+    /// Returns the same scenario without expensive searches, for a fast draft. `None` if it has no
+    /// such search.
+    pub fn sketch(&self) -> Option<Self> {
+        let searches = self.search.rollouts > 0 && self.planners.iter().any(|planner| planner.searches_rankings());
+        searches.then(|| Self { search: SearchSettings { rollouts: 0, ..self.search }, ..self.clone() })
+    }
+}
+
+/// Search settings for dynamic planners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SearchSettings {
+    /// Rankings that PipeWeaver interleaves per replica and batch.
+    #[serde(default = "default_rollouts")]
+    pub rollouts: u32,
+    /// Maximum items per sub-microbatch in the first module that has item inputs or outputs.
+    /// Default: the minimum size that reaches 95 % of the maximum efficiency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_microbatch: Option<u32>,
+}
+
+impl SearchSettings {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for SearchSettings {
+    fn default() -> Self {
+        Self { rollouts: default_rollouts(), sub_microbatch: None }
+    }
+}
+
+const fn default_rollouts() -> u32 {
+    200
+}
+
+const fn default_iterations() -> u32 {
+    8
+}

@@ -1,0 +1,287 @@
+//! Validates cluster, training, layout and planners.
+
+use super::{FieldError, RANGE_ERROR, Ranges};
+use crate::scenario::{SCHEMA, Scenario, ScenarioId, budget};
+use planscope_core::cluster::{Cluster, Curves, Link, LinkCurve};
+use planscope_core::model::Model;
+use planscope_core::training::{LayoutRequest, Precision, Training};
+
+/// Maximum samples over all iterations, so that a result fits into memory.
+const MAX_SAMPLES: u64 = 262_144;
+
+pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
+    let mut ranges = Ranges(errors);
+    if scenario.schema != SCHEMA {
+        ranges.refuse("/schema", format!("must be {SCHEMA:?}"));
+    }
+    if scenario.title.as_ref().is_some_and(|title| title.chars().count() > 200) {
+        ranges.refuse("/title", "at most 200 characters".to_owned());
+    }
+    super::model::check(&scenario.model, &mut ranges);
+    cluster(&scenario.cluster, &mut ranges);
+    training(&scenario.training, &mut ranges);
+    reserve(scenario, &mut ranges);
+    // Check relations only between valid fields: an invalid number of heads must not cause an error
+    // for degrees that divide it.
+    let has_devices = !["/cluster/nodes", "/cluster/devices_per_node"].into_iter().any(|at| ranges.any_under(at));
+    let has_model = !ranges.any_under("/model");
+    parallel(scenario, has_devices, &mut ranges);
+    if has_devices && has_model {
+        degrees(&scenario.layout, &scenario.model, &scenario.cluster, &mut ranges);
+    }
+    layout(&scenario.layout, &mut ranges);
+    planners(scenario, &mut ranges);
+    profiles(&scenario.profiles, &mut ranges);
+    ranges.integer("/search/rollouts", scenario.search.rollouts, 0, MAX_ROLLOUTS, "");
+    if let Some(size) = scenario.search.sub_microbatch {
+        ranges.integer("/search/sub_microbatch", size, 1, u32::MAX, "");
+    }
+    ranges.integer("/iterations", scenario.iterations, 1, 1000, "");
+    let samples = u64::from(scenario.iterations) * u64::from(scenario.workload.global_batch);
+    if samples > MAX_SAMPLES && scenario.iterations <= 1000 {
+        let max_iterations = MAX_SAMPLES / u64::from(scenario.workload.global_batch);
+        let detail = format!(
+            "{samples} samples in all are more than {MAX_SAMPLES}: at most {max_iterations} iterations of this batch"
+        );
+        ranges.refuse("/iterations", detail);
+    } else if scenario.iterations <= 1000
+        && let Some(detail) = budget::excess(scenario)
+    {
+        ranges.refuse("/iterations", detail);
+    }
+}
+
+/// Maximum rankings per search, the limit for studies.
+const MAX_ROLLOUTS: u32 = 100_000;
+
+/// Maximum memory reserve in GiB if the device memory is unknown.
+const MAX_RESERVE_GIB: f64 = 1024.0;
+
+/// Maximum profiles per scenario.
+const MAX_PROFILES: usize = 16;
+
+/// Profile identifiers are content addresses, like scenario identifiers.
+fn profiles(names: &[String], ranges: &mut Ranges<'_>) {
+    if names.len() > MAX_PROFILES {
+        ranges.refuse("/profiles", format!("{} profiles: at most {MAX_PROFILES}", names.len()));
+    }
+    for (index, name) in names.iter().enumerate().take(MAX_PROFILES) {
+        if name.parse::<ScenarioId>().is_err() {
+            ranges.refuse(&format!("/profiles/{index}"), "an identifier is 52 characters of a-z and 2-7".to_owned());
+        }
+    }
+}
+
+/// Validates settings that depend on model or cluster.
+fn parallel(scenario: &Scenario, has_devices: bool, ranges: &mut Ranges<'_>) {
+    let Training { context_parallel: context, expert_parallel: expert, precision, .. } = scenario.training;
+    let devices = scenario.cluster.devices();
+    if has_devices && context > 0 && !devices.is_multiple_of(context) {
+        ranges.refuse("/training/context_parallel", format!("{context} does not divide the {devices} devices"));
+    }
+    if expert > 1 {
+        let experts: Vec<u32> =
+            scenario.model.modules.iter().filter_map(|module| module.moe).map(|moe| moe.experts).collect();
+        if experts.is_empty() {
+            ranges.refuse("/training/expert_parallel", "the model has no mixture of experts".to_owned());
+        } else if let Some(experts) = experts.iter().find(|experts| !experts.is_multiple_of(expert)) {
+            ranges.refuse("/training/expert_parallel", format!("{expert} does not divide the {experts} experts"));
+        }
+    }
+    if precision == Precision::Fp8 && scenario.cluster.device.fp8_tflops.is_none() {
+        let detail = format!("{} has no fp8; choose bf16, or give the peak fp8 of the device", scenario.cluster.name);
+        ranges.refuse("/training/precision", detail);
+    }
+}
+
+fn cluster(cluster: &Cluster, ranges: &mut Ranges<'_>) {
+    ranges.integer("/cluster/nodes", cluster.nodes, 1, 4096, "");
+    ranges.integer("/cluster/devices_per_node", cluster.devices_per_node, 1, 256, "");
+    let device = &cluster.device;
+    ranges.number("/cluster/device/memory_gib", device.memory_gib, 1.0, 4096.0, " GiB");
+    ranges.number("/cluster/device/peak_tflops", device.peak_tflops, 0.1, 100_000.0, " TFLOP/s");
+    ranges.number("/cluster/device/matmul_efficiency", device.matmul_efficiency, 0.01, 1.0, "");
+    ranges.number("/cluster/device/attention_efficiency", device.attention_efficiency, 0.01, 1.0, "");
+    ranges.number("/cluster/device/memory_gb_per_s", device.memory_gb_per_s, 1.0, 100_000.0, " GB/s");
+    ranges.number("/cluster/device/memory_efficiency", device.memory_efficiency, 0.01, 1.0, "");
+    ranges.integer("/cluster/device/multiprocessors", device.multiprocessors, 1, 4096, "");
+    ranges.number("/cluster/device/launch_us", device.launch_us, 0.0, 1000.0, " µs");
+    if let Some(tera) = device.fp8_tflops {
+        ranges.number("/cluster/device/fp8_tflops", tera, 0.1, 100_000.0, " TFLOP/s");
+    }
+    if let Some(giga) = device.host_gb_per_s {
+        ranges.number("/cluster/device/host_gb_per_s", giga, 0.1, 10_000.0, " GB/s");
+    }
+    if let Some(curves) = &device.curves {
+        curve_fields(curves, ranges);
+    }
+    link(&cluster.intra_node, "/cluster/intra_node", ranges);
+    link(&cluster.inter_node, "/cluster/inter_node", ranges);
+}
+
+/// Efficiencies must be positive, so that rates are positive. Scales must not be negative.
+fn curve_fields(curves: &Curves, ranges: &mut Ranges<'_>) {
+    let at = "/cluster/device/curves";
+    let (matmul, attention, streaming) = (&curves.matmul, &curves.attention, &curves.streaming);
+    let shares = [
+        ("matmul/tile_128", matmul.tile_128),
+        ("matmul/tile_64", matmul.tile_64),
+        ("matmul/tile_small", matmul.tile_small),
+        ("matmul/traffic", matmul.traffic),
+        ("matmul/input_grad", matmul.input_grad),
+        ("matmul/weight_grad", matmul.weight_grad),
+        ("matmul/grouped", matmul.grouped),
+        ("sustained", curves.sustained),
+        ("attention/backward", attention.backward),
+        ("streaming/norm", streaming.norm),
+        ("streaming/elementwise", streaming.elementwise),
+        ("streaming/activation", streaming.activation),
+        ("streaming/embedding", streaming.embedding),
+        ("streaming/softmax", streaming.softmax),
+        ("streaming/loss", streaming.loss),
+        ("streaming/permute", streaming.permute),
+        ("streaming/optimizer", streaming.optimizer),
+    ];
+    for (field, share) in shares {
+        ranges.number(&format!("{at}/{field}"), share, 0.01, 2.0, "");
+    }
+    let scales = [
+        ("matmul/fill", matmul.fill, 100_000.0, ""),
+        ("matmul/last_wave", matmul.last_wave, 1.0, ""),
+        ("matmul/power_drop", matmul.power_drop, 10.0, ""),
+        ("matmul/power_ms", matmul.power_ms, 1e6, " ms"),
+        ("attention/half_blocks", attention.half_blocks, 1e6, ""),
+        ("attention/half_length", attention.half_length, 1e6, ""),
+        ("host_us", curves.host_us, 1e6, " µs"),
+        ("host_microbatch_us", curves.host_microbatch_us, 1e9, " µs"),
+    ];
+    for (field, value, limit, unit) in scales {
+        ranges.number(&format!("{at}/{field}"), value, 0.0, limit, unit);
+    }
+}
+
+fn link_curve(curve: &LinkCurve, at: &str, ranges: &mut Ranges<'_>) {
+    for (field, share) in
+        [("pair", curve.pair), ("half_collectives", curve.half_collectives), ("all_to_all", curve.all_to_all)]
+    {
+        ranges.number(&format!("{at}/curve/{field}"), share, 0.01, 2.0, "");
+    }
+    ranges.number(&format!("{at}/curve/base_us"), curve.base_us, 0.0, 1e6, " µs");
+    ranges.number(&format!("{at}/curve/per_rank_us"), curve.per_rank_us, 0.0, 1e6, " µs");
+    ranges.number(&format!("{at}/curve/small_bytes"), curve.small_bytes, 0.0, 1e12, " bytes");
+}
+
+fn link(link: &Link, at: &str, ranges: &mut Ranges<'_>) {
+    if let Some(curve) = &link.curve {
+        link_curve(curve, at, ranges);
+    }
+    ranges.number(&format!("{at}/gb_per_s"), link.gb_per_s, 0.01, 100_000.0, " GB/s");
+    ranges.number(&format!("{at}/efficiency"), link.efficiency, 0.01, 1.0, "");
+    ranges.number(&format!("{at}/latency_us"), link.latency_us, 0.0, 100_000.0, " µs");
+}
+
+fn training(training: &Training, ranges: &mut Ranges<'_>) {
+    ranges.number("/training/tensor_overlap", training.tensor_overlap, 0.0, 1.0, "");
+    ranges.number("/training/data_overlap", training.data_overlap, 0.0, 1.0, "");
+    if let Some(layers) = training.recompute_layers {
+        ranges.integer("/training/recompute_layers", layers, 1, 1024, "");
+    }
+    ranges.number("/training/activation_offload", training.activation_offload, 0.0, 1.0, "");
+    if let Some(zero) = training.zero {
+        ranges.integer("/training/zero", zero, 0, 3, "");
+    }
+    ranges.integer("/training/context_parallel", training.context_parallel, 1, 1024, "");
+    ranges.integer("/training/expert_parallel", training.expert_parallel, 1, 1024, "");
+}
+
+/// The reserve must leave some device memory for the plan.
+fn reserve(scenario: &Scenario, ranges: &mut Ranges<'_>) {
+    let at = "/training/memory_reserve_gib";
+    let (reserve, memory) = (scenario.training.memory_reserve_gib, scenario.cluster.device.memory_gib);
+    if ranges.any_under("/cluster/device/memory_gib") {
+        ranges.number(at, reserve, 0.0, MAX_RESERVE_GIB, " GiB");
+    } else if !(reserve >= 0.0 && reserve < memory) {
+        let detail = format!("{reserve} GiB{RANGE_ERROR}0 to less than the device's memory of {memory} GiB");
+        ranges.refuse(at, detail);
+    }
+}
+
+/// Validates degrees that are infeasible for any choice of the other degrees. The search handles
+/// the remaining cases.
+fn degrees(layout: &LayoutRequest, model: &Model, cluster: &Cluster, ranges: &mut Ranges<'_>) {
+    let devices = cluster.devices();
+    let tensor = layout.tensor.and_then(|tensor| tensor_error(tensor, model, devices));
+    let pipeline = layout.pipeline.and_then(|pipeline| pipeline_error(pipeline, model, devices));
+    let are_right = tensor.is_none() && pipeline.is_none();
+    for (at, detail) in [("/layout/tensor", tensor), ("/layout/pipeline", pipeline)] {
+        if let Some(detail) = detail {
+            ranges.refuse(at, detail);
+        }
+    }
+    let degrees = layout.tensor.unwrap_or(1).saturating_mul(layout.pipeline.unwrap_or(1));
+    if are_right && !devices.is_multiple_of(degrees) {
+        ranges.refuse("/layout/pipeline", format!("TP x PP = {degrees} does not divide {devices} devices"));
+    }
+}
+
+/// Validates layout fields whose range is constant.
+fn layout(layout: &LayoutRequest, ranges: &mut Ranges<'_>) {
+    if let Some(chunks) = layout.chunks {
+        ranges.integer("/layout/chunks", chunks, 1, 64, "");
+    }
+    if let Some(microbatch) = layout.microbatch {
+        ranges.integer("/layout/microbatch", microbatch, 1, 65_536, " sequences");
+    }
+    if let Some(group) = layout.group {
+        ranges.integer("/layout/group", group, 1, 65_536, " microbatches");
+    }
+}
+
+/// Returns an error that lists the valid tensor-parallel degrees.
+fn tensor_error(tensor: u32, model: &Model, devices: u32) -> Option<String> {
+    if tensor == 0 || tensor > devices {
+        return Some(format!("{tensor}{RANGE_ERROR}1 to {devices}"));
+    }
+    let heads = model
+        .modules
+        .iter()
+        .flat_map(|module| [(module.heads, "heads", module), (module.kv_heads, "key-value heads", module)]);
+    let cut = heads.clone().find(|(count, ..)| !count.is_multiple_of(tensor));
+    let reason = match cut {
+        Some((count, kind, module)) => format!("{count} {kind} of {}", module.name),
+        None if !devices.is_multiple_of(tensor) => format!("the {devices} devices"),
+        None => return None,
+    };
+    let divides_all = |degree: &u32| heads.clone().all(|(count, ..)| count.is_multiple_of(*degree));
+    let right = divisors(devices).filter(divides_all);
+    Some(format!("{tensor} does not divide {reason}; {} do", list(right)))
+}
+
+/// Returns an error for a pipeline-parallel degree.
+fn pipeline_error(pipeline: u32, model: &Model, devices: u32) -> Option<String> {
+    let layers = model.layers();
+    if pipeline > layers {
+        return Some(format!("{pipeline} stages for {layers} layers; at most one stage a layer"));
+    }
+    let max_degree = devices.min(layers);
+    (pipeline == 0 || pipeline > max_degree).then(|| format!("{pipeline}{RANGE_ERROR}1 to {max_degree}"))
+}
+
+fn planners(scenario: &Scenario, ranges: &mut Ranges<'_>) {
+    if scenario.planners.is_empty() {
+        ranges.refuse("/planners", "choose at least one planner".to_owned());
+    }
+    for (index, planner) in scenario.planners.iter().enumerate() {
+        if scenario.planners[..index].contains(planner) {
+            ranges.refuse(&format!("/planners/{index}"), format!("{} is there twice", planner.id()));
+        }
+    }
+}
+
+fn divisors(number: u32) -> impl Iterator<Item = u32> {
+    (1..=number).filter(move |degree| number.is_multiple_of(*degree))
+}
+
+fn list(numbers: impl Iterator<Item = u32>) -> String {
+    numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,262 @@
+//! The planning pipeline: scenario, planners, validation, simulation and comparison.
+
+mod spent;
+
+use std::sync::Mutex;
+
+pub use planscope_plan::observer::{Cancelled, Observer, Unobserved};
+
+use crate::planners::{
+    Batches, ENDLESS, EvaluatedPlan, JudgeError, MAX_SECONDS, NoPlan, PlanningContext, TestedPlan, dflop, dhp, dynamic,
+    hydraulis, judge, module_layouts, pipeweaver, plan_spans, static_3d,
+};
+use planscope_core::host::side_by_side;
+use planscope_core::workload::{GlobalBatch, PackedBatch, Packing, SampleShape, packing};
+use planscope_cost::cost::{ContextSettings, DegreeSettings, Pricing};
+use planscope_plan::observer::go_on;
+use planscope_plan::outcome::{
+    ENGINE, HistogramColumns, Outcome, PlanOutcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
+};
+use planscope_plan::scenario::{PlannerFamily, PlannerKind, Sampler, Scenario, ValidScenario, budget};
+use spent::{Budgeted, Spent};
+
+/// Error for a planning run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// Cancelled by the observer.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+    /// The checker rejected a plan. This is a bug in the planner.
+    #[error("the plan of {planner} was refused by the checker: {violation}")]
+    Rejected {
+        /// Planner title.
+        planner: &'static str,
+        /// Violation from the checker.
+        violation: String,
+    },
+    /// The plans exceed the span limit of a response. Detected when the planners have chosen their
+    /// layouts.
+    #[error("the plans have {0}; ask for fewer iterations, planners or microbatches")]
+    TooLarge(String),
+    /// Planning exceeds the observer's memory limit, computed from the spans known so far.
+    #[error("planning takes {} MiB or more", .bytes.div_ceil(1 << 20))]
+    Outgrown {
+        /// Peak memory in bytes, from the spans known so far.
+        bytes: u64,
+    },
+}
+
+/// Plans a scenario with all requested planners.
+pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Planning, PlanError> {
+    let request = scenario.scenario();
+    let (min_bytes, max_bytes) = (budget::min_bytes(request, observer.workers().count()), observer.max_bytes());
+    if min_bytes > max_bytes {
+        return Err(PlanError::Outgrown { bytes: min_bytes });
+    }
+    let sampler = Sampler::new(scenario);
+    let rule = request.workload.packing_rule();
+    let pack = |batch: &GlobalBatch| packing::pack(&batch.samples, &request.model, &rule);
+    let mut drawn: Vec<GlobalBatch> = Vec::with_capacity(request.iterations as usize);
+    for iteration in 0..request.iterations {
+        go_on(observer)?;
+        drawn.push(sampler.evaluation(iteration));
+    }
+    let evaluated: Vec<PackedBatch> = drawn.iter().map(pack).collect();
+    let sizing = pack(&sampler.sizing());
+    let requests = |family| request.planners.iter().any(|planner| planner.family() == family);
+    let has_strategies = requests(PlannerFamily::Strategies);
+    let surveys = if has_strategies { SURVEYS } else { 0 };
+    let survey: Vec<PackedBatch> = (0..surveys).map(|number| pack(&sampler.survey(number))).collect();
+    let has_groups = has_strategies || requests(PlannerFamily::ContextParallel);
+    let contexts = ContextSettings::up_to(&request.training, if has_groups { request.cluster.devices() } else { 0 });
+    let degrees = if requests(PlannerFamily::ModuleLayouts) {
+        module_layouts::degree_settings(request)
+    } else {
+        DegreeSettings::default()
+    };
+    let pricing = Pricing::new(&request.model, &request.cluster, &request.training);
+    let pricing = pricing.with_contexts(&contexts).with_degrees(&degrees);
+    let batches = Batches { survey: &survey, sizing: &sizing, evaluated: &evaluated };
+    let spent = Spent::new(max_bytes, budget::EvaluationSize::new(request.iterations, observer.workers().count()));
+    let context = |planner| PlanningContext { scenario: request, pricing: &pricing, planner, batches };
+    let inputs: Vec<PlanningContext<'_>> = request.planners.iter().copied().map(context).collect();
+    let evaluations = match run_planners(&inputs, &spent, observer) {
+        Ok(evaluations) => evaluations,
+        Err(PlanError::Cancelled(cancelled)) => {
+            return Err(spent.excess().map_or(PlanError::Cancelled(cancelled), PlanError::from));
+        }
+        Err(error) => return Err(error),
+    };
+    let mut timelines = Vec::new();
+    let mut results: Vec<PlannerResult> = request
+        .planners
+        .iter()
+        .zip(evaluations)
+        .map(|(&planner, evaluation)| result_of(planner, evaluation, &mut timelines))
+        .collect();
+    results.sort_by(|a, b| rank_key(a).total_cmp(&rank_key(b)));
+    let outcome = Outcome {
+        engine: ENGINE.to_owned(),
+        scenario: scenario.id().to_string(),
+        batches: evaluated.iter().map(|batch| batch.summary.clone()).collect(),
+        workload: summarise(scenario, &drawn),
+        results,
+    };
+    Ok(Planning { outcome, timelines })
+}
+
+/// Result of a planner.
+enum Evaluation {
+    Planned(Box<EvaluatedPlan>),
+    Infeasible(NoPlan),
+}
+
+/// Runs all planners and returns their results in request order. Planners run in parallel if the
+/// observer supplies a separate observer per planner.
+fn run_planners(
+    contexts: &[PlanningContext<'_>],
+    spent: &Spent,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Evaluation>, PlanError> {
+    let planners: Vec<PlannerKind> = contexts.iter().map(|context| context.planner).collect();
+    let separate = if planners.len() > 1 { observer.split(&planners) } else { None };
+    let Some(separate) = separate else {
+        let mut budgeted = Budgeted::new(spent, observer);
+        return contexts.iter().map(|&context| run_planner(context, &mut budgeted)).collect();
+    };
+    let separate: Vec<Mutex<Box<dyn Observer + Send>>> = separate.into_iter().map(Mutex::new).collect();
+    let evaluations = side_by_side(observer.workers(), contexts.len(), |number| {
+        let mut observer = separate[number].lock().expect("every planner has an observer");
+        run_planner(contexts[number], &mut Budgeted::new(spent, observer.as_mut()))
+    });
+    evaluations.into_iter().collect()
+}
+
+/// Runs one planner and reports its start and end.
+fn run_planner(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result<Evaluation, PlanError> {
+    go_on(observer)?;
+    observer.started(context.planner);
+    let evaluation = match prescribed(context.planner, context.scenario) {
+        Prescribed::Unchanged => evaluate(context, observer),
+        Prescribed::Workload(scenario) => evaluate(PlanningContext { scenario: &scenario, ..context }, observer),
+        Prescribed::Training(scenario) => {
+            let contexts = ContextSettings::up_to(&scenario.training, scenario.cluster.devices());
+            let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_contexts(&contexts);
+            evaluate(PlanningContext { scenario: &scenario, pricing: &pricing, ..context }, observer)
+        }
+        Prescribed::Inapplicable(binding) => Ok(Evaluation::Infeasible(NoPlan::inapplicable(binding))),
+    }?;
+    observer.finished(context.planner);
+    Ok(evaluation)
+}
+
+/// Changes to the settings of a scenario.
+enum Prescribed {
+    Unchanged,
+    /// The samples change, operator costs do not.
+    Workload(Box<Scenario>),
+    /// Operator costs change.
+    Training(Box<Scenario>),
+    /// The scenario contradicts the method, for the given reason.
+    Inapplicable(&'static str),
+}
+
+/// Returns the settings that the method of the planner prescribes.
+fn prescribed(planner: PlannerKind, scenario: &Scenario) -> Prescribed {
+    match planner {
+        // Ulysses with TP 1 and ZeRO-3, independent of the scenario's settings.
+        PlannerKind::DeepSpeed if scenario.layout.tensor.is_some_and(|tensor| tensor > 1) => {
+            Prescribed::Inapplicable("does not apply: it has no tensor parallelism, so TP must be 1")
+        }
+        PlannerKind::DeepSpeed => {
+            let mut scenario = Box::new(scenario.clone());
+            scenario.training.zero = Some(3);
+            scenario.layout.tensor = Some(1);
+            Prescribed::Training(scenario)
+        }
+        // The sequences in a microbatch are concatenated, so DFLOP never pads, even if the scenario
+        // requests unpacked samples.
+        PlannerKind::DflopLayout | PlannerKind::Dflop if scenario.workload.packing == Packing::Single => {
+            let mut scenario = Box::new(scenario.clone());
+            scenario.workload.packing = Packing::Packed;
+            Prescribed::Workload(scenario)
+        }
+        _ => Prescribed::Unchanged,
+    }
+}
+
+/// Survey batches for the length distribution, in addition to the sizing batch.
+const SURVEYS: u32 = 15;
+
+/// Plans with the method of the planner, then checks and simulates the plan.
+fn evaluate(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result<Evaluation, PlanError> {
+    let plan = match context.planner.family() {
+        PlannerFamily::Static => static_3d::plan(context, observer),
+        PlannerFamily::WaitFree => dynamic::plan(context, observer).map(TestedPlan::from),
+        PlannerFamily::PipeWeaver => pipeweaver::plan(context, observer).map(TestedPlan::from),
+        PlannerFamily::ContextParallel => dhp::planner::plan(context, observer),
+        PlannerFamily::Strategies => hydraulis::planner::plan(context, observer),
+        PlannerFamily::ModuleLayouts => module_layouts::plan(context, observer).map(TestedPlan::from),
+        PlannerFamily::Dflop => dflop::planner::plan(context, observer),
+    };
+    let tested = match plan {
+        Ok(tested) => tested,
+        Err(error) => return Ok(Evaluation::Infeasible(error.reason()?)),
+    };
+    // Check the limit before timelines are stored.
+    observer.spend(plan_spans(tested.plan()))?;
+    let PlanningContext { scenario, pricing, planner, batches } = context;
+    let evaluated = judge(scenario, pricing, &tested, batches.evaluated, observer).map_err(|error| match error {
+        JudgeError::Cancelled(cancelled) => PlanError::Cancelled(cancelled),
+        JudgeError::Rejected(violation) => {
+            PlanError::Rejected { planner: planner.title(), violation: violation.to_string() }
+        }
+    })?;
+    Ok(if evaluated.iteration_s() <= MAX_SECONDS {
+        Evaluation::Planned(Box::new(evaluated))
+    } else {
+        Evaluation::Infeasible(NoPlan { binding: ENDLESS.to_owned(), search: tested.plan().search.clone() })
+    })
+}
+
+/// Converts a planner's result and appends its timelines.
+fn result_of(planner: PlannerKind, evaluation: Evaluation, timelines: &mut Vec<PlannedTimeline>) -> PlannerResult {
+    let answer = match evaluation {
+        Evaluation::Planned(evaluated) => {
+            let (planned, drawn) = evaluated.into_parts();
+            timelines.extend(drawn.into_iter().enumerate().map(|(iteration, timeline)| PlannedTimeline {
+                planner,
+                iteration: iteration as u32,
+                timeline,
+            }));
+            PlanOutcome::Planned(Box::new(planned))
+        }
+        Evaluation::Infeasible(none) => PlanOutcome::Infeasible { binding: none.binding, search: none.search },
+    };
+    PlannerResult { planner, title: planner.title().to_owned(), answer }
+}
+
+/// Sort key: iteration time; infinity for planners without a plan.
+fn rank_key(result: &PlannerResult) -> f64 {
+    match &result.answer {
+        PlanOutcome::Planned(planned) => planned.metrics.iteration_s,
+        PlanOutcome::Infeasible { .. } => f64::INFINITY,
+    }
+}
+
+fn summarise(valid: &ValidScenario, drawn: &[GlobalBatch]) -> WorkloadSummary {
+    let model = &valid.scenario().model;
+    let samples: Vec<SampleShape> =
+        drawn.iter().flat_map(|batch| &batch.samples).map(|sample| sample.as_read_by(model)).collect();
+    let histogram = |field: &dyn Fn(&SampleShape) -> u32| {
+        HistogramColumns::from_values(&samples.iter().map(field).collect::<Vec<u32>>())
+    };
+    WorkloadSummary {
+        sample_tokens: histogram(&|sample| sample.backbone_tokens(model))
+            .expect("a valid scenario draws at least one sample"),
+        sample_images: model.images().and_then(|_| histogram(&|sample| sample.images)),
+        sample_audio_clips: model.sound().and_then(|_| histogram(&|sample| sample.audio_clips)),
+        sample_video_s: model.video().and_then(|_| histogram(&|sample| sample.video_ms)).map(|ms| ms.in_unit(1000.0)),
+        notes: valid.datasets().filter_map(|dataset| dataset.shaped()?.mismatch(model)).collect(),
+    }
+}

@@ -1,0 +1,513 @@
+//! Layout search. Candidates get a lower bound and are simulated unless the bound exceeds the
+//! lowest time.
+
+use planscope_core::action::Schedule;
+use planscope_core::host::side_by_side;
+use planscope_core::units::{Bytes, Nanos};
+use planscope_core::workload::PackedBatch;
+use planscope_cost::cost::partition::LayerRange;
+use planscope_cost::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Pricing, ReplicaLayout, StrategyMix};
+use planscope_pipeline::simulate::{Execution, StepEnd, execute, peak_memory_over};
+use planscope_plan::compare;
+use planscope_plan::observer::{Cancelled, Observer, go_on};
+use planscope_plan::outcome::{Layout, Loser, RejectionCount, Search};
+use planscope_plan::scenario::{PlannerKind, Scenario};
+
+mod nearest;
+
+use crate::planners::infeasible::{BindingConstraint, Infeasibility};
+use crate::planners::layouts::{Candidate, candidates};
+use crate::planners::{Batches, NoPlan, PlanningContext, replica};
+use planscope_plan::plan::describe;
+
+/// Limit on reported losers, in ascending time order.
+const MAX_LOSERS: usize = 40;
+
+/// A layout and its stages.
+#[derive(Debug, Clone)]
+pub(crate) struct Sized {
+    pub layout: Layout,
+    pub partition: Partition,
+    /// Maximum instances per part, by module. Empty if microbatches are undivided.
+    pub sizes: Vec<u32>,
+    /// Layer strategies per stage. Empty if all layers follow the settings.
+    pub mixes: Vec<StrategyMix>,
+    /// True if stages are balanced by parameters rather than time.
+    pub by_parameters: bool,
+}
+
+impl Sized {
+    /// Builds a layout of undivided microbatches, using the layer strategies from the settings.
+    pub(crate) const fn undivided(layout: Layout, partition: Partition) -> Self {
+        Self { layout, partition, sizes: Vec::new(), mixes: Vec::new(), by_parameters: false }
+    }
+}
+
+/// The sizing batch, split into microbatches of equal sequence count.
+pub(crate) struct Microbatches<'a> {
+    pub scenario: &'a Scenario,
+    pub pricing: &'a Pricing<'a>,
+    pub batch: &'a PackedBatch,
+    /// Sequences per microbatch.
+    pub sequences: Vec<Vec<u32>>,
+    pub loads: Vec<MicrobatchLoad>,
+}
+
+/// Assignment of microbatches to replicas, and their order, by a planner.
+pub(crate) trait LayoutPlanner: Sync {
+    /// Returns indices into `loads` per replica.
+    fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>>;
+    /// Assigns layers to stages.
+    fn cut(&self, batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Infeasibility> {
+        balanced(batch, table, layout)
+    }
+    /// Returns costs and schedule of a replica (number, microbatch indices) on the sizing batch.
+    fn replica(
+        &self,
+        batch: &Microbatches<'_>,
+        table: &LayerTable<'_>,
+        sized: &Sized,
+        replica: (usize, &[usize]),
+    ) -> Result<(PipelineCosts, Schedule), Infeasibility>;
+    /// Order of sequences before they are split into microbatches.
+    fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize>;
+    /// Lower bound on the planner's work, relative to undivided microbatches.
+    fn min_relative_work(&self) -> f64 {
+        1.0
+    }
+    /// True if the planner chooses layer strategies independent of the settings.
+    fn chooses_strategies(&self) -> bool {
+        false
+    }
+}
+
+/// Result for a simulated candidate. Times in `active` and `exposed` are means per rank, in seconds.
+#[derive(Debug, Clone, Copy)]
+struct Score {
+    time: Nanos,
+    active: f64,
+    exposed: f64,
+    peak: Bytes,
+}
+
+enum SimulationResult {
+    Simulated(Score),
+    Rejected(Infeasibility),
+}
+
+/// Maximum iteration time in seconds: 115 days, well inside the range of nanoseconds.
+pub(crate) const MAX_SECONDS: f64 = 1e7;
+/// Rejection text for longer iterations.
+pub(crate) const ENDLESS: &str = "an iteration would take more than 115 days";
+
+/// Layout search of a planner.
+pub(crate) struct LayoutSearch<'a> {
+    scenario: &'a Scenario,
+    pricing: &'a Pricing<'a>,
+    kind: PlannerKind,
+    planner: &'a dyn LayoutPlanner,
+    limit: Bytes,
+    /// Candidates and lower bounds, sorted in descending order.
+    open: Vec<(Nanos, Sized)>,
+    simulated: Vec<(Score, Sized)>,
+    rejected: Vec<(Layout, Infeasibility)>,
+    /// Microbatches by sequence count.
+    microbatches: Vec<(u32, Microbatches<'a>)>,
+    total: u32,
+    failed_later: u32,
+}
+
+impl<'a> LayoutSearch<'a> {
+    /// Computes bounds for all candidates and simulates those that the bounds do not exclude.
+    pub(crate) fn run(
+        context: PlanningContext<'a>,
+        layout_planner: &'a dyn LayoutPlanner,
+        observer: &mut dyn Observer,
+    ) -> Result<Self, Cancelled> {
+        let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing: batch, .. } } = context;
+        let limit = scenario.memory_limit();
+        let mut search = Self {
+            scenario,
+            pricing,
+            kind,
+            planner: layout_planner,
+            limit,
+            open: Vec::new(),
+            simulated: Vec::new(),
+            rejected: Vec::new(),
+            microbatches: Vec::new(),
+            total: 0,
+            failed_later: 0,
+        };
+        let order: Vec<u32> = layout_planner.sequence_order(batch).into_iter().map(|index| index as u32).collect();
+        let mut viable: Vec<Layout> = Vec::new();
+        for Candidate { layout, rule } in candidates(scenario, kind, order.len() as u32) {
+            search.total += 1;
+            match rule {
+                Some(rule) => search.rejected.push((layout, Infeasibility::rule(&rule))),
+                None => viable.push(layout),
+            }
+        }
+        let mut sizes: Vec<u32> = viable.iter().map(|layout| layout.microbatch).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        for size in sizes {
+            let sequences: Vec<Vec<u32>> = order.chunks(size as usize).map(<[u32]>::to_vec).collect();
+            let loads = replica::loads(scenario, batch, &sequences);
+            search.microbatches.push((size, Microbatches { scenario, pricing, batch, sequences, loads }));
+        }
+        search.bound_all(viable, observer)?;
+        search.simulate_all(observer)?;
+        Ok(search)
+    }
+
+    fn microbatches_for(&self, layout: Layout) -> Option<&Microbatches<'a>> {
+        let entry = self.microbatches.iter().find(|(size, _)| *size == layout.microbatch);
+        entry.map(|(_, microbatches)| microbatches)
+    }
+
+    fn bound_all(&mut self, mut viable: Vec<Layout>, observer: &dyn Observer) -> Result<(), Cancelled> {
+        // Layouts share layer costs if TP and microbatch size are equal.
+        viable.sort_by_key(|layout| (layout.tensor, layout.microbatch));
+        let microbatches = std::mem::take(&mut self.microbatches);
+        for group in viable.chunk_by(|a, b| (a.tensor, a.microbatch) == (b.tensor, b.microbatch)) {
+            go_on(observer)?;
+            let Some((_, batch)) = microbatches.iter().find(|(size, _)| *size == group[0].microbatch) else { continue };
+            let table = self.pricing.table(group[0].tensor, &batch.loads);
+            // Layers that store all activations do not wait for the host, so their bound needs
+            // separate costs.
+            let chooses = self.planner.chooses_strategies() && self.scenario.training.activation_offload > 0.0;
+            let tunable = chooses.then(|| self.pricing.tunable_table(group[0].tensor, &batch.loads));
+            for &layout in group {
+                match self.bound(batch, (&table, tunable.as_ref()), layout) {
+                    Ok(bounded) => self.open.push(bounded),
+                    Err(infeasibility) => self.rejected.push((layout, infeasibility)),
+                }
+            }
+        }
+        self.microbatches = microbatches;
+        self.open.sort_by_key(|(bound, sized)| (*bound, sized.layout));
+        self.open.reverse();
+        Ok(())
+    }
+
+    fn bound(
+        &self,
+        batch: &Microbatches<'_>,
+        (table, tunable): (&LayerTable<'_>, Option<&LayerTable<'_>>),
+        layout: Layout,
+    ) -> Result<(Nanos, Sized), Infeasibility> {
+        let sized = self.planner.cut(batch, table, layout)?;
+        let position = replica::replica_position(layout, 0);
+        let fixed = table.static_memory(&sized.partition, position);
+        let heaviest = fixed.iter().copied().enumerate().max_by_key(|&(rank, bytes)| (bytes, std::cmp::Reverse(rank)));
+        if let Some((rank, bytes)) = heaviest.filter(|heaviest| heaviest.1 > self.limit) {
+            let reason = "weights, gradients and optimizer state exceed the memory".to_owned();
+            return Err(Infeasibility { reason, constraint: BindingConstraint::State(bytes, rank) });
+        }
+        let share = self.planner.min_relative_work();
+        let bound = match tunable {
+            Some(tunable) => {
+                work_bound(table, &sized.partition, position, |ranges| share * min_stage_work(tunable, ranges))
+            }
+            None => work_bound(table, &sized.partition, position, |ranges| share * table.stage_work(ranges)),
+        };
+        if bound.secs() > MAX_SECONDS {
+            return Err(Infeasibility::rule(ENDLESS));
+        }
+        Ok((bound, sized))
+    }
+
+    /// Simulates open candidates in ascending bound order, until no bound is below the lowest time.
+    ///
+    /// The worker threads simulate several candidates in parallel. Candidates excluded by a
+    /// parallel result count as not simulated, so the result does not depend on the number of
+    /// workers.
+    fn simulate_all(&mut self, observer: &mut dyn Observer) -> Result<(), Cancelled> {
+        while self.is_promising() {
+            go_on(observer)?;
+            let done = self.total - self.open.len() as u32;
+            observer.progress(self.kind, "searching layouts", done, self.total);
+            let workers = observer.workers();
+            let next: Vec<&Sized> =
+                self.open.iter().rev().take(workers.count().max(1)).map(|(_, sized)| sized).collect();
+            for result in side_by_side(workers, next.len(), |index| self.simulate(next[index])) {
+                if !self.is_promising() {
+                    break;
+                }
+                let Some((bound, sized)) = self.open.pop() else { break };
+                match result {
+                    SimulationResult::Simulated(score) => {
+                        debug_assert!(bound <= score.time, "{:?}: {bound:?} is no bound of {score:?}", sized.layout);
+                        self.simulated.push((score, sized));
+                    }
+                    SimulationResult::Rejected(infeasibility) => self.rejected.push((sized.layout, infeasibility)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if the lowest open bound is below the lowest time.
+    fn is_promising(&self) -> bool {
+        let best = self.best().map(|(best, _)| best.time);
+        self.open.last().is_some_and(|(bound, _)| best.is_none_or(|best| *bound < best))
+    }
+
+    fn simulate(&self, sized: &Sized) -> SimulationResult {
+        let cluster = &self.scenario.cluster;
+        let layout = sized.layout;
+        let Some(batch) = self.microbatches_for(layout) else {
+            return SimulationResult::Rejected(Infeasibility::rule("no microbatches of that size"));
+        };
+        let loads = batch.loads.as_slice();
+        let table = self.pricing.table(layout.tensor, loads);
+        let mut executions: Vec<Execution> = Vec::new();
+        let mut score = Score { time: Nanos::ZERO, active: 0.0, exposed: 0.0, peak: Bytes::ZERO };
+        let mut last: Option<(&[usize], u32, compare::IterationTotals)> = None;
+        // Step ends per replica. They differ in the gradient reduction hidden by the initial
+        // forward and the final backward.
+        let mut tails: Vec<PipelineCosts> = Vec::new();
+        let assignment = self.planner.assign(layout, loads, &table);
+        let ranks = f64::from(layout.pipeline * layout.data);
+        for (replica, assigned) in assignment.iter().enumerate() {
+            // A replica with equal loads and node offset takes the same time as its predecessor.
+            let devices = layout.tensor * self.scenario.training.context_parallel;
+            let offset = (replica as u32).wrapping_mul(devices) % cluster.devices_per_node;
+            if let Some((before, at, totals)) = &last
+                && *at == offset
+                && before.len() == assigned.len()
+                && before.iter().zip(assigned).all(|(&before, &now)| loads[before] == loads[now])
+            {
+                score.active += totals.active_time.secs() / ranks;
+                score.exposed += totals.exposed.secs() / ranks;
+                continue;
+            }
+            let (costs, schedule) = match self.planner.replica(batch, &table, sized, (replica, assigned)) {
+                Ok(built) => built,
+                Err(infeasibility) => return SimulationResult::Rejected(infeasibility),
+            };
+            let Ok(execution) = execute(&schedule, &costs) else {
+                return SimulationResult::Rejected(Infeasibility::deadlock());
+            };
+            let (rank, peak) = peak_memory_over(&schedule, &execution, &costs);
+            score.peak = score.peak.max(peak);
+            if peak > self.limit {
+                return SimulationResult::Rejected(Infeasibility::activations(rank, peak));
+            }
+            let mut totals = compare::IterationTotals::default();
+            totals.add_replica(&schedule, &costs);
+            score.active += totals.active_time.secs() / ranks;
+            score.exposed += totals.exposed.secs() / ranks;
+            executions.push(execution);
+            let PipelineCosts { sync, optimizer, .. } = costs;
+            tails.push(PipelineCosts { sync, optimizer, ..PipelineCosts::default() });
+            last = Some((assigned, offset, totals));
+        }
+        let end = StepEnd::from_executions(layout.pipeline as usize, executions.iter());
+        score.time = tails.iter().map(|costs| end.iteration_end(costs)).max().unwrap_or(Nanos::ZERO);
+        if score.time.secs() > 2.0 * MAX_SECONDS {
+            return SimulationResult::Rejected(Infeasibility::rule("an iteration would take more than 115 days"));
+        }
+        SimulationResult::Simulated(score)
+    }
+
+    fn best(&self) -> Option<&(Score, Sized)> {
+        self.simulated.iter().min_by_key(|(score, sized)| (score.time, sized.layout))
+    }
+
+    /// Returns the fastest remaining layout.
+    pub(crate) fn winner(&self) -> Option<Sized> {
+        self.best().map(|(_, sized)| sized.clone())
+    }
+
+    /// Removes the fastest layout after it failed on a later batch, and continues the search.
+    pub(crate) fn reject_winner(
+        &mut self,
+        infeasibility: &Infeasibility,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Cancelled> {
+        if let Some(winner) = self.winner() {
+            self.simulated.retain(|(_, sized)| sized.layout != winner.layout);
+            let reason = format!("{} on another batch", infeasibility.reason);
+            self.rejected.push((winner.layout, Infeasibility { reason, constraint: infeasibility.constraint }));
+            self.failed_later += 1;
+        }
+        self.simulate_all(observer)
+    }
+
+    /// Layouts that were faster on the sizing batch but failed on a later batch.
+    pub(crate) fn failed_later(&self) -> u32 {
+        self.failed_later
+    }
+
+    /// Returns the search statistics. Explains losers and rejections.
+    pub(crate) fn report(&self) -> Search {
+        let best = self.best().map(|(score, sized)| (*score, sized.layout));
+        let mut simulated: Vec<&(Score, Sized)> = self.simulated.iter().collect();
+        simulated.sort_by_key(|(score, sized)| (score.time, sized.layout));
+        let mut losers: Vec<Loser> = simulated
+            .into_iter()
+            .filter(|(_, sized)| best.is_some_and(|(_, winner)| winner != sized.layout))
+            .map(|(score, sized)| Loser {
+                layout: sized.layout,
+                reason: best.map_or_else(String::new, |(best, _)| why_slower(score, &best)),
+                iteration_s: Some(score.time.secs()),
+                peak_memory_gib: Some(score.peak.gib()),
+            })
+            .collect();
+        let mut memory: Vec<_> = self
+            .rejected
+            .iter()
+            .filter_map(|(layout, infeasibility)| Some((layout, infeasibility, infeasibility.constraint.memory()?)))
+            .collect();
+        memory.sort_by_key(|(layout, _, (_, bytes))| (*bytes, **layout));
+        let capacity = MAX_LOSERS.saturating_sub(memory.len().min(MAX_LOSERS / 2));
+        losers.truncate(capacity);
+        let nearest = memory.into_iter().take(MAX_LOSERS - losers.len());
+        losers.extend(nearest.map(|(layout, infeasibility, (rank, bytes))| Loser {
+            layout: *layout,
+            reason: self.lack(rank, bytes, matches!(infeasibility.constraint, BindingConstraint::Activations(..))),
+            iteration_s: None,
+            peak_memory_gib: Some(bytes.gib()),
+        }));
+        Search {
+            candidates: self.total,
+            simulated: self.simulated.len() as u32,
+            pruned: self.open.len() as u32,
+            rejected: self.rejected.len() as u32,
+            losers,
+            rejections: self.rejection_counts(),
+            nearest: None,
+        }
+    }
+
+    /// Describes a rank's missing memory.
+    fn lack(&self, rank: usize, bytes: Bytes, is_complete: bool) -> String {
+        let (needs, limit) = (bytes.gib(), self.limit.gib());
+        if is_complete {
+            format!("rank {rank} needs {needs:.1} GiB; {limit:.1} GiB available")
+        } else {
+            format!(
+                "rank {rank} needs {needs:.1} GiB for weights, gradients and optimizer alone; {limit:.1} GiB available"
+            )
+        }
+    }
+
+    fn rejection_counts(&self) -> Vec<RejectionCount> {
+        let mut counts: Vec<RejectionCount> = Vec::new();
+        for (_, infeasibility) in &self.rejected {
+            match counts.iter_mut().find(|count| count.reason == infeasibility.reason) {
+                Some(count) => count.count += 1,
+                None => counts.push(RejectionCount { reason: infeasibility.reason.clone(), count: 1 }),
+            }
+        }
+        counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.reason.cmp(&b.reason)));
+        counts
+    }
+
+    /// Builds the error if no layout remains: the binding constraint of the latest check, and the
+    /// peak memory of layouts rejected for memory in ascending order.
+    pub(crate) fn no_plan(&self) -> NoPlan {
+        let needs = self.needs();
+        let furthest = self.rejected.iter().map(|(_, infeasibility)| infeasibility.constraint.stage()).max();
+        let mut furthest =
+            self.rejected.iter().filter(|(_, infeasibility)| Some(infeasibility.constraint.stage()) == furthest);
+        let binding = match (needs.first(), furthest.next()) {
+            (_, Some((_, infeasibility))) if infeasibility.constraint == BindingConstraint::Run => {
+                infeasibility.reason.clone()
+            }
+            (Some(need), _) => {
+                format!("{} ({})", self.lack(need.rank, need.bytes, need.is_complete()), describe(need.layout))
+            }
+            (None, Some(_)) => self.rejection_counts().swap_remove(0).reason,
+            (None, None) => "no valid layout: the requested degrees do not divide the devices".to_owned(),
+        };
+        let mut search = self.report();
+        search.losers = needs
+            .iter()
+            .take(MAX_LOSERS)
+            .map(|need| Loser {
+                layout: need.layout,
+                reason: self.lack(need.rank, need.bytes, need.is_complete()),
+                iteration_s: None,
+                peak_memory_gib: need.is_complete().then(|| need.bytes.gib()),
+            })
+            .collect();
+        search.nearest = needs.into_iter().find(nearest::Need::is_complete).map(|need| Box::new(need.miss(self.limit)));
+        NoPlan { binding, search }
+    }
+}
+
+/// Builds undivided microbatches on the stages from [`cut`].
+pub(crate) fn balanced(
+    batch: &Microbatches<'_>,
+    table: &LayerTable<'_>,
+    layout: Layout,
+) -> Result<Sized, Infeasibility> {
+    let partition = cut(batch.scenario, table, layout).ok_or_else(|| Infeasibility::rule("more stages than layers"))?;
+    Ok(Sized::undivided(layout, partition))
+}
+
+/// Assigns layers to stages: evenly for one module, as Megatron-LM does, and balanced by mean time
+/// for several modules.
+pub(crate) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -> Option<Partition> {
+    let stages = layout.pipeline * layout.chunks;
+    if scenario.model.modules.len() == 1 {
+        Partition::even(&scenario.model, stages)
+    } else {
+        Partition::balanced(&scenario.model, &table.weights(stages), stages)
+    }
+}
+
+/// Minimum work of a stage for all microbatches, using the fastest strategy per layer, in s.
+fn min_stage_work(tunable: &LayerTable<'_>, ranges: &[LayerRange]) -> f64 {
+    let range_work = |range: &LayerRange, microbatch: usize| {
+        let costs = tunable.strategy_layers(range.module, microbatch);
+        let times = costs.iter().map(|cost| (cost.forward + cost.input_grad + cost.weight_grad).secs());
+        f64::from(range.len()) * times.fold(f64::INFINITY, f64::min)
+    };
+    ranges
+        .iter()
+        .flat_map(|range| (0..tunable.microbatches()).map(move |microbatch| range_work(range, microbatch)))
+        .sum()
+}
+
+/// Lower bound on the iteration time: work of the busiest rank if the replicas split it equally.
+fn work_bound(
+    table: &LayerTable<'_>,
+    partition: &Partition,
+    position: ReplicaLayout,
+    stage_work: impl Fn(&[LayerRange]) -> f64,
+) -> Nanos {
+    let (sync, optimizer) = table.step_end(partition, position, None);
+    let ranks = position.pipeline as usize;
+    (0..ranks)
+        .map(|rank| {
+            let stages: Vec<_> = partition.stages_on(rank, ranks).collect();
+            let cells = (stages.len() * table.microbatches()) as f64;
+            let work: f64 = stages.into_iter().map(|ranges| stage_work(ranges)).sum();
+            // The simulation rounds forward, input gradient and weight gradient per cell to
+            // nanoseconds. The error is up to 0.5 ns per value.
+            let floor = ((work - cells * 1.5e-9) / f64::from(position.data) * (1.0 - 1e-12)).max(0.0);
+            planscope_core::units::Seconds::from_secs(floor).to_nanos() + sync[rank] + optimizer[rank]
+        })
+        .max()
+        .unwrap_or(Nanos::ZERO)
+}
+
+/// Describes the largest difference among computation, communication and idle time.
+fn why_slower(score: &Score, best: &Score) -> String {
+    let more = score.time.secs() - best.time.secs();
+    let compute = (score.active - score.exposed) - (best.active - best.exposed);
+    let communication = score.exposed - best.exposed;
+    let idle = (score.time.secs() - score.active) - (best.time.secs() - best.active);
+    let (kind, much) = [("computation", compute), ("communication", communication), ("idle time", idle)]
+        .into_iter()
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .unwrap_or(("time", more));
+    format!("+{more:.3} s: {much:.3} s more {kind}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! PipeWeaver: the dynamic interleaved pipeline (Xue et al., 2025; PipeWeaver Sec. 3.3).
+//!
+//! The [`partitioner`] splits modules into separate segments, once per layout. For every batch,
+//! microbatches are assigned to replicas in descending order, split into sub-microbatches per
+//! module, and ordered. A search ranks the segment groups, and the dual queue interleaves forwards
+//! and backwards for each candidate. Layer tuning then uses the remaining memory to reduce
+//! recomputation. The steps can be enabled cumulatively, as in PipeWeaver Table 5.
+
+#[cfg(test)]
+mod check_tests;
+mod cut_replica;
+pub mod layer_tuning;
+mod partitioner;
+pub mod ranking;
+mod steps;
+mod swaps;
+mod tuning;
+
+use crate::planners::batches::EachBatch;
+use crate::planners::dynamic::deal;
+use crate::planners::infeasible::Infeasibility;
+use crate::planners::layout_search::{LayoutPlanner, LayoutSearch, Microbatches, Sized};
+use crate::planners::pipeweaver::ranking::Starts;
+use crate::planners::{Batches, NoPlan, PlanningContext, SearchError, replica};
+use planscope_core::action::Schedule;
+use planscope_core::host::{Cancellation, NeverCancelled, SequentialWorkers, Workers};
+use planscope_core::workload::{MicrobatchContents, PackedBatch};
+use planscope_cost::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
+use planscope_plan::observer::{Observer, ObserverCancellation};
+use planscope_plan::outcome::{Layout, SolverStatus};
+use planscope_plan::plan::{IterationPlan, Plan, ReplicaPlan};
+use planscope_plan::scenario::Scenario;
+
+pub use cut_replica::CutReplica;
+pub(crate) use steps::Step;
+use steps::{Ordered, order};
+
+/// Minimum work after splitting and reduced recomputation, relative to undivided microbatches. Used
+/// to prune layouts.
+const MIN_WORK: f64 = 0.6;
+
+pub(crate) struct PipeWeaver {
+    pub(crate) step: Step,
+}
+
+impl LayoutPlanner for PipeWeaver {
+    fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>> {
+        debug_assert_eq!(loads.len(), table.microbatches());
+        deal(layout, &table.microbatch_times(layout.pipeline * layout.chunks))
+    }
+
+    fn cut(&self, batch: &Microbatches<'_>, _: &LayerTable<'_>, layout: Layout) -> Result<Sized, Infeasibility> {
+        let contents: Vec<MicrobatchContents> =
+            batch.sequences.iter().map(|sequences| batch.batch.contents(sequences)).collect();
+        let degrees = (layout.tensor, layout.pipeline);
+        let found = partitioner::partition(batch.scenario, batch.pricing, degrees, &contents)?;
+        let layout = Layout { chunks: found.segments.iter().sum(), ..layout };
+        Ok(Sized { sizes: found.sizes, ..Sized::undivided(layout, found.partition) })
+    }
+
+    fn replica(
+        &self,
+        batch: &Microbatches<'_>,
+        _: &LayerTable<'_>,
+        sized: &Sized,
+        (replica, assigned): (usize, &[usize]),
+    ) -> Result<(PipelineCosts, Schedule), Infeasibility> {
+        let microbatches = assigned.iter().map(|&microbatch| batch.sequences[microbatch].clone()).collect();
+        // Layouts are compared by the fastest start ranking; no rollouts are used.
+        let quick = Effort {
+            starts: Starts::All,
+            rollouts: 0,
+            stream: 0,
+            workers: &SequentialWorkers,
+            cancellation: &NeverCancelled,
+        };
+        let step = self.step;
+        let ordered = order(batch.scenario, batch.pricing, sized, (replica, batch.batch), microbatches, step, quick)?;
+        Ok((ordered.costs, ordered.plan.schedule))
+    }
+
+    fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize> {
+        (0..batch.sequences.len()).collect()
+    }
+
+    fn min_relative_work(&self) -> f64 {
+        MIN_WORK
+    }
+
+    fn chooses_strategies(&self) -> bool {
+        self.step == Step::Tuning
+    }
+}
+
+/// Search effort for a replica and batch.
+#[derive(Clone, Copy)]
+struct Effort<'a> {
+    starts: Starts,
+    rollouts: u32,
+    stream: u64,
+    workers: &'a dyn Workers,
+    cancellation: &'a dyn Cancellation,
+}
+
+/// Chooses the layout on the sizing batch, then orders every batch of the run.
+pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) -> Result<Plan, SearchError<NoPlan>> {
+    let Batches { sizing, evaluated: batches, .. } = context.batches;
+    let step = Step::from_planner(context.planner);
+    let planner = PipeWeaver { step };
+    let mut layouts = LayoutSearch::run(context, &planner, observer)?;
+    loop {
+        let Some(sized) = layouts.winner() else { return Err(layouts.no_plan().into()) };
+        match fill(context, step, &sized, observer) {
+            Ok((iterations, tally)) => {
+                let mut decisions =
+                    vec![crate::planners::fastest(sized.layout, sizing.sequences.len(), layouts.failed_later())];
+                decisions.extend(steps::decisions(context.scenario, &sized, step, &tally, batches.len()));
+                return Ok(Plan {
+                    layout: sized.layout,
+                    partition: sized.partition.clone(),
+                    modules: Vec::new(),
+                    iterations,
+                    algorithm: step.algorithm().to_owned(),
+                    status: SolverStatus::Heuristic,
+                    search: layouts.report(),
+                    decisions,
+                });
+            }
+            Err(error) => layouts.reject_winner(&error.reason()?, observer)?,
+        }
+    }
+}
+
+/// Counters across all batches.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    rollouts: u64,
+    parts: u64,
+    /// Replicas whose search result is near the lower bound.
+    near_bound: u32,
+    /// Replicas whose search was exhaustive.
+    exhausted: u32,
+    searches: u32,
+    tuned_layers: [u64; 4],
+}
+
+fn fill(
+    context: PlanningContext<'_>,
+    step: Step,
+    sized: &Sized,
+    observer: &mut dyn Observer,
+) -> Result<(Vec<IterationPlan>, Tally), SearchError<Infeasibility>> {
+    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { evaluated: batches, .. } } = context;
+    let each = EachBatch { kind, phase: "ordering batches", batches };
+    let fill = |index: usize, batch: &PackedBatch, runtime: (&dyn Workers, &dyn Cancellation)| {
+        fill_batch(scenario, pricing, step, sized, (index, batch), runtime)
+    };
+    // A ranking search uses all workers for a batch. Otherwise batches run in parallel.
+    let filled = if kind.searches_rankings() && scenario.search.rollouts > 0 {
+        each.in_turn(observer, |index, batch, observer| {
+            fill(index, batch, (observer.workers(), &ObserverCancellation(observer)))
+        })?
+    } else {
+        each.side_by_side(observer, |index, batch, observer| {
+            fill(index, batch, (observer.workers(), &ObserverCancellation(observer)))
+        })?
+    };
+    let mut tally = Tally::default();
+    let mut iterations = Vec::with_capacity(filled.len());
+    for (iteration, own) in filled {
+        iterations.push(iteration);
+        tally.add(own);
+    }
+    Ok((iterations, tally))
+}
+
+fn fill_batch(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    step: Step,
+    sized: &Sized,
+    (index, batch): (usize, &PackedBatch),
+    (workers, cancellation): (&dyn Workers, &dyn Cancellation),
+) -> Result<(IterationPlan, Tally), Infeasibility> {
+    let layout = sized.layout;
+    let mut tally = Tally::default();
+    let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
+    let microbatches: Vec<Vec<u32>> = all.chunks(layout.microbatch as usize).map(<[u32]>::to_vec).collect();
+    let loads = replica::loads(scenario, batch, &microbatches);
+    let times = pricing.table(layout.tensor, &loads).microbatch_times(layout.pipeline * layout.chunks);
+    let mut replicas: Vec<ReplicaPlan> = Vec::with_capacity(layout.data as usize);
+    let mut slowest: Option<Ordered> = None;
+    for (number, assigned) in deal(layout, &times).into_iter().enumerate() {
+        if assigned.is_empty() {
+            return Err(Infeasibility::rule("a batch has fewer microbatches than replicas"));
+        }
+        let assigned_sequences = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
+        let stream = index as u64 * u64::from(layout.data) + number as u64;
+        let rollouts = scenario.search.rollouts;
+        let effort = Effort { starts: Starts::from_rollouts(rollouts), rollouts, stream, workers, cancellation };
+        let ordered = order(scenario, pricing, sized, (number, batch), assigned_sequences, step, effort)?;
+        tally.add(Tally::from_ordered(&ordered));
+        replicas.push(ordered.plan.clone());
+        if slowest.as_ref().is_none_or(|slowest| slowest.end < ordered.end) {
+            slowest = Some(ordered);
+        }
+    }
+    Ok((IterationPlan { replicas, decision: slowest.map(|ordered| ordered.describe()) }, tally))
+}

@@ -1,0 +1,306 @@
+//! Static planners: a fixed layout for the run, microbatches in data-loader order (Megatron-LM).
+
+mod nnscaler;
+mod optimus;
+
+use crate::planners::batches::SpanCount;
+use crate::planners::executed::{TestedPlan, fits};
+use crate::planners::infeasible::Infeasibility;
+use crate::planners::layout_search;
+use crate::planners::layout_search::{LayoutPlanner, LayoutSearch, Microbatches, Sized};
+use crate::planners::{Batches, NoPlan, PlanningContext, SearchError, replica};
+use planscope_core::action::Schedule;
+use planscope_core::model::{Module, ModuleRole};
+use planscope_core::stage_graph::Placement;
+use planscope_core::units::Bytes;
+use planscope_core::workload::PackedBatch;
+use planscope_cost::cost::partition::ModuleWeight;
+use planscope_cost::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Pricing, UniformTimes};
+use planscope_pipeline::schedule::{ChunksRule, Grouping, ScheduleKind, Shape, gpipe, interleaved, one_f_one_b};
+use planscope_plan::observer::{Observer, go_on};
+use planscope_plan::outcome::{Layout, Search, SolverStatus};
+use planscope_plan::plan::{IterationPlan, Plan, ReplicaKind, ReplicaPlan};
+use planscope_plan::scenario::{PlannerKind, Scenario};
+
+/// A fixed schedule for round-robin microbatches.
+pub(crate) struct Fixed {
+    pub kind: PlannerKind,
+}
+
+impl Fixed {
+    /// Generates the order for `microbatches`. Some schedules depend on the costs.
+    fn order(
+        &self,
+        layout: Layout,
+        microbatches: usize,
+        limit: Bytes,
+        costs: impl FnOnce() -> PipelineCosts,
+    ) -> Result<Schedule, Infeasibility> {
+        let (ranks, chunks) = (layout.pipeline as usize, layout.chunks as usize);
+        let kind = self.kind.schedule().expect("a static planner fills layouts with a schedule");
+        match kind {
+            ScheduleKind::Gpipe => Ok(gpipe(ranks, microbatches)),
+            ScheduleKind::OneFOneB => Ok(one_f_one_b(ranks, microbatches)),
+            ScheduleKind::Interleaved => {
+                let grouping = layout.group.map_or(Grouping::Balanced, |group| Grouping::Fixed(group as usize));
+                Ok(interleaved(ranks, chunks, microbatches, grouping))
+            }
+            _ => {
+                let group = layout.group.filter(|_| kind.has_groups()).map(|group| group as usize);
+                let shape = Shape { ranks, chunks, microbatches, group };
+                let costs = if kind.is_cost_dependent() {
+                    costs()
+                } else {
+                    PipelineCosts::uniform_over(kind.flows(ranks, chunks, microbatches), UniformTimes::default())
+                };
+                kind.generate(shape, &costs, Some(limit)).map_err(|error| Infeasibility::schedule(&error))
+            }
+        }
+    }
+
+    /// Plans the microbatches of a replica.
+    fn replica_plan(
+        &self,
+        scenario: &Scenario,
+        pricing: &Pricing<'_>,
+        sized: &Sized,
+        (number, batch): (usize, &PackedBatch),
+        assigned: Vec<Vec<u32>>,
+    ) -> Result<ReplicaPlan, Infeasibility> {
+        if self.kind == PlannerKind::Optimus {
+            return Ok(optimus::replica_plan(scenario, sized, batch, assigned));
+        }
+        let empty = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
+        let mut plan = ReplicaPlan::new(assigned, ReplicaKind::Pipeline, empty);
+        if !sized.mixes.is_empty() {
+            plan.mixes = plan.microbatches.iter().flat_map(|_| sized.mixes.iter().copied()).collect();
+        }
+        let placed = (&sized.partition, sized.layout);
+        let costs = || replica::costs(scenario, pricing, placed, number, batch, &plan);
+        let limit = scenario.memory_limit();
+        plan.schedule = self.order(sized.layout, plan.microbatches.len(), limit, costs)?;
+        Ok(plan)
+    }
+}
+
+impl LayoutPlanner for Fixed {
+    /// Assigns microbatch `i` to replica `i mod DP`, as Megatron-LM's sampler does.
+    fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], _: &LayerTable<'_>) -> Vec<Vec<usize>> {
+        let data = layout.data as usize;
+        (0..data).map(|replica| (replica..loads.len()).step_by(data).collect()).collect()
+    }
+
+    fn cut(&self, batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Infeasibility> {
+        match self.kind {
+            PlannerKind::OneFOneBParameters | PlannerKind::InterleavedParameters => {
+                by_parameters(batch.scenario, layout)
+            }
+            PlannerKind::NnScaler => nnscaler::cut(batch, table, layout),
+            PlannerKind::Optimus => optimus::cut(batch.scenario, table, layout),
+            _ => {
+                let placement = self.kind.schedule().map_or(Placement::Cyclic, ScheduleKind::placement);
+                let sized = layout_search::balanced(batch, table, layout)?;
+                Ok(Sized { partition: sized.partition.placed(placement), ..sized })
+            }
+        }
+    }
+
+    fn replica(
+        &self,
+        batch: &Microbatches<'_>,
+        table: &LayerTable<'_>,
+        sized: &Sized,
+        (replica, assigned): (usize, &[usize]),
+    ) -> Result<(PipelineCosts, Schedule), Infeasibility> {
+        let position = replica::replica_position(sized.layout, replica);
+        if sized.sizes.is_empty() && sized.mixes.is_empty() {
+            let costs = table.pipeline(&sized.partition, position, assigned);
+            let limit = batch.scenario.memory_limit();
+            let schedule = self.order(sized.layout, assigned.len(), limit, || costs.clone())?;
+            return Ok((costs, schedule));
+        }
+        let microbatches = assigned.iter().map(|&microbatch| batch.sequences[microbatch].clone()).collect();
+        let plan = self.replica_plan(batch.scenario, batch.pricing, sized, (replica, batch.batch), microbatches)?;
+        let placed = (&sized.partition, sized.layout);
+        let costs = replica::costs(batch.scenario, batch.pricing, placed, replica, batch.batch, &plan);
+        Ok((costs, plan.schedule))
+    }
+
+    fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize> {
+        (0..batch.sequences.len()).collect()
+    }
+
+    fn min_relative_work(&self) -> f64 {
+        // Without recomputation, layers are faster than under the settings.
+        if self.kind == PlannerKind::NnScaler { 0.6 } else { 1.0 }
+    }
+
+    fn chooses_strategies(&self) -> bool {
+        self.kind == PlannerKind::NnScaler
+    }
+}
+
+/// Splits layers into contiguous chunks of nearly equal parameter count.
+fn by_parameters(scenario: &Scenario, layout: Layout) -> Result<Sized, Infeasibility> {
+    let model = &scenario.model;
+    let weight = |module: &Module| ModuleWeight {
+        layer: module.layer_parameters() as f64,
+        input: module.input_parameters() as f64,
+        output: module.output_parameters() as f64,
+    };
+    let weights: Vec<ModuleWeight> = model.modules.iter().map(weight).collect();
+    let stages = layout.pipeline * layout.chunks;
+    let cut = if model.modules.len() == 1 {
+        Partition::even(model, stages)
+    } else {
+        Partition::balanced(model, &weights, stages)
+    };
+    cut.map(|partition| Sized { by_parameters: true, ..Sized::undivided(layout, partition) })
+        .ok_or_else(|| Infeasibility::rule("more stages than layers"))
+}
+
+/// Chooses the best layout on the sizing batch. If a plan exceeds the memory limit on a batch of the
+/// run, the next best layout is tried.
+pub(crate) fn plan(
+    context: PlanningContext<'_>,
+    observer: &mut dyn Observer,
+) -> Result<TestedPlan, SearchError<NoPlan>> {
+    let PlanningContext { scenario, planner: kind, .. } = context;
+    if let Some(why) = does_not_apply(scenario, kind) {
+        return Err(NoPlan::inapplicable(why).into());
+    }
+    let planner = Fixed { kind };
+    let sizing = context.batches.sizing;
+    let mut search = LayoutSearch::run(context, &planner, observer)?;
+    loop {
+        let Some(mut sized) = search.winner() else { return Err(search.no_plan().into()) };
+        let misfit = loop {
+            let plan = fill(context, &planner, &sized, observer).and_then(|plan| fits(context, plan, observer));
+            let misfit = match plan {
+                Ok(plan) => {
+                    let decisions = decisions(&sized, plan.plan(), sizing, search.failed_later());
+                    return Ok(plan.with_report(search.report(), decisions));
+                }
+                Err(error) => error.reason()?,
+            };
+            match nnscaler::leaner(&sized, &misfit) {
+                Some(leaner) => sized = leaner,
+                None => break misfit,
+            }
+        };
+        search.reject_winner(&misfit, observer)?;
+    }
+}
+
+fn fill(
+    context: PlanningContext<'_>,
+    planner: &Fixed,
+    sized: &Sized,
+    observer: &dyn Observer,
+) -> Result<Plan, SearchError<Infeasibility>> {
+    let PlanningContext { scenario, pricing, batches: Batches { evaluated: batches, .. }, .. } = context;
+    let layout = sized.layout;
+    let (mut iterations, mut spans) = (Vec::with_capacity(batches.len()), 0);
+    for batch in batches {
+        go_on(observer)?;
+        let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
+        let microbatches: Vec<Vec<u32>> = all.chunks(layout.microbatch as usize).map(<[u32]>::to_vec).collect();
+        let data = layout.data as usize;
+        let mut replicas = Vec::with_capacity(data);
+        for replica in 0..data {
+            let assigned: Vec<Vec<u32>> = microbatches.iter().skip(replica).step_by(data).cloned().collect();
+            if assigned.is_empty() {
+                return Err(Infeasibility::rule("a batch has fewer microbatches than replicas").into());
+            }
+            replicas.push(planner.replica_plan(scenario, pricing, sized, (replica, batch), assigned)?);
+        }
+        let iteration = IterationPlan { replicas, decision: None };
+        spans += iteration.spans();
+        observer.drafted(spans);
+        iterations.push(iteration);
+    }
+    go_on(observer)?;
+    let open = open_degrees(scenario, planner.kind);
+    Ok(Plan {
+        layout,
+        partition: sized.partition.clone(),
+        modules: Vec::new(),
+        iterations,
+        algorithm: format!("exhaustive search over {open}; {}", planner.kind.title()),
+        status: SolverStatus::Optimal,
+        search: Search::default(),
+        decisions: Vec::new(),
+    })
+}
+
+/// Returns an explanation if the planner does not apply to the model.
+fn does_not_apply(scenario: &Scenario, kind: PlannerKind) -> Option<String> {
+    let feeds_backbone = |(index, module): (usize, &Module)| {
+        module.role == ModuleRole::Backbone && !scenario.model.fed_by(index).is_empty()
+    };
+    let has_encoder = scenario.model.modules.iter().enumerate().any(feeds_backbone);
+    let has_generator = scenario.model.modules.iter().any(|module| module.role == ModuleRole::Generator);
+    (kind == PlannerKind::Optimus && (!has_encoder || has_generator))
+        .then(|| "does not apply: it moves encoders out of the backbone's pipeline, and this model has none".to_owned())
+}
+
+fn open_degrees(scenario: &Scenario, kind: PlannerKind) -> String {
+    let request = scenario.layout;
+    let interleaves = |kind: ScheduleKind| matches!(kind.chunks_rule(), ChunksRule::Any { .. });
+    let chunked = kind == PlannerKind::Optimus || kind.schedule().is_some_and(interleaves);
+    let chunks = if chunked { request.chunks } else { Some(1) };
+    let open = [("TP", request.tensor), ("PP", request.pipeline), ("VPP", chunks), ("microbatch", request.microbatch)];
+    let names: Vec<&str> = open.iter().filter(|(_, fixed)| fixed.is_none()).map(|(name, _)| *name).collect();
+    if names.is_empty() { "nothing (all degrees are fixed)".to_owned() } else { names.join(", ") }
+}
+
+fn decisions(sized: &Sized, plan: &Plan, sizing: &PackedBatch, failed_later: u32) -> Vec<String> {
+    let mut decisions = vec![crate::planners::fastest(sized.layout, sizing.sequences.len(), failed_later)];
+    if plan.partition.stages.iter().any(|stage| stage.len() > 1) || plan.partition.stages.len() > 1 {
+        let layers: Vec<u32> = plan
+            .partition
+            .stages
+            .iter()
+            .map(|stage| stage.iter().map(planscope_cost::cost::partition::LayerRange::len).sum())
+            .collect();
+        let (min_layers, max_layers) =
+            (layers.iter().min().copied().unwrap_or(0), layers.iter().max().copied().unwrap_or(0));
+        decisions.push(if min_layers == max_layers {
+            format!("{} stages, {min_layers} {} each.", layers.len(), if min_layers == 1 { "layer" } else { "layers" })
+        } else {
+            let aim = if sized.by_parameters { "equal parameters" } else { "equal mean time" };
+            format!("{} stages, {min_layers} to {max_layers} layers each, balanced for {aim}.", layers.len())
+        });
+    }
+    decisions.extend(nnscaler::decision(sized));
+    decisions.push("Microbatches keep the data-loader order and are assigned to the replicas round-robin.".to_owned());
+    decisions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use planscope_pipeline::schedule::interleaved_zero_bubble;
+
+    /// Eight microbatches in groups of four if requested. Otherwise groups have the size of the
+    /// rank count, two.
+    #[test]
+    fn requested_groups_are_run() {
+        let layout = Layout { tensor: 1, pipeline: 2, data: 1, chunks: 2, microbatch: 1, group: None };
+        let limit = Bytes::new(u64::MAX);
+        for (group, size) in [(None, 2), (Some(4), 4)] {
+            let layout = Layout { group, ..layout };
+            let order = |kind| Fixed { kind }.order(layout, 8, limit, PipelineCosts::default).unwrap();
+            let zero_bubble = order(PlannerKind::InterleavedZeroBubble);
+            assert_eq!(zero_bubble, interleaved_zero_bubble(2, 2, 8, Grouping::Fixed(size)), "{group:?}");
+            assert_eq!(order(PlannerKind::Interleaved), interleaved(2, 2, 8, Grouping::Fixed(size)), "{group:?}");
+        }
+        // Schedules without groups ignore the setting.
+        let layout = Layout { chunks: 1, group: Some(4), ..layout };
+        assert!(
+            Fixed { kind: PlannerKind::ZbH1 }
+                .order(layout, 8, limit, || PipelineCosts::uniform(2, 1, 8, UniformTimes::default()))
+                .is_ok()
+        );
+    }
+}

@@ -1,0 +1,111 @@
+//! Packs sequences into microbatches for a pipeline.
+
+use serde::{Deserialize, Serialize};
+
+use super::lengths::{BATCH, clamped, wrong_lengths};
+use planscope_core::host::{Cancellation, Workers};
+use planscope_planners::planners::hydraulis::{PackingError, PackingSettings, SchemeCost, pack};
+use planscope_plan::scenario::FieldError;
+
+/// Branch-and-bound nodes per second. A fixed rate instead of a clock makes the result
+/// machine-independent.
+const NODES_PER_SECOND: f64 = 4e6;
+/// Maximum time limit.
+const MAX_S: f64 = 3600.0;
+
+/// A pipeline and its sequences.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// Sequence lengths in tokens.
+    pub lengths: Vec<u64>,
+    /// Maximum tokens per microbatch. Negative values mean 0.
+    pub max_len: i64,
+    /// Minimum tokens per microbatch for good device utilization.
+    #[serde(default)]
+    pub util_len: u64,
+    /// Pipeline stages.
+    pub pp: u32,
+    /// Seconds per squared token.
+    pub a: f64,
+    /// Seconds per token.
+    pub b: f64,
+    /// Seconds per microbatch.
+    pub c: f64,
+    /// Approximate branch-and-bound time in seconds, converted to a node limit.
+    #[serde(default)]
+    pub time_limit_s: Option<f64>,
+    /// Target gap.
+    #[serde(default)]
+    pub gap: Option<f64>,
+}
+
+/// Packed microbatches.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Response {
+    /// Sequence indices per microbatch, by descending time.
+    pub microbatches: Vec<Vec<u32>>,
+    /// Maximum microbatch time multiplied by (PP - 1 + V), Hydraulis Eq. 1.
+    pub cost_s: f64,
+    /// Lower bound on the cost for all numbers of microbatches in `range`.
+    pub lower_bound_s: f64,
+    /// (cost - bound) / cost.
+    pub gap: f64,
+    /// "optimal", "within_gap" or "heuristic".
+    pub status: &'static str,
+    /// Considered numbers of microbatches, minimum and maximum.
+    pub range: (u32, u32),
+    /// Branch-and-bound nodes visited.
+    pub nodes: u64,
+}
+
+/// Packs the sequences.
+///
+/// # Errors
+/// Returns the JSON pointers to all invalid fields.
+pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
+    let mut errors = wrong_lengths(&request.lengths, BATCH);
+    let limit = request.time_limit_s.unwrap_or(0.05);
+    if !(0.0..=MAX_S).contains(&limit) {
+        errors.push(FieldError::new("/time_limit_s", format!("{limit} is not a number of seconds from 0 to {MAX_S}")));
+    }
+    let gap = request.gap.unwrap_or(PackingSettings::default().gap);
+    if !(0.0..1.0).contains(&gap) {
+        errors.push(FieldError::new("/gap", format!("{gap} is not from 0 to below 1")));
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let scheme = SchemeCost {
+        tp: 1,
+        pp: request.pp,
+        cp: 1,
+        a: request.a,
+        b: request.b,
+        c: request.c,
+        max_len: clamped(request.max_len),
+        util_len: request.util_len,
+    };
+    let settings = PackingSettings { gap, nodes: (limit * NODES_PER_SECOND) as u64 };
+    let packing = pack(&request.lengths, &scheme, settings).map_err(|error| field_errors(&error))?;
+    Ok(Response {
+        microbatches: packing.microbatches,
+        cost_s: packing.seconds,
+        lower_bound_s: packing.bound,
+        gap: packing.gap,
+        status: packing.optimality.id(),
+        range: packing.range,
+        nodes: packing.nodes,
+    })
+}
+
+fn field_errors(error: &PackingError) -> Vec<FieldError> {
+    let at = |pointer: &str| vec![FieldError::new(pointer, error.to_string())];
+    match error {
+        PackingError::Empty => at("/lengths"),
+        PackingError::Scheme { fields } => fields.iter().flat_map(|field| at(&format!("/{field}"))).collect(),
+        PackingError::NoTokens { sequence } | PackingError::TooLong { sequence, .. } => {
+            at(&format!("/lengths/{sequence}"))
+        }
+    }
+}
