@@ -4,6 +4,7 @@ mod calibration;
 mod cluster;
 mod distribution;
 pub(crate) mod field;
+mod free;
 mod job_config_report;
 mod mixture;
 mod model;
@@ -84,6 +85,7 @@ fn LayoutSection() -> impl IntoView {
             <NumberField pointer="/layout/chunks" label="Chunks per rank" unit="VPP" min=1.0 max=32.0 placeholder="search" />
             <NumberField pointer="/layout/microbatch" label="Microbatch" unit="sequences" min=1.0 max=256.0 placeholder="search" />
             <NumberField pointer="/layout/group" label="Group" unit="microbatches" min=1.0 max=1024.0 placeholder="PP" />
+            <free::StageLayers />
         </Section>
     }
 }

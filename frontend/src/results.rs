@@ -7,6 +7,7 @@ mod breakdown;
 mod budget;
 mod cards;
 mod execution_plan;
+mod gains;
 mod iteration_strip;
 mod load_balance;
 mod memory_card;
@@ -22,7 +23,7 @@ mod time_and_memory;
 mod time_spent;
 mod title;
 
-pub(crate) use ranking::{degrees, selected_planner, short_title};
+pub(crate) use ranking::{degrees, selected_planner, settings_text, short_title, source_text};
 
 use api::planner::outcome::PlanOutcome;
 use leptos::context::Provider;

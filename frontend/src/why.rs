@@ -8,7 +8,7 @@ use crate::explore::{Plan, use_explore};
 use crate::format;
 use crate::gantt;
 use crate::gantt::describe::Details;
-use crate::results::{degrees, selected_planner};
+use crate::results::{degrees, selected_planner, settings_text, source_text};
 
 /// Number of rejected candidates before "more".
 const FIRST_LOSERS: usize = 5;
@@ -94,11 +94,13 @@ fn PlanReasons(plan: Plan) -> impl IntoView {
     };
     let (best_s, iterations) = (metrics.iteration_s, plan.iterations.len());
     let iteration = Memo::new(move |_| explore.displayed.with(|content| content.iteration as usize));
+    let choices = [source_text(&plan), settings_text(&plan).map(|settings| format!("Settings: {settings}"))];
     let plan = StoredValue::new(plan);
     let current_metrics = move || plan.with_value(|plan| plan.iterations.get(iteration.get()).cloned());
     view! {
         <h3>"Why this plan"</h3>
         <ul>
+            {choices.into_iter().flatten().map(|choice| view! { <li>{format::sentence(&choice)}</li> }).collect_view()}
             {decisions.into_iter().map(|decision| view! { <li>{format::sentence(&decision)}</li> }).collect_view()}
             {move || current_metrics().and_then(|iteration_metrics| iteration_metrics.decision).map(|decision| view! { <li>{format::sentence(&decision)}</li> })}
             <li>{format::sentence(&provenance.algorithm)}" "{status}</li>

@@ -23,6 +23,7 @@ mod endpoint;
 pub mod error;
 pub mod estimate_command;
 mod export;
+pub mod fit_command;
 pub mod forgetting;
 mod gallery;
 mod guarding;

@@ -26,10 +26,9 @@ const INVALID: u8 = 2;
 pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     let text = read(&arguments.scenario)?;
     let files = Files::read(&arguments.datasets, arguments.preprocessing)?;
-    let valid = planner::scenario::parse(&text).and_then(|scenario| ValidScenario::new(scenario, &files));
-    let scenario = match valid {
+    let scenario = match validated(&text, &files)? {
         Ok(scenario) => scenario,
-        Err(errors) => return report(&errors, &files),
+        Err(code) => return Ok(code),
     };
     let planning = plan(&scenario, arguments.search_threads())?;
     if let Some(folder) = &arguments.timelines {
@@ -39,6 +38,12 @@ pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     serde_json::to_writer_pretty(&mut out, &planning.outcome)?;
     writeln!(out)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Validates a scenario. Reports invalid fields to standard error, and returns the exit code.
+pub(crate) fn validated(text: &str, files: &Files) -> anyhow::Result<Result<ValidScenario, ExitCode>> {
+    let valid = planner::scenario::parse(text).and_then(|scenario| ValidScenario::new(scenario, files));
+    valid.map_or_else(|errors| report(&errors, files).map(Err), |scenario| Ok(Ok(scenario)))
 }
 
 /// Plans a scenario. `threads` is the number of worker threads per search.

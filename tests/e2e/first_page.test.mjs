@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
-import { settled, stored } from "./explore.mjs";
+import { field, reveal, settled, stored } from "./explore.mjs";
 import { pictures, setStage } from "./stage.mjs";
 
 const stage = setStage();
@@ -52,6 +52,33 @@ test("a model and a cluster start a scenario with a free layout", async () => {
   assert.equal(scenario.model.name, "Llama-2 13B");
   assert.equal(scenario.cluster.nodes, 2);
   assert.deepEqual(Object.keys(scenario.layout ?? {}), [], "no degree is fixed");
+  assert.equal(scenario.free.length, 7, "no setting is fixed");
+  assert.equal(scenario.planners[0], "best");
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("settings of a new scenario are free until they are fixed", async () => {
+  const page = await stage.open();
+  await page.goto("/new");
+  await settled(page, ["done", "infeasible"]);
+  const pointer = "/training/recompute";
+  const free = page.locator('[data-free="recompute"]');
+  await reveal(page, pointer);
+  assert.ok(await free.isChecked());
+  assert.ok(await field(page, pointer).isDisabled());
+  assert.equal(await field(page, pointer).evaluate((select) => select.selectedOptions[0].text), "free");
+  const sent = page.waitForRequest((request) => request.method() === "PUT" && request.url().endsWith("/scenarios"));
+  await free.focus();
+  await page.keyboard.press("Space");
+  await page.locator(`[data-pointer="${pointer}"]:enabled`).waitFor();
+  const scenario = (await sent).postDataJSON();
+  assert.equal(scenario.free.length, 6);
+  assert.ok(!scenario.free.includes("recompute"));
+  assert.equal(await field(page, pointer).inputValue(), scenario.training.recompute, "the value of the scenario is back");
+  await page.getByRole("button", { name: "Undo" }).click();
+  await page.locator(`[data-pointer="${pointer}"]:disabled`).waitFor();
+  assert.ok(await free.isChecked(), "the edit is undone");
   expectNoFaults(page);
   await page.context().close();
 });

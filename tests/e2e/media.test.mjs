@@ -38,6 +38,7 @@ test("a scenario is planned on what the chosen rule makes of images", async () =
   await setNumber(page, "/workload/global_batch", 32);
   await choosePlanners(page, ["1f1b"]);
   await field(page, "/planners/dflop").setChecked(true);
+  await field(page, "/planners/best").setChecked(false);
 
   await page.getByTestId("upload").setInputFiles(FILE);
   const advice = card(page).getByTestId("import-advice");

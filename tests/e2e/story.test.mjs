@@ -65,8 +65,11 @@ test("real lengths, three schedules, one link, the same numbers", async (t) => {
   await page.getByTestId("cluster-preset").selectOption("a100-80gb");
   await setNumber(page, "/cluster/nodes", 4);
   await setNumber(page, "/workload/context_length", 32768);
+  // The value of a free setting cannot be selected.
+  await page.locator('[data-free="packing"]').setChecked(false);
   await field(page, "/workload/packing").selectOption("single");
   await choosePlanners(page, PLANNERS);
+  await field(page, "/planners/best").setChecked(false);
   await settled(page);
 
   const { scenario, outcome } = await stored(page, stage.server);

@@ -124,6 +124,9 @@ pub enum AnalysisError {
     /// The layout does not belong to a PipeWeaver plan.
     #[error("the layout does not hold with the layers as the settings have them: {0}")]
     Layout(String),
+    /// The scenario cannot be planned at all.
+    #[error("the scenario cannot be planned: {0}")]
+    Unplanned(String),
 }
 
 /// Sampled and packed batches for a study.

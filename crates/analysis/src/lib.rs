@@ -1,6 +1,7 @@
 //! Analyses of scenarios, runs and traces: sweeps, comparisons, alignments.
 
 pub mod analysis;
+pub mod fit;
 pub mod run_comparison;
 pub mod schedule_comparison;
 pub mod sweep;

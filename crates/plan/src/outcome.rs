@@ -1,6 +1,7 @@
 //! The outcome of a scenario: per planner a validated plan, or an explanation if there is no plan.
 
 mod budget;
+mod gain;
 mod grouping;
 mod histogram;
 mod nearest;
@@ -8,6 +9,7 @@ mod placement;
 mod strategy;
 
 pub use budget::{Budget, RunCost};
+pub use gain::Gain;
 pub use grouping::{DegreeGroups, IterationGroups, MicrobatchGroups};
 pub use nearest::{NearestMiss, RankNeed, memory_difference};
 pub use placement::{Boundary, ModulePlacement, PlacedModules};
@@ -17,7 +19,7 @@ pub use planscope_core::workload::BatchSummary;
 
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::PlannerKind;
+use crate::scenario::{PlanSettings, PlannerKind};
 use planscope_core::timeline::Timeline;
 
 /// Engine version. Results are stored under it.
@@ -38,6 +40,17 @@ pub struct Outcome {
     pub workload: WorkloadSummary,
     /// Results per planner, fastest first; planners without a plan come last.
     pub results: Vec<PlannerResult>,
+}
+
+impl Outcome {
+    /// Returns the settings that the plan of `planner` uses, if the scenario leaves settings free.
+    pub fn settings(&self, planner: PlannerKind) -> Option<PlanSettings> {
+        let result = self.results.iter().find(|result| result.planner == planner)?;
+        match &result.answer {
+            PlanOutcome::Planned(planned) => planned.settings,
+            PlanOutcome::Infeasible { .. } => None,
+        }
+    }
 }
 
 /// Histograms of the samples.
@@ -128,6 +141,15 @@ pub struct Planned {
     /// Placement of modules with separate layouts; omitted if `layout` applies to all modules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<ModulePlacement>,
+    /// Values of the settings, if the scenario leaves settings free. Otherwise those of the scenario apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<PlanSettings>,
+    /// For the planner `best`: the planner of this plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<PlannerKind>,
+    /// For the planner `best`: gains of its ingredients on the representative batch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gains: Vec<Gain>,
 }
 
 /// Degrees of a layout.

@@ -5,6 +5,7 @@ pub mod canonical;
 pub mod parse;
 mod planner_kind;
 mod sampler;
+mod settings;
 pub mod validate;
 
 pub use canonical::ScenarioId;
@@ -12,6 +13,7 @@ pub use parse::parse;
 pub use parse::pointer;
 pub use planner_kind::{PlannerFamily, PlannerInfo, PlannerKind};
 pub use sampler::Sampler;
+pub use settings::{FreeSetting, PlanSettings};
 pub use validate::{FieldError, ValidScenario};
 
 use serde::{Deserialize, Serialize};
@@ -52,6 +54,9 @@ pub struct Scenario {
     /// Fixed parallel degrees. The planner searches all other degrees.
     #[serde(default)]
     pub layout: LayoutRequest,
+    /// Settings that every planner may choose. Others have the values of this scenario, for all planners.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub free: Vec<FreeSetting>,
     /// Search settings for dynamic planners.
     #[serde(default, skip_serializing_if = "SearchSettings::is_default")]
     pub search: SearchSettings,
@@ -78,7 +83,8 @@ impl Scenario {
     /// Returns the same scenario without expensive searches, for a fast draft. `None` if it has no
     /// such search.
     pub fn sketch(&self) -> Option<Self> {
-        let searches = self.search.rollouts > 0 && self.planners.iter().any(|planner| planner.searches_rankings());
+        let is_expensive = |planner: &PlannerKind| planner.searches_rankings() || *planner == PlannerKind::Best;
+        let searches = self.search.rollouts > 0 && (self.planners.iter().any(is_expensive) || !self.free.is_empty());
         searches.then(|| Self { search: SearchSettings { rollouts: 0, ..self.search }, ..self.clone() })
     }
 }
@@ -88,7 +94,8 @@ impl Scenario {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SearchSettings {
-    /// Rankings that PipeWeaver interleaves per replica and batch.
+    /// Rankings that PipeWeaver interleaves per replica and batch. 0 shortens all searches: `best` tries four
+    /// planners, and of the free settings only recomputation is tried, none or full.
     #[serde(default = "default_rollouts")]
     pub rollouts: u32,
     /// Maximum items per sub-microbatch in the first module that has item inputs or outputs.

@@ -1,5 +1,7 @@
 //! The planning pipeline: scenario, planners, validation, simulation and comparison.
 
+mod best;
+mod settings;
 mod spent;
 
 use std::sync::Mutex;
@@ -7,8 +9,8 @@ use std::sync::Mutex;
 pub use planscope_plan::observer::{Cancelled, Observer, Unobserved};
 
 use crate::planners::{
-    Batches, ENDLESS, EvaluatedPlan, JudgeError, MAX_SECONDS, NoPlan, PlanningContext, TestedPlan, dflop, dhp, dynamic,
-    hydraulis, judge, module_layouts, pipeweaver, plan_spans, static_3d,
+    Batches, ENDLESS, EvaluatedPlan, JudgeError, MAX_SECONDS, NoPlan, PlanningContext, SearchError, TestedPlan, dflop,
+    dhp, dynamic, hydraulis, judge, module_layouts, pipeweaver, plan_spans, settings_search, static_3d,
 };
 use planscope_core::host::side_by_side;
 use planscope_core::workload::{GlobalBatch, PackedBatch, Packing, SampleShape, packing};
@@ -17,7 +19,9 @@ use planscope_plan::observer::go_on;
 use planscope_plan::outcome::{
     ENGINE, HistogramColumns, Outcome, PlanOutcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
-use planscope_plan::scenario::{PlannerFamily, PlannerKind, Sampler, Scenario, ValidScenario, budget};
+use planscope_plan::scenario::{
+    FreeSetting, PlanSettings, PlannerFamily, PlannerKind, Sampler, Scenario, ValidScenario, budget,
+};
 use spent::{Budgeted, Spent};
 
 /// Error for a planning run.
@@ -80,7 +84,8 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     let spent = Spent::new(max_bytes, budget::EvaluationSize::new(request.iterations, observer.workers().count()));
     let context = |planner| PlanningContext { scenario: request, pricing: &pricing, planner, batches };
     let inputs: Vec<PlanningContext<'_>> = request.planners.iter().copied().map(context).collect();
-    let evaluations = match run_planners(&inputs, &spent, observer) {
+    let candidates = settings_candidates(request, batches, observer)?;
+    let evaluations = match run_planners(&inputs, &candidates, &spent, observer) {
         Ok(evaluations) => evaluations,
         Err(PlanError::Cancelled(cancelled)) => {
             return Err(spent.excess().map_or(PlanError::Cancelled(cancelled), PlanError::from));
@@ -111,10 +116,52 @@ enum Evaluation {
     Infeasible(NoPlan),
 }
 
-/// Runs all planners and returns their results in request order. Planners run in parallel if the
-/// observer supplies a separate observer per planner.
+/// Returns the settings among which every planner chooses. Empty if the scenario fixes all of them.
+fn settings_candidates(
+    scenario: &Scenario,
+    batches: Batches<'_>,
+    observer: &dyn Observer,
+) -> Result<Vec<PlanSettings>, Cancelled> {
+    if scenario.free.iter().all(|&setting| setting == FreeSetting::LayersPerStage) {
+        return Ok(Vec::new());
+    }
+    settings_search::candidates(scenario, batches, observer)
+}
+
+/// Runs all planners and returns their results in request order. [`PlannerKind::Best`] runs last, because it
+/// uses the results of the others.
 fn run_planners(
     contexts: &[PlanningContext<'_>],
+    candidates: &[PlanSettings],
+    spent: &Spent,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Evaluation>, PlanError> {
+    let is_best = |context: &&PlanningContext<'_>| context.planner == PlannerKind::Best;
+    let others: Vec<PlanningContext<'_>> = contexts.iter().filter(|context| !is_best(context)).copied().collect();
+    let mut evaluations = run_others(&others, candidates, spent, observer)?;
+    if let Some(position) = contexts.iter().position(|context| context.planner == PlannerKind::Best) {
+        let context = contexts[position];
+        let own = [PlanSettings::from_scenario(context.scenario)];
+        let candidates = if candidates.is_empty() { &own } else { candidates };
+        let results: Vec<(PlannerKind, &Evaluation)> =
+            others.iter().map(|other| other.planner).zip(&evaluations).collect();
+        let mut budgeted = Budgeted::new(spent, observer);
+        budgeted.started(PlannerKind::Best);
+        let evaluation = best::plan(context, candidates, &results, &mut budgeted)?;
+        if let Evaluation::Planned(evaluated) = &evaluation {
+            budgeted.spend(evaluated.stored_spans())?;
+        }
+        budgeted.finished(PlannerKind::Best);
+        evaluations.insert(position, evaluation);
+    }
+    Ok(evaluations)
+}
+
+/// Runs planners that do not use results of others, in parallel if the observer supplies a separate observer per
+/// planner.
+fn run_others(
+    contexts: &[PlanningContext<'_>],
+    candidates: &[PlanSettings],
     spent: &Spent,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Evaluation>, PlanError> {
@@ -122,21 +169,36 @@ fn run_planners(
     let separate = if planners.len() > 1 { observer.split(&planners) } else { None };
     let Some(separate) = separate else {
         let mut budgeted = Budgeted::new(spent, observer);
-        return contexts.iter().map(|&context| run_planner(context, &mut budgeted)).collect();
+        return contexts.iter().map(|&context| run_planner(context, candidates, &mut budgeted)).collect();
     };
     let separate: Vec<Mutex<Box<dyn Observer + Send>>> = separate.into_iter().map(Mutex::new).collect();
     let evaluations = side_by_side(observer.workers(), contexts.len(), |number| {
         let mut observer = separate[number].lock().expect("every planner has an observer");
-        run_planner(contexts[number], &mut Budgeted::new(spent, observer.as_mut()))
+        run_planner(contexts[number], candidates, &mut Budgeted::new(spent, observer.as_mut()))
     });
     evaluations.into_iter().collect()
 }
 
 /// Runs one planner and reports its start and end.
-fn run_planner(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result<Evaluation, PlanError> {
+fn run_planner(
+    context: PlanningContext<'_>,
+    candidates: &[PlanSettings],
+    observer: &mut Budgeted<'_>,
+) -> Result<Evaluation, PlanError> {
     go_on(observer)?;
     observer.started(context.planner);
-    let evaluation = match prescribed(context.planner, context.scenario) {
+    let evaluation = if candidates.is_empty() {
+        plan_fixed(context, observer)?
+    } else {
+        settings::plan_free(context, candidates, observer)?
+    };
+    observer.finished(context.planner);
+    Ok(evaluation)
+}
+
+/// Plans with the settings of the scenario and those that the method prescribes.
+fn plan_fixed(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result<Evaluation, PlanError> {
+    match prescribed(context.planner, context.scenario) {
         Prescribed::Unchanged => evaluate(context, observer),
         Prescribed::Workload(scenario) => evaluate(PlanningContext { scenario: &scenario, ..context }, observer),
         Prescribed::Training(scenario) => {
@@ -145,9 +207,7 @@ fn run_planner(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Res
             evaluate(PlanningContext { scenario: &scenario, pricing: &pricing, ..context }, observer)
         }
         Prescribed::Inapplicable(binding) => Ok(Evaluation::Infeasible(NoPlan::inapplicable(binding))),
-    }?;
-    observer.finished(context.planner);
-    Ok(evaluation)
+    }
 }
 
 /// Changes to the settings of a scenario.
@@ -188,9 +248,10 @@ fn prescribed(planner: PlannerKind, scenario: &Scenario) -> Prescribed {
 /// Survey batches for the length distribution, in addition to the sizing batch.
 const SURVEYS: u32 = 15;
 
-/// Plans with the method of the planner, then checks and simulates the plan.
-fn evaluate(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result<Evaluation, PlanError> {
-    let plan = match context.planner.family() {
+/// Plans with the method of the planner.
+fn plan_family(context: PlanningContext<'_>, observer: &mut dyn Observer) -> Result<TestedPlan, SearchError<NoPlan>> {
+    match context.planner.family() {
+        PlannerFamily::Best => unreachable!("`run_planners` handles the planner that uses the others"),
         PlannerFamily::Static => static_3d::plan(context, observer),
         PlannerFamily::WaitFree => dynamic::plan(context, observer).map(TestedPlan::from),
         PlannerFamily::PipeWeaver => pipeweaver::plan(context, observer).map(TestedPlan::from),
@@ -198,15 +259,24 @@ fn evaluate(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result
         PlannerFamily::Strategies => hydraulis::planner::plan(context, observer),
         PlannerFamily::ModuleLayouts => module_layouts::plan(context, observer).map(TestedPlan::from),
         PlannerFamily::Dflop => dflop::planner::plan(context, observer),
-    };
-    let tested = match plan {
+    }
+}
+
+/// Plans with the method of the planner, then checks and simulates the plan.
+fn evaluate(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result<Evaluation, PlanError> {
+    let tested = match plan_family(context, observer) {
         Ok(tested) => tested,
         Err(error) => return Ok(Evaluation::Infeasible(error.reason()?)),
     };
     // Check the limit before timelines are stored.
     observer.spend(plan_spans(tested.plan()))?;
+    judged(context, &tested, observer)
+}
+
+/// Checks and simulates a plan.
+fn judged(context: PlanningContext<'_>, tested: &TestedPlan, observer: &dyn Observer) -> Result<Evaluation, PlanError> {
     let PlanningContext { scenario, pricing, planner, batches } = context;
-    let evaluated = judge(scenario, pricing, &tested, batches.evaluated, observer).map_err(|error| match error {
+    let evaluated = judge(scenario, pricing, tested, batches.evaluated, observer).map_err(|error| match error {
         JudgeError::Cancelled(cancelled) => PlanError::Cancelled(cancelled),
         JudgeError::Rejected(violation) => {
             PlanError::Rejected { planner: planner.title(), violation: violation.to_string() }

@@ -10,7 +10,7 @@ mod context;
 pub mod dflop;
 pub mod dhp;
 pub(crate) mod dynamic;
-mod executed;
+pub(crate) mod executed;
 pub mod hydraulis;
 mod infeasible;
 mod judge;
@@ -20,6 +20,7 @@ mod measured_layers;
 pub mod module_layouts;
 pub mod pipeweaver;
 mod replica;
+pub(crate) mod settings_search;
 mod stage_flops;
 pub(crate) mod static_3d;
 

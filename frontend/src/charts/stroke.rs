@@ -25,6 +25,7 @@ impl Stroke {
     /// dash distinguishes lines without colour.
     pub(crate) const fn for_planner(planner: PlannerKind) -> Self {
         let (light, dark, dash, strokes) = match planner {
+            PlannerKind::Best => ("#9922ee", "#8844ff", DashType::Solid, "none"),
             PlannerKind::WaitFreeCyclic => ("#3399ee", "#88aaff", DashType::Solid, "none"),
             PlannerKind::Interleaved => ("#aa6622", "#bb7744", DashType::Dash, "6 4"),
             PlannerKind::Gpipe => ("#664400", "#886655", DashType::Dot, "2 2"),
@@ -180,7 +181,7 @@ mod tests {
     fn planner_colours_differ_from_actions_and_other_families() {
         for theme in [Theme::Light, Theme::Dark] {
             let families = families(theme);
-            assert_eq!(families.len(), 13);
+            assert_eq!(families.len(), 14);
             for planner in &families {
                 for kind in SpanKind::ALL {
                     let distance = distance(planner, fill(kind, theme));

@@ -1,10 +1,12 @@
 //! Editor fields. A field edits one value of the form's document, given by a JSON pointer, and
 //! displays the validation errors of this value.
 
+use api::planner::scenario::FreeSetting;
 use leptos::prelude::*;
 use serde_json::Value;
 use wasm_bindgen::JsCast;
 
+use super::free::{FreeCheck, is_free};
 use super::scrub::Scrub;
 use super::slider::Slider;
 use crate::form::{Form, put_back, use_form};
@@ -33,6 +35,20 @@ fn error_at(form: &Form, pointer: &str) -> Option<String> {
     unreadable.or_else(|| form.errors.with(|errors| errors.at(pointer).map(str::to_owned)))
 }
 
+/// True if the planners choose the value of the field.
+fn is_chosen(form: Form, free: Option<FreeSetting>) -> Memo<bool> {
+    Memo::new(move |_| free.is_some_and(|setting| form.document.with(|document| is_free(document, setting))))
+}
+
+/// Text of a field whose value the planners choose.
+const FREE_TEXT: &str = "free";
+
+/// Option of a select field whose value the planners choose. It is hidden, because the checkbox makes the setting
+/// free. It is the last option, because browsers keep the last of several selected options.
+fn free_option(free: Option<FreeSetting>, chosen: Memo<bool>) -> impl IntoView {
+    free.map(|_| view! { <option value="" hidden disabled prop:selected=move || chosen.get()>{FREE_TEXT}</option> })
+}
+
 /// Validation error of a field.
 #[component]
 pub(crate) fn FieldError(pointer: String) -> impl IntoView {
@@ -47,7 +63,7 @@ pub(crate) fn FieldError(pointer: String) -> impl IntoView {
 }
 
 /// Number field. With a placeholder it can be empty, and the value is then absent from the
-/// document.
+/// document. With `free`, a checkbox leaves the setting to the planners.
 #[component]
 pub(crate) fn NumberField(
     #[prop(into)] pointer: String,
@@ -58,8 +74,10 @@ pub(crate) fn NumberField(
     #[prop(default = 1.0)] step: f64,
     #[prop(optional)] placeholder: &'static str,
     #[prop(default = None, into)] slider: Option<Slider>,
+    #[prop(default = None, into)] free: Option<FreeSetting>,
 ) -> impl IntoView {
     let form = use_form();
+    let chosen = is_chosen(form, free);
     let id = input_id(&pointer);
     let stored_pointer = StoredValue::new(pointer.clone());
     let value = Memo::new(move |_| {
@@ -121,7 +139,7 @@ pub(crate) fn NumberField(
     let slider =
         slider.map(|slider| view! { <FieldSlider pointer=pointer.clone() label=label slider=slider value=value /> });
     view! {
-        <div class="field" class:wrong=wrong>
+        <div class="field" class:wrong=wrong class:choosable=free.is_some() class:chosen=move || chosen.get()>
             <label
                 for=id.clone()
                 class="scrubbed"
@@ -134,6 +152,7 @@ pub(crate) fn NumberField(
                 {name}
                 {(!unit.is_empty()).then(|| view! { " "<small>{unit}</small> })}
             </label>
+            {free.map(|setting| view! { <FreeCheck setting=setting /> })}
             <input
                 id=id
                 type="number"
@@ -142,11 +161,12 @@ pub(crate) fn NumberField(
                 min=min
                 max=max
                 step=step
-                placeholder=placeholder
+                placeholder=move || if chosen.get() { FREE_TEXT } else { placeholder }
+                disabled=move || chosen.get()
                 data-pointer=pointer.clone()
                 aria-invalid=move || wrong().to_string()
                 aria-describedby=move || wrong().then(|| error_id.clone())
-                prop:value=move || text.get()
+                prop:value=move || if chosen.get() { String::new() } else { text.get() }
                 on:input=move |event| write(event_target_value(&event), is_garbled(&event))
                 on:blur=move |event| leave(&event)
             />
@@ -201,25 +221,31 @@ pub(crate) fn SelectField(
     #[prop(into)] pointer: String,
     label: &'static str,
     options: &'static [(&'static str, &'static str)],
+    #[prop(default = None, into)] free: Option<FreeSetting>,
 ) -> impl IntoView {
     let form = use_form();
+    let chosen = is_chosen(form, free);
     let id = input_id(&pointer);
     let stored_pointer = StoredValue::new(pointer.clone());
     let value = Memo::new(move |_| {
         form.document.with(|document| stored_pointer.with_value(|field_pointer| pointer::text(document, field_pointer)))
     });
     let choices = options.iter().map(|(word, title)| {
-        view! { <option value=*word prop:selected=move || value.get().as_deref() == Some(*word)>{*title}</option> }
+        let selected = move || !chosen.get() && value.get().as_deref() == Some(*word);
+        view! { <option value=*word prop:selected=selected>{*title}</option> }
     });
     view! {
-        <div class="field">
+        <div class="field" class:choosable=free.is_some() class:chosen=move || chosen.get()>
             <label for=id.clone()>{label}</label>
+            {free.map(|setting| view! { <FreeCheck setting=setting /> })}
             <select
                 id=id
+                disabled=move || chosen.get()
                 data-pointer=pointer.clone()
                 on:change=move |event| stored_pointer.with_value(|field_pointer| form.set(field_pointer, event_target_value(&event).into()))
             >
                 {choices.collect_view()}
+                {free_option(free, chosen)}
             </select>
             <FieldError pointer=pointer />
         </div>
@@ -233,8 +259,10 @@ pub(crate) fn OptionalField(
     #[prop(into)] pointer: String,
     label: &'static str,
     options: &'static [(u64, &'static str)],
+    #[prop(default = None, into)] free: Option<FreeSetting>,
 ) -> impl IntoView {
     let form = use_form();
+    let chosen = is_chosen(form, free);
     let id = input_id(&pointer);
     let stored_pointer = StoredValue::new(pointer.clone());
     let value = Memo::new(move |_| {
@@ -249,14 +277,17 @@ pub(crate) fn OptionalField(
         });
     };
     let choices = options.iter().map(|(number, title)| {
-        view! { <option value=number.to_string() prop:selected=move || value.get() == Some(*number)>{*title}</option> }
+        let selected = move || !chosen.get() && value.get() == Some(*number);
+        view! { <option value=number.to_string() prop:selected=selected>{*title}</option> }
     });
     view! {
-        <div class="field">
+        <div class="field" class:choosable=free.is_some() class:chosen=move || chosen.get()>
             <label for=id.clone()>{label}</label>
-            <select id=id data-pointer=pointer.clone() on:change=choose>
-                <option value="" prop:selected=move || value.get().is_none()>"Automatic"</option>
+            {free.map(|setting| view! { <FreeCheck setting=setting /> })}
+            <select id=id disabled=move || chosen.get() data-pointer=pointer.clone() on:change=choose>
+                <option value="" prop:selected=move || !chosen.get() && value.get().is_none()>"Automatic"</option>
                 {choices.collect_view()}
+                {free_option(free, chosen)}
             </select>
             <FieldError pointer=pointer />
         </div>

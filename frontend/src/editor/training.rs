@@ -1,8 +1,10 @@
 //! Training settings.
 
+use api::planner::scenario::FreeSetting;
 use leptos::prelude::*;
 
 use super::field::{CheckField, NumberField, OptionalField, SelectField};
+use super::free::{IfFixed, is_free};
 use super::section::{Advanced, Section};
 use crate::explore::use_explore;
 use crate::pointer;
@@ -14,7 +16,8 @@ pub(super) fn TrainingSection() -> impl IntoView {
     let keeps_no_scores = Memo::new(move |_| {
         explore.scenario.with(|scenario| {
             let training_field = |field: &str| pointer::text(scenario, &format!("/training/{field}"));
-            training_field("recompute").as_deref() == Some("selective")
+            !is_free(scenario, FreeSetting::Recompute)
+                && training_field("recompute").as_deref() == Some("selective")
                 && training_field("attention").as_deref() != Some("unfused")
         })
     });
@@ -24,6 +27,7 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 pointer="/training/recompute"
                 label="Recompute"
                 options=&[("none", "None"), ("selective", "Attention"), ("full", "Whole layers")]
+                free=FreeSetting::Recompute
             />
             <Show when=move || keeps_no_scores.get()>
                 <p class="hint" data-testid="recompute-hint">
@@ -37,18 +41,23 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 options=&[("bf16", "bf16"), ("fp8", "fp8 products"), ("fp32", "fp32 (TF32)")]
             />
             <CheckField pointer="/training/sequence_parallel" label="Sequence parallel" when_absent=true />
-            <CheckField pointer="/training/distributed_optimizer" label="Distributed optimizer (ZeRO-1)" when_absent=true />
+            <IfFixed setting=FreeSetting::Zero>
+                <CheckField pointer="/training/distributed_optimizer" label="Distributed optimizer (ZeRO-1)" when_absent=true />
+            </IfFixed>
             <NumberField pointer="/training/memory_reserve_gib" label="Memory reserve" unit="GiB" min=0.0 max=1024.0 step=0.5 />
             <Advanced title="Advanced" prefixes=ADVANCED.map(str::to_owned).to_vec()>
                 <h4>"Memory"</h4>
-                <NumberField pointer="/training/recompute_layers" label="Recomputed" unit="layers a stage" min=1.0 max=1024.0 placeholder="automatic" />
+                <IfFixed setting=FreeSetting::Recompute>
+                    <NumberField pointer="/training/recompute_layers" label="Recomputed" unit="layers a stage" min=1.0 max=1024.0 placeholder="automatic" />
+                </IfFixed>
                 <p class="hint">"Automatic: all layers. Counts with whole layers recomputed only."</p>
-                <NumberField pointer="/training/activation_offload" label="Offloaded" unit="0 – 1" min=0.0 max=1.0 step=0.05 placeholder="0" />
+                <NumberField pointer="/training/activation_offload" label="Offloaded" unit="0 – 1" min=0.0 max=1.0 step=0.05 placeholder="0" free=FreeSetting::ActivationOffload />
                 <p class="hint">"Share of the kept activations that waits in the host's memory."</p>
                 <OptionalField
                     pointer="/training/zero"
                     label="ZeRO stage"
                     options=&[(0, "0: nothing"), (1, "1: optimizer"), (2, "2: + gradients"), (3, "3: + weights")]
+                    free=FreeSetting::Zero
                 />
                 <SelectField pointer="/training/gradients" label="Gradients" options=&[("fp32", "fp32"), ("bf16", "bf16")] />
                 <CheckField pointer="/training/fused_weight_gradients" label="Accumulate inside the product" when_absent=true />
@@ -57,8 +66,8 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <NumberField pointer="/training/data_overlap" label="DP hidden" unit="0 – 1" min=0.0 max=1.0 step=0.05 />
                 <CheckField pointer="/training/overlapped_backward" label="TP beside weight gradients" when_absent=true />
                 <h4>"Further degrees"</h4>
-                <NumberField pointer="/training/context_parallel" label="Context parallel" unit="CP" min=1.0 max=1024.0 placeholder="1" />
-                <NumberField pointer="/training/expert_parallel" label="Expert parallel" unit="EP" min=1.0 max=1024.0 placeholder="1" />
+                <NumberField pointer="/training/context_parallel" label="Context parallel" unit="CP" min=1.0 max=1024.0 placeholder="1" free=FreeSetting::ContextParallel />
+                <NumberField pointer="/training/expert_parallel" label="Expert parallel" unit="EP" min=1.0 max=1024.0 placeholder="1" free=FreeSetting::ExpertParallel />
             </Advanced>
         </Section>
     }

@@ -2,9 +2,11 @@
 
 use api::dataset::Uploaded;
 use api::planner::outcome::{HistogramColumns, WorkloadSummary};
+use api::planner::scenario::FreeSetting;
 use leptos::prelude::*;
 
 use super::field::{FieldError, NumberField, SelectField};
+use super::free::is_free;
 use super::section::Section;
 use super::slider::Slider;
 use super::source::{SAMPLES, SourceFields, SourcePicker};
@@ -74,6 +76,7 @@ pub(super) fn WorkloadSection() -> impl IntoView {
                 pointer="/workload/packing"
                 label="Packing"
                 options=&[("packed", "Packed, first fit"), ("single", "One per sequence"), ("padded", "Padded")]
+                free=FreeSetting::Packing
             />
             <LimitFields />
         </Section>
@@ -127,8 +130,12 @@ fn Notes() -> impl IntoView {
 #[component]
 fn LimitFields() -> impl IntoView {
     let explore = use_explore();
+    // Planners that choose the packing obey the limit too.
     let packed = Memo::new(move |_| {
-        explore.scenario.with(|scenario| pointer::text(scenario, "/workload/packing").as_deref() == Some("packed"))
+        explore.scenario.with(|scenario| {
+            is_free(scenario, FreeSetting::Packing)
+                || pointer::text(scenario, "/workload/packing").as_deref() == Some("packed")
+        })
     });
     let video = Memo::new(move |_| explore.scenario.with(|scenario| Modalities::from_scenario(scenario).video));
     view! {

@@ -3,6 +3,7 @@
 
 use api::gallery::{Gallery, Presets};
 use api::path;
+use api::planner::scenario::{FreeSetting, PlannerKind};
 use api::scenario::{ScenarioIdentity, StoredScenario};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -131,7 +132,7 @@ impl Explore {
             let scenario = match &start {
                 Start::Draft | Start::Dataset(_) | Start::Mixture(_) => match draft() {
                     Some(draft) => Ok(draft),
-                    None => ready(FIRST).await.map(untitled).map(with_free_layout),
+                    None => new_scenario().await,
                 },
                 Start::Ready { slug, free_layout: false } => ready(slug).await,
                 Start::Ready { slug, free_layout: true } => ready(slug).await.map(with_free_layout),
@@ -248,6 +249,22 @@ fn with_free_layout(mut scenario: Value) -> Value {
     scenario
 }
 
+/// Returns a new scenario: the default gallery scenario without fixed degrees and settings.
+async fn new_scenario() -> Result<Value, RequestError> {
+    Ok(with_free_settings(with_free_layout(untitled(ready(FIRST).await?))))
+}
+
+/// Leaves all settings to the planners, and adds the fastest plan of all planners.
+fn with_free_settings(mut scenario: Value) -> Value {
+    crate::pointer::set(&mut scenario, "/free", json!(FreeSetting::ALL));
+    let best = json!(PlannerKind::Best);
+    if let Some(Value::Array(planners)) = scenario.get_mut("planners") {
+        planners.retain(|planner| *planner != best);
+        planners.insert(0, best);
+    }
+    scenario
+}
+
 fn untitled(mut scenario: Value) -> Value {
     crate::pointer::remove(&mut scenario, "/title");
     scenario
@@ -255,8 +272,7 @@ fn untitled(mut scenario: Value) -> Value {
 
 async fn on_presets(model: &str, cluster: &str, nodes: Option<u32>) -> Result<Value, RequestError> {
     let presets = client::get::<Presets>(path::PRESETS).await?;
-    let scenario = with_free_layout(untitled(ready(FIRST).await?));
-    Ok(with_presets(scenario, &presets, model, cluster, nodes))
+    Ok(with_presets(new_scenario().await?, &presets, model, cluster, nodes))
 }
 
 /// Inserts presets into a scenario. Unknown names do not change the scenario.
@@ -299,6 +315,15 @@ mod tests {
     fn a_free_layout_fixes_no_degree() {
         let scenario = json!({"schema": "scenario/1", "layout": {"tensor": 4, "pipeline": 4}});
         assert_eq!(with_free_layout(scenario), json!({"schema": "scenario/1"}));
+    }
+
+    #[test]
+    fn new_scenarios_leave_all_settings_to_the_planners() {
+        let scenario = json!({"schema": "scenario/1", "planners": ["1f1b", "best", "interleaved"]});
+        let created = with_free_settings(scenario);
+        assert_eq!(created["planners"], json!(["best", "1f1b", "interleaved"]));
+        assert_eq!(created["free"].as_array().map(Vec::len), Some(FreeSetting::ALL.len()));
+        assert_eq!(with_free_settings(created.clone()), created);
     }
 
     #[test]

@@ -83,6 +83,9 @@ pub(super) mod tests {
             provenance,
             decisions: vec![],
             placement: None,
+            settings: None,
+            source: None,
+            gains: vec![],
         };
         PlannerResult { planner, title: planner.title().to_owned(), answer: PlanOutcome::Planned(Box::new(plan)) }
     }

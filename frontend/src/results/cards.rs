@@ -4,6 +4,7 @@ use api::job::BatchPlanning;
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
+use super::gains::Gains;
 use super::memory_card::MemoryCard;
 use super::ranking;
 use crate::explore::{Explore, chart_index, use_explore};
@@ -89,12 +90,15 @@ fn compared_devices(explore: Explore, planner: PlannerKind, baseline: PlannerKin
 
 /// Device mapping for the ranks in the selected iteration.
 pub(in crate::results) fn rank_devices(explore: Explore, planner: PlannerKind) -> RankDevices {
-    let context = explore.scenario.with(|scenario| {
+    let fixed = explore.scenario.with(|scenario| {
         let degree = pointer::get(scenario, "/training/context_parallel").and_then(serde_json::Value::as_u64);
         degree.and_then(|degree| u32::try_from(degree).ok()).unwrap_or(1)
     });
     let iteration = explore.displayed.with(|content| content.iteration as usize);
-    explore.planned(planner).map(|planned| RankDevices::from_plan(&planned, iteration, context)).unwrap_or_default()
+    let Some(planned) = explore.planned(planner) else { return RankDevices::default() };
+    // A free degree differs between the plans.
+    let context = planned.settings.as_ref().map_or(fixed, |settings| settings.context_parallel);
+    RankDevices::from_plan(&planned, iteration, context)
 }
 
 /// Formats a time. Includes the iteration number if there are several iterations.
@@ -153,6 +157,12 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
             ranking::degrees(&planned.layout)
         ))
     };
+    let choices = move || {
+        let planned = explore.planned(planner)?;
+        let texts = [ranking::source_text(&planned), ranking::settings_text(&planned)];
+        let text = texts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+        (!text.is_empty()).then_some(text)
+    };
     let planning = move || {
         let iteration = explore.displayed.with(|content| content.iteration as usize);
         explore.result.with(|result| {
@@ -190,6 +200,7 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
                     </button>
                 </h2>
                 <span class="muted">{facts}</span>
+                {move || choices().map(|choices| view! { <span class="muted" data-testid="plan-settings">{choices}</span> })}
                 {move || difference().map(|(difference, text)| view! { <span class:faster=difference < 0.0 class:slower={difference > 0.0}>{text}</span> })}
                 {move || planning().map(|planning_label| view! { <span class="muted" data-testid="batch-planning" title=MEASURED>{planning_label}</span> })}
                 <span class="grow"></span>
@@ -207,6 +218,7 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
                 selection=explore.selection
                 hover=explore.hover
             />
+            <Gains planner=planner />
         </section>
     }
 }

@@ -1,7 +1,7 @@
 //! Rows of the ranking table, built from an outcome.
 
 use api::job::StoredOutcome;
-use api::planner::outcome::{Layout, Metrics, NearestMiss, PlanOutcome, PlannerResult, StageSummary};
+use api::planner::outcome::{Layout, Metrics, NearestMiss, PlanOutcome, Planned, PlannerResult, StageSummary};
 use api::planner::scenario::PlannerKind;
 
 use crate::format;
@@ -20,6 +20,10 @@ pub(crate) struct RowMetrics {
     /// Parallel degrees as text.
     pub(crate) layout: String,
     pub(crate) layers: Layers,
+    /// Planner of the plan, if it is the plan of another planner.
+    pub(crate) source: Option<String>,
+    /// Settings that the planner chose, if the scenario leaves settings free.
+    pub(crate) settings: Option<String>,
     /// Metrics in the order of [`COLUMNS`].
     pub(crate) cells: Vec<Cell>,
 }
@@ -164,6 +168,16 @@ pub(crate) fn degrees(layout: &Layout) -> String {
     format!("TP {tensor} · PP {pipeline} · DP {data}{chunks} · mb {microbatch}")
 }
 
+/// Names the planner of the plan, if it is the plan of another planner.
+pub(crate) fn source_text(planned: &Planned) -> Option<String> {
+    planned.source.map(|planner| format!("Plan of {}", planner.title()))
+}
+
+/// Formats the settings of the plan, if the scenario leaves settings free.
+pub(crate) fn settings_text(planned: &Planned) -> Option<String> {
+    planned.settings.as_ref().map(|settings| format::nonbreaking_units(&settings.to_string()))
+}
+
 /// Returns the rows in the order of the results.
 pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>) -> Vec<Row> {
     let results = &stored.outcome.results;
@@ -180,6 +194,8 @@ pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>) -> Vec
                 Ok(RowMetrics {
                     layout,
                     layers: Layers::from_stages(&planned.stages),
+                    source: source_text(planned),
+                    settings: settings_text(planned),
                     cells: cells(&planned.metrics, reference, planning),
                 })
             }
@@ -216,7 +232,7 @@ fn cells(metrics: &Metrics, reference: Option<&Metrics>, planning_ms: Option<f64
 
 #[cfg(test)]
 mod tests {
-    use api::planner::outcome::{Outcome, Planned, Provenance, Search, SolverStatus, WorkloadSummary};
+    use api::planner::outcome::{Outcome, Provenance, Search, SolverStatus, WorkloadSummary};
 
     use super::*;
 
@@ -246,6 +262,9 @@ mod tests {
             provenance,
             decisions: vec![],
             placement: None,
+            settings: None,
+            source: None,
+            gains: vec![],
         };
         PlannerResult { planner, title: planner.title().to_owned(), answer: PlanOutcome::Planned(Box::new(plan)) }
     }

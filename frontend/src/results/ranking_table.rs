@@ -3,7 +3,7 @@
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
-use super::ranking::{self, COLUMNS, Cell, Layers, Row, RowMetrics};
+use super::ranking::{self, COLUMNS, Cell, Row, RowMetrics};
 use crate::accuracy_link::AccuracyLink;
 use crate::explore::use_explore;
 
@@ -46,9 +46,9 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, selected: Memo<Opti
     let is_selected = move || selected.get() == Some(planner);
     let is_baseline = move || baseline.get() == Some(planner);
     let (cells, plan) = match metrics {
-        Ok(RowMetrics { layout, layers, cells }) => {
-            let cells = cells.into_iter().map(|cell| cell_view(cell, planner, &title, baseline)).collect_view();
-            (cells.into_any(), Some(view! { <LayoutLines layout=layout layers=layers /> }))
+        Ok(metrics) => {
+            let views = metrics.cells.iter().map(|cell| cell_view(cell, planner, &title, baseline)).collect_view();
+            (views.into_any(), Some(view! { <LayoutLines metrics=metrics /> }))
         }
         Err(binding) => {
             let columns = COLUMNS.len().to_string();
@@ -70,9 +70,10 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, selected: Memo<Opti
     }
 }
 
-/// Degrees and layers per stage, below the planner name.
+/// Degrees, layers per stage and chosen settings, below the planner name.
 #[component]
-fn LayoutLines(layout: String, layers: Layers) -> impl IntoView {
+fn LayoutLines(metrics: RowMetrics) -> impl IntoView {
+    let RowMetrics { layout, layers, source, settings, .. } = metrics;
     // Allow line breaks only between degrees.
     let degrees = layout.replace(' ', "\u{a0}").replace("\u{a0}·\u{a0}", " · ");
     let title = format!("Layers of each pipeline stage, modules separated by |\n{}", layers.full);
@@ -88,11 +89,18 @@ fn LayoutLines(layout: String, layers: Layers) -> impl IntoView {
         <span class="layout" title=title data-metric="layers" data-value=layers.short.clone()>
             {format!("layers {}", layers.short)}
         </span>
+        {settings.map(|text| text_line("settings", "Settings that the planner chose", text))}
+        {source.map(|text| text_line("source", "The fastest plan of all planners", text))}
     }
 }
 
+fn text_line(metric: &'static str, title: &'static str, text: String) -> impl IntoView {
+    let value = text.clone();
+    view! { <span class="layout" title=title data-metric=metric data-value=value>{text}</span> }
+}
+
 fn cell_view(
-    cell: Cell,
+    cell: &Cell,
     planner: PlannerKind,
     title: &str,
     baseline: Memo<Option<PlannerKind>>,
@@ -116,5 +124,5 @@ fn cell_view(
     });
     let raw = cell.value.map(|value| value.to_string());
     let faster = cell.metric == "speedup" && cell.value.is_some_and(|value| value > 1.0005);
-    view! { <td data-metric=cell.metric data-value=raw class:faster=faster>{radio}{cell.text}</td> }
+    view! { <td data-metric=cell.metric data-value=raw class:faster=faster>{radio}{cell.text.clone()}</td> }
 }

@@ -42,6 +42,7 @@ pub(super) fn build(name: &str, mut settings: Settings, keys: &mut Keys) -> Scen
         workload,
         training,
         layout,
+        free: Vec::new(),
         search: SearchSettings::default(),
         planners: planners(&layout),
         seed: 0,

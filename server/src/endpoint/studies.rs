@@ -10,6 +10,7 @@ use planner::analysis::{
     AnalysisError, CorrectionAnalysis, LayoutPlan, LayoutSweep, SearchProgress, SlowShapes, StageAnalysis,
     SubMicrobatches, Subject, layout_plan, search_progress, sub_microbatches,
 };
+use planner::fit::{self, Fit};
 use planner::outcome::{ENGINE, Outcome, PlanOutcome as Planning};
 use planner::planners::dflop::CorrectionSettings;
 use planner::run_comparison::StepRatio;
@@ -174,6 +175,49 @@ pub(crate) async fn layouts(
     Ok(Json(sweep))
 }
 
+/// Options of the fit.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct FitOptions {
+    /// Planner of all figures. Default: the first planner of the scenario other than `best`.
+    planner: Option<PlannerKind>,
+}
+
+/// Returns the memory need by rank and term, and the ten single changes of the scenario that help most.
+///
+/// Every change is planned and simulated on one global batch. If the scenario does not fit, the changes make it
+/// fit; otherwise they save time. The computation is synchronous, queued with the planning jobs, and limited to
+/// 20 s. `is_partial` is true if the time limit is reached. Closing the request cancels it.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/studies/fit", tag = "studies",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), FitOptions),
+    responses(
+        (status = 200, body = Fit),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, not an identifier, or a wrong query"),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"),
+        (status = 422, description = "The scenario cannot be planned within the limits, or not within the time of a study"),
+        (status = 503, description = "Too many studies are under way; try again after a while"),
+    )
+)]
+pub(crate) async fn fit(
+    State(app): Shared,
+    claimant: Claimant,
+    Path(id): Path<String>,
+    options: Result<Query<FitOptions>, QueryRejection>,
+) -> Result<Json<Fit>, ApiError> {
+    let Query(FitOptions { planner }) = options?;
+    let stored = find(&app, &id).await?;
+    let scenario = validate(app.store.reader(), stored.scenario).await?;
+    let bytes = search_bytes(scenario.scenario(), app.studies.at_once());
+    let fitted = app
+        .studies
+        .run((&claimant, bytes), 1, move |effort| fit::fit(&scenario, planner, effort.workers, effort.cancellation))
+        .await?;
+    Ok(Json(fitted))
+}
+
 /// Returns details of a module layout, selected by name from the layout study: timeline, module
 /// placement, and binding constraint.
 ///
@@ -330,6 +374,8 @@ pub(crate) async fn correction(
         None => Vec::new(),
     };
     let scenario = validate(app.store.reader(), stored.scenario).await?;
+    let scenario =
+        outcome.settings(PlannerKind::Dflop).map_or_else(|| scenario.clone(), |own| scenario.with_settings(&own));
     let bytes = plan_bytes(scenario.scenario(), 1);
     let work = app.studies.run((&claimant, bytes), 1, move |effort| {
         study_correction(&scenario, &outcome, slow, &run, effort.cancellation)
@@ -372,5 +418,8 @@ async fn subject(app: &App, id: &str, options: &AnalysisOptions) -> Result<(Vali
     let stored = find(app, id).await?;
     let outcome = planned(app, &stored.id).await?;
     let subject = Subject::from_outcome(&outcome, options.iteration.unwrap_or(0))?;
-    Ok((validate(app.store.reader(), stored.scenario).await?, subject))
+    let scenario = validate(app.store.reader(), stored.scenario).await?;
+    let scenario =
+        outcome.settings(subject.planner).map_or_else(|| scenario.clone(), |own| scenario.with_settings(&own));
+    Ok((scenario, subject))
 }

@@ -21,6 +21,10 @@ pub(crate) fn arguments(
     planned: &Planned,
     batches: &[BatchSummary],
 ) -> Result<String, Refusal> {
+    // The best plan is the plan of another planner, and free settings have the values of the plan.
+    let planner = planned.source.unwrap_or(planner);
+    let chosen = planned.settings.map(|settings| scenario.with_settings(&settings));
+    let scenario = chosen.as_ref().unwrap_or(scenario);
     let is_interleaved = match planner {
         PlannerKind::OneFOneB => false,
         PlannerKind::Interleaved => true,
@@ -68,14 +72,19 @@ fn layout(scenario: &Scenario, planned: &Planned, module: &Module, is_interleave
     ];
     if is_interleaved && layout.chunks > 1 {
         let stages = layout.pipeline * layout.chunks;
-        lines.push(if module.layers.is_multiple_of(stages) {
-            format!("--num-layers-per-virtual-pipeline-stage {}", module.layers / stages)
-        } else {
-            format!("--num-virtual-stages-per-pipeline-rank {}", layout.chunks)
-        });
+        if stage_layout(planned).is_none() {
+            lines.push(if module.layers.is_multiple_of(stages) {
+                format!("--num-layers-per-virtual-pipeline-stage {}", module.layers / stages)
+            } else {
+                format!("--num-virtual-stages-per-pipeline-rank {}", layout.chunks)
+            });
+        }
         if let Some(group) = layout.group {
             lines.push(format!("--microbatch-group-size-per-virtual-pipeline-stage {group}"));
         }
+    }
+    if let Some(stages) = stage_layout(planned) {
+        lines.push(format!("--pipeline-model-parallel-layout '{stages}'"));
     }
     if training.context_parallel > 1 {
         let exchange = match training.context_exchange {
@@ -93,6 +102,32 @@ fn layout(scenario: &Scenario, planned: &Planned, module: &Module, is_interleave
     lines.push(format!("--micro-batch-size {}", layout.microbatch));
     lines.push(format!("--global-batch-size {}", scenario.workload.global_batch));
     lines
+}
+
+/// Returns the stages in the notation of `--pipeline-model-parallel-layout`, if they are uneven: `E` is the
+/// embedding, `t` a layer, `L` the head, and `|` separates the stages, chunk by chunk.
+fn stage_layout(planned: &Planned) -> Option<String> {
+    let layers: Vec<u32> = planned.stages.iter().map(|stage| layer_count(&stage.layers)).collect::<Option<_>>()?;
+    if layers.len() < 2 || layers.iter().all(|&count| count == layers[0]) {
+        return None;
+    }
+    let last = layers.len() - 1;
+    let stage = |(number, &count): (usize, &u32)| {
+        let layers = match count {
+            0 => String::new(),
+            1 => "t".to_owned(),
+            _ => format!("t*{count}"),
+        };
+        format!("{}{layers}{}", if number == 0 { "E" } else { "" }, if number == last { "L" } else { "" })
+    };
+    Some(layers.iter().enumerate().map(stage).collect::<Vec<_>>().join("|"))
+}
+
+/// Returns the number of layers of a stage of one module, described as "Llama-3 8B 0-3".
+fn layer_count(description: &str) -> Option<u32> {
+    let (first, last) = description.rsplit(' ').next()?.split_once('-')?;
+    let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+    (last + 1).checked_sub(first)
 }
 
 fn model(module: &Module, context: u32, tensor: u32) -> Vec<String> {

@@ -62,7 +62,7 @@ fn modules_have_no_import_cycles() {
             }
         }
     }
-    assert!(crates["crates/cost"].len() > 1 && crates["server"].len() > 20, "the modules were not found");
+    assert!(crates["server"].len() > 10, "the modules were not found");
     let offences: Vec<String> = crates
         .iter()
         .filter_map(|(folder, imports)| {

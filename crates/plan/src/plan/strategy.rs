@@ -58,6 +58,7 @@ impl SchemedPipeline {
         first..first + self.scheme.stage_devices()
     }
 
+    /// Degrees and position of the pipeline as a replica.
     pub fn replica_layout(&self) -> ReplicaLayout {
         let each = self.scheme.stage_devices();
         ReplicaLayout {

@@ -46,9 +46,12 @@ pub struct NotAnIdentifier;
 
 impl Scenario {
     /// Returns the canonical form: JSON without title, sorted keys, no white space. Equivalent
-    /// scenarios have the same canonical form, independent of key order and explicit defaults.
+    /// scenarios have the same canonical form, independent of key order, order of free settings and explicit
+    /// defaults.
     pub fn canonical(&self) -> String {
-        let untitled = Self { title: None, ..self.clone() };
+        let mut untitled = Self { title: None, ..self.clone() };
+        untitled.free.sort_unstable();
+        untitled.free.dedup();
         // `serde_json::Value` stores object keys in a sorted map.
         serde_json::to_value(&untitled).expect("a scenario has only text keys").to_string()
     }

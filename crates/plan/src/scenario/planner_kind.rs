@@ -13,6 +13,8 @@ pub use table::PlannerInfo;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlannerKind {
+    /// The fastest plan of all planners, with improved orders.
+    Best,
     /// Best static layout for GPipe.
     Gpipe,
     /// Best static layout for 1F1B.
@@ -114,6 +116,8 @@ pub enum PlannerKind {
 /// A group of planners that share a planning method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlannerFamily {
+    /// The fastest plan of the other families.
+    Best,
     /// A static layout with microbatches in data-loader order.
     Static,
     /// A static layout with a wait-free order per batch.
@@ -132,8 +136,8 @@ pub enum PlannerFamily {
 
 impl PlannerKind {
     /// All planners, in display order.
-    pub const ALL: [Self; 36] = {
-        let mut all = [Self::Gpipe; 36];
+    pub const ALL: [Self; 37] = {
+        let mut all = [Self::Gpipe; 37];
         let mut index = 0;
         while index < all.len() {
             all[index] = table::TABLE[index].kind;

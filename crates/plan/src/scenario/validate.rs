@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Scenario, ScenarioId};
+use super::{PlanSettings, Scenario, ScenarioId};
 use planscope_core::workload::Dataset;
 
 /// Validation error for a field.
@@ -74,6 +74,13 @@ impl ValidScenario {
     pub fn sketch(&self) -> Option<Self> {
         // The sketch changes only search settings, which other validation rules do not use.
         self.scenario.sketch().and_then(|sketch| Self::new(sketch, self).ok())
+    }
+
+    /// Returns the scenario under the settings of a plan. Settings of plans are valid.
+    #[must_use]
+    pub fn with_settings(&self, settings: &PlanSettings) -> Self {
+        let scenario = self.scenario.with_settings(settings);
+        Self { id: scenario.id(), scenario, datasets: self.datasets.clone() }
     }
 
     /// Returns the scenario.

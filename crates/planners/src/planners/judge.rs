@@ -19,9 +19,10 @@ use planscope_cost::cost::Pricing;
 use planscope_pipeline::simulate::{StepEnd, assemble, peak_memory_over};
 use planscope_plan::compare::{self, IterationTotals};
 use planscope_plan::observer::{Cancelled, Observer, go_on};
-use planscope_plan::outcome::{IterationMetrics, IterationStrategy, Planned, Provenance};
+use planscope_plan::outcome::{Gain, IterationMetrics, IterationStrategy, Layout, Planned, Provenance};
 use planscope_plan::plan::{IterationPlan, Plan, ReplicaKind, ReplicaPlan, Strategy};
-use planscope_plan::scenario::Scenario;
+use planscope_plan::scenario::budget::Spans;
+use planscope_plan::scenario::{PlanSettings, PlannerKind, Scenario};
 
 /// A validated plan, its metrics and timelines. Only [`judge`] constructs it.
 #[derive(Debug, Clone)]
@@ -31,9 +32,41 @@ pub struct EvaluatedPlan {
 }
 
 impl EvaluatedPlan {
+    /// Spans of the stored timelines, which need no further simulation.
+    pub(crate) fn stored_spans(&self) -> Spans {
+        Spans { stored: self.timelines.iter().map(|timeline| timeline.len() as u64).sum(), simulated: 0 }
+    }
+
     /// Mean iteration time in s.
     pub fn iteration_s(&self) -> f64 {
         self.planned.metrics.iteration_s
+    }
+
+    /// Records the values of the free settings.
+    #[must_use]
+    pub(crate) fn with_settings(mut self, settings: PlanSettings) -> Self {
+        self.planned.settings = Some(settings);
+        self
+    }
+
+    /// Returns the degrees of the plan.
+    pub(crate) const fn layout(&self) -> Layout {
+        self.planned.layout
+    }
+
+    /// Returns the values of the free settings.
+    pub(crate) const fn settings(&self) -> Option<PlanSettings> {
+        self.planned.settings
+    }
+
+    /// Presents the plan of `source` as the best plan, with the gains of its ingredients and further decisions.
+    #[must_use]
+    pub(crate) fn into_best(mut self, source: PlannerKind, gains: Vec<Gain>, mut decisions: Vec<String>) -> Self {
+        self.planned.source = Some(source);
+        self.planned.gains = gains;
+        decisions.append(&mut self.planned.decisions);
+        self.planned.decisions = decisions;
+        self
     }
 
     /// Returns the plan including metrics, and the timeline of the slowest replica per iteration.
@@ -168,6 +201,9 @@ pub fn judge(
         },
         decisions: plan.decisions.clone(),
         placement: module_costs::placement(scenario, plan, batches),
+        settings: None,
+        source: None,
+        gains: Vec::new(),
     };
     Ok(EvaluatedPlan { planned, timelines })
 }

@@ -11,7 +11,7 @@ use planscope_pipeline::simulate::{Execution, StepEnd, execute, peak_memory_over
 use planscope_plan::compare;
 use planscope_plan::observer::{Cancelled, Observer, go_on};
 use planscope_plan::outcome::{Layout, Loser, RejectionCount, Search};
-use planscope_plan::scenario::{PlannerKind, Scenario};
+use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario};
 
 mod nearest;
 
@@ -107,6 +107,8 @@ pub(crate) struct LayoutSearch<'a> {
     kind: PlannerKind,
     planner: &'a dyn LayoutPlanner,
     limit: Bytes,
+    /// Slower layouts are not simulated.
+    ceiling: Nanos,
     /// Candidates and lower bounds, sorted in descending order.
     open: Vec<(Nanos, Sized)>,
     simulated: Vec<(Score, Sized)>,
@@ -124,6 +126,16 @@ impl<'a> LayoutSearch<'a> {
         layout_planner: &'a dyn LayoutPlanner,
         observer: &mut dyn Observer,
     ) -> Result<Self, Cancelled> {
+        Self::run_below(context, layout_planner, Nanos::new(u64::MAX), observer)
+    }
+
+    /// Searches layouts that are faster than `ceiling`.
+    pub(crate) fn run_below(
+        context: PlanningContext<'a>,
+        layout_planner: &'a dyn LayoutPlanner,
+        ceiling: Nanos,
+        observer: &mut dyn Observer,
+    ) -> Result<Self, Cancelled> {
         let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing: batch, .. } } = context;
         let limit = scenario.memory_limit();
         let mut search = Self {
@@ -132,6 +144,7 @@ impl<'a> LayoutSearch<'a> {
             kind,
             planner: layout_planner,
             limit,
+            ceiling,
             open: Vec::new(),
             simulated: Vec::new(),
             rejected: Vec::new(),
@@ -250,8 +263,8 @@ impl<'a> LayoutSearch<'a> {
 
     /// Returns true if the lowest open bound is below the lowest time.
     fn is_promising(&self) -> bool {
-        let best = self.best().map(|(best, _)| best.time);
-        self.open.last().is_some_and(|(bound, _)| best.is_none_or(|best| *bound < best))
+        let best = self.best().map_or(self.ceiling, |(best, _)| best.time.min(self.ceiling));
+        self.open.last().is_some_and(|(bound, _)| *bound < best)
     }
 
     fn simulate(&self, sized: &Sized) -> SimulationResult {
@@ -314,6 +327,18 @@ impl<'a> LayoutSearch<'a> {
 
     fn best(&self) -> Option<&(Score, Sized)> {
         self.simulated.iter().min_by_key(|(score, sized)| (score.time, sized.layout))
+    }
+
+    /// Returns the lowest time on the sizing batch.
+    pub(crate) fn best_time(&self) -> Option<Nanos> {
+        self.best().map(|(score, _)| score.time)
+    }
+
+    /// Returns the smallest peak memory of the simulated layouts and of those rejected for memory.
+    pub(crate) fn min_peak(&self) -> Option<Bytes> {
+        let simulated = self.simulated.iter().map(|(score, _)| score.peak);
+        let rejected = self.rejected.iter().filter_map(|(_, infeasibility)| Some(infeasibility.constraint.memory()?.1));
+        simulated.chain(rejected).min()
     }
 
     /// Returns the fastest remaining layout.
@@ -449,11 +474,11 @@ pub(crate) fn balanced(
     Ok(Sized::undivided(layout, partition))
 }
 
-/// Assigns layers to stages: evenly for one module, as Megatron-LM does, and balanced by mean time
-/// for several modules.
+/// Assigns layers to stages: balanced by mean time, embedding and head included, for several modules or if the
+/// layers per stage are free; otherwise evenly, as Megatron-LM does by default.
 pub(crate) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -> Option<Partition> {
     let stages = layout.pipeline * layout.chunks;
-    if scenario.model.modules.len() == 1 {
+    if scenario.model.modules.len() == 1 && !scenario.is_free(FreeSetting::LayersPerStage) {
         Partition::even(&scenario.model, stages)
     } else {
         Partition::balanced(&scenario.model, &table.weights(stages), stages)

@@ -5,7 +5,7 @@ use planscope_core::training::ContextExchange;
 use planscope_pipeline::schedule::ScheduleKind;
 use planscope_plan::outcome::Layout;
 use planscope_plan::scenario::budget::{self, MAX_MICROBATCH};
-use planscope_plan::scenario::{PlannerKind, Scenario};
+use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario};
 
 /// Limit on model chunks if the scenario leaves it open. More chunks add more communication than
 /// they save in bubbles.
@@ -59,7 +59,9 @@ fn options(fixed: Option<u32>, open: impl FnOnce() -> Vec<u32>) -> Vec<u32> {
 
 fn chunk_options(scenario: &Scenario, kind: PlannerKind, pipeline: u32) -> Vec<u32> {
     let layers = scenario.model.layers();
-    let uniform = scenario.model.modules.len() == 1;
+    let is_free = scenario.is_free(FreeSetting::LayersPerStage);
+    let uniform = scenario.model.modules.len() == 1 && !is_free;
+    let max_chunks = if is_free { layers } else { MAX_CHUNKS };
     let divides = |chunks: &u32| pipeline * chunks <= layers && (!uniform || layers.is_multiple_of(pipeline * chunks));
     match kind {
         // Keep an invalid number of chunks, so that the response contains the explanation.
@@ -67,7 +69,7 @@ fn chunk_options(scenario: &Scenario, kind: PlannerKind, pipeline: u32) -> Vec<u
         | PlannerKind::InterleavedParameters
         | PlannerKind::LoopedBfs
         | PlannerKind::InterleavedZeroBubble => options(scenario.layout.chunks, || {
-            let chunks: Vec<u32> = (2..=MAX_CHUNKS).filter(divides).collect();
+            let chunks: Vec<u32> = (2..=max_chunks).filter(divides).collect();
             if chunks.is_empty() { vec![2] } else { chunks }
         }),
         PlannerKind::WaitFreeCyclic => options(scenario.layout.chunks, || {
@@ -113,7 +115,10 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
     if stages > layers {
         return Some(format!("PP x VPP exceeds the {layers} layers"));
     }
-    let even = scenario.model.modules.len() == 1 && !kind.cuts_by_module() && kind != PlannerKind::NnScaler;
+    let even = scenario.model.modules.len() == 1
+        && !kind.cuts_by_module()
+        && kind != PlannerKind::NnScaler
+        && !scenario.is_free(FreeSetting::LayersPerStage);
     if even && !layers.is_multiple_of(stages) {
         return Some(format!("PP x VPP does not divide the {layers} layers"));
     }

@@ -23,7 +23,17 @@ pub struct PlannerInfo {
 }
 
 /// All planners, in display order. The order equals the order of the variants.
-pub(super) const TABLE: [PlannerInfo; 36] = [
+pub(super) const TABLE: [PlannerInfo; 37] = [
+    PlannerInfo {
+        kind: PlannerKind::Best,
+        id: "best",
+        title: "Best plan",
+        short_title: "best",
+        purpose: "The plan to run: the fastest of all planners, then improved",
+        family: PlannerFamily::Best,
+        schedule: None,
+        source: "docs/models.md",
+    },
     PlannerInfo {
         kind: PlannerKind::Gpipe,
         id: "gpipe",

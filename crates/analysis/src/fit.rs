@@ -1,0 +1,274 @@
+//! Fit of a scenario: the memory need by rank and term, and the single changes that help most.
+//!
+//! Every change is planned and simulated on one global batch, with the planner of the scenario. The planner keeps
+//! all other settings of the scenario.
+
+mod changes;
+mod devices;
+#[cfg(test)]
+mod tests;
+
+pub use devices::{FewestDevices, fewest_devices};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::analysis::AnalysisError;
+use changes::{Proposal, proposals};
+use planscope_core::host::{Cancellation, Workers};
+use planscope_plan::observer::Observer;
+use planscope_plan::outcome::{Layout, PlanOutcome, RankMemory, RankNeed};
+use planscope_plan::scenario::{PlannerKind, ValidScenario};
+use planscope_planners::engine::{self, PlanError};
+
+/// Maximum number of reported changes.
+pub const MAX_CHANGES: usize = 10;
+/// Changes of a feasible plan that save a smaller share of its time are not reported.
+const MIN_SHARE: f64 = 0.002;
+
+/// Memory need of a scenario and its most useful single changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Fit {
+    /// Planner of all figures.
+    pub planner: PlannerKind,
+    /// Result for the scenario itself.
+    pub base: FitResult,
+    /// Memory by rank and term, of the plan or of the layout with the smallest need.
+    pub ranks: Vec<RankNeed>,
+    /// Memory limit per device in GiB: device memory without the reserve.
+    pub limit_gib: f64,
+    /// Single changes that fit, in ascending iteration time, at most 10. If the scenario fits, only changes that
+    /// save time.
+    pub changes: Vec<Change>,
+    /// Number of simulated changes.
+    pub simulated: u32,
+    /// Number of changes that do not fit.
+    pub rejected: u32,
+    /// True if the time limit was reached before all changes were simulated.
+    pub is_partial: bool,
+}
+
+/// Result of one scenario on one global batch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FitResult {
+    /// Layout of the plan, or the layout with the smallest memory need.
+    pub layout: Option<Layout>,
+    /// Iteration time in s; omitted if nothing fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration_s: Option<f64>,
+    /// Tokens per second and device; omitted if nothing fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_s_per_device: Option<f64>,
+    /// Highest peak memory of a rank in GiB, without the reserve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_gib: Option<f64>,
+    /// Binding constraint if nothing fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding: Option<String>,
+}
+
+/// Part of the scenario that a change modifies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// Degrees, microbatch, layers per stage.
+    Layout,
+    /// Recomputation, offload, ZeRO stage, formats, kernels.
+    Training,
+    /// Nodes and links.
+    Cluster,
+    /// Packing.
+    Workload,
+}
+
+/// New value of a field of the scenario.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FieldChange {
+    /// JSON pointer into the scenario.
+    pub pointer: String,
+    /// New value. `null` removes the field.
+    pub value: Value,
+}
+
+/// A single change of the scenario that fits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Change {
+    /// Description, for example "recompute 4 layers per stage".
+    pub title: String,
+    /// Part of the scenario.
+    pub kind: ChangeKind,
+    /// Fields to change.
+    pub fields: Vec<FieldChange>,
+    /// Result with the change.
+    pub result: FitResult,
+    /// Change of the iteration time in s; omitted if the scenario itself does not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference_s: Option<f64>,
+}
+
+/// Returns the memory need and the changes that help most.
+pub fn fit(
+    valid: &ValidScenario,
+    planner: Option<PlannerKind>,
+    workers: &dyn Workers,
+    cancellation: &dyn Cancellation,
+) -> Result<Fit, AnalysisError> {
+    let planner = planner.unwrap_or_else(|| reference_planner(valid));
+    let watch = Watch { workers, cancellation };
+    let document = serde_json::to_value(valid.scenario()).expect("a scenario has only text keys");
+    let base = evaluate(&document, valid, planner, &watch)?.expect("the scenario is valid");
+    let base_s = base.result.iteration_s;
+    let (mut simulated, mut rejected, mut is_partial) = (0, 0, false);
+    let mut changes: Vec<Change> = Vec::new();
+    for Proposal { title, kind, fields } in proposals(valid.scenario(), base_s.is_some()) {
+        let Some(changed) = apply(&document, &fields) else { continue };
+        let result = match evaluate(&changed, valid, planner, &watch) {
+            Ok(Some(evaluated)) => evaluated.result,
+            Ok(None) => continue,
+            Err(AnalysisError::TimeIsUp) => {
+                is_partial = true;
+                break;
+            }
+            Err(error) => return Err(error),
+        };
+        simulated += 1;
+        match result.iteration_s {
+            Some(seconds) if base_s.is_none_or(|base| seconds < base * (1.0 - MIN_SHARE)) => {
+                let difference_s = base_s.map(|base| seconds - base);
+                changes.push(Change { title, kind, fields, result, difference_s });
+            }
+            Some(_) => {}
+            None => rejected += 1,
+        }
+    }
+    let seconds = |change: &Change| change.result.iteration_s.unwrap_or(f64::INFINITY);
+    changes.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    keep_one_of_a_kind(&mut changes);
+    changes.truncate(MAX_CHANGES);
+    let limit_gib = valid.scenario().memory_limit().gib();
+    Ok(Fit { planner, base: base.result, ranks: base.ranks, limit_gib, changes, simulated, rejected, is_partial })
+}
+
+/// Keeps the fastest of several changes of the same fields, for example of the number of recomputed layers.
+fn keep_one_of_a_kind(changes: &mut Vec<Change>) {
+    let mut known: Vec<Vec<String>> = Vec::new();
+    changes.retain(|change| {
+        let pointers: Vec<String> = change.fields.iter().map(|field| field.pointer.clone()).collect();
+        let is_new = !known.contains(&pointers);
+        known.push(pointers);
+        is_new
+    });
+}
+
+/// Returns the first requested planner with a plan of its own; 1F1B if there is none.
+fn reference_planner(valid: &ValidScenario) -> PlannerKind {
+    let requested = valid.scenario().planners.iter().copied();
+    requested.into_iter().find(|&planner| planner != PlannerKind::Best).unwrap_or(PlannerKind::OneFOneB)
+}
+
+/// Returns the document with the changed fields, or `None` if nothing changes.
+fn apply(document: &Value, fields: &[FieldChange]) -> Option<Value> {
+    let mut changed = document.clone();
+    for FieldChange { pointer, value } in fields {
+        let (parent, key) = pointer.rsplit_once('/')?;
+        let object = changed.pointer_mut(parent)?.as_object_mut()?;
+        if value.is_null() {
+            object.remove(key);
+        } else {
+            object.insert(key.to_owned(), value.clone());
+        }
+    }
+    (changed != *document).then_some(changed)
+}
+
+struct Evaluated {
+    result: FitResult,
+    ranks: Vec<RankNeed>,
+}
+
+/// Plans one global batch. `None` if the document is not a valid scenario.
+fn evaluate(
+    document: &Value,
+    datasets: &ValidScenario,
+    planner: PlannerKind,
+    watch: &Watch<'_>,
+) -> Result<Option<Evaluated>, AnalysisError> {
+    let Ok(mut scenario) = serde_json::from_value::<planscope_plan::scenario::Scenario>(document.clone()) else {
+        return Ok(None);
+    };
+    (scenario.planners, scenario.iterations) = (vec![planner], 1);
+    let Ok(valid) = ValidScenario::new(scenario, datasets) else { return Ok(None) };
+    let mut observer = Watch { ..*watch };
+    let planning = match engine::plan(&valid, &mut observer) {
+        Ok(planning) => planning,
+        Err(PlanError::Cancelled(_)) => return Err(AnalysisError::TimeIsUp),
+        // A change can exceed the limits of an answer.
+        Err(PlanError::TooLarge(_) | PlanError::Outgrown { .. }) => return Ok(None),
+        Err(error) => return Err(AnalysisError::Unplanned(error.to_string())),
+    };
+    let Some(result) = planning.outcome.results.into_iter().next() else { return Ok(None) };
+    Ok(Some(match result.answer {
+        PlanOutcome::Planned(planned) => {
+            let rank_layers = |rank: u32| {
+                let stages = planned.stages.iter().filter(|stage| stage.rank == rank);
+                stages.map(|stage| stage.layers.as_str()).collect::<Vec<_>>().join(", ")
+            };
+            let ranks = planned.ranks.iter();
+            Evaluated {
+                ranks: ranks
+                    .map(|rank| RankNeed {
+                        rank: rank.rank,
+                        layers: rank_layers(rank.rank),
+                        memory: RankMemory { ..rank.memory },
+                    })
+                    .collect(),
+                result: FitResult {
+                    layout: Some(planned.layout),
+                    iteration_s: Some(planned.metrics.iteration_s),
+                    tokens_per_s_per_device: planned.metrics.tokens_per_s_per_device,
+                    peak_gib: Some(planned.metrics.peak_memory_gib),
+                    binding: None,
+                },
+            }
+        }
+        PlanOutcome::Infeasible { binding, search } => {
+            let nearest = search.nearest;
+            Evaluated {
+                result: FitResult {
+                    layout: nearest.as_ref().map(|nearest| nearest.layout),
+                    iteration_s: None,
+                    tokens_per_s_per_device: None,
+                    peak_gib: nearest.as_ref().map(|nearest| nearest.needs_gib),
+                    binding: Some(binding),
+                },
+                ranks: nearest.map(|nearest| nearest.ranks).unwrap_or_default(),
+            }
+        }
+    }))
+}
+
+/// Forwards workers and cancellation of the caller.
+#[derive(Clone, Copy)]
+struct Watch<'a> {
+    workers: &'a dyn Workers,
+    cancellation: &'a dyn Cancellation,
+}
+
+impl Observer for Watch<'_> {
+    fn started(&mut self, _: PlannerKind) {}
+    fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
+    fn finished(&mut self, _: PlannerKind) {}
+
+    fn cancelled(&self) -> bool {
+        self.cancellation.is_over()
+    }
+
+    fn workers(&self) -> &dyn Workers {
+        self.workers
+    }
+}

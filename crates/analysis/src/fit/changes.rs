@@ -1,0 +1,157 @@
+//! Single changes of a scenario that can reduce memory or time.
+
+use serde_json::{Value, json};
+
+use super::{ChangeKind, FieldChange};
+use planscope_core::training::{AttentionKernel, ContextExchange, GradientFormat, Recompute};
+use planscope_core::workload::Packing;
+use planscope_plan::scenario::{FreeSetting, Scenario};
+
+/// A change that is not yet simulated.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Proposal {
+    pub title: String,
+    pub kind: ChangeKind,
+    pub fields: Vec<FieldChange>,
+}
+
+fn proposal(kind: ChangeKind, title: impl Into<String>, fields: &[(&str, Value)]) -> Proposal {
+    let fields =
+        fields.iter().map(|(pointer, value)| FieldChange { pointer: (*pointer).to_owned(), value: value.clone() });
+    Proposal { title: title.into(), kind, fields: fields.collect() }
+}
+
+/// Returns the changes of a scenario. Settings that are free are not proposed, because planners choose them.
+pub(super) fn proposals(scenario: &Scenario, fits: bool) -> Vec<Proposal> {
+    let mut all = Vec::new();
+    recomputation(scenario, &mut all);
+    training(scenario, &mut all);
+    layout(scenario, &mut all);
+    cluster(scenario, fits, &mut all);
+    all
+}
+
+fn recomputation(scenario: &Scenario, all: &mut Vec<Proposal>) {
+    if scenario.is_free(FreeSetting::Recompute) {
+        return;
+    }
+    let mut add = |title: String, recompute: Recompute, layers: Option<u32>| {
+        all.push(proposal(
+            ChangeKind::Training,
+            title,
+            &[("/training/recompute", json!(recompute)), ("/training/recompute_layers", json!(layers))],
+        ));
+    };
+    add("no recomputation".to_owned(), Recompute::None, None);
+    add("selective recomputation".to_owned(), Recompute::Selective, None);
+    add("full recomputation".to_owned(), Recompute::Full, None);
+    let layers = scenario.model.layers();
+    let counts = (0..10).map(|power: u32| 1_u32 << power).flat_map(|count| [count, count + count / 2]);
+    let mut counts: Vec<u32> = counts.filter(|&count| count < layers).collect();
+    counts.dedup();
+    for count in counts {
+        let unit = if count == 1 { "layer" } else { "layers" };
+        add(format!("full recomputation of {count} {unit} per stage"), Recompute::Full, Some(count));
+    }
+}
+
+fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
+    let settings = &scenario.training;
+    let kind = ChangeKind::Training;
+    if !scenario.is_free(FreeSetting::ActivationOffload) {
+        for percent in [25, 50, 75, 100] {
+            let title = format!("offload {percent} % of the activations to host memory");
+            all.push(proposal(kind, title, &[("/training/activation_offload", json!(f64::from(percent) / 100.0))]));
+        }
+    }
+    if !scenario.is_free(FreeSetting::Zero) {
+        for zero in (0..=3).filter(|&zero| zero != settings.zero_stage()) {
+            all.push(proposal(kind, format!("ZeRO {zero}"), &[("/training/zero", json!(zero))]));
+        }
+    }
+    if settings.gradients == GradientFormat::Fp32 {
+        all.push(proposal(kind, "gradients in bf16", &[("/training/gradients", json!(GradientFormat::Bf16))]));
+    }
+    if settings.attention == AttentionKernel::Unfused {
+        all.push(proposal(kind, "fused attention", &[("/training/attention", json!(AttentionKernel::Flash))]));
+    }
+    if !settings.sequence_parallel {
+        all.push(proposal(kind, "sequence parallelism", &[("/training/sequence_parallel", json!(true))]));
+    }
+    if scenario.workload.packing != Packing::Packed && !scenario.is_free(FreeSetting::Packing) {
+        let packed = [("/workload/packing", json!(Packing::Packed))];
+        all.push(proposal(ChangeKind::Workload, "samples packed to the context length", &packed));
+    }
+}
+
+fn layout(scenario: &Scenario, all: &mut Vec<Proposal>) {
+    let request = scenario.layout;
+    let degrees = [
+        ("TP", "/layout/tensor", request.tensor),
+        ("PP", "/layout/pipeline", request.pipeline),
+        ("VPP", "/layout/chunks", request.chunks),
+        ("microbatch", "/layout/microbatch", request.microbatch),
+    ];
+    for (name, pointer, value) in degrees {
+        let Some(value) = value else { continue };
+        let others = [value / 4, value / 2, value * 2, value * 4].into_iter().filter(|&other| other > 0);
+        for other in others {
+            all.push(proposal(ChangeKind::Layout, format!("{name} {other}"), &[(pointer, json!(other))]));
+        }
+    }
+    if degrees.iter().any(|(_, _, value)| value.is_some()) {
+        all.push(proposal(ChangeKind::Layout, "TP, PP, VPP and microbatch free", &[("/layout", json!({}))]));
+    }
+    if !scenario.is_free(FreeSetting::LayersPerStage) {
+        let mut free = scenario.free.clone();
+        free.push(FreeSetting::LayersPerStage);
+        all.push(proposal(ChangeKind::Layout, "uneven layers per stage", &[("/free", json!(free))]));
+    }
+    let context = scenario.training.context_parallel;
+    if !scenario.is_free(FreeSetting::ContextParallel) {
+        for (degree, exchange, name) in [
+            (2 * context, ContextExchange::Ring, "ring"),
+            (4 * context, ContextExchange::Ring, "ring"),
+            (2 * context, ContextExchange::AllToAll, "all-to-all"),
+            (context / 2, scenario.training.context_exchange, "as now"),
+        ] {
+            if degree > 0 {
+                all.push(proposal(
+                    ChangeKind::Layout,
+                    format!("CP {degree} ({name})"),
+                    &[("/training/context_parallel", json!(degree)), ("/training/context_exchange", json!(exchange))],
+                ));
+            }
+        }
+    }
+    let has_experts = scenario.model.modules.iter().any(|module| module.moe.is_some());
+    if has_experts && !scenario.is_free(FreeSetting::ExpertParallel) {
+        let expert = scenario.training.expert_parallel;
+        for degree in [expert / 2, expert * 2, expert * 4].into_iter().filter(|&degree| degree > 0) {
+            let fields = [("/training/expert_parallel", json!(degree))];
+            all.push(proposal(ChangeKind::Layout, format!("EP {degree}"), &fields));
+        }
+    }
+}
+
+fn cluster(scenario: &Scenario, fits: bool, all: &mut Vec<Proposal>) {
+    let cluster = &scenario.cluster;
+    let kind = ChangeKind::Cluster;
+    for factor in [2, 4, 8] {
+        let nodes = cluster.nodes.saturating_mul(factor);
+        all.push(proposal(kind, format!("{nodes} nodes"), &[("/cluster/nodes", json!(nodes))]));
+        // More nodes always help; the smallest step is enough for a plan that fits.
+        if fits {
+            break;
+        }
+    }
+    if fits {
+        for (name, pointer, value) in [
+            ("intra-node link", "/cluster/intra_node/gb_per_s", cluster.intra_node.gb_per_s),
+            ("network", "/cluster/inter_node/gb_per_s", cluster.inter_node.gb_per_s),
+        ] {
+            let title = format!("{name} of {:.0} GB/s instead of {value:.0}", 2.0 * value);
+            all.push(proposal(kind, title, &[(pointer, json!(2.0 * value))]));
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Fewest devices of each type that hold a model.
+
+use serde::{Deserialize, Serialize};
+
+use super::{FitResult, Watch, evaluate};
+use crate::analysis::AnalysisError;
+use planscope_core::cluster::presets;
+use planscope_core::host::{Cancellation, Workers};
+use planscope_core::training::LayoutRequest;
+use planscope_plan::scenario::{FreeSetting, PlannerKind, SearchSettings, ValidScenario};
+
+/// Maximum number of nodes in the search.
+const MAX_NODES: u32 = 1024;
+
+/// Fewest nodes of a device type, as a power of two.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FewestDevices {
+    /// Identifier of the cluster preset.
+    pub preset: String,
+    /// Device name.
+    pub name: String,
+    /// Devices; omitted if the model does not fit 1,024 nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices: Option<u32>,
+    /// Nodes; omitted if the model does not fit 1,024 nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// Result on these devices.
+    pub result: FitResult,
+}
+
+/// Returns the fewest nodes of every device type on which 1F1B has a plan. Layout and settings are free.
+pub fn fewest_devices(
+    valid: &ValidScenario,
+    workers: &dyn Workers,
+    cancellation: &dyn Cancellation,
+) -> Result<Vec<FewestDevices>, AnalysisError> {
+    let watch = Watch { workers, cancellation };
+    let mut table = Vec::new();
+    for preset in presets::clusters() {
+        let mut scenario = valid.scenario().clone();
+        scenario.free = FreeSetting::ALL.to_vec();
+        scenario.layout = LayoutRequest::default();
+        (scenario.training.context_parallel, scenario.training.expert_parallel) = (1, 1);
+        // The quick search tries no and full recomputation, which decide whether a plan fits.
+        scenario.search = SearchSettings { rollouts: 0, ..scenario.search };
+        let mut nodes = 1;
+        let mut row = None;
+        while nodes <= MAX_NODES {
+            scenario.cluster = preset.cluster.clone();
+            scenario.cluster.nodes = nodes;
+            let document = serde_json::to_value(&scenario).expect("a scenario has only text keys");
+            let Some(evaluated) = evaluate(&document, valid, PlannerKind::OneFOneB, &watch)? else { break };
+            let is_found = evaluated.result.iteration_s.is_some();
+            row = Some((is_found.then_some(nodes), evaluated.result));
+            if is_found {
+                break;
+            }
+            nodes *= 2;
+        }
+        if let Some((nodes, result)) = row {
+            let devices = nodes.map(|nodes| nodes * preset.cluster.devices_per_node);
+            table.push(FewestDevices {
+                preset: preset.id.to_owned(),
+                name: preset.cluster.name.clone(),
+                devices,
+                nodes,
+                result,
+            });
+        }
+    }
+    table.sort_by_key(|row| row.devices.unwrap_or(u32::MAX));
+    Ok(table)
+}

@@ -1,0 +1,93 @@
+use serde_json::{Value, json};
+
+use super::*;
+use planscope_core::host::{NeverCancelled, SequentialWorkers};
+use planscope_plan::scenario::parse;
+use planscope_plan::scenario::validate::NoDatasets;
+
+fn valid(changes: &[(&str, Value)]) -> ValidScenario {
+    let mut document = json!({
+        "schema": "scenario/1", "model": { "preset": "llama-3-8b" }, "cluster": { "preset": "h100", "nodes": 1 },
+        "workload": {
+            "samples": {
+                "kind": "drawn", "text_tokens": { "kind": "constant", "value": 8192 },
+                "images": { "kind": "constant", "value": 0 }
+            },
+            "global_batch": 32, "context_length": 8192, "packing": "single"
+        },
+        "training": {}, "layout": { "tensor": 1, "pipeline": 1, "microbatch": 4 }, "planners": ["best", "1f1b"]
+    });
+    for (pointer, value) in changes {
+        *document.pointer_mut(pointer).unwrap() = value.clone();
+    }
+    ValidScenario::new(parse(&document.to_string()).unwrap(), &NoDatasets).unwrap()
+}
+
+fn analyse(valid: &ValidScenario) -> Fit {
+    fit(valid, None, &SequentialWorkers, &NeverCancelled).unwrap()
+}
+
+/// Llama-3 8B with four sequences of 8,192 tokens per microbatch needs more than 80 GiB for activations.
+#[test]
+fn an_infeasible_scenario_has_its_need_and_changes_that_fit() {
+    let scenario = valid(&[]);
+    let found = analyse(&scenario);
+    assert_eq!((found.planner, found.base.iteration_s), (PlannerKind::OneFOneB, None));
+    assert!(found.base.peak_gib.unwrap() > found.limit_gib);
+    assert!(found.ranks.iter().any(|rank| rank.memory.activations_gib > 50.0), "{:?}", found.ranks);
+    assert!(!found.changes.is_empty() && found.changes.len() <= MAX_CHANGES);
+    let seconds: Vec<f64> = found.changes.iter().map(|change| change.result.iteration_s.unwrap()).collect();
+    assert!(seconds.is_sorted(), "{seconds:?}");
+    for change in &found.changes {
+        assert!(change.result.peak_gib.unwrap() <= found.limit_gib, "{change:?}");
+    }
+    let kinds: Vec<ChangeKind> = found.changes.iter().map(|change| change.kind).collect();
+    assert!(kinds.contains(&ChangeKind::Layout) && kinds.contains(&ChangeKind::Training), "{kinds:?}");
+}
+
+/// The changed scenario has the stated time when it is planned by itself.
+#[test]
+fn a_change_keeps_its_promise() {
+    let scenario = valid(&[]);
+    let best = analyse(&scenario).changes.remove(0);
+    let document = serde_json::to_value(scenario.scenario()).unwrap();
+    let changed = apply(&document, &best.fields).unwrap();
+    let again = analyse(&ValidScenario::new(serde_json::from_value(changed).unwrap(), &NoDatasets).unwrap());
+    assert_eq!(again.base.iteration_s, best.result.iteration_s);
+}
+
+/// With a plan, changes only save time. Full recomputation is unnecessary here, so removing it helps.
+#[test]
+fn changes_of_a_feasible_scenario_save_time() {
+    let scenario =
+        valid(&[("/training", json!({ "recompute": "full" })), ("/layout", json!({ "tensor": 4, "microbatch": 1 }))]);
+    let found = analyse(&scenario);
+    let base = found.base.iteration_s.unwrap();
+    assert!(found.changes.iter().all(|change| change.result.iteration_s.unwrap() < base));
+    assert!(found.changes.iter().all(|change| change.difference_s.unwrap() < 0.0));
+    let removes = |change: &Change| change.title == "no recomputation" || change.title == "selective recomputation";
+    assert!(found.changes.iter().any(removes), "{:?}", found.changes);
+}
+
+/// Everything is fixed, and the model states exceed one node: more nodes help.
+#[test]
+fn more_devices_are_proposed() {
+    let scenario = valid(&[
+        ("/model", serde_json::to_value(planscope_core::model::presets::model("llama-3-70b").unwrap()).unwrap()),
+        ("/layout", json!({})),
+        ("/training", json!({ "recompute": "full" })),
+    ]);
+    let found = analyse(&scenario);
+    assert_eq!(found.base.iteration_s, None);
+    assert!(found.changes.iter().any(|change| change.title.ends_with("nodes")), "{:?}", found.changes);
+}
+
+/// Llama-3 8B has 112 GiB of states with a distributed optimizer; larger devices need fewer nodes, and every row
+/// that fits has a time.
+#[test]
+fn every_device_type_has_a_row() {
+    let table = fewest_devices(&valid(&[]), &SequentialWorkers, &NeverCancelled).unwrap();
+    assert!(table.len() > 5);
+    assert!(table.iter().all(|row| row.devices.is_some() == row.result.iteration_s.is_some()));
+    assert!(table.iter().filter_map(|row| row.devices).is_sorted());
+}

@@ -1,0 +1,158 @@
+//! Training settings that planners may choose, and the values that a plan uses.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Scenario;
+use planscope_core::training::{ContextExchange, Recompute, Training};
+use planscope_core::workload::Packing;
+
+/// A setting that every planner may choose. Settings that a scenario does not list have the value of
+/// the scenario, for all planners alike. Degrees of the layout are free if they are not set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FreeSetting {
+    /// Recomputation: none, selective, or full for any number of layers per stage.
+    Recompute,
+    /// Share of the activations in host memory.
+    ActivationOffload,
+    /// ZeRO stage.
+    Zero,
+    /// Context-parallel degree and exchange.
+    ContextParallel,
+    /// Expert-parallel degree.
+    ExpertParallel,
+    /// Microbatches of several samples without padding.
+    Packing,
+    /// Layers per stage: stages may be uneven, with embedding and head as load. Chunks per rank (VPP)
+    /// need not divide the layers.
+    LayersPerStage,
+}
+
+impl FreeSetting {
+    /// All settings, in display order.
+    pub const ALL: [Self; 7] = [
+        Self::Recompute,
+        Self::ActivationOffload,
+        Self::Zero,
+        Self::ContextParallel,
+        Self::ExpertParallel,
+        Self::Packing,
+        Self::LayersPerStage,
+    ];
+
+    /// Returns the display name.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Recompute => "recomputation",
+            Self::ActivationOffload => "activation offload",
+            Self::Zero => "ZeRO stage",
+            Self::ContextParallel => "context parallelism",
+            Self::ExpertParallel => "expert parallelism",
+            Self::Packing => "packing",
+            Self::LayersPerStage => "layers per stage",
+        }
+    }
+}
+
+impl Scenario {
+    /// Returns true if planners may choose the setting.
+    pub fn is_free(&self, setting: FreeSetting) -> bool {
+        self.free.contains(&setting)
+    }
+
+    /// Returns the scenario with the given settings in place of its own, and none of them free.
+    #[must_use]
+    pub fn with_settings(&self, settings: &PlanSettings) -> Self {
+        let mut scenario = self.clone();
+        settings.apply(&mut scenario.training);
+        scenario.workload.packing = settings.packing;
+        // Uneven stages are a property of the layout search, not of the training settings.
+        scenario.free.retain(|&setting| setting == FreeSetting::LayersPerStage);
+        scenario
+    }
+}
+
+/// Values of the settings that a plan uses.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PlanSettings {
+    /// Activation recomputation.
+    pub recompute: Recompute,
+    /// With full recomputation: recomputed layers per stage; omitted if all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recompute_layers: Option<u32>,
+    /// Share of the stored activations in host memory, 0 to 1.
+    pub activation_offload: f64,
+    /// ZeRO stage, 0 to 3.
+    pub zero: u32,
+    /// Context-parallel degree.
+    pub context_parallel: u32,
+    /// Context-parallel exchange.
+    pub context_exchange: ContextExchange,
+    /// Expert-parallel degree.
+    pub expert_parallel: u32,
+    /// Packing of samples into sequences.
+    pub packing: Packing,
+}
+
+impl PlanSettings {
+    /// Returns the settings of a scenario.
+    pub fn from_scenario(scenario: &Scenario) -> Self {
+        let training = &scenario.training;
+        Self {
+            recompute: training.recompute,
+            recompute_layers: training.recompute_layers.filter(|_| training.recompute == Recompute::Full),
+            activation_offload: training.activation_offload,
+            zero: training.zero_stage(),
+            context_parallel: training.context_parallel,
+            context_exchange: training.context_exchange,
+            expert_parallel: training.expert_parallel,
+            packing: scenario.workload.packing,
+        }
+    }
+
+    /// Sets the values in `training`.
+    pub fn apply(&self, training: &mut Training) {
+        training.recompute = self.recompute;
+        training.recompute_layers = self.recompute_layers;
+        training.activation_offload = self.activation_offload;
+        if training.zero_stage() != self.zero {
+            training.zero = Some(self.zero);
+        }
+        training.context_parallel = self.context_parallel;
+        training.context_exchange = self.context_exchange;
+        training.expert_parallel = self.expert_parallel;
+    }
+}
+
+/// Terms of the settings that differ from the defaults, for example "full recomputation of 4 layers
+/// per stage, ZeRO 3".
+impl fmt::Display for PlanSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.recompute, self.recompute_layers) {
+            (Recompute::None, _) => f.write_str("no recomputation")?,
+            (Recompute::Selective, _) => f.write_str("selective recomputation")?,
+            (Recompute::Full, None) => f.write_str("full recomputation")?,
+            (Recompute::Full, Some(1)) => f.write_str("full recomputation of 1 layer per stage")?,
+            (Recompute::Full, Some(layers)) => write!(f, "full recomputation of {layers} layers per stage")?,
+        }
+        write!(f, ", ZeRO {}", self.zero)?;
+        if self.activation_offload > 0.0 {
+            write!(f, ", {:.0} % of the activations offloaded", 100.0 * self.activation_offload)?;
+        }
+        if self.context_parallel > 1 {
+            let exchange = match self.context_exchange {
+                ContextExchange::Ring => "ring",
+                ContextExchange::AllToAll => "all-to-all",
+            };
+            write!(f, ", CP {} ({exchange})", self.context_parallel)?;
+        }
+        if self.expert_parallel > 1 {
+            write!(f, ", EP {}", self.expert_parallel)?;
+        }
+        if self.packing == Packing::Packed { f.write_str(", packed") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,167 @@
+//! Free settings have the same candidates for every planner, and `best` is never slower than another planner.
+
+use planner::engine::{Unobserved, plan};
+use planner::outcome::{Outcome, PlanOutcome, Planned};
+use planner::random::Random;
+use planner::scenario::validate::NoDatasets;
+use planner::scenario::{FreeSetting, PlannerKind, ValidScenario, parse};
+use planner::training::Recompute;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const ALL_FREE: [&str; 7] =
+    ["recompute", "activation_offload", "zero", "context_parallel", "expert_parallel", "packing", "layers_per_stage"];
+
+fn document(model: &str, (cluster, nodes): (&str, u32), batch: u32, planners: &[&str]) -> Value {
+    json!({
+        "schema": "scenario/1", "model": { "preset": model }, "cluster": { "preset": cluster, "nodes": nodes },
+        "workload": {
+            "samples": {
+                "kind": "drawn", "text_tokens": { "kind": "uniform", "min": 500, "max": 4000 },
+                "images": { "kind": "constant", "value": 0 }
+            },
+            "global_batch": batch, "context_length": 4096, "packing": "single"
+        },
+        "free": ALL_FREE, "search": { "rollouts": 20 }, "planners": planners, "seed": 7, "iterations": 1
+    })
+}
+
+fn planned(document: &Value) -> Outcome {
+    let scenario = parse(&document.to_string()).unwrap();
+    plan(&ValidScenario::new(scenario, &NoDatasets).unwrap(), &mut Unobserved).unwrap().outcome
+}
+
+fn plan_of(outcome: &Outcome, planner: PlannerKind) -> Option<&Planned> {
+    let result = outcome.results.iter().find(|result| result.planner == planner)?;
+    match &result.answer {
+        PlanOutcome::Planned(planned) => Some(planned),
+        PlanOutcome::Infeasible { .. } => None,
+    }
+}
+
+fn seconds(outcome: &Outcome, planner: PlannerKind) -> f64 {
+    plan_of(outcome, planner).map_or(f64::INFINITY, |planned| planned.metrics.iteration_s)
+}
+
+/// Llama-2 13B with Adam does not fit eight 40 GiB devices without recomputation or sharding at this batch.
+#[test]
+fn free_settings_make_a_scenario_fit_for_every_planner() {
+    let planners = ["1f1b", "interleaved", "zb_h1", "wait_free_cyclic"];
+    let mut fixed = document("llama-2-13b", ("a100-40gb", 1), 32, &planners);
+    fixed["free"] = json!([]);
+    fixed["layout"] = json!({ "tensor": 2, "microbatch": 4 });
+    let mut free = fixed.clone();
+    free["free"] = json!(ALL_FREE);
+    let (fixed, free) = (planned(&fixed), planned(&free));
+    for planner in [PlannerKind::OneFOneB, PlannerKind::Interleaved, PlannerKind::WaitFreeCyclic] {
+        assert!(plan_of(&fixed, planner).is_none(), "{planner:?} fits with fixed settings");
+        let plan = plan_of(&free, planner).unwrap_or_else(|| panic!("{planner:?} has no plan"));
+        let settings = plan.settings.unwrap();
+        assert!(settings.recompute != Recompute::None || settings.activation_offload > 0.0 || settings.zero > 1);
+        assert_eq!((plan.layout.tensor, plan.layout.microbatch), (2, 4), "fixed degrees stay fixed");
+    }
+}
+
+/// 126 layers do not divide by PP x VPP of the layouts that fit 512 devices.
+#[test]
+fn uneven_stages_give_llama_3_405b_static_plans() {
+    let mut scenario = document("llama-3-405b", ("h100", 64), 64, &["1f1b", "interleaved"]);
+    scenario["layout"] = json!({ "tensor": 8, "pipeline": 16, "microbatch": 1 });
+    scenario["training"] = json!({ "recompute": "full" });
+    scenario["free"] = json!([]);
+    let even = planned(&scenario);
+    assert!(plan_of(&even, PlannerKind::OneFOneB).is_none());
+    scenario["free"] = json!(["layers_per_stage"]);
+    let uneven = planned(&scenario);
+    for planner in [PlannerKind::OneFOneB, PlannerKind::Interleaved] {
+        let plan = plan_of(&uneven, planner).unwrap_or_else(|| panic!("{planner:?} has no plan"));
+        let layers = |text: &str| {
+            let (first, last) = text.rsplit(' ').next().unwrap().split_once('-').unwrap();
+            last.parse::<u32>().unwrap() + 1 - first.parse::<u32>().unwrap()
+        };
+        assert_eq!(plan.stages.iter().map(|stage| layers(&stage.layers)).sum::<u32>(), 126);
+    }
+}
+
+#[test]
+fn the_best_plan_names_its_source_settings_and_gains() {
+    let scenario = document("llama-3-8b", ("h100", 1), 32, &["best", "1f1b", "wait_free_cyclic"]);
+    let outcome = planned(&scenario);
+    let best = plan_of(&outcome, PlannerKind::Best).unwrap();
+    let source = best.source.unwrap();
+    assert_ne!(source, PlannerKind::Best);
+    assert!(best.settings.is_some() && !best.gains.is_empty(), "{:?}", best.gains);
+    assert!(best.decisions[0].contains(source.title()), "{:?}", best.decisions);
+    assert_eq!(outcome.results[0].planner, PlannerKind::Best, "the fastest plan comes first");
+    assert_eq!(planned(&scenario), outcome, "the same scenario has the same outcome");
+}
+
+/// A stored scenario without `free` keeps its outcome: no field is added.
+#[test]
+fn fixed_scenarios_have_no_new_fields() {
+    let mut scenario = document("llama-3-8b", ("h100", 1), 16, &["1f1b"]);
+    scenario.as_object_mut().unwrap().remove("free");
+    let text = serde_json::to_string(&planned(&scenario)).unwrap();
+    for field in ["\"settings\"", "\"source\"", "\"gains\""] {
+        assert!(!text.contains(field), "{field}");
+    }
+}
+
+/// The order of free settings does not matter for the identifier.
+#[test]
+fn the_order_of_free_settings_is_canonical() {
+    let id = |free: Value| {
+        let mut scenario = document("llama-3-8b", ("h100", 1), 16, &["1f1b"]);
+        scenario["free"] = free;
+        parse(&scenario.to_string()).unwrap().id()
+    };
+    assert_eq!(id(json!(["zero", "recompute", "zero"])), id(json!(["recompute", "zero"])));
+    assert_ne!(id(json!(["zero"])), id(json!([])));
+    assert_eq!(FreeSetting::ALL.len(), ALL_FREE.len());
+}
+
+#[test]
+fn one_device_has_a_best_plan_or_a_reason() {
+    let mut scenario = document("internvl3-2b", ("a100-80gb", 1), 8, &["best"]);
+    scenario["cluster"]["devices_per_node"] = json!(1);
+    let outcome = planned(&scenario);
+    let best = plan_of(&outcome, PlannerKind::Best).unwrap();
+    assert_eq!((best.layout.tensor, best.layout.pipeline, best.layout.data), (1, 1, 1));
+    scenario["model"] = json!({ "preset": "llama-3-8b" });
+    let outcome = planned(&scenario);
+    let PlanOutcome::Infeasible { binding, .. } = &outcome.results[0].answer else { panic!("it fits") };
+    assert!(binding.contains("GiB"), "{binding}");
+}
+
+/// Everything is fixed and too large: the need is in the result.
+#[test]
+fn an_infeasible_scenario_has_the_nearest_need() {
+    let mut scenario = document("llama-3-70b", ("a100-40gb", 1), 8, &["best"]);
+    scenario["free"] = json!([]);
+    let outcome = planned(&scenario);
+    let PlanOutcome::Infeasible { binding, .. } = &outcome.results[0].answer else { panic!("it fits") };
+    assert!(binding.contains("GiB"), "{binding}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
+
+    /// Random text scenarios on one or two nodes, with random free settings.
+    #[test]
+    fn best_is_never_slower_than_another_planner(seed in 0_u32..10_000) {
+        let mut random = Random::new(seed, 0);
+        let mut choose = |count: u64| random.below(count) as usize;
+        let model = ["llama-3-8b", "llama-2-7b", "internvl3-2b"][choose(3)];
+        let cluster = ["h100", "a100-80gb", "a100-40gb"][choose(3)];
+        let planners = ["best", "1f1b", "interleaved", "wait_free_cyclic", "zbv", "dhp", "nnscaler"];
+        let mut scenario = document(model, (cluster, 1 + choose(2) as u32), 16 << choose(2), &planners);
+        let free: Vec<&str> = ALL_FREE.into_iter().filter(|_| choose(2) == 0).collect();
+        scenario["free"] = json!(free);
+        scenario["search"] = json!({ "rollouts": 5 });
+        let outcome = planned(&scenario);
+        let best = seconds(&outcome, PlannerKind::Best);
+        for result in &outcome.results {
+            prop_assert!(best <= seconds(&outcome, result.planner), "{:?} {free:?}", result.planner);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! The planner `best`: the fastest plan of all planners under the same settings, with improved orders.
+//!
+//! Layouts and settings are chosen on the sizing batch, as by every planner. The plans of the fastest families
+//! are then compared on the batches of the run.
+
+mod orders;
+
+use super::settings::{Screened, candidates_of, plan_with, screen, with_settings};
+use super::spent::{Budgeted, Spent};
+use super::{Evaluation, PlanError, judged, plan_family};
+use crate::planners::settings_search::Quiet;
+use crate::planners::{EvaluatedPlan, NoPlan, PlanningContext};
+use planscope_core::training::LayoutRequest;
+use planscope_plan::observer::{Observer, go_on};
+use planscope_plan::outcome::{Gain, Search};
+use planscope_plan::scenario::budget::EvaluationSize;
+use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, PlannerKind, Scenario};
+
+/// Planners whose plans are candidates. Ablation steps of a paper and baselines that ignore stage times are
+/// never faster than the full method.
+const CANDIDATES: [PlannerKind; 23] = [
+    PlannerKind::OneFOneB,
+    PlannerKind::Interleaved,
+    PlannerKind::WaitFreeCyclic,
+    PlannerKind::PipeWeaver,
+    PlannerKind::Zbv,
+    PlannerKind::ZbH1,
+    PlannerKind::ZbH2,
+    PlannerKind::InterleavedZeroBubble,
+    PlannerKind::VHalf,
+    PlannerKind::VMin,
+    PlannerKind::LoopedBfs,
+    PlannerKind::Gpipe,
+    PlannerKind::NnScaler,
+    PlannerKind::Optimus,
+    PlannerKind::Dhp,
+    PlannerKind::BalancedContext,
+    PlannerKind::Ulysses,
+    PlannerKind::StaticContext,
+    PlannerKind::Hydraulis,
+    PlannerKind::StaticStrategy,
+    PlannerKind::HeterogeneousColocated,
+    PlannerKind::HeterogeneousApart,
+    PlannerKind::Dflop,
+];
+/// Candidates of a shortened search, without rollouts.
+const QUICK: [PlannerKind; 4] =
+    [PlannerKind::OneFOneB, PlannerKind::Interleaved, PlannerKind::WaitFreeCyclic, PlannerKind::PipeWeaver];
+/// Settings that planners with a long layout search try.
+const EXPENSIVE_SETTINGS: usize = 2;
+/// Layouts of other planners that PipeWeaver tries.
+const PIPEWEAVER_LAYOUTS: usize = 2;
+/// Plans that are compared on the batches of the run.
+const FINALISTS: usize = 3;
+/// Further finalists: up to this ratio to the fastest time on the sizing batch.
+const CLOSE: f64 = 1.03;
+
+/// Plans with every candidate and returns the fastest plan. `others` are the results of the planners that the
+/// scenario requests.
+pub(super) fn plan(
+    context: PlanningContext<'_>,
+    settings: &[PlanSettings],
+    others: &[(PlannerKind, &Evaluation)],
+    observer: &mut Budgeted<'_>,
+) -> Result<Evaluation, PlanError> {
+    let screened = screen_all(context, settings, observer)?;
+    let feasible: Vec<&Screened> = screened.iter().filter(|candidate| candidate.time.is_ok()).collect();
+    let fastest = feasible.first().map_or(f64::INFINITY, |first| seconds(first));
+    let requested = |kind: PlannerKind| others.iter().any(|&(other, _)| other == kind);
+    let mut winner: Option<(PlannerKind, EvaluatedPlan)> = None;
+    let mut consider = |kind: PlannerKind, evaluated: &EvaluatedPlan| {
+        if winner.as_ref().is_none_or(|(_, best)| evaluated.iteration_s() < best.iteration_s()) {
+            winner = Some((kind, evaluated.clone()));
+        }
+    };
+    for &(kind, evaluation) in others {
+        if let Evaluation::Planned(evaluated) = evaluation {
+            consider(kind, evaluated);
+        }
+    }
+    let mut finalists: Vec<PlannerKind> = Vec::new();
+    for (number, candidate) in feasible.iter().enumerate() {
+        let is_close = seconds(candidate) <= CLOSE * fastest;
+        if finalists.len() >= FINALISTS && !is_close {
+            break;
+        }
+        if requested(candidate.planner) || finalists.contains(&candidate.planner) {
+            continue;
+        }
+        observer.progress(PlannerKind::Best, "comparing the fastest plans", number as u32, feasible.len() as u32);
+        let spent = Spent::new(observer.max_bytes(), EvaluationSize::new(1, observer.workers().count()));
+        let scenario = Scenario { layout: candidate.request, ..context.scenario.clone() };
+        let finalist = PlanningContext { planner: candidate.planner, scenario: &scenario, ..context };
+        let evaluation = plan_with(finalist, candidate.settings, &mut Budgeted::new(&spent, &mut Quiet(observer)));
+        go_on(observer)?;
+        match evaluation {
+            Ok(Evaluation::Planned(evaluated)) => {
+                consider(candidate.planner, &evaluated);
+                finalists.push(candidate.planner);
+            }
+            // The plan does not fit a batch of the run, or exceeds the limits of an answer.
+            Ok(Evaluation::Infeasible(_)) | Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let Some((kind, evaluated)) = winner else {
+        return Ok(Evaluation::Infeasible(no_plan(&screened)));
+    };
+    let mut gains = gains(context, &screened, kind, observer)?;
+    let decisions = decisions(kind, &screened);
+    let found = screened.iter().find(|candidate| candidate.planner == kind && candidate.time.is_ok());
+    let request = found.map_or(context.scenario.layout, |candidate| candidate.request);
+    let scenario = Scenario { layout: request, ..context.scenario.clone() };
+    let improved = improve_orders(PlanningContext { scenario: &scenario, ..context }, kind, &evaluated, observer)?;
+    let improved = improved.filter(|improved| improved.iteration_s() < evaluated.iteration_s());
+    let best = match improved {
+        Some(improved) => {
+            let (before, after) = (evaluated.iteration_s(), improved.iteration_s());
+            gains.extend(Gain::new("swaps on the critical path", "the orders of this planner", before, after));
+            improved
+        }
+        None => evaluated,
+    };
+    Ok(Evaluation::Planned(Box::new(best.into_best(kind, gains, decisions))))
+}
+
+/// Plans with `planner` again and improves the orders of its plan. `None` if orders of this kind of plan are not
+/// improved.
+fn improve_orders(
+    context: PlanningContext<'_>,
+    planner: PlannerKind,
+    evaluated: &EvaluatedPlan,
+    observer: &mut Budgeted<'_>,
+) -> Result<Option<EvaluatedPlan>, PlanError> {
+    let is_pipeline =
+        matches!(planner.family(), PlannerFamily::Static | PlannerFamily::WaitFree | PlannerFamily::PipeWeaver);
+    if !is_pipeline || context.scenario.search.rollouts == 0 {
+        return Ok(None);
+    }
+    observer.progress(PlannerKind::Best, "improving orders", 0, 1);
+    let settings = evaluated.settings().unwrap_or_else(|| PlanSettings::from_scenario(context.scenario));
+    with_settings(PlanningContext { planner, ..context }, settings, |context| {
+        let Ok(tested) = plan_family(context, &mut Quiet(observer)) else { return Ok(None) };
+        go_on(observer)?;
+        let Some(improved) = orders::improve(context, &tested, observer)? else { return Ok(None) };
+        Ok(match judged(context, &improved, observer)? {
+            Evaluation::Planned(improved) => Some(improved.with_settings(settings)),
+            Evaluation::Infeasible(_) => None,
+        })
+    })
+}
+
+fn seconds(screened: &Screened) -> f64 {
+    screened.time.as_ref().copied().unwrap_or(f64::INFINITY)
+}
+
+/// Plans the sizing batch with every candidate under all settings. Fastest first.
+fn screen_all(
+    context: PlanningContext<'_>,
+    settings: &[PlanSettings],
+    observer: &mut Budgeted<'_>,
+) -> Result<Vec<Screened>, PlanError> {
+    let mut screened = Vec::new();
+    let candidates: &[PlannerKind] = if context.scenario.search.rollouts == 0 { &QUICK } else { &CANDIDATES };
+    for (done, &planner) in candidates.iter().enumerate() {
+        observer.progress(PlannerKind::Best, "trying planners", done as u32, candidates.len() as u32);
+        let mut own = candidates_of(planner, context.scenario, settings);
+        let context = PlanningContext { planner, ..context };
+        match planner.family() {
+            PlannerFamily::PipeWeaver => {
+                // Its search of layouts takes minutes, so it uses those that are fastest for other planners.
+                own.truncate(EXPENSIVE_SETTINGS);
+                for request in pipelines(context.scenario, &screened) {
+                    let scenario = Scenario { layout: request, ..context.scenario.clone() };
+                    screened.extend(screen(PlanningContext { scenario: &scenario, ..context }, &own, observer)?);
+                }
+            }
+            PlannerFamily::ModuleLayouts => {
+                own.truncate(EXPENSIVE_SETTINGS);
+                screened.extend(screen(context, &own, observer)?);
+            }
+            _ => screened.extend(screen(context, &own, observer)?),
+        }
+    }
+    screened.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    Ok(screened)
+}
+
+/// Returns the degrees of the fastest layouts so far that are pipelines.
+fn pipelines(scenario: &Scenario, screened: &[Screened]) -> Vec<LayoutRequest> {
+    let mut fastest: Vec<&Screened> = screened.iter().filter(|candidate| candidate.time.is_ok()).collect();
+    fastest.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    let mut requests: Vec<LayoutRequest> = Vec::new();
+    for layout in fastest.into_iter().filter_map(|candidate| candidate.layout).filter(|layout| layout.pipeline > 1) {
+        let request = LayoutRequest {
+            tensor: Some(layout.tensor),
+            pipeline: Some(layout.pipeline),
+            microbatch: Some(layout.microbatch),
+            ..scenario.layout
+        };
+        if requests.len() < PIPEWEAVER_LAYOUTS && !requests.contains(&request) {
+            requests.push(request);
+        }
+    }
+    requests
+}
+
+/// Returns the reason of the planner that came closest to a plan: the first candidate for which memory is the
+/// constraint, else the first one.
+fn no_plan(screened: &[Screened]) -> NoPlan {
+    let reasons = || screened.iter().filter_map(|candidate| candidate.time.as_ref().err());
+    let closest = reasons().filter(|none| none.search.nearest.is_some()).min_by(|a, b| {
+        let need = |none: &NoPlan| none.search.nearest.as_ref().map_or(f64::INFINITY, |nearest| nearest.needs_gib);
+        need(a).total_cmp(&need(b))
+    });
+    closest
+        .or_else(|| reasons().next())
+        .cloned()
+        .unwrap_or(NoPlan { binding: String::new(), search: Search::default() })
+}
+
+/// Seconds that each ingredient saves on the sizing batch: the free settings, and the planner over the best static
+/// schedule.
+fn gains(
+    context: PlanningContext<'_>,
+    screened: &[Screened],
+    winner: PlannerKind,
+    observer: &dyn Observer,
+) -> Result<Vec<Gain>, PlanError> {
+    let fastest_of = |is_one: &dyn Fn(PlannerKind) -> bool| {
+        screened.iter().filter(|candidate| is_one(candidate.planner)).map(seconds).fold(f64::INFINITY, f64::min)
+    };
+    let statics = fastest_of(&|kind| kind.family() == PlannerFamily::Static);
+    let best = fastest_of(&|kind| kind == winner);
+    let mut gains = Vec::new();
+    if !context.scenario.free.iter().all(|&setting| setting == FreeSetting::LayersPerStage) {
+        let own = [PlanSettings::from_scenario(context.scenario)];
+        let mut fixed = f64::INFINITY;
+        for planner in [PlannerKind::OneFOneB, PlannerKind::Interleaved] {
+            let screened = screen(PlanningContext { planner, ..context }, &own, observer)?;
+            fixed = screened.iter().map(seconds).fold(fixed, f64::min);
+        }
+        gains.push(Gain::new("free settings", "1F1B or interleaved with the settings of the scenario", fixed, statics));
+    }
+    gains.push(Gain::new(winner.short_title(), "the best static schedule", statics, best));
+    Ok(gains.into_iter().flatten().collect())
+}
+
+fn decisions(winner: PlannerKind, screened: &[Screened]) -> Vec<String> {
+    let planned = screened.iter().filter(|candidate| candidate.time.is_ok()).count();
+    let mut decisions = vec![format!(
+        "The plan of {}: the fastest of {planned} plans on the batches of the run, out of {} combinations of planner and settings.",
+        winner.title(),
+        screened.len()
+    )];
+    let mut others: Vec<PlannerKind> = Vec::new();
+    for candidate in screened.iter().filter(|candidate| candidate.time.is_ok()) {
+        if candidate.planner != winner && !others.contains(&candidate.planner) {
+            others.push(candidate.planner);
+        }
+    }
+    if !others.is_empty() {
+        let names: Vec<&str> = others.iter().take(3).map(|kind| kind.short_title()).collect();
+        decisions.push(format!("Next on the sizing batch: {}.", names.join(", ")));
+    }
+    decisions
+}

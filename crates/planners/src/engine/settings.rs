@@ -1,0 +1,157 @@
+//! Planning with free settings: every planner chooses among the same candidates on the sizing batch.
+
+use super::spent::{Budgeted, Spent};
+use super::{Evaluation, PlanError, plan_fixed};
+use crate::planners::settings_search::Quiet;
+use crate::planners::{Batches, NoPlan, PlanningContext};
+use planscope_core::training::LayoutRequest;
+use planscope_cost::cost::{ContextSettings, DegreeSettings, Pricing};
+use planscope_plan::observer::{Observer, go_on};
+use planscope_plan::outcome::Layout;
+use planscope_plan::scenario::budget::EvaluationSize;
+use planscope_plan::scenario::{PlanSettings, PlannerFamily, PlannerKind, Scenario};
+
+/// A planner under certain settings, and its iteration time on the sizing batch.
+#[derive(Debug, Clone)]
+pub(super) struct Screened {
+    pub planner: PlannerKind,
+    pub settings: PlanSettings,
+    /// Degrees that were fixed.
+    pub request: LayoutRequest,
+    /// Layout of the plan.
+    pub layout: Option<Layout>,
+    /// Mean iteration time in s, or the reason why there is no plan.
+    pub time: Result<f64, NoPlan>,
+}
+
+/// Returns the candidates that differ for the planner. Families that search degrees themselves use the degrees
+/// and the packing of the scenario.
+pub(super) fn candidates_of(
+    planner: PlannerKind,
+    scenario: &Scenario,
+    candidates: &[PlanSettings],
+) -> Vec<PlanSettings> {
+    let own = PlanSettings::from_scenario(scenario);
+    let restrict = |settings: &PlanSettings| match planner.family() {
+        PlannerFamily::Best | PlannerFamily::Static | PlannerFamily::WaitFree | PlannerFamily::PipeWeaver => *settings,
+        PlannerFamily::ContextParallel | PlannerFamily::Strategies => PlanSettings {
+            context_parallel: own.context_parallel,
+            context_exchange: own.context_exchange,
+            expert_parallel: own.expert_parallel,
+            packing: own.packing,
+            ..*settings
+        },
+        PlannerFamily::ModuleLayouts | PlannerFamily::Dflop => PlanSettings {
+            context_parallel: own.context_parallel,
+            expert_parallel: own.expert_parallel,
+            packing: own.packing,
+            ..*settings
+        },
+    };
+    let mut restricted: Vec<PlanSettings> = Vec::new();
+    for settings in candidates.iter().map(restrict) {
+        if !restricted.contains(&settings) {
+            restricted.push(settings);
+        }
+    }
+    restricted
+}
+
+/// Plans the sizing batch under each of the settings. Returns the results fastest first, then those without a
+/// plan.
+pub(super) fn screen(
+    context: PlanningContext<'_>,
+    settings: &[PlanSettings],
+    observer: &dyn Observer,
+) -> Result<Vec<Screened>, PlanError> {
+    let planner = context.planner;
+    let mut screened = Vec::with_capacity(settings.len());
+    for &settings in settings {
+        go_on(observer)?;
+        let (layout, time) = match screen_one(context, settings, observer)? {
+            Evaluation::Planned(evaluated) => (Some(evaluated.layout()), Ok(evaluated.iteration_s())),
+            Evaluation::Infeasible(none) => (None, Err(none)),
+        };
+        screened.push(Screened { planner, settings, request: context.scenario.layout, layout, time });
+    }
+    screened.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    Ok(screened)
+}
+
+fn seconds(screened: &Screened) -> f64 {
+    screened.time.as_ref().copied().unwrap_or(f64::INFINITY)
+}
+
+fn screen_one(
+    context: PlanningContext<'_>,
+    settings: PlanSettings,
+    observer: &dyn Observer,
+) -> Result<Evaluation, PlanError> {
+    let spent = Spent::new(observer.max_bytes(), EvaluationSize::new(1, observer.workers().count()));
+    let evaluated = std::slice::from_ref(context.batches.sizing);
+    let context = PlanningContext { batches: Batches { evaluated, ..context.batches }, ..context };
+    match plan_with(context, settings, &mut Budgeted::new(&spent, &mut Quiet(observer))) {
+        Err(PlanError::Cancelled(cancelled)) => match spent.excess() {
+            Some(_) => Ok(Evaluation::Infeasible(NoPlan::inapplicable("the plan exceeds the limits of an answer"))),
+            None => Err(cancelled.into()),
+        },
+        other => other,
+    }
+}
+
+/// Plans the batches of the run under `settings`.
+pub(super) fn plan_with(
+    context: PlanningContext<'_>,
+    settings: PlanSettings,
+    observer: &mut Budgeted<'_>,
+) -> Result<Evaluation, PlanError> {
+    with_settings(context, settings, |context| {
+        Ok(match plan_fixed(context, observer)? {
+            Evaluation::Planned(evaluated) => Evaluation::Planned(Box::new(evaluated.with_settings(settings))),
+            none @ Evaluation::Infeasible(_) => none,
+        })
+    })
+}
+
+/// Calls `run` with the scenario under `settings` and the costs that the planner needs.
+pub(super) fn with_settings<T>(
+    context: PlanningContext<'_>,
+    settings: PlanSettings,
+    run: impl FnOnce(PlanningContext<'_>) -> T,
+) -> T {
+    let scenario = context.scenario.with_settings(&settings);
+    let family = context.planner.family();
+    let has_groups = matches!(family, PlannerFamily::Strategies | PlannerFamily::ContextParallel);
+    let contexts = ContextSettings::up_to(&scenario.training, if has_groups { scenario.cluster.devices() } else { 0 });
+    let degrees = match family {
+        PlannerFamily::ModuleLayouts => crate::planners::module_layouts::degree_settings(&scenario),
+        _ => DegreeSettings::default(),
+    };
+    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+    let pricing = pricing.with_contexts(&contexts).with_degrees(&degrees);
+    run(PlanningContext { scenario: &scenario, pricing: &pricing, ..context })
+}
+
+/// Plans with the fastest settings on the sizing batch. If no plan of the run fits, the next settings are tried.
+pub(super) fn plan_free(
+    context: PlanningContext<'_>,
+    candidates: &[PlanSettings],
+    observer: &mut Budgeted<'_>,
+) -> Result<Evaluation, PlanError> {
+    let settings = candidates_of(context.planner, context.scenario, candidates);
+    let screened = screen(context, &settings, observer)?;
+    let mut infeasible = None;
+    for candidate in screened {
+        if let Err(none) = candidate.time {
+            infeasible.get_or_insert(none);
+            continue;
+        }
+        match plan_with(context, candidate.settings, observer)? {
+            Evaluation::Infeasible(none) => {
+                infeasible.get_or_insert(none);
+            }
+            planned @ Evaluation::Planned(_) => return Ok(planned),
+        }
+    }
+    Ok(Evaluation::Infeasible(infeasible.unwrap_or_else(|| NoPlan::inapplicable("no settings to choose from"))))
+}

@@ -1,0 +1,237 @@
+//! Candidates for the free settings of a scenario.
+//!
+//! A reference planner, 1F1B with a free layout, simulates the sizing batch under each combination
+//! of settings. Combinations whose lower bound is not below the best times are not simulated. All
+//! planners then choose among the same candidates.
+
+use crate::planners::layout_search::LayoutSearch;
+use crate::planners::static_3d::Fixed;
+use crate::planners::{Batches, PlanningContext};
+use planscope_core::host::Workers;
+use planscope_core::training::{ContextExchange, Recompute};
+use planscope_core::units::{Bytes, Nanos, Seconds};
+use planscope_core::workload::Packing;
+use planscope_cost::cost::Pricing;
+use planscope_plan::observer::{Cancelled, Observer, go_on};
+use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerKind, Scenario};
+
+/// Number of candidates that are fastest for the reference planner, each with other degrees or packing.
+const FASTEST: usize = 3;
+/// Slower settings than this ratio to the fastest time are not simulated. Other planners can rank settings
+/// differently.
+const CEILING: f64 = 1.25;
+/// Number of further candidates with the smallest memory need.
+const LEANEST: usize = 2;
+/// Combinations of degrees, ZeRO stage and packing whose recomputation is refined.
+const REFINED: usize = 4;
+/// Minimum tokens per device of a context-parallel group. Shorter shares are dominated by the exchange.
+const MIN_CONTEXT_TOKENS: u32 = 1024;
+/// Maximum context-parallel degree.
+const MAX_CONTEXT: u32 = 64;
+/// Maximum expert-parallel degree.
+const MAX_EXPERT: u32 = 128;
+
+/// Result of the reference planner for one combination of settings.
+#[derive(Debug, Clone, Copy)]
+struct Probe {
+    settings: PlanSettings,
+    /// Iteration time on the sizing batch. `None` if no layout fits, or if none is faster than the ceiling.
+    time: Option<Nanos>,
+    /// Smallest peak memory of the simulated and rejected layouts. `None` if there is none.
+    peak: Option<Bytes>,
+}
+
+/// Returns settings for the planners: the fastest for the reference planner, then those that need the least
+/// memory.
+pub(crate) fn candidates(
+    scenario: &Scenario,
+    batches: Batches<'_>,
+    observer: &dyn Observer,
+) -> Result<Vec<PlanSettings>, Cancelled> {
+    let own = PlanSettings::from_scenario(scenario);
+    if scenario.search.rollouts == 0 {
+        let full = PlanSettings { recompute: Recompute::Full, recompute_layers: None, ..own };
+        let is_free = scenario.is_free(FreeSetting::Recompute) && full != own;
+        return Ok(if is_free { vec![own, full] } else { vec![own] });
+    }
+    let degrees = degrees(scenario, own);
+    let recomputations = [Recompute::None, Recompute::Selective, Recompute::Full];
+    let recomputations: &[Recompute] =
+        if scenario.is_free(FreeSetting::Recompute) { &recomputations } else { &[own.recompute] };
+    let mut search = SettingsSearch { scenario, batches, observer, probes: Vec::new() };
+    for &recompute in recomputations {
+        for &settings in &degrees {
+            let layers = own.recompute_layers.filter(|_| recompute == own.recompute);
+            search.probe(PlanSettings { recompute, recompute_layers: layers, ..settings })?;
+        }
+    }
+    for base in search.best_degrees() {
+        for settings in refinements(scenario, base) {
+            search.probe(settings)?;
+        }
+    }
+    Ok(search.into_candidates())
+}
+
+/// Combinations of degrees, ZeRO stage and packing.
+fn degrees(scenario: &Scenario, own: PlanSettings) -> Vec<PlanSettings> {
+    let mut all = vec![own];
+    let mut extend = |setting: FreeSetting, change: &dyn Fn(PlanSettings) -> Vec<PlanSettings>| {
+        if scenario.is_free(setting) {
+            all = all.iter().flat_map(|&settings| change(settings)).collect();
+        }
+    };
+    let devices = scenario.cluster.devices();
+    extend(FreeSetting::ContextParallel, &|settings| {
+        let mut contexts = vec![PlanSettings { context_parallel: 1, ..settings }];
+        let mut context_parallel = 2;
+        let context_length = scenario.workload.context_length;
+        while context_parallel <= MAX_CONTEXT
+            && devices.is_multiple_of(context_parallel)
+            && context_length / context_parallel >= MIN_CONTEXT_TOKENS
+        {
+            contexts.push(PlanSettings { context_parallel, context_exchange: ContextExchange::Ring, ..settings });
+            if scenario.model.modules.iter().all(|module| module.supports_all_to_all(1, context_parallel)) {
+                let context_exchange = ContextExchange::AllToAll;
+                contexts.push(PlanSettings { context_parallel, context_exchange, ..settings });
+            }
+            context_parallel *= 2;
+        }
+        contexts
+    });
+    let experts: Vec<u32> =
+        scenario.model.modules.iter().filter_map(|module| module.moe).map(|moe| moe.experts).collect();
+    extend(FreeSetting::ExpertParallel, &|settings| {
+        let valid = |&expert: &u32| {
+            expert == 1
+                || (!experts.is_empty()
+                    && expert <= devices
+                    && experts.iter().all(|experts| experts.is_multiple_of(expert)))
+        };
+        let degrees = (0..=MAX_EXPERT.ilog2()).map(|power| 1 << power).filter(valid);
+        degrees.map(|expert_parallel| PlanSettings { expert_parallel, ..settings }).collect()
+    });
+    extend(FreeSetting::Zero, &|settings| (1..=3).map(|zero| PlanSettings { zero, ..settings }).collect());
+    extend(FreeSetting::Packing, &|settings| {
+        let packed = PlanSettings { packing: Packing::Packed, ..settings };
+        if settings.packing == Packing::Packed { vec![settings] } else { vec![settings, packed] }
+    });
+    all
+}
+
+/// Settings between no and full recomputation, and shares of offloaded activations.
+fn refinements(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
+    let mut refined = Vec::new();
+    if scenario.is_free(FreeSetting::Recompute) {
+        let layers = scenario.model.layers();
+        let counts = (0..).map(|power: u32| 1_u32 << power).flat_map(|count| [count, count + count / 2]);
+        let mut counts: Vec<u32> = counts.take_while(|&count| count < layers).collect();
+        counts.dedup();
+        refined.extend(counts.into_iter().map(|count| PlanSettings {
+            recompute: Recompute::Full,
+            recompute_layers: Some(count),
+            ..base
+        }));
+    }
+    if scenario.is_free(FreeSetting::ActivationOffload) {
+        let recompute = if scenario.is_free(FreeSetting::Recompute) { Recompute::None } else { base.recompute };
+        let shares = [0.25, 0.5, 0.75, 1.0];
+        refined.extend(shares.map(|activation_offload| PlanSettings { activation_offload, recompute, ..base }));
+    }
+    refined
+}
+
+struct SettingsSearch<'a> {
+    scenario: &'a Scenario,
+    batches: Batches<'a>,
+    observer: &'a dyn Observer,
+    probes: Vec<Probe>,
+}
+
+impl SettingsSearch<'_> {
+    /// Runs the reference planner under `settings`.
+    fn probe(&mut self, settings: PlanSettings) -> Result<(), Cancelled> {
+        go_on(self.observer)?;
+        let ceiling = self.ceiling();
+        let scenario = self.scenario.with_settings(&settings);
+        let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+        let kind = PlannerKind::OneFOneB;
+        let context = PlanningContext { scenario: &scenario, pricing: &pricing, planner: kind, batches: self.batches };
+        let planner = Fixed { kind };
+        let search = LayoutSearch::run_below(context, &planner, ceiling, &mut Quiet(self.observer))?;
+        self.probes.push(Probe { settings, time: search.best_time(), peak: search.min_peak() });
+        Ok(())
+    }
+
+    /// Returns the time from which settings are not simulated.
+    fn ceiling(&self) -> Nanos {
+        let fastest = self.probes.iter().filter_map(|probe| probe.time).min();
+        fastest.map_or(Nanos::new(u64::MAX), |time| Seconds::from_secs(CEILING * time.secs()).to_nanos())
+    }
+
+    /// Returns the degrees of the fastest probes, without recomputation and offload; of the leanest probes if
+    /// nothing fits.
+    fn best_degrees(&self) -> Vec<PlanSettings> {
+        let mut order: Vec<&Probe> = self.probes.iter().collect();
+        order.sort_by_key(|probe| (probe.time.is_none(), probe.time, probe.peak));
+        let mut degrees: Vec<PlanSettings> = Vec::new();
+        for probe in order {
+            let own = PlanSettings::from_scenario(self.scenario);
+            let base = PlanSettings {
+                recompute: own.recompute,
+                recompute_layers: own.recompute_layers,
+                activation_offload: own.activation_offload,
+                ..probe.settings
+            };
+            if !degrees.contains(&base) {
+                degrees.push(base);
+            }
+            if degrees.len() == REFINED {
+                break;
+            }
+        }
+        degrees
+    }
+
+    /// Returns the settings of the scenario, the fastest and the leanest settings.
+    fn into_candidates(mut self) -> Vec<PlanSettings> {
+        self.probes.sort_by_key(|probe| (probe.time.is_none(), probe.time));
+        let mut candidates = vec![PlanSettings::from_scenario(self.scenario)];
+        let degrees = |settings: &PlanSettings| {
+            (settings.context_parallel, settings.context_exchange, settings.expert_parallel, settings.packing)
+        };
+        let mut fastest: Vec<PlanSettings> = Vec::new();
+        for probe in self.probes.iter().filter(|probe| probe.time.is_some()) {
+            if fastest.len() < FASTEST && fastest.iter().all(|other| degrees(other) != degrees(&probe.settings)) {
+                fastest.push(probe.settings);
+            }
+        }
+        candidates.extend(fastest.into_iter().filter(|settings| *settings != candidates[0]).collect::<Vec<_>>());
+        // Other planners can need more memory than the reference.
+        self.probes.retain(|probe| probe.peak.is_some() && !candidates.contains(&probe.settings));
+        self.probes.sort_by_key(|probe| (probe.peak, probe.time.is_none(), probe.time));
+        candidates.extend(self.probes.iter().take(LEANEST).map(|probe| probe.settings));
+        candidates
+    }
+}
+
+/// Forwards cancellation and workers, and ignores events.
+pub(crate) struct Quiet<'a>(pub &'a dyn Observer);
+
+impl Observer for Quiet<'_> {
+    fn started(&mut self, _: PlannerKind) {}
+    fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
+    fn finished(&mut self, _: PlannerKind) {}
+
+    fn cancelled(&self) -> bool {
+        self.0.cancelled()
+    }
+
+    fn max_bytes(&self) -> u64 {
+        self.0.max_bytes()
+    }
+
+    fn workers(&self) -> &dyn Workers {
+        self.0.workers()
+    }
+}

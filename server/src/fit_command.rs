@@ -1,0 +1,113 @@
+//! `planscope fit`: memory need of a scenario, and the single changes that make it fit or faster.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use planner::fit::{Change, FewestDevices, Fit, fewest_devices, fit};
+use planner::host::NeverCancelled;
+use serde::Serialize;
+
+use crate::config::FitArguments;
+use crate::plan_command::{Files, read, validated};
+use crate::workers::Threads;
+
+/// Exit code if neither the scenario nor a single change fits.
+const NOTHING_FITS: u8 = 3;
+
+/// Both tables, as JSON.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    fit: Fit,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fewest_devices: Option<Vec<FewestDevices>>,
+}
+
+/// Analyses a scenario file and writes the result to standard output.
+pub fn run(arguments: &FitArguments) -> anyhow::Result<ExitCode> {
+    let text = read(&arguments.scenario)?;
+    let files = Files::read(&arguments.datasets, None)?;
+    let scenario = match validated(&text, &files)? {
+        Ok(scenario) => scenario,
+        Err(code) => return Ok(code),
+    };
+    let threads = arguments.search_threads.map_or_else(Threads::all_cores, Threads::new);
+    let fit = fit(&scenario, arguments.planner, &threads, &NeverCancelled)?;
+    let devices = arguments.devices.then(|| fewest_devices(&scenario, &threads, &NeverCancelled)).transpose()?;
+    let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
+    let mut out = std::io::stdout().lock();
+    if arguments.json {
+        serde_json::to_writer_pretty(&mut out, &Report { fit, fewest_devices: devices })?;
+        writeln!(out)?;
+    } else {
+        write!(out, "{}", describe(&fit))?;
+        if let Some(devices) = devices {
+            write!(out, "{}", describe_devices(&devices))?;
+        }
+    }
+    Ok(if is_hopeless { ExitCode::from(NOTHING_FITS) } else { ExitCode::SUCCESS })
+}
+
+fn describe(fit: &Fit) -> String {
+    let mut lines = vec![match (&fit.base.iteration_s, &fit.base.binding) {
+        (Some(seconds), _) => format!(
+            "fits: {:.1} of {:.1} GiB, {seconds:.3} s per iteration ({})",
+            fit.base.peak_gib.unwrap_or(0.0),
+            fit.limit_gib,
+            fit.planner.title()
+        ),
+        (None, binding) => {
+            format!("does not fit ({}): {}", fit.planner.title(), binding.as_deref().unwrap_or("no plan"))
+        }
+    }];
+    if !fit.ranks.is_empty() {
+        lines.push(String::new());
+        lines.push("rank  weights  gradients  optimizer  activations  temporary    total GiB  layers".to_owned());
+        for rank in &fit.ranks {
+            let memory = &rank.memory;
+            lines.push(format!(
+                "{:>4}  {:>7.1}  {:>9.1}  {:>9.1}  {:>11.1}  {:>9.1}  {:>11.1}  {}",
+                rank.rank,
+                memory.weights_gib,
+                memory.gradients_gib,
+                memory.optimizer_gib,
+                memory.activations_gib,
+                memory.temporary_gib,
+                memory.resident_gib(),
+                rank.layers
+            ));
+        }
+    }
+    lines.push(String::new());
+    let purpose = if fit.base.iteration_s.is_some() { "save time" } else { "make it fit" };
+    if fit.changes.is_empty() {
+        lines.push(format!("none of {} single changes would {purpose}", fit.simulated));
+    } else {
+        lines.push(format!("single changes that {purpose}, of {} simulated:", fit.simulated));
+        lines.extend(fit.changes.iter().map(describe_change));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn describe_change(change: &Change) -> String {
+    let seconds = change.result.iteration_s.unwrap_or(0.0);
+    let difference = change.difference_s.map(|difference| format!(" ({difference:+.3} s)")).unwrap_or_default();
+    let fields = change.fields.iter().map(|field| format!("{} = {}", field.pointer, field.value));
+    format!(
+        "{seconds:>9.3} s{difference}  {:>6.1} GiB  {}  [{}]",
+        change.result.peak_gib.unwrap_or(0.0),
+        change.title,
+        fields.collect::<Vec<_>>().join(", ")
+    )
+}
+
+fn describe_devices(table: &[FewestDevices]) -> String {
+    let row = |row: &FewestDevices| match (row.devices, row.result.iteration_s) {
+        (Some(devices), Some(seconds)) => {
+            format!("{:<20} {devices:>6} devices  {seconds:>9.3} s per iteration\n", row.name)
+        }
+        _ => format!("{:<20} does not fit 1,024 nodes\n", row.name),
+    };
+    let rows: String = table.iter().map(row).collect();
+    format!("\nfewest devices, with free layout and settings:\n{rows}")
+}
