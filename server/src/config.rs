@@ -1,11 +1,13 @@
 //! Command-line flags and environment variables. No other module reads them.
 
+mod fit;
 pub(crate) mod help;
 mod lengths;
 mod measure;
 mod schedules;
 mod token;
 
+pub use fit::FitArguments;
 pub use lengths::LengthsArguments;
 pub use measure::MeasureArguments;
 pub use schedules::{ScheduleArguments, ScheduleCommand, ScheduleOutput};
@@ -16,7 +18,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use planner::scenario::PlannerKind;
 use planner::sweep::Shard;
 use planner::workload::preprocessing::Preprocessing;
 
@@ -332,35 +333,6 @@ impl SolveArguments {
     pub fn search_threads(&self) -> Threads {
         self.search_threads.map_or_else(Threads::all_cores, Threads::new)
     }
-}
-
-/// Arguments of `planscope fit`.
-#[derive(Debug, Clone, Args)]
-pub struct FitArguments {
-    /// Scenario file, or - for standard input.
-    pub scenario: PathBuf,
-    /// Planner of all figures, for example 1f1b. Default: the first planner of the scenario other than best.
-    #[arg(long, value_parser = planner_kind)]
-    pub planner: Option<PlannerKind>,
-    /// Also find the fewest devices of each device type that hold the model.
-    #[arg(long)]
-    pub devices: bool,
-    /// Write JSON.
-    #[arg(long)]
-    pub json: bool,
-    /// Length file that the scenario references by content address; repeatable.
-    #[arg(long = "dataset")]
-    pub datasets: Vec<PathBuf>,
-    /// Worker threads per search. Default: number of cores.
-    #[arg(long, env = "PLANSCOPE_SEARCH_THREADS")]
-    pub search_threads: Option<usize>,
-}
-
-fn planner_kind(id: &str) -> Result<PlannerKind, String> {
-    PlannerKind::from_id(id).ok_or_else(|| {
-        let ids: Vec<&str> = PlannerKind::ALL.into_iter().map(PlannerKind::id).collect();
-        format!("no such planner; known: {}", ids.join(", "))
-    })
 }
 
 /// Arguments of `planscope plan`.
