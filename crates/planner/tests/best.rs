@@ -127,6 +127,11 @@ fn one_device_has_a_best_plan_or_a_reason() {
     let outcome = planned(&scenario);
     let best = plan_of(&outcome, PlannerKind::Best).unwrap();
     assert_eq!((best.layout.tensor, best.layout.pipeline, best.layout.data), (1, 1, 1));
+    scenario["planners"] = json!(["heterogeneous_non_colocated"]);
+    let outcome = planned(&scenario);
+    let PlanOutcome::Infeasible { binding, .. } = &outcome.results[0].answer else { panic!("one device is split") };
+    assert!(binding.contains("two devices or more"), "{binding}");
+    scenario["planners"] = json!(["best"]);
     scenario["model"] = json!({ "preset": "llama-3-8b" });
     let outcome = planned(&scenario);
     let PlanOutcome::Infeasible { binding, .. } = &outcome.results[0].answer else { panic!("it fits") };

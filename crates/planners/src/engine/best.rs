@@ -220,7 +220,7 @@ fn no_plan(screened: &[Screened]) -> NoPlan {
 }
 
 /// Seconds that each ingredient saves on the sizing batch: the free settings, and the planner over the best static
-/// schedule.
+/// schedule, or over 1F1B if it is a static schedule.
 fn gains(
     context: PlanningContext<'_>,
     screened: &[Screened],
@@ -242,7 +242,15 @@ fn gains(
         }
         gains.push(Gain::new("free settings", "1F1B or interleaved with the settings of the scenario", fixed, statics));
     }
-    gains.push(Gain::new(winner.short_title(), "the best static schedule", statics, best));
+    let is_static = winner.family() == PlannerFamily::Static;
+    let (opponent, opponent_s) = if is_static {
+        ("1F1B", fastest_of(&|kind| kind == PlannerKind::OneFOneB))
+    } else {
+        ("the best static schedule", statics)
+    };
+    if winner != PlannerKind::OneFOneB {
+        gains.push(Gain::new(winner.short_title(), opponent, opponent_s, best));
+    }
     Ok(gains.into_iter().flatten().collect())
 }
 

@@ -45,6 +45,11 @@ pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) ->
     if mode != Mode::Homogeneous && scenario.model.modules.len() < 2 {
         return Err(NoPlan::inapplicable("does not apply: a model of one module has one layout").into());
     }
+    if mode == Mode::NonColocated && scenario.cluster.devices() < 2 {
+        return Err(
+            NoPlan::inapplicable("does not apply: separate devices for modules need two devices or more").into()
+        );
+    }
     let mut sweep = Sweep::new(scenario, pricing, mode, sizing);
     sweep.run(SIMULATED, kind, observer)?;
     let mut failed_later = 0;

@@ -200,6 +200,9 @@ fn shares(mode: Mode, runs: usize, devices: u32, main: usize) -> Vec<Vec<Range<u
     if mode != Mode::NonColocated {
         return vec![vec![0..devices; runs]];
     }
+    if (devices as usize) < runs {
+        return Vec::new();
+    }
     // Candidate sizes of the remaining ranges: powers of two and eighths of the cluster.
     let mut takes: Vec<u32> = (0..=devices.ilog2()).map(|power| 1 << power).collect();
     takes.extend((1..8).map(|eighths| devices * eighths / 8));
