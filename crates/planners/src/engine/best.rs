@@ -257,7 +257,7 @@ fn gains(
 fn decisions(winner: PlannerKind, screened: &[Screened]) -> Vec<String> {
     let planned = screened.iter().filter(|candidate| candidate.time.is_ok()).count();
     let mut decisions = vec![format!(
-        "The plan of {}: the fastest of {planned} plans on the batches of the run, out of {} combinations of planner and settings.",
+        "The plan of {} is the fastest on the batches of the run. On the sizing batch, {planned} of {} combinations of planner and settings have a plan.",
         winner.title(),
         screened.len()
     )];
