@@ -121,7 +121,8 @@ pub fn fit(
     let planner = planner.unwrap_or_else(|| reference_planner(valid));
     let watch = Watch { workers, cancellation };
     let document = serde_json::to_value(valid.scenario()).expect("a scenario has only text keys");
-    let base = evaluate(&document, valid, planner, &watch)?.expect("the scenario is valid");
+    let too_large = || AnalysisError::Unplanned("its plans exceed the limits of an answer".to_owned());
+    let base = evaluate(&document, valid, planner, &watch)?.ok_or_else(too_large)?;
     let base_s = base.result.iteration_s;
     let (mut simulated, mut rejected, mut is_partial) = (0, 0, false);
     let mut changes: Vec<Change> = Vec::new();

@@ -19,9 +19,7 @@ use planscope_plan::observer::go_on;
 use planscope_plan::outcome::{
     ENGINE, HistogramColumns, Outcome, PlanOutcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
-use planscope_plan::scenario::{
-    FreeSetting, PlanSettings, PlannerFamily, PlannerKind, Sampler, Scenario, ValidScenario, budget,
-};
+use planscope_plan::scenario::{PlanSettings, PlannerFamily, PlannerKind, Sampler, Scenario, ValidScenario, budget};
 use spent::{Budgeted, Spent};
 
 /// Error for a planning run.
@@ -69,7 +67,9 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     let sizing = pack(&sampler.sizing());
     let requests = |family| request.planners.iter().any(|planner| planner.family() == family);
     let has_strategies = requests(PlannerFamily::Strategies);
-    let surveys = if has_strategies { SURVEYS } else { 0 };
+    // The best plan can be one of strategies.
+    let needs_survey = has_strategies || (requests(PlannerFamily::Best) && request.search.rollouts > 0);
+    let surveys = if needs_survey { SURVEYS } else { 0 };
     let survey: Vec<PackedBatch> = (0..surveys).map(|number| pack(&sampler.survey(number))).collect();
     let has_groups = has_strategies || requests(PlannerFamily::ContextParallel);
     let contexts = ContextSettings::up_to(&request.training, if has_groups { request.cluster.devices() } else { 0 });
@@ -122,10 +122,7 @@ fn settings_candidates(
     batches: Batches<'_>,
     observer: &dyn Observer,
 ) -> Result<Vec<PlanSettings>, Cancelled> {
-    if scenario.free.iter().all(|&setting| setting == FreeSetting::LayersPerStage) {
-        return Ok(Vec::new());
-    }
-    settings_search::candidates(scenario, batches, observer)
+    if scenario.has_free_settings() { settings_search::candidates(scenario, batches, observer) } else { Ok(Vec::new()) }
 }
 
 /// Runs all planners and returns their results in request order. [`PlannerKind::Best`] runs last, because it

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{ChangeKind, FieldChange};
 use planscope_core::training::{AttentionKernel, ContextExchange, GradientFormat, Recompute};
 use planscope_core::workload::Packing;
-use planscope_plan::scenario::{FreeSetting, Scenario};
+use planscope_plan::scenario::{FreeSetting, PlanSettings, Scenario};
 
 /// A change that is not yet simulated.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,11 +45,7 @@ fn recomputation(scenario: &Scenario, all: &mut Vec<Proposal>) {
     add("no recomputation".to_owned(), Recompute::None, None);
     add("selective recomputation".to_owned(), Recompute::Selective, None);
     add("full recomputation".to_owned(), Recompute::Full, None);
-    let layers = scenario.model.layers();
-    let counts = (0..10).map(|power: u32| 1_u32 << power).flat_map(|count| [count, count + count / 2]);
-    let mut counts: Vec<u32> = counts.filter(|&count| count < layers).collect();
-    counts.dedup();
-    for count in counts {
+    for count in PlanSettings::recomputed_layers(scenario.model.layers()) {
         let unit = if count == 1 { "layer" } else { "layers" };
         add(format!("full recomputation of {count} {unit} per stage"), Recompute::Full, Some(count));
     }

@@ -63,6 +63,11 @@ impl Scenario {
         self.free.contains(&setting)
     }
 
+    /// Returns true if planners may choose training settings or packing. Uneven stages are part of the layout search.
+    pub fn has_free_settings(&self) -> bool {
+        self.free.iter().any(|&setting| setting != FreeSetting::LayersPerStage)
+    }
+
     /// Returns the scenario with the given settings in place of its own, and none of them free.
     #[must_use]
     pub fn with_settings(&self, settings: &PlanSettings) -> Self {
@@ -112,6 +117,14 @@ impl PlanSettings {
             expert_parallel: training.expert_parallel,
             packing: scenario.workload.packing,
         }
+    }
+
+    /// Returns the layers per stage for which full recomputation is tried: 1, 2, 3, 4, 6, 8, 12, .. below `layers`.
+    pub fn recomputed_layers(layers: u32) -> Vec<u32> {
+        let counts = (0..31).map(|power| 1_u32 << power).flat_map(|count| [count, count + count / 2]);
+        let mut counts: Vec<u32> = counts.take_while(|&count| count < layers).collect();
+        counts.dedup();
+        counts
     }
 
     /// Sets the values in `training`.

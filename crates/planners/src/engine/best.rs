@@ -14,7 +14,7 @@ use planscope_core::training::LayoutRequest;
 use planscope_plan::observer::{Observer, go_on};
 use planscope_plan::outcome::{Gain, Search};
 use planscope_plan::scenario::budget::EvaluationSize;
-use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, PlannerKind, Scenario};
+use planscope_plan::scenario::{PlanSettings, PlannerFamily, PlannerKind, Scenario};
 
 /// Planners whose plans are candidates. Ablation steps of a paper and baselines that ignore stage times are
 /// never faster than the full method.
@@ -65,22 +65,23 @@ pub(super) fn plan(
 ) -> Result<Evaluation, PlanError> {
     let screened = screen_all(context, settings, observer)?;
     let feasible: Vec<&Screened> = screened.iter().filter(|candidate| candidate.time.is_ok()).collect();
-    let fastest = feasible.first().map_or(f64::INFINITY, |first| seconds(first));
+    let fastest = feasible.first().map_or(f64::INFINITY, |first| first.seconds());
     let requested = |kind: PlannerKind| others.iter().any(|&(other, _)| other == kind);
-    let mut winner: Option<(PlannerKind, EvaluatedPlan)> = None;
-    let mut consider = |kind: PlannerKind, evaluated: &EvaluatedPlan| {
-        if winner.as_ref().is_none_or(|(_, best)| evaluated.iteration_s() < best.iteration_s()) {
-            winner = Some((kind, evaluated.clone()));
+    // Planner, degrees that were fixed for it, and plan.
+    let mut winner: Option<(PlannerKind, LayoutRequest, EvaluatedPlan)> = None;
+    let mut consider = |kind: PlannerKind, request: LayoutRequest, evaluated: &EvaluatedPlan| {
+        if winner.as_ref().is_none_or(|(.., best)| evaluated.iteration_s() < best.iteration_s()) {
+            winner = Some((kind, request, evaluated.clone()));
         }
     };
     for &(kind, evaluation) in others {
         if let Evaluation::Planned(evaluated) = evaluation {
-            consider(kind, evaluated);
+            consider(kind, context.scenario.layout, evaluated);
         }
     }
     let mut finalists: Vec<PlannerKind> = Vec::new();
     for (number, candidate) in feasible.iter().enumerate() {
-        let is_close = seconds(candidate) <= CLOSE * fastest;
+        let is_close = candidate.seconds() <= CLOSE * fastest;
         if finalists.len() >= FINALISTS && !is_close {
             break;
         }
@@ -88,14 +89,15 @@ pub(super) fn plan(
             continue;
         }
         observer.progress(PlannerKind::Best, "comparing the fastest plans", number as u32, feasible.len() as u32);
-        let spent = Spent::new(observer.max_bytes(), EvaluationSize::new(1, observer.workers().count()));
+        let size = EvaluationSize::new(context.scenario.iterations, observer.workers().count());
+        let spent = Spent::new(observer.max_bytes(), size);
         let scenario = Scenario { layout: candidate.request, ..context.scenario.clone() };
         let finalist = PlanningContext { planner: candidate.planner, scenario: &scenario, ..context };
         let evaluation = plan_with(finalist, candidate.settings, &mut Budgeted::new(&spent, &mut Quiet(observer)));
         go_on(observer)?;
         match evaluation {
             Ok(Evaluation::Planned(evaluated)) => {
-                consider(candidate.planner, &evaluated);
+                consider(candidate.planner, candidate.request, &evaluated);
                 finalists.push(candidate.planner);
             }
             // The plan does not fit a batch of the run, or exceeds the limits of an answer.
@@ -103,13 +105,11 @@ pub(super) fn plan(
             Err(error) => return Err(error),
         }
     }
-    let Some((kind, evaluated)) = winner else {
+    let Some((kind, request, evaluated)) = winner else {
         return Ok(Evaluation::Infeasible(no_plan(&screened)));
     };
     let mut gains = gains(context, &screened, kind, observer)?;
     let decisions = decisions(kind, &screened);
-    let found = screened.iter().find(|candidate| candidate.planner == kind && candidate.time.is_ok());
-    let request = found.map_or(context.scenario.layout, |candidate| candidate.request);
     let scenario = Scenario { layout: request, ..context.scenario.clone() };
     let improved = improve_orders(PlanningContext { scenario: &scenario, ..context }, kind, &evaluated, observer)?;
     let improved = improved.filter(|improved| improved.iteration_s() < evaluated.iteration_s());
@@ -150,10 +150,6 @@ fn improve_orders(
     })
 }
 
-fn seconds(screened: &Screened) -> f64 {
-    screened.time.as_ref().copied().unwrap_or(f64::INFINITY)
-}
-
 /// Plans the sizing batch with every candidate under all settings. Fastest first.
 fn screen_all(
     context: PlanningContext<'_>,
@@ -182,14 +178,14 @@ fn screen_all(
             _ => screened.extend(screen(context, &own, observer)?),
         }
     }
-    screened.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    screened.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
     Ok(screened)
 }
 
 /// Returns the degrees of the fastest layouts so far that are pipelines.
 fn pipelines(scenario: &Scenario, screened: &[Screened]) -> Vec<LayoutRequest> {
     let mut fastest: Vec<&Screened> = screened.iter().filter(|candidate| candidate.time.is_ok()).collect();
-    fastest.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    fastest.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
     let mut requests: Vec<LayoutRequest> = Vec::new();
     for layout in fastest.into_iter().filter_map(|candidate| candidate.layout).filter(|layout| layout.pipeline > 1) {
         let request = LayoutRequest {
@@ -228,17 +224,21 @@ fn gains(
     observer: &dyn Observer,
 ) -> Result<Vec<Gain>, PlanError> {
     let fastest_of = |is_one: &dyn Fn(PlannerKind) -> bool| {
-        screened.iter().filter(|candidate| is_one(candidate.planner)).map(seconds).fold(f64::INFINITY, f64::min)
+        screened
+            .iter()
+            .filter(|candidate| is_one(candidate.planner))
+            .map(Screened::seconds)
+            .fold(f64::INFINITY, f64::min)
     };
     let statics = fastest_of(&|kind| kind.family() == PlannerFamily::Static);
     let best = fastest_of(&|kind| kind == winner);
     let mut gains = Vec::new();
-    if !context.scenario.free.iter().all(|&setting| setting == FreeSetting::LayersPerStage) {
+    if context.scenario.has_free_settings() {
         let own = [PlanSettings::from_scenario(context.scenario)];
         let mut fixed = f64::INFINITY;
         for planner in [PlannerKind::OneFOneB, PlannerKind::Interleaved] {
             let screened = screen(PlanningContext { planner, ..context }, &own, observer)?;
-            fixed = screened.iter().map(seconds).fold(fixed, f64::min);
+            fixed = screened.iter().map(Screened::seconds).fold(fixed, f64::min);
         }
         gains.push(Gain::new("free settings", "1F1B or interleaved with the settings of the scenario", fixed, statics));
     }

@@ -24,6 +24,13 @@ pub(super) struct Screened {
     pub time: Result<f64, NoPlan>,
 }
 
+impl Screened {
+    /// Mean iteration time in s; infinite without a plan.
+    pub(super) fn seconds(&self) -> f64 {
+        self.time.as_ref().copied().unwrap_or(f64::INFINITY)
+    }
+}
+
 /// Returns the candidates that differ for the planner. Families that search degrees themselves use the degrees
 /// and the packing of the scenario.
 pub(super) fn candidates_of(
@@ -74,12 +81,8 @@ pub(super) fn screen(
         };
         screened.push(Screened { planner, settings, request: context.scenario.layout, layout, time });
     }
-    screened.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    screened.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
     Ok(screened)
-}
-
-fn seconds(screened: &Screened) -> f64 {
-    screened.time.as_ref().copied().unwrap_or(f64::INFINITY)
 }
 
 fn screen_one(

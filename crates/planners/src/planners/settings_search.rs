@@ -123,10 +123,7 @@ fn degrees(scenario: &Scenario, own: PlanSettings) -> Vec<PlanSettings> {
 fn refinements(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
     let mut refined = Vec::new();
     if scenario.is_free(FreeSetting::Recompute) {
-        let layers = scenario.model.layers();
-        let counts = (0..).map(|power: u32| 1_u32 << power).flat_map(|count| [count, count + count / 2]);
-        let mut counts: Vec<u32> = counts.take_while(|&count| count < layers).collect();
-        counts.dedup();
+        let counts = PlanSettings::recomputed_layers(scenario.model.layers());
         refined.extend(counts.into_iter().map(|count| PlanSettings {
             recompute: Recompute::Full,
             recompute_layers: Some(count),
