@@ -86,6 +86,7 @@ fn LayoutSection() -> impl IntoView {
             <NumberField pointer="/layout/microbatch" label="Microbatch" unit="sequences" min=1.0 max=256.0 placeholder="search" />
             <NumberField pointer="/layout/group" label="Group" unit="microbatches" min=1.0 max=1024.0 placeholder="PP" />
             <free::StageLayers />
+            <free::SubMicrobatchSize />
         </Section>
     }
 }

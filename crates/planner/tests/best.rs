@@ -9,8 +9,17 @@ use planner::training::Recompute;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const ALL_FREE: [&str; 7] =
-    ["recompute", "activation_offload", "zero", "context_parallel", "expert_parallel", "packing", "layers_per_stage"];
+const ALL_FREE: [&str; 9] = [
+    "recompute",
+    "activation_offload",
+    "zero",
+    "context_parallel",
+    "expert_parallel",
+    "packing",
+    "layers_per_stage",
+    "assignment",
+    "sub_microbatch",
+];
 
 fn document(model: &str, (cluster, nodes): (&str, u32), batch: u32, planners: &[&str]) -> Value {
     json!({
@@ -104,6 +113,27 @@ fn fixed_scenarios_have_no_new_fields() {
     let text = serde_json::to_string(&planned(&scenario)).unwrap();
     for field in ["\"settings\"", "\"source\"", "\"gains\""] {
         assert!(!text.contains(field), "{field}");
+    }
+}
+
+/// Four long sequences among many short ones go to one replica in data-loader order. Balanced replicas are faster.
+#[test]
+fn static_planners_balance_replicas_if_the_assignment_is_free() {
+    let mut scenario = document("llama-3-8b", ("h100", 1), 64, &["1f1b", "interleaved"]);
+    scenario["layout"] = json!({ "tensor": 1, "pipeline": 2, "microbatch": 1 });
+    scenario["workload"]["samples"]["text_tokens"] =
+        json!({ "kind": "log_normal", "median": 600, "sigma": 1.2, "min": 64, "max": 4000 });
+    scenario["training"] = json!({ "recompute": "full", "zero": 3 });
+    scenario["free"] = json!([]);
+    let fixed = planned(&scenario);
+    scenario["free"] = json!(["assignment"]);
+    let free = planned(&scenario);
+    for planner in [PlannerKind::OneFOneB, PlannerKind::Interleaved] {
+        assert!(seconds(&fixed, planner).is_finite());
+        let ratio = seconds(&free, planner) / seconds(&fixed, planner);
+        assert!(ratio < 0.95, "{planner:?}: {ratio}");
+        let plan = plan_of(&free, planner).unwrap();
+        assert!(plan.settings.is_none(), "the assignment is not a training setting");
     }
 }
 

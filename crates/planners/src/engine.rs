@@ -9,8 +9,9 @@ use std::sync::Mutex;
 pub use planscope_plan::observer::{Cancelled, Observer, Unobserved};
 
 use crate::planners::{
-    Batches, ENDLESS, EvaluatedPlan, JudgeError, MAX_SECONDS, NoPlan, PlanningContext, SearchError, TestedPlan, dflop,
-    dhp, dynamic, hydraulis, judge, module_layouts, pipeweaver, plan_spans, settings_search, static_3d,
+    Batches, ENDLESS, EvaluatedPlan, JudgeError, MAX_SECONDS, NO_CEILING, NoPlan, PlanningContext, SearchError,
+    TestedPlan, dflop, dhp, dynamic, hydraulis, judge, module_layouts, pipeweaver, plan_spans, settings_search,
+    static_3d,
 };
 use planscope_core::host::side_by_side;
 use planscope_core::workload::{GlobalBatch, PackedBatch, Packing, SampleShape, packing};
@@ -82,7 +83,8 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     let pricing = pricing.with_contexts(&contexts).with_degrees(&degrees);
     let batches = Batches { survey: &survey, sizing: &sizing, evaluated: &evaluated };
     let spent = Spent::new(max_bytes, budget::EvaluationSize::new(request.iterations, observer.workers().count()));
-    let context = |planner| PlanningContext { scenario: request, pricing: &pricing, planner, batches };
+    let context =
+        |planner| PlanningContext { scenario: request, pricing: &pricing, planner, batches, ceiling: NO_CEILING };
     let inputs: Vec<PlanningContext<'_>> = request.planners.iter().copied().map(context).collect();
     let candidates = settings_candidates(request, batches, observer)?;
     let evaluations = match run_planners(&inputs, &candidates, &spent, observer) {
@@ -272,7 +274,7 @@ fn evaluate(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result
 
 /// Checks and simulates a plan.
 fn judged(context: PlanningContext<'_>, tested: &TestedPlan, observer: &dyn Observer) -> Result<Evaluation, PlanError> {
-    let PlanningContext { scenario, pricing, planner, batches } = context;
+    let PlanningContext { scenario, pricing, planner, batches, .. } = context;
     let evaluated = judge(scenario, pricing, tested, batches.evaluated, observer).map_err(|error| match error {
         JudgeError::Cancelled(cancelled) => PlanError::Cancelled(cancelled),
         JudgeError::Rejected(violation) => {

@@ -27,7 +27,7 @@ pub(crate) mod static_3d;
 pub use judge::EvaluatedPlan;
 
 pub(crate) use batches::plan_spans;
-pub(crate) use context::{Batches, PlanningContext, SearchError};
+pub(crate) use context::{Batches, NO_CEILING, PlanningContext, SearchError};
 pub use dflop::planner::shaped_items;
 pub(crate) use executed::TestedPlan;
 pub use judge::{JudgeError, judge};

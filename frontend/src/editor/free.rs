@@ -61,21 +61,56 @@ pub(super) fn IfFixed(setting: FreeSetting, children: Children) -> impl IntoView
     }
 }
 
-/// Layers per stage. The setting has no value: stages are equal, or the planners choose uneven stages.
+/// Setting without a value: a fixed rule, or the choice of the planners.
 #[component]
-pub(super) fn StageLayers() -> impl IntoView {
+fn RuleSetting(setting: FreeSetting, fixed: &'static str, chosen: &'static str, testid: &'static str) -> impl IntoView {
     let form = use_form();
-    let setting = FreeSetting::LayersPerStage;
-    let text = move || {
-        let free = form.document.with(|scenario| is_free(scenario, setting));
-        if free { "uneven stages allowed" } else { "equal stages" }
-    };
+    let text = move || if form.document.with(|scenario| is_free(scenario, setting)) { chosen } else { fixed };
     view! {
         <div class="field choosable">
-            <span>"Layers per stage"</span>
+            <span>{format::capitalised(setting.title())}</span>
             <FreeCheck setting=setting />
-            <small data-testid="stage-layers">{text}</small>
+            <small data-testid=testid>{text}</small>
         </div>
+    }
+}
+
+/// Layers per stage: equal, or as the planners choose.
+#[component]
+pub(super) fn StageLayers() -> impl IntoView {
+    view! {
+        <RuleSetting
+            setting=FreeSetting::LayersPerStage
+            fixed="equal stages"
+            chosen="uneven stages allowed"
+            testid="stage-layers"
+        />
+    }
+}
+
+/// Assignment of samples to replicas: in data-loader order, or balanced.
+#[component]
+pub(super) fn SampleAssignment() -> impl IntoView {
+    view! {
+        <RuleSetting
+            setting=FreeSetting::Assignment
+            fixed="data-loader order"
+            chosen="replicas balanced by compute time"
+            testid="sample-assignment"
+        />
+    }
+}
+
+/// Instances per sub-microbatch of PipeWeaver: by its rule, or several sizes.
+#[component]
+pub(super) fn SubMicrobatchSize() -> impl IntoView {
+    view! {
+        <RuleSetting
+            setting=FreeSetting::SubMicrobatch
+            fixed="by PipeWeaver's rule"
+            chosen="several sizes are tried"
+            testid="sub-microbatch"
+        />
     }
 }
 

@@ -6,7 +6,7 @@ use api::planner::scenario::FreeSetting;
 use leptos::prelude::*;
 
 use super::field::{FieldError, NumberField, SelectField};
-use super::free::is_free;
+use super::free::{SampleAssignment, is_free};
 use super::section::Section;
 use super::slider::Slider;
 use super::source::{SAMPLES, SourceFields, SourcePicker};
@@ -78,6 +78,7 @@ pub(super) fn WorkloadSection() -> impl IntoView {
                 options=&[("packed", "Packed, first fit"), ("single", "One per sequence"), ("padded", "Padded")]
                 free=FreeSetting::Packing
             />
+            <SampleAssignment />
             <LimitFields />
         </Section>
     }

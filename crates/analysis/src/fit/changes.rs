@@ -98,10 +98,14 @@ fn layout(scenario: &Scenario, all: &mut Vec<Proposal>) {
     if degrees.iter().any(|(_, _, value)| value.is_some()) {
         all.push(proposal(ChangeKind::Layout, "TP, PP, VPP and microbatch free", &[("/layout", json!({}))]));
     }
-    if !scenario.is_free(FreeSetting::LayersPerStage) {
+    let rules = [
+        (FreeSetting::LayersPerStage, "uneven layers per stage"),
+        (FreeSetting::Assignment, "replicas balanced by compute time"),
+    ];
+    for (setting, name) in rules.into_iter().filter(|&(setting, _)| !scenario.is_free(setting)) {
         let mut free = scenario.free.clone();
-        free.push(FreeSetting::LayersPerStage);
-        all.push(proposal(ChangeKind::Layout, "uneven layers per stage", &[("/free", json!(free))]));
+        free.push(setting);
+        all.push(proposal(ChangeKind::Layout, name, &[("/free", json!(free))]));
     }
     let context = scenario.training.context_parallel;
     if !scenario.is_free(FreeSetting::ContextParallel) {

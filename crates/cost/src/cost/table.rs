@@ -146,6 +146,23 @@ impl<'a> LayerTable<'a> {
         (0..self.loads.len()).map(work).sum()
     }
 
+    /// Returns the minimum forward and backward times of a microbatch through the stages before each of the given
+    /// stages, in seconds. Like [`stage_work`](Self::stage_work), they are lower bounds.
+    pub fn min_ramps(&self, stages: &[Vec<LayerRange>]) -> Vec<(f64, f64)> {
+        let host = self.host_microbatch();
+        let mut minimum = vec![(f64::INFINITY, f64::INFINITY); stages.len()];
+        for microbatch in 0..self.loads.len() {
+            let (mut forward, mut backward) = (0.0, 0.0);
+            for (ranges, minimum) in stages.iter().zip(&mut minimum) {
+                *minimum = (minimum.0.min(forward), minimum.1.min(backward));
+                let cost = self.stage_cost(ranges, microbatch).with_host_time(host);
+                forward += cost.forward.secs();
+                backward += (cost.input_grad + cost.weight_grad).secs();
+            }
+        }
+        minimum
+    }
+
     /// Returns the model state memory per rank.
     pub fn static_memory(&self, partition: &Partition, replica_layout: ReplicaLayout) -> Vec<Bytes> {
         self.state_memory(partition, replica_layout).into_iter().map(StateMemory::total).collect()

@@ -29,11 +29,15 @@ pub enum FreeSetting {
     /// Layers per stage: stages may be uneven, with embedding and head as load. Chunks per rank (VPP)
     /// need not divide the layers.
     LayersPerStage,
+    /// Assignment of samples to replicas: in data-loader order, or balanced by compute time.
+    Assignment,
+    /// Instances per sub-microbatch of PipeWeaver: by its rule, or several sizes.
+    SubMicrobatch,
 }
 
 impl FreeSetting {
     /// All settings, in display order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Recompute,
         Self::ActivationOffload,
         Self::Zero,
@@ -41,6 +45,8 @@ impl FreeSetting {
         Self::ExpertParallel,
         Self::Packing,
         Self::LayersPerStage,
+        Self::Assignment,
+        Self::SubMicrobatch,
     ];
 
     /// Returns the display name.
@@ -53,7 +59,14 @@ impl FreeSetting {
             Self::ExpertParallel => "expert parallelism",
             Self::Packing => "packing",
             Self::LayersPerStage => "layers per stage",
+            Self::Assignment => "assignment of samples",
+            Self::SubMicrobatch => "sub-microbatch size",
         }
+    }
+
+    /// Returns true for properties of the layout search. They are not training settings, and have no value.
+    const fn is_in_layout_search(self) -> bool {
+        matches!(self, Self::LayersPerStage | Self::Assignment | Self::SubMicrobatch)
     }
 }
 
@@ -63,19 +76,19 @@ impl Scenario {
         self.free.contains(&setting)
     }
 
-    /// Returns true if planners may choose training settings or packing. Uneven stages are part of the layout search.
+    /// Returns true if planners may choose training settings or packing.
     pub fn has_free_settings(&self) -> bool {
-        self.free.iter().any(|&setting| setting != FreeSetting::LayersPerStage)
+        self.free.iter().any(|setting| !setting.is_in_layout_search())
     }
 
-    /// Returns the scenario with the given settings in place of its own, and none of them free.
+    /// Returns the scenario with the given settings in place of its own, and none of them free. The layout search
+    /// has its free settings still.
     #[must_use]
     pub fn with_settings(&self, settings: &PlanSettings) -> Self {
         let mut scenario = self.clone();
         settings.apply(&mut scenario.training);
         scenario.workload.packing = settings.packing;
-        // Uneven stages are a property of the layout search, not of the training settings.
-        scenario.free.retain(|&setting| setting == FreeSetting::LayersPerStage);
+        scenario.free.retain(|setting| setting.is_in_layout_search());
         scenario
     }
 }

@@ -4,12 +4,17 @@ use super::spent::{Budgeted, Spent};
 use super::{Evaluation, PlanError, plan_fixed};
 use crate::planners::settings_search::Quiet;
 use crate::planners::{Batches, NoPlan, PlanningContext};
-use planscope_core::training::LayoutRequest;
+use planscope_core::training::{LayoutRequest, Recompute};
+use planscope_core::units::Seconds;
 use planscope_cost::cost::{ContextSettings, DegreeSettings, Pricing};
 use planscope_plan::observer::{Observer, go_on};
 use planscope_plan::outcome::Layout;
 use planscope_plan::scenario::budget::EvaluationSize;
-use planscope_plan::scenario::{PlanSettings, PlannerFamily, PlannerKind, Scenario};
+use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, PlannerKind, Scenario};
+
+/// Settings are alternatives up to this ratio to the fastest time on the sizing batch, if the fastest do not fit a
+/// batch of the run.
+pub(super) const CLOSE: f64 = 1.03;
 
 /// A planner under certain settings, and its iteration time on the sizing batch.
 #[derive(Debug, Clone)]
@@ -39,7 +44,14 @@ pub(super) fn candidates_of(
     candidates: &[PlanSettings],
 ) -> Vec<PlanSettings> {
     let own = PlanSettings::from_scenario(scenario);
+    let chooses_layers = planner == PlannerKind::PipeWeaver;
+    let is_recompute_free =
+        scenario.is_free(FreeSetting::Recompute) && scenario.is_free(FreeSetting::ActivationOffload);
     let restrict = |settings: &PlanSettings| match planner.family() {
+        // It chooses the strategies of layers, so settings that differ in recomputation are equal.
+        PlannerFamily::PipeWeaver if chooses_layers && is_recompute_free => {
+            PlanSettings { recompute: Recompute::None, recompute_layers: None, activation_offload: 0.0, ..*settings }
+        }
         PlannerFamily::Best | PlannerFamily::Static | PlannerFamily::WaitFree | PlannerFamily::PipeWeaver => *settings,
         PlannerFamily::ContextParallel | PlannerFamily::Strategies => PlanSettings {
             context_parallel: own.context_parallel,
@@ -65,7 +77,7 @@ pub(super) fn candidates_of(
 }
 
 /// Plans the sizing batch under each of the settings. Returns the results fastest first, then those without a
-/// plan.
+/// plan, or with no plan below the ceiling of the context and `CLOSE` times the fastest time.
 pub(super) fn screen(
     context: PlanningContext<'_>,
     settings: &[PlanSettings],
@@ -73,10 +85,14 @@ pub(super) fn screen(
 ) -> Result<Vec<Screened>, PlanError> {
     let planner = context.planner;
     let mut screened = Vec::with_capacity(settings.len());
+    let mut ceiling = context.ceiling;
     for &settings in settings {
         go_on(observer)?;
-        let (layout, time) = match screen_one(context, settings, observer)? {
-            Evaluation::Planned(evaluated) => (Some(evaluated.layout()), Ok(evaluated.iteration_s())),
+        let (layout, time) = match screen_one(PlanningContext { ceiling, ..context }, settings, observer)? {
+            Evaluation::Planned(evaluated) => {
+                ceiling = ceiling.min(Seconds::from_secs(CLOSE * evaluated.iteration_s()).to_nanos());
+                (Some(evaluated.layout()), Ok(evaluated.iteration_s()))
+            }
             Evaluation::Infeasible(none) => (None, Err(none)),
         };
         screened.push(Screened { planner, settings, request: context.scenario.layout, layout, time });
@@ -144,9 +160,11 @@ pub(super) fn plan_free(
     let settings = candidates_of(context.planner, context.scenario, candidates);
     let screened = screen(context, &settings, observer)?;
     let mut infeasible = None;
+    // Settings without a plan below the ceiling come last. They have slower plans if no faster one fits the run.
+    let is_any = screened.first().is_some_and(|candidate| candidate.time.is_ok());
     for candidate in screened {
-        if let Err(none) = candidate.time {
-            infeasible.get_or_insert(none);
+        if let (Err(none), false) = (&candidate.time, is_any) {
+            infeasible.get_or_insert(none.clone());
             continue;
         }
         match plan_with(context, candidate.settings, observer)? {

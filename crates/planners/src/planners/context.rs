@@ -2,6 +2,7 @@
 
 use crate::planners::NoPlan;
 use crate::planners::infeasible::Infeasibility;
+use planscope_core::units::Nanos;
 use planscope_core::workload::PackedBatch;
 use planscope_cost::cost::Pricing;
 use planscope_plan::observer::Cancelled;
@@ -19,6 +20,9 @@ pub(crate) struct Batches<'a> {
     pub evaluated: &'a [PackedBatch],
 }
 
+/// Ceiling of a search for the fastest layout.
+pub(crate) const NO_CEILING: Nanos = Nanos::new(u64::MAX);
+
 /// Input of a planner.
 #[derive(Clone, Copy)]
 pub(crate) struct PlanningContext<'a> {
@@ -26,6 +30,8 @@ pub(crate) struct PlanningContext<'a> {
     pub pricing: &'a Pricing<'a>,
     pub planner: PlannerKind,
     pub batches: Batches<'a>,
+    /// Slower layouts on the sizing batch are of no use to the caller. Layout searches skip them.
+    pub ceiling: Nanos,
 }
 
 #[cfg(test)]
@@ -38,7 +44,7 @@ impl<'a> PlanningContext<'a> {
         sizing: &'a PackedBatch,
         evaluated: &'a [PackedBatch],
     ) -> Self {
-        Self { scenario, pricing, planner, batches: Batches { survey: &[], sizing, evaluated } }
+        Self { scenario, pricing, planner, batches: Batches { survey: &[], sizing, evaluated }, ceiling: NO_CEILING }
     }
 }
 

@@ -24,12 +24,10 @@ const SWAP_STREAM: u64 = 1 << 40;
 /// Limit on actions simulated by swaps per iteration, so that planning a batch takes milliseconds.
 const ACTIONS_PER_ITERATION: usize = 120_000;
 
-struct WaitFree<'a> {
-    scenario: &'a Scenario,
-}
+struct WaitFree;
 
-impl LayoutPlanner for WaitFree<'_> {
-    fn assign(&self, layout: Layout, _: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>> {
+impl LayoutPlanner for WaitFree {
+    fn assign(&self, _: &Scenario, layout: Layout, _: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>> {
         deal(layout, &table.microbatch_times(layout.pipeline * layout.chunks))
     }
 
@@ -49,15 +47,19 @@ impl LayoutPlanner for WaitFree<'_> {
         Ok((costs, selection.schedule))
     }
 
-    /// Sorts unpacked sequences by length, because padding extends them to the maximum length in
-    /// the microbatch.
-    fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..batch.sequences.len()).collect();
-        if self.scenario.workload.packing == Packing::Single {
-            order.sort_by_key(|&index| (batch.sequences[index].computed_tokens, batch.sequences[index].images, index));
-        }
-        order
+    fn sequence_order(&self, scenario: &Scenario, batch: &PackedBatch) -> Vec<usize> {
+        order_by_length(scenario, batch)
     }
+}
+
+/// Sorts unpacked sequences by length, because padding extends them to the maximum length in the microbatch. Packed
+/// sequences have the order of the batch.
+pub(crate) fn order_by_length(scenario: &Scenario, batch: &PackedBatch) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..batch.sequences.len()).collect();
+    if scenario.workload.packing == Packing::Single {
+        order.sort_by_key(|&index| (batch.sequences[index].computed_tokens, batch.sequences[index].images, index));
+    }
+    order
 }
 
 /// Assigns microbatches with the given times to replicas by the longest-processing-time rule: in
@@ -84,11 +86,10 @@ pub(crate) fn deal(layout: Layout, times: &[f64]) -> Vec<Vec<usize>> {
 /// longest-first assignment to replicas, then an order search per replica.
 pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) -> Result<Plan, SearchError<NoPlan>> {
     let Batches { sizing, evaluated: batches, .. } = context.batches;
-    let filling = WaitFree { scenario: context.scenario };
-    let mut layouts = LayoutSearch::run(context, &filling, observer)?;
+    let mut layouts = LayoutSearch::run(context, &WaitFree, observer)?;
     loop {
         let Some(sized) = layouts.winner() else { return Err(layouts.no_plan().into()) };
-        match fill(context, &filling, &sized, observer) {
+        match fill(context, &sized, observer) {
             Ok((iterations, evaluated)) => {
                 let plan = Plan {
                     layout: sized.layout,
@@ -126,13 +127,12 @@ fn decisions(
 /// Returns the plans of all batches, and the number of simulated orders.
 fn fill(
     context: PlanningContext<'_>,
-    filling: &WaitFree<'_>,
     sized: &Sized,
     observer: &mut dyn Observer,
 ) -> Result<(Vec<IterationPlan>, u32), SearchError<Infeasibility>> {
     let each = EachBatch { kind: context.planner, phase: "ordering batches", batches: context.batches.evaluated };
     let filled = each.side_by_side(observer, |index, batch, observer| {
-        fill_batch(context.scenario, context.pricing, filling, sized, (index, batch), observer.workers())
+        fill_batch(context.scenario, context.pricing, sized, (index, batch), observer.workers())
     })?;
     let evaluated = filled.iter().map(|(_, orders)| orders).sum();
     Ok((filled.into_iter().map(|(iteration, _)| iteration).collect(), evaluated))
@@ -141,13 +141,12 @@ fn fill(
 fn fill_batch(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
-    planner: &WaitFree<'_>,
     sized: &Sized,
     (index, batch): (usize, &PackedBatch),
     workers: &dyn Workers,
 ) -> Result<(IterationPlan, u32), Infeasibility> {
     let layout = sized.layout;
-    let order = planner.sequence_order(batch);
+    let order = order_by_length(scenario, batch);
     let microbatches: Vec<Vec<u32>> = order
         .chunks(layout.microbatch as usize)
         .map(|chunk| chunk.iter().map(|&sequence| sequence as u32).collect())

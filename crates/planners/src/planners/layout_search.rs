@@ -20,6 +20,8 @@ use crate::planners::layouts::{Candidate, candidates};
 use crate::planners::{Batches, NoPlan, PlanningContext, replica};
 use planscope_plan::plan::describe;
 
+/// Fastest layouts whose variants are simulated.
+const VARIED_LAYOUTS: usize = 2;
 /// Limit on reported losers, in ascending time order.
 const MAX_LOSERS: usize = 40;
 
@@ -56,7 +58,13 @@ pub(crate) struct Microbatches<'a> {
 /// Assignment of microbatches to replicas, and their order, by a planner.
 pub(crate) trait LayoutPlanner: Sync {
     /// Returns indices into `loads` per replica.
-    fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>>;
+    fn assign(
+        &self,
+        scenario: &Scenario,
+        layout: Layout,
+        loads: &[MicrobatchLoad],
+        table: &LayerTable<'_>,
+    ) -> Vec<Vec<usize>>;
     /// Assigns layers to stages.
     fn cut(&self, batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Infeasibility> {
         balanced(batch, table, layout)
@@ -70,15 +78,34 @@ pub(crate) trait LayoutPlanner: Sync {
         replica: (usize, &[usize]),
     ) -> Result<(PipelineCosts, Schedule), Infeasibility>;
     /// Order of sequences before they are split into microbatches.
-    fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize>;
+    fn sequence_order(&self, scenario: &Scenario, batch: &PackedBatch) -> Vec<usize>;
     /// Lower bound on the planner's work, relative to undivided microbatches.
     fn min_relative_work(&self) -> f64 {
         1.0
+    }
+    /// Dependencies that every schedule of the planner waits for.
+    fn ramp(&self) -> Ramp {
+        Ramp::None
+    }
+    /// Returns other ways to divide the microbatches of a fast layout.
+    fn variants(&self, _: &Microbatches<'_>, _: &Sized) -> Vec<Sized> {
+        Vec::new()
     }
     /// True if the planner chooses layer strategies independent of the settings.
     fn chooses_strategies(&self) -> bool {
         false
     }
+}
+
+/// Time in which a rank waits for other ranks, in every schedule of a planner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ramp {
+    /// Unknown.
+    None,
+    /// The first forward waits for the previous stages of its microbatch.
+    Forward,
+    /// Moreover, the last action of a rank is a backward, which the backwards of the previous stages follow.
+    ForwardAndBackward,
 }
 
 /// Result for a simulated candidate. Times in `active` and `exposed` are means per rank, in seconds.
@@ -93,6 +120,8 @@ struct Score {
 enum SimulationResult {
     Simulated(Score),
     Rejected(Infeasibility),
+    /// A replica reaches the ceiling. Contains its peak memory.
+    Slow(Bytes),
 }
 
 /// Maximum iteration time in seconds: 115 days, well inside the range of nanoseconds.
@@ -117,26 +146,21 @@ pub(crate) struct LayoutSearch<'a> {
     microbatches: Vec<(u32, Microbatches<'a>)>,
     total: u32,
     failed_later: u32,
+    /// Layouts whose simulation reached the ceiling.
+    /// Their peak memory up to then.
+    slow: Vec<Bytes>,
 }
 
 impl<'a> LayoutSearch<'a> {
-    /// Computes bounds for all candidates and simulates those that the bounds do not exclude.
+    /// Computes bounds for all candidates and simulates those that the bounds do not exclude. Layouts that are
+    /// slower than the ceiling of the context are not simulated to the end.
     pub(crate) fn run(
         context: PlanningContext<'a>,
         layout_planner: &'a dyn LayoutPlanner,
         observer: &mut dyn Observer,
     ) -> Result<Self, Cancelled> {
-        Self::run_below(context, layout_planner, Nanos::new(u64::MAX), observer)
-    }
-
-    /// Searches layouts that are faster than `ceiling`.
-    pub(crate) fn run_below(
-        context: PlanningContext<'a>,
-        layout_planner: &'a dyn LayoutPlanner,
-        ceiling: Nanos,
-        observer: &mut dyn Observer,
-    ) -> Result<Self, Cancelled> {
-        let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing: batch, .. } } = context;
+        let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing: batch, .. }, ceiling } =
+            context;
         let limit = scenario.memory_limit();
         let mut search = Self {
             scenario,
@@ -151,8 +175,10 @@ impl<'a> LayoutSearch<'a> {
             microbatches: Vec::new(),
             total: 0,
             failed_later: 0,
+            slow: Vec::new(),
         };
-        let order: Vec<u32> = layout_planner.sequence_order(batch).into_iter().map(|index| index as u32).collect();
+        let order: Vec<u32> =
+            layout_planner.sequence_order(scenario, batch).into_iter().map(|index| index as u32).collect();
         let mut viable: Vec<Layout> = Vec::new();
         for Candidate { layout, rule } in candidates(scenario, kind, order.len() as u32) {
             search.total += 1;
@@ -171,6 +197,7 @@ impl<'a> LayoutSearch<'a> {
         }
         search.bound_all(viable, observer)?;
         search.simulate_all(observer)?;
+        search.simulate_variants(observer)?;
         Ok(search)
     }
 
@@ -219,11 +246,12 @@ impl<'a> LayoutSearch<'a> {
             return Err(Infeasibility { reason, constraint: BindingConstraint::State(bytes, rank) });
         }
         let share = self.planner.min_relative_work();
+        let ramp = self.planner.ramp();
         let bound = match tunable {
             Some(tunable) => {
-                work_bound(table, &sized.partition, position, |ranges| share * min_stage_work(tunable, ranges))
+                work_bound(table, &sized.partition, position, ramp, |ranges| share * min_stage_work(tunable, ranges))
             }
-            None => work_bound(table, &sized.partition, position, |ranges| share * table.stage_work(ranges)),
+            None => work_bound(table, &sized.partition, position, ramp, |ranges| share * table.stage_work(ranges)),
         };
         if bound.secs() > MAX_SECONDS {
             return Err(Infeasibility::rule(ENDLESS));
@@ -255,7 +283,30 @@ impl<'a> LayoutSearch<'a> {
                         self.simulated.push((score, sized));
                     }
                     SimulationResult::Rejected(infeasibility) => self.rejected.push((sized.layout, infeasibility)),
+                    SimulationResult::Slow(peak) => self.slow.push(peak),
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Simulates the variants of the fastest layouts.
+    fn simulate_variants(&mut self, observer: &mut dyn Observer) -> Result<(), Cancelled> {
+        let mut fastest: Vec<&(Score, Sized)> = self.simulated.iter().collect();
+        fastest.sort_by_key(|(score, sized)| (score.time, sized.layout));
+        let variants_of = |sized: &Sized| {
+            let batch = self.microbatches_for(sized.layout);
+            batch.map_or_else(Vec::new, |batch| self.planner.variants(batch, sized))
+        };
+        let variants: Vec<Sized> =
+            fastest.into_iter().take(VARIED_LAYOUTS).flat_map(|(_, sized)| variants_of(sized)).collect();
+        for sized in variants {
+            go_on(observer)?;
+            self.total += 1;
+            match self.simulate(&sized) {
+                SimulationResult::Simulated(score) => self.simulated.push((score, sized)),
+                SimulationResult::Rejected(infeasibility) => self.rejected.push((sized.layout, infeasibility)),
+                SimulationResult::Slow(peak) => self.slow.push(peak),
             }
         }
         Ok(())
@@ -281,7 +332,7 @@ impl<'a> LayoutSearch<'a> {
         // Step ends per replica. They differ in the gradient reduction hidden by the initial
         // forward and the final backward.
         let mut tails: Vec<PipelineCosts> = Vec::new();
-        let assignment = self.planner.assign(layout, loads, &table);
+        let assignment = self.planner.assign(self.scenario, layout, loads, &table);
         let ranks = f64::from(layout.pipeline * layout.data);
         for (replica, assigned) in assignment.iter().enumerate() {
             // A replica with equal loads and node offset takes the same time as its predecessor.
@@ -307,6 +358,9 @@ impl<'a> LayoutSearch<'a> {
             score.peak = score.peak.max(peak);
             if peak > self.limit {
                 return SimulationResult::Rejected(Infeasibility::activations(rank, peak));
+            }
+            if execution.makespan() >= self.ceiling {
+                return SimulationResult::Slow(score.peak);
             }
             let mut totals = compare::IterationTotals::default();
             totals.add_replica(&schedule, &costs);
@@ -334,11 +388,11 @@ impl<'a> LayoutSearch<'a> {
         self.best().map(|(score, _)| score.time)
     }
 
-    /// Returns the smallest peak memory of the simulated layouts and of those rejected for memory.
+    /// Returns the smallest peak memory of the simulated layouts, of slow ones, and of those rejected for memory.
     pub(crate) fn min_peak(&self) -> Option<Bytes> {
         let simulated = self.simulated.iter().map(|(score, _)| score.peak);
         let rejected = self.rejected.iter().filter_map(|(_, infeasibility)| Some(infeasibility.constraint.memory()?.1));
-        simulated.chain(rejected).min()
+        simulated.chain(rejected).chain(self.slow.iter().copied()).min()
     }
 
     /// Returns the fastest remaining layout.
@@ -353,7 +407,7 @@ impl<'a> LayoutSearch<'a> {
         observer: &mut dyn Observer,
     ) -> Result<(), Cancelled> {
         if let Some(winner) = self.winner() {
-            self.simulated.retain(|(_, sized)| sized.layout != winner.layout);
+            self.simulated.retain(|(_, sized)| (sized.layout, &sized.sizes) != (winner.layout, &winner.sizes));
             let reason = format!("{} on another batch", infeasibility.reason);
             self.rejected.push((winner.layout, Infeasibility { reason, constraint: infeasibility.constraint }));
             self.failed_later += 1;
@@ -399,7 +453,7 @@ impl<'a> LayoutSearch<'a> {
         Search {
             candidates: self.total,
             simulated: self.simulated.len() as u32,
-            pruned: self.open.len() as u32,
+            pruned: (self.open.len() + self.slow.len()) as u32,
             rejected: self.rejected.len() as u32,
             losers,
             rejections: self.rejection_counts(),
@@ -444,6 +498,9 @@ impl<'a> LayoutSearch<'a> {
             }
             (Some(need), _) => {
                 format!("{} ({})", self.lack(need.rank, need.bytes, need.is_complete()), describe(need.layout))
+            }
+            (None, _) if !self.slow.is_empty() || !self.open.is_empty() => {
+                "no layout is faster than another planner".to_owned()
             }
             (None, Some(_)) => self.rejection_counts().swap_remove(0).reason,
             (None, None) => "no valid layout: the requested degrees do not divide the devices".to_owned(),
@@ -498,15 +555,19 @@ fn min_stage_work(tunable: &LayerTable<'_>, ranges: &[LayerRange]) -> f64 {
         .sum()
 }
 
-/// Lower bound on the iteration time: work of the busiest rank if the replicas split it equally.
+/// Lower bound on the iteration time: work of the busiest rank if the replicas split it equally, and the time in
+/// which the rank waits for the previous stages.
 fn work_bound(
     table: &LayerTable<'_>,
     partition: &Partition,
     position: ReplicaLayout,
+    ramp: Ramp,
     stage_work: impl Fn(&[LayerRange]) -> f64,
 ) -> Nanos {
     let (sync, optimizer) = table.step_end(partition, position, None);
     let ranks = position.pipeline as usize;
+    let ramps = if ramp == Ramp::None { vec![(0.0, 0.0); ranks] } else { table.min_ramps(&partition.stages[..ranks]) };
+    let to_nanos = |seconds: f64| planscope_core::units::Seconds::from_secs(seconds).to_nanos();
     (0..ranks)
         .map(|rank| {
             let stages: Vec<_> = partition.stages_on(rank, ranks).collect();
@@ -515,7 +576,15 @@ fn work_bound(
             // The simulation rounds forward, input gradient and weight gradient per cell to
             // nanoseconds. The error is up to 0.5 ns per value.
             let floor = ((work - cells * 1.5e-9) / f64::from(position.data) * (1.0 - 1e-12)).max(0.0);
-            planscope_core::units::Seconds::from_secs(floor).to_nanos() + sync[rank] + optimizer[rank]
+            let (forward, backward) = ramps[rank];
+            let to_last = to_nanos(floor + (forward - rank as f64 * 1.5e-9).max(0.0));
+            let end = to_last + sync[rank] + optimizer[rank];
+            if ramp == Ramp::ForwardAndBackward {
+                // Stage 0 runs the last backward.
+                end.max(to_last + to_nanos((backward - rank as f64 * 1.5e-9).max(0.0)) + sync[0] + optimizer[0])
+            } else {
+                end
+            }
         })
         .max()
         .unwrap_or(Nanos::ZERO)

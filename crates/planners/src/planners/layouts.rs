@@ -10,6 +10,8 @@ use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario};
 /// Limit on model chunks if the scenario leaves it open. More chunks add more communication than
 /// they save in bubbles.
 const MAX_CHUNKS: u32 = 8;
+/// Model chunks above [`MAX_CHUNKS`] that are tried with uneven stages.
+const MANY_CHUNKS: [u32; 11] = [10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96];
 /// Limit on model chunks for dynamic schedules. These fill bubbles by reordering, and more chunks
 /// multiply the search space.
 const MAX_DYNAMIC_CHUNKS: u32 = 4;
@@ -62,7 +64,9 @@ fn chunk_options(scenario: &Scenario, kind: PlannerKind, pipeline: u32) -> Vec<u
     let is_free = scenario.is_free(FreeSetting::LayersPerStage);
     let uniform = scenario.model.modules.len() == 1 && !is_free;
     let max_chunks = if is_free { layers } else { MAX_CHUNKS };
-    let divides = |chunks: &u32| pipeline * chunks <= layers && (!uniform || layers.is_multiple_of(pipeline * chunks));
+    let is_even = |chunks: u32| layers.is_multiple_of(pipeline * chunks);
+    let is_tried = |chunks: u32| chunks <= MAX_CHUNKS || is_even(chunks) || MANY_CHUNKS.contains(&chunks);
+    let divides = |&chunks: &u32| pipeline * chunks <= layers && is_tried(chunks) && (!uniform || is_even(chunks));
     match kind {
         // Keep an invalid number of chunks, so that the response contains the explanation.
         PlannerKind::Interleaved

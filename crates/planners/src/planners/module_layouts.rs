@@ -27,7 +27,7 @@ pub use space::{Ground, Mode, ModuleShape, Point, degree_settings, space as poin
 
 use crate::planners::batches::SpanCount;
 use crate::planners::infeasible::Infeasibility;
-use crate::planners::{Batches, NoPlan, PlanningContext, SearchError};
+use crate::planners::{Batches, NO_CEILING, NoPlan, PlanningContext, SearchError};
 use planscope_cost::cost::Partition;
 use planscope_plan::observer::{Observer, go_on};
 use planscope_plan::outcome::{Layout, SolverStatus};
@@ -37,10 +37,12 @@ use planscope_plan::scenario::Scenario;
 /// Simulation limits: for the search, and for comparing against the best single layout.
 const SIMULATED: u32 = 400;
 const COMPARED: u32 = 200;
+/// Simulation limit below the ceiling of a caller that compares planners.
+const BELOW_CEILING: u32 = 100;
 
 /// Chooses the layouts on the sizing batch, then plans every batch of the run.
 pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) -> Result<Plan, SearchError<NoPlan>> {
-    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing, .. } } = context;
+    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing, .. }, .. } = context;
     let mode = Mode::from_planner(kind);
     if mode != Mode::Homogeneous && scenario.model.modules.len() < 2 {
         return Err(NoPlan::inapplicable("does not apply: a model of one module has one layout").into());
@@ -50,15 +52,17 @@ pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) ->
             NoPlan::inapplicable("does not apply: separate devices for modules need two devices or more").into()
         );
     }
-    let mut sweep = Sweep::new(scenario, pricing, mode, sizing);
-    sweep.run(SIMULATED, kind, observer)?;
+    let is_limited = context.ceiling != NO_CEILING;
+    let limit = if is_limited { BELOW_CEILING } else { SIMULATED };
+    let mut sweep = Sweep::new(scenario, pricing, mode, sizing).below(context.ceiling);
+    sweep.run(limit, kind, observer)?;
     let mut failed_later = 0;
     loop {
         let Some((point, partition)) = sweep.winner() else { return Err(sweep.no_plan().into()) };
         match fill_all(context, (&point, &partition), observer) {
             Ok(iterations) => {
                 let mut decisions = report::decisions(scenario, &sweep, sizing.sequences.len(), failed_later);
-                if mode != Mode::Homogeneous {
+                if mode != Mode::Homogeneous && !is_limited {
                     let mut single = Sweep::new(scenario, pricing, Mode::Homogeneous, sizing);
                     single.run(COMPARED, kind, observer)?;
                     decisions.push(report::compare_with_single(scenario, &sweep, &single));
@@ -77,7 +81,7 @@ pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) ->
             Err(error) => {
                 failed_later += 1;
                 sweep.reject_winner(&error.reason()?);
-                sweep.run(SIMULATED, kind, observer)?;
+                sweep.run(limit, kind, observer)?;
             }
         }
     }
@@ -96,7 +100,7 @@ fn fill_all(
     placed: (&Point, &Partition),
     observer: &mut dyn Observer,
 ) -> Result<Vec<IterationPlan>, SearchError<Infeasibility>> {
-    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { evaluated: batches, .. } } = context;
+    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { evaluated: batches, .. }, .. } = context;
     let (mut iterations, mut spans) = (Vec::with_capacity(batches.len()), 0);
     for (index, batch) in batches.iter().enumerate() {
         go_on(observer)?;

@@ -29,9 +29,10 @@ use planscope_cost::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
 use planscope_plan::observer::{Observer, ObserverCancellation};
 use planscope_plan::outcome::{Layout, SolverStatus};
 use planscope_plan::plan::{IterationPlan, Plan, ReplicaPlan};
-use planscope_plan::scenario::Scenario;
+use planscope_plan::scenario::{FreeSetting, Scenario};
 
 pub use cut_replica::CutReplica;
+use partitioner::SizeRule;
 pub(crate) use steps::Step;
 use steps::{Ordered, order};
 
@@ -44,18 +45,32 @@ pub(crate) struct PipeWeaver {
 }
 
 impl LayoutPlanner for PipeWeaver {
-    fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>> {
+    fn assign(
+        &self,
+        _: &Scenario,
+        layout: Layout,
+        loads: &[MicrobatchLoad],
+        table: &LayerTable<'_>,
+    ) -> Vec<Vec<usize>> {
         debug_assert_eq!(loads.len(), table.microbatches());
         deal(layout, &table.microbatch_times(layout.pipeline * layout.chunks))
     }
 
     fn cut(&self, batch: &Microbatches<'_>, _: &LayerTable<'_>, layout: Layout) -> Result<Sized, Infeasibility> {
-        let contents: Vec<MicrobatchContents> =
-            batch.sequences.iter().map(|sequences| batch.batch.contents(sequences)).collect();
-        let degrees = (layout.tensor, layout.pipeline);
-        let found = partitioner::partition(batch.scenario, batch.pricing, degrees, &contents)?;
-        let layout = Layout { chunks: found.segments.iter().sum(), ..layout };
-        Ok(Sized { sizes: found.sizes, ..Sized::undivided(layout, found.partition) })
+        cut_by_rule(batch, layout, SizeRule::PUBLISHED)
+    }
+
+    fn variants(&self, batch: &Microbatches<'_>, sized: &Sized) -> Vec<Sized> {
+        if !batch.scenario.is_free(FreeSetting::SubMicrobatch) {
+            return Vec::new();
+        }
+        let mut variants: Vec<Sized> = Vec::new();
+        for variant in SizeRule::OTHERS.into_iter().filter_map(|rule| cut_by_rule(batch, sized.layout, rule).ok()) {
+            if variant.sizes != sized.sizes && variants.iter().all(|other| other.sizes != variant.sizes) {
+                variants.push(variant);
+            }
+        }
+        variants
     }
 
     fn replica(
@@ -79,7 +94,7 @@ impl LayoutPlanner for PipeWeaver {
         Ok((ordered.costs, ordered.plan.schedule))
     }
 
-    fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize> {
+    fn sequence_order(&self, _: &Scenario, batch: &PackedBatch) -> Vec<usize> {
         (0..batch.sequences.len()).collect()
     }
 
@@ -90,6 +105,16 @@ impl LayoutPlanner for PipeWeaver {
     fn chooses_strategies(&self) -> bool {
         self.step == Step::Tuning
     }
+}
+
+/// Cuts modules into segments, with the instances per sub-microbatch by `rule`.
+fn cut_by_rule(batch: &Microbatches<'_>, layout: Layout, rule: SizeRule) -> Result<Sized, Infeasibility> {
+    let contents: Vec<MicrobatchContents> =
+        batch.sequences.iter().map(|sequences| batch.batch.contents(sequences)).collect();
+    let degrees = (layout.tensor, layout.pipeline);
+    let found = partitioner::partition(batch.scenario, batch.pricing, degrees, &contents, rule)?;
+    let layout = Layout { chunks: found.segments.iter().sum(), ..layout };
+    Ok(Sized { sizes: found.sizes, ..Sized::undivided(layout, found.partition) })
 }
 
 /// Search effort for a replica and batch.
@@ -150,7 +175,7 @@ fn fill(
     sized: &Sized,
     observer: &mut dyn Observer,
 ) -> Result<(Vec<IterationPlan>, Tally), SearchError<Infeasibility>> {
-    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { evaluated: batches, .. } } = context;
+    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { evaluated: batches, .. }, .. } = context;
     let each = EachBatch { kind, phase: "ordering batches", batches };
     let fill = |index: usize, batch: &PackedBatch, runtime: (&dyn Workers, &dyn Cancellation)| {
         fill_batch(scenario, pricing, step, sized, (index, batch), runtime)

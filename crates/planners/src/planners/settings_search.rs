@@ -6,7 +6,7 @@
 
 use crate::planners::layout_search::LayoutSearch;
 use crate::planners::static_3d::Fixed;
-use crate::planners::{Batches, PlanningContext};
+use crate::planners::{Batches, NO_CEILING, PlanningContext};
 use planscope_core::host::Workers;
 use planscope_core::training::{ContextExchange, Recompute};
 use planscope_core::units::{Bytes, Nanos, Seconds};
@@ -153,9 +153,10 @@ impl SettingsSearch<'_> {
         let scenario = self.scenario.with_settings(&settings);
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
         let kind = PlannerKind::OneFOneB;
-        let context = PlanningContext { scenario: &scenario, pricing: &pricing, planner: kind, batches: self.batches };
+        let (planner, batches) = (kind, self.batches);
+        let context = PlanningContext { scenario: &scenario, pricing: &pricing, planner, batches, ceiling };
         let planner = Fixed { kind };
-        let search = LayoutSearch::run_below(context, &planner, ceiling, &mut Quiet(self.observer))?;
+        let search = LayoutSearch::run(context, &planner, &mut Quiet(self.observer))?;
         self.probes.push(Probe { settings, time: search.best_time(), peak: search.min_peak() });
         Ok(())
     }
@@ -163,7 +164,7 @@ impl SettingsSearch<'_> {
     /// Returns the time from which settings are not simulated.
     fn ceiling(&self) -> Nanos {
         let fastest = self.probes.iter().filter_map(|probe| probe.time).min();
-        fastest.map_or(Nanos::new(u64::MAX), |time| Seconds::from_secs(CEILING * time.secs()).to_nanos())
+        fastest.map_or(NO_CEILING, |time| Seconds::from_secs(CEILING * time.secs()).to_nanos())
     }
 
     /// Returns the degrees of the fastest probes, without recomputation and offload; of the leanest probes if

@@ -4,10 +4,11 @@ mod nnscaler;
 mod optimus;
 
 use crate::planners::batches::SpanCount;
+use crate::planners::dynamic::{deal, order_by_length};
 use crate::planners::executed::{TestedPlan, fits};
 use crate::planners::infeasible::Infeasibility;
 use crate::planners::layout_search;
-use crate::planners::layout_search::{LayoutPlanner, LayoutSearch, Microbatches, Sized};
+use crate::planners::layout_search::{LayoutPlanner, LayoutSearch, Microbatches, Ramp, Sized};
 use crate::planners::{Batches, NoPlan, PlanningContext, SearchError, replica};
 use planscope_core::action::Schedule;
 use planscope_core::model::{Module, ModuleRole};
@@ -20,7 +21,7 @@ use planscope_pipeline::schedule::{ChunksRule, Grouping, ScheduleKind, Shape, gp
 use planscope_plan::observer::{Observer, go_on};
 use planscope_plan::outcome::{Layout, Search, SolverStatus};
 use planscope_plan::plan::{IterationPlan, Plan, ReplicaKind, ReplicaPlan};
-use planscope_plan::scenario::{PlannerKind, Scenario};
+use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario};
 
 /// A fixed schedule for round-robin microbatches.
 pub(crate) struct Fixed {
@@ -84,10 +85,14 @@ impl Fixed {
 }
 
 impl LayoutPlanner for Fixed {
-    /// Assigns microbatch `i` to replica `i mod DP`, as Megatron-LM's sampler does.
-    fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], _: &LayerTable<'_>) -> Vec<Vec<usize>> {
-        let data = layout.data as usize;
-        (0..data).map(|replica| (replica..loads.len()).step_by(data).collect()).collect()
+    fn assign(
+        &self,
+        scenario: &Scenario,
+        layout: Layout,
+        loads: &[MicrobatchLoad],
+        table: &LayerTable<'_>,
+    ) -> Vec<Vec<usize>> {
+        assign_microbatches(scenario, layout, loads.len(), || table.microbatch_times(layout.pipeline * layout.chunks))
     }
 
     fn cut(&self, batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Infeasibility> {
@@ -126,7 +131,10 @@ impl LayoutPlanner for Fixed {
         Ok((costs, plan.schedule))
     }
 
-    fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize> {
+    fn sequence_order(&self, scenario: &Scenario, batch: &PackedBatch) -> Vec<usize> {
+        if scenario.is_free(FreeSetting::Assignment) {
+            return order_by_length(scenario, batch);
+        }
         (0..batch.sequences.len()).collect()
     }
 
@@ -138,6 +146,32 @@ impl LayoutPlanner for Fixed {
     fn chooses_strategies(&self) -> bool {
         self.kind == PlannerKind::NnScaler
     }
+
+    fn ramp(&self) -> Ramp {
+        match self.kind.schedule() {
+            // nnScaler chooses other layer strategies, and Optimus takes the encoder out of the pipeline.
+            _ if matches!(self.kind, PlannerKind::NnScaler | PlannerKind::Optimus) => Ramp::None,
+            Some(kind) if kind.overlaps() => Ramp::None,
+            Some(kind) if kind.splits_backward() => Ramp::Forward,
+            Some(_) => Ramp::ForwardAndBackward,
+            None => Ramp::None,
+        }
+    }
+}
+
+/// Assigns microbatch `i` to replica `i mod DP`, as Megatron-LM's sampler does. If the assignment is free, the
+/// replicas are balanced by the compute times of the microbatches.
+fn assign_microbatches(
+    scenario: &Scenario,
+    layout: Layout,
+    microbatches: usize,
+    times: impl FnOnce() -> Vec<f64>,
+) -> Vec<Vec<usize>> {
+    if scenario.is_free(FreeSetting::Assignment) {
+        return deal(layout, &times());
+    }
+    let data = layout.data as usize;
+    (0..data).map(|replica| (replica..microbatches).step_by(data).collect()).collect()
 }
 
 /// Splits layers into contiguous chunks of nearly equal parameter count.
@@ -203,12 +237,18 @@ fn fill(
     let (mut iterations, mut spans) = (Vec::with_capacity(batches.len()), 0);
     for batch in batches {
         go_on(observer)?;
-        let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
+        let all: Vec<u32> =
+            planner.sequence_order(scenario, batch).into_iter().map(|sequence| sequence as u32).collect();
         let microbatches: Vec<Vec<u32>> = all.chunks(layout.microbatch as usize).map(<[u32]>::to_vec).collect();
-        let data = layout.data as usize;
-        let mut replicas = Vec::with_capacity(data);
-        for replica in 0..data {
-            let assigned: Vec<Vec<u32>> = microbatches.iter().skip(replica).step_by(data).cloned().collect();
+        let times = || {
+            let loads = replica::loads(scenario, batch, &microbatches);
+            pricing.table(layout.tensor, &loads).microbatch_times(layout.pipeline * layout.chunks)
+        };
+        let mut replicas = Vec::with_capacity(layout.data as usize);
+        let assignment = assign_microbatches(scenario, layout, microbatches.len(), times);
+        for (replica, assigned) in assignment.into_iter().enumerate() {
+            let assigned: Vec<Vec<u32>> =
+                assigned.into_iter().map(|microbatch| microbatches[microbatch].clone()).collect();
             if assigned.is_empty() {
                 return Err(Infeasibility::rule("a batch has fewer microbatches than replicas").into());
             }
@@ -221,12 +261,13 @@ fn fill(
     }
     go_on(observer)?;
     let open = open_degrees(scenario, planner.kind);
+    let assigned = if scenario.is_free(FreeSetting::Assignment) { "; replicas balanced by compute time" } else { "" };
     Ok(Plan {
         layout,
         partition: sized.partition.clone(),
         modules: Vec::new(),
         iterations,
-        algorithm: format!("exhaustive search over {open}; {}", planner.kind.title()),
+        algorithm: format!("exhaustive search over {open}; {}{assigned}", planner.kind.title()),
         status: SolverStatus::Optimal,
         search: Search::default(),
         decisions: Vec::new(),

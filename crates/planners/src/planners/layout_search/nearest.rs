@@ -79,7 +79,7 @@ impl LayoutSearch<'_> {
     fn simulated_need(&self, layout: Layout) -> Option<Need> {
         let batch = self.microbatches_for(layout)?;
         let table = self.pricing.table(layout.tensor, &batch.loads);
-        let assignment = self.planner.assign(layout, &batch.loads, &table);
+        let assignment = self.planner.assign(self.scenario, layout, &batch.loads, &table);
         // Some planners use all available memory, so the limit increases only until the layout
         // fits.
         let mut scenario = self.scenario.clone();

@@ -8,9 +8,9 @@ use super::space::{Ground, Mode, Point, Space, anchor, space};
 use super::{backbone_layout, nearest};
 use crate::planners::infeasible::{BindingConstraint, Infeasibility};
 use crate::planners::layout_search::{ENDLESS, MAX_SECONDS};
-use crate::planners::{NoPlan, replica};
+use crate::planners::{NO_CEILING, NoPlan, replica};
 use planscope_core::host::{Cancellation, Workers, side_by_side};
-use planscope_core::units::Bytes;
+use planscope_core::units::{Bytes, Nanos};
 use planscope_core::workload::PackedBatch;
 use planscope_cost::cost::{MicrobatchLoad, Partition, Pricing, ReplicaLayout};
 use planscope_plan::observer::{Cancelled, Observer, go_on};
@@ -23,6 +23,8 @@ pub const BEYOND: &str = "over the limit on the number of layouts";
 const MAX_STEPS: u64 = 100_000_000;
 /// Points that a study simulates in parallel per round.
 const ROUND: usize = 16;
+/// A search below a ceiling ends at points whose estimate exceeds it by this ratio. The estimate is not a bound.
+const UNLIKELY: f64 = 1.15;
 /// Limit on reported losers.
 const MAX_LOSERS: usize = 40;
 /// Limit on rejected points whose peak memory is simulated if there is no plan.
@@ -67,6 +69,8 @@ pub(crate) struct Sweep<'a> {
     /// Smallest microbatch size that exceeded memory, by mode and layouts.
     too_large: BTreeMap<(Mode, Vec<ModuleLayout>), (u32, Infeasibility)>,
     pub(crate) simulated: u32,
+    /// Points with a bound above this time in s are not simulated.
+    ceiling: f64,
     /// Simulation steps so far, updated ahead of each point.
     steps: u64,
     total: u32,
@@ -101,6 +105,7 @@ impl<'a> Sweep<'a> {
             partitions,
             too_large: BTreeMap::new(),
             simulated,
+            ceiling: f64::INFINITY,
             steps: 0,
             total,
             left_out,
@@ -135,6 +140,11 @@ impl<'a> Sweep<'a> {
         sweep
     }
 
+    /// Limits the search to points faster than `ceiling`.
+    pub(crate) fn below(self, ceiling: Nanos) -> Self {
+        Self { ceiling: if ceiling == NO_CEILING { f64::INFINITY } else { ceiling.secs() }, ..self }
+    }
+
     fn sort(&mut self) {
         self.open.sort_by(|a, b| b.estimate.total_cmp(&a.estimate).then_with(|| b.point.cmp(&a.point)));
     }
@@ -150,7 +160,11 @@ impl<'a> Sweep<'a> {
             self.simulated < limit && self.steps < MAX_STEPS
         } {
             let Some(open) = self.open.pop() else { break };
-            if self.best().is_some_and(|(best, _)| open.bound >= best) {
+            if open.estimate > UNLIKELY * self.ceiling {
+                self.pruned.push(open);
+                break;
+            }
+            if open.bound >= self.best().map_or(self.ceiling, |(best, _)| best.min(self.ceiling)) {
                 self.pruned.push(open);
                 continue;
             }

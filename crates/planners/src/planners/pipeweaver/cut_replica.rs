@@ -1,6 +1,7 @@
 //! A replica of a batch, split into sub-microbatches, for ranking studies.
 
 use super::partitioner;
+use super::partitioner::SizeRule;
 use super::steps::{NOTHING_TO_DO, STREAM};
 use super::swaps::swapped;
 use crate::planners::dynamic::deal;
@@ -56,6 +57,7 @@ impl CutReplica {
                 .iter()
                 .map(|sequences| sizing.contents(sequences))
                 .collect::<Vec<_>>(),
+            SizeRule::PUBLISHED,
         )
         .map_err(|infeasibility| infeasibility.reason)?;
         let all = undivided_microbatches(layout, batch);

@@ -12,8 +12,23 @@ use planscope_cost::cost::partition::ModuleWeight;
 use planscope_cost::cost::{MicrobatchLoad, ModuleLoad, Partition, Pricing};
 use planscope_plan::scenario::Scenario;
 
-/// Minimum efficiency of a sub-microbatch, relative to the optimal size.
-const MIN_EFFICIENCY: f64 = 0.95;
+/// Rule for the instances per sub-microbatch, B_i.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum SizeRule {
+    /// The fewest instances with this efficiency, relative to the optimal size.
+    MinEfficiency(f64),
+    /// Undivided microbatches.
+    Whole,
+}
+
+impl SizeRule {
+    /// Rule of the paper (PipeWeaver Sec. 5).
+    pub(crate) const PUBLISHED: Self = Self::MinEfficiency(0.95);
+    /// Rules that are tried if the size is free.
+    pub(crate) const OTHERS: [Self; 4] =
+        [Self::MinEfficiency(0.8), Self::MinEfficiency(0.9), Self::MinEfficiency(1.0), Self::Whole];
+}
+
 /// Maximum segments per module. More segments increase communication but do not improve the
 /// balance.
 const MAX_SEGMENTS: u32 = 8;
@@ -38,6 +53,7 @@ pub(crate) fn partition(
     pricing: &Pricing<'_>,
     (tensor, ranks): (u32, u32),
     contents: &[MicrobatchContents],
+    rule: SizeRule,
 ) -> Result<Partitioning, Infeasibility> {
     let model = &scenario.model;
     if let Some(module) = model.modules.iter().find(|module| module.layers < ranks) {
@@ -46,7 +62,7 @@ pub(crate) fn partition(
     let sizes: Vec<u32> = (0..model.modules.len())
         .map(|module| {
             let fixed = scenario.search.sub_microbatch.filter(|_| Some(module) == model.item_module_index());
-            fixed.unwrap_or_else(|| size(scenario, pricing, tensor, module, contents))
+            fixed.unwrap_or_else(|| size(scenario, pricing, tensor, module, (contents, rule)))
         })
         .collect();
     let parts = replica::parts(model, scenario.workload.packing, contents, &sizes);
@@ -69,22 +85,23 @@ pub(crate) fn partition(
     Ok(Partitioning { sizes, segments, partition })
 }
 
-/// Returns B_i, the smallest number of instances with nearly optimal efficiency, in model FLOPs per
-/// second (PipeWeaver Sec. 5).
+/// Returns B_i, by default the smallest number of instances with nearly optimal efficiency, in model
+/// FLOPs per second (PipeWeaver Sec. 5).
 fn size(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
     tensor: u32,
     module: usize,
-    contents: &[MicrobatchContents],
+    (contents, rule): (&[MicrobatchContents], SizeRule),
 ) -> u32 {
     let module_spec = &scenario.model.modules[module];
     let instances = contents.iter().map(|contents| Instances::new(contents, module_spec, scenario.workload.packing));
     let Some(richest) = instances.max_by_key(Instances::count).filter(|richest| richest.count() > 0) else { return 1 };
+    let SizeRule::MinEfficiency(min_efficiency) = rule else { return richest.count() };
     let sizes: Vec<u32> = SIZES.into_iter().filter(|&size| size < richest.count()).chain([richest.count()]).collect();
     let efficiency = efficiency(scenario, pricing, tensor, module, (&richest, &sizes));
     let best = efficiency.iter().copied().fold(0.0, f64::max);
-    let first = efficiency.iter().position(|&efficiency| efficiency >= MIN_EFFICIENCY * best);
+    let first = efficiency.iter().position(|&efficiency| efficiency >= min_efficiency * best);
     sizes[first.unwrap_or(sizes.len() - 1)]
 }
 
