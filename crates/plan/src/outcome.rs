@@ -150,6 +150,9 @@ pub struct Planned {
     /// For the planner `best`: gains of its ingredients on the representative batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gains: Vec<Gain>,
+    /// For the planner `best`: lower bound on the mean iteration time over all layouts, in s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all_layouts_bound_s: Option<f64>,
 }
 
 /// Degrees of a layout.

@@ -51,6 +51,10 @@ fn main() {
                 })
                 .min_by(|a, b| a.0.total_cmp(&b.0))
         };
+        let bound = outcome.results.iter().find_map(|result| match &result.answer {
+            PlanOutcome::Planned(planned) => planned.all_layouts_bound_s,
+            PlanOutcome::Infeasible { .. } => None,
+        });
         let source = outcome.results.iter().find_map(|result| match &result.answer {
             PlanOutcome::Planned(planned) => planned.source,
             PlanOutcome::Infeasible { .. } => None,
@@ -66,6 +70,9 @@ fn main() {
             faster += u32::from(best <= 0.97 * other);
             slower += u32::from(best > other);
             print!(", {:+.1} %", 100.0 * (best / other - 1.0));
+        }
+        if let (Some((best, _)), Some(bound)) = (best, bound) {
+            print!(", {:.1} % above the bound of all layouts", 100.0 * (best / bound - 1.0));
         }
         println!(", planned in {:.1} s", times.best);
     }

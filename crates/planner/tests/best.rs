@@ -101,6 +101,8 @@ fn the_best_plan_names_its_source_settings_and_gains() {
     assert_ne!(source, PlannerKind::Best);
     assert!(best.settings.is_some() && !best.gains.is_empty(), "{:?}", best.gains);
     assert!(best.decisions[0].contains(source.title()), "{:?}", best.decisions);
+    let bound = best.all_layouts_bound_s.unwrap();
+    assert!(0.5 * best.metrics.iteration_s < bound && bound < best.metrics.iteration_s, "{bound}");
     assert_eq!(outcome.results[0].planner, PlannerKind::Best, "the fastest plan comes first");
     assert_eq!(planned(&scenario), outcome, "the same scenario has the same outcome");
 }
@@ -196,7 +198,11 @@ proptest! {
         let outcome = planned(&scenario);
         let best = seconds(&outcome, PlannerKind::Best);
         for result in &outcome.results {
-            prop_assert!(best <= seconds(&outcome, result.planner), "{:?} {free:?}", result.planner);
+            let other = seconds(&outcome, result.planner);
+            prop_assert!(best <= other, "{:?} {free:?}", result.planner);
+            if let Some(bound) = plan_of(&outcome, PlannerKind::Best).and_then(|plan| plan.all_layouts_bound_s) {
+                prop_assert!(bound <= other, "{:?}: {other} s, bound {bound} s", result.planner);
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ mod layouts;
 mod measured_layers;
 pub mod module_layouts;
 pub mod pipeweaver;
-mod replica;
+pub(crate) mod replica;
 pub(crate) mod settings_search;
 mod stage_flops;
 pub(crate) mod static_3d;

@@ -86,6 +86,7 @@ pub(super) mod tests {
             settings: None,
             source: None,
             gains: vec![],
+            all_layouts_bound_s: None,
         };
         PlannerResult { planner, title: planner.title().to_owned(), answer: PlanOutcome::Planned(Box::new(plan)) }
     }

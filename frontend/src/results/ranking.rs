@@ -265,6 +265,7 @@ mod tests {
             settings: None,
             source: None,
             gains: vec![],
+            all_layouts_bound_s: None,
         };
         PlannerResult { planner, title: planner.title().to_owned(), answer: PlanOutcome::Planned(Box::new(plan)) }
     }

@@ -3,6 +3,7 @@
 //! Layouts and settings are chosen on the sizing batch, as by every planner. The plans of the fastest families
 //! are then compared on the batches of the run.
 
+mod bound;
 mod orders;
 
 use super::settings::{CLOSE, Screened, candidates_of, plan_with, screen, with_settings};
@@ -114,7 +115,7 @@ pub(super) fn plan(
         return Ok(Evaluation::Infeasible(no_plan(&screened)));
     };
     let mut gains = gains(context, &screened, kind, observer)?;
-    let decisions = decisions(kind, &screened);
+    let mut decisions = decisions(kind, &screened);
     let scenario = Scenario { layout: request, ..context.scenario.clone() };
     let improved = improve_orders(PlanningContext { scenario: &scenario, ..context }, kind, &evaluated, observer)?;
     let improved = improved.filter(|improved| improved.iteration_s() < evaluated.iteration_s());
@@ -126,7 +127,12 @@ pub(super) fn plan(
         }
         None => evaluated,
     };
-    Ok(Evaluation::Planned(Box::new(best.into_best(kind, gains, decisions))))
+    let bound_s = bound::all_layouts(context, observer)?;
+    decisions.push(format!(
+        "No plan of any layout takes less than {bound_s:.3} s; this plan takes {:.1} % more.",
+        100.0 * (best.iteration_s() / bound_s - 1.0)
+    ));
+    Ok(Evaluation::Planned(Box::new(best.into_best(kind, gains, bound_s, decisions))))
 }
 
 /// Plans with `planner` again and improves the orders of its plan. `None` if orders of this kind of plan are not

@@ -59,11 +59,19 @@ impl EvaluatedPlan {
         self.planned.settings
     }
 
-    /// Presents the plan of `source` as the best plan, with the gains of its ingredients and further decisions.
+    /// Presents the plan of `source` as the best plan, with the gains of its ingredients, the lower bound over all
+    /// layouts in s, and further decisions.
     #[must_use]
-    pub(crate) fn into_best(mut self, source: PlannerKind, gains: Vec<Gain>, mut decisions: Vec<String>) -> Self {
+    pub(crate) fn into_best(
+        mut self,
+        source: PlannerKind,
+        gains: Vec<Gain>,
+        bound_s: f64,
+        mut decisions: Vec<String>,
+    ) -> Self {
         self.planned.source = Some(source);
         self.planned.gains = gains;
+        self.planned.all_layouts_bound_s = Some(bound_s);
         decisions.append(&mut self.planned.decisions);
         self.planned.decisions = decisions;
         self
@@ -204,6 +212,7 @@ pub fn judge(
         settings: None,
         source: None,
         gains: Vec::new(),
+        all_layouts_bound_s: None,
     };
     Ok(EvaluatedPlan { planned, timelines })
 }

@@ -1,0 +1,75 @@
+//! Lower bound on the iteration time over all layouts.
+
+use planscope_core::training::Recompute;
+use planscope_core::workload::Packing;
+use planscope_cost::cost::Pricing;
+use planscope_plan::observer::{Cancelled, Observer, go_on};
+use planscope_plan::scenario::budget::MAX_MICROBATCH;
+use planscope_plan::scenario::{FreeSetting, Scenario};
+
+use crate::planners::{PlanningContext, replica};
+
+/// Returns the mean time per batch of the run, in s, that no plan of any layout undercuts: every module runs at the
+/// tensor-parallel degree, expert-parallel degree and microbatch size with the least device time, without
+/// recomputation, padding, pipeline bubbles and exposed communication between replicas or stages, and all devices
+/// share the work equally.
+pub(super) fn all_layouts(context: PlanningContext<'_>, observer: &dyn Observer) -> Result<f64, Cancelled> {
+    let mut scenario = context.scenario.clone();
+    scenario.training.recompute = Recompute::None;
+    scenario.training.recompute_layers = None;
+    scenario.training.activation_offload = 0.0;
+    scenario.training.context_parallel = 1;
+    scenario.workload.packing = Packing::Packed;
+    let batches = context.batches.evaluated;
+    let devices = f64::from(scenario.cluster.devices());
+    let mut device_seconds = 0.0;
+    for batch in batches {
+        let mut least = vec![f64::INFINITY; scenario.model.modules.len()];
+        for expert in expert_degrees(&scenario) {
+            go_on(observer)?;
+            scenario.training.expert_parallel = expert;
+            let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+            let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
+            for size in (0..=MAX_MICROBATCH.ilog2()).map(|power| 1_usize << power) {
+                let microbatches: Vec<Vec<u32>> = all.chunks(size).map(<[u32]>::to_vec).collect();
+                let loads = replica::loads(&scenario, batch, &microbatches);
+                for tensor in tensor_degrees(&scenario) {
+                    let table = pricing.table(tensor, &loads);
+                    for (module, least) in least.iter_mut().enumerate() {
+                        *least = least.min(f64::from(tensor) * table.min_time(module..module + 1));
+                    }
+                }
+                if size >= all.len() {
+                    break;
+                }
+            }
+        }
+        device_seconds += least.iter().sum::<f64>();
+    }
+    Ok(device_seconds / devices / batches.len().max(1) as f64)
+}
+
+/// Tensor-parallel degrees within a node that divide the heads of all modules.
+fn tensor_degrees(scenario: &Scenario) -> Vec<u32> {
+    let divides = |tensor: &u32| {
+        scenario.cluster.devices_per_node.is_multiple_of(*tensor)
+            && scenario
+                .model
+                .modules
+                .iter()
+                .all(|module| module.heads.is_multiple_of(*tensor) && module.kv_heads.is_multiple_of(*tensor))
+    };
+    (0..5).map(|power| 1 << power).filter(divides).collect()
+}
+
+/// Expert-parallel degrees: that of the scenario, or all that divide the experts.
+fn expert_degrees(scenario: &Scenario) -> Vec<u32> {
+    let experts: Vec<u32> =
+        scenario.model.modules.iter().filter_map(|module| module.moe).map(|moe| moe.experts).collect();
+    if experts.is_empty() || !scenario.is_free(FreeSetting::ExpertParallel) {
+        return vec![scenario.training.expert_parallel];
+    }
+    let devices = scenario.cluster.devices();
+    let divides = |expert: &u32| *expert <= devices && experts.iter().all(|experts| experts.is_multiple_of(*expert));
+    (0..8).map(|power| 1 << power).filter(divides).collect()
+}
