@@ -8,7 +8,7 @@ mod devices;
 #[cfg(test)]
 mod tests;
 
-pub use devices::{FewestDevices, fewest_devices};
+pub use devices::{DeviceTable, FewestDevices, fewest_devices};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

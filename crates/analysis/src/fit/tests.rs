@@ -87,7 +87,26 @@ fn more_devices_are_proposed() {
 #[test]
 fn every_device_type_has_a_row() {
     let table = fewest_devices(&valid(&[]), &SequentialWorkers, &NeverCancelled).unwrap();
-    assert!(table.len() > 5);
-    assert!(table.iter().all(|row| row.devices.is_some() == row.result.iteration_s.is_some()));
-    assert!(table.iter().filter_map(|row| row.devices).is_sorted());
+    assert!(table.rows.len() > 5 && !table.is_partial);
+    assert!(table.rows.iter().all(|row| row.devices.is_some() == row.result.iteration_s.is_some()));
+    assert!(table.rows.iter().filter_map(|row| row.devices).is_sorted());
+}
+
+/// Always over, from the start.
+struct Over;
+
+impl Cancellation for Over {
+    fn is_over(&self) -> bool {
+        true
+    }
+
+    fn seconds(&self) -> f64 {
+        0.0
+    }
+}
+
+#[test]
+fn a_cancelled_search_of_devices_is_partial() {
+    let table = fewest_devices(&valid(&[]), &SequentialWorkers, &Over).unwrap();
+    assert_eq!((table.rows.len(), table.is_partial), (0, true));
 }
