@@ -113,11 +113,11 @@ test("a scenario that fits shows what saves most time, on a narrow dark page", a
   assert.match(await rows(page).first().innerText(), /−[\d.]+\sm?s \(−[\d.]+\s%\)/);
   assert.match(await note(page).innerText(), /^1F1B: Now [\d.]+\ss per step\. \d+ changes simulated/);
   assert.deepEqual(await tooWide(page), []);
+  await panel(page).evaluate((box) => window.scrollTo(0, box.offsetTop - 100));
+  await page.screenshot({ path: join(pictures, "fit-feasible-dark-390.png") });
   // Apply is visible without scrolling the table.
   const region = panel(page).getByRole("region", { name: "Single changes, fastest first" });
   assert.ok(await region.evaluate((box) => box.scrollWidth <= box.clientWidth), "the table is as wide as the page");
-  await panel(page).evaluate((box) => window.scrollTo(0, box.offsetTop - 100));
-  await page.screenshot({ path: join(pictures, "fit-feasible-dark-390.png") });
   await panel(page).getByRole("combobox", { name: "Planner whose changes are simulated" }).selectOption("gpipe");
   await staleness(page, true);
   assert.deepEqual(await serious(page), []);

@@ -79,7 +79,13 @@ fn more_devices_are_proposed() {
     ]);
     let found = analyse(&scenario);
     assert_eq!(found.base.iteration_s, None);
-    assert!(found.changes.iter().any(|change| change.title.ends_with("nodes")), "{:?}", found.changes);
+    let nodes = found.changes.iter().find(|change| change.title.ends_with("nodes")).unwrap();
+    let document = serde_json::to_value(scenario.scenario()).unwrap();
+    let half = [FieldChange { value: json!(nodes.fields[0].value.as_u64().unwrap() / 2), ..nodes.fields[0].clone() }];
+    let fewer = apply(&document, &half).map_or(found.base.clone(), |document| {
+        analyse(&ValidScenario::new(serde_json::from_value(document).unwrap(), &NoDatasets).unwrap()).base
+    });
+    assert_eq!(fewer.iteration_s, None, "half of the nodes do not fit");
 }
 
 /// Llama-3 8B has 112 GiB of states with a distributed optimizer; larger devices need fewer nodes, and every row

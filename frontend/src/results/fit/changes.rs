@@ -30,11 +30,14 @@ fn time_difference(change: &Change) -> Option<String> {
     Some(format!("{} ({})", format::seconds_difference(difference), format::signed_percent(difference / before)))
 }
 
-/// Difference from the current peak, or from the need of the nearest miss.
+/// Smaller differences in GiB are not shown.
+const ALIKE_GIB: f64 = 0.05;
+
+/// Difference from the current peak, or from the need of the nearest miss. `None` if there is none.
 fn memory_difference(fit: &Fit, change: &Change) -> Option<String> {
     let difference = change.result.peak_gib? - fit.base.peak_gib?;
     let sign = if difference < 0.0 { "−" } else { "+" };
-    Some(format!("{sign}{}", format::gib(difference.abs())))
+    (difference.abs() >= ALIKE_GIB).then(|| format!("{sign}{}", format::gib(difference.abs())))
 }
 
 /// Table of the changes. Buttons have no effect while `is_stale`, because the figures are of another scenario.
@@ -142,5 +145,7 @@ mod tests {
             is_partial: false,
         };
         assert_eq!(plain(memory_difference(&fit, &change(None))), "−30.0 GiB");
+        let same = Fit { base: result(None, 60.01), ..fit };
+        assert_eq!(memory_difference(&same, &change(None)), None);
     }
 }

@@ -86,7 +86,7 @@ fn field_lines(FieldChange { pointer: place, value }: &FieldChange, document: &V
         let label = format::capitalised(&pointer_label(place));
         return vec![format!("{label}: {}", value_text(new))];
     };
-    let (mut old, new) = (shown.text(old), shown.text(new));
+    let (mut old, new) = (shown.text(old), shown.with_unit(new));
     if old.is_empty() && place == EXCHANGE.0 {
         // A scenario without this field exchanges in a ring.
         old = "ring".to_owned();
@@ -94,7 +94,9 @@ fn field_lines(FieldChange { pointer: place, value }: &FieldChange, document: &V
     if old == new {
         return Vec::new();
     }
-    let arrow = if old.is_empty() { String::new() } else { format!("{old} → ") };
+    // Two numbers stay in one line.
+    let space = if matches!(shown, Number(..)) { '\u{a0}' } else { ' ' };
+    let arrow = if old.is_empty() { String::new() } else { format!("{old}{space}→{space}") };
     vec![format!("{label}: {arrow}{new}")]
 }
 
@@ -134,10 +136,14 @@ impl Shown {
             }
             // The form shows switches without a value as on.
             Switch => if value.and_then(Value::as_bool).unwrap_or(true) { "on" } else { "off" }.to_owned(),
-            Number(unit, empty) => value.map_or_else(
-                || (*empty).to_owned(),
-                |value| format!("{} {unit}", pointer::write_number(value)).trim_end().to_owned(),
-            ),
+            Number(_, empty) => value.map_or_else(|| (*empty).to_owned(), pointer::write_number),
+        }
+    }
+
+    fn with_unit(&self, value: Option<&Value>) -> String {
+        match self {
+            Number(unit, _) if value.is_some() => format!("{} {unit}", self.text(value)).trim_end().to_owned(),
+            _ => self.text(value),
         }
     }
 }
@@ -200,11 +206,11 @@ mod tests {
     fn fields_are_named_with_both_values() {
         let document = json!({
             "training": {"recompute": "none", "zero": 1, "context_parallel": 1, "context_exchange": "ring"},
-            "layout": {"tensor": 8},
+            "layout": {"tensor": 8, "microbatch": 2},
             "cluster": {"nodes": 1},
             "free": ["packing"]
         });
-        let text = |fields: &[(&str, Value)]| lines(&change(fields), &document).join("; ");
+        let text = |fields: &[(&str, Value)]| lines(&change(fields), &document).join("; ").replace('\u{a0}', " ");
         assert_eq!(text(&[("/layout/tensor", json!(4))]), "Tensor parallel: 8 → 4");
         assert_eq!(
             text(&[("/training/recompute", json!("full")), ("/training/recompute_layers", json!(4))]),
@@ -228,6 +234,7 @@ mod tests {
         assert_eq!(text(&[("/free", json!(["packing", "layers_per_stage"]))]), "Layers per stage: free");
         assert_eq!(text(&[("/training/activation_offload", json!(0.25))]), "Offloaded: 0 → 0.25");
         assert_eq!(text(&[("/cluster/nodes", json!(2))]), "Nodes: 1 → 2");
+        assert_eq!(text(&[("/layout/microbatch", json!(1))]), "Microbatch: 2 → 1 sequences");
         assert_eq!(text(&[("/training/sequence_parallel", json!(true))]), "", "already on");
         assert_eq!(text(&[("/unknown/field", json!("x"))]), "Unknown, field: x");
     }
