@@ -403,6 +403,18 @@ pub fn layout_plan(id: &str, layout: &str) -> String {
     format!("{SCENARIOS}/{id}/studies/layouts/{layout}")
 }
 
+/// GET: memory need of a scenario and the single changes that help most, for the first planner of the scenario or for
+/// the given planner.
+pub fn fit_analysis(id: &str, planner: Option<&str>) -> String {
+    let query = planner.map_or_else(String::new, |planner| format!("?planner={planner}"));
+    format!("{SCENARIOS}/{id}/studies/fit{query}")
+}
+
+/// GET: the fewest devices of every device type that hold a scenario.
+pub fn fewest_devices(id: &str) -> String {
+    format!("{SCENARIOS}/{id}/studies/fewest-devices")
+}
+
 /// GET: stage times and device utilization in an iteration.
 pub fn stage_analysis(id: &str, iteration: u32) -> String {
     format!("{SCENARIOS}/{id}/studies/stages?iteration={iteration}")

@@ -7,6 +7,7 @@ mod breakdown;
 mod budget;
 mod cards;
 mod execution_plan;
+mod fit;
 mod gains;
 mod iteration_strip;
 mod load_balance;
@@ -61,6 +62,7 @@ pub(crate) fn Results() -> impl IntoView {
                 <iteration_strip::IterationStrip />
                 <ranking_table::RankingTable />
                 <peak_memory::MemoryAtTop />
+                <fit::FitPanel />
                 <cards::Cards />
                 <Further />
             </div>

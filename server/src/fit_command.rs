@@ -34,6 +34,7 @@ pub fn run(arguments: &FitArguments) -> anyhow::Result<ExitCode> {
     let threads = arguments.search_threads.map_or_else(Threads::all_cores, Threads::new);
     let fit = fit(&scenario, arguments.planner, &threads, &NeverCancelled)?;
     let devices = arguments.devices.then(|| fewest_devices(&scenario, &threads, &NeverCancelled)).transpose()?;
+    let devices = devices.map(|table| table.rows);
     let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
     let mut out = std::io::stdout().lock();
     if arguments.json {

@@ -97,6 +97,7 @@ fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(studies::sizes))
         .routes(routes!(studies::layouts))
         .routes(routes!(studies::fit))
+        .routes(routes!(studies::fewest_devices))
         .routes(routes!(studies::layout))
         .routes(routes!(studies::stages))
         .routes(routes!(studies::correction))

@@ -8,7 +8,7 @@ mod devices;
 #[cfg(test)]
 mod tests;
 
-pub use devices::{FewestDevices, fewest_devices};
+pub use devices::{DeviceTable, FewestDevices, fewest_devices};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -127,6 +127,11 @@ pub fn fit(
     let (mut simulated, mut rejected, mut is_partial) = (0, 0, false);
     let mut changes: Vec<Change> = Vec::new();
     for Proposal { title, kind, fields } in proposals(valid.scenario(), base_s.is_some()) {
+        // More nodes are always faster; the fewest that fit are the smallest change.
+        let is_enlarged = kind == ChangeKind::Cluster && base_s.is_none();
+        if is_enlarged && changes.iter().any(|change| change.kind == kind) {
+            continue;
+        }
         let Some(changed) = apply(&document, &fields) else { continue };
         let result = match evaluate(&changed, valid, planner, &watch) {
             Ok(Some(evaluated)) => evaluated.result,

@@ -1,5 +1,9 @@
 //! Peak memory per rank for a plan, or for the closest infeasible layout.
 
+mod needs;
+
+pub(super) use needs::RankNeeds;
+
 use api::planner::outcome::{
     Layout, NearestMiss, PlanOutcome, Planned, PlannerResult, RankMemory, RankNeed, RankSummary, memory_difference,
 };
@@ -346,7 +350,7 @@ mod tests {
 
     use super::*;
 
-    const fn memory(activations_gib: f64) -> RankMemory {
+    pub(super) const fn memory(activations_gib: f64) -> RankMemory {
         RankMemory {
             weights_gib: 10.0,
             gradients_gib: 5.0,
@@ -369,7 +373,7 @@ mod tests {
         RankPeaks::from_result(&super::super::breakdown::tests::planned(PlannerKind::OneFOneB, ranks)).unwrap()
     }
 
-    fn plain(text: &str) -> String {
+    pub(super) fn plain(text: &str) -> String {
         text.replace('\u{202f}', " ")
     }
 

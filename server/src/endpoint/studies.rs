@@ -10,7 +10,7 @@ use planner::analysis::{
     AnalysisError, CorrectionAnalysis, LayoutPlan, LayoutSweep, SearchProgress, SlowShapes, StageAnalysis,
     SubMicrobatches, Subject, layout_plan, search_progress, sub_microbatches,
 };
-use planner::fit::{self, Fit};
+use planner::fit::{self, DeviceTable, Fit};
 use planner::outcome::{ENGINE, Outcome, PlanOutcome as Planning};
 use planner::planners::dflop::CorrectionSettings;
 use planner::run_comparison::StepRatio;
@@ -216,6 +216,39 @@ pub(crate) async fn fit(
         .run((&claimant, bytes), 1, move |effort| fit::fit(&scenario, planner, effort.workers, effort.cancellation))
         .await?;
     Ok(Json(fitted))
+}
+
+/// Returns the fewest devices of every device type on which the 1F1B planner has a plan.
+///
+/// Layout and settings are free. Nodes are doubled until a plan fits, up to 1,024. The computation is synchronous,
+/// queued with the planning jobs, and limited to 20 s. `is_partial` is true if the time limit is reached. Closing
+/// the request cancels it.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/studies/fewest-devices", tag = "studies",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
+    responses(
+        (status = 200, body = DeviceTable),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier"),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"),
+        (status = 422, description = "The scenario cannot be planned within the limits"),
+        (status = 503, description = "Too many studies are under way; try again after a while"),
+    )
+)]
+pub(crate) async fn fewest_devices(
+    State(app): Shared,
+    claimant: Claimant,
+    Path(id): Path<String>,
+) -> Result<Json<DeviceTable>, ApiError> {
+    let stored = find(&app, &id).await?;
+    let scenario = validate(app.store.reader(), stored.scenario).await?;
+    let bytes = search_bytes(scenario.scenario(), app.studies.at_once());
+    let table = app
+        .studies
+        .run((&claimant, bytes), 1, move |effort| fit::fewest_devices(&scenario, effort.workers, effort.cancellation))
+        .await?;
+    Ok(Json(table))
 }
 
 /// Returns details of a module layout, selected by name from the layout study: timeline, module

@@ -8,6 +8,7 @@ mod comparison;
 mod database_file;
 mod datasets;
 mod deletion;
+mod fit;
 mod hashes;
 mod imports;
 mod job_configs;

@@ -30,15 +30,26 @@ pub struct FewestDevices {
     pub result: FitResult,
 }
 
+/// Fewest devices of all device types.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DeviceTable {
+    /// Device types in ascending number of devices. Types that hold no plan come last.
+    pub rows: Vec<FewestDevices>,
+    /// True if the time limit was reached before all device types were searched.
+    pub is_partial: bool,
+}
+
 /// Returns the fewest nodes of every device type on which 1F1B has a plan. Layout and settings are free.
 pub fn fewest_devices(
     valid: &ValidScenario,
     workers: &dyn Workers,
     cancellation: &dyn Cancellation,
-) -> Result<Vec<FewestDevices>, AnalysisError> {
+) -> Result<DeviceTable, AnalysisError> {
     let watch = Watch { workers, cancellation };
-    let mut table = Vec::new();
-    for preset in presets::clusters() {
+    let mut rows = Vec::new();
+    let mut is_partial = false;
+    'types: for preset in presets::clusters() {
         let mut scenario = valid.scenario().clone();
         scenario.free = FreeSetting::ALL.to_vec();
         scenario.layout = LayoutRequest::default();
@@ -51,7 +62,16 @@ pub fn fewest_devices(
             scenario.cluster = preset.cluster.clone();
             scenario.cluster.nodes = nodes;
             let document = serde_json::to_value(&scenario).expect("a scenario has only text keys");
-            let Some(evaluated) = evaluate(&document, valid, PlannerKind::OneFOneB, &watch)? else { break };
+            let evaluated = match evaluate(&document, valid, PlannerKind::OneFOneB, &watch) {
+                Ok(Some(evaluated)) => evaluated,
+                Ok(None) => break,
+                // A type that is not completely searched has no row.
+                Err(AnalysisError::TimeIsUp) => {
+                    is_partial = true;
+                    break 'types;
+                }
+                Err(error) => return Err(error),
+            };
             let is_found = evaluated.result.iteration_s.is_some();
             row = Some((is_found.then_some(nodes), evaluated.result));
             if is_found {
@@ -61,7 +81,7 @@ pub fn fewest_devices(
         }
         if let Some((nodes, result)) = row {
             let devices = nodes.map(|nodes| nodes * preset.cluster.devices_per_node);
-            table.push(FewestDevices {
+            rows.push(FewestDevices {
                 preset: preset.id.to_owned(),
                 name: preset.cluster.name.clone(),
                 devices,
@@ -70,6 +90,6 @@ pub fn fewest_devices(
             });
         }
     }
-    table.sort_by_key(|row| row.devices.unwrap_or(u32::MAX));
-    Ok(table)
+    rows.sort_by_key(|row| row.devices.unwrap_or(u32::MAX));
+    Ok(DeviceTable { rows, is_partial })
 }

@@ -79,7 +79,13 @@ fn more_devices_are_proposed() {
     ]);
     let found = analyse(&scenario);
     assert_eq!(found.base.iteration_s, None);
-    assert!(found.changes.iter().any(|change| change.title.ends_with("nodes")), "{:?}", found.changes);
+    let nodes = found.changes.iter().find(|change| change.title.ends_with("nodes")).unwrap();
+    let document = serde_json::to_value(scenario.scenario()).unwrap();
+    let half = [FieldChange { value: json!(nodes.fields[0].value.as_u64().unwrap() / 2), ..nodes.fields[0].clone() }];
+    let fewer = apply(&document, &half).map_or(found.base.clone(), |document| {
+        analyse(&ValidScenario::new(serde_json::from_value(document).unwrap(), &NoDatasets).unwrap()).base
+    });
+    assert_eq!(fewer.iteration_s, None, "half of the nodes do not fit");
 }
 
 /// Llama-3 8B has 112 GiB of states with a distributed optimizer; larger devices need fewer nodes, and every row
@@ -87,7 +93,26 @@ fn more_devices_are_proposed() {
 #[test]
 fn every_device_type_has_a_row() {
     let table = fewest_devices(&valid(&[]), &SequentialWorkers, &NeverCancelled).unwrap();
-    assert!(table.len() > 5);
-    assert!(table.iter().all(|row| row.devices.is_some() == row.result.iteration_s.is_some()));
-    assert!(table.iter().filter_map(|row| row.devices).is_sorted());
+    assert!(table.rows.len() > 5 && !table.is_partial);
+    assert!(table.rows.iter().all(|row| row.devices.is_some() == row.result.iteration_s.is_some()));
+    assert!(table.rows.iter().filter_map(|row| row.devices).is_sorted());
+}
+
+/// Always over, from the start.
+struct Over;
+
+impl Cancellation for Over {
+    fn is_over(&self) -> bool {
+        true
+    }
+
+    fn seconds(&self) -> f64 {
+        0.0
+    }
+}
+
+#[test]
+fn a_cancelled_search_of_devices_is_partial() {
+    let table = fewest_devices(&valid(&[]), &SequentialWorkers, &Over).unwrap();
+    assert_eq!((table.rows.len(), table.is_partial), (0, true));
 }

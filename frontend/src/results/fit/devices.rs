@@ -1,0 +1,52 @@
+//! Fewest devices of every device type that hold the scenario.
+
+use api::planner::fit::{DeviceTable, FewestDevices};
+use leptos::prelude::*;
+
+use crate::format;
+use crate::results::ranking;
+
+/// Describes the table in a sentence.
+pub(super) fn note(table: &DeviceTable) -> String {
+    let partial = if table.is_partial { " The time of the server was up before all types were searched." } else { "" };
+    format!("1F1B with free layout and settings; nodes are doubled until a plan fits.{partial}")
+}
+
+fn row(row: &FewestDevices) -> impl IntoView + use<> {
+    let FewestDevices { name, devices, nodes, result, .. } = row;
+    let cells = match (devices, nodes, result.iteration_s) {
+        (Some(devices), Some(nodes), Some(seconds)) => {
+            let layout = result.layout.as_ref().map(ranking::degrees);
+            view! {
+                <td data-value=devices.to_string()>
+                    {format::count((*devices).into())}
+                    <small class="below">{if *nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", format::count((*nodes).into())) }}</small>
+                </td>
+                <td>{format::seconds(seconds)}</td>
+                <td>{result.peak_gib.map(format::gib)}</td>
+                <td class="fit-layout">{layout}</td>
+            }
+            .into_any()
+        }
+        _ => view! { <td colspan="4" class="label">"does not fit 1,024 nodes"</td> }.into_any(),
+    };
+    view! { <tr><th scope="row">{name.clone()}</th>{cells}</tr> }
+}
+
+pub(super) fn show(table: &DeviceTable) -> AnyView {
+    if table.rows.is_empty() {
+        return view! { <p class="hint">"No device type was searched in the time of the server."</p> }.into_any();
+    }
+    let rows = table.rows.iter().map(row).collect_view();
+    let headings = ["Device", "Devices", "Time per step", "Peak memory", "Layout"]
+        .map(|text| view! { <th scope="col">{text}</th> });
+    view! {
+        <div class="table-scroll" role="region" aria-label="Fewest devices per device type" tabindex="0">
+            <table class="figures" data-testid="fit-device-types">
+                <thead><tr>{headings}</tr></thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
+    }
+    .into_any()
+}
