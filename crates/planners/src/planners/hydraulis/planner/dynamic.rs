@@ -2,6 +2,7 @@
 
 use super::dealing::{assigned, dealt_pipelines, pipelines, replica, seconds};
 use super::profile::{Profiled, undominated};
+use super::rebalance::rebalance;
 use super::{Draft, Setting, lengths, words};
 use crate::planners::batches::EachBatch;
 use crate::planners::hydraulis::pipeline_costs::Interaction;
@@ -266,14 +267,21 @@ fn run(
     close.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let best = close.first().map_or(0.0, |(seconds, _)| *seconds);
     let close = close.into_iter().take(SIMULATED).take_while(|(seconds, _)| *seconds <= best * CLOSE);
-    let first =
-        build_plan(dealt_pipelines(&proposed.schemes, &proposed.strategies[selected], lengths, &selection.assignment));
+    let first = dealt_pipelines(&proposed.schemes, &proposed.strategies[selected], lengths, &selection.assignment);
     let others = close.filter_map(|(_, strategy_index)| {
         let dealt =
             assigned(&proposed.schemes, &proposed.strategies[strategy_index], lengths, setting.context.scenario.seed)?;
-        Some((strategy_index, build_plan(dealt)))
+        Some((strategy_index, dealt))
     });
-    let simulated = std::iter::once((selected, first)).chain(others).map(|(strategy_index, plan)| {
+    // The fitted cost has an error, so the pipelines are simulated before and after the moves.
+    let plans = std::iter::once((selected, first)).chain(others).flat_map(|(strategy_index, dealt)| {
+        let moved = rebalance(&proposed.schemes, dealt.clone(), lengths);
+        let is_new = moved.iter().zip(&dealt).any(|(moved, dealt)| moved.microbatches != dealt.microbatches);
+        let both = std::iter::once(dealt).chain(is_new.then_some(moved));
+        both.map(move |dealt| (strategy_index, dealt)).collect::<Vec<_>>()
+    });
+    let simulated = plans.map(|(strategy_index, dealt)| {
+        let plan = build_plan(dealt);
         let seconds = setting.simulate(batch, &plan).map_or(f64::INFINITY, |(seconds, _)| seconds);
         (seconds, strategy_index, plan)
     });
