@@ -6,6 +6,7 @@
 //! graph itself, which also judges them.
 
 mod arrangement;
+mod choice;
 mod local_search;
 mod prices;
 mod profile;
@@ -13,11 +14,11 @@ mod report;
 mod rules;
 
 use crate::planners::batches::EachBatch;
-use crate::planners::dhp::batch::{chunked_plans, close_plans, unpacked_bound};
+use crate::planners::dhp::batch::unpacked_bound;
 use crate::planners::dhp::group_costs;
 use crate::planners::dhp::{
-    AllowedDegrees, BatchPlan, GroupError, GroupPool, GroupProblem, Load, Measured, Sequence, megatron_balanced,
-    static_degrees, static_plan, variable_length_plan,
+    AllowedDegrees, BatchPlan, GroupError, GroupPool, GroupProblem, Load, Measured, Sequence, static_plan,
+    variable_length_plan,
 };
 use crate::planners::executed::{TestedPlan, fits};
 use crate::planners::{Batches, NoPlan, PlanningContext, SearchError};
@@ -34,7 +35,8 @@ use planscope_plan::scenario::budget::Spans;
 use planscope_plan::scenario::{PlannerKind, Scenario};
 
 use arrangement::{Arrangement, Ranks};
-use prices::{Prices, Way};
+use choice::CLOSE_STATIC;
+use prices::Way;
 use profile::Profile;
 use rules::{broken_rule, does_not_apply, is_static, tensor_degrees};
 
@@ -43,14 +45,6 @@ use rules::{broken_rule, does_not_apply, is_static, tensor_degrees};
 const MAX_TIGHTENINGS: u32 = 6;
 /// Factor per token limit reduction.
 const TIGHTENED: f64 = 0.96;
-/// Maximum ratio of the estimate of a plan to the smallest, for plans that the operator graph compares.
-const CLOSE_PLANS: f64 = 1.1;
-/// The same for plans with one degree, whose estimate has a larger error.
-const CLOSE_STATIC: f64 = 1.25;
-/// Numbers of microbatches that FlexSP tries beyond the smallest.
-const MORE_MICROBATCHES: u32 = 4;
-/// Plans that the local search improves.
-const IMPROVED: usize = 2;
 /// Rounds in which the groups of a plan are added to the profile.
 const REFINEMENTS: usize = 2;
 /// Maximum ratio of the time of a TP degree on the sizing batch to the fastest, for degrees that are compared on
@@ -271,78 +265,6 @@ impl Setting<'_> {
     fn fitted(&self, load: Load, (exchange, degree): Way) -> f64 {
         let side = self.sides.iter().find(|side| side.exchange == exchange).unwrap_or(&self.sides[0]);
         side.profile.fit.cost.seconds(load, degree)
-    }
-
-    /// Returns the plans that are close under the fitted cost. For DHP, the plans of its baselines are among them.
-    fn candidates(&self, sequences: &[Sequence]) -> Result<Vec<BatchPlan>, GroupError> {
-        let problem = self.problem(&self.sides[0], sequences);
-        match (self.context.planner, self.fixed) {
-            (_, Some(degree)) => return Ok(vec![self.fixed_plan(problem, degree)?]),
-            (PlannerKind::BalancedContext, None) => return Ok(vec![megatron_balanced(problem)?]),
-            (PlannerKind::FlexSp, None) => return chunked_plans(problem, MORE_MICROBATCHES),
-            _ => {}
-        }
-        let mut plans = close_plans(problem, CLOSE_PLANS)?;
-        if self.context.planner != PlannerKind::Dhp {
-            return Ok(plans);
-        }
-        // A baseline that cannot plan the batch is no candidate.
-        for side in &self.sides {
-            let problem = self.problem(side, sequences);
-            if side.exchange != self.sides[0].exchange {
-                plans.extend(close_plans(problem, CLOSE_PLANS).unwrap_or_default());
-            }
-            let powers = side.degrees.powers_of_two();
-            let powers = GroupProblem { degrees: &powers, ..problem };
-            plans.extend(close_plans(powers, 1.0).unwrap_or_default());
-            plans.extend(chunked_plans(powers, MORE_MICROBATCHES).unwrap_or_default().into_iter().take(1));
-            let fastest = plans.iter().map(|plan| plan.seconds).fold(f64::INFINITY, f64::min);
-            let dividing = static_degrees(problem).into_iter();
-            let close = dividing.filter(|(_, seconds)| seconds.as_ref().is_ok_and(|s| *s <= fastest * CLOSE_STATIC));
-            for (degree, _) in close {
-                plans.extend(static_plan(problem, degree));
-                plans.extend(variable_length_plan(problem, degree));
-            }
-        }
-        plans.extend(megatron_balanced(problem));
-        Ok(plans)
-    }
-
-    /// Returns the fastest of the plans by the operator graph. DHP and powers of two improve the best ones.
-    fn fastest(&self, plans: &[BatchPlan], batch: &PackedBatch, sequences: &[Sequence]) -> Result<Arrangement, String> {
-        let PlanningContext { scenario, pricing, planner: kind, .. } = self.context;
-        let is_searched = matches!(kind, PlannerKind::Dhp | PlannerKind::PowerOfTwoContext | PlannerKind::FlexSp);
-        let on = self.ranks();
-        let mut prices = Prices::new(scenario, pricing, self.layout, batch);
-        let ways = |degree: u32| self.ways(degree);
-        let mut arranged: Vec<Arrangement> = Vec::with_capacity(plans.len());
-        for plan in plans {
-            let mut candidate = Arrangement::from_plan(plan, sequences, on);
-            candidate.set_times(&mut prices, &ways, on).ok_or("a degree has no costs")?;
-            arranged.push(candidate);
-        }
-        if is_searched {
-            let placed: Vec<Arrangement> =
-                arranged.iter().map(|candidate| Arrangement::place(candidate.items.clone(), on)).collect();
-            arranged.extend(placed);
-        }
-        arranged.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        if is_searched {
-            let rules = local_search::Rules {
-                on,
-                sequences,
-                tokens_per_rank: self.tokens_per_rank,
-                degrees: &self.sides[0].degrees,
-                ways: &ways,
-                fitted: &|load, way| self.fitted(load, way),
-            };
-            let starts: Vec<Arrangement> = arranged.iter().take(IMPROVED).cloned().collect();
-            for start in starts {
-                arranged.push(Arrangement::place(local_search::improve(start.items, &rules, &mut prices), on));
-            }
-        }
-        let fastest = arranged.into_iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        fastest.ok_or_else(|| "the batch has no plan".to_owned())
     }
 
     /// Adds the groups of a plan to the profile of their exchange.

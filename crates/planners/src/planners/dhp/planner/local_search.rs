@@ -15,6 +15,7 @@ const EXCHANGES: usize = 4000;
 const MIN_GAIN: f64 = 1e-5;
 
 /// What the search may change.
+#[derive(Clone, Copy)]
 pub(crate) struct Rules<'a> {
     pub on: Ranks,
     pub sequences: &'a [Sequence],

@@ -123,8 +123,9 @@ mod tests {
     use planscope_cost::cost::Partition;
     use planscope_plan::plan::Scheme;
 
-    /// Work is l, c is 1, MaxLen is 10. Pipelines with lengths 6, 4 | 6 and 4 | 4 take 18 and 9; after one of the
-    /// sequences of 4 has moved, 14 and 13, or 13 and 14.
+    /// Work is l, c is 1, MaxLen is 10. Pipelines with lengths 6, 4 | 6 and 4, 4 take 18 and 9. After the sequence of 4 has
+    /// moved, they take 14 and 15: Eq. 1 prefers three microbatches of 4 to 8 and 4, because it counts the slowest for
+    /// each.
     #[test]
     fn a_sequence_of_the_slowest_pipeline_moves() {
         let cost = SchemeCost { tp: 1, pp: 1, cp: 1, a: 0.0, b: 1.0, c: 1.0, max_len: 10, util_len: 0 };
@@ -143,6 +144,6 @@ mod tests {
         let mut all: Vec<u32> = after.iter().flat_map(|dealt| dealt.microbatches.concat()).collect();
         all.sort_unstable();
         assert_eq!(all, [0, 1, 2, 3, 4]);
-        assert!(after.iter().all(|dealt| dealt.estimated_s <= 14.0), "{after:?}");
+        assert!(after.iter().all(|dealt| dealt.estimated_s <= 15.0), "{after:?}");
     }
 }
