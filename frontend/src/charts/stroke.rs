@@ -49,6 +49,8 @@ impl Stroke {
             PlannerKind::Dflop => ("#665588", "#eeee88", DashType::Solid, "none"),
             PlannerKind::DflopLayout => ("#665588", "#eeee88", DashType::Dash, "6 4"),
             PlannerKind::PowerOfTwoContext => ("#779988", "#bbeebb", DashType::Dash, "6 4"),
+            PlannerKind::FlexSp => ("#779988", "#bbeebb", DashType::DashDot, "6 3 2 3"),
+            PlannerKind::WlbLlm => ("#779988", "#bbeebb", DashType::Dot, "2 2"),
             PlannerKind::BalancedContext => ("#777799", "#bbccaa", DashType::Dash, "6 4"),
             PlannerKind::StaticContext => ("#777799", "#bbccaa", DashType::Solid, "none"),
             PlannerKind::Ulysses => ("#bb8833", "#dd8811", DashType::Solid, "none"),

@@ -76,6 +76,12 @@ pub enum PlannerKind {
     /// Sequence groups at power-of-two degrees (after FlexSP; Wang et al., 2025).
     #[serde(rename = "power_of_two_cp")]
     PowerOfTwoContext,
+    /// Sequence-parallel groups at power-of-two degrees, all-to-all exchange, microbatches of similar lengths
+    /// (FlexSP; Wang et al., 2025).
+    #[serde(rename = "flexsp")]
+    FlexSp,
+    /// A static context-parallel degree, sequences packed by work to variable length (WLB-LLM; Wang et al., 2025).
+    WlbLlm,
     /// Groups at arbitrary degrees, replanned per microbatch (DHP).
     Dhp,
     /// Best homogeneous `<TP,PP,CP>` for the run, sequences packed to the context length
@@ -136,8 +142,8 @@ pub enum PlannerFamily {
 
 impl PlannerKind {
     /// All planners, in display order.
-    pub const ALL: [Self; 37] = {
-        let mut all = [Self::Gpipe; 37];
+    pub const ALL: [Self; 39] = {
+        let mut all = [Self::Gpipe; 39];
         let mut index = 0;
         while index < all.len() {
             all[index] = table::TABLE[index].kind;

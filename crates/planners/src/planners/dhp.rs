@@ -6,8 +6,8 @@
 //! into memory, forms atomic groups of sequences, and assigns degrees (DHP Sec. 4.3); the last
 //! step is exact ([`allocate`]). [`place`] maps groups to ranks, [`GroupPool`] counts the
 //! communication groups to create, and [`fit`] computes the cost coefficients from a profile.
-//! [`static_plan`] and [`megatron_balanced`] are baselines. A planner like FlexSP is [`plan`],
-//! restricted to power-of-two degrees.
+//! [`static_plan`] and [`megatron_balanced`] are baselines. [`variable_length_plan`] packs by work (WLB-LLM).
+//! Plans at power-of-two degrees are [`plan`] with these degrees; FlexSP also cuts microbatches by length.
 
 mod allocation;
 mod atomic;
@@ -22,6 +22,7 @@ pub(crate) mod planner;
 mod pool;
 #[cfg(test)]
 mod tests;
+mod variable_packing;
 
 pub use allocation::{Allocation, allocate, makespan_bound};
 pub use atomic::AtomicGroup;
@@ -32,3 +33,4 @@ pub use degrees::{AllowedDegrees, DegreeRule};
 pub use fit::{Fit, FitError, Measured, TIMINGS_NEEDED, fit};
 pub use placement::{PlacedGroup, Placement, assign_ranks};
 pub use pool::{GroupPool, PoolCount};
+pub use variable_packing::variable_length_plan;

@@ -23,7 +23,7 @@ pub struct PlannerInfo {
 }
 
 /// All planners, in display order. The order equals the order of the variants.
-pub(super) const TABLE: [PlannerInfo; 37] = [
+pub(super) const TABLE: [PlannerInfo; 39] = [
     PlannerInfo {
         kind: PlannerKind::Best,
         id: "best",
@@ -263,6 +263,26 @@ pub(super) const TABLE: [PlannerInfo; 37] = [
         family: PlannerFamily::ContextParallel,
         schedule: None,
         source: "after FlexSP (Wang et al., 2025)",
+    },
+    PlannerInfo {
+        kind: PlannerKind::FlexSp,
+        id: "flexsp",
+        title: "FlexSP, groups of powers of two by all-to-all",
+        short_title: "FlexSP",
+        purpose: "Ulysses groups of 1, 2, 4, ... for each microbatch of similar lengths",
+        family: PlannerFamily::ContextParallel,
+        schedule: None,
+        source: "FlexSP (Wang et al., 2025, arXiv 2412.01523)",
+    },
+    PlannerInfo {
+        kind: PlannerKind::WlbLlm,
+        id: "wlb_llm",
+        title: "WLB-LLM, packing by work, static degree",
+        short_title: "WLB-LLM",
+        purpose: "One context-parallel degree, sequences packed by work",
+        family: PlannerFamily::ContextParallel,
+        schedule: None,
+        source: "WLB-LLM (Wang et al., 2025, arXiv 2503.17924)",
     },
     PlannerInfo {
         kind: PlannerKind::Dhp,

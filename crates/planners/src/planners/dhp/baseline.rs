@@ -296,7 +296,7 @@ fn slack(sets: &[RankSet]) -> f64 {
 }
 
 /// Creates a microbatch from groups and their degrees.
-fn microbatch(problem: GroupProblem<'_>, mut groups: Vec<Group>, grouping: Grouping) -> Microbatch {
+pub(super) fn microbatch(problem: GroupProblem<'_>, mut groups: Vec<Group>, grouping: Grouping) -> Microbatch {
     let places = groups.iter().flat_map(|group| &group.sequences).copied();
     let bound = super::batch::sequences_bound(problem, places);
     groups.sort_by(|a, b| b.degree.cmp(&a.degree).then(b.tokens.cmp(&a.tokens)).then(a.sequences.cmp(&b.sequences)));
@@ -306,7 +306,7 @@ fn microbatch(problem: GroupProblem<'_>, mut groups: Vec<Group>, grouping: Group
 }
 
 /// Creates the plan from microbatches that run one after the other.
-fn batch_plan(problem: GroupProblem<'_>, microbatches: Vec<Microbatch>, split: Split) -> BatchPlan {
+pub(super) fn batch_plan(problem: GroupProblem<'_>, microbatches: Vec<Microbatch>, split: Split) -> BatchPlan {
     let seconds = microbatches.iter().map(|microbatch| microbatch.seconds).sum();
     let bound = match split {
         Split::Balanced => super::batch::unpacked_bound(problem),

@@ -1,11 +1,15 @@
 //! Splits a global batch into microbatches, and a microbatch into groups with degrees: the workflow
 //! in DHP Sec. 5.
 
+mod chunked;
+
 use super::allocation::{Allocation, allocate, makespan_bound};
 use super::atomic::{AtomicGroup, Bins, Item, Setting, by_memory, by_time, descending};
 use super::baseline;
 use super::cost::{GroupCost, Load, Sequence};
 use super::degrees::AllowedDegrees;
+
+pub(crate) use chunked::chunked_plans;
 
 /// Planning problem: a global batch on ranks that are model replicas (TP x PP devices each).
 #[derive(Debug, Clone, Copy)]
@@ -166,6 +170,46 @@ pub enum Effort {
 /// [`Effort::Portfolio`] is never slower, under the same cost model, than static context
 /// parallelism at an allowed degree, nor than this planner restricted to power-of-two degrees.
 pub fn plan(problem: GroupProblem<'_>, effort: Effort) -> Result<BatchPlan, GroupError> {
+    let mut found = search_all(problem, effort)?;
+    if effort == Effort::Unpacked
+        && let Ok(mut balanced) = baseline::megatron_balanced(problem)
+    {
+        let mut groups = balanced.microbatches.iter().flat_map(|microbatch| &microbatch.groups);
+        let allowed = groups.all(|group| problem.degrees.list().contains(&group.degree));
+        found.tested.push((Split::Balanced, balanced.seconds));
+        if allowed && balanced.seconds < found.seconds {
+            balanced.bound = unpacked_bound(problem);
+            balanced.tested = found.tested;
+            return Ok(balanced);
+        }
+    }
+    let Found { seconds, split, planned, tested, .. } = found;
+    let microbatches = planned.into_iter().map(|planned| finish(problem, planned)).collect();
+    let bound = if effort == Effort::Unpacked { unpacked_bound(problem) } else { lower_bound(problem) };
+    Ok(BatchPlan { microbatches, seconds, bound, split, tested })
+}
+
+/// Returns the plans of [`Effort::Portfolio`] whose time is at most `ratio` times the smallest, fastest
+/// first, so that the caller can apply a more accurate model.
+pub(crate) fn close_plans(problem: GroupProblem<'_>, ratio: f64) -> Result<Vec<BatchPlan>, GroupError> {
+    let found = search_all(problem, Effort::Portfolio)?;
+    let mut close = vec![(found.seconds, found.split, found.planned)];
+    close.extend(found.slower.into_iter().filter(|(seconds, ..)| *seconds <= found.seconds * ratio));
+    close.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let bound = lower_bound(problem);
+    let finished = close.into_iter().map(|(seconds, split, planned)| BatchPlan {
+        microbatches: planned.into_iter().map(|planned| finish(problem, planned)).collect(),
+        seconds,
+        bound,
+        split,
+        tested: vec![(split, seconds)],
+    });
+    Ok(finished.collect())
+}
+
+/// Searches the allowed degrees. Beyond the published effort, also searches powers of two, and reallocates
+/// their groups.
+fn search_all(problem: GroupProblem<'_>, effort: Effort) -> Result<Found, GroupError> {
     let mut found = search(problem, effort)?;
     if effort != Effort::Published {
         let powers = problem.degrees.powers_of_two();
@@ -181,22 +225,7 @@ pub fn plan(problem: GroupProblem<'_>, effort: Effort) -> Result<BatchPlan, Grou
             }
         }
     }
-    if effort == Effort::Unpacked
-        && let Ok(mut balanced) = baseline::megatron_balanced(problem)
-    {
-        let mut groups = balanced.microbatches.iter().flat_map(|microbatch| &microbatch.groups);
-        let allowed = groups.all(|group| problem.degrees.list().contains(&group.degree));
-        found.tested.push((Split::Balanced, balanced.seconds));
-        if allowed && balanced.seconds < found.seconds {
-            balanced.bound = unpacked_bound(problem);
-            balanced.tested = found.tested;
-            return Ok(balanced);
-        }
-    }
-    let Found { seconds, split, planned, tested } = found;
-    let microbatches = planned.into_iter().map(|planned| finish(problem, planned)).collect();
-    let bound = if effort == Effort::Unpacked { unpacked_bound(problem) } else { lower_bound(problem) };
-    Ok(BatchPlan { microbatches, seconds, bound, split, tested })
+    Ok(found)
 }
 
 /// Fastest plan so far and all tried split methods.
@@ -205,6 +234,8 @@ struct Found {
     split: Split,
     planned: Vec<Planned>,
     tested: Vec<(Split, f64)>,
+    /// Plans that are not the fastest.
+    slower: Vec<(f64, Split, Vec<Planned>)>,
 }
 
 impl Found {
@@ -212,7 +243,13 @@ impl Found {
         let seconds: f64 = planned.iter().map(|planned| planned.allocation.makespan).sum();
         self.tested.push((split, seconds));
         if seconds < self.seconds {
-            *self = Self { seconds, split, planned, tested: std::mem::take(&mut self.tested) };
+            let before = std::mem::replace(&mut self.planned, planned);
+            if !before.is_empty() {
+                self.slower.push((self.seconds, self.split, before));
+            }
+            (self.seconds, self.split) = (seconds, split);
+        } else {
+            self.slower.push((seconds, split, planned));
         }
     }
 
@@ -233,8 +270,13 @@ impl Found {
 fn search(problem: GroupProblem<'_>, effort: Effort) -> Result<Found, GroupError> {
     let (setting, items) = prepare(problem)?;
     let (count, mixed) = split_mixed(setting, &items, fewest_microbatches(setting, &items));
-    let mut found =
-        Found { seconds: f64::INFINITY, split: Split::Mixed(count), planned: Vec::new(), tested: Vec::new() };
+    let mut found = Found {
+        seconds: f64::INFINITY,
+        split: Split::Mixed(count),
+        planned: Vec::new(),
+        tested: Vec::new(),
+        slower: Vec::new(),
+    };
     found.consider(Split::Mixed(count), group_all(setting, &mixed, effort));
     if effort == Effort::Published {
         return Ok(found);

@@ -34,7 +34,8 @@ pub struct Placement {
 /// remaining ranks, on as few nodes as possible; this happens only if almost all ranks are used.
 pub fn assign_ranks(problem: GroupProblem<'_>, microbatch: &Microbatch) -> Placement {
     let node = problem.cost.ranks_per_node.max(1);
-    let mut placed: Vec<PlacedGroup> = group_ranks(&microbatch.groups, problem.ranks, node)
+    let degrees: Vec<u32> = microbatch.groups.iter().map(|group| group.degree).collect();
+    let mut placed: Vec<PlacedGroup> = group_ranks(&degrees, problem.ranks, node)
         .into_iter()
         .map(|(group, ranks)| {
             let nodes = ranks.windows(2).filter(|pair| pair[0] / node != pair[1] / node).count() as u32 + 1;
@@ -59,23 +60,23 @@ fn placed_seconds(problem: GroupProblem<'_>, microbatch: &Microbatch, group: usi
     if microbatch.grouping == Grouping::Sequential { loads.map(time).sum() } else { time(loads.sum()) }
 }
 
-/// Returns the index and ranks per group.
-fn group_ranks(groups: &[Group], ranks: u32, node: u32) -> Vec<(usize, Vec<u32>)> {
-    let mut order: Vec<usize> = (0..groups.len()).collect();
+/// Returns the index and ranks of groups with these degrees.
+pub(crate) fn group_ranks(degrees: &[u32], ranks: u32, node: u32) -> Vec<(usize, Vec<u32>)> {
+    let mut order: Vec<usize> = (0..degrees.len()).collect();
     order.sort_by_key(|&group| {
-        let degree = groups[group].degree;
+        let degree = degrees[group];
         let rest = (node - degree % node) % node;
         if degree >= node { (0, rest, u32::MAX - degree) } else { (1, u32::MAX - degree, 0) }
     });
     // Free ranks per node; allocated in ascending order.
     let mut free: Vec<std::ops::Range<u32>> =
         (0..ranks.div_ceil(node)).map(|at| at * node..((at + 1) * node).min(ranks)).collect();
-    let mut found = Vec::with_capacity(groups.len());
+    let mut found = Vec::with_capacity(degrees.len());
     let mut homeless = Vec::new();
     // Groups with at least one full node use the nodes before this index.
     let mut fresh = 0;
     for group in order {
-        let degree = groups[group].degree;
+        let degree = degrees[group];
         if degree >= node && fresh as u32 * node + degree <= ranks {
             let first = fresh as u32 * node;
             let last = first + degree;
@@ -96,7 +97,7 @@ fn group_ranks(groups: &[Group], ranks: u32, node: u32) -> Vec<(usize, Vec<u32>)
         }
     }
     for group in homeless {
-        let mut needed = groups[group].degree;
+        let mut needed = degrees[group];
         let mut taken = Vec::with_capacity(needed as usize);
         while needed > 0 {
             let Some(widest) =

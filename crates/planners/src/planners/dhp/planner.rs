@@ -1,25 +1,31 @@
 //! Planners that cut long sequences over groups of model replicas: DHP and what it is compared with.
 //!
 //! A rank is a whole replica of the model, of TP devices. Every global batch becomes microbatches, and every microbatch
-//! groups of ranks that share sequences (see [`crate::planners::dhp`]). What the planners minimise is the cost that
-//! DHP fits to a profile; the profile here is the operator graph of one rank, and the simulator judges by the graph itself.
+//! groups of ranks that share sequences (see [`crate::planners::dhp`]). The solvers minimise the cost that DHP fits to a
+//! profile; the profile here is the operator graph of one rank. Plans that are close under this cost are compared by the
+//! graph itself, which also judges them.
 
+mod arrangement;
+mod choice;
+mod local_search;
+mod prices;
 mod profile;
 mod report;
+mod rules;
 
 use crate::planners::batches::EachBatch;
+use crate::planners::dhp::batch::unpacked_bound;
 use crate::planners::dhp::group_costs;
 use crate::planners::dhp::{
-    AllowedDegrees, BatchPlan, DegreeRule, Effort, GroupError, GroupPool, GroupProblem, Grouping, Load, Sequence,
-    assign_ranks, megatron_balanced, plan as plan_groups, static_degrees, static_plan,
+    AllowedDegrees, BatchPlan, GroupError, GroupPool, GroupProblem, Load, Measured, Sequence, static_plan,
+    variable_length_plan,
 };
 use crate::planners::executed::{TestedPlan, fits};
-use crate::planners::{Batches, NoPlan, PlanningContext, SearchError, failed, measured_layers};
+use crate::planners::{Batches, NoPlan, PlanningContext, SearchError};
 use planscope_core::training::ContextExchange;
 use planscope_core::units::{Bytes, Seconds};
 use planscope_core::workload::PackedBatch;
 use planscope_cost::cost::Pricing;
-use planscope_cost::cost::overrides::AtDegrees;
 use planscope_pipeline::simulate::{StepEnd, execute, peak_memory_over};
 use planscope_plan::observer::{Observer, go_on};
 use planscope_plan::outcome::{Layout, Loser, Search, SolverStatus};
@@ -28,20 +34,38 @@ use planscope_plan::plan::{IterationPlan, Plan, ReplicaKind, ReplicaPlan};
 use planscope_plan::scenario::budget::Spans;
 use planscope_plan::scenario::{PlannerKind, Scenario};
 
+use arrangement::{Arrangement, Ranks};
+use choice::CLOSE_STATIC;
+use prices::Way;
 use profile::Profile;
+use rules::{broken_rule, does_not_apply, is_static, tensor_degrees};
 
 /// Limit on reductions of the token limit, used when simulated memory exceeds the profile's
 /// estimate.
 const MAX_TIGHTENINGS: u32 = 6;
 /// Factor per token limit reduction.
 const TIGHTENED: f64 = 0.96;
+/// Rounds in which the groups of a plan are added to the profile.
+const REFINEMENTS: usize = 2;
+/// Maximum ratio of the time of a TP degree on the sizing batch to the fastest, for degrees that are compared on
+/// the batches of the run.
+const CLOSE_LAYOUTS: f64 = 1.05;
+/// Maximum number of TP degrees that are compared on the batches of the run.
+const COMPARED: u32 = 3;
+
+/// An exchange, the degrees that support it, and its fitted cost.
+struct Side {
+    exchange: ContextExchange,
+    degrees: AllowedDegrees,
+    profile: Profile,
+}
 
 /// Planner state for a tensor-parallel degree.
 struct Setting<'a> {
     context: PlanningContext<'a>,
     layout: Layout,
-    profile: Profile,
-    degrees: AllowedDegrees,
+    /// At least one.
+    sides: Vec<Side>,
     /// Context-parallel degree of a static planner.
     fixed: Option<u32>,
     /// Degree that was fastest on the sizing batch but cannot fit the run's longest sequence.
@@ -49,8 +73,20 @@ struct Setting<'a> {
     tokens_per_rank: u64,
 }
 
+/// A plan for the batches of the run.
+struct Run {
+    tested: TestedPlan,
+    layout: Layout,
+    decisions: Vec<String>,
+    /// Seconds of all batches.
+    seconds: f64,
+    /// Seconds of the sizing batch.
+    sized: f64,
+}
+
 /// Chooses TP on the sizing batch, and for static planners also the context-parallel degree. Then
-/// plans every batch. If a TP degree fails on a batch, the next candidate is tried.
+/// plans every batch. If a TP degree fails on a batch, the next candidate is tried. TP degrees that are close on the
+/// sizing batch are compared on the batches of the run.
 pub(crate) fn plan(
     context: PlanningContext<'_>,
     observer: &mut dyn Observer,
@@ -78,96 +114,49 @@ pub(crate) fn plan(
     // The sort is stable: the smaller degree wins ties.
     sized.sort_by(|a, b| a.0.total_cmp(&b.0));
     search.simulated = sized.len() as u32;
-    search.losers = sized.iter().map(|(seconds, setting)| slower(*seconds, setting.layout)).collect();
-    let mut first = None;
-    for (failed_later, (_, mut setting)) in (0..).zip(sized) {
-        search.losers.remove(0);
+    let (mut first, mut best, mut fastest) = (None, None::<Run>, f64::INFINITY);
+    let (mut failed_later, mut compared) = (0, 0);
+    for (seconds, mut setting) in sized {
+        if best.is_some() && (seconds > fastest * CLOSE_LAYOUTS || compared == COMPARED) {
+            search.losers.push(slower(seconds, setting.layout, "slower on the representative batch"));
+            continue;
+        }
         match setting.run(observer) {
             Ok((tested, groups_made)) => {
-                let decisions = setting.decisions(sizing.sequences.len(), failed_later, groups_made);
-                return Ok(tested.with_report(search, decisions));
+                fastest = fastest.min(seconds);
+                compared += 1;
+                let decisions = report::decisions(&setting, sizing.sequences.len(), failed_later, groups_made);
+                let total = setting.run_seconds(&tested)?;
+                let run = Run { tested, layout: setting.layout, decisions, seconds: total, sized: seconds };
+                let loser = match &mut best {
+                    Some(best) if best.seconds <= total => Some(run),
+                    best => best.replace(run),
+                };
+                let reason = "slower on the batches of the run";
+                search.losers.extend(loser.map(|loser| slower(loser.sized, loser.layout, reason)));
             }
             Err(error) => {
                 let reason = error.reason()?;
                 search.simulated -= 1;
+                failed_later += u32::from(best.is_none());
                 first.get_or_insert_with(|| reason.clone());
                 search.reject(reason);
             }
         }
     }
-    let binding = first.or(binding);
-    let binding = binding.unwrap_or_else(|| "no tensor-parallel degree divides the devices".to_owned());
-    Err(NoPlan { binding, search }.into())
+    let Some(mut best) = best else {
+        let binding = first.or(binding);
+        let binding = binding.unwrap_or_else(|| "no tensor-parallel degree divides the devices".to_owned());
+        return Err(NoPlan { binding, search }.into());
+    };
+    if compared > 1 {
+        best.decisions.push(format!("{compared} TP degrees are close on the representative batch; this one is the fastest on the batches of the run."));
+    }
+    Ok(best.tested.with_report(search, best.decisions))
 }
 
-fn slower(seconds: f64, layout: Layout) -> Loser {
-    let reason = "slower on the representative batch".to_owned();
-    Loser { layout, reason, iteration_s: Some(seconds), peak_memory_gib: None }
-}
-
-const fn algorithm(kind: PlannerKind) -> &'static str {
-    match kind {
-        PlannerKind::StaticContext => {
-            "one ring degree for all groups, the fastest on a representative batch; sequences packed by memory"
-        }
-        PlannerKind::Ulysses | PlannerKind::DeepSpeed => {
-            "one all-to-all degree that divides the heads, the fastest on a representative batch"
-        }
-        PlannerKind::BalancedContext => {
-            "degree of a sequence from its length, rounded up to a power of two; greedy assignment to ranks within 5 % of the mean"
-        }
-        PlannerKind::PowerOfTwoContext => "atomic groups by memory or time; degrees, powers of two, by exact search",
-        _ => {
-            "microbatches that fit; atomic groups by memory or time; degrees of any size by exact search of the makespan"
-        }
-    }
-}
-
-/// Returns the requested TP degree, or all divisors of a node's size.
-fn tensor_degrees(scenario: &Scenario) -> Vec<u32> {
-    let devices = scenario.cluster.devices();
-    let node = scenario.cluster.devices_per_node;
-    match scenario.layout.tensor {
-        Some(tensor) => vec![tensor],
-        None => (1..=node).filter(|tensor| node.is_multiple_of(*tensor) && devices.is_multiple_of(*tensor)).collect(),
-    }
-}
-
-/// Returns an explanation if grouping by length does not apply to the scenario.
-fn does_not_apply(scenario: &Scenario) -> Option<&'static str> {
-    scenario.model.video().is_some().then_some(
-        "does not apply: a sequence contains the caption of a video and not the video, so its length does not determine its cost",
-    )
-}
-
-/// Returns the rule that the scenario or this TP degree violates.
-fn broken_rule(scenario: &Scenario, tensor: u32) -> Option<String> {
-    if scenario.layout.pipeline.is_some_and(|pipeline| pipeline > 1) {
-        return Some("a rank is a whole replica of the model, so PP must be 1".to_owned());
-    }
-    if scenario.training.context_parallel > 1 {
-        return Some(
-            "the planner chooses the context-parallel degree of every group, so the setting must be 1".to_owned(),
-        );
-    }
-    if scenario.training.expert_parallel > 1 {
-        return Some("groups of variable degree do not allow fixed expert-parallel groups".to_owned());
-    }
-    if !scenario.cluster.devices().is_multiple_of(tensor) {
-        return Some("TP does not divide the devices".to_owned());
-    }
-    scenario.model.modules.iter().find_map(|module| {
-        let count = [module.heads, module.kv_heads].into_iter().find(|count| count % tensor != 0)?;
-        Some(format!("TP does not divide the {count} heads of {}", module.name))
-    })
-}
-
-const fn context_exchange(kind: PlannerKind) -> ContextExchange {
-    if matches!(kind, PlannerKind::Ulysses | PlannerKind::DeepSpeed) {
-        ContextExchange::AllToAll
-    } else {
-        ContextExchange::Ring
-    }
+fn slower(seconds: f64, layout: Layout, reason: &str) -> Loser {
+    Loser { layout, reason: reason.to_owned(), iteration_s: Some(seconds), peak_memory_gib: None }
 }
 
 /// Maximum sequence length in tokens.
@@ -186,29 +175,32 @@ fn size(context: PlanningContext<'_>, tensor: u32, longest: u64) -> Result<(f64,
     let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing, .. }, .. } = context;
     let ranks = scenario.cluster.devices() / tensor;
     let layout = Layout { tensor, pipeline: 1, data: ranks, chunks: 1, microbatch: 1, group: None };
-    let modules = &scenario.model.modules;
-    let degrees = match kind {
-        PlannerKind::Ulysses | PlannerKind::DeepSpeed => AllowedDegrees::that(
-            |degree| modules.iter().all(|module| module.supports_all_to_all(tensor, degree)),
-            ranks,
-        ),
-        PlannerKind::PowerOfTwoContext | PlannerKind::BalancedContext => {
-            AllowedDegrees::new(DegreeRule::PowersOfTwo, None, ranks)
+    let mut sides: Vec<Side> = Vec::new();
+    for &exchange in rules::exchanges(kind) {
+        let degrees = rules::degrees(kind, exchange, &scenario.model, layout);
+        // Degree 1 exchanges nothing, so another exchange without further degrees adds nothing.
+        if sides.is_empty() || degrees.max_degree() > 1 {
+            let profile = Profile::new(scenario, pricing, layout, exchange, sizing, &degrees)?;
+            sides.push(Side { exchange, degrees, profile });
         }
-        _ => AllowedDegrees::new(DegreeRule::Any, None, ranks),
-    };
-    let profile = Profile::new(scenario, pricing, layout, context_exchange(kind), sizing, &degrees)?;
-    let tokens_per_rank = profile.memory.tokens();
-    let mut setting = Setting { context, layout, profile, degrees, fixed: None, outgrown: None, tokens_per_rank };
-    if setting.tokens_per_rank == 0 {
-        let (states, budget) = (setting.profile.memory.states.gib(), setting.profile.memory.budget.gib());
+    }
+    let memory = &sides[0].profile.memory;
+    let tokens_per_rank = memory.tokens();
+    if tokens_per_rank == 0 {
+        let (states, budget) = (memory.states.gib(), memory.budget.gib());
         return Err(format!("weights, gradients and optimizer state need {states:.1} GiB; {budget:.1} GiB available"));
     }
-    let sequences = sequences(sizing, &setting.profile);
-    if matches!(kind, PlannerKind::StaticContext | PlannerKind::Ulysses | PlannerKind::DeepSpeed) {
-        let degree = setting.best_static_degree(&sequences, longest);
+    let mut setting = Setting { context, layout, sides, fixed: None, outgrown: None, tokens_per_rank };
+    if is_static(kind) {
+        let degree = setting.best_static_degree(sizing, longest);
         let degree = degree.ok_or_else(|| "the longest sequence fits no degree that divides the ranks".to_owned())?;
         setting.fixed = Some(degree);
+    }
+    for _ in 0..REFINEMENTS {
+        let sequences = sequences(sizing, &setting.sides[0].profile);
+        let plans = setting.candidates(&sequences).map_err(|error| error.to_string())?;
+        let arranged = setting.fastest(&plans, sizing, &sequences)?;
+        setting.refine(&arranged);
     }
     for _ in 0..MAX_TIGHTENINGS {
         let iteration = setting.iteration(sizing, &mut GroupPool::default())?;
@@ -246,22 +238,44 @@ fn sequences(batch: &PackedBatch, profile: &Profile) -> Vec<Sequence> {
 }
 
 impl Setting<'_> {
-    fn problem<'b>(&'b self, sequences: &'b [Sequence]) -> GroupProblem<'b> {
+    fn problem<'b>(&'b self, side: &'b Side, sequences: &'b [Sequence]) -> GroupProblem<'b> {
         GroupProblem {
             sequences,
             ranks: self.layout.data,
             tokens_per_rank: self.tokens_per_rank,
-            degrees: &self.degrees,
-            cost: &self.profile.fit.cost,
+            degrees: &side.degrees,
+            cost: &side.profile.fit.cost,
         }
     }
 
-    fn grouped(&self, sequences: &[Sequence]) -> Result<BatchPlan, GroupError> {
-        let problem = self.problem(sequences);
-        match (self.context.planner, self.fixed) {
-            (_, Some(degree)) => static_plan(problem, degree),
-            (PlannerKind::BalancedContext, None) => megatron_balanced(problem),
-            _ => plan_groups(problem, Effort::Portfolio),
+    fn ranks(&self) -> Ranks {
+        // ZeRO-3 gathers weights and reduces gradients on all ranks at the same time.
+        let lockstep = self.context.scenario.training.zero_stage() >= 3;
+        Ranks { count: self.layout.data, node: self.sides[0].profile.fit.cost.ranks_per_node.max(1), lockstep }
+    }
+
+    /// Exchanges of a group of this degree.
+    fn ways(&self, degree: u32) -> Vec<Way> {
+        let allowed = |side: &&Side| side.degrees.list().binary_search(&degree).is_ok();
+        let ways = self.sides.iter().filter(allowed).map(|side| (side.exchange, degree));
+        ways.take(if degree > 1 { usize::MAX } else { 1 }).collect()
+    }
+
+    /// Fitted time of a load in a group, in seconds.
+    fn fitted(&self, load: Load, (exchange, degree): Way) -> f64 {
+        let side = self.sides.iter().find(|side| side.exchange == exchange).unwrap_or(&self.sides[0]);
+        side.profile.fit.cost.seconds(load, degree)
+    }
+
+    /// Adds the groups of a plan to the profile of their exchange.
+    fn refine(&mut self, arranged: &Arrangement) {
+        for side in &mut self.sides {
+            let own = arranged.items.iter().filter(|item| item.degree == 1 || item.exchange == side.exchange);
+            side.profile.refine(own.map(|item| Measured {
+                load: item.load,
+                degree: item.degree,
+                seconds: item.time.total(),
+            }));
         }
     }
 
@@ -270,12 +284,35 @@ impl Setting<'_> {
         self.tokens_per_rank = (self.tokens_per_rank as f64 * TIGHTENED) as u64;
     }
 
-    /// Returns the fastest static degree that fits a sequence with `max_sequence_length` tokens.
-    fn best_static_degree(&self, sequences: &[Sequence], max_length: u64) -> Option<u32> {
-        let holding = static_degrees(self.problem(sequences))
-            .into_iter()
-            .filter(|(degree, _)| max_length <= u64::from(*degree) * self.tokens_per_rank);
-        let timed = holding.filter_map(|(degree, seconds)| Some((seconds.ok()?, degree)));
+    /// Plans one degree for all groups by the rule of the planner.
+    fn fixed_plan(&self, problem: GroupProblem<'_>, degree: u32) -> Result<BatchPlan, GroupError> {
+        match self.context.planner {
+            PlannerKind::WlbLlm => variable_length_plan(problem, degree),
+            _ => static_plan(problem, degree),
+        }
+    }
+
+    /// Static degrees that fit a sequence with `max_length` tokens, with their estimated seconds.
+    fn static_candidates(&self, sequences: &[Sequence], max_length: u64) -> Vec<(f64, u32)> {
+        let holds = |degree: &u32| {
+            self.layout.data.is_multiple_of(*degree) && max_length <= u64::from(*degree) * self.tokens_per_rank
+        };
+        let holding = self.sides[0].degrees.list().iter().copied().filter(holds);
+        let problem = self.problem(&self.sides[0], sequences);
+        holding.filter_map(|degree| Some((self.fixed_plan(problem, degree).ok()?.seconds, degree))).collect()
+    }
+
+    /// Returns the static degree that is fastest on a batch by the operator graph, and fits a sequence with `max_length`
+    /// tokens.
+    fn best_static_degree(&self, batch: &PackedBatch, max_length: u64) -> Option<u32> {
+        let sequences = sequences(batch, &self.sides[0].profile);
+        let candidates = self.static_candidates(&sequences, max_length);
+        let fastest = candidates.iter().map(|(seconds, _)| *seconds).fold(f64::INFINITY, f64::min);
+        let close = candidates.into_iter().filter(|(seconds, _)| *seconds <= fastest * CLOSE_STATIC);
+        let timed = close.filter_map(|(_, degree)| {
+            let plan = self.fixed_plan(self.problem(&self.sides[0], &sequences), degree).ok()?;
+            Some((self.fastest(&[plan], batch, &sequences).ok()?.seconds, degree))
+        });
         timed.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, degree)| degree)
     }
 
@@ -287,7 +324,7 @@ impl Setting<'_> {
         let holds = |other: u32| {
             self.layout.data.is_multiple_of(other) && max_length <= u64::from(other) * self.tokens_per_rank
         };
-        let next = self.degrees.list().iter().copied().find(|&other| other >= degree && holds(other));
+        let next = self.sides[0].degrees.list().iter().copied().find(|&other| other >= degree && holds(other));
         if let Some(next) = next.filter(|&next| next > degree) {
             self.outgrown.get_or_insert(degree);
             self.fixed = Some(next);
@@ -308,7 +345,7 @@ impl Setting<'_> {
                 partition: group_costs::single_stage_partition(&self.context.scenario.model),
                 modules: Vec::new(),
                 iterations,
-                algorithm: algorithm(self.context.planner).to_owned(),
+                algorithm: rules::algorithm(self.context.planner).to_owned(),
                 status: SolverStatus::Heuristic,
                 search: Search::default(),
                 decisions: Vec::new(),
@@ -325,6 +362,17 @@ impl Setting<'_> {
         }
     }
 
+    /// Seconds of all batches of the run.
+    fn run_seconds(&self, tested: &TestedPlan) -> Result<f64, NoPlan> {
+        let PlanningContext { scenario, pricing, batches, .. } = self.context;
+        let mut total = 0.0;
+        for (iteration, batch) in tested.plan().iterations.iter().zip(batches.evaluated) {
+            let simulated = simulate(scenario, pricing, self.layout, batch, &iteration.replicas[0]);
+            total += simulated.map_err(NoPlan::inapplicable)?.0;
+        }
+        Ok(total)
+    }
+
     /// Returns the plans for all batches, and the number of created communication groups.
     fn iterations(&self, observer: &mut dyn Observer) -> Result<(Vec<IterationPlan>, usize), SearchError<String>> {
         let mut pool = GroupPool::default();
@@ -337,41 +385,22 @@ impl Setting<'_> {
     }
 
     fn iteration(&self, batch: &PackedBatch, pool: &mut GroupPool) -> Result<IterationPlan, String> {
-        let sequences = sequences(batch, &self.profile);
-        let planned = self.grouped(&sequences).map_err(|error| error.to_string())?;
-        let problem = self.problem(&sequences);
-        let lockstep = self.context.scenario.training.zero_stage() >= 3;
+        let sequences = sequences(batch, &self.sides[0].profile);
+        let plans = self.candidates(&sequences).map_err(|error| error.to_string())?;
+        let arranged = self.fastest(&plans, batch, &sequences)?;
+        let on = self.ranks();
+        let report = report::Report::new(&arranged, pool, (self.estimated(&arranged), self.bound(&sequences)));
         let (mut microbatches, mut groups) = (Vec::new(), Vec::new());
-        let mut report = report::Report::new(&planned);
-        let mut gang = 0;
-        for (number, microbatch) in planned.microbatches.iter().enumerate() {
-            let placement = assign_ranks(problem, microbatch);
-            report.pool_count += pool.ask(&placement);
-            let mut placed: Vec<_> = placement.groups.iter().collect();
-            placed.sort_by_key(|placed| placed.group);
-            // ZeRO-3 gathers weights and reduces gradients on all ranks at the same time, so all
-            // groups run in lockstep.
-            let together = lockstep && microbatch.grouping != Grouping::Sequential;
-            for placed in placed {
-                let group = &microbatch.groups[placed.group as usize];
-                let items: Vec<Vec<u32>> = if microbatch.grouping == Grouping::Sequential {
-                    group.sequences.iter().map(|&sequence| vec![sequence]).collect()
-                } else {
-                    vec![group.sequences.clone()]
-                };
-                for members in items {
-                    groups.push(SequenceGroup {
-                        ranks: placed.ranks.clone(),
-                        microbatch: number as u32,
-                        gang,
-                        exchange: context_exchange(self.context.planner),
-                        estimate: Seconds::from_secs(self.estimate(&sequences, &members, group.degree)).to_nanos(),
-                    });
-                    microbatches.push(members);
-                    gang += u32::from(!together);
-                }
-            }
-            gang += u32::from(together);
+        for (index, (item, ranks)) in arranged.items.into_iter().zip(arranged.ranks).enumerate() {
+            let estimate = self.fitted(item.load, (item.exchange, item.degree));
+            groups.push(SequenceGroup {
+                ranks,
+                microbatch: item.microbatch,
+                gang: if on.lockstep { item.microbatch } else { index as u32 },
+                exchange: item.exchange,
+                estimate: Seconds::from_secs(estimate).to_nanos(),
+            });
+            microbatches.push(item.sequences);
         }
         // A forward and a backward span per group and rank.
         let spans = 2 * groups.iter().map(|group| group.ranks.len() as u64).sum::<u64>();
@@ -380,40 +409,18 @@ impl Setting<'_> {
         }
         let schedule = group_costs::schedule(&groups, self.layout.data as usize);
         let replica = ReplicaPlan::new(microbatches, ReplicaKind::Groups(groups), schedule);
-        Ok(IterationPlan { replicas: vec![replica], decision: Some(report.decision(&planned)) })
+        Ok(IterationPlan { replicas: vec![replica], decision: Some(report.decision()) })
     }
 
-    /// Fitted time of the sequences in a group of this degree, in seconds.
-    fn estimate(&self, sequences: &[Sequence], members: &[u32], degree: u32) -> f64 {
-        let loads = members.iter().map(|&sequence| Load::from_sequence(sequences[sequence as usize]));
-        self.profile.fit.cost.seconds(loads.sum(), degree)
+    /// Lower bound of all plans under the fitted cost, in seconds, packed or not: the smaller one of both exchanges.
+    fn bound(&self, sequences: &[Sequence]) -> f64 {
+        let bounds = self.sides.iter().map(|side| unpacked_bound(self.problem(side, sequences)));
+        bounds.fold(f64::INFINITY, f64::min)
     }
 
-    fn decisions(&self, sequences: usize, failed_later: u32, created_groups: usize) -> Vec<String> {
-        let Layout { tensor, data: ranks, .. } = self.layout;
-        let but = failed(failed_later);
-        let mut decisions = vec![format!(
-            "{ranks} ranks with TP {tensor}, each a model replica: the fastest layout on a representative batch of {sequences} sequences{but}."
-        )];
-        decisions.push(match (self.fixed, self.outgrown) {
-            (Some(degree), None) => {
-                format!("Context-parallel degree {degree} for every group: the fastest that divides the ranks and fits the longest sequence.")
-            }
-            (Some(degree), Some(smaller)) => format!(
-                "Context-parallel degree {degree} for every group: {smaller} is faster, but the longest sequence does not fit."
-            ),
-            (None, _) => format!("New degrees for every microbatch; the run creates {created_groups} communication groups."),
-        });
-        decisions.push(format!(
-            "A rank has memory for {} tokens in addition to {:.1} GiB of model states.",
-            self.tokens_per_rank,
-            self.profile.memory.states.gib()
-        ));
-        decisions.push(self.profile.summary());
-        let exchange = Some(context_exchange(self.context.planner));
-        let degrees = self.degrees.list().iter().map(|&context| AtDegrees { tensor, context, exchange });
-        decisions.extend(measured_layers::summary(self.context.scenario, &degrees.collect::<Vec<_>>()));
-        decisions
+    /// Seconds of an arrangement under the fitted cost.
+    fn estimated(&self, arranged: &Arrangement) -> f64 {
+        arranged.seconds_with(self.ranks(), |item| self.fitted(item.load, (item.exchange, item.degree)))
     }
 }
 

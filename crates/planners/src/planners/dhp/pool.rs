@@ -23,12 +23,17 @@ impl GroupPool {
     /// Looks up the groups for a microbatch and creates the missing ones. Groups with one rank do
     /// not communicate and are not counted.
     pub fn ask(&mut self, placement: &Placement) -> PoolCount {
+        self.ask_all(placement.groups.iter().map(|placed| placed.ranks.as_slice()))
+    }
+
+    /// Looks up groups by their ranks and creates the missing ones. Groups with one rank are not counted.
+    pub fn ask_all<'a>(&mut self, groups: impl Iterator<Item = &'a [u32]>) -> PoolCount {
         let mut count = PoolCount::default();
-        for placed in placement.groups.iter().filter(|placed| placed.ranks.len() > 1) {
-            if self.created.contains(&placed.ranks) {
+        for ranks in groups.filter(|ranks| ranks.len() > 1) {
+            if self.created.contains(ranks) {
                 count.hits += 1;
             } else {
-                self.created.insert(placed.ranks.clone());
+                self.created.insert(ranks.to_vec());
                 count.misses += 1;
             }
         }

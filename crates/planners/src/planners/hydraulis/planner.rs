@@ -9,6 +9,7 @@ mod baselines;
 mod dealing;
 mod dynamic;
 mod profile;
+mod rebalance;
 mod words;
 
 use crate::planners::executed::{TestedPlan, fits};

@@ -15,14 +15,22 @@ use planscope_plan::scenario::Scenario;
 
 /// Profiled sequences from the sizing batch, from shortest to longest.
 const LENGTHS: usize = 12;
-/// Number of profiled degrees, from 1 to the maximum.
-const DEGREES: usize = 10;
+/// Profiled degrees: all up to this one, which short and medium sequences use.
+const SMALL_DEGREES: u32 = 8;
+/// Further profiled degrees, up to the maximum.
+const LARGE_DEGREES: usize = 6;
+/// Fill of the profiled packed groups, relative to the memory of a rank.
+const FILLS: [f64; 3] = [0.25, 0.5, 1.0];
+
+/// Groups of a plan that a round of refinement adds to the profile.
+const MAX_ADDED: usize = 64;
 
 /// Relative lengths for additional timings of the longest sequence, used if the batch has fewer
 /// timings than the fit needs. Shorter lengths come first.
 const SHARES: [f64; 10] = [0.5, 0.25, 0.125, 0.0625, 0.03125, 2.0, 4.0, 8.0, 16.0, 32.0];
 
 /// Fitted cost and memory of a rank.
+#[derive(Clone)]
 pub(crate) struct Profile {
     /// Coefficients for DHP's cost model, plus the fit error.
     pub fit: Fit,
@@ -30,6 +38,9 @@ pub(crate) struct Profile {
     pub memory: RankMemory,
     /// Mask factor η of the backbone.
     pub eta: f64,
+    /// Timings of the fit.
+    samples: Vec<Measured>,
+    network: GroupCost,
 }
 
 impl Profile {
@@ -42,13 +53,15 @@ impl Profile {
         sizing: &PackedBatch,
         degrees: &AllowedDegrees,
     ) -> Result<Self, String> {
-        let selected = spread(sizing);
+        let mut selected = spread(sizing);
         let mut loads: Vec<MicrobatchLoad> = crate::planners::dhp::group_costs::loads(scenario, sizing, &selected);
         let backbone = scenario.model.backbone();
         let eta = if backbone.is_some_and(|module| module.mask == Mask::Causal) { 0.0 } else { 1.0 };
         let tokens = |sequences: &Vec<u32>| u64::from(sizing.sequences[sequences[0] as usize].computed_tokens);
         let mut tokens: Vec<u64> = selected.iter().map(tokens).collect();
-        let profiled: Vec<u32> = every(degrees.list(), DEGREES).collect();
+        let small = degrees.list().partition_point(|&degree| degree <= SMALL_DEGREES);
+        let (small, large) = degrees.list().split_at(small);
+        let profiled: Vec<u32> = small.iter().copied().chain(every(large, LARGE_DEGREES)).collect();
         if let (Some(max_load), Some(max_tokens)) = (loads.last().cloned(), tokens.last().copied()) {
             let more = SHARES.into_iter().map(|share| (share, (max_tokens as f64 * share).round() as u64));
             for (share, length) in more.filter(|(_, length)| *length > 0) {
@@ -59,7 +72,7 @@ impl Profile {
                 tokens.push(length);
             }
         }
-        let mut samples = Vec::with_capacity(LENGTHS * DEGREES);
+        let mut samples = Vec::new();
         let stored_bytes = |prices: &GroupPrices, item: usize| {
             (prices.columns.activation[item] + prices.columns.transient[item]).get() as f64
         };
@@ -67,7 +80,7 @@ impl Profile {
             GroupPrices::new(pricing, &scenario.model, layout, &[single_token_load(&scenario.model)], &[(exchange, 1)])
                 .map_or(0.0, |prices| stored_bytes(&prices, 0));
         let mut per_token = 0.0_f64;
-        for degree in profiled {
+        for &degree in &profiled {
             let exchange_degrees = vec![(exchange, degree); loads.len()];
             let prices = GroupPrices::new(pricing, &scenario.model, layout, &loads, &exchange_degrees)
                 .ok_or_else(|| format!("there are no prices of degree {degree}"))?;
@@ -79,7 +92,6 @@ impl Profile {
                 }
             }
         }
-        let fit = fit(&samples, &network(scenario, layout, exchange)).map_err(|error| error.to_string())?;
         let position = ReplicaLayout { pipeline: 1, data: layout.data, replica: 0 };
         let table =
             pricing.at_context(exchange, 1).ok_or("there are no prices of degree 1")?.table(layout.tensor, &loads);
@@ -88,14 +100,59 @@ impl Profile {
         let states =
             table.static_memory(&single_stage_partition(&scenario.model), position)[0] + Bytes::from_f64(fixed);
         let memory = RankMemory { budget: scenario.memory_limit(), states, per_token: per_token.max(1.0) };
-        Ok(Self { fit, memory, eta })
+        selected.clear();
+        let mut ways = Vec::new();
+        for &degree in &profiled {
+            for fill in FILLS {
+                let capacity = (memory.tokens() as f64 * f64::from(degree) * fill) as u64;
+                let sequences = packed(sizing, capacity);
+                if sequences.len() > 1
+                    && !selected.iter().zip(&ways).any(|known| known == (&sequences, &(exchange, degree)))
+                {
+                    selected.push(sequences);
+                    ways.push((exchange, degree));
+                }
+            }
+        }
+        if !selected.is_empty() {
+            let loads = crate::planners::dhp::group_costs::loads(scenario, sizing, &selected);
+            let prices = GroupPrices::new(pricing, &scenario.model, layout, &loads, &ways)
+                .ok_or("there are no prices of a degree")?;
+            for (item, (sequences, way)) in selected.iter().zip(&ways).enumerate() {
+                let tokens = |&index: &u32| u64::from(sizing.sequences[index as usize].computed_tokens);
+                let load =
+                    sequences.iter().map(tokens).map(|tokens| Load::from_sequence(Sequence { tokens, eta })).sum();
+                samples.push(Measured { load, degree: way.1, seconds: prices.seconds(item) });
+            }
+        }
+        let network = network(scenario, layout, exchange);
+        let fit = fit(&samples, &network).map_err(|error| error.to_string())?;
+        Ok(Self { fit, memory, eta, samples, network })
+    }
+
+    /// Adds timings of groups that a plan uses, and fits again.
+    pub(crate) fn refine(&mut self, groups: impl Iterator<Item = Measured>) {
+        let before = self.samples.len();
+        for group in groups.filter(|group| group.load.tokens > 0 && group.seconds > 0.0) {
+            if self.samples.len() - before < MAX_ADDED && !self.samples.contains(&group) {
+                self.samples.push(group);
+            }
+        }
+        // The timings are valid, so a fit exists.
+        if let Ok(fit) = fit(&self.samples, &self.network) {
+            self.fit = fit;
+        }
     }
 
     /// Formats the coefficients and the fit error.
-    pub(crate) fn summary(&self) -> String {
+    pub(crate) fn summary(&self, exchange: ContextExchange) -> String {
+        let exchange = match exchange {
+            ContextExchange::Ring => "ring",
+            ContextExchange::AllToAll => "all-to-all",
+        };
         let GroupCost { a1, a2, a3, b1, b2, .. } = self.fit.cost;
         format!(
-            "Cost fitted to {} timings of the operator graph: a1 {:.3} ns and a2 {:.3} µs a token, a3 {:.0} B a token, b1 {:.2} ms, b2 {:.2} \
+            "Cost of the {exchange} exchange fitted to {} timings of the operator graph: a1 {:.3} ns and a2 {:.3} µs a token, a3 {:.0} B a token, b1 {:.2} ms, b2 {:.2} \
              ms; mean error {:.1} %, nine in ten within {:.1} %. {:.0} KiB of activations a token.",
             self.fit.residuals.len(),
             a1 * 1e9,
@@ -164,6 +221,23 @@ fn spread(batch: &PackedBatch) -> Vec<Vec<u32>> {
     order.sort_by_key(|&index| batch.sequences[index as usize].computed_tokens);
     order.retain(|&index| batch.sequences[index as usize].computed_tokens > 0);
     every(&order, LENGTHS).map(|index| vec![index]).collect()
+}
+
+/// Selects sequences of all lengths with about `capacity` tokens: every k-th in ascending order.
+fn packed(batch: &PackedBatch, capacity: u64) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..batch.sequences.len() as u32).collect();
+    let tokens = |index: u32| u64::from(batch.sequences[index as usize].computed_tokens);
+    order.retain(|&index| tokens(index) > 0);
+    order.sort_by_key(|&index| tokens(index));
+    let total: u64 = order.iter().map(|&index| tokens(index)).sum();
+    let step = total.div_ceil(capacity.max(1)).max(1) as usize;
+    let mut free = capacity;
+    let fits = |index: &u32| {
+        let fits = tokens(*index) <= free;
+        free -= if fits { tokens(*index) } else { 0 };
+        fits
+    };
+    order.iter().copied().skip(step / 2).step_by(step).filter(fits).collect()
 }
 
 /// Selects at most `count` evenly spaced elements, including both ends.

@@ -7,7 +7,7 @@ use super::dealing::{Dealt, assigned, dispatched, in_turn, replica};
 use super::profile::Profiled;
 use super::{Draft, Setting, lengths, words};
 use crate::planners::batches::EachBatch;
-use crate::planners::{NoPlan, SearchError};
+use crate::planners::{NoPlan, PlanningContext, SearchError};
 use planscope_core::workload::PackedBatch;
 use planscope_plan::observer::{Cancelled, Observer, go_on};
 use planscope_plan::outcome::{Layout, Loser, Search};
@@ -83,6 +83,36 @@ pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     decisions.push(format!("{}: the fastest of {} strategies on {seen}.", names.join(", then "), search.simulated));
     decisions.extend(words::optimizer(setting));
     Ok(Draft { iterations, decisions, search })
+}
+
+/// Homogeneous plans of the first two ablation steps, as candidates of Hydraulis.
+pub(super) struct Steps<'a> {
+    settings: Vec<(Setting<'a>, Phase)>,
+}
+
+impl<'a> Steps<'a> {
+    /// Chooses the scheme of each step on the sizing batch.
+    pub(super) fn new(setting: &Setting<'a>, observer: &mut dyn Observer) -> Result<Self, Cancelled> {
+        let mut settings = Vec::new();
+        for planner in [PlannerKind::HydraulisBase, PlannerKind::HydraulisPacking] {
+            let context = PlanningContext { planner, ..setting.context };
+            let own = Setting { context, schemes: setting.schemes.clone(), ..*setting };
+            if let Some(scheme) = static_scheme(&own, own.max_length, &mut Search::default(), observer)? {
+                let phase = single_phase(&own, scheme);
+                settings.push((own, phase));
+            }
+        }
+        Ok(Self { settings })
+    }
+
+    /// Returns the name and the plan of each step for a batch.
+    pub(super) fn plans(&self, lengths: &[u64]) -> impl Iterator<Item = (String, ReplicaPlan)> {
+        self.settings.iter().filter_map(move |(setting, phase)| {
+            let known = &setting.schemes[phase.scheme];
+            let name = format!("{}x{}", setting.copies(known), known.scheme);
+            Some((name, iteration(setting, lengths, &[*phase])?))
+        })
+    }
 }
 
 /// Builds a single phase for all sequences, packed to the context length.

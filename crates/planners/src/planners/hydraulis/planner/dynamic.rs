@@ -1,7 +1,9 @@
 //! Strategies proposed by Hydraulis: selected per batch, or once for all batches.
 
+use super::baselines::Steps;
 use super::dealing::{assigned, dealt_pipelines, pipelines, replica, seconds};
 use super::profile::{Profiled, undominated};
+use super::rebalance::rebalance;
 use super::{Draft, Setting, lengths, words};
 use crate::planners::batches::EachBatch;
 use crate::planners::hydraulis::pipeline_costs::Interaction;
@@ -28,7 +30,7 @@ struct Proposed {
 /// Branch-and-bound steps per pipeline for comparisons across several batches.
 const QUICK: u64 = 500;
 /// Limit on simulated strategies per batch, sorted by estimate.
-const SIMULATED: usize = 4;
+const SIMULATED: usize = 6;
 /// Maximum ratio of a simulated strategy's estimate to the lowest estimate.
 const CLOSE: f64 = 1.04;
 
@@ -182,7 +184,12 @@ pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
         proposed.interactions = vec![proposed.interactions[best].clone()];
     }
     let costs: Vec<Vec<_>> = proposed.strategies.iter().map(|copies| pipelines(&proposed.schemes, copies)).collect();
+    let steps = match setting.context.planner {
+        PlannerKind::Hydraulis => Some(Steps::new(setting, observer)?),
+        _ => None,
+    };
     let mut used: Vec<(usize, u32)> = Vec::new();
+    let mut steps_used = 0;
     let each = EachBatch {
         kind: setting.context.planner,
         phase: "assigning sequences",
@@ -202,7 +209,19 @@ pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
         let selected = choose_with_extra_time(&batch_lengths, &costs, settings, &extra_time, CLOSE);
         let selection =
             selected.ok_or_else(|| format!("iteration {index}: its longest sequence fits no proposed strategy"))?;
-        let (strategy_index, plan) = run(setting, &proposed, batch, &batch_lengths, &selection);
+        let (seconds, strategy_index, plan) = run(setting, &proposed, batch, &batch_lengths, &selection);
+        let stepped = steps.iter().flat_map(|steps| steps.plans(&batch_lengths)).filter_map(|(name, plan)| {
+            let (step_seconds, peak) = setting.simulate(batch, &plan)?;
+            let fits = peak <= setting.context.scenario.memory_limit();
+            (fits && step_seconds < seconds).then_some((step_seconds, name, plan))
+        });
+        if let Some((step_seconds, name, plan)) = stepped.min_by(|a, b| a.0.total_cmp(&b.0)) {
+            steps_used += 1;
+            let decision = format!(
+                "{name}: a homogeneous strategy of the ablation, simulated {step_seconds:.3} s; the fastest proposed strategy takes {seconds:.3} s"
+            );
+            return Ok(IterationPlan { replicas: vec![plan], decision: Some(decision) });
+        }
         match used.iter_mut().find(|(known, _)| *known == strategy_index) {
             Some((_, times)) => *times += 1,
             None => used.push((strategy_index, 1)),
@@ -234,15 +253,17 @@ pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
             .iter()
             .take(4)
             .map(|&(strategy_index, times)| format!("{} {times} times", proposed.label(strategy_index)));
+        let stepped = format!(", a homogeneous strategy of the ablation {steps_used} times");
+        let stepped = if steps_used > 0 { stepped } else { String::new() };
         let more = if used.len() > 4 { format!(", {} others", used.len() - 4) } else { String::new() };
-        decisions.push(format!("For {all} batches: {}{more}.", named.collect::<Vec<_>>().join(", ")));
+        decisions.push(format!("For {all} batches: {}{more}{stepped}.", named.collect::<Vec<_>>().join(", ")));
     }
     decisions.extend(words::optimizer(setting));
     let search = Search { candidates: count as u32, ..search };
     Ok(Draft { iterations, decisions, search })
 }
 
-/// Returns the selected strategy and its plan for a batch. The fitted cost has an error of some per
+/// Returns the simulated seconds, the selected strategy and its plan for a batch. The fitted cost has an error of some per
 /// cent, so all strategies whose estimate is close to the lowest are simulated. Their assignments
 /// use more search effort.
 fn run(
@@ -251,7 +272,7 @@ fn run(
     batch: &PackedBatch,
     lengths: &[u64],
     selection: &StrategySelection,
-) -> (usize, ReplicaPlan) {
+) -> (f64, usize, ReplicaPlan) {
     let selected = selection.strategy as usize;
     let build_plan = |dealt| replica(&proposed.schemes, dealt, setting.optimizer);
     let mut close: Vec<(f64, usize)> = selection
@@ -266,19 +287,26 @@ fn run(
     close.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let best = close.first().map_or(0.0, |(seconds, _)| *seconds);
     let close = close.into_iter().take(SIMULATED).take_while(|(seconds, _)| *seconds <= best * CLOSE);
-    let first =
-        build_plan(dealt_pipelines(&proposed.schemes, &proposed.strategies[selected], lengths, &selection.assignment));
+    let first = dealt_pipelines(&proposed.schemes, &proposed.strategies[selected], lengths, &selection.assignment);
     let others = close.filter_map(|(_, strategy_index)| {
         let dealt =
             assigned(&proposed.schemes, &proposed.strategies[strategy_index], lengths, setting.context.scenario.seed)?;
-        Some((strategy_index, build_plan(dealt)))
+        Some((strategy_index, dealt))
     });
-    let simulated = std::iter::once((selected, first)).chain(others).map(|(strategy_index, plan)| {
+    // The fitted cost has an error, so the pipelines are simulated before and after the moves.
+    let plans = std::iter::once((selected, first)).chain(others).flat_map(|(strategy_index, dealt)| {
+        let moved = rebalance(&proposed.schemes, dealt.clone(), lengths);
+        let is_new = moved.iter().zip(&dealt).any(|(moved, dealt)| moved.microbatches != dealt.microbatches);
+        let both = std::iter::once(dealt).chain(is_new.then_some(moved));
+        both.map(move |dealt| (strategy_index, dealt)).collect::<Vec<_>>()
+    });
+    let simulated = plans.map(|(strategy_index, dealt)| {
+        let plan = build_plan(dealt);
         let seconds = setting.simulate(batch, &plan).map_or(f64::INFINITY, |(seconds, _)| seconds);
         (seconds, strategy_index, plan)
     });
     let fastest = simulated.min_by(|a, b| a.0.total_cmp(&b.0));
-    fastest.map_or_else(|| (selected, build_plan(Vec::new())), |(_, strategy_index, plan)| (strategy_index, plan))
+    fastest.unwrap_or_else(|| (f64::INFINITY, selected, build_plan(Vec::new())))
 }
 
 /// Describes the candidates and the runner-up.

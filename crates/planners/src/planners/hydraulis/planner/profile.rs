@@ -12,9 +12,11 @@ use planscope_plan::scenario::Scenario;
 const LENGTHS: u32 = 10;
 /// Minimum profiled length, in tokens.
 const MIN: u32 = 256;
-/// Totals of the packed microbatches, relative to the maximum length. Single sequences are profiled
-/// too.
-const PACKED: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
+/// Totals of the packed microbatches, relative to the longest sequence. Further totals double up to MaxLen. Single
+/// sequences are profiled too.
+const PACKED: [f64; 3] = [0.25, 0.5, 1.0];
+/// Limit on doublings beyond the longest sequence.
+const MAX_DOUBLINGS: u32 = 12;
 /// UtilLen: minimum fraction of the highest tokens/s (Hydraulis App. D).
 const UTILISED: f64 = 0.85;
 
@@ -55,7 +57,15 @@ pub(crate) fn profile(
     optimizer: OptimizerSharding,
     max_length: u64,
 ) -> Profile {
-    let samples = samples(max_length);
+    // MaxLen follows from single sequences. Packed sequences are then timed up to the largest MaxLen.
+    let single = samples(max_length, 0);
+    let known = timed(scenario, pricing, optimizer, &single);
+    let largest = known.schemes.iter().map(|known| known.cost.max_len).max().unwrap_or(0);
+    timed(scenario, pricing, optimizer, &samples(max_length, largest))
+}
+
+/// Times `samples` for all schemes and fits the cost.
+fn timed(scenario: &Scenario, pricing: &Pricing<'_>, optimizer: OptimizerSharding, samples: &[Sample]) -> Profile {
     let loads: Vec<MicrobatchLoad> = samples.iter().map(|&sample| load(scenario, sample)).collect();
     let mut profile = Profile::default();
     for scheme in schemes(scenario) {
@@ -78,7 +88,7 @@ pub(crate) fn profile(
             costs.static_memory = shares.state.iter().map(|state| state.total()).collect();
             profile.parameters = profile.parameters.max(shares.parameters);
         }
-        let max_len = max_len(scenario, &costs, &samples);
+        let max_len = max_len(scenario, &costs, samples);
         if max_len == 0 {
             profile.too_large += 1;
             let states = costs.static_memory.iter().copied().max().unwrap_or(Bytes::ZERO);
@@ -87,15 +97,15 @@ pub(crate) fn profile(
             }
             continue;
         }
-        let timed = |at: usize| LengthTiming {
+        let timing = |at: usize| LengthTiming {
             tokens: f64::from(samples[at].tokens),
             sequences: f64::from(samples[at].sequences),
             time: slowest_stage(&costs, at),
         };
         let mut measured: Vec<LengthTiming> =
-            all.iter().filter(|&&at| samples[at].total() <= max_len).map(|&at| timed(at)).collect();
+            all.iter().filter(|&&at| samples[at].total() <= max_len).map(|&at| timing(at)).collect();
         if measured.len() < LENGTHS as usize {
-            measured = (0..LENGTHS as usize).map(timed).collect();
+            measured = (0..LENGTHS as usize).map(timing).collect();
         }
         let fit = LengthFit::from_timings(&measured);
         let LengthFit { a, b, c, mean, max_error } =
@@ -145,15 +155,23 @@ impl Sample {
     }
 }
 
-/// Returns single sequences for all lengths, then packed sequences.
-fn samples(max_length: u64) -> Vec<Sample> {
+/// Returns single sequences for all lengths, then packed sequences with up to `max_total` tokens. If `max_total` is 0,
+/// there are no packed sequences.
+fn samples(max_length: u64, max_total: u64) -> Vec<Sample> {
     let max_tokens = u32::try_from(max_length).unwrap_or(u32::MAX).max(2 * MIN);
     let ratio = f64::from(max_tokens) / f64::from(MIN);
     let at = |step: u32| f64::from(MIN) * libm::pow(ratio, f64::from(step) / f64::from(LENGTHS - 1));
     let lengths: Vec<u32> = (0..LENGTHS).map(|step| at(step).round() as u32).collect();
+    let doubled = (1..=MAX_DOUBLINGS).map(|power| f64::from(1 << power) * f64::from(max_tokens));
+    let totals: Vec<f64> = PACKED
+        .iter()
+        .map(|share| share * f64::from(max_tokens))
+        .chain(doubled.take_while(|&total| total < max_total as f64).chain([max_total as f64]))
+        .filter(|&total| total <= max_total as f64)
+        .collect();
     let packed = lengths.iter().flat_map(|&tokens| {
-        let count = move |&times: &f64| (times * f64::from(max_tokens) / f64::from(tokens)) as u32;
-        PACKED.iter().map(count).filter(|&count| count > 1).map(move |sequences| Sample { tokens, sequences })
+        let count = move |&total: &f64| (total / f64::from(tokens)) as u32;
+        totals.iter().map(count).filter(|&count| count > 1).map(move |sequences| Sample { tokens, sequences })
     });
     lengths.iter().map(|&tokens| Sample { tokens, sequences: 1 }).chain(packed).collect()
 }
@@ -234,8 +252,11 @@ mod tests {
 
     #[test]
     fn single_sequences_come_first_and_short_ones_are_packed() {
-        let samples = samples(32_768);
+        let samples = samples(32_768, 100_000);
         assert_eq!((samples[0].tokens, samples[9].tokens, samples[9].sequences), (256, 32_768, 1));
-        assert!(samples.contains(&Sample { tokens: 256, sequences: 512 }), "four times the longest in the shortest");
+        for total in [8192, 32_768, 65_536, 99_840] {
+            assert!(samples.contains(&Sample { tokens: 256, sequences: total / 256 }), "{total}");
+        }
+        assert!(samples.iter().all(|sample| sample.total() <= 100_000));
     }
 }
