@@ -26,6 +26,8 @@ pub(crate) struct PlanningContext<'a> {
     pub pricing: &'a Pricing<'a>,
     pub planner: PlannerKind,
     pub batches: Batches<'a>,
+    /// Iteration whose execution plan file is kept.
+    pub recorded: Option<u32>,
 }
 
 #[cfg(test)]
@@ -38,7 +40,7 @@ impl<'a> PlanningContext<'a> {
         sizing: &'a PackedBatch,
         evaluated: &'a [PackedBatch],
     ) -> Self {
-        Self { scenario, pricing, planner, batches: Batches { survey: &[], sizing, evaluated } }
+        Self { scenario, pricing, planner, batches: Batches { survey: &[], sizing, evaluated }, recorded: None }
     }
 }
 

@@ -136,7 +136,7 @@ impl<'a> LayoutSearch<'a> {
         ceiling: Nanos,
         observer: &mut dyn Observer,
     ) -> Result<Self, Cancelled> {
-        let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing: batch, .. } } = context;
+        let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing: batch, .. }, .. } = context;
         let limit = scenario.memory_limit();
         let mut search = Self {
             scenario,

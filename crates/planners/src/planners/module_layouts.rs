@@ -40,7 +40,7 @@ const COMPARED: u32 = 200;
 
 /// Chooses the layouts on the sizing batch, then plans every batch of the run.
 pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) -> Result<Plan, SearchError<NoPlan>> {
-    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing, .. } } = context;
+    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing, .. }, .. } = context;
     let mode = Mode::from_planner(kind);
     if mode != Mode::Homogeneous && scenario.model.modules.len() < 2 {
         return Err(NoPlan::inapplicable("does not apply: a model of one module has one layout").into());
@@ -96,7 +96,7 @@ fn fill_all(
     placed: (&Point, &Partition),
     observer: &mut dyn Observer,
 ) -> Result<Vec<IterationPlan>, SearchError<Infeasibility>> {
-    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { evaluated: batches, .. } } = context;
+    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { evaluated: batches, .. }, .. } = context;
     let (mut iterations, mut spans) = (Vec::with_capacity(batches.len()), 0);
     for (index, batch) in batches.iter().enumerate() {
         go_on(observer)?;

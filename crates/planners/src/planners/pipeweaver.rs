@@ -150,7 +150,7 @@ fn fill(
     sized: &Sized,
     observer: &mut dyn Observer,
 ) -> Result<(Vec<IterationPlan>, Tally), SearchError<Infeasibility>> {
-    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { evaluated: batches, .. } } = context;
+    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { evaluated: batches, .. }, .. } = context;
     let each = EachBatch { kind, phase: "ordering batches", batches };
     let fill = |index: usize, batch: &PackedBatch, runtime: (&dyn Workers, &dyn Cancellation)| {
         fill_batch(scenario, pricing, step, sized, (index, batch), runtime)

@@ -153,7 +153,13 @@ impl SettingsSearch<'_> {
         let scenario = self.scenario.with_settings(&settings);
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
         let kind = PlannerKind::OneFOneB;
-        let context = PlanningContext { scenario: &scenario, pricing: &pricing, planner: kind, batches: self.batches };
+        let context = PlanningContext {
+            scenario: &scenario,
+            pricing: &pricing,
+            planner: kind,
+            batches: self.batches,
+            recorded: None,
+        };
         let planner = Fixed { kind };
         let search = LayoutSearch::run_below(context, &planner, ceiling, &mut Quiet(self.observer))?;
         self.probes.push(Probe { settings, time: search.best_time(), peak: search.min_peak() });

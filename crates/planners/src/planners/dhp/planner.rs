@@ -183,7 +183,7 @@ fn max_sequence_length(batches: &[PackedBatch]) -> u64 {
 /// Returns a setting that fits the sizing batch, and the simulated time in seconds. A static degree
 /// must also fit a sequence with `max_sequence_length` tokens.
 fn size(context: PlanningContext<'_>, tensor: u32, longest: u64) -> Result<(f64, Setting<'_>), String> {
-    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing, .. } } = context;
+    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing, .. }, .. } = context;
     let ranks = scenario.cluster.devices() / tensor;
     let layout = Layout { tensor, pipeline: 1, data: ranks, chunks: 1, microbatch: 1, group: None };
     let modules = &scenario.model.modules;

@@ -98,7 +98,7 @@ fn does_not_apply(scenario: &Scenario, kind: PlannerKind) -> Option<String> {
 
 impl<'a> Setting<'a> {
     fn new(context: PlanningContext<'a>) -> Result<Self, NoPlan> {
-        let PlanningContext { scenario, pricing, planner: kind, batches } = context;
+        let PlanningContext { scenario, pricing, planner: kind, batches, .. } = context;
         let optimizer = match kind {
             PlannerKind::StaticStrategy => OptimizerSharding::Replicas,
             _ => OptimizerSharding::AllDevices,
