@@ -5,12 +5,14 @@ pub(crate) mod help;
 mod lengths;
 mod measure;
 mod schedules;
+mod simulate;
 mod token;
 
 pub use fit::FitArguments;
 pub use lengths::LengthsArguments;
 pub use measure::MeasureArguments;
 pub use schedules::{ScheduleArguments, ScheduleCommand, ScheduleOutput};
+pub use simulate::SimulateArguments;
 pub use token::{TokenArguments, TokenCommand, TokenFile, TokenFileError};
 
 use std::net::SocketAddr;
@@ -18,6 +20,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use planner::scenario::PlannerKind;
 use planner::sweep::Shard;
 use planner::workload::preprocessing::Preprocessing;
 
@@ -44,6 +47,8 @@ pub enum Command {
     Serve(ServeArguments),
     /// Plan a scenario and write the outcome to standard output, as JSON.
     Plan(PlanArguments),
+    /// Simulate an execution plan file again and check it; exits with 1 at the first violation.
+    Simulate(SimulateArguments),
     /// Show the memory need of a scenario, and the single changes that make it fit or make it faster.
     Fit(FitArguments),
     /// Estimate time, memory and utilisation for all configurations in a table.
@@ -350,6 +355,15 @@ pub struct PlanArguments {
     /// Output folder for timelines, as JSON, one file per planner and iteration.
     #[arg(long)]
     pub timelines: Option<PathBuf>,
+    /// Output file for the execution plan of one iteration, which `planscope simulate` reads.
+    #[arg(long, value_name = "FILE")]
+    pub execution_plan: Option<PathBuf>,
+    /// Planner of the execution plan, for example 1f1b. Default: the planner of the fastest plan.
+    #[arg(long, value_parser = fit::planner_kind, requires = "execution_plan")]
+    pub planner: Option<PlannerKind>,
+    /// Iteration of the execution plan, from 0.
+    #[arg(long, default_value_t = 0, requires = "execution_plan")]
+    pub iteration: u32,
     /// Worker threads per search. Default: number of cores. The outcome does not depend on the
     /// thread count.
     #[arg(long, env = "PLANSCOPE_SEARCH_THREADS")]

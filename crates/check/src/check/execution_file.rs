@@ -133,7 +133,8 @@ fn check_endings(run: usize, rank: usize, costs: &RankRun, start: u64) -> Result
     let sync = (SpanKind::GradientSync, start, costs.sync_ns);
     let optimizer = (SpanKind::Optimizer, start.saturating_add(costs.sync_ns), costs.optimizer_ns);
     let expected: Vec<(SpanKind, u64, u64)> = [sync, optimizer].into_iter().filter(|ending| ending.2 > 0).collect();
-    let found = costs.endings.iter().map(|ending| (ending.rank as usize, ending.kind, ending.start_ns, ending.duration_ns));
+    let found =
+        costs.endings.iter().map(|ending| (ending.rank as usize, ending.kind, ending.start_ns, ending.duration_ns));
     let differs = found.map(Some).chain(std::iter::once(None));
     let expected = expected.into_iter().map(|(kind, start, duration)| Some((rank, kind, start, duration)));
     let expected = expected.chain(std::iter::repeat(None));

@@ -23,8 +23,7 @@ pub(super) fn read(run: &Run, number: usize) -> Result<Demand, FileViolation> {
     for (rank, costs) in run.ranks.iter().enumerate() {
         lanes.push(lane(run, number, rank, costs, &mut done)?);
     }
-    let mut paths =
-        MicrobatchPaths { stage_ranks: BTreeMap::new(), into: BTreeMap::new(), from: BTreeMap::new() };
+    let mut paths = MicrobatchPaths { stage_ranks: BTreeMap::new(), into: BTreeMap::new(), from: BTreeMap::new() };
     for (index, costs) in run.microbatches.iter().enumerate() {
         let microbatch = index as u32;
         for stage in stages(costs) {
@@ -89,7 +88,12 @@ fn check_table(run: &Run) -> Result<(), TableProblem> {
             &costs.send_backward_ns,
         ];
         time += times.into_iter().flatten().copied().map(u128::from).sum::<u128>();
-        memory += [&costs.activation_bytes, &costs.transient_bytes].into_iter().flatten().copied().map(u128::from).sum::<u128>();
+        memory += [&costs.activation_bytes, &costs.transient_bytes]
+            .into_iter()
+            .flatten()
+            .copied()
+            .map(u128::from)
+            .sum::<u128>();
     }
     for rank in &run.ranks {
         time += u128::from(rank.sync_ns) + u128::from(rank.optimizer_ns);

@@ -59,7 +59,9 @@ pub enum FileViolation {
         expected: u64,
     },
     /// Gradient synchronisation or optimizer step differ.
-    #[error("run {run}, {at}: gradient synchronisation and optimizer step do not follow at {start} ns as the costs say")]
+    #[error(
+        "run {run}, {at}: gradient synchronisation and optimizer step do not follow at {start} ns as the costs say"
+    )]
     Ending {
         /// Index of the run.
         run: usize,
