@@ -2,71 +2,11 @@
 
 use super::*;
 use planscope_core::timeline::{MicrobatchSamples, SamplePart};
-use serde_json::json;
 
 /// Two ranks with one stage each and one microbatch: F 10, B 20, sends 3. Rank 0 runs F 0-10, rank 1 F 13-23 and B
 /// 23-43, rank 0 B 46-66, then the synchronisation 66-70 and the optimizer 70-75. Rank 1 synchronises 43-47.
 fn file() -> ExecutionFile {
-    let transfer = |payload: &str, peer: u32| json!({"payload": payload, "peer": peer, "peer_stage": peer, "peer_microbatch": 0, "tag": 0, "batch": 0});
-    let stage = |action: &str, rank: u32, start: u64, duration: u64| json!({"start_ns": start, "duration_ns": duration, "action": action, "stage": rank, "microbatch": 0});
-    let moved = |action: &str, rank: u32, start: u64, payload: &str, batch: u32| {
-        let mut transfer = transfer(payload, 1 - rank);
-        transfer["batch"] = json!(batch);
-        let mut moved =
-            json!({"start_ns": start, "action": action, "stage": rank, "microbatch": 0, "transfer": transfer});
-        if action == "isend" {
-            moved["duration_ns"] = json!(3);
-        }
-        moved
-    };
-    let rank = |optimizer: u64, peak: u64, actions: Vec<serde_json::Value>, endings: serde_json::Value, group: u32| {
-        json!({"devices": 2, "sync_group": group, "static_bytes": 100, "peak_bytes": peak, "sync_ns": 4,
-            "optimizer_ns": optimizer, "actions": actions, "endings": endings})
-    };
-    let first = vec![
-        moved("irecv", 0, 0, "gradient", 0),
-        stage("forward_stage", 0, 0, 10),
-        moved("isend", 0, 10, "activation", 1),
-        moved("wait_irecv", 0, 10, "gradient", 0),
-        stage("backward_stage", 0, 46, 20),
-        moved("wait_isend", 0, 66, "activation", 1),
-    ];
-    let second = vec![
-        moved("irecv", 1, 0, "activation", 0),
-        moved("wait_irecv", 1, 0, "activation", 0),
-        stage("forward_stage", 1, 13, 10),
-        stage("backward_stage", 1, 23, 20),
-        moved("isend", 1, 43, "gradient", 1),
-        moved("wait_isend", 1, 43, "gradient", 1),
-    ];
-    let ending = |rank: u32, kind: &str, start: u64, duration: u64| json!({"rank": rank, "kind": kind, "start_ns": start, "duration_ns": duration});
-    let document = json!({
-        "format": "planscope-execution-plan", "version": 1, "engine": "test", "scenario": "", "planner": "1f1b",
-        "iteration": 0, "devices": 4, "modules": ["M"],
-        "layout": {"tensor": 2, "context": 1, "expert": 1, "pipeline": 2, "data": 1, "chunks": 1, "microbatch": 1},
-        "activations": {"recompute": "none", "activation_offload": 0.0},
-        "iteration_ns": 75, "peak_bytes": [117, 118],
-        "runs": [{
-            "buffers": {"receive": null, "send": null}, "overlapped_ppm": 1_000_000,
-            "stages": [
-                {"rank": 0, "layers": [{"module": 0, "first": 0, "end": 3}]},
-                {"rank": 1, "layers": [{"module": 0, "first": 3, "end": 5}]}
-            ],
-            "microbatches": [{
-                "first_stage": 0, "forward_ns": [10, 10], "input_grad_ns": [12, 12], "weight_grad_ns": [8, 8],
-                "send_forward_ns": [3, 0], "send_backward_ns": [0, 3], "activation_bytes": [10, 11],
-                "transient_bytes": [7, 7], "layer_strategies": [[1, 0, 2, 0], [0, 2, 0, 0]]
-            }],
-            "ranks": [
-                rank(5, 117, first, json!([ending(0, "gradient_sync", 66, 4), ending(0, "optimizer", 70, 5)]), 0),
-                rank(0, 118, second, json!([ending(1, "gradient_sync", 43, 4)]), 1)
-            ]
-        }],
-        "replicas": [{"run": 0, "microbatches": [{"module": null, "samples": [
-            {"sample": 0, "tokens": 5, "from_ppm": 0, "to_ppm": 1_000_000}
-        ]}]}]
-    });
-    serde_json::from_value(document).unwrap()
+    serde_json::from_str(include_str!("../../../../../fuzz/seeds/execution_file/pipeline.json")).unwrap()
 }
 
 fn refused(change: impl FnOnce(&mut ExecutionFile)) -> String {
@@ -81,6 +21,29 @@ fn times_idle_share_and_memory_are_as_computed_by_hand() {
     let replay = check_execution_file(&file()).unwrap();
     assert_eq!((replay.iteration_ns, replay.peak_bytes), (75, vec![117, 118]));
     assert!((replay.idle_share - (1.0 - (39.0 + 34.0) / 150.0)).abs() < 1e-12);
+}
+
+/// Two ranks start the forward of a microbatch together, and the backward at 12, when the slower rank is done. They
+/// synchronise at 32 for 4, then rank 0 has an optimizer step of 5.
+#[test]
+fn groups_start_together() {
+    let mut file: ExecutionFile =
+        serde_json::from_str(include_str!("../../../../../fuzz/seeds/execution_file/groups.json")).unwrap();
+    assert_eq!(check_execution_file(&file).unwrap().iteration_ns, 41);
+    file.runs[0].ranks[0].actions[1].start_ns = 10;
+    let error = check_execution_file(&file).unwrap_err().to_string();
+    assert_eq!(error, "run 0, rank 0, action 1: starts at 10 ns, in the simulation at 12 ns");
+}
+
+/// An overlapped pair of 10 and 10 takes 16 at 800,000 ppm: 8 each from 10 on. Then 6, 4 and the synchronisation 4.
+#[test]
+fn overlapped_pairs_share_their_common_time() {
+    let mut file: ExecutionFile =
+        serde_json::from_str(include_str!("../../../../../fuzz/seeds/execution_file/pair.json")).unwrap();
+    assert_eq!(check_execution_file(&file).unwrap().iteration_ns, 40);
+    file.runs[0].overlapped_ppm = 900_000;
+    let error = check_execution_file(&file).unwrap_err().to_string();
+    assert_eq!(error, "run 0, rank 0, action 1: its duration is 8 ns, by the costs 9 ns");
 }
 
 /// Two replicas: the slower one delays the synchronisation of the other.
