@@ -43,14 +43,12 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 fn describe(replay: &FileReplay) -> String {
-    let mut text = format!(
-        "iteration: {:.6} s ({} ns)\nidle: {:.2} %\nrank  peak GiB\n",
+    let ranks = replay.peak_bytes.iter().enumerate();
+    let rows: String = ranks.map(|(rank, &bytes)| format!("{rank:>4}  {:>8.3}\n", Bytes::new(bytes).gib())).collect();
+    format!(
+        "iteration: {:.6} s ({} ns)\nidle: {:.2} %\nrank  peak GiB\n{rows}",
         Nanos::new(replay.iteration_ns).secs(),
         replay.iteration_ns,
         100.0 * replay.idle_share
-    );
-    for (rank, &bytes) in replay.peak_bytes.iter().enumerate() {
-        text.push_str(&format!("{rank:>4}  {:>8.3}\n", Bytes::new(bytes).gib()));
-    }
-    text
+    )
 }
