@@ -301,6 +301,11 @@ pub fn megatron_arguments(id: &str, planner: &str) -> String {
     format!("{SCENARIOS}/{id}/megatron/{planner}")
 }
 
+/// GET: sections of a torchtitan job file for a plan.
+pub fn torchtitan_job(id: &str, planner: &str) -> String {
+    format!("{SCENARIOS}/{id}/torchtitan/{planner}")
+}
+
 /// GET: the ranked table of an outcome as a CSV file.
 pub fn outcome_csv(id: &str) -> String {
     format!("{SCENARIOS}/{id}/outcome.csv")

@@ -154,12 +154,26 @@ fn PlanFiles(
     let megatron = matches!(planner, PlannerKind::OneFOneB | PlannerKind::Interleaved).then(|| {
         view! { <a href=path::megatron_arguments(&id, planner.id()) download="" data-testid=format!("megatron-{}", planner.id())>"Megatron-LM arguments"</a> }
     });
+    // Schedules of torch.distributed.pipelining. The server refuses models that torchtitan does not train.
+    let has_torch_schedule = matches!(
+        planner,
+        PlannerKind::Gpipe
+            | PlannerKind::OneFOneB
+            | PlannerKind::Interleaved
+            | PlannerKind::LoopedBfs
+            | PlannerKind::InterleavedZeroBubble
+            | PlannerKind::Zbv
+    );
+    let torchtitan = has_torch_schedule.then(|| {
+        view! { <a href=path::torchtitan_job(&id, planner.id()) download="" data-testid=format!("torchtitan-{}", planner.id())>"torchtitan job"</a> }
+    });
     view! {
         <div class="menu-plan" role="group" aria-label=planner.title() data-testid=format!("export-{}", planner.id())>
             <span class="menu-plan-name"><span class="pill" data-planner-colour=planner.id()></span>{planner.title()}</span>
             {pipeline}
             <a href=path::timeline_trace(&id, planner.id(), iteration) download=format!("{name}.trace.json")>"Perfetto trace"</a>
             {megatron}
+            {torchtitan}
             <button on:click=svg>"SVG"</button>
             <button on:click=png>"PNG"</button>
         </div>

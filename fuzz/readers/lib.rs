@@ -4,6 +4,7 @@ pub mod answers;
 pub mod configurations;
 pub mod dataset;
 pub mod dataset_stream;
+pub mod execution_file;
 pub mod job_config;
 pub mod link;
 pub mod log;
@@ -23,11 +24,12 @@ pub mod trace;
 pub type Read = fn(&[u8]);
 
 /// All readers by the name of their target, which is also the name of their seed folder.
-pub const ALL: [(&str, Read); 18] = [
+pub const ALL: [(&str, Read); 19] = [
     ("answers", answers::read),
     ("configurations", configurations::read),
     ("dataset", dataset::read),
     ("dataset_stream", dataset_stream::read),
+    ("execution_file", execution_file::read),
     ("job_config", job_config::read),
     ("link", link::read),
     ("log", log::read),

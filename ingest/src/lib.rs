@@ -5,6 +5,7 @@
 
 pub mod configurations;
 pub mod dataset;
+pub mod execution_file;
 mod gzip;
 pub mod job_config;
 mod json;

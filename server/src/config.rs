@@ -4,13 +4,17 @@ mod fit;
 pub(crate) mod help;
 mod lengths;
 mod measure;
+mod plan;
 mod schedules;
+mod simulate;
 mod token;
 
 pub use fit::FitArguments;
 pub use lengths::LengthsArguments;
 pub use measure::MeasureArguments;
+pub use plan::PlanArguments;
 pub use schedules::{ScheduleArguments, ScheduleCommand, ScheduleOutput};
+pub use simulate::SimulateArguments;
 pub use token::{TokenArguments, TokenCommand, TokenFile, TokenFileError};
 
 use std::net::SocketAddr;
@@ -44,6 +48,8 @@ pub enum Command {
     Serve(ServeArguments),
     /// Plan a scenario and write the outcome to standard output, as JSON.
     Plan(PlanArguments),
+    /// Simulate an execution plan file again and check it; exits with 1 at the first violation.
+    Simulate(SimulateArguments),
     /// Show the memory need of a scenario, and the single changes that make it fit or make it faster.
     Fit(FitArguments),
     /// Estimate time, memory and utilisation for all configurations in a table.
@@ -329,34 +335,6 @@ pub struct SolveArguments {
 }
 
 impl SolveArguments {
-    /// Worker threads per search.
-    pub fn search_threads(&self) -> Threads {
-        self.search_threads.map_or_else(Threads::all_cores, Threads::new)
-    }
-}
-
-/// Arguments of `planscope plan`.
-#[derive(Debug, Clone, Args)]
-pub struct PlanArguments {
-    /// Scenario file, or - for standard input.
-    pub scenario: PathBuf,
-    /// Length file that the scenario references by content address; repeatable.
-    #[arg(long = "dataset")]
-    pub datasets: Vec<PathBuf>,
-    /// Rule that maps media in these files to encoder items: llava-onevision, internvl, qwen-vl or
-    /// qwen2-audio.
-    #[arg(long, value_parser = preprocessing)]
-    pub preprocessing: Option<Preprocessing>,
-    /// Output folder for timelines, as JSON, one file per planner and iteration.
-    #[arg(long)]
-    pub timelines: Option<PathBuf>,
-    /// Worker threads per search. Default: number of cores. The outcome does not depend on the
-    /// thread count.
-    #[arg(long, env = "PLANSCOPE_SEARCH_THREADS")]
-    pub search_threads: Option<usize>,
-}
-
-impl PlanArguments {
     /// Worker threads per search.
     pub fn search_threads(&self) -> Threads {
         self.search_threads.map_or_else(Threads::all_cores, Threads::new)

@@ -3,4 +3,8 @@
 
 pub(crate) mod chrome_trace;
 pub(crate) mod megatron;
+mod stage_layers;
 pub(crate) mod table;
+#[cfg(test)]
+mod testing;
+pub(crate) mod torchtitan;

@@ -50,6 +50,7 @@ pub mod router;
 pub mod schedule_command;
 pub mod serve;
 pub mod shares;
+pub mod simulate_command;
 pub mod solve_command;
 pub mod store;
 pub mod studies;

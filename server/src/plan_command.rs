@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use ingest::dataset::Options;
-use planner::engine::{self, Observer};
+use ingest::execution_file::MAX_BYTES;
+use planner::engine::{self, Observer, Record};
 use planner::host::Workers;
-use planner::outcome::Planning;
+use planner::outcome::{PlanOutcome, Planning};
 use planner::scenario::validate::Datasets;
 use planner::scenario::{FieldError, PlannerKind, ValidScenario};
 use planner::workload::Dataset;
@@ -30,7 +31,10 @@ pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
         Ok(scenario) => scenario,
         Err(code) => return Ok(code),
     };
-    let planning = plan(&scenario, arguments.search_threads())?;
+    let planning = match &arguments.execution_plan {
+        Some(path) => plan_to_file(&scenario, arguments, path)?,
+        None => plan(&scenario, arguments.search_threads())?,
+    };
     if let Some(folder) = &arguments.timelines {
         write_timelines(folder, &planning)?;
     }
@@ -44,6 +48,43 @@ pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
 pub(crate) fn validated(text: &str, files: &Files) -> anyhow::Result<Result<ValidScenario, ExitCode>> {
     let valid = planner::scenario::parse(text).and_then(|scenario| ValidScenario::new(scenario, files));
     valid.map_or_else(|errors| report(&errors, files).map(Err), |scenario| Ok(Ok(scenario)))
+}
+
+/// Plans a scenario and writes an execution plan file.
+fn plan_to_file(scenario: &ValidScenario, arguments: &PlanArguments, path: &Path) -> anyhow::Result<Planning> {
+    let planners = &scenario.scenario().planners;
+    if let Some(planner) = arguments.planner.filter(|planner| !planners.contains(planner)) {
+        let ids: Vec<&str> = planners.iter().map(|planner| planner.id()).collect();
+        anyhow::bail!("the scenario does not request {}; it requests {}", planner.id(), ids.join(", "));
+    }
+    let iterations = scenario.scenario().iterations;
+    if arguments.iteration >= iterations {
+        anyhow::bail!("--iteration {}: the scenario has {iterations} iterations, from 0", arguments.iteration);
+    }
+    let record = Record { planner: arguments.planner, iteration: arguments.iteration };
+    let (planning, mut files) =
+        engine::plan_recorded(scenario, Some(record), &mut OnThreads(arguments.search_threads()))?;
+    // Results are sorted by time.
+    let fastest = planning.outcome.results.iter().find(|result| matches!(result.answer, PlanOutcome::Planned(_)));
+    let planner = arguments.planner.or_else(|| fastest.map(|result| result.planner));
+    let planner = planner.context("no planner has a plan, so there is no execution plan")?;
+    let result = planning.outcome.results.iter().find(|result| result.planner == planner);
+    if let Some(PlanOutcome::Infeasible { binding, .. }) = result.map(|result| &result.answer) {
+        anyhow::bail!("{} has no plan: {binding}", planner.title());
+    }
+    let position = files.iter().position(|recorded| recorded.planner == planner);
+    let recorded = files.swap_remove(position.context("the plan was not recorded")?);
+    let file = recorded.file.with_context(|| format!("no execution plan of {}", planner.title()))?;
+    let bytes = serde_json::to_vec(&file)?;
+    anyhow::ensure!(
+        bytes.len() <= MAX_BYTES,
+        "the execution plan of {} has {} MiB, {} MiB are allowed: ask for fewer microbatches",
+        planner.title(),
+        bytes.len().div_ceil(1 << 20),
+        MAX_BYTES >> 20
+    );
+    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(planning)
 }
 
 /// Plans a scenario. `threads` is the number of worker threads per search.

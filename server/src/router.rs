@@ -90,6 +90,7 @@ fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(outcomes::schedule))
         .routes(routes!(exports::trace))
         .routes(routes!(exports::megatron_arguments))
+        .routes(routes!(exports::torchtitan_job))
         .routes(routes!(exports::outcome_table))
         .routes(routes!(execution_plans::rank_plan))
         .routes(routes!(execution_plans::file))

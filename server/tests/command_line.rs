@@ -56,6 +56,54 @@ fn a_scenario_is_planned_and_its_timelines_are_written() {
 }
 
 #[test]
+fn an_execution_plan_is_written_and_simulated_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.json");
+    let path = path.to_str().unwrap();
+    let arguments = ["plan", "-", "--execution-plan", path, "--planner", "1f1b", "--iteration", "1"];
+    let output = planscope(&arguments, &scenario(1));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let outcome: planner::outcome::Outcome = serde_json::from_slice(&output.stdout).unwrap();
+    let result = outcome.results.iter().find(|result| result.planner.id() == "1f1b").unwrap();
+    let planner::outcome::PlanOutcome::Planned(planned) = &result.answer else { panic!("no plan") };
+    let simulated = planscope(&["simulate", path, "--json"], "");
+    assert!(simulated.status.success(), "{}", String::from_utf8_lossy(&simulated.stderr));
+    let replay: serde_json::Value = serde_json::from_slice(&simulated.stdout).unwrap();
+    let nanoseconds = replay["iteration_ns"].as_u64().unwrap();
+    assert_eq!(planner::units::Nanos::new(nanoseconds).secs(), planned.iterations[1].iteration_s);
+    assert_eq!(replay["peak_bytes"].as_array().unwrap().len(), 2);
+    let text = planscope(&["simulate", path], "");
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains(&format!("({nanoseconds} ns)")) && text.contains("idle: "), "{text}");
+
+    let mut changed: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let actions = changed["runs"][0]["ranks"][1]["actions"].as_array_mut().unwrap();
+    let index = actions.iter().position(|action| action["action"] == "backward_stage").unwrap();
+    actions[index]["duration_ns"] = serde_json::json!(1);
+    let refused = planscope(&["simulate", "-"], &changed.to_string());
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(error.contains(&format!("run 0, rank 1, action {index}: its duration is 1 ns")), "{error}");
+}
+
+#[test]
+fn execution_plans_that_cannot_be_written_or_read_name_the_reason() {
+    let refusal = |arguments: &[&str], input: &str| {
+        let output = planscope(arguments, input);
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let plan = |planner, iteration| {
+        let arguments = ["plan", "-", "--execution-plan", "/dev/null", "--planner", planner, "--iteration", iteration];
+        refusal(&arguments, &scenario(1))
+    };
+    assert!(plan("dhp", "0").contains("the scenario does not request dhp; it requests 1f1b, wait_free_cyclic"));
+    assert!(plan("1f1b", "2").contains("the scenario has 2 iterations"));
+    assert!(refusal(&["simulate", "-"], "{}").contains("the field \"format\" is missing"));
+    assert!(refusal(&["simulate", "-"], &"[".repeat(1 << 20)).contains("recursion limit"));
+}
+
+#[test]
 fn invalid_scenario_fields_are_reported() {
     let output = planscope(&["plan", "-"], &scenario(0));
     assert_eq!(output.status.code(), Some(2));

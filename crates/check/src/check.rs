@@ -5,11 +5,13 @@
 //! only then is it stored or displayed.
 
 mod assignment;
+mod execution_file;
 mod execution_plan;
 mod modules;
 mod run;
 
 pub use assignment::{check_assignment, check_phases};
+pub use execution_file::{FileReplay, FileViolation, TableProblem, check_execution_file, check_run_lists};
 pub use execution_plan::{At, ExecutionViolation, Replay, check_execution_plan};
 pub use modules::{check_module_run, check_modules};
 pub use run::check_run;

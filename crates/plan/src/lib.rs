@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod estimate;
+pub mod execution_file;
 pub mod observer;
 pub mod outcome;
 pub mod plan;

@@ -9,13 +9,14 @@ use std::sync::Mutex;
 pub use planscope_plan::observer::{Cancelled, Observer, Unobserved};
 
 use crate::planners::{
-    Batches, ENDLESS, EvaluatedPlan, JudgeError, MAX_SECONDS, NO_CEILING, NoPlan, PlanningContext, SearchError,
-    TestedPlan, dflop, dhp, dynamic, hydraulis, judge, module_layouts, pipeweaver, plan_spans, settings_search,
-    static_3d,
+    Batches, ENDLESS, EvaluatedPlan, ExecutionFileError, JudgeError, MAX_SECONDS, NO_CEILING, NoPlan, PlanningContext,
+    SearchError, TestedPlan, dflop, dhp, dynamic, execution_file, hydraulis, judge, module_layouts, pipeweaver,
+    plan_spans, settings_search, static_3d,
 };
 use planscope_core::host::side_by_side;
 use planscope_core::workload::{GlobalBatch, PackedBatch, Packing, SampleShape, packing};
 use planscope_cost::cost::{ContextSettings, DegreeSettings, Pricing};
+use planscope_plan::execution_file::ExecutionFile;
 use planscope_plan::observer::go_on;
 use planscope_plan::outcome::{
     ENGINE, HistogramColumns, Outcome, PlanOutcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
@@ -49,8 +50,45 @@ pub enum PlanError {
     },
 }
 
+/// Request for execution plan files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Planner; all planners of the scenario if `None`.
+    pub planner: Option<PlannerKind>,
+    /// Iteration, from 0.
+    pub iteration: u32,
+}
+
+impl Record {
+    /// Returns the iteration that `planner` records. The planner that chooses among the plans of others
+    /// needs their files.
+    fn iteration_of(self, planner: PlannerKind) -> Option<u32> {
+        let is_needed = self.planner.is_none_or(|asked| asked == planner || asked == PlannerKind::Best);
+        is_needed.then_some(self.iteration)
+    }
+}
+
+/// Execution plan file of a planner's plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// Planner.
+    pub planner: PlannerKind,
+    /// The file, or the reason why there is none.
+    pub file: Result<ExecutionFile, ExecutionFileError>,
+}
+
 /// Plans a scenario with all requested planners.
 pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Planning, PlanError> {
+    plan_recorded(scenario, None, observer).map(|(planning, _)| planning)
+}
+
+/// Plans a scenario with all requested planners, and returns the execution plan files that `record` requests,
+/// one per planner that has a plan.
+pub fn plan_recorded(
+    scenario: &ValidScenario,
+    record: Option<Record>,
+    observer: &mut dyn Observer,
+) -> Result<(Planning, Vec<Recorded>), PlanError> {
     let request = scenario.scenario();
     let (min_bytes, max_bytes) = (budget::min_bytes(request, observer.workers().count()), observer.max_bytes());
     if min_bytes > max_bytes {
@@ -83,8 +121,10 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     let pricing = pricing.with_contexts(&contexts).with_degrees(&degrees);
     let batches = Batches { survey: &survey, sizing: &sizing, evaluated: &evaluated };
     let spent = Spent::new(max_bytes, budget::EvaluationSize::new(request.iterations, observer.workers().count()));
-    let context =
-        |planner| PlanningContext { scenario: request, pricing: &pricing, planner, batches, ceiling: NO_CEILING };
+    let context = |planner| {
+        let recorded = record.and_then(|record| record.iteration_of(planner));
+        PlanningContext { scenario: request, pricing: &pricing, planner, batches, ceiling: NO_CEILING, recorded }
+    };
     let inputs: Vec<PlanningContext<'_>> = request.planners.iter().copied().map(context).collect();
     let candidates = settings_candidates(request, batches, observer)?;
     let evaluations = match run_planners(&inputs, &candidates, &spent, observer) {
@@ -94,12 +134,20 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
         }
         Err(error) => return Err(error),
     };
-    let mut timelines = Vec::new();
+    let (mut timelines, mut files) = (Vec::new(), Vec::new());
     let mut results: Vec<PlannerResult> = request
         .planners
         .iter()
         .zip(evaluations)
-        .map(|(&planner, evaluation)| result_of(planner, evaluation, &mut timelines))
+        .map(|(&planner, mut evaluation)| {
+            if let Evaluation::Planned(evaluated) = &mut evaluation
+                && let Some(file) = evaluated.take_recording(planner)
+            {
+                let scenario = scenario.id().to_string();
+                files.push(Recorded { planner, file: file.map(|file| ExecutionFile { scenario, ..file }) });
+            }
+            result_of(planner, evaluation, &mut timelines)
+        })
         .collect();
     results.sort_by(|a, b| rank_key(a).total_cmp(&rank_key(b)));
     let outcome = Outcome {
@@ -109,7 +157,7 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
         workload: summarise(scenario, &drawn),
         results,
     };
-    Ok(Planning { outcome, timelines })
+    Ok((Planning { outcome, timelines }, files))
 }
 
 /// Result of a planner.
@@ -274,13 +322,16 @@ fn evaluate(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result
 
 /// Checks and simulates a plan.
 fn judged(context: PlanningContext<'_>, tested: &TestedPlan, observer: &dyn Observer) -> Result<Evaluation, PlanError> {
-    let PlanningContext { scenario, pricing, planner, batches, .. } = context;
-    let evaluated = judge(scenario, pricing, tested, batches.evaluated, observer).map_err(|error| match error {
+    let PlanningContext { scenario, pricing, planner, batches, recorded, .. } = context;
+    let mut evaluated = judge(scenario, pricing, tested, batches.evaluated, observer).map_err(|error| match error {
         JudgeError::Cancelled(cancelled) => PlanError::Cancelled(cancelled),
         JudgeError::Rejected(violation) => {
             PlanError::Rejected { planner: planner.title(), violation: violation.to_string() }
         }
     })?;
+    if let Some(iteration) = recorded {
+        evaluated.record(execution_file(scenario, pricing, planner, tested, iteration as usize, batches.evaluated));
+    }
     Ok(if evaluated.iteration_s() <= MAX_SECONDS {
         Evaluation::Planned(Box::new(evaluated))
     } else {

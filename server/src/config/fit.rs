@@ -27,7 +27,7 @@ pub struct FitArguments {
     pub search_threads: Option<usize>,
 }
 
-fn planner_kind(id: &str) -> Result<PlannerKind, String> {
+pub(super) fn planner_kind(id: &str) -> Result<PlannerKind, String> {
     PlannerKind::from_id(id).ok_or_else(|| {
         let ids: Vec<&str> = PlannerKind::ALL.into_iter().map(PlannerKind::id).collect();
         format!("no such planner; known: {}", ids.join(", "))

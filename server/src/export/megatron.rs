@@ -5,6 +5,7 @@
 
 mod warnings;
 
+use super::stage_layers::{is_even, layer_counts};
 use planner::model::{Bias, Module, ModuleRole, Norm};
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, Scenario};
@@ -70,9 +71,10 @@ fn layout(scenario: &Scenario, planned: &Planned, module: &Module, is_interleave
         format!("--tensor-model-parallel-size {}", layout.tensor),
         format!("--pipeline-model-parallel-size {}", layout.pipeline),
     ];
+    let uneven = layer_counts(planned, module.layers).and_then(|counts| stage_arguments(&counts, layout.chunks));
     if is_interleaved && layout.chunks > 1 {
         let stages = layout.pipeline * layout.chunks;
-        if stage_layout(planned).is_none() {
+        if uneven.is_none() {
             lines.push(if module.layers.is_multiple_of(stages) {
                 format!("--num-layers-per-virtual-pipeline-stage {}", module.layers / stages)
             } else {
@@ -83,9 +85,7 @@ fn layout(scenario: &Scenario, planned: &Planned, module: &Module, is_interleave
             lines.push(format!("--microbatch-group-size-per-virtual-pipeline-stage {group}"));
         }
     }
-    if let Some(stages) = stage_layout(planned) {
-        lines.push(format!("--pipeline-model-parallel-layout '{stages}'"));
-    }
+    lines.extend(uneven);
     if training.context_parallel > 1 {
         let exchange = match training.context_exchange {
             ContextExchange::Ring => "p2p",
@@ -104,14 +104,33 @@ fn layout(scenario: &Scenario, planned: &Planned, module: &Module, is_interleave
     lines
 }
 
-/// Returns the stages in the notation of `--pipeline-model-parallel-layout`, if they are uneven: `E` is the
-/// embedding, `t` a layer, `L` the head, and `|` separates the stages, chunk by chunk.
-fn stage_layout(planned: &Planned) -> Option<String> {
-    let layers: Vec<u32> = planned.stages.iter().map(|stage| layer_count(&stage.layers)).collect::<Option<_>>()?;
-    if layers.len() < 2 || layers.iter().all(|&count| count == layers[0]) {
+/// Returns the arguments for uneven stages; none if the stages are even. Without virtual stages, layers of the first
+/// and last stage are enough if all others are even; Megatron-LM has these arguments for longer.
+fn stage_arguments(counts: &[u32], chunks: u32) -> Option<String> {
+    let (&first, &last) = (counts.first()?, counts.last()?);
+    if is_even(counts) {
         return None;
     }
-    let last = layers.len() - 1;
+    let middle = &counts[1..counts.len() - 1];
+    if chunks > 1 || counts.contains(&0) || (!middle.is_empty() && !is_even(middle)) {
+        return Some(format!("--pipeline-model-parallel-layout '{}'", stage_layout(counts)));
+    }
+    // The stages without an argument have equal shares of the remaining layers.
+    let others = middle.first().copied().unwrap_or(last);
+    let mut arguments = Vec::new();
+    if first != others {
+        arguments.push(format!("--decoder-first-pipeline-num-layers {first}"));
+    }
+    if last != others {
+        arguments.push(format!("--decoder-last-pipeline-num-layers {last}"));
+    }
+    Some(arguments.join(" "))
+}
+
+/// Formats stages in the notation of `--pipeline-model-parallel-layout`: `E` is the embedding, `t` a layer, `L` the
+/// head, and `|` separates the stages, chunk by chunk.
+fn stage_layout(counts: &[u32]) -> String {
+    let last = counts.len() - 1;
     let stage = |(number, &count): (usize, &u32)| {
         let layers = match count {
             0 => String::new(),
@@ -120,14 +139,7 @@ fn stage_layout(planned: &Planned) -> Option<String> {
         };
         format!("{}{layers}{}", if number == 0 { "E" } else { "" }, if number == last { "L" } else { "" })
     };
-    Some(layers.iter().enumerate().map(stage).collect::<Vec<_>>().join("|"))
-}
-
-/// Returns the number of layers of a stage of one module, described as "Llama-3 8B 0-3".
-fn layer_count(description: &str) -> Option<u32> {
-    let (first, last) = description.rsplit(' ').next()?.split_once('-')?;
-    let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-    (last + 1).checked_sub(first)
+    counts.iter().enumerate().map(stage).collect::<Vec<_>>().join("|")
 }
 
 fn model(module: &Module, context: u32, tensor: u32) -> Vec<String> {
@@ -219,3 +231,6 @@ fn training(scenario: &Scenario, module: &Module) -> Vec<String> {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests;

@@ -418,6 +418,15 @@ async fn exports_and_traces_round_trip() {
     assert_eq!((refused.status, refused.problem().kind.as_str()), (422, "/problems/not-exportable"));
     assert_eq!(server.get(&api::path::megatron_arguments(&id, "gpipe")).await.problem().status, 404);
 
+    let job = server.get(&api::path::torchtitan_job(&id, "interleaved")).await;
+    for setting in
+        ["pipeline_parallel_schedule = \"Interleaved1F1B\"\n", "tensor_parallel_degree = 2\n", "\"layers.31\""]
+    {
+        assert!(job.text().contains(setting), "{setting}: {}", job.text());
+    }
+    let refused = server.get(&api::path::torchtitan_job(&id, "wait_free_cyclic")).await;
+    assert_eq!((refused.status, refused.problem().kind.as_str()), (422, "/problems/not-exportable"));
+
     let table = server.get(&api::path::outcome_csv(&id)).await;
     let lines: Vec<&str> = table.text().lines().collect();
     assert_eq!((lines.len(), &lines[0][..22]), (4, "planner,title,status,i"));

@@ -5,9 +5,9 @@
 //! when sender and receiver have launched it, a batch completes with the last transfer, and waits
 //! block. Durations come from the timeline, so the result also shows the effect of limited buffers.
 
-mod demand;
-mod lists;
-mod machine;
+pub(in crate::check) mod demand;
+pub(in crate::check) mod lists;
+pub(in crate::check) mod machine;
 
 use serde::{Deserialize, Serialize};
 
@@ -148,12 +148,13 @@ pub fn check_execution_plan(plan: &ExecutionPlan, timeline: &Timeline) -> Result
         return Err(ExecutionViolation::Ranks { found: plan.ranks.len(), expected });
     }
     let demand = demand::Demand::from_timeline(timeline)?;
-    let usage = lists::check_lists(plan, &demand)?;
+    let ranks: Vec<_> = plan.ranks.iter().map(Vec::as_slice).collect();
+    let usage = lists::check_lists(&ranks, &demand)?;
     // Plans from earlier engines have no endings.
     if !plan.endings.is_empty() && !demand.ends_with(&plan.endings) {
         return Err(ExecutionViolation::Ending);
     }
-    let end_ns = machine::walk(plan, &demand)?;
+    let end_ns = machine::walk(&ranks, &demand)?.end;
     Ok(Replay { end_ns, receives_held: usage.receives, sends_held: usage.sends })
 }
 

@@ -108,7 +108,8 @@ fn screen_one(
 ) -> Result<Evaluation, PlanError> {
     let spent = Spent::new(observer.max_bytes(), EvaluationSize::new(1, observer.workers().count()));
     let evaluated = std::slice::from_ref(context.batches.sizing);
-    let context = PlanningContext { batches: Batches { evaluated, ..context.batches }, ..context };
+    let batches = Batches { evaluated, ..context.batches };
+    let context = PlanningContext { batches, recorded: None, ..context };
     match plan_with(context, settings, &mut Budgeted::new(&spent, &mut Quiet(observer))) {
         Err(PlanError::Cancelled(cancelled)) => match spent.excess() {
             Some(_) => Ok(Evaluation::Infeasible(NoPlan::inapplicable("the plan exceeds the limits of an answer"))),

@@ -1,7 +1,7 @@
 //! Samples per microbatch and layers per stage for timelines. They identify corresponding actions
 //! in different plans.
 
-use planscope_core::timeline::{MicrobatchSamples, SamplePart, StageLayers, Timeline};
+use planscope_core::timeline::{MicrobatchSamples, SamplePart, StageLayers};
 use planscope_core::workload::{MicrobatchContents, PackedBatch};
 use planscope_cost::cost::load::Instances;
 use planscope_cost::cost::partition::LayerRange;
@@ -12,23 +12,20 @@ use planscope_plan::scenario::Scenario;
 /// A complete sample, in millionths.
 const FULL_PPM: u32 = 1_000_000;
 
-/// Returns the samples per microbatch or sub-microbatch. Empty if the timeline has a different
-/// number of microbatches.
+/// Returns the samples per microbatch or sub-microbatch.
 pub(crate) fn microbatch_samples(
     scenario: &Scenario,
     batch: &PackedBatch,
     replica: &ReplicaPlan,
-    timeline: &Timeline,
 ) -> Vec<MicrobatchSamples> {
-    let contents = if replica.parts().is_empty() {
+    if replica.parts().is_empty() {
         replica.microbatches.iter().map(|sequences| undivided_samples(batch, sequences)).collect()
     } else {
         part_samples(scenario, batch, replica)
-    };
-    if contents.len() == timeline.microbatches.len() { contents } else { Vec::new() }
+    }
 }
 
-/// Returns the layers per stage. Empty if pipelines have different stages.
+/// Returns the layers per stage of the replica, or of a rank if the ranks form groups.
 pub(crate) fn stage_layers(
     plan: &Plan,
     arrangement: Option<&Arrangement>,
@@ -41,7 +38,10 @@ pub(crate) fn stage_layers(
     };
     let stages = &plan.partition.stages;
     match (&replica.kind, arrangement) {
-        (ReplicaKind::Strategy(_), _) => Vec::new(),
+        (ReplicaKind::Strategy(strategy), _) => {
+            let stages = strategy.pipelines.iter().flat_map(|pipeline| &pipeline.partition.stages);
+            stages.map(|ranges| nonempty_layers(ranges)).collect()
+        }
         (ReplicaKind::Groups(_), _) => vec![nonempty_layers(&stages.concat())],
         (_, Some(arrangement)) => arrangement.cut.iter().map(|&cut| nonempty_layers(&stages[cut as usize])).collect(),
         (_, None) => stages.iter().map(|ranges| nonempty_layers(ranges)).collect(),

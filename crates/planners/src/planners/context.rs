@@ -32,6 +32,8 @@ pub(crate) struct PlanningContext<'a> {
     pub batches: Batches<'a>,
     /// Slower layouts on the sizing batch are of no use to the caller. Layout searches skip them.
     pub ceiling: Nanos,
+    /// Iteration whose execution plan file is kept.
+    pub recorded: Option<u32>,
 }
 
 #[cfg(test)]
@@ -44,7 +46,8 @@ impl<'a> PlanningContext<'a> {
         sizing: &'a PackedBatch,
         evaluated: &'a [PackedBatch],
     ) -> Self {
-        Self { scenario, pricing, planner, batches: Batches { survey: &[], sizing, evaluated }, ceiling: NO_CEILING }
+        let batches = Batches { survey: &[], sizing, evaluated };
+        Self { scenario, pricing, planner, batches, ceiling: NO_CEILING, recorded: None }
     }
 }
 

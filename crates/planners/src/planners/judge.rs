@@ -7,6 +7,7 @@ use crate::planners::breakdown::{RankTotals, StageTimes};
 use crate::planners::contents;
 use crate::planners::dhp::group_costs;
 use crate::planners::executed::{REMEMBERED, ReplicaRun, Runs, TestedPlan, run_iteration};
+use crate::planners::execution_file::ExecutionFileError;
 use crate::planners::hydraulis::pipeline_costs;
 use crate::planners::hydraulis::pipeline_costs::{DeviceTotals, SchemeStages};
 use crate::planners::module_layouts::module_costs;
@@ -18,17 +19,23 @@ use planscope_core::workload::PackedBatch;
 use planscope_cost::cost::Pricing;
 use planscope_pipeline::simulate::{StepEnd, assemble, peak_memory_over};
 use planscope_plan::compare::{self, IterationTotals};
+use planscope_plan::execution_file::ExecutionFile;
 use planscope_plan::observer::{Cancelled, Observer, go_on};
 use planscope_plan::outcome::{Gain, IterationMetrics, IterationStrategy, Layout, Planned, Provenance};
 use planscope_plan::plan::{IterationPlan, Plan, ReplicaKind, ReplicaPlan, Strategy};
 use planscope_plan::scenario::budget::Spans;
 use planscope_plan::scenario::{PlanSettings, PlannerKind, Scenario};
 
+/// Execution plan file of an iteration, or the reason why there is none.
+pub(crate) type Recording = Result<ExecutionFile, ExecutionFileError>;
+
 /// A validated plan, its metrics and timelines. Only [`judge`] constructs it.
 #[derive(Debug, Clone)]
 pub struct EvaluatedPlan {
     planned: Planned,
     timelines: Vec<Timeline>,
+    /// Execution plan file of the recorded iteration.
+    recording: Option<Arc<Recording>>,
 }
 
 impl EvaluatedPlan {
@@ -47,6 +54,19 @@ impl EvaluatedPlan {
     pub(crate) fn with_settings(mut self, settings: PlanSettings) -> Self {
         self.planned.settings = Some(settings);
         self
+    }
+
+    /// Adds the execution plan file.
+    pub(crate) fn record(&mut self, recording: Recording) {
+        self.recording = Some(Arc::new(recording));
+    }
+
+    /// Returns the execution plan file, if an iteration was recorded. The planner that made the plan is
+    /// its source if the plan is presented by another.
+    pub(crate) fn take_recording(&mut self, planner: PlannerKind) -> Option<Recording> {
+        let recording = Arc::unwrap_or_clone(self.recording.take()?);
+        let source = self.planned.source;
+        Some(recording.map(|file| ExecutionFile { planner, source, ..file }))
     }
 
     /// Returns the degrees of the plan.
@@ -155,8 +175,14 @@ pub fn judge(
         let slowest = slowest.unwrap_or(0);
         let run = &runs[slowest];
         let mut timeline = assemble(&planned.replicas[slowest].schedule, &run.execution, &run.costs, &end);
-        timeline.contents = contents::microbatch_samples(scenario, batch, &planned.replicas[slowest], &timeline);
-        timeline.stage_layers = contents::stage_layers(plan, arrangement.as_ref(), &planned.replicas[slowest]);
+        let contents = contents::microbatch_samples(scenario, batch, &planned.replicas[slowest]);
+        if contents.len() == timeline.microbatches.len() {
+            timeline.contents = contents;
+        }
+        // Pages compare stages of plans by number, which pipelines of different degrees do not share.
+        if schemes.is_none() {
+            timeline.stage_layers = contents::stage_layers(plan, arrangement.as_ref(), &planned.replicas[slowest]);
+        }
         let is_grouped = planned.replicas[slowest].is_grouped();
         let work = is_grouped.then(|| group_costs::work(&planned.replicas[slowest].schedule, &run.costs));
         let group_statistics =
@@ -214,7 +240,7 @@ pub fn judge(
         gains: Vec::new(),
         all_layouts_bound_s: None,
     };
-    Ok(EvaluatedPlan { planned, timelines })
+    Ok(EvaluatedPlan { planned, timelines, recording: None })
 }
 
 /// Validates the static parts of a plan before simulation.

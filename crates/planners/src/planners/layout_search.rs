@@ -159,8 +159,9 @@ impl<'a> LayoutSearch<'a> {
         layout_planner: &'a dyn LayoutPlanner,
         observer: &mut dyn Observer,
     ) -> Result<Self, Cancelled> {
-        let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing: batch, .. }, ceiling } =
-            context;
+        let PlanningContext {
+            scenario, pricing, planner: kind, batches: Batches { sizing: batch, .. }, ceiling, ..
+        } = context;
         let limit = scenario.memory_limit();
         let mut search = Self {
             scenario,

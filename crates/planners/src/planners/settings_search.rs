@@ -154,7 +154,8 @@ impl SettingsSearch<'_> {
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
         let kind = PlannerKind::OneFOneB;
         let (planner, batches) = (kind, self.batches);
-        let context = PlanningContext { scenario: &scenario, pricing: &pricing, planner, batches, ceiling };
+        let context =
+            PlanningContext { scenario: &scenario, pricing: &pricing, planner, batches, ceiling, recorded: None };
         let planner = Fixed { kind };
         let search = LayoutSearch::run(context, &planner, &mut Quiet(self.observer))?;
         self.probes.push(Probe { settings, time: search.best_time(), peak: search.min_peak() });

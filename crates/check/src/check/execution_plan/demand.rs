@@ -7,27 +7,34 @@ use planscope_core::timeline::{SpanKind, Timeline};
 use planscope_pipeline::execution_plan::{Ending, Payload, PlanAction, PlanActionKind};
 
 /// Requirements for a timeline.
-pub(super) struct Demand {
+pub(in crate::check) struct Demand {
     /// Ordered computations per rank.
     pub lanes: Vec<Vec<Computation>>,
     /// Duration and part count per sent result.
     pub sends: BTreeMap<Product, Sending>,
     /// Rank, kind, start and duration of actions following the stages.
     endings: Vec<(u32, u8, u64, u64)>,
+    /// Number of computations per meeting: ranks of a group start these together.
+    pub meetings: Vec<usize>,
+    /// True if a result that goes to other ranks too is available on its own rank when it is sent,
+    /// as in the simulator. Otherwise it is available when it is computed.
+    pub sends_before_use: bool,
 }
 
-pub(super) struct Computation {
+pub(in crate::check) struct Computation {
     pub kind: PlanActionKind,
     pub product: Product,
     pub with_next: bool,
     pub start_ns: u64,
     pub duration_ns: u64,
     pub needs: Vec<Need>,
+    /// Index into [`Demand::meetings`], if other ranks start together with this one.
+    pub meeting: Option<usize>,
 }
 
 /// Result of a computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Product {
+pub(in crate::check) struct Product {
     pub kind: ProductKind,
     pub stage: u32,
     pub microbatch: u32,
@@ -35,7 +42,7 @@ pub(super) struct Product {
 
 /// Kinds of results. A full backward produces both gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ProductKind {
+pub(in crate::check) enum ProductKind {
     Activation,
     InputGradient,
     WeightGradient,
@@ -43,7 +50,7 @@ pub(super) enum ProductKind {
 
 /// Input of a computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
+pub(in crate::check) enum Need {
     /// Result from the same rank.
     Local(Product),
     /// Result from another rank.
@@ -52,7 +59,7 @@ pub(super) enum Need {
 
 /// A tensor transfer between two stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Letter {
+pub(in crate::check) struct Letter {
     pub from: usize,
     pub product: Product,
     pub to: usize,
@@ -62,7 +69,7 @@ pub(super) struct Letter {
 
 /// Send of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Sending {
+pub(in crate::check) struct Sending {
     pub duration_ns: u64,
     /// Number of destination stages.
     pub parts: u64,
@@ -99,17 +106,7 @@ impl Demand {
             paths.into.entry(join.into).or_default().push(join.from);
             paths.from.entry(join.from).or_default().push(join.into);
         }
-        let mut sends: BTreeMap<Product, Sending> = BTreeMap::new();
-        for (rank, lane) in lanes.iter_mut().enumerate() {
-            for computation in lane {
-                computation.needs = paths.needs(rank, computation)?;
-                for need in &computation.needs {
-                    if let Need::Sent(letter) = need {
-                        sends.entry(letter.product).or_default().parts += 1;
-                    }
-                }
-            }
-        }
+        let mut sends = paths.add_needs(&mut lanes)?;
         for rank in 0..timeline.ranks as usize {
             for span in timeline.communication_lane(rank) {
                 let product_kind = match SpanKind::from_index(timeline.kind[span]) {
@@ -132,7 +129,17 @@ impl Demand {
                 }
             }
         }
-        Ok(Self { lanes, sends, endings })
+        Ok(Self { lanes, sends, endings, meetings: Vec::new(), sends_before_use: false })
+    }
+
+    /// Combines computations with their needs and the sends of their results, with the availability of
+    /// the simulator.
+    pub(in crate::check) const fn new(
+        lanes: Vec<Vec<Computation>>,
+        sends: BTreeMap<Product, Sending>,
+        meetings: Vec<usize>,
+    ) -> Self {
+        Self { lanes, sends, endings: Vec::new(), meetings, sends_before_use: true }
     }
 
     /// Returns true if `endings` equals the actions following the stages.
@@ -158,21 +165,42 @@ fn lane(timeline: &Timeline, rank: usize, overlapped: &BTreeSet<u32>) -> Vec<Com
             start_ns: timeline.start_ns[span],
             duration_ns: timeline.duration_ns[span],
             needs: Vec::new(),
+            meeting: None,
         })
     };
     timeline.compute_lane(rank).filter_map(computation).collect()
 }
 
 /// Paths for microbatches through stages, derived from the lanes.
-struct MicrobatchPaths {
+pub(in crate::check) struct MicrobatchPaths {
     /// Rank by (microbatch, stage).
-    stage_ranks: BTreeMap<(u32, u32), usize>,
+    pub stage_ranks: BTreeMap<(u32, u32), usize>,
     /// Input and output microbatches.
-    into: BTreeMap<u32, Vec<u32>>,
-    from: BTreeMap<u32, Vec<u32>>,
+    pub into: BTreeMap<u32, Vec<u32>>,
+    pub from: BTreeMap<u32, Vec<u32>>,
 }
 
 impl MicrobatchPaths {
+    /// Adds the needs of all computations. Returns the sent results with their number of
+    /// destinations, without durations.
+    pub(in crate::check) fn add_needs(
+        &self,
+        lanes: &mut [Vec<Computation>],
+    ) -> Result<BTreeMap<Product, Sending>, ExecutionViolation> {
+        let mut sends: BTreeMap<Product, Sending> = BTreeMap::new();
+        for (rank, lane) in lanes.iter_mut().enumerate() {
+            for computation in lane {
+                computation.needs = self.needs(rank, computation)?;
+                for need in &computation.needs {
+                    if let Need::Sent(letter) = need {
+                        sends.entry(letter.product).or_default().parts += 1;
+                    }
+                }
+            }
+        }
+        Ok(sends)
+    }
+
     fn ends(&self, microbatch: u32) -> Result<(u32, u32), ExecutionViolation> {
         let mut stages = self.stage_ranks.range((microbatch, 0)..=(microbatch, u32::MAX)).map(|(&(_, stage), _)| stage);
         let Some(first) = stages.next() else {
@@ -196,6 +224,14 @@ impl MicrobatchPaths {
         };
         let (first, last) = self.ends(microbatch)?;
         let none = Vec::new();
+        // Ranks of a group exchange no activations: the backward needs its own forward.
+        if computation.meeting.is_some() {
+            return match product_kind {
+                ProductKind::Activation => Ok(Vec::new()),
+                ProductKind::InputGradient => Ok(vec![need(ProductKind::Activation, stage, microbatch)?]),
+                ProductKind::WeightGradient => Ok(vec![need(ProductKind::InputGradient, stage, microbatch)?]),
+            };
+        }
         match product_kind {
             ProductKind::Activation if stage > first => Ok(vec![need(ProductKind::Activation, stage - 1, microbatch)?]),
             ProductKind::Activation => {

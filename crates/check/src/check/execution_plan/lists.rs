@@ -4,17 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::demand::{Computation, Demand, Letter, Need, Product, ProductKind};
 use super::{At, ExecutionViolation};
-use planscope_pipeline::execution_plan::{ExecutionPlan, PlanAction, PlanActionKind, Transfer};
+use planscope_pipeline::execution_plan::{PlanAction, PlanActionKind, Transfer};
 
 /// Limit on occupied buffers per channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct BufferUsage {
+pub(in crate::check) struct BufferUsage {
     pub receives: u32,
     pub sends: u32,
 }
 
-/// Runs all static checks.
-pub(super) fn check_lists(plan: &ExecutionPlan, demand: &Demand) -> Result<BufferUsage, ExecutionViolation> {
+/// Runs all static checks of the action lists, by rank.
+pub(in crate::check) fn check_lists(
+    ranks: &[&[PlanAction]],
+    demand: &Demand,
+) -> Result<BufferUsage, ExecutionViolation> {
     let mut usage = BufferUsage::default();
     let mut channels: BTreeMap<(usize, usize), Channel> = BTreeMap::new();
     let needed = demand.lanes.iter().flatten().flat_map(|computation| &computation.needs);
@@ -24,8 +27,8 @@ pub(super) fn check_lists(plan: &ExecutionPlan, demand: &Demand) -> Result<Buffe
             Need::Local(_) => None,
         })
         .collect();
-    for (rank, list) in plan.ranks.iter().enumerate() {
-        let mut reader = Reader::new(rank, plan.ranks.len(), &demand.lanes[rank], &needed);
+    for (rank, list) in ranks.iter().enumerate() {
+        let mut reader = Reader::new(rank, ranks.len(), &demand.lanes[rank], &needed);
         for (index, action) in list.iter().enumerate() {
             let at = At { rank, index };
             reader.read(at, action, list.get(index + 1))?;

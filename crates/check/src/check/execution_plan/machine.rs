@@ -9,13 +9,22 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use super::demand::{Demand, Letter, Product, Sending};
+use super::demand::{Computation, Demand, Letter, Need, Product, Sending};
 use super::{At, ExecutionViolation};
-use planscope_pipeline::execution_plan::{ExecutionPlan, PlanActionKind};
+use planscope_pipeline::execution_plan::{PlanAction, PlanActionKind};
 
-/// Runs all lists to the end. Returns the end of the last stage, in ns.
-pub(super) fn walk(plan: &ExecutionPlan, demand: &Demand) -> Result<u64, ExecutionViolation> {
-    let mut machine = Machine::new(plan, demand);
+/// Simulated times in ns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::check) struct Walk {
+    /// End of the last computation.
+    pub end: u64,
+    /// Start per computation, by rank.
+    pub starts: Vec<Vec<u64>>,
+}
+
+/// Runs the lists of all ranks to the end.
+pub(in crate::check) fn walk(ranks: &[&[PlanAction]], demand: &Demand) -> Result<Walk, ExecutionViolation> {
+    let mut machine = Machine::new(ranks, demand);
     while let Some(Reverse((now, event))) = machine.events.pop() {
         machine.now = now;
         match event {
@@ -25,7 +34,10 @@ pub(super) fn walk(plan: &ExecutionPlan, demand: &Demand) -> Result<u64, Executi
             Event::Send(rank) => machine.send(rank),
         }
     }
-    machine.circle().map_or(Ok(machine.end), |circle| Err(ExecutionViolation::Deadlock(circle)))
+    match machine.circle() {
+        Some(circle) => Err(ExecutionViolation::Deadlock(circle)),
+        None => Ok(Walk { end: machine.end, starts: machine.starts }),
+    }
 }
 
 /// Simulation event. Simultaneous events are processed in declaration order, so that a stream
@@ -55,8 +67,15 @@ struct Travel {
     done: bool,
 }
 
+/// Computations that start together, as soon as all their ranks have come.
+#[derive(Debug, Clone, Default)]
+struct Meeting {
+    come: usize,
+    waiting: Vec<usize>,
+}
+
 struct Machine<'a> {
-    plan: &'a ExecutionPlan,
+    plan: &'a [&'a [PlanAction]],
     demand: &'a Demand,
     now: u64,
     end: u64,
@@ -69,21 +88,26 @@ struct Machine<'a> {
     /// Current action index and busy time, by rank.
     at: Vec<usize>,
     active_until: Vec<u64>,
-    /// Number of started computations, by rank.
-    begun: Vec<usize>,
+    /// Starts of the computations so far, by rank.
+    starts: Vec<Vec<u64>>,
+    meetings: Vec<Meeting>,
+    /// Meeting that a rank has come to, by rank.
+    met: Vec<Option<usize>>,
+    /// Transfers of a result.
+    by_product: BTreeMap<Product, Vec<usize>>,
     /// Stream state and ready transfers, by rank.
     sending: Vec<bool>,
     ready: Vec<BTreeSet<(usize, usize)>>,
 }
 
 impl<'a> Machine<'a> {
-    fn new(plan: &'a ExecutionPlan, demand: &'a Demand) -> Self {
-        let ranks = plan.ranks.len();
+    fn new(plan: &'a [&'a [PlanAction]], demand: &'a Demand) -> Self {
+        let ranks = plan.len();
         let mut numbers: BTreeMap<Letter, usize> = BTreeMap::new();
         let mut batches: BTreeMap<(usize, u32), usize> = BTreeMap::new();
         let (mut travels, mut open): (Vec<Travel>, Vec<(usize, Vec<usize>)>) = (Vec::new(), Vec::new());
         let mut travel_at = Vec::with_capacity(ranks);
-        for (rank, list) in plan.ranks.iter().enumerate() {
+        for (rank, list) in plan.iter().enumerate() {
             let mut rank_travels = Vec::with_capacity(list.len());
             for (index, action) in list.iter().enumerate() {
                 let (Some(letter), Some(transfer)) = (Letter::from_action(rank, action), action.transfer) else {
@@ -115,6 +139,10 @@ impl<'a> Machine<'a> {
             }
             travel_at.push(rank_travels);
         }
+        let mut by_product: BTreeMap<Product, Vec<usize>> = BTreeMap::new();
+        for (number, travel) in travels.iter().enumerate() {
+            by_product.entry(travel.letter.product).or_default().push(number);
+        }
         Self {
             plan,
             demand,
@@ -126,7 +154,10 @@ impl<'a> Machine<'a> {
             open,
             at: vec![0; ranks],
             active_until: vec![0; ranks],
-            begun: vec![0; ranks],
+            starts: vec![Vec::new(); ranks],
+            meetings: vec![Meeting::default(); demand.meetings.len()],
+            met: vec![None; ranks],
+            by_product,
             sending: vec![false; ranks],
             ready: vec![BTreeSet::new(); ranks],
         }
@@ -139,15 +170,18 @@ impl<'a> Machine<'a> {
     /// Processes a rank's actions until an action takes time or blocks.
     fn go(&mut self, rank: usize) {
         while self.active_until[rank] <= self.now
-            && let Some(action) = self.plan.ranks[rank].get(self.at[rank])
+            && let Some(action) = self.plan[rank].get(self.at[rank])
         {
             if action.action.computes() {
+                if !self.may_start(rank) {
+                    return;
+                }
                 let lane = &self.demand.lanes[rank];
                 let mut duration: u64 = 0;
                 loop {
-                    let computation = &lane[self.begun[rank]];
+                    let computation = &lane[self.starts[rank].len()];
+                    self.starts[rank].push(self.now.saturating_add(duration));
                     duration = duration.saturating_add(computation.duration_ns);
-                    self.begun[rank] += 1;
                     self.at[rank] += 1;
                     if !computation.with_next {
                         break;
@@ -168,6 +202,55 @@ impl<'a> Machine<'a> {
                 return;
             }
         }
+    }
+
+    /// Returns the computations that a rank starts next: one, or an overlapped pair.
+    fn next_unit(&self, rank: usize) -> &'a [Computation] {
+        let rest = &self.demand.lanes[rank][self.starts[rank].len()..];
+        let pair = rest.iter().take_while(|computation| computation.with_next).count() + 1;
+        &rest[..pair.min(rest.len())]
+    }
+
+    /// Returns an unfinished transfer of a local input. A result that also goes to other ranks is
+    /// available when it is sent, as in the simulator.
+    fn unsent_input(&self, rank: usize) -> Option<usize> {
+        if !self.demand.sends_before_use {
+            return None;
+        }
+        let unit = self.next_unit(rank).iter();
+        let inputs = unit.flat_map(|computation| computation.needs.iter().map(move |need| (computation, need)));
+        inputs.into_iter().find_map(|(computation, need)| {
+            let Need::Local(product) = need else { return None };
+            let own = (computation.product.stage, computation.product.microbatch);
+            if (product.stage, product.microbatch) == own {
+                return None;
+            }
+            self.by_product.get(product)?.iter().copied().find(|&number| !self.travels[number].done)
+        })
+    }
+
+    /// Returns whether the inputs of the next computation are available, and all ranks that start
+    /// it together have come.
+    fn may_start(&mut self, rank: usize) -> bool {
+        if self.unsent_input(rank).is_some() {
+            return false;
+        }
+        let Some(number) = self.next_unit(rank).first().and_then(|computation| computation.meeting) else {
+            return true;
+        };
+        let expected = self.demand.meetings[number];
+        if self.met[rank].replace(number) != Some(number) {
+            let meeting = &mut self.meetings[number];
+            meeting.come += 1;
+            if meeting.come < expected {
+                meeting.waiting.push(rank);
+            } else {
+                for other in std::mem::take(&mut meeting.waiting) {
+                    self.soon(0, Event::Go(other));
+                }
+            }
+        }
+        self.meetings[number].come >= expected
     }
 
     /// Returns the batch that blocks a rank.
@@ -228,7 +311,7 @@ impl<'a> Machine<'a> {
 
     /// Returns a cycle of blocked ranks if the simulation is stuck.
     fn circle(&self) -> Option<Vec<At>> {
-        let stuck = |rank: &usize| self.at[*rank] < self.plan.ranks[*rank].len();
+        let stuck = |rank: &usize| self.at[*rank] < self.plan[*rank].len();
         let mut rank = (0..self.at.len()).find(stuck)?;
         let mut path: Vec<At> = Vec::new();
         loop {
@@ -236,13 +319,33 @@ impl<'a> Machine<'a> {
                 return Some(path.split_off(start));
             }
             path.push(At { rank, index: self.at[rank] });
-            // An unfinished batch has a transfer with a missing launch on the other rank.
-            let open = self.open[self.waited(rank)].1.iter().map(|&number| &self.travels[number]);
-            let other = open.filter(|travel| !travel.done).find_map(|travel| {
-                let other = travel.ends[usize::from(travel.letter.from == rank)];
-                (self.at[other.rank] <= other.index).then_some(other.rank)
-            });
-            rank = other?;
+            match self.blocker(rank) {
+                Some(other) => rank = other,
+                // The awaited rank has ended.
+                None => return Some(path),
+            }
         }
+    }
+
+    /// Returns a rank that a blocked rank waits for.
+    fn blocker(&self, rank: usize) -> Option<usize> {
+        let missing = |number: usize| {
+            let travel = &self.travels[number];
+            let late = |end: &&At| self.at[end.rank] <= end.index;
+            // An unfinished transfer has a missing launch on one of both ranks.
+            let other = travel.ends.iter().filter(|end| end.rank != rank).find(late).map(|end| end.rank);
+            other.filter(|_| !travel.done)
+        };
+        if !self.plan[rank][self.at[rank]].action.computes() {
+            return self.open[self.waited(rank)].1.iter().copied().find_map(missing);
+        }
+        if let Some(number) = self.unsent_input(rank) {
+            return missing(number);
+        }
+        let meeting = self.next_unit(rank).first()?.meeting?;
+        (0..self.plan.len()).find(|&other| {
+            let rest = &self.demand.lanes[other][self.starts[other].len()..];
+            self.met[other] != Some(meeting) && rest.iter().any(|computation| computation.meeting == Some(meeting))
+        })
     }
 }

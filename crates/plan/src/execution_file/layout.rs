@@ -1,0 +1,106 @@
+//! Degrees of parallelism and activation settings in an execution plan file.
+
+use planscope_core::training::{ContextExchange, Recompute};
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Layout;
+
+/// Degrees of parallelism.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Degrees {
+    /// Tensor-parallel degree, TP.
+    pub tensor: u32,
+    /// Context-parallel degree, CP.
+    pub context: u32,
+    /// Expert-parallel degree, EP, inside DP x CP.
+    pub expert: u32,
+    /// Pipeline-parallel degree, PP.
+    pub pipeline: u32,
+    /// Data-parallel degree, DP.
+    pub data: u32,
+    /// Model chunks per rank, VPP.
+    pub chunks: u32,
+    /// Sequences per microbatch.
+    pub microbatch: u32,
+    /// Microbatches per group in an interleaved schedule, if fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u32>,
+}
+
+impl Degrees {
+    /// Combines the layout with the degrees from the training settings.
+    pub const fn new(layout: Layout, context: u32, expert: u32) -> Self {
+        let Layout { tensor, pipeline, data, chunks, microbatch, group } = layout;
+        Self { tensor, context, expert, pipeline, data, chunks, microbatch, group }
+    }
+}
+
+/// Degrees of consecutive modules with devices of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModuleDegrees {
+    /// First module.
+    pub first: u32,
+    /// Module range end (exclusive).
+    pub end: u32,
+    /// Tensor-parallel degree, TP.
+    pub tensor: u32,
+    /// Context-parallel degree, CP.
+    pub context: u32,
+    /// Pipeline-parallel degree, PP.
+    pub pipeline: u32,
+    /// Number of copies, DP.
+    pub data: u32,
+    /// Expert-parallel degree, EP.
+    pub expert: u32,
+    /// First device.
+    pub first_device: u32,
+    /// Copies on one rank.
+    pub copies_per_rank: u32,
+}
+
+/// Degrees of a pipeline in an iteration with pipelines of different degrees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PipelineDegrees {
+    /// Tensor-parallel degree, TP.
+    pub tensor: u32,
+    /// Pipeline-parallel degree, PP.
+    pub pipeline: u32,
+    /// Context-parallel degree, CP.
+    pub context: u32,
+    /// First rank.
+    pub first_rank: u32,
+    /// First device of stage 0.
+    pub first_device: u32,
+    /// Distance between the first devices of consecutive stages.
+    pub stage_stride: u32,
+    /// Phase, from 0.
+    pub phase: u32,
+}
+
+/// Ranks that process a microbatch jointly.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RankGroup {
+    /// Ranks.
+    pub ranks: Vec<u32>,
+    /// Microbatch.
+    pub microbatch: u32,
+    /// Context-parallel exchange.
+    pub exchange: ContextExchange,
+}
+
+/// Activation settings of all layers without a strategy of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActivationSettings {
+    /// Recomputation.
+    pub recompute: Recompute,
+    /// Number of recomputed layers per stage, if limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recompute_layers: Option<u32>,
+    /// Share of the activations in host memory, 0 to 1.
+    pub activation_offload: f64,
+}

@@ -1,0 +1,110 @@
+//! Differences between the plan and a torchtitan job.
+
+use super::{every, layer_counts};
+use planner::model::Module;
+use planner::outcome::{BatchSummary, Planned};
+use planner::scenario::{PlannerKind, Scenario};
+use planner::training::{ContextExchange, Precision, Recompute, Training};
+use planner::workload::Packing;
+
+/// Formats the differences, one or two sentences each.
+pub(super) fn notes(
+    scenario: &Scenario,
+    planner: PlannerKind,
+    planned: &Planned,
+    module: &Module,
+    batches: &[BatchSummary],
+) -> Vec<String> {
+    let mut notes = vec![format!(
+        "Choose the flavor with {} layers of hidden size {} and {} heads, vocabulary {}; [model] is not written.",
+        module.layers, module.hidden, module.heads, module.vocab
+    )];
+    batch(scenario, planned, batches, &mut notes);
+    parallelism(scenario, planner, planned, &mut notes);
+    activations(&scenario.training, planned, module, &mut notes);
+    notes
+}
+
+fn batch(scenario: &Scenario, planned: &Planned, batches: &[BatchSummary], notes: &mut Vec<String>) {
+    let workload = &scenario.workload;
+    let tokens: u64 = batches.iter().map(|batch| batch.tokens).sum();
+    let sequences: u64 = batches.iter().map(|batch| u64::from(batch.sequences)).sum();
+    let mean = tokens.checked_div(sequences).unwrap_or(0);
+    if mean < u64::from(workload.context_length) {
+        notes.push(format!(
+            "Cannot express: sequences of {mean} tokens on average; torchtitan fills every sequence to seq_len, so a step \
+             computes more than planned."
+        ));
+    }
+    if workload.packing == Packing::Packed {
+        notes.push(
+            "Cannot express: packing of whole samples; global_batch_size counts sequences here, samples in the plan."
+                .to_owned(),
+        );
+    }
+    let at_once = planned.layout.microbatch * planned.layout.data;
+    if !workload.global_batch.is_multiple_of(at_once.max(1)) {
+        notes.push(format!(
+            "Cannot express: a global batch of {} that microbatch x DP = {at_once} does not divide.",
+            workload.global_batch
+        ));
+    }
+}
+
+fn parallelism(scenario: &Scenario, planner: PlannerKind, planned: &Planned, notes: &mut Vec<String>) {
+    let training = &scenario.training;
+    if training.zero_stage() == 1 {
+        notes.push(
+            "Cannot express: ZeRO-1. FSDP2 without resharding shards gradients and weights too, which needs less memory \
+             and communicates more."
+                .to_owned(),
+        );
+    }
+    if training.context_parallel > 1 && training.context_exchange == ContextExchange::AllToAll {
+        notes.push("Cannot express: all-to-all context parallelism; torchtitan's exchange is a ring.".to_owned());
+    }
+    if planned.layout.tensor > 1 && !training.sequence_parallel {
+        notes.push("Cannot express: tensor parallelism without sequence parallelism.".to_owned());
+    }
+    if planned.layout.group.is_some() {
+        notes.push("Cannot express: the number of microbatches per group of the interleaved schedule.".to_owned());
+    }
+    if matches!(planner, PlannerKind::Zbv | PlannerKind::InterleavedZeroBubble) && planned.layout.pipeline > 1 {
+        notes.push(
+            "Cannot express: the order of this plan, which follows from its stage times; torch's order is fixed. Take the \
+             torch CSV for the planned order."
+                .to_owned(),
+        );
+    }
+    if training.tensor_overlap > 0.0 || training.data_overlap > 0.0 {
+        notes.push("Cannot express: the share of communication that the plan hides; measure it.".to_owned());
+    }
+    if training.precision == Precision::Fp8 {
+        notes.push("fp8: add the float8 converter for your version of torchtitan.".to_owned());
+    }
+    if !training.overrides.is_empty() || !scenario.profiles.is_empty() {
+        notes.push("The plan uses measured times; they change no setting.".to_owned());
+    }
+}
+
+fn activations(training: &Training, planned: &Planned, module: &Module, notes: &mut Vec<String>) {
+    if training.activation_offload > 0.0 {
+        notes.push(format!(
+            "Cannot express: {:.0} % of the activations in host memory, so more memory is needed.",
+            100.0 * training.activation_offload
+        ));
+    }
+    if training.recompute == Recompute::Selective {
+        notes.push(
+            "Selective recomputation by operator is not the recomputation of attention in the plan; compare the memory."
+                .to_owned(),
+        );
+    }
+    let counts = layer_counts(planned, module.layers).unwrap_or_default();
+    if training.recompute == Recompute::Full && every(training, &counts).is_none() {
+        notes.push(format!(
+            "Cannot express: recomputation of {} layers per stage; all layers are recomputed.",
+            training.recompute_layers.unwrap_or(0)
+        ));
+    }
+}
