@@ -118,7 +118,6 @@ impl List<'_> {
             || forward.is_some_and(|start| start <= state.free && !forward_fits);
         let runs_weight_grad = match chosen {
             None => true,
-            Some((start, ActionKind::InputGrad)) if start <= state.free => false,
             Some((start, _)) if start <= state.free => false,
             Some((start, _)) => is_needed || !self.rules.keep_free || state.free + weight <= start,
         };
