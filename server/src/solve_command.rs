@@ -64,6 +64,10 @@ impl Cancellation for Stopwatch {
     fn seconds(&self) -> f64 {
         self.began.elapsed().as_secs_f64()
     }
+
+    fn remaining(&self) -> f64 {
+        self.budget.saturating_sub(self.began.elapsed()).as_secs_f64()
+    }
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {

@@ -61,6 +61,10 @@ pub trait Cancellation: Sync {
     fn is_over(&self) -> bool;
     /// Seconds since the search started.
     fn seconds(&self) -> f64;
+    /// Seconds until [`Self::is_over`] returns true; infinite without a time limit.
+    fn remaining(&self) -> f64 {
+        f64::INFINITY
+    }
 }
 
 /// No time limit: the search uses all its rollouts.

@@ -1,6 +1,6 @@
 //! Lower bounds on the iteration time for given microbatches and stages.
 
-use planscope_core::units::Nanos;
+use planscope_core::units::{Bytes, Nanos};
 use planscope_cost::cost::PipelineCosts;
 use planscope_cost::cost::pipeline::{Cell, NO_GAIN_PPM};
 
@@ -27,6 +27,72 @@ pub fn lower_bound(costs: &PipelineCosts) -> Nanos {
 /// Returns a lower bound on the end of the pipeline work per rank, excluding the step end.
 pub fn work_bounds(costs: &PipelineCosts) -> Vec<Nanos> {
     bounds(costs, &|_| Nanos::ZERO)
+}
+
+/// Returns a lower bound on the iteration time of a replica whose ranks have `limit` bytes
+/// (docs/models.md, section 7).
+///
+/// An activation occupies memory at least as long as its microbatch takes from the forward to the
+/// end of the backward without waiting. The byte-seconds of a rank's activations must fit between
+/// its earliest start and its latest end. If all activations of a rank are equal, memory holds a
+/// whole number of them, and the bound is that of parallel machines: each of them starts and ends
+/// with another activation.
+///
+/// Returns zero if some microbatch does not visit all stages in order.
+pub fn memory_bound(costs: &PipelineCosts, limit: Bytes) -> Nanos {
+    if !costs.flows.is_cyclic() {
+        return Nanos::ZERO;
+    }
+    let step_end = |rank: usize| costs.sync[rank] + costs.optimizer[rank];
+    let paths = PathTimes::new(costs, &step_end);
+    let mut ranks: Vec<[Vec<Stay>; 2]> = vec![[Vec::new(), Vec::new()]; costs.ranks()];
+    for Cell { index, stage, .. } in costs.cells() {
+        let rank = costs.rank_for_stage(stage);
+        let (head, bytes) = (paths.head[index].get(), costs.activation[index].get());
+        let time = (paths.gradient[index] + costs.input_grad[index]).get() - head;
+        // Up to the end of the input gradient, and up to the end of the weight gradient.
+        ranks[rank][0].push(Stay { head, time, tail: paths.way_out[index].get(), bytes });
+        let time = time + costs.weight_grad[index].get();
+        ranks[rank][1].push(Stay { head, time, tail: step_end(rank).get(), bytes });
+    }
+    let bounds = ranks.iter().enumerate().flat_map(|(rank, stays)| {
+        let capacity = limit.saturating_sub(costs.static_memory[rank]).get();
+        stays.iter().map(move |stays| stay_bound(stays, capacity))
+    });
+    Nanos::new(bounds.max().unwrap_or(0))
+}
+
+/// Minimum stay of an activation in memory, in ns and bytes.
+#[derive(Debug, Clone, Copy)]
+struct Stay {
+    /// Earliest start.
+    head: u64,
+    time: u64,
+    /// Minimum time from the end of the stay to the iteration end.
+    tail: u64,
+    bytes: u64,
+}
+
+/// Returns the bound from the memory of a rank.
+fn stay_bound(stays: &[Stay], capacity: u64) -> u64 {
+    let Some(&Stay { bytes, .. }) = stays.first() else { return 0 };
+    let total = |number: &dyn Fn(&Stay) -> u128| -> u128 { stays.iter().map(number).sum() };
+    if stays.iter().all(|stay| stay.bytes == bytes) {
+        let slots = capacity.checked_div(bytes).unwrap_or(u64::MAX);
+        if slots == 0 || slots >= stays.len() as u64 {
+            return 0;
+        }
+        let shortest = |number: &dyn Fn(&Stay) -> u64| -> u128 {
+            let mut numbers: Vec<u64> = stays.iter().map(number).collect();
+            numbers.sort_unstable();
+            numbers.iter().take(slots as usize).map(|&number| u128::from(number)).sum()
+        };
+        let all = total(&|stay| u128::from(stay.time)) + shortest(&|stay| stay.head) + shortest(&|stay| stay.tail);
+        return all.div_ceil(u128::from(slots)) as u64;
+    }
+    let least = |number: &dyn Fn(&Stay) -> u64| stays.iter().map(number).min().unwrap_or(0);
+    let area = total(&|stay| u128::from(stay.time) * u128::from(stay.bytes));
+    area.div_ceil(u128::from(capacity.max(1))) as u64 + least(&|stay| stay.head) + least(&|stay| stay.tail)
 }
 
 /// Computes the bounds for all ranks, adding `step_end` after the work.
@@ -177,6 +243,26 @@ mod tests {
         assert_eq!(lower_bound(&costs), Nanos::new(1270));
     }
 
+    /// p = 4, F = I = 10, W = 0: a microbatch takes 80. With one activation per rank, 8 microbatches
+    /// take 640. With two on rank 0, 4 x 80, of which both slots use the whole time. A limit of 8 or
+    /// more has no effect.
+    #[test]
+    fn memory_serializes_microbatches() {
+        let costs = PipelineCosts::uniform(4, 1, 8, times(10, 10, 0, 0));
+        let bounds = [1, 2, 8].map(|limit| memory_bound(&costs, Bytes::new(limit)).get());
+        assert_eq!(bounds, [640, 320, 0]);
+    }
+
+    /// Activations of 1 and 3 bytes on one rank with 4 bytes: 2 x 20 x (1 + 3) byte-seconds / 4.
+    #[test]
+    fn activations_of_different_sizes_share_memory() {
+        let mut costs = PipelineCosts::uniform(1, 1, 4, times(10, 10, 0, 0));
+        for (microbatch, bytes) in [1, 3, 1, 3].into_iter().enumerate() {
+            costs.activation[microbatch] = Bytes::new(bytes);
+        }
+        assert_eq!(memory_bound(&costs, Bytes::new(4)), Nanos::new(40));
+    }
+
     proptest! {
         #[test]
         fn no_schedule_beats_the_bound(
@@ -202,6 +288,10 @@ mod tests {
             };
             let execution = execute(&schedule, &costs).unwrap();
             let end = StepEnd::from_executions(ranks, std::iter::once(&execution)).iteration_end(&costs);
+            // The bound holds for the memory that the schedule uses.
+            let peaks = (0..ranks).map(|rank| crate::simulate::peak_memory(rank, &schedule, &execution, &costs));
+            let peak = peaks.max().unwrap();
+            prop_assert!(memory_bound(&costs, peak) <= end, "{:?} > {:?}", memory_bound(&costs, peak), end);
             prop_assert!(lower_bound(&costs) <= end, "{:?} > {:?}", lower_bound(&costs), end);
         }
     }

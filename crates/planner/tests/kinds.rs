@@ -78,8 +78,8 @@ fn small_shapes_run_or_are_rejected() {
     }
 }
 
-/// Compares bubble and memory to the formulas for several shapes and times. Exceptions: V-Half and
-/// V-Min can differ by an action, and ZB-H2 can be better.
+/// Compares bubble and memory to the formulas for several shapes and times. V-Half, V-Min and ZB-H2
+/// can be better.
 #[test]
 fn closed_forms_hold() {
     let (mut bubbles, mut peaks) = (0, 0);
@@ -107,8 +107,9 @@ fn closed_forms_hold() {
                 if let Some(expected) = kind.expected_bubble(shape, times) {
                     let expected = expected.get();
                     match kind {
-                        ScheduleKind::VHalf | ScheduleKind::VMin => assert!(bubble.abs_diff(expected) <= f, "{name}"),
-                        ScheduleKind::ZbH2 => assert!(bubble <= expected, "{name}: {bubble} {expected}"),
+                        ScheduleKind::ZbH2 | ScheduleKind::VHalf | ScheduleKind::VMin => {
+                            assert!(bubble <= expected, "{name}: {bubble} {expected}")
+                        }
                         _ => assert_eq!(bubble, expected, "{name}"),
                     }
                     bubbles += 1;
@@ -125,7 +126,7 @@ fn closed_forms_hold() {
 }
 
 /// F = I = W. Relative to the 1F1B bubble b for the same model, the zero-bubble kinds leave b/3
-/// (ZB1P), 0 (ZB-H2, ZBV), b/2 (V-Half) and 2b/3 (V-Min) at 1, 2, 1, about 1/2 and about 1/3 of its
+/// (ZB1P), 0 (ZB-H2, ZBV), at most b/2 (V-Half) and 2b/3 (V-Min) at 1, 2, 1, about 1/2 and about 1/3 of its
 /// memory. p = 12: a stage takes 6 per action, a chunk 3.
 #[test]
 fn bubble_and_memory_match_the_published_values() {
@@ -145,9 +146,14 @@ fn bubble_and_memory_match_the_published_values() {
     assert_eq!(measured(ScheduleKind::ZbH1), (b / 3, memory));
     assert_eq!(measured(ScheduleKind::ZbH2), (0, 2.0 * memory));
     assert_eq!(measured(ScheduleKind::Zbv), (0, memory));
-    assert_eq!(measured(ScheduleKind::VHalf), (b / 2, memory / 2.0 + 1.0));
-    // If 3 divides p, the pattern is two slots longer, and one slot remains in the bubble.
-    assert_eq!(measured(ScheduleKind::VMin), (2 * b / 3 + 3, memory / 3.0 + 1.0));
+    // The start and the end of both patterns are shortened, so the bubbles are smaller than published.
+    let (half, half_memory) = measured(ScheduleKind::VHalf);
+    assert!(
+        half <= 3 * (3 * 12 - 7) && half_memory.to_bits() == (memory / 2.0 + 1.0).to_bits(),
+        "{half} {half_memory}"
+    );
+    let (min, min_memory) = measured(ScheduleKind::VMin);
+    assert!(min <= 2 * b / 3 && min_memory.to_bits() == (memory / 3.0 + 1.0).to_bits(), "{min} {min_memory}");
 }
 
 proptest! {

@@ -4,7 +4,8 @@
 //! the ranks in forward order, then in backward order. A rank runs a single action at a time. The
 //! objective is the makespan. The paper formulates an integer program and finds it too slow for
 //! online planning. Planscope uses the exact solver to evaluate its planners: [`search`] proves a
-//! bound on the optimality gap for pipelines up to 128 actions.
+//! bound on the optimality gap for pipelines up to 128 actions. Justification improves larger
+//! pipelines until the budget ends.
 //!
 //! # Algorithm
 //! The solver runs branch and bound. A node stores precedence relations between actions on the same
@@ -26,6 +27,7 @@
 
 mod branch;
 mod dispatch;
+mod justify;
 mod node;
 mod one_machine;
 mod shop;
@@ -36,6 +38,7 @@ mod tests;
 pub use start::Heuristics;
 
 use branch::Search;
+use justify::{Justified, Limits, justify};
 use shop::Shop;
 
 use planscope_core::action::Schedule;
@@ -43,13 +46,14 @@ use planscope_core::host::{Cancellation, Workers};
 use planscope_core::optimality::{Optimality, relative_gap};
 use planscope_core::units::{Bytes, Nanos};
 use planscope_cost::cost::PipelineCosts;
-use planscope_pipeline::lower_bound::lower_bound;
+use planscope_pipeline::lower_bound::{lower_bound, memory_bound};
 use planscope_pipeline::schedule::dual_queue::TooLarge;
 
 /// Search budget.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budget {
-    /// Node limit, including nodes that raise the initial bound.
+    /// Node limit, including nodes that raise the initial bound. For pipelines that are too large to
+    /// enumerate, the limit on improvement passes.
     pub nodes: u64,
     /// Target gap, (end - bound) / end. The search stops when it reaches the gap.
     pub gap: f64,
@@ -75,8 +79,8 @@ pub enum Ending {
     Nodes,
     /// The cancellation check fired.
     Time,
-    /// Too many actions to enumerate. The result is the best heuristic schedule plus a simple
-    /// bound.
+    /// Too many actions to enumerate. The result is the best schedule of the heuristics and of the
+    /// improvement passes, plus a simple bound.
     Large,
 }
 
@@ -91,7 +95,7 @@ pub struct Exact {
     pub lower_bound: Nanos,
     /// Termination reason.
     pub ending: Ending,
-    /// Visited nodes.
+    /// Visited nodes, or improvement passes.
     pub nodes: u64,
     /// Heuristic results.
     pub heuristics: Heuristics,
@@ -127,11 +131,19 @@ pub fn search(
 ) -> Result<Exact, TooLarge> {
     let (heuristics, schedule) = start::best(costs, limit, budget.seed, workers, cancellation)?;
     let end = heuristics.best().get();
-    let bound = lower_bound(costs).get();
+    let bound = lower_bound(costs).max(memory_bound(costs, limit)).get();
     let Some(shop) = Shop::from_costs(costs, limit) else {
-        let ending = if bound >= end { Ending::Optimal } else { Ending::Large };
-        let lower_bound = Nanos::new(bound.min(end));
-        return Ok(Exact { schedule, end: Nanos::new(end), lower_bound, ending, nodes: 0, heuristics });
+        let target = (bound as f64 / (1.0 - budget.gap)) as u64;
+        let limits = Limits { passes: budget.nodes, target: Nanos::new(target.max(bound)), cancellation };
+        let Justified { schedule, end, passes } =
+            justify(costs, limit, (Nanos::new(end), schedule), budget.seed, &limits);
+        let lower_bound = Nanos::new(bound).min(end);
+        let ending = match Optimality::classify(end.get(), lower_bound.get(), budget.gap) {
+            Optimality::Optimal => Ending::Optimal,
+            Optimality::WithinGap => Ending::WithinGap,
+            Optimality::Heuristic => Ending::Large,
+        };
+        return Ok(Exact { schedule, end, lower_bound, ending, nodes: passes, heuristics });
     };
     let mut search =
         Search { costs, shop: &shop, budget, cancellation, best: schedule, end, bound, nodes: 0, next_look: 0 };

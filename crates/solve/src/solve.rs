@@ -68,6 +68,8 @@ macro_rules! kinds {
 }
 
 mod lengths;
+mod slices;
+mod times;
 
 kinds! {
     /// Schedules an uneven pipeline, exactly or heuristically.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::costs::UNIT_NS;
+use super::costs::{Clock, UNIT_NS};
 use super::question::{Per, PerStage, SCHEMA, ScheduleRequest};
 use planscope_core::stage_graph::Placement;
+use planscope_core::units::Nanos;
 use planscope_pipeline::schedule::ScheduleKind;
 use planscope_pipeline::schedule::csv::MAX_BYTES;
 use planscope_plan::scenario::FieldError;
@@ -115,6 +116,9 @@ impl Check<'_> {
         self.values("/times/input_grad", &times.input_grad);
         self.values("/times/weight_grad", &times.weight_grad);
         self.number("/times/communication", times.communication, 0.0, MAX);
+        if self.errors.is_empty() {
+            self.resolution();
+        }
         let Some(overlapped) = times.overlapped else { return };
         let (forward, backward) = (times.forward.mean(), times.input_grad.mean() + times.weight_grad.mean());
         let (min_time, max_time) = (forward.max(backward), forward + backward);
@@ -125,6 +129,24 @@ impl Check<'_> {
                 "{overlapped} is out of range: from the longer of forward and backward, {min_time}, to both, {max_time}"
             );
             self.refuse("/times/overlapped", detail);
+        }
+    }
+
+    /// Refuses positive times that round to zero steps. The step depends on the longest times, so
+    /// these must be valid.
+    fn resolution(&mut self) {
+        let times = &self.request.times;
+        let clock = Clock::from_request(self.request);
+        let step = clock.step_ns as f64 / UNIT_NS as f64;
+        let columns =
+            [("forward", &times.forward), ("input_grad", &times.input_grad), ("weight_grad", &times.weight_grad)];
+        let mut all = vec![("communication".to_owned(), times.communication)];
+        for (name, values) in columns {
+            all.extend(values.values().map(|(below, value)| (format!("{name}{below}"), value)));
+        }
+        for (name, value) in all.into_iter().filter(|&(_, value)| value > 0.0 && clock.steps(value) == Nanos::ZERO) {
+            let detail = format!("{value:e} is below half a step of {step:e} and rounds to 0: take a smaller unit");
+            self.refuse(&format!("/times/{name}"), detail);
         }
     }
 

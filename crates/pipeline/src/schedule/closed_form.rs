@@ -47,8 +47,10 @@ impl ScheduleKind {
             Self::ZbH1 => ("(p - 1)(F + I - W)", "p", "equal times, W <= F and I, m >= p"),
             Self::ZbH2 => ("(p - 1)(F + I - 2 W) at most", "2 p", "equal times, W <= F and I, m >= 2 p - 1"),
             Self::Zbv => ("0", "2 p", "F = I = W, m >= 2 p - 1"),
-            Self::VHalf => ("3 (p - 1) F, half of 1F1B's", "2 (floor(p / 2) + 1)", "F = I = W, m >= 2 p"),
-            Self::VMin => ("4 (p - 1) F, two thirds of 1F1B's", "2 (floor((p + 1) / 3) + 1)", "F = I = W, m >= 2 p"),
+            Self::VHalf => ("3 (p - 1) F at most, half of 1F1B's", "2 (floor(p / 2) + 1)", "F = I = W, m >= 2 p"),
+            Self::VMin => {
+                ("4 (p - 1) F at most, two thirds of 1F1B's", "2 (floor((p + 1) / 3) + 1)", "F = I = W, m >= 2 p")
+            }
             Self::DualPipe => ("(p / 2 - 1)(F&B + B - 3 W)", "p + 1", "F = I = W, p and m even, m >= 2 p"),
             Self::DualPipeV => ("(p - 1)(F&B + B - 3 W)", "2 p + 1", "F = I = W, m >= 2 p"),
             Self::WaitFreeCyclic => return None,

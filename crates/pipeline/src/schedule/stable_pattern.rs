@@ -16,31 +16,66 @@ const PLACED: [(ActionKind, usize); 4] =
 /// remainders modulo 6 must differ, so that microbatches never share a slot.
 pub(super) type Offsets = [usize; 4];
 
+/// Rule for the order of F and I on a rank. Times are in half slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Policy {
+    /// Delay of each placed action relative to its slot in the pattern.
+    delays: [usize; 4],
+    /// Number of pending actions of the delayed order that a rank considers. 1 is the strict order.
+    window: usize,
+}
+
+/// The strict order of the pattern first, so that it remains if no other order is faster. The
+/// others shorten the start and the end: a rank runs a later action if the input of the next one is
+/// missing. A late F of chunk 0 leaves the first microbatches a free way down and up the V. The
+/// third policy helps V-Min only.
+const POLICIES: [Policy; 3] = [
+    Policy { delays: [0; 4], window: 1 },
+    Policy { delays: [3, 0, 0, 0], window: 2 },
+    Policy { delays: [0, 3, 3, 0], window: 3 },
+];
+
 /// Creates a schedule from the offsets per rank.
 ///
 /// Microbatch k is placed 6 k slots after microbatch 0. This determines the order of F and I per
 /// rank. In steady state, W uses the two free slots. Where the pattern has unused slots, at the
 /// start and the end, actions start earlier: the order is simulated with equal times, and actions
 /// run as soon as their inputs are available. W runs if no other action is ready, or if a forward
-/// would exceed the pattern's peak memory.
+/// would exceed the pattern's peak memory. Of the orders that the policies give, the one with the
+/// earliest end for equal times is used. All of them keep the pattern's peak memory.
 pub(super) fn repeated(offsets: &[Offsets], microbatches: usize) -> Schedule {
+    let orders = POLICIES.iter().filter_map(|&policy| simulated(offsets, microbatches, policy));
+    let (_, orders) = orders.min_by_key(|&(end, _)| end).expect("the strict order never blocks");
+    Schedule { stages: 2 * offsets.len(), microbatches, orders }
+}
+
+/// Simulates a policy with equal times. Returns the end in slots and the orders, or `None` if all
+/// ranks block.
+fn simulated(offsets: &[Offsets], microbatches: usize, policy: Policy) -> Option<(usize, Vec<Vec<Action>>)> {
     let ranks = offsets.len();
     let cap = offsets.iter().map(max_activations).max().unwrap_or(0);
-    let mut rows: Vec<Row> =
-        offsets.iter().enumerate().map(|(rank, offsets)| Row::new(rank, ranks, offsets, microbatches)).collect();
+    let mut rows: Vec<Row> = offsets
+        .iter()
+        .enumerate()
+        .map(|(rank, offsets)| Row::new(v_stages(rank, ranks), offsets, microbatches, policy))
+        .collect();
     let mut ready = Ready::new(ranks, microbatches);
     let mut left = 3 * PLACED.len() / 2 * ranks * microbatches;
     let mut now = 1;
     while left > 0 {
+        let before = left;
         for row in &mut rows {
             if let Some(action) = row.take(&ready, now, cap) {
                 ready.note(action, now + 1);
                 left -= 1;
             }
         }
+        if left == before {
+            return None;
+        }
         now += 1;
     }
-    Schedule { stages: 2 * ranks, microbatches, orders: rows.into_iter().map(|row| row.order).collect() }
+    Some((now, rows.into_iter().map(|row| row.order).collect()))
 }
 
 /// Slots for W of chunk 1 and W of chunk 0: the earliest free slots after the respective I.
@@ -114,30 +149,34 @@ struct Row {
     order: Vec<Action>,
     /// Remaining F and I in reverse order.
     left: Vec<Action>,
+    /// Number of actions at the end of `left` that may run.
+    window: usize,
     /// Pending W.
     waiting: VecDeque<Action>,
     in_flight: usize,
 }
 
 impl Row {
-    fn new(rank: usize, ranks: usize, offsets: &Offsets, microbatches: usize) -> Self {
-        let stages = v_stages(rank, ranks);
+    fn new(stages: [usize; 2], offsets: &Offsets, microbatches: usize, policy: Policy) -> Self {
         let mut slots = Vec::with_capacity(PLACED.len() * microbatches);
         for microbatch in 0..microbatches {
-            for (&(kind, chunk), offset) in PLACED.iter().zip(offsets) {
-                slots.push((offset + PERIOD * microbatch, Action::new(kind, stages[chunk], microbatch)));
+            for ((&(kind, chunk), offset), delay) in PLACED.iter().zip(offsets).zip(policy.delays) {
+                let slot = offset + PERIOD * microbatch;
+                slots.push(((2 * slot + delay, slot), Action::new(kind, stages[chunk], microbatch)));
             }
         }
-        slots.sort_unstable_by_key(|&(slot, _)| std::cmp::Reverse(slot));
+        slots.sort_unstable_by_key(|&(place, _)| std::cmp::Reverse(place));
         let left: Vec<Action> = slots.into_iter().map(|(_, action)| action).collect();
-        Self { order: Vec::with_capacity(left.len() / 2 * 3), left, waiting: VecDeque::new(), in_flight: 0 }
+        let order = Vec::with_capacity(left.len() / 2 * 3);
+        Self { order, left, window: policy.window, waiting: VecDeque::new(), in_flight: 0 }
     }
 
     /// Selects the action for slot `now`.
     fn take(&mut self, ready: &Ready, now: usize, cap: usize) -> Option<Action> {
-        let fits = |action: &Action| action.kind != ActionKind::Forward || self.in_flight < cap;
-        let next = self.left.last().copied().filter(|action| ready.has_input(*action, now) && fits(action));
-        let action = if next.is_some() { self.left.pop() } else { self.waiting.pop_front() }?;
+        let action = match self.position(ready, now, cap) {
+            Some(position) => self.left.remove(position),
+            None => self.waiting.pop_front()?,
+        };
         let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
         match action.kind {
             ActionKind::Forward => self.in_flight += 1,
@@ -146,6 +185,21 @@ impl Row {
         }
         self.order.push(action);
         Some(action)
+    }
+
+    /// Returns the position in `left` of the first action in the window that can run. A forward
+    /// leaves memory for all earlier forwards, so that none of them blocks.
+    fn position(&self, ready: &Ready, now: usize, cap: usize) -> Option<usize> {
+        let mut stored = self.in_flight;
+        let pending = self.left.iter().enumerate().rev().take(self.window);
+        for (position, &action) in pending {
+            let is_forward = action.kind == ActionKind::Forward;
+            if ready.has_input(action, now) && (!is_forward || stored < cap) {
+                return Some(position);
+            }
+            stored += usize::from(is_forward);
+        }
+        None
     }
 }
 
@@ -160,5 +214,38 @@ mod tests {
         let offsets = [0, 7, 8, 15];
         assert_eq!(weight_slots(&offsets), [10, 17]);
         assert_eq!(max_activations(&offsets), 4);
+    }
+
+    /// Closed form of the end for equal times, in slots: 6 m plus the bubble of the strict order.
+    /// The chosen order is never behind it and stays within the pattern's peak memory.
+    #[test]
+    fn no_grid_point_is_behind_the_strict_order() {
+        for ranks in 1..13_usize {
+            for microbatches in [1, 2, ranks, 2 * ranks - 1, 2 * ranks, 3 * ranks + 1] {
+                for pattern in [super::super::v_half::offsets, super::super::v_min::offsets] {
+                    let offsets: Vec<Offsets> = (0..ranks).map(|rank| pattern(rank, ranks)).collect();
+                    let (strict, _) = simulated(&offsets, microbatches, POLICIES[0]).unwrap();
+                    let ends = POLICIES.iter().filter_map(|&policy| simulated(&offsets, microbatches, policy));
+                    let end = ends.map(|(end, _)| end).min().unwrap();
+                    assert!(end <= strict, "p {ranks} m {microbatches}: {end} > {strict}");
+                    let cap = offsets.iter().map(max_activations).max().unwrap();
+                    for order in repeated(&offsets, microbatches).orders {
+                        let mut stored = 0;
+                        let peak = order.iter().map(|action| match action.kind {
+                            ActionKind::Forward => {
+                                stored += 1;
+                                stored
+                            }
+                            ActionKind::WeightGrad => {
+                                stored -= 1;
+                                stored
+                            }
+                            ActionKind::InputGrad | ActionKind::Backward => stored,
+                        });
+                        assert!(peak.max().unwrap() <= cap);
+                    }
+                }
+            }
+        }
     }
 }

@@ -8,14 +8,15 @@ use super::stable_pattern::{Offsets, repeated};
 /// slot up the V; input gradients use the opposite speeds. Offsets: `[2 r, 3 p - r - 2, 3 p + d + 2
 /// r - 1, 6 p + d - r - 2]`, where d = 3 for even p, otherwise 0.
 ///
-/// Memory: `floor(p / 2) + 1` activations for a rank's two chunks on all ranks. Bubble for F = I =
-/// W and m >= p: half of 1F1B's, 3 (p - 1) actions of a chunk, or 3 (p - 1) - 1 for odd p.
+/// Memory: `floor(p / 2) + 1` activations for a rank's two chunks on all ranks. Makespan for F = I =
+/// W and m >= p, in actions of a chunk: 6 m + 3 p - 7 for even p >= 4, 6 m + 3 p - 4 for odd p. The
+/// pattern without a shortened start and end takes 6 m + 3 (p - 1) for even p, half of 1F1B's bubble.
 pub fn v_half(ranks: usize, microbatches: usize) -> Schedule {
     let offsets: Vec<Offsets> = (0..ranks).map(|rank| offsets(rank, ranks)).collect();
     repeated(&offsets, microbatches)
 }
 
-const fn offsets(rank: usize, ranks: usize) -> Offsets {
+pub(super) const fn offsets(rank: usize, ranks: usize) -> Offsets {
     let gap = if ranks.is_multiple_of(2) { 3 } else { 0 };
     [2 * rank, 3 * ranks - rank - 2, 3 * ranks + gap + 2 * rank - 1, 6 * ranks + gap - rank - 2]
 }
@@ -23,6 +24,10 @@ const fn offsets(rank: usize, ranks: usize) -> Offsets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::ScheduleKind;
+    use crate::simulate::{execute, peak_memory};
+    use planscope_core::units::Nanos;
+    use planscope_cost::cost::{PipelineCosts, UniformTimes};
 
     /// Formula values for p = 4 (d = 3) and p = 3 (d = 0).
     #[test]
@@ -34,6 +39,32 @@ mod tests {
             let mut slots = offsets(rank, ranks).map(|offset| offset % 6);
             slots.sort_unstable();
             assert!(slots.windows(2).all(|pair| pair[0] < pair[1]), "rank {rank} of {ranks}: {slots:?}");
+        }
+    }
+
+    /// 77 slots for p = 4, m = 12 and 161 for p = 8, m = 24, at 6 and 10 activations of a chunk: the
+    /// values of the public scheduler of the authors.
+    #[test]
+    fn makespan_matches_the_closed_form() {
+        let times = UniformTimes {
+            forward: Nanos::new(1000),
+            input_grad: Nanos::new(1000),
+            weight_grad: Nanos::new(1000),
+            communication: Nanos::ZERO,
+        };
+        for ranks in 3..17_usize {
+            for microbatches in [ranks, 2 * ranks, 3 * ranks, 3 * ranks + 1] {
+                let kind = ScheduleKind::VHalf;
+                let flows = kind.flows(ranks, 2, microbatches);
+                let costs = PipelineCosts::uniform_over(flows, times);
+                let schedule = v_half(ranks, microbatches);
+                let execution = execute(&schedule, &costs).unwrap();
+                let bubble = if ranks.is_multiple_of(2) { 3 * ranks - 7 } else { 3 * ranks - 4 };
+                let expected = 1000 * (6 * microbatches + bubble) as u64;
+                assert_eq!(execution.makespan().get(), expected, "p {ranks} m {microbatches}");
+                let peaks = (0..ranks).map(|rank| peak_memory(rank, &schedule, &execution, &costs).get());
+                assert!(peaks.max().unwrap() <= 2 * (ranks as u64 / 2 + 1));
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ pub fn v_min(ranks: usize, microbatches: usize) -> Schedule {
     repeated(&offsets, microbatches)
 }
 
-const fn offsets(rank: usize, ranks: usize) -> Offsets {
+pub(super) const fn offsets(rank: usize, ranks: usize) -> Offsets {
     let gap = if ranks.is_multiple_of(3) { 2 } else { 0 };
     [rank, 2 * ranks - rank - 1, 2 * ranks + gap + rank, 4 * ranks + gap - rank - 1]
 }

@@ -5,10 +5,12 @@
 //! memory cap. Then it alternates forwards and input gradients, in microbatch order. No other rank
 //! depends on weight gradients: they fill idle time, release memory for a forward, or run at the
 //! end. No heuristic is optimal for all times. The builder tries all eight combinations of three
-//! heuristics, plus two fixed orders, and selects the schedule with the minimum iteration time,
-//! then with the minimum rank span.
+//! heuristics, plus four list schedules in time order and two fixed orders, and selects the schedule
+//! with the minimum iteration time, then with the minimum rank span. If memory holds fewer
+//! activations than ranks, the list schedules are the fastest.
 
 mod builder;
+mod list;
 
 use super::interleaved_zero_bubble::lagging;
 use super::{Action, Schedule, ScheduleError, ScheduleKind};
@@ -18,6 +20,7 @@ use planscope_core::units::{Bytes, Nanos};
 use planscope_cost::cost::PipelineCosts;
 
 use builder::Builder;
+use list::{Rules, list_schedule};
 
 /// The three heuristics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +83,10 @@ pub fn automatic(
         let caps = caps(kind, costs, depth * costs.ranks(), limit)?;
         candidates.extend(Heuristics::all().map(|heuristics| {
             let built = Builder::new(costs, &caps, released, heuristics).build();
+            (built.occupied(costs), built.orders)
+        }));
+        candidates.extend(Rules::all().map(|rules| {
+            let built = list_schedule(costs, &caps, released, rules);
             (built.occupied(costs), built.orders)
         }));
         let late = |rank: usize| depth * rank;

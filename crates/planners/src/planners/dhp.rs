@@ -27,7 +27,7 @@ mod variable_packing;
 pub use allocation::{Allocation, allocate, makespan_bound};
 pub use atomic::AtomicGroup;
 pub use baseline::{best_static_degree, megatron_balanced, static_degrees, static_plan};
-pub use batch::{BatchPlan, Effort, Group, GroupError, GroupProblem, Grouping, Microbatch, Split, plan};
+pub use batch::{BatchPlan, Effort, Group, GroupError, GroupProblem, Grouping, Microbatch, Split, plan, plan_within};
 pub use cost::{Exchange, GroupCost, GroupTime, Load, RankMemory, Sequence};
 pub use degrees::{AllowedDegrees, DegreeRule};
 pub use fit::{Fit, FitError, Measured, TIMINGS_NEEDED, fit};

@@ -149,11 +149,30 @@ fn no_nodes_still_give_the_heuristics_best() {
     assert!(exact.ending == Ending::Nodes || exact.lower_bound == exact.end);
 }
 
+/// More than 128 actions: the passes use the node limit unless the bound is reached.
 #[test]
-fn large_problems_return_the_heuristic_result() {
+fn large_problems_use_their_budget_for_passes() {
     let costs = uneven(4, 2, 9, 5, 1);
-    let exact = found(&costs, u64::MAX);
-    assert!(matches!(exact.ending, Ending::Large | Ending::Optimal));
-    assert_eq!(exact.nodes, 0);
-    assert_eq!(exact.end, exact.heuristics.best());
+    let solved = |nodes: u64| {
+        let budget = Budget { nodes, ..Budget::default() };
+        search(&costs, Bytes::new(u64::MAX), budget, &SequentialWorkers, &NeverCancelled).unwrap()
+    };
+    let none = solved(0);
+    assert_eq!((none.nodes, none.end), (0, none.heuristics.best()));
+    let some = solved(50);
+    assert!(some.nodes == 50 && some.ending == Ending::Large || some.ending == Ending::Optimal);
+    assert!(some.end <= none.end && some.lower_bound <= some.end);
+    assert_eq!(some, solved(50));
+}
+
+/// One activation in flight on each rank: microbatches run one after the other, and the bound is
+/// their sum.
+#[test]
+fn a_serial_order_has_no_gap() {
+    let mut costs = uneven(8, 1, 40, 9, 2);
+    // The bound also holds for divided backwards, so a weight gradient would not delay the gradient.
+    costs.weight_grad.fill(Nanos::ZERO);
+    let budget = Budget { nodes: 10, ..Budget::default() };
+    let exact = search(&costs, Bytes::new(1), budget, &SequentialWorkers, &NeverCancelled).unwrap();
+    assert_eq!((exact.ending, exact.gap().to_bits()), (Ending::Optimal, 0.0_f64.to_bits()));
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use planscope_core::host::{Cancellation, Workers};
 use planscope_planners::planners::dhp::{
-    AllowedDegrees, DegreeRule, Effort, Exchange, GroupCost, GroupError, GroupProblem, Grouping, Sequence,
-    best_static_degree, megatron_balanced, plan, static_plan,
+    AllowedDegrees, DegreeRule, Effort, Exchange, GroupCost, GroupError, GroupProblem, Grouping, Load, Sequence,
+    best_static_degree, megatron_balanced, plan_within, static_plan,
 };
 use planscope_plan::scenario::FieldError;
 
@@ -16,6 +16,9 @@ const SEQUENCES: usize = 100_000;
 const RANKS: u32 = 65_536;
 /// Maximum sequence length. The square is exact to 1 part in 10^15.
 const MAX: u64 = 1_000_000_000;
+
+/// Maximum total time in seconds. Sums of smaller times cannot overflow.
+const MAX_S: f64 = 1e100;
 
 /// A global batch to partition into microbatches and groups.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -156,7 +159,7 @@ pub struct GroupResponse {
     pub seconds: f64,
 }
 
-/// Baselines. Null if the longest sequence exceeds the memory limit.
+/// Baselines. Null if the longest sequence exceeds the memory limit, or if the time budget ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared {
     /// Best static degree among permitted divisors of `ranks`.
@@ -169,13 +172,22 @@ pub struct Compared {
     pub powers_of_two_s: Option<f64>,
 }
 
-/// Plans the batch.
+/// Plans the batch. If the time budget ends, the plan is the best so far, and the remaining
+/// baselines are null.
 ///
 /// # Errors
 /// Returns the JSON pointers to all invalid fields.
-pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
+pub fn respond(
+    request: &Request,
+    _: &dyn Workers,
+    cancellation: &dyn Cancellation,
+) -> Result<Response, Vec<FieldError>> {
     let sequences = sequences(request)?;
     let cost = request.cost.coefficients(request.ranks);
+    let errors = overflows(&sequences, &cost);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
     let rule = match request.degrees {
         Degrees::Any => DegreeRule::Any,
         Degrees::PowersOfTwo => DegreeRule::PowersOfTwo,
@@ -194,14 +206,16 @@ pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Resu
         EffortLevel::Portfolio => Effort::Portfolio,
         EffortLevel::Unpacked => Effort::Unpacked,
     };
-    let found = plan(problem, effort).map_err(|error| vec![field_error(&error)])?;
+    let found = plan_within(problem, effort, cancellation).map_err(|error| vec![field_error(&error)])?;
     let powers = degrees.powers_of_two();
-    let static_degree = best_static_degree(problem);
+    let in_time = || (!cancellation.is_over()).then_some(());
+    let restricted = GroupProblem { degrees: &powers, ..problem };
+    let static_degree = in_time().and_then(|()| best_static_degree(problem));
     let compared = Compared {
         static_degree,
         static_s: static_degree.and_then(|degree| Some(static_plan(problem, degree).ok()?.seconds)),
-        megatron_balanced_s: megatron_balanced(problem).ok().map(|plan| plan.seconds),
-        powers_of_two_s: plan(GroupProblem { degrees: &powers, ..problem }, effort).ok().map(|plan| plan.seconds),
+        megatron_balanced_s: in_time().and_then(|()| Some(megatron_balanced(problem).ok()?.seconds)),
+        powers_of_two_s: in_time().and_then(|()| Some(plan_within(restricted, effort, cancellation).ok()?.seconds)),
     };
     let notation = found.notation();
     let microbatches = found.microbatches.into_iter().map(|microbatch| MicrobatchResponse {
@@ -292,6 +306,26 @@ fn sequences(request: &Request) -> Result<Vec<Sequence>, Vec<FieldError>> {
     Ok(request.lengths.iter().enumerate().map(|(position, &tokens)| Sequence { tokens, eta: eta(position) }).collect())
 }
 
+/// Returns the coefficients for which the whole batch takes too long for sums of floating-point
+/// numbers.
+fn overflows(sequences: &[Sequence], cost: &GroupCost) -> Vec<FieldError> {
+    let total: Load = sequences.iter().map(|&sequence| Load::from_sequence(sequence)).sum();
+    let (tokens, count) = (total.tokens as f64, sequences.len() as f64);
+    let terms = [
+        ("a1", cost.a1 * total.squares),
+        ("a2", cost.a2 * tokens),
+        ("a3", cost.a3 * tokens / cost.within_node.min(cost.across_nodes)),
+        ("b1", cost.b1 * count),
+        ("b2", cost.b2 * count),
+    ];
+    let is_large = |&(_, seconds): &(&str, f64)| seconds.is_nan() || seconds > MAX_S;
+    let error = |(field, seconds): (&str, f64)| {
+        let detail = format!("makes the batch take {seconds:e} s on one rank, more than {MAX_S:e}: choose a larger unit");
+        FieldError::new(&format!("/cost/{field}"), detail)
+    };
+    terms.into_iter().filter(is_large).map(error).collect()
+}
+
 /// Maps a solver error to a request field.
 fn field_error(error: &GroupError) -> FieldError {
     let pointer = match error {
@@ -325,6 +359,53 @@ mod tests {
         assert_eq!((response.degrees.as_str(), response.microbatches.len()), ("<3>x1 <1>x1", 1));
         assert_eq!(response.microbatches[0].groups[0].sequences, [1]);
         assert!(response.lower_bound_s <= response.makespan_s && response.compared.static_degree == Some(4));
+    }
+
+    /// 1e300 s per squared token times 1e18 squared tokens exceeds all floating-point numbers. Without
+    /// the check, no microbatch has a finite time.
+    #[test]
+    fn coefficients_that_overflow_are_errors() {
+        let cost = |changed: &str| {
+            let fields = r#""a1": 1e-9, "a2": 1e-6, "a3": 1000.0, "b1": 0.001, "b2": 0.001, "bandwidth": 1e9"#;
+            let json = format!(r#"{{"lengths": [1000000000, 5], "ranks": 4, "tokens_per_rank": 1000000000, "cost": {{{fields}}}}}"#);
+            let (name, _) = changed.split_once(':').unwrap();
+            let mut value: serde_json::Value = serde_json::from_str(&json).unwrap();
+            value["cost"][name] = serde_json::from_str(changed.split_once(':').unwrap().1).unwrap();
+            respond(&serde_json::from_value(value).unwrap(), &SequentialWorkers, &NeverCancelled)
+        };
+        for (changed, field) in [("a1:1e300", "a1"), ("a2:1e300", "a2"), ("bandwidth:1e-300", "a3"), ("b2:1e101", "b2")] {
+            let errors = cost(changed).unwrap_err();
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            assert_eq!(errors[0].pointer, format!("/cost/{field}"));
+        }
+        assert!(cost("a1:1e-9").unwrap().makespan_s > 0.0);
+    }
+
+    /// A budget of 0: every sequence is in exactly one group within memory, and no baseline is
+    /// computed.
+    #[test]
+    fn without_time_the_plan_is_complete() {
+        struct Over;
+        impl Cancellation for Over {
+            fn is_over(&self) -> bool {
+                true
+            }
+
+            fn seconds(&self) -> f64 {
+                0.0
+            }
+        }
+        let lengths: Vec<String> = (0..200).map(|index| (1 + index * 37 % 190).to_string()).collect();
+        let fields = format!(r#"{{"lengths": [{}], "ranks": 4, "tokens_per_rank": 100, "cost": {COST}}}"#, lengths.join(","));
+        let response = respond(&serde_json::from_str(&fields).unwrap(), &SequentialWorkers, &Over).unwrap();
+        let groups: Vec<&GroupResponse> =
+            response.microbatches.iter().flat_map(|microbatch| &microbatch.groups).collect();
+        let mut sequences: Vec<u32> = groups.iter().flat_map(|group| group.sequences.clone()).collect();
+        sequences.sort_unstable();
+        assert_eq!(sequences, (0..200).collect::<Vec<u32>>());
+        assert!(groups.iter().all(|group| group.tokens <= 100 * u64::from(group.degree)));
+        assert!(response.lower_bound_s > 0.0 && response.lower_bound_s <= response.makespan_s);
+        assert_eq!(response.compared.static_degree, None);
     }
 
     #[test]

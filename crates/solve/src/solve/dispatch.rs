@@ -3,12 +3,17 @@
 use serde::{Deserialize, Serialize};
 
 use super::lengths::{BATCH, clamped, wrong_lengths};
+use super::slices::run_in_slices;
 use planscope_core::host::{Cancellation, Workers};
-use planscope_planners::planners::hydraulis::{DispatchError, DispatchSettings, PackingSettings, SchemeCost, assign};
+use planscope_planners::planners::hydraulis::{
+    Assignment, DispatchError, DispatchSettings, PackingSettings, SchemeCost, assign,
+};
 use planscope_plan::scenario::FieldError;
 
 /// Maximum pipelines.
 const PIPELINES: usize = 4096;
+/// Parts of the requested trials and nodes; the first run within a time budget uses one.
+const SHARES: u64 = 256;
 /// Maximum trials.
 const TRIALS: u32 = 100_000;
 
@@ -80,11 +85,12 @@ pub struct PipelineResponse {
     pub microbatches: Vec<Vec<u32>>,
 }
 
-/// Dispatches and packs the sequences.
+/// Dispatches and packs the sequences. Within a time budget, trials and nodes increase up to the
+/// requested ones.
 ///
 /// # Errors
 /// Returns the JSON pointers to all invalid fields.
-pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
+pub fn respond(request: &Request, _: &dyn Workers, cancellation: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
     let mut errors = wrong_lengths(&request.lengths, BATCH);
     if request.schemes.len() > PIPELINES {
         let detail = format!("{} pipelines are more than {PIPELINES}", request.schemes.len());
@@ -99,10 +105,21 @@ pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Resu
         return Err(errors);
     }
     let pipelines: Vec<SchemeCost> = request.schemes.iter().map(Scheme::cost).collect();
-    let settings =
-        DispatchSettings { trials, seed: request.seed, nodes: request.nodes.unwrap_or(defaults.nodes), ..defaults };
-    let assignment = assign(&request.lengths, &pipelines, settings, PackingSettings::default())
-        .map_err(|error| field_errors(&error))?;
+    let (nodes, packing) = (request.nodes.unwrap_or(defaults.nodes), PackingSettings::default());
+    let run = |share: u64| {
+        let part = |all: u64| (u128::from(all) * u128::from(share) / u128::from(SHARES)) as u64;
+        let settings =
+            DispatchSettings { trials: part(trials.into()) as u32, seed: request.seed, nodes: part(nodes), ..defaults };
+        assign(
+            &request.lengths,
+            &pipelines,
+            settings,
+            PackingSettings { nodes: part(packing.nodes), ..packing },
+        )
+    };
+    let is_final = |found: &Result<Assignment, DispatchError>| found.is_err();
+    let assignment =
+        run_in_slices((1, SHARES), cancellation, is_final, run).map_err(|error| field_errors(&error))?;
     let dispatch = assignment.dispatch;
     let shares = dispatch.pipelines.into_iter().zip(&dispatch.pipeline_seconds).zip(assignment.packings);
     Ok(Response {

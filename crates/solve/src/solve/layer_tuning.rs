@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::slices::run_in_slices;
+use super::times::time_error;
 use planscope_core::host::{Cancellation, Workers};
+use planscope_core::optimality::Optimality;
 use planscope_planners::planners::pipeweaver::layer_tuning;
 use planscope_planners::planners::pipeweaver::layer_tuning::{Event, PairCost, ProblemError, Settings, TuningProblem};
 use planscope_plan::scenario::FieldError;
@@ -13,6 +16,10 @@ use planscope_core::units::{Bytes, Seconds};
 const CANDIDATES: usize = 200_000;
 /// Maximum candidate time in seconds.
 const MAX_S: f64 = 1e6;
+/// Maximum total time in seconds. An `f64` still represents it exactly in nanoseconds.
+const MAX_TOTAL_S: f64 = 9e6;
+/// Nodes of the first run within a time budget.
+const FIRST_NODES: u64 = 1000;
 /// Default node limit.
 const NODES: u64 = 1_000_000;
 
@@ -77,12 +84,11 @@ pub struct Response {
     pub nodes: u64,
 }
 
-/// Selects a candidate per pair. Only `nodes` limits the work; the function ignores the
-/// cancellation check.
+/// Selects a candidate per pair. Within a time budget, the node limit increases up to `nodes`.
 ///
 /// # Errors
 /// Returns all invalid fields, or `/capacity` if no selection is feasible.
-pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
+pub fn respond(request: &Request, _: &dyn Workers, cancellation: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
     let mut errors = Vec::new();
     costs(request, &mut errors);
     let order = order(request, &mut errors);
@@ -97,8 +103,14 @@ pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Resu
     let pairs = request.pairs.iter().map(|pairs| pairs.iter().map(pair).collect()).collect();
     let problem = TuningProblem::new(pairs, &order, Bytes::new(request.base), Bytes::new(request.capacity))
         .map_err(|error| vec![FieldError::new(&error_pointer(&error), error.to_string())])?;
-    let settings = Settings { gap: request.gap, nodes: request.nodes.unwrap_or(NODES), ..Settings::default() };
-    let tuning = layer_tuning::solve(&problem, &settings)
+    let solve = |nodes: u64| {
+        layer_tuning::solve(&problem, &Settings { gap: request.gap, nodes, ..Settings::default() })
+    };
+    let is_final = |found: &Result<layer_tuning::Tuning, _>| {
+        found.as_ref().map_or(true, |tuning| tuning.optimality != Optimality::Heuristic)
+    };
+    let nodes = request.nodes.unwrap_or(NODES);
+    let tuning = run_in_slices((FIRST_NODES.min(nodes), nodes), cancellation, is_final, solve)
         .map_err(|infeasible| vec![FieldError::new("/capacity", infeasible.to_string())])?;
     Ok(Response {
         status: tuning.optimality.id(),
@@ -122,8 +134,16 @@ fn costs(request: &Request, errors: &mut Vec<FieldError>) {
             if !(0.0..=MAX_S).contains(&candidate.time) {
                 let detail = format!("{} is not a time from 0 to {MAX_S} s", candidate.time);
                 wrong(&format!("/pairs/{pair}/{at}/time"), detail);
+            } else if let Some(detail) = time_error(candidate.time) {
+                wrong(&format!("/pairs/{pair}/{at}/time"), detail);
             }
         }
+    }
+    let longest = |candidates: &Vec<CandidateCost>| candidates.iter().map(|candidate| candidate.time).fold(0.0, f64::max);
+    let total: f64 = request.pairs.iter().map(longest).sum();
+    if total > MAX_TOTAL_S {
+        let detail = format!("the longest candidates together take {total:e} s, more than {MAX_TOTAL_S:e}");
+        wrong("/pairs", detail);
     }
     if !(0.0..1.0).contains(&request.gap) {
         wrong("/gap", format!("{} is not from 0 to below 1", request.gap));
@@ -252,6 +272,7 @@ mod tests {
             (json!({"capacity": 99}), "/capacity: "),
             (json!({"capacity": 103}), "/capacity: the leanest candidates"),
             (json!({"gap": 1.5}), "/gap: 1.5"),
+            (json!({"pairs": [[{"time": 1e-12, "memory": 0}], [{"time": 1, "memory": 0}]]}), "/pairs/0/0/time: 1e-12 s"),
         ] {
             let mut problem = problem();
             for (name, value) in changed.as_object().unwrap() {

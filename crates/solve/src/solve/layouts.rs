@@ -17,6 +17,8 @@ const DEVICES: u32 = 16_384;
 const MODULES: usize = 4;
 /// Maximum samples per batch.
 const SAMPLES: u32 = 1_000_000;
+/// Layouts between two looks at the clock.
+const LOOK: usize = 1024;
 /// Default result length.
 const RETURNED: usize = 20;
 
@@ -140,7 +142,8 @@ pub(super) fn respond(request: &Request, _: &dyn Workers, cancellation: &dyn Can
     let mut response = Response { layouts: Vec::new(), candidates: 0, possible: 0, reasons: Vec::new() };
     let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
     for freedom in freedoms {
-        if cancellation.is_over() {
+        // At least one placement is ranked, so that there is an answer.
+        if cancellation.is_over() && !response.layouts.is_empty() {
             break;
         }
         let space = points_of(&ground, mode(freedom), request.samples);
@@ -151,8 +154,14 @@ pub(super) fn respond(request: &Request, _: &dyn Workers, cancellation: &dyn Can
         if space.left_out > 0 {
             *reasons.entry("not looked at: too many".to_owned()).or_default() += space.left_out;
         }
-        for point in space.points {
-            match ranked(request, freedom, &point) {
+        for (index, point) in space.points.iter().enumerate() {
+            if index % LOOK == LOOK - 1 && cancellation.is_over() && !response.layouts.is_empty() {
+                let left = (space.points.len() - index) as u64;
+                response.candidates -= left;
+                *reasons.entry("not looked at: the time is over".to_owned()).or_default() += left;
+                break;
+            }
+            match ranked(request, freedom, point) {
                 Ok(ranked) => response.layouts.push(ranked),
                 Err(reason) => *reasons.entry(reason).or_default() += 1,
             }

@@ -3,13 +3,17 @@
 use serde::{Deserialize, Serialize};
 
 use super::lengths::{BATCH, clamped, wrong_lengths};
+use super::slices::run_in_slices;
 use planscope_core::host::{Cancellation, Workers};
-use planscope_planners::planners::hydraulis::{PackingError, PackingSettings, SchemeCost, pack};
+use planscope_core::optimality::Optimality;
+use planscope_planners::planners::hydraulis::{Packing, PackingError, PackingSettings, SchemeCost, pack};
 use planscope_plan::scenario::FieldError;
 
 /// Branch-and-bound nodes per second. A fixed rate instead of a clock makes the result
 /// machine-independent.
 const NODES_PER_SECOND: f64 = 4e6;
+/// Nodes of the first run within a time budget.
+const FIRST_NODES: u64 = 1000;
 /// Maximum time limit.
 const MAX_S: f64 = 3600.0;
 
@@ -59,11 +63,11 @@ pub struct Response {
     pub nodes: u64,
 }
 
-/// Packs the sequences.
+/// Packs the sequences. Within a time budget, the node limit increases up to that of `time_limit_s`.
 ///
 /// # Errors
 /// Returns the JSON pointers to all invalid fields.
-pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
+pub fn respond(request: &Request, _: &dyn Workers, cancellation: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
     let mut errors = wrong_lengths(&request.lengths, BATCH);
     let limit = request.time_limit_s.unwrap_or(0.05);
     if !(0.0..=MAX_S).contains(&limit) {
@@ -86,8 +90,14 @@ pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Resu
         max_len: clamped(request.max_len),
         util_len: request.util_len,
     };
-    let settings = PackingSettings { gap, nodes: (limit * NODES_PER_SECOND) as u64 };
-    let packing = pack(&request.lengths, &scheme, settings).map_err(|error| field_errors(&error))?;
+    let nodes = (limit * NODES_PER_SECOND) as u64;
+    let is_final = |found: &Result<Packing, PackingError>| {
+        found.as_ref().map_or(true, |packing| packing.optimality != Optimality::Heuristic)
+    };
+    let packing = run_in_slices((FIRST_NODES.min(nodes), nodes), cancellation, is_final, |nodes| {
+        pack(&request.lengths, &scheme, PackingSettings { gap, nodes })
+    });
+    let packing = packing.map_err(|error| field_errors(&error))?;
     Ok(Response {
         microbatches: packing.microbatches,
         cost_s: packing.seconds,
@@ -107,5 +117,33 @@ fn field_errors(error: &PackingError) -> Vec<FieldError> {
         PackingError::NoTokens { sequence } | PackingError::TooLong { sequence, .. } => {
             at(&format!("/lengths/{sequence}"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::solve::tests::answered;
+
+    #[test]
+    fn a_packing_without_cost_is_optimal() {
+        let response = answered(&json!({
+            "kind": "pack", "lengths": [3, 4, 5], "max_len": 8, "pp": 2, "a": 0, "b": 0, "c": 0
+        }));
+        let zero = json!(0.0);
+        assert_eq!((&response["status"], &response["cost_s"], &response["gap"]), (&json!("optimal"), &zero, &zero));
+    }
+
+    /// Five sequences of 6 tokens: no two fit into 10 tokens, although 30 / 10 = 3 microbatches would
+    /// hold the tokens. Five microbatches on two stages take 6 x 6 s, and no packing is faster.
+    #[test]
+    fn microbatches_that_cannot_be_shared_count_for_the_bound() {
+        let response = answered(&json!({
+            "kind": "pack", "lengths": [6, 6, 6, 6, 6], "max_len": 10, "pp": 2, "a": 0, "b": 1, "c": 0,
+            "time_limit_s": 0, "gap": 0
+        }));
+        assert_eq!((&response["status"], &response["cost_s"]), (&json!("optimal"), &json!(36.0)));
+        assert_eq!((&response["lower_bound_s"], &response["nodes"]), (&json!(36.0), &json!(0)));
     }
 }

@@ -2,12 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::slices::run_in_slices;
 use planscope_core::host::{Cancellation, Workers};
-use planscope_planners::planners::dflop::{Item, PartitionError, PartitionSettings, partition};
+use planscope_core::optimality::Optimality;
+use planscope_planners::planners::dflop::{Item, PartitionError, PartitionSettings, Partitioned, partition};
 use planscope_plan::scenario::FieldError;
 
 /// Search steps per second. A fixed rate instead of a clock makes the result machine-independent.
 const STEPS_PER_SECOND: f64 = 1e8;
+/// Steps of the first run within a time budget.
+const FIRST_STEPS: u64 = 100_000;
 /// Maximum time limit.
 const MAX_S: f64 = 3600.0;
 /// Maximum items.
@@ -54,11 +58,11 @@ pub struct Response {
     pub steps: u64,
 }
 
-/// Assigns the items.
+/// Assigns the items. Within a time budget, the steps increase up to those of `time_limit_s`.
 ///
 /// # Errors
 /// Returns the JSON pointers to all invalid fields.
-pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
+pub fn respond(request: &Request, _: &dyn Workers, cancellation: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
     let mut errors = Vec::new();
     let mut wrong = |pointer: &str, detail: String| errors.push(FieldError::new(pointer, detail));
     let count = request.items.len();
@@ -91,8 +95,14 @@ pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Resu
         return Err(errors);
     }
     let items: Vec<Item> = request.items.iter().map(|&[encoder, backbone]| Item { encoder, backbone }).collect();
-    let settings = PartitionSettings { steps: (limit * STEPS_PER_SECOND) as u64, gap };
-    let dealt = partition(&items, buckets as usize, settings).map_err(|error| field_errors(&error))?;
+    let steps = (limit * STEPS_PER_SECOND) as u64;
+    let is_final = |found: &Result<Partitioned, PartitionError>| {
+        found.as_ref().map_or(true, |dealt| dealt.optimality != Optimality::Heuristic)
+    };
+    let dealt = run_in_slices((FIRST_STEPS.min(steps), steps), cancellation, is_final, |steps| {
+        partition(&items, buckets as usize, PartitionSettings { steps, gap })
+    });
+    let dealt = dealt.map_err(|error| field_errors(&error))?;
     let mut assignment = vec![0; count];
     for (bucket, items) in (0..).zip(&dealt.buckets) {
         for &item in items {

@@ -4,13 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use super::lengths::{DATA_SET, MAX, clamped, wrong_lengths};
 use planscope_core::host::{Cancellation, Workers};
-use planscope_planners::planners::hydraulis::{ProposalError, ProposalSettings, SchemeCost, propose};
+use planscope_planners::planners::hydraulis::{
+    Proposal, ProposalError, ProposalSettings, SchemeCost, propose,
+};
 use planscope_plan::scenario::FieldError;
 
 /// Maximum schemes.
 const SCHEMES: usize = 256;
 /// Maximum devices.
 const DEVICES: u32 = 1_000_000;
+/// Length step of the first run within a time budget, relative to the requested one.
+const COARSEST: u64 = 16;
 /// Maximum length steps. The work grows cubically in the worst case.
 const STEPS: u64 = 2048;
 
@@ -61,6 +65,8 @@ pub struct Response {
     pub strategies: Vec<StrategyResponse>,
     /// Relaxed strategies close to the integer strategies, by maximum length.
     pub relaxed: Vec<RelaxedResponse>,
+    /// Length step used, in tokens. Above the requested one if the time budget ended.
+    pub length_step: u64,
 }
 
 /// An integer strategy.
@@ -87,11 +93,16 @@ pub struct RelaxedResponse {
     pub copies: Vec<f64>,
 }
 
-/// Proposes strategies.
+/// Proposes strategies. Within a time budget, the first length step is coarse, and it is halved down to
+/// the requested one while time is left.
 ///
 /// # Errors
 /// Returns the JSON pointers to all invalid fields.
-pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Result<Response, Vec<FieldError>> {
+pub fn respond(
+    request: &Request,
+    _: &dyn Workers,
+    cancellation: &dyn Cancellation,
+) -> Result<Response, Vec<FieldError>> {
     let settings = ProposalSettings::default();
     let settings = ProposalSettings {
         length_step: request.length_step.unwrap_or(settings.length_step),
@@ -99,8 +110,10 @@ pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Resu
     };
     let lengths = lengths(request, settings.length_step)?;
     let schemes = schemes(request)?;
-    let proposal = propose(&lengths, request.devices, &schemes, settings)
-        .map_err(|error| field_errors(&error, request.histogram.is_empty()))?;
+    let (proposal, length_step) = within_time(settings.length_step, cancellation, |length_step| {
+        propose(&lengths, request.devices, &schemes, ProposalSettings { length_step, ..settings })
+    });
+    let proposal = proposal.map_err(|error| field_errors(&error, request.histogram.is_empty()))?;
     let strategies = proposal.strategies.into_iter().map(|strategy| StrategyResponse {
         copies: strategy.copies,
         devices: strategy.devices,
@@ -112,7 +125,29 @@ pub fn respond(request: &Request, _: &dyn Workers, _: &dyn Cancellation) -> Resu
         seconds: relaxed.seconds,
         copies: relaxed.copies,
     });
-    Ok(Response { strategies: strategies.collect(), relaxed: relaxed.collect() })
+    Ok(Response { strategies: strategies.collect(), relaxed: relaxed.collect(), length_step })
+}
+
+/// Calls `run` with a step of [`COARSEST`] times `step`, then with half of it, down to `step`. Stops if
+/// the next run is not expected to end in time: half the step takes about eight times as long. Returns
+/// the last proposal and its step. Without a time budget, only `step` is used.
+fn within_time(
+    step: u64,
+    cancellation: &dyn Cancellation,
+    run: impl Fn(u64) -> Result<Proposal, ProposalError>,
+) -> (Result<Proposal, ProposalError>, u64) {
+    let mut factor = if cancellation.remaining().is_infinite() { 1 } else { COARSEST };
+    loop {
+        let begin = cancellation.seconds();
+        let proposal = run(step.saturating_mul(factor));
+        let next_s = 8.0 * (cancellation.seconds() - begin);
+        // A coarse step can exceed the longest sequence of a scheme, so an error needs a finer step.
+        let is_last = proposal.is_ok() && (cancellation.is_over() || next_s > cancellation.remaining());
+        if factor == 1 || is_last {
+            return (proposal, step.saturating_mul(factor));
+        }
+        factor /= 2;
+    }
 }
 
 /// Converts the dataset to (tokens, count) pairs, or returns validation errors.

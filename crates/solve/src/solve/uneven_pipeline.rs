@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::times::time_error;
 use planscope_core::action::Schedule;
 use planscope_cost::cost::{PipelineCosts, UniformTimes};
 use crate::exact::{self, Budget, Ending, Exact};
@@ -17,8 +18,6 @@ const RANKS: u32 = 1024;
 const CELLS: usize = 50_000;
 /// Maximum total time in seconds. An `f64` still represents it exactly in nanoseconds.
 const MAX_S: f64 = 9e6;
-/// Default node limit, a few seconds to a minute.
-const NODES: u64 = 1_000_000;
 
 /// An uneven pipeline. Stage `s` runs on rank `s mod ranks`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -44,7 +43,9 @@ pub struct Request {
     /// Random seed for the heuristics.
     #[serde(default)]
     pub seed: u32,
-    /// Node limit. If the search is limited only by nodes, the result is the same on all machines.
+    /// Limit on nodes, or on improvement passes for more than 128 actions. Default: only the time
+    /// budget ends the search. If the search is limited only by nodes, the result is the same on all
+    /// machines.
     #[serde(default)]
     pub nodes: Option<u64>,
 }
@@ -70,7 +71,7 @@ pub struct Response {
     pub lower_bound_s: f64,
     /// (makespan - bound) / makespan.
     pub gap: f64,
-    /// Visited nodes.
+    /// Visited nodes, or improvement passes for more than 128 actions.
     pub nodes: u64,
     /// Ordered actions per rank: stage, letter, microbatch, as in PyTorch schedule tables.
     pub orders: Vec<Vec<String>>,
@@ -92,7 +93,7 @@ pub enum Status {
     Nodes,
     /// Time limit reached; a faster order can exist.
     Time,
-    /// Too many actions for a proof: heuristic schedule, simple bound.
+    /// More than 128 actions, too many for a proof: improved heuristic schedule, simple bound.
     Heuristic,
 }
 
@@ -122,7 +123,7 @@ pub fn respond(request: &Request, workers: &dyn Workers, cancellation: &dyn Canc
         return Err(errors);
     }
     let (costs, limit) = pipeline(request);
-    let budget = Budget { nodes: request.nodes.unwrap_or(NODES), gap: request.gap, seed: request.seed };
+    let budget = Budget { nodes: request.nodes.unwrap_or(u64::MAX), gap: request.gap, seed: request.seed };
     let found = exact::search(&costs, limit, budget, workers, cancellation)
         .map_err(|too_large| vec![FieldError::new("/max_in_flight", too_large.to_string())])?;
     let execution = execute(&found.schedule, &costs)
@@ -226,18 +227,18 @@ fn shape(request: &Request, errors: &mut Vec<FieldError>) {
             }
             for (stage, &time) in row.iter().enumerate() {
                 sum += time.max(0.0);
-                if !(time.is_finite() && time >= 0.0) {
-                    wrong(&format!("/{name}/{microbatch}/{stage}"), format!("{time} is not a time of 0 s or more"));
+                if let Some(detail) = time_error(time) {
+                    wrong(&format!("/{name}/{microbatch}/{stage}"), detail);
                 }
             }
         }
     }
     sum += 2.0 * request.send.max(0.0) * stages as f64 * forward.len() as f64;
     if sum > MAX_S {
-        wrong("/forward", format!("all times together are {sum} s, more than {MAX_S}"));
+        wrong("/forward", format!("all times together, with those of /backward and /send, are {sum:e} s, more than {MAX_S:e}: multiply all by the same factor"));
     }
-    if !(request.send.is_finite() && request.send >= 0.0) {
-        wrong("/send", format!("{} is not a time of 0 s or more", request.send));
+    if let Some(detail) = time_error(request.send) {
+        wrong("/send", detail);
     }
     if !(0.0..1.0).contains(&request.gap) {
         wrong("/gap", format!("{} is not from 0 to below 1", request.gap));
@@ -328,6 +329,9 @@ mod tests {
             (json!({"max_in_flight": [1, 0]}), vec!["/max_in_flight/1: 0 is below 1"]),
             (json!({"max_in_flight": [1]}), vec!["/max_in_flight: has 1 ranks of 2"]),
             (json!({"send": -1}), vec!["/send: -1"]),
+            (json!({"send": 1e-10}), vec!["/send: 1e-10 s is below 0.5 ns"]),
+            (json!({"forward": [[1e-11, 1], [1, 2e-12]]}), vec!["/forward/0/0: 1e-11 s", "/forward/1/1: 2e-12 s"]),
+            (json!({"backward": [[1e300, 1], [1, 1e308]]}), vec!["/forward: all times together"]),
             (json!({"gap": 1}), vec!["/gap: 1"]),
         ] {
             let mut problem = json!({"kind": "uneven-pipeline", "ranks": 2, "forward": ones, "backward": ones});

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::lower_bound::{lower_bound, memory_bound};
 use crate::schedule::{Grouping, interleaved_zero_bubble, one_f_one_b};
 use crate::simulate::{Execution, peak_memory};
 use planscope_core::random::Random;
@@ -70,6 +71,37 @@ fn a_microbatch_that_does_not_fit_is_named() {
     let rejection = zb_h1(&costs, Some(Bytes::new(6)));
     let (kind, limit) = (ScheduleKind::ZbH1, Bytes::new(6));
     assert_eq!(rejection, Err(ScheduleError::Memory { kind, rank: 1, needs: Bytes::new(7), limit }));
+}
+
+/// Memory for fewer activations than ranks. The makespan is at most 1.25 times the bound of memory and
+/// work for equal times, and 1.3 times for others; rounds alone take up to three times the bound.
+#[test]
+fn tight_memory_does_not_idle_needlessly() {
+    for (ranks, microbatches) in [(2, 8), (4, 12), (4, 16), (8, 24), (8, 32)] {
+        for (activations, (times, ratio)) in
+            (1..=ranks as u64).flat_map(|count| [([1000; 3], 1.25), ([1000, 1200, 800], 1.3)].map(|case| (count, case)))
+        {
+            let costs = uniform(ranks, microbatches, times);
+            let limit = Bytes::new(activations);
+            let bound = lower_bound(&costs).max(memory_bound(&costs, limit)).get() as f64;
+            for kind in [ScheduleKind::ZbH1, ScheduleKind::ZbH2] {
+                let schedule = automatic(kind, &costs, Some(limit), &[]).unwrap();
+                let execution = execute(&schedule, &costs).unwrap();
+                let end = execution.makespan().get() as f64;
+                let name = format!("{kind:?} p {ranks} m {microbatches} {activations} {times:?}: {end} {bound}");
+                assert!(end <= ratio * bound, "{name}");
+                assert!((0..ranks).all(|rank| peak_memory(rank, &schedule, &execution, &costs) <= limit), "{name}");
+            }
+        }
+    }
+}
+
+/// p = 8, m = 32, four activations: the rounds take 327,000.
+#[test]
+fn half_the_memory_of_1f1b_takes_half_of_the_time_of_rounds() {
+    let costs = uniform(8, 32, [1000; 3]);
+    let schedule = zb_h1(&costs, Some(Bytes::new(4))).unwrap();
+    assert_eq!(execute(&schedule, &costs).unwrap().makespan().get(), 153_000);
 }
 
 proptest! {

@@ -3,11 +3,14 @@
 
 mod chunked;
 
+use std::collections::BTreeSet;
+
 use super::allocation::{Allocation, allocate, makespan_bound};
 use super::atomic::{AtomicGroup, Bins, Item, Setting, by_memory, by_time, descending};
 use super::baseline;
 use super::cost::{GroupCost, Load, Sequence};
 use super::degrees::AllowedDegrees;
+use planscope_core::host::{Cancellation, NeverCancelled};
 
 pub(crate) use chunked::chunked_plans;
 
@@ -170,8 +173,19 @@ pub enum Effort {
 /// [`Effort::Portfolio`] is never slower, under the same cost model, than static context
 /// parallelism at an allowed degree, nor than this planner restricted to power-of-two degrees.
 pub fn plan(problem: GroupProblem<'_>, effort: Effort) -> Result<BatchPlan, GroupError> {
-    let mut found = search_all(problem, effort)?;
+    plan_within(problem, effort, &NeverCancelled)
+}
+
+/// Same as [`plan`], with a cancellation check. The first split is always tried, the others until the
+/// cancellation.
+pub fn plan_within(
+    problem: GroupProblem<'_>,
+    effort: Effort,
+    cancellation: &dyn Cancellation,
+) -> Result<BatchPlan, GroupError> {
+    let mut found = search_all(problem, effort, cancellation)?;
     if effort == Effort::Unpacked
+        && !cancellation.is_over()
         && let Ok(mut balanced) = baseline::megatron_balanced(problem)
     {
         let mut groups = balanced.microbatches.iter().flat_map(|microbatch| &microbatch.groups);
@@ -192,7 +206,7 @@ pub fn plan(problem: GroupProblem<'_>, effort: Effort) -> Result<BatchPlan, Grou
 /// Returns the plans of [`Effort::Portfolio`] whose time is at most `ratio` times the smallest, fastest
 /// first, so that the caller can apply a more accurate model.
 pub(crate) fn close_plans(problem: GroupProblem<'_>, ratio: f64) -> Result<Vec<BatchPlan>, GroupError> {
-    let found = search_all(problem, Effort::Portfolio)?;
+    let found = search_all(problem, Effort::Portfolio, &NeverCancelled)?;
     let mut close = vec![(found.seconds, found.split, found.planned)];
     close.extend(found.slower.into_iter().filter(|(seconds, ..)| *seconds <= found.seconds * ratio));
     close.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -209,15 +223,15 @@ pub(crate) fn close_plans(problem: GroupProblem<'_>, ratio: f64) -> Result<Vec<B
 
 /// Searches the allowed degrees. Beyond the published effort, also searches powers of two, and reallocates
 /// their groups.
-fn search_all(problem: GroupProblem<'_>, effort: Effort) -> Result<Found, GroupError> {
-    let mut found = search(problem, effort)?;
-    if effort != Effort::Published {
+fn search_all(problem: GroupProblem<'_>, effort: Effort, cancellation: &dyn Cancellation) -> Result<Found, GroupError> {
+    let mut found = search(problem, effort, cancellation)?;
+    if effort != Effort::Published && !cancellation.is_over() {
         let powers = problem.degrees.powers_of_two();
         let restricted = GroupProblem { degrees: &powers, ..problem };
         // If a sequence exceeds all power-of-two degrees, the restricted search returns an error
         // and is skipped.
         if powers != *problem.degrees
-            && let Ok(other) = search(restricted, effort)
+            && let Ok(other) = search(restricted, effort, cancellation)
         {
             let widened = other.planned.into_iter().map(|planned| widen(problem, planned));
             if let Some(planned) = widened.collect::<Option<Vec<Planned>>>() {
@@ -266,8 +280,8 @@ impl Found {
     }
 }
 
-/// Tries the split methods for the allowed degrees.
-fn search(problem: GroupProblem<'_>, effort: Effort) -> Result<Found, GroupError> {
+/// Tries the split methods for the allowed degrees, at least the first.
+fn search(problem: GroupProblem<'_>, effort: Effort, cancellation: &dyn Cancellation) -> Result<Found, GroupError> {
     let (setting, items) = prepare(problem)?;
     let (count, mixed) = split_mixed(setting, &items, fewest_microbatches(setting, &items));
     let mut found = Found {
@@ -277,8 +291,10 @@ fn search(problem: GroupProblem<'_>, effort: Effort) -> Result<Found, GroupError
         tested: Vec::new(),
         slower: Vec::new(),
     };
-    found.consider(Split::Mixed(count), group_all(setting, &mixed, effort));
-    if effort == Effort::Published {
+    // Grouping by time takes most of the work, so it is omitted if the time is already over.
+    let first_effort = if cancellation.is_over() { Effort::Published } else { effort };
+    found.consider(Split::Mixed(count), group_all(setting, &mixed, first_effort));
+    if effort == Effort::Published || cancellation.is_over() {
         return Ok(found);
     }
     // One extra microbatch leaves free memory for balancing.
@@ -286,7 +302,7 @@ fn search(problem: GroupProblem<'_>, effort: Effort) -> Result<Found, GroupError
         let (more, mixed) = split_mixed(setting, &items, count + 1);
         found.group_and_consider(setting, Split::Mixed(more), &mixed);
     }
-    if count > 1 {
+    if count > 1 && !cancellation.is_over() {
         let sorted = split_sorted(setting, &items, count, |_| 0.0);
         found.group_and_consider(setting, Split::Sorted(sorted.len() as u32), &sorted);
         let isolated_work = |item: Item| {
@@ -299,7 +315,9 @@ fn search(problem: GroupProblem<'_>, effort: Effort) -> Result<Found, GroupError
             found.group_and_consider(setting, Split::Patient(patient.len() as u32), &patient);
         }
     }
-    if let Some((degree, packed)) = baseline::packings(problem) {
+    if !cancellation.is_over()
+        && let Some((degree, packed)) = baseline::packings(problem)
+    {
         let allocated = packed.into_iter().map(|groups| {
             let allocation = allocate(setting.cost, &groups, setting.degrees, setting.ranks)?;
             Some(Planned { groups, allocation, grouping: Grouping::Static })
@@ -436,27 +454,31 @@ pub(crate) fn split_mixed(setting: Setting<'_>, items: &[Item], count: u32) -> (
 }
 
 /// Assigns sequences in descending length order, each to the microbatch with the minimum work among
-/// those with enough ranks and memory.
+/// those with enough ranks and memory; ties are resolved to the first.
 fn deal(setting: Setting<'_>, items: &[Item], count: u32) -> Option<Vec<Vec<Item>>> {
+    #[derive(Default)]
     struct Dealt {
         work: f64,
         tokens: u64,
         ranks: u32,
         items: Vec<Item>,
     }
-    let empty = || Dealt { work: 0.0, tokens: 0, ranks: 0, items: Vec::new() };
-    let mut microbatches: Vec<Dealt> = (0..count).map(|_| empty()).collect();
+    let mut microbatches: Vec<Dealt> = std::iter::repeat_with(Dealt::default).take(count as usize).collect();
+    // For non-negative floats, the bit patterns have the same order as the values.
+    let mut by_work: BTreeSet<(u64, usize)> = (0..microbatches.len()).map(|index| (0, index)).collect();
     let capacity = u64::from(setting.ranks).saturating_mul(setting.tokens_per_rank);
     for &item in items {
         // Sequences that need one rank share bins. The caller checks that the bins fit.
         let ranks = if item.minimum > 1 { item.minimum } else { 0 };
-        let fits =
-            |dealt: &&mut Dealt| dealt.tokens + item.load.tokens <= capacity && dealt.ranks + ranks <= setting.ranks;
-        let lightest = microbatches.iter_mut().filter(fits).min_by(|a, b| a.work.total_cmp(&b.work))?;
-        lightest.work += setting.cost.work(item.load);
-        lightest.tokens += item.load.tokens;
-        lightest.ranks += ranks;
-        lightest.items.push(item);
+        let fits = |dealt: &Dealt| dealt.tokens + item.load.tokens <= capacity && dealt.ranks + ranks <= setting.ranks;
+        let lightest = *by_work.iter().find(|&&(_, index)| fits(&microbatches[index]))?;
+        let dealt = &mut microbatches[lightest.1];
+        dealt.work += setting.cost.work(item.load);
+        dealt.tokens += item.load.tokens;
+        dealt.ranks += ranks;
+        dealt.items.push(item);
+        by_work.remove(&lightest);
+        by_work.insert((dealt.work.to_bits(), lightest.1));
     }
     Some(microbatches.into_iter().map(|dealt| dealt.items).collect())
 }

@@ -380,11 +380,9 @@ impl<'a> Problem<'a> {
     /// Returns a lower bound for the maximum pipeline time in any dispatch.
     ///
     /// The first bound is the maximum, over all sequences, of the minimum time for a single
-    /// sequence. The second is a Lagrangian bound with prices y_j >= 0 per pipeline kind. A
-    /// pipeline that finishes by time t has up to (t - e_j)+ work, where e_j is the remaining time
-    /// for the shortest sequence. So the sum of min_j y_j w_ij over sequences does not exceed the
-    /// sum of y_j (t - e_j)+ over pipelines. The smallest t that satisfies this is a lower bound
-    /// for any y. A round raises the prices of pipelines with work above average.
+    /// sequence. The second is a Lagrangian bound, see [`Self::priced_bound`]. A pipeline runs the
+    /// constant c at least once, and at least c l / MaxLen for each sequence of l tokens. The better of
+    /// both in the first round is used for all rounds.
     fn bound(&self, rounds: u32) -> f64 {
         let single_times = (0..self.lengths.len()).map(|sequence| {
             let fitting = self.kinds.iter().filter(|scheme| self.lengths[sequence] <= scheme.max_len);
@@ -393,22 +391,49 @@ impl<'a> Problem<'a> {
             };
             fitting.map(load).fold(f64::INFINITY, f64::min)
         });
-        let mut bound = single_times.fold(0.0, f64::max);
+        let single = single_times.fold(0.0, f64::max);
+        let once = self.priced_bound(Constant::Once, 1);
+        let shared = self.priced_bound(Constant::Shared, 1);
+        let constant = if shared > once { Constant::Shared } else { Constant::Once };
+        let rounds = if self.kinds.len() == 1 { 1 } else { rounds };
+        let priced = if rounds > 1 { self.priced_bound(constant, rounds) } else { once.max(shared) };
+        single.max(priced)
+    }
+
+    /// Returns a Lagrangian bound with prices y_j >= 0 per pipeline kind. A pipeline that finishes by
+    /// time t has up to (t - e_j)+ work, where e_j is the remaining time for the shortest sequence. So
+    /// the sum of min_j y_j w_ij over sequences does not exceed the sum of y_j (t - e_j)+ over
+    /// pipelines. The smallest t that satisfies this is a lower bound for any y. A round raises the
+    /// prices of pipelines with work above average.
+    fn priced_bound(&self, constant: Constant, rounds: u32) -> f64 {
         let shortest = self.lengths.iter().copied().min().unwrap_or(1);
-        let besides: Vec<f64> =
-            self.kinds.iter().map(|scheme| scheme.c + scheme.seconds(shortest) * f64::from(scheme.pp - 1)).collect();
+        let besides: Vec<f64> = self
+            .kinds
+            .iter()
+            .map(|scheme| {
+                let once = if constant == Constant::Once { scheme.c } else { 0.0 };
+                once + scheme.seconds(shortest) * f64::from(scheme.pp - 1)
+            })
+            .collect();
+        // Seconds per token of a sequence's part of the constant.
+        let per_token: Vec<f64> = self
+            .kinds
+            .iter()
+            .map(|scheme| if constant == Constant::Shared { scheme.c / scheme.max_len.max(1) as f64 } else { 0.0 })
+            .collect();
         let mut copies = vec![0.0; self.kinds.len()];
         for &kind in &self.kind {
             copies[kind] += 1.0;
         }
         let mut prices = vec![1.0; self.kinds.len()];
-        let rounds = if self.kinds.len() == 1 { 1 } else { rounds };
+        let mut bound = 0.0_f64;
         for round in 0..rounds {
             let mut attracted = vec![0.0; self.kinds.len()];
             let mut total = 0.0;
-            for sequence in 0..self.lengths.len() {
-                let fitting = (0..self.kinds.len()).filter(|&kind| self.lengths[sequence] <= self.kinds[kind].max_len);
-                let work = |kind: usize| self.work[sequence * self.kinds.len() + kind];
+            for (sequence, &tokens) in self.lengths.iter().enumerate() {
+                let fitting = (0..self.kinds.len()).filter(|&kind| tokens <= self.kinds[kind].max_len);
+                let work =
+                    |kind: usize| self.work[sequence * self.kinds.len() + kind] + per_token[kind] * tokens as f64;
                 let cheapest = fitting.min_by(|&a, &b| (prices[a] * work(a)).total_cmp(&(prices[b] * work(b))));
                 if let Some(kind) = cheapest {
                     attracted[kind] += work(kind);
@@ -425,6 +450,15 @@ impl<'a> Problem<'a> {
         }
         bound
     }
+}
+
+/// Part of the constant c that the bound counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Constant {
+    /// Once per pipeline, for its first microbatch.
+    Once,
+    /// Proportional to the tokens of each sequence, as if all microbatches were full.
+    Shared,
 }
 
 /// Target pipeline, sequence to move, and optional sequence to move back.

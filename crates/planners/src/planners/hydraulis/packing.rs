@@ -77,7 +77,8 @@ pub enum PackingError {
 /// Packs the sequences for one pipeline into microbatches (Hydraulis Eq. 1).
 ///
 /// The number of microbatches V is in the range `[max(⌈Σl / MaxLen⌉, 1), min(⌊Σl / UtilLen⌋, U)]`.
-/// If the upper limit is below the lower limit, V is the lower limit. If no V in the range has a
+/// If the upper limit is below the lower limit, V is the lower limit. Values of V for which the
+/// lengths cannot be packed are left out. If no V in the range has a
 /// feasible packing, larger values are tried. Values of V are tried in ascending order of their
 /// lower bound, until the bound is not below the minimum result. A packing starts in descending
 /// length order, each sequence into the microbatch with the minimum work. Moves and exchanges then
@@ -102,7 +103,8 @@ pub fn pack(lengths: &[u64], scheme: &SchemeCost, settings: PackingSettings) -> 
             *best = Some((reached, count, found.bins));
         }
     };
-    for count in low..=high {
+    // Smaller numbers in the range have no packing, so they do not count for the bound.
+    for count in low.max(items.fewest_bins())..=high {
         let max_work = items.bound(count);
         open.push(Open { count, bound: seconds(count, max_work) });
     }
@@ -114,7 +116,7 @@ pub fn pack(lengths: &[u64], scheme: &SchemeCost, settings: PackingSettings) -> 
     }
     // The capacity can require more microbatches than the range allows. One sequence per microbatch
     // always fits.
-    let mut beyond = high;
+    let mut beyond = high.max(items.fewest_bins() - 1);
     while best.is_none() && beyond < lengths.len() {
         beyond += 1;
         open.push(Open { count: beyond, bound: seconds(beyond, items.bound(beyond)) });
@@ -155,7 +157,7 @@ pub fn pack(lengths: &[u64], scheme: &SchemeCost, settings: PackingSettings) -> 
         })
         .collect();
     microbatches.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    let gap = (reached - bound) / reached;
+    let gap = if reached > 0.0 { (reached - bound) / reached } else { 0.0 };
     Ok(Packing {
         slowest: reached / (stages + count as f64),
         microbatches: microbatches.into_iter().map(|(_, places)| places).collect(),

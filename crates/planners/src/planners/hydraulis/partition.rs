@@ -70,6 +70,42 @@ impl Items {
         bound
     }
 
+    /// Returns a lower bound on the number of bins by tokens (Martello and Toth, 1990): items above
+    /// half the capacity are in different bins. For any length t, items longer than the capacity
+    /// minus t share no bin with items of at least t, and the items from t to half the capacity fill
+    /// what the others leave. In addition, a bin holds no more of the j longest items than the
+    /// shortest of these that fit.
+    pub(crate) fn fewest_bins(&self) -> usize {
+        let (count, capacity) = (self.tokens.len(), self.capacity);
+        // `sums[i]` is the total of the i longest items.
+        let mut sums = vec![0_u64; count + 1];
+        for (index, &tokens) in self.tokens.iter().enumerate() {
+            sums[index + 1] = sums[index] + tokens;
+        }
+        let longer_than = |tokens: u64| self.tokens.partition_point(|&other| other > tokens);
+        let above_half = longer_than(capacity / 2);
+        let mut bound = sums[count].div_ceil(capacity.max(1)).max(1) as usize;
+        let mut fitting = 0;
+        for longest in 1..=count {
+            let shortest = self.tokens[longest - 1];
+            // The window of the shortest items that fit ends at `longest`, so its size never
+            // decreases by more than the items become shorter.
+            fitting += 1;
+            while sums[longest] - sums[longest - fitting] > capacity {
+                fitting -= 1;
+            }
+            bound = bound.max(longest.div_ceil(fitting.max(1)));
+            if longest > above_half {
+                // Items longer than the capacity minus `shortest` leave no room for it.
+                let alone = longer_than(capacity - shortest).min(above_half);
+                let room = (above_half - alone) as u64 * capacity - (sums[above_half] - sums[alone]);
+                let rest = (sums[longest] - sums[above_half]).saturating_sub(room);
+                bound = bound.max(above_half + rest.div_ceil(capacity.max(1)) as usize);
+            }
+        }
+        bound.max(above_half)
+    }
+
     /// Returns an assignment to `bins` bins, or `None` if no feasible assignment is found. Stops
     /// when the maximum work reaches the bound `enough`.
     pub(crate) fn partition(&self, bins: usize, enough: f64) -> Option<Partition> {

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::partition::Items;
 use super::*;
 use planscope_core::optimality::Optimality;
 use planscope_core::random::Random;
@@ -284,6 +285,36 @@ fn equal_lengths_and_a_single_giant_are_packed_exactly() {
     lengths.push(16_384);
     let giant = pack(&lengths, &scheme, PackingSettings::default()).unwrap();
     assert!(giant.microbatches.contains(&vec![20]), "{:?}", giant.microbatches);
+}
+
+/// 64 sequences of 1,000 tokens on four pipelines with b = 1 ms, c = 1 s, MaxLen = 4,000 and one stage:
+/// 16 s of work and four constants each. Counted once per pipeline, the constant gives 17 s.
+#[test]
+fn full_microbatches_count_for_the_bound_of_a_dispatch() {
+    let scheme = SchemeCost { a: 0.0, b: 1e-3, c: 1.0, pp: 1, max_len: 4000, util_len: 0, ..SCHEME };
+    let found =
+        dispatch(&[1000; 64], &[scheme; 4], DispatchSettings { nodes: 0, ..DispatchSettings::default() }).unwrap();
+    assert!((found.seconds - 20.0).abs() < 1e-9 && (found.bound - 20.0).abs() < 1e-9, "{found:?}");
+    assert_eq!(found.optimality, Optimality::Optimal);
+}
+
+/// Lengths, capacity and the smallest number of bins. 6 + 6 exceeds 10; three of 4 exceed 10; 9 leaves
+/// no room for 2; 7 leaves room for only one of the 3s.
+#[test]
+fn the_fewest_bins_follow_from_lengths() {
+    for (mut lengths, capacity, fewest) in [
+        (vec![6; 5], 10, 5),
+        (vec![4; 5], 10, 3),
+        (vec![9, 2, 2, 2], 10, 2),
+        (vec![7, 7, 3, 3, 3], 10, 3),
+        (vec![10, 10, 1], 10, 3),
+        (vec![1], 10, 1),
+    ] {
+        lengths.sort_unstable_by(|a, b| b.cmp(a));
+        let work = lengths.iter().map(|&tokens| tokens as f64).collect();
+        let items = Items { tokens: lengths, work, capacity };
+        assert_eq!(items.fewest_bins(), fewest, "{items:?}");
+    }
 }
 
 /// The result is the candidate with the minimum time, and candidates that cannot process a sequence
