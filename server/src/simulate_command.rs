@@ -44,7 +44,9 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 
 fn describe(replay: &FileReplay) -> String {
     let ranks = replay.peak_bytes.iter().enumerate();
-    let rows: String = ranks.map(|(rank, &bytes)| format!("{rank:>4}  {:>8.3}\n", Bytes::new(bytes).gib())).collect();
+    let rows: Vec<String> =
+        ranks.map(|(rank, &bytes)| format!("{rank:>4}  {:>8.3}\n", Bytes::new(bytes).gib())).collect();
+    let rows = rows.concat();
     format!(
         "iteration: {:.6} s ({} ns)\nidle: {:.2} %\nrank  peak GiB\n{rows}",
         Nanos::new(replay.iteration_ns).secs(),

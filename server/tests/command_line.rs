@@ -70,7 +70,7 @@ fn an_execution_plan_is_written_and_simulated_again() {
     assert!(simulated.status.success(), "{}", String::from_utf8_lossy(&simulated.stderr));
     let replay: serde_json::Value = serde_json::from_slice(&simulated.stdout).unwrap();
     let nanoseconds = replay["iteration_ns"].as_u64().unwrap();
-    assert_eq!(planner::units::Nanos::new(nanoseconds).secs(), planned.iterations[1].iteration_s);
+    assert_eq!(planner::units::Nanos::new(nanoseconds).secs().to_bits(), planned.iterations[1].iteration_s.to_bits());
     assert_eq!(replay["peak_bytes"].as_array().unwrap().len(), 2);
     let text = planscope(&["simulate", path], "");
     let text = String::from_utf8_lossy(&text.stdout).into_owned();

@@ -32,9 +32,8 @@ fn time(outcome: &Outcome, wanted: PlannerKind) -> Result<f64, &str> {
 }
 
 /// `plan` validates all plans. Only Ulysses can be infeasible: its degree must divide the heads of
-/// all modules, and the common divisor is 4 in InternVL, so long clips may not fit. DHP can be
-/// slightly slower than static groups, because it minimizes a fitted cost, and its TP degree comes
-/// from another batch.
+/// all modules, and the common divisor is 4 in InternVL, so long clips may not fit. The plans of the
+/// baselines are candidates of DHP; its TP degree comes from another batch.
 #[test]
 fn dhp_setups_are_planned_and_long_tails_gain_more() {
     let outcomes = outcomes();
@@ -55,7 +54,7 @@ fn dhp_setups_are_planned_and_long_tails_gain_more() {
         for kind in baselines.into_iter().filter(is_requested) {
             let baseline = time(outcome, kind).unwrap_or_else(|binding| panic!("{name}, {kind:?}: {binding}"));
             let dhp = time(outcome, PlannerKind::Dhp).unwrap();
-            assert!(dhp <= 1.05 * baseline, "{name}, {kind:?}: {dhp} of {baseline}");
+            assert!(dhp <= 1.005 * baseline, "{name}, {kind:?}: {dhp} of {baseline}");
         }
         match time(outcome, PlannerKind::Ulysses) {
             Ok(seconds) => assert!(seconds > 0.0),
@@ -63,5 +62,5 @@ fn dhp_setups_are_planned_and_long_tails_gain_more() {
         }
     }
     let (even, tailed) = (mean_gain("msr-vtt"), mean_gain("open-vid"));
-    assert!(even < 1.05 && tailed > 1.1, "{even} and {tailed}");
+    assert!(even < 1.08 && tailed > 1.15, "{even} and {tailed}");
 }

@@ -2,8 +2,8 @@
 
 mod changes;
 mod devices;
+mod field_names;
 mod study;
-mod words;
 
 use api::planner::fit::{DeviceTable, Fit};
 use api::planner::outcome::{PlanOutcome, PlannerResult};

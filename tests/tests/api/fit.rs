@@ -8,7 +8,7 @@ use server::studies::AnalysisLimits;
 use server::workers::Threads;
 
 /// Llama-3 8B with `microbatch` sequences of 8,192 tokens. Four sequences exceed 80 GiB without recomputation.
-fn scenario(training: Value, microbatch: u32, tensor: u32) -> Value {
+fn scenario(training: &Value, microbatch: u32, tensor: u32) -> Value {
     json!({
         "schema": "scenario/1",
         "model": {"preset": "llama-3-8b"},
@@ -37,7 +37,7 @@ fn seconds(changes: &[Value]) -> Vec<f64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_a_draft_makes_it_fit_with_the_promised_time() {
     let server = TestServer::open().await;
-    let id = server.store(&scenario(json!({}), 4, 1)).await;
+    let id = server.store(&scenario(&json!({}), 4, 1)).await;
     let fit: Value = server.get(&api::path::fit_analysis(&id[..12], None)).await.json();
     assert_eq!((&fit["planner"], &fit["base"]["iteration_s"]), (&json!("1f1b"), &Value::Null));
     let limit = fit["limit_gib"].as_f64().unwrap();
@@ -69,7 +69,7 @@ async fn a_change_of_a_draft_makes_it_fit_with_the_promised_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_a_scenario_that_fits_save_time_with_the_named_planner() {
     let server = TestServer::open().await;
-    let id = server.store(&scenario(json!({"recompute": "full"}), 1, 4)).await;
+    let id = server.store(&scenario(&json!({"recompute": "full"}), 1, 4)).await;
     let fit: Value = server.get(&api::path::fit_analysis(&id, Some("gpipe"))).await.json();
     assert_eq!(fit["planner"], "gpipe");
     let base = fit["base"]["iteration_s"].as_f64().unwrap();
@@ -85,7 +85,7 @@ async fn changes_of_a_scenario_that_fits_save_time_with_the_named_planner() {
 #[tokio::test(flavor = "multi_thread")]
 async fn fewest_devices_are_sorted_and_have_a_time() {
     let server = TestServer::open().await;
-    let id = server.store(&scenario(json!({}), 4, 1)).await;
+    let id = server.store(&scenario(&json!({}), 4, 1)).await;
     let table: Value = server.get(&api::path::fewest_devices(&id)).await.json();
     let rows = table["rows"].as_array().unwrap();
     assert!(rows.len() > 5 && table["is_partial"] == false, "{table}");
@@ -98,7 +98,7 @@ async fn fewest_devices_are_sorted_and_have_a_time() {
 async fn what_cannot_be_analysed_says_why() {
     let analysis_limits = AnalysisLimits { queue: 1, time: Duration::ZERO, threads: Threads::new(1) };
     let server = TestServer::with(Settings { analysis_limits, ..Settings::default() }).await;
-    let id = server.store(&scenario(json!({}), 4, 1)).await;
+    let id = server.store(&scenario(&json!({}), 4, 1)).await;
     let status = async |path: &str| server.get(path).await.problem().status;
     assert_eq!(status(&api::path::fit_analysis(&id, Some("nonsense"))).await, 400);
     assert_eq!(status(&api::path::fit_analysis("aaaaaaaaaaaa", None)).await, 404);

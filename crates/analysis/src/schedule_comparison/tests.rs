@@ -145,10 +145,10 @@ fn too_long_tables_are_rejected() {
 #[test]
 fn times_below_half_a_step_are_rejected() {
     let times = json!({"forward": [1, 1e-7], "input_grad": 1, "weight_grad": 1e-9, "communication": 1e-8});
-    let rejections = refusals(json!({"ranks": 2, "microbatches": 4, "times": times, "kinds": ["1f1b"]}));
-    let pointers: Vec<&str> = rejections.iter().map(|rejection| rejection.pointer.as_str()).collect();
+    let errors = errors(json!({"ranks": 2, "microbatches": 4, "times": times, "kinds": ["1f1b"]}));
+    let pointers: Vec<&str> = errors.iter().map(|error| error.pointer.as_str()).collect();
     assert_eq!(pointers, ["/times/communication", "/times/forward/1", "/times/weight_grad"]);
-    assert!(rejections[0].detail.contains("take a smaller unit"), "{}", rejections[0].detail);
+    assert!(errors[0].detail.contains("take a smaller unit"), "{}", errors[0].detail);
 }
 
 /// W needs half an activation. On two ranks, ZB-H1 rank 1 stores a full activation plus half the

@@ -72,13 +72,12 @@ pub(crate) fn execution_file(
     let mut replicas = Vec::with_capacity(replica_runs.len());
     for (replica, executed) in planned.replicas.iter().zip(&replica_runs) {
         let known = distinct.iter().position(|other| Arc::ptr_eq(other, executed));
-        let run = match known {
-            Some(run) => run,
-            None => {
-                runs.push(writer.run(replica, executed, runs.len())?);
-                distinct.push(executed);
-                runs.len() - 1
-            }
+        let run = if let Some(run) = known {
+            run
+        } else {
+            runs.push(writer.run(replica, executed, runs.len())?);
+            distinct.push(executed);
+            runs.len() - 1
         };
         let microbatches = contents::microbatch_samples(scenario, batch, replica);
         replicas.push(Replica { run: run as u32, microbatches });
@@ -151,15 +150,14 @@ impl<'a> Writer<'a> {
         let strategy = replicas.first().and_then(ReplicaPlan::strategy);
         let count = plan.ranks();
         let count = strategy.map_or(count, planscope_plan::plan::Strategy::ranks);
-        let end = match strategy {
-            Some(strategy) => pipeline_costs::step_end(strategy, &runs[0].execution),
-            None => {
-                let mut end = StepEnd::from_executions(count, runs.iter().map(|run| &run.execution));
-                if let Some(arrangement) = &arrangement {
-                    end.join(&arrangement.synchronised(&plan.modules));
-                }
-                end
+        let end = if let Some(strategy) = strategy {
+            pipeline_costs::step_end(strategy, &runs[0].execution)
+        } else {
+            let mut end = StepEnd::from_executions(count, runs.iter().map(|run| &run.execution));
+            if let Some(arrangement) = &arrangement {
+                end.join(&arrangement.synchronised(&plan.modules));
             }
+            end
         };
         let ranks = if let Some(strategy) = strategy {
             let place = |(pipeline, stage): (&planscope_plan::plan::SchemedPipeline, usize)| RankPlace {

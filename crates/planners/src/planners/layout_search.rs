@@ -5,15 +5,18 @@ use planscope_core::action::Schedule;
 use planscope_core::host::side_by_side;
 use planscope_core::units::{Bytes, Nanos};
 use planscope_core::workload::PackedBatch;
-use planscope_cost::cost::partition::LayerRange;
-use planscope_cost::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Pricing, ReplicaLayout, StrategyMix};
+use planscope_cost::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Pricing, StrategyMix};
 use planscope_pipeline::simulate::{Execution, StepEnd, execute, peak_memory_over};
 use planscope_plan::compare;
 use planscope_plan::observer::{Cancelled, Observer, go_on};
 use planscope_plan::outcome::{Layout, Loser, RejectionCount, Search};
 use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario};
 
+mod bound;
 mod nearest;
+
+pub(crate) use bound::Ramp;
+use bound::{min_stage_work, work_bound};
 
 use crate::planners::infeasible::{BindingConstraint, Infeasibility};
 use crate::planners::layouts::{Candidate, candidates};
@@ -95,17 +98,6 @@ pub(crate) trait LayoutPlanner: Sync {
     fn chooses_strategies(&self) -> bool {
         false
     }
-}
-
-/// Time in which a rank waits for other ranks, in every schedule of a planner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ramp {
-    /// Unknown.
-    None,
-    /// The first forward waits for the previous stages of its microbatch.
-    Forward,
-    /// Moreover, the last action of a rank is a backward, which the backwards of the previous stages follow.
-    ForwardAndBackward,
 }
 
 /// Result for a simulated candidate. Times in `active` and `exposed` are means per rank, in seconds.
@@ -541,54 +533,6 @@ pub(crate) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -
     } else {
         Partition::balanced(&scenario.model, &table.weights(stages), stages)
     }
-}
-
-/// Minimum work of a stage for all microbatches, using the fastest strategy per layer, in s.
-fn min_stage_work(tunable: &LayerTable<'_>, ranges: &[LayerRange]) -> f64 {
-    let range_work = |range: &LayerRange, microbatch: usize| {
-        let costs = tunable.strategy_layers(range.module, microbatch);
-        let times = costs.iter().map(|cost| (cost.forward + cost.input_grad + cost.weight_grad).secs());
-        f64::from(range.len()) * times.fold(f64::INFINITY, f64::min)
-    };
-    ranges
-        .iter()
-        .flat_map(|range| (0..tunable.microbatches()).map(move |microbatch| range_work(range, microbatch)))
-        .sum()
-}
-
-/// Lower bound on the iteration time: work of the busiest rank if the replicas split it equally, and the time in
-/// which the rank waits for the previous stages.
-fn work_bound(
-    table: &LayerTable<'_>,
-    partition: &Partition,
-    position: ReplicaLayout,
-    ramp: Ramp,
-    stage_work: impl Fn(&[LayerRange]) -> f64,
-) -> Nanos {
-    let (sync, optimizer) = table.step_end(partition, position, None);
-    let ranks = position.pipeline as usize;
-    let ramps = if ramp == Ramp::None { vec![(0.0, 0.0); ranks] } else { table.min_ramps(&partition.stages[..ranks]) };
-    let to_nanos = |seconds: f64| planscope_core::units::Seconds::from_secs(seconds).to_nanos();
-    (0..ranks)
-        .map(|rank| {
-            let stages: Vec<_> = partition.stages_on(rank, ranks).collect();
-            let cells = (stages.len() * table.microbatches()) as f64;
-            let work: f64 = stages.into_iter().map(|ranges| stage_work(ranges)).sum();
-            // The simulation rounds forward, input gradient and weight gradient per cell to
-            // nanoseconds. The error is up to 0.5 ns per value.
-            let floor = ((work - cells * 1.5e-9) / f64::from(position.data) * (1.0 - 1e-12)).max(0.0);
-            let (forward, backward) = ramps[rank];
-            let to_last = to_nanos(floor + (forward - rank as f64 * 1.5e-9).max(0.0));
-            let end = to_last + sync[rank] + optimizer[rank];
-            if ramp == Ramp::ForwardAndBackward {
-                // Stage 0 runs the last backward.
-                end.max(to_last + to_nanos((backward - rank as f64 * 1.5e-9).max(0.0)) + sync[0] + optimizer[0])
-            } else {
-                end
-            }
-        })
-        .max()
-        .unwrap_or(Nanos::ZERO)
 }
 
 /// Describes the largest difference among computation, communication and idle time.

@@ -140,14 +140,14 @@ pub(super) fn justify(
         let lineage = &mut lineages[number];
         noise.draw(&mut random, amplitude);
         for (action, place) in order.iter_mut().enumerate() {
-            *place = (lineage.current[action] + forward.time(action)) as i64 + noise.of(&forward, action);
+            *place = (lineage.current[action] + forward.time(action)).cast_signed() + noise.of(&forward, action);
         }
         let Some(mirrored) = backward.run(&order, None) else {
             lineage.current.clone_from(&lineage.best.starts);
             continue;
         };
         for (action, place) in order.iter_mut().enumerate() {
-            *place = (mirrored.starts[action] + forward.time(action)) as i64 - mirrored.end as i64;
+            *place = (mirrored.starts[action] + forward.time(action)).cast_signed() - mirrored.end.cast_signed();
         }
         let Some(listed) = forward.run(&order, None) else {
             lineage.current.clone_from(&lineage.best.starts);

@@ -4,7 +4,7 @@ use api::planner::fit::{Change, Fit};
 use leptos::prelude::*;
 use serde_json::Value;
 
-use super::words;
+use super::field_names;
 use crate::explore::Explore;
 use crate::{format, pointer};
 
@@ -52,7 +52,7 @@ pub(super) fn Changes<'a>(
     applied: RwSignal<Option<String>>,
 ) -> impl IntoView + use<> {
     let row = |change: &Change| {
-        let lines = words::lines(change, document);
+        let lines = field_names::lines(change, document);
         // A change without words of the form has its title.
         let lines = if lines.is_empty() { vec![format::capitalised(&change.title)] } else { lines };
         let name = lines.join(", ");
@@ -62,7 +62,7 @@ pub(super) fn Changes<'a>(
         let (seconds, peak) =
             (change.result.iteration_s.unwrap_or(f64::NAN), change.result.peak_gib.unwrap_or(f64::NAN));
         let (time, memory) = (below(time_difference(change)), below(memory_difference(fit, change)));
-        let (section, change) = (words::section(change.kind), change.clone());
+        let (section, change) = (field_names::section(change.kind), change.clone());
         let press = move |_| {
             if !is_stale.get_untracked() {
                 applied.set(Some(name.clone()));

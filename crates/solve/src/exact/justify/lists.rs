@@ -23,7 +23,7 @@ enum Rule {
 pub(super) fn list_schedules(machine: &Machine, costs: &PipelineCosts, cancellation: &dyn Cancellation) -> Vec<Listed> {
     let remaining = remaining_times(machine, costs);
     // A value above all priorities within a kind of action.
-    let step = remaining.iter().copied().max().unwrap_or(0).max(machine.len() as i64) + 1;
+    let step = remaining.iter().copied().max().unwrap_or(0).max(machine.len().cast_signed() as i64) + 1;
     let depths: Vec<Option<Vec<usize>>> = DEPTHS.iter().map(|depth| depth.map(|depth| limits(costs, depth))).collect();
     let mut found = Vec::new();
     for entry in entry_orders(machine, &remaining) {
@@ -64,7 +64,7 @@ fn remaining_times(machine: &Machine, costs: &PipelineCosts) -> Vec<i64> {
         let actions = (0..stages).map(|stage| (stage, 1)).chain((0..stages).rev().map(|stage| (stage, 0)));
         for (stage, parity) in actions {
             let action = 2 * costs.cell(stage, microbatch) + parity;
-            time += machine.time(action) as i64;
+            time += machine.time(action).cast_signed();
             remaining[action] = time;
         }
     }

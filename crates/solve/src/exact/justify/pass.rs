@@ -243,7 +243,7 @@ impl Machine {
     pub(super) fn fits(&self, rank: usize, before: &[usize], mut then: impl Iterator<Item = usize>) -> bool {
         let mut allocated = 0_u64;
         for &action in before {
-            if action % 2 == 0 {
+            if action.is_multiple_of(2) {
                 allocated += self.stored[action / 2];
             } else {
                 allocated -= self.stored[action / 2];
@@ -251,7 +251,7 @@ impl Machine {
         }
         then.all(|action| {
             let bytes = self.stored[action / 2];
-            if action % 2 == 0 {
+            if action.is_multiple_of(2) {
                 allocated += bytes;
                 return allocated <= self.capacity[rank];
             }
@@ -278,7 +278,11 @@ impl Machine {
     pub(super) fn schedule(&self, listed: &Listed) -> Schedule {
         let named = |action: usize| {
             let (microbatch, stage) = (action / 2 / self.stages, action / 2 % self.stages);
-            if action % 2 == 0 { Action::forward(stage, microbatch) } else { Action::backward(stage, microbatch) }
+            if action.is_multiple_of(2) {
+                Action::forward(stage, microbatch)
+            } else {
+                Action::backward(stage, microbatch)
+            }
         };
         let orders = self.orders(listed).into_iter().map(|order| order.into_iter().map(named).collect()).collect();
         Schedule { stages: self.stages, microbatches: self.microbatches, orders }

@@ -302,8 +302,9 @@ impl<'a> Tabu<'a> {
         let order = &mut self.orders[rank];
         let moved = order.remove(from);
         order.insert(to, moved);
-        for index in from.min(to)..=from.max(to) {
-            self.position[order[index]] = index;
+        let first = from.min(to);
+        for (offset, &action) in order[first..=from.max(to)].iter().enumerate() {
+            self.position[action] = first + offset;
         }
     }
 

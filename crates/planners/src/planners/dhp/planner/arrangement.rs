@@ -107,7 +107,9 @@ impl Arrangement {
         let ranks = listed.order.iter().map(|&item| listed.ranks(item)).collect();
         let mut ordered: Vec<Item> = listed.order.iter().map(|&item| items[item].clone()).collect();
         // No rank waits for the end of a microbatch.
-        ordered.iter_mut().for_each(|item| item.microbatch = 0);
+        for item in &mut ordered {
+            item.microbatch = 0;
+        }
         Self { items: ordered, ranks, seconds: listed.seconds }
     }
 

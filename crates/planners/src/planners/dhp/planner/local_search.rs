@@ -123,14 +123,12 @@ fn change(items: &[Item], item: usize, sequences: Vec<u32>) -> Change {
     Change { item, sequences, degree: items[item].degree, microbatch: items[item].microbatch }
 }
 
+/// Receives the estimated times of two items and a constructor of the changes.
+type Propose<'a> = dyn FnMut((f64, f64), &dyn Fn() -> Vec<Change>) + 'a;
+
 /// Calls `propose` with new sequences and estimated times for each move of a sequence from `from` to `to`, and each
 /// exchange.
-fn moves(
-    items: &[Item],
-    (from, to): (usize, usize),
-    rules: &Rules<'_>,
-    propose: &mut dyn FnMut((f64, f64), &dyn Fn() -> Vec<Change>),
-) {
+fn moves(items: &[Item], (from, to): (usize, usize), rules: &Rules<'_>, propose: &mut Propose<'_>) {
     let (source, target) = (&items[from], &items[to]);
     let limit = source.time.total();
     // Groups of one microbatch in lockstep: the target must not become the longest.
@@ -169,18 +167,18 @@ fn moves(
         }
         let left = rescaled(source, less(source.load, load).and(back), source.degree, rules);
         propose((left, after), &|| {
-            let (mut kept, mut sequences) = (without(source, sequence), without(target, other));
-            kept.push(other);
+            let (mut remaining, mut sequences) = (without(source, sequence), without(target, other));
+            remaining.push(other);
             sequences.push(sequence);
-            vec![change(items, from, kept), change(items, to, sequences)]
+            vec![change(items, from, remaining), change(items, to, sequences)]
         });
     }
 }
 
-/// Keeps the best proposals.
-struct Kept(Vec<Proposal>);
+/// The best proposals.
+struct BestProposals(Vec<Proposal>);
 
-impl Kept {
+impl BestProposals {
     fn add(&mut self, seconds: f64, changes: impl FnOnce() -> Vec<Change>) {
         if self.0.len() < PRICED {
             self.0.push(Proposal { seconds, changes: changes() });
@@ -221,7 +219,7 @@ fn in_lockstep(items: &[Item], rules: &Rules<'_>) -> Vec<Proposal> {
     for microbatch in &mut microbatches {
         microbatch.items.sort_by(|&a, &b| time(b).total_cmp(&time(a)).then(a.cmp(&b)));
     }
-    let mut kept = Kept(Vec::new());
+    let mut kept = BestProposals(Vec::new());
     for (number, microbatch) in microbatches.iter().enumerate() {
         let Some(&from) = microbatch.items.first() else { continue };
         let before = time(from);
@@ -255,7 +253,7 @@ fn new_groups(
     (other_number, other): (usize, &Microbatch),
     microbatch: &Microbatch,
     rules: &Rules<'_>,
-    kept: &mut Kept,
+    kept: &mut BestProposals,
 ) {
     let source = &items[from];
     if source.sequences.len() < 2 {
@@ -288,7 +286,7 @@ fn new_groups(
 }
 
 /// The longest group takes idle ranks, or ranks of another group.
-fn more_ranks(items: &[Item], from: usize, microbatch: &Microbatch, rules: &Rules<'_>, kept: &mut Kept) {
+fn more_ranks(items: &[Item], from: usize, microbatch: &Microbatch, rules: &Rules<'_>, kept: &mut BestProposals) {
     let list = rules.degrees.list();
     let source = &items[from];
     let before = source.time.total();
@@ -332,7 +330,7 @@ fn free(items: &[Item], rules: &Rules<'_>) -> Vec<Proposal> {
     let critical: Vec<usize> = (0..items.len()).filter(is_last).collect();
     let mean = items.iter().map(|item| item.time.total() * f64::from(item.degree)).sum::<f64>()
         / f64::from(rules.on.count.max(1));
-    let (mut moved, mut resized) = (Kept(Vec::new()), Kept(Vec::new()));
+    let (mut moved, mut resized) = (BestProposals(Vec::new()), BestProposals(Vec::new()));
     for &from in &critical {
         let source = &items[from];
         let before = source.time.total();
