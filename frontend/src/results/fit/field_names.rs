@@ -89,7 +89,7 @@ fn field_lines(FieldChange { pointer: place, value }: &FieldChange, document: &V
     let (mut old, new) = (shown.text(old), shown.with_unit(new));
     if old.is_empty() && place == EXCHANGE.0 {
         // A scenario without this field exchanges in a ring.
-        old = "ring".to_owned();
+        "ring".clone_into(&mut old);
     }
     if old == new {
         return Vec::new();
