@@ -145,7 +145,7 @@ fn PlannersSection() -> impl IntoView {
 fn RunSection() -> impl IntoView {
     view! {
         <Section title="Evaluation" pointer="/iterations" note="">
-            <NumberField pointer="/iterations" label="Iterations" unit="global batches" min=1.0 max=1000.0 />
+            <NumberField pointer="/iterations" label="Iterations" unit="global batches" min=1.0 max=10_000.0 />
             <NumberField pointer="/seed" label="Seed" unit="" min=0.0 max=4_294_967_295.0 />
         </Section>
     }

@@ -71,13 +71,30 @@ pub struct JobConfig {
 /// # Errors
 /// The file is too large, is not text, has an unknown format, or contains an invalid value.
 pub fn read(name: &str, bytes: &[u8]) -> Result<JobConfig, JobConfigError> {
+    read_on(name, bytes, Hardware::default())
+}
+
+/// Devices of a job that replace those of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hardware {
+    /// Identifier of a cluster preset, for example `h100`.
+    pub preset: Option<&'static str>,
+    /// Total number of devices.
+    pub devices: Option<u32>,
+}
+
+/// Same as [`read`], on the given devices.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_on(name: &str, bytes: &[u8], hardware: Hardware) -> Result<JobConfig, JobConfigError> {
     if bytes.len() > MAX_BYTES {
         return Err(JobConfigError::TooLarge);
     }
     let text = std::str::from_utf8(bytes).map_err(|error| JobConfigError::NotText { byte: error.valid_up_to() })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (format, mut keys) = recognise(text)?;
-    let settings = match format {
+    let mut settings = match format {
         ConfigFormat::HuggingFaceModel => {
             let (model, max_positions) = model_config::read(&mut keys)?;
             Settings { max_positions, ..Settings::from_model(model) }
@@ -85,6 +102,11 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<JobConfig, JobConfigError> {
         ConfigFormat::Megatron => megatron::read(&mut keys)?,
         ConfigFormat::Torchtitan => torchtitan::read(&mut keys)?,
     };
+    settings.device = hardware.preset.or(settings.device);
+    if hardware.devices.is_some() {
+        (settings.devices, settings.nodes) = (hardware.devices, None);
+        settings.devices_per_node = None;
+    }
     let scenario = scenario::build(name, settings, &mut keys);
     Ok(keys.finish(format, scenario))
 }

@@ -1,5 +1,6 @@
 //! Command-line flags and environment variables. No other module reads them.
 
+mod check;
 mod fit;
 pub(crate) mod help;
 mod lengths;
@@ -9,6 +10,7 @@ mod schedules;
 mod simulate;
 mod token;
 
+pub use check::CheckArguments;
 pub use fit::FitArguments;
 pub use lengths::LengthsArguments;
 pub use measure::MeasureArguments;
@@ -50,6 +52,8 @@ pub enum Command {
     Plan(PlanArguments),
     /// Simulate an execution plan file again and check it; exits with 1 at the first violation.
     Simulate(SimulateArguments),
+    /// Check the configuration of a training job: memory, time, utilisation, and what to change.
+    Check(CheckArguments),
     /// Show the memory need of a scenario, and the single changes that make it fit or make it faster.
     Fit(FitArguments),
     /// Estimate time, memory and utilisation for all configurations in a table.

@@ -61,24 +61,7 @@ fn describe(fit: &Fit) -> String {
             format!("does not fit ({}): {}", fit.planner.title(), binding.as_deref().unwrap_or("no plan"))
         }
     }];
-    if !fit.ranks.is_empty() {
-        lines.push(String::new());
-        lines.push("rank  weights  gradients  optimizer  activations  temporary    total GiB  layers".to_owned());
-        for rank in &fit.ranks {
-            let memory = &rank.memory;
-            lines.push(format!(
-                "{:>4}  {:>7.1}  {:>9.1}  {:>9.1}  {:>11.1}  {:>9.1}  {:>11.1}  {}",
-                rank.rank,
-                memory.weights_gib,
-                memory.gradients_gib,
-                memory.optimizer_gib,
-                memory.activations_gib,
-                memory.temporary_gib,
-                memory.resident_gib(),
-                rank.layers
-            ));
-        }
-    }
+    lines.extend(memory_table(fit));
     lines.push(String::new());
     let purpose = if fit.base.iteration_s.is_some() { "save time" } else { "make it fit" };
     if fit.changes.is_empty() {
@@ -88,6 +71,30 @@ fn describe(fit: &Fit) -> String {
         lines.extend(fit.changes.iter().map(describe_change));
     }
     lines.join("\n") + "\n"
+}
+
+/// Returns the memory need by rank and term as lines, after an empty line.
+pub(crate) fn memory_table(fit: &Fit) -> Vec<String> {
+    if fit.ranks.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new()];
+    lines.push("rank  weights  gradients  optimizer  activations  temporary    total GiB  layers".to_owned());
+    for rank in &fit.ranks {
+        let memory = &rank.memory;
+        lines.push(format!(
+            "{:>4}  {:>7.1}  {:>9.1}  {:>9.1}  {:>11.1}  {:>9.1}  {:>11.1}  {}",
+            rank.rank,
+            memory.weights_gib,
+            memory.gradients_gib,
+            memory.optimizer_gib,
+            memory.activations_gib,
+            memory.temporary_gib,
+            memory.resident_gib(),
+            rank.layers
+        ));
+    }
+    lines
 }
 
 fn describe_change(change: &Change) -> String {

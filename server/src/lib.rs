@@ -13,6 +13,7 @@ pub mod calibrate_command;
 mod calibration;
 pub mod cancel_work_command;
 pub mod changes;
+pub mod check_command;
 pub mod client;
 pub mod clock;
 pub mod config;

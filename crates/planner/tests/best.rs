@@ -180,8 +180,14 @@ fn an_infeasible_scenario_has_the_nearest_need() {
     assert!(binding.contains("GiB"), "{binding}");
 }
 
+/// Number of random scenarios: `PLANSCOPE_RANDOM_SCENARIOS`, 6 by default.
+fn cases() -> u32 {
+    let count = std::env::var("PLANSCOPE_RANDOM_SCENARIOS").ok();
+    count.map_or(6, |count| count.parse().expect("PLANSCOPE_RANDOM_SCENARIOS is a number"))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     /// Random text scenarios on one or two nodes, with random free settings.
     #[test]
@@ -190,7 +196,8 @@ proptest! {
         let mut choose = |count: u64| random.below(count) as usize;
         let model = ["llama-3-8b", "llama-2-7b", "internvl3-2b"][choose(3)];
         let cluster = ["h100", "a100-80gb", "a100-40gb"][choose(3)];
-        let planners = ["best", "1f1b", "interleaved", "wait_free_cyclic", "zbv", "dhp", "nnscaler"];
+        let planners =
+            ["best", "1f1b", "interleaved", "wait_free_cyclic", "zbv", "dhp", "nnscaler", "pipeweaver", "hydraulis"];
         let mut scenario = document(model, (cluster, 1 + choose(2) as u32), 16 << choose(2), &planners);
         let free: Vec<&str> = ALL_FREE.into_iter().filter(|_| choose(2) == 0).collect();
         scenario["free"] = json!(free);

@@ -124,7 +124,7 @@ fn unreadable_modalities_are_rejected_at_their_field() {
         assert!(errors.iter().any(|e| e.pointer == pointer && e.detail.contains(says)), "{pointer}: {errors:?}");
     }
     for (pointer, value, says) in [
-        ("/workload/max_samples", json!(0), "1 to 65536"),
+        ("/workload/max_samples", json!(0), "1 to 1048576"),
         ("/workload/max_video_s", json!(0.0), "0.001 to 3600"),
         ("/workload/max_video_s", json!(1e9), "0.001 to 3600"),
         ("/model/modules/1/video", Value::Null, "needs patches or video"),

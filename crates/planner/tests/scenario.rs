@@ -62,7 +62,7 @@ fn fields_next_to_a_preset_override_it() {
 fn invalid_fields_are_named_with_a_correction() {
     let images = json!({ "kind": "constant", "value": 4 });
     for (pointer, value, at, says) in [
-        ("/cluster/nodes", json!(0), "/cluster/nodes", "1 to 4096"),
+        ("/cluster/nodes", json!(0), "/cluster/nodes", "1 to 16384"),
         ("/cluster/devices_per_node", json!(0), "/cluster/devices_per_node", "1 to 256"),
         (
             "/layout/tensor",
@@ -73,7 +73,7 @@ fn invalid_fields_are_named_with_a_correction() {
         ("/layout/pipeline", json!(33), "/layout/pipeline", "33 stages for 32 layers"),
         ("/layout/pipeline", json!(5), "/layout/pipeline", "TP x PP = 20 does not divide 32 devices"),
         ("/layout/microbatch", json!(0), "/layout/microbatch", "1 to 65536"),
-        ("/workload/global_batch", json!(0), "/workload/global_batch", "1 to 65536"),
+        ("/workload/global_batch", json!(0), "/workload/global_batch", "1 to 1048576"),
         ("/workload/context_length", json!(0), "/workload/context_length", "1 to 16777216"),
         ("/workload/samples/images", images, "/workload/samples/images", "no vision encoder"),
         ("/training", json!({ "tensor_overlap": 1.5 }), "/training/tensor_overlap", "0 to 1"),
@@ -88,7 +88,7 @@ fn invalid_fields_are_named_with_a_correction() {
         ("/planners", json!([]), "/planners", "at least one"),
         ("/planners", json!(["1f1b", "1f1b"]), "/planners/1", "twice"),
         ("/planners", json!(["magic"]), "/planners/0", "unknown variant"),
-        ("/iterations", json!(0), "/iterations", "1 to 1000"),
+        ("/iterations", json!(0), "/iterations", "1 to 10000"),
         ("/search", json!({ "rollouts": 100_001 }), "/search/rollouts", "0 to 100000"),
         ("/search", json!({ "sub_microbatch": 0 }), "/search/sub_microbatch", "out of range: 1 to"),
         ("/seed", json!(-1), "/seed", "-1 is not a whole number from 0 to 4,294,967,295"),
@@ -155,12 +155,12 @@ fn an_invalid_field_has_a_single_message() {
         "16 does not divide 8 key-value heads of Llama-3 70B; 1, 2, 4, 8 do",
     );
     only(
-        &[("/iterations", json!(2000)), ("/workload/global_batch", json!(1024))],
+        &[("/iterations", json!(20_000)), ("/workload/global_batch", json!(1024))],
         "/iterations",
-        "2000 is out of range: 1 to 1000",
+        "20000 is out of range: 1 to 10000",
     );
     // The degrees cause no error, because the device count is invalid.
-    only(&[("/cluster/nodes", json!(0))], "/cluster/nodes", "0 is out of range: 1 to 4096");
+    only(&[("/cluster/nodes", json!(0))], "/cluster/nodes", "0 is out of range: 1 to 16384");
 }
 
 /// 95 heads must not cause errors for the 96 key-value heads or for the TP degree.

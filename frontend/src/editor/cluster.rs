@@ -47,7 +47,7 @@ pub(super) fn ClusterSection() -> impl IntoView {
         <Section title="Cluster" pointer="/cluster" note="">
             <PresetPicker test_id="cluster-preset" label="Device" other="Edited" choices=choices selected=selected on_choose=choose />
             <CalibrationStatus />
-            <NumberField pointer="/cluster/nodes" label="Nodes" unit="" min=1.0 max=4096.0 />
+            <NumberField pointer="/cluster/nodes" label="Nodes" unit="" min=1.0 max=16_384.0 />
             <NumberField pointer="/cluster/devices_per_node" label="Devices per node" unit="" min=1.0 max=256.0 />
             <NumberField pointer="/cluster/device/memory_gib" label="Memory" unit="GiB" min=1.0 max=1024.0 />
             <NumberField pointer="/cluster/device/peak_tflops" label="Peak bf16" unit="TFLOP/s" min=1.0 max=100_000.0 />

@@ -69,7 +69,7 @@ pub(super) fn WorkloadSection() -> impl IntoView {
                 label="Global batch"
                 unit="samples"
                 min=1.0
-                max=65_536.0
+                max=1_048_576.0
                 slider=Slider::BinaryExponents(0.0, 13.0)
             />
             <SelectField
@@ -141,7 +141,7 @@ fn LimitFields() -> impl IntoView {
     let video = Memo::new(move |_| explore.scenario.with(|scenario| Modalities::from_scenario(scenario).video));
     view! {
         <Show when=move || packed.get()>
-            <NumberField pointer="/workload/max_samples" label="Most packed" unit="samples" min=1.0 max=65_536.0 placeholder="no limit" />
+            <NumberField pointer="/workload/max_samples" label="Most packed" unit="samples" min=1.0 max=1_048_576.0 placeholder="no limit" />
         </Show>
         <Show when=move || video.get()>
             <NumberField pointer="/workload/max_video_s" label="Longest video" unit="s" min=0.1 max=3600.0 step=0.1 placeholder="no limit" />

@@ -14,7 +14,7 @@ const NODE: u32 = 8;
 const SEQUENCE: u32 = 4096;
 const BATCH: u32 = 256;
 /// Maximum values in a scenario. Scenario validation rejects larger values.
-const MAX_NODES: u32 = 4096;
+const MAX_NODES: u32 = 16_384;
 
 /// Builds the scenario. `name` is the file name.
 pub(super) fn build(name: &str, mut settings: Settings, keys: &mut Keys) -> Scenario {

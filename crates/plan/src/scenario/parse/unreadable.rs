@@ -121,8 +121,8 @@ mod tests {
             errors[0].detail.clone()
         };
         for (pointer, wrong, says) in [
-            ("/cluster/nodes", Value::from(2.5), "2.5 is not a whole number from 1 to 4096"),
-            ("/cluster/nodes", Value::from(-3), "-3 is not a whole number from 1 to 4096"),
+            ("/cluster/nodes", Value::from(2.5), "2.5 is not a whole number from 1 to 16384"),
+            ("/cluster/nodes", Value::from(-3), "-3 is not a whole number from 1 to 16384"),
             ("/iterations", Value::from("ten"), "\"ten\" is not a whole number from 1 to 1000"),
             ("/layout/pipeline", Value::from(2.5), "2.5 is not a whole number from 1 to 32"),
             ("/cluster/inter_node/efficiency", Value::from("all"), "\"all\" is not a number from 0.01 to 1"),

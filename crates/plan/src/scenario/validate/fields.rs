@@ -7,7 +7,9 @@ use planscope_core::model::Model;
 use planscope_core::training::{LayoutRequest, Precision, Training};
 
 /// Maximum samples over all iterations, so that a result fits into memory.
-const MAX_SAMPLES: u64 = 262_144;
+const MAX_SAMPLES: u64 = 1_048_576;
+/// Maximum iterations.
+const MAX_ITERATIONS: u32 = 10_000;
 
 pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     let mut ranges = Ranges(errors);
@@ -36,15 +38,15 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     if let Some(size) = scenario.search.sub_microbatch {
         ranges.integer("/search/sub_microbatch", size, 1, u32::MAX, "");
     }
-    ranges.integer("/iterations", scenario.iterations, 1, 1000, "");
+    ranges.integer("/iterations", scenario.iterations, 1, MAX_ITERATIONS, "");
     let samples = u64::from(scenario.iterations) * u64::from(scenario.workload.global_batch);
-    if samples > MAX_SAMPLES && scenario.iterations <= 1000 {
+    if samples > MAX_SAMPLES && scenario.iterations <= MAX_ITERATIONS {
         let max_iterations = MAX_SAMPLES / u64::from(scenario.workload.global_batch);
         let detail = format!(
             "{samples} samples in all are more than {MAX_SAMPLES}: at most {max_iterations} iterations of this batch"
         );
         ranges.refuse("/iterations", detail);
-    } else if scenario.iterations <= 1000
+    } else if scenario.iterations <= MAX_ITERATIONS
         && let Some(detail) = budget::excess(scenario)
     {
         ranges.refuse("/iterations", detail);
@@ -95,7 +97,7 @@ fn parallel(scenario: &Scenario, has_devices: bool, ranges: &mut Ranges<'_>) {
 }
 
 fn cluster(cluster: &Cluster, ranges: &mut Ranges<'_>) {
-    ranges.integer("/cluster/nodes", cluster.nodes, 1, 4096, "");
+    ranges.integer("/cluster/nodes", cluster.nodes, 1, 16_384, "");
     ranges.integer("/cluster/devices_per_node", cluster.devices_per_node, 1, 256, "");
     let device = &cluster.device;
     ranges.number("/cluster/device/memory_gib", device.memory_gib, 1.0, 4096.0, " GiB");

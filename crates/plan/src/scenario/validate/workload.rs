@@ -16,10 +16,10 @@ pub(super) fn check(
 ) -> Vec<(String, Arc<Dataset>)> {
     let mut ranges = Ranges(errors);
     let (workload, model) = (&scenario.workload, &scenario.model);
-    ranges.integer("/workload/global_batch", workload.global_batch, 1, 65_536, " samples");
+    ranges.integer("/workload/global_batch", workload.global_batch, 1, 1_048_576, " samples");
     ranges.integer("/workload/context_length", workload.context_length, 1, 16_777_216, " tokens");
     if let Some(samples) = workload.max_samples {
-        ranges.integer("/workload/max_samples", samples, 1, 65_536, " samples");
+        ranges.integer("/workload/max_samples", samples, 1, 1_048_576, " samples");
     }
     if let Some(seconds) = workload.max_video_s {
         ranges.number("/workload/max_video_s", seconds, 0.001, MAX_VIDEO_S, " s");

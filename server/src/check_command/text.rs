@@ -1,0 +1,107 @@
+//! Report of `planscope check` as text.
+
+use planner::fit::Change;
+use planner::outcome::{Layout, Planned};
+
+use super::{Report, Verdict, value_text};
+use crate::fit_command::memory_table;
+
+/// Returns the report: verdict, time, memory, changes, then what was read and assumed.
+pub(super) fn describe(name: &str, report: &Report) -> String {
+    let scenario = &report.scenario;
+    let mut lines = vec![format!(
+        "{}: {}, {} on {} {} ({})",
+        if name.is_empty() { "standard input" } else { name },
+        report.format.replace('_', " "),
+        scenario.model.name,
+        scenario.cluster.devices(),
+        scenario.cluster.name,
+        report.fit.planner.title()
+    )];
+    lines.extend(outcome(report));
+    lines.extend(memory_table(&report.fit));
+    lines.extend(changes(report));
+    if let Some(best) = &report.best {
+        lines.push(String::new());
+        lines.push(format!("best plan, with free layout and settings: {}", figures(best)));
+        let settings = best.settings.map(|settings| format!("; {settings}")).unwrap_or_default();
+        lines.push(format!("  {}{settings}", degrees(best.layout)));
+    }
+    for (title, sentences) in [
+        ("assumed", &report.assumed),
+        ("not modelled", &report.not_modelled),
+        ("not understood", &report.unknown),
+        ("read", &report.read),
+    ] {
+        if !sentences.is_empty() {
+            lines.push(String::new());
+            lines.push(format!("{title}:"));
+            lines.extend(sentences.iter().map(|sentence| format!("  {sentence}")));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn outcome(report: &Report) -> Vec<String> {
+    let fit = &report.fit;
+    let peak = fit.base.peak_gib.unwrap_or(0.0);
+    let memory = format!("{peak:.1} of {:.1} GiB (device memory without the reserve)", fit.limit_gib);
+    let mut lines = vec![match report.verdict {
+        Verdict::Fits => format!("fits: {memory}"),
+        Verdict::AtRisk => format!("at risk: {memory}, above 95 % of the limit"),
+        Verdict::DoesNotFit => format!("does not fit: {}", fit.base.binding.as_deref().unwrap_or("no plan")),
+    }];
+    if let Some(plan) = &report.plan {
+        lines.push(format!("{}; {}", figures(plan), degrees(plan.layout)));
+    } else if report.verdict != Verdict::DoesNotFit {
+        lines.push("a batch of the run does not fit, although the representative batch does".to_owned());
+    }
+    lines
+}
+
+/// Time, rate and utilisation of a plan.
+fn figures(plan: &Planned) -> String {
+    let metrics = &plan.metrics;
+    let rate = metrics.tokens_per_s_per_device.map(|rate| format!(", {rate:.0} tokens/s per device"));
+    format!(
+        "{:.3} s per step{}, {:.0} TFLOP/s per device, {:.1} % MFU",
+        metrics.iteration_s,
+        rate.unwrap_or_default(),
+        metrics.tflops_per_device,
+        100.0 * metrics.mfu
+    )
+}
+
+fn degrees(layout: Layout) -> String {
+    let Layout { tensor, pipeline, data, chunks, microbatch, .. } = layout;
+    format!("TP {tensor}, PP {pipeline}, DP {data}, VPP {chunks}, microbatch {microbatch}")
+}
+
+fn changes(report: &Report) -> Vec<String> {
+    let fit = &report.fit;
+    let purpose = if report.verdict == Verdict::DoesNotFit { "make it fit" } else { "save most time" };
+    if fit.changes.is_empty() {
+        return vec![String::new(), format!("none of {} single changes would {purpose}", fit.simulated)];
+    }
+    let mut lines = vec![String::new(), format!("single changes that {purpose}, of {} simulated:", fit.simulated)];
+    for (change, syntax) in fit.changes.iter().zip(&report.lines) {
+        lines.push(change_line(change));
+        if syntax.is_empty() {
+            let fields = change.fields.iter().map(|field| format!("{} = {}", field.pointer, value_text(field)));
+            lines.push(format!("             scenario: {}", fields.collect::<Vec<_>>().join(", ")));
+        } else {
+            lines.extend(syntax.iter().map(|line| format!("             {line}")));
+        }
+    }
+    lines
+}
+
+fn change_line(change: &Change) -> String {
+    let difference = change.difference_s.map(|difference| format!(" ({difference:+.3} s)")).unwrap_or_default();
+    format!(
+        "{:>9.3} s{difference}  {:>6.1} GiB  {}",
+        change.result.iteration_s.unwrap_or(0.0),
+        change.result.peak_gib.unwrap_or(0.0),
+        change.title
+    )
+}

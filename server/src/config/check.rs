@@ -1,0 +1,39 @@
+//! Arguments of `planscope check`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use planner::cluster::presets;
+
+/// Arguments of `planscope check`.
+#[derive(Debug, Clone, Args)]
+pub struct CheckArguments {
+    /// Configuration of a job: torchtitan TOML, Megatron-LM arguments in a script, list or YAML, `config.json` of a
+    /// Hugging Face model, or a scenario. - for standard input.
+    pub file: PathBuf,
+    /// Number of devices. Default: as the file states, or the fewest for its layout.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=131_072))]
+    pub gpus: Option<u32>,
+    /// Device type, for example h100. Default: as the file states, or h100.
+    #[arg(long, value_parser = preset)]
+    pub device: Option<&'static str>,
+    /// Also search the best plan, with free layout and settings.
+    #[arg(long)]
+    pub best: bool,
+    /// Write JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Worker threads per search. Default: number of cores.
+    #[arg(long, env = "PLANSCOPE_SEARCH_THREADS")]
+    pub search_threads: Option<usize>,
+}
+
+/// Returns the cluster preset of a device type.
+fn preset(id: &str) -> Result<&'static str, String> {
+    let presets = presets::clusters();
+    let known = presets.iter().find(|preset| preset.id.eq_ignore_ascii_case(id)).map(|preset| preset.id);
+    known.ok_or_else(|| {
+        let ids: Vec<&str> = presets.iter().map(|preset| preset.id).collect();
+        format!("unknown device type; known: {}", ids.join(", "))
+    })
+}
