@@ -1,15 +1,19 @@
 //! Training job configurations in all formats.
 
 use ingest::job_config;
+use ingest::job_config::Hardware;
 
 /// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
-    match job_config::read("job.toml", bytes) {
-        // Writing a scenario as JSON and validating it must not panic.
-        Ok(config) => {
-            let written = serde_json::to_string(&config.scenario).expect("a scenario is JSON");
-            drop(planner::scenario::parse(&written));
+    let other_hardware = Hardware { preset: Some("a100-40gb"), devices: Some(24) };
+    for config in [job_config::read("job.toml", bytes), job_config::read_on("job.toml", bytes, other_hardware)] {
+        match config {
+            // Writing a scenario as JSON and validating it must not panic.
+            Ok(config) => {
+                let written = serde_json::to_string(&config.scenario).expect("a scenario is JSON");
+                drop(planner::scenario::parse(&written));
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
         }
-        Err(error) => assert!(!error.to_string().is_empty()),
     }
 }

@@ -81,7 +81,7 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let own = Scenario { planners: vec![fit.planner], ..valid.scenario().clone() };
     let plan = planned(own, threads())?;
     let best = if arguments.best { planned(open(valid.scenario()), threads())? } else { None };
-    let syntax = |change: &Change| syntax::lines(format, valid.scenario(), &change.fields);
+    let syntax = |change: &Change| syntax::lines(format, valid.scenario(), &change.fields, change.result.layout);
     let report = Report {
         verdict: verdict(&fit),
         format: format_name(format),

@@ -2,18 +2,42 @@
 
 use ingest::job_config::ConfigFormat;
 use planner::fit::FieldChange;
+use planner::outcome::Layout;
 use planner::scenario::Scenario;
 
 use super::value_text;
 
-/// Returns one line per changed field, or nothing if the format has no setting for one of them.
-pub(super) fn lines(format: Option<ConfigFormat>, scenario: &Scenario, fields: &[FieldChange]) -> Vec<String> {
+/// Returns one line per changed field, or nothing if the format has no setting for one of them. `layout` is the layout
+/// with the change.
+pub(super) fn lines(
+    format: Option<ConfigFormat>,
+    scenario: &Scenario,
+    fields: &[FieldChange],
+    layout: Option<Layout>,
+) -> Vec<String> {
     let line = |field: &FieldChange| match format {
         Some(ConfigFormat::Megatron) => megatron(scenario, field),
         Some(ConfigFormat::Torchtitan) => torchtitan(scenario, field),
         Some(ConfigFormat::HuggingFaceModel) | None => None,
     };
+    // Without a number of layers, all are recomputed.
+    let is_implied = |field: &&FieldChange| field.pointer == "/training/recompute_layers" && field.value.is_null();
+    let fields: Vec<FieldChange> =
+        fields.iter().filter(|field| !is_implied(field)).flat_map(|field| expanded(field, layout)).collect();
     fields.iter().map(line).collect::<Option<Vec<_>>>().unwrap_or_default()
+}
+
+/// Returns the degrees of the found layout in place of a free layout.
+fn expanded(field: &FieldChange, layout: Option<Layout>) -> Vec<FieldChange> {
+    let (true, Some(Layout { tensor, pipeline, chunks, microbatch, .. })) = (field.pointer == "/layout", layout) else {
+        return vec![field.clone()];
+    };
+    let degree = |name: &str, value: u32| FieldChange { pointer: format!("/layout/{name}"), value: value.into() };
+    let mut degrees = vec![degree("tensor", tensor), degree("pipeline", pipeline), degree("microbatch", microbatch)];
+    if chunks > 1 {
+        degrees.push(degree("chunks", chunks));
+    }
+    degrees
 }
 
 fn megatron(scenario: &Scenario, field: &FieldChange) -> Option<String> {
@@ -103,7 +127,7 @@ mod tests {
 
     #[test]
     fn changes_have_lines_in_the_syntax_of_the_file() {
-        let text = |format, fields: &[FieldChange]| lines(Some(format), &scenario(), fields).join("; ");
+        let text = |format, fields: &[FieldChange]| lines(Some(format), &scenario(), fields, None).join("; ");
         let full = [field("/training/recompute", json!("full")), field("/training/recompute_layers", json!(4))];
         assert_eq!(
             text(ConfigFormat::Megatron, &[field("/layout/tensor", json!(4)), field("/layout/chunks", json!(2))]),
@@ -122,8 +146,18 @@ mod tests {
     #[test]
     fn a_change_without_a_setting_has_no_lines() {
         let all = [field("/training/recompute", json!("full")), field("/training/recompute_layers", json!(4))];
-        assert!(lines(Some(ConfigFormat::Torchtitan), &scenario(), &all).is_empty());
-        assert!(lines(Some(ConfigFormat::Megatron), &scenario(), &[field("/layout/tensor", Value::Null)]).is_empty());
-        assert!(lines(None, &scenario(), &all).is_empty());
+        assert!(lines(Some(ConfigFormat::Torchtitan), &scenario(), &all, None).is_empty());
+        let removed = [field("/layout/tensor", Value::Null)];
+        assert!(lines(Some(ConfigFormat::Megatron), &scenario(), &removed, None).is_empty());
+        assert!(lines(None, &scenario(), &all, None).is_empty());
+    }
+
+    #[test]
+    fn a_free_layout_has_the_degrees_that_were_found() {
+        let found = Layout { tensor: 2, pipeline: 1, data: 8, chunks: 1, microbatch: 4, group: None };
+        let free = [field("/layout", json!({}))];
+        let lines = lines(Some(ConfigFormat::Megatron), &scenario(), &free, Some(found));
+        let expected = ["--tensor-model-parallel-size 2", "--pipeline-model-parallel-size 1", "--micro-batch-size 4"];
+        assert_eq!(lines, expected);
     }
 }

@@ -59,7 +59,7 @@ fn table_is_aligned() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "schedule  makespan  span  bubble  of span  peak     gap");
     assert_eq!(lines[1], "1F1B            45    45  20.0 %   20.0 %     4  15.4 %");
-    assert_eq!(lines[4], "V-Half        40.5  40.5  11.1 %   11.1 %     3   8.0 %");
+    assert_eq!(lines[4], "V-Half        38.5  38.5   6.5 %    6.5 %     3   2.7 %");
     assert_eq!(lines[5], "1F1B: rank 0 holds 4 of 3.5 activations");
 }
 

@@ -1,5 +1,8 @@
 //! Tests the output and exit codes of the program.
 
+mod check;
+mod execution_plan;
+
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
@@ -53,37 +56,6 @@ fn a_scenario_is_planned_and_its_timelines_are_written() {
         let timeline: planner::timeline::Timeline = serde_json::from_slice(&file).unwrap();
         assert_eq!(timeline.ranks, 2, "{name}");
     }
-}
-
-#[test]
-fn an_execution_plan_is_written_and_simulated_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("plan.json");
-    let path = path.to_str().unwrap();
-    let arguments = ["plan", "-", "--execution-plan", path, "--planner", "1f1b", "--iteration", "1"];
-    let output = planscope(&arguments, &scenario(1));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let outcome: planner::outcome::Outcome = serde_json::from_slice(&output.stdout).unwrap();
-    let result = outcome.results.iter().find(|result| result.planner.id() == "1f1b").unwrap();
-    let planner::outcome::PlanOutcome::Planned(planned) = &result.answer else { panic!("no plan") };
-    let simulated = planscope(&["simulate", path, "--json"], "");
-    assert!(simulated.status.success(), "{}", String::from_utf8_lossy(&simulated.stderr));
-    let replay: serde_json::Value = serde_json::from_slice(&simulated.stdout).unwrap();
-    let nanoseconds = replay["iteration_ns"].as_u64().unwrap();
-    assert_eq!(planner::units::Nanos::new(nanoseconds).secs().to_bits(), planned.iterations[1].iteration_s.to_bits());
-    assert_eq!(replay["peak_bytes"].as_array().unwrap().len(), 2);
-    let text = planscope(&["simulate", path], "");
-    let text = String::from_utf8_lossy(&text.stdout).into_owned();
-    assert!(text.contains(&format!("({nanoseconds} ns)")) && text.contains("idle: "), "{text}");
-
-    let mut changed: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let actions = changed["runs"][0]["ranks"][1]["actions"].as_array_mut().unwrap();
-    let index = actions.iter().position(|action| action["action"] == "backward_stage").unwrap();
-    actions[index]["duration_ns"] = serde_json::json!(1);
-    let refused = planscope(&["simulate", "-"], &changed.to_string());
-    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(error.contains(&format!("run 0, rank 1, action {index}: its duration is 1 ns")), "{error}");
 }
 
 #[test]
@@ -465,42 +437,4 @@ fn invalid_problem_fields_are_reported() {
     let unknown = planscope(&["solve", "-"], r#"{"kind": "knapsack"}"#);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("/kind: \"knapsack\" is no kind"));
-}
-
-/// A job file of torchtitan for Llama-3 8B.
-fn job(recompute: &str) -> String {
-    format!(
-        "[model]\nname = \"llama3\"\nflavor = \"8B\"\n\n[training]\nlocal_batch_size = 2\nseq_len = 8192\n\n\
-         [parallelism]\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 1\n\n\
-         [activation_checkpoint]\nmode = \"{recompute}\"\n"
-    )
-}
-
-#[test]
-fn a_job_file_is_checked_with_changes_in_its_own_syntax() {
-    let output = planscope(&["check", "-", "--gpus", "8", "--device", "h100", "--json"], &job("none"));
-    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&report["verdict"], &report["format"]), (&"does_not_fit".into(), &"torchtitan".into()));
-    assert!(report["fit"]["ranks"][0]["memory"]["activations_gib"].as_f64().unwrap() > 10.0);
-    let lines: Vec<&str> =
-        report["lines"].as_array().unwrap().iter().flat_map(|lines| lines.as_array().unwrap()).filter_map(|line| line.as_str()).collect();
-    assert!(lines.contains(&"[activation_checkpoint] mode = \"full\""), "{lines:?}");
-
-    let output = planscope(&["check", "-", "--gpus", "8", "--device", "H100"], &job("full"));
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("torchtitan, Llama-3 8B on 8 "), "{text}");
-    assert!(text.contains(" % MFU; TP 1, PP 1, DP 8"), "{text}");
-    assert!(!text.contains("number of devices is not stated"), "{text}");
-}
-
-#[test]
-fn a_check_names_unknown_devices_and_unknown_files() {
-    let output = planscope(&["check", "-", "--device", "h1000"], &job("full"));
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("unknown device type; known: a100-80gb"));
-    let output = planscope(&["check", "-"], "hello");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(output.stdout.is_empty() && !output.stderr.is_empty());
 }

@@ -1,0 +1,46 @@
+//! Tests of `planscope check`.
+
+use super::planscope;
+
+/// A job file of torchtitan for Llama-3 8B.
+fn job(recompute: &str) -> String {
+    format!(
+        "[model]\nname = \"llama3\"\nflavor = \"8B\"\n\n[training]\nlocal_batch_size = 2\nseq_len = 8192\n\n\
+         [parallelism]\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 1\n\n\
+         [activation_checkpoint]\nmode = \"{recompute}\"\n"
+    )
+}
+
+#[test]
+fn a_job_file_is_checked_with_changes_in_its_own_syntax() {
+    let output = planscope(&["check", "-", "--gpus", "8", "--device", "h100", "--json"], &job("none"));
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["verdict"], &report["format"]), (&"does_not_fit".into(), &"torchtitan".into()));
+    assert!(report["fit"]["ranks"][0]["memory"]["activations_gib"].as_f64().unwrap() > 10.0);
+    let lines: Vec<&str> = report["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|lines| lines.as_array().unwrap())
+        .filter_map(|line| line.as_str())
+        .collect();
+    assert!(lines.contains(&"[training] local_batch_size = 1"), "{lines:?}");
+
+    let output = planscope(&["check", "-", "--gpus", "8", "--device", "H100"], &job("full"));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("torchtitan, llama3 8B on 8 H100"), "{text}");
+    assert!(text.contains(" % MFU; TP 1, PP 1, DP 8"), "{text}");
+    assert!(!text.contains("number of devices is not stated"), "{text}");
+}
+
+#[test]
+fn a_check_names_unknown_devices_and_unknown_files() {
+    let output = planscope(&["check", "-", "--device", "h1000"], &job("full"));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("unknown device type; known: a100-80gb"));
+    let output = planscope(&["check", "-"], "hello");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+}
