@@ -240,7 +240,7 @@ fn a_stored_scenario_keeps_its_identifier() {
 #[test]
 fn scenarios_that_exhaust_memory_are_rejected() {
     let errors = changed(&[("/workload/global_batch", json!(65_536)), ("/iterations", json!(1000))]).unwrap_err();
-    assert!(errors[0].pointer == "/iterations" && errors[0].detail.contains("at most 4 iterations"), "{errors:?}");
+    assert!(errors[0].pointer == "/iterations" && errors[0].detail.contains("at most 16 iterations"), "{errors:?}");
 }
 
 /// The span limits protect against mistakes and attacks. All included scenarios are far below them.

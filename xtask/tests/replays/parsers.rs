@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::known::{root, sources, text};
 
 /// Calls in fuzz/readers by file in ingest/src and function name.
-const CALLS: [(&str, &str, &str); 25] = [
+const CALLS: [(&str, &str, &str); 27] = [
     ("configurations.rs", "read", "configurations::read("),
     ("dataset.rs", "import", "dataset::import("),
     ("dataset/arrow.rs", "import_from", "arrow::import_from("),

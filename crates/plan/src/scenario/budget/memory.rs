@@ -14,6 +14,8 @@ const SIMULATED: u64 = 48;
 const SEARCHED: u64 = 64;
 /// Bytes per batch sample, drawn and packed.
 const SAMPLE: u64 = 400;
+/// Bytes per sample of one batch while it is planned: loads and microbatches.
+const PLANNED: u64 = 1200;
 /// Maximum spans per searched layout, because microbatches x stages are limited.
 const MAX_SEARCHED: u64 = 3 * 4_000_000;
 
@@ -87,7 +89,9 @@ pub fn min_bytes(scenario: &Scenario, threads: usize) -> u64 {
 fn planning_bytes(scenario: &Scenario, iterations: u32, threads: usize) -> u64 {
     let samples = u64::from(iterations).saturating_mul(u64::from(scenario.workload.global_batch));
     let spans = min_iteration_spans(scenario).times(u64::from(iterations));
-    spans.bytes(EvaluationSize::new(iterations, threads)).saturating_add(samples.saturating_mul(SAMPLE))
+    let batch = u64::from(scenario.workload.global_batch).saturating_mul(PLANNED);
+    let samples = samples.saturating_mul(SAMPLE).saturating_add(batch);
+    spans.bytes(EvaluationSize::new(iterations, threads)).saturating_add(samples)
 }
 
 /// Returns whether a planner searches for a layout.
@@ -109,22 +113,23 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     /// Per iteration: 536,576 spans x 168 bytes, and 262 samples x 400 bytes. In addition 64 bytes
-    /// per span in iterations evaluated in parallel, plus 16 MiB.
+    /// per span in iterations evaluated in parallel, 1,200 bytes per sample of a batch, and 16 MiB.
     #[test]
     fn bytes_follow_the_spans() {
         let build_scenario =
             |iterations: u32| parse(&scenario_json(iterations, &["1f1b"], &deep()).to_string()).unwrap();
         let each = 536_576 * 168 + 262 * 400;
-        assert_eq!(plan_bytes(&build_scenario(1), 2), BASE + each + 536_576 * 64);
-        assert_eq!(plan_bytes(&build_scenario(10), 2), BASE + 10 * each + 4 * 536_576 * 64);
-        assert_eq!(plan_bytes(&build_scenario(10), 1), BASE + 10 * each + 2 * 536_576 * 64);
+        let base = BASE + 262 * 1200;
+        assert_eq!(plan_bytes(&build_scenario(1), 2), base + each + 536_576 * 64);
+        assert_eq!(plan_bytes(&build_scenario(10), 2), base + 10 * each + 4 * 536_576 * 64);
+        assert_eq!(plan_bytes(&build_scenario(10), 1), base + 10 * each + 2 * 536_576 * 64);
         assert_eq!(memory_error(&build_scenario(10), 2, GIB), None);
-        let expected = "planning takes 1094 MiB; the limit is 1024 MiB; 10 iterations fit";
+        let expected = "planning takes 1095 MiB; the limit is 1024 MiB; 10 iterations fit";
         assert_eq!(
             memory_error(&build_scenario(11), 2, GIB),
             Some(FieldError::new("/iterations", expected.to_owned()))
         );
-        let small = "planning takes 135 MiB; the limit is 64 MiB; not even one iteration fits: choose fewer planners, stages or microbatches";
+        let small = "planning takes 136 MiB; the limit is 64 MiB; not even one iteration fits: choose fewer planners, stages or microbatches";
         assert_eq!(memory_error(&build_scenario(1), 2, 64 << 20).unwrap().detail, small);
         // The result stores a single replica; evaluation simulates both.
         let spans = Spans { stored: 10, simulated: 20 };

@@ -123,10 +123,10 @@ mod tests {
         for (pointer, wrong, says) in [
             ("/cluster/nodes", Value::from(2.5), "2.5 is not a whole number from 1 to 16384"),
             ("/cluster/nodes", Value::from(-3), "-3 is not a whole number from 1 to 16384"),
-            ("/iterations", Value::from("ten"), "\"ten\" is not a whole number from 1 to 1000"),
+            ("/iterations", Value::from("ten"), "\"ten\" is not a whole number from 1 to 10000"),
             ("/layout/pipeline", Value::from(2.5), "2.5 is not a whole number from 1 to 32"),
             ("/cluster/inter_node/efficiency", Value::from("all"), "\"all\" is not a number from 0.01 to 1"),
-            ("/workload/global_batch", Value::from(0.5), "0.5 is not a whole number from 1 to 65536"),
+            ("/workload/global_batch", Value::from(0.5), "0.5 is not a whole number from 1 to 1048576"),
             ("/seed", Value::from(1.5), "1.5 is not a whole number from 0 to 4,294,967,295"),
         ] {
             assert_eq!(error_detail(pointer, wrong), says, "{pointer}");
