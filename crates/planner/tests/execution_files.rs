@@ -72,9 +72,9 @@ fn round_trips(document: &Value, iteration: u32) -> Vec<ExecutionFile> {
         assert_eq!(read, file, "{planner:?}");
         let replay = check_execution_file(&read).unwrap_or_else(|violation| panic!("{planner:?}: {violation}"));
         let expected = metrics(&outcome, planner, iteration as usize);
-        assert_eq!(Nanos::new(replay.iteration_ns).secs(), expected.iteration_s, "{planner:?}");
+        assert_eq!(Nanos::new(replay.iteration_ns).secs().to_bits(), expected.iteration_s.to_bits(), "{planner:?}");
         let peak = replay.peak_bytes.iter().copied().max().unwrap();
-        assert_eq!(Bytes::new(peak).gib(), expected.peak_memory_gib, "{planner:?}");
+        assert_eq!(Bytes::new(peak).gib().to_bits(), expected.peak_memory_gib.to_bits(), "{planner:?}");
         assert!(
             (replay.idle_share - expected.bubble).abs() < 1e-9,
             "{planner:?}: {} {}",
