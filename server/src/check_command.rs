@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use ingest::job_config::{self, ConfigFormat, Hardware, JobConfig};
 use planner::cluster::presets;
-use planner::fit::{Change, FieldChange, Fit, fit};
+use planner::fit::{Change, FewestDevices, FieldChange, Fit, fewest_devices, fit};
 use planner::host::NeverCancelled;
 use planner::outcome::{PlanOutcome, Planned};
 use planner::scenario::validate::NoDatasets;
@@ -24,8 +24,6 @@ use crate::workers::Threads;
 
 /// Exit code if the job does not fit.
 const DOES_NOT_FIT: u8 = 3;
-/// Share of the memory limit from which a job is at risk.
-const RISK: f64 = 0.95;
 /// Largest file in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 
@@ -55,6 +53,11 @@ struct Report {
     fit: Fit,
     /// Lines of the file's own syntax for each of the changes; empty if it has none.
     lines: Vec<Vec<String>>,
+    /// Fewest devices of each device type, if no single change makes the job fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fewest_devices: Option<Vec<FewestDevices>>,
+    #[serde(skip)]
+    is_best_requested: bool,
     /// Plan of the job, if it fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<Planned>,
@@ -81,6 +84,8 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let own = Scenario { planners: vec![fit.planner], ..valid.scenario().clone() };
     let plan = planned(own, threads())?;
     let best = if arguments.best { planned(open(valid.scenario()), threads())? } else { None };
+    let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
+    let devices = is_hopeless.then(|| fewest_devices(&valid, &threads(), &NeverCancelled)).transpose()?;
     let syntax = |change: &Change| syntax::lines(format, valid.scenario(), &change.fields, change.result.layout);
     let report = Report {
         verdict: verdict(&fit),
@@ -91,6 +96,8 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
         unknown,
         lines: fit.changes.iter().map(syntax).collect(),
         scenario: valid.scenario().clone(),
+        fewest_devices: devices.map(|table| table.rows),
+        is_best_requested: arguments.best,
         fit,
         plan,
         best,
@@ -170,9 +177,9 @@ const fn format_name(format: Option<ConfigFormat>) -> &'static str {
 }
 
 fn verdict(fit: &Fit) -> Verdict {
-    match (fit.base.iteration_s, fit.base.peak_gib) {
-        (None, _) => Verdict::DoesNotFit,
-        (_, Some(peak)) if peak > RISK * fit.limit_gib => Verdict::AtRisk,
+    match fit.base.iteration_s {
+        None => Verdict::DoesNotFit,
+        _ if fit.is_at_risk() => Verdict::AtRisk,
         _ => Verdict::Fits,
     }
 }

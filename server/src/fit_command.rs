@@ -52,7 +52,8 @@ pub fn run(arguments: &FitArguments) -> anyhow::Result<ExitCode> {
 fn describe(fit: &Fit) -> String {
     let mut lines = vec![match (&fit.base.iteration_s, &fit.base.binding) {
         (Some(seconds), _) => format!(
-            "fits: {:.1} of {:.1} GiB, {seconds:.3} s per iteration ({})",
+            "{}: {:.1} of {:.1} GiB, {seconds:.3} s per iteration ({})",
+            if fit.is_at_risk() { "at risk" } else { "fits" },
             fit.base.peak_gib.unwrap_or(0.0),
             fit.limit_gib,
             fit.planner.title()
@@ -109,7 +110,8 @@ fn describe_change(change: &Change) -> String {
     )
 }
 
-fn describe_devices(table: &[FewestDevices]) -> String {
+/// Returns the table of the fewest devices as text.
+pub(crate) fn describe_devices(table: &[FewestDevices]) -> String {
     let row = |row: &FewestDevices| match (row.devices, row.result.iteration_s) {
         (Some(devices), Some(seconds)) => {
             format!("{:<20} {devices:>6} devices  {seconds:>9.3} s per iteration\n", row.name)

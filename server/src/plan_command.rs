@@ -31,6 +31,11 @@ pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
         Ok(scenario) => scenario,
         Err(code) => return Ok(code),
     };
+    if let Some(path) = &arguments.execution_plan
+        && path.canonicalize().ok().is_some_and(|path| arguments.scenario.canonicalize().ok() == Some(path))
+    {
+        anyhow::bail!("{} is the scenario; name another file for the execution plan", path.display());
+    }
     let planning = match &arguments.execution_plan {
         Some(path) => plan_to_file(&scenario, arguments, path)?,
         None => plan(&scenario, arguments.search_threads())?,

@@ -237,16 +237,24 @@ fn integer(key: &str, value: &str) -> Result<u32, JobConfigError> {
     number.map_or_else(|| Err(refuse(key, value, "a whole number")), |number| Ok(number as u32))
 }
 
+/// Returns the name in `$NAME` or `${NAME}`, anywhere in the word.
+fn variable(word: &str) -> Option<&str> {
+    let (_, rest) = word.split_once('$')?;
+    let rest = rest.strip_prefix('{').unwrap_or(rest);
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+    let name = &rest[..end];
+    (!name.is_empty() && name.len() <= MAX_KEY_CHARS).then_some(name)
+}
+
 /// Error for a value with the wrong type. Variables are named. Other text is omitted because it may
 /// be a secret.
 fn refuse(key: &str, value: &str, wanted: &str) -> JobConfigError {
     let word = first_word(value);
     let is_number = word.len() <= 20 && word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
-    let detail = if word.contains('$') || word.contains('<') {
-        format!(
-            "{} is a variable that the file does not set; replace it with {wanted}",
-            word.chars().take(MAX_KEY_CHARS).collect::<String>()
-        )
+    let detail = if let Some(name) = variable(word) {
+        format!("${name} is a variable that the file does not set; replace it with {wanted}")
+    } else if word.contains('$') || word.contains('<') {
+        format!("the value is an expression or a placeholder; replace it with {wanted}")
     } else if is_number {
         format!("{word:?} is not {wanted}")
     } else {

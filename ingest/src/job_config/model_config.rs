@@ -129,6 +129,9 @@ pub(super) fn language_model(
     let kv_heads = if is_multi_query && !is_new_falcon { 1 } else { kv_heads.unwrap_or(heads) };
     let head_size = keys.count(&["head_dim", "kv_channels"], "head size")?;
     let head_size = head_size.or_else(|| assumed_default(keys, "head_dim", sizes.and_then(|sizes| sizes.head_size)));
+    if head_size.is_none() && heads > 0 && !hidden.is_multiple_of(heads) {
+        keys.assume(format!("{hidden} is no multiple of {heads} heads. The head size is read as {}.", hidden / heads));
+    }
     let moe = experts(keys)?;
     let tied = keys.flag(&["tie_word_embeddings"], "shared embedding and output head").or(tied);
     let ffn = mlp_width(keys, family, (hidden, moe.is_some()), sizes.map(|sizes| sizes.ffn))?;

@@ -79,14 +79,24 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
         devices
     });
     let devices = devices.max(1);
-    // If the job uses part of a node or a different node size, the cluster has a single node, or a
-    // node count that divides the device count.
-    let per_node = per_node.unwrap_or(NODE).clamp(1, devices);
-    let per_node = if devices.is_multiple_of(per_node) { per_node } else { 1 };
+    // If the job uses part of a node, the cluster has a single node.
+    let node = per_node.unwrap_or(NODE).clamp(1, devices);
+    let per_node = common_divisor(devices, node);
+    if per_node != node {
+        let nodes = devices / per_node;
+        keys.assume(format!(
+            "{devices} devices do not fill nodes of {node}. They are read as {nodes} nodes of {per_node}."
+        ));
+    }
     let preset = presets::cluster(settings.device.unwrap_or(DEVICE))
         .unwrap_or_else(|| presets::clusters().swap_remove(0).cluster);
     let cluster = Cluster { nodes: devices / per_node, devices_per_node: per_node, ..preset };
     (cluster, (devices / unit.max(1)).max(1))
+}
+
+/// Greatest common divisor of positive numbers.
+const fn common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 /// Returns the minimum number of full nodes for one replica and the expert-parallel group.

@@ -144,9 +144,8 @@ fn recompute(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<()
             );
             Recompute::Selective
         }
-        (other, _) => {
-            let other: String = other.chars().take(20).collect();
-            let detail = format!("{other:?} is not none, selective or full");
+        _ => {
+            let detail = "the value is not none, selective or full".to_owned();
             return Err(JobConfigError::Value { key: "activation_checkpoint.mode".to_owned(), detail });
         }
     });

@@ -21,7 +21,11 @@ pub(super) fn lines(
         Some(ConfigFormat::HuggingFaceModel) | None => None,
     };
     // Without a number of layers, all are recomputed.
-    let is_implied = |field: &&FieldChange| field.pointer == "/training/recompute_layers" && field.value.is_null();
+    let is_full = fields.iter().any(|field| field.pointer == "/training/recompute" && field.value == "full");
+    let is_megatron = format == Some(ConfigFormat::Megatron);
+    let is_implied = |field: &&FieldChange| {
+        field.pointer == "/training/recompute_layers" && field.value.is_null() && !(is_full && is_megatron)
+    };
     let fields: Vec<FieldChange> =
         fields.iter().filter(|field| !is_implied(field)).flat_map(|field| expanded(field, layout)).collect();
     fields.iter().map(line).collect::<Option<Vec<_>>>().unwrap_or_default()
@@ -44,6 +48,9 @@ fn megatron(scenario: &Scenario, field: &FieldChange) -> Option<String> {
     let value = value_text(field);
     let argument = |name: &str| Some(format!("--{name} {value}"));
     match (field.pointer.as_str(), value.as_str()) {
+        ("/training/recompute_layers", "null") => {
+            Some("--recompute-method uniform --recompute-num-layers 1".to_owned())
+        }
         (_, "null") => None,
         ("/layout/tensor", _) => argument("tensor-model-parallel-size"),
         ("/layout/pipeline", _) => argument("pipeline-model-parallel-size"),
@@ -63,9 +70,7 @@ fn megatron(scenario: &Scenario, field: &FieldChange) -> Option<String> {
             Some("remove --recompute-activations and --recompute-granularity".to_owned())
         }
         ("/training/recompute", "selective") => Some("--recompute-granularity selective".to_owned()),
-        ("/training/recompute", "full") => {
-            Some("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1".to_owned())
-        }
+        ("/training/recompute", "full") => Some("--recompute-granularity full".to_owned()),
         ("/training/recompute_layers", _) => Some(format!("--recompute-method block --recompute-num-layers {value}")),
         ("/training/zero", "0") => Some("remove --use-distributed-optimizer".to_owned()),
         ("/training/zero", "1") => Some("--use-distributed-optimizer".to_owned()),

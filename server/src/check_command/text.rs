@@ -4,9 +4,9 @@ use planner::fit::Change;
 use planner::outcome::{Layout, Planned};
 
 use super::{Report, Verdict, value_text};
-use crate::fit_command::memory_table;
+use crate::fit_command::{describe_devices, memory_table};
 
-/// Returns the report: verdict, time, memory, changes, then what was read and assumed.
+/// Returns the report: verdict, time, what was assumed and not understood, memory, changes.
 pub(super) fn describe(name: &str, report: &Report) -> String {
     let scenario = &report.scenario;
     let mut lines = vec![format!(
@@ -19,25 +19,30 @@ pub(super) fn describe(name: &str, report: &Report) -> String {
         report.fit.planner.title()
     )];
     lines.extend(outcome(report));
+    for (title, sentences) in
+        [("assumed", &report.assumed), ("not modelled", &report.not_modelled), ("not understood", &report.unknown)]
+    {
+        if !sentences.is_empty() {
+            lines.push(String::new());
+            lines.push(format!("{title}:"));
+            lines.extend(sentences.iter().map(|sentence| format!("  {sentence}")));
+        }
+    }
     lines.extend(memory_table(&report.fit));
     lines.extend(changes(report));
+    if report.is_best_requested && report.best.is_none() {
+        lines.push(String::new());
+        lines.push("best plan, with free layout and settings: none fits".to_owned());
+    }
     if let Some(best) = &report.best {
         lines.push(String::new());
         lines.push(format!("best plan, with free layout and settings: {}", figures(best)));
         let settings = best.settings.map(|settings| format!("; {settings}")).unwrap_or_default();
         lines.push(format!("  {}{settings}", degrees(best.layout)));
     }
-    for (title, sentences) in [
-        ("assumed", &report.assumed),
-        ("not modelled", &report.not_modelled),
-        ("not understood", &report.unknown),
-        ("read", &report.read),
-    ] {
-        if !sentences.is_empty() {
-            lines.push(String::new());
-            lines.push(format!("{title}:"));
-            lines.extend(sentences.iter().map(|sentence| format!("  {sentence}")));
-        }
+    if !report.read.is_empty() {
+        lines.push(String::new());
+        lines.push(format!("{} settings read; --json lists them", report.read.len()));
     }
     lines.join("\n") + "\n"
 }
@@ -45,7 +50,10 @@ pub(super) fn describe(name: &str, report: &Report) -> String {
 fn outcome(report: &Report) -> Vec<String> {
     let fit = &report.fit;
     let peak = fit.base.peak_gib.unwrap_or(0.0);
-    let memory = format!("{peak:.1} of {:.1} GiB (device memory without the reserve)", fit.limit_gib);
+    let memory = format!(
+        "{peak:.1} of {:.1} GiB (device memory minus the reserve for framework and fragmentation)",
+        fit.limit_gib
+    );
     let mut lines = vec![match report.verdict {
         Verdict::Fits => format!("fits: {memory}"),
         Verdict::AtRisk => format!("at risk: {memory}, above 95 % of the limit"),
@@ -81,9 +89,14 @@ fn changes(report: &Report) -> Vec<String> {
     let fit = &report.fit;
     let purpose = if report.verdict == Verdict::DoesNotFit { "make it fit" } else { "save most time" };
     if fit.changes.is_empty() {
-        return vec![String::new(), format!("none of {} single changes would {purpose}", fit.simulated)];
+        let mut lines = vec![String::new(), format!("none of {} single changes would {purpose}", fit.simulated)];
+        lines.extend(report.fewest_devices.as_deref().map(|table| describe_devices(table).trim_end().to_owned()));
+        return lines;
     }
-    let mut lines = vec![String::new(), format!("single changes that {purpose}, of {} simulated:", fit.simulated)];
+    let now = fit.base.iteration_s.map(|seconds| format!(" (now {seconds:.3} s)")).unwrap_or_default();
+    let simulated = fit.simulated;
+    let title = format!("single changes that {purpose}, of {simulated} simulated on one global batch{now}:");
+    let mut lines = vec![String::new(), title];
     for (change, syntax) in fit.changes.iter().zip(&report.lines) {
         lines.push(change_line(change));
         if syntax.is_empty() {
