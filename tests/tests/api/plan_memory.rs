@@ -49,7 +49,7 @@ async fn plan_exceeding_all_memory_is_rejected_with_the_limit() {
     let swept = json!({"schema": "sweep/1", "scenario": deep(4), "axes": [{"pointer": "/seed", "values": [1, 2]}]});
     let id = stored(&server, &swept).await;
     // On one thread two iterations are evaluated at the same time.
-    let expected = "planning takes 426 MiB; the limit is 300 MiB; 2 iterations fit";
+    let expected = "planning takes 427 MiB; the limit is 300 MiB; 2 iterations fit";
     for row in planned(&server, &id).await {
         assert_eq!(row["answer"]["errors"][0]["detail"], expected, "{row}");
     }
