@@ -4,6 +4,8 @@
 //! line per scenario. `--alone` plans with `best` only. `--phases` prints the time of each phase of `best` that
 //! takes more than 50 ms.
 
+#![expect(clippy::disallowed_methods, reason = "the example measures planning times")]
+
 use std::time::Instant;
 
 use planner::engine::{Observer, plan};

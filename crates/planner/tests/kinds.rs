@@ -108,7 +108,7 @@ fn closed_forms_hold() {
                     let expected = expected.get();
                     match kind {
                         ScheduleKind::ZbH2 | ScheduleKind::VHalf | ScheduleKind::VMin => {
-                            assert!(bubble <= expected, "{name}: {bubble} {expected}")
+                            assert!(bubble <= expected, "{name}: {bubble} {expected}");
                         }
                         _ => assert_eq!(bubble, expected, "{name}"),
                     }
