@@ -118,7 +118,7 @@ fn fixed_scenarios_have_no_new_fields() {
     }
 }
 
-/// Four long sequences among many short ones go to one replica in data-loader order. Balanced replicas are faster.
+/// With lengths of a wide distribution, replicas in data-loader order have unequal work.
 #[test]
 fn static_planners_balance_replicas_if_the_assignment_is_free() {
     let mut scenario = document("llama-3-8b", ("h100", 1), 64, &["1f1b", "interleaved"]);

@@ -63,7 +63,7 @@ impl Record {
     /// Returns the iteration that `planner` records. The planner that chooses among the plans of others
     /// needs their files.
     fn iteration_of(self, planner: PlannerKind) -> Option<u32> {
-        let is_needed = self.planner.is_none_or(|asked| asked == planner || asked == PlannerKind::Best);
+        let is_needed = self.planner.is_none_or(|requested| requested == planner || requested == PlannerKind::Best);
         is_needed.then_some(self.iteration)
     }
 }

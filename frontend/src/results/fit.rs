@@ -32,8 +32,8 @@ fn planners(scenario: &Value, results: &[PlannerResult]) -> Vec<PlannerKind> {
 }
 
 fn has_plan(results: &[PlannerResult], planner: Option<PlannerKind>) -> bool {
-    let mut asked = results.iter().filter(|result| planner.is_none_or(|planner| result.planner == planner));
-    asked.any(|result| matches!(result.answer, PlanOutcome::Planned(_)))
+    let mut of_planner = results.iter().filter(|result| planner.is_none_or(|planner| result.planner == planner));
+    of_planner.any(|result| matches!(result.answer, PlanOutcome::Planned(_)))
 }
 
 /// Returns the first planner with a plan, or the first planner.

@@ -144,7 +144,7 @@ fn check_endings(run: usize, rank: usize, costs: &RankRun, start: u64) -> Result
     }
 }
 
-/// Checks that every run is used, and that every sample is assigned exactly once.
+/// Checks that every run is used, and that the parts of every sample add up to one.
 fn check_replicas(file: &ExecutionFile) -> Result<(), FileViolation> {
     let mut used = vec![false; file.runs.len()];
     let mut assigned: BTreeMap<(Option<u32>, u32), u64> = BTreeMap::new();

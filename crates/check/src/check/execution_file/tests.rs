@@ -151,7 +151,7 @@ fn hostile_values_are_refused() {
     );
     let samples =
         |change: fn(&mut SamplePart)| refused(|file| change(&mut file.replicas[0].microbatches[0].samples[0]));
-    assert_eq!(samples(|part| part.to_ppm = 400_000), "sample 0: assigned to 400000 millionths");
+    assert_eq!(samples(|part| part.to_ppm = 400_000), "sample 0: its parts add up to 400000 of 1000000 millionths");
     assert!(samples(|part| part.from_ppm = u32::MAX).contains("ends before it starts"));
     // A phase far away is one phase, not four billion. Its ranks begin later.
     assert!(run(|run| run.ranks[1].phase = u32::MAX).contains("run 0, rank 1, action 2: starts at 13 ns"));

@@ -108,8 +108,8 @@ pub enum FileViolation {
         /// Description.
         problem: &'static str,
     },
-    /// A sample is not assigned exactly once.
-    #[error("sample {sample}{}: assigned to {share} millionths", of_module(*module))]
+    /// The parts of a sample do not add up to one sample.
+    #[error("sample {sample}{}: its parts add up to {share} of 1000000 millionths", of_module(*module))]
     Sample {
         /// Sample index.
         sample: u32,

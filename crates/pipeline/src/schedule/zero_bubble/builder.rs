@@ -8,24 +8,24 @@ use planscope_cost::cost::PipelineCosts;
 
 /// State of a rank.
 #[derive(Debug, Clone, Default)]
-struct Rank {
-    order: Vec<Action>,
+pub(super) struct Rank {
+    pub order: Vec<Action>,
     /// Number of completed forwards, input gradients and weight gradients, each in microbatch
     /// order.
-    forwards: usize,
-    inputs: usize,
-    weights: usize,
-    start: Nanos,
-    free: Nanos,
-    stream_free: Nanos,
+    pub forwards: usize,
+    pub inputs: usize,
+    pub weights: usize,
+    pub start: Nanos,
+    pub free: Nanos,
+    pub stream_free: Nanos,
     /// Idle time since the first action.
     waited: Nanos,
-    allocated: Bytes,
+    pub allocated: Bytes,
 }
 
 impl Rank {
     /// Returns the microbatch for the next action of `kind` and increments the counter.
-    const fn count(&mut self, kind: ActionKind) -> usize {
+    pub(super) const fn count(&mut self, kind: ActionKind) -> usize {
         let next = match kind {
             ActionKind::Forward => &mut self.forwards,
             ActionKind::InputGrad => &mut self.inputs,

@@ -6,6 +6,7 @@
 //! forward that fits into memory, else a weight gradient. All actions of a kind run in microbatch
 //! order, so that memory cannot block all ranks.
 
+use super::builder::Rank;
 use super::{Built, Cap, change};
 use planscope_core::action::{Action, ActionKind};
 use planscope_core::units::{Bytes, Nanos};
@@ -26,19 +27,6 @@ impl Rules {
             [false, true].into_iter().map(move |gradients_first| Self { keep_free, gradients_first })
         })
     }
-}
-
-/// State of a rank.
-#[derive(Debug, Clone, Default)]
-struct Rank {
-    order: Vec<Action>,
-    forwards: usize,
-    inputs: usize,
-    weights: usize,
-    start: Nanos,
-    free: Nanos,
-    stream_free: Nanos,
-    allocated: Bytes,
 }
 
 struct List<'a> {
@@ -127,13 +115,7 @@ impl List<'_> {
     fn run(&mut self, rank: usize, kind: ActionKind) {
         let costs = self.costs;
         let state = &mut self.ranks[rank];
-        let counter = match kind {
-            ActionKind::Forward => &mut state.forwards,
-            ActionKind::InputGrad => &mut state.inputs,
-            ActionKind::WeightGrad | ActionKind::Backward => &mut state.weights,
-        };
-        let microbatch = *counter;
-        *counter += 1;
+        let microbatch = state.count(kind);
         let cell = costs.cell(rank, microbatch);
         let (arrival, duration, send) = match kind {
             ActionKind::Forward => (self.forward_input[cell], costs.forward[cell], costs.send_forward[cell]),

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::atomic::AtomicGroup;
+use super::atomic::{AtomicGroup, Item};
 use super::batch::{BatchPlan, Group, GroupError, GroupProblem, Grouping, Microbatch, Split, prepare};
 use super::cost::Load;
 use super::degrees::{AllowedDegrees, DegreeRule};
@@ -14,6 +14,13 @@ use super::degrees::{AllowedDegrees, DegreeRule};
 /// packed first fit in data loader order. For Ulysses, use [`super::Exchange::AllToAll`] and
 /// degrees that divide the number of heads.
 pub fn static_plan(problem: GroupProblem<'_>, degree: u32) -> Result<BatchPlan, GroupError> {
+    fitting_items(problem, degree)?;
+    Ok(one_degree_plan(problem, degree, packed(problem, degree)))
+}
+
+/// Returns the sequences in descending order of tokens, and the tokens that a group of `degree` ranks holds; an error if
+/// the longest sequence exceeds them.
+pub(super) fn fitting_items(problem: GroupProblem<'_>, degree: u32) -> Result<(Vec<Item>, u64), GroupError> {
     let (_, items) = prepare(problem)?;
     let capacity = u64::from(degree).saturating_mul(problem.tokens_per_rank);
     if let Some(oversized) = items.first().filter(|item| item.load.tokens > capacity) {
@@ -25,7 +32,16 @@ pub fn static_plan(problem: GroupProblem<'_>, degree: u32) -> Result<BatchPlan, 
             per_rank: problem.tokens_per_rank,
         });
     }
-    let microbatches = packed(problem, degree).into_iter().map(|groups| {
+    Ok((items, capacity))
+}
+
+/// Plans microbatches whose groups all have `degree` ranks.
+pub(super) fn one_degree_plan(
+    problem: GroupProblem<'_>,
+    degree: u32,
+    microbatches: impl IntoIterator<Item = Vec<AtomicGroup>>,
+) -> BatchPlan {
+    let microbatches = microbatches.into_iter().map(|groups| {
         let groups = groups.into_iter().map(|group| Group {
             seconds: problem.cost.seconds(group.load, degree),
             tokens: group.load.tokens,
@@ -35,7 +51,7 @@ pub fn static_plan(problem: GroupProblem<'_>, degree: u32) -> Result<BatchPlan, 
         });
         microbatch(problem, groups.collect(), Grouping::Static)
     });
-    Ok(batch_plan(problem, microbatches.collect(), Split::Static(degree)))
+    batch_plan(problem, microbatches.collect(), Split::Static(degree))
 }
 
 /// Returns all allowed degrees that divide N, and the plan's seconds or the error.

@@ -1,8 +1,8 @@
 //! Workload-balanced packing of variable length for one context-parallel degree (WLB-LLM, arXiv 2503.17924).
 
 use super::atomic::{AtomicGroup, Item};
-use super::baseline::{batch_plan, microbatch};
-use super::batch::{BatchPlan, Group, GroupError, GroupProblem, Grouping, Split, prepare};
+use super::baseline::{fitting_items, one_degree_plan};
+use super::batch::{BatchPlan, GroupError, GroupProblem};
 use super::cost::Load;
 
 /// Numbers of microbatches to try beyond the smallest.
@@ -16,17 +16,7 @@ const MORE: usize = 3;
 /// microbatch are similar. The number of microbatches is the smallest that memory allows, or up to three more,
 /// whichever has the lowest estimate. The degree must divide N.
 pub fn variable_length_plan(problem: GroupProblem<'_>, degree: u32) -> Result<BatchPlan, GroupError> {
-    let (_, items) = prepare(problem)?;
-    let capacity = u64::from(degree).saturating_mul(problem.tokens_per_rank);
-    if let Some(oversized) = items.first().filter(|item| item.load.tokens > capacity) {
-        return Err(GroupError::TooLong {
-            sequence: oversized.index,
-            tokens: oversized.load.tokens,
-            capacity,
-            degree,
-            per_rank: problem.tokens_per_rank,
-        });
-    }
+    let (items, capacity) = fitting_items(problem, degree)?;
     let side_by_side = (problem.ranks / degree).max(1) as usize;
     let total: u64 = items.iter().map(|item| item.load.tokens).sum();
     let fewest = total.div_ceil(capacity.max(1)).div_ceil(side_by_side as u64).max(1) as usize;
@@ -35,17 +25,7 @@ pub fn variable_length_plan(problem: GroupProblem<'_>, degree: u32) -> Result<Ba
     while found <= MORE && count <= items.len().max(fewest) {
         if let Some(packed) = packed(problem, &items, count * side_by_side, capacity, degree) {
             found += 1;
-            let microbatches = packed.chunks(side_by_side).map(|groups| {
-                let groups = groups.iter().map(|group| Group {
-                    seconds: problem.cost.seconds(group.load, degree),
-                    tokens: group.load.tokens,
-                    minimum: group.minimum,
-                    degree,
-                    sequences: group.sequences.clone(),
-                });
-                microbatch(problem, groups.collect(), Grouping::Static)
-            });
-            let plan = batch_plan(problem, microbatches.collect(), Split::Static(degree));
+            let plan = one_degree_plan(problem, degree, packed.chunks(side_by_side).map(<[AtomicGroup]>::to_vec));
             if best.as_ref().is_none_or(|best| plan.seconds < best.seconds) {
                 best = Some(plan);
             }
