@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod accuracy;
+pub mod check;
 pub mod contained;
 pub mod dataset;
 pub mod execution_plan;

@@ -55,6 +55,12 @@ pub const SCENARIO_IDENTITY: &str = "/api/v1/scenarios/identity";
 /// POST: convert a training configuration (the body) to a scenario. Stores nothing.
 pub const JOB_CONFIGS: &str = "/api/v1/job-configs";
 
+/// POST: check a training configuration. Stores nothing.
+pub const CHECKS: &str = "/api/v1/checks";
+
+/// POST: single changes of a training configuration, and the edits of its file. Stores nothing.
+pub const CHECK_CHANGES: &str = "/api/v1/checks/changes";
+
 /// GET: stored runs. POST: open one.
 pub const RUNS: &str = "/api/v1/runs";
 /// POST: import a complete log file (the body) as a run.

@@ -8,6 +8,7 @@ use leptos_router::path;
 use wasm_bindgen::{JsCast, JsValue};
 
 use crate::catalogue::Catalogue;
+use crate::check::CheckState;
 use crate::explore::Explore;
 use crate::header::Header;
 use crate::help::HelpDialog;
@@ -22,6 +23,7 @@ pub(crate) fn App() -> impl IntoView {
     provide_context(open_scenario);
     provide_context(Catalogue::new());
     provide_context(Schedules::new());
+    provide_context(CheckState::new());
     // New and stored scenarios use the same page component.
     let explore = rooms::explore();
     view! {
@@ -35,6 +37,7 @@ pub(crate) fn App() -> impl IntoView {
             <Header />
             <Routes fallback=NotFound>
                 <Route path=path!("/") view=GalleryPage />
+                <Route path=path!("/check") view=rooms::check().page() />
                 <Route path=path!("/new") view=explore.page() />
                 <Route path=path!("/s/:id") view=explore.page() />
                 <Route path=path!("/c") view=rooms::contained().page() />

@@ -49,6 +49,7 @@ pub(crate) fn Header() -> impl IntoView {
                 "Planscope"
             </a>
             <nav aria-label="Pages">
+                <a href="/check" aria-current=move || here("/check")>"Check"</a>
                 <a href=explore_link on:click=stay aria-current=move || explores().then_some("page")>"Explore"</a>
                 <a href="/schedules" aria-current=move || here("/schedules")>"Schedules"</a>
                 <a href="/scenarios" aria-current=move || here("/scenarios").or(here("/plans"))>"Scenarios"</a>

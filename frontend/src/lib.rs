@@ -25,6 +25,7 @@ mod answered;
 mod app;
 mod catalogue;
 mod charts;
+mod check;
 mod client;
 mod clipboard;
 mod copy_link;

@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 pub(crate) mod accuracy;
+pub(crate) mod check;
 pub(crate) mod contained;
 pub(crate) mod datasets;
 pub(crate) mod explore;

@@ -24,7 +24,10 @@ mod time_and_memory;
 mod time_spent;
 mod title;
 
+pub(crate) use fit::change_lines;
+pub(crate) use peak_memory::{PARTS as MEMORY_PARTS, values as memory_values};
 pub(crate) use ranking::{degrees, selected_planner, settings_text, short_title, source_text};
+pub(crate) use time_spent::{PARTS as TIME_PARTS, values as time_values};
 
 use api::planner::outcome::PlanOutcome;
 use leptos::context::Provider;

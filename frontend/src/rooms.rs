@@ -15,6 +15,7 @@ use leptos::wasm_split::{SplitLoaderError, wasm_split};
 use crate::export_menu::ExportMenu;
 use crate::pages::access::AccessPage;
 use crate::pages::accuracy::AccuracyPage;
+use crate::pages::check::CheckPage;
 use crate::pages::contained::ContainedPage;
 use crate::pages::datasets::DatasetsPage;
 use crate::pages::explore::ExplorePage;
@@ -52,6 +53,7 @@ macro_rules! rooms {
 }
 
 rooms! {
+    check in check is CheckPage;
     explore in explore is ExplorePage;
     /// Page for links that contain a scenario.
     contained in explore is ContainedPage;

@@ -2,6 +2,7 @@
 
 pub(crate) mod accuracy;
 pub(crate) mod audit;
+pub(crate) mod checks;
 pub(crate) mod corrections;
 pub(crate) mod datasets;
 pub(crate) mod execution_plans;

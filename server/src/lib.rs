@@ -14,6 +14,7 @@ mod calibration;
 pub mod cancel_work_command;
 pub mod changes;
 pub mod check_command;
+mod checks;
 pub mod client;
 pub mod clock;
 pub mod config;

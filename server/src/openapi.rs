@@ -16,6 +16,7 @@ use utoipa::{OpenApi, PartialSchema, ToSchema};
     tags(
         (name = "datasets", description = "Length files"),
         (name = "scenarios", description = "Questions, immutable and addressed by content"),
+        (name = "checks", description = "Checks of training configurations: fit, time, and what to change"),
         (name = "jobs", description = "Planning"),
         (name = "outcomes", description = "Answers, keyed by scenario and engine"),
         (name = "runs", description = "Observed training jobs: their logs as they grow, and what is read from them"),

@@ -26,9 +26,9 @@ use crate::endpoint::runs::files::MAX_LOG;
 use crate::endpoint::runs::log::MAX_END_KIB;
 use crate::endpoint::scenarios::{MAX_DOCUMENT, MAX_SCENARIO};
 use crate::endpoint::{
-    accuracy, audit, corrections, datasets, execution_plans, exports, gallery, health, job_configs, jobs, metrics,
-    observations, outcomes, pages, papers, presets, profiles, runs, scenarios, schedules, sessions, studies, sweeps,
-    tokens, traces, what_if,
+    accuracy, audit, checks, corrections, datasets, execution_plans, exports, gallery, health, job_configs, jobs,
+    metrics, observations, outcomes, pages, papers, presets, profiles, runs, scenarios, schedules, sessions, studies,
+    sweeps, tokens, traces, what_if,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -111,6 +111,8 @@ fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(profiles::apply_to))
         .routes(routes!(schedules::kinds, schedules::compare))
         .routes(routes!(job_configs::read))
+        .routes(routes!(checks::check))
+        .routes(routes!(checks::changes))
         .routes(routes!(jobs::get, jobs::cancel))
         .routes(routes!(jobs::events))
         .routes(routes!(runs::list, runs::open))
@@ -167,6 +169,7 @@ pub fn router(app: Arc<App>) -> Router {
     api.route("/api/v1/openapi.json", get(move || async move { ([CONTENT_TYPE_JSON], document) }))
         // Page paths. The fallback serves all other build files.
         .route("/", get(pages::page))
+        .route("/check", get(pages::page))
         .route("/new", get(pages::page))
         .route("/s/{id}", get(pages::page))
         .route("/c", get(pages::page))

@@ -17,7 +17,7 @@ use crate::analysis::AnalysisError;
 use changes::{Proposal, proposals};
 use planscope_core::host::{Cancellation, Workers};
 use planscope_plan::observer::Observer;
-use planscope_plan::outcome::{Layout, PlanOutcome, RankMemory, RankNeed};
+use planscope_plan::outcome::{Layout, PlanOutcome, Planned, RankMemory, RankNeed};
 use planscope_plan::scenario::{PlannerKind, ValidScenario};
 use planscope_planners::engine::{self, PlanError};
 
@@ -45,6 +45,9 @@ pub struct Fit {
     pub simulated: u32,
     /// Number of changes that do not fit.
     pub rejected: u32,
+    /// Changes of `changes` that save most time together; omitted if no two of them do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub combination: Option<Combination>,
     /// True if the time limit was reached before all changes were simulated.
     pub is_partial: bool,
 }
@@ -121,7 +124,66 @@ pub struct Change {
     pub difference_s: Option<f64>,
 }
 
+/// Several changes applied together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Combination {
+    /// Indices into the list of changes.
+    pub changes: Vec<u32>,
+    /// Result with these changes.
+    pub result: FitResult,
+    /// Change of the iteration time in s; omitted if the scenario itself does not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference_s: Option<f64>,
+}
+
+/// Memory need of a scenario and its plan on one global batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Need {
+    /// Need and limit, without changes.
+    pub fit: Fit,
+    /// The plan, if one fits.
+    pub plan: Option<Box<Planned>>,
+}
+
+/// Returns the memory need and the plan, without changes.
+///
+/// # Errors
+/// The scenario cannot be planned within the limits, or the time is up.
+pub fn need(
+    valid: &ValidScenario,
+    planner: Option<PlannerKind>,
+    workers: &dyn Workers,
+    cancellation: &dyn Cancellation,
+) -> Result<Need, AnalysisError> {
+    let planner = planner.unwrap_or_else(|| reference_planner(valid));
+    let document = document(valid);
+    let Evaluated { result, ranks, plan } = base(&document, valid, planner, &Watch { workers, cancellation })?;
+    let limit_gib = valid.scenario().memory_limit().gib();
+    let (changes, simulated, rejected, combination, is_partial) = (Vec::new(), 0, 0, None, false);
+    let fit = Fit { planner, base: result, ranks, limit_gib, changes, simulated, rejected, combination, is_partial };
+    Ok(Need { fit, plan })
+}
+
+fn document(valid: &ValidScenario) -> Value {
+    serde_json::to_value(valid.scenario()).expect("a scenario has only text keys")
+}
+
+/// Plans the scenario itself.
+fn base(
+    document: &Value,
+    valid: &ValidScenario,
+    planner: PlannerKind,
+    watch: &Watch<'_>,
+) -> Result<Evaluated, AnalysisError> {
+    let too_large = || AnalysisError::Unplanned("its plans exceed the limits of an answer".to_owned());
+    evaluate(document, valid, planner, watch)?.ok_or_else(too_large)
+}
+
 /// Returns the memory need and the changes that help most.
+///
+/// # Errors
+/// The scenario itself cannot be planned within the limits or the time.
 pub fn fit(
     valid: &ValidScenario,
     planner: Option<PlannerKind>,
@@ -130,9 +192,8 @@ pub fn fit(
 ) -> Result<Fit, AnalysisError> {
     let planner = planner.unwrap_or_else(|| reference_planner(valid));
     let watch = Watch { workers, cancellation };
-    let document = serde_json::to_value(valid.scenario()).expect("a scenario has only text keys");
-    let too_large = || AnalysisError::Unplanned("its plans exceed the limits of an answer".to_owned());
-    let base = evaluate(&document, valid, planner, &watch)?.ok_or_else(too_large)?;
+    let document = document(valid);
+    let base = base(&document, valid, planner, &watch)?;
     let base_s = base.result.iteration_s;
     let (mut simulated, mut rejected, mut is_partial) = (0, 0, false);
     let mut changes: Vec<Change> = Vec::new();
@@ -166,8 +227,54 @@ pub fn fit(
     changes.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
     keep_one_of_a_kind(&mut changes);
     changes.truncate(MAX_CHANGES);
+    let combination = match combine(&document, valid, (planner, base_s), &changes, &watch) {
+        Ok(combination) => combination,
+        Err(AnalysisError::TimeIsUp) => {
+            is_partial = true;
+            None
+        }
+        Err(error) => return Err(error),
+    };
     let limit_gib = valid.scenario().memory_limit().gib();
-    Ok(Fit { planner, base: base.result, ranks: base.ranks, limit_gib, changes, simulated, rejected, is_partial })
+    let (base, ranks) = (base.result, base.ranks);
+    Ok(Fit { planner, base, ranks, limit_gib, changes, simulated, rejected, combination, is_partial })
+}
+
+/// Adds changes to the fastest one in ascending iteration time, while the sum saves time. Changes of the cluster are
+/// not combined, because they cost money.
+fn combine(
+    document: &Value,
+    valid: &ValidScenario,
+    (planner, base_s): (PlannerKind, Option<f64>),
+    changes: &[Change],
+    watch: &Watch<'_>,
+) -> Result<Option<Combination>, AnalysisError> {
+    let mut combined: Option<(Vec<u32>, Value, FitResult)> = None;
+    for (index, change) in (0..).zip(changes) {
+        if change.kind == ChangeKind::Cluster {
+            continue;
+        }
+        let Some((indices, changed, best)) = &mut combined else {
+            combined = apply(document, &change.fields).map(|changed| (vec![index], changed, change.result.clone()));
+            continue;
+        };
+        // A pointer to a group of fields compares all of them.
+        let is_free = |field: &FieldChange| document.pointer(&field.pointer) == changed.pointer(&field.pointer);
+        if !change.fields.iter().all(is_free) {
+            continue;
+        }
+        let Some(candidate) = apply(changed, &change.fields) else { continue };
+        let Some(evaluated) = evaluate(&candidate, valid, planner, watch)? else { continue };
+        let is_faster = |seconds: f64| best.iteration_s.is_none_or(|best| seconds < best * (1.0 - MIN_SHARE));
+        if evaluated.result.iteration_s.is_some_and(is_faster) {
+            indices.push(index);
+            (*changed, *best) = (candidate, evaluated.result);
+        }
+    }
+    Ok(combined.filter(|(indices, ..)| indices.len() > 1).map(|(changes, _, result)| {
+        let difference_s = result.iteration_s.zip(base_s).map(|(seconds, base)| seconds - base);
+        Combination { changes, result, difference_s }
+    }))
 }
 
 /// Keeps the fastest of several changes of the same fields, for example of the number of recomputed layers.
@@ -205,6 +312,7 @@ fn apply(document: &Value, fields: &[FieldChange]) -> Option<Value> {
 struct Evaluated {
     result: FitResult,
     ranks: Vec<RankNeed>,
+    plan: Option<Box<Planned>>,
 }
 
 /// Plans one global batch. `None` if the document is not a valid scenario.
@@ -250,6 +358,7 @@ fn evaluate(
                     peak_gib: Some(planned.metrics.peak_memory_gib),
                     binding: None,
                 },
+                plan: Some(planned),
             }
         }
         PlanOutcome::Infeasible { binding, search } => {
@@ -263,6 +372,7 @@ fn evaluate(
                     binding: Some(binding),
                 },
                 ranks: nearest.map(|nearest| nearest.ranks).unwrap_or_default(),
+                plan: None,
             }
         }
     }))

@@ -5,6 +5,8 @@ mod devices;
 mod field_names;
 mod study;
 
+pub(crate) use field_names::lines as change_lines;
+
 use api::planner::fit::{DeviceTable, Fit};
 use api::planner::outcome::{PlanOutcome, PlannerResult};
 use api::planner::scenario::PlannerKind;
@@ -198,6 +200,7 @@ mod tests {
             changes: Vec::new(),
             simulated: 12,
             rejected: 12,
+            combination: None,
             is_partial,
         }
     }

@@ -19,7 +19,7 @@ use crate::format;
 
 /// Bar segments, model state first. The memory reserve is not a segment because it reduces the
 /// limit, as in the ranking table.
-const PARTS: [Part; 5] = [
+pub(crate) const PARTS: [Part; 5] = [
     Part { name: "weights", light: "#0072b2", dark: "#2f8fd0", fill: Fill::Solid },
     Part { name: "gradients", light: "#ee6677", dark: "#ee7f8e", fill: Fill::Solid },
     Part { name: "optimizer", light: "#4a4f58", dark: "#7b828e", fill: Fill::Solid },
@@ -27,7 +27,7 @@ const PARTS: [Part; 5] = [
     Part { name: "temporary", light: "#882255", dark: "#b0568a", fill: Fill::Solid },
 ];
 
-const fn values(memory: &RankMemory) -> [f64; 5] {
+pub(crate) const fn values(memory: &RankMemory) -> [f64; 5] {
     [memory.weights_gib, memory.gradients_gib, memory.optimizer_gib, memory.activations_gib, memory.temporary_gib]
 }
 

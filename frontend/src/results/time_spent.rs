@@ -15,7 +15,7 @@ use crate::format;
 
 /// Components in stacking order. Colours match the span kinds in Gantt charts. The two exposed
 /// components add up to the exposed communication in the ranking table.
-const PARTS: [Part; 6] = [
+pub(crate) const PARTS: [Part; 6] = [
     Part { name: "computation", light: "#0072b2", dark: "#2f8fd0", fill: Fill::Solid },
     Part { name: "recomputed", light: "#66ccee", dark: "#8adcf7", fill: Fill::Solid },
     Part { name: "exposed in actions", light: "#882255", dark: "#b0568a", fill: Fill::Solid },
@@ -24,7 +24,7 @@ const PARTS: [Part; 6] = [
     Part { name: "bubble", light: "#8a939e", dark: "#8a939e", fill: Fill::Hatched },
 ];
 
-const fn values(time: &RankTime) -> [f64; 6] {
+pub(crate) const fn values(time: &RankTime) -> [f64; 6] {
     [time.compute_s, time.recompute_s, time.exposed_s, time.sync_s, time.optimizer_s, time.bubble_s]
 }
 

@@ -1,26 +1,29 @@
 //! Report of `planscope check` as text.
 
-use planner::fit::Change;
+use api::check::{Check, Edit, EditAction, Verdict};
+use api::job_config::ConfigFormat;
+use planner::fit::{Change, Combination, Fit};
 use planner::outcome::{Layout, Planned};
 
-use super::{Report, Verdict, value_text};
+use super::{Report, value_text};
 use crate::fit_command::{describe_devices, memory_table};
 
 /// Returns the report: verdict, time, what was assumed and not understood, memory, changes.
 pub(super) fn describe(name: &str, report: &Report) -> String {
-    let scenario = &report.scenario;
+    let check = &report.check;
+    let Check { scenario, fit, .. } = check;
     let mut lines = vec![format!(
         "{}: {}, {} on {} {} ({})",
         if name.is_empty() { "standard input" } else { name },
-        report.format.replace('_', " "),
+        check.format.map_or("scenario", ConfigFormat::title),
         scenario.model.name,
         scenario.cluster.devices(),
         scenario.cluster.name,
-        report.fit.planner.title()
+        fit.planner.title()
     )];
-    lines.extend(outcome(report));
+    lines.extend(outcome(check));
     for (title, sentences) in
-        [("assumed", &report.assumed), ("not modelled", &report.not_modelled), ("not understood", &report.unknown)]
+        [("assumed", &check.assumed), ("not modelled", &check.not_modelled), ("not understood", &check.unknown)]
     {
         if !sentences.is_empty() {
             lines.push(String::new());
@@ -28,7 +31,7 @@ pub(super) fn describe(name: &str, report: &Report) -> String {
             lines.extend(sentences.iter().map(|sentence| format!("  {sentence}")));
         }
     }
-    lines.extend(memory_table(&report.fit));
+    lines.extend(memory_table(fit));
     lines.extend(changes(report));
     if report.is_best_requested && report.best.is_none() {
         lines.push(String::new());
@@ -40,29 +43,27 @@ pub(super) fn describe(name: &str, report: &Report) -> String {
         let settings = best.settings.map(|settings| format!("; {settings}")).unwrap_or_default();
         lines.push(format!("  {}{settings}", degrees(best.layout)));
     }
-    if !report.read.is_empty() {
+    if !check.read.is_empty() {
         lines.push(String::new());
-        lines.push(format!("{} settings read; --json lists them", report.read.len()));
+        lines.push(format!("{} settings read; --json lists them", check.read.len()));
     }
     lines.join("\n") + "\n"
 }
 
-fn outcome(report: &Report) -> Vec<String> {
-    let fit = &report.fit;
+fn outcome(check: &Check) -> Vec<String> {
+    let fit = &check.fit;
     let peak = fit.base.peak_gib.unwrap_or(0.0);
     let memory = format!(
         "{peak:.1} of {:.1} GiB (device memory minus the reserve for framework and fragmentation)",
         fit.limit_gib
     );
-    let mut lines = vec![match report.verdict {
+    let mut lines = vec![match check.verdict {
         Verdict::Fits => format!("fits: {memory}"),
         Verdict::AtRisk => format!("at risk: {memory}, above 95 % of the limit"),
         Verdict::DoesNotFit => format!("does not fit: {}", fit.base.binding.as_deref().unwrap_or("no plan")),
     }];
-    if let Some(plan) = &report.plan {
+    if let Some(plan) = &check.plan {
         lines.push(format!("{}; {}", figures(plan), degrees(plan.layout)));
-    } else if report.verdict != Verdict::DoesNotFit {
-        lines.push("a batch of the run does not fit, although the representative batch does".to_owned());
     }
     lines
 }
@@ -86,8 +87,8 @@ fn degrees(layout: Layout) -> String {
 }
 
 fn changes(report: &Report) -> Vec<String> {
-    let fit = &report.fit;
-    let purpose = if report.verdict == Verdict::DoesNotFit { "make it fit" } else { "save most time" };
+    let fit = &report.check.fit;
+    let purpose = if report.check.verdict == Verdict::DoesNotFit { "make it fit" } else { "save most time" };
     if fit.changes.is_empty() {
         let mut lines = vec![String::new(), format!("none of {} single changes would {purpose}", fit.simulated)];
         lines.extend(report.fewest_devices.as_deref().map(|table| describe_devices(table).trim_end().to_owned()));
@@ -97,22 +98,45 @@ fn changes(report: &Report) -> Vec<String> {
     let simulated = fit.simulated;
     let title = format!("single changes that {purpose}, of {simulated} simulated on one global batch{now}:");
     let mut lines = vec![String::new(), title];
-    for (change, syntax) in fit.changes.iter().zip(&report.lines) {
-        lines.push(change_line(change));
-        if syntax.is_empty() {
+    for (number, (change, edits)) in (1..).zip(fit.changes.iter().zip(&report.edits)) {
+        lines.push(change_line(number, change));
+        if edits.is_empty() {
             let fields = change.fields.iter().map(|field| format!("{} = {}", field.pointer, value_text(field)));
-            lines.push(format!("             scenario: {}", fields.collect::<Vec<_>>().join(", ")));
+            lines.push(format!("                 scenario: {}", fields.collect::<Vec<_>>().join(", ")));
         } else {
-            lines.extend(syntax.iter().map(|line| format!("             {line}")));
+            lines.extend(edits.iter().map(edit_line));
         }
     }
+    lines.extend(fit.combination.as_ref().map(|combination| combination_line(fit, combination)));
     lines
 }
 
-fn change_line(change: &Change) -> String {
+/// Describes changes together.
+fn combination_line(fit: &Fit, combination: &Combination) -> String {
+    let numbers: Vec<String> = combination.changes.iter().map(|index| (index + 1).to_string()).collect();
+    let difference = fit.base.iteration_s.and(combination.difference_s);
+    format!(
+        "changes {} together: {:.3} s{}, {:.1} GiB",
+        numbers.join(", "),
+        combination.result.iteration_s.unwrap_or(0.0),
+        difference.map(|difference| format!(" ({difference:+.3} s)")).unwrap_or_default(),
+        combination.result.peak_gib.unwrap_or(0.0)
+    )
+}
+
+fn edit_line(edit: &Edit) -> String {
+    let action = match edit.action {
+        EditAction::Replace => "line",
+        EditAction::Add => "add after line",
+        EditAction::Remove => "remove from line",
+    };
+    format!("                 {action} {}: {}", edit.line, edit.setting)
+}
+
+fn change_line(number: u32, change: &Change) -> String {
     let difference = change.difference_s.map(|difference| format!(" ({difference:+.3} s)")).unwrap_or_default();
     format!(
-        "{:>9.3} s{difference}  {:>6.1} GiB  {}",
+        "{number:>3} {:>9.3} s{difference}  {:>6.1} GiB  {}",
         change.result.iteration_s.unwrap_or(0.0),
         change.result.peak_gib.unwrap_or(0.0),
         change.title

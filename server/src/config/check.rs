@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use planner::cluster::presets;
+
+use crate::checks::{MAX_DEVICES, preset};
 
 /// Arguments of `planscope check`.
 #[derive(Debug, Clone, Args)]
@@ -12,7 +13,7 @@ pub struct CheckArguments {
     /// Hugging Face model, or a scenario. - for standard input.
     pub file: PathBuf,
     /// Number of devices. Default: as the file states, or the fewest for its layout.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=131_072))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEVICES)))]
     pub gpus: Option<u32>,
     /// Device type, for example h100. Default: as the file states, or h100.
     #[arg(long, value_parser = preset)]
@@ -26,14 +27,4 @@ pub struct CheckArguments {
     /// Worker threads per search. Default: number of cores.
     #[arg(long, env = "PLANSCOPE_SEARCH_THREADS")]
     pub search_threads: Option<usize>,
-}
-
-/// Returns the cluster preset of a device type.
-fn preset(id: &str) -> Result<&'static str, String> {
-    let presets = presets::clusters();
-    let known = presets.iter().find(|preset| preset.id.eq_ignore_ascii_case(id)).map(|preset| preset.id);
-    known.ok_or_else(|| {
-        let ids: Vec<&str> = presets.iter().map(|preset| preset.id).collect();
-        format!("unknown device type; known: {}", ids.join(", "))
-    })
 }

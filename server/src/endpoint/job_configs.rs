@@ -1,6 +1,6 @@
 //! Converts configuration files of training jobs to scenarios.
 
-use api::job_config::{ConfigFormat, JobConfig, ReadSetting};
+use api::job_config::JobConfig;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::Query;
@@ -11,6 +11,7 @@ use utoipa::IntoParams;
 
 use super::off_thread;
 use super::scenarios::MAX_DOCUMENT;
+use crate::checks::{config_format, read_settings};
 use crate::error::ApiError;
 use crate::label;
 
@@ -45,15 +46,10 @@ pub(crate) async fn read(
     let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
     let name = options.name.as_deref().and_then(label::clean).unwrap_or_default();
     let config = off_thread(move || Ok(job_config::read(&name, &body)?)).await?;
-    let read = config.read.into_iter();
     Ok(Json(JobConfig {
-        format: match config.format {
-            job_config::ConfigFormat::HuggingFaceModel => ConfigFormat::HuggingFaceModel,
-            job_config::ConfigFormat::Megatron => ConfigFormat::Megatron,
-            job_config::ConfigFormat::Torchtitan => ConfigFormat::Torchtitan,
-        },
+        format: config_format(config.format),
         scenario: config.scenario,
-        read: read.map(|job_config::ReadSetting { key, value, setting }| ReadSetting { key, value, setting }).collect(),
+        read: read_settings(config.read),
         assumed: config.assumed,
         not_modelled: config.not_modelled,
         unknown: config.unknown,

@@ -18,19 +18,14 @@ fn a_job_file_is_checked_with_changes_in_its_own_syntax() {
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&report["verdict"], &report["format"]), (&"does_not_fit".into(), &"torchtitan".into()));
     assert!(report["fit"]["ranks"][0]["memory"]["activations_gib"].as_f64().unwrap() > 10.0);
-    let lines: Vec<&str> = report["lines"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .flat_map(|lines| lines.as_array().unwrap())
-        .filter_map(|line| line.as_str())
-        .collect();
-    assert!(lines.contains(&"[training] local_batch_size = 1"), "{lines:?}");
+    let edits = report["edits"].as_array().unwrap().iter().flat_map(|edits| edits.as_array().unwrap());
+    let settings: Vec<&str> = edits.filter_map(|edit| edit["setting"].as_str()).collect();
+    assert!(settings.contains(&"local_batch_size = 1"), "{settings:?}");
 
     let output = planscope(&["check", "-", "--gpus", "8", "--device", "H100"], &job("full"));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("torchtitan, llama3 8B on 8 H100"), "{text}");
+    assert!(text.contains("torchtitan job file, llama3 8B on 8 H100"), "{text}");
     assert!(text.contains(" % MFU; TP 1, PP 1, DP 8"), "{text}");
     assert!(!text.contains("number of devices is not stated"), "{text}");
 }

@@ -68,7 +68,7 @@ pub(super) const fn section(kind: ChangeKind) -> &'static str {
 
 /// Returns one line for each field that the change gives another value, for example
 /// "Tensor parallel: 8 → 4".
-pub(super) fn lines(change: &Change, document: &Value) -> Vec<String> {
+pub(crate) fn lines(change: &Change, document: &Value) -> Vec<String> {
     change.fields.iter().flat_map(|field| field_lines(field, document)).collect()
 }
 

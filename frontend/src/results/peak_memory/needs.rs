@@ -64,6 +64,7 @@ mod tests {
             changes: Vec::new(),
             simulated: 0,
             rejected: 0,
+            combination: None,
             is_partial: false,
         };
         assert_eq!(

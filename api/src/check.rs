@@ -1,0 +1,166 @@
+//! Check of a training job's configuration: fit, time, memory, and changes in the syntax of its file.
+
+use planner::fit::Fit;
+use planner::outcome::Planned;
+use planner::scenario::Scenario;
+use serde::{Deserialize, Serialize};
+
+use crate::job_config::{ConfigFormat, ReadSetting};
+
+/// A configuration to check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CheckRequest {
+    /// Content of the configuration file. It is not stored.
+    pub text: String,
+    /// File name.
+    #[serde(default)]
+    pub name: String,
+    /// Total number of devices. Default: as the file states, or the fewest for its layout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices: Option<u32>,
+    /// Cluster preset, for example `h100`. Default: as the file states, or `h100`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+}
+
+/// Whether a job fits the device memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The peak is at most 95 % of the limit.
+    Fits,
+    /// The job fits, and its peak is above 95 % of the limit.
+    AtRisk,
+    /// No plan fits.
+    DoesNotFit,
+}
+
+impl Verdict {
+    /// Returns the verdict for a memory need.
+    pub fn new(fit: &Fit) -> Self {
+        match fit.base.iteration_s {
+            None => Self::DoesNotFit,
+            Some(_) if fit.is_at_risk() => Self::AtRisk,
+            Some(_) => Self::Fits,
+        }
+    }
+
+    /// Display name.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Fits => "Fits",
+            Self::AtRisk => "At risk",
+            Self::DoesNotFit => "Does not fit",
+        }
+    }
+}
+
+/// Result of a check on one global batch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Check {
+    /// Whether the job fits.
+    pub verdict: Verdict,
+    /// Format of the file; omitted for a scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<ConfigFormat>,
+    /// The job as a scenario. It is valid and not stored.
+    pub scenario: Scenario,
+    /// The same job with free layout and settings and the planner `best`.
+    pub best_scenario: Scenario,
+    /// Settings that were read, in the order of the file.
+    pub read: Vec<ReadSetting>,
+    /// Values that the file does not state, one sentence each.
+    pub assumed: Vec<String>,
+    /// Stated properties that a scenario cannot represent, one sentence each.
+    pub not_modelled: Vec<String>,
+    /// Unrecognized keys. Their values are not returned.
+    pub unknown: Vec<String>,
+    /// Memory need by rank and term, without changes.
+    pub fit: Fit,
+    /// The plan of the job; omitted if it does not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Planned>,
+}
+
+/// Single changes of a checked job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CheckChanges {
+    /// Need, and the changes that help most.
+    pub fit: Fit,
+    /// Edits of the file for each change; empty if the format has no setting for it.
+    pub edits: Vec<Vec<Edit>>,
+}
+
+/// What an edit does to the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum EditAction {
+    /// Replaces the value of a setting.
+    Replace,
+    /// Adds a setting.
+    Add,
+    /// Removes a setting.
+    Remove,
+}
+
+/// One setting that changes in a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Edit {
+    /// What happens to the setting.
+    pub action: EditAction,
+    /// Line of the file, from 1: the changed line, or the line after which a setting is added.
+    pub line: u32,
+    /// The new setting in the syntax of the file, or the name of a removed setting.
+    pub setting: String,
+    /// First byte of the replaced range.
+    pub start: u32,
+    /// Byte after the replaced range.
+    pub end: u32,
+    /// Replacement of the range.
+    pub text: String,
+}
+
+/// Returns the file with edits, or `None` if two of them overlap or one lies outside the file.
+pub fn apply<'a>(file: &str, edits: impl IntoIterator<Item = &'a Edit>) -> Option<String> {
+    let mut edits: Vec<&Edit> = edits.into_iter().collect();
+    edits.sort_by_key(|edit| (edit.start, edit.end));
+    let (mut changed, mut position) = (String::with_capacity(file.len()), 0);
+    for edit in edits {
+        let (start, end) = (edit.start as usize, edit.end as usize);
+        if start < position || end < start {
+            return None;
+        }
+        changed.push_str(file.get(position..start)?);
+        file.get(start..end)?;
+        changed.push_str(&edit.text);
+        position = end;
+    }
+    changed.push_str(file.get(position..)?);
+    Some(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit(start: u32, end: u32, text: &str) -> Edit {
+        Edit { action: EditAction::Replace, line: 1, setting: String::new(), start, end, text: text.to_owned() }
+    }
+
+    #[test]
+    fn edits_replace_ranges_in_any_order() {
+        let edits = [edit(8, 9, "2"), edit(2, 3, "16"), edit(10, 10, "!")];
+        assert_eq!(apply("a=8 and 4.", &edits).unwrap(), "a=16 and 2.!");
+        assert_eq!(apply("a", []).unwrap(), "a");
+        assert_eq!(apply("abcdef", &[edit(0, 3, ""), edit(2, 4, "")]), None, "overlap");
+        assert_eq!(apply("abc", &[edit(2, 9, "")]), None, "outside");
+        assert_eq!(apply("äb", &[edit(1, 2, "")]), None, "inside a letter");
+    }
+}

@@ -1,0 +1,263 @@
+//! State of the check page: the configuration, its result, changes and plans. It survives visits of other pages.
+
+use std::sync::Arc;
+
+use api::check::{Check, CheckChanges, CheckRequest, Edit, apply};
+use api::path;
+use api::planner::outcome::{PlanOutcome, Planned};
+use api::planner::scenario::Scenario;
+use api::planner::timeline::Timeline;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use serde::de::DeserializeOwned;
+
+use crate::client::{self, Abort, Body, RequestError};
+use crate::gantt::TimeWindow;
+
+/// Content that is requested from the server.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Loaded<T> {
+    /// Not requested.
+    Absent,
+    Waiting,
+    Here(Arc<T>),
+    Failed(RequestError),
+}
+
+impl<T> Loaded<T> {
+    /// Returns the content, if it is here.
+    pub(crate) fn here(&self) -> Option<Arc<T>> {
+        match self {
+            Self::Here(content) => Some(Arc::clone(content)),
+            _ => None,
+        }
+    }
+
+    fn new(response: Result<T, RequestError>) -> Self {
+        response.map_or_else(Self::Failed, |content| Self::Here(Arc::new(content)))
+    }
+}
+
+/// A checked configuration and its text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Checked {
+    pub(crate) request: CheckRequest,
+    pub(crate) check: Check,
+}
+
+/// A plan with its timeline. `None` if nothing fits.
+pub(crate) type DrawnPlan = Option<(Planned, Arc<Timeline>)>;
+
+/// State of the check page.
+#[derive(Clone, Copy)]
+pub(crate) struct CheckState {
+    /// Text of the configuration. It stays in this tab.
+    pub(crate) text: RwSignal<String>,
+    pub(crate) file_name: RwSignal<String>,
+    /// Number of devices; empty if the file states it.
+    pub(crate) devices: RwSignal<String>,
+    /// Cluster preset; empty if the file states it.
+    pub(crate) device: RwSignal<String>,
+    pub(crate) result: RwSignal<Loaded<Checked>>,
+    pub(crate) changes: RwSignal<Loaded<CheckChanges>>,
+    /// Plan of the configuration, for the chart.
+    pub(crate) own: RwSignal<Loaded<DrawnPlan>>,
+    /// Best plan with free layout and settings.
+    pub(crate) best: RwSignal<Loaded<DrawnPlan>>,
+    /// Visible time range of both charts.
+    pub(crate) window: RwSignal<TimeWindow>,
+    /// Texts before the applied changes, newest last.
+    earlier: RwSignal<Vec<String>>,
+    /// Number of the check, to discard late responses.
+    number: StoredValue<u64>,
+    abort: StoredValue<Option<Abort>, LocalStorage>,
+}
+
+impl CheckState {
+    /// Creates an empty state.
+    pub(crate) fn new() -> Self {
+        Self {
+            text: RwSignal::new(String::new()),
+            file_name: RwSignal::new(String::new()),
+            devices: RwSignal::new(String::new()),
+            device: RwSignal::new(String::new()),
+            result: RwSignal::new(Loaded::Absent),
+            changes: RwSignal::new(Loaded::Absent),
+            own: RwSignal::new(Loaded::Absent),
+            best: RwSignal::new(Loaded::Absent),
+            window: RwSignal::new(TimeWindow::fit(1)),
+            earlier: RwSignal::new(Vec::new()),
+            number: StoredValue::new(0),
+            abort: StoredValue::new_local(None),
+        }
+    }
+
+    /// Opens another configuration and checks it.
+    pub(crate) fn open(self, file_name: String, text: String) {
+        self.file_name.set(file_name);
+        self.text.set(text);
+        self.earlier.set(Vec::new());
+        self.run();
+    }
+
+    /// Applies edits to the text and checks the result.
+    pub(crate) fn apply(self, edits: &[Edit]) {
+        let before = self.text.get_untracked();
+        // The edits are those of the checked text. If the text has changed since, they may not match.
+        if let Some(after) = apply(&before, edits) {
+            self.earlier.update(|earlier| earlier.push(before));
+            self.text.set(after);
+            self.run();
+        }
+    }
+
+    /// True if a change was applied.
+    pub(crate) fn can_undo(self) -> bool {
+        self.earlier.with(|earlier| !earlier.is_empty())
+    }
+
+    /// Restores the text before the last applied change, and checks it.
+    pub(crate) fn undo(self) {
+        if let Some(Some(before)) = self.earlier.try_update(Vec::pop) {
+            self.text.set(before);
+            self.run();
+        }
+    }
+
+    /// True if the text or the devices differ from the checked ones.
+    pub(crate) fn is_outdated(self) -> bool {
+        let request = self.request();
+        self.result.with(|result| matches!(result, Loaded::Here(checked) if checked.request != request))
+    }
+
+    /// Removes the configuration and its result.
+    pub(crate) fn clear(self) {
+        self.cancel();
+        self.text.set(String::new());
+        self.file_name.set(String::new());
+        self.earlier.set(Vec::new());
+    }
+
+    /// Cancels a check.
+    pub(crate) fn cancel(self) {
+        self.begin();
+        for reset in [self.own, self.best] {
+            reset.set(Loaded::Absent);
+        }
+        self.changes.set(Loaded::Absent);
+        self.result.set(Loaded::Absent);
+    }
+
+    fn request(self) -> CheckRequest {
+        CheckRequest {
+            text: self.text.get(),
+            name: self.file_name.get(),
+            devices: self.devices.with(|devices| devices.trim().parse().ok()),
+            device: Some(self.device.get()).filter(|device| !device.is_empty()),
+        }
+    }
+
+    /// Checks the configuration. Changes and plans follow.
+    pub(crate) fn run(self) {
+        let request = untrack(|| self.request());
+        let number = self.begin();
+        let abort = self.abort.with_value(Clone::clone);
+        self.result.set(Loaded::Waiting);
+        for reset in [self.own, self.best] {
+            reset.set(Loaded::Absent);
+        }
+        self.changes.set(Loaded::Absent);
+        let body = serde_json::to_string(&request).expect("a request is made of texts and numbers");
+        spawn_local(async move {
+            let response = send::<Check>(path::CHECKS, body.clone(), abort.as_ref()).await;
+            if !self.is_current(number) {
+                return;
+            }
+            let result = Loaded::new(response.map(|check| Checked { request, check }));
+            let checked = result.here();
+            self.result.set(result);
+            let Some(checked) = checked else { return };
+            self.follow(number, body, &checked.check, abort);
+        });
+    }
+
+    /// Requests changes and plans, one after the other: each uses all search threads of the server.
+    fn follow(self, number: u64, body: String, check: &Check, abort: Option<Abort>) {
+        let own = check.plan.is_some().then(|| {
+            let planners = vec![check.fit.planner];
+            Scenario { planners, iterations: 1, ..check.scenario.clone() }
+        });
+        let best = Scenario { iterations: 1, ..check.best_scenario.clone() };
+        self.changes.set(Loaded::Waiting);
+        self.best.set(Loaded::Waiting);
+        spawn_local(async move {
+            if let Some(own) = own {
+                self.own.set(Loaded::Waiting);
+                let plan = drawn_plan(&own, abort.as_ref()).await;
+                if !self.is_current(number) {
+                    return;
+                }
+                self.own.set(Loaded::new(plan));
+                self.window.set(TimeWindow::fit(self.extent_ns()));
+            }
+            let changes = send(path::CHECK_CHANGES, body, abort.as_ref()).await;
+            if !self.is_current(number) {
+                return;
+            }
+            self.changes.set(Loaded::new(changes));
+            let plan = drawn_plan(&best, abort.as_ref()).await;
+            if !self.is_current(number) {
+                return;
+            }
+            self.best.set(Loaded::new(plan));
+            self.window.set(TimeWindow::fit(self.extent_ns()));
+        });
+    }
+
+    /// Longest makespan of both charts in ns.
+    pub(crate) fn extent_ns(self) -> u64 {
+        let makespan = |plan: &Loaded<DrawnPlan>| {
+            plan.here().and_then(|plan| plan.as_ref().as_ref().map(|(_, timeline)| timeline.makespan_ns))
+        };
+        [self.own, self.best].into_iter().filter_map(|plan| plan.with(makespan)).max().unwrap_or(1)
+    }
+
+    /// Aborts the current check and returns the number of the next one.
+    fn begin(self) -> u64 {
+        if let Some(Some(abort)) = self.abort.try_update_value(Option::take) {
+            abort.abort();
+        }
+        self.abort.set_value(Abort::new());
+        self.number.update_value(|number| *number += 1);
+        self.number.get_value()
+    }
+
+    fn is_current(self, number: u64) -> bool {
+        self.number.try_get_value() == Some(number)
+    }
+}
+
+/// Returns the state of the page.
+pub(crate) fn use_check() -> CheckState {
+    expect_context::<CheckState>()
+}
+
+async fn send<T: DeserializeOwned>(url: &str, body: String, abort: Option<&Abort>) -> Result<T, RequestError> {
+    client::send_until("POST", url, Body::Json(body), abort.map(Abort::signal)).await
+}
+
+/// Plans a scenario with one planner.
+async fn drawn_plan(scenario: &Scenario, abort: Option<&Abort>) -> Result<DrawnPlan, RequestError> {
+    let unreadable = |error: &dyn std::fmt::Display| RequestError::Unreadable(error.to_string());
+    let Some(abort) = abort else { return Err(RequestError::Offline) };
+    let body = serde_json::to_string(scenario).map_err(|error| unreadable(&error))?;
+    let bytes = client::ask_bytes(&path::plan_preview(0), body, path::PLAN_PREVIEW_MEDIA_TYPE, &abort.signal()).await?;
+    let preview = api::what_if::decode(&bytes).map_err(|error| unreadable(&error))?;
+    let outcome = preview.outcome.read().map_err(|error| unreadable(&error))?;
+    let result = outcome.outcome.results.into_iter().next();
+    let timeline = preview.timelines.into_iter().next().map(|(_, timeline)| Arc::new(timeline));
+    Ok(match (result.map(|result| result.answer), timeline) {
+        (Some(PlanOutcome::Planned(planned)), Some(timeline)) => Some((*planned, timeline)),
+        _ => None,
+    })
+}

@@ -1,0 +1,83 @@
+//! Check page: a training configuration, whether it fits, its time and memory, and what to change.
+
+mod changes;
+mod charts;
+mod input;
+mod read;
+mod verdict;
+
+use std::sync::Arc;
+
+use leptos::prelude::*;
+
+use crate::check::{Checked, Loaded, use_check};
+use crate::gantt::{Measure, set_measure};
+use crate::notice::ErrorNotice;
+use changes::ChangesPanel;
+use charts::{MemoryCard, ScheduleCard, TimeCard};
+use input::Input;
+use read::ReadPanel;
+use verdict::VerdictPanel;
+
+/// Page of a training configuration.
+#[component]
+pub(crate) fn CheckPage() -> impl IntoView {
+    document().set_title("Check · Planscope");
+    set_measure(Measure::Physical);
+    let state = use_check();
+    let content = move || match state.result.get() {
+        Loaded::Absent => view! { <Promise /> }.into_any(),
+        Loaded::Waiting => view! {
+            <p class="progress" role="status">
+                <progress aria-label="Checking"></progress>
+                "Planning and simulating…"
+                <button class="quiet" on:click=move |_| state.cancel()>"Cancel"</button>
+            </p>
+        }
+        .into_any(),
+        Loaded::Failed(error) => view! { <ErrorNotice error=error on_retry=move |()| state.run() /> }.into_any(),
+        Loaded::Here(checked) => view! { <Answer checked=checked /> }.into_any(),
+    };
+    view! {
+        <main id="main" class="page check-page" tabindex="-1">
+            <h1 class="visually-hidden">"Check a training configuration"</h1>
+            <Input />
+            {content}
+        </main>
+    }
+}
+
+/// Text of an empty page.
+#[component]
+fn Promise() -> impl IntoView {
+    view! {
+        <section class="check-promise">
+            <h2>"What you get"</h2>
+            <ul>
+                <li>"Whether the job fits: peak memory by rank and term, also when it does not fit."</li>
+                <li>"Step time, tokens/s per GPU and MFU, and where the time goes."</li>
+                <li>"The single changes that help most, each simulated, as lines of your own file."</li>
+                <li>"The best plan with free layout and settings, on the same time axis."</li>
+            </ul>
+            <p class="hint">
+                "The text is sent to this server for the check and is not stored. Values of unknown keys are never returned."
+            </p>
+        </section>
+    }
+}
+
+#[component]
+fn Answer(checked: Arc<Checked>) -> impl IntoView {
+    view! {
+        <VerdictPanel checked=Arc::clone(&checked) />
+        <div class="check-columns">
+            <ReadPanel checked=Arc::clone(&checked) />
+            <div class="check-charts">
+                <MemoryCard checked=Arc::clone(&checked) />
+                <TimeCard checked=Arc::clone(&checked) />
+                <ScheduleCard checked=Arc::clone(&checked) />
+            </div>
+            <ChangesPanel checked=checked />
+        </div>
+    }
+}

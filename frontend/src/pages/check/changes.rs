@@ -1,0 +1,166 @@
+//! Single changes, each simulated, with the lines of the user's file.
+
+use std::sync::Arc;
+
+use api::check::{CheckChanges, Edit, EditAction, Verdict, apply};
+use api::planner::fit::Change;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use serde_json::Value;
+
+use crate::check::{Checked, Loaded, use_check};
+use crate::notice::ErrorNotice;
+use crate::results::change_lines;
+use crate::{clipboard, format, saving};
+
+/// Panel of the changes.
+#[component]
+pub(super) fn ChangesPanel(checked: Arc<Checked>) -> impl IntoView {
+    let state = use_check();
+    let does_not_fit = checked.check.verdict == Verdict::DoesNotFit;
+    let document = StoredValue::new(serde_json::to_value(&checked.check.scenario).unwrap_or_default());
+    let content = move || {
+        match state.changes.get() {
+        Loaded::Absent => ().into_any(),
+        Loaded::Waiting => view! {
+            <p class="progress" role="status"><progress aria-label="Simulating changes"></progress>"Simulating changes…"</p>
+        }
+        .into_any(),
+        Loaded::Failed(error) => view! { <ErrorNotice error=error /> }.into_any(),
+        Loaded::Here(changes) => {
+            view! { <List changes=changes does_not_fit=does_not_fit document=document.get_value() /> }.into_any()
+        }
+    }
+    };
+    view! {
+        <section class="card check-changes" data-testid="check-changes">
+            <header class="card-title">
+                <h2>{if does_not_fit { "Make it fit" } else { "Change this first" }}</h2>
+                <span class="muted">"each alone, simulated"</span>
+            </header>
+            {content}
+        </section>
+    }
+}
+
+#[component]
+fn List(changes: Arc<CheckChanges>, does_not_fit: bool, document: Value) -> impl IntoView {
+    let fit = &changes.fit;
+    let simulated = format::count(fit.simulated.into());
+    let note = match (fit.changes.is_empty(), does_not_fit) {
+        (true, true) => format!("None of {simulated} single changes makes it fit."),
+        (true, false) => format!("None of {simulated} single changes saves time."),
+        (false, _) => format!("{simulated} changes simulated; {} do not fit.", fit.rejected),
+    };
+    let partial = fit.is_partial.then_some(" The time limit was reached before all were simulated.");
+    let longest = fit.changes.iter().filter_map(|change| change.difference_s).fold(0.0, f64::min);
+    let rows = fit.changes.iter().zip(&changes.edits).enumerate().map(|(index, (change, edits))| {
+        view! { <Row number=index + 1 change=change edits=edits.clone() document=&document longest_s=longest peak_gib=fit.base.peak_gib /> }
+    });
+    let rows = rows.collect_view();
+    view! {
+        <Together changes=Arc::clone(&changes) />
+        <ol class="check-list">{rows}</ol>
+        <p class="hint">{note}{partial}</p>
+    }
+}
+
+/// The best combination of changes.
+#[component]
+fn Together(changes: Arc<CheckChanges>) -> impl IntoView {
+    let combination = changes.fit.combination.clone()?;
+    let indices = combination.changes.iter().map(|&index| index as usize);
+    let edits: Vec<Edit> =
+        indices.clone().flat_map(|index| changes.edits.get(index).cloned().unwrap_or_default()).collect();
+    // Every change of the combination needs its lines.
+    let is_complete = indices.clone().all(|index| changes.edits.get(index).is_some_and(|edits| !edits.is_empty()));
+    let numbers: Vec<String> = indices.map(|index| (index + 1).to_string()).collect();
+    let seconds = combination.result.iteration_s.map(format::seconds).unwrap_or_default();
+    let difference = combination.difference_s.map(format::seconds_difference);
+    let peak = combination.result.peak_gib.map(format::gib).unwrap_or_default();
+    Some(view! {
+        <div class="check-together" data-testid="check-together">
+            <b>{format!("Changes {} together: {seconds}", numbers.join(", "))}</b>
+            <span class="faster">{difference}</span>
+            <span class="muted">{peak}</span>
+            {is_complete.then(|| view! { <Buttons edits=edits /> })}
+        </div>
+    })
+}
+
+#[component]
+fn Row<'a>(
+    number: usize,
+    change: &'a Change,
+    edits: Vec<Edit>,
+    document: &'a Value,
+    /// Largest saving of all changes, negative.
+    longest_s: f64,
+    /// Peak of the configuration itself.
+    peak_gib: Option<f64>,
+) -> impl IntoView + use<> {
+    let lines = change_lines(change, document);
+    let title = if lines.is_empty() { format::capitalised(&change.title) } else { lines.join(", ") };
+    let seconds = change.result.iteration_s.unwrap_or(f64::NAN);
+    let main = change.difference_s.map_or_else(|| format::seconds(seconds), format::seconds_difference);
+    let share = change.difference_s.filter(|_| longest_s < 0.0).map(|difference| 100.0 * difference / longest_s);
+    let memory = change.result.peak_gib.map(|peak| {
+        let difference = peak_gib.map(|before| peak - before).filter(|difference| difference.abs() >= 0.05);
+        let difference = difference.map(|difference| {
+            format!("{}{} → ", if difference < 0.0 { "−" } else { "+" }, format::gib(difference.abs()))
+        });
+        format!("{}{}", difference.unwrap_or_default(), format::gib(peak))
+    });
+    let has_edits = !edits.is_empty();
+    let code = edits.iter().map(|edit| {
+        let (sign, class) = match edit.action {
+            EditAction::Replace => ("", ""),
+            EditAction::Add => ("+", "added"),
+            EditAction::Remove => ("−", "removed"),
+        };
+        view! { <span class=class><i>{format!("{}{sign}", edit.line)}</i>{edit.setting.clone()}</span> }
+    });
+    let code = code.collect_view();
+    view! {
+        <li>
+            <span class="number">{number}</span>
+            <b>{title}</b>
+            <span class="seconds" class:faster=change.difference_s.is_some()>{main}</span>
+            <span class="muted memory">{change.difference_s.map(|_| format!("{} · ", format::seconds(seconds)))}{memory}</span>
+            {share.map(|share| view! { <span class="saving"><i style:width=format!("{share:.0}%")></i></span> })}
+            {has_edits.then(|| view! { <div class="code"><code>{code}</code><Buttons edits=edits /></div> })}
+        </li>
+    }
+}
+
+/// Buttons that apply edits, copy the settings, and save the edited file.
+#[component]
+fn Buttons(edits: Vec<Edit>) -> impl IntoView {
+    let state = use_check();
+    let copied = RwSignal::new(false);
+    let settings = edits.iter().map(|edit| edit.setting.as_str()).collect::<Vec<_>>().join("\n");
+    let edits = StoredValue::new(edits);
+    let settings = StoredValue::new(settings);
+    let copy = move |_| {
+        spawn_local(async move {
+            let is_copied = clipboard::copy(&settings.get_value()).await;
+            copied.try_set(is_copied);
+        });
+    };
+    let save = move |_| {
+        let file = state.text.with_untracked(|text| edits.with_value(|edits| apply(text, edits)));
+        let name = state.file_name.with_untracked(|name| saving::file_name(name, "configuration.txt"));
+        if let Some(file) = file {
+            // If the browser refuses the download, the lines are still on the page.
+            drop(saving::text(&name, &file));
+        }
+    };
+    let outdated = move || state.is_outdated();
+    view! {
+        <span class="check-buttons">
+            <button disabled=outdated on:click=move |_| edits.with_value(|edits| state.apply(edits))>"Apply"</button>
+            <button class="quiet" on:click=copy>{move || if copied.get() { "Copied" } else { "Copy" }}</button>
+            <button class="quiet" disabled=outdated on:click=save>"Save file"</button>
+        </span>
+    }
+}

@@ -1,0 +1,155 @@
+//! Input of a configuration: text, file, examples, and the devices of the job.
+
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use wasm_bindgen_futures::JsFuture;
+
+use crate::catalogue::Catalogue;
+use crate::check::{CheckState, Loaded, use_check};
+
+/// Maximum file size in bytes; the server has the same limit.
+const MAX_BYTES: f64 = 1024.0 * 1024.0;
+
+/// Examples, each with its file name.
+const EXAMPLES: [(&str, &str, &str); 3] = [
+    ("torchtitan", "llama3_8b.toml", include_str!("../../../../examples/configurations/llama3_8b.toml")),
+    ("Megatron-LM", "gpt_175b.sh", include_str!("../../../../examples/configurations/gpt_175b.sh")),
+    ("config.json", "config.json", include_str!("../../../../examples/configurations/config.json")),
+];
+
+/// Reads a file into the page and checks it.
+pub(super) fn open_file(state: CheckState, file: web_sys::File, wrong: RwSignal<Option<String>>) {
+    if file.size() > MAX_BYTES {
+        wrong.set(Some(format!("{} is larger than 1 MiB.", file.name())));
+        return;
+    }
+    spawn_local(async move {
+        let text = JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string());
+        wrong.try_set(text.is_none().then(|| format!("The browser cannot read {}.", file.name())));
+        if let Some(text) = text {
+            state.open(file.name(), text);
+        }
+    });
+}
+
+/// Text area, file button, examples and devices.
+#[component]
+pub(super) fn Input() -> impl IntoView {
+    let state = use_check();
+    let wrong = RwSignal::new(None::<String>);
+    let over = RwSignal::new(false);
+    let is_checked = Memo::new(move |_| state.result.with(|result| matches!(result, Loaded::Here(_))));
+    let select = move |event: web_sys::Event| {
+        let input = event_target::<web_sys::HtmlInputElement>(&event);
+        if let Some(file) = input.files().and_then(|files| files.get(0)) {
+            // Clears the input, so that selecting the same file again fires a change event.
+            input.set_value("");
+            open_file(state, file, wrong);
+        }
+    };
+    let drop_file = move |event: web_sys::DragEvent| {
+        over.set(false);
+        if let Some(file) = event.data_transfer().and_then(|data| data.files()).and_then(|files| files.get(0)) {
+            event.prevent_default();
+            open_file(state, file, wrong);
+        }
+    };
+    let summary = move || {
+        let name = state.file_name.get();
+        let name = if name.is_empty() { "Configuration".to_owned() } else { name };
+        format!("{name}, {} lines", state.text.with(|text| text.lines().count()))
+    };
+    let examples = EXAMPLES.into_iter().map(|(title, name, text)| {
+        let open = move |_| state.open(name.to_owned(), text.to_owned());
+        view! { <button class="quiet" on:click=open data-testid=format!("example-{title}")>{title}</button> }
+    });
+    let check = move |_| state.run();
+    let is_empty = move || state.text.with(|text| text.trim().is_empty());
+    view! {
+        <section class="check-input" class:over=move || over.get()
+            on:dragover=move |event| { event.prevent_default(); over.set(true); }
+            on:dragleave=move |_| over.set(false)
+            on:drop=drop_file
+        >
+            <details open=move || !is_checked.get()>
+                <summary>{summary}</summary>
+                <textarea
+                    rows="12"
+                    spellcheck="false"
+                    autocomplete="off"
+                    data-testid="check-text"
+                    aria-label="Training configuration"
+                    placeholder="Paste a torchtitan TOML, Megatron-LM arguments or script, a config.json, or a scenario. Or drop a file here."
+                    prop:value=move || state.text.get()
+                    on:input=move |event| {
+                        state.text.set(event_target_value(&event));
+                    }
+                ></textarea>
+            </details>
+            <div class="check-controls">
+                <Devices state=state />
+                <button class="primary" data-testid="check" disabled=is_empty on:click=check>"Check"</button>
+                <label class="button quiet-button">
+                    <input type="file" class="visually-hidden" data-testid="check-file" on:change=select />
+                    "Open file"
+                </label>
+                <Show when=move || is_empty()>
+                    <span class="muted">"Examples: "</span>
+                </Show>
+                <span class="check-examples" class:hidden=move || !is_empty()>{examples.collect_view()}</span>
+                <Show when=move || !is_empty()>
+                    <button class="quiet" on:click=move |_| state.clear()>"Clear"</button>
+                </Show>
+                <Show when=move || state.can_undo()>
+                    <button class="quiet" data-testid="check-undo" on:click=move |_| state.undo()>"Undo change"</button>
+                </Show>
+                <Show when=move || state.is_outdated()>
+                    <span class="slower" role="status">"The input has changed since this check."</span>
+                </Show>
+            </div>
+            {move || wrong.get().map(|message| view! { <p class="field-error" role="alert">{message}</p> })}
+        </section>
+    }
+}
+
+/// Number and type of the devices. Empty fields leave the values of the file.
+#[component]
+fn Devices(state: CheckState) -> impl IntoView {
+    let catalogue = expect_context::<Catalogue>();
+    if catalogue.presets.with_untracked(Option::is_none) {
+        catalogue.fetch();
+    }
+    let options = move || {
+        let presets = catalogue.presets.get();
+        let clusters = presets.iter().flat_map(|presets| presets.clusters.clone());
+        let option = |(id, name): (String, String)| {
+            let value = id.clone();
+            view! { <option value=value prop:selected=move || state.device.with(|device| *device == id)>{name}</option> }
+        };
+        clusters.map(|preset| option((preset.id, preset.cluster.name))).collect_view()
+    };
+    let is_wrong = move || {
+        state.devices.with(|devices| {
+            let devices = devices.trim();
+            !devices.is_empty() && !devices.parse::<u32>().is_ok_and(|count| (1..=131_072).contains(&count))
+        })
+    };
+    view! {
+        <label>
+            "Devices"
+            <input
+                type="number" min="1" max="131072" placeholder="from file" data-testid="check-devices"
+                aria-invalid=move || is_wrong().to_string()
+                prop:value=move || state.devices.get()
+                on:input=move |event| state.devices.set(event_target_value(&event))
+            />
+        </label>
+        <label>
+            "Type"
+            <select data-testid="check-device" on:change=move |event| state.device.set(event_target_value(&event))>
+                <option value="" prop:selected=move || state.device.with(String::is_empty)>"from file, or H100"</option>
+                {options}
+            </select>
+        </label>
+    }
+}

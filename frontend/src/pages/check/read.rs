@@ -1,0 +1,39 @@
+//! What was read from the configuration, assumed, and not understood.
+
+use std::sync::Arc;
+
+use api::check::Check;
+use leptos::prelude::*;
+
+use crate::check::Checked;
+
+/// Settings of the file, assumptions, and everything that the result does not include.
+#[component]
+pub(super) fn ReadPanel(checked: Arc<Checked>) -> impl IntoView {
+    let Check { read, assumed, not_modelled, unknown, .. } = checked.check.clone();
+    let count = read.len();
+    let settings = read.into_iter().map(|setting| {
+        view! {
+            <li>
+                <code>{setting.key}</code>
+                <span class="value">{setting.value}</span>
+                <small>{setting.setting}</small>
+            </li>
+        }
+    });
+    let settings = settings.collect::<Vec<_>>();
+    view! {
+        <aside class="card check-read" aria-label="What was read" data-testid="check-read">
+            <header class="card-title"><h2>"Read from the file"</h2><span class="muted">{format!("{count} settings")}</span></header>
+            {sentences("Assumed", "", assumed)}
+            {sentences("Not modelled", "warning", not_modelled)}
+            {sentences("Keys that are not recognised", "warning", unknown)}
+            {(count > 0).then(|| view! { <h3>"Read"</h3><ul class="check-settings">{settings}</ul> })}
+        </aside>
+    }
+}
+
+fn sentences(title: &'static str, class: &'static str, lines: Vec<String>) -> Option<impl IntoView> {
+    let items = lines.into_iter().map(|line| view! { <li>{line}</li> }).collect::<Vec<_>>();
+    (!items.is_empty()).then(|| view! { <div class=class><h3>{title}</h3><ul>{items}</ul></div> })
+}

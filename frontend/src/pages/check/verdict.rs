@@ -1,0 +1,145 @@
+//! Verdict, the three main figures, and links to other pages.
+
+use std::sync::Arc;
+
+use api::check::{Check, Verdict};
+use api::planner::outcome::Planned;
+use api::planner::scenario::Scenario;
+use api::scenario::StoredScenario;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::use_navigate;
+
+use crate::check::Checked;
+use crate::client::{self, Body, RequestError};
+use crate::format;
+use crate::notice::ErrorNotice;
+use crate::results::degrees;
+
+/// Describes the verdict with its decisive figure.
+fn headline(check: &Check) -> String {
+    let fit = &check.fit;
+    let peak = fit.base.peak_gib.unwrap_or(0.0);
+    let ranks = fit.ranks.iter();
+    let fullest = ranks.rev().max_by(|a, b| a.memory.resident_gib().total_cmp(&b.memory.resident_gib()));
+    let rank = fullest.map(|need| format!(" on rank {}", need.rank)).unwrap_or_default();
+    let (peak_text, limit) = (format::gib(peak), format::gib(fit.limit_gib));
+    match check.verdict {
+        Verdict::Fits => format!("{} to spare: {peak_text} of {limit}{rank}", format::gib(fit.limit_gib - peak)),
+        Verdict::AtRisk => format!("{peak_text} of {limit}{rank}, above 95 % of the limit"),
+        Verdict::DoesNotFit if fit.ranks.is_empty() => {
+            format::sentence(fit.base.binding.as_deref().unwrap_or("no layout is possible"))
+        }
+        Verdict::DoesNotFit => format!("{peak_text} needed{rank}; {limit} available"),
+    }
+}
+
+/// Job in one line.
+fn subject(checked: &Checked) -> String {
+    let Check { format, scenario, plan, fit, .. } = &checked.check;
+    let layout = plan.as_ref().map(|plan| plan.layout).or(fit.base.layout);
+    let parts = [
+        Some(checked.request.name.clone()).filter(|name| !name.is_empty()),
+        Some(format.map_or("Scenario", |format| format.title()).to_owned()),
+        Some(format!(
+            "{} on {} × {}",
+            scenario.model.name,
+            format::count(scenario.cluster.devices().into()),
+            scenario.cluster.name
+        )),
+        layout.map(|layout| degrees(&layout)),
+        Some(fit.planner.title().to_owned()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+const fn class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Fits => "verdict-badge fits",
+        Verdict::AtRisk => "verdict-badge risk",
+        Verdict::DoesNotFit => "verdict-badge not",
+    }
+}
+
+const fn icon(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Fits => "✓",
+        Verdict::AtRisk => "!",
+        Verdict::DoesNotFit => "✕",
+    }
+}
+
+/// Verdict in words, job, figures.
+#[component]
+pub(super) fn VerdictPanel(checked: Arc<Checked>) -> impl IntoView {
+    let check = &checked.check;
+    let verdict = check.verdict;
+    let figures = check.plan.as_ref().map(|plan| view! { <Figures plan=plan scenario=&check.scenario /> });
+    let binding = check.fit.base.binding.as_deref().filter(|_| !check.fit.ranks.is_empty()).map(format::sentence);
+    view! {
+        <section class="check-verdict" data-testid="verdict">
+            <div class="verdict-line">
+                <span class=class(verdict)><span aria-hidden="true">{icon(verdict)}</span>" "{verdict.title()}</span>
+                <h2>{headline(check)}</h2>
+                <span class="grow"></span>
+                <OpenInExplore scenario=check.scenario.clone() />
+            </div>
+            <p class="muted" data-testid="check-subject">{subject(&checked)}</p>
+            {binding.map(|binding| view! { <p class="slower">{binding}</p> })}
+            {figures}
+        </section>
+    }
+}
+
+/// Step time, throughput and memory of the plan.
+#[component]
+fn Figures<'a>(plan: &'a Planned, scenario: &'a Scenario) -> impl IntoView + use<> {
+    let metrics = &plan.metrics;
+    let samples = format::count(scenario.workload.global_batch.into());
+    let tokens = metrics.tokens_per_s * metrics.iteration_s;
+    let rate = metrics.tokens_per_s_per_device.map_or_else(|| "–".to_owned(), format::three_digits);
+    view! {
+        <dl class="check-figures">
+            <div>
+                <dt>"Step time"</dt>
+                <dd data-testid="check-time">{format::seconds(metrics.iteration_s)}</dd>
+                <dd class="muted">{format!("{samples} sequences, {} tokens a step", format::large(tokens))}</dd>
+            </div>
+            <div>
+                <dt>"Throughput"</dt>
+                <dd data-testid="check-rate">{rate}" tokens/s/GPU"</dd>
+                <dd class="muted">
+                    {format!("{} TFLOP/s, MFU {} without recomputation, of the dense peak", format::three_digits(metrics.tflops_per_device), format::percent(metrics.mfu))}
+                </dd>
+            </div>
+            <div>
+                <dt>"Peak memory, worst rank"</dt>
+                <dd data-testid="check-memory">{format::gib(metrics.peak_memory_gib)}</dd>
+                <dd class="muted">{format!("limit {}: device memory minus the reserve", format::gib(metrics.memory_limit_gib))}</dd>
+            </div>
+        </dl>
+    }
+}
+
+/// Button that stores a scenario as a draft and opens it on the explore page.
+#[component]
+pub(super) fn OpenInExplore(scenario: Scenario) -> impl IntoView {
+    let navigate = StoredValue::new_local(use_navigate());
+    let wrong = RwSignal::new(None::<RequestError>);
+    let scenario = StoredValue::new(scenario);
+    let open = move |_| {
+        let body = scenario.with_value(|scenario| serde_json::to_string(scenario).unwrap_or_default());
+        spawn_local(async move {
+            match client::send::<StoredScenario>("PUT", api::path::SCENARIOS, Body::Json(body)).await {
+                Ok(stored) => navigate
+                    .with_value(|navigate| navigate(&api::path::share(&stored.short), NavigateOptions::default())),
+                Err(error) => wrong.set(Some(error)),
+            }
+        });
+    };
+    view! {
+        <button on:click=open>"Open in Explore"</button>
+        {move || wrong.get().map(|error| view! { <ErrorNotice error=error /> })}
+    }
+}

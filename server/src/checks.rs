@@ -1,0 +1,164 @@
+//! Checks of training configurations, for the command line and the API.
+
+mod edits;
+mod syntax;
+
+use api::check::{Check, CheckChanges, Edit, Verdict};
+use api::job_config::{ConfigFormat, ReadSetting};
+use ingest::job_config::{self, Hardware, JobConfig, JobConfigError};
+use planner::analysis::AnalysisError;
+use planner::cluster::presets;
+use planner::fit::{self, Change};
+use planner::host::{Cancellation, Workers};
+use planner::scenario::{FieldError, FreeSetting, PlannerKind, Scenario, ValidScenario};
+use planner::training::LayoutRequest;
+
+/// Maximum number of devices of a job.
+pub(crate) const MAX_DEVICES: u32 = 131_072;
+
+/// A configuration file as a scenario, with a report.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Configuration {
+    /// `None` for a scenario file.
+    pub(crate) format: Option<ConfigFormat>,
+    /// The scenario. It is not validated.
+    pub(crate) scenario: Scenario,
+    read: Vec<ReadSetting>,
+    assumed: Vec<String>,
+    not_modelled: Vec<String>,
+    unknown: Vec<String>,
+}
+
+/// Error that rejects a file.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigurationError {
+    /// The configuration cannot be read.
+    #[error(transparent)]
+    Config(#[from] JobConfigError),
+    /// The scenario has invalid fields.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Scenario(Vec<FieldError>),
+    /// The number of devices does not fill nodes.
+    #[error("{devices} devices do not fill nodes of {per_node}")]
+    PartialNode { devices: u32, per_node: u32 },
+}
+
+/// Returns the cluster preset of a device type.
+///
+/// # Errors
+/// The type is unknown; the message lists the known types.
+pub(crate) fn preset(id: &str) -> Result<&'static str, String> {
+    let presets = presets::clusters();
+    let known = presets.iter().find(|preset| preset.id.eq_ignore_ascii_case(id)).map(|preset| preset.id);
+    known.ok_or_else(|| {
+        let ids: Vec<&str> = presets.iter().map(|preset| preset.id).collect();
+        format!("unknown device type; known: {}", ids.join(", "))
+    })
+}
+
+/// Returns the format of the API.
+pub(crate) const fn config_format(format: job_config::ConfigFormat) -> ConfigFormat {
+    match format {
+        job_config::ConfigFormat::HuggingFaceModel => ConfigFormat::HuggingFaceModel,
+        job_config::ConfigFormat::Megatron => ConfigFormat::Megatron,
+        job_config::ConfigFormat::Torchtitan => ConfigFormat::Torchtitan,
+    }
+}
+
+/// Returns the settings of the API.
+pub(crate) fn read_settings(read: Vec<job_config::ReadSetting>) -> Vec<ReadSetting> {
+    let setting = |job_config::ReadSetting { key, value, setting }| ReadSetting { key, value, setting };
+    read.into_iter().map(setting).collect()
+}
+
+/// Reads a scenario or the configuration of a job, on the given devices.
+pub(crate) fn read(name: &str, text: &str, hardware: Hardware) -> Result<Configuration, ConfigurationError> {
+    let is_scenario = serde_json::from_str::<serde_json::Value>(text).is_ok_and(|json| json.get("schema").is_some());
+    if !is_scenario {
+        let JobConfig { format, scenario, read, assumed, not_modelled, unknown } =
+            job_config::read_on(name, text.as_bytes(), hardware)?;
+        let (format, read) = (Some(config_format(format)), read_settings(read));
+        return Ok(Configuration { format, scenario, read, assumed, not_modelled, unknown });
+    }
+    let mut scenario = planner::scenario::parse(text).map_err(ConfigurationError::Scenario)?;
+    if let Some(cluster) = hardware.preset.and_then(presets::cluster) {
+        let nodes = scenario.cluster.nodes;
+        scenario.cluster = cluster;
+        scenario.cluster.nodes = nodes;
+    }
+    if let Some(devices) = hardware.devices {
+        let per_node = scenario.cluster.devices_per_node.min(devices);
+        if !devices.is_multiple_of(per_node) {
+            return Err(ConfigurationError::PartialNode { devices, per_node });
+        }
+        (scenario.cluster.nodes, scenario.cluster.devices_per_node) = (devices / per_node, per_node);
+    }
+    let (read, assumed, not_modelled, unknown) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    Ok(Configuration { format: None, scenario, read, assumed, not_modelled, unknown })
+}
+
+/// Plans one global batch of the job. `valid` is the scenario of the configuration.
+pub(crate) fn check(
+    configuration: Configuration,
+    valid: &ValidScenario,
+    workers: &dyn Workers,
+    cancellation: &dyn Cancellation,
+) -> Result<Check, AnalysisError> {
+    let need = fit::need(valid, None, workers, cancellation)?;
+    let Configuration { format, scenario: _, read, assumed, not_modelled, unknown } = configuration;
+    Ok(Check {
+        verdict: Verdict::new(&need.fit),
+        format,
+        scenario: valid.scenario().clone(),
+        best_scenario: free(valid.scenario()),
+        read,
+        assumed,
+        not_modelled,
+        unknown,
+        fit: need.fit,
+        plan: need.plan.map(|plan| *plan),
+    })
+}
+
+/// Simulates single changes of the job, and finds the edits of its file for each.
+pub(crate) fn changes(
+    text: &str,
+    format: Option<ConfigFormat>,
+    valid: &ValidScenario,
+    workers: &dyn Workers,
+    cancellation: &dyn Cancellation,
+) -> Result<CheckChanges, AnalysisError> {
+    let fit = fit::fit(valid, None, workers, cancellation)?;
+    let edits_of = |change: &Change| format.map_or_else(Vec::new, |format| edits_of(text, format, valid, change));
+    let edits = fit.changes.iter().map(edits_of).collect();
+    Ok(CheckChanges { fit, edits })
+}
+
+/// Returns the edits that make a change, or nothing if the format has no setting for it. The edited file is read
+/// again: it must give the scenario that was simulated.
+fn edits_of(text: &str, format: ConfigFormat, valid: &ValidScenario, change: &Change) -> Vec<Edit> {
+    let Some(settings) = syntax::settings(format, valid.scenario(), change) else { return Vec::new() };
+    let scenario = valid.scenario();
+    let gives_change = |edits: &Vec<Edit>| {
+        let edited = api::check::apply(text, edits)?;
+        let hardware = Hardware { preset: None, devices: Some(scenario.cluster.devices()) };
+        let again = job_config::read_on("", edited.as_bytes(), hardware).ok()?.scenario;
+        syntax::is_changed(scenario, change, &again).then_some(())
+    };
+    let candidates = [settings.clone(), syntax::with_batch(format, scenario, change, settings)];
+    let located = candidates.iter().filter_map(|settings| edits::locate(text, settings));
+    located.into_iter().find(|edits| gives_change(edits).is_some()).unwrap_or_default()
+}
+
+/// Returns the scenario with free layout and settings, for the planner `best`.
+pub(crate) fn free(scenario: &Scenario) -> Scenario {
+    Scenario {
+        layout: LayoutRequest::default(),
+        free: FreeSetting::ALL.to_vec(),
+        planners: vec![PlannerKind::Best],
+        ..scenario.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! Tests of edits in configuration files.
+
+use api::check::{EditAction, apply};
+use planner::fit::{ChangeKind, FieldChange, FitResult};
+use planner::outcome::Layout;
+use planner::scenario::validate::NoDatasets;
+use serde_json::{Value, json};
+
+use super::*;
+
+const JOB: &str = "[model]\nname = \"llama3\"\nflavor = \"8B\"\n\n[training]\nlocal_batch_size = 2 # sequences\n\
+                   seq_len = 8192\n\n[parallelism]\ntensor_parallel_degree = 1\n\n\
+                   [activation_checkpoint]\nmode = \"full\"\n";
+
+const SCRIPT: &str = "#!/bin/bash\n# --micro-batch-size 9\nTP=4\nARGS=\"--num-layers 32 --hidden-size 4096 --num-attention-heads 32 \\\n  \
+                      --seq-length 4096 --max-position-embeddings 4096 --vocab-size 32000 \\\n  \
+                      --tensor-model-parallel-size $TP --pipeline-model-parallel-size 2 \\\n  \
+                      --micro-batch-size 1 --global-batch-size 64 --recompute-activations\"\n\
+                      torchrun --nproc-per-node 8 --nnodes 2 pretrain_gpt.py $ARGS\n";
+
+fn valid(text: &str) -> (ConfigFormat, ValidScenario) {
+    let configuration = read("", text, Hardware { preset: None, devices: Some(16) }).unwrap();
+    (configuration.format.unwrap(), ValidScenario::new(configuration.scenario, &NoDatasets).unwrap())
+}
+
+fn change(layout: Layout, fields: &[(&str, Value)]) -> Change {
+    let field = |(pointer, value): &(&str, Value)| FieldChange { pointer: (*pointer).to_owned(), value: value.clone() };
+    let layout = Some(layout);
+    Change {
+        title: String::new(),
+        kind: ChangeKind::Layout,
+        fields: fields.iter().map(field).collect(),
+        result: FitResult { layout, iteration_s: None, tokens_per_s_per_device: None, peak_gib: None, binding: None },
+        difference_s: None,
+    }
+}
+
+const fn layout(tensor: u32, pipeline: u32, data: u32, microbatch: u32) -> Layout {
+    Layout { tensor, pipeline, data, chunks: 1, microbatch, group: None }
+}
+
+/// Returns the settings of the edits, and the edited file.
+fn edited(text: &str, change: &Change) -> (Vec<String>, String) {
+    let (format, valid) = valid(text);
+    let edits = edits_of(text, format, &valid, change);
+    (edits.iter().map(|edit| edit.setting.clone()).collect(), apply(text, &edits).unwrap())
+}
+
+#[test]
+fn a_changed_key_is_replaced_in_its_section() {
+    let (settings, file) = edited(JOB, &change(layout(1, 1, 16, 2), &[("/training/recompute", json!("selective"))]));
+    assert_eq!(settings, ["mode = \"selective\""]);
+    assert_eq!(file, JOB.replace("mode = \"full\"", "mode = \"selective\""));
+}
+
+/// Without a global batch in the file, fewer sequences per replica change it. The edit states it.
+#[test]
+fn the_global_batch_stays() {
+    let (settings, file) = edited(JOB, &change(layout(1, 1, 16, 1), &[("/layout/microbatch", json!(1))]));
+    assert_eq!(settings, ["local_batch_size = 1", "[training] global_batch_size = 32"]);
+    assert!(file.contains("[training]\nglobal_batch_size = 32\nlocal_batch_size = 1 # sequences\n"), "{file}");
+    let (settings, _) = edited(JOB, &change(layout(2, 1, 8, 2), &[("/layout/tensor", json!(2))]));
+    assert_eq!(settings, ["tensor_parallel_degree = 2", "[training] global_batch_size = 32"]);
+}
+
+#[test]
+fn arguments_are_replaced_added_and_removed() {
+    let (settings, file) = edited(SCRIPT, &change(layout(2, 2, 4, 1), &[("/layout/tensor", json!(2))]));
+    assert_eq!(settings, ["--tensor-model-parallel-size 2"]);
+    assert_eq!(file, SCRIPT.replace("TP=4", "TP=2"), "the variable changes");
+    let none = change(
+        layout(4, 2, 2, 1),
+        &[("/training/recompute", json!("none")), ("/training/recompute_layers", Value::Null)],
+    );
+    let (settings, file) = edited(SCRIPT, &none);
+    assert_eq!(settings, ["--recompute-activations"]);
+    assert_eq!(file, SCRIPT.replace(" --recompute-activations", ""));
+    let (settings, file) = edited(SCRIPT, &change(layout(4, 2, 2, 2), &[("/layout/microbatch", json!(2))]));
+    assert_eq!(settings, ["--micro-batch-size 2"]);
+    assert!(file.contains("# --micro-batch-size 9"), "comments stay");
+    let (settings, file) = edited(SCRIPT, &change(layout(4, 2, 1, 1), &[("/training/context_parallel", json!(2))]));
+    assert_eq!(settings, ["--context-parallel-size 2"]);
+    assert!(file.contains("--tensor-model-parallel-size $TP --context-parallel-size 2 --pipeline"), "{file}");
+}
+
+#[test]
+fn lists_and_yaml_have_their_own_notation() {
+    let list = "[\"--num-layers\", \"32\", \"--hidden-size\", \"4096\", \"--num-attention-heads\", \"32\", \
+                \"--seq-length\", \"4096\", \"--micro-batch-size\", \"1\", \"--global-batch-size\", \"64\"]";
+    let found =
+        edits::locate(list, &[syntax::Setting::Argument { name: "micro-batch-size", value: Some("2".to_owned()) }]);
+    assert_eq!(
+        apply(list, &found.unwrap()).unwrap(),
+        list.replace("\"--micro-batch-size\", \"1\"", "\"--micro-batch-size\", \"2\"")
+    );
+    let yaml = "MODEL_ARGS:\n  --num-layers: 32\n  --micro-batch-size: 1\n  --recompute-activations: true\n";
+    let added = edits::locate(yaml, &[syntax::Setting::Argument { name: "sequence-parallel", value: None }]).unwrap();
+    assert_eq!((added[0].action, added[0].line), (EditAction::Add, 3));
+    let file = apply(yaml, &added).unwrap();
+    assert!(file.contains("--micro-batch-size: 1\n  --sequence-parallel: true\n"), "{file}");
+    let removed = edits::locate(yaml, &[syntax::Setting::Removed { name: "recompute-activations" }]).unwrap();
+    assert_eq!(apply(yaml, &removed).unwrap(), "MODEL_ARGS:\n  --num-layers: 32\n  --micro-batch-size: 1\n");
+}
+
+/// torchtitan has no number of recomputed layers.
+#[test]
+fn a_change_without_a_setting_has_no_edits() {
+    let layers = [("/training/recompute", json!("full")), ("/training/recompute_layers", json!(4))];
+    assert_eq!(edited(JOB, &change(layout(1, 1, 16, 2), &layers)), (Vec::new(), JOB.to_owned()));
+}
