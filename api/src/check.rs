@@ -94,6 +94,9 @@ pub struct CheckChanges {
     pub fit: Fit,
     /// Edits of the file for each change; empty if the format has no setting for it.
     pub edits: Vec<Vec<Edit>>,
+    /// Edits of the file for the combination of changes; empty if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub combination_edits: Vec<Edit>,
 }
 
 /// What an edit does to the file.

@@ -34,6 +34,8 @@ struct Report {
     check: Check,
     /// Edits of the file for each of the changes; empty if the format has no setting for it.
     edits: Vec<Vec<Edit>>,
+    /// Edits of the file for the combination of changes; empty if there is none.
+    combination_edits: Vec<Edit>,
     /// Fewest devices of each device type, if no single change makes the job fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     fewest_devices: Option<Vec<FewestDevices>>,
@@ -60,13 +62,15 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let threads = || arguments.search_threads.map_or_else(Threads::all_cores, Threads::new);
     let format = configuration.format;
     let check = checks::check(configuration, &valid, &threads(), &NeverCancelled)?;
-    let CheckChanges { fit, edits } = checks::changes(&text, format, &valid, &threads(), &NeverCancelled)?;
+    let CheckChanges { fit, edits, combination_edits } =
+        checks::changes(&text, format, &valid, &threads(), &NeverCancelled)?;
     let best = if arguments.best { planned(check.best_scenario.clone(), threads())? } else { None };
     let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
     let devices = is_hopeless.then(|| fewest_devices(&valid, &threads(), &NeverCancelled)).transpose()?;
     let report = Report {
         check: Check { fit, ..check },
         edits,
+        combination_edits,
         fewest_devices: devices.map(|table| table.rows),
         is_best_requested: arguments.best,
         best,

@@ -8,7 +8,7 @@ use api::job_config::{ConfigFormat, ReadSetting};
 use ingest::job_config::{self, Hardware, JobConfig, JobConfigError};
 use planner::analysis::AnalysisError;
 use planner::cluster::presets;
-use planner::fit::{self, Change};
+use planner::fit::{self, Change, ChangeKind};
 use planner::host::{Cancellation, Workers};
 use planner::scenario::{FieldError, FreeSetting, PlannerKind, Scenario, ValidScenario};
 use planner::training::LayoutRequest;
@@ -128,10 +128,23 @@ pub(crate) fn changes(
     workers: &dyn Workers,
     cancellation: &dyn Cancellation,
 ) -> Result<CheckChanges, AnalysisError> {
-    let fit = fit::fit(valid, None, workers, cancellation)?;
     let edits_of = |change: &Change| format.map_or_else(Vec::new, |format| edits_of(text, format, valid, change));
+    // A combination of changes without settings in the file cannot be applied.
+    let is_combined = |change: &Change| format.is_none() || !edits_of(change).is_empty();
+    let fit = fit::fit_combining(valid, None, &is_combined, workers, cancellation)?;
     let edits = fit.changes.iter().map(edits_of).collect();
-    Ok(CheckChanges { fit, edits })
+    let combined = fit.combination.as_ref().map(|combination| {
+        let changes = combination.changes.iter().filter_map(|&index| fit.changes.get(index as usize));
+        Change {
+            title: String::new(),
+            kind: ChangeKind::Training,
+            fields: changes.flat_map(|change| change.fields.clone()).collect(),
+            result: combination.result.clone(),
+            difference_s: combination.difference_s,
+        }
+    });
+    let combination_edits = combined.as_ref().map(edits_of).unwrap_or_default();
+    Ok(CheckChanges { fit, edits, combination_edits })
 }
 
 /// Returns the edits that make a change, or nothing if the format has no setting for it. The edited file is read

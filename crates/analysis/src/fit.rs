@@ -190,6 +190,20 @@ pub fn fit(
     workers: &dyn Workers,
     cancellation: &dyn Cancellation,
 ) -> Result<Fit, AnalysisError> {
+    fit_combining(valid, planner, &|_| true, workers, cancellation)
+}
+
+/// Same as [`fit`], with a combination of the changes for which `is_combined` returns true.
+///
+/// # Errors
+/// As for [`fit`].
+pub fn fit_combining(
+    valid: &ValidScenario,
+    planner: Option<PlannerKind>,
+    is_combined: &dyn Fn(&Change) -> bool,
+    workers: &dyn Workers,
+    cancellation: &dyn Cancellation,
+) -> Result<Fit, AnalysisError> {
     let planner = planner.unwrap_or_else(|| reference_planner(valid));
     let watch = Watch { workers, cancellation };
     let document = document(valid);
@@ -227,7 +241,10 @@ pub fn fit(
     changes.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
     keep_one_of_a_kind(&mut changes);
     changes.truncate(MAX_CHANGES);
-    let combination = match combine(&document, valid, (planner, base_s), &changes, &watch) {
+    // Changes of the cluster are not combined, because they cost money.
+    let is_combined = |change: &Change| change.kind != ChangeKind::Cluster && is_combined(change);
+    let candidates: Vec<(u32, &Change)> = (0..).zip(&changes).filter(|(_, change)| is_combined(change)).collect();
+    let combination = match combine(&document, valid, (planner, base_s), &candidates, &watch) {
         Ok(combination) => combination,
         Err(AnalysisError::TimeIsUp) => {
             is_partial = true;
@@ -240,20 +257,16 @@ pub fn fit(
     Ok(Fit { planner, base, ranks, limit_gib, changes, simulated, rejected, combination, is_partial })
 }
 
-/// Adds changes to the fastest one in ascending iteration time, while the sum saves time. Changes of the cluster are
-/// not combined, because they cost money.
+/// Adds changes to the fastest one in ascending iteration time, while the sum saves time.
 fn combine(
     document: &Value,
     valid: &ValidScenario,
     (planner, base_s): (PlannerKind, Option<f64>),
-    changes: &[Change],
+    candidates: &[(u32, &Change)],
     watch: &Watch<'_>,
 ) -> Result<Option<Combination>, AnalysisError> {
     let mut combined: Option<(Vec<u32>, Value, FitResult)> = None;
-    for (index, change) in (0..).zip(changes) {
-        if change.kind == ChangeKind::Cluster {
-            continue;
-        }
+    for &(index, change) in candidates {
         let Some((indices, changed, best)) = &mut combined else {
             combined = apply(document, &change.fields).map(|changed| (vec![index], changed, change.result.clone()));
             continue;

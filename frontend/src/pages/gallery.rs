@@ -1,6 +1,7 @@
 //! Start page: new scenario, prepared scenarios by topic, recent scenarios, and all published
 //! setups.
 
+mod check_configuration;
 pub(crate) mod glance;
 mod headline;
 mod new_scenario;
@@ -17,6 +18,7 @@ use crate::client::{self, RequestError};
 use crate::format;
 use crate::notice::ErrorNotice;
 use crate::recent::OpenedLast;
+use check_configuration::CheckConfiguration;
 use headline::HeadlineMetrics;
 use new_scenario::NewScenario;
 use set_ups::SetUps;
@@ -67,9 +69,10 @@ pub(crate) fn GalleryPage() -> impl IntoView {
         <main id="main" class="page gallery" tabindex="-1">
             <h1>"Step time and memory of a training job, and a faster plan"</h1>
             <p class="lead">
-                "Pick a model, a cluster and sample lengths. Planscope simulates static, interleaved and dynamic pipeline schedules and explains their difference. No GPU is needed. "
+                "Paste a configuration, or pick a model, a cluster and sample lengths. Planscope simulates static, interleaved and dynamic pipeline schedules and explains their difference. No GPU is needed. "
                 <a href="/accuracy">"Measured accuracy"</a>
             </p>
+            <CheckConfiguration />
             <NewScenario presets=presets />
             <h2 id="ready">"Ready scenarios"</h2>
             <p class="hint topics-hint">"Upper strips: baseline. Lower strips: fastest plan, on the same time axis. Click one to see and change it."</p>

@@ -4,6 +4,7 @@ mod access;
 mod accuracy;
 mod browse;
 mod budgets;
+mod checks;
 mod comparison;
 mod database_file;
 mod datasets;

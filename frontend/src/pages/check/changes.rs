@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::check::{Checked, Loaded, use_check};
 use crate::notice::ErrorNotice;
-use crate::results::change_lines;
+use crate::results::{change_lines, degrees};
 use crate::{clipboard, format, saving};
 
 /// Panel of the changes.
@@ -70,10 +70,7 @@ fn List(changes: Arc<CheckChanges>, does_not_fit: bool, document: Value) -> impl
 fn Together(changes: Arc<CheckChanges>) -> impl IntoView {
     let combination = changes.fit.combination.clone()?;
     let indices = combination.changes.iter().map(|&index| index as usize);
-    let edits: Vec<Edit> =
-        indices.clone().flat_map(|index| changes.edits.get(index).cloned().unwrap_or_default()).collect();
-    // Every change of the combination needs its lines.
-    let is_complete = indices.clone().all(|index| changes.edits.get(index).is_some_and(|edits| !edits.is_empty()));
+    let edits = changes.combination_edits.clone();
     let numbers: Vec<String> = indices.map(|index| (index + 1).to_string()).collect();
     let seconds = combination.result.iteration_s.map(format::seconds).unwrap_or_default();
     let difference = combination.difference_s.map(format::seconds_difference);
@@ -83,9 +80,19 @@ fn Together(changes: Arc<CheckChanges>) -> impl IntoView {
             <b>{format!("Changes {} together: {seconds}", numbers.join(", "))}</b>
             <span class="faster">{difference}</span>
             <span class="muted">{peak}</span>
-            {is_complete.then(|| view! { <Buttons edits=edits /> })}
+            {(!edits.is_empty()).then(|| view! { <Buttons edits=edits /> })}
         </div>
     })
+}
+
+/// Describes a change: the found degrees of a free layout, or the fields in the words of the form.
+fn title(change: &Change, document: &Value) -> String {
+    let is_layout = change.fields.iter().any(|field| field.pointer == "/layout");
+    if let (true, Some(layout)) = (is_layout, change.result.layout) {
+        return degrees(&layout);
+    }
+    let lines = change_lines(change, document);
+    if lines.is_empty() { format::capitalised(&change.title) } else { lines.join(", ") }
 }
 
 #[component]
@@ -99,8 +106,7 @@ fn Row<'a>(
     /// Peak of the configuration itself.
     peak_gib: Option<f64>,
 ) -> impl IntoView + use<> {
-    let lines = change_lines(change, document);
-    let title = if lines.is_empty() { format::capitalised(&change.title) } else { lines.join(", ") };
+    let title = title(change, document);
     let seconds = change.result.iteration_s.unwrap_or(f64::NAN);
     let main = change.difference_s.map_or_else(|| format::seconds(seconds), format::seconds_difference);
     let share = change.difference_s.filter(|_| longest_s < 0.0).map(|difference| 100.0 * difference / longest_s);

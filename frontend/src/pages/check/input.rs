@@ -64,6 +64,12 @@ pub(super) fn Input() -> impl IntoView {
         view! { <button class="quiet" on:click=open data-testid=format!("example-{title}")>{title}</button> }
     });
     let check = move |_| state.run();
+    let press = move |event: web_sys::KeyboardEvent| {
+        if event.key() == "Enter" && (event.ctrl_key() || event.meta_key()) {
+            event.prevent_default();
+            state.run();
+        }
+    };
     let is_empty = move || state.text.with(|text| text.trim().is_empty());
     view! {
         <section class="check-input" class:over=move || over.get()
@@ -81,14 +87,13 @@ pub(super) fn Input() -> impl IntoView {
                     aria-label="Training configuration"
                     placeholder="Paste a torchtitan TOML, Megatron-LM arguments or script, a config.json, or a scenario. Or drop a file here."
                     prop:value=move || state.text.get()
-                    on:input=move |event| {
-                        state.text.set(event_target_value(&event));
-                    }
+                    on:input=move |event| state.text.set(event_target_value(&event))
+                    on:keydown=press
                 ></textarea>
             </details>
             <div class="check-controls">
                 <Devices state=state />
-                <button class="primary" data-testid="check" disabled=is_empty on:click=check>"Check"</button>
+                <button class="primary" data-testid="check" title="Ctrl+Enter in the text" disabled=is_empty on:click=check>"Check"</button>
                 <label class="button quiet-button">
                     <input type="file" class="visually-hidden" data-testid="check-file" on:change=select />
                     "Open file"

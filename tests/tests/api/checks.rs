@@ -1,0 +1,82 @@
+//! Checks of training configurations.
+
+use api::check::{Check, CheckChanges, CheckRequest, EditAction, Verdict, apply};
+use api::job_config::ConfigFormat;
+use api::path::{CHECK_CHANGES, CHECKS};
+use api::problem::Problem;
+use api::scenario::ScenarioList;
+use harness::TestServer;
+
+fn job(recompute: &str) -> String {
+    format!(
+        "[model]\nname = \"llama3\"\nflavor = \"8B\"\n\n[training]\nlocal_batch_size = 2\nseq_len = 8192\n\
+         secret_key = \"hunter2\"\n\n[parallelism]\ntensor_parallel_degree = 1\n\n\
+         [activation_checkpoint]\nmode = \"{recompute}\"\n"
+    )
+}
+
+fn body(text: &str, devices: Option<u32>, device: Option<&str>) -> String {
+    let request =
+        CheckRequest { text: text.to_owned(), name: "job.toml".to_owned(), devices, device: device.map(str::to_owned) };
+    serde_json::to_string(&request).unwrap()
+}
+
+/// The job does not fit without recomputation. A change of the list makes it fit with the promised time.
+#[tokio::test]
+async fn an_applied_change_keeps_its_promise() {
+    let server = TestServer::open().await;
+    let text = job("none");
+    let checked: Check = server.request("POST", CHECKS, body(&text, Some(8), Some("h100"))).await.json();
+    assert_eq!((checked.verdict, checked.format), (Verdict::DoesNotFit, Some(ConfigFormat::Torchtitan)));
+    assert!(checked.plan.is_none() && checked.fit.changes.is_empty());
+    assert!(checked.fit.ranks[0].memory.activations_gib > 10.0);
+    assert_eq!(checked.unknown, ["training.secret_key"]);
+
+    let reply = server.request("POST", CHECK_CHANGES, body(&text, Some(8), Some("h100"))).await;
+    assert_eq!(reply.status, 200);
+    let CheckChanges { fit, edits, .. } = reply.json();
+    let found = fit.changes.iter().zip(&edits).find(|(_, edits)| !edits.is_empty());
+    let (change, edits) = found.expect("torchtitan has a setting for one of the changes");
+    let edited = apply(&text, edits).unwrap();
+    let again: Check = server.request("POST", CHECKS, body(&edited, Some(8), Some("h100"))).await.json();
+    assert_ne!(again.verdict, Verdict::DoesNotFit);
+    assert_eq!(again.plan.unwrap().metrics.iteration_s.to_bits(), change.result.iteration_s.unwrap().to_bits());
+
+    let list: ScenarioList = server.get(api::path::SCENARIOS).await.json();
+    assert!(list.scenarios.is_empty(), "nothing is stored");
+}
+
+#[tokio::test]
+async fn the_best_combination_keeps_its_promise() {
+    let server = TestServer::open().await;
+    let text = job("full");
+    let reply = server.request("POST", CHECK_CHANGES, body(&text, Some(8), None)).await;
+    let CheckChanges { fit, edits, combination_edits } = reply.json();
+    assert!(edits.iter().flatten().any(|edit| edit.action == EditAction::Replace && edit.line == 14), "{edits:?}");
+    let combination = fit.combination.expect("two changes help together");
+    let single = fit.changes[combination.changes[0] as usize].result.iteration_s.unwrap();
+    assert!(combination.result.iteration_s.unwrap() < single);
+    assert!(combination.changes.len() > 1);
+    let edited = apply(&text, &combination_edits).unwrap();
+    let again: Check = server.request("POST", CHECKS, body(&edited, Some(8), None)).await.json();
+    let expected = combination.result.iteration_s.unwrap();
+    assert_eq!(again.plan.unwrap().metrics.iteration_s.to_bits(), expected.to_bits(), "{edited}");
+}
+
+#[tokio::test]
+async fn bad_requests_name_the_field_and_echo_no_values() {
+    let server = TestServer::open().await;
+    for (devices, device, pointer) in [(Some(0), None, "/devices"), (Some(8), Some("h1000"), "/device")] {
+        let problem: Problem = server.request("POST", CHECKS, body(&job("full"), devices, device)).await.json();
+        assert_eq!((problem.status, problem.errors[0].pointer.as_str()), (422, pointer));
+    }
+    let problem: Problem = server.request("POST", CHECKS, body("hello hunter2", None, None)).await.json();
+    assert_eq!(problem.status, 422);
+    assert!(!problem.detail.contains("hunter2"));
+    let reply = server.request("POST", CHECKS, "{\"text\": 3}".to_owned()).await;
+    assert_eq!(reply.status, 400);
+    // 3 devices do not hold a tensor-parallel group of 2.
+    let text = job("full").replace("tensor_parallel_degree = 1", "tensor_parallel_degree = 2");
+    let problem: Problem = server.request("POST", CHECK_CHANGES, body(&text, Some(3), None)).await.json();
+    assert_eq!(problem.status, 422, "{problem:?}");
+}
