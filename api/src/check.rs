@@ -3,6 +3,7 @@
 use planner::fit::Fit;
 use planner::outcome::Planned;
 use planner::scenario::Scenario;
+use planner::slowness::Measured;
 use serde::{Deserialize, Serialize};
 
 use crate::job_config::{ConfigFormat, ReadSetting};
@@ -23,6 +24,17 @@ pub struct CheckRequest {
     /// Cluster preset, for example `h100`. Default: as the file states, or `h100`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+}
+
+/// A configuration and the measured throughput of its run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SlownessRequest {
+    /// The configuration.
+    pub configuration: CheckRequest,
+    /// Measured throughput.
+    pub measured: Measured,
 }
 
 /// Whether a job fits the device memory.

@@ -58,6 +58,9 @@ pub const JOB_CONFIGS: &str = "/api/v1/job-configs";
 /// POST: check a training configuration. Stores nothing.
 pub const CHECKS: &str = "/api/v1/checks";
 
+/// POST: causes of a run that is slower than predicted. Stores nothing.
+pub const CHECK_SLOWNESS: &str = "/api/v1/checks/slowness";
+
 /// POST: single changes of a training configuration, and the edits of its file. Stores nothing.
 pub const CHECK_CHANGES: &str = "/api/v1/checks/changes";
 

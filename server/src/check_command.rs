@@ -14,6 +14,7 @@ use planner::host::NeverCancelled;
 use planner::outcome::{PlanOutcome, Planned};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{Scenario, ValidScenario};
+use planner::slowness::{self, Measured, Slowness};
 use serde::Serialize;
 
 use crate::checks;
@@ -39,6 +40,9 @@ struct Report {
     /// Fewest devices of each device type, if no single change makes the job fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     fewest_devices: Option<Vec<FewestDevices>>,
+    /// Comparison with the measured step time, if it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slowness: Option<Slowness>,
     #[serde(skip)]
     is_best_requested: bool,
     /// Best plan, if requested and found.
@@ -67,7 +71,14 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let best = if arguments.best { planned(check.best_scenario.clone(), threads())? } else { None };
     let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
     let devices = is_hopeless.then(|| fewest_devices(&valid, &threads(), &NeverCancelled)).transpose()?;
+    let slowness = match arguments.step_time {
+        Some(seconds) if fit.base.iteration_s.is_some() => {
+            Some(slowness::explain(&valid, Measured::StepS(seconds), &threads(), &NeverCancelled)?)
+        }
+        _ => None,
+    };
     let report = Report {
+        slowness,
         check: Check { fit, ..check },
         edits,
         combination_edits,

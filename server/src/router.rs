@@ -113,6 +113,7 @@ fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(job_configs::read))
         .routes(routes!(checks::check))
         .routes(routes!(checks::changes))
+        .routes(routes!(checks::slowness))
         .routes(routes!(jobs::get, jobs::cancel))
         .routes(routes!(jobs::events))
         .routes(routes!(runs::list, runs::open))

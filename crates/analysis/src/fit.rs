@@ -165,12 +165,12 @@ pub fn need(
     Ok(Need { fit, plan })
 }
 
-fn document(valid: &ValidScenario) -> Value {
+pub(crate) fn document(valid: &ValidScenario) -> Value {
     serde_json::to_value(valid.scenario()).expect("a scenario has only text keys")
 }
 
 /// Plans the scenario itself.
-fn base(
+pub(crate) fn base(
     document: &Value,
     valid: &ValidScenario,
     planner: PlannerKind,
@@ -302,13 +302,13 @@ fn keep_one_of_a_kind(changes: &mut Vec<Change>) {
 }
 
 /// Returns the first requested planner with a plan of its own; 1F1B if there is none.
-fn reference_planner(valid: &ValidScenario) -> PlannerKind {
+pub(crate) fn reference_planner(valid: &ValidScenario) -> PlannerKind {
     let requested = valid.scenario().planners.iter().copied();
     requested.into_iter().find(|&planner| planner != PlannerKind::Best).unwrap_or(PlannerKind::OneFOneB)
 }
 
 /// Returns the document with the changed fields, or `None` if nothing changes.
-fn apply(document: &Value, fields: &[FieldChange]) -> Option<Value> {
+pub(crate) fn apply(document: &Value, fields: &[FieldChange]) -> Option<Value> {
     let mut changed = document.clone();
     for FieldChange { pointer, value } in fields {
         let (parent, key) = pointer.rsplit_once('/')?;
@@ -322,14 +322,14 @@ fn apply(document: &Value, fields: &[FieldChange]) -> Option<Value> {
     (changed != *document).then_some(changed)
 }
 
-struct Evaluated {
-    result: FitResult,
-    ranks: Vec<RankNeed>,
-    plan: Option<Box<Planned>>,
+pub(crate) struct Evaluated {
+    pub(crate) result: FitResult,
+    pub(crate) ranks: Vec<RankNeed>,
+    pub(crate) plan: Option<Box<Planned>>,
 }
 
 /// Plans one global batch. `None` if the document is not a valid scenario.
-fn evaluate(
+pub(crate) fn evaluate(
     document: &Value,
     datasets: &ValidScenario,
     planner: PlannerKind,
@@ -393,9 +393,9 @@ fn evaluate(
 
 /// Forwards workers and cancellation of the caller.
 #[derive(Clone, Copy)]
-struct Watch<'a> {
-    workers: &'a dyn Workers,
-    cancellation: &'a dyn Cancellation,
+pub(crate) struct Watch<'a> {
+    pub(crate) workers: &'a dyn Workers,
+    pub(crate) cancellation: &'a dyn Cancellation,
 }
 
 impl Observer for Watch<'_> {

@@ -4,5 +4,6 @@ pub mod analysis;
 pub mod fit;
 pub mod run_comparison;
 pub mod schedule_comparison;
+pub mod slowness;
 pub mod sweep;
 pub mod trace_alignment;

@@ -4,6 +4,7 @@ use api::check::{Check, Edit, EditAction, Verdict};
 use api::job_config::ConfigFormat;
 use planner::fit::{Change, Combination, Fit};
 use planner::outcome::{Layout, Planned};
+use planner::slowness::{Relation, Slowness};
 
 use super::{Report, value_text};
 use crate::fit_command::{describe_devices, memory_table};
@@ -31,6 +32,7 @@ pub(super) fn describe(name: &str, report: &Report) -> String {
             lines.extend(sentences.iter().map(|sentence| format!("  {sentence}")));
         }
     }
+    lines.extend(report.slowness.iter().flat_map(slowness));
     lines.extend(memory_table(fit));
     lines.extend(changes(report));
     if report.is_best_requested && report.best.is_none() {
@@ -64,6 +66,34 @@ fn outcome(check: &Check) -> Vec<String> {
     }];
     if let Some(plan) = &check.plan {
         lines.push(format!("{}; {}", figures(plan), degrees(plan.layout)));
+    }
+    lines
+}
+
+/// Describes a measured step time next to the prediction, and the causes of the difference.
+fn slowness(slowness: &Slowness) -> Vec<String> {
+    let Slowness { measured_s, predicted_s, measured_mfu, .. } = slowness;
+    let relation = match slowness.relation {
+        Relation::Impossible => "impossible: more FLOPs than the peak of the devices. The run is another job.",
+        Relation::Faster => "faster than predicted",
+        Relation::AsPredicted => "as predicted, within 3 %",
+        Relation::Slower => "slower than predicted",
+    };
+    let mut lines = vec![
+        String::new(),
+        format!(
+            "measured {measured_s:.3} s per step, {:.1} % MFU; predicted {predicted_s:.3} s: {relation}",
+            100.0 * measured_mfu
+        ),
+    ];
+    let gap = measured_s - predicted_s;
+    if slowness.relation == Relation::Slower {
+        lines.push(format!("causes that can explain {gap:.3} s, each alone:"));
+        for cause in &slowness.causes {
+            lines.push(format!("{:>9.3} s  {}", cause.explains_s, cause.title));
+            lines.push(format!("             {}", cause.confirm));
+        }
+        lines.push("not simulated: data loading, checkpoints, evaluation, imbalance of lengths or experts".to_owned());
     }
     lines
 }

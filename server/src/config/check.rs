@@ -21,10 +21,20 @@ pub struct CheckArguments {
     /// Also search the best plan, with free layout and settings.
     #[arg(long)]
     pub best: bool,
+    /// Measured time of a step in seconds: explain why the run is slower than predicted.
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub step_time: Option<f64>,
     /// Write JSON.
     #[arg(long)]
     pub json: bool,
     /// Worker threads per search. Default: number of cores.
     #[arg(long, env = "PLANSCOPE_SEARCH_THREADS")]
     pub search_threads: Option<usize>,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+        _ => Err("it must be a number greater than 0".to_owned()),
+    }
 }

@@ -1,6 +1,6 @@
 //! Checks of training configurations. Nothing is stored.
 
-use api::check::{Check, CheckChanges, CheckRequest};
+use api::check::{Check, CheckChanges, CheckRequest, SlownessRequest};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -8,6 +8,8 @@ use axum::extract::rejection::BytesRejection;
 use ingest::job_config::Hardware;
 use planner::scenario::budget::search_bytes;
 use planner::scenario::{FieldError, ValidScenario};
+use planner::slowness::{self, Measured, Slowness};
+use serde::de::DeserializeOwned;
 
 use super::off_thread;
 use super::scenarios::{MAX_DOCUMENT, validate};
@@ -36,7 +38,9 @@ pub(crate) async fn check(
     claimant: Claimant,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<Check>, ApiError> {
-    let (_, configuration, valid) = read(&app, body).await?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
+    let request = off_thread(move || parsed(&body)).await?;
+    let (_, configuration, valid) = read(&app, request).await?;
     let bytes = search_bytes(valid.scenario(), app.studies.at_once());
     let checked = app.studies.run((&claimant, bytes), 1, move |effort| {
         checks::check(configuration, &valid, effort.workers, effort.cancellation)
@@ -65,7 +69,9 @@ pub(crate) async fn changes(
     claimant: Claimant,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<CheckChanges>, ApiError> {
-    let (request, Configuration { format, .. }, valid) = read(&app, body).await?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
+    let request = off_thread(move || parsed(&body)).await?;
+    let (request, Configuration { format, .. }, valid) = read(&app, request).await?;
     let bytes = search_bytes(valid.scenario(), app.studies.at_once());
     let changed = app.studies.run((&claimant, bytes), 1, move |effort| {
         checks::changes(&request.text, format, &valid, effort.workers, effort.cancellation)
@@ -73,31 +79,65 @@ pub(crate) async fn changes(
     Ok(Json(changed.await?))
 }
 
-/// Reads the configuration of a request, and validates its scenario.
-async fn read(
-    app: &App,
+/// Compares the measured throughput of a run with the prediction of its configuration, and explains a slower run.
+///
+/// Every cause is a property of the run that differs from the configuration, planned and simulated on one global
+/// batch, for example a slower network. Causes with a larger effect than the gap are excluded. Nothing is stored. The
+/// computation is synchronous, queued with the planning jobs, and limited to 20 s. `is_partial` is true if the time
+/// limit is reached. Closing the request cancels it.
+#[utoipa::path(
+    post, path = "/api/v1/checks/slowness", tag = "checks", request_body = SlownessRequest,
+    responses(
+        (status = 200, body = Slowness),
+        (status = 400, description = "The body is not JSON of this form"),
+        (status = 413, description = "More than 1 MiB of text, or more than 5,000 keys"),
+        (status = 422, description = "An unknown format, a value that cannot be used, contradictory values, or a job that does not fit"),
+        (status = 503, description = "Too many studies are under way; try again after a while"),
+    )
+)]
+pub(crate) async fn slowness(
+    State(app): Shared,
+    claimant: Claimant,
     body: Result<Bytes, BytesRejection>,
-) -> Result<(CheckRequest, Configuration, ValidScenario), ApiError> {
+) -> Result<Json<Slowness>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
+    let SlownessRequest { configuration, measured } = off_thread(move || parsed(&body)).await?;
+    let (Measured::StepS(value) | Measured::TokensPerSPerDevice(value) | Measured::TflopsPerDevice(value)) = measured;
+    if !(value.is_finite() && value > 0.0) {
+        return Err(invalid("/measured", "it must be greater than 0".to_owned()));
+    }
+    let (_, _, valid) = read(&app, configuration).await?;
+    let bytes = search_bytes(valid.scenario(), app.studies.at_once());
+    let explained = app.studies.run((&claimant, bytes), 1, move |effort| {
+        slowness::explain(&valid, measured, effort.workers, effort.cancellation)
+    });
+    Ok(Json(explained.await?))
+}
+
+fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(body).map_err(|error| ApiError::Malformed(error.to_string()))
+}
+
+fn invalid(pointer: &str, detail: String) -> ApiError {
+    ApiError::InvalidRequest(vec![FieldError { pointer: pointer.to_owned(), detail }])
+}
+
+/// Reads the configuration of a request, and validates its scenario.
+async fn read(app: &App, request: CheckRequest) -> Result<(CheckRequest, Configuration, ValidScenario), ApiError> {
     let (request, configuration) = off_thread(move || {
-        let request: CheckRequest =
-            serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))?;
-        let wrong = |pointer: &str, detail: String| {
-            ApiError::InvalidRequest(vec![FieldError { pointer: pointer.to_owned(), detail }])
-        };
         if let Some(devices) = request.devices
             && !(1..=MAX_DEVICES).contains(&devices)
         {
-            return Err(wrong("/devices", format!("{devices} is out of range: 1 to {MAX_DEVICES}")));
+            return Err(invalid("/devices", format!("{devices} is out of range: 1 to {MAX_DEVICES}")));
         }
         let preset = request.device.as_deref().map(checks::preset).transpose();
         let hardware =
-            Hardware { preset: preset.map_err(|detail| wrong("/device", detail))?, devices: request.devices };
+            Hardware { preset: preset.map_err(|detail| invalid("/device", detail))?, devices: request.devices };
         let name = label::clean(&request.name).unwrap_or_default();
         let configuration = checks::read(&name, &request.text, hardware).map_err(|error| match error {
             ConfigurationError::Config(error) => ApiError::InvalidJobConfig(error),
             ConfigurationError::Scenario(errors) => ApiError::InvalidScenario(errors),
-            ConfigurationError::PartialNode { .. } => wrong("/devices", error.to_string()),
+            ConfigurationError::PartialNode { .. } => invalid("/devices", error.to_string()),
         })?;
         Ok((request, configuration))
     })

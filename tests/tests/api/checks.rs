@@ -1,11 +1,12 @@
 //! Checks of training configurations.
 
-use api::check::{Check, CheckChanges, CheckRequest, EditAction, Verdict, apply};
+use api::check::{Check, CheckChanges, CheckRequest, EditAction, SlownessRequest, Verdict, apply};
 use api::job_config::ConfigFormat;
-use api::path::{CHECK_CHANGES, CHECKS};
+use api::path::{CHECK_CHANGES, CHECK_SLOWNESS, CHECKS};
 use api::problem::Problem;
 use api::scenario::ScenarioList;
 use harness::TestServer;
+use planner::slowness::{Measured, Relation, Slowness};
 
 fn job(recompute: &str) -> String {
     format!(
@@ -79,4 +80,25 @@ async fn bad_requests_name_the_field_and_echo_no_values() {
     let text = job("full").replace("tensor_parallel_degree = 1", "tensor_parallel_degree = 2");
     let problem: Problem = server.request("POST", CHECK_CHANGES, body(&text, Some(3), None)).await.json();
     assert_eq!(problem.status, 422, "{problem:?}");
+}
+
+#[tokio::test]
+async fn a_slow_run_has_causes() {
+    let server = TestServer::open().await;
+    let text = job("full");
+    let configuration: CheckRequest = serde_json::from_str(&body(&text, Some(16), None)).unwrap();
+    let request = |measured| {
+        let configuration = configuration.clone();
+        serde_json::to_string(&SlownessRequest { configuration, measured }).unwrap()
+    };
+    let checked: Check = server.request("POST", CHECKS, body(&text, Some(16), None)).await.json();
+    let predicted = checked.plan.unwrap().metrics.iteration_s;
+    let reply = server.request("POST", CHECK_SLOWNESS, request(Measured::StepS(1.4 * predicted))).await;
+    assert_eq!(reply.status, 200);
+    let slowness: Slowness = reply.json();
+    assert_eq!(slowness.relation, Relation::Slower);
+    assert!(slowness.causes.iter().all(|cause| cause.explains_s > 0.0 && !cause.confirm.is_empty()));
+    assert!(slowness.causes.len() > 1, "{slowness:?}");
+    let problem: Problem = server.request("POST", CHECK_SLOWNESS, request(Measured::StepS(0.0))).await.json();
+    assert_eq!((problem.status, problem.errors[0].pointer.as_str()), (422, "/measured"));
 }

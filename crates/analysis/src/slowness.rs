@@ -1,0 +1,197 @@
+//! Why a run is slower than its prediction: causes, each simulated as a change of the scenario.
+//!
+//! A cause is a property of the run that differs from the scenario, for example a slower network. The seconds that it
+//! explains are the iteration time with the property minus the predicted time, on one global batch.
+
+mod suspects;
+
+use serde::{Deserialize, Serialize};
+
+use crate::analysis::AnalysisError;
+use crate::fit::{FieldChange, Watch, apply, base, document, evaluate, reference_planner};
+use planscope_core::host::{Cancellation, Workers};
+use planscope_plan::scenario::{PlannerKind, ValidScenario};
+use suspects::{Suspect, suspects};
+
+/// Differences below this share of the predicted time are not explained: they are within the error of predictions.
+const ALIKE: f64 = 0.03;
+/// Smallest share of the gap that a listed cause explains.
+const MIN_SHARE: f64 = 0.03;
+/// Largest explained share of the gap of a listed cause. A larger effect than the gap excludes the cause.
+const MAX_SHARE: f64 = 1.3;
+
+/// Measured throughput of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Measured {
+    /// Time of a step in s.
+    StepS(f64),
+    /// Tokens per second and device, without padding.
+    TokensPerSPerDevice(f64),
+    /// Model FLOPs per second and device, in TFLOP/s.
+    TflopsPerDevice(f64),
+}
+
+/// Relation of a measurement to its prediction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Relation {
+    /// More FLOPs than the peak of the devices: the measurement is of another job.
+    Impossible,
+    /// At least 3 % faster than predicted.
+    Faster,
+    /// Within 3 % of the prediction.
+    AsPredicted,
+    /// At least 3 % slower than predicted.
+    Slower,
+}
+
+/// A measured step time next to its prediction, and the causes that can explain a difference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Slowness {
+    /// Planner of the prediction.
+    pub planner: PlannerKind,
+    /// Measured time of a step in s.
+    pub measured_s: f64,
+    /// Predicted time of a step in s.
+    pub predicted_s: f64,
+    /// Model FLOPs utilisation of the measurement.
+    pub measured_mfu: f64,
+    /// Model FLOPs utilisation of the prediction.
+    pub predicted_mfu: f64,
+    /// Relation of both times.
+    pub relation: Relation,
+    /// Causes of a slower run, those that explain most of the gap first.
+    pub causes: Vec<Cause>,
+    /// Causes whose effect is larger than the gap or too small, one title each.
+    pub excluded: Vec<String>,
+    /// True if the time limit was reached before all causes were simulated.
+    pub is_partial: bool,
+}
+
+/// A property of the run that differs from the scenario.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Cause {
+    /// Description, for example "a network of 12.5 GB/s instead of 50".
+    pub title: String,
+    /// Fields of the scenario with the property.
+    pub fields: Vec<FieldChange>,
+    /// Iteration time with the property in s.
+    pub iteration_s: f64,
+    /// Seconds of the gap that it explains.
+    pub explains_s: f64,
+    /// How to confirm it: a counter, a trace, a setting.
+    pub confirm: String,
+}
+
+/// Compares a measurement with the prediction of a scenario, and simulates causes of a slower run.
+///
+/// # Errors
+/// The scenario does not fit or cannot be planned within the limits, or the time is up.
+pub fn explain(
+    valid: &ValidScenario,
+    measured: Measured,
+    workers: &dyn Workers,
+    cancellation: &dyn Cancellation,
+) -> Result<Slowness, AnalysisError> {
+    let planner = reference_planner(valid);
+    let watch = Watch { workers, cancellation };
+    let document = document(valid);
+    let plan = base(&document, valid, planner, &watch)?.plan;
+    let plan = plan.ok_or_else(|| {
+        AnalysisError::Unplanned("the configuration does not fit the memory, so there is no time to compare".to_owned())
+    })?;
+    let metrics = &plan.metrics;
+    let predicted_s = metrics.iteration_s;
+    let measured_s = match measured {
+        Measured::StepS(seconds) => seconds,
+        Measured::TokensPerSPerDevice(rate) => {
+            let predicted = metrics.tokens_per_s_per_device.unwrap_or(f64::NAN);
+            predicted_s * predicted / rate
+        }
+        Measured::TflopsPerDevice(rate) => predicted_s * metrics.tflops_per_device / rate,
+    };
+    let measured_mfu = metrics.mfu * predicted_s / measured_s;
+    let gap_s = measured_s - predicted_s;
+    let relation = if measured_mfu > 1.0 {
+        Relation::Impossible
+    } else if gap_s < -ALIKE * predicted_s {
+        Relation::Faster
+    } else if gap_s < ALIKE * predicted_s {
+        Relation::AsPredicted
+    } else {
+        Relation::Slower
+    };
+    let mut slowness = Slowness {
+        planner,
+        measured_s,
+        predicted_s,
+        measured_mfu,
+        predicted_mfu: metrics.mfu,
+        relation,
+        causes: Vec::new(),
+        excluded: Vec::new(),
+        is_partial: false,
+    };
+    if relation != Relation::Slower {
+        return Ok(slowness);
+    }
+    for suspect in suspects(valid.scenario()) {
+        match closest(&document, valid, planner, &suspect, (predicted_s, gap_s), &watch) {
+            Ok(Some(cause)) if (MIN_SHARE..=MAX_SHARE).contains(&(cause.explains_s / gap_s)) => {
+                slowness.causes.push(cause);
+            }
+            Ok(Some(cause)) => slowness.excluded.push(cause.title),
+            Ok(None) => {}
+            Err(AnalysisError::TimeIsUp) => {
+                slowness.is_partial = true;
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let missed = |cause: &Cause| (cause.explains_s - gap_s).abs();
+    slowness.causes.sort_by(|a, b| missed(a).total_cmp(&missed(b)));
+    Ok(slowness)
+}
+
+/// Returns the degree of a suspect whose effect is closest to the gap. `None` if none of them can be planned.
+fn closest(
+    document: &serde_json::Value,
+    valid: &ValidScenario,
+    planner: PlannerKind,
+    suspect: &Suspect,
+    (predicted_s, gap_s): (f64, f64),
+    watch: &Watch<'_>,
+) -> Result<Option<Cause>, AnalysisError> {
+    let mut best: Option<Cause> = None;
+    for (title, fields) in &suspect.degrees {
+        let Some(changed) = apply(document, fields) else { continue };
+        let Some(evaluated) = evaluate(&changed, valid, planner, watch)? else { continue };
+        let Some(iteration_s) = evaluated.result.iteration_s else { continue };
+        let cause = Cause {
+            title: title.clone(),
+            fields: fields.clone(),
+            iteration_s,
+            explains_s: iteration_s - predicted_s,
+            confirm: suspect.confirm.to_owned(),
+        };
+        let missed = |cause: &Cause| (cause.explains_s - gap_s).abs();
+        // Effects grow with the degree.
+        let exceeds = cause.explains_s > gap_s;
+        if best.as_ref().is_none_or(|best| missed(&cause) < missed(best)) {
+            best = Some(cause);
+        }
+        if exceeds {
+            break;
+        }
+    }
+    Ok(best)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+use serde_json::json;
+
+use super::*;
+use planscope_core::host::{NeverCancelled, SequentialWorkers};
+use planscope_plan::scenario::parse;
+use planscope_plan::scenario::validate::NoDatasets;
+
+fn valid(network_gb_per_s: f64) -> ValidScenario {
+    let document = json!({
+        "schema": "scenario/1", "model": { "preset": "llama-3-8b" }, "cluster": { "preset": "h100", "nodes": 2 },
+        "workload": {
+            "samples": {
+                "kind": "drawn", "text_tokens": { "kind": "constant", "value": 8192 },
+                "images": { "kind": "constant", "value": 0 }
+            },
+            "global_batch": 32, "context_length": 8192, "packing": "single"
+        },
+        "training": { "recompute": "full" }, "layout": { "tensor": 2, "pipeline": 1, "microbatch": 1 },
+        "planners": ["1f1b"]
+    });
+    let mut scenario = parse(&document.to_string()).unwrap();
+    scenario.cluster.inter_node.gb_per_s = network_gb_per_s;
+    ValidScenario::new(scenario, &NoDatasets).unwrap()
+}
+
+fn predicted_s(valid: &ValidScenario) -> f64 {
+    crate::fit::need(valid, None, &SequentialWorkers, &NeverCancelled).unwrap().fit.base.iteration_s.unwrap()
+}
+
+fn explained(measured: Measured) -> Slowness {
+    explain(&valid(50.0), measured, &SequentialWorkers, &NeverCancelled).unwrap()
+}
+
+/// A run on a network of a quarter of the bandwidth has this network as its first cause.
+#[test]
+fn a_simulated_slow_network_is_found() {
+    let slow = predicted_s(&valid(12.5));
+    let found = explained(Measured::StepS(slow));
+    assert_eq!(found.relation, Relation::Slower);
+    let first = &found.causes[0];
+    assert_eq!(first.title, "a network of 12.5 GB/s per device instead of 50.0");
+    assert!((first.explains_s - (slow - found.predicted_s)).abs() < 1e-9);
+    assert!(first.confirm.contains("nccl-tests"));
+    // Full recomputation is set already.
+    assert!(found.causes.iter().all(|cause| !cause.title.contains("recomputation")));
+}
+
+#[test]
+fn other_relations_have_no_causes() {
+    let predicted = predicted_s(&valid(50.0));
+    for (seconds, relation) in [
+        (predicted, Relation::AsPredicted),
+        (0.8 * predicted, Relation::Faster),
+        (0.1 * predicted, Relation::Impossible),
+    ] {
+        let found = explained(Measured::StepS(seconds));
+        assert_eq!((found.relation, found.causes.len()), (relation, 0));
+    }
+}
+
+/// Rates give the same step time as seconds.
+#[test]
+fn rates_are_converted() {
+    let found = explained(Measured::StepS(1.5 * predicted_s(&valid(50.0))));
+    let tokens = 32.0 * 8192.0 / found.measured_s / 16.0;
+    let from_tokens = explained(Measured::TokensPerSPerDevice(tokens));
+    assert!((from_tokens.measured_s / found.measured_s - 1.0).abs() < 1e-6, "{from_tokens:?}");
+    assert_eq!(from_tokens.causes.len(), found.causes.len());
+    let tflops = found.measured_mfu * valid(50.0).scenario().cluster.device.peak_tflops;
+    let from_tflops = explained(Measured::TflopsPerDevice(tflops));
+    assert!((from_tflops.measured_s / found.measured_s - 1.0).abs() < 1e-6, "{from_tflops:?}");
+}
