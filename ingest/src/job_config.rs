@@ -128,11 +128,7 @@ fn recognise(bytes: &[u8]) -> Result<(ConfigFormat, Keys), JobConfigError> {
 }
 
 /// Builds the scenario of the files of one job.
-fn build(
-    name: &str,
-    documents: Vec<(ConfigFormat, Keys)>,
-    hardware: Hardware,
-) -> Result<JobConfig, JobConfigError> {
+fn build(name: &str, documents: Vec<(ConfigFormat, Keys)>, hardware: Hardware) -> Result<JobConfig, JobConfigError> {
     for (index, (first, _)) in documents.iter().enumerate() {
         if let Some((second, _)) = documents[index + 1..].iter().find(|(second, _)| !first.is_compatible(*second)) {
             return Err(JobConfigError::TwoFrameworks { first: first.name(), second: second.name() });

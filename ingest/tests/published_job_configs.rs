@@ -57,7 +57,7 @@ fn accepted_terms(config: &JobConfig) -> [(&'static str, &'static [&'static str]
     let training = &config.scenario.training;
     let recompute: &[&str] = match training.recompute {
         Recompute::None => &["none"],
-        Recompute::Selective => &["selective"],
+        Recompute::Selective => &["selective", "minimal", "save_"],
         Recompute::Full => &["full"],
     };
     let precision: &[&str] = match training.precision {
@@ -149,7 +149,10 @@ fn training_configurations_are_read_without_a_wrong_field() {
             checked += usize::from(is_stated);
         }
         if !framework.starts_with("megatron-lm") {
-            eprintln!("{file}\n  assumed {:?}\n  left out {:?}\n  unknown {:?}", config.assumed, config.not_modelled, config.unknown);
+            eprintln!(
+                "{file}\n  assumed {:?}\n  left out {:?}\n  unknown {:?}",
+                config.assumed, config.not_modelled, config.unknown
+            );
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

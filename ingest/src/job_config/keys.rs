@@ -263,8 +263,7 @@ impl Keys {
 
     /// Replaces values. `new_value` takes the key and the value.
     pub(super) fn replace_values(&mut self, new_value: impl Fn(&Self, &str, &str) -> Option<String>) {
-        let values: Vec<_> =
-            self.entries.iter().map(|entry| new_value(self, &entry.key, &entry.value)).collect();
+        let values: Vec<_> = self.entries.iter().map(|entry| new_value(self, &entry.key, &entry.value)).collect();
         for (entry, value) in self.entries.iter_mut().zip(values) {
             if let Some(value) = value {
                 entry.value = value;
@@ -273,11 +272,7 @@ impl Keys {
     }
 
     /// Returns the value that all stated keys of `names` have. "auto" is no value; it is reported if no key has one.
-    pub(super) fn agreed(
-        &mut self,
-        names: &[&str],
-        setting: &'static str,
-    ) -> Result<Option<String>, JobConfigError> {
+    pub(super) fn agreed(&mut self, names: &[&str], setting: &'static str) -> Result<Option<String>, JobConfigError> {
         let mut agreed: Option<(String, String)> = None;
         let mut automatic = None;
         for name in names {

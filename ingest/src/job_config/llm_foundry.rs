@@ -32,8 +32,8 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     }
     settings.sequence = keys.count(&["max_seq_len"], "sequence length")?;
     let global = keys.count(&["global_train_batch_size"], "global batch")?;
-    settings.microbatch =
-        keys.agreed_count(&["device_train_microbatch_size", "device_train_microbatch_size"], "sequences of a microbatch")?;
+    settings.microbatch = keys
+        .agreed_count(&["device_train_microbatch_size", "device_train_microbatch_size"], "sequences of a microbatch")?;
     settings.batch = global.map_or(Batch::Unknown, Batch::Global);
     settings.batch_key = Some("global_train_batch_size");
     let precision = keys.text(&["precision"], "precision").unwrap_or_default();
@@ -96,7 +96,8 @@ fn mpt(keys: &mut Keys) -> Result<Model, JobConfigError> {
     let module = model_config::language_model(&mut section, Some("mpt"), (None, false), "MPT model")?;
     unmodelled::report(&mut section);
     section.ignore(|key| {
-        without_effect::is(key) || ["ffn_config.", "attn_config.", "init_", "loss_fn", "fc_type"].iter().any(|start| key.starts_with(start))
+        without_effect::is(key)
+            || ["ffn_config.", "attn_config.", "init_", "loss_fn", "fc_type"].iter().any(|start| key.starts_with(start))
     });
     keys.replace_section(MODEL, section);
     Ok(Model { name: "MPT model".to_owned(), modules: vec![module] })
@@ -105,10 +106,35 @@ fn mpt(keys: &mut Keys) -> Result<Model, JobConfigError> {
 /// True for data, checkpoint, log and learning rate keys.
 fn is_without_effect(key: &str) -> bool {
     let starts = [
-        "variables.", "run_name", "save_", "load_", "tokenizer.", "train_loader.", "eval_", "scheduler.", "optimizer.",
-        "algorithms.", "max_duration", "seed", "device_eval", "progress_bar", "log", "console", "callbacks.",
-        "python_log", "dist_timeout", "expandable", "fsdp_config.", "model.init_device", "model.pretrained", "model.use_auth",
-        "icl_", "autoresume", "loggers.", "model.config_overrides", "auto_packing",
+        "variables.",
+        "run_name",
+        "save_",
+        "load_",
+        "tokenizer.",
+        "train_loader.",
+        "eval_",
+        "scheduler.",
+        "optimizer.",
+        "algorithms.",
+        "max_duration",
+        "seed",
+        "device_eval",
+        "progress_bar",
+        "log",
+        "console",
+        "callbacks.",
+        "python_log",
+        "dist_timeout",
+        "expandable",
+        "fsdp_config.",
+        "model.init_device",
+        "model.pretrained",
+        "model.use_auth",
+        "icl_",
+        "autoresume",
+        "loggers.",
+        "model.config_overrides",
+        "auto_packing",
     ];
     starts.iter().any(|start| key.starts_with(start))
 }

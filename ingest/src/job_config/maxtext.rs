@@ -51,7 +51,10 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
 }
 
 fn model(keys: &mut Keys) -> Result<Model, JobConfigError> {
-    if keys.number(&["global_parameter_scale"], "scale of the sizes")?.is_some_and(|scale| scale.total_cmp(&1.0).is_ne()) {
+    if keys
+        .number(&["global_parameter_scale"], "scale of the sizes")?
+        .is_some_and(|scale| scale.total_cmp(&1.0).is_ne())
+    {
         let detail = "sizes with a scale other than 1 are not read".to_owned();
         return Err(JobConfigError::Value { key: "global_parameter_scale".to_owned(), detail });
     }
@@ -168,12 +171,63 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
 /// True for data, checkpoint, log, learning rate and numerics keys.
 fn is_without_effect(key: &str) -> bool {
     let starts = [
-        "unused_", "base_config", "base_output", "run_name", "hardware", "steps", "enable_", "async_", "use_iota", "scan_layers",
-        "dataset", "logits_dot", "max_segments", "reuse_", "learning_rate", "monitor", "save_config", "profiler", "hf_",
-        "tokenizer", "normalization", "rope_", "beta_fast", "mscale", "original_max", "max_position", "routed_", "decoder_block",
-        "logical_axis", "data_", "log_", "checkpoint", "warmup", "cosine", "adam_", "gradient_clip", "weight_dtype",
-        "packing", "eval", "dropout", "load_", "jax_", "xla", "use_", "norm_topk", "gcs", "skip_", "vocab_", "float32_",
-        "megablox", "sparse_matmul", "capacity_factor", "attn_logits", "final_logits", "compile", "shardy", "head_dim",
+        "unused_",
+        "base_config",
+        "base_output",
+        "run_name",
+        "hardware",
+        "steps",
+        "enable_",
+        "async_",
+        "use_iota",
+        "scan_layers",
+        "dataset",
+        "logits_dot",
+        "max_segments",
+        "reuse_",
+        "learning_rate",
+        "monitor",
+        "save_config",
+        "profiler",
+        "hf_",
+        "tokenizer",
+        "normalization",
+        "rope_",
+        "beta_fast",
+        "mscale",
+        "original_max",
+        "max_position",
+        "routed_",
+        "decoder_block",
+        "logical_axis",
+        "data_",
+        "log_",
+        "checkpoint",
+        "warmup",
+        "cosine",
+        "adam_",
+        "gradient_clip",
+        "weight_dtype",
+        "packing",
+        "eval",
+        "dropout",
+        "load_",
+        "jax_",
+        "xla",
+        "use_",
+        "norm_topk",
+        "gcs",
+        "skip_",
+        "vocab_",
+        "float32_",
+        "megablox",
+        "sparse_matmul",
+        "capacity_factor",
+        "attn_logits",
+        "final_logits",
+        "compile",
+        "shardy",
+        "head_dim",
     ];
     starts.iter().any(|start| key.starts_with(start))
 }

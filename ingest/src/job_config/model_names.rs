@@ -34,8 +34,8 @@ const FAMILIES: [(&str, &str); 19] = [
 
 /// Words of a name that change no sizes.
 const VARIANTS: [&str; 24] = [
-    "instruct", "base", "chat", "hf", "it", "pt", "v0.1", "v0.2", "v0.3", "2507", "thinking", "bnb", "4bit", "8bit", "nf4",
-    "bf16", "fp8", "awq", "gptq", "int4", "int8", "coder", "math", "unsloth",
+    "instruct", "base", "chat", "hf", "it", "pt", "v0.1", "v0.2", "v0.3", "2507", "thinking", "bnb", "4bit", "8bit",
+    "nf4", "bf16", "fp8", "awq", "gptq", "int4", "int8", "coder", "math", "unsloth",
 ];
 
 /// Returns the model of a name such as `meta-llama/Llama-3.1-8B-Instruct`. `None` if its sizes are not known.
@@ -83,7 +83,8 @@ fn family_and_size(name: &str) -> Option<(&'static str, String)> {
 /// True for `7b`, `0.5b` and `8x7b`.
 fn is_size(word: &str) -> bool {
     let digits = word.strip_suffix('b').unwrap_or_default();
-    digits.starts_with(|c: char| c.is_ascii_digit()) && digits.chars().all(|c| c.is_ascii_digit() || c == '.' || c == 'x')
+    digits.starts_with(|c: char| c.is_ascii_digit())
+        && digits.chars().all(|c| c.is_ascii_digit() || c == '.' || c == 'x')
 }
 
 #[cfg(test)]

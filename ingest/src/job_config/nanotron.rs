@@ -28,8 +28,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.expert = keys.count(&["parallelism.expert_parallel_size"], "expert parallelism")?;
     settings.replicas = Some(keys.count(&["parallelism.dp"], "data-parallel replicas")?.unwrap_or(1));
     let mode = keys.text(&["parallelism.tp_mode"], "sequence parallelism").unwrap_or_default();
-    settings.sequence_parallel =
-        Some(mode.eq_ignore_ascii_case("reduce_scatter") && settings.tensor.unwrap_or(1) > 1);
+    settings.sequence_parallel = Some(mode.eq_ignore_ascii_case("reduce_scatter") && settings.tensor.unwrap_or(1) > 1);
     if keys.flag(&["parallelism.tp_linear_async_communication"], "overlap").unwrap_or(false) {
         keys.not_modelled("Asynchronous tensor parallelism is not applied.");
     }
@@ -40,9 +39,9 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.recompute = Some(if is_recomputed { Recompute::Full } else { Recompute::None });
     settings.microbatch = keys.count(&["tokens.micro_batch_size"], "sequences of a microbatch")?;
     let accumulation = keys.count(&["tokens.batch_accumulation_per_replica"], "accumulation steps")?;
-    settings.batch = settings.microbatch.map_or(Batch::Unknown, |microbatch| {
-        Batch::Replica(microbatch.saturating_mul(accumulation.unwrap_or(1)))
-    });
+    settings.batch = settings
+        .microbatch
+        .map_or(Batch::Unknown, |microbatch| Batch::Replica(microbatch.saturating_mul(accumulation.unwrap_or(1))));
     settings.zero = keys.integer(&["optimizer.zero_stage"], "ZeRO stage")?;
     if settings.zero.is_none() {
         keys.assume("nanotron's default ZeRO stage is 0.");
@@ -106,8 +105,21 @@ fn model(keys: &mut Keys) -> Result<Model, JobConfigError> {
 /// True for data, checkpoint, log and learning rate keys.
 fn is_without_effect(key: &str) -> bool {
     let starts = [
-        "checkpoints.", "data", "doremi", "general.", "logging.", "lighteval", "metrics_logging", "model.", "optimizer.",
-        "profiler", "s3_upload", "tokenizer.", "tokens.", "parallelism.pp_engine", "parallelism.tp_recompute",
+        "checkpoints.",
+        "data",
+        "doremi",
+        "general.",
+        "logging.",
+        "lighteval",
+        "metrics_logging",
+        "model.",
+        "optimizer.",
+        "profiler",
+        "s3_upload",
+        "tokenizer.",
+        "tokens.",
+        "parallelism.pp_engine",
+        "parallelism.tp_recompute",
     ];
     starts.iter().any(|start| key.starts_with(start))
 }

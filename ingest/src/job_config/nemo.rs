@@ -76,7 +76,8 @@ fn rename(keys: &mut Keys, sections: &[&str]) {
 
 /// Adds arguments for switches that have other words in these files.
 fn switches(keys: &mut Keys) {
-    let is = |keys: &Keys, name: &str, word: &str| keys.peek(name).is_some_and(|value| value.eq_ignore_ascii_case(word));
+    let is =
+        |keys: &Keys, name: &str, word: &str| keys.peek(name).is_some_and(|value| value.eq_ignore_ascii_case(word));
     for (name, word, argument, value) in [
         ("bias", "false", "disable-bias-linear", "true"),
         ("add-bias-linear", "false", "disable-bias-linear", "true"),
@@ -93,6 +94,7 @@ fn switches(keys: &mut Keys) {
         ("optim.grad-sync-dtype", "bf16", "grad-reduce-in-bf16", "true"),
         ("grad-reduce-in-fp32", "false", "grad-reduce-in-bf16", "true"),
         ("fp8", "true", "fp8-format", "hybrid"),
+        ("fsdp", "true", "use-torch-fsdp2", "true"),
     ] {
         if is(keys, name, word) {
             keys.derive(argument, value, name);
@@ -112,25 +114,108 @@ fn switches(keys: &mut Keys) {
     keys.ignore(|key| {
         matches!(
             key,
-            "bias" | "activation" | "share-embeddings-and-output-weights" | "gradient-accumulation-fusion" | "optim.name"
+            "bias"
+                | "activation"
+                | "share-embeddings-and-output-weights"
+                | "gradient-accumulation-fusion"
+                | "optim.name"
         )
     });
 }
 
 /// Ignores keys for data, checkpoints, logs, learning rates and numerics.
 fn ignore(keys: &mut Keys) {
-    const STARTS: [&str; 84] = [
-        "unused-", "defaults", "hydra", "run.", "exp_manager.", "checkpoint.", "logger.", "rng.", "optimizer.",
-        "scheduler.", "profiling.", "tokenizer", "name", "restore", "accelerator", "logger", "enable-", "use-distributed",
-        "max-", "val-", "limit-", "accumulate-", "gradient-", "benchmark", "optim", "data", "mcore", "resume", "init-",
-        "use-scaled", "ffn-dropout", "apply-", "do-", "pre-", "post-", "persist", "headscale", "transformer", "openai",
-        "normalize", "attention", "native", "hysteresis", "fp32", "fp16-lm", "megatron-amp", "grad-", "bias-", "masked",
-        "seed", "use-cpu", "onnx", "apex", "sync-", "num-micro", "activations", "defer", "wgrad", "cross-entropy",
-        "deterministic", "use-emha", "overlap-p2p", "batch-p2p", "gc-", "nsys", "rotary", "seq-len", "reduce-amax", "dist",
-        "moe-", "get-attention", "ub-", "reset", "skip", "eod", "random", "dataloader", "num-workers", "packed", "do_",
-        "split", "scale", "variable", "layernorm",
+    const STARTS: [&str; 89] = [
+        "unused-",
+        "defaults",
+        "hydra",
+        "run.",
+        "exp_manager.",
+        "checkpoint.",
+        "logger.",
+        "rng.",
+        "optimizer.",
+        "scheduler.",
+        "profiling.",
+        "tokenizer",
+        "name",
+        "restore",
+        "accelerator",
+        "logger",
+        "enable-",
+        "use-distributed",
+        "max-",
+        "val-",
+        "limit-",
+        "accumulate-",
+        "gradient-",
+        "benchmark",
+        "optim",
+        "data",
+        "mcore",
+        "resume",
+        "init-",
+        "use-scaled",
+        "ffn-dropout",
+        "apply-",
+        "do-",
+        "pre-",
+        "post-",
+        "persist",
+        "headscale",
+        "transformer",
+        "openai",
+        "normalize",
+        "attention",
+        "native",
+        "hysteresis",
+        "fp32",
+        "fp16-lm",
+        "megatron-amp",
+        "grad-",
+        "bias-",
+        "masked",
+        "seed",
+        "use-cpu",
+        "onnx",
+        "apex",
+        "sync-",
+        "num-micro",
+        "activations",
+        "defer",
+        "wgrad",
+        "cross-entropy",
+        "deterministic",
+        "use-emha",
+        "overlap-p2p",
+        "batch-p2p",
+        "gc-",
+        "nsys",
+        "rotary",
+        "seq-len",
+        "reduce-amax",
+        "dist",
+        "moe-",
+        "get-attention",
+        "ub-",
+        "reset",
+        "skip",
+        "eod",
+        "random",
+        "dataloader",
+        "num-workers",
+        "packed",
+        "do_",
+        "split",
+        "scale",
+        "variable",
+        "layernorm",
+        "fsdp",
+        "sharp",
+        "num-sanity",
+        "tp-only",
+        "deteministic",
     ];
-    const NAMES: [&str; 7] =
-        ["qkv-bias", "add-bias-linear", "gated-linear-unit", "make-vocab", "num_sanity_val_steps", "tp-comm", "fp8"];
+    const NAMES: [&str; 4] = ["qkv-bias", "add-bias-linear", "gated-linear-unit", "fp8"];
     keys.ignore(|key| STARTS.iter().any(|start| key.starts_with(start)) || NAMES.contains(&key));
 }

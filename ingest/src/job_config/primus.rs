@@ -49,9 +49,27 @@ fn arguments(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     let settings = if keys.has("num-layers") { megatron::read(keys)? } else { megatron::read_job(keys)? };
     keys.ignore(|key| {
         let starts = [
-            "stderr", "auto-continue", "mock-data", "disable-last", "enable-primus", "use-turbo", "turbo-", "profile",
-            "cross-entropy", "gradient-accumulation-fusion", "max-position", "use-pytorch", "moe-", "pp-", "dump-",
-            "use-precision-aware", "main-", "exp-avg", "patch-", "use-rocm", "hf-",
+            "stderr",
+            "auto-continue",
+            "mock-data",
+            "disable-last",
+            "enable-primus",
+            "use-turbo",
+            "turbo-",
+            "profile",
+            "cross-entropy",
+            "gradient-accumulation-fusion",
+            "max-position",
+            "use-pytorch",
+            "moe-",
+            "pp-",
+            "dump-",
+            "use-precision-aware",
+            "main-",
+            "exp-avg",
+            "patch-",
+            "use-rocm",
+            "hf-",
         ];
         starts.iter().any(|start| key.starts_with(start))
     });

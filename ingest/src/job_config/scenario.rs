@@ -33,6 +33,9 @@ pub(super) fn build(name: &str, mut model: Model, settings: &Settings, keys: &mu
     } else if settings.tensor.is_none() && settings.pipeline.is_none() {
         keys.assume("Tensor and pipeline parallelism are not stated. Their degrees are 1, the default.");
     }
+    if settings.has_layout && settings.microbatch.is_none() {
+        keys.assume("The microbatch is not stated. It is searched.");
+    }
     for module in &mut model.modules {
         module.frozen |= match module.role {
             ModuleRole::Backbone => settings.has_frozen_backbone,
@@ -76,8 +79,7 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
     }
     let unit = settings.devices_per_replica();
     let per_node = settings.devices_per_node;
-    let stated =
-        settings.stated_devices().or_else(|| settings.replicas.map(|replicas| replicas.saturating_mul(unit)));
+    let stated = settings.stated_devices().or_else(|| settings.replicas.map(|replicas| replicas.saturating_mul(unit)));
     let devices = stated.unwrap_or_else(|| {
         let devices = assumed_devices(settings, unit);
         keys.assume(format!("The number of devices is not stated. It is read as {devices}."));

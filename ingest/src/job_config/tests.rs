@@ -1,4 +1,6 @@
 mod families;
+mod frameworks;
+mod trainers;
 
 use planner::model::{Bias, Norm};
 use planner::training::{Precision, Recompute};

@@ -49,10 +49,11 @@ pub(super) fn is_accelerate(keys: &Keys) -> bool {
 }
 
 pub(super) fn is_deepspeed(keys: &Keys) -> bool {
-    let names = ["train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping"];
-    keys.has_section("zero_optimization.")
-        || keys.has("train_micro_batch_size_per_gpu")
-        || names.iter().filter(|name| keys.has(name)).count() >= 2
+    let names = ["train_batch_size", "gradient_accumulation_steps", "gradient_clipping", "steps_per_print"];
+    let sections = ["bf16.", "fp16.", "optimizer.params."];
+    let count = names.iter().filter(|name| keys.has(name)).count()
+        + sections.iter().filter(|section| keys.has_section(section)).count();
+    keys.has_section("zero_optimization.") || keys.has("train_micro_batch_size_per_gpu") || count >= 2
 }
 
 /// Joins the files of a job. The format of the result is that of the most specific file.
@@ -156,9 +157,9 @@ fn degrees(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Re
     }
     // axolotl divides the experts over devices that the sharding degree does not count.
     let expert = settings.expert.filter(|_| format == ConfigFormat::Axolotl).unwrap_or(1);
-    let replicas = sharded.or(replicated).map(|_| {
-        sharded.unwrap_or(1).saturating_mul(replicated.unwrap_or(1)).saturating_mul(expert)
-    });
+    let replicas = sharded
+        .or(replicated)
+        .map(|_| sharded.unwrap_or(1).saturating_mul(replicated.unwrap_or(1)).saturating_mul(expert));
     let processes = keys.agreed_count(&["accelerate.num_processes"], "devices")?;
     let machines = keys.agreed_count(&["accelerate.num_machines"], "nodes")?;
     settings.set_processes(("num_processes", processes), machines)?;
@@ -166,7 +167,8 @@ fn degrees(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Re
         && replicas.saturating_mul(settings.devices_per_replica()) != processes
     {
         let degrees = settings.devices_per_replica();
-        let detail = format!("{processes} is not {replicas} x {degrees} (data-parallel replicas, devices of a replica)");
+        let detail =
+            format!("{processes} is not {replicas} x {degrees} (data-parallel replicas, devices of a replica)");
         return Err(JobConfigError::Value { key: "num_processes".to_owned(), detail });
     }
     settings.replicas = replicas;
@@ -191,9 +193,7 @@ fn recompute(format: ConfigFormat, keys: &mut Keys) -> Recompute {
     let granularity = keys.text(&["recompute_granularity"], "recomputation");
     let deepspeed: Vec<bool> = ["partition_activations", "cpu_checkpointing", "contiguous_memory_optimization"]
         .iter()
-        .filter_map(|name| {
-            keys.flag(&[&format!("deepspeed.activation_checkpointing.{name}")], "recomputation")
-        })
+        .filter_map(|name| keys.flag(&[&format!("deepspeed.activation_checkpointing.{name}")], "recomputation"))
         .collect();
     if deepspeed.get(1) == Some(&true) {
         keys.not_modelled("Offload of activations to the host is not applied.");
@@ -208,7 +208,9 @@ fn recompute(format: ConfigFormat, keys: &mut Keys) -> Recompute {
         return Recompute::Full;
     }
     if deepspeed.contains(&true) {
-        keys.assume("activation_checkpointing of DeepSpeed is read as recomputation of all layers. The model decides it.");
+        keys.assume(
+            "activation_checkpointing of DeepSpeed is read as recomputation of all layers. The model decides it.",
+        );
         return Recompute::Full;
     }
     if trainer.is_none() && format == ConfigFormat::LlamaFactory && !is_off && !is_megatron {

@@ -44,9 +44,8 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
     if let (Some(global), Some(microbatch)) = (global, microbatch) {
         let sequences = microbatch.saturating_mul(accumulation.unwrap_or(1));
         if !global.is_multiple_of(sequences) {
-            let detail = format!(
-                "{global} is no multiple of {sequences} (sequences of a microbatch times accumulation steps)"
-            );
+            let detail =
+                format!("{global} is no multiple of {sequences} (sequences of a microbatch times accumulation steps)");
             return Err(JobConfigError::Value { key: "train_batch_size".to_owned(), detail });
         }
         if accumulation.is_some() {

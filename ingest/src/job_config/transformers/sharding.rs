@@ -31,7 +31,9 @@ pub(super) fn read(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobCo
         1
     } else {
         if settings.replicas.is_none() {
-            keys.assume("Neither DeepSpeed nor FSDP is configured. Every device holds all weights and optimizer state.");
+            keys.assume(
+                "Neither DeepSpeed nor FSDP is configured. Every device holds all weights and optimizer state.",
+            );
         }
         0
     });
@@ -41,7 +43,12 @@ pub(super) fn read(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobCo
 /// Returns the name of a DeepSpeed file that another file names.
 fn named_file(keys: &mut Keys) -> Option<String> {
     let name = keys.text(
-        &["deepspeed", "accelerate.deepspeed_config.deepspeed_config_file", "deepspeed_config", "dist_config.config_file"],
+        &[
+            "deepspeed",
+            "accelerate.deepspeed_config.deepspeed_config_file",
+            "deepspeed_config",
+            "dist_config.config_file",
+        ],
         "DeepSpeed file",
     );
     name.filter(|name| !name.trim().is_empty())
@@ -59,28 +66,32 @@ fn deepspeed(
         let detail = format!("{stage} is no ZeRO stage (0 to 3)");
         return Err(JobConfigError::Value { key: "zero_optimization.stage".to_owned(), detail });
     }
-    if let Some(is_overlapped) = keys.flag(&["deepspeed.zero_optimization.overlap_comm"], "overlap of communication") {
-        settings.overlapped_gradients = Some(is_overlapped);
-    } else {
-        keys.assume("DeepSpeed's default overlaps gradient communication at ZeRO stage 3 alone.");
-        settings.overlapped_gradients = Some(stage == Some(3));
-    }
+    let overlap = keys.flag(&["deepspeed.zero_optimization.overlap_comm"], "overlap of communication");
     if keys.text(&["deepspeed.zero_optimization.zero_hpz_partition_size"], "sharding").is_some_and(|size| size != "1") {
         keys.not_modelled("Secondary sharding within nodes (hpZ) is not applied.");
     }
-    if let Some(stage) = stage {
-        return Ok(stage);
-    }
-    let Some(name) = named.filter(|_| !has_file) else {
-        keys.assume("DeepSpeed's default ZeRO stage is 0.");
-        return Ok(0);
+    let stage = match (stage, named) {
+        (Some(stage), _) => stage,
+        (None, Some(name)) if !has_file => {
+            let stage = stage_in_name(name);
+            keys.assume(match stage {
+                Some(stage) => {
+                    format!("The DeepSpeed file is not given. Its name states ZeRO stage {stage}. Add the file.")
+                }
+                None => "The DeepSpeed file is not given. The ZeRO stage is read as 3. Add the file.".to_owned(),
+            });
+            stage.unwrap_or(3)
+        }
+        (None, _) => {
+            keys.assume("DeepSpeed's default ZeRO stage is 0.");
+            0
+        }
     };
-    let stage = stage_in_name(name);
-    keys.assume(match stage {
-        Some(stage) => format!("The DeepSpeed file is not given. Its name states ZeRO stage {stage}. Add the file."),
-        None => "The DeepSpeed file is not given. The ZeRO stage is read as 3. Add the file.".to_owned(),
-    });
-    Ok(stage.unwrap_or(3))
+    if overlap.is_none() {
+        keys.assume("DeepSpeed's default overlaps gradient communication at ZeRO stage 3 alone.");
+    }
+    settings.overlapped_gradients = Some(overlap.unwrap_or(stage == 3));
+    Ok(stage)
 }
 
 /// Returns the stage in names such as `ds_z3_config.json`, `zero2.json` and `zero_stage3.json`.
@@ -108,7 +119,8 @@ fn fsdp(keys: &mut Keys, strategies: &str, backend: &str) -> Result<u32, JobConf
     let strategy = setting("sharding_strategy", "sharding")?;
     let reshard = setting("reshard_after_forward", "resharding after the forward")?;
     let is_offload = |value: Option<String>| value.is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    let is_offloaded = is_offload(setting("offload_params", "offload")?) || is_offload(setting("cpu_offload", "offload")?);
+    let is_offloaded =
+        is_offload(setting("offload_params", "offload")?) || is_offload(setting("cpu_offload", "offload")?);
     if is_offloaded || strategies.contains("offload") {
         keys.not_modelled("Offload of parameters and the optimizer to the host is not applied.");
     }

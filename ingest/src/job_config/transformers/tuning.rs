@@ -10,10 +10,7 @@ const SWITCHES: [(&[&str], &str); 5] = [
         &["load_in_4bit", "load_in_8bit", "quantization_bit", "quantization_method", "quant_config.name"],
         "The quantised weights are read as bf16.",
     ),
-    (
-        &["use_galore", "use_apollo", "use_badam"],
-        "The optimizer is read as Adam with all states.",
-    ),
+    (&["use_galore", "use_apollo", "use_badam"], "The optimizer is read as Adam with all states."),
     (&["use_liger_kernel", "enable_liger_kernel", "liger_fused_linear_cross_entropy"], FUSED_LOSS),
     (&["freeze_trainable_layers", "unfrozen_parameters"], "Frozen parts of the language model are trained."),
     (&["rl", "rlhf"], REFERENCE),
@@ -47,7 +44,8 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
     if keys.text(&["plugins"], "plugins").is_some_and(|list| list.contains("CrossEntropy") || list.contains("Liger")) {
         keys.not_modelled(FUSED_LOSS);
     }
-    if keys.text(&["stage"], "fine-tuning").is_some_and(|stage| matches!(stage.as_str(), "dpo" | "ppo" | "kto" | "rm")) {
+    if keys.text(&["stage"], "fine-tuning").is_some_and(|stage| matches!(stage.as_str(), "dpo" | "ppo" | "kto" | "rm"))
+    {
         keys.not_modelled(REFERENCE);
     }
     let optimizer = keys.agreed(&["optim", "optimizer"], "optimizer")?;
@@ -65,6 +63,7 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
 /// True for Adam and `AdamW` with states of 32 bits.
 fn is_adam(name: &str) -> bool {
     let name = name.to_lowercase();
-    let is_short = ["8bit", "4bit", "fp8", "onebit", "zeroone", "mini", "adamax"].iter().any(|word| name.contains(word));
+    let is_short =
+        ["8bit", "4bit", "fp8", "onebit", "zeroone", "mini", "adamax"].iter().any(|word| name.contains(word));
     name.contains("adam") && !is_short
 }
