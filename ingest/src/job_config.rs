@@ -16,6 +16,8 @@
 //! | Megatron-Bridge (YAML) | `train.micro_batch_size`, `train.global_batch_size` or `train.train_iters` |
 //! | `MaxText` (YAML) | `base_emb_dim`, or `model_name` with `per_device_batch_size` or a related key |
 //! | Primus (YAML) | `modules.pre_trainer.framework` |
+//! | verl (overrides in a script, YAML) | `actor_rollout_ref`, or `model.partial_pretrain` with `data` |
+//! | `MLPerf` variables | `DGXNNODES` with `MINIBS` or a tensor-parallel degree |
 //!
 //! A file defines only part of a scenario. [`JobConfig`] lists the settings that were read with
 //! their keys, assumed values, model or job features that a scenario cannot represent, and unknown
@@ -32,6 +34,7 @@ mod keys;
 mod llm_foundry;
 mod maxtext;
 mod megatron;
+mod mlperf;
 mod model_config;
 mod model_names;
 mod nanotron;
@@ -42,6 +45,7 @@ mod settings;
 mod torchtitan;
 mod transformers;
 mod unmodelled;
+mod verl;
 mod without_effect;
 mod yaml;
 
@@ -195,6 +199,8 @@ fn read_settings(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobC
         ConfigFormat::MegatronBridge => nemo::read_bridge(keys),
         ConfigFormat::Maxtext => maxtext::read(keys),
         ConfigFormat::Primus => primus::read(keys),
+        ConfigFormat::Verl => verl::read(keys),
+        ConfigFormat::Mlperf => mlperf::read(keys),
     }
 }
 

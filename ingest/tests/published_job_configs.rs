@@ -67,9 +67,9 @@ fn accepted_terms(config: &JobConfig) -> [(&'static str, &'static [&'static str]
     };
     let zero: &[&str] = match training.zero_stage() {
         0 => &["zero 0", "MULTI_GPU"],
-        1 => &["zero 1"],
+        1 => &["zero 1", "distributed optimizer"],
         2 => &["fsdp2", "zero 2", "zero2"],
-        _ => &["fsdp2", "optim_grads_params", "zero 3", "FULL_SHARD", "ds_z3", "fsdp="],
+        _ => &["fsdp2", "optim_grads_params", "zero 3", "FULL_SHARD", "ds_z3", "fsdp=", "fsdp (default"],
     };
     [("recompute", recompute), ("precision", precision), ("zero_fsdp", zero)]
 }
@@ -96,7 +96,7 @@ fn has_reader(framework: &str, file: &str) -> bool {
     match framework {
         "torchtitan" => is("toml"),
         "megatron-bridge" => is("yaml"),
-        "olmo" | "verl" | "mlperf" => false,
+        "olmo" => false,
         _ => true,
     }
 }
@@ -126,15 +126,23 @@ fn training_configurations_are_read_without_a_wrong_field() {
                 continue;
             }
         };
-        let sizes = ["layers", "hidden", "heads", "kv_heads", "vocab", "experts", "top_k", "moe_ffn", "ffn"];
+        // The sequence length of MLPerf is that of the benchmark, not in the file.
+        let mut of_model = vec!["layers", "hidden", "heads", "kv_heads", "vocab", "experts", "top_k", "moe_ffn", "ffn"];
+        if framework == "mlperf" {
+            of_model.push("seq_len");
+        }
         let mut numbers = numeric_values(&config);
         let devices = config.scenario.cluster.devices();
+        if framework == "verl" {
+            // The column counts prompts.
+            numbers.remove("global_batch");
+        }
         if !framework.starts_with("megatron-") {
             numbers.insert("n_gpus", devices);
         }
         for (column, figure) in numbers {
             let expected = row[column].as_str();
-            let is_stated = expected.parse::<f64>().is_ok() && !(has_stand_in && sizes.contains(&column));
+            let is_stated = expected.parse::<f64>().is_ok() && !(has_stand_in && of_model.contains(&column));
             if is_stated && expected != figure.to_string() {
                 wrong.push(format!("{file}: {column} is {figure}, not {expected}"));
             }
@@ -148,16 +156,9 @@ fn training_configurations_are_read_without_a_wrong_field() {
             }
             checked += usize::from(is_stated);
         }
-        if !framework.starts_with("megatron-lm") {
-            eprintln!(
-                "{file}\n  assumed {:?}\n  left out {:?}\n  unknown {:?}",
-                config.assumed, config.not_modelled, config.unknown
-            );
-        }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(checked > 230, "{checked} fields checked");
-    eprintln!("{checked} fields checked");
+    assert!(checked > 850, "{checked} fields checked");
 }
 
 /// The parameter count matches within 0.5 %, or the report contains an unsupported feature.

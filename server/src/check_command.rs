@@ -170,9 +170,7 @@ fn read(name: &str, bytes: &[u8], hardware: Hardware) -> anyhow::Result<Configur
 const fn format_name(format: Option<ConfigFormat>) -> &'static str {
     match format {
         None => "scenario",
-        Some(ConfigFormat::Torchtitan) => "torchtitan",
-        Some(ConfigFormat::Megatron) => "megatron",
-        Some(ConfigFormat::HuggingFaceModel) => "hugging_face_model",
+        Some(format) => format.id(),
     }
 }
 

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::Keys;
 use super::{
-    JobConfigError, arguments, document, interpolation, llm_foundry, maxtext, megatron, model_config, nanotron, nemo,
-    primus, torchtitan, transformers, yaml,
+    JobConfigError, arguments, document, interpolation, llm_foundry, maxtext, megatron, mlperf, model_config, nanotron,
+    nemo, primus, torchtitan, transformers, verl, yaml,
 };
 
 /// Format of a configuration file.
@@ -40,6 +40,10 @@ pub enum ConfigFormat {
     Maxtext,
     /// Experiment file of Primus.
     Primus,
+    /// Overrides or YAML of verl.
+    Verl,
+    /// Variables of an MLPerf Training submission.
+    Mlperf,
 }
 
 impl ConfigFormat {
@@ -60,6 +64,8 @@ impl ConfigFormat {
             Self::MegatronBridge => "Megatron-Bridge overrides",
             Self::Maxtext => "MaxText configuration",
             Self::Primus => "Primus experiment file",
+            Self::Verl => "verl configuration",
+            Self::Mlperf => "MLPerf variable file",
         }
     }
 
@@ -80,6 +86,8 @@ impl ConfigFormat {
             Self::MegatronBridge => "megatron_bridge",
             Self::Maxtext => "maxtext",
             Self::Primus => "primus",
+            Self::Verl => "verl",
+            Self::Mlperf => "mlperf",
         }
     }
 
@@ -105,8 +113,9 @@ impl ConfigFormat {
 
 /// Tests of formats with dotted keys. The first that matches is the format. Job files may contain keys of
 /// `config.json`, so they precede it.
-const TESTS: [(ConfigFormat, fn(&Keys) -> bool); 12] = [
+const TESTS: [(ConfigFormat, fn(&Keys) -> bool); 13] = [
     (ConfigFormat::Primus, primus::is_job),
+    (ConfigFormat::Verl, verl::is_job),
     (ConfigFormat::Axolotl, transformers::is_axolotl),
     (ConfigFormat::LlamaFactory, transformers::is_llama_factory),
     (ConfigFormat::TrainingArguments, transformers::is_arguments),
@@ -136,17 +145,26 @@ pub(super) fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigErr
     }
     // Arguments are tried first: a script with a line `a = "b"` is not TOML, and a job file has no
     // `--num-layers`.
-    let keys = arguments::read(text)?;
+    let mut keys = arguments::read(text)?;
     if megatron::is_megatron(&keys) {
         if let Some(model) = megatron::other_model(text) {
             return Err(JobConfigError::OtherModel { model: model.to_owned() });
         }
         return Ok((ConfigFormat::Megatron, keys));
     }
+    if mlperf::is_job(&keys) {
+        return Ok((ConfigFormat::Mlperf, keys));
+    }
     if yaml::is_yaml(trimmed) {
         let mut keys = yaml::keys(trimmed)?;
         interpolation::resolve(&mut keys);
         return of_keys(&keys).map(|format| (format, keys)).ok_or(JobConfigError::Unknown);
+    }
+    if verl::is_command(text) {
+        verl::add_overrides(&mut keys, text)?;
+        if verl::is_job(&keys) {
+            return Ok((ConfigFormat::Verl, keys));
+        }
     }
     let keys = document::toml(text)?;
     if torchtitan::is_job(&keys) { Ok((ConfigFormat::Torchtitan, keys)) } else { Err(JobConfigError::Unknown) }

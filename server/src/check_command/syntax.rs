@@ -18,7 +18,7 @@ pub(super) fn lines(
     let line = |field: &FieldChange| match format {
         Some(ConfigFormat::Megatron) => megatron(scenario, field),
         Some(ConfigFormat::Torchtitan) => torchtitan(scenario, field),
-        Some(ConfigFormat::HuggingFaceModel) | None => None,
+        _ => None,
     };
     // Without a number of layers, all are recomputed.
     let is_full = fields.iter().any(|field| field.pointer == "/training/recompute" && field.value == "full");

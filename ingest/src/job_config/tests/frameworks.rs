@@ -127,6 +127,40 @@ fn primus_overrides_megatron_and_maxtext() {
 }
 
 #[test]
+fn verl_trains_its_actor() {
+    let overrides = "set -x\npython3 -m verl.trainer.main_ppo \\\n  algorithm.adv_estimator=grpo \\\n  data.max_prompt_length=512 \\\n  \
+                     data.max_response_length=1024 \\\n  actor_rollout_ref.model.path=Qwen/Qwen2-7B-Instruct \\\n  \
+                     actor_rollout_ref.actor.ppo_mini_batch_size=256 \\\n  actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8 \\\n  \
+                     actor_rollout_ref.actor.fsdp_config.param_offload=True \\\n  actor_rollout_ref.rollout.n=5 \\\n  \
+                     +actor_rollout_ref.actor.ulysses_sequence_parallel_size=2 \\\n  trainer.n_gpus_per_node=8 trainer.nnodes=2 \\\n  \
+                     +other.api_key=hunter2\n";
+    let job = config(overrides);
+    assert_eq!(job.format, ConfigFormat::Verl);
+    let scenario = &job.scenario;
+    assert_eq!((scenario.workload.context_length, scenario.workload.global_batch), (1536, 1280));
+    assert_eq!((scenario.cluster.devices(), scenario.training.context_parallel), (16, 2));
+    assert_eq!((scenario.training.zero_stage(), scenario.training.recompute), (3, Recompute::Full));
+    assert!(says(&job, "Only the training step of the actor is read") && says(&job, "Offload of parameters"));
+    assert!(job.unknown.contains(&"other.api_key".to_owned()) && !format!("{job:?}").contains("hunter2"));
+    let wrong = overrides.replace("ppo_mini_batch_size=256", "ppo_mini_batch_size=5");
+    assert!(error(&wrong).contains("ppo_mini_batch_size: 25 is no multiple of 8 x 8"), "{}", error(&wrong));
+}
+
+#[test]
+fn variables_of_mlperf_are_arguments() {
+    let text = "DGXNNODES=72\nDGXNGPU=8\nTENSOR_MODEL_PARALLEL=8\nPIPELINE_MODEL_PARALLEL=9\nINTERLEAVED_PIPELINE=7\n\
+                CONTEXT_PARALLEL=2\nMICRO_BATCH_SIZE=1\nMINIBS=63\nMODEL_SIZE=405b\nFP8=True\nUSE_DIST_OPTIMIZER=True\n";
+    let job = config(text);
+    assert_eq!(job.format, ConfigFormat::Mlperf);
+    let scenario = &job.scenario;
+    assert_eq!((scenario.cluster.devices(), scenario.workload.global_batch), (576, 63 * 4));
+    assert_eq!((scenario.layout.tensor, scenario.layout.pipeline, scenario.layout.chunks), (Some(8), Some(9), Some(7)));
+    assert_eq!((scenario.training.precision, scenario.training.zero_stage()), (Precision::Fp8, 1));
+    let unnamed = text.replace("MODEL_SIZE=405b\n", "");
+    assert!(error(&unnamed).contains("the MLPerf variable file states no model"), "{}", error(&unnamed));
+}
+
+#[test]
 fn contradictory_megatron_options_are_refused() {
     let plain = "torchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16 \
                  --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --micro-batch-size 2";
