@@ -8,6 +8,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::job_config::{ConfigFormat, ReadSetting};
 
+/// A further file of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NamedText {
+    /// File name.
+    pub name: String,
+    /// Content. It is not stored.
+    pub text: String,
+}
+
+/// Maximum number of further files.
+pub const MAX_FURTHER: usize = 7;
+
 /// A configuration to check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -18,6 +32,10 @@ pub struct CheckRequest {
     /// File name.
     #[serde(default)]
     pub name: String,
+    /// Further files of the same job, at most 7, for example DeepSpeed JSON next to a `config.json`. A job of several
+    /// files has no edits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<NamedText>,
     /// Total number of devices. Default: as the file states, or the fewest for its layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<u32>,

@@ -14,6 +14,32 @@ pub enum ConfigFormat {
     Megatron,
     /// Job file of torchtitan.
     Torchtitan,
+    /// JSON configuration of DeepSpeed, which contains no model.
+    Deepspeed,
+    /// Hugging Face `TrainingArguments`, as JSON or YAML.
+    TrainingArguments,
+    /// Configuration of Hugging Face accelerate, which contains no model.
+    Accelerate,
+    /// Job file of LLaMA-Factory.
+    LlamaFactory,
+    /// Job file of axolotl.
+    Axolotl,
+    /// Job file of nanotron.
+    Nanotron,
+    /// Job file of llm-foundry.
+    LlmFoundry,
+    /// Job file of NeMo 1 or of its launcher.
+    Nemo,
+    /// Overrides of a Megatron-Bridge recipe.
+    MegatronBridge,
+    /// Job or model file of MaxText.
+    Maxtext,
+    /// Experiment file of Primus.
+    Primus,
+    /// Overrides or YAML of verl.
+    Verl,
+    /// Variables of an MLPerf Training submission.
+    Mlperf,
 }
 
 impl ConfigFormat {
@@ -23,6 +49,19 @@ impl ConfigFormat {
             Self::HuggingFaceModel => "Hugging Face config.json",
             Self::Megatron => "Megatron-LM arguments",
             Self::Torchtitan => "torchtitan job file",
+            Self::Deepspeed => "DeepSpeed configuration",
+            Self::TrainingArguments => "Hugging Face TrainingArguments",
+            Self::Accelerate => "accelerate configuration",
+            Self::LlamaFactory => "LLaMA-Factory job file",
+            Self::Axolotl => "axolotl job file",
+            Self::Nanotron => "nanotron job file",
+            Self::LlmFoundry => "llm-foundry job file",
+            Self::Nemo => "NeMo job file",
+            Self::MegatronBridge => "Megatron-Bridge overrides",
+            Self::Maxtext => "MaxText configuration",
+            Self::Primus => "Primus experiment file",
+            Self::Verl => "verl configuration",
+            Self::Mlperf => "MLPerf variable file",
         }
     }
 }

@@ -6,7 +6,14 @@ use ingest::job_config::Hardware;
 /// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     let other_hardware = Hardware { preset: Some("a100-40gb"), devices: Some(24) };
-    for config in [job_config::read("job.toml", bytes), job_config::read_on("job.toml", bytes, other_hardware)] {
+    // With a zero byte, the input is two files of one job.
+    let files: Vec<(&str, &[u8])> = bytes.splitn(2, |&byte| byte == 0).map(|file| ("job.toml", file)).collect();
+    let configs = [
+        job_config::read("job.toml", bytes),
+        job_config::read_on("job.toml", bytes, other_hardware),
+        job_config::read_files(&files, other_hardware),
+    ];
+    for config in configs {
         match config {
             // Writing a scenario as JSON and validating it must not panic.
             Ok(config) => {

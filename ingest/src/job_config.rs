@@ -5,29 +5,56 @@
 //! | Hugging Face `config.json` | a JSON object with `model_type`, `architectures` or model dimensions |
 //! | torchtitan job file | TOML with a `[model]` section that names a model |
 //! | Megatron-LM arguments | `--num-layers`, `--tensor-model-parallel-size` or a related option in a script, an argument list or a test's YAML |
+//! | DeepSpeed JSON | `zero_optimization` or keys of the batch such as `train_micro_batch_size_per_gpu` |
+//! | `TrainingArguments` (JSON, YAML) | `per_device_train_batch_size` or two related keys |
+//! | accelerate (YAML, JSON) | `distributed_type`, `compute_environment` or `num_processes` with `num_machines` |
+//! | LLaMA-Factory (YAML, JSON) | `model_name_or_path` or `model` with `finetuning_type`, `cutoff_len`, `template` or `dist_config` |
+//! | axolotl (YAML) | `base_model` with `sequence_len`, `micro_batch_size` or `datasets` |
+//! | nanotron (YAML) | `parallelism.dp`, or `model.model_config` with `tokens` |
+//! | llm-foundry (YAML) | `global_train_batch_size` or `device_train_microbatch_size` |
+//! | `NeMo` (YAML) | `model.micro_batch_size`, or `trainer.devices` with `model` |
+//! | Megatron-Bridge (YAML) | `train.micro_batch_size`, `train.global_batch_size` or `train.train_iters` |
+//! | `MaxText` (YAML) | `base_emb_dim`, or `model_name` with `per_device_batch_size` or a related key |
+//! | Primus (YAML) | `modules.pre_trainer.framework` |
+//! | verl (overrides in a script, YAML) | `actor_rollout_ref`, or `model.partial_pretrain` with `data` |
+//! | `MLPerf` variables | `DGXNNODES` with `MINIBS` or a tensor-parallel degree |
 //!
 //! A file defines only part of a scenario. [`JobConfig`] lists the settings that were read with
 //! their keys, assumed values, model or job features that a scenario cannot represent, and unknown
 //! keys. Values of unknown keys are never returned because launch scripts contain secrets.
+//! [`read_files`] reads the files of one job together, for example `config.json` and DeepSpeed JSON.
 
 mod arguments;
 mod document;
 mod error;
 mod family;
+mod format;
+mod interpolation;
 mod keys;
+mod llm_foundry;
+mod maxtext;
 mod megatron;
+mod mlperf;
 mod model_config;
+mod model_names;
+mod nanotron;
+mod nemo;
+mod primus;
 mod scenario;
 mod settings;
 mod torchtitan;
+mod transformers;
 mod unmodelled;
+mod verl;
 mod without_effect;
+mod yaml;
 
 pub use error::JobConfigError;
+pub use format::ConfigFormat;
 pub use keys::ReadSetting;
 
+use planner::model::Model;
 use planner::scenario::Scenario;
-use serde::{Deserialize, Serialize};
 
 use keys::Keys;
 use settings::Settings;
@@ -36,18 +63,6 @@ use settings::Settings;
 pub const MAX_BYTES: usize = 1 << 20;
 /// Maximum number of keys in a file.
 pub const MAX_KEYS: usize = 5_000;
-
-/// Format of a configuration file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ConfigFormat {
-    /// Hugging Face `config.json`, which contains only the architecture.
-    HuggingFaceModel,
-    /// Command-line arguments of Megatron-LM or Megatron-DeepSpeed.
-    Megatron,
-    /// Job file of torchtitan.
-    Torchtitan,
-}
 
 /// A scenario read from a configuration file, with a report.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,54 +103,132 @@ pub struct Hardware {
 /// # Errors
 /// As for [`read`].
 pub fn read_on(name: &str, bytes: &[u8], hardware: Hardware) -> Result<JobConfig, JobConfigError> {
+    build(name, vec![recognise(bytes)?], hardware)
+}
+
+/// Reads the files of one job together, for example `config.json`, DeepSpeed JSON and `TrainingArguments`. The name of
+/// the first file becomes part of the scenario title, and the format is that of the job file.
+///
+/// # Errors
+/// As for [`read`]; or the files belong to different frameworks, or contradict each other.
+pub fn read_files(files: &[(&str, &[u8])], hardware: Hardware) -> Result<JobConfig, JobConfigError> {
+    let recognised = files.iter().map(|(name, bytes)| {
+        recognise(bytes).map_err(|error| match files {
+            [_] => error,
+            _ => JobConfigError::InFile { file: (*name).to_owned(), error: Box::new(error) },
+        })
+    });
+    let documents = recognised.collect::<Result<Vec<_>, _>>()?;
+    let (name, _) = files.first().ok_or(JobConfigError::Empty)?;
+    build(name, documents, hardware)
+}
+
+fn recognise(bytes: &[u8]) -> Result<(ConfigFormat, Keys), JobConfigError> {
     if bytes.len() > MAX_BYTES {
         return Err(JobConfigError::TooLarge);
     }
     let text = std::str::from_utf8(bytes).map_err(|error| JobConfigError::NotText { byte: error.valid_up_to() })?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (format, mut keys) = recognise(text)?;
-    let mut settings = match format {
-        ConfigFormat::HuggingFaceModel => {
-            let (model, max_positions) = model_config::read(&mut keys)?;
-            Settings { max_positions, ..Settings::from_model(model) }
+    format::recognise(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+/// Builds the scenario of the files of one job.
+fn build(name: &str, documents: Vec<(ConfigFormat, Keys)>, hardware: Hardware) -> Result<JobConfig, JobConfigError> {
+    for (index, (first, _)) in documents.iter().enumerate() {
+        if let Some((second, _)) = documents[index + 1..].iter().find(|(second, _)| !first.is_compatible(*second)) {
+            return Err(JobConfigError::TwoFrameworks { first: first.name(), second: second.name() });
         }
-        ConfigFormat::Megatron => megatron::read(&mut keys)?,
-        ConfigFormat::Torchtitan => torchtitan::read(&mut keys)?,
-    };
+    }
+    let (models, jobs): (Vec<_>, Vec<_>) =
+        documents.into_iter().partition(|(format, _)| *format == ConfigFormat::HuggingFaceModel);
+    let mut model_keys = None;
+    for (_, keys) in models {
+        if model_keys.replace(keys).is_some() {
+            let detail = "two files state a model; give one of them".to_owned();
+            return Err(JobConfigError::Value { key: "config.json".to_owned(), detail });
+        }
+    }
+    let stated = model_keys.as_mut().map(model_config::read).transpose()?;
+    let (format, mut keys) = join(jobs)?;
+    let mut settings = read_settings(format, &mut keys)?;
+    let model = model(format, &mut settings, stated, &mut keys)?;
+    if let Some(model_keys) = model_keys {
+        keys.absorb_file(model_keys);
+    }
     settings.device = hardware.preset.or(settings.device);
+    // Accumulation is explicit in the files of a trainer, so the devices of the caller must fit it.
+    let is_checked = hardware.devices.is_none() || settings.accumulation.is_some();
     if hardware.devices.is_some() {
         (settings.devices, settings.nodes) = (hardware.devices, None);
         settings.devices_per_node = None;
     }
-    let scenario = scenario::build(name, settings, &mut keys);
+    if is_checked {
+        settings.check_batch()?;
+    }
+    let scenario = scenario::build(name, model, &settings, &mut keys);
     Ok(keys.finish(format, scenario))
 }
 
-/// Detects the format and parses the keys.
-fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
-    let trimmed = text.trim_start();
-    if trimmed.is_empty() {
-        return Err(JobConfigError::Empty);
+/// Joins the files of a job. Without files, the format is that of the model.
+fn join(mut jobs: Vec<(ConfigFormat, Keys)>) -> Result<(ConfigFormat, Keys), JobConfigError> {
+    if !jobs.is_empty() && jobs.iter().all(|(format, _)| format.is_transformers()) {
+        return transformers::join(jobs);
     }
-    if trimmed.starts_with('{') {
-        let keys = document::json(trimmed)?;
-        return if model_config::is_model(&keys) {
-            Ok((ConfigFormat::HuggingFaceModel, keys))
-        } else {
-            Err(JobConfigError::Unknown)
-        };
+    // The main file precedes the DeepSpeed file of Megatron-DeepSpeed.
+    jobs.sort_by_key(|(format, _)| *format == ConfigFormat::Deepspeed);
+    let mut jobs = jobs.into_iter();
+    let Some((format, mut keys)) = jobs.next() else { return Ok((ConfigFormat::HuggingFaceModel, Keys::default())) };
+    for (other, other_keys) in jobs {
+        keys.adopt_file(if other == ConfigFormat::Deepspeed { "deepspeed." } else { "" }, other_keys)?;
     }
-    // Arguments are tried first: a script with a line `a = "b"` is not TOML, and a job file has no
-    // `--num-layers`.
-    let keys = arguments::read(text)?;
-    if megatron::is_megatron(&keys) {
-        if let Some(model) = megatron::other_model(text) {
-            return Err(JobConfigError::OtherModel { model: model.to_owned() });
+    Ok((format, keys))
+}
+
+fn read_settings(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    match format {
+        ConfigFormat::HuggingFaceModel => Ok(Settings::default()),
+        ConfigFormat::Megatron => megatron::read(keys),
+        ConfigFormat::Torchtitan => torchtitan::read(keys),
+        ConfigFormat::Deepspeed
+        | ConfigFormat::TrainingArguments
+        | ConfigFormat::Accelerate
+        | ConfigFormat::LlamaFactory
+        | ConfigFormat::Axolotl => transformers::read(format, keys),
+        ConfigFormat::Nanotron => nanotron::read(keys),
+        ConfigFormat::LlmFoundry => llm_foundry::read(keys),
+        ConfigFormat::Nemo => nemo::read_nemo(keys),
+        ConfigFormat::MegatronBridge => nemo::read_bridge(keys),
+        ConfigFormat::Maxtext => maxtext::read(keys),
+        ConfigFormat::Primus => primus::read(keys),
+        ConfigFormat::Verl => verl::read(keys),
+        ConfigFormat::Mlperf => mlperf::read(keys),
+    }
+}
+
+/// Returns the model of the job: its own, that of `config.json` (`stated`), or one known by name.
+fn model(
+    format: ConfigFormat,
+    settings: &mut Settings,
+    stated: Option<(Model, Option<u32>)>,
+    keys: &mut Keys,
+) -> Result<Model, JobConfigError> {
+    if let Some((model, max_positions)) = stated {
+        if settings.model.is_some() {
+            let detail = format!("the {} states the sizes of its model; leave out config.json", format.name());
+            return Err(JobConfigError::Value { key: "config.json".to_owned(), detail });
         }
-        return Ok((ConfigFormat::Megatron, keys));
+        settings.max_positions = max_positions;
+        return Ok(model);
     }
-    let keys = document::toml(text)?;
-    if torchtitan::is_job(&keys) { Ok((ConfigFormat::Torchtitan, keys)) } else { Err(JobConfigError::Unknown) }
+    if let Some(model) = settings.model.take() {
+        return Ok(model);
+    }
+    let Some((key, name)) = &settings.model_name else { return Err(JobConfigError::NoModel { format: format.name() }) };
+    let model = model_names::find(name, keys)?.ok_or_else(|| JobConfigError::Value {
+        key: (*key).to_owned(),
+        detail: "the sizes of this model are not known; add its config.json".to_owned(),
+    })?;
+    keys.assume(format!("The sizes of the model are those of {}, known by its name ({key}).", model.name));
+    Ok(model)
 }
 
 #[cfg(test)]

@@ -52,10 +52,13 @@ struct Report {
 
 /// Checks a configuration file and writes the report to standard output.
 pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
-    let text = read_text(&arguments.file)?;
-    let name = arguments.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let files = arguments.files.iter().map(|path| Ok((name(path), read_text(path)?)));
+    let files = files.collect::<anyhow::Result<Vec<(String, String)>>>()?;
+    let names = files.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+    let named: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let hardware = Hardware { preset: arguments.device, devices: arguments.gpus };
-    let configuration = checks::read(&name, &text, hardware)?;
+    let configuration = checks::read(&named, hardware)?;
     let valid = match ValidScenario::new(configuration.scenario.clone(), &NoDatasets) {
         Ok(valid) => valid,
         Err(errors) => {
@@ -66,8 +69,12 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let threads = || arguments.search_threads.map_or_else(Threads::all_cores, Threads::new);
     let format = configuration.format;
     let check = checks::check(configuration, &valid, &threads(), &NeverCancelled)?;
+    let text = match named.as_slice() {
+        [(_, text)] => Some(*text),
+        _ => None,
+    };
     let CheckChanges { fit, edits, combination_edits } =
-        checks::changes(&text, format, &valid, &threads(), &NeverCancelled)?;
+        checks::changes(text, format, &valid, &threads(), &NeverCancelled)?;
     let best = if arguments.best { planned(check.best_scenario.clone(), threads())? } else { None };
     let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
     let devices = is_hopeless.then(|| fewest_devices(&valid, &threads(), &NeverCancelled)).transpose()?;
@@ -91,7 +98,7 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
         serde_json::to_writer_pretty(&mut out, &report)?;
         writeln!(out)?;
     } else {
-        write!(out, "{}", text::describe(&name, &report))?;
+        write!(out, "{}", text::describe(&names, &report))?;
     }
     let does_not_fit = report.check.verdict == Verdict::DoesNotFit;
     Ok(if does_not_fit { ExitCode::from(DOES_NOT_FIT) } else { ExitCode::SUCCESS })

@@ -62,6 +62,19 @@ pub(crate) const fn config_format(format: job_config::ConfigFormat) -> ConfigFor
         job_config::ConfigFormat::HuggingFaceModel => ConfigFormat::HuggingFaceModel,
         job_config::ConfigFormat::Megatron => ConfigFormat::Megatron,
         job_config::ConfigFormat::Torchtitan => ConfigFormat::Torchtitan,
+        job_config::ConfigFormat::Deepspeed => ConfigFormat::Deepspeed,
+        job_config::ConfigFormat::TrainingArguments => ConfigFormat::TrainingArguments,
+        job_config::ConfigFormat::Accelerate => ConfigFormat::Accelerate,
+        job_config::ConfigFormat::LlamaFactory => ConfigFormat::LlamaFactory,
+        job_config::ConfigFormat::Axolotl => ConfigFormat::Axolotl,
+        job_config::ConfigFormat::Nanotron => ConfigFormat::Nanotron,
+        job_config::ConfigFormat::LlmFoundry => ConfigFormat::LlmFoundry,
+        job_config::ConfigFormat::Nemo => ConfigFormat::Nemo,
+        job_config::ConfigFormat::MegatronBridge => ConfigFormat::MegatronBridge,
+        job_config::ConfigFormat::Maxtext => ConfigFormat::Maxtext,
+        job_config::ConfigFormat::Primus => ConfigFormat::Primus,
+        job_config::ConfigFormat::Verl => ConfigFormat::Verl,
+        job_config::ConfigFormat::Mlperf => ConfigFormat::Mlperf,
     }
 }
 
@@ -71,15 +84,21 @@ pub(crate) fn read_settings(read: Vec<job_config::ReadSetting>) -> Vec<ReadSetti
     read.into_iter().map(setting).collect()
 }
 
-/// Reads a scenario or the configuration of a job, on the given devices.
-pub(crate) fn read(name: &str, text: &str, hardware: Hardware) -> Result<Configuration, ConfigurationError> {
-    let is_scenario = serde_json::from_str::<serde_json::Value>(text).is_ok_and(|json| json.get("schema").is_some());
-    if !is_scenario {
+/// Reads a scenario or the configuration files of one job, on the given devices. A scenario is a single file.
+pub(crate) fn read(files: &[(&str, &str)], hardware: Hardware) -> Result<Configuration, ConfigurationError> {
+    let is_scenario =
+        |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok_and(|json| json.get("schema").is_some());
+    let scenario = match files {
+        [(_, text)] if is_scenario(text) => Some(*text),
+        _ => None,
+    };
+    let Some(text) = scenario else {
+        let files: Vec<(&str, &[u8])> = files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
         let JobConfig { format, scenario, read, assumed, not_modelled, unknown } =
-            job_config::read_on(name, text.as_bytes(), hardware)?;
+            job_config::read_files(&files, hardware)?;
         let (format, read) = (Some(config_format(format)), read_settings(read));
         return Ok(Configuration { format, scenario, read, assumed, not_modelled, unknown });
-    }
+    };
     let mut scenario = planner::scenario::parse(text).map_err(ConfigurationError::Scenario)?;
     if let Some(cluster) = hardware.preset.and_then(presets::cluster) {
         let nodes = scenario.cluster.nodes;
@@ -120,17 +139,22 @@ pub(crate) fn check(
     })
 }
 
-/// Simulates single changes of the job, and finds the edits of its file for each.
+/// Simulates single changes of the job, and finds the edits of its file for each. `text` is `None` if the job has
+/// several files, which have no edits.
 pub(crate) fn changes(
-    text: &str,
+    text: Option<&str>,
     format: Option<ConfigFormat>,
     valid: &ValidScenario,
     workers: &dyn Workers,
     cancellation: &dyn Cancellation,
 ) -> Result<CheckChanges, AnalysisError> {
-    let edits_of = |change: &Change| format.map_or_else(Vec::new, |format| edits_of(text, format, valid, change));
+    let edits_of = |change: &Change| match (text, format) {
+        (Some(text), Some(format)) => edits_of(text, format, valid, change),
+        _ => Vec::new(),
+    };
     // A combination of changes without settings in the file cannot be applied.
-    let is_combined = |change: &Change| format.is_none() || !edits_of(change).is_empty();
+    let has_settings = text.is_some() && format.is_some_and(syntax::has_settings);
+    let is_combined = |change: &Change| !has_settings || !edits_of(change).is_empty();
     let fit = fit::fit_combining(valid, None, &is_combined, workers, cancellation)?;
     let edits = fit.changes.iter().map(edits_of).collect();
     let combined = fit.combination.as_ref().map(|combination| {

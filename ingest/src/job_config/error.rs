@@ -29,9 +29,32 @@ pub enum JobConfigError {
     /// Unknown format.
     #[error(
         "the file is no configuration that Planscope reads; it reads scenario JSON files, config.json of Hugging Face \
-         models, torchtitan job files (TOML) and Megatron-LM arguments"
+         models, torchtitan job files (TOML), Megatron-LM arguments, DeepSpeed JSON, and files of transformers, \
+         accelerate, LLaMA-Factory, axolotl, nanotron, llm-foundry, NeMo, Megatron-Bridge, MaxText, \
+         Primus, verl and MLPerf"
     )]
     Unknown,
+    /// The file states neither a model nor its sizes.
+    #[error("the {format} states no model; add config.json of the model, or a job file that names it")]
+    NoModel {
+        /// Format of the file.
+        format: &'static str,
+    },
+    /// The files belong to different frameworks.
+    #[error("the files are a {first} and a {second}; give the files of one framework")]
+    TwoFrameworks {
+        /// Format of the first file.
+        first: &'static str,
+        /// Format of a later file.
+        second: &'static str,
+    },
+    /// One of several files cannot be read.
+    #[error("{file}: {error}")]
+    InFile {
+        /// Name of the file.
+        file: String,
+        error: Box<Self>,
+    },
     /// The model is not supported in a scenario.
     #[error(
         "the file describes {model}, which is no causal language model; a scenario has causal language models and encoders in front of \

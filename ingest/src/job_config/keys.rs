@@ -19,14 +19,29 @@ pub struct ReadSetting {
     pub setting: String,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Entry {
     key: String,
+    /// Key and value in the file, if the reader of another format sees others. The key is empty if the file does not
+    /// state the value.
+    in_file: Option<(String, String)>,
     value: String,
     /// Setting that the key was read as; empty for a known key without effect on time or memory.
     used_as: Option<&'static str>,
     /// True if the only value is inside a script branch.
     is_in_branch: bool,
+}
+
+impl Entry {
+    fn file_key(&self) -> &str {
+        self.in_file.as_ref().map_or(&self.key, |(key, _)| key)
+    }
+
+    /// Sets the key in the file.
+    fn set_file_key(&mut self, key: String) {
+        let value = self.in_file.take().map_or_else(|| self.value.clone(), |(_, value)| value);
+        self.in_file = Some((key, value));
+    }
 }
 
 /// Keys and values in file order.
@@ -65,7 +80,7 @@ impl Keys {
             entry.is_in_branch &= self.is_in_branch;
             return Ok(());
         }
-        self.entries.push(Entry { key, value, used_as: None, is_in_branch: self.is_in_branch });
+        self.entries.push(Entry { key, value, is_in_branch: self.is_in_branch, ..Entry::default() });
         Ok(())
     }
 
@@ -91,7 +106,7 @@ impl Keys {
         let index = names.iter().find_map(|name| self.entries.iter().position(|entry| entry.key == *name))?;
         let entry = &mut self.entries[index];
         entry.used_as = Some(setting);
-        let (key, value) = (entry.key.clone(), entry.value.clone());
+        let (key, value) = (entry.file_key().to_owned(), entry.value.clone());
         // The same value under an alias is not a conflict.
         self.ignore_where(|entry| entry.value == value && names.contains(&entry.key.as_str()));
         Some((key, value))
@@ -174,6 +189,138 @@ impl Keys {
         other.entries.into_iter().try_for_each(|entry| self.push(format!("{prefix}{}", entry.key), entry.value))
     }
 
+    /// Adds the keys of another file below `prefix`. Reports name them without the prefix. A key that both files state
+    /// has one value.
+    pub(super) fn adopt_file(&mut self, prefix: &str, other: Self) -> Result<(), JobConfigError> {
+        for mut entry in other.entries {
+            let key = format!("{prefix}{}", entry.key);
+            if let Some(own) = self.entries.iter().find(|own| own.key == key) {
+                if own.value != entry.value {
+                    return Err(conflict((own.file_key(), &own.value), (entry.file_key(), &entry.value)));
+                }
+                continue;
+            }
+            if self.entries.len() >= MAX_KEYS {
+                return Err(JobConfigError::TooManyKeys);
+            }
+            entry.set_file_key(entry.file_key().to_owned());
+            entry.key = key;
+            self.entries.push(entry);
+        }
+        self.assumed.extend(other.assumed);
+        Ok(())
+    }
+
+    /// Appends the keys and the report of another file, all of whose keys were read.
+    pub(super) fn absorb_file(&mut self, other: Self) {
+        self.entries.extend(other.entries.iter().cloned());
+        self.absorb_report(other);
+    }
+
+    /// Renames the keys for the reader of another format. Reports keep the names in the file.
+    pub(super) fn rename(&mut self, new_name: impl Fn(&str) -> Option<String>) {
+        for entry in &mut self.entries {
+            if let Some(name) = new_name(&entry.key) {
+                entry.set_file_key(entry.file_key().to_owned());
+                entry.key = name;
+            }
+        }
+    }
+
+    /// Adds a key that the reader of another format expects, with the meaning of `source` in the file, which counts as
+    /// read. Without `source`, the key is no part of the report.
+    pub(super) fn derive(&mut self, name: &str, value: &str, source: &str) {
+        self.ignore(|key| key == source);
+        let source = self.entries.iter().find(|entry| entry.key == source);
+        let in_file = source.map_or_else(Default::default, |entry| {
+            entry.in_file.clone().unwrap_or_else(|| (entry.key.clone(), entry.value.clone()))
+        });
+        self.entries.retain(|entry| entry.key != name);
+        self.entries.push(Entry {
+            key: name.to_owned(),
+            value: value.to_owned(),
+            in_file: Some(in_file),
+            ..Entry::default()
+        });
+    }
+
+    /// Adds `prefix` to the names in the file.
+    pub(super) fn relabel(&mut self, prefix: &str) {
+        for entry in self.entries.iter_mut().filter(|entry| !entry.file_key().is_empty()) {
+            entry.set_file_key(format!("{prefix}{}", entry.file_key()));
+        }
+    }
+
+    /// Replaces the keys below `prefix` by those of a section of [`Self::section`] that was renamed.
+    pub(super) fn replace_section(&mut self, prefix: &str, mut section: Self) {
+        self.entries.retain(|entry| !entry.key.starts_with(prefix));
+        for mut entry in section.entries.drain(..) {
+            entry.key.insert_str(0, prefix);
+            self.entries.push(entry);
+        }
+        self.absorb_report(section);
+    }
+
+    /// Replaces values. `new_value` takes the key and the value.
+    pub(super) fn replace_values(&mut self, new_value: impl Fn(&Self, &str, &str) -> Option<String>) {
+        let values: Vec<_> = self.entries.iter().map(|entry| new_value(self, &entry.key, &entry.value)).collect();
+        for (entry, value) in self.entries.iter_mut().zip(values) {
+            if let Some(value) = value {
+                entry.value = value;
+            }
+        }
+    }
+
+    /// Returns the value that all stated keys of `names` have. "auto" is no value; it is reported if no key has one.
+    pub(super) fn agreed(&mut self, names: &[&str], setting: &'static str) -> Result<Option<String>, JobConfigError> {
+        let mut agreed: Option<(String, String)> = None;
+        let mut automatic = None;
+        for name in names {
+            let Some((key, value)) = self.take(&[name], setting) else { continue };
+            if value.trim().eq_ignore_ascii_case("auto") {
+                automatic = Some(key);
+                continue;
+            }
+            match &agreed {
+                Some((first, other)) if !is_same(other, &value) => {
+                    return Err(conflict((first, other), (&key, &value)));
+                }
+                Some(_) => {}
+                None => agreed = Some((key, value)),
+            }
+        }
+        if let (None, Some(key)) = (&agreed, automatic) {
+            self.assume(format!("{key} is \"auto\": the trainer sets it ({setting})."));
+        }
+        Ok(agreed.map(|(_, value)| value))
+    }
+
+    /// Like [`Self::count`], for all of `names`. See [`Self::agreed`].
+    pub(super) fn agreed_count(
+        &mut self,
+        names: &[&str],
+        setting: &'static str,
+    ) -> Result<Option<u32>, JobConfigError> {
+        Ok(self.agreed_integer(names, setting)?.filter(|&number| number > 0))
+    }
+
+    /// Like [`Self::integer`], for all of `names`. See [`Self::agreed`].
+    pub(super) fn agreed_integer(
+        &mut self,
+        names: &[&str],
+        setting: &'static str,
+    ) -> Result<Option<u32>, JobConfigError> {
+        let value = self.agreed(names, setting)?;
+        let Some(value) = value.filter(|value| value.trim() != "-1") else { return Ok(None) };
+        let key = names.iter().find(|name| self.peek(name) == Some(value.as_str())).copied();
+        integer(&self.file_name(key.unwrap_or_default()), &value).map(Some)
+    }
+
+    /// Returns the name of a key in the file.
+    fn file_name(&self, key: &str) -> String {
+        self.entries.iter().find(|entry| entry.key == key).map_or(key, Entry::file_key).to_owned()
+    }
+
     /// Appends the assumptions and unsupported features from another set, without its keys.
     pub(super) fn absorb_report(&mut self, other: Self) {
         self.assumed.extend(other.assumed);
@@ -202,7 +349,11 @@ impl Keys {
     pub(super) fn finish(mut self, format: ConfigFormat, scenario: Scenario) -> JobConfig {
         let mut read = Vec::new();
         let mut unknown = Vec::new();
-        for Entry { key, value, used_as, is_in_branch } in self.entries {
+        for Entry { key, value, in_file, used_as, is_in_branch } in self.entries {
+            let (key, value) = in_file.unwrap_or((key, value));
+            if key.is_empty() {
+                continue;
+            }
             if is_in_branch && used_as.is_some_and(|setting| !setting.is_empty()) && !key.starts_with('$') {
                 self.assumed.push(format!("{key} is in a branch (if, case) and is read as if that branch runs."));
             }
@@ -217,6 +368,24 @@ impl Keys {
         }
         JobConfig { format, scenario, read, assumed: self.assumed, not_modelled: self.not_modelled, unknown }
     }
+}
+
+/// True if two values are equal, as numbers or as text.
+fn is_same(first: &str, second: &str) -> bool {
+    match (first.trim().parse::<f64>(), second.trim().parse::<f64>()) {
+        (Ok(first), Ok(second)) => first.total_cmp(&second).is_eq(),
+        _ => first.trim().eq_ignore_ascii_case(second.trim()),
+    }
+}
+
+/// Error for two keys that contradict each other. Words may be secrets, numbers are not.
+fn conflict((first, first_value): (&str, &str), (second, second_value): (&str, &str)) -> JobConfigError {
+    let detail = if is_plain(first_value) && is_plain(second_value) {
+        format!("{second_value} contradicts {first} = {first_value}; state one value")
+    } else {
+        format!("the value contradicts {first}; state one value")
+    };
+    JobConfigError::Value { key: second.to_owned(), detail }
 }
 
 /// True for numbers and configuration words, which messages may repeat.

@@ -49,12 +49,26 @@ pub(super) fn other_model(text: &str) -> Option<&'static str> {
 
 /// Reads the settings of a Megatron-LM command line.
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
-    let sequence = keys.count(&["decoder-seq-length", "seq-length", "encoder-seq-length"], "sequence length")?;
-    keys.ignore(|key| key == "seq-length");
+    let sequence = sequence(keys)?;
     let module = module(keys, sequence)?;
     let layers = module.layers;
-    let mut settings = Settings::from_model(Model { name: module.name.clone(), modules: vec![module] });
-    settings.sequence = sequence;
+    let model = Model { name: module.name.clone(), modules: vec![module] };
+    job(keys, Settings { sequence, ..Settings::from_model(model) }, Some(layers))
+}
+
+/// Reads the settings of a job whose model another file states.
+pub(super) fn read_job(keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    let sequence = sequence(keys)?;
+    job(keys, Settings { sequence, ..Settings::default() }, None)
+}
+
+fn sequence(keys: &mut Keys) -> Result<Option<u32>, JobConfigError> {
+    let sequence = keys.count(&["decoder-seq-length", "seq-length", "encoder-seq-length"], "sequence length")?;
+    keys.ignore(|key| key == "seq-length");
+    Ok(sequence)
+}
+
+fn job(keys: &mut Keys, mut settings: Settings, layers: Option<u32>) -> Result<Settings, JobConfigError> {
     settings.has_layout = true;
     degrees(keys, &mut settings, layers)?;
     devices(keys, &mut settings)?;
@@ -143,12 +157,16 @@ fn vocabulary(keys: &mut Keys) -> Result<u32, JobConfigError> {
     Ok(stated.checked_next_multiple_of(multiple).unwrap_or(stated))
 }
 
-fn degrees(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<(), JobConfigError> {
+fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Result<(), JobConfigError> {
     settings.tensor = keys.count(&["tensor-model-parallel-size", "model-parallel-size"], "tensor parallelism")?;
     settings.pipeline = keys.count(&["pipeline-model-parallel-size"], "pipeline parallelism")?;
     settings.context = keys.count(&["context-parallel-size", "ds-sequence-parallel-size"], "context parallelism")?;
     settings.expert = keys.count(&["expert-model-parallel-size"], "expert parallelism")?;
     settings.microbatch = keys.count(&["micro-batch-size", "batch-size"], "sequences of a microbatch")?;
+    if keys.peek("global-batch-size").is_some_and(|value| value.trim() == "0") {
+        return Err(refused("global-batch-size", "a step has at least one sequence"));
+    }
+    settings.batch_key = Some("global-batch-size");
     settings.batch = match keys.count(&["global-batch-size"], "global batch")? {
         Some(batch) => Batch::Global(batch),
         None => settings.microbatch.map_or(Batch::Unknown, Batch::Replica),
@@ -160,7 +178,21 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<(), 
     let stages = settings.pipeline.unwrap_or(1).max(1);
     let per_chunk = keys.count(&["num-layers-per-virtual-pipeline-stage"], "layers of a model chunk")?;
     let chunks = keys.count(&["num-virtual-stages-per-pipeline-rank"], "model chunks of a rank")?;
-    settings.chunks = chunks.or_else(|| per_chunk.map(|per_chunk| (layers / stages / per_chunk).max(1)));
+    if let (Some(layers), Some(per_chunk), None) = (layers, per_chunk, chunks)
+        && !layers.is_multiple_of(stages.saturating_mul(per_chunk))
+    {
+        let detail = format!("{layers} layers are no multiple of {stages} stages x {per_chunk} layers of a chunk");
+        return Err(refused("num-layers-per-virtual-pipeline-stage", &detail));
+    }
+    settings.chunks = chunks.or_else(|| Some((layers? / stages / per_chunk?).max(1)));
+    if let Some(method) = keys.text(&["pp-partition-method"], "layers of the stages")
+        && !matches!(method.trim(), "uniform" | "parameters")
+    {
+        keys.not_modelled(
+            "The layers of each stage are searched. --pp-partition-method, which can count the embedding and the output \
+             head as layers, is not applied.",
+        );
+    }
     if let Some(layout) = keys.text(&["pipeline-model-parallel-layout"], "model chunks of a rank") {
         settings.chunks = Some((layout_stages(&layout) / stages).max(1));
         keys.not_modelled("The layers of each stage are searched. The stated pipeline layout gives their number only.");
@@ -169,6 +201,10 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<(), 
         keys.flag(&["sequence-parallel"], "sequence parallelism").unwrap_or(false) && settings.tensor.unwrap_or(1) > 1,
     );
     Ok(())
+}
+
+fn refused(key: &str, detail: &str) -> JobConfigError {
+    JobConfigError::Value { key: key.to_owned(), detail: detail.to_owned() }
 }
 
 /// Number of stages in a layout such as `Et*2|(tt|)*5t|tmL`: bars outside groups, plus bars in
@@ -246,6 +282,9 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     let bf16 = keys.flag(&["bf16"], "precision").unwrap_or(false);
     let fp16 = keys.flag(&["fp16"], "precision").unwrap_or(false);
     let fp8 = keys.text(&["fp8-format", "fp8", "fp8-hybrid", "fp8-e4m3"], "precision").is_some();
+    if bf16 && fp16 {
+        return Err(refused("bf16", "fp16 is on too; a job uses one of them"));
+    }
     settings.precision = Some(match (fp8, bf16 || fp16) {
         (true, _) => Precision::Fp8,
         (false, true) => Precision::Bf16,
@@ -308,7 +347,7 @@ fn recompute(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigEr
 /// True for data, checkpoint, log, learning rate and numerics arguments, and for environment
 /// variables.
 fn is_without_effect(key: &str) -> bool {
-    const PREFIXES: [&str; 85] = [
+    const PREFIXES: [&str; 84] = [
         "cross-entropy",
         "no-create-attention",
         "mscale",
@@ -329,7 +368,6 @@ fn is_without_effect(key: &str) -> bool {
         "$",
         "#SBATCH",
         "deepspeed",
-        "pp-partition",
         "abort-on",
         "norm-target",
         "reset-progress",

@@ -1,27 +1,26 @@
 //! Converts settings to a scenario. All assumed values are reported.
 
 use planner::cluster::{Cluster, presets};
-use planner::model::ModuleRole;
+use planner::model::{Model, ModuleRole};
 use planner::scenario::{PlannerKind, SCHEMA, Scenario, SearchSettings};
-use planner::training::{LayoutRequest, Training};
+use planner::training::{ContextExchange, LayoutRequest, Training};
 use planner::workload::{Distribution, Packing, SampleSource, Workload};
 
 use super::keys::Keys;
-use super::settings::{Batch, Settings};
+use super::settings::{Batch, NODE, Settings};
 
 const DEVICE: &str = "h100";
-const NODE: u32 = 8;
 const SEQUENCE: u32 = 4096;
 const BATCH: u32 = 256;
 /// Maximum values in a scenario. Scenario validation rejects larger values.
 const MAX_NODES: u32 = 16_384;
 
 /// Builds the scenario. `name` is the file name.
-pub(super) fn build(name: &str, mut settings: Settings, keys: &mut Keys) -> Scenario {
-    let (cluster, replicas) = cluster(&settings, keys);
-    let workload = workload(&settings, replicas, keys);
+pub(super) fn build(name: &str, mut model: Model, settings: &Settings, keys: &mut Keys) -> Scenario {
+    let (cluster, replicas) = cluster(settings, keys);
+    let workload = workload(&model, settings, replicas, keys);
     let title = name.rsplit(['/', '\\']).next().filter(|title| !title.is_empty());
-    let training = training(&settings, keys);
+    let training = training(settings, keys);
     let layout = LayoutRequest {
         tensor: settings.tensor.or(settings.has_layout.then_some(1)),
         pipeline: settings.pipeline.or(settings.has_layout.then_some(1)),
@@ -29,7 +28,20 @@ pub(super) fn build(name: &str, mut settings: Settings, keys: &mut Keys) -> Scen
         microbatch: settings.microbatch,
         group: None,
     };
-    for module in &mut settings.model.modules {
+    if !settings.has_layout {
+        keys.assume("The layout is not stated. Tensor and pipeline parallelism and the microbatch are searched.");
+    } else if settings.tensor.is_none() && settings.pipeline.is_none() {
+        keys.assume("Tensor and pipeline parallelism are not stated. Their degrees are 1, the default.");
+    }
+    if settings.has_layout && settings.microbatch.is_none() {
+        keys.assume("The microbatch is not stated. It is searched.");
+    }
+    for module in &mut model.modules {
+        module.frozen |= match module.role {
+            ModuleRole::Backbone => settings.has_frozen_backbone,
+            ModuleRole::VisionEncoder => settings.has_frozen_encoder,
+            _ => false,
+        };
         if module.role == ModuleRole::Backbone && module.learned_positions > 0 {
             module.learned_positions = module.learned_positions.max(workload.context_length);
         }
@@ -37,7 +49,7 @@ pub(super) fn build(name: &str, mut settings: Settings, keys: &mut Keys) -> Scen
     Scenario {
         schema: SCHEMA.to_owned(),
         title: title.map(str::to_owned),
-        model: settings.model,
+        model,
         cluster,
         workload,
         training,
@@ -65,14 +77,9 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
     if settings.device.is_none() {
         keys.assume("The device is not stated. It is read as H100 with 80 GB.");
     }
-    let unit = [settings.tensor, settings.pipeline, settings.context]
-        .into_iter()
-        .fold(1_u32, |unit, degree| unit.saturating_mul(degree.unwrap_or(1)));
+    let unit = settings.devices_per_replica();
     let per_node = settings.devices_per_node;
-    let stated = settings
-        .devices
-        .or_else(|| Some(settings.nodes?.saturating_mul(per_node.unwrap_or(NODE))))
-        .or_else(|| settings.replicas.map(|replicas| replicas.saturating_mul(unit)));
+    let stated = settings.stated_devices().or_else(|| settings.replicas.map(|replicas| replicas.saturating_mul(unit)));
     let devices = stated.unwrap_or_else(|| {
         let devices = assumed_devices(settings, unit);
         keys.assume(format!("The number of devices is not stated. It is read as {devices}."));
@@ -112,7 +119,7 @@ fn assumed_devices(settings: &Settings, unit: u32) -> u32 {
         .unwrap_or(min_devices)
 }
 
-fn workload(settings: &Settings, replicas: u32, keys: &mut Keys) -> Workload {
+fn workload(model: &Model, settings: &Settings, replicas: u32, keys: &mut Keys) -> Workload {
     let context_length = settings.sequence.unwrap_or_else(|| {
         let length = settings.max_positions.map_or(SEQUENCE, |max_positions| max_positions.min(SEQUENCE));
         keys.assume(format!("The sequence length is not stated. It is read as {length} tokens."));
@@ -132,14 +139,14 @@ fn workload(settings: &Settings, replicas: u32, keys: &mut Keys) -> Workload {
             BATCH
         }
     };
-    let has_images = settings.model.modules.iter().any(|module| module.role == ModuleRole::VisionEncoder);
+    let has_images = model.modules.iter().any(|module| module.role == ModuleRole::VisionEncoder);
     if has_images {
-        let tokens = settings.model.tokens_per_image();
+        let tokens = model.tokens_per_image();
         keys.assume(format!("A sample has one image, of {tokens} tokens in the backbone."));
     }
     keys.assume(format!("Every sample has {context_length} tokens. Choose a dataset for its own lengths."));
     // Text fills the sequence after the image tokens.
-    let text = context_length.saturating_sub(settings.model.tokens_per_image()).max(1);
+    let text = context_length.saturating_sub(model.tokens_per_image()).max(1);
     let samples = SampleSource::Drawn {
         text_tokens: Distribution::Constant { value: if has_images { text } else { context_length } },
         images: Distribution::Constant { value: u32::from(has_images) },
@@ -171,6 +178,7 @@ fn training(settings: &Settings, keys: &mut Keys) -> Training {
         fused_weight_gradients: settings.fused_weight_gradients.unwrap_or(default.fused_weight_gradients),
         data_overlap: if settings.overlapped_gradients == Some(true) { 1.0 } else { 0.0 },
         context_parallel: settings.context.unwrap_or(1),
+        context_exchange: if settings.is_ulysses { ContextExchange::AllToAll } else { ContextExchange::Ring },
         expert_parallel: settings.expert.unwrap_or(1),
         ..default
     }

@@ -3,9 +3,17 @@
 use planner::model::Model;
 use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
 
-#[derive(Debug, Clone)]
+use super::JobConfigError;
+
+/// Devices of a node that the file does not describe.
+pub(super) const NODE: u32 = 8;
+
+#[derive(Debug, Clone, Default)]
 pub(super) struct Settings {
-    pub(super) model: Model,
+    /// The model, if the file states its sizes.
+    pub(super) model: Option<Model>,
+    /// Key and value of the model's name, for files that state no sizes.
+    pub(super) model_name: Option<(&'static str, String)>,
     /// Cluster preset.
     pub(super) device: Option<&'static str>,
     /// Sequence length in tokens.
@@ -26,9 +34,15 @@ pub(super) struct Settings {
     /// Sequences per microbatch.
     pub(super) microbatch: Option<u32>,
     pub(super) batch: Batch,
+    /// Microbatches of a replica and step (gradient accumulation).
+    pub(super) accumulation: Option<u32>,
+    /// Key of the global batch.
+    pub(super) batch_key: Option<&'static str>,
     pub(super) recompute: Option<Recompute>,
     /// Recomputed layers per stage, with full recomputation.
     pub(super) recompute_layers: Option<u32>,
+    /// Context parallelism exchanges heads (Ulysses) instead of a ring of keys and values.
+    pub(super) is_ulysses: bool,
     pub(super) attention: Option<AttentionKernel>,
     pub(super) precision: Option<Precision>,
     pub(super) zero: Option<u32>,
@@ -40,47 +54,76 @@ pub(super) struct Settings {
     /// True if the file fixes the degrees; missing degrees are then 1. Otherwise the planner
     /// searches them.
     pub(super) has_layout: bool,
+    /// The vision encoder is frozen.
+    pub(super) has_frozen_encoder: bool,
+    /// The language model is frozen.
+    pub(super) has_frozen_backbone: bool,
 }
 
 /// Batch size in sequences per step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Batch {
     /// Over all replicas.
     Global(u32),
     /// Per replica.
     Replica(u32),
+    #[default]
     Unknown,
 }
 
 impl Settings {
     /// Returns settings with only a model.
-    pub(super) const fn from_model(model: Model) -> Self {
-        Self {
-            model,
-            device: None,
-            sequence: None,
-            max_positions: None,
-            tensor: None,
-            pipeline: None,
-            chunks: None,
-            context: None,
-            expert: None,
-            replicas: None,
-            nodes: None,
-            devices_per_node: None,
-            devices: None,
-            microbatch: None,
-            batch: Batch::Unknown,
-            recompute: None,
-            recompute_layers: None,
-            attention: None,
-            precision: None,
-            zero: None,
-            gradients: None,
-            sequence_parallel: None,
-            fused_weight_gradients: None,
-            overlapped_gradients: None,
-            has_layout: false,
+    pub(super) fn from_model(model: Model) -> Self {
+        Self { model: Some(model), ..Self::default() }
+    }
+
+    /// Number of devices that hold one replica.
+    pub(super) fn devices_per_replica(&self) -> u32 {
+        [self.tensor, self.pipeline, self.context]
+            .into_iter()
+            .fold(1_u32, |unit, degree| unit.saturating_mul(degree.unwrap_or(1).max(1)))
+    }
+
+    /// Number of devices that the file states.
+    pub(super) fn stated_devices(&self) -> Option<u32> {
+        self.devices.or_else(|| Some(self.nodes?.saturating_mul(self.devices_per_node.unwrap_or(NODE))))
+    }
+
+    /// Sets the number of devices and nodes of a launcher that starts a process for each device.
+    pub(super) fn set_processes(
+        &mut self,
+        (key, processes): (&str, Option<u32>),
+        nodes: Option<u32>,
+    ) -> Result<(), JobConfigError> {
+        self.devices = processes.or(self.devices);
+        if let (Some(processes), Some(nodes)) = (processes, nodes) {
+            if !processes.is_multiple_of(nodes) {
+                let detail = format!("{processes} processes do not fill {nodes} machines evenly");
+                return Err(JobConfigError::Value { key: key.to_owned(), detail });
+            }
+            self.devices_per_node = Some(processes / nodes);
         }
+        Ok(())
+    }
+
+    /// Refuses a global batch that the microbatch, the accumulation and the replicas do not form.
+    pub(super) fn check_batch(&self) -> Result<(), JobConfigError> {
+        let (Batch::Global(global), Some(microbatch)) = (self.batch, self.microbatch) else { return Ok(()) };
+        let Some(devices) = self.stated_devices() else { return Ok(()) };
+        let replicas = (devices / self.devices_per_replica()).max(1);
+        let key = || self.batch_key.unwrap_or("global batch").to_owned();
+        let step = microbatch.saturating_mul(replicas);
+        let detail = match self.accumulation {
+            Some(accumulation) if step.saturating_mul(accumulation) != global => format!(
+                "{global} is not {microbatch} x {accumulation} x {replicas} (sequences of a microbatch, accumulation \
+                 steps, data-parallel replicas)"
+            ),
+            None if !global.is_multiple_of(step) => format!(
+                "{global} is no multiple of {microbatch} x {replicas} (sequences of a microbatch, data-parallel \
+                 replicas)"
+            ),
+            _ => return Ok(()),
+        };
+        Err(JobConfigError::Value { key: key(), detail })
     }
 }

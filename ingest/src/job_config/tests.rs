@@ -1,4 +1,6 @@
 mod families;
+mod frameworks;
+mod trainers;
 
 use planner::model::{Bias, Norm};
 use planner::training::{Precision, Recompute};
@@ -123,7 +125,7 @@ fn a_file_that_cannot_be_read_names_the_key_and_the_remedy() {
     for (text, message) in [
         ("", "empty"),
         ("just some text", "it reads scenario JSON files"),
-        ("{\"zero_optimization\": {\"stage\": 3}}", "it reads scenario JSON files"),
+        ("{\"zero_optimization\": {\"stage\": 3}}", "states no model; add config.json"),
         ("{\"model_type\": ", "not valid JSON"),
         ("[model]\nname = ", "not valid TOML"),
         ("[model]\nname = \"llama3\"\nflavor = \"9B\"", "llama3 70B"),

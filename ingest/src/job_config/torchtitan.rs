@@ -17,15 +17,16 @@ pub(super) fn is_job(keys: &Keys) -> bool {
 }
 
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
-    let mut settings = Settings::from_model(model(keys)?);
-    let layers = settings.model.layers();
+    let model = model(keys)?;
+    let layers = model.layers();
+    let mut settings = Settings::from_model(model);
     settings.has_layout = true;
     settings.sequence = keys.count(&["training.seq_len"], "sequence length")?;
     if settings.sequence.is_none() {
         keys.assume("torchtitan's default sequence length is 2048 tokens.");
         settings.sequence = Some(2048);
     }
-    degrees(keys, &mut settings)?;
+    degrees(keys, &mut settings, layers)?;
     batch(keys, &mut settings)?;
     recompute(keys, &mut settings, layers)?;
     precision(keys, &mut settings);
@@ -37,12 +38,21 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     Ok(settings)
 }
 
+fn flavors() -> Result<Value, JobConfigError> {
+    serde_json::from_str(FLAVORS)
+        .map_err(|error| JobConfigError::Malformed { format: "JSON", detail: error.to_string() })
+}
+
+/// Returns the dimensions of a published flavor.
+pub(super) fn flavor(name: &str, flavor: &str) -> Result<Option<Value>, JobConfigError> {
+    Ok(flavors()?.get(name).and_then(|model| model.get(flavor)).cloned())
+}
+
 fn model(keys: &mut Keys) -> Result<Model, JobConfigError> {
     let name = keys.text(&["model.name"], "model").unwrap_or_default();
     let flavor = keys.text(&["model.flavor"], "size of the model").unwrap_or_default();
-    let flavors: Value = serde_json::from_str(FLAVORS)
-        .map_err(|error| JobConfigError::Malformed { format: "JSON", detail: error.to_string() })?;
-    let Some(sizes) = flavors.get(&name).and_then(|model| model.get(&flavor)) else {
+    let Some(sizes) = self::flavor(&name, &flavor)? else {
+        let flavors = flavors()?;
         let known = flavors.as_object().into_iter().flatten().flat_map(|(name, model)| {
             model.as_object().into_iter().flatten().map(move |(flavor, _)| format!("{name} {flavor}"))
         });
@@ -60,7 +70,7 @@ fn model(keys: &mut Keys) -> Result<Model, JobConfigError> {
 }
 
 /// Reads parallel degrees. Until 2025 their keys were under `training` and `experimental`.
-fn degrees(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+fn degrees(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Result<(), JobConfigError> {
     let mut degree = |name: &str, setting| {
         let names = ["parallelism", "training", "experimental"].map(|section| format!("{section}.{name}"));
         keys.count(&names.each_ref().map(String::as_str), setting)
@@ -95,7 +105,7 @@ fn degrees(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErro
     {
         let per_stage = keys.count(&["parallelism.pipeline_parallel_layers_per_stage"], "layers of a model chunk")?;
         let stages = settings.pipeline.unwrap_or(1);
-        let chunks = per_stage.map_or(2, |layers| settings.model.layers() / stages.max(1) / layers.max(1));
+        let chunks = per_stage.map_or(2, |layers| model_layers / stages.max(1) / layers.max(1));
         settings.chunks = Some(chunks.max(1));
     }
     if keys.flag(&["parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"], "overlap")

@@ -23,6 +23,19 @@ const LATENT: &str = "Multi-head latent attention is read as attention with sepa
 const SPARSE: &str = "Sparse attention is read as full attention.";
 const MTP: &str = "Layers for multi-token prediction are left out.";
 
+/// Sentence for adapters.
+pub(super) const LORA: &str =
+    "The adapters (LoRA) are left out. All parameters are trained, so memory and time are upper bounds.";
+
+/// Keys of offload by DeepSpeed.
+const OFFLOAD: &[&str] = &[
+    "deepspeed.zero_optimization.offload_optimizer.device",
+    "deepspeed.zero_optimization.offload_param.device",
+    "deepspeed.zero_optimization.cpu_offload",
+    "accelerate.deepspeed_config.offload_optimizer_device",
+    "accelerate.deepspeed_config.offload_param_device",
+];
+
 /// Keys, condition, sentence.
 const PARTS: &[(&[&str], When, &str)] = &[
     (&["kv_lora_rank", "kv-lora-rank", "multi-latent-attention", "o_lora_rank"], When::Set, LATENT),
@@ -57,11 +70,6 @@ const PARTS: &[(&[&str], When, &str)] = &[
         "The layer specification of the script's own is not read. The layers are those of Megatron-LM.",
     ),
     (&["optimizer"], When::IsNot("adam"), "The optimizer is read as Adam."),
-    (
-        &["deepspeed.zero_optimization.offload_optimizer.device", "deepspeed.zero_optimization.offload_param.device"],
-        When::IsNot("none"),
-        "Offload of parameters and the optimizer to the host is not applied.",
-    ),
     (&["attention_chunk_size"], When::Set, "Layers with chunked attention are read as layers with full attention."),
     (&["index_topk", "compress_ratios"], When::Set, SPARSE),
     (&["cross_attention_layers"], When::Set, "Cross-attention layers are read as layers with self-attention."),
@@ -99,15 +107,28 @@ const DETAILS: [&str; 22] = [
     "compress",
 ];
 
+fn report_part(keys: &mut Keys, names: &[&str], when: When, sentence: &str) {
+    if names.iter().any(|name| keys.peek(name).is_some_and(|value| matters(value, when))) {
+        keys.not_modelled(sentence);
+    }
+    keys.ignore(|key| names.contains(&key));
+}
+
+/// Reports offload by DeepSpeed.
+pub(super) fn report_offload(keys: &mut Keys) {
+    let sentence = "Offload of parameters and the optimizer to the host is not applied.";
+    for name in OFFLOAD {
+        let is_flag = keys.peek(name).is_some_and(|value| value.trim().eq_ignore_ascii_case("false"));
+        report_part(keys, &[name], if is_flag { When::Set } else { When::IsNot("none") }, sentence);
+    }
+}
+
 /// Reports stated features that a scenario cannot represent.
 pub(super) fn report(keys: &mut Keys) {
     for &(names, when, sentence) in PARTS {
-        let stated = names.iter().any(|name| keys.peek(name).is_some_and(|value| matters(value, when)));
-        if stated {
-            keys.not_modelled(sentence);
-        }
-        keys.ignore(|key| names.contains(&key));
+        report_part(keys, names, when, sentence);
     }
+    report_offload(keys);
     let has_window = keys.peek("sliding_window").is_some_and(|value| matters(value, When::Set));
     if has_window && keys.peek("use_sliding_window").is_none_or(|value| value == "true") {
         keys.not_modelled(WINDOW);

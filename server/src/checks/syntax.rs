@@ -17,12 +17,17 @@ pub(super) enum Setting {
     Key { section: &'static str, key: &'static str, value: String },
 }
 
+/// Returns true if changes of a format have settings.
+pub(super) const fn has_settings(format: ConfigFormat) -> bool {
+    matches!(format, ConfigFormat::Megatron | ConfigFormat::Torchtitan)
+}
+
 /// Returns the settings of a change, or `None` if the format has none for one of its fields.
 pub(super) fn settings(format: ConfigFormat, scenario: &Scenario, change: &Change) -> Option<Vec<Setting>> {
     let settings_of = |field: &FieldChange| match format {
         ConfigFormat::Megatron => megatron(scenario, field),
         ConfigFormat::Torchtitan => torchtitan(scenario, field).map(|setting| vec![setting]),
-        ConfigFormat::HuggingFaceModel => None,
+        _ => None,
     };
     // Without a number of layers, Megatron-LM needs a method for full recomputation.
     let is_full = change.fields.iter().any(|field| field.pointer == "/training/recompute" && field.value == "full");

@@ -19,7 +19,7 @@ const SCRIPT: &str = "#!/bin/bash\n# --micro-batch-size 9\nTP=4\nARGS=\"--num-la
                       torchrun --nproc-per-node 8 --nnodes 2 pretrain_gpt.py $ARGS\n";
 
 fn valid(text: &str) -> (ConfigFormat, ValidScenario) {
-    let configuration = read("", text, Hardware { preset: None, devices: Some(16) }).unwrap();
+    let configuration = read(&[("", text)], Hardware { preset: None, devices: Some(16) }).unwrap();
     (configuration.format.unwrap(), ValidScenario::new(configuration.scenario, &NoDatasets).unwrap())
 }
 

@@ -10,8 +10,11 @@ use crate::checks::{MAX_DEVICES, preset};
 #[derive(Debug, Clone, Args)]
 pub struct CheckArguments {
     /// Configuration of a job: torchtitan TOML, Megatron-LM arguments in a script, list or YAML, `config.json` of a
-    /// Hugging Face model, or a scenario. - for standard input.
-    pub file: PathBuf,
+    /// Hugging Face model, DeepSpeed JSON, TrainingArguments, accelerate, LLaMA-Factory, axolotl, nanotron, llm-foundry,
+    /// NeMo, MaxText, Primus or verl YAML, or a scenario. Several files belong to one job, for example `config.json` and
+    /// DeepSpeed JSON. - for standard input.
+    #[arg(required = true, num_args = 1..=8, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
     /// Number of devices. Default: as the file states, or the fewest for its layout.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEVICES)))]
     pub gpus: Option<u32>,

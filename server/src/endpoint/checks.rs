@@ -1,6 +1,6 @@
 //! Checks of training configurations. Nothing is stored.
 
-use api::check::{Check, CheckChanges, CheckRequest, SlownessRequest};
+use api::check::{Check, CheckChanges, CheckRequest, MAX_FURTHER, SlownessRequest};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -74,7 +74,8 @@ pub(crate) async fn changes(
     let (request, Configuration { format, .. }, valid) = read(&app, request).await?;
     let bytes = search_bytes(valid.scenario(), app.studies.at_once());
     let changed = app.studies.run((&claimant, bytes), 1, move |effort| {
-        checks::changes(&request.text, format, &valid, effort.workers, effort.cancellation)
+        let text = request.further.is_empty().then_some(request.text.as_str());
+        checks::changes(text, format, &valid, effort.workers, effort.cancellation)
     });
     Ok(Json(changed.await?))
 }
@@ -133,8 +134,15 @@ async fn read(app: &App, request: CheckRequest) -> Result<(CheckRequest, Configu
         let preset = request.device.as_deref().map(checks::preset).transpose();
         let hardware =
             Hardware { preset: preset.map_err(|detail| invalid("/device", detail))?, devices: request.devices };
-        let name = label::clean(&request.name).unwrap_or_default();
-        let configuration = checks::read(&name, &request.text, hardware).map_err(|error| match error {
+        if request.further.len() > MAX_FURTHER {
+            return Err(invalid("/further", format!("at most {MAX_FURTHER} further files")));
+        }
+        let name = |name: &str| label::clean(name).unwrap_or_default();
+        let further = request.further.iter().map(|file| (name(&file.name), file.text.as_str()));
+        let files: Vec<(String, &str)> =
+            std::iter::once((name(&request.name), request.text.as_str())).chain(further).collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+        let configuration = checks::read(&files, hardware).map_err(|error| match error {
             ConfigurationError::Config(error) => ApiError::InvalidJobConfig(error),
             ConfigurationError::Scenario(errors) => ApiError::InvalidScenario(errors),
             ConfigurationError::PartialNode { .. } => invalid("/devices", error.to_string()),

@@ -17,8 +17,13 @@ fn job(recompute: &str) -> String {
 }
 
 fn body(text: &str, devices: Option<u32>, device: Option<&str>) -> String {
-    let request =
-        CheckRequest { text: text.to_owned(), name: "job.toml".to_owned(), devices, device: device.map(str::to_owned) };
+    let request = CheckRequest {
+        text: text.to_owned(),
+        name: "job.toml".to_owned(),
+        further: Vec::new(),
+        devices,
+        device: device.map(str::to_owned),
+    };
     serde_json::to_string(&request).unwrap()
 }
 

@@ -9,7 +9,7 @@ pub(super) type Variables = BTreeMap<String, String>;
 const MAX_REPLACEMENTS: usize = 64;
 /// Maximum value length after replacement, in bytes.
 const MAX_VALUE: usize = 4096;
-/// Maximum parenthesis depth in an expression.
+/// Maximum depth of parentheses in an expression, and of braces.
 const MAX_DEPTH: u32 = 32;
 
 /// Replaces variables by their values, `${NAME:-default}` by its default, and `$(( .. ))` by its
@@ -71,10 +71,11 @@ pub(super) fn is_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Returns the text before the matching closing brace.
+/// Returns the text before the matching closing brace, up to the maximum length of a value and depth of braces. The
+/// limits bound the time for text with many open braces.
 fn braced(text: &str) -> Option<&str> {
     let mut depth = 1_u32;
-    for (index, c) in text.char_indices() {
+    for (index, c) in text.char_indices().take_while(|(index, _)| *index <= MAX_VALUE) {
         match c {
             '{' => depth += 1,
             '}' => depth -= 1,
@@ -82,6 +83,9 @@ fn braced(text: &str) -> Option<&str> {
         }
         if depth == 0 {
             return Some(&text[..index]);
+        }
+        if depth > MAX_DEPTH {
+            return None;
         }
     }
     None

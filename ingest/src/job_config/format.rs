@@ -1,0 +1,171 @@
+//! Formats of configuration files and their detection.
+
+use serde::{Deserialize, Serialize};
+
+use super::keys::Keys;
+use super::{
+    JobConfigError, arguments, document, interpolation, llm_foundry, maxtext, megatron, mlperf, model_config, nanotron,
+    nemo, primus, torchtitan, transformers, verl, yaml,
+};
+
+/// Format of a configuration file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfigFormat {
+    /// Hugging Face `config.json`, which contains only the architecture.
+    HuggingFaceModel,
+    /// Command-line arguments of Megatron-LM or Megatron-DeepSpeed.
+    Megatron,
+    /// Job file of torchtitan.
+    Torchtitan,
+    /// JSON configuration of DeepSpeed, which contains no model.
+    Deepspeed,
+    /// Hugging Face `TrainingArguments`, as JSON or YAML.
+    TrainingArguments,
+    /// Configuration of Hugging Face accelerate, which contains no model.
+    Accelerate,
+    /// Job file of LLaMA-Factory.
+    LlamaFactory,
+    /// Job file of axolotl.
+    Axolotl,
+    /// Job file of nanotron.
+    Nanotron,
+    /// Job file of llm-foundry.
+    LlmFoundry,
+    /// Job file of NeMo 1 or of its launcher.
+    Nemo,
+    /// Overrides of a Megatron-Bridge recipe.
+    MegatronBridge,
+    /// Job or model file of MaxText.
+    Maxtext,
+    /// Experiment file of Primus.
+    Primus,
+    /// Overrides or YAML of verl.
+    Verl,
+    /// Variables of an MLPerf Training submission.
+    Mlperf,
+}
+
+impl ConfigFormat {
+    /// Display name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HuggingFaceModel => "Hugging Face config.json",
+            Self::Megatron => "Megatron-LM arguments",
+            Self::Torchtitan => "torchtitan job file",
+            Self::Deepspeed => "DeepSpeed configuration",
+            Self::TrainingArguments => "Hugging Face TrainingArguments",
+            Self::Accelerate => "accelerate configuration",
+            Self::LlamaFactory => "LLaMA-Factory job file",
+            Self::Axolotl => "axolotl job file",
+            Self::Nanotron => "nanotron job file",
+            Self::LlmFoundry => "llm-foundry job file",
+            Self::Nemo => "NeMo job file",
+            Self::MegatronBridge => "Megatron-Bridge overrides",
+            Self::Maxtext => "MaxText configuration",
+            Self::Primus => "Primus experiment file",
+            Self::Verl => "verl configuration",
+            Self::Mlperf => "MLPerf variable file",
+        }
+    }
+
+    /// Identifier, as in serialised reports.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::HuggingFaceModel => "hugging_face_model",
+            Self::Megatron => "megatron",
+            Self::Torchtitan => "torchtitan",
+            Self::Deepspeed => "deepspeed",
+            Self::TrainingArguments => "training_arguments",
+            Self::Accelerate => "accelerate",
+            Self::LlamaFactory => "llama_factory",
+            Self::Axolotl => "axolotl",
+            Self::Nanotron => "nanotron",
+            Self::LlmFoundry => "llm_foundry",
+            Self::Nemo => "nemo",
+            Self::MegatronBridge => "megatron_bridge",
+            Self::Maxtext => "maxtext",
+            Self::Primus => "primus",
+            Self::Verl => "verl",
+            Self::Mlperf => "mlperf",
+        }
+    }
+
+    /// True for formats that configure the trainer of Hugging Face transformers.
+    pub(super) const fn is_transformers(self) -> bool {
+        matches!(
+            self,
+            Self::Deepspeed | Self::TrainingArguments | Self::Accelerate | Self::LlamaFactory | Self::Axolotl
+        )
+    }
+
+    /// True if one job may have files of both formats.
+    pub(super) fn is_compatible(self, other: Self) -> bool {
+        let is_part = |format| matches!(format, Self::Deepspeed | Self::Accelerate);
+        self == other
+            || self == Self::HuggingFaceModel
+            || other == Self::HuggingFaceModel
+            || (self.is_transformers() && other.is_transformers() && (is_part(self) || is_part(other)))
+            // Megatron-DeepSpeed.
+            || matches!((self, other), (Self::Megatron, Self::Deepspeed) | (Self::Deepspeed, Self::Megatron))
+    }
+}
+
+/// Tests of formats with dotted keys. The first that matches is the format. Job files may contain keys of
+/// `config.json`, so they precede it.
+const TESTS: [(ConfigFormat, fn(&Keys) -> bool); 13] = [
+    (ConfigFormat::Primus, primus::is_job),
+    (ConfigFormat::Verl, verl::is_job),
+    (ConfigFormat::Axolotl, transformers::is_axolotl),
+    (ConfigFormat::LlamaFactory, transformers::is_llama_factory),
+    (ConfigFormat::TrainingArguments, transformers::is_arguments),
+    (ConfigFormat::Accelerate, transformers::is_accelerate),
+    (ConfigFormat::Deepspeed, transformers::is_deepspeed),
+    (ConfigFormat::Nanotron, nanotron::is_job),
+    (ConfigFormat::LlmFoundry, llm_foundry::is_job),
+    (ConfigFormat::Nemo, nemo::is_nemo),
+    (ConfigFormat::MegatronBridge, nemo::is_bridge),
+    (ConfigFormat::Maxtext, maxtext::is_configuration),
+    (ConfigFormat::HuggingFaceModel, model_config::is_model),
+];
+
+fn of_keys(keys: &Keys) -> Option<ConfigFormat> {
+    TESTS.into_iter().find(|(_, is)| is(keys)).map(|(format, _)| format)
+}
+
+/// Detects the format and parses the keys.
+pub(super) fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
+    let trimmed = text.trim_start();
+    if trimmed.is_empty() {
+        return Err(JobConfigError::Empty);
+    }
+    if trimmed.starts_with('{') {
+        let keys = document::json(trimmed)?;
+        return of_keys(&keys).map(|format| (format, keys)).ok_or(JobConfigError::Unknown);
+    }
+    // Arguments are tried first: a script with a line `a = "b"` is not TOML, and a job file has no
+    // `--num-layers`.
+    let mut keys = arguments::read(text)?;
+    if megatron::is_megatron(&keys) {
+        if let Some(model) = megatron::other_model(text) {
+            return Err(JobConfigError::OtherModel { model: model.to_owned() });
+        }
+        return Ok((ConfigFormat::Megatron, keys));
+    }
+    if mlperf::is_job(&keys) {
+        return Ok((ConfigFormat::Mlperf, keys));
+    }
+    if yaml::is_yaml(trimmed) {
+        let mut keys = yaml::keys(trimmed)?;
+        interpolation::resolve(&mut keys);
+        return of_keys(&keys).map(|format| (format, keys)).ok_or(JobConfigError::Unknown);
+    }
+    if verl::is_command(text) {
+        verl::add_overrides(&mut keys, text)?;
+        if verl::is_job(&keys) {
+            return Ok((ConfigFormat::Verl, keys));
+        }
+    }
+    let keys = document::toml(text)?;
+    if torchtitan::is_job(&keys) { Ok((ConfigFormat::Torchtitan, keys)) } else { Err(JobConfigError::Unknown) }
+}

@@ -1,0 +1,233 @@
+//! `MaxText` job and model files (YAML).
+//!
+//! A degree is the product of its part within a slice or node (`ici_`) and between them (`dcn_`); -1 takes the rest.
+//! `per_device_batch_size` counts sequences of a device, over all devices.
+
+use planner::model::Model;
+use planner::training::{AttentionKernel, Precision, Recompute};
+
+use super::keys::Keys;
+use super::settings::{Batch, Settings};
+use super::{JobConfigError, model_config, unmodelled};
+
+/// Sizes with their keys in `config.json`. They are multiplied by `global_parameter_scale`, which is 1 by default.
+const SIZES: [(&str, &str); 9] = [
+    ("base_emb_dim", "hidden_size"),
+    ("base_num_query_heads", "num_attention_heads"),
+    ("base_num_kv_heads", "num_key_value_heads"),
+    ("base_mlp_dim", "intermediate_size"),
+    ("base_moe_mlp_dim", "moe_intermediate_size"),
+    ("base_num_decoder_layers", "num_hidden_layers"),
+    ("logits_via_embedding", "tie_word_embeddings"),
+    ("shared_experts", "n_shared_experts"),
+    ("first_num_dense_layers", "first_k_dense_replace"),
+];
+
+pub(super) fn is_configuration(keys: &Keys) -> bool {
+    let names = ["per_device_batch_size", "max_target_length", "remat_policy", "base_config"];
+    keys.has("base_emb_dim") || (keys.has("model_name") && names.iter().any(|name| keys.has(name)))
+}
+
+pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    let mut settings = Settings::default();
+    let name = keys.text(&["model_name"], "model");
+    if keys.has("base_emb_dim") {
+        settings.model = Some(model(keys)?);
+    } else {
+        settings.model_name = name.map(|name| ("model_name", name));
+    }
+    settings.has_layout = ["per_device_batch_size", "max_target_length"].iter().any(|name| keys.has(name));
+    if settings.has_layout {
+        settings.sequence = Some(keys.count(&["max_target_length"], "sequence length")?.unwrap_or_else(|| {
+            keys.assume("MaxText's default sequence length is 2048 tokens.");
+            2048
+        }));
+        degrees(keys, &mut settings)?;
+        batch(keys, &mut settings)?;
+        memory(keys, &mut settings);
+    }
+    keys.ignore(is_without_effect);
+    Ok(settings)
+}
+
+fn model(keys: &mut Keys) -> Result<Model, JobConfigError> {
+    if keys
+        .number(&["global_parameter_scale"], "scale of the sizes")?
+        .is_some_and(|scale| scale.total_cmp(&1.0).is_ne())
+    {
+        let detail = "sizes with a scale other than 1 are not read".to_owned();
+        return Err(JobConfigError::Value { key: "global_parameter_scale".to_owned(), detail });
+    }
+    keys.rename(|key| SIZES.into_iter().find(|(from, _)| *from == key).map(|(_, to)| to.to_owned()));
+    let activations = keys.text(&["mlp_activations"], "gated MLP").unwrap_or_default();
+    let is_gated = activations.is_empty() || activations.contains(',');
+    let is_latent = keys.text(&["attention_type"], "attention").is_some_and(|kind| kind == "mla");
+    if !is_latent {
+        keys.ignore(|key| key.ends_with("lora_rank"));
+        keys.rename(|key| key.ends_with("lora_rank").then(|| format!("unused_{key}")));
+    }
+    let mut module = model_config::language_model(keys, Some("llama"), (None, false), "MaxText model")?;
+    module.gated = is_gated;
+    unmodelled::report(keys);
+    Ok(Model { name: "MaxText model".to_owned(), modules: vec![module] })
+}
+
+/// Reads a degree; `None` if it is the rest of the devices.
+fn degree(keys: &mut Keys, names: &[&str], default: Option<u32>) -> Result<Option<u32>, JobConfigError> {
+    let mut product = 1_u32;
+    let mut is_rest = false;
+    let mut is_stated = false;
+    for name in names {
+        for side in ["ici", "dcn"] {
+            let key = format!("{side}_{name}_parallelism");
+            is_stated |= keys.has(&key);
+            is_rest |= keys.peek(&key).is_some_and(|value| value.trim() == "-1");
+            let part = keys.count(&[&key], "parallel degree")?;
+            product = product.saturating_mul(part.unwrap_or(1));
+        }
+    }
+    Ok(if is_stated { (!is_rest).then_some(product) } else { default })
+}
+
+fn degrees(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let tensor = degree(keys, &["tensor", "tensor_transpose", "tensor_sequence"], Some(1))?;
+    settings.pipeline = degree(keys, &["pipeline"], Some(1))?;
+    settings.context = degree(keys, &["context", "sequence"], Some(1))?;
+    settings.expert = degree(keys, &["expert"], Some(1))?;
+    settings.tensor = tensor;
+    let is_default = !["ici_fsdp_parallelism", "dcn_fsdp_parallelism", "ici_data_parallelism", "dcn_data_parallelism"]
+        .iter()
+        .any(|name| keys.has(name));
+    if is_default {
+        keys.assume("MaxText's default shards over all devices (FSDP).");
+    }
+    let sharded = degree(keys, &["fsdp", "fsdp_transpose"], if is_default { None } else { Some(1) })?;
+    let replicated = degree(keys, &["data"], Some(1))?;
+    settings.zero = Some(if sharded == Some(1) { 0 } else { 3 });
+    if sharded != Some(1) && replicated != Some(1) {
+        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
+    }
+    // Expert parallelism has devices of its own, which are data-parallel elsewhere.
+    settings.replicas = sharded
+        .and_then(|sharded| Some(sharded.saturating_mul(replicated?).saturating_mul(settings.expert.unwrap_or(1))));
+    Ok(())
+}
+
+fn batch(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let Some(of_device) = keys.number(&["per_device_batch_size"], "sequences of a device")? else { return Ok(()) };
+    let accumulation = keys.count(&["gradient_accumulation_steps"], "accumulation steps")?.unwrap_or(1);
+    let unit = settings.devices_per_replica();
+    let of_replica = of_device * f64::from(unit);
+    if of_replica.fract() != 0.0 || !(1.0..=1e6).contains(&of_replica) {
+        let detail = format!("{of_device} x {unit} devices of a replica is no whole number of sequences");
+        return Err(JobConfigError::Value { key: "per_device_batch_size".to_owned(), detail });
+    }
+    let of_replica = of_replica as u32;
+    let microbatches = keys.count(&["num_pipeline_microbatches"], "microbatches")?.unwrap_or(1);
+    settings.microbatch = Some((of_replica / microbatches).max(1));
+    settings.batch = Batch::Replica(of_replica.saturating_mul(accumulation));
+    Ok(())
+}
+
+fn memory(keys: &mut Keys, settings: &mut Settings) {
+    let policy = keys.text(&["remat_policy"], "recomputation").unwrap_or_else(|| {
+        keys.assume("MaxText's default remat policy is full.");
+        "full".to_owned()
+    });
+    settings.recompute = Some(match policy.as_str() {
+        "full" => Recompute::Full,
+        "none" => Recompute::None,
+        _ => {
+            keys.not_modelled("A remat policy between full and none is read as recomputation of the attention core.");
+            Recompute::Selective
+        }
+    });
+    if policy.contains("offload") {
+        keys.not_modelled("Offload of activations to the host is not applied.");
+    }
+    let quantization = keys.text(&["quantization"], "precision").unwrap_or_default();
+    let is_fp32 = keys.text(&["dtype"], "precision").is_some_and(|name| name == "float32");
+    settings.precision = Some(match (quantization.contains("fp8"), is_fp32) {
+        (true, _) => Precision::Fp8,
+        (false, true) => Precision::Fp32,
+        (false, false) => Precision::Bf16,
+    });
+    if quantization.contains("int") {
+        keys.not_modelled("Products in int8 or int4 are read as bf16.");
+    }
+    let kernel = keys.text(&["attention"], "attention kernel");
+    settings.attention = kernel.filter(|name| name != "autoselected").map(|name| match name.as_str() {
+        "dot_product" => AttentionKernel::Unfused,
+        _ => AttentionKernel::Flash,
+    });
+    if keys.text(&["opt_type"], "optimizer").is_some_and(|name| !name.contains("adam")) {
+        keys.not_modelled("The optimizer is read as Adam.");
+    }
+    settings.overlapped_gradients = Some(true);
+    settings.fused_weight_gradients = Some(false);
+    settings.sequence_parallel = Some(settings.tensor.unwrap_or(1) > 1);
+}
+
+/// True for data, checkpoint, log, learning rate and numerics keys.
+fn is_without_effect(key: &str) -> bool {
+    let starts = [
+        "unused_",
+        "base_config",
+        "base_output",
+        "run_name",
+        "hardware",
+        "steps",
+        "enable_",
+        "async_",
+        "use_iota",
+        "scan_layers",
+        "dataset",
+        "logits_dot",
+        "max_segments",
+        "reuse_",
+        "learning_rate",
+        "monitor",
+        "save_config",
+        "profiler",
+        "hf_",
+        "tokenizer",
+        "normalization",
+        "rope_",
+        "beta_fast",
+        "mscale",
+        "original_max",
+        "max_position",
+        "routed_",
+        "decoder_block",
+        "logical_axis",
+        "data_",
+        "log_",
+        "checkpoint",
+        "warmup",
+        "cosine",
+        "adam_",
+        "gradient_clip",
+        "weight_dtype",
+        "packing",
+        "eval",
+        "dropout",
+        "load_",
+        "jax_",
+        "xla",
+        "use_",
+        "norm_topk",
+        "gcs",
+        "skip_",
+        "vocab_",
+        "float32_",
+        "megablox",
+        "sparse_matmul",
+        "capacity_factor",
+        "attn_logits",
+        "final_logits",
+        "compile",
+        "shardy",
+        "head_dim",
+    ];
+    starts.iter().any(|start| key.starts_with(start))
+}

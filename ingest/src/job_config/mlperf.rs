@@ -1,0 +1,58 @@
+//! Variables of `MLPerf` Training submissions, read as Megatron-LM arguments.
+
+use super::keys::Keys;
+use super::settings::{Batch, Settings};
+use super::{JobConfigError, megatron, unmodelled};
+
+/// Variables with their arguments.
+const NAMES: [(&str, &str); 16] = [
+    ("$TENSOR_MODEL_PARALLEL", "tensor-model-parallel-size"),
+    ("$TP", "tensor-model-parallel-size"),
+    ("$PIPELINE_MODEL_PARALLEL", "pipeline-model-parallel-size"),
+    ("$PP", "pipeline-model-parallel-size"),
+    ("$INTERLEAVED_PIPELINE", "num-virtual-stages-per-pipeline-rank"),
+    ("$CONTEXT_PARALLEL", "context-parallel-size"),
+    ("$CP", "context-parallel-size"),
+    ("$EXPERT_PARALLEL", "expert-model-parallel-size"),
+    ("$MICRO_BATCH_SIZE", "micro-batch-size"),
+    ("$MBS", "micro-batch-size"),
+    ("$DGXNNODES", "nnodes"),
+    ("$DGXNGPU", "nproc-per-node"),
+    ("$USE_DIST_OPTIMIZER", "use-distributed-optimizer"),
+    ("$OVERLAP_GRAD_REDUCE", "overlap-grad-reduce"),
+    ("$TP_COMM_OVERLAP", "tp-comm-overlap"),
+    ("$SP", "sequence-parallel"),
+];
+
+pub(super) fn is_job(keys: &Keys) -> bool {
+    keys.has("$DGXNNODES") && (keys.has("$MINIBS") || keys.has("$TENSOR_MODEL_PARALLEL") || keys.has("$TP"))
+}
+
+pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    keys.rename(|key| NAMES.into_iter().find(|(from, _)| *from == key).map(|(_, to)| to.to_owned()));
+    if keys.flag(&["$FP8"], "precision").unwrap_or(false) {
+        keys.derive("fp8-format", "hybrid", "$FP8");
+    }
+    keys.assume("The precision outside fp8 products is bf16.");
+    keys.derive("bf16", "true", "");
+    let of_replica = keys.count(&["$MINIBS"], "sequences of a replica")?;
+    let size = keys.text(&["$MODEL_SIZE"], "model");
+    let is_lora = keys.has("$LORA_A2A");
+    let mut settings = megatron::read_job(keys)?;
+    settings.batch = of_replica.map_or(settings.batch, Batch::Replica);
+    if is_lora {
+        keys.not_modelled(unmodelled::LORA);
+    }
+    // The benchmarks that the variables identify.
+    let name = match size.as_deref() {
+        Some("405b") => Some("llama-3.1-405b"),
+        _ if is_lora => Some("llama-2-70b"),
+        _ => None,
+    };
+    if let Some(name) = name {
+        keys.assume("The benchmark has sequences of 8192 tokens.");
+        settings.sequence = Some(8192);
+        settings.model_name = Some(("$MODEL_SIZE", name.to_owned()));
+    }
+    Ok(settings)
+}

@@ -1,0 +1,121 @@
+//! Sizes of published models by their names on the Hugging Face hub.
+
+use planner::model::{Model, presets};
+use serde_json::Value;
+
+use super::keys::Keys;
+use super::{JobConfigError, document, model_config, torchtitan};
+
+/// `config.json` dimensions by family and size.
+const SIZES: &str = include_str!("models.json");
+
+/// Families in this file or in `flavors.json`, by the start of a name. A longer start precedes a shorter one.
+const FAMILIES: [(&str, &str); 19] = [
+    ("qwen3-vl-", "preset"),
+    ("qwen2.5-vl-", "qwen2.5-vl"),
+    ("qwen2.5-", "qwen2.5"),
+    ("qwen2-", "qwen2"),
+    ("qwen3-", "qwen3"),
+    ("llama-2-", "llama-2"),
+    ("llama-3.1-", "llama3"),
+    ("llama-3.2-", "llama-3.2"),
+    ("llama-3.3-", "llama3"),
+    ("llama-3-", "llama3"),
+    ("llama2-", "llama-2"),
+    ("llama3.1-", "llama3"),
+    ("llama3.2-", "llama-3.2"),
+    ("llama3.3-", "llama3"),
+    ("llama3-", "llama3"),
+    ("mistral-", "mistral"),
+    ("mixtral-", "mixtral"),
+    ("deepseek-llm-", "deepseek-llm"),
+    ("deepseek3-", "deepseek_v3"),
+];
+
+/// Words of a name that change no sizes.
+const VARIANTS: [&str; 24] = [
+    "instruct", "base", "chat", "hf", "it", "pt", "v0.1", "v0.2", "v0.3", "2507", "thinking", "bnb", "4bit", "8bit",
+    "nf4", "bf16", "fp8", "awq", "gptq", "int4", "int8", "coder", "math", "unsloth",
+];
+
+/// Returns the model of a name such as `meta-llama/Llama-3.1-8B-Instruct`. `None` if its sizes are not known.
+pub(super) fn find(name: &str, keys: &mut Keys) -> Result<Option<Model>, JobConfigError> {
+    let Some((family, size)) = family_and_size(name) else { return Ok(None) };
+    if family == "preset" {
+        return Ok(presets::model(&format!("qwen3-vl-{size}")));
+    }
+    let title = format!("{family} {size}");
+    let Some(sizes) = sizes(SIZES, family, &size)?.or(torchtitan::flavor(family, &size.to_uppercase())?) else {
+        return Ok(None);
+    };
+    let mut sizes = document::json(&sizes.to_string())?;
+    let (mut model, _) = model_config::read(&mut sizes)?;
+    model.name.clone_from(&title);
+    if let Some(module) = model.modules.last_mut() {
+        module.name = title;
+    }
+    keys.absorb_report(sizes);
+    Ok(Some(model))
+}
+
+/// Returns an object of a table by family and size.
+fn sizes(table: &str, family: &str, size: &str) -> Result<Option<Value>, JobConfigError> {
+    let table: Value = serde_json::from_str(table)
+        .map_err(|error| JobConfigError::Malformed { format: "JSON", detail: error.to_string() })?;
+    Ok(table.get(family).and_then(|sizes| sizes.get(size)).cloned())
+}
+
+fn family_and_size(name: &str) -> Option<(&'static str, String)> {
+    let name = name.trim().trim_end_matches('/').rsplit('/').next()?.to_lowercase().replace('_', "-");
+    let name = name.strip_prefix("meta-").unwrap_or(&name);
+    let (start, family) = FAMILIES.into_iter().find(|(start, _)| name.starts_with(start))?;
+    let mut words = name[start.len()..].split('-').filter(|word| !VARIANTS.contains(word));
+    let size = words.next().filter(|word| is_size(word))?;
+    let size = match words.next() {
+        // Total and active parameters of a mixture of experts.
+        Some(active) if active.starts_with('a') && is_size(&active[1..]) => format!("{size}-{active}"),
+        Some(_) => return None,
+        None => size.to_owned(),
+    };
+    words.next().is_none().then_some((family, size))
+}
+
+/// True for `7b`, `0.5b` and `8x7b`.
+fn is_size(word: &str) -> bool {
+    let digits = word.strip_suffix('b').unwrap_or_default();
+    digits.starts_with(|c: char| c.is_ascii_digit())
+        && digits.chars().all(|c| c.is_ascii_digit() || c == '.' || c == 'x')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Published parameter counts, in millions.
+    #[test]
+    fn names_have_their_sizes() {
+        for (name, millions) in [
+            ("meta-llama/Meta-Llama-3-8B-Instruct", 8_030.3),
+            ("hugging-quants/Meta-Llama-3.1-405B-BNB-NF4-BF16", 405_853.4),
+            ("meta-llama/Llama-3.2-1B-Instruct", 1_235.8),
+            ("NousResearch/Llama-2-7b-hf", 6_738.4),
+            ("Qwen/Qwen2.5-7B-Instruct", 7_615.6),
+            ("Qwen/Qwen2.5-0.5B-Instruct", 494.0),
+            ("Qwen/Qwen2.5-72B", 72_706.2),
+            ("Qwen/Qwen2-7B-Instruct", 7_615.6),
+            ("Qwen/Qwen3-4B-Instruct-2507", 4_022.5),
+            ("Qwen/Qwen3-30B-A3B-Base", 30_532.1),
+            ("mistralai/Mistral-7B-v0.1", 7_241.7),
+            ("mistralai/Mixtral-8x7B-v0.1", 46_702.8),
+            ("deepseek-ai/deepseek-llm-7b-chat", 6_910.4),
+            ("Qwen/Qwen2.5-VL-7B-Instruct", 8_292.2),
+        ] {
+            let model = find(name, &mut Keys::default()).unwrap().unwrap_or_else(|| panic!("{name}"));
+            let counted = model.parameters() as f64 / 1e6;
+            assert!((counted / millions - 1.0).abs() < 3e-3, "{name}: {counted}");
+        }
+        for name in ["Llama-3.2-11B-Vision", "Qwen3-Next-80B-A3B", "my-model", "Qwen3-8B-pruned", "", "Llama-2-9b"] {
+            assert!(find(name, &mut Keys::default()).unwrap().is_none(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! `NeMo` 1 job files and Megatron-Bridge overrides, read as Megatron-LM arguments.
+//!
+//! A key `model.NAME` (in Megatron-Bridge also `train.`, `ddp.`, `dist.`, `optimizer.`) is the argument `--NAME`, except
+//! for [`NAMES`] and for switches that the two state with opposite or other words ([`switches`]).
+
+use super::keys::Keys;
+use super::settings::Settings;
+use super::{JobConfigError, megatron, unmodelled};
+
+/// Keys with another name in Megatron-LM.
+const NAMES: [(&str, &str); 13] = [
+    ("encoder-seq-length", "seq-length"),
+    ("data.seq-length", "decoder-seq-length"),
+    ("num-moe-experts", "num-experts"),
+    ("virtual-pipeline-model-parallel-size", "num-virtual-stages-per-pipeline-rank"),
+    ("activations-checkpoint-granularity", "recompute-granularity"),
+    ("activations-checkpoint-method", "recompute-method"),
+    ("activations-checkpoint-num-layers", "recompute-num-layers"),
+    ("use-flash-attention", "use-flash-attn"),
+    ("ub-tp-comm-overlap", "tp-comm-overlap"),
+    ("override-vocab-size", "vocab-size"),
+    ("optim.overlap-grad-sync", "overlap-grad-reduce"),
+    ("num-nodes", "nnodes"),
+    ("devices", "nproc-per-node"),
+];
+
+pub(super) fn is_nemo(keys: &Keys) -> bool {
+    keys.has("model.micro_batch_size") || (keys.has("trainer.devices") && keys.has_section("model."))
+}
+
+pub(super) fn is_bridge(keys: &Keys) -> bool {
+    let names = ["train.micro_batch_size", "train.global_batch_size", "train.train_iters"];
+    names.iter().any(|name| keys.has(name))
+}
+
+/// Reads a `NeMo` job file.
+pub(super) fn read_nemo(keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    rename(keys, &["model.", "trainer."]);
+    if !keys.has("recompute-granularity") {
+        // NeMo ignores the method without a granularity.
+        keys.rename(|key| (key == "recompute-method").then(|| "unused-recompute-method".to_owned()));
+    }
+    switches(keys);
+    let settings = megatron::read(keys)?;
+    ignore(keys);
+    Ok(settings)
+}
+
+/// Reads the overrides of a Megatron-Bridge recipe. The recipe itself is Python code.
+pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    keys.rename(|key| (key == "dataset.seq_length").then(|| "decoder-seq-length".to_owned()));
+    rename(keys, &["model.", "train.", "ddp.", "dist."]);
+    if keys.has_section("peft.") {
+        keys.ignore(|key| key.starts_with("peft."));
+        keys.not_modelled(unmodelled::LORA);
+    }
+    if !["bf16", "fp16"].iter().any(|name| keys.has(name)) {
+        keys.assume("The precision of a Megatron-Bridge recipe is bf16 unless the file states another.");
+        keys.derive("bf16", "true", "mixed_precision");
+    }
+    keys.assume("The recipe of Megatron-Bridge is Python code. Settings that only the recipe states are not read.");
+    switches(keys);
+    let settings = if keys.has("num-layers") { megatron::read(keys)? } else { megatron::read_job(keys)? };
+    ignore(keys);
+    Ok(settings)
+}
+
+/// Renames the keys of sections to arguments.
+fn rename(keys: &mut Keys, sections: &[&str]) {
+    keys.rename(|key| {
+        let name = sections.iter().find_map(|section| key.strip_prefix(section))?.replace('_', "-");
+        let argument = NAMES.into_iter().find(|(from, _)| *from == name).map(|(_, to)| to.to_owned());
+        Some(argument.unwrap_or(name))
+    });
+}
+
+/// Adds arguments for switches that have other words in these files.
+fn switches(keys: &mut Keys) {
+    let is =
+        |keys: &Keys, name: &str, word: &str| keys.peek(name).is_some_and(|value| value.eq_ignore_ascii_case(word));
+    for (name, word, argument, value) in [
+        ("bias", "false", "disable-bias-linear", "true"),
+        ("add-bias-linear", "false", "disable-bias-linear", "true"),
+        ("qkv-bias", "true", "add-qkv-bias", "true"),
+        ("activation", "swiglu", "swiglu", "true"),
+        ("activation", "fast-swiglu", "swiglu", "true"),
+        ("activation", "geglu", "swiglu", "true"),
+        ("activation", "fast-geglu", "swiglu", "true"),
+        ("gated-linear-unit", "true", "swiglu", "true"),
+        ("share-embeddings-and-output-weights", "false", "untie-embeddings-and-output-weights", "true"),
+        ("gradient-accumulation-fusion", "false", "no-gradient-accumulation-fusion", "true"),
+        ("optim.name", "distributed_fused_adam", "use-distributed-optimizer", "true"),
+        ("optim.name", "mcore_distributed_optim", "use-distributed-optimizer", "true"),
+        ("optim.grad-sync-dtype", "bf16", "grad-reduce-in-bf16", "true"),
+        ("grad-reduce-in-fp32", "false", "grad-reduce-in-bf16", "true"),
+        ("fp8", "true", "fp8-format", "hybrid"),
+        ("fsdp", "true", "use-torch-fsdp2", "true"),
+    ] {
+        if is(keys, name, word) {
+            keys.derive(argument, value, name);
+        }
+    }
+    // The options of fp8 have no effect without the switch.
+    keys.rename(|key| key.starts_with("fp8").then(|| format!("unused-{key}")).filter(|_| key != "fp8-format"));
+    if keys.has("num-query-groups") {
+        keys.derive("group-query-attention", "true", "num-query-groups");
+    }
+    let precision = keys.text(&["precision"], "precision").unwrap_or_default();
+    for (start, argument) in [("bf16", "bf16"), ("16", "fp16"), ("fp16", "fp16")] {
+        if precision.starts_with(start) && !keys.has(argument) {
+            keys.derive(argument, "true", "precision");
+        }
+    }
+    keys.ignore(|key| {
+        matches!(
+            key,
+            "bias"
+                | "activation"
+                | "share-embeddings-and-output-weights"
+                | "gradient-accumulation-fusion"
+                | "optim.name"
+        )
+    });
+}
+
+/// Ignores keys for data, checkpoints, logs, learning rates and numerics.
+fn ignore(keys: &mut Keys) {
+    const STARTS: [&str; 89] = [
+        "unused-",
+        "defaults",
+        "hydra",
+        "run.",
+        "exp_manager.",
+        "checkpoint.",
+        "logger.",
+        "rng.",
+        "optimizer.",
+        "scheduler.",
+        "profiling.",
+        "tokenizer",
+        "name",
+        "restore",
+        "accelerator",
+        "logger",
+        "enable-",
+        "use-distributed",
+        "max-",
+        "val-",
+        "limit-",
+        "accumulate-",
+        "gradient-",
+        "benchmark",
+        "optim",
+        "data",
+        "mcore",
+        "resume",
+        "init-",
+        "use-scaled",
+        "ffn-dropout",
+        "apply-",
+        "do-",
+        "pre-",
+        "post-",
+        "persist",
+        "headscale",
+        "transformer",
+        "openai",
+        "normalize",
+        "attention",
+        "native",
+        "hysteresis",
+        "fp32",
+        "fp16-lm",
+        "megatron-amp",
+        "grad-",
+        "bias-",
+        "masked",
+        "seed",
+        "use-cpu",
+        "onnx",
+        "apex",
+        "sync-",
+        "num-micro",
+        "activations",
+        "defer",
+        "wgrad",
+        "cross-entropy",
+        "deterministic",
+        "use-emha",
+        "overlap-p2p",
+        "batch-p2p",
+        "gc-",
+        "nsys",
+        "rotary",
+        "seq-len",
+        "reduce-amax",
+        "dist",
+        "moe-",
+        "get-attention",
+        "ub-",
+        "reset",
+        "skip",
+        "eod",
+        "random",
+        "dataloader",
+        "num-workers",
+        "packed",
+        "do_",
+        "split",
+        "scale",
+        "variable",
+        "layernorm",
+        "fsdp",
+        "sharp",
+        "num-sanity",
+        "tp-only",
+        "deteministic",
+    ];
+    const NAMES: [&str; 4] = ["qkv-bias", "add-bias-linear", "gated-linear-unit", "fp8"];
+    keys.ignore(|key| STARTS.iter().any(|start| key.starts_with(start)) || NAMES.contains(&key));
+}

@@ -1,0 +1,181 @@
+//! Job files of nanotron, llm-foundry, `NeMo`, Megatron-Bridge, `MaxText` and Primus.
+
+use planner::training::{AttentionKernel, GradientFormat};
+
+use super::*;
+
+fn says(job: &JobConfig, text: &str) -> bool {
+    job.assumed.iter().chain(&job.not_modelled).any(|sentence| sentence.contains(text))
+}
+
+#[test]
+fn nanotron_multiplies_its_degrees() {
+    let job = config(
+        "model:\n  dtype: bfloat16\n  model_config:\n    is_llama_config: true\n    hidden_size: 1024\n    \
+         num_hidden_layers: 8\n    num_attention_heads: 16\n    intermediate_size: 4096\n    vocab_size: 32000\n    \
+         hidden_act: silu\noptimizer:\n  zero_stage: 1\n  accumulate_grad_in_fp32: false\nparallelism:\n  dp: 4\n  tp: 2\n  pp: 2\n  \
+         tp_mode: REDUCE_SCATTER\ntokens:\n  micro_batch_size: 2\n  batch_accumulation_per_replica: 3\n  sequence_length: 2048\n",
+    );
+    assert_eq!(job.format, ConfigFormat::Nanotron);
+    let scenario = &job.scenario;
+    assert_eq!((scenario.cluster.devices(), scenario.workload.global_batch), (16, 24));
+    assert!(scenario.training.sequence_parallel && scenario.training.gradients == GradientFormat::Bf16);
+    assert_eq!(scenario.training.zero_stage(), 1);
+    assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+    assert!(job.read.iter().any(|setting| setting.key == "model.model_config.hidden_size"), "{:?}", job.read);
+    let mamba = "parallelism:\n  dp: 1\nmodel:\n  model_config:\n    is_mamba_config: true\n";
+    assert!(error(mamba).contains("is_mamba_config: a model of Mamba layers"), "{}", error(mamba));
+}
+
+/// 50,432 x 4,096 embeddings and 2,048 positions, 32 layers with 12 x 4,096^2 weights.
+#[test]
+fn llm_foundry_replaces_its_variables() {
+    let job = config(
+        "variables:\n  length: 2048\nmax_seq_len: ${variables.length}\nmodel:\n  name: mpt_causal_lm\n  d_model: 4096\n  \
+         n_heads: 32\n  n_layers: 32\n  expansion_ratio: 4\n  max_seq_len: ${variables.length}\n  vocab_size: 50432\n  \
+         no_bias: true\n  attn_config:\n    attn_impl: torch\nglobal_train_batch_size: 64\ndevice_train_microbatch_size: 4\n\
+         precision: amp_bf16\nfsdp_config:\n  sharding_strategy: SHARD_GRAD_OP\n  activation_checkpointing: true\n",
+    );
+    assert_eq!(job.format, ConfigFormat::LlmFoundry);
+    let scenario = &job.scenario;
+    let parameters = scenario.model.parameters() as f64;
+    assert!((parameters / (6_649_286_656.0 + 2048.0 * 4096.0) - 1.0).abs() < 1e-6, "{parameters}");
+    assert_eq!((scenario.workload.context_length, scenario.workload.global_batch), (2048, 64));
+    assert_eq!((scenario.training.zero_stage(), scenario.training.attention), (2, AttentionKernel::Unfused));
+    assert!(says(&job, "default of attn_config.alibi is false"));
+    assert!(!job.read.iter().any(|setting| setting.key.contains("alibi")), "{:?}", job.read);
+}
+
+const NEMO: &str = "trainer:\n  num_nodes: 4\n  devices: 8\n  precision: bf16\nmodel:\n  micro_batch_size: 1\n  \
+    global_batch_size: 128\n  tensor_model_parallel_size: 2\n  pipeline_model_parallel_size: 2\n  encoder_seq_length: 4096\n  \
+    num_layers: 32\n  hidden_size: 4096\n  ffn_hidden_size: ${multiply:4, ${.hidden_size}}\n  num_attention_heads: 32\n  \
+    num_query_groups: 8\n  bias: false\n  activation: fast-swiglu\n  normalization: rmsnorm\n  position_embedding_type: rope\n  \
+    share_embeddings_and_output_weights: false\n  activations_checkpoint_method: block\n  activations_checkpoint_num_layers: 0\n  \
+    fp8: false\n  fp8_hybrid: true\n  gradient_accumulation_fusion: false\n  optim:\n    name: mcore_distributed_optim\n    \
+    overlap_grad_sync: true\n";
+
+#[test]
+fn nemo_is_read_as_megatron() {
+    let job = config(NEMO);
+    assert_eq!(job.format, ConfigFormat::Nemo);
+    let scenario = &job.scenario;
+    let module = &scenario.model.modules[0];
+    assert_eq!((module.ffn, module.kv_heads, module.norm, module.bias), (16_384, 8, Norm::Rms, Bias::None));
+    assert!(module.gated && !module.tied_embeddings && module.learned_positions == 0);
+    assert_eq!((scenario.cluster.nodes, scenario.cluster.devices_per_node), (4, 8));
+    assert_eq!((scenario.training.precision, scenario.training.recompute), (Precision::Bf16, Recompute::None));
+    assert_eq!((scenario.training.zero_stage(), scenario.training.fused_weight_gradients), (1, false));
+    assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+    let bias = job.read.iter().find(|setting| setting.key == "model.bias").expect("the bias");
+    assert_eq!(bias.value, "false");
+    let contradictory = NEMO.replace("global_batch_size: 128", "global_batch_size: 100");
+    assert!(error(&contradictory).contains("100 is no multiple of 1 x 8"), "{}", error(&contradictory));
+}
+
+#[test]
+fn recipes_of_megatron_bridge_need_a_model() {
+    let text = "train:\n  global_batch_size: 128\n  micro_batch_size: 2\nmodel:\n  seq_length: 4096\n  \
+                tensor_model_parallel_size: 2\npeft:\n  dim: 8\n";
+    assert!(error(text).contains("the Megatron-Bridge overrides states no model; add config.json"), "{}", error(text));
+    let model = r#"{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+        "intermediate_size": 128, "vocab_size": 1000}"#;
+    let files: [(&str, &[u8]); 2] = [("recipe.yaml", text.as_bytes()), ("config.json", model.as_bytes())];
+    let job = read_files(&files, Hardware::default()).unwrap();
+    assert_eq!((job.format, job.scenario.title.as_deref()), (ConfigFormat::MegatronBridge, Some("recipe.yaml")));
+    assert_eq!((job.scenario.layout.tensor, job.scenario.workload.global_batch), (Some(2), 128));
+    assert!(says(&job, "adapters") && says(&job, "recipe of Megatron-Bridge is Python code"));
+}
+
+#[test]
+fn maxtext_multiplies_the_degrees_of_nodes_and_slices() {
+    let text = "base_config: base.yml\nmodel_name: llama3.1-70b\nper_device_batch_size: 0.5\nmax_target_length: 8192\n\
+                ici_tensor_parallelism: 4\nici_fsdp_parallelism: 2\ndcn_fsdp_parallelism: 16\nremat_policy: full\n";
+    let job = config(text);
+    assert_eq!(job.format, ConfigFormat::Maxtext);
+    let scenario = &job.scenario;
+    assert_eq!(scenario.model.parameters(), 70_553_706_496);
+    assert_eq!((scenario.cluster.devices(), scenario.layout.tensor), (128, Some(4)));
+    // Half a sequence of each of 128 devices.
+    assert_eq!((scenario.workload.global_batch, scenario.layout.microbatch), (64, Some(2)));
+    assert_eq!((scenario.training.zero_stage(), scenario.training.recompute), (3, Recompute::Full));
+    let fraction = text.replace("ici_tensor_parallelism: 4\n", "");
+    assert!(error(&fraction).contains("per_device_batch_size: 0.5 x 1 devices"), "{}", error(&fraction));
+    // A model file with a job file.
+    let model = "base_emb_dim: 64\nbase_num_query_heads: 4\nbase_num_kv_heads: 2\nbase_mlp_dim: 128\n\
+                 base_num_decoder_layers: 2\nvocab_size: 1_000\nmlp_activations: [silu, linear]\n";
+    let files: [(&str, &[u8]); 2] = [("job.yml", text.as_bytes()), ("model.yml", model.as_bytes())];
+    let joined = read_files(&files, Hardware::default()).unwrap();
+    assert_eq!((joined.scenario.model.layers(), joined.scenario.cluster.devices()), (2, 128));
+}
+
+#[test]
+fn primus_overrides_megatron_and_maxtext() {
+    let megatron = config(
+        "modules:\n  pre_trainer:\n    framework: megatron\n    model: llama3.1_70B.yaml\n    overrides:\n      \
+         micro_batch_size: 1\n      global_batch_size: ${GBS:64}\n      seq_length: 8192\n      \
+         tensor_model_parallel_size: 8\n      sequence_parallel: 1\n      use_torch_fsdp2: true\n      fp8: hybrid\n",
+    );
+    assert_eq!((megatron.format, megatron.scenario.workload.global_batch), (ConfigFormat::Primus, 64));
+    assert_eq!(megatron.scenario.training.precision, Precision::Fp8);
+    assert!(megatron.scenario.training.sequence_parallel && megatron.scenario.training.zero_stage() == 3);
+    let maxtext = config(
+        "modules:\n  pre_trainer:\n    framework: maxtext\n    model: llama3_8B.yaml\n    overrides:\n      \
+         per_device_batch_size: 2\n      max_target_length: 4096\n      ici_fsdp_parallelism: 8\n",
+    );
+    assert_eq!(maxtext.scenario.workload.global_batch, 16);
+    assert!(error("modules:\n  pre_trainer:\n    framework: other\n").contains("pre_trainer.framework"));
+}
+
+#[test]
+fn verl_trains_its_actor() {
+    let overrides = "set -x\npython3 -m verl.trainer.main_ppo \\\n  algorithm.adv_estimator=grpo \\\n  data.max_prompt_length=512 \\\n  \
+                     data.max_response_length=1024 \\\n  actor_rollout_ref.model.path=Qwen/Qwen2-7B-Instruct \\\n  \
+                     actor_rollout_ref.actor.ppo_mini_batch_size=256 \\\n  actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8 \\\n  \
+                     actor_rollout_ref.actor.fsdp_config.param_offload=True \\\n  actor_rollout_ref.rollout.n=5 \\\n  \
+                     +actor_rollout_ref.actor.ulysses_sequence_parallel_size=2 \\\n  trainer.n_gpus_per_node=8 trainer.nnodes=2 \\\n  \
+                     +other.api_key=hunter2\n";
+    let job = config(overrides);
+    assert_eq!(job.format, ConfigFormat::Verl);
+    let scenario = &job.scenario;
+    assert_eq!((scenario.workload.context_length, scenario.workload.global_batch), (1536, 1280));
+    assert_eq!((scenario.cluster.devices(), scenario.training.context_parallel), (16, 2));
+    assert_eq!((scenario.training.zero_stage(), scenario.training.recompute), (3, Recompute::Full));
+    assert!(says(&job, "Only the training step of the actor is read") && says(&job, "Offload of parameters"));
+    assert!(job.unknown.contains(&"other.api_key".to_owned()) && !format!("{job:?}").contains("hunter2"));
+    let wrong = overrides.replace("ppo_mini_batch_size=256", "ppo_mini_batch_size=5");
+    assert!(error(&wrong).contains("ppo_mini_batch_size: 25 is no multiple of 8 x 8"), "{}", error(&wrong));
+}
+
+#[test]
+fn variables_of_mlperf_are_arguments() {
+    let text = "DGXNNODES=72\nDGXNGPU=8\nTENSOR_MODEL_PARALLEL=8\nPIPELINE_MODEL_PARALLEL=9\nINTERLEAVED_PIPELINE=7\n\
+                CONTEXT_PARALLEL=2\nMICRO_BATCH_SIZE=1\nMINIBS=63\nMODEL_SIZE=405b\nFP8=True\nUSE_DIST_OPTIMIZER=True\n";
+    let job = config(text);
+    assert_eq!(job.format, ConfigFormat::Mlperf);
+    let scenario = &job.scenario;
+    assert_eq!((scenario.cluster.devices(), scenario.workload.global_batch), (576, 63 * 4));
+    assert_eq!((scenario.layout.tensor, scenario.layout.pipeline, scenario.layout.chunks), (Some(8), Some(9), Some(7)));
+    assert_eq!((scenario.training.precision, scenario.training.zero_stage()), (Precision::Fp8, 1));
+    let unnamed = text.replace("MODEL_SIZE=405b\n", "");
+    assert!(error(&unnamed).contains("the MLPerf variable file states no model"), "{}", error(&unnamed));
+}
+
+#[test]
+fn contradictory_megatron_options_are_refused() {
+    let plain = "torchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16 \
+                 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --micro-batch-size 2";
+    for (options, message) in [
+        ("--num-layers-per-virtual-pipeline-stage 5", "num-layers-per-virtual-pipeline-stage: 24 layers"),
+        ("--global-batch-size 30", "global-batch-size: 30 is no multiple of 2 x 4"),
+        ("--global-batch-size 0", "global-batch-size: a step has at least one sequence"),
+        ("--bf16 --fp16", "bf16: fp16 is on too"),
+    ] {
+        let text = format!("{plain} {options}");
+        assert!(error(&text).contains(message), "{}", error(&text));
+    }
+    let job = config(&format!(
+        "{plain} --global-batch-size 32 --num-layers-per-virtual-pipeline-stage 3 --bf16 --pp-partition-method type:transformer|embedding"
+    ));
+    assert_eq!(job.scenario.layout.chunks, Some(4));
+    assert!(says(&job, "--pp-partition-method"), "{:?}", job.not_modelled);
+}

@@ -1,0 +1,187 @@
+//! Files for the trainer of transformers, alone and together.
+
+use planner::training::{ContextExchange, GradientFormat};
+
+use super::*;
+
+const LLAMA_70B: &str = r#"{"model_type": "llama", "num_hidden_layers": 80, "hidden_size": 8192, "num_attention_heads": 64,
+    "num_key_value_heads": 8, "intermediate_size": 28672, "vocab_size": 128256, "max_position_embeddings": 131072}"#;
+
+fn on(devices: u32) -> Hardware {
+    Hardware { devices: Some(devices), ..Hardware::default() }
+}
+
+fn together(texts: &[&str], hardware: Hardware) -> Result<JobConfig, JobConfigError> {
+    let files: Vec<(&str, &[u8])> = texts.iter().map(|text| ("job.yaml", text.as_bytes())).collect();
+    read_files(&files, hardware)
+}
+
+fn says(job: &JobConfig, text: &str) -> bool {
+    job.assumed.iter().chain(&job.not_modelled).any(|sentence| sentence.contains(text))
+}
+
+fn refusal(texts: &[&str], hardware: Hardware) -> String {
+    together(texts, hardware).expect_err("an error").to_string()
+}
+
+#[test]
+fn a_model_without_a_layout_leaves_the_layout_free() {
+    let job = read_on("config.json", LLAMA_70B.as_bytes(), on(8)).unwrap();
+    assert_eq!(job.scenario.cluster.devices(), 8);
+    assert_eq!(job.scenario.layout, planner::training::LayoutRequest::default());
+    assert!(says(&job, "The layout is not stated."), "{:?}", job.assumed);
+    // A torchtitan job and Megatron-LM arguments without degrees have the degree 1.
+    for text in [
+        "[model]\nname = \"llama3\"\nflavor = \"70B\"\n[training]\nlocal_batch_size = 1",
+        "--num-layers 80 --hidden-size 8192 --num-attention-heads 64 --seq-length 4096",
+    ] {
+        let job = read_on("job", text.as_bytes(), on(8)).unwrap();
+        assert_eq!((job.scenario.layout.tensor, job.scenario.layout.pipeline), (Some(1), Some(1)), "{text}");
+        assert!(says(&job, "Their degrees are 1"), "{:?}", job.assumed);
+    }
+}
+
+#[test]
+fn three_files_of_a_job_are_read_together() {
+    let deepspeed = r#"{"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": 4, "bf16": {"enabled": "auto"},
+        "zero_optimization": {"stage": 3, "overlap_comm": true, "offload_optimizer": {"device": "cpu"}},
+        "wandb": {"enabled": false}, "made_up": {"token": "hunter2"}}"#;
+    let arguments = "per_device_train_batch_size: 2\ngradient_accumulation_steps: 4\nbf16: true\n\
+                     gradient_checkpointing: true\nmax_seq_length: 8192\noutput_dir: out\nlearning_rate: 1e-5\n";
+    let job = together(&[LLAMA_70B, deepspeed, arguments], on(16)).unwrap();
+    assert_eq!(job.format, ConfigFormat::TrainingArguments);
+    let scenario = &job.scenario;
+    assert_eq!(scenario.model.parameters(), 70_553_706_496);
+    assert_eq!((scenario.training.zero_stage(), scenario.training.recompute), (3, Recompute::Full));
+    assert_eq!((scenario.training.precision, scenario.training.gradients), (Precision::Bf16, GradientFormat::Bf16));
+    assert_eq!((scenario.workload.context_length, scenario.layout.microbatch), (8192, Some(2)));
+    assert_eq!(scenario.workload.global_batch, 2 * 4 * 16);
+    assert!(says(&job, "Offload of parameters and the optimizer"), "{:?}", job.not_modelled);
+    assert_eq!(job.unknown, ["made_up.token"]);
+    assert!(!format!("{job:?}").contains("hunter2"));
+    let stage = job.read.iter().find(|setting| setting.key == "zero_optimization.stage").expect("the stage");
+    assert_eq!((stage.value.as_str(), stage.setting.as_str()), ("3", "ZeRO stage"));
+    // The order of the files does not matter.
+    let other = together(&[arguments, LLAMA_70B, deepspeed], on(16)).unwrap();
+    assert_eq!(other.scenario, job.scenario);
+}
+
+#[test]
+fn contradictions_name_their_key() {
+    let sizes = r#"{"train_batch_size": 256, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}"#;
+    assert_eq!(
+        refusal(&[LLAMA_70B, sizes], on(16)),
+        "train_batch_size: 256 is not 4 x 2 x 16 (sequences of a microbatch, accumulation steps, data-parallel replicas)"
+    );
+    assert_eq!(together(&[LLAMA_70B, sizes], on(32)).unwrap().scenario.workload.global_batch, 256);
+    // Without devices, their number follows from the batch.
+    assert_eq!(together(&[LLAMA_70B, sizes], Hardware::default()).unwrap().scenario.cluster.devices(), 32);
+    let arguments = "per_device_train_batch_size: 2\noutput_dir: out\n";
+    for (texts, message) in [
+        (
+            vec![LLAMA_70B, sizes, arguments],
+            "per_device_train_batch_size: 2 contradicts train_micro_batch_size_per_gpu = 4",
+        ),
+        (
+            vec![LLAMA_70B, r#"{"train_batch_size": 10, "train_micro_batch_size_per_gpu": 4}"#],
+            "train_batch_size: 10 is no multiple of 4",
+        ),
+        (vec![LLAMA_70B, r#"{"zero_optimization": {"stage": 4}}"#], "zero_optimization.stage: 4 is no ZeRO stage"),
+        (
+            vec![
+                LLAMA_70B,
+                r#"{"zero_optimization": {}, "train_batch_size": 8, "bf16": {"enabled": true}, "fp16": {"enabled": true}}"#,
+            ],
+            "bf16: bf16 and fp16 are both on",
+        ),
+        (
+            vec![LLAMA_70B, sizes, "distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n"],
+            "DeepSpeed and FSDP are both configured",
+        ),
+        (
+            vec![
+                LLAMA_70B,
+                "distributed_type: FSDP\nnum_processes: 8\nnum_machines: 1\nparallelism_config:\n  \
+                  parallelism_config_tp_size: 4\n  parallelism_config_dp_shard_size: 4\n",
+            ],
+            "num_processes: 8 is not 4 x 4",
+        ),
+        (vec![LLAMA_70B, "distributed_type: FSDP\nnum_processes: 9\nnum_machines: 2\n"], "num_processes: 9 processes"),
+        (vec![LLAMA_70B, LLAMA_70B], "two files state a model"),
+        (vec![LLAMA_70B, TITAN], "the torchtitan job file states the sizes of its model"),
+        (vec![TITAN, "--num-layers 2 --num-attention-heads 2"], "a torchtitan job file and a Megatron-LM arguments"),
+        (vec![sizes, TITAN], "a DeepSpeed configuration and a torchtitan job file"),
+        (vec![LLAMA_70B, "just some text"], "job.yaml: the file is no configuration"),
+        (vec![sizes], "the DeepSpeed configuration states no model; add config.json"),
+        (vec!["distributed_type: FSDP\nnum_processes: 8\n"], "the accelerate configuration states no model"),
+        (vec!["base_model: me/mine\nmicro_batch_size: 1\n"], "base_model: the sizes of this model are not known"),
+    ] {
+        let error = refusal(&texts, Hardware::default());
+        assert!(error.contains(message), "{error}");
+    }
+    assert_eq!(read_files(&[], Hardware::default()), Err(JobConfigError::Empty));
+}
+
+#[test]
+fn accelerate_states_devices_sharding_and_degrees() {
+    let text = "distributed_type: FSDP\nmixed_precision: bf16\nnum_machines: 2\nnum_processes: 16\nfsdp_config:\n  \
+                fsdp_version: 2\n  fsdp_reshard_after_forward: false\n  fsdp_activation_checkpointing: true\n\
+                parallelism_config:\n  parallelism_config_cp_size: 2\n  parallelism_config_tp_size: 4\n  \
+                parallelism_config_dp_shard_size: 2\n";
+    let job = together(&[text, LLAMA_70B], Hardware::default()).unwrap();
+    assert_eq!(job.format, ConfigFormat::Accelerate);
+    let scenario = &job.scenario;
+    assert_eq!((scenario.cluster.nodes, scenario.cluster.devices_per_node), (2, 8));
+    assert_eq!((scenario.layout.tensor, scenario.training.context_parallel), (Some(4), 2));
+    assert_eq!((scenario.training.zero_stage(), scenario.training.recompute), (2, Recompute::Full));
+    for (strategy, stage) in [("SHARD_GRAD_OP", 2), ("FULL_SHARD", 3), ("NO_SHARD", 0), ("1", 3), ("HYBRID_SHARD", 3)] {
+        let text = format!("distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: {strategy}\n");
+        let job = together(&[&text, LLAMA_70B], Hardware::default()).unwrap();
+        assert_eq!(job.scenario.training.zero_stage(), stage, "{strategy}");
+        assert_eq!(says(&job, "Hybrid sharding"), strategy == "HYBRID_SHARD");
+    }
+    let text = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n  offload_optimizer_device: cpu\n";
+    let job = together(&[text, LLAMA_70B], Hardware::default()).unwrap();
+    assert_eq!(job.scenario.training.zero_stage(), 2);
+    assert!(says(&job, "Offload of parameters"));
+}
+
+#[test]
+fn job_files_name_their_model() {
+    let job = config(
+        "model_name_or_path: meta-llama/Llama-3.1-8B\nfinetuning_type: lora\nlora_rank: 8\nstage: dpo\n\
+         deepspeed: examples/ds_z2_config.json\nper_device_train_batch_size: 2\nbf16: true\nhf_hub_token: hf_x\n",
+    );
+    assert_eq!((job.format, job.scenario.training.zero_stage()), (ConfigFormat::LlamaFactory, 2));
+    assert_eq!(job.scenario.model.parameters(), 8_030_261_248);
+    assert_eq!((job.scenario.workload.context_length, job.scenario.training.recompute), (2048, Recompute::Full));
+    for text in [
+        "adapters",
+        "reference",
+        "The DeepSpeed file is not given. Its name states ZeRO stage 2",
+        "default gradient checkpointing",
+    ] {
+        assert!(says(&job, text), "{text}: {:?} {:?}", job.assumed, job.not_modelled);
+    }
+    assert_eq!(job.unknown, ["hf_hub_token"]);
+    // The named file replaces the guess.
+    let deepspeed = r#"{"zero_optimization": {"stage": 1}}"#;
+    let text = "model_name_or_path: meta-llama/Llama-3.1-8B\ncutoff_len: 512\ndeepspeed: ds_z2_config.json\n";
+    let joined = together(&[text, deepspeed], Hardware::default()).unwrap();
+    assert_eq!(joined.scenario.training.zero_stage(), 1);
+    let axolotl = config(
+        "base_model: Qwen/Qwen3-8B\nmodel_type: AutoModelForCausalLM\nsequence_len: 8192\nmicro_batch_size: 1\n\
+         gradient_accumulation_steps: 2\ntensor_parallel_size: 2\ncontext_parallel_size: 2\ndp_shard_size: 2\n\
+         fsdp_version: 2\nfsdp_config:\n  reshard_after_forward: true\nbf16: auto\nwandb_project: x\nadapter:\n",
+    );
+    assert_eq!((axolotl.format, axolotl.scenario.cluster.devices()), (ConfigFormat::Axolotl, 8));
+    assert_eq!((axolotl.scenario.training.zero_stage(), axolotl.scenario.workload.global_batch), (3, 4));
+    assert!(axolotl.unknown.is_empty(), "{:?}", axolotl.unknown);
+    let ulysses =
+        config("model: Qwen/Qwen3-0.6B\ncutoff_len: 2048\ncp_mode: ulysses\ncp_size: 2\nmicro_batch_size: 1\n");
+    assert_eq!(ulysses.scenario.training.context_exchange, ContextExchange::AllToAll);
+    assert_eq!(ulysses.scenario.training.context_parallel, 2);
+    // LLaMA-Factory freezes the vision encoder by default.
+    let vision = config("model_name_or_path: Qwen/Qwen3-VL-4B-Instruct\ncutoff_len: 2048\n");
+    assert!(vision.scenario.model.modules[0].frozen && !vision.scenario.model.modules[1].frozen);
+}

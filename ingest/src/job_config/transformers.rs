@@ -1,0 +1,237 @@
+//! Files for the trainer of Hugging Face transformers, alone or together: `TrainingArguments`, LLaMA-Factory or
+//! axolotl, with files of DeepSpeed and accelerate.
+//!
+//! The keys of DeepSpeed have the prefix `deepspeed.` and those of accelerate `accelerate.`; reports leave it out. A
+//! setting that several files state has one value.
+
+mod batch;
+mod precision;
+mod sharding;
+mod tuning;
+mod without_effect;
+
+use planner::training::{AttentionKernel, Recompute};
+
+use super::keys::Keys;
+use super::settings::Settings;
+use super::{ConfigFormat, JobConfigError, unmodelled};
+
+const DEEPSPEED: &str = "deepspeed.";
+const ACCELERATE: &str = "accelerate.";
+
+pub(super) fn is_axolotl(keys: &Keys) -> bool {
+    keys.has("base_model") && (keys.has("sequence_len") || keys.has("micro_batch_size") || keys.has("datasets"))
+}
+
+pub(super) fn is_llama_factory(keys: &Keys) -> bool {
+    let has = |names: &[&str]| names.iter().any(|name| keys.has(name));
+    (has(&["model_name_or_path"]) && has(&["finetuning_type", "cutoff_len", "template", "stage"]))
+        || (has(&["model"]) && has(&["cutoff_len", "dist_config.name", "train_dataset"]))
+}
+
+pub(super) fn is_arguments(keys: &Keys) -> bool {
+    let names = [
+        "per_device_train_batch_size",
+        "gradient_checkpointing",
+        "output_dir",
+        "num_train_epochs",
+        "lr_scheduler_type",
+        "optim",
+        "fsdp",
+    ];
+    keys.has("per_device_train_batch_size") || names.iter().filter(|name| keys.has(name)).count() >= 2
+}
+
+pub(super) fn is_accelerate(keys: &Keys) -> bool {
+    keys.has("distributed_type")
+        || keys.has("compute_environment")
+        || (keys.has("num_processes") && keys.has("num_machines"))
+}
+
+pub(super) fn is_deepspeed(keys: &Keys) -> bool {
+    let names = ["train_batch_size", "gradient_accumulation_steps", "gradient_clipping", "steps_per_print"];
+    let sections = ["bf16.", "fp16.", "optimizer.params."];
+    let count = names.iter().filter(|name| keys.has(name)).count()
+        + sections.iter().filter(|section| keys.has_section(section)).count();
+    keys.has_section("zero_optimization.") || keys.has("train_micro_batch_size_per_gpu") || count >= 2
+}
+
+/// Joins the files of a job. The format of the result is that of the most specific file.
+pub(super) fn join(files: Vec<(ConfigFormat, Keys)>) -> Result<(ConfigFormat, Keys), JobConfigError> {
+    let mut joined = Keys::default();
+    let mut main = ConfigFormat::Deepspeed;
+    for (format, keys) in files {
+        let prefix = match format {
+            ConfigFormat::Deepspeed => DEEPSPEED,
+            ConfigFormat::Accelerate => ACCELERATE,
+            _ => "",
+        };
+        if prefix.is_empty() || main == ConfigFormat::Deepspeed {
+            main = format;
+        }
+        joined.adopt_file(prefix, keys)?;
+    }
+    Ok((main, joined))
+}
+
+/// Reads the settings of a job.
+pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    let mut settings = Settings { has_layout: true, ..Settings::default() };
+    let names: [&'static str; 3] = ["base_model", "model_name_or_path", "model"];
+    let name = names.into_iter().find_map(|name| Some((name, keys.text(&[name], "model")?)));
+    settings.model_name = name;
+    settings.sequence = sequence(format, keys)?;
+    degrees(format, keys, &mut settings)?;
+    sharding::read(keys, &mut settings)?;
+    batch::read(format, keys, &mut settings)?;
+    settings.precision = precision::read(keys)?;
+    precision::gradients(keys, &mut settings);
+    settings.recompute = Some(recompute(format, keys));
+    settings.attention = attention(keys);
+    tuning::read(format, keys, &mut settings)?;
+    settings.fused_weight_gradients = Some(false);
+    settings.sequence_parallel = Some(keys.flag(&["sequence_parallel"], "sequence parallelism").unwrap_or(false));
+    unmodelled::report_offload(keys);
+    keys.ignore(|key| without_effect::is(key));
+    Ok(settings)
+}
+
+fn sequence(format: ConfigFormat, keys: &mut Keys) -> Result<Option<u32>, JobConfigError> {
+    let names = ["sequence_len", "cutoff_len", "max_seq_length", "max_length", "block_size", "model_max_length"];
+    let stated = keys.agreed_count(&names, "sequence length")?;
+    let default = match format {
+        ConfigFormat::LlamaFactory => Some(("LLaMA-Factory", 2048)),
+        ConfigFormat::Axolotl => Some(("axolotl", 512)),
+        _ => None,
+    };
+    if let (None, Some((name, length))) = (stated, default) {
+        keys.assume(format!("{name}'s default sequence length is {length} tokens."));
+        return Ok(Some(length));
+    }
+    Ok(stated)
+}
+
+/// Reads parallel degrees and devices.
+fn degrees(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let names = [
+        "accelerate.parallelism_config.parallelism_config_tp_size",
+        "tensor_parallel_size",
+        "tensor_model_parallel_size",
+        "deepspeed.tensor_parallel.autotp_size",
+        "tp_size",
+    ];
+    settings.tensor = keys.agreed_count(&names, "tensor parallelism")?;
+    settings.pipeline = keys.agreed_count(
+        &["pipeline_model_parallel_size", "pipeline_parallel_size", "deepspeed.pipeline.stages"],
+        "pipeline parallelism",
+    )?;
+    settings.chunks = keys.agreed_count(&["virtual_pipeline_model_parallel_size"], "model chunks of a rank")?;
+    let ulysses = [
+        "accelerate.parallelism_config.parallelism_config_sp_size",
+        "deepspeed.sequence_parallel_size",
+        "sequence_parallel_size",
+    ];
+    let ulysses = keys.agreed_count(&ulysses, "context parallelism (Ulysses)")?.filter(|&degree| degree > 1);
+    let names = [
+        "accelerate.parallelism_config.parallelism_config_cp_size",
+        "context_parallel_size",
+        "sequence_parallel_degree",
+        "cp_size",
+    ];
+    settings.context = keys.agreed_count(&names, "context parallelism")?;
+    let mode = keys.text(&["cp_mode"], "context parallelism").is_some_and(|mode| mode == "ulysses");
+    settings.is_ulysses = mode || ulysses.is_some();
+    settings.context = ulysses.or(settings.context);
+    let names = ["expert_parallel_size", "expert_model_parallel_size", "ep_size"];
+    settings.expert = keys.agreed_count(&names, "expert parallelism")?;
+    let sharded = keys.agreed_count(
+        &["accelerate.parallelism_config.parallelism_config_dp_shard_size", "dp_shard_size"],
+        "sharded data parallelism",
+    )?;
+    let replicated = keys.agreed_count(
+        &["accelerate.parallelism_config.parallelism_config_dp_replicate_size", "dp_replicate_size"],
+        "replicated data parallelism",
+    )?;
+    if replicated.unwrap_or(1) > 1 && sharded.unwrap_or(1) > 1 {
+        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
+    }
+    // axolotl divides the experts over devices that the sharding degree does not count.
+    let expert = settings.expert.filter(|_| format == ConfigFormat::Axolotl).unwrap_or(1);
+    let replicas = sharded
+        .or(replicated)
+        .map(|_| sharded.unwrap_or(1).saturating_mul(replicated.unwrap_or(1)).saturating_mul(expert));
+    let processes = keys.agreed_count(&["accelerate.num_processes"], "devices")?;
+    let machines = keys.agreed_count(&["accelerate.num_machines"], "nodes")?;
+    settings.set_processes(("num_processes", processes), machines)?;
+    if let (Some(replicas), Some(processes)) = (replicas, processes)
+        && replicas.saturating_mul(settings.devices_per_replica()) != processes
+    {
+        let degrees = settings.devices_per_replica();
+        let detail =
+            format!("{processes} is not {replicas} x {degrees} (data-parallel replicas, devices of a replica)");
+        return Err(JobConfigError::Value { key: "num_processes".to_owned(), detail });
+    }
+    settings.replicas = replicas;
+    Ok(())
+}
+
+fn recompute(format: ConfigFormat, keys: &mut Keys) -> Recompute {
+    let names = ["gradient_checkpointing", "enable_gradient_checkpointing"];
+    let trainer = keys.text(&names, "recomputation");
+    // axolotl: "offload" and "unsloth" recompute and offload the inputs of layers.
+    if matches!(trainer.as_deref(), Some("offload" | "unsloth")) {
+        keys.not_modelled("Offload of activations to the host is not applied.");
+    }
+    let trainer = trainer.map(|value| !value.trim().eq_ignore_ascii_case("false"));
+    let fsdp = [
+        "accelerate.fsdp_config.fsdp_activation_checkpointing",
+        "fsdp_config.fsdp_activation_checkpointing",
+        "fsdp_config.activation_checkpointing",
+    ];
+    let fsdp = fsdp.iter().filter_map(|name| keys.flag(&[name], "recomputation")).any(|is_on| is_on);
+    let is_off = keys.flag(&["disable_gradient_checkpointing"], "recomputation").unwrap_or(false);
+    let granularity = keys.text(&["recompute_granularity"], "recomputation");
+    let deepspeed: Vec<bool> = ["partition_activations", "cpu_checkpointing", "contiguous_memory_optimization"]
+        .iter()
+        .filter_map(|name| keys.flag(&[&format!("deepspeed.activation_checkpointing.{name}")], "recomputation"))
+        .collect();
+    if deepspeed.get(1) == Some(&true) {
+        keys.not_modelled("Offload of activations to the host is not applied.");
+    }
+    let is_megatron = keys.has("use_distributed_optimizer") || keys.has("tensor_model_parallel_size");
+    match granularity.as_deref() {
+        Some("full") => return Recompute::Full,
+        Some("selective") => return Recompute::Selective,
+        _ => {}
+    }
+    if fsdp || trainer == Some(true) {
+        return Recompute::Full;
+    }
+    if deepspeed.contains(&true) {
+        keys.assume(
+            "activation_checkpointing of DeepSpeed is read as recomputation of all layers. The model decides it.",
+        );
+        return Recompute::Full;
+    }
+    if trainer.is_none() && format == ConfigFormat::LlamaFactory && !is_off && !is_megatron {
+        keys.assume("LLaMA-Factory's default gradient checkpointing is on: all layers are recomputed.");
+        return Recompute::Full;
+    }
+    if trainer.is_none() && !is_off {
+        keys.assume("Gradient checkpointing is not stated. It is read as off, the default.");
+    }
+    Recompute::None
+}
+
+fn attention(keys: &mut Keys) -> Option<AttentionKernel> {
+    let kernel = keys.text(&["attn_implementation", "flash_attn", "_attn_implementation"], "attention kernel");
+    let flags = ["flash_attention", "sdp_attention", "xformers_attention", "use_flash_attention_2"];
+    let is_fused = flags.iter().filter_map(|name| keys.flag(&[name], "attention kernel")).any(|is_on| is_on);
+    let is_eager = keys.flag(&["eager_attention"], "attention kernel").unwrap_or(false);
+    match kernel.as_deref() {
+        Some("eager" | "disabled") => Some(AttentionKernel::Unfused),
+        Some("auto") | None if is_eager => Some(AttentionKernel::Unfused),
+        Some("auto") | None => is_fused.then_some(AttentionKernel::Flash),
+        Some(_) => Some(AttentionKernel::Flash),
+    }
+}

@@ -1,0 +1,61 @@
+//! Number formats of products and gradients.
+
+use planner::training::{GradientFormat, Precision};
+
+use super::DEEPSPEED;
+use crate::job_config::JobConfigError;
+use crate::job_config::keys::Keys;
+use crate::job_config::settings::Settings;
+
+/// Returns the precision; `None` if the trainer sets it.
+pub(super) fn read(keys: &mut Keys) -> Result<Option<Precision>, JobConfigError> {
+    let mut is_on = |names: &[&str]| -> (bool, bool) {
+        let values: Vec<String> =
+            names.iter().filter_map(|name| keys.text(&[name], "precision")).map(|value| value.to_lowercase()).collect();
+        let is_true = |value: &String| matches!(value.trim(), "true" | "full" | "1" | "yes");
+        (values.iter().any(is_true), values.iter().any(|value| value.trim() == "auto"))
+    };
+    let (bf16, bf16_auto) = is_on(&["bf16", "deepspeed.bf16.enabled", "deepspeed.bfloat16.enabled"]);
+    let (fp16, fp16_auto) = is_on(&["fp16", "deepspeed.fp16.enabled"]);
+    let (fp8, _) = is_on(&["fp8", "deepspeed.fp8.enabled"]);
+    let (pure, _) = is_on(&["pure_bf16", "bfloat16"]);
+    let (half, _) = is_on(&["float16"]);
+    let mixed = keys.text(&["accelerate.mixed_precision", "mixed_precision"], "precision").unwrap_or_default();
+    let mixed = mixed.to_lowercase();
+    if pure {
+        keys.not_modelled(
+            "Weights and optimizer state in bf16 are read as bf16 with fp32 copies of weights and optimizer state.",
+        );
+    }
+    let bf16 = bf16 || pure || (mixed.contains("bf16") && !fp16);
+    let fp16 = fp16 || half || (mixed.contains("fp16") && !bf16);
+    if bf16 && fp16 {
+        let detail = "bf16 and fp16 are both on; a job uses one of them".to_owned();
+        return Err(JobConfigError::Value { key: "bf16".to_owned(), detail });
+    }
+    if fp16 {
+        keys.assume("fp16 is read as bf16: both have the same size and speed.");
+    }
+    Ok(match (fp8 || mixed == "fp8", bf16 || fp16) {
+        (true, _) => Some(Precision::Fp8),
+        (false, true) => Some(Precision::Bf16),
+        (false, false) if bf16_auto || fp16_auto => None,
+        (false, false) => {
+            keys.assume("Neither bf16 nor fp16 is on. The precision is fp32, the default.");
+            Some(Precision::Fp32)
+        }
+    })
+}
+
+/// DeepSpeed accumulates gradients in the format of the weights unless the file states another.
+pub(super) fn gradients(keys: &mut Keys, settings: &mut Settings) {
+    if !keys.has_section(DEEPSPEED) || settings.precision == Some(Precision::Fp32) {
+        return;
+    }
+    let stated = keys.text(&["deepspeed.data_types.grad_accum_dtype"], "format of gradients");
+    if stated.is_none() {
+        keys.assume("DeepSpeed's default accumulates gradients in 16 bits.");
+    }
+    let is_long = stated.is_some_and(|format| matches!(format.as_str(), "fp32" | "float32"));
+    settings.gradients = (!is_long).then_some(GradientFormat::Bf16);
+}

@@ -1,0 +1,164 @@
+//! Sharding of weights, gradients and optimizer state: DeepSpeed ZeRO, FSDP or plain data parallelism.
+
+use super::{ACCELERATE, DEEPSPEED};
+use crate::job_config::JobConfigError;
+use crate::job_config::keys::Keys;
+use crate::job_config::settings::Settings;
+
+pub(super) fn read(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let kind = keys.text(&["accelerate.distributed_type"], "data parallelism").unwrap_or_default();
+    let named = named_file(keys);
+    let has_file = keys.has_section(DEEPSPEED);
+    let is_deepspeed =
+        has_file || named.is_some() || kind == "DEEPSPEED" || keys.has_section("accelerate.deepspeed_config.");
+    let strategies = keys.text(&["fsdp"], "sharding").filter(|text| !matches!(text.trim(), "" | "[]" | "false"));
+    let backend = keys.text(&["dist_config.name"], "sharding").unwrap_or_default();
+    let is_fsdp = kind == "FSDP"
+        || strategies.is_some()
+        || backend.starts_with("fsdp")
+        || keys.has_section("fsdp_config.")
+        || keys.has_section("accelerate.fsdp_config.");
+    if is_deepspeed && is_fsdp {
+        let detail = "DeepSpeed and FSDP are both configured; a job uses one of them".to_owned();
+        return Err(JobConfigError::Value { key: "zero_optimization".to_owned(), detail });
+    }
+    settings.overlapped_gradients = Some(true);
+    settings.zero = Some(if is_deepspeed {
+        deepspeed(keys, settings, has_file, named.as_deref())?
+    } else if is_fsdp {
+        fsdp(keys, strategies.as_deref().unwrap_or_default(), &backend)?
+    } else if keys.flag(&["use_distributed_optimizer"], "ZeRO stage").unwrap_or(false) {
+        1
+    } else {
+        if settings.replicas.is_none() {
+            keys.assume(
+                "Neither DeepSpeed nor FSDP is configured. Every device holds all weights and optimizer state.",
+            );
+        }
+        0
+    });
+    Ok(())
+}
+
+/// Returns the name of a DeepSpeed file that another file names.
+fn named_file(keys: &mut Keys) -> Option<String> {
+    let name = keys.text(
+        &[
+            "deepspeed",
+            "accelerate.deepspeed_config.deepspeed_config_file",
+            "deepspeed_config",
+            "dist_config.config_file",
+        ],
+        "DeepSpeed file",
+    );
+    name.filter(|name| !name.trim().is_empty())
+}
+
+fn deepspeed(
+    keys: &mut Keys,
+    settings: &mut Settings,
+    has_file: bool,
+    named: Option<&str>,
+) -> Result<u32, JobConfigError> {
+    let names = ["deepspeed.zero_optimization.stage", "accelerate.deepspeed_config.zero_stage"];
+    let stage = keys.agreed_integer(&names, "ZeRO stage")?;
+    if let Some(stage) = stage.filter(|&stage| stage > 3) {
+        let detail = format!("{stage} is no ZeRO stage (0 to 3)");
+        return Err(JobConfigError::Value { key: "zero_optimization.stage".to_owned(), detail });
+    }
+    let overlap = keys.flag(&["deepspeed.zero_optimization.overlap_comm"], "overlap of communication");
+    if keys.text(&["deepspeed.zero_optimization.zero_hpz_partition_size"], "sharding").is_some_and(|size| size != "1") {
+        keys.not_modelled("Secondary sharding within nodes (hpZ) is not applied.");
+    }
+    let stage = match (stage, named) {
+        (Some(stage), _) => stage,
+        (None, Some(name)) if !has_file => {
+            let stage = stage_in_name(name);
+            keys.assume(match stage {
+                Some(stage) => {
+                    format!("The DeepSpeed file is not given. Its name states ZeRO stage {stage}. Add the file.")
+                }
+                None => "The DeepSpeed file is not given. The ZeRO stage is read as 3. Add the file.".to_owned(),
+            });
+            stage.unwrap_or(3)
+        }
+        (None, _) => {
+            keys.assume("DeepSpeed's default ZeRO stage is 0.");
+            0
+        }
+    };
+    if overlap.is_none() {
+        keys.assume("DeepSpeed's default overlaps gradient communication at ZeRO stage 3 alone.");
+    }
+    settings.overlapped_gradients = Some(overlap.unwrap_or(stage == 3));
+    Ok(stage)
+}
+
+/// Returns the stage in names such as `ds_z3_config.json`, `zero2.json` and `zero_stage3.json`.
+fn stage_in_name(name: &str) -> Option<u32> {
+    let name = name.rsplit(['/', '\\']).next()?.to_lowercase();
+    ["zero_stage", "zero-stage", "stage", "zero", "z"].iter().find_map(|word| {
+        name.match_indices(word).find_map(|(start, _)| {
+            let rest = name[start + word.len()..].trim_start_matches(['_', '-']);
+            rest.chars().next()?.to_digit(10).filter(|&stage| stage <= 3)
+        })
+    })
+}
+
+fn fsdp(keys: &mut Keys, strategies: &str, backend: &str) -> Result<u32, JobConfigError> {
+    let mut setting = |name: &str, setting: &'static str| {
+        let names = [
+            format!("{ACCELERATE}fsdp_config.fsdp_{name}"),
+            format!("fsdp_config.fsdp_{name}"),
+            format!("fsdp_config.{name}"),
+            format!("fsdp_{name}"),
+        ];
+        keys.agreed(&names.each_ref().map(String::as_str), setting)
+    };
+    let version = setting("version", "version of FSDP")?;
+    let strategy = setting("sharding_strategy", "sharding")?;
+    let reshard = setting("reshard_after_forward", "resharding after the forward")?;
+    let is_offload = |value: Option<String>| value.is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    let is_offloaded =
+        is_offload(setting("offload_params", "offload")?) || is_offload(setting("cpu_offload", "offload")?);
+    if is_offloaded || strategies.contains("offload") {
+        keys.not_modelled("Offload of parameters and the optimizer to the host is not applied.");
+    }
+    let is_second = version.as_deref() == Some("2") || backend == "fsdp2";
+    // Version 1 accepts the strategy under either key.
+    let stated = if is_second { reshard.or(strategy) } else { strategy.or(reshard) };
+    let stated = stated.unwrap_or_else(|| strategies.to_owned()).to_uppercase();
+    let has = |word: &str| stated.contains(word);
+    if has("HYBRID") || matches!(stated.as_str(), "4" | "5") {
+        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
+    }
+    Ok(match stated.as_str() {
+        "TRUE" | "1" | "4" => 3,
+        "FALSE" | "2" | "5" => 2,
+        "3" => 0,
+        _ if has("ZERO2") || has("SHARD_GRAD_OP") => 2,
+        _ if has("NO_SHARD") => 0,
+        _ if has("FULL_SHARD") || has("HYBRID_SHARD") => 3,
+        _ => {
+            keys.assume("The default of FSDP shards weights, gradients and optimizer state (ZeRO stage 3).");
+            3
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_state_their_stage() {
+        for (name, stage) in [
+            ("examples/deepspeed/ds_z3_config.json", Some(3)),
+            ("deepspeed_configs/zero2.json", Some(2)),
+            ("zero_stage1_config.json", Some(1)),
+            ("z9/ds_config.json", None),
+        ] {
+            assert_eq!(stage_in_name(name), stage, "{name}");
+        }
+    }
+}

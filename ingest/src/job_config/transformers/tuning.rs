@@ -1,0 +1,69 @@
+//! Fine-tuning methods, frozen modules, optimizers and losses.
+
+use crate::job_config::keys::Keys;
+use crate::job_config::settings::Settings;
+use crate::job_config::{ConfigFormat, JobConfigError, unmodelled};
+
+/// Keys that are switches of methods that a scenario cannot represent, with the consequence.
+const SWITCHES: [(&[&str], &str); 5] = [
+    (
+        &["load_in_4bit", "load_in_8bit", "quantization_bit", "quantization_method", "quant_config.name"],
+        "The quantised weights are read as bf16.",
+    ),
+    (&["use_galore", "use_apollo", "use_badam"], "The optimizer is read as Adam with all states."),
+    (&["use_liger_kernel", "enable_liger_kernel", "liger_fused_linear_cross_entropy"], FUSED_LOSS),
+    (&["freeze_trainable_layers", "unfrozen_parameters"], "Frozen parts of the language model are trained."),
+    (&["rl", "rlhf"], REFERENCE),
+];
+
+const FUSED_LOSS: &str = "A fused loss without stored logits is not applied.";
+const REFERENCE: &str = "The reference, reward or value model is left out.";
+
+pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let kind = keys.text(&["finetuning_type", "adapter", "peft_method"], "fine-tuning").unwrap_or_default();
+    let peft = keys.flag(&["use_peft"], "fine-tuning").unwrap_or(false) || keys.has_section("peft_config.");
+    match kind.to_lowercase().as_str() {
+        "" | "full" | "none" if !peft => {}
+        "freeze" => keys.not_modelled("Frozen layers are trained."),
+        kind => {
+            keys.not_modelled(unmodelled::LORA);
+            if kind == "qlora" {
+                keys.not_modelled("The quantised weights are read as bf16.");
+            }
+        }
+    }
+    keys.ignore(|key| ["lora_", "peft_", "galore_", "apollo_", "badam_"].iter().any(|start| key.starts_with(start)));
+    for (names, sentence) in SWITCHES {
+        for name in names {
+            let value = keys.text(&[name], "fine-tuning").unwrap_or_default();
+            if !matches!(value.to_lowercase().as_str(), "" | "false" | "0" | "none" | "[]") {
+                keys.not_modelled(sentence);
+            }
+        }
+    }
+    if keys.text(&["plugins"], "plugins").is_some_and(|list| list.contains("CrossEntropy") || list.contains("Liger")) {
+        keys.not_modelled(FUSED_LOSS);
+    }
+    if keys.text(&["stage"], "fine-tuning").is_some_and(|stage| matches!(stage.as_str(), "dpo" | "ppo" | "kto" | "rm"))
+    {
+        keys.not_modelled(REFERENCE);
+    }
+    let optimizer = keys.agreed(&["optim", "optimizer"], "optimizer")?;
+    let deepspeed = keys.text(&["deepspeed.optimizer.type"], "optimizer");
+    if optimizer.into_iter().chain(deepspeed).any(|name| !is_adam(&name)) {
+        keys.not_modelled("The optimizer is read as Adam with fp32 states.");
+    }
+    let encoder = keys.flag(&["freeze_vision_tower"], "frozen vision encoder");
+    // LLaMA-Factory's default freezes the encoder.
+    settings.has_frozen_encoder = encoder.unwrap_or(format == ConfigFormat::LlamaFactory);
+    settings.has_frozen_backbone = keys.flag(&["freeze_language_model"], "frozen language model").unwrap_or(false);
+    Ok(())
+}
+
+/// True for Adam and `AdamW` with states of 32 bits.
+fn is_adam(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let is_short =
+        ["8bit", "4bit", "fp8", "onebit", "zeroone", "mini", "adamax"].iter().any(|word| name.contains(word));
+    name.contains("adam") && !is_short
+}

@@ -1,0 +1,190 @@
+//! verl: overrides `section.key=value` of a command line, or YAML. The training step of the actor, or of supervised
+//! fine-tuning, is read.
+
+use planner::training::{Precision, Recompute};
+
+use super::keys::Keys;
+use super::settings::{Batch, Settings};
+use super::{JobConfigError, unmodelled};
+
+const ACTOR: &str = "actor_rollout_ref.actor.";
+
+pub(super) fn is_job(keys: &Keys) -> bool {
+    keys.has_section("actor_rollout_ref.") || (keys.has("model.partial_pretrain") && keys.has_section("data."))
+}
+
+/// True if a script runs verl.
+pub(super) fn is_command(text: &str) -> bool {
+    text.contains("actor_rollout_ref.") || text.contains("verl.trainer")
+}
+
+/// Adds the overrides of a command line to its arguments.
+pub(super) fn add_overrides(keys: &mut Keys, text: &str) -> Result<(), JobConfigError> {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    for word in lines.flat_map(str::split_whitespace) {
+        let word = word.trim_matches(['"', '\'', '\\']).trim_start_matches('+');
+        let Some((key, value)) = word.split_once('=') else { continue };
+        let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
+        let is_path = key.contains('.') || key.contains("_size") || key.starts_with("use_");
+        if is_path && key.chars().all(is_key) && value != "null" {
+            keys.push(key.to_owned(), value.trim_matches(['"', '\'']).to_owned())?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    let mut settings = Settings { has_layout: true, ..Settings::default() };
+    let names: [&'static str; 2] = ["actor_rollout_ref.model.path", "model.partial_pretrain"];
+    settings.model_name = names.into_iter().find_map(|name| Some((name, keys.text(&[name], "model")?)));
+    let is_actor = keys.has_section("actor_rollout_ref.");
+    if is_actor {
+        keys.not_modelled(
+            "Only the training step of the actor is read. Generation, the reference, the reward model and the critic are \
+             left out.",
+        );
+    }
+    sequence(keys, &mut settings, is_actor)?;
+    degrees(keys, &mut settings)?;
+    batch(keys, &mut settings, is_actor)?;
+    memory(keys, &mut settings);
+    if keys.count(&["actor_rollout_ref.model.lora_rank", "model.lora_rank"], "fine-tuning")?.is_some() {
+        keys.not_modelled(unmodelled::LORA);
+    }
+    keys.assume("verl's default precision is bf16.");
+    settings.precision = Some(Precision::Bf16);
+    settings.overlapped_gradients = Some(true);
+    settings.fused_weight_gradients = Some(false);
+    settings.sequence_parallel = Some(settings.tensor.unwrap_or(1) > 1);
+    keys.ignore(|key| {
+        let starts = [
+            "actor_rollout_ref.",
+            "algorithm.",
+            "config-",
+            "critic.",
+            "data.",
+            "global_profiler.",
+            "hydra.",
+            "model.",
+            "optim.",
+            "ray_",
+            "reward_",
+            "standalone",
+            "trainer.",
+            "use_",
+            "custom_",
+            "$",
+        ];
+        starts.iter().any(|start| key.starts_with(start))
+    });
+    Ok(settings)
+}
+
+fn sequence(keys: &mut Keys, settings: &mut Settings, is_actor: bool) -> Result<(), JobConfigError> {
+    if !is_actor {
+        settings.sequence = keys.count(&["data.max_length"], "sequence length")?;
+        if settings.sequence.is_none() {
+            keys.assume("verl's default sequence length of fine-tuning is 1024 tokens.");
+            settings.sequence = Some(1024);
+        }
+        return Ok(());
+    }
+    let mut length = |name, setting| {
+        let stated = keys.count(&[name], setting)?;
+        if stated.is_none() {
+            keys.assume(format!("verl's default of {name} is 512 tokens."));
+        }
+        Ok::<_, JobConfigError>(stated.unwrap_or(512))
+    };
+    let prompt = length("data.max_prompt_length", "tokens of a prompt")?;
+    let response = length("data.max_response_length", "tokens of a response")?;
+    settings.sequence = Some(prompt.saturating_add(response));
+    Ok(())
+}
+
+fn degrees(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let mut degree = |name: &str, setting| keys.count(&[&format!("{ACTOR}megatron.{name}")], setting);
+    settings.tensor = degree("tensor_model_parallel_size", "tensor parallelism")?;
+    settings.pipeline = degree("pipeline_model_parallel_size", "pipeline parallelism")?;
+    settings.chunks = degree("virtual_pipeline_model_parallel_size", "model chunks of a rank")?;
+    settings.context = degree("context_parallel_size", "context parallelism")?;
+    settings.expert = degree("expert_model_parallel_size", "expert parallelism")?;
+    let names = [
+        "actor_rollout_ref.actor.ulysses_sequence_parallel_size",
+        "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size",
+        "ulysses_sequence_parallel_size",
+    ];
+    let ulysses = keys.agreed_count(&names, "context parallelism (Ulysses)")?.filter(|&degree| degree > 1);
+    settings.is_ulysses = ulysses.is_some();
+    settings.context = ulysses.or(settings.context);
+    settings.nodes = keys.launch_count(&["trainer.nnodes", "nnodes"], "nodes")?;
+    settings.devices_per_node =
+        keys.launch_count(&["trainer.n_gpus_per_node", "nproc-per-node"], "devices of a node")?;
+    Ok(())
+}
+
+fn batch(keys: &mut Keys, settings: &mut Settings, is_actor: bool) -> Result<(), JobConfigError> {
+    let names = [
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu",
+        "data.micro_batch_size_per_gpu",
+        "data.micro_batch_size",
+    ];
+    settings.microbatch = keys.launch_count(&names, "sequences of a microbatch")?;
+    if keys.flag(&["actor_rollout_ref.actor.use_dynamic_bsz"], "microbatches").unwrap_or(false) {
+        keys.not_modelled("Microbatches with a budget of tokens have the stated number of sequences instead.");
+    }
+    let (name, setting) = if is_actor {
+        ("actor_rollout_ref.actor.ppo_mini_batch_size", "prompts of a step")
+    } else {
+        ("data.train_batch_size", "global batch")
+    };
+    settings.batch_key = Some(name);
+    let prompts = keys.launch_count(&[name], setting)?.unwrap_or_else(|| {
+        keys.assume(format!("verl's default of {name} is 256."));
+        256
+    });
+    let samples = keys.launch_count(&["actor_rollout_ref.rollout.n"], "responses of a prompt")?.unwrap_or(1);
+    settings.batch = Batch::Global(prompts.saturating_mul(if is_actor { samples } else { 1 }));
+    Ok(())
+}
+
+fn memory(keys: &mut Keys, settings: &mut Settings) {
+    let is_megatron = keys.has_section("actor_rollout_ref.actor.megatron.");
+    let strategy = keys.text(&["actor_rollout_ref.actor.strategy"], "sharding").unwrap_or_default();
+    let names =
+        ["actor_rollout_ref.actor.fsdp_config.reshard_after_forward", "model.fsdp_config.reshard_after_forward"];
+    let is_resharded = keys.flag(&names, "ZeRO stage").unwrap_or(true);
+    settings.zero = Some(match (is_megatron || strategy == "megatron", is_resharded) {
+        (true, _) => {
+            keys.assume("verl's default with Megatron-LM shards the optimizer state (ZeRO stage 1).");
+            1
+        }
+        (false, true) => 3,
+        (false, false) => 2,
+    });
+    let names = ["actor_rollout_ref.model.enable_gradient_checkpointing", "model.enable_gradient_checkpointing"];
+    let trainer = keys.flag(&names, "recomputation");
+    let name = "actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity";
+    let granularity = keys.text(&[name], "recomputation");
+    settings.recompute = Some(match (granularity.as_deref(), is_megatron, trainer) {
+        (Some("full"), ..) | (_, false, Some(true)) => Recompute::Full,
+        (Some("selective"), ..) => Recompute::Selective,
+        (_, false, None) => {
+            keys.assume("verl's default gradient checkpointing is on: all layers are recomputed.");
+            Recompute::Full
+        }
+        _ => Recompute::None,
+    });
+    let offload = [
+        "fsdp_config.param_offload",
+        "fsdp_config.optimizer_offload",
+        "megatron.param_offload",
+        "megatron.grad_offload",
+        "megatron.optimizer_offload",
+    ];
+    for name in offload {
+        if keys.flag(&[&format!("{ACTOR}{name}")], "offload").unwrap_or(false) {
+            keys.not_modelled("Offload of parameters and the optimizer to the host is not applied.");
+        }
+    }
+}
