@@ -6,6 +6,7 @@ mod megatron_h100_weak_scaling;
 mod megatron_sc21_table1;
 mod megatron_sc21_table2_mtnlg;
 mod paper_pipeweaver;
+mod published;
 mod search;
 mod setting;
 mod table;
@@ -23,13 +24,15 @@ use crate::set::Set;
 type Measurement = fn(&Path) -> Result<Vec<Set>, Error>;
 
 /// All published tables in report order.
-pub(crate) const SETS: [Measurement; 7] = [
+pub(crate) const SETS: [Measurement; 9] = [
     korthikanti22_table5::measure,
     korthikanti22_memory::measure,
     vtrain_single::measure,
     megatron_sc21_table1::measure,
     megatron_sc21_table2_mtnlg::measure,
     megatron_h100_weak_scaling::measure,
+    published::step_times,
+    published::peak_memory,
     paper_pipeweaver::measure,
 ];
 

@@ -168,6 +168,7 @@ mod tests {
             note: String::new(),
             facets: vec![],
             left_out: None,
+            features: None,
         };
         let set = |id| Set {
             id,

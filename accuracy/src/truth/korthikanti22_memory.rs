@@ -39,6 +39,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
             note,
             facets: vec![Facet::new("model", model), Facet::new("mode", mode)],
             left_out: None,
+            features: None,
         };
         if line.lacks("activations_gib") {
             let all = *everything.get(model).ok_or_else(|| Error::row(model, &"no row without savings before it"))?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use planner::certainty::Features;
 use planner::estimate::Configuration;
 use planner::outcome::Layout;
 use planner::training::{AttentionKernel, Recompute, Training};
@@ -86,6 +87,7 @@ fn row(line: Line<'_>) -> Result<Row, Error> {
         ),
         facets: vec![Facet::new("model", model), Facet::new("mode", mode), Facet::new("PP", layout.pipeline)],
         left_out: None,
+        features: Some(Features::of_estimate(&configuration, &estimate)),
         label,
     })
 }

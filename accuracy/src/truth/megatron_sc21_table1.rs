@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use planner::certainty::Features;
 use planner::estimate::Estimate;
 use planner::outcome::Layout;
 use planner::training::Training;
@@ -67,7 +68,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
 
 /// Returns the row for the fastest TP and PP degrees, and the layout from the rule in the
 /// publication.
-fn both(line: Line<'_>) -> Result<(Row, (Layout, Estimate)), Error> {
+fn both(line: Line<'_>) -> Result<(Row, (Layout, Estimate, Features)), Error> {
     let label = line.text("model").to_owned();
     let number = |column| line.number::<u32>(column);
     let hidden = number("hidden")?;
@@ -98,7 +99,7 @@ fn both(line: Line<'_>) -> Result<(Row, (Layout, Estimate)), Error> {
         };
         search.fastest().ok_or_else(|| Error::row(&label, &"no layout fits"))
     };
-    let (layout, estimate) = fastest(&splits(product))?;
+    let (layout, estimate, features) = fastest(&splits(product))?;
     let tensor = product.min(8);
     let rule = fastest(&[(tensor, product / tensor)])?;
     let flops = gpt.published_flops(global_batch, 4.0);
@@ -110,6 +111,7 @@ fn both(line: Line<'_>) -> Result<(Row, (Layout, Estimate)), Error> {
         note: format!("{}; by the rule: {}, {by_rule:+.1} %", layout_label(layout), layout_label(rule.0)),
         facets: vec![Facet::new("TP", layout.tensor), Facet::new("PP", layout.pipeline), Facet::new("model", &label)],
         left_out: None,
+        features: Some(features),
         label,
     };
     Ok((row, rule))

@@ -43,6 +43,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
         note,
         facets: vec![],
         left_out: None,
+        features: None,
     };
     let open = "the paper leaves TP and image size open";
     let mut rows = vec![

@@ -4,6 +4,7 @@ mod dependence;
 
 use std::path::Path;
 
+use planner::certainty::Features;
 use planner::estimate::Configuration;
 use planner::outcome::Layout;
 use planner::training::Training;
@@ -39,6 +40,7 @@ struct Run {
     measured: f64,
     /// Predicted time in ms.
     predicted: f64,
+    features: Features,
 }
 
 /// Predicts the rows of the table.
@@ -139,6 +141,7 @@ fn measured(line: Line<'_>) -> Result<Measured, Error> {
 
 fn run(line: Line<'_>) -> Result<Run, Error> {
     let Measured { label, configuration, milliseconds } = measured(line)?;
+    let estimate = given(&label, &configuration)?;
     Ok(Run {
         number: number(line),
         hidden: line.number("hidden size")?,
@@ -146,7 +149,8 @@ fn run(line: Line<'_>) -> Result<Run, Error> {
         layout: configuration.layout,
         microbatches: configuration.global_batch / configuration.layout.data / configuration.layout.microbatch,
         measured: milliseconds,
-        predicted: given(&label, &configuration)?.iteration.secs() * 1e3,
+        predicted: estimate.iteration.secs() * 1e3,
+        features: Features::of_estimate(&configuration, &estimate),
     })
 }
 
@@ -166,6 +170,7 @@ fn row(run: Run) -> Row {
             Facet::new("microbatches", run.microbatches),
         ],
         left_out: FITTED_ROWS.contains(&run.number).then_some("used to fit the host's overhead"),
+        features: Some(run.features),
     }
 }
 
