@@ -7,6 +7,7 @@
 //! timings, and to a small number of step times by [`fit_host`]. They are never fitted to the step
 //! times compared here.
 
+pub mod certainty;
 pub mod fit_host;
 pub mod measurements;
 pub mod papers;

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use planner::certainty::Features;
-
+use crate::certainty::Step;
 use crate::statistics::Statistics;
 
 /// A published table with predictions.
@@ -85,8 +84,8 @@ pub struct Row {
     pub facets: Vec<Facet>,
     /// Reason for exclusion from the statistics. `None` if the row counts.
     pub left_out: Option<&'static str>,
-    /// Properties of the predicted step for the model of errors. `None` for other quantities.
-    pub features: Option<Features>,
+    /// The predicted step, for the model of errors. `None` for other quantities.
+    pub step: Option<Step>,
 }
 
 /// Property of a row.
@@ -182,7 +181,7 @@ mod tests {
 
     fn row(tensor: u32, predicted: f64, left_out: Option<&'static str>) -> Row {
         let facets = vec![Facet::new("TP", tensor), Facet::new("GPU", "A100")];
-        Row { label: String::new(), measured: 1.0, predicted, note: String::new(), facets, left_out, features: None }
+        Row { label: String::new(), measured: 1.0, predicted, note: String::new(), facets, left_out, step: None }
     }
 
     #[test]

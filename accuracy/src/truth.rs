@@ -23,6 +23,10 @@ use crate::set::Set;
 /// Predicts the rows of a file in a folder.
 type Measurement = fn(&Path) -> Result<Vec<Set>, Error>;
 
+/// Reason for not counting a row whose run exceeded the device memory. The measured value is the
+/// device memory, a lower bound.
+pub(crate) const OUT_OF_MEMORY: &str = "out of memory: at least the device memory";
+
 /// All published tables in report order.
 pub(crate) const SETS: [Measurement; 9] = [
     korthikanti22_table5::measure,

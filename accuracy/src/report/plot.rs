@@ -142,7 +142,7 @@ mod tests {
             note: String::new(),
             facets: vec![],
             left_out: None,
-            features: None,
+            step: None,
         };
         Set {
             id: "",

@@ -63,7 +63,7 @@ mod tests {
             note: String::new(),
             facets: vec![Facet::new("PP", pipeline)],
             left_out: None,
-            features: None,
+            step: None,
         };
         let set = Set {
             id: "",

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use planner::certainty::Features;
 use planner::estimate::Configuration;
 use planner::outcome::Layout;
 use planner::training::{AttentionKernel, Recompute, Training};
@@ -10,6 +9,7 @@ use planner::training::{AttentionKernel, Recompute, Training};
 use super::Error;
 use super::setting::{Gpt, given, machine};
 use super::table::{Line, Table};
+use crate::certainty::Step;
 use crate::set::{Facet, Goal, Listing, Row, Set};
 
 /// Predicts the rows of the table.
@@ -26,7 +26,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
         peer: "calculon: mean 3.65 %, largest 8.9 %",
         assumptions: vec![
             "Vocabulary 51,200; attention in separate kernels; dropout; gradients accumulated in fp32 inside the \
-             product; the tensor-parallel all-reduce of the backward runs beside the weight gradient.",
+             product; the tensor-parallel all-reduce of the backward overlaps with the weight gradient.",
             "Mode \"full\": every layer recomputed, no sequence parallelism. Mode \"seqsel\": the attention core \
              recomputed, sequence parallelism.",
             "TP, PP, VPP and microbatch are given. No data parallelism, so nothing is reduced between replicas.",
@@ -87,7 +87,7 @@ fn row(line: Line<'_>) -> Result<Row, Error> {
         ),
         facets: vec![Facet::new("model", model), Facet::new("mode", mode), Facet::new("PP", layout.pipeline)],
         left_out: None,
-        features: Some(Features::of_estimate(&configuration, &estimate)),
+        step: Some(Step::new(&configuration, &estimate)),
         label,
     })
 }

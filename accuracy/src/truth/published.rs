@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ingest::configurations::{self, COLUMNS, Rejection};
-use planner::certainty::Features;
 use planner::estimate::{Configuration, Estimate, estimate};
 
-use super::Error;
 use super::table::{Line, Table};
+use super::{Error, OUT_OF_MEMORY};
+use crate::certainty::Step;
 use crate::set::{Facet, Goal, Listing, Row, Set};
 
 /// A published table.
@@ -70,7 +70,7 @@ impl Published {
         let table = Table::read(folder, &format!("{}.csv", self.file))?;
         let mut lines: Vec<Line<'_>> = Vec::new();
         let mut excluded: BTreeMap<&'static str, usize> = BTreeMap::new();
-        for line in table.lines().filter(|line| !line.lacks(self.column())) {
+        for line in table.lines().filter(|line| !line.lacks(self.column()) || self.ran_out_of_memory(*line)) {
             match (self.excluded)(line) {
                 Some(reason) => *excluded.entry(reason).or_default() += 1,
                 None => lines.push(line),
@@ -128,19 +128,25 @@ impl Published {
 
     fn row(&self, line: Line<'_>, configuration: Result<Configuration, Rejection>) -> Result<Row, Error> {
         let label = line.text("id");
+        let exhausted = self.ran_out_of_memory(line);
         let refused = |Rejection { column, says }| Error::row(label, &format!("{column}: {says}"));
         let mut configuration = configuration.map_err(refused)?;
         (self.assume)(line, &mut configuration)?;
         let estimate = estimate(&configuration).map_err(|rule| Error::row(label, &rule))?;
         Ok(Row {
             label: label.to_owned(),
-            measured: line.number(self.column())?,
+            measured: if exhausted { configuration.cluster.device.memory_gib } else { line.number(self.column())? },
             predicted: self.predicted(&estimate),
             note: String::new(),
             facets: self.facets.iter().map(|(name, column)| Facet::new(name, line.text(column))).collect(),
-            left_out: None,
-            features: Some(Features::of_estimate(&configuration, &estimate)),
+            left_out: exhausted.then_some(OUT_OF_MEMORY),
+            step: Some(Step::new(&configuration, &estimate)),
         })
+    }
+
+    /// True for a run that ended because it exceeded the device memory.
+    fn ran_out_of_memory(&self, line: Line<'_>) -> bool {
+        matches!(self.quantity, Quantity::PeakMemory(_)) && line.text("oom") == "True"
     }
 
     fn predicted(&self, estimate: &Estimate) -> f64 {

@@ -1,11 +1,12 @@
 //! Searches the fastest feasible layout if a publication omits parallel degrees.
 
-use planner::certainty::Features;
 use planner::cluster::Cluster;
 use planner::estimate::{Configuration, Estimate, estimate};
 use planner::model::Model;
 use planner::outcome::Layout;
 use planner::training::Training;
+
+use crate::certainty::Step;
 
 /// Published parameters. The search covers the others.
 #[derive(Debug)]
@@ -34,13 +35,13 @@ pub(super) enum Chunks {
 
 impl Search<'_> {
     /// Returns the fastest layout within the memory limit, or `None` if there is none.
-    pub(super) fn fastest(&self) -> Option<(Layout, Estimate, Features)> {
+    pub(super) fn fastest(&self) -> Option<(Layout, Estimate, Step)> {
         let layouts = self.layouts();
         let estimates = layouts.into_iter().filter_map(|layout| {
             let configuration = self.configuration(layout);
             let estimate = estimate(&configuration).ok()?;
-            let features = Features::of_estimate(&configuration, &estimate);
-            estimate.infeasibility.is_none().then_some((layout, estimate, features))
+            let step = Step::new(&configuration, &estimate);
+            estimate.infeasibility.is_none().then_some((layout, estimate, step))
         });
         estimates.min_by(|a, b| a.1.iteration.secs().total_cmp(&b.1.iteration.secs()))
     }

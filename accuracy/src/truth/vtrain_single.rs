@@ -4,7 +4,6 @@ mod dependence;
 
 use std::path::Path;
 
-use planner::certainty::Features;
 use planner::estimate::Configuration;
 use planner::outcome::Layout;
 use planner::training::Training;
@@ -12,6 +11,7 @@ use planner::training::Training;
 use super::Error;
 use super::setting::{Gpt, given, machine, megatron_2021};
 use super::table::{Line, Table};
+use crate::certainty::Step;
 use crate::set::{Facet, Goal, Listing, Row, Set, Variant};
 use crate::statistics::Statistics;
 
@@ -40,7 +40,7 @@ struct Run {
     measured: f64,
     /// Predicted time in ms.
     predicted: f64,
-    features: Features,
+    step: Step,
 }
 
 /// Predicts the rows of the table.
@@ -150,7 +150,7 @@ fn run(line: Line<'_>) -> Result<Run, Error> {
         microbatches: configuration.global_batch / configuration.layout.data / configuration.layout.microbatch,
         measured: milliseconds,
         predicted: estimate.iteration.secs() * 1e3,
-        features: Features::of_estimate(&configuration, &estimate),
+        step: Step::new(&configuration, &estimate),
     })
 }
 
@@ -170,7 +170,7 @@ fn row(run: Run) -> Row {
             Facet::new("microbatches", run.microbatches),
         ],
         left_out: FITTED_ROWS.contains(&run.number).then_some("used to fit the host's overhead"),
-        features: Some(run.features),
+        step: Some(run.step),
     }
 }
 
