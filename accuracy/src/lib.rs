@@ -14,6 +14,7 @@ pub mod papers;
 pub mod report;
 pub mod set;
 pub mod statistics;
+pub mod step;
 pub mod truth;
 
 pub use set::{Facet, Row, Set, Variant};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::certainty::Step;
 use crate::statistics::Statistics;
+use crate::step::Step;
 
 /// A published table with predictions.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,9 +2,10 @@
 
 use planner::certainty::OrderErrors;
 
-use super::{OrderBin, Step, rounded};
+use super::{OrderBin, rounded};
 use crate::Accuracy;
 use crate::set::Set;
+use crate::step::Step;
 
 /// Pairs of a set that enter the fit, evenly distributed over all pairs.
 const MAX_PAIRS: usize = 1000;

@@ -29,6 +29,15 @@ are of absolute errors. The bias is the mean of signed errors. Spearman is the r
 values: a planner needs the right order. Published throughputs are converted to times first.
 ";
 
+const UNUSED: &str = "
+## Tables that are not used
+
+- tpu_maxtext, trainium1: no preset of the device; batch or sharding is not published.
+- automodel_ci_h100: sequences of different lengths, models with several modules, adapters.
+- torchtune_memory: model and batch of the rows are not published.
+- primus_pipeline, pipeline_schedules_quoted: times of single actions, or ratios of schedules.
+";
+
 /// Formats the page with the remarks by set.
 pub fn page(accuracy: &Accuracy, evaluation: Option<&Evaluation>, remarks: &BTreeMap<String, String>) -> String {
     let mut text = INTRODUCTION.to_owned();
@@ -37,6 +46,7 @@ pub fn page(accuracy: &Accuracy, evaluation: Option<&Evaluation>, remarks: &BTre
     for set in &accuracy.sets {
         section(&mut text, set, remarks.get(set.id).map_or("", String::as_str));
     }
+    text.push_str(UNUSED);
     text
 }
 
@@ -142,10 +152,14 @@ fn groups(text: &mut String, set: &Set) {
     for (name, groups) in set.groups() {
         table(text, name, groups.iter().map(|group| (group.value.as_str(), group.statistics)));
     }
-    let left_out = set.rows.iter().filter(|row| row.left_out.is_some());
-    let named: Vec<String> = left_out.map(|row| format!("{} ({:+.1} %)", row.label, row.error() * 100.0)).collect();
-    if !named.is_empty() {
-        let _ = writeln!(text, "Used to fit and not counted: {}.\n", named.join(", "));
+    let mut left_out: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for row in &set.rows {
+        if let Some(reason) = row.left_out {
+            left_out.entry(reason).or_default().push(format!("{} ({:+.1} %)", row.label, row.error() * 100.0));
+        }
+    }
+    for (reason, rows) in left_out {
+        let _ = writeln!(text, "Not counted ({reason}): {}.\n", rows.join(", "));
     }
 }
 

@@ -9,8 +9,8 @@ use planner::training::{AttentionKernel, Recompute, Training};
 use super::Error;
 use super::setting::{Gpt, given, machine};
 use super::table::{Line, Table};
-use crate::certainty::Step;
 use crate::set::{Facet, Goal, Listing, Row, Set};
+use crate::step::Step;
 
 /// Predicts the rows of the table.
 pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {

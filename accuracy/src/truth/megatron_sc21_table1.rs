@@ -10,9 +10,9 @@ use super::Error;
 use super::search::{Chunks, Search, splits};
 use super::setting::{Gpt, layout_label, machine, megatron_2021};
 use super::table::{Line, Table};
-use crate::certainty::Step;
 use crate::set::{Facet, Goal, Listing, Row, Set, Variant};
 use crate::statistics::Statistics;
+use crate::step::Step;
 
 /// Attention heads by hidden size, from Narayanan et al. (2021), table 1.
 const HEADS: [(u32, u32); 10] = [

@@ -16,8 +16,8 @@ use planner::estimate::{Configuration, Estimate, estimate};
 
 use super::table::{Line, Table};
 use super::{Error, OUT_OF_MEMORY};
-use crate::certainty::Step;
 use crate::set::{Facet, Goal, Listing, Row, Set};
+use crate::step::Step;
 
 /// A published table.
 struct Published {

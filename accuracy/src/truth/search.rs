@@ -6,7 +6,7 @@ use planner::model::Model;
 use planner::outcome::Layout;
 use planner::training::Training;
 
-use crate::certainty::Step;
+use crate::step::Step;
 
 /// Published parameters. The search covers the others.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use planner::training::Training;
 use super::Error;
 use super::setting::{Gpt, given, machine, megatron_2021};
 use super::table::{Line, Table};
-use crate::certainty::Step;
 use crate::set::{Facet, Goal, Listing, Row, Set, Variant};
 use crate::statistics::Statistics;
+use crate::step::Step;
 
 /// Rows used to fit the host overhead, by the number in the column `source`. They are excluded from
 /// the statistics. At most 20 rows.

@@ -71,10 +71,10 @@ pub fn reason(scenario: &Scenario) -> Option<String> {
     if model.modules.iter().any(|module| module.moe.is_some()) {
         return Some("Only one published step time of a mixture of experts.".to_owned());
     }
-    // Devices without timings have the curves of a measured device of the same generation, or those
-    // of a typical device.
+    // Devices without timings have the curves of a measured device of the same generation, for which
+    // step times are published, or those of a typical device.
     let is_typical = cluster.device.curves.as_ref().is_none_or(|curves| curves.matmul == MatMulCurve::GENERIC);
-    is_typical.then(|| format!("No measured operators and no published step times of {}.", cluster.name))
+    is_typical.then(|| format!("The rates of {} are assumed, not measured.", cluster.name))
 }
 
 /// Returns the uncertainty of the peak memory of a plan.
