@@ -7,12 +7,14 @@
 //! timings, and to a small number of step times by [`fit_host`]. They are never fitted to the step
 //! times compared here.
 
+pub mod certainty;
 pub mod fit_host;
 pub mod measurements;
 pub mod papers;
 pub mod report;
 pub mod set;
 pub mod statistics;
+pub mod step;
 pub mod truth;
 
 pub use set::{Facet, Row, Set, Variant};

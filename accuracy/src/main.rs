@@ -6,10 +6,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use accuracy::Accuracy;
-use accuracy::fit_host;
+use accuracy::certainty::{self, Certainty};
 use accuracy::report::json::Document;
-use accuracy::report::{compare, console, markdown, plot};
+use accuracy::report::{self, compare, console, markdown, plot};
+use accuracy::{Accuracy, fit_host};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 
@@ -33,8 +33,11 @@ struct Arguments {
     /// Write even if the error of a set increased
     #[arg(long, conflicts_with = "check")]
     accept: bool,
+    /// Also write the model of errors to crates/plan/src/certainty/errors.json
+    #[arg(long, conflicts_with = "check")]
+    write_intervals: bool,
     /// Only fit the host overhead and print it next to the current constants, write nothing
-    #[arg(long, conflicts_with_all = ["check", "write", "accept"])]
+    #[arg(long, conflicts_with_all = ["check", "write", "accept", "write_intervals"])]
     fit_host: bool,
 }
 
@@ -56,7 +59,9 @@ fn run(arguments: &Arguments) -> Result<()> {
     print!("{}", console::table(&accuracy));
     let page = existing(&arguments.docs.join("accuracy.md"))?.unwrap_or_default();
     let remarks = markdown::remarks(&page);
-    let now = Document::from_accuracy(&accuracy, &remarks);
+    let Certainty { coefficients, evaluation } = certainty::fit(&accuracy);
+    print!("{}", report::certainty::section(&evaluation));
+    let now = Document::from_accuracy(&accuracy, Some(evaluation), &remarks);
     let committed_at = arguments.docs.join("accuracy.json");
     let committed: Option<Document> = match existing(&committed_at)? {
         Some(text) => Some(serde_json::from_str(&text).with_context(|| committed_at.display().to_string())?),
@@ -74,13 +79,20 @@ fn run(arguments: &Arguments) -> Result<()> {
             compare::ALLOWED_POINTS
         );
     }
+    if arguments.write_intervals {
+        std::fs::write(ERRORS, certainty::to_json(&coefficients)?).with_context(|| ERRORS.to_owned())?;
+        println!("wrote {ERRORS}");
+    }
     if arguments.check { Ok(()) } else { write(&arguments.docs, &accuracy, &now, &remarks) }
 }
+
+/// Committed model of errors.
+const ERRORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/plan/src/certainty/errors.json");
 
 fn fit_host(data: &Path) -> Result<()> {
     println!("fitted to {} rows of vtrain_single", accuracy::truth::FITTED_ROWS.len());
     println!("best:     {}", fit_host::fit_host(data)?);
-    println!("in force: {}", fit_host::in_force(data)?);
+    println!("current:  {}", fit_host::in_force(data)?);
     Ok(())
 }
 
@@ -106,6 +118,6 @@ fn write(docs: &Path, accuracy: &Accuracy, document: &Document, remarks: &BTreeM
             put(plots.join(format!("{}.svg", set.id)), svg)?;
         }
     }
-    put(docs.join("accuracy.md"), markdown::page(accuracy, remarks))?;
+    put(docs.join("accuracy.md"), markdown::page(accuracy, document.intervals.as_ref(), remarks))?;
     put(docs.join("accuracy.json"), document.to_json()?)
 }

@@ -1,5 +1,6 @@
 //! Report formats: terminal table, Markdown page with plots, JSON for the dashboard.
 
+pub mod certainty;
 pub mod compare;
 pub mod console;
 pub mod json;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::Statistics;
+use crate::step::Step;
 
 /// A published table with predictions.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,6 +84,8 @@ pub struct Row {
     pub facets: Vec<Facet>,
     /// Reason for exclusion from the statistics. `None` if the row counts.
     pub left_out: Option<&'static str>,
+    /// The predicted step, for the model of errors. `None` for other quantities.
+    pub step: Option<Step>,
 }
 
 /// Property of a row.
@@ -178,7 +181,7 @@ mod tests {
 
     fn row(tensor: u32, predicted: f64, left_out: Option<&'static str>) -> Row {
         let facets = vec![Facet::new("TP", tensor), Facet::new("GPU", "A100")];
-        Row { label: String::new(), measured: 1.0, predicted, note: String::new(), facets, left_out }
+        Row { label: String::new(), measured: 1.0, predicted, note: String::new(), facets, left_out, step: None }
     }
 
     #[test]

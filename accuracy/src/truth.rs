@@ -6,6 +6,7 @@ mod megatron_h100_weak_scaling;
 mod megatron_sc21_table1;
 mod megatron_sc21_table2_mtnlg;
 mod paper_pipeweaver;
+mod published;
 mod search;
 mod setting;
 mod table;
@@ -22,14 +23,20 @@ use crate::set::Set;
 /// Predicts the rows of a file in a folder.
 type Measurement = fn(&Path) -> Result<Vec<Set>, Error>;
 
+/// Reason for not counting a row whose run exceeded the device memory. The measured value is the
+/// device memory, a lower bound.
+pub(crate) const OUT_OF_MEMORY: &str = "out of memory: at least the device memory";
+
 /// All published tables in report order.
-pub(crate) const SETS: [Measurement; 7] = [
+pub(crate) const SETS: [Measurement; 9] = [
     korthikanti22_table5::measure,
     korthikanti22_memory::measure,
     vtrain_single::measure,
     megatron_sc21_table1::measure,
     megatron_sc21_table2_mtnlg::measure,
     megatron_h100_weak_scaling::measure,
+    published::step_times,
+    published::peak_memory,
     paper_pipeweaver::measure,
 ];
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use accuracy::fit_host;
 use accuracy::report::compare;
 use accuracy::report::json::Document;
+use accuracy::{certainty, fit_host};
+use planner::certainty::Coefficients;
 
 #[test]
-fn no_set_is_worse_than_committed() {
+fn no_set_is_worse_than_committed_and_intervals_are_current() {
     let Some(data) = std::env::var_os("PLANSCOPE_DATA") else {
         eprintln!("skipped: PLANSCOPE_DATA is not set, so nothing is measured");
         return;
@@ -17,8 +18,11 @@ fn no_set_is_worse_than_committed() {
     let text = std::fs::read_to_string(&path).expect("docs/accuracy.json is part of the source");
     let committed: Document = serde_json::from_str(&text).expect("docs/accuracy.json is a document");
     let measured = accuracy::measure(Path::new(&data)).expect("every row is predicted");
-    let worse = compare::worse(&committed, &Document::from_accuracy(&measured, &BTreeMap::new()));
+    let worse = compare::worse(&committed, &Document::from_accuracy(&measured, None, &BTreeMap::new()));
     assert!(worse.is_empty(), "{}", worse.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+    // The model of errors, too, is what the program writes.
+    let fitted = certainty::fit(&measured).coefficients;
+    assert_eq!(&fitted, Coefficients::committed(), "run `cargo xtask accuracy --data DIR --write-intervals`");
 }
 
 #[test]

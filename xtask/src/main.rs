@@ -128,8 +128,11 @@ struct AccuracyArguments {
     /// Write even if the error of a set increased
     #[arg(long, conflicts_with = "check")]
     accept: bool,
+    /// Also write the model of errors to crates/plan/src/certainty/errors.json
+    #[arg(long, conflicts_with = "check")]
+    write_intervals: bool,
     /// Only fit the host overhead and print it next to the current constants, write nothing
-    #[arg(long, conflicts_with_all = ["check", "write", "accept"])]
+    #[arg(long, conflicts_with_all = ["check", "write", "accept", "write_intervals"])]
     fit_host: bool,
 }
 
@@ -170,6 +173,7 @@ fn run(command: Command) -> anyhow::Result<()> {
                 ("--check", arguments.check),
                 ("--write", arguments.write),
                 ("--accept", arguments.accept),
+                ("--write-intervals", arguments.write_intervals),
                 ("--fit-host", arguments.fit_host),
             ];
             Step::cargo(&workspace)

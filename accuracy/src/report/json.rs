@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Accuracy;
+use crate::certainty::Evaluation;
 use crate::set::{Goal, Listing, Row, Set, Variant};
 use crate::statistics::Statistics;
 
@@ -15,6 +16,9 @@ pub struct Document {
     pub engine: String,
     /// One entry per published table.
     pub sets: Vec<DocumentSet>,
+    /// Intervals on sets that are left out of the fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<Evaluation>,
 }
 
 /// A published table.
@@ -63,16 +67,24 @@ pub struct Point {
 
 impl Document {
     /// Builds the document from the results and the remarks by set.
-    pub fn from_accuracy(accuracy: &Accuracy, remarks: &BTreeMap<String, String>) -> Self {
+    pub fn from_accuracy(
+        accuracy: &Accuracy,
+        intervals: Option<Evaluation>,
+        remarks: &BTreeMap<String, String>,
+    ) -> Self {
         let sets = accuracy.sets.iter().map(|set| DocumentSet::from_set(set, remarks.get(set.id))).collect();
-        Self { engine: planner::outcome::ENGINE.to_owned(), sets }
+        Self { engine: planner::outcome::ENGINE.to_owned(), sets, intervals }
     }
 
     /// Serializes with a line per set, so that a diff shows the changed set.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         let lines = self.sets.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
         let engine = serde_json::to_string(&self.engine)?;
-        Ok(format!("{{\"engine\":{engine},\"sets\":[\n{}\n]}}\n", lines.join(",\n")))
+        let intervals = match &self.intervals {
+            Some(intervals) => format!(",\"intervals\":{}", serde_json::to_string(intervals)?),
+            None => String::new(),
+        };
+        Ok(format!("{{\"engine\":{engine},\"sets\":[\n{}\n]{intervals}}}\n", lines.join(",\n")))
     }
 }
 
@@ -139,7 +151,7 @@ pub(super) mod tests {
             remarks: String::new(),
             points: vec![Point { label: String::new(), measured: 1.0, predicted: 2.0 }],
         };
-        Document { engine: "planscope".to_owned(), sets: means.iter().map(set).collect() }
+        Document { engine: "planscope".to_owned(), sets: means.iter().map(set).collect(), intervals: None }
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{plot, residuals};
+use super::{certainty, plot, residuals};
 use crate::Accuracy;
+use crate::certainty::Evaluation;
 use crate::set::{Listing, MIXED, Row, Set};
 use crate::statistics::Statistics;
 
@@ -14,26 +15,38 @@ const END: &str = "<!-- end -->";
 const INTRODUCTION: &str = "\
 # Accuracy
 
-How far the simulator's predictions are from published measurements. Written by `cargo xtask accuracy --data DIR`, which
-fails when the mean error of a set grows by more than a percentage point; only the remarks between markers are written by
-people and survive.
+Errors of the simulator's predictions against published measurements. `cargo xtask accuracy --data DIR` writes this page. It
+fails if the mean error of a set grows by more than one percentage point. Only the remarks between markers are written by
+hand; the program preserves them.
 
-Fitted to: timings of single operators and of collectives, and the limits of devices. At most 20 rows of vtrain_single
-may be used to fit the host's overhead; they are named and do not count. No other step time, throughput or memory reading
-below was ever fitted to.
+The simulator is fitted to timings of operators and collectives, and to data sheets of devices. At most 20 rows of
+vtrain_single may be used to fit the host overhead. These rows are named and do not count. No other step time, throughput
+or memory on this page was used for a fit of the simulator. Intervals are fitted to the errors on this page; they do not
+change predictions.
 
-An error is predicted over measured time, less one; positive where the prediction is too slow. Mean, median, p90 and
-largest are of absolute errors, the bias is the mean of signed ones. Spearman is the rank correlation: whether the order
-is right, which is what a planner needs. Published throughputs are turned into times first.
+Error = predicted / measured - 1. It is positive if the prediction is too slow or too large. Mean, median, p90 and largest
+are of absolute errors. The bias is the mean of signed errors. Spearman is the rank correlation of predicted and measured
+values: a planner needs the right order. Published throughputs are converted to times first.
+";
+
+const UNUSED: &str = "
+## Tables that are not used
+
+- tpu_maxtext, trainium1: no preset of the device; batch or sharding is not published.
+- automodel_ci_h100: sequences of different lengths, models with several modules, adapters.
+- torchtune_memory: model and batch of the rows are not published.
+- primus_pipeline, pipeline_schedules_quoted: times of single actions, or ratios of schedules.
 ";
 
 /// Formats the page with the remarks by set.
-pub fn page(accuracy: &Accuracy, remarks: &BTreeMap<String, String>) -> String {
+pub fn page(accuracy: &Accuracy, evaluation: Option<&Evaluation>, remarks: &BTreeMap<String, String>) -> String {
     let mut text = INTRODUCTION.to_owned();
     summary(&mut text, accuracy);
+    text.push_str(&evaluation.map_or_else(String::new, certainty::section));
     for set in &accuracy.sets {
         section(&mut text, set, remarks.get(set.id).map_or("", String::as_str));
     }
+    text.push_str(UNUSED);
     text
 }
 
@@ -139,10 +152,14 @@ fn groups(text: &mut String, set: &Set) {
     for (name, groups) in set.groups() {
         table(text, name, groups.iter().map(|group| (group.value.as_str(), group.statistics)));
     }
-    let left_out = set.rows.iter().filter(|row| row.left_out.is_some());
-    let named: Vec<String> = left_out.map(|row| format!("{} ({:+.1} %)", row.label, row.error() * 100.0)).collect();
-    if !named.is_empty() {
-        let _ = writeln!(text, "Used to fit and not counted: {}.\n", named.join(", "));
+    let mut left_out: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for row in &set.rows {
+        if let Some(reason) = row.left_out {
+            left_out.entry(reason).or_default().push(format!("{} ({:+.1} %)", row.label, row.error() * 100.0));
+        }
+    }
+    for (reason, rows) in left_out {
+        let _ = writeln!(text, "Not counted ({reason}): {}.\n", rows.join(", "));
     }
 }
 
@@ -168,6 +185,7 @@ mod tests {
             note: String::new(),
             facets: vec![],
             left_out: None,
+            step: None,
         };
         let set = |id| Set {
             id,
@@ -187,13 +205,13 @@ mod tests {
 
     #[test]
     fn user_remarks_are_preserved() {
-        let empty = page(&accuracy(), &remarks(""));
+        let empty = page(&accuracy(), None, &remarks(""));
         assert!(remarks(&empty).is_empty());
         let written =
             empty.replace("<!-- remarks:second -->", "<!-- remarks:second -->\nThe cause is **this**.\n\nAnd that.");
-        let again = page(&accuracy(), &remarks(&written));
+        let again = page(&accuracy(), None, &remarks(&written));
         assert_eq!(remarks(&again)["second"], "The cause is **this**.\n\nAnd that.");
-        assert_eq!(again, page(&accuracy(), &remarks(&again)), "a second run changes nothing");
+        assert_eq!(again, page(&accuracy(), None, &remarks(&again)), "a second run changes nothing");
         assert!(!remarks(&again).contains_key("first"));
     }
 
@@ -201,7 +219,7 @@ mod tests {
     fn the_summary_says_whether_the_goal_is_met() {
         let line =
             "| [first](#first) | 1 | 10.00 | 10.00 | 10.00 | 10.00 | +10.00 | – | mean 3 %, largest 6 % | no | none |";
-        assert!(page(&accuracy(), &BTreeMap::new()).contains(line));
+        assert!(page(&accuracy(), None, &BTreeMap::new()).contains(line));
     }
 
     #[test]

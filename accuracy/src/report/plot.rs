@@ -142,6 +142,7 @@ mod tests {
             note: String::new(),
             facets: vec![],
             left_out: None,
+            step: None,
         };
         Set {
             id: "",

@@ -63,6 +63,7 @@ mod tests {
             note: String::new(),
             facets: vec![Facet::new("PP", pipeline)],
             left_out: None,
+            step: None,
         };
         let set = Set {
             id: "",

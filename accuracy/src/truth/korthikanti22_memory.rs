@@ -39,6 +39,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
             note,
             facets: vec![Facet::new("model", model), Facet::new("mode", mode)],
             left_out: None,
+            step: None,
         };
         if line.lacks("activations_gib") {
             let all = *everything.get(model).ok_or_else(|| Error::row(model, &"no row without savings before it"))?;
@@ -57,16 +58,16 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
         set("korthikanti22_memory", "Activation memory of GPT, 22B to 1T", "GiB", "calculon: mean 2.1 %", activations),
         set(
             "korthikanti22_memory_share",
-            "Activation memory kept by each saving, of all",
+            "Activation memory in percent of the memory without recomputation and sequence parallelism",
             "%",
             "calculon: mean 6.7 %",
             shares,
         ),
         Set {
             assumptions: vec![
-                "The paper counts 18 bytes for each of 12 h² parameters a layer. Compared with what the engine states \
-                 for the first rank's weights, fp32 gradients and optimizer, less embeddings and final norm; the engine \
-                 counts biases and norms too (13 h a layer).",
+                "The paper counts 18 bytes for each of 12 h² parameters per layer. The comparison uses weights, fp32 \
+                 gradients and optimizer of the first rank, without embeddings and final norm. The engine also counts \
+                 biases and norms (13 h per layer).",
             ],
             ..set("korthikanti22_state", "Weights, gradients and optimizer of GPT, 22B to 1T", "GiB", "none", states)
         },
@@ -82,17 +83,17 @@ fn set(id: &'static str, title: &'static str, unit: &'static str, peer: &'static
         goal: Goal { mean: 2.0, largest: None },
         peer,
         assumptions: vec![
-            "The paper counts what transformer layers keep, without embedding and output head, which the engine counts \
-             too. Compared is therefore the engine's figure for one layer x layers of a chunk x chunks in flight on the \
-             first rank, as the engine states them: L (1 + (p-1)/(p v)) layers in all, the paper's own factor.",
+            "The paper counts the activations of transformer layers, without embedding and output head. So the \
+             comparison uses the engine's activations of one layer x layers of a chunk x chunks in flight on the first \
+             rank: L (1 + (p-1)/(p v)) layers in total, as in the paper.",
             "Attention in separate kernels with dropout. Modes: none; seq: sequence parallelism; sel: the attention core \
              recomputed; seqsel: both; full: every layer recomputed, no sequence parallelism.",
         ],
         rows,
         variants: vec![],
         findings: vec![
-            "The paper's figures plot its own formulas rather than readings of a device: agreement says that the engine \
-             counts the same tensors, not what an allocator would show."
+            "The paper's figures are values of its formulas, not readings of a device. Agreement shows that the engine \
+             counts the same tensors, not what an allocator reports."
                 .to_owned(),
         ],
         listing: Listing::Rows,

@@ -10,6 +10,7 @@ use super::Error;
 use super::setting::{Gpt, given, machine};
 use super::table::{Line, Table};
 use crate::set::{Facet, Goal, Listing, Row, Set};
+use crate::step::Step;
 
 /// Predicts the rows of the table.
 pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
@@ -25,7 +26,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
         peer: "calculon: mean 3.65 %, largest 8.9 %",
         assumptions: vec![
             "Vocabulary 51,200; attention in separate kernels; dropout; gradients accumulated in fp32 inside the \
-             product; the tensor-parallel all-reduce of the backward runs beside the weight gradient.",
+             product; the tensor-parallel all-reduce of the backward overlaps with the weight gradient.",
             "Mode \"full\": every layer recomputed, no sequence parallelism. Mode \"seqsel\": the attention core \
              recomputed, sequence parallelism.",
             "TP, PP, VPP and microbatch are given. No data parallelism, so nothing is reduced between replicas.",
@@ -86,6 +87,7 @@ fn row(line: Line<'_>) -> Result<Row, Error> {
         ),
         facets: vec![Facet::new("model", model), Facet::new("mode", mode), Facet::new("PP", layout.pipeline)],
         left_out: None,
+        step: Some(Step::new(&configuration, &estimate)),
         label,
     })
 }

@@ -64,7 +64,7 @@ fn row(line: Line<'_>) -> Result<Row, Error> {
         microbatches: &[1, 2, 4],
         chunks: Chunks::Divisors,
     };
-    let (layout, estimate) = search.fastest().ok_or_else(|| Error::row(&label, &"no layout fits"))?;
+    let (layout, estimate, step) = search.fastest().ok_or_else(|| Error::row(&label, &"no layout fits"))?;
     let tflops: f64 = line.number("tflops_per_gpu")?;
     Ok(Row {
         measured: gpt.published_flops(global_batch, 3.0) / (f64::from(devices) * tflops * 1e12),
@@ -72,6 +72,7 @@ fn row(line: Line<'_>) -> Result<Row, Error> {
         note: layout_label(layout),
         facets: vec![Facet::new("TP", layout.tensor), Facet::new("PP", layout.pipeline), Facet::new("model", &label)],
         left_out: None,
+        step: Some(step),
         label,
     })
 }

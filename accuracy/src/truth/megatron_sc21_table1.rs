@@ -12,6 +12,7 @@ use super::setting::{Gpt, layout_label, machine, megatron_2021};
 use super::table::{Line, Table};
 use crate::set::{Facet, Goal, Listing, Row, Set, Variant};
 use crate::statistics::Statistics;
+use crate::step::Step;
 
 /// Attention heads by hidden size, from Narayanan et al. (2021), table 1.
 const HEADS: [(u32, u32); 10] = [
@@ -52,7 +53,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
              measured time is F over (GPUs x TFLOP/s).",
             "Only the product TP x PP is given: the fastest split that fits 76 GiB counts, over TP 1 to 8, PP that \
              divides the layers, microbatches of 1 to 16 sequences and VPP over the divisors of a rank's layers. The \
-             split of the publication's rule is reported beside it.",
+             split of the publication's rule is also reported.",
             "The fastest of several layouts is taken where the run may have used another: a negative bias is to be \
              expected of that choice alone.",
             "Everything recomputed, no sequence parallelism, attention in separate kernels, no sharded optimizer, \
@@ -67,7 +68,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
 
 /// Returns the row for the fastest TP and PP degrees, and the layout from the rule in the
 /// publication.
-fn both(line: Line<'_>) -> Result<(Row, (Layout, Estimate)), Error> {
+fn both(line: Line<'_>) -> Result<(Row, (Layout, Estimate, Step)), Error> {
     let label = line.text("model").to_owned();
     let number = |column| line.number::<u32>(column);
     let hidden = number("hidden")?;
@@ -98,7 +99,7 @@ fn both(line: Line<'_>) -> Result<(Row, (Layout, Estimate)), Error> {
         };
         search.fastest().ok_or_else(|| Error::row(&label, &"no layout fits"))
     };
-    let (layout, estimate) = fastest(&splits(product))?;
+    let (layout, estimate, step) = fastest(&splits(product))?;
     let tensor = product.min(8);
     let rule = fastest(&[(tensor, product / tensor)])?;
     let flops = gpt.published_flops(global_batch, 4.0);
@@ -110,6 +111,7 @@ fn both(line: Line<'_>) -> Result<(Row, (Layout, Estimate)), Error> {
         note: format!("{}; by the rule: {}, {by_rule:+.1} %", layout_label(layout), layout_label(rule.0)),
         facets: vec![Facet::new("TP", layout.tensor), Facet::new("PP", layout.pipeline), Facet::new("model", &label)],
         left_out: None,
+        step: Some(step),
         label,
     };
     Ok((row, rule))

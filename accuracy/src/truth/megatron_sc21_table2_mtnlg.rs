@@ -105,7 +105,7 @@ fn row(line: Line<'_>) -> Result<Row, Error> {
         microbatches: &[1],
         chunks: if deepspeed || name.starts_with("gpt3") { Chunks::Single } else { Chunks::Divisors },
     };
-    let (layout, estimate) = search.fastest().ok_or_else(|| Error::row(&label, &"no layout fits"))?;
+    let (layout, estimate, step) = search.fastest().ok_or_else(|| Error::row(&label, &"no layout fits"))?;
     let measured = if line.lacks("iter_time_s") {
         gpt.published_flops(global_batch, 4.0) / (f64::from(devices) * line.number::<f64>("tflops_per_gpu")? * 1e12)
     } else {
@@ -118,5 +118,6 @@ fn row(line: Line<'_>) -> Result<Row, Error> {
         note: layout_label(layout),
         facets: vec![Facet::new("model", name), Facet::new("PP", layout.pipeline), Facet::new("DP", layout.data)],
         left_out: None,
+        step: Some(step),
     })
 }

@@ -43,6 +43,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
         note,
         facets: vec![],
         left_out: None,
+        step: None,
     };
     let open = "the paper leaves TP and image size open";
     let mut rows = vec![
@@ -75,7 +76,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
             "Stage times follow from the published layer times (6.75 ms and 10.5 ms) by the engine's best contiguous cut.",
             "The paper does not give the number of microbatches behind its 22.8 % additional bubbles and 5 % longer \
              steps; it is the one of 16 to 128 that comes closest to the former, the latter is then a prediction. \
-             Additional bubbles: idle time over that of perfectly balanced stages, less one; backward twice the forward.",
+             Additional bubbles: idle time divided by that of perfectly balanced stages, minus 1; backward twice the forward.",
             "ViT: 64 layers of ViT 5B (width 1,792, MLP 15,360, 2,704 patches an image); LM: Qwen2 32B; H800. The paper \
              gives neither TP nor image size for its layer times, so their ratio is shown and does not count.",
         ],

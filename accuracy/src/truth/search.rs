@@ -6,6 +6,8 @@ use planner::model::Model;
 use planner::outcome::Layout;
 use planner::training::Training;
 
+use crate::step::Step;
+
 /// Published parameters. The search covers the others.
 #[derive(Debug)]
 pub(super) struct Search<'a> {
@@ -33,11 +35,13 @@ pub(super) enum Chunks {
 
 impl Search<'_> {
     /// Returns the fastest layout within the memory limit, or `None` if there is none.
-    pub(super) fn fastest(&self) -> Option<(Layout, Estimate)> {
+    pub(super) fn fastest(&self) -> Option<(Layout, Estimate, Step)> {
         let layouts = self.layouts();
         let estimates = layouts.into_iter().filter_map(|layout| {
-            let estimate = estimate(&self.configuration(layout)).ok()?;
-            estimate.infeasibility.is_none().then_some((layout, estimate))
+            let configuration = self.configuration(layout);
+            let estimate = estimate(&configuration).ok()?;
+            let step = Step::new(&configuration, &estimate);
+            estimate.infeasibility.is_none().then_some((layout, estimate, step))
         });
         estimates.min_by(|a, b| a.1.iteration.secs().total_cmp(&b.1.iteration.secs()))
     }

@@ -13,6 +13,7 @@ use super::setting::{Gpt, given, machine, megatron_2021};
 use super::table::{Line, Table};
 use crate::set::{Facet, Goal, Listing, Row, Set, Variant};
 use crate::statistics::Statistics;
+use crate::step::Step;
 
 /// Rows used to fit the host overhead, by the number in the column `source`. They are excluded from
 /// the statistics. At most 20 rows.
@@ -39,6 +40,7 @@ struct Run {
     measured: f64,
     /// Predicted time in ms.
     predicted: f64,
+    step: Step,
 }
 
 /// Predicts the rows of the table.
@@ -139,6 +141,7 @@ fn measured(line: Line<'_>) -> Result<Measured, Error> {
 
 fn run(line: Line<'_>) -> Result<Run, Error> {
     let Measured { label, configuration, milliseconds } = measured(line)?;
+    let estimate = given(&label, &configuration)?;
     Ok(Run {
         number: number(line),
         hidden: line.number("hidden size")?,
@@ -146,7 +149,8 @@ fn run(line: Line<'_>) -> Result<Run, Error> {
         layout: configuration.layout,
         microbatches: configuration.global_batch / configuration.layout.data / configuration.layout.microbatch,
         measured: milliseconds,
-        predicted: given(&label, &configuration)?.iteration.secs() * 1e3,
+        predicted: estimate.iteration.secs() * 1e3,
+        step: Step::new(&configuration, &estimate),
     })
 }
 
@@ -166,6 +170,7 @@ fn row(run: Run) -> Row {
             Facet::new("microbatches", run.microbatches),
         ],
         left_out: FITTED_ROWS.contains(&run.number).then_some("used to fit the host's overhead"),
+        step: Some(run.step),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Documents of Planscope: the scenario a user states, the plan of a planner, and the outcome.
 
+pub mod certainty;
 pub mod compare;
 pub mod estimate;
 pub mod execution_file;

@@ -1,0 +1,253 @@
+//! Tables of step times.
+
+use super::assumptions::{every_second_layer, fused_attention, network, nothing, tied_embeddings};
+use super::{Goal, Line, Listing, Published, Quantity};
+
+/// Columns that group the errors of most tables.
+const DEGREES: &[(&str, &str)] = &[("TP", "tp"), ("PP", "pp"), ("microbatch", "microbatch"), ("GPUs", "n_gpus")];
+
+const GOAL: Goal = Goal { mean: 10.0, largest: None };
+
+/// All tables of step times, in report order.
+pub(super) const TABLES: &[Published] = &[
+    Published {
+        id: "ultrascale_h100",
+        file: "ultrascale_h100",
+        title: "Layouts of a 1B and an 8B model on 8 to 512 H100",
+        source: "Ultra-Scale Playbook of Hugging Face's nanotron team, its table of benchmarks",
+        goal: GOAL,
+        peer: "none",
+        assumptions: &[
+            "Steps of 256 sequences of 4,096 tokens; 1F1B; no recomputation; sequence parallelism where TP > 1; gradients in fp32.",
+            "The published table has the same columns as `planscope estimate`, except for the tied embeddings of the 1B model.",
+            "Stages have equal numbers of layers. nanotron also counts the output head.",
+        ],
+        quantity: Quantity::StepTime("measured_s"),
+        renamed: &[("precision", "published_precision")],
+        words: &[],
+        constant: &[],
+        assume: tied_embeddings,
+        excluded: ultrascale,
+        facets: &[
+            ("model", "model"),
+            ("TP", "tp"),
+            ("PP", "pp"),
+            ("DP", "dp"),
+            ("microbatch", "microbatch"),
+            ("ZeRO", "zero"),
+            ("GPUs", "n_gpus"),
+        ],
+        listing: Listing::Groups,
+    },
+    Published {
+        id: "torchtitan",
+        file: "torchtitan",
+        title: "Llama 2 and 3, 8B to 405B, on H100, H200 and A100",
+        source: "torchtitan: paper (arXiv 2410.06511), performance documents and release notes",
+        goal: GOAL,
+        peer: "none",
+        assumptions: &[
+            "FSDP of all weights. Most H100 runs used the variant with 96 GB and 500 W.",
+            "Recomputation by operator (\"selop\") stores every second product and attention. It is predicted without recomputation.",
+            "Recomputation of every second layer (\"sellayer\"): half of the layers.",
+            "Asynchronous tensor parallelism is no input. It is predicted as without.",
+        ],
+        quantity: Quantity::StepTime("measured_s"),
+        renamed: &[("recompute", "activation_checkpointing"), ("precision", "published_precision")],
+        words: TORCHTITAN,
+        constant: &[("fsdp", "true")],
+        assume: every_second_layer,
+        excluded: |_| None,
+        facets: &[
+            ("GPU", "gpu"),
+            ("model", "preset"),
+            ("precision", "published_precision"),
+            ("recomputation", "activation_checkpointing"),
+            ("TP", "tp"),
+            ("CP", "cp"),
+            ("GPUs", "n_gpus"),
+        ],
+        listing: Listing::Rows,
+    },
+    Published {
+        id: "llm_foundry_a100",
+        file: "llm_foundry_a100",
+        title: "MPT, 125M to 70B, with FSDP on A100",
+        source: "llm-foundry, training benchmarks of its repository",
+        goal: GOAL,
+        peer: "none",
+        assumptions: &[
+            "FSDP of all weights; fused attention; no dropout.",
+            "MPT has no biases and no position table. `planscope estimate` has no such columns: both are small and included.",
+        ],
+        quantity: Quantity::StepTime("measured_s"),
+        renamed: &[("precision", "published_precision")],
+        words: &[("amp_bf16", "bf16")],
+        constant: &[("fsdp", "true")],
+        assume: fused_attention,
+        excluded: |_| None,
+        facets: &[
+            ("GPU", "gpu"),
+            ("hidden size", "hidden"),
+            ("sequence length", "seq_len"),
+            ("recomputation", "recompute"),
+            ("microbatch", "microbatch"),
+            ("GPUs", "n_gpus"),
+        ],
+        listing: Listing::Groups,
+    },
+    Published {
+        id: "bloom_prequel_half",
+        file: "bloom_prequel_half",
+        title: "Layouts of GPT models of about 200B on up to 384 A100",
+        source: "BigScience, chronicles of the runs before BLOOM",
+        goal: GOAL,
+        peer: "none",
+        assumptions: &[
+            "Megatron-DeepSpeed with ZeRO 1, full recomputation, attention in separate kernels, dropout; fp16 is predicted as bf16.",
+            "25 GB/s of network per device.",
+        ],
+        quantity: Quantity::StepTime("measured_s"),
+        renamed: &[],
+        words: &[],
+        constant: &[],
+        assume: nothing,
+        excluded: |_| None,
+        facets: DEGREES,
+        listing: Listing::Groups,
+    },
+    Published {
+        id: "internevo_a100",
+        file: "internevo_a100",
+        title: "Scaling of InternLM 7B to 1,024 A100",
+        source: "InternEvo, performance page of its documentation",
+        goal: GOAL,
+        peer: "none",
+        assumptions: &["6.25 GB/s of network per device, as published; ZeRO 1; gradients overlapped."],
+        quantity: Quantity::StepTime("measured_s"),
+        renamed: &[("precision", "published_precision")],
+        words: &[],
+        constant: &[],
+        assume: network,
+        excluded: internevo,
+        facets: &[("TP", "tp"), ("GPUs", "n_gpus")],
+        listing: Listing::Rows,
+    },
+    Published {
+        id: "nemo_long_sequence",
+        file: "nemo_long_sequence",
+        title: "Llama 2 7B with 4,096 to 1,048,576 tokens on H100",
+        source: "NeMo, performance page on long sequences",
+        goal: GOAL,
+        peer: "none",
+        assumptions: &[
+            "The page gives TFLOP/s per device and not whether all scores of the causal attention count. The time assumes \
+             that all count: with half of them, attention at 1,048,576 tokens would exceed the rate of any published \
+             kernel.",
+            "This choice changes long sequences up to a factor of 2, so the set does not inform intervals.",
+            "Recomputation is not published: none.",
+        ],
+        quantity: Quantity::StepTime("measured_s_if_full_attention_counted"),
+        renamed: &[("precision", "published_precision"), ("preset", "model")],
+        words: &[],
+        constant: &[],
+        assume: nothing,
+        excluded: |line| line.lacks("tp").then_some("the layout is not published"),
+        facets: &[("TP", "tp"), ("CP", "cp"), ("GPUs", "n_gpus")],
+        listing: Listing::Rows,
+    },
+    Published {
+        id: "mlperf_training",
+        file: "mlperf_training",
+        title: "Pretraining of Llama 3.1 8B and 405B in MLPerf",
+        source: "MLPerf Training 4.0 to 5.1, logs of the results",
+        goal: GOAL,
+        peer: "none",
+        assumptions: &["Recomputation is not published: none."],
+        quantity: Quantity::StepTime("measured_s"),
+        renamed: &[("precision", "published_precision")],
+        words: &[("llama-3.1-8b", "llama-3-8b"), ("llama-3.1-405b", "llama-3-405b"), ("null", "")],
+        constant: &[("recompute", "none")],
+        assume: nothing,
+        excluded: mlperf,
+        facets: &[("GPU", "gpu"), ("model", "preset"), ("GPUs", "n_gpus")],
+        listing: Listing::Rows,
+    },
+    Published {
+        id: "torchao_fp8",
+        file: "torchao_fp8",
+        title: "fp8 recipes of Llama 3 8B on H100",
+        source: "torchao, training page of its documentation",
+        goal: GOAL,
+        peer: "none",
+        assumptions: &[
+            "Recomputation by operator keeps products and attention. It is predicted without recomputation.",
+        ],
+        quantity: Quantity::StepTime("measured_s"),
+        renamed: &[("precision", "recipe")],
+        words: &[
+            ("none (bfloat16)", "bf16"),
+            ("tensorwise with float8 all-gather", "fp8"),
+            ("rowwise with bfloat16 all-gather", "fp8"),
+            ("selective", "none"),
+        ],
+        constant: &[],
+        assume: nothing,
+        excluded: |_| None,
+        facets: &[("recipe", "recipe")],
+        listing: Listing::Rows,
+    },
+    Published {
+        id: "automodel_h100",
+        file: "automodel_h100",
+        title: "Mixtures of experts in NeMo AutoModel on H100",
+        source: "NeMo AutoModel, performance summary of its documentation",
+        goal: GOAL,
+        peer: "none",
+        assumptions: &["A balanced router; FSDP of all weights; recomputation is not published: none."],
+        quantity: Quantity::StepTime("measured_s"),
+        renamed: &[("precision", "published_precision"), ("preset", "model")],
+        words: &[("Qwen3 MoE 30B", "qwen3-30b-a3b")],
+        constant: &[("recompute", "none"), ("fsdp", "true"), ("dp", "")],
+        assume: nothing,
+        excluded: automodel,
+        facets: &[],
+        listing: Listing::Rows,
+    },
+];
+
+/// Words of torchtitan's recomputation and precision.
+pub(super) const TORCHTITAN: &[(&str, &str)] = &[("selop", "none"), ("sellayer", "none"), ("fp8row", "fp8")];
+
+pub(super) fn ultrascale(line: Line<'_>) -> Option<&'static str> {
+    match line.text("flag") {
+        "" => None,
+        "stall" => Some("below a quarter of the median rate of its group"),
+        "pipeline with TP" => Some("pipeline with TP above 2, slow in nanotron"),
+        _ => Some("TP across nodes"),
+    }
+}
+
+fn internevo(line: Line<'_>) -> Option<&'static str> {
+    let number = |column| line.number::<u32>(column).ok();
+    let replicas = number("n_gpus").zip(number("tp")).map(|(devices, tensor)| devices / tensor);
+    (number("optimizer_shard_group") != replicas).then_some("optimizer state sharded over a part of the replicas")
+}
+
+fn mlperf(line: Line<'_>) -> Option<&'static str> {
+    if line.text("task") != "pretrain" {
+        return Some("LoRA or images");
+    }
+    if line.lacks("tp") || line.lacks("microbatch") {
+        return Some("the layout is not published");
+    }
+    if !["H100-SXM", "H200-SXM", "B200-SXM"].contains(&line.text("gpu")) {
+        return Some("no preset of the device");
+    }
+    (line.text("published_precision") != "fp8").then_some("precision not published or not supported")
+}
+
+fn automodel(line: Line<'_>) -> Option<&'static str> {
+    (line.text("model") != "Qwen3 MoE 30B")
+        .then_some("LoRA, MLA, shared experts, window attention, or unpublished sizes")
+}
