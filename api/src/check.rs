@@ -1,5 +1,6 @@
 //! Check of a training job's configuration: fit, time, memory, and changes in the syntax of its file.
 
+use planner::certainty::{self, Interval, MemoryCertainty};
 use planner::fit::Fit;
 use planner::outcome::Planned;
 use planner::scenario::Scenario;
@@ -114,6 +115,33 @@ pub struct Check {
     /// The plan of the job; omitted if it does not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Planned>,
+    /// Uncertainty of the prediction; omitted if the job does not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certainty: Option<Certainty>,
+}
+
+/// Uncertainty of a prediction, from published measurements.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Certainty {
+    /// 80 % interval of the step time in s.
+    pub step_s: Interval,
+    /// 80 % interval of the reserved memory, and the probability of running out of memory.
+    pub memory: MemoryCertainty,
+    /// Reason for the widest interval of the step time; omitted if published step times include similar runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Certainty {
+    /// Returns the uncertainty of a plan.
+    pub fn of_plan(scenario: &Scenario, plan: &Planned) -> Self {
+        Self {
+            step_s: certainty::step_time(scenario, plan),
+            memory: certainty::peak_memory(scenario, plan),
+            reason: certainty::reason(scenario),
+        }
+    }
 }
 
 /// Single changes of a checked job.

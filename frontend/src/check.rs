@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::check::{Check, CheckChanges, CheckRequest, Edit, apply};
+use api::check::{Check, CheckChanges, CheckRequest, Edit, NamedText, apply};
 use api::path;
 use api::planner::outcome::{PlanOutcome, Planned};
 use api::planner::scenario::Scenario;
@@ -10,6 +10,7 @@ use api::planner::timeline::Timeline;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use serde::de::DeserializeOwned;
+use wasm_bindgen_futures::JsFuture;
 
 use crate::client::{self, Abort, Body, RequestError};
 use crate::gantt::TimeWindow;
@@ -33,7 +34,8 @@ impl<T> Loaded<T> {
         }
     }
 
-    fn new(response: Result<T, RequestError>) -> Self {
+    /// Returns the content of a response.
+    pub(crate) fn new(response: Result<T, RequestError>) -> Self {
         response.map_or_else(Self::Failed, |content| Self::Here(Arc::new(content)))
     }
 }
@@ -54,6 +56,8 @@ pub(crate) struct CheckState {
     /// Text of the configuration. It stays in this tab.
     pub(crate) text: RwSignal<String>,
     pub(crate) file_name: RwSignal<String>,
+    /// Further files of the same job.
+    pub(crate) further: RwSignal<Vec<NamedText>>,
     /// Number of devices; empty if the file states it.
     pub(crate) devices: RwSignal<String>,
     /// Cluster preset; empty if the file states it.
@@ -79,6 +83,7 @@ impl CheckState {
         Self {
             text: RwSignal::new(String::new()),
             file_name: RwSignal::new(String::new()),
+            further: RwSignal::new(Vec::new()),
             devices: RwSignal::new(String::new()),
             device: RwSignal::new(String::new()),
             result: RwSignal::new(Loaded::Absent),
@@ -92,10 +97,15 @@ impl CheckState {
         }
     }
 
-    /// Opens another configuration and checks it.
-    pub(crate) fn open(self, file_name: String, text: String) {
-        self.file_name.set(file_name);
+    /// Opens the files of another configuration and checks it. The text area shows the first file.
+    pub(crate) fn open(self, mut files: Vec<NamedText>) {
+        if files.is_empty() {
+            return;
+        }
+        let NamedText { name, text } = files.remove(0);
+        self.file_name.set(name);
         self.text.set(text);
+        self.further.set(files);
         self.earlier.set(Vec::new());
         self.run();
     }
@@ -135,6 +145,7 @@ impl CheckState {
         self.cancel();
         self.text.set(String::new());
         self.file_name.set(String::new());
+        self.further.set(Vec::new());
         self.earlier.set(Vec::new());
     }
 
@@ -152,6 +163,7 @@ impl CheckState {
         CheckRequest {
             text: self.text.get(),
             name: self.file_name.get(),
+            further: self.further.get(),
             devices: self.devices.with(|devices| devices.trim().parse().ok()),
             device: Some(self.device.get()).filter(|device| !device.is_empty()),
         }
@@ -260,4 +272,25 @@ async fn drawn_plan(scenario: &Scenario, abort: Option<&Abort>) -> Result<DrawnP
         (Some(PlanOutcome::Planned(planned)), Some(timeline)) => Some((*planned, timeline)),
         _ => None,
     })
+}
+
+/// Reads files of at most 1 MiB as text. The server has the same limit.
+pub(crate) async fn read_files(files: Vec<web_sys::File>) -> Result<Vec<NamedText>, String> {
+    const MAX_BYTES: f64 = 1024.0 * 1024.0;
+    let mut read = Vec::new();
+    for file in files {
+        let name = file.name();
+        if file.size() > MAX_BYTES {
+            return Err(format!("{name} is larger than 1 MiB."));
+        }
+        let text = JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string());
+        let text = text.ok_or_else(|| format!("The browser cannot read {name}."))?;
+        read.push(NamedText { name, text });
+    }
+    Ok(read)
+}
+
+/// Returns the files of a list.
+pub(crate) fn listed(files: Option<web_sys::FileList>) -> Vec<web_sys::File> {
+    files.map(|files| (0..files.length()).filter_map(|index| files.get(index)).collect()).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 mod edits;
 mod syntax;
 
-use api::check::{Check, CheckChanges, Edit, Verdict};
+use api::check::{Certainty, Check, CheckChanges, Edit, Verdict};
 use api::job_config::{ConfigFormat, ReadSetting};
 use ingest::job_config::{self, Hardware, JobConfig, JobConfigError};
 use planner::analysis::AnalysisError;
@@ -135,6 +135,7 @@ pub(crate) fn check(
         not_modelled,
         unknown,
         fit: need.fit,
+        certainty: need.plan.as_ref().map(|plan| Certainty::of_plan(valid.scenario(), plan)),
         plan: need.plan.map(|plan| *plan),
     })
 }

@@ -4,6 +4,7 @@ mod changes;
 mod charts;
 mod input;
 mod read;
+mod slowness;
 mod verdict;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use changes::ChangesPanel;
 use charts::{MemoryCard, ScheduleCard, TimeCard};
 use input::Input;
 use read::ReadPanel;
+use slowness::SlownessCard;
 use verdict::VerdictPanel;
 
 /// Page of a training configuration.
@@ -76,6 +78,7 @@ fn Answer(checked: Arc<Checked>) -> impl IntoView {
                 <MemoryCard checked=Arc::clone(&checked) />
                 <TimeCard checked=Arc::clone(&checked) />
                 <ScheduleCard checked=Arc::clone(&checked) />
+                <SlownessCard checked=Arc::clone(&checked) />
             </div>
             <ChangesPanel checked=checked />
         </div>

@@ -1,6 +1,6 @@
 //! Report of `planscope check` as text.
 
-use api::check::{Check, Edit, EditAction, Verdict};
+use api::check::{Certainty, Check, Edit, EditAction, Verdict};
 use api::job_config::ConfigFormat;
 use planner::fit::{Change, Combination, Fit};
 use planner::outcome::{Layout, Planned};
@@ -66,6 +66,17 @@ fn outcome(check: &Check) -> Vec<String> {
     }];
     if let Some(plan) = &check.plan {
         lines.push(format!("{}; {}", figures(plan), degrees(plan.layout)));
+    }
+    if let Some(Certainty { step_s, memory, reason }) = &check.certainty {
+        lines.push(format!(
+            "80 % intervals: {:.3} to {:.3} s per step, {:.1} to {:.1} GiB reserved on the device; out of memory with {:.0} %",
+            step_s.low,
+            step_s.high,
+            memory.interval_gib.low,
+            memory.interval_gib.high,
+            100.0 * memory.probability_out_of_memory
+        ));
+        lines.extend(reason.as_ref().map(|reason| format!("  widest interval: {reason}")));
     }
     lines
 }

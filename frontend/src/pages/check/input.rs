@@ -1,14 +1,11 @@
 //! Input of a configuration: text, file, examples, and the devices of the job.
 
+use api::check::NamedText;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use wasm_bindgen_futures::JsFuture;
 
 use crate::catalogue::Catalogue;
-use crate::check::{CheckState, Loaded, use_check};
-
-/// Maximum file size in bytes; the server has the same limit.
-const MAX_BYTES: f64 = 1024.0 * 1024.0;
+use crate::check::{CheckState, Loaded, listed, read_files, use_check};
 
 /// Examples, each with its file name.
 const EXAMPLES: [(&str, &str, &str); 3] = [
@@ -17,17 +14,15 @@ const EXAMPLES: [(&str, &str, &str); 3] = [
     ("config.json", "config.json", include_str!("../../../../examples/configurations/config.json")),
 ];
 
-/// Reads a file into the page and checks it.
-pub(super) fn open_file(state: CheckState, file: web_sys::File, wrong: RwSignal<Option<String>>) {
-    if file.size() > MAX_BYTES {
-        wrong.set(Some(format!("{} is larger than 1 MiB.", file.name())));
-        return;
-    }
+/// Reads files into the page and checks them.
+fn open_files(state: CheckState, files: Vec<web_sys::File>, wrong: RwSignal<Option<String>>) {
     spawn_local(async move {
-        let text = JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string());
-        wrong.try_set(text.is_none().then(|| format!("The browser cannot read {}.", file.name())));
-        if let Some(text) = text {
-            state.open(file.name(), text);
+        match read_files(files).await {
+            Ok(files) => {
+                wrong.try_set(None);
+                state.open(files);
+            }
+            Err(message) => drop(wrong.try_set(Some(message))),
         }
     });
 }
@@ -41,17 +36,16 @@ pub(super) fn Input() -> impl IntoView {
     let is_checked = Memo::new(move |_| state.result.with(|result| matches!(result, Loaded::Here(_))));
     let select = move |event: web_sys::Event| {
         let input = event_target::<web_sys::HtmlInputElement>(&event);
-        if let Some(file) = input.files().and_then(|files| files.get(0)) {
-            // Clears the input, so that selecting the same file again fires a change event.
-            input.set_value("");
-            open_file(state, file, wrong);
-        }
+        open_files(state, listed(input.files()), wrong);
+        // Clears the input, so that selecting the same file again fires a change event.
+        input.set_value("");
     };
     let drop_file = move |event: web_sys::DragEvent| {
         over.set(false);
-        if let Some(file) = event.data_transfer().and_then(|data| data.files()).and_then(|files| files.get(0)) {
+        let files = listed(event.data_transfer().and_then(|data| data.files()));
+        if !files.is_empty() {
             event.prevent_default();
-            open_file(state, file, wrong);
+            open_files(state, files, wrong);
         }
     };
     let summary = move || {
@@ -60,7 +54,7 @@ pub(super) fn Input() -> impl IntoView {
         format!("{name}, {} lines", state.text.with(|text| text.lines().count()))
     };
     let examples = EXAMPLES.into_iter().map(|(title, name, text)| {
-        let open = move |_| state.open(name.to_owned(), text.to_owned());
+        let open = move |_| state.open(vec![NamedText { name: name.to_owned(), text: text.to_owned() }]);
         view! { <button class="quiet" on:click=open data-testid=format!("example-{title}")>{title}</button> }
     });
     let check = move |_| state.run();
@@ -85,18 +79,27 @@ pub(super) fn Input() -> impl IntoView {
                     autocomplete="off"
                     data-testid="check-text"
                     aria-label="Training configuration"
-                    placeholder="Paste a torchtitan TOML, Megatron-LM arguments or script, a config.json, or a scenario. Or drop a file here."
+                    placeholder="Paste a torchtitan TOML, Megatron-LM arguments or script, a config.json, YAML of axolotl, LLaMA-Factory, nanotron, NeMo, MaxText or verl, or a scenario. Or drop the files of one job here, for example config.json and DeepSpeed JSON."
                     prop:value=move || state.text.get()
                     on:input=move |event| state.text.set(event_target_value(&event))
                     on:keydown=press
                 ></textarea>
             </details>
+            {move || state.further.with(|files| (!files.is_empty()).then(|| {
+                let names = files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ");
+                view! {
+                    <p data-testid="check-further">
+                        {format!("Together with {names} ")}
+                        <button class="quiet" on:click=move |_| state.further.set(Vec::new())>"Remove"</button>
+                    </p>
+                }
+            }))}
             <div class="check-controls">
                 <Devices state=state />
                 <button class="primary" data-testid="check" title="Ctrl+Enter in the text" disabled=is_empty on:click=check>"Check"</button>
                 <label class="button quiet-button">
-                    <input type="file" class="visually-hidden" data-testid="check-file" on:change=select />
-                    "Open file"
+                    <input type="file" class="visually-hidden" multiple data-testid="check-file" on:change=select />
+                    "Open files"
                 </label>
                 <Show when=move || is_empty()>
                     <span class="muted">"Examples: "</span>

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use api::check::{Check, Verdict};
+use api::check::{Certainty, Check, Verdict};
+use api::planner::certainty::MemoryCertainty;
 use api::planner::outcome::Planned;
 use api::planner::scenario::Scenario;
 use api::scenario::StoredScenario;
@@ -75,7 +76,10 @@ const fn icon(verdict: Verdict) -> &'static str {
 pub(super) fn VerdictPanel(checked: Arc<Checked>) -> impl IntoView {
     let check = &checked.check;
     let verdict = check.verdict;
-    let figures = check.plan.as_ref().map(|plan| view! { <Figures plan=plan scenario=&check.scenario /> });
+    let figures = check
+        .plan
+        .as_ref()
+        .map(|plan| view! { <Figures plan=plan scenario=&check.scenario certainty=check.certainty.clone() /> });
     let binding = check.fit.base.binding.as_deref().filter(|_| !check.fit.ranks.is_empty()).map(format::sentence);
     view! {
         <section class="check-verdict" data-testid="verdict">
@@ -94,8 +98,33 @@ pub(super) fn VerdictPanel(checked: Arc<Checked>) -> impl IntoView {
 
 /// Step time, throughput and memory of the plan.
 #[component]
-fn Figures<'a>(plan: &'a Planned, scenario: &'a Scenario) -> impl IntoView + use<> {
+fn Figures<'a>(plan: &'a Planned, scenario: &'a Scenario, certainty: Option<Certainty>) -> impl IntoView + use<> {
     let metrics = &plan.metrics;
+    let step = certainty.as_ref().map(|certainty| {
+        format!("80 %: {} to {}", format::seconds(certainty.step_s.low), format::seconds(certainty.step_s.high))
+    });
+    // Throughput is inverse to the step time.
+    let throughput = certainty.as_ref().zip(metrics.tokens_per_s_per_device).map(|(certainty, rate)| {
+        let at = |seconds: f64| metrics.iteration_s / seconds;
+        let (slow, fast) = (at(certainty.step_s.high), at(certainty.step_s.low));
+        format!(
+            "80 %: {} to {} tokens/s, MFU {} to {}",
+            format::three_digits(rate * slow),
+            format::three_digits(rate * fast),
+            format::percent(metrics.mfu * slow),
+            format::percent(metrics.mfu * fast)
+        )
+    });
+    let memory = certainty.as_ref().map(|certainty| {
+        let MemoryCertainty { interval_gib, probability_out_of_memory } = certainty.memory;
+        format!(
+            "80 % of the reserved memory: {} to {}; out of memory with {}",
+            format::gib(interval_gib.low),
+            format::gib(interval_gib.high),
+            format::percent(probability_out_of_memory)
+        )
+    });
+    let reason = certainty.and_then(|certainty| certainty.reason).map(|reason| format!("Widest interval: {reason}"));
     let samples = format::count(scenario.workload.global_batch.into());
     let tokens = metrics.tokens_per_s * metrics.iteration_s;
     let rate = metrics.tokens_per_s_per_device.map_or_else(|| "–".to_owned(), format::three_digits);
@@ -104,11 +133,14 @@ fn Figures<'a>(plan: &'a Planned, scenario: &'a Scenario) -> impl IntoView + use
             <div>
                 <dt>"Step time"</dt>
                 <dd data-testid="check-time">{format::seconds(metrics.iteration_s)}</dd>
+                <dd class="interval" data-testid="check-interval">{step}</dd>
                 <dd class="muted">{format!("{samples} sequences, {} tokens a step", format::large(tokens))}</dd>
+                <dd class="muted">{reason}</dd>
             </div>
             <div>
                 <dt>"Throughput"</dt>
                 <dd data-testid="check-rate">{rate}" tokens/s/GPU"</dd>
+                <dd class="interval">{throughput}</dd>
                 <dd class="muted">
                     {format!("{} TFLOP/s, MFU {} without recomputation, of the dense peak", format::three_digits(metrics.tflops_per_device), format::percent(metrics.mfu))}
                 </dd>
@@ -116,6 +148,7 @@ fn Figures<'a>(plan: &'a Planned, scenario: &'a Scenario) -> impl IntoView + use
             <div>
                 <dt>"Peak memory, worst rank"</dt>
                 <dd data-testid="check-memory">{format::gib(metrics.peak_memory_gib)}</dd>
+                <dd class="interval">{memory}</dd>
                 <dd class="muted">{format!("limit {}: device memory minus the reserve", format::gib(metrics.memory_limit_gib))}</dd>
             </div>
         </dl>
