@@ -22,6 +22,7 @@ const stage = setStage(async ({ open }) => {
   await page.context().close();
   pages.push(
     ["gallery", "/"],
+    ["check", "/check"],
     ["new", "/new"],
     ["explore", link],
     ["schedules", "/schedules"],

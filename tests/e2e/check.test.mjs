@@ -1,0 +1,120 @@
+// A training configuration is checked: verdict, memory, changes in its own syntax, slow runs, and the first page.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { serious } from "./axe.mjs";
+import { expectNoFaults, tooWide } from "./browser.mjs";
+import { pictures, setStage } from "./stage.mjs";
+
+const stage = setStage();
+
+/** A study computes for 20 s at most, after the studies before it. */
+const PATIENCE = { timeout: 60_000 };
+
+const JOB = `[model]
+name = "llama3"
+flavor = "8B"
+
+[training]
+local_batch_size = 2
+seq_len = 8192
+secret_key = "hunter2"
+
+[parallelism]
+tensor_parallel_degree = 1
+
+[activation_checkpoint]
+mode = "none"
+`;
+
+const badge = (page) => page.getByTestId("verdict");
+const rows = (page) => page.getByTestId("check-changes").locator(".check-list > li");
+const changed = (page) => rows(page).first().waitFor(PATIENCE);
+
+async function check(page, text) {
+  await page.goto("/check");
+  await page.getByTestId("check-text").fill(text);
+  await page.getByTestId("check-devices").fill("8");
+  await page.getByTestId("check-text").press("Control+Enter");
+  await badge(page).waitFor(PATIENCE);
+}
+
+test("a job that does not fit fits after a change in its own syntax, and undo restores the file", async () => {
+  const page = await stage.open();
+  await check(page, JOB);
+  assert.match(await badge(page).innerText(), /Does not fit[\s\S]*GiB needed on rank 0/);
+  await page.getByTestId("check-memory-card").locator(".chart-stacked").waitFor();
+  assert.match(await page.getByTestId("check-read").innerText(), /training\.secret_key/);
+  assert.ok(!(await page.locator("main .check-columns").innerText()).includes("hunter2"), "values of unknown keys are not returned");
+  await changed(page);
+  const microbatch = rows(page).filter({ hasText: "local_batch_size = 1" });
+  assert.match(await microbatch.innerText(), /6\s*local_batch_size = 1/);
+  await page.getByTestId("check-best").waitFor(PATIENCE);
+  await page.screenshot({ path: join(pictures, "check-does-not-fit-light.png"), fullPage: true });
+  assert.deepEqual(await serious(page), []);
+
+  await rows(page).getByRole("button", { name: "Apply" }).first().click();
+  await page.locator(".verdict-badge:not(.not)").waitFor(PATIENCE);
+  assert.notEqual(await page.getByTestId("check-text").inputValue(), JOB);
+  assert.match(await page.getByTestId("check-interval").innerText(), /80 %: [\d.]+.s to [\d.]+.s/);
+  await page.getByTestId("check-undo").click();
+  await page.locator(".verdict-badge.not").waitFor(PATIENCE);
+  assert.equal(await page.getByTestId("check-text").inputValue(), JOB);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a measured step is compared with the prediction", async () => {
+  const page = await stage.open({ scheme: "dark" });
+  await check(page, JOB.replace('"none"', '"full"'));
+  await changed(page);
+  await page.getByTestId("measured").fill("2.5");
+  await page.getByTestId("explain-slowness").click();
+  const causes = page.getByTestId("check-causes").locator("tbody tr");
+  await causes.first().waitFor(PATIENCE);
+  assert.match(await page.getByTestId("check-slowness").innerText(), /The run is slower than predicted/);
+  assert.match(await causes.first().innerText(), /nccl-tests|trace|throttle|dtype/);
+  await page.screenshot({ path: join(pictures, "check-slow-dark.png"), fullPage: true });
+  await page.getByTestId("measured").fill("0.001");
+  await page.getByTestId("explain-slowness").click();
+  await page.getByText("above the peak of the devices").waitFor(PATIENCE);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("the first page checks a pasted configuration, on a narrow page", async () => {
+  const page = await stage.open({ width: 390, height: 844 });
+  await page.goto("/");
+  await page.getByTestId("first-check-text").fill(JOB.replace('"none"', '"full"'));
+  await page.getByTestId("first-check").click();
+  await badge(page).waitFor(PATIENCE);
+  assert.equal(new URL(page.url()).pathname, "/check");
+  await changed(page);
+  assert.deepEqual(await tooWide(page), []);
+  await page.screenshot({ path: join(pictures, "check-fits-light-390.png"), fullPage: true });
+  assert.deepEqual(await serious(page), []);
+  await page.reload();
+  assert.equal(await page.getByTestId("check-text").inputValue(), "", "the text stays in memory only");
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a file that is no configuration is named, and several files are one job", async () => {
+  const page = await stage.open();
+  await page.goto("/check");
+  await page.getByTestId("check-text").fill("hello");
+  await page.getByTestId("check").click();
+  await page.getByRole("alert").getByText("The configuration file cannot be read").waitFor(PATIENCE);
+  const model = { model_type: "llama", hidden_size: 4096, intermediate_size: 11008, num_hidden_layers: 32, num_attention_heads: 32, vocab_size: 32000 };
+  const zero = { zero_optimization: { stage: 3 }, train_micro_batch_size_per_gpu: 1, gradient_accumulation_steps: 4, bf16: { enabled: true } };
+  await page.getByTestId("check-devices").fill("8");
+  await page.getByTestId("check-file").setInputFiles([
+    { name: "config.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(model)) },
+    { name: "ds_z3.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(zero)) },
+  ]);
+  await badge(page).waitFor(PATIENCE);
+  assert.match(await page.getByTestId("check-further").innerText(), /ds_z3\.json/);
+  assert.match(await page.getByTestId("check-read").innerText(), /zero_optimization\.stage/);
+  expectNoFaults(page);
+  await page.context().close();
+});
