@@ -140,6 +140,10 @@ fn accelerate_states_devices_sharding_and_degrees() {
         assert_eq!(job.scenario.training.zero_stage(), stage, "{strategy}");
         assert_eq!(says(&job, "Hybrid sharding"), strategy == "HYBRID_SHARD");
     }
+    // A file with all arguments has an FSDP section although FSDP is off.
+    let text = r#"{"per_device_train_batch_size": 1, "fsdp": [], "fsdp_config": {"min_num_params": 0}, "bf16": true}"#;
+    let job = together(&[text, LLAMA_70B], Hardware::default()).unwrap();
+    assert_eq!((job.format, job.scenario.training.zero_stage()), (ConfigFormat::TrainingArguments, 0));
     let text = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n  offload_optimizer_device: cpu\n";
     let job = together(&[text, LLAMA_70B], Hardware::default()).unwrap();
     assert_eq!(job.scenario.training.zero_stage(), 2);
