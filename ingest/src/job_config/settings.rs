@@ -106,11 +106,9 @@ impl Settings {
     /// Refuses a global batch that the microbatch, the accumulation and the replicas do not form.
     pub(super) fn check_batch(&self) -> Result<(), JobConfigError> {
         let (Batch::Global(global), Some(microbatch)) = (self.batch, self.microbatch) else { return Ok(()) };
-        let Some(devices) = self.devices.or_else(|| Some(self.nodes?.saturating_mul(self.devices_per_node?))) else {
-            return Ok(());
-        };
-        let replicas = (devices / self.devices_per_replica()).max(1);
-        let key = || self.batch_key.unwrap_or("global batch").to_owned();
+        let devices = self.devices.or_else(|| Some(self.nodes?.saturating_mul(self.devices_per_node?)));
+        let replicas = devices.map(|devices| (devices / self.devices_per_replica()).max(1)).or(self.replicas);
+        let Some(replicas) = replicas else { return Ok(()) };
         let step = microbatch.saturating_mul(replicas);
         let detail = match self.accumulation {
             Some(accumulation) if step.saturating_mul(accumulation) != global => format!(
@@ -123,6 +121,6 @@ impl Settings {
             ),
             _ => return Ok(()),
         };
-        Err(JobConfigError::Value { key: key(), detail })
+        Err(JobConfigError::Value { key: self.batch_key.unwrap_or("global batch").to_owned(), detail })
     }
 }
