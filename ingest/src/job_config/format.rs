@@ -111,9 +111,12 @@ impl ConfigFormat {
     }
 }
 
+/// Returns whether keys are those of a format.
+type Test = fn(&Keys) -> bool;
+
 /// Tests of formats with dotted keys. The first that matches is the format. Job files may contain keys of
 /// `config.json`, so they precede it.
-const TESTS: [(ConfigFormat, fn(&Keys) -> bool); 13] = [
+const TESTS: [(ConfigFormat, Test); 13] = [
     (ConfigFormat::Primus, primus::is_job),
     (ConfigFormat::Verl, verl::is_job),
     (ConfigFormat::Axolotl, transformers::is_axolotl),

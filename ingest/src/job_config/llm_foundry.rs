@@ -32,8 +32,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     }
     settings.sequence = keys.count(&["max_seq_len"], "sequence length")?;
     let global = keys.count(&["global_train_batch_size"], "global batch")?;
-    settings.microbatch = keys
-        .agreed_count(&["device_train_microbatch_size", "device_train_microbatch_size"], "sequences of a microbatch")?;
+    settings.microbatch = keys.agreed_count(&["device_train_microbatch_size"], "sequences of a microbatch")?;
     settings.batch = global.map_or(Batch::Unknown, Batch::Global);
     settings.batch_key = Some("global_train_batch_size");
     let precision = keys.text(&["precision"], "precision").unwrap_or_default();

@@ -44,15 +44,15 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         keys.not_modelled(unmodelled::LORA);
     }
     // The benchmarks that the variables identify.
-    let name = match size.as_deref() {
-        Some("405b") => Some("llama-3.1-405b"),
-        _ if is_lora => Some("llama-2-70b"),
+    let benchmark = match size.as_deref() {
+        Some("405b") => Some(("MODEL_SIZE", "llama-3.1-405b")),
+        _ if is_lora => Some(("LORA_A2A", "llama-2-70b")),
         _ => None,
     };
-    if let Some(name) = name {
+    if let Some((variable, name)) = benchmark {
         keys.assume("The benchmark has sequences of 8192 tokens.");
         settings.sequence = Some(8192);
-        settings.model_name = Some(("$MODEL_SIZE", name.to_owned()));
+        settings.model_name = Some((variable, name.to_owned()));
     }
     Ok(settings)
 }

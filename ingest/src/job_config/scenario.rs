@@ -3,7 +3,7 @@
 use planner::cluster::{Cluster, presets};
 use planner::model::{Model, ModuleRole};
 use planner::scenario::{PlannerKind, SCHEMA, Scenario, SearchSettings};
-use planner::training::{ContextExchange, LayoutRequest, Training};
+use planner::training::{LayoutRequest, Training};
 use planner::workload::{Distribution, Packing, SampleSource, Workload};
 
 use super::keys::Keys;
@@ -37,11 +37,7 @@ pub(super) fn build(name: &str, mut model: Model, settings: &Settings, keys: &mu
         keys.assume("The microbatch is not stated. It is searched.");
     }
     for module in &mut model.modules {
-        module.frozen |= match module.role {
-            ModuleRole::Backbone => settings.has_frozen_backbone,
-            ModuleRole::VisionEncoder => settings.has_frozen_encoder,
-            _ => false,
-        };
+        module.frozen |= settings.frozen.contains(&module.role);
         if module.role == ModuleRole::Backbone && module.learned_positions > 0 {
             module.learned_positions = module.learned_positions.max(workload.context_length);
         }
@@ -178,7 +174,7 @@ fn training(settings: &Settings, keys: &mut Keys) -> Training {
         fused_weight_gradients: settings.fused_weight_gradients.unwrap_or(default.fused_weight_gradients),
         data_overlap: if settings.overlapped_gradients == Some(true) { 1.0 } else { 0.0 },
         context_parallel: settings.context.unwrap_or(1),
-        context_exchange: if settings.is_ulysses { ContextExchange::AllToAll } else { ContextExchange::Ring },
+        context_exchange: settings.context_exchange,
         expert_parallel: settings.expert.unwrap_or(1),
         ..default
     }

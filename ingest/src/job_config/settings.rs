@@ -1,7 +1,7 @@
 //! Common representation of all formats: a model and the job settings stated in the file.
 
-use planner::model::Model;
-use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
+use planner::model::{Model, ModuleRole};
+use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Precision, Recompute};
 
 use super::JobConfigError;
 
@@ -41,8 +41,7 @@ pub(super) struct Settings {
     pub(super) recompute: Option<Recompute>,
     /// Recomputed layers per stage, with full recomputation.
     pub(super) recompute_layers: Option<u32>,
-    /// Context parallelism exchanges heads (Ulysses) instead of a ring of keys and values.
-    pub(super) is_ulysses: bool,
+    pub(super) context_exchange: ContextExchange,
     pub(super) attention: Option<AttentionKernel>,
     pub(super) precision: Option<Precision>,
     pub(super) zero: Option<u32>,
@@ -54,10 +53,8 @@ pub(super) struct Settings {
     /// True if the file fixes the degrees; missing degrees are then 1. Otherwise the planner
     /// searches them.
     pub(super) has_layout: bool,
-    /// The vision encoder is frozen.
-    pub(super) has_frozen_encoder: bool,
-    /// The language model is frozen.
-    pub(super) has_frozen_backbone: bool,
+    /// Roles of frozen modules.
+    pub(super) frozen: Vec<ModuleRole>,
 }
 
 /// Batch size in sequences per step.
@@ -109,9 +106,9 @@ impl Settings {
     /// Refuses a global batch that the microbatch, the accumulation and the replicas do not form.
     pub(super) fn check_batch(&self) -> Result<(), JobConfigError> {
         let (Batch::Global(global), Some(microbatch)) = (self.batch, self.microbatch) else { return Ok(()) };
-        let Some(devices) = self.stated_devices() else { return Ok(()) };
-        let replicas = (devices / self.devices_per_replica()).max(1);
-        let key = || self.batch_key.unwrap_or("global batch").to_owned();
+        let devices = self.devices.or_else(|| Some(self.nodes?.saturating_mul(self.devices_per_node?)));
+        let replicas = devices.map(|devices| (devices / self.devices_per_replica()).max(1)).or(self.replicas);
+        let Some(replicas) = replicas else { return Ok(()) };
         let step = microbatch.saturating_mul(replicas);
         let detail = match self.accumulation {
             Some(accumulation) if step.saturating_mul(accumulation) != global => format!(
@@ -124,6 +121,6 @@ impl Settings {
             ),
             _ => return Ok(()),
         };
-        Err(JobConfigError::Value { key: key(), detail })
+        Err(JobConfigError::Value { key: self.batch_key.unwrap_or("global batch").to_owned(), detail })
     }
 }

@@ -129,6 +129,7 @@ fn batch(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError>
     // the microbatch.
     let is_pipeline = settings.pipeline.unwrap_or(1) > 1;
     settings.microbatch = Some(if is_pipeline { microbatch.unwrap_or(1) } else { local });
+    settings.batch_key = Some("training.global_batch_size");
     settings.batch = global.map_or(Batch::Replica(local), Batch::Global);
     Ok(())
 }

@@ -10,7 +10,7 @@ mod sharding;
 mod tuning;
 mod without_effect;
 
-use planner::training::{AttentionKernel, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, Recompute};
 
 use super::keys::Keys;
 use super::settings::Settings;
@@ -92,7 +92,7 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     settings.fused_weight_gradients = Some(false);
     settings.sequence_parallel = Some(keys.flag(&["sequence_parallel"], "sequence parallelism").unwrap_or(false));
     unmodelled::report_offload(keys);
-    keys.ignore(|key| without_effect::is(key));
+    keys.ignore(without_effect::is);
     Ok(settings)
 }
 
@@ -140,7 +140,9 @@ fn degrees(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Re
     ];
     settings.context = keys.agreed_count(&names, "context parallelism")?;
     let mode = keys.text(&["cp_mode"], "context parallelism").is_some_and(|mode| mode == "ulysses");
-    settings.is_ulysses = mode || ulysses.is_some();
+    if mode || ulysses.is_some() {
+        settings.context_exchange = ContextExchange::AllToAll;
+    }
     settings.context = ulysses.or(settings.context);
     let names = ["expert_parallel_size", "expert_model_parallel_size", "ep_size"];
     settings.expert = keys.agreed_count(&names, "expert parallelism")?;

@@ -1,7 +1,7 @@
 //! verl: overrides `section.key=value` of a command line, or YAML. The training step of the actor, or of supervised
 //! fine-tuning, is read.
 
-use planner::training::{Precision, Recompute};
+use planner::training::{ContextExchange, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
@@ -115,7 +115,9 @@ fn degrees(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErro
         "ulysses_sequence_parallel_size",
     ];
     let ulysses = keys.agreed_count(&names, "context parallelism (Ulysses)")?.filter(|&degree| degree > 1);
-    settings.is_ulysses = ulysses.is_some();
+    if ulysses.is_some() {
+        settings.context_exchange = ContextExchange::AllToAll;
+    }
     settings.context = ulysses.or(settings.context);
     settings.nodes = keys.launch_count(&["trainer.nnodes", "nnodes"], "nodes")?;
     settings.devices_per_node =

@@ -170,7 +170,7 @@ mod tests {
             let error = keys(&text).expect_err("an error").to_string();
             assert!(error.contains(message), "{error}");
         }
-        let many = (0..=super::super::MAX_KEYS).map(|index| format!("a{index}: 1\n")).collect::<String>();
+        let many = (0..=super::super::MAX_KEYS).map(|index| format!("a{index}: 1")).collect::<Vec<_>>().join("\n");
         assert_eq!(keys(&many).expect_err("an error"), JobConfigError::TooManyKeys);
     }
 }

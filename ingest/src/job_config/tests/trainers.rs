@@ -67,6 +67,16 @@ fn three_files_of_a_job_are_read_together() {
 }
 
 #[test]
+fn megatron_deepspeed_has_a_file_of_its_own() {
+    let arguments = "torchrun x.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 128 --fp16";
+    let deepspeed = r#"{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 2}}"#;
+    let job = together(&[deepspeed, arguments], on(8)).unwrap();
+    assert_eq!((job.format, job.scenario.training.zero_stage()), (ConfigFormat::Megatron, 2));
+    let other = "torchrun x.py --num-layers 8 --num-attention-heads 4";
+    assert!(refusal(&[arguments, other], on(8)).contains("num-layers: 8 contradicts num-layers = 4"));
+}
+
+#[test]
 fn contradictions_name_their_key() {
     let sizes = r#"{"train_batch_size": 256, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}"#;
     assert_eq!(
@@ -107,6 +117,10 @@ fn contradictions_name_their_key() {
             "num_processes: 8 is not 4 x 4",
         ),
         (vec![LLAMA_70B, "distributed_type: FSDP\nnum_processes: 9\nnum_machines: 2\n"], "num_processes: 9 processes"),
+        (
+            vec![&TITAN.replace("seq_len = 8192", "global_batch_size = 30")],
+            "training.global_batch_size: 30 is no multiple of 1 x 8",
+        ),
         (vec![LLAMA_70B, LLAMA_70B], "two files state a model"),
         (vec![LLAMA_70B, TITAN], "the torchtitan job file states the sizes of its model"),
         (vec![TITAN, "--num-layers 2 --num-attention-heads 2"], "a torchtitan job file and a Megatron-LM arguments"),
@@ -140,6 +154,10 @@ fn accelerate_states_devices_sharding_and_degrees() {
         assert_eq!(job.scenario.training.zero_stage(), stage, "{strategy}");
         assert_eq!(says(&job, "Hybrid sharding"), strategy == "HYBRID_SHARD");
     }
+    // A file with all arguments has an FSDP section although FSDP is off.
+    let text = r#"{"per_device_train_batch_size": 1, "fsdp": [], "fsdp_config": {"min_num_params": 0}, "bf16": true}"#;
+    let job = together(&[text, LLAMA_70B], Hardware::default()).unwrap();
+    assert_eq!((job.format, job.scenario.training.zero_stage()), (ConfigFormat::TrainingArguments, 0));
     let text = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n  offload_optimizer_device: cpu\n";
     let job = together(&[text, LLAMA_70B], Hardware::default()).unwrap();
     assert_eq!(job.scenario.training.zero_stage(), 2);

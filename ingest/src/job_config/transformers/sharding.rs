@@ -11,12 +11,15 @@ pub(super) fn read(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobCo
     let has_file = keys.has_section(DEEPSPEED);
     let is_deepspeed =
         has_file || named.is_some() || kind == "DEEPSPEED" || keys.has_section("accelerate.deepspeed_config.");
-    let strategies = keys.text(&["fsdp"], "sharding").filter(|text| !matches!(text.trim(), "" | "[]" | "false"));
+    let stated = keys.text(&["fsdp"], "sharding");
+    // A file with all arguments has an FSDP section without strategies if FSDP is off.
+    let has_section = keys.has_section("fsdp_config.") && stated.is_none();
+    let strategies = stated.filter(|text| !matches!(text.trim(), "" | "[]" | "false"));
     let backend = keys.text(&["dist_config.name"], "sharding").unwrap_or_default();
     let is_fsdp = kind == "FSDP"
         || strategies.is_some()
         || backend.starts_with("fsdp")
-        || keys.has_section("fsdp_config.")
+        || has_section
         || keys.has_section("accelerate.fsdp_config.");
     if is_deepspeed && is_fsdp {
         let detail = "DeepSpeed and FSDP are both configured; a job uses one of them".to_owned();

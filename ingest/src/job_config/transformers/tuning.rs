@@ -1,5 +1,7 @@
 //! Fine-tuning methods, frozen modules, optimizers and losses.
 
+use planner::model::ModuleRole;
+
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
 use crate::job_config::{ConfigFormat, JobConfigError, unmodelled};
@@ -55,8 +57,12 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
     }
     let encoder = keys.flag(&["freeze_vision_tower"], "frozen vision encoder");
     // LLaMA-Factory's default freezes the encoder.
-    settings.has_frozen_encoder = encoder.unwrap_or(format == ConfigFormat::LlamaFactory);
-    settings.has_frozen_backbone = keys.flag(&["freeze_language_model"], "frozen language model").unwrap_or(false);
+    if encoder.unwrap_or(format == ConfigFormat::LlamaFactory) {
+        settings.frozen.push(ModuleRole::VisionEncoder);
+    }
+    if keys.flag(&["freeze_language_model"], "frozen language model").unwrap_or(false) {
+        settings.frozen.push(ModuleRole::Backbone);
+    }
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Keys for data, checkpoints, logs, learning rates and launchers.
 
-const STARTS: [&str; 118] = [
+const STARTS: [&str; 127] = [
     "accelerate.machine_rank",
     "accelerate.main_",
     "accelerate.rdzv",
@@ -46,8 +46,11 @@ const STARTS: [&str; 118] = [
     "deepspeed.communication_data_type",
     "deepspeed.seq_parallel_communication",
     "deepspeed.memory_breakdown",
+    "accelerator_config",
     "adam_",
     "auto_",
+    "average_tokens",
+    "batch_eval",
     "batch_flattening",
     "bos_token",
     "chat_template",
@@ -73,7 +76,9 @@ const STARTS: [&str; 118] = [
     "generation",
     "gradient_checkpointing_kwargs",
     "group_by_length",
+    "half_precision",
     "hub_",
+    "ignore_data_skip",
     "image_",
     "video_",
     "include_",
@@ -82,6 +87,7 @@ const STARTS: [&str; 118] = [
     "kernel_config",
     "label",
     "learning_rate",
+    "liger_kernel_config",
     "load_best",
     "local_rank",
     "logging",
@@ -111,6 +117,7 @@ const STARTS: [&str; 118] = [
     "preprocessing",
     "processor_type",
     "push_to_hub",
+    "restore_callback",
     "remove_unused",
     "report_to",
     "resume",
@@ -119,6 +126,8 @@ const STARTS: [&str; 118] = [
     "save",
     "seed",
     "template",
+    "tpu_",
+    "use_legacy",
 ];
 
 const NAMES: [&str; 36] = [
