@@ -1,6 +1,6 @@
 //! `planscope check`: whether a job fits, its time and utilisation, and what to change.
 
-mod text;
+pub(crate) mod text;
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -29,10 +29,10 @@ const MAX_BYTES: u64 = 4 << 20;
 
 /// Result for a configuration file.
 #[derive(Debug, Serialize)]
-struct Report {
+pub(crate) struct Report {
     /// Its `fit` contains the changes.
     #[serde(flatten)]
-    check: Check,
+    pub(crate) check: Check,
     /// Edits of the file for each of the changes; empty if the format has no setting for it.
     edits: Vec<Vec<Edit>>,
     /// Edits of the file for the combination of changes; empty if there is none.
@@ -42,12 +42,23 @@ struct Report {
     fewest_devices: Option<Vec<FewestDevices>>,
     /// Comparison with the measured step time, if it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    slowness: Option<Slowness>,
+    pub(crate) slowness: Option<Slowness>,
     #[serde(skip)]
     is_best_requested: bool,
     /// Best plan, if requested and found.
     #[serde(skip_serializing_if = "Option::is_none")]
     best: Option<Planned>,
+}
+
+/// Optional parts of a report.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Parts {
+    /// Search the best plan, with free layout and settings.
+    pub(crate) best: bool,
+    /// Explain this measurement.
+    pub(crate) measured: Option<Measured>,
+    /// Worker threads per search. Default: number of cores.
+    pub(crate) search_threads: Option<usize>,
 }
 
 /// Checks a configuration file and writes the report to standard output.
@@ -58,41 +69,9 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let names = files.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     let named: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let hardware = Hardware { preset: arguments.device, devices: arguments.gpus };
-    let configuration = checks::read(&named, hardware)?;
-    let valid = match ValidScenario::new(configuration.scenario.clone(), &NoDatasets) {
-        Ok(valid) => valid,
-        Err(errors) => {
-            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            anyhow::bail!("the configuration is contradictory:\n{}", errors.join("\n"));
-        }
-    };
-    let threads = || arguments.search_threads.map_or_else(Threads::all_cores, Threads::new);
-    let format = configuration.format;
-    let check = checks::check(configuration, &valid, &threads(), &NeverCancelled)?;
-    let text = match named.as_slice() {
-        [(_, text)] => Some(*text),
-        _ => None,
-    };
-    let CheckChanges { fit, edits, combination_edits } =
-        checks::changes(text, format, &valid, &threads(), &NeverCancelled)?;
-    let best = if arguments.best { planned(check.best_scenario.clone(), threads())? } else { None };
-    let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
-    let devices = is_hopeless.then(|| fewest_devices(&valid, &threads(), &NeverCancelled)).transpose()?;
-    let slowness = match arguments.step_time {
-        Some(seconds) if fit.base.iteration_s.is_some() => {
-            Some(slowness::explain(&valid, Measured::StepS(seconds), &threads(), &NeverCancelled)?)
-        }
-        _ => None,
-    };
-    let report = Report {
-        slowness,
-        check: Check { fit, ..check },
-        edits,
-        combination_edits,
-        fewest_devices: devices.map(|table| table.rows),
-        is_best_requested: arguments.best,
-        best,
-    };
+    let measured = arguments.step_time.map(Measured::StepS);
+    let parts = Parts { best: arguments.best, measured, search_threads: arguments.search_threads };
+    let report = report(&named, hardware, parts)?;
     let mut out = std::io::stdout().lock();
     if arguments.json {
         serde_json::to_writer_pretty(&mut out, &report)?;
@@ -102,6 +81,46 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     }
     let does_not_fit = report.check.verdict == Verdict::DoesNotFit;
     Ok(if does_not_fit { ExitCode::from(DOES_NOT_FIT) } else { ExitCode::SUCCESS })
+}
+
+/// Checks the configuration files of one job.
+pub(crate) fn report(files: &[(&str, &str)], hardware: Hardware, parts: Parts) -> anyhow::Result<Report> {
+    let configuration = checks::read(files, hardware)?;
+    let valid = match ValidScenario::new(configuration.scenario.clone(), &NoDatasets) {
+        Ok(valid) => valid,
+        Err(errors) => {
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            anyhow::bail!("the configuration is contradictory:\n{}", errors.join("\n"));
+        }
+    };
+    let threads = || parts.search_threads.map_or_else(Threads::all_cores, Threads::new);
+    let format = configuration.format;
+    let check = checks::check(configuration, &valid, &threads(), &NeverCancelled)?;
+    let text = match files {
+        [(_, text)] => Some(*text),
+        _ => None,
+    };
+    let CheckChanges { fit, edits, combination_edits } =
+        checks::changes(text, format, &valid, &threads(), &NeverCancelled)?;
+    let best = if parts.best { planned(check.best_scenario.clone(), threads())? } else { None };
+    let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
+    let devices = is_hopeless.then(|| fewest_devices(&valid, &threads(), &NeverCancelled)).transpose()?;
+    // A job that does not fit has no time to compare.
+    let slowness = match parts.measured {
+        Some(measured) if fit.base.iteration_s.is_some() => {
+            Some(slowness::explain(&valid, measured, &threads(), &NeverCancelled)?)
+        }
+        _ => None,
+    };
+    Ok(Report {
+        check: Check { fit, ..check },
+        edits,
+        combination_edits,
+        fewest_devices: devices.map(|table| table.rows),
+        slowness,
+        is_best_requested: parts.best,
+        best,
+    })
 }
 
 fn read_text(path: &Path) -> anyhow::Result<String> {

@@ -166,6 +166,7 @@ pub(crate) fn changes(
             fields: changes.flat_map(|change| change.fields.clone()).collect(),
             result: combination.result.clone(),
             difference_s: combination.difference_s,
+            probability_faster: None,
         }
     });
     let combination_edits = combined.as_ref().map(edits_of).unwrap_or_default();

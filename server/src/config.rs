@@ -4,6 +4,7 @@ mod check;
 mod fit;
 pub(crate) mod help;
 mod lengths;
+mod mcp;
 mod measure;
 mod plan;
 mod schedules;
@@ -13,6 +14,7 @@ mod token;
 pub use check::CheckArguments;
 pub use fit::FitArguments;
 pub use lengths::LengthsArguments;
+pub use mcp::McpArguments;
 pub use measure::MeasureArguments;
 pub use plan::PlanArguments;
 pub use schedules::{ScheduleArguments, ScheduleCommand, ScheduleOutput};
@@ -54,6 +56,9 @@ pub enum Command {
     Simulate(SimulateArguments),
     /// Check the configuration of a training job: memory, time, utilisation, and what to change.
     Check(CheckArguments),
+    /// Serve the tools check, fit, plan, compare, why_slow and explain over the Model Context Protocol, on standard
+    /// input and output.
+    Mcp(McpArguments),
     /// Show the memory need of a scenario, and the single changes that make it fit or make it faster.
     Fit(FitArguments),
     /// Estimate time, memory and utilisation for all configurations in a table.

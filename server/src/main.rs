@@ -52,6 +52,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Plan(arguments) => server::plan_command::run(&arguments),
         Command::Simulate(arguments) => server::simulate_command::run(&arguments),
         Command::Check(arguments) => server::check_command::run(&arguments),
+        Command::Mcp(arguments) => server::mcp_command::run(&arguments),
         Command::Fit(arguments) => server::fit_command::run(&arguments),
         Command::Estimate(arguments) => server::estimate_command::run(&arguments),
         Command::Calibrate(arguments) => server::calibrate_command::run(&arguments),

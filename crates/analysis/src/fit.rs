@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::analysis::AnalysisError;
 use changes::{Proposal, proposals};
 use planscope_core::host::{Cancellation, Workers};
+use planscope_plan::certainty;
 use planscope_plan::observer::Observer;
 use planscope_plan::outcome::{Layout, PlanOutcome, Planned, RankMemory, RankNeed};
 use planscope_plan::scenario::{PlannerKind, ValidScenario};
@@ -122,6 +123,10 @@ pub struct Change {
     /// Change of the iteration time in s; omitted if the scenario itself does not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference_s: Option<f64>,
+    /// Probability that a run with the change is faster (docs/models.md, section 18); omitted if the scenario itself
+    /// does not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability_faster: Option<f64>,
 }
 
 /// Several changes applied together.
@@ -218,8 +223,8 @@ pub fn fit_combining(
             continue;
         }
         let Some(changed) = apply(&document, &fields) else { continue };
-        let result = match evaluate(&changed, valid, planner, &watch) {
-            Ok(Some(evaluated)) => evaluated.result,
+        let Evaluated { result, plan, .. } = match evaluate(&changed, valid, planner, &watch) {
+            Ok(Some(evaluated)) => evaluated,
             Ok(None) => continue,
             Err(AnalysisError::TimeIsUp) => {
                 is_partial = true;
@@ -231,7 +236,9 @@ pub fn fit_combining(
         match result.iteration_s {
             Some(seconds) if base_s.is_none_or(|base| seconds < base * (1.0 - MIN_SHARE)) => {
                 let difference_s = base_s.map(|base| seconds - base);
-                changes.push(Change { title, kind, fields, result, difference_s });
+                let plans = plan.as_deref().zip(base.plan.as_deref());
+                let probability_faster = plans.map(|(changed, base)| certainty::probability_faster(changed, base));
+                changes.push(Change { title, kind, fields, result, difference_s, probability_faster });
             }
             Some(_) => {}
             None => rejected += 1,

@@ -361,6 +361,9 @@ impl Keys {
                 None => unknown.push(key.chars().take(MAX_KEY_CHARS).collect()),
                 Some("") => {}
                 Some(setting) => {
+                    // Words of a script may follow a number, for example the program after its options.
+                    let word = first_word(&value);
+                    let value = if word.parse::<f64>().is_ok() { word } else { value.as_str() };
                     let value = value.chars().take(MAX_KEY_CHARS).collect();
                     read.push(ReadSetting { key, value, setting: setting.to_owned() });
                 }

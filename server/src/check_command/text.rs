@@ -10,7 +10,7 @@ use super::{Report, value_text};
 use crate::fit_command::{describe_devices, memory_table};
 
 /// Returns the report: verdict, time, what was assumed and not understood, memory, changes.
-pub(super) fn describe(name: &str, report: &Report) -> String {
+pub(crate) fn describe(name: &str, report: &Report) -> String {
     let check = &report.check;
     let Check { scenario, fit, .. } = check;
     let mut lines = vec![format!(
@@ -35,16 +35,7 @@ pub(super) fn describe(name: &str, report: &Report) -> String {
     lines.extend(report.slowness.iter().flat_map(slowness));
     lines.extend(memory_table(fit));
     lines.extend(changes(report));
-    if report.is_best_requested && report.best.is_none() {
-        lines.push(String::new());
-        lines.push("best plan, with free layout and settings: none fits".to_owned());
-    }
-    if let Some(best) = &report.best {
-        lines.push(String::new());
-        lines.push(format!("best plan, with free layout and settings: {}", figures(best)));
-        let settings = best.settings.map(|settings| format!("; {settings}")).unwrap_or_default();
-        lines.push(format!("  {}{settings}", degrees(best.layout)));
-    }
+    lines.extend(best(report));
     if !check.read.is_empty() {
         lines.push(String::new());
         lines.push(format!("{} settings read; --json lists them", check.read.len()));
@@ -52,7 +43,8 @@ pub(super) fn describe(name: &str, report: &Report) -> String {
     lines.join("\n") + "\n"
 }
 
-fn outcome(check: &Check) -> Vec<String> {
+/// Describes whether the job fits, its time, and the intervals.
+pub(crate) fn outcome(check: &Check) -> Vec<String> {
     let fit = &check.fit;
     let peak = fit.base.peak_gib.unwrap_or(0.0);
     let memory = format!(
@@ -81,8 +73,25 @@ fn outcome(check: &Check) -> Vec<String> {
     lines
 }
 
+/// Describes the best plan, if it was requested.
+pub(crate) fn best(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    if report.is_best_requested && report.best.is_none() {
+        lines.push(String::new());
+        lines.push("best plan, with free layout and settings: none fits".to_owned());
+    }
+    if let Some(best) = &report.best {
+        lines.push(String::new());
+        lines.push(format!("best plan, with free layout and settings: {}", figures(best)));
+        let settings = best.settings.map(|settings| format!("; {settings}")).unwrap_or_default();
+        let source = best.source.map(|planner| format!("; plan of {}", planner.title())).unwrap_or_default();
+        lines.push(format!("  {}{settings}{source}", degrees(best.layout)));
+    }
+    lines
+}
+
 /// Describes a measured step time next to the prediction, and the causes of the difference.
-fn slowness(slowness: &Slowness) -> Vec<String> {
+pub(crate) fn slowness(slowness: &Slowness) -> Vec<String> {
     let Slowness { measured_s, predicted_s, measured_mfu, .. } = slowness;
     let relation = match slowness.relation {
         Relation::Impossible => "impossible: more FLOPs than the peak of the devices. The run is another job.",
@@ -127,7 +136,8 @@ fn degrees(layout: Layout) -> String {
     format!("TP {tensor}, PP {pipeline}, DP {data}, VPP {chunks}, microbatch {microbatch}")
 }
 
-fn changes(report: &Report) -> Vec<String> {
+/// Lists the changes with their edits, or the fewest devices if no change helps.
+pub(crate) fn changes(report: &Report) -> Vec<String> {
     let fit = &report.check.fit;
     let purpose = if report.check.verdict == Verdict::DoesNotFit { "make it fit" } else { "save most time" };
     if fit.changes.is_empty() {
@@ -175,9 +185,11 @@ fn edit_line(edit: &Edit) -> String {
 }
 
 fn change_line(number: u32, change: &Change) -> String {
+    let confidence = change.probability_faster.map(|probability| format!(", faster with {:.0} %", 100.0 * probability));
+    let confidence = confidence.unwrap_or_default();
     let difference = change.difference_s.map(|difference| format!(" ({difference:+.3} s)")).unwrap_or_default();
     format!(
-        "{number:>3} {:>9.3} s{difference}  {:>6.1} GiB  {}",
+        "{number:>3} {:>9.3} s{difference}  {:>6.1} GiB  {}{confidence}",
         change.result.iteration_s.unwrap_or(0.0),
         change.result.peak_gib.unwrap_or(0.0),
         change.title

@@ -32,6 +32,7 @@ fn change(layout: Layout, fields: &[(&str, Value)]) -> Change {
         fields: fields.iter().map(field).collect(),
         result: FitResult { layout, iteration_s: None, tokens_per_s_per_device: None, peak_gib: None, binding: None },
         difference_s: None,
+        probability_faster: None,
     }
 }
 

@@ -65,6 +65,7 @@ fn changes_of_a_feasible_scenario_save_time() {
     let base = found.base.iteration_s.unwrap();
     assert!(found.changes.iter().all(|change| change.result.iteration_s.unwrap() < base));
     assert!(found.changes.iter().all(|change| change.difference_s.unwrap() < 0.0));
+    assert!(found.changes.iter().all(|change| (0.5..=1.0).contains(&change.probability_faster.unwrap())));
     let removes = |change: &Change| change.title == "no recomputation" || change.title == "selective recomputation";
     assert!(found.changes.iter().any(removes), "{:?}", found.changes);
 }

@@ -117,6 +117,9 @@ fn Row<'a>(
         });
         format!("{}{}", difference.unwrap_or_default(), format::gib(peak))
     });
+    let confidence = change.probability_faster.map(|probability| {
+        view! { <span title="Probability that a run with this change is faster, from errors on published measurements">{format!("faster with {} · ", format::percent(probability))}</span> }
+    });
     let has_edits = !edits.is_empty();
     let code = edits.iter().map(|edit| {
         let (sign, class) = match edit.action {
@@ -132,7 +135,7 @@ fn Row<'a>(
             <span class="number">{number}</span>
             <b>{title}</b>
             <span class="seconds" class:faster=change.difference_s.is_some()>{main}</span>
-            <span class="muted memory">{change.difference_s.map(|_| format!("{} · ", format::seconds(seconds)))}{memory}</span>
+            <span class="muted memory">{confidence}{change.difference_s.map(|_| format!("{} · ", format::seconds(seconds)))}{memory}</span>
             {share.map(|share| view! { <span class="saving"><i style:width=format!("{share:.0}%")></i></span> })}
             {has_edits.then(|| view! { <div class="code"><code>{code}</code><Buttons edits=edits /></div> })}
         </li>

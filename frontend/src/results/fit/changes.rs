@@ -119,6 +119,7 @@ mod tests {
             ],
             result: result(Some(9.0), 60.0),
             difference_s,
+            probability_faster: None,
         }
     }
 

@@ -178,6 +178,7 @@ mod tests {
             fields: fields.collect(),
             result,
             difference_s: None,
+            probability_faster: None,
         }
     }
 
