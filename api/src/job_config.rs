@@ -28,6 +28,8 @@ pub enum ConfigFormat {
     Nanotron,
     /// Job file of llm-foundry.
     LlmFoundry,
+    /// Job file of OLMo.
+    Olmo,
     /// Job file of NeMo 1 or of its launcher.
     Nemo,
     /// Overrides of a Megatron-Bridge recipe.
@@ -56,6 +58,7 @@ impl ConfigFormat {
             Self::Axolotl => "axolotl job file",
             Self::Nanotron => "nanotron job file",
             Self::LlmFoundry => "llm-foundry job file",
+            Self::Olmo => "OLMo job file",
             Self::Nemo => "NeMo job file",
             Self::MegatronBridge => "Megatron-Bridge overrides",
             Self::Maxtext => "MaxText configuration",

@@ -11,7 +11,8 @@
 //! | LLaMA-Factory (YAML, JSON) | `model_name_or_path` or `model` with `finetuning_type`, `cutoff_len`, `template` or `dist_config` |
 //! | axolotl (YAML) | `base_model` with `sequence_len`, `micro_batch_size` or `datasets` |
 //! | nanotron (YAML) | `parallelism.dp`, or `model.model_config` with `tokens` |
-//! | llm-foundry (YAML) | `global_train_batch_size` or `device_train_microbatch_size` |
+//! | llm-foundry (YAML) | `model.name` with `global_train_batch_size` or `device_train_microbatch_size` |
+//! | OLMo (YAML) | the same without `model.name`, and `model.d_model` |
 //! | `NeMo` (YAML) | `model.micro_batch_size`, or `trainer.devices` with `model` |
 //! | Megatron-Bridge (YAML) | `train.micro_batch_size`, `train.global_batch_size` or `train.train_iters` |
 //! | `MaxText` (YAML) | `base_emb_dim`, or `model_name` with `per_device_batch_size` or a related key |
@@ -39,6 +40,7 @@ mod model_config;
 mod model_names;
 mod nanotron;
 mod nemo;
+mod olmo;
 mod primus;
 mod scenario;
 mod settings;
@@ -195,6 +197,7 @@ fn read_settings(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobC
         | ConfigFormat::Axolotl => transformers::read(format, keys),
         ConfigFormat::Nanotron => nanotron::read(keys),
         ConfigFormat::LlmFoundry => llm_foundry::read(keys),
+        ConfigFormat::Olmo => olmo::read(keys),
         ConfigFormat::Nemo => nemo::read_nemo(keys),
         ConfigFormat::MegatronBridge => nemo::read_bridge(keys),
         ConfigFormat::Maxtext => maxtext::read(keys),

@@ -58,7 +58,7 @@ fn accepted_terms(config: &JobConfig) -> [(&'static str, &'static [&'static str]
     let recompute: &[&str] = match training.recompute {
         Recompute::None => &["none"],
         Recompute::Selective => &["selective", "minimal", "save_"],
-        Recompute::Full => &["full"],
+        Recompute::Full => &["full", "one_in_"],
     };
     let precision: &[&str] = match training.precision {
         Precision::Fp8 => &["float8", "fp8"],
@@ -66,10 +66,12 @@ fn accepted_terms(config: &JobConfig) -> [(&'static str, &'static [&'static str]
         Precision::Fp32 => &["fp32", "bf16 off"],
     };
     let zero: &[&str] = match training.zero_stage() {
-        0 => &["zero 0", "MULTI_GPU"],
+        0 => &["zero 0", "MULTI_GPU", "ddp"],
         1 => &["zero 1", "distributed optimizer"],
         2 => &["fsdp2", "zero 2", "zero2"],
-        _ => &["fsdp2", "optim_grads_params", "zero 3", "FULL_SHARD", "ds_z3", "fsdp=", "fsdp (default"],
+        _ => {
+            &["fsdp2", "optim_grads_params", "zero 3", "FULL_SHARD", "ds_z3", "fsdp=", "fsdp (default", "fsdp wrapping"]
+        }
     };
     [("recompute", recompute), ("precision", precision), ("zero_fsdp", zero)]
 }
@@ -96,7 +98,6 @@ fn has_reader(framework: &str, file: &str) -> bool {
     match framework {
         "torchtitan" => is("toml"),
         "megatron-bridge" => is("yaml"),
-        "olmo" => false,
         _ => true,
     }
 }

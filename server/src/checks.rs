@@ -69,6 +69,7 @@ pub(crate) const fn config_format(format: job_config::ConfigFormat) -> ConfigFor
         job_config::ConfigFormat::Axolotl => ConfigFormat::Axolotl,
         job_config::ConfigFormat::Nanotron => ConfigFormat::Nanotron,
         job_config::ConfigFormat::LlmFoundry => ConfigFormat::LlmFoundry,
+        job_config::ConfigFormat::Olmo => ConfigFormat::Olmo,
         job_config::ConfigFormat::Nemo => ConfigFormat::Nemo,
         job_config::ConfigFormat::MegatronBridge => ConfigFormat::MegatronBridge,
         job_config::ConfigFormat::Maxtext => ConfigFormat::Maxtext,

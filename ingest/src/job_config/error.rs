@@ -30,7 +30,7 @@ pub enum JobConfigError {
     #[error(
         "the file is no configuration that Planscope reads; it reads scenario JSON files, config.json of Hugging Face \
          models, torchtitan job files (TOML), Megatron-LM arguments, DeepSpeed JSON, and files of transformers, \
-         accelerate, LLaMA-Factory, axolotl, nanotron, llm-foundry, NeMo, Megatron-Bridge, MaxText, \
+         accelerate, LLaMA-Factory, axolotl, nanotron, llm-foundry, OLMo, NeMo, Megatron-Bridge, MaxText, \
          Primus, verl and MLPerf"
     )]
     Unknown,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::keys::Keys;
 use super::{
     JobConfigError, arguments, document, interpolation, llm_foundry, maxtext, megatron, mlperf, model_config, nanotron,
-    nemo, primus, torchtitan, transformers, verl, yaml,
+    nemo, olmo, primus, torchtitan, transformers, verl, yaml,
 };
 
 /// Format of a configuration file.
@@ -32,6 +32,8 @@ pub enum ConfigFormat {
     Nanotron,
     /// Job file of llm-foundry.
     LlmFoundry,
+    /// Job file of OLMo.
+    Olmo,
     /// Job file of NeMo 1 or of its launcher.
     Nemo,
     /// Overrides of a Megatron-Bridge recipe.
@@ -60,6 +62,7 @@ impl ConfigFormat {
             Self::Axolotl => "axolotl job file",
             Self::Nanotron => "nanotron job file",
             Self::LlmFoundry => "llm-foundry job file",
+            Self::Olmo => "OLMo job file",
             Self::Nemo => "NeMo job file",
             Self::MegatronBridge => "Megatron-Bridge overrides",
             Self::Maxtext => "MaxText configuration",
@@ -82,6 +85,7 @@ impl ConfigFormat {
             Self::Axolotl => "axolotl",
             Self::Nanotron => "nanotron",
             Self::LlmFoundry => "llm_foundry",
+            Self::Olmo => "olmo",
             Self::Nemo => "nemo",
             Self::MegatronBridge => "megatron_bridge",
             Self::Maxtext => "maxtext",
@@ -116,7 +120,7 @@ type Test = fn(&Keys) -> bool;
 
 /// Tests of formats with dotted keys. The first that matches is the format. Job files may contain keys of
 /// `config.json`, so they precede it.
-const TESTS: [(ConfigFormat, Test); 13] = [
+const TESTS: [(ConfigFormat, Test); 14] = [
     (ConfigFormat::Primus, primus::is_job),
     (ConfigFormat::Verl, verl::is_job),
     (ConfigFormat::Axolotl, transformers::is_axolotl),
@@ -126,6 +130,7 @@ const TESTS: [(ConfigFormat, Test); 13] = [
     (ConfigFormat::Deepspeed, transformers::is_deepspeed),
     (ConfigFormat::Nanotron, nanotron::is_job),
     (ConfigFormat::LlmFoundry, llm_foundry::is_job),
+    (ConfigFormat::Olmo, olmo::is_job),
     (ConfigFormat::Nemo, nemo::is_nemo),
     (ConfigFormat::MegatronBridge, nemo::is_bridge),
     (ConfigFormat::Maxtext, maxtext::is_configuration),
@@ -171,4 +176,18 @@ pub(super) fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigErr
     }
     let keys = document::toml(text)?;
     if torchtitan::is_job(&keys) { Ok((ConfigFormat::Torchtitan, keys)) } else { Err(JobConfigError::Unknown) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_those_of_reports() {
+        let others = [ConfigFormat::Megatron, ConfigFormat::Torchtitan, ConfigFormat::Mlperf];
+        for format in TESTS.map(|(format, _)| format).into_iter().chain(others) {
+            assert_eq!(serde_json::to_value(format).unwrap(), format.id());
+            assert!(!format.name().is_empty());
+        }
+    }
 }

@@ -10,7 +10,8 @@ use super::{JobConfigError, model_config, unmodelled, without_effect};
 const MODEL: &str = "model.";
 
 pub(super) fn is_job(keys: &Keys) -> bool {
-    keys.has("global_train_batch_size") || keys.has("device_train_microbatch_size")
+    let is_batch = keys.has("global_train_batch_size") || keys.has("device_train_microbatch_size");
+    is_batch && keys.has("model.name")
 }
 
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {

@@ -46,6 +46,26 @@ fn llm_foundry_replaces_its_variables() {
     assert!(!job.read.iter().any(|setting| setting.key.contains("alibi")), "{:?}", job.read);
 }
 
+/// Sizes of OLMo 2 7B: 7.30 billion parameters without the norms of queries and keys.
+#[test]
+fn olmo_counts_gate_and_up_together() {
+    let job = config(
+        "run_name: x\nmodel:\n  d_model: 4096\n  n_heads: 32\n  n_layers: 32\n  mlp_hidden_size: 22016\n  weight_tying: false\n  \
+         include_bias: false\n  activation_type: swiglu\n  max_sequence_length: 4096\n  vocab_size: 100278\n  \
+         embedding_size: 100352\n  flash_attention: true\nglobal_train_batch_size: 1024\ndevice_train_microbatch_size: 2\n\
+         precision: amp_bf16\nfsdp:\n  precision: mixed\nactivation_checkpointing: one_in_four\n",
+    );
+    assert_eq!(job.format, ConfigFormat::Olmo);
+    let scenario = &job.scenario;
+    let module = scenario.model.backbone().expect("a language model");
+    assert_eq!((module.ffn, module.vocab, module.gated), (11_008, 100_352, true));
+    let parameters = scenario.model.parameters() as f64;
+    assert!((parameters / 7_298_617_344.0 - 1.0).abs() < 1e-3, "{parameters}");
+    assert_eq!((scenario.training.recompute, scenario.training.recompute_layers), (Recompute::Full, Some(8)));
+    assert_eq!((scenario.training.zero_stage(), scenario.workload.global_batch), (3, 1024));
+    assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+}
+
 const NEMO: &str = "trainer:\n  num_nodes: 4\n  devices: 8\n  precision: bf16\nmodel:\n  micro_batch_size: 1\n  \
     global_batch_size: 128\n  tensor_model_parallel_size: 2\n  pipeline_model_parallel_size: 2\n  encoder_seq_length: 4096\n  \
     num_layers: 32\n  hidden_size: 4096\n  ffn_hidden_size: ${multiply:4, ${.hidden_size}}\n  num_attention_heads: 32\n  \
