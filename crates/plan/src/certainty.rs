@@ -53,12 +53,16 @@ pub fn step_time(scenario: &Scenario, planned: &Planned) -> Interval {
     step_time_interval(planned.metrics.iteration_s, &features, reason(scenario).is_some())
 }
 
-/// Returns the 80 % interval of a predicted step time, in the unit of the prediction. `has_no_data`
-/// selects the widest interval.
+/// Returns the 80 % interval of a predicted step time, in the unit of the prediction. With
+/// `has_no_data`, the interval is the widest one.
 pub fn step_time_interval(predicted: f64, features: &Features, has_no_data: bool) -> Interval {
     let Coefficients { step_time, widest, .. } = Coefficients::committed();
-    let bounds = (step_time.lower.at(features), step_time.upper.at(features));
-    Interval::around(predicted, if has_no_data { (bounds.0.min(widest.0), bounds.1.max(widest.1)) } else { bounds })
+    let (mut lower, mut upper) = (step_time.lower.at(features), step_time.upper.at(features));
+    if has_no_data {
+        lower += widest.0 - step_time.lower.constant;
+        upper += widest.1 - step_time.upper.constant;
+    }
+    Interval::around(predicted, (lower, upper))
 }
 
 /// Returns the reason for the widest interval of step times, or `None` if published step times
@@ -69,7 +73,7 @@ pub fn reason(scenario: &Scenario) -> Option<String> {
         return Some("No published step times of models with several modules.".to_owned());
     }
     if model.modules.iter().any(|module| module.moe.is_some()) {
-        return Some("Only one published step time of a mixture of experts.".to_owned());
+        return Some("Too few published step times of mixtures of experts.".to_owned());
     }
     // Devices without timings have the curves of a measured device of the same generation, for which
     // step times are published, or those of a typical device.

@@ -14,7 +14,8 @@ use super::{Feature, Features};
 pub struct Coefficients {
     /// 10 % and 90 % quantiles of the error of a step time.
     pub step_time: Bounds,
-    /// 5 % and 95 % quantiles of the error of a step time over all sets: bounds for steps without data.
+    /// Constants of the bounds for steps without data: 5 % and 95 % quantiles of the error over all
+    /// sets.
     pub widest: (f64, f64),
     /// Quantiles of the error of a peak memory.
     pub peak_memory: MemoryErrors,
