@@ -61,20 +61,23 @@ pub struct SlownessRequest {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The peak is at most 95 % of the limit.
+    /// A plan fits, and the probability of running out of memory is at most 10 %.
     Fits,
-    /// The job fits, and its peak is above 95 % of the limit.
+    /// A plan fits, and the probability of running out of memory is above 10 %.
     AtRisk,
     /// No plan fits.
     DoesNotFit,
 }
 
+/// Probability of running out of memory above which a job is at risk. The 80 % interval then contains the device memory.
+const RISK: f64 = 0.1;
+
 impl Verdict {
-    /// Returns the verdict for a memory need.
-    pub fn new(fit: &Fit) -> Self {
-        match fit.base.iteration_s {
+    /// Returns the verdict for the uncertainty of a plan, or for no plan.
+    pub fn new(certainty: Option<&Certainty>) -> Self {
+        match certainty {
             None => Self::DoesNotFit,
-            Some(_) if fit.is_at_risk() => Self::AtRisk,
+            Some(Certainty { memory, .. }) if memory.probability_out_of_memory > RISK => Self::AtRisk,
             Some(_) => Self::Fits,
         }
     }

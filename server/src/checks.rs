@@ -126,8 +126,9 @@ pub(crate) fn check(
 ) -> Result<Check, AnalysisError> {
     let need = fit::need(valid, None, workers, cancellation)?;
     let Configuration { format, scenario: _, read, assumed, not_modelled, unknown } = configuration;
+    let certainty = need.plan.as_ref().map(|plan| Certainty::of_plan(valid.scenario(), plan));
     Ok(Check {
-        verdict: Verdict::new(&need.fit),
+        verdict: Verdict::new(certainty.as_ref()),
         format,
         scenario: valid.scenario().clone(),
         best_scenario: free(valid.scenario()),
@@ -136,7 +137,7 @@ pub(crate) fn check(
         not_modelled,
         unknown,
         fit: need.fit,
-        certainty: need.plan.as_ref().map(|plan| Certainty::of_plan(valid.scenario(), plan)),
+        certainty,
         plan: need.plan.map(|plan| *plan),
     })
 }

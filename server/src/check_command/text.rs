@@ -53,7 +53,7 @@ pub(crate) fn outcome(check: &Check) -> Vec<String> {
     );
     let mut lines = vec![match check.verdict {
         Verdict::Fits => format!("fits: {memory}"),
-        Verdict::AtRisk => format!("at risk: {memory}, above 95 % of the limit"),
+        Verdict::AtRisk => format!("at risk: {memory}; real runs may reserve more"),
         Verdict::DoesNotFit => format!("does not fit: {}", fit.base.binding.as_deref().unwrap_or("no plan")),
     }];
     if let Some(plan) = &check.plan {

@@ -95,7 +95,7 @@ impl Tools {
     )]
     async fn fit(&self, Parameters(arguments): Parameters<ConfigurationArguments>) -> CallToolResult {
         self.answer(arguments, Parts::default(), |report| {
-            joined([outcome(&report.check), memory_table(&report.check.fit), changes(report)])
+            joined(&[outcome(&report.check), memory_table(&report.check.fit), changes(report)])
         })
         .await
     }
@@ -106,7 +106,7 @@ impl Tools {
     )]
     async fn plan(&self, Parameters(arguments): Parameters<ConfigurationArguments>) -> CallToolResult {
         let parts = Parts { best: true, ..Parts::default() };
-        self.answer(arguments, parts, |report| joined([outcome(&report.check), best(report)])).await
+        self.answer(arguments, parts, |report| joined(&[outcome(&report.check), best(report)])).await
     }
 
     #[tool(
@@ -123,7 +123,7 @@ impl Tools {
             format!("a is faster than b with {:.0} %, if both are the same job", 100.0 * probability_faster(a, b))
         });
         let (a, b) = (outcome(&a.check), outcome(&b.check));
-        succeeded(joined([vec!["a:".to_owned()], a, vec!["b:".to_owned()], b, faster.into_iter().collect()]))
+        succeeded(joined(&[vec!["a:".to_owned()], a, vec!["b:".to_owned()], b, faster.into_iter().collect()]))
     }
 
     #[tool(
@@ -149,7 +149,7 @@ impl Tools {
         let parts = Parts { measured: Some(measured), ..Parts::default() };
         self.answer(configuration, parts, |report| {
             let explained = report.slowness.iter().flat_map(slowness).collect();
-            joined([outcome(&report.check), explained])
+            joined(&[outcome(&report.check), explained])
         })
         .await
     }
@@ -192,7 +192,7 @@ impl Tools {
     }
 }
 
-fn joined<const N: usize>(sections: [Vec<String>; N]) -> String {
+fn joined(sections: &[Vec<String>]) -> String {
     sections.concat().join("\n")
 }
 

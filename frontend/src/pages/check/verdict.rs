@@ -28,7 +28,11 @@ fn headline(check: &Check) -> String {
     let (peak_text, limit) = (format::gib(peak), format::gib(fit.limit_gib));
     match check.verdict {
         Verdict::Fits => format!("{} to spare: {peak_text} of {limit}{rank}", format::gib(fit.limit_gib - peak)),
-        Verdict::AtRisk => format!("{peak_text} of {limit}{rank}, above 95 % of the limit"),
+        Verdict::AtRisk => {
+            let probability = check.certainty.as_ref().map(|certainty| certainty.memory.probability_out_of_memory);
+            let probability = probability.map(format::percent).unwrap_or_default();
+            format!("{peak_text} of {limit} predicted{rank}; out of memory with {probability}")
+        }
         Verdict::DoesNotFit if fit.ranks.is_empty() => {
             format::sentence(fit.base.binding.as_deref().unwrap_or("no layout is possible"))
         }
