@@ -70,7 +70,7 @@ pub enum Verdict {
 }
 
 /// Probability of running out of memory above which a job is at risk. The 80 % interval then contains the device memory.
-const RISK: f64 = 0.1;
+pub const RISK: f64 = 0.1;
 
 impl Verdict {
     /// Returns the verdict for the uncertainty of a plan, or for no plan.

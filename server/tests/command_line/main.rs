@@ -2,6 +2,7 @@
 
 mod check;
 mod execution_plan;
+mod mcp;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};

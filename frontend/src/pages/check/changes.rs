@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use api::check::{CheckChanges, Edit, EditAction, Verdict, apply};
+use api::check::{CheckChanges, Edit, EditAction, RISK, Verdict, apply};
+use api::planner::certainty::memory_certainty;
 use api::planner::fit::Change;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use crate::check::{Checked, Loaded, use_check};
 use crate::notice::ErrorNotice;
 use crate::results::{change_lines, degrees};
-use crate::{clipboard, format, saving};
+use crate::{clipboard, format, pointer, saving};
 
 /// Panel of the changes.
 #[component]
@@ -120,6 +121,15 @@ fn Row<'a>(
     let confidence = change.probability_faster.map(|probability| {
         view! { <span title="Probability that a run with this change is faster, from errors on published measurements">{format!("faster with {} · ", format::percent(probability))}</span> }
     });
+    let device_gib = pointer::get(document, "/cluster/device/memory_gib").and_then(Value::as_f64);
+    let risk = change
+        .result
+        .peak_gib
+        .zip(device_gib)
+        .map(|(peak, device)| memory_certainty(peak, device).probability_out_of_memory);
+    let risk = risk.filter(|risk| *risk > RISK).map(|risk| {
+        view! { <span class="slower">{format!(" · out of memory with {}", format::percent(risk))}</span> }
+    });
     let has_edits = !edits.is_empty();
     let code = edits.iter().map(|edit| {
         let (sign, class) = match edit.action {
@@ -135,7 +145,7 @@ fn Row<'a>(
             <span class="number">{number}</span>
             <b>{title}</b>
             <span class="seconds" class:faster=change.difference_s.is_some()>{main}</span>
-            <span class="muted memory">{confidence}{change.difference_s.map(|_| format!("{} · ", format::seconds(seconds)))}{memory}</span>
+            <span class="muted memory">{confidence}{change.difference_s.map(|_| format!("{} · ", format::seconds(seconds)))}{memory}{risk}</span>
             {share.map(|share| view! { <span class="saving"><i style:width=format!("{share:.0}%")></i></span> })}
             {has_edits.then(|| view! { <div class="code"><code>{code}</code><Buttons edits=edits /></div> })}
         </li>

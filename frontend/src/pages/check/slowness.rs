@@ -121,7 +121,7 @@ fn Explanation(slowness: Slowness) -> impl IntoView {
     view! {
         <p role="status">{text}</p>
         {(is_slower && has_rows).then(|| view! {
-            <table class="figures" data-testid="check-causes">
+            <table class="figures check-causes" data-testid="check-causes">
                 <caption>{format!("Causes that can explain {}, each alone, closest first", format::seconds(gap))}</caption>
                 <thead><tr><th scope="col">"Cause and how to confirm it"</th><th scope="col">"Explains"</th></tr></thead>
                 <tbody>{rows}</tbody>
