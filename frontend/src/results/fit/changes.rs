@@ -143,6 +143,7 @@ mod tests {
             changes: Vec::new(),
             simulated: 0,
             rejected: 0,
+            combination: None,
             is_partial: false,
         };
         assert_eq!(plain(memory_difference(&fit, &change(None))), "−30.0 GiB");
