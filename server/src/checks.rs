@@ -8,7 +8,7 @@ use api::job_config::{ConfigFormat, ReadSetting};
 use ingest::job_config::{self, Hardware, JobConfig, JobConfigError};
 use planner::analysis::AnalysisError;
 use planner::cluster::presets;
-use planner::fit::{self, Change, ChangeKind};
+use planner::fit::{self, Change, ChangeKind, Fit};
 use planner::host::{Cancellation, Workers};
 use planner::scenario::{FieldError, FreeSetting, PlannerKind, Scenario, ValidScenario};
 use planner::training::LayoutRequest;
@@ -158,7 +158,8 @@ pub(crate) fn changes(
     // A combination of changes without settings in the file cannot be applied.
     let has_settings = text.is_some() && format.is_some_and(syntax::has_settings);
     let is_combined = |change: &Change| !has_settings || !edits_of(change).is_empty();
-    let fit = fit::fit_combining(valid, None, &is_combined, workers, cancellation)?;
+    let mut fit = fit::fit_combining(valid, None, &is_combined, workers, cancellation)?;
+    list_cluster_last(&mut fit);
     let edits = fit.changes.iter().map(edits_of).collect();
     let combined = fit.combination.as_ref().map(|combination| {
         let changes = combination.changes.iter().filter_map(|&index| fit.changes.get(index as usize));
@@ -173,6 +174,17 @@ pub(crate) fn changes(
     });
     let combination_edits = combined.as_ref().map(edits_of).unwrap_or_default();
     Ok(CheckChanges { fit, edits, combination_edits })
+}
+
+/// Lists changes of the configuration before those of the cluster, which cost money.
+fn list_cluster_last(fit: &mut Fit) {
+    let mut order: Vec<u32> = (0..).take(fit.changes.len()).collect();
+    order.sort_by_key(|&index| fit.changes[index as usize].kind == ChangeKind::Cluster);
+    fit.changes.sort_by_key(|change| change.kind == ChangeKind::Cluster);
+    let place = |index: &u32| (0..).zip(&order).find(|(_, old)| *old == index).map(|(new, _)| new);
+    if let Some(combination) = &mut fit.combination {
+        combination.changes = combination.changes.iter().filter_map(place).collect();
+    }
 }
 
 /// Returns the edits that make a change, or nothing if the format has no setting for it. The edited file is read

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { serious } from "./axe.mjs";
 import { expectNoFaults, tooWide } from "./browser.mjs";
-import { pictures, setStage } from "./stage.mjs";
+import { pictures, readme, setStage } from "./stage.mjs";
 
 const stage = setStage();
 
@@ -62,6 +62,26 @@ test("a job that does not fit fits after a change in its own syntax, and undo re
   assert.equal(await page.getByTestId("check-text").inputValue(), JOB);
   expectNoFaults(page);
   await page.context().close();
+});
+
+test("an example has intervals, a combination of changes and a faster plan on one axis", async () => {
+  for (const scheme of ["light", "dark"]) {
+    const page = await stage.open({ scheme });
+    await page.goto("/check");
+    await page.getByTestId("check-devices").fill("64");
+    await page.getByTestId("example-torchtitan").click();
+    await badge(page).waitFor(PATIENCE);
+    await page.getByTestId("check-together").waitFor(PATIENCE);
+    assert.match(await page.getByTestId("check-together").innerText(), /Changes 1, .* together: [\d.]+.ms/);
+    await page.getByTestId("check-best").waitFor(PATIENCE);
+    assert.match(await page.getByTestId("check-best").innerText(), /^[\d.]+.ms \(−[\d.]+.ms, −[\d.]+.%\)/);
+    assert.equal(await page.locator('canvas[data-testid^="gantt-"]').count() > 0, true);
+    await page.evaluate(() => scrollTo(0, 0));
+    await page.screenshot({ path: join(pictures, `check-example-${scheme}.png`), fullPage: true });
+    if (readme) await page.screenshot({ path: join(readme, `check-${scheme}.png`) });
+    expectNoFaults(page);
+    await page.context().close();
+  }
 });
 
 test("a measured step is compared with the prediction", async () => {

@@ -152,7 +152,10 @@ pub(crate) fn changes(report: &Report) -> Vec<String> {
     for (number, (change, edits)) in (1..).zip(fit.changes.iter().zip(&report.edits)) {
         lines.push(change_line(number, change));
         if edits.is_empty() {
-            let fields = change.fields.iter().map(|field| format!("{} = {}", field.pointer, value_text(field)));
+            let fields = change.fields.iter().map(|field| match change.result.layout {
+                Some(layout) if field.pointer == "/layout" => degrees(layout),
+                _ => format!("{} = {}", field.pointer, value_text(field)),
+            });
             lines.push(format!("                 scenario: {}", fields.collect::<Vec<_>>().join(", ")));
         } else {
             lines.extend(edits.iter().map(edit_line));

@@ -109,3 +109,19 @@ fn a_change_without_a_setting_has_no_edits() {
     let layers = [("/training/recompute", json!("full")), ("/training/recompute_layers", json!(4))];
     assert_eq!(edited(JOB, &change(layout(1, 1, 16, 2), &layers)), (Vec::new(), JOB.to_owned()));
 }
+
+#[test]
+fn changes_of_the_cluster_are_listed_last() {
+    let change = |kind| Change { kind, ..change(layout(1, 1, 1, 1), &[]) };
+    let kinds = [ChangeKind::Cluster, ChangeKind::Training, ChangeKind::Cluster, ChangeKind::Layout];
+    let (_, valid) = valid(JOB);
+    let workers = planner::host::SequentialWorkers;
+    let need = fit::need(&valid, None, &workers, &planner::host::NeverCancelled).unwrap();
+    let result = need.fit.base.clone();
+    let combination = Some(fit::Combination { changes: vec![1, 3], result, difference_s: None });
+    let mut fit = Fit { changes: kinds.map(change).to_vec(), combination, ..need.fit };
+    list_cluster_last(&mut fit);
+    let kinds: Vec<ChangeKind> = fit.changes.iter().map(|change| change.kind).collect();
+    assert_eq!(kinds, [ChangeKind::Training, ChangeKind::Layout, ChangeKind::Cluster, ChangeKind::Cluster]);
+    assert_eq!(fit.combination.unwrap().changes, [0, 1]);
+}
