@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use api::check::RISK;
+use planner::certainty::memory_certainty;
 use planner::fit::{Change, FewestDevices, Fit, fewest_devices, fit};
 use planner::host::NeverCancelled;
 use serde::Serialize;
@@ -41,7 +43,7 @@ pub fn run(arguments: &FitArguments) -> anyhow::Result<ExitCode> {
         serde_json::to_writer_pretty(&mut out, &Report { fit, fewest_devices: devices })?;
         writeln!(out)?;
     } else {
-        write!(out, "{}", describe(&fit))?;
+        write!(out, "{}", describe(&fit, scenario.scenario().cluster.device.memory_gib))?;
         if let Some(devices) = devices {
             write!(out, "{}", describe_devices(&devices))?;
         }
@@ -49,11 +51,12 @@ pub fn run(arguments: &FitArguments) -> anyhow::Result<ExitCode> {
     Ok(if is_hopeless { ExitCode::from(NOTHING_FITS) } else { ExitCode::SUCCESS })
 }
 
-fn describe(fit: &Fit) -> String {
+fn describe(fit: &Fit, device_gib: f64) -> String {
+    let is_at_risk = |peak: f64| memory_certainty(peak, device_gib).probability_out_of_memory > RISK;
     let mut lines = vec![match (&fit.base.iteration_s, &fit.base.binding) {
         (Some(seconds), _) => format!(
             "{}: {:.1} of {:.1} GiB, {seconds:.3} s per iteration ({})",
-            if fit.is_at_risk() { "at risk" } else { "fits" },
+            if fit.base.peak_gib.is_some_and(is_at_risk) { "at risk" } else { "fits" },
             fit.base.peak_gib.unwrap_or(0.0),
             fit.limit_gib,
             fit.planner.title()

@@ -53,16 +53,6 @@ pub struct Fit {
     pub is_partial: bool,
 }
 
-/// Share of the memory limit above which a plan is at risk of running out of memory.
-const RISK: f64 = 0.95;
-
-impl Fit {
-    /// Returns true if the scenario fits, but needs more than 95 % of the limit.
-    pub fn is_at_risk(&self) -> bool {
-        self.base.iteration_s.is_some() && self.base.peak_gib.is_some_and(|peak| peak > RISK * self.limit_gib)
-    }
-}
-
 /// Result of one scenario on one global batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
