@@ -33,8 +33,7 @@ pub struct CheckRequest {
     /// File name.
     #[serde(default)]
     pub name: String,
-    /// Further files of the same job, at most 7, for example DeepSpeed JSON next to a `config.json`. A job of several
-    /// files has no edits.
+    /// Further files of the same job, at most 7, for example DeepSpeed JSON next to a `config.json`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<NamedText>,
     /// Total number of devices. Default: as the file states, or the fewest for its layout.
@@ -153,9 +152,9 @@ impl Certainty {
 pub struct CheckChanges {
     /// Need, and the changes that help most.
     pub fit: Fit,
-    /// Edits of the file for each change; empty if the format has no setting for it.
+    /// Edits of the files for each change; empty if the format has no setting for it.
     pub edits: Vec<Vec<Edit>>,
-    /// Edits of the file for the combination of changes; empty if there is none.
+    /// Edits of the files for the combination of changes; empty if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub combination_edits: Vec<Edit>,
 }
@@ -179,6 +178,9 @@ pub enum EditAction {
 pub struct Edit {
     /// What happens to the setting.
     pub action: EditAction,
+    /// Index of the file: 0 for `text`, from 1 for `further`. Omitted if it is 0.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub file: u32,
     /// Line of the file, from 1: the changed line, or the line after which a setting is added.
     pub line: u32,
     /// The new setting in the syntax of the file, or the name of a removed setting.
@@ -189,6 +191,17 @@ pub struct Edit {
     pub end: u32,
     /// Replacement of the range.
     pub text: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_first(file: &u32) -> bool {
+    *file == 0
+}
+
+/// Returns the files of a job with edits, or `None` as for [`apply`].
+pub fn apply_to_files(files: &[&str], edits: &[Edit]) -> Option<Vec<String>> {
+    let edited = (0..).zip(files).map(|(index, file)| apply(file, edits.iter().filter(|edit| edit.file == index)));
+    edited.collect()
 }
 
 /// Returns the file with edits, or `None` if two of them overlap or one lies outside the file.
@@ -215,7 +228,15 @@ mod tests {
     use super::*;
 
     fn edit(start: u32, end: u32, text: &str) -> Edit {
-        Edit { action: EditAction::Replace, line: 1, setting: String::new(), start, end, text: text.to_owned() }
+        Edit {
+            action: EditAction::Replace,
+            file: 0,
+            line: 1,
+            setting: String::new(),
+            start,
+            end,
+            text: text.to_owned(),
+        }
     }
 
     #[test]
@@ -226,5 +247,7 @@ mod tests {
         assert_eq!(apply("abcdef", &[edit(0, 3, ""), edit(2, 4, "")]), None, "overlap");
         assert_eq!(apply("abc", &[edit(2, 9, "")]), None, "outside");
         assert_eq!(apply("äb", &[edit(1, 2, "")]), None, "inside a letter");
+        let edits = [edit(0, 1, "x"), Edit { file: 1, ..edit(1, 1, "y") }];
+        assert_eq!(apply_to_files(&["a", "b"], &edits).unwrap(), ["x", "by"]);
     }
 }

@@ -41,6 +41,7 @@ mod model_names;
 mod nanotron;
 mod nemo;
 mod olmo;
+mod places;
 mod primus;
 mod scenario;
 mod settings;
@@ -54,6 +55,7 @@ mod yaml;
 pub use error::JobConfigError;
 pub use format::ConfigFormat;
 pub use keys::ReadSetting;
+pub use places::{Notation, Place, Places, places};
 
 use planner::model::Model;
 use planner::scenario::Scenario;
@@ -123,6 +125,14 @@ pub fn read_files(files: &[(&str, &[u8])], hardware: Hardware) -> Result<JobConf
     let documents = recognised.collect::<Result<Vec<_>, _>>()?;
     let (name, _) = files.first().ok_or(JobConfigError::Empty)?;
     build(name, documents, hardware)
+}
+
+/// Returns the format of a file.
+///
+/// # Errors
+/// As for [`read`], except for values, which are not read.
+pub fn format(bytes: &[u8]) -> Result<ConfigFormat, JobConfigError> {
+    recognise(bytes).map(|(format, _)| format)
 }
 
 fn recognise(bytes: &[u8]) -> Result<(ConfigFormat, Keys), JobConfigError> {

@@ -33,9 +33,12 @@ pub(crate) struct Report {
     /// Its `fit` contains the changes.
     #[serde(flatten)]
     pub(crate) check: Check,
-    /// Edits of the file for each of the changes; empty if the format has no setting for it.
+    /// Names of the files.
+    #[serde(skip)]
+    files: Vec<String>,
+    /// Edits of the files for each of the changes; empty if the format has no setting for it.
     edits: Vec<Vec<Edit>>,
-    /// Edits of the file for the combination of changes; empty if there is none.
+    /// Edits of the files for the combination of changes; empty if there is none.
     combination_edits: Vec<Edit>,
     /// Fewest devices of each device type, if no single change makes the job fit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,12 +99,9 @@ pub(crate) fn report(files: &[(&str, &str)], hardware: Hardware, parts: Parts) -
     let threads = || parts.search_threads.map_or_else(Threads::all_cores, Threads::new);
     let format = configuration.format;
     let check = checks::check(configuration, &valid, &threads(), &NeverCancelled)?;
-    let text = match files {
-        [(_, text)] => Some(*text),
-        _ => None,
-    };
+    let texts: Vec<&str> = files.iter().map(|(_, text)| *text).collect();
     let CheckChanges { fit, edits, combination_edits } =
-        checks::changes(text, format, &valid, &threads(), &NeverCancelled)?;
+        checks::changes(&texts, hardware, format, &valid, &threads(), &NeverCancelled)?;
     let best = if parts.best { planned(check.best_scenario.clone(), threads())? } else { None };
     let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
     let devices = is_hopeless.then(|| fewest_devices(&valid, &threads(), &NeverCancelled)).transpose()?;
@@ -114,6 +114,7 @@ pub(crate) fn report(files: &[(&str, &str)], hardware: Hardware, parts: Parts) -
     };
     Ok(Report {
         check: Check { fit, ..check },
+        files: files.iter().map(|(name, _)| (*name).to_owned()).collect(),
         edits,
         combination_edits,
         fewest_devices: devices.map(|table| table.rows),

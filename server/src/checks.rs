@@ -1,6 +1,7 @@
 //! Checks of training configurations, for the command line and the API.
 
 mod edits;
+mod expected;
 mod syntax;
 
 use api::check::{Certainty, Check, CheckChanges, Edit, Verdict};
@@ -12,6 +13,10 @@ use planner::fit::{self, Change, ChangeKind, Fit};
 use planner::host::{Cancellation, Workers};
 use planner::scenario::{FieldError, FreeSetting, PlannerKind, Scenario, ValidScenario};
 use planner::training::LayoutRequest;
+
+use edits::Job;
+use expected::{GLOBAL_BATCH, Target};
+use syntax::Setting;
 
 /// Maximum number of devices of a job.
 pub(crate) const MAX_DEVICES: u32 = 131_072;
@@ -142,22 +147,24 @@ pub(crate) fn check(
     })
 }
 
-/// Simulates single changes of the job, and finds the edits of its file for each. `text` is `None` if the job has
-/// several files, which have no edits.
+/// Simulates single changes of a job with files, and finds the edits of its files for each. `valid` is the scenario of
+/// the files on `hardware`.
 pub(crate) fn changes(
-    text: Option<&str>,
+    files: &[&str],
+    hardware: Hardware,
     format: Option<ConfigFormat>,
     valid: &ValidScenario,
     workers: &dyn Workers,
     cancellation: &dyn Cancellation,
 ) -> Result<CheckChanges, AnalysisError> {
-    let edits_of = |change: &Change| match (text, format) {
-        (Some(text), Some(format)) => edits_of(text, format, valid, change),
-        _ => Vec::new(),
+    let scenario = valid.scenario();
+    // A combination of changes without settings in the files cannot be applied.
+    let job = format.filter(|&format| syntax::has_settings(format, scenario)).map(|format| Job::new(format, files));
+    let edits_of = |change: &Change| {
+        let edits = job.as_ref().and_then(|job| edits_of(job, files, hardware, scenario, change));
+        edits.unwrap_or_default()
     };
-    // A combination of changes without settings in the file cannot be applied.
-    let has_settings = text.is_some() && format.is_some_and(syntax::has_settings);
-    let is_combined = |change: &Change| !has_settings || !edits_of(change).is_empty();
+    let is_combined = |change: &Change| job.is_none() || !edits_of(change).is_empty();
     let mut fit = fit::fit_combining(valid, None, &is_combined, workers, cancellation)?;
     list_cluster_last(&mut fit);
     let edits = fit.changes.iter().map(edits_of).collect();
@@ -187,20 +194,54 @@ fn list_cluster_last(fit: &mut Fit) {
     }
 }
 
-/// Returns the edits that make a change, or nothing if the format has no setting for it. The edited file is read
-/// again: it must give the scenario that was simulated.
-fn edits_of(text: &str, format: ConfigFormat, valid: &ValidScenario, change: &Change) -> Vec<Edit> {
-    let Some(settings) = syntax::settings(format, valid.scenario(), change) else { return Vec::new() };
-    let scenario = valid.scenario();
-    let gives_change = |edits: &Vec<Edit>| {
-        let edited = api::check::apply(text, edits)?;
-        let hardware = Hardware { preset: None, devices: Some(scenario.cluster.devices()) };
-        let again = job_config::read_on("", edited.as_bytes(), hardware).ok()?.scenario;
-        syntax::is_changed(scenario, change, &again).then_some(())
-    };
-    let candidates = [settings.clone(), syntax::with_batch(format, scenario, change, settings)];
-    let located = candidates.iter().filter_map(|settings| edits::locate(text, settings));
-    located.into_iter().find(|edits| gives_change(edits).is_some()).unwrap_or_default()
+/// Returns the edits that make a change, or `None` if the files have no settings for it. The edited files are read
+/// again. Fields that then differ from the simulated scenario get settings of their own, for example the accumulation
+/// steps of the same global batch. The result is the simulated scenario.
+fn edits_of(
+    job: &Job<'_>,
+    files: &[&str],
+    hardware: Hardware,
+    scenario: &Scenario,
+    change: &Change,
+) -> Option<Vec<Edit>> {
+    let (target, mut fields) = Target::new(scenario, change)?;
+    let mut settled: Vec<String> = Vec::new();
+    let mut settings: Vec<Setting> = Vec::new();
+    loop {
+        fields.retain(|field| !settled.contains(field));
+        // Settings for the remaining fields have no effect.
+        if fields.is_empty() {
+            return None;
+        }
+        for setting in
+            fields.iter().map(|field| syntax::settings(job, &target, field)).collect::<Option<Vec<_>>>()?.concat()
+        {
+            settings.retain(|other| other.keys != setting.keys);
+            settings.push(setting);
+        }
+        settled.append(&mut fields);
+        let edits = job.locate(&settings)?;
+        let edited = api::check::apply_to_files(files, &edits)?;
+        fields = match read_again(&edited, hardware, &target.scenario) {
+            Ok(again) => target.differences(&again),
+            // The accumulation of the file contradicts its global batch.
+            Err(_) => vec![GLOBAL_BATCH.to_owned()],
+        };
+        if fields.is_empty() {
+            return Some(edits);
+        }
+    }
+}
+
+/// Reads the files of a job on the devices of a scenario, if the files leave them open.
+fn read_again(files: &[String], hardware: Hardware, expected: &Scenario) -> Result<Scenario, JobConfigError> {
+    let files: Vec<(&str, &[u8])> = files.iter().map(|text| ("", text.as_bytes())).collect();
+    let again = job_config::read_files(&files, hardware).map(|job| job.scenario);
+    if again.as_ref().is_ok_and(|again| again.cluster == expected.cluster) {
+        return again;
+    }
+    let hardware = Hardware { devices: Some(expected.cluster.devices()), ..hardware };
+    job_config::read_files(&files, hardware).map(|job| job.scenario)
 }
 
 /// Returns the scenario with free layout and settings, for the planner `best`.

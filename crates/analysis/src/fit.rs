@@ -304,8 +304,8 @@ pub(crate) fn reference_planner(valid: &ValidScenario) -> PlannerKind {
     requested.into_iter().find(|&planner| planner != PlannerKind::Best).unwrap_or(PlannerKind::OneFOneB)
 }
 
-/// Returns the document with the changed fields, or `None` if nothing changes.
-pub(crate) fn apply(document: &Value, fields: &[FieldChange]) -> Option<Value> {
+/// Returns the document of a scenario with the changed fields, or `None` if nothing changes.
+pub fn apply(document: &Value, fields: &[FieldChange]) -> Option<Value> {
     let mut changed = document.clone();
     for FieldChange { pointer, value } in fields {
         let (parent, key) = pointer.rsplit_once('/')?;

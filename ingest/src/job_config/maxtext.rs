@@ -165,7 +165,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
     }
     settings.overlapped_gradients = Some(true);
     settings.fused_weight_gradients = Some(false);
-    settings.sequence_parallel = Some(settings.tensor.unwrap_or(1) > 1);
+    settings.sequence_parallel = Some(true);
 }
 
 /// True for data, checkpoint, log, learning rate and numerics keys.

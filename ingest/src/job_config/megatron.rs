@@ -1,7 +1,7 @@
 //! Arguments for Megatron-LM and Megatron-DeepSpeed, with Megatron-LM defaults.
 
 use planner::model::{Bias, Model, Module, Moe, Norm};
-use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
 use super::model_config::distinct_head_size;
@@ -197,9 +197,10 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
         settings.chunks = Some((layout_stages(&layout) / stages).max(1));
         keys.not_modelled("The layers of each stage are searched. The stated pipeline layout gives their number only.");
     }
-    settings.sequence_parallel = Some(
-        keys.flag(&["sequence-parallel"], "sequence parallelism").unwrap_or(false) && settings.tensor.unwrap_or(1) > 1,
-    );
+    settings.sequence_parallel = Some(keys.flag(&["sequence-parallel"], "sequence parallelism").unwrap_or(false));
+    if keys.text(&["cp-comm-type"], "exchange of context parallelism").is_some_and(|kind| kind.trim() == "a2a") {
+        settings.context_exchange = ContextExchange::AllToAll;
+    }
     Ok(())
 }
 

@@ -28,7 +28,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.expert = keys.count(&["parallelism.expert_parallel_size"], "expert parallelism")?;
     settings.replicas = Some(keys.count(&["parallelism.dp"], "data-parallel replicas")?.unwrap_or(1));
     let mode = keys.text(&["parallelism.tp_mode"], "sequence parallelism").unwrap_or_default();
-    settings.sequence_parallel = Some(mode.eq_ignore_ascii_case("reduce_scatter") && settings.tensor.unwrap_or(1) > 1);
+    settings.sequence_parallel = Some(mode.eq_ignore_ascii_case("reduce_scatter"));
     if keys.flag(&["parallelism.tp_linear_async_communication"], "overlap").unwrap_or(false) {
         keys.not_modelled("Asynchronous tensor parallelism is not applied.");
     }

@@ -46,6 +46,7 @@ pub(super) struct Settings {
     pub(super) precision: Option<Precision>,
     pub(super) zero: Option<u32>,
     pub(super) gradients: Option<GradientFormat>,
+    /// Without effect at a tensor-parallel degree of 1.
     pub(super) sequence_parallel: Option<bool>,
     pub(super) fused_weight_gradients: Option<bool>,
     /// Gradient and parameter communication overlaps with computation.

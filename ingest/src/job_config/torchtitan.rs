@@ -31,7 +31,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     recompute(keys, &mut settings, layers)?;
     precision(keys, &mut settings);
     settings.attention = Some(AttentionKernel::Flash);
-    settings.sequence_parallel = Some(settings.tensor.unwrap_or(1) > 1);
+    settings.sequence_parallel = Some(true);
     settings.overlapped_gradients = Some(true);
     settings.fused_weight_gradients = Some(false);
     keys.ignore(is_without_effect);

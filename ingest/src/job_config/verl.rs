@@ -55,7 +55,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.precision = Some(Precision::Bf16);
     settings.overlapped_gradients = Some(true);
     settings.fused_weight_gradients = Some(false);
-    settings.sequence_parallel = Some(settings.tensor.unwrap_or(1) > 1);
+    settings.sequence_parallel = Some(true);
     keys.ignore(|key| {
         let starts = [
             "actor_rollout_ref.",

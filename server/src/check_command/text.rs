@@ -158,7 +158,7 @@ pub(crate) fn changes(report: &Report) -> Vec<String> {
             });
             lines.push(format!("                 scenario: {}", fields.collect::<Vec<_>>().join(", ")));
         } else {
-            lines.extend(edits.iter().map(edit_line));
+            lines.extend(edits.iter().map(|edit| edit_line(edit, &report.files)));
         }
     }
     lines.extend(fit.combination.as_ref().map(|combination| combination_line(fit, combination)));
@@ -178,13 +178,16 @@ fn combination_line(fit: &Fit, combination: &Combination) -> String {
     )
 }
 
-fn edit_line(edit: &Edit) -> String {
+/// Describes an edit. Of several files, it names the file.
+fn edit_line(edit: &Edit, files: &[String]) -> String {
     let action = match edit.action {
         EditAction::Replace => "line",
         EditAction::Add => "add after line",
         EditAction::Remove => "remove from line",
     };
-    format!("                 {action} {}: {}", edit.line, edit.setting)
+    let file = files.get(edit.file as usize).filter(|_| files.len() > 1);
+    let file = file.map(|name| format!("{name}, ")).unwrap_or_default();
+    format!("                 {file}{action} {}: {}", edit.line, edit.setting)
 }
 
 fn change_line(number: u32, change: &Change) -> String {

@@ -1,175 +1,149 @@
-//! Finds settings in the text of a configuration file, and the edits that change them.
+//! Finds settings in the files of a job, and the edits that change them.
+
+mod arguments;
+mod keys;
 
 use api::check::{Edit, EditAction};
-use regex::Regex;
+use ingest::job_config::{self, Places};
+use serde_json::Value;
 
+use super::config_format;
 use super::syntax::Setting;
+use api::job_config::ConfigFormat;
 
-/// Arguments after which new ones are added. Every job has one of them.
-const ANCHORS: [&str; 4] =
-    ["tensor-model-parallel-size", "pipeline-model-parallel-size", "micro-batch-size", "num-layers"];
+/// Prefixes of the keys of DeepSpeed and accelerate, which are files of their own.
+const PREFIXES: [&str; 2] = ["deepspeed.", "accelerate."];
 
-/// Returns the edits of the settings, or `None` if one of them cannot be placed. Removed settings that are not in the
-/// file need no edit.
-pub(super) fn locate(file: &str, settings: &[Setting]) -> Option<Vec<Edit>> {
-    let edits = settings.iter().map(|setting| match setting {
-        Setting::Argument { name, value } => argument(file, name, value.as_deref()).map(Some),
-        Setting::Removed { name } => removed(file, name),
-        Setting::Key { section, key, value } => Some(Some(toml_key(file, section, key, value))),
-    });
-    edits.collect::<Option<Vec<_>>>().map(|edits| edits.into_iter().flatten().collect())
+/// The files of a job, with the places of their keys.
+#[derive(Debug)]
+pub(super) struct Job<'a> {
+    /// Format of the job.
+    pub(super) format: ConfigFormat,
+    documents: Vec<Document<'a>>,
 }
 
-/// Notation of an argument and its value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Notation {
-    /// `--name value` or `--name=value`.
-    Shell,
-    /// `--name: value` on a line.
-    Yaml,
-    /// `"--name", "value",`.
-    List,
+#[derive(Debug)]
+struct Document<'a> {
+    /// Index of the file.
+    file: u32,
+    text: &'a str,
+    /// Prefix of the keys of the file in the tables of settings.
+    prefix: &'static str,
+    /// `None` for arguments of a command line.
+    places: Option<Places>,
 }
 
-/// An argument in the text. Offsets are bytes of the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Found<'a> {
-    /// Start of the name, with its dashes.
-    start: usize,
-    /// End of the name.
-    name_end: usize,
-    /// Value without quotes; `None` for a flag.
-    value: Option<(usize, &'a str)>,
-    notation: Notation,
-}
+impl<'a> Job<'a> {
+    /// Finds the places of all keys. Files of a model have none.
+    pub(super) fn new(format: ConfigFormat, texts: &[&'a str]) -> Self {
+        let documents = (0..).zip(texts).filter_map(|(file, text)| {
+            let format = job_config::format(text.as_bytes()).ok()?;
+            let prefix = match format {
+                job_config::ConfigFormat::HuggingFaceModel | job_config::ConfigFormat::Mlperf => return None,
+                job_config::ConfigFormat::Deepspeed => PREFIXES[0],
+                job_config::ConfigFormat::Accelerate => PREFIXES[1],
+                _ => "",
+            };
+            let places = job_config::places(text, format);
+            let is_read = places.is_some() || config_format(format) == ConfigFormat::Megatron;
+            is_read.then_some(Document { file, text, prefix, places })
+        });
+        Self { format, documents: documents.collect() }
+    }
 
-impl Found<'_> {
-    fn end(&self) -> usize {
-        self.value.map_or(self.name_end, |(start, value)| start + value.len())
+    /// Returns the value of a key. Null and "auto" are no values. An argument without a value is empty.
+    pub(super) fn value(&self, key: &str) -> Option<&'a str> {
+        self.documents.iter().find_map(|document| document.value(key))
+    }
+
+    /// Returns true if a file states one of the keys.
+    pub(super) fn states(&self, keys: &[&str]) -> bool {
+        keys.iter().any(|key| self.value(key).is_some())
+    }
+
+    /// Returns true if a file has keys below a section, which ends with a dot.
+    pub(super) fn has_section(&self, section: &str) -> bool {
+        let has = |document: &Document<'_>| {
+            let below = section.strip_prefix(document.prefix)?;
+            document.places.as_ref().map(|it| it.places.iter().any(|place| place.key.starts_with(below)))
+        };
+        self.documents.iter().any(|document| has(document) == Some(true))
+    }
+
+    /// Returns the edits of settings, or `None` if one of them cannot be placed.
+    pub(super) fn locate(&self, settings: &[Setting]) -> Option<Vec<Edit>> {
+        let edits = settings.iter().map(|setting| self.edits(setting)).collect::<Option<Vec<_>>>()?.concat();
+        let is_change = |edit: &Edit| {
+            let document = self.documents.iter().find(|document| document.file == edit.file);
+            document.is_some_and(|document| document.text[edit.start as usize..edit.end as usize] != edit.text)
+        };
+        Some(edits.into_iter().filter(is_change).collect())
+    }
+
+    /// Changes every key of a setting that the files state. If they state none, adds the first key that can be added.
+    fn edits(&self, setting: &Setting) -> Option<Vec<Edit>> {
+        let Setting { keys, value, is_added } = setting;
+        let pairs = || keys.iter().flat_map(|key| self.documents.iter().map(move |document| (document, key)));
+        let stated = pairs().filter(|(document, key)| document.value(key).is_some());
+        let changed = stated.map(|(document, key)| document.replace(key, value)).collect::<Option<Vec<_>>>()?;
+        if !changed.is_empty() || !is_added {
+            return Some(changed);
+        }
+        let null = pairs().filter(|(document, key)| document.is_null(key));
+        let added = null.filter_map(|(document, key)| document.replace(key, value)).next();
+        let added = added.or_else(|| pairs().find_map(|(document, key)| document.add(key, value)));
+        added.map(|edit| vec![edit])
     }
 }
 
-/// Finds an argument outside comments.
-fn find<'a>(file: &'a str, name: &str) -> Option<Found<'a>> {
-    let after = r#"(?P<list>["']?[ \t]*,\s*["']?)|(?P<pair>["']?[ \t]*[:=][ \t]*["']?)|(?P<space>[ \t]+["']?)"#;
-    let value = r#"(?P<value>[^\s\\,"'#\])]+)"#;
-    let pattern = Regex::new(&format!(r"--{}(?:(?:{after}){value})?", regex::escape(name))).expect("a fixed pattern");
-    pattern.captures_iter(file).find_map(|found| {
-        let whole = found.get(0)?;
-        let name_end = whole.start() + 2 + name.len();
-        let line = &file[file[..whole.start()].rfind('\n').map_or(0, |at| at + 1)..whole.start()];
-        let is_comment = line.trim_start().starts_with('#');
-        let is_word = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
-        let is_longer = file[..whole.start()].ends_with(is_word) || file[name_end..].starts_with(is_word);
-        if is_comment || is_longer {
+impl<'a> Document<'a> {
+    /// Returns the range of the value of a key.
+    fn place(&self, key: &str) -> Option<&job_config::Place> {
+        let name = key.strip_prefix(self.prefix)?;
+        self.places.as_ref()?.places.iter().rfind(|place| place.key == name)
+    }
+
+    fn is_null(&self, key: &str) -> bool {
+        self.place(key).is_some_and(|place| place.is_null)
+    }
+
+    fn value(&self, key: &str) -> Option<&'a str> {
+        if self.places.is_none() {
+            return arguments::value(self.text, key.strip_prefix(self.prefix)?);
+        }
+        let place = self.place(key).filter(|place| !place.is_null)?;
+        let value = self.text[place.value.clone()?].trim_matches(['"', '\'']);
+        (value != "auto").then_some(value)
+    }
+
+    fn replace(&self, key: &str, value: &Value) -> Option<Edit> {
+        let edit = match &self.places {
+            None => arguments::place(self.text, key.strip_prefix(self.prefix)?, value)?,
+            Some(places) => keys::replace(self.text, places.notation, self.place(key)?, value)?,
+        };
+        Some(Edit { file: self.file, ..edit })
+    }
+
+    fn add(&self, key: &str, value: &Value) -> Option<Edit> {
+        if self.prefix.is_empty() && PREFIXES.iter().any(|prefix| key.starts_with(prefix)) {
             return None;
         }
-        let value = found.name("value").filter(|value| !value.as_str().starts_with("--"));
-        let is_pair = found.name("pair").is_some_and(|pair| pair.as_str().contains(':'));
-        let notation = match value {
-            Some(_) if is_pair => Notation::Yaml,
-            Some(_) if found.name("list").is_some() => Notation::List,
-            _ => Notation::Shell,
+        if self.place(key).is_some() {
+            return self.replace(key, value);
+        }
+        let name = key.strip_prefix(self.prefix)?;
+        let edit = match &self.places {
+            None => arguments::place(self.text, name, value)?,
+            Some(places) => keys::add(self.text, places, name, value)?,
         };
-        let value = value.map(|value| (value.start(), value.as_str()));
-        Some(Found { start: whole.start(), name_end, value, notation })
-    })
-}
-
-/// Returns the value of a shell variable, if `value` is a reference to one that the script assigns once.
-fn assignment<'a>(file: &'a str, value: &str) -> Option<(usize, &'a str)> {
-    let name = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).or_else(|| value.strip_prefix('$'))?;
-    if name.is_empty() || !name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
-        return None;
+        Some(Edit { file: self.file, ..edit })
     }
-    let pattern = format!(r#"(?m)^[ \t]*(?:export[ \t]+)?{name}=["']?(?P<value>[^\s"'#;]+)"#);
-    let pattern = Regex::new(&pattern).expect("a fixed pattern");
-    let mut assignments = pattern.captures_iter(file).filter_map(|found| found.name("value"));
-    let first = assignments.next()?;
-    assignments.next().is_none().then(|| (first.start(), first.as_str()))
 }
 
-fn argument(file: &str, name: &'static str, value: Option<&str>) -> Option<Edit> {
-    let setting = value.map_or_else(|| format!("--{name}"), |value| format!("--{name} {value}"));
-    let edit = |action, start, end, text: String| edit(file, action, &setting, (start, end), text);
-    if let Some(found) = find(file, name) {
-        let text = match (value, found.notation) {
-            (Some(value), _) => value.to_owned(),
-            (None, Notation::Yaml) => "true".to_owned(),
-            // The flag is set.
-            (None, _) => return Some(edit(EditAction::Replace, found.start, found.start, String::new())),
-        };
-        let (start, old) = found.value?;
-        let (start, old) = assignment(file, old).unwrap_or((start, old));
-        return Some(edit(EditAction::Replace, start, start + old.len(), text));
-    }
-    let anchor = ANCHORS.iter().find_map(|name| find(file, name).filter(|found| found.value.is_some()))?;
-    let after = &file[anchor.end()..];
-    let quote = after.chars().next().filter(|letter| *letter == '"' || *letter == '\'');
-    let at = anchor.end() + quote.map_or(0, char::len_utf8);
-    let text = match anchor.notation {
-        Notation::Shell => format!(" {setting}"),
-        Notation::Yaml => {
-            let line = file[..anchor.start].rfind('\n').map_or(0, |at| at + 1);
-            format!("\n{}--{name}: {}", &file[line..anchor.start], value.unwrap_or("true"))
-        }
-        Notation::List => {
-            let quote = quote.map(String::from).unwrap_or_default();
-            let items = [Some(format!("--{name}")), value.map(str::to_owned)];
-            items.iter().flatten().map(|item| format!(", {quote}{item}{quote}")).collect::<Vec<_>>().concat()
-        }
-    };
-    Some(edit(EditAction::Add, at, at, text))
-}
-
-/// Returns the edit that removes an argument; `Some(None)` if the file does not have it.
-#[expect(clippy::option_option, reason = "not in the file differs from not removable")]
-fn removed(file: &str, name: &'static str) -> Option<Option<Edit>> {
-    let Some(found) = find(file, name) else { return Some(None) };
-    let (start, end) = match found.notation {
-        Notation::List => return None,
-        Notation::Shell => (found.start, found.end()),
-        Notation::Yaml => {
-            let start = file[..found.start].rfind('\n').map_or(0, |at| at + 1);
-            (start, file[found.end()..].find('\n').map_or(file.len(), |at| found.end() + at + 1))
-        }
-    };
-    // The blank before an argument goes with it.
-    let blank = usize::from(found.notation == Notation::Shell && file[..start].ends_with(' '));
-    Some(Some(edit(file, EditAction::Remove, &format!("--{name}"), (start - blank, end), String::new())))
-}
-
-fn toml_key(file: &str, section: &str, key: &str, value: &str) -> Edit {
-    let setting = format!("{key} = {value}");
-    let (mut position, mut is_inside, mut header) = (0, false, None);
-    for line in file.split_inclusive('\n') {
-        let content = line.split('#').next().unwrap_or_default().trim();
-        let end = position + line.trim_end_matches(['\n', '\r']).len();
-        if let Some(name) = content.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            is_inside = name.trim() == section;
-            if is_inside {
-                header = Some(end);
-            }
-        } else if is_inside
-            && let Some((name, old)) = content.split_once('=')
-            && name.trim() == key
-        {
-            let start = position + line.find('=').map_or(0, |at| at + 1);
-            let start = start + (file[start..].len() - file[start..].trim_start_matches([' ', '\t']).len());
-            return edit(file, EditAction::Replace, &setting, (start, start + old.trim().len()), value.to_owned());
-        }
-        position += line.len();
-    }
-    let named = format!("[{section}] {setting}");
-    if let Some(at) = header {
-        return edit(file, EditAction::Add, &named, (at, at), format!("\n{setting}"));
-    }
-    let text = format!("\n[{section}]\n{setting}\n");
-    edit(file, EditAction::Add, &named, (file.len(), file.len()), text)
-}
-
+/// Returns an edit of a range. Its line is that of the start.
 fn edit(file: &str, action: EditAction, setting: &str, (start, end): (usize, usize), text: String) -> Edit {
     let line = 1 + file[..start].matches('\n').count();
     let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-    Edit { action, line: offset(line), setting: setting.to_owned(), start: offset(start), end: offset(end), text }
+    let setting = setting.to_owned();
+    Edit { action, file: 0, line: offset(line), setting, start: offset(start), end: offset(end), text }
 }

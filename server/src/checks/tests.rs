@@ -1,5 +1,8 @@
 //! Tests of edits in configuration files.
 
+mod formats;
+mod notation;
+
 use api::check::{EditAction, apply};
 use planner::fit::{ChangeKind, FieldChange, FitResult};
 use planner::outcome::Layout;
@@ -18,8 +21,11 @@ const SCRIPT: &str = "#!/bin/bash\n# --micro-batch-size 9\nTP=4\nARGS=\"--num-la
                       --micro-batch-size 1 --global-batch-size 64 --recompute-activations\"\n\
                       torchrun --nproc-per-node 8 --nnodes 2 pretrain_gpt.py $ARGS\n";
 
-fn valid(text: &str) -> (ConfigFormat, ValidScenario) {
-    let configuration = read(&[("", text)], Hardware { preset: None, devices: Some(16) }).unwrap();
+const HARDWARE: Hardware = Hardware { preset: None, devices: Some(16) };
+
+fn valid(texts: &[&str]) -> (ConfigFormat, ValidScenario) {
+    let files: Vec<(&str, &str)> = texts.iter().map(|text| ("", *text)).collect();
+    let configuration = read(&files, HARDWARE).unwrap();
     (configuration.format.unwrap(), ValidScenario::new(configuration.scenario, &NoDatasets).unwrap())
 }
 
@@ -42,9 +48,15 @@ const fn layout(tensor: u32, pipeline: u32, data: u32, microbatch: u32) -> Layou
 
 /// Returns the settings of the edits, and the edited file.
 fn edited(text: &str, change: &Change) -> (Vec<String>, String) {
-    let (format, valid) = valid(text);
-    let edits = edits_of(text, format, &valid, change);
-    (edits.iter().map(|edit| edit.setting.clone()).collect(), apply(text, &edits).unwrap())
+    let (settings, mut files) = edited_files(&[text], change);
+    (settings, files.remove(0))
+}
+
+fn edited_files(texts: &[&str], change: &Change) -> (Vec<String>, Vec<String>) {
+    let (format, valid) = valid(texts);
+    let edits = edits_of(&Job::new(format, texts), texts, HARDWARE, valid.scenario(), change).unwrap_or_default();
+    let files = api::check::apply_to_files(texts, &edits).unwrap();
+    (edits.iter().map(|edit| edit.setting.clone()).collect(), files)
 }
 
 #[test]
@@ -88,19 +100,22 @@ fn arguments_are_replaced_added_and_removed() {
 fn lists_and_yaml_have_their_own_notation() {
     let list = "[\"--num-layers\", \"32\", \"--hidden-size\", \"4096\", \"--num-attention-heads\", \"32\", \
                 \"--seq-length\", \"4096\", \"--micro-batch-size\", \"1\", \"--global-batch-size\", \"64\"]";
-    let found =
-        edits::locate(list, &[syntax::Setting::Argument { name: "micro-batch-size", value: Some("2".to_owned()) }]);
+    let located = |text, name: &str, value: Value| {
+        let setting = Setting { keys: vec![name.to_owned()], value, is_added: true };
+        Job::new(ConfigFormat::Megatron, &[text]).locate(&[setting]).unwrap()
+    };
     assert_eq!(
-        apply(list, &found.unwrap()).unwrap(),
+        apply(list, &located(list, "micro-batch-size", json!(2))).unwrap(),
         list.replace("\"--micro-batch-size\", \"1\"", "\"--micro-batch-size\", \"2\"")
     );
-    let yaml = "MODEL_ARGS:\n  --num-layers: 32\n  --micro-batch-size: 1\n  --recompute-activations: true\n";
-    let added = edits::locate(yaml, &[syntax::Setting::Argument { name: "sequence-parallel", value: None }]).unwrap();
-    assert_eq!((added[0].action, added[0].line), (EditAction::Add, 3));
+    let yaml = "MODEL_ARGS:\n  --num-layers: 32\n  --num-attention-heads: 8\n  --micro-batch-size: 1\n  \
+                --recompute-activations: true\n";
+    let added = located(yaml, "sequence-parallel", json!(true));
+    assert_eq!((added[0].action, added[0].line), (EditAction::Add, 4));
     let file = apply(yaml, &added).unwrap();
     assert!(file.contains("--micro-batch-size: 1\n  --sequence-parallel: true\n"), "{file}");
-    let removed = edits::locate(yaml, &[syntax::Setting::Removed { name: "recompute-activations" }]).unwrap();
-    assert_eq!(apply(yaml, &removed).unwrap(), "MODEL_ARGS:\n  --num-layers: 32\n  --micro-batch-size: 1\n");
+    let removed = apply(yaml, &located(yaml, "recompute-activations", json!(false))).unwrap();
+    assert_eq!(removed, yaml.replace("  --recompute-activations: true\n", ""));
 }
 
 /// torchtitan has no number of recomputed layers.
@@ -114,7 +129,7 @@ fn a_change_without_a_setting_has_no_edits() {
 fn changes_of_the_cluster_are_listed_last() {
     let change = |kind| Change { kind, ..change(layout(1, 1, 1, 1), &[]) };
     let kinds = [ChangeKind::Cluster, ChangeKind::Training, ChangeKind::Cluster, ChangeKind::Layout];
-    let (_, valid) = valid(JOB);
+    let (_, valid) = valid(&[JOB]);
     let workers = planner::host::SequentialWorkers;
     let need = fit::need(&valid, None, &workers, &planner::host::NeverCancelled).unwrap();
     let result = need.fit.base.clone();

@@ -40,7 +40,7 @@ pub(crate) async fn check(
 ) -> Result<Json<Check>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
     let request = off_thread(move || parsed(&body)).await?;
-    let (_, configuration, valid) = read(&app, request).await?;
+    let (_, _, configuration, valid) = read(&app, request).await?;
     let bytes = search_bytes(valid.scenario(), app.studies.at_once());
     let checked = app.studies.run((&claimant, bytes), 1, move |effort| {
         checks::check(configuration, &valid, effort.workers, effort.cancellation)
@@ -71,11 +71,12 @@ pub(crate) async fn changes(
 ) -> Result<Json<CheckChanges>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
     let request = off_thread(move || parsed(&body)).await?;
-    let (request, Configuration { format, .. }, valid) = read(&app, request).await?;
+    let (request, hardware, Configuration { format, .. }, valid) = read(&app, request).await?;
     let bytes = search_bytes(valid.scenario(), app.studies.at_once());
     let changed = app.studies.run((&claimant, bytes), 1, move |effort| {
-        let text = request.further.is_empty().then_some(request.text.as_str());
-        checks::changes(text, format, &valid, effort.workers, effort.cancellation)
+        let further = request.further.iter().map(|file| file.text.as_str());
+        let files: Vec<&str> = std::iter::once(request.text.as_str()).chain(further).collect();
+        checks::changes(&files, hardware, format, &valid, effort.workers, effort.cancellation)
     });
     Ok(Json(changed.await?))
 }
@@ -107,7 +108,7 @@ pub(crate) async fn slowness(
     if !(value.is_finite() && value > 0.0) {
         return Err(invalid("/measured", "it must be greater than 0".to_owned()));
     }
-    let (_, _, valid) = read(&app, configuration).await?;
+    let (_, _, _, valid) = read(&app, configuration).await?;
     let bytes = search_bytes(valid.scenario(), app.studies.at_once());
     let explained = app.studies.run((&claimant, bytes), 1, move |effort| {
         slowness::explain(&valid, measured, effort.workers, effort.cancellation)
@@ -124,8 +125,11 @@ fn invalid(pointer: &str, detail: String) -> ApiError {
 }
 
 /// Reads the configuration of a request, and validates its scenario.
-async fn read(app: &App, request: CheckRequest) -> Result<(CheckRequest, Configuration, ValidScenario), ApiError> {
-    let (request, configuration) = off_thread(move || {
+async fn read(
+    app: &App,
+    request: CheckRequest,
+) -> Result<(CheckRequest, Hardware, Configuration, ValidScenario), ApiError> {
+    let (request, hardware, configuration) = off_thread(move || {
         if let Some(devices) = request.devices
             && !(1..=MAX_DEVICES).contains(&devices)
         {
@@ -147,9 +151,9 @@ async fn read(app: &App, request: CheckRequest) -> Result<(CheckRequest, Configu
             ConfigurationError::Scenario(errors) => ApiError::InvalidScenario(errors),
             ConfigurationError::PartialNode { .. } => invalid("/devices", error.to_string()),
         })?;
-        Ok((request, configuration))
+        Ok((request, hardware, configuration))
     })
     .await?;
     let valid = validate(app.store.reader(), configuration.scenario.clone()).await?;
-    Ok((request, configuration, valid))
+    Ok((request, hardware, configuration, valid))
 }

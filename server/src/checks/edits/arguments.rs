@@ -1,0 +1,144 @@
+//! Places settings among the arguments of a command line: in a script, in a list, or as YAML with dashes.
+
+use api::check::{Edit, EditAction};
+use regex::Regex;
+use serde_json::Value;
+
+use super::edit;
+use crate::checks::syntax::word;
+
+/// Arguments after which new ones are added. Every job has one of them.
+const ANCHORS: [&str; 4] =
+    ["tensor-model-parallel-size", "pipeline-model-parallel-size", "micro-batch-size", "num-layers"];
+
+/// Returns the value of an argument; empty for a flag.
+pub(super) fn value<'a>(file: &'a str, name: &str) -> Option<&'a str> {
+    find(file, name).map(|found| found.value.map_or("", |(_, value)| value))
+}
+
+/// Returns the edit that gives an argument a value, or `None` if it cannot be placed.
+pub(super) fn place(file: &str, name: &str, value: &Value) -> Option<Edit> {
+    match value {
+        Value::Null | Value::Bool(false) => removed(file, name),
+        Value::Bool(true) => argument(file, name, None),
+        value => argument(file, name, Some(&word(value))),
+    }
+}
+
+/// Notation of an argument and its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Notation {
+    /// `--name value` or `--name=value`.
+    Shell,
+    /// `--name: value` on a line.
+    Yaml,
+    /// `"--name", "value",`.
+    List,
+}
+
+/// An argument in the text. Offsets are bytes of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found<'a> {
+    /// Start of the name, with its dashes.
+    start: usize,
+    /// End of the name.
+    name_end: usize,
+    /// Value without quotes; `None` for a flag.
+    value: Option<(usize, &'a str)>,
+    notation: Notation,
+}
+
+impl Found<'_> {
+    fn end(&self) -> usize {
+        self.value.map_or(self.name_end, |(start, value)| start + value.len())
+    }
+}
+
+/// Finds an argument outside comments.
+fn find<'a>(file: &'a str, name: &str) -> Option<Found<'a>> {
+    let after = r#"(?P<list>["']?[ \t]*,\s*["']?)|(?P<pair>["']?[ \t]*[:=][ \t]*["']?)|(?P<space>[ \t]+["']?)"#;
+    let value = r#"(?P<value>[^\s\\,"'#\])]+)"#;
+    let pattern = Regex::new(&format!(r"--{}(?:(?:{after}){value})?", regex::escape(name))).expect("a fixed pattern");
+    pattern.captures_iter(file).find_map(|found| {
+        let whole = found.get(0)?;
+        let name_end = whole.start() + 2 + name.len();
+        let line = &file[file[..whole.start()].rfind('\n').map_or(0, |at| at + 1)..whole.start()];
+        let is_comment = line.trim_start().starts_with('#');
+        let is_word = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
+        let is_longer = file[..whole.start()].ends_with(is_word) || file[name_end..].starts_with(is_word);
+        if is_comment || is_longer {
+            return None;
+        }
+        let value = found.name("value").filter(|value| !value.as_str().starts_with("--"));
+        let is_pair = found.name("pair").is_some_and(|pair| pair.as_str().contains(':'));
+        let notation = match value {
+            Some(_) if is_pair => Notation::Yaml,
+            Some(_) if found.name("list").is_some() => Notation::List,
+            _ => Notation::Shell,
+        };
+        let value = value.map(|value| (value.start(), value.as_str()));
+        Some(Found { start: whole.start(), name_end, value, notation })
+    })
+}
+
+/// Returns the value of a shell variable, if `value` is a reference to one that the script assigns once.
+fn assignment<'a>(file: &'a str, value: &str) -> Option<(usize, &'a str)> {
+    let name = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).or_else(|| value.strip_prefix('$'))?;
+    if name.is_empty() || !name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+        return None;
+    }
+    let pattern = format!(r#"(?m)^[ \t]*(?:export[ \t]+)?{name}=["']?(?P<value>[^\s"'#;]+)"#);
+    let pattern = Regex::new(&pattern).expect("a fixed pattern");
+    let mut assignments = pattern.captures_iter(file).filter_map(|found| found.name("value"));
+    let first = assignments.next()?;
+    assignments.next().is_none().then(|| (first.start(), first.as_str()))
+}
+
+fn argument(file: &str, name: &str, value: Option<&str>) -> Option<Edit> {
+    let setting = value.map_or_else(|| format!("--{name}"), |value| format!("--{name} {value}"));
+    let edit = |action, start, end, text: String| edit(file, action, &setting, (start, end), text);
+    if let Some(found) = find(file, name) {
+        let text = match (value, found.notation) {
+            (Some(value), _) => value.to_owned(),
+            (None, Notation::Yaml) => "true".to_owned(),
+            // The flag is set.
+            (None, _) => return Some(edit(EditAction::Replace, found.start, found.start, String::new())),
+        };
+        let (start, old) = found.value?;
+        let (start, old) = assignment(file, old).unwrap_or((start, old));
+        return Some(edit(EditAction::Replace, start, start + old.len(), text));
+    }
+    let anchor = ANCHORS.iter().find_map(|name| find(file, name).filter(|found| found.value.is_some()))?;
+    let after = &file[anchor.end()..];
+    let quote = after.chars().next().filter(|letter| *letter == '"' || *letter == '\'');
+    let at = anchor.end() + quote.map_or(0, char::len_utf8);
+    let text = match anchor.notation {
+        Notation::Shell => format!(" {setting}"),
+        Notation::Yaml => {
+            let line = file[..anchor.start].rfind('\n').map_or(0, |at| at + 1);
+            format!("\n{}--{name}: {}", &file[line..anchor.start], value.unwrap_or("true"))
+        }
+        Notation::List => {
+            let quote = quote.map(String::from).unwrap_or_default();
+            let items = [Some(format!("--{name}")), value.map(str::to_owned)];
+            items.iter().flatten().map(|item| format!(", {quote}{item}{quote}")).collect::<Vec<_>>().concat()
+        }
+    };
+    Some(edit(EditAction::Add, at, at, text))
+}
+
+/// Returns the edit that removes an argument.
+fn removed(file: &str, name: &str) -> Option<Edit> {
+    let found = find(file, name)?;
+    let (start, end) = match found.notation {
+        Notation::List => return None,
+        Notation::Shell => (found.start, found.end()),
+        Notation::Yaml => {
+            let start = file[..found.start].rfind('\n').map_or(0, |at| at + 1);
+            (start, file[found.end()..].find('\n').map_or(file.len(), |at| found.end() + at + 1))
+        }
+    };
+    // The blank before an argument goes with it.
+    let blank = usize::from(found.notation == Notation::Shell && file[..start].ends_with(' '));
+    Some(edit(file, EditAction::Remove, &format!("--{name}"), (start - blank, end), String::new()))
+}

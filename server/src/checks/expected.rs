@@ -1,0 +1,127 @@
+//! The scenario that a change must give.
+
+use planner::fit::{self, Change, FieldChange};
+use planner::outcome::Layout;
+use planner::scenario::Scenario;
+use planner::training::{ContextExchange, Recompute};
+use serde_json::{Value, json};
+
+/// Data-parallel replicas, which are no field of a scenario. They follow from the devices and the degrees.
+pub(super) const REPLICAS: &str = "replicas";
+/// Pointer of the global batch.
+pub(super) const GLOBAL_BATCH: &str = "/workload/global_batch";
+
+/// A simulated scenario.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Target {
+    /// The scenario with its change.
+    pub(super) scenario: Scenario,
+}
+
+impl Target {
+    /// Returns the scenario with a change, and the fields that change. A free layout has the degrees that were found.
+    pub(super) fn new(scenario: &Scenario, change: &Change) -> Option<(Self, Vec<String>)> {
+        let field = |field: &FieldChange| match (field.pointer.as_str(), change.result.layout) {
+            ("/layout", Some(Layout { tensor, pipeline, chunks, microbatch, .. })) => {
+                let value = json!({"tensor": tensor, "pipeline": pipeline, "chunks": chunks, "microbatch": microbatch});
+                FieldChange { pointer: field.pointer.clone(), value }
+            }
+            _ => field.clone(),
+        };
+        let fields: Vec<FieldChange> = change.fields.iter().map(field).collect();
+        let document = serde_json::to_value(scenario).ok()?;
+        let target = Self { scenario: serde_json::from_value(fit::apply(&document, &fields)?).ok()? };
+        let mut changed = target.differences(scenario);
+        if target.replicas() != (Self { scenario: scenario.clone() }).replicas() {
+            changed.push(REPLICAS.to_owned());
+        }
+        // The key of the chunks can depend on the stages.
+        if changed.iter().any(|field| field == "/layout/pipeline") && target.scenario.layout.chunks.is_some() {
+            changed.push("/layout/chunks".to_owned());
+        }
+        Some((target, changed))
+    }
+
+    /// Returns the pointers of fields in which another scenario differs, except for those without effect. The padded
+    /// vocabulary may differ, because it depends on the tensor-parallel degree.
+    pub(super) fn differences(&self, other: &Scenario) -> Vec<String> {
+        let (expected, other) = (self.comparable(&self.scenario), self.comparable(other));
+        let mut pointers = Vec::new();
+        for section in names(&expected, &other) {
+            let (Some(expected), Some(other)) = (expected.get(section), other.get(section)) else {
+                pointers.push(format!("/{section}"));
+                continue;
+            };
+            if !matches!(section, "training" | "layout" | "workload") {
+                pointers.extend((expected != other).then(|| format!("/{section}")));
+                continue;
+            }
+            let is_changed = |name: &&str| expected.get(name) != other.get(name);
+            pointers.extend(names(expected, other).filter(is_changed).map(|name| format!("/{section}/{name}")));
+        }
+        pointers
+    }
+
+    /// Returns the parts of a scenario that affect its simulation, without fields that have no effect in this one.
+    fn comparable(&self, scenario: &Scenario) -> Value {
+        let Scenario { layout, training, .. } = &self.scenario;
+        let mut other = scenario.clone();
+        for module in &mut other.model.modules {
+            module.vocab = 0;
+        }
+        let stage = other.training.zero_stage();
+        (other.training.zero, other.training.distributed_optimizer) = (Some(stage), stage > 0);
+        if layout.tensor == Some(1) {
+            other.training.sequence_parallel = false;
+        }
+        if training.context_parallel == 1 {
+            other.training.context_exchange = ContextExchange::default();
+        }
+        if training.recompute != Recompute::Full {
+            other.training.recompute_layers = None;
+        }
+        other.layout.chunks = other.layout.chunks.filter(|&chunks| chunks > 1);
+        let Scenario { model, cluster, workload, training, layout, free, .. } = other;
+        json!({"model": model, "cluster": cluster, "workload": workload, "training": training, "layout": layout,
+            "free": free})
+    }
+
+    /// Number of data-parallel replicas.
+    pub(super) fn replicas(&self) -> u32 {
+        let Scenario { layout, training, cluster, .. } = &self.scenario;
+        let unit = [layout.tensor.unwrap_or(1), layout.pipeline.unwrap_or(1), training.context_parallel];
+        let unit = unit.into_iter().fold(1_u32, |unit, degree| unit.saturating_mul(degree.max(1)));
+        (cluster.devices() / unit).max(1)
+    }
+
+    /// Number of devices of a replica.
+    pub(super) fn devices_per_replica(&self) -> u32 {
+        self.scenario.cluster.devices() / self.replicas()
+    }
+
+    /// Sequences of a replica in a step; `None` if the replicas do not divide the global batch.
+    pub(super) fn replica_batch(&self) -> Option<u32> {
+        let (global, replicas) = (self.scenario.workload.global_batch, self.replicas());
+        global.is_multiple_of(replicas).then_some(global / replicas)
+    }
+
+    /// Microbatches of a replica in a step; `None` if they are not whole.
+    pub(super) fn accumulation(&self) -> Option<u32> {
+        let (batch, microbatch) = (self.replica_batch()?, self.scenario.layout.microbatch?);
+        batch.is_multiple_of(microbatch).then_some(batch / microbatch)
+    }
+
+    /// Number of layers of a stage or chunk; `None` if they are not even.
+    pub(super) fn layers_per_chunk(&self) -> Option<u32> {
+        let (layout, layers) = (self.scenario.layout, self.scenario.model.layers());
+        let stages = layout.pipeline.unwrap_or(1).checked_mul(layout.chunks.unwrap_or(1))?;
+        (stages > 0 && layers.is_multiple_of(stages)).then_some(layers / stages)
+    }
+}
+
+/// Returns the names of the fields of two objects.
+fn names<'a>(first: &'a Value, second: &'a Value) -> impl Iterator<Item = &'a str> {
+    let names = |value: &'a Value| value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    let added = names(second).filter(|name| first.get(name).is_none());
+    names(first).chain(added)
+}

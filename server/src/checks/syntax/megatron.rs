@@ -1,0 +1,109 @@
+//! Arguments of Megatron-LM. Other formats give them other names.
+
+use planner::scenario::Scenario;
+use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Recompute};
+use serde_json::Value;
+
+use super::{Job, Setting, Target};
+use crate::checks::expected::{GLOBAL_BATCH, REPLICAS};
+
+/// Keys of the ZeRO stage of DeepSpeed.
+const DEEPSPEED_STAGE: [&str; 2] = ["zero-stage", "deepspeed.zero_optimization.stage"];
+/// Number of model chunks of a rank.
+pub(super) const CHUNKS: &str = "num-virtual-stages-per-pipeline-rank";
+const LAYERS_PER_CHUNK: &str = "num-layers-per-virtual-pipeline-stage";
+
+pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec<Setting>> {
+    let stage = target.scenario.training.zero_stage();
+    match field {
+        "/training/zero" | "/training/distributed_optimizer" if job.states(&DEEPSPEED_STAGE) => {
+            Some(vec![Setting::if_stated(&DEEPSPEED_STAGE, stage)])
+        }
+        "/layout/chunks" if !job.states(&[CHUNKS]) => chunks_by_layers(target),
+        _ => arguments(target, field),
+    }
+}
+
+/// Returns the arguments of a field. The chunks are counted.
+pub(super) fn arguments(target: &Target, field: &str) -> Option<Vec<Setting>> {
+    let Scenario { layout, training, workload, .. } = &target.scenario;
+    let set = |name, value: u32| Some(vec![Setting::set(&[name], value)]);
+    match field {
+        "/layout/tensor" => set("tensor-model-parallel-size", layout.tensor?),
+        "/layout/pipeline" => set("pipeline-model-parallel-size", layout.pipeline?),
+        "/layout/microbatch" => set("micro-batch-size", layout.microbatch?),
+        "/layout/chunks" => Some(match layout.chunks.filter(|&chunks| chunks > 1) {
+            Some(chunks) => vec![Setting::set(&[CHUNKS], chunks)],
+            None => vec![Setting::if_stated(&[CHUNKS], Value::Null)],
+        }),
+        GLOBAL_BATCH => set("global-batch-size", workload.global_batch),
+        REPLICAS => Some(Vec::new()),
+        "/training/context_parallel" => set("context-parallel-size", training.context_parallel),
+        "/training/context_exchange" => Some(vec![match training.context_exchange {
+            ContextExchange::AllToAll => Setting::set(&["cp-comm-type"], "a2a"),
+            ContextExchange::Ring => Setting::if_stated(&["cp-comm-type"], "p2p"),
+        }]),
+        "/training/expert_parallel" => set("expert-model-parallel-size", training.expert_parallel),
+        "/training/sequence_parallel" => Some(vec![switch("sequence-parallel", training.sequence_parallel)]),
+        "/training/gradients" => Some(vec![switch("grad-reduce-in-bf16", training.gradients == GradientFormat::Bf16)]),
+        "/training/attention" if training.attention == AttentionKernel::Flash => {
+            Some(vec![Setting::set(&["attention-backend"], "flash")])
+        }
+        "/training/recompute" | "/training/recompute_layers" => Some(recompute(target)),
+        "/training/zero" | "/training/distributed_optimizer" => Some(sharding(training.zero_stage())),
+        _ => None,
+    }
+}
+
+/// Returns the setting of a switch that is off by default.
+fn switch(name: &str, is_on: bool) -> Setting {
+    if is_on { Setting::set(&[name], true) } else { Setting::if_stated(&[name], false) }
+}
+
+fn chunks_by_layers(target: &Target) -> Option<Vec<Setting>> {
+    let setting = match target.scenario.layout.chunks.filter(|&chunks| chunks > 1) {
+        Some(_) => Setting::set(&[LAYERS_PER_CHUNK], target.layers_per_chunk()?),
+        None => Setting::if_stated(&[LAYERS_PER_CHUNK], Value::Null),
+    };
+    Some(vec![setting])
+}
+
+fn recompute(target: &Target) -> Vec<Setting> {
+    let training = &target.scenario.training;
+    let value = |name, value: Option<Value>| match value {
+        Some(value) => Setting::set(&[name], value),
+        None => Setting::if_stated(&[name], Value::Null),
+    };
+    let (granularity, method, layers) = match (training.recompute, training.recompute_layers) {
+        (Recompute::None, _) => (None, None, None),
+        (Recompute::Selective, _) => (Some("selective".into()), None, None),
+        // Without a number of layers, full recomputation needs a method.
+        (Recompute::Full, None) => (Some("full".into()), Some("uniform".into()), Some(1.into())),
+        (Recompute::Full, Some(layers)) => (Some("full".into()), Some("block".into()), Some(layers.into())),
+    };
+    let older = ["recompute-activations", "checkpoint-activations", "deepspeed-activation-checkpointing"];
+    let older = older.map(|name| Setting::if_stated(&[name], false));
+    let newer = [
+        value("recompute-granularity", granularity),
+        value("recompute-method", method),
+        value("recompute-num-layers", layers),
+    ];
+    older.into_iter().chain(newer).collect()
+}
+
+fn sharding(stage: u32) -> Vec<Setting> {
+    let other = ["use-torch-fsdp2", "use-custom-fsdp"].map(|name| Setting::if_stated(&[name], false));
+    let strategy = "data-parallel-sharding-strategy";
+    let own = match stage {
+        0 | 1 => vec![
+            switch("use-megatron-fsdp", false),
+            Setting::if_stated(&[strategy], Value::Null),
+            switch("use-distributed-optimizer", stage == 1),
+        ],
+        stage => vec![
+            switch("use-megatron-fsdp", true),
+            Setting::set(&[strategy], if stage == 2 { "optim_grads" } else { "optim_grads_params" }),
+        ],
+    };
+    other.into_iter().chain(own).collect()
+}

@@ -1,0 +1,73 @@
+//! Keys of `NeMo` and of Megatron-Bridge, which are arguments of Megatron-LM under other names.
+
+use planner::training::GradientFormat;
+
+use super::megatron::{self, CHUNKS};
+use super::{Job, Setting, Target};
+
+/// Key of the optimizer of `NeMo`.
+const OPTIMIZER: &str = "model.optim.name";
+
+/// Arguments with other names in `NeMo` and Megatron-Bridge.
+const NAMES: [(&str, &[&str]); 4] = [
+    ("recompute-granularity", &["activations_checkpoint_granularity", "recompute_granularity"]),
+    ("recompute-method", &["activations_checkpoint_method", "recompute_method"]),
+    ("recompute-num-layers", &["activations_checkpoint_num_layers", "recompute_num_layers"]),
+    (CHUNKS, &["virtual_pipeline_model_parallel_size"]),
+];
+
+/// Sections of Megatron-Bridge with arguments that are not in `model`.
+const SECTIONS: [(&str, &str); 6] = [
+    ("micro-batch-size", "train"),
+    ("global-batch-size", "train"),
+    ("use-distributed-optimizer", "ddp"),
+    ("data-parallel-sharding-strategy", "ddp"),
+    ("use-megatron-fsdp", "dist"),
+    ("use-torch-fsdp2", "dist"),
+];
+
+/// Returns the settings of `NeMo`.
+pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec<Setting>> {
+    let training = &target.scenario.training;
+    match field {
+        "/training/zero" | "/training/distributed_optimizer" => {
+            let name = match (job.value(OPTIMIZER)?, training.zero_stage()) {
+                ("fused_adam" | "adamw", 1) => "distributed_fused_adam",
+                ("distributed_fused_adam", 0) => "fused_adam",
+                _ => return None,
+            };
+            Some(vec![Setting::if_stated(&[OPTIMIZER], name)])
+        }
+        "/training/gradients" => {
+            // Only the distributed optimizer has this key.
+            let is_short = training.gradients == GradientFormat::Bf16 && training.zero_stage() == 1;
+            is_short.then(|| vec![Setting::set(&["model.optim.grad_sync_dtype"], "bf16")])
+        }
+        _ => Some(renamed(megatron::arguments(target, field)?, |name| {
+            let others = NAMES.into_iter().find(|(argument, _)| *argument == name).map(|(_, names)| names.to_vec());
+            let plain = name.replace('-', "_");
+            let names = others.unwrap_or_else(|| vec![&plain]);
+            names.iter().map(|name| format!("model.{name}")).collect()
+        })),
+    }
+}
+
+/// Returns the settings of Megatron-Bridge.
+pub(super) fn bridge_settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
+    if field == "/training/gradients" {
+        let is_long = target.scenario.training.gradients == GradientFormat::Fp32;
+        return Some(vec![Setting::set(&["ddp.grad_reduce_in_fp32"], is_long)]);
+    }
+    Some(renamed(megatron::arguments(target, field)?, |name| {
+        let section = SECTIONS.into_iter().find(|(argument, _)| *argument == name).map_or("model", |(_, it)| it);
+        let name = if name == CHUNKS { "virtual-pipeline-model-parallel-size" } else { name };
+        vec![format!("{section}.{}", name.replace('-', "_"))]
+    }))
+}
+
+/// Renames the arguments of settings.
+pub(super) fn renamed(settings: Vec<Setting>, names: impl Fn(&str) -> Vec<String>) -> Vec<Setting> {
+    let renamed =
+        |setting: Setting| Setting { keys: setting.keys.iter().flat_map(|name| names(name)).collect(), ..setting };
+    settings.into_iter().map(renamed).collect()
+}

@@ -1,0 +1,67 @@
+//! Keys of torchtitan.
+
+use planner::scenario::Scenario;
+use planner::training::Recompute;
+
+use super::{Job, Setting, Target};
+use crate::checks::expected::{GLOBAL_BATCH, REPLICAS};
+
+/// Keys of a degree. Until 2025 they were in other sections.
+macro_rules! degree {
+    ($name:literal) => {
+        [concat!("parallelism.", $name), concat!("training.", $name), concat!("experimental.", $name)]
+    };
+}
+
+pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec<Setting>> {
+    let Scenario { layout, training, workload, .. } = &target.scenario;
+    let is_pipeline = layout.pipeline.unwrap_or(1) > 1;
+    let set = |keys: &[&str], value: u32| Some(vec![Setting::set(keys, value)]);
+    let local = ["training.local_batch_size", "training.batch_size"];
+    match field {
+        "/layout/tensor" => set(&degree!("tensor_parallel_degree"), layout.tensor?),
+        "/layout/pipeline" => set(&degree!("pipeline_parallel_degree"), layout.pipeline?),
+        "/layout/microbatch" if is_pipeline => set(
+            &["parallelism.pipeline_parallel_microbatch_size", "experimental.pipeline_parallel_microbatch_size"],
+            layout.microbatch?,
+        ),
+        "/layout/microbatch" => set(&local, layout.microbatch?),
+        "/layout/chunks" => set(&["parallelism.pipeline_parallel_layers_per_stage"], target.layers_per_chunk()?),
+        // A pipeline splits the local batch. Without one, gradients are accumulated.
+        GLOBAL_BATCH if is_pipeline => set(&local, target.replica_batch()?),
+        GLOBAL_BATCH => set(&["training.global_batch_size"], workload.global_batch),
+        REPLICAS => replicas(job, target.replicas()),
+        "/training/context_parallel" => set(&degree!("context_parallel_degree"), training.context_parallel),
+        "/training/expert_parallel" => set(&degree!("expert_parallel_degree"), training.expert_parallel),
+        "/training/recompute" | "/training/recompute_layers" if training.recompute_layers.is_none() => {
+            let mode = match training.recompute {
+                Recompute::None => "none",
+                Recompute::Selective => "selective",
+                Recompute::Full => "full",
+            };
+            Some(vec![Setting::set(&["activation_checkpoint.mode"], mode)])
+        }
+        "/training/zero" | "/training/distributed_optimizer" => {
+            let reshard = match training.zero_stage() {
+                2 => "never",
+                3 => "always",
+                _ => return None,
+            };
+            let keys = ["parallelism.fsdp_reshard_after_forward", "training.fsdp_reshard_after_forward"];
+            Some(vec![Setting::set(&keys, reshard)])
+        }
+        _ => None,
+    }
+}
+
+/// Returns the settings of the data-parallel degrees that the file states. A degree of -1 is the rest of the devices.
+fn replicas(job: &Job<'_>, replicas: u32) -> Option<Vec<Setting>> {
+    let (sharded, replicated) = (degree!("data_parallel_shard_degree"), degree!("data_parallel_replicate_degree"));
+    let value = |keys: &[&str]| keys.iter().find_map(|key| job.value(key)?.parse::<i64>().ok());
+    let others = u32::try_from(value(&replicated).unwrap_or(1)).ok().filter(|&others| others > 0)?;
+    match value(&sharded) {
+        None | Some(..=0) => Some(Vec::new()),
+        Some(1) => Some(vec![Setting::set(&replicated, replicas)]),
+        Some(_) => replicas.is_multiple_of(others).then(|| vec![Setting::if_stated(&sharded, replicas / others)]),
+    }
+}

@@ -1,0 +1,70 @@
+//! Keys of verl: the training step of the actor, or of supervised fine-tuning.
+
+use planner::scenario::Scenario;
+use planner::training::{ContextExchange, Recompute};
+use serde_json::Value;
+
+use super::{Job, Setting, Target};
+use crate::checks::expected::REPLICAS;
+
+const MEGATRON: &str = "actor_rollout_ref.actor.megatron.";
+const GRANULARITY: &str = "actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity";
+
+pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec<Setting>> {
+    let Scenario { layout, training, .. } = &target.scenario;
+    let is_actor = job.has_section("actor_rollout_ref.");
+    let is_megatron = job.has_section(MEGATRON);
+    let of_megatron =
+        |name: &str, value: Value| is_megatron.then(|| vec![Setting::set(&[&format!("{MEGATRON}{name}")], value)]);
+    let either = |actor, tuning| if is_actor { actor } else { tuning };
+    match field {
+        REPLICAS => Some(Vec::new()),
+        "/layout/tensor" => of_megatron("tensor_model_parallel_size", layout.tensor?.into()),
+        "/layout/pipeline" => of_megatron("pipeline_model_parallel_size", layout.pipeline?.into()),
+        "/layout/chunks" => of_megatron("virtual_pipeline_model_parallel_size", layout.chunks.into()),
+        "/layout/microbatch" if is_actor => {
+            Some(vec![Setting::set(&["actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"], layout.microbatch?)])
+        }
+        "/layout/microbatch" => {
+            let keys = ["data.micro_batch_size_per_gpu", "data.micro_batch_size"];
+            Some(vec![Setting::set(&keys, layout.microbatch?)])
+        }
+        "/training/context_parallel" | "/training/context_exchange" if is_megatron => {
+            of_megatron("context_parallel_size", training.context_parallel.into())
+        }
+        "/training/context_parallel" | "/training/context_exchange" => {
+            let is_ulysses = training.context_exchange == ContextExchange::AllToAll || training.context_parallel == 1;
+            let actor = "actor_rollout_ref.actor.ulysses_sequence_parallel_size";
+            let key = either(actor, "ulysses_sequence_parallel_size");
+            let keys = [key, "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size"];
+            is_ulysses.then(|| vec![Setting::set(&keys, training.context_parallel)])
+        }
+        "/training/expert_parallel" => of_megatron("expert_model_parallel_size", training.expert_parallel.into()),
+        "/training/recompute" | "/training/recompute_layers" if training.recompute_layers.is_none() => {
+            if is_megatron {
+                let kind = match training.recompute {
+                    Recompute::None => return Some(vec![Setting::if_stated(&[GRANULARITY], Value::Null)]),
+                    Recompute::Selective => "selective",
+                    Recompute::Full => "full",
+                };
+                return Some(vec![Setting::set(&[GRANULARITY], kind)]);
+            }
+            let key =
+                either("actor_rollout_ref.model.enable_gradient_checkpointing", "model.enable_gradient_checkpointing");
+            match training.recompute {
+                Recompute::None => Some(vec![Setting::set(&[key], false)]),
+                Recompute::Full => Some(vec![Setting::set(&[key], true)]),
+                Recompute::Selective => None,
+            }
+        }
+        "/training/zero" | "/training/distributed_optimizer" if !is_megatron => {
+            let key = either(
+                "actor_rollout_ref.actor.fsdp_config.reshard_after_forward",
+                "model.fsdp_config.reshard_after_forward",
+            );
+            let stage = training.zero_stage();
+            (stage >= 2).then(|| vec![Setting::set(&[key], stage == 3)])
+        }
+        _ => None,
+    }
+}
