@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::check::{Check, CheckChanges, CheckRequest, Edit, NamedText, apply};
+use api::check::{Check, CheckChanges, CheckRequest, Edit, NamedText, apply_to_files};
 use api::path;
 use api::planner::outcome::{PlanOutcome, Planned};
 use api::planner::scenario::Scenario;
@@ -70,8 +70,8 @@ pub(crate) struct CheckState {
     pub(crate) best: RwSignal<Loaded<DrawnPlan>>,
     /// Visible time range of both charts.
     pub(crate) window: RwSignal<TimeWindow>,
-    /// Texts before the applied changes, newest last.
-    earlier: RwSignal<Vec<String>>,
+    /// Texts of the files before the applied changes, newest last.
+    earlier: RwSignal<Vec<Vec<String>>>,
     /// Number of the check, to discard late responses.
     number: StoredValue<u64>,
     abort: StoredValue<Option<Abort>, LocalStorage>,
@@ -110,14 +110,40 @@ impl CheckState {
         self.run();
     }
 
-    /// Applies edits to the text and checks the result.
+    /// Returns the texts of all files with edits. If the texts have changed since the check, the edits may not match.
+    pub(crate) fn edited(self, edits: &[Edit]) -> Option<Vec<String>> {
+        let texts = self.texts();
+        apply_to_files(&texts.iter().map(String::as_str).collect::<Vec<_>>(), edits)
+    }
+
+    /// Applies edits to the files and checks the result.
     pub(crate) fn apply(self, edits: &[Edit]) {
-        let before = self.text.get_untracked();
-        // The edits are those of the checked text. If the text has changed since, they may not match.
-        if let Some(after) = apply(&before, edits) {
-            self.earlier.update(|earlier| earlier.push(before));
-            self.text.set(after);
+        if let Some(after) = self.edited(edits) {
+            self.earlier.update(|earlier| earlier.push(self.texts()));
+            self.set_texts(after);
             self.run();
+        }
+    }
+
+    /// Returns the name of a file.
+    pub(crate) fn name(self, file: u32) -> Option<String> {
+        match (file as usize).checked_sub(1) {
+            None => Some(self.file_name.get_untracked()),
+            Some(index) => self.further.with_untracked(|files| files.get(index).map(|file| file.name.clone())),
+        }
+    }
+
+    fn texts(self) -> Vec<String> {
+        let further = self.further.get_untracked().into_iter().map(|file| file.text);
+        std::iter::once(self.text.get_untracked()).chain(further).collect()
+    }
+
+    fn set_texts(self, texts: Vec<String>) {
+        let mut texts = texts.into_iter();
+        self.text.set(texts.next().unwrap_or_default());
+        // A signal that does not change must not notify.
+        if self.further.with_untracked(|files| !files.is_empty()) {
+            self.further.update(|files| files.iter_mut().zip(texts).for_each(|(file, text)| file.text = text));
         }
     }
 
@@ -126,10 +152,10 @@ impl CheckState {
         self.earlier.with(|earlier| !earlier.is_empty())
     }
 
-    /// Restores the text before the last applied change, and checks it.
+    /// Restores the texts before the last applied change, and checks it.
     pub(crate) fn undo(self) {
         if let Some(Some(before)) = self.earlier.try_update(Vec::pop) {
-            self.text.set(before);
+            self.set_texts(before);
             self.run();
         }
     }

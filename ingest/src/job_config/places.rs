@@ -7,7 +7,7 @@ mod yaml;
 
 use std::ops::Range;
 
-use super::ConfigFormat;
+use super::{ConfigFormat, MAX_KEYS};
 
 /// Notation of a file with dotted keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct Places {
     pub places: Vec<Place>,
 }
 
-/// Returns the places of the keys; `None` for the arguments of a command line and for malformed text.
+/// Returns the places of the keys; `None` for the arguments of a command line, for malformed text and for too many keys.
 pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
     let trimmed = text.trim_start_matches('\u{feff}').trim_start();
     let offset = text.len() - trimmed.len();
@@ -58,6 +58,9 @@ pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
         _ if super::yaml::is_yaml(trimmed) => (Notation::Yaml, yaml::places(trimmed)?),
         _ => (Notation::Overrides, overrides::places(trimmed)),
     };
+    if places.len() > MAX_KEYS {
+        return None;
+    }
     for place in &mut places {
         place.start += offset;
         place.value = place.value.clone().map(|value| value.start + offset..value.end + offset);

@@ -72,12 +72,24 @@ impl<'a> Job<'a> {
 
     /// Returns the edits of settings, or `None` if one of them cannot be placed.
     pub(super) fn locate(&self, settings: &[Setting]) -> Option<Vec<Edit>> {
-        let edits = settings.iter().map(|setting| self.edits(setting)).collect::<Option<Vec<_>>>()?.concat();
-        let is_change = |edit: &Edit| {
-            let document = self.documents.iter().find(|document| document.file == edit.file);
-            document.is_some_and(|document| document.text[edit.start as usize..edit.end as usize] != edit.text)
-        };
-        Some(edits.into_iter().filter(is_change).collect())
+        let mut located: Vec<Edit> = Vec::new();
+        for mut edit in settings.iter().map(|setting| self.edits(setting)).collect::<Option<Vec<_>>>()?.concat() {
+            let document = self.documents.iter().find(|document| document.file == edit.file)?;
+            if document.text.get(edit.start as usize..edit.end as usize)? == edit.text {
+                continue;
+            }
+            // Keys of the same new section share its header.
+            if let Some(header) = document.places.as_ref().and_then(|it| keys::header(it.notation, &edit.text)) {
+                let is_same = |other: &Edit| {
+                    (other.file, other.start) == (edit.file, edit.start) && other.text.starts_with(header)
+                };
+                if located.iter().any(is_same) {
+                    edit.text = keys::without_header(header, &edit.text)?;
+                }
+            }
+            located.push(edit);
+        }
+        Some(located)
     }
 
     /// Changes every key of a setting that the files state. If they state none, adds the first key that can be added.

@@ -36,7 +36,7 @@ impl Target {
             changed.push(REPLICAS.to_owned());
         }
         // The key of the chunks can depend on the stages.
-        if changed.iter().any(|field| field == "/layout/pipeline") && target.scenario.layout.chunks.is_some() {
+        if changed.iter().any(|field| field == "/layout/pipeline") && target.scenario.layout.chunks > Some(1) {
             changed.push("/layout/chunks".to_owned());
         }
         Some((target, changed))

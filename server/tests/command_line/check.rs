@@ -39,3 +39,22 @@ fn a_check_names_unknown_devices_and_unknown_files() {
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty() && !output.stderr.is_empty());
 }
+
+#[test]
+fn edits_of_several_files_name_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = [
+        ("job.yaml", "model_name_or_path: meta-llama/Llama-3.1-8B\nstage: sft\nfinetuning_type: full\nbf16: true\n"),
+        ("ds.json", "{\"bf16\": {\"enabled\": true},\n \"zero_optimization\": {\"stage\": 3}}\n"),
+    ];
+    let paths = files.map(|(name, text)| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_string_lossy().into_owned()
+    });
+    let output = planscope(&["check", &paths[0], &paths[1], "--gpus", "16"], "");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("job.yaml, add after line 4: disable_gradient_checkpointing: true"), "{text}");
+    assert!(text.contains("ds.json, line 2: \"stage\": 2"), "{text}");
+}

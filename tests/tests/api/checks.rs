@@ -1,6 +1,8 @@
 //! Checks of training configurations.
 
-use api::check::{Check, CheckChanges, CheckRequest, EditAction, SlownessRequest, Verdict, apply};
+use api::check::{
+    Check, CheckChanges, CheckRequest, EditAction, NamedText, SlownessRequest, Verdict, apply, apply_to_files,
+};
 use api::job_config::ConfigFormat;
 use api::path::{CHECK_CHANGES, CHECK_SLOWNESS, CHECKS};
 use api::problem::Problem;
@@ -68,6 +70,38 @@ async fn the_best_combination_keeps_its_promise() {
     let again: Check = server.request("POST", CHECKS, body(&edited, Some(8), None)).await.json();
     let expected = combination.result.iteration_s.unwrap();
     assert_eq!(again.plan.unwrap().metrics.iteration_s.to_bits(), expected.to_bits(), "{edited}");
+}
+
+/// A job of LLaMA-Factory with the JSON of DeepSpeed. Each file has its own edits.
+#[tokio::test]
+async fn every_file_of_a_job_has_edits() {
+    let server = TestServer::open().await;
+    let text = "model_name_or_path: meta-llama/Llama-3.1-8B # base\nstage: sft\nfinetuning_type: full\n\
+                deepspeed: ds.json\ncutoff_len: 4096\nper_device_train_batch_size: 4\n\
+                gradient_accumulation_steps: 2\nbf16: true\n";
+    let deepspeed = "{\n\t\"bf16\": {\"enabled\": true},\n\t\"zero_optimization\": {\n\t\t\"stage\": 3\n\t}\n}\n";
+    let body = |texts: &[String]| {
+        let request = CheckRequest {
+            text: texts[0].clone(),
+            name: "job.yaml".to_owned(),
+            further: vec![NamedText { name: "ds.json".to_owned(), text: texts[1].clone() }],
+            devices: Some(16),
+            device: None,
+        };
+        serde_json::to_string(&request).unwrap()
+    };
+    let texts = [text.to_owned(), deepspeed.to_owned()];
+    let CheckChanges { fit, edits, .. } = server.request("POST", CHECK_CHANGES, body(&texts)).await.json();
+    let mut files: Vec<u32> = edits.iter().flatten().map(|edit| edit.file).collect();
+    files.sort_unstable();
+    files.dedup();
+    assert_eq!(files, [0, 1], "{edits:?}");
+    for (change, edits) in fit.changes.iter().zip(&edits).filter(|(_, edits)| !edits.is_empty()) {
+        let edited = apply_to_files(&[text, deepspeed], edits).unwrap();
+        let again: Check = server.request("POST", CHECKS, body(&edited)).await.json();
+        let expected = change.result.iteration_s.unwrap();
+        assert_eq!(again.plan.unwrap().metrics.iteration_s.to_bits(), expected.to_bits(), "{}", change.title);
+    }
 }
 
 #[tokio::test]

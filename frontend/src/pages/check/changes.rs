@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::check::{CheckChanges, Edit, EditAction, RISK, Verdict, apply};
+use api::check::{CheckChanges, Edit, EditAction, RISK, Verdict};
 use api::planner::certainty::memory_certainty;
 use api::planner::fit::Change;
 use leptos::prelude::*;
@@ -131,13 +131,17 @@ fn Row<'a>(
         view! { <span class="slower">{format!(" · out of memory with {}", format::percent(risk))}</span> }
     });
     let has_edits = !edits.is_empty();
+    let state = use_check();
+    // The text area shows the first file.
+    let names = |file: u32| state.name(file).filter(|_| file > 0);
     let code = edits.iter().map(|edit| {
         let (sign, class) = match edit.action {
             EditAction::Replace => ("", ""),
             EditAction::Add => ("+", "added"),
             EditAction::Remove => ("−", "removed"),
         };
-        view! { <span class=class><i>{format!("{}{sign}", edit.line)}</i>{edit.setting.clone()}</span> }
+        let file = names(edit.file).map(|name| format!("{name} ")).unwrap_or_default();
+        view! { <span class=class><i>{format!("{file}{}{sign}", edit.line)}</i>{edit.setting.clone()}</span> }
     });
     let code = code.collect_view();
     view! {
@@ -167,11 +171,13 @@ fn Buttons(edits: Vec<Edit>) -> impl IntoView {
         });
     };
     let save = move |_| {
-        let file = state.text.with_untracked(|text| edits.with_value(|edits| apply(text, edits)));
-        let name = state.file_name.with_untracked(|name| saving::file_name(name, "configuration.txt"));
-        if let Some(file) = file {
-            // If the browser refuses the download, the lines are still on the page.
-            drop(saving::text(&name, &file));
+        let Some(files) = edits.with_value(|edits| state.edited(edits)) else { return };
+        for (index, file) in (0..).zip(files) {
+            let is_changed = edits.with_value(|edits| edits.iter().any(|edit| edit.file == index));
+            if let Some(name) = state.name(index).filter(|_| is_changed) {
+                // If the browser refuses the download, the lines are still on the page.
+                drop(saving::text(&saving::file_name(&name, "configuration.txt"), &file));
+            }
         }
     };
     let outdated = move || state.is_outdated();

@@ -26,12 +26,12 @@ struct Key {
 
 /// Returns the places of a document; `None` if it is malformed.
 pub(super) fn places(text: &str) -> Option<Vec<Place>> {
-    let lines = line_starts(text);
+    let mut offsets = Offsets::new(text);
     let mut parser = Parser::new_from_str(text);
     let (mut open, mut places) = (Vec::<Open>::new(), Vec::new());
     loop {
         let (event, marker) = parser.next_token().ok()?;
-        let at = offset(text, &lines, marker);
+        let at = offsets.offset(marker);
         match event {
             Event::StreamEnd => return Some(places),
             Event::Scalar(value, style, ..) => {
@@ -99,12 +99,32 @@ fn scalar_end(text: &str, at: usize, value: &str, style: TScalarStyle) -> Option
     inner.starts_with(quote).then_some(at + value.len() + 2 * quote.len())
 }
 
-fn line_starts(text: &str) -> Vec<usize> {
-    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
+/// Converts markers, whose columns are characters, to bytes. Their index is wrong after block scalars that are not ASCII.
+#[derive(Debug)]
+struct Offsets<'a> {
+    text: &'a str,
+    /// First byte of every line.
+    starts: Vec<usize>,
+    /// Number of the current line, and the first byte of its characters.
+    line: usize,
+    columns: Vec<usize>,
 }
 
-/// Converts a marker, whose columns are characters, to bytes. Its index is wrong after block scalars that are not ASCII.
-fn offset(text: &str, lines: &[usize], marker: Marker) -> usize {
-    let Some(&start) = marker.line().checked_sub(1).and_then(|line| lines.get(line)) else { return text.len() };
-    text[start..].char_indices().nth(marker.col()).map_or(text.len(), |(column, _)| start + column)
+impl<'a> Offsets<'a> {
+    fn new(text: &'a str) -> Self {
+        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { text, starts, line: 0, columns: Vec::new() }
+    }
+
+    fn offset(&mut self, marker: Marker) -> usize {
+        let Some(&start) = marker.line().checked_sub(1).and_then(|line| self.starts.get(line)) else {
+            return self.text.len();
+        };
+        if self.line != marker.line() {
+            let end = self.starts.get(marker.line()).copied().unwrap_or(self.text.len());
+            self.columns = self.text[start..end].char_indices().map(|(column, _)| start + column).collect();
+            self.line = marker.line();
+        }
+        self.columns.get(marker.col()).copied().unwrap_or(self.text.len())
+    }
 }

@@ -131,6 +131,24 @@ fn add_beside(
     Some(edit(file, EditAction::Add, &described, (at, at), text))
 }
 
+/// Returns the header of the section that an added text creates; `None` if it creates none.
+pub(super) fn header(notation: Notation, text: &str) -> Option<&str> {
+    let end = match notation {
+        Notation::Yaml => text.find(":\n").or_else(|| text.find(":\r\n"))? + 1,
+        Notation::Toml if text.trim_start().starts_with('[') => text.find("]\n").or_else(|| text.find("]\r\n"))? + 1,
+        Notation::Json => text.find(": {")? + 3,
+        Notation::Toml | Notation::Overrides => return None,
+    };
+    Some(&text[..end])
+}
+
+/// Removes the header of a section that an earlier edit creates; `None` for JSON, whose section is closed.
+pub(super) fn without_header(header: &str, text: &str) -> Option<String> {
+    let rest = text.strip_prefix(header)?;
+    let below = if header.ends_with(']') { rest.trim_start_matches(['\r', '\n']) } else { rest };
+    (!header.ends_with('{')).then(|| below.to_owned())
+}
+
 /// Returns the end of the line of a byte, before its line break.
 fn line_end(file: &str, at: usize) -> usize {
     let start = file[..at].rfind('\n').map_or(0, |at| at + 1);

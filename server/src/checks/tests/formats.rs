@@ -16,10 +16,12 @@ const NEMO: &str = include_str!("nemo.yaml");
 const OLMO: &str = include_str!("olmo.yaml");
 const PRIMUS: &str = include_str!("primus.yaml");
 const PRIMUS_MAXTEXT: &str = include_str!("primus_maxtext.yaml");
+const TRAINER: &str = "per_device_train_batch_size: 2\ngradient_checkpointing: false\n";
 const VERL: &str = include_str!("verl.sh");
 const VERL_MEGATRON: &str = include_str!("verl.yaml");
 
-const PROPOSALS: &[(&str, &str)] = &[
+/// Changes of a scenario. `layout` with a value is one that was free.
+const CHANGES: [(&str, &str); 25] = [
     ("microbatch 1", r#"[["/layout/microbatch", 1]]"#),
     ("microbatch 4", r#"[["/layout/microbatch", 4]]"#),
     ("tp 1", r#"[["/layout/tensor", 1]]"#),
@@ -29,8 +31,10 @@ const PROPOSALS: &[(&str, &str)] = &[
     ("pp 2", r#"[["/layout/pipeline", 2]]"#),
     ("vpp 1", r#"[["/layout/chunks", 1]]"#),
     ("vpp 6", r#"[["/layout/chunks", 6]]"#),
+    ("layout", r#"[["/layout", {}]]"#),
     ("cp ring", r#"[["/training/context_parallel", 2], ["/training/context_exchange", "ring"]]"#),
     ("cp a2a", r#"[["/training/context_parallel", 2], ["/training/context_exchange", "all_to_all"]]"#),
+    ("ep 2", r#"[["/training/expert_parallel", 2]]"#),
     ("sp", r#"[["/training/sequence_parallel", true]]"#),
     ("none", r#"[["/training/recompute", "none"], ["/training/recompute_layers", null]]"#),
     ("selective", r#"[["/training/recompute", "selective"], ["/training/recompute_layers", null]]"#),
@@ -42,37 +46,440 @@ const PROPOSALS: &[(&str, &str)] = &[
     ("zero 3", r#"[["/training/zero", 3]]"#),
     ("bf16 gradients", r#"[["/training/gradients", "bf16"]]"#),
     ("flash", r#"[["/training/attention", "flash"]]"#),
+    ("offload", r#"[["/training/activation_offload", 0.5]]"#),
 ];
 
-#[test]
-fn print() {
-    for (name, texts) in [
-        ("NANOTRON", vec![NANOTRON]),
-        ("NEMO", vec![NEMO]),
-        ("BRIDGE", vec![BRIDGE]),
-        ("PRIMUS", vec![PRIMUS]),
-        ("PRIMUS_MAXTEXT", vec![PRIMUS_MAXTEXT]),
-        ("MAXTEXT", vec![MAXTEXT]),
-        ("OLMO", vec![OLMO]),
-        ("LLM_FOUNDRY", vec![LLM_FOUNDRY]),
-        ("AXOLOTL", vec![AXOLOTL]),
-        ("LLAMA_FACTORY, DEEPSPEED", vec![LLAMA_FACTORY, DEEPSPEED]),
-        ("MODEL, ARGUMENTS", vec![MODEL, ARGUMENTS]),
-        (
-            "MODEL, ACCELERATE, ARGS",
-            vec![MODEL, ACCELERATE, "per_device_train_batch_size: 2\ngradient_checkpointing: false\n"],
-        ),
-        ("VERL", vec![VERL]),
-        ("VERL_MEGATRON", vec![VERL_MEGATRON]),
-    ] {
-        let (_, valid) = valid(&texts);
-        let scenario = valid.scenario();
-        println!("== {name}: {:?} {:?} batch {}", scenario.layout, scenario.training, scenario.workload.global_batch);
-        for (title, fields) in PROPOSALS {
-            let fields: Vec<(String, Value)> = serde_json::from_str(fields).unwrap();
-            let fields: Vec<(&str, Value)> = fields.iter().map(|(p, v)| (p.as_str(), v.clone())).collect();
-            let (settings, _) = edited_files(&texts, &change(layout(1, 1, 1, 1), &fields));
-            println!("{title}: {settings:?}");
+/// Checks that the listed changes have these settings and all others none. Every edited job is the simulated one.
+#[track_caller]
+fn check(texts: &[&str], expected: &[(&str, &[&str])]) {
+    let (_, valid) = valid(texts);
+    let mut found = Vec::new();
+    for (title, fields) in CHANGES {
+        let fields: Vec<(String, Value)> = serde_json::from_str(fields).unwrap();
+        let fields: Vec<(&str, Value)> =
+            fields.iter().map(|(pointer, value)| (pointer.as_str(), value.clone())).collect();
+        let change = change(layout(1, 2, 8, 1), &fields);
+        let (settings, files) = edited_files(texts, &change);
+        if settings.is_empty() {
+            continue;
         }
+        found.push((title, settings));
+        let files: Vec<(&str, &str)> = files.iter().map(|text| ("", text.as_str())).collect();
+        let again = read(&files, HARDWARE).unwrap().scenario;
+        let (target, _) = Target::new(valid.scenario(), &change).unwrap();
+        assert_eq!(target.differences(&again), Vec::<String>::new(), "{title}");
+        assert_eq!(again.workload, valid.scenario().workload, "{title}");
     }
+    let found: Vec<(&str, Vec<&str>)> =
+        found.iter().map(|(title, settings)| (*title, settings.iter().map(String::as_str).collect())).collect();
+    let expected: Vec<(&str, Vec<&str>)> =
+        expected.iter().map(|(title, settings)| (*title, settings.to_vec())).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn nanotron() {
+    check(
+        &[NANOTRON],
+        &[
+            ("microbatch 1", &["micro_batch_size: 1", "batch_accumulation_per_replica: 8"]),
+            ("microbatch 4", &["micro_batch_size: 4", "batch_accumulation_per_replica: 2"]),
+            ("tp 1", &["tp: 1", "dp: 16", "batch_accumulation_per_replica: 2"]),
+            ("tp 4", &["tp: 4", "dp: 4", "batch_accumulation_per_replica: 8"]),
+            ("pp 2", &["pp: 2", "dp: 4", "batch_accumulation_per_replica: 8"]),
+            ("layout", &["micro_batch_size: 1", "pp: 2", "tp: 1", "batch_accumulation_per_replica: 8"]),
+            ("cp ring", &["context_parallel_size: 2", "dp: 4", "batch_accumulation_per_replica: 8"]),
+            ("ep 2", &["expert_parallel_size: 2"]),
+            ("sp", &["tp_mode: REDUCE_SCATTER"]),
+            ("full", &["recompute_layer: true"]),
+            ("zero 1", &["zero_stage: 1"]),
+            ("bf16 gradients", &["accumulate_grad_in_fp32: false"]),
+            ("flash", &["_attn_implementation: flash_attention_2"]),
+        ],
+    );
+}
+
+#[test]
+fn nemo() {
+    check(
+        &[NEMO],
+        &[
+            ("microbatch 1", &["micro_batch_size: 1"]),
+            ("microbatch 4", &["micro_batch_size: 4"]),
+            ("tp 1", &["tensor_model_parallel_size: 1"]),
+            ("tp 2", &["tensor_model_parallel_size: 2"]),
+            ("pp 1", &["pipeline_model_parallel_size: 1"]),
+            ("vpp 1", &["virtual_pipeline_model_parallel_size: null"]),
+            ("vpp 6", &["virtual_pipeline_model_parallel_size: 6"]),
+            (
+                "layout",
+                &["micro_batch_size: 1", "tensor_model_parallel_size: 1", "virtual_pipeline_model_parallel_size: null"],
+            ),
+            ("cp ring", &["context_parallel_size: 2"]),
+            ("cp a2a", &["cp_comm_type: a2a", "context_parallel_size: 2"]),
+            ("ep 2", &["expert_model_parallel_size: 2"]),
+            ("sp", &["sequence_parallel: true"]),
+            (
+                "none",
+                &[
+                    "activations_checkpoint_granularity: null",
+                    "activations_checkpoint_method: null",
+                    "activations_checkpoint_num_layers: null",
+                ],
+            ),
+            (
+                "selective",
+                &[
+                    "activations_checkpoint_granularity: selective",
+                    "activations_checkpoint_method: null",
+                    "activations_checkpoint_num_layers: null",
+                ],
+            ),
+            ("full 8", &["activations_checkpoint_method: block", "activations_checkpoint_num_layers: 8"]),
+            ("zero 1", &["name: distributed_fused_adam"]),
+        ],
+    );
+}
+
+#[test]
+fn megatron_bridge() {
+    check(
+        &[BRIDGE],
+        &[
+            ("microbatch 1", &["micro_batch_size: 1"]),
+            ("microbatch 4", &["micro_batch_size: 4"]),
+            ("tp 1", &["tensor_model_parallel_size: 1"]),
+            ("tp 4", &["tensor_model_parallel_size: 4"]),
+            ("pp 2", &["pipeline_model_parallel_size: 2"]),
+            ("vpp 6", &["virtual_pipeline_model_parallel_size: 6"]),
+            ("layout", &["micro_batch_size: 1", "pipeline_model_parallel_size: 2", "tensor_model_parallel_size: 1"]),
+            ("cp ring", &["context_parallel_size: 2"]),
+            ("cp a2a", &["cp_comm_type: a2a", "context_parallel_size: 2"]),
+            ("ep 2", &["expert_model_parallel_size: 2"]),
+            ("sp", &["sequence_parallel: true"]),
+            ("selective", &["recompute_granularity: selective"]),
+            ("full", &["recompute_granularity: full", "recompute_method: uniform", "recompute_num_layers: 1"]),
+            ("full 8", &["recompute_granularity: full", "recompute_method: block", "recompute_num_layers: 8"]),
+            ("zero 1", &["use_distributed_optimizer: true"]),
+            ("zero 2", &["dist.use_megatron_fsdp: true", "data_parallel_sharding_strategy: optim_grads"]),
+            ("zero 3", &["dist.use_megatron_fsdp: true", "data_parallel_sharding_strategy: optim_grads_params"]),
+            ("bf16 gradients", &["grad_reduce_in_fp32: false"]),
+        ],
+    );
+}
+
+#[test]
+fn primus_with_megatron() {
+    check(
+        &[PRIMUS],
+        &[
+            ("microbatch 1", &["micro_batch_size: 1"]),
+            ("microbatch 4", &["micro_batch_size: 4"]),
+            ("tp 2", &["tensor_model_parallel_size: 2"]),
+            ("tp 4", &["tensor_model_parallel_size: 4"]),
+            ("pp 1", &["pipeline_model_parallel_size: 1"]),
+            ("layout", &["micro_batch_size: 1"]),
+            ("cp ring", &["context_parallel_size: 2"]),
+            ("cp a2a", &["cp_comm_type: a2a", "context_parallel_size: 2"]),
+            ("ep 2", &["expert_model_parallel_size: 2"]),
+            ("none", &["recompute_granularity: null", "recompute_method: null", "recompute_num_layers: null"]),
+            (
+                "selective",
+                &["recompute_granularity: selective", "recompute_method: null", "recompute_num_layers: null"],
+            ),
+            ("full", &["recompute_method: uniform", "recompute_num_layers: 1"]),
+            ("full 8", &["recompute_num_layers: 8"]),
+            ("zero 1", &["use_distributed_optimizer: true"]),
+            ("zero 2", &["use_megatron_fsdp: true", "data_parallel_sharding_strategy: optim_grads"]),
+            ("zero 3", &["use_megatron_fsdp: true", "data_parallel_sharding_strategy: optim_grads_params"]),
+            ("bf16 gradients", &["grad_reduce_in_bf16: true"]),
+        ],
+    );
+}
+
+#[test]
+fn primus_with_maxtext() {
+    check(
+        &[PRIMUS_MAXTEXT],
+        &[
+            ("microbatch 1", &["per_device_batch_size: 1", "gradient_accumulation_steps: 4"]),
+            (
+                "tp 2",
+                &[
+                    "ici_tensor_parallelism: 2",
+                    "ici_fsdp_parallelism: 4",
+                    "per_device_batch_size: 2",
+                    "gradient_accumulation_steps: 2",
+                ],
+            ),
+            (
+                "tp 4",
+                &[
+                    "ici_tensor_parallelism: 4",
+                    "ici_fsdp_parallelism: 2",
+                    "per_device_batch_size: 1",
+                    "gradient_accumulation_steps: 4",
+                ],
+            ),
+            (
+                "pp 2",
+                &[
+                    "ici_pipeline_parallelism: 2",
+                    "ici_fsdp_parallelism: 4",
+                    "per_device_batch_size: 2",
+                    "gradient_accumulation_steps: 2",
+                ],
+            ),
+            (
+                "layout",
+                &[
+                    "per_device_batch_size: 0.5",
+                    "ici_pipeline_parallelism: 2",
+                    "ici_fsdp_parallelism: 4",
+                    "gradient_accumulation_steps: 8",
+                ],
+            ),
+            (
+                "cp ring",
+                &[
+                    "ici_context_parallelism: 2",
+                    "ici_fsdp_parallelism: 4",
+                    "per_device_batch_size: 2",
+                    "gradient_accumulation_steps: 2",
+                ],
+            ),
+            ("ep 2", &["ici_expert_parallelism: 2"]),
+            ("none", &["remat_policy: none"]),
+            ("selective", &["remat_policy: minimal"]),
+        ],
+    );
+}
+
+#[test]
+fn maxtext() {
+    check(
+        &[MAXTEXT],
+        &[
+            ("microbatch 1", &["per_device_batch_size: 0.5", "gradient_accumulation_steps: 4"]),
+            ("tp 4", &["ici_tensor_parallelism: 4", "per_device_batch_size: 1", "gradient_accumulation_steps: 2"]),
+            ("pp 2", &["ici_pipeline_parallelism: 2", "per_device_batch_size: 1", "gradient_accumulation_steps: 2"]),
+            (
+                "layout",
+                &[
+                    "per_device_batch_size: 0.5",
+                    "ici_pipeline_parallelism: 2",
+                    "ici_tensor_parallelism: 1",
+                    "gradient_accumulation_steps: 4",
+                ],
+            ),
+            ("cp ring", &["ici_context_parallelism: 2", "per_device_batch_size: 1", "gradient_accumulation_steps: 2"]),
+            ("ep 2", &["ici_expert_parallelism: 2"]),
+            ("none", &["remat_policy: none"]),
+            ("selective", &["remat_policy: minimal"]),
+            ("flash", &["attention: cudnn_flash_te"]),
+        ],
+    );
+}
+
+#[test]
+fn olmo() {
+    check(
+        &[OLMO],
+        &[
+            ("microbatch 1", &["device_train_microbatch_size: 1"]),
+            ("microbatch 4", &["device_train_microbatch_size: 4"]),
+            ("none", &["activation_checkpointing: null"]),
+            ("selective", &["activation_checkpointing: fine_grained"]),
+            ("full 8", &["activation_checkpointing: one_in_two"]),
+            ("zero 0", &["sharding_strategy: NO_SHARD"]),
+            ("zero 3", &["sharding_strategy: FULL_SHARD"]),
+            ("bf16 gradients", &["precision: pure"]),
+            ("flash", &["flash_attention: true"]),
+        ],
+    );
+}
+
+#[test]
+fn llm_foundry() {
+    check(
+        &[LLM_FOUNDRY],
+        &[
+            ("microbatch 1", &["device_train_microbatch_size: 1"]),
+            ("microbatch 4", &["device_train_microbatch_size: 4"]),
+            ("full", &["activation_checkpointing: true"]),
+            ("zero 0", &["sharding_strategy: NO_SHARD"]),
+            ("zero 2", &["sharding_strategy: SHARD_GRAD_OP"]),
+            ("bf16 gradients", &["mixed_precision: PURE"]),
+            ("flash", &["attn_impl: flash"]),
+        ],
+    );
+}
+
+#[test]
+fn axolotl() {
+    check(
+        &[AXOLOTL],
+        &[
+            ("microbatch 1", &["micro_batch_size: 1", "gradient_accumulation_steps: 8"]),
+            ("microbatch 4", &["micro_batch_size: 4", "gradient_accumulation_steps: 2"]),
+            ("tp 1", &["tensor_parallel_size: 1", "dp_shard_size: 16", "gradient_accumulation_steps: 2"]),
+            ("tp 4", &["tensor_parallel_size: 4", "dp_shard_size: 4", "gradient_accumulation_steps: 8"]),
+            ("cp ring", &["context_parallel_size: 2", "dp_shard_size: 4", "gradient_accumulation_steps: 8"]),
+            ("ep 2", &["expert_parallel_size: 2"]),
+            ("none", &["gradient_checkpointing: false"]),
+            ("zero 2", &["reshard_after_forward: false"]),
+        ],
+    );
+}
+
+#[test]
+fn llama_factory_with_deepspeed() {
+    check(
+        &[LLAMA_FACTORY, DEEPSPEED],
+        &[
+            ("microbatch 1", &["per_device_train_batch_size: 1", "gradient_accumulation_steps: 8"]),
+            ("microbatch 4", &["per_device_train_batch_size: 4", "gradient_accumulation_steps: 2"]),
+            ("none", &["disable_gradient_checkpointing: true"]),
+            ("zero 0", &["\"stage\": 0"]),
+            ("zero 1", &["\"stage\": 1"]),
+            ("zero 3", &["\"stage\": 3", "\"overlap_comm\": false"]),
+            ("flash", &["flash_attn: fa2"]),
+        ],
+    );
+}
+
+#[test]
+fn training_arguments() {
+    check(
+        &[MODEL, ARGUMENTS],
+        &[
+            ("microbatch 1", &["\"per_device_train_batch_size\": 1", "\"gradient_accumulation_steps\": 8"]),
+            ("microbatch 4", &["\"per_device_train_batch_size\": 4", "\"gradient_accumulation_steps\": 2"]),
+            ("full", &["\"gradient_checkpointing\": true"]),
+            ("zero 0", &["\"fsdp\": \"no_shard auto_wrap\""]),
+            ("zero 2", &["\"fsdp\": \"shard_grad_op auto_wrap\""]),
+        ],
+    );
+}
+
+#[test]
+fn training_arguments_with_accelerate() {
+    check(
+        &[MODEL, ACCELERATE, TRAINER],
+        &[
+            ("microbatch 1", &["per_device_train_batch_size: 1", "gradient_accumulation_steps: 2"]),
+            ("full", &["fsdp_activation_checkpointing: true"]),
+            ("zero 0", &["fsdp_sharding_strategy: NO_SHARD"]),
+            ("zero 2", &["fsdp_sharding_strategy: SHARD_GRAD_OP"]),
+        ],
+    );
+}
+
+#[test]
+fn verl() {
+    check(
+        &[VERL],
+        &[
+            ("microbatch 1", &["actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1"]),
+            ("cp a2a", &["actor_rollout_ref.actor.ulysses_sequence_parallel_size=2"]),
+            ("none", &["actor_rollout_ref.model.enable_gradient_checkpointing=false"]),
+            ("zero 2", &["actor_rollout_ref.actor.fsdp_config.reshard_after_forward=false"]),
+        ],
+    );
+}
+
+#[test]
+fn verl_with_megatron() {
+    check(
+        &[VERL_MEGATRON],
+        &[
+            ("microbatch 1", &["ppo_micro_batch_size_per_gpu: 1"]),
+            ("tp 1", &["tensor_model_parallel_size: 1"]),
+            ("tp 4", &["tensor_model_parallel_size: 4"]),
+            ("pp 1", &["pipeline_model_parallel_size: 1"]),
+            ("vpp 6", &["virtual_pipeline_model_parallel_size: 6"]),
+            ("layout", &["ppo_micro_batch_size_per_gpu: 1", "tensor_model_parallel_size: 1"]),
+            ("cp ring", &["context_parallel_size: 2"]),
+            ("ep 2", &["expert_model_parallel_size: 2"]),
+            ("selective", &["recompute_granularity: selective"]),
+            ("full", &["recompute_granularity: full"]),
+        ],
+    );
+}
+
+#[test]
+fn megatron() {
+    check(
+        &[SCRIPT],
+        &[
+            ("microbatch 4", &["--micro-batch-size 4"]),
+            ("tp 1", &["--tensor-model-parallel-size 1"]),
+            ("tp 2", &["--tensor-model-parallel-size 2"]),
+            ("pp 1", &["--pipeline-model-parallel-size 1"]),
+            ("layout", &["--tensor-model-parallel-size 1"]),
+            ("cp ring", &["--context-parallel-size 2"]),
+            ("cp a2a", &["--cp-comm-type a2a", "--context-parallel-size 2"]),
+            ("ep 2", &["--expert-model-parallel-size 2"]),
+            ("sp", &["--sequence-parallel"]),
+            ("none", &["--recompute-activations"]),
+            (
+                "full",
+                &[
+                    "--recompute-activations",
+                    "--recompute-granularity full",
+                    "--recompute-method uniform",
+                    "--recompute-num-layers 1",
+                ],
+            ),
+            (
+                "full 8",
+                &[
+                    "--recompute-activations",
+                    "--recompute-granularity full",
+                    "--recompute-method block",
+                    "--recompute-num-layers 8",
+                ],
+            ),
+            ("zero 1", &["--use-distributed-optimizer"]),
+            ("zero 2", &["--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads"]),
+            ("zero 3", &["--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads_params"]),
+            ("bf16 gradients", &["--grad-reduce-in-bf16"]),
+        ],
+    );
+}
+
+#[test]
+fn torchtitan() {
+    check(
+        &[JOB],
+        &[
+            ("microbatch 1", &["local_batch_size = 1", "[training] global_batch_size = 32"]),
+            ("microbatch 4", &["local_batch_size = 4", "[training] global_batch_size = 32"]),
+            ("tp 2", &["tensor_parallel_degree = 2", "[training] global_batch_size = 32"]),
+            ("tp 4", &["tensor_parallel_degree = 4", "[training] global_batch_size = 32"]),
+            (
+                "pp 2",
+                &[
+                    "[parallelism] pipeline_parallel_degree = 2",
+                    "[parallelism] pipeline_parallel_microbatch_size = 2",
+                    "[parallelism] fsdp_reshard_after_forward = \"always\"",
+                    "local_batch_size = 4",
+                ],
+            ),
+            (
+                "layout",
+                &[
+                    "[parallelism] pipeline_parallel_microbatch_size = 1",
+                    "[parallelism] pipeline_parallel_degree = 2",
+                    "[parallelism] fsdp_reshard_after_forward = \"always\"",
+                    "local_batch_size = 4",
+                ],
+            ),
+            ("cp ring", &["[parallelism] context_parallel_degree = 2", "[training] global_batch_size = 32"]),
+            ("ep 2", &["[parallelism] expert_parallel_degree = 2"]),
+            ("none", &["mode = \"none\""]),
+            ("selective", &["mode = \"selective\""]),
+            ("zero 2", &["[parallelism] fsdp_reshard_after_forward = \"never\""]),
+        ],
+    );
 }
