@@ -158,14 +158,14 @@ pub(crate) fn changes(
     cancellation: &dyn Cancellation,
 ) -> Result<CheckChanges, AnalysisError> {
     let scenario = valid.scenario();
-    // A combination of changes without settings in the files cannot be applied.
     let job = format.filter(|&format| syntax::has_settings(format, scenario)).map(|format| Job::new(format, files));
     let edits_of = |change: &Change| {
         let edits = job.as_ref().and_then(|job| edits_of(job, files, hardware, scenario, change));
         edits.unwrap_or_default()
     };
-    let is_combined = |change: &Change| job.is_none() || !edits_of(change).is_empty();
-    let mut fit = fit::fit_combining(valid, None, &is_combined, workers, cancellation)?;
+    // Without settings at all, a person applies the changes.
+    let is_applicable = |change: &Change| job.is_none() || !edits_of(change).is_empty();
+    let mut fit = fit::fit_applicable(valid, None, &is_applicable, workers, cancellation)?;
     list_cluster_last(&mut fit);
     let edits = fit.changes.iter().map(edits_of).collect();
     let combined = fit.combination.as_ref().map(|combination| {

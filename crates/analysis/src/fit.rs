@@ -185,17 +185,19 @@ pub fn fit(
     workers: &dyn Workers,
     cancellation: &dyn Cancellation,
 ) -> Result<Fit, AnalysisError> {
-    fit_combining(valid, planner, &|_| true, workers, cancellation)
+    fit_applicable(valid, planner, &|_| true, workers, cancellation)
 }
 
-/// Same as [`fit`], with a combination of the changes for which `is_combined` returns true.
+/// Same as [`fit`], for a job in which a change can be applied if `is_applicable` returns true. The changes of the
+/// combination are applicable. If the fastest of several changes of the same fields is not, the fastest applicable one is
+/// reported too.
 ///
 /// # Errors
 /// As for [`fit`].
-pub fn fit_combining(
+pub fn fit_applicable(
     valid: &ValidScenario,
     planner: Option<PlannerKind>,
-    is_combined: &dyn Fn(&Change) -> bool,
+    is_applicable: &dyn Fn(&Change) -> bool,
     workers: &dyn Workers,
     cancellation: &dyn Cancellation,
 ) -> Result<Fit, AnalysisError> {
@@ -236,10 +238,10 @@ pub fn fit_combining(
     }
     let seconds = |change: &Change| change.result.iteration_s.unwrap_or(f64::INFINITY);
     changes.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
-    keep_one_of_a_kind(&mut changes);
+    keep_one_of_a_kind(&mut changes, is_applicable);
     changes.truncate(MAX_CHANGES);
     // Changes of the cluster are not combined, because they cost money.
-    let is_combined = |change: &Change| change.kind != ChangeKind::Cluster && is_combined(change);
+    let is_combined = |change: &Change| change.kind != ChangeKind::Cluster && is_applicable(change);
     let candidates: Vec<(u32, &Change)> = (0..).zip(&changes).filter(|(_, change)| is_combined(change)).collect();
     let combination = match combine(&document, valid, (planner, base_s), &candidates, &watch) {
         Ok(combination) => combination,
@@ -287,14 +289,17 @@ fn combine(
     }))
 }
 
-/// Keeps the fastest of several changes of the same fields, for example of the number of recomputed layers.
-fn keep_one_of_a_kind(changes: &mut Vec<Change>) {
-    let mut known: Vec<Vec<String>> = Vec::new();
+/// Keeps the fastest and the fastest applicable of several changes of the same fields, for example of the number of
+/// recomputed layers.
+fn keep_one_of_a_kind(changes: &mut Vec<Change>, is_applicable: &dyn Fn(&Change) -> bool) {
+    let mut known: Vec<(Vec<String>, bool)> = Vec::new();
     changes.retain(|change| {
         let pointers: Vec<String> = change.fields.iter().map(|field| field.pointer.clone()).collect();
-        let is_new = !known.contains(&pointers);
-        known.push(pointers);
-        is_new
+        let is_known = |is_applicable: bool| known.contains(&(pointers.clone(), is_applicable));
+        let is_applicable = is_applicable(change);
+        let is_kept = !is_known(true) && (is_applicable || !is_known(false));
+        known.push((pointers, is_applicable));
+        is_kept
     });
 }
 

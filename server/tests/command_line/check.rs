@@ -44,7 +44,11 @@ fn a_check_names_unknown_devices_and_unknown_files() {
 fn edits_of_several_files_name_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let files = [
-        ("job.yaml", "model_name_or_path: meta-llama/Llama-3.1-8B\nstage: sft\nfinetuning_type: full\nbf16: true\n"),
+        (
+            "job.yaml",
+            "model_name_or_path: meta-llama/Llama-3.1-8B\nstage: sft\nfinetuning_type: full\nper_device_train_batch_size: 1\n\
+             gradient_accumulation_steps: 4\nbf16: true\n",
+        ),
         ("ds.json", "{\"bf16\": {\"enabled\": true},\n \"zero_optimization\": {\"stage\": 3}}\n"),
     ];
     let paths = files.map(|(name, text)| {
@@ -55,6 +59,6 @@ fn edits_of_several_files_name_the_file() {
     let output = planscope(&["check", &paths[0], &paths[1], "--gpus", "16"], "");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("job.yaml, add after line 4: disable_gradient_checkpointing: true"), "{text}");
+    assert!(text.contains("job.yaml, line 4: per_device_train_batch_size: 4"), "{text}");
     assert!(text.contains("ds.json, line 2: \"stage\": 2"), "{text}");
 }
