@@ -101,8 +101,8 @@ impl<'a> Job<'a> {
         if !changed.is_empty() || !is_added {
             return Some(changed);
         }
-        let null = pairs().filter(|(document, key)| document.is_null(key));
-        let added = null.filter_map(|(document, key)| document.replace(key, value)).next();
+        let mut null = pairs().filter(|(document, key)| document.is_null(key));
+        let added = null.find_map(|(document, key)| document.replace(key, value));
         let added = added.or_else(|| pairs().find_map(|(document, key)| document.add(key, value)));
         added.map(|edit| vec![edit])
     }

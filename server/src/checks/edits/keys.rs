@@ -99,36 +99,46 @@ fn add_beside(
             .then(|| add_beside(file, notation, places, (section, name), &json!({ leaf: value })))
             .flatten();
     };
-    let anchor = anchor(siblings.clone());
+    let anchor = anchor(siblings);
     let place = anchor.unwrap_or(first);
-    let blank = &file[file[..place.start].trim_end().len()..place.start];
-    let (at, text) = match notation {
-        Notation::Json => match anchor.and_then(|anchor| anchor.value.as_ref()) {
-            Some(range) => (range.end, format!(",{blank}{}: {value}", json!(leaf))),
-            None => (place.start, format!("{}: {value},{blank}", json!(leaf))),
-        },
-        _ => {
-            let start = file[..place.start].rfind('\n').map_or(0, |at| at + 1);
-            let indent = &file[start..place.start];
-            if !indent.trim_start_matches('\u{feff}').trim().is_empty() {
-                return None;
-            }
-            let newline = newline(file);
-            let line = match value {
-                Value::Object(fields) => {
-                    let (leaf_name, value) = fields.iter().next()?;
-                    format!("{leaf}:{newline}{indent}{INDENT}{leaf_name}: {}", word(value))
-                }
-                value => format!("{leaf}: {}", word(value)),
-            };
-            match anchor.and_then(|anchor| anchor.value.as_ref()) {
-                Some(range) => (line_end(file, range.end), format!("{newline}{indent}{line}")),
-                None if start > 0 => (line_end(file, start - 1), format!("{newline}{indent}{line}")),
-                None => (0, format!("{line}{newline}")),
-            }
-        }
+    let end = anchor.and_then(|anchor| anchor.value.as_ref()).map(|range| range.end);
+    let (at, text) = if notation == Notation::Json {
+        member(file, place, end, leaf, value)
+    } else {
+        mapping_line(file, place, end, leaf, value)?
     };
     Some(edit(file, EditAction::Add, &described, (at, at), text))
+}
+
+/// Returns a JSON member after the value of a place, or before its key, with its position.
+fn member(file: &str, place: &Place, end: Option<usize>, name: &str, value: &Value) -> (usize, String) {
+    let blank = &file[file[..place.start].trim_end().len()..place.start];
+    let member = format!("{}: {value}", json!(name));
+    match end {
+        Some(end) => (end, format!(",{blank}{member}")),
+        None => (place.start, format!("{member},{blank}")),
+    }
+}
+
+/// Returns YAML lines after the line of a place, or before that of a section, with their position; `None` if its key does
+/// not start its line.
+fn mapping_line(file: &str, place: &Place, end: Option<usize>, name: &str, value: &Value) -> Option<(usize, String)> {
+    let start = file[..place.start].rfind('\n').map_or(0, |at| at + 1);
+    let indent = &file[start..place.start];
+    if !indent.trim_start_matches('\u{feff}').trim().is_empty() {
+        return None;
+    }
+    let indent = indent.trim_start_matches('\u{feff}');
+    let newline = newline(file);
+    let line = match value.as_object().and_then(|fields| fields.iter().next()) {
+        Some((below, value)) => format!("{name}:{newline}{indent}{INDENT}{below}: {}", word(value)),
+        None => format!("{name}: {}", word(value)),
+    };
+    Some(match end {
+        Some(end) => (line_end(file, end), format!("{newline}{indent}{line}")),
+        None if start > 0 => (line_end(file, start - 1), format!("{newline}{indent}{line}")),
+        None => (place.start, format!("{line}{newline}")),
+    })
 }
 
 /// Returns the header of the section that an added text creates; `None` if it creates none.

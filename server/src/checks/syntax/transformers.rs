@@ -83,9 +83,10 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             let size = training.context_parallel;
             let is_ulysses = training.context_exchange == ContextExchange::AllToAll;
             let mode = Setting::if_stated(&["cp_mode"], if is_ulysses { "ulysses" } else { "ring" });
-            Some(match is_ulysses && job.states(&ULYSSES) {
-                true => vec![mode, Setting::if_stated(&ULYSSES, size), Setting::if_stated(&CONTEXT, 1)],
-                false => [vec![mode, Setting::if_stated(&ULYSSES, 1)], degree(&CONTEXT, size)?].concat(),
+            Some(if is_ulysses && job.states(&ULYSSES) {
+                vec![mode, Setting::if_stated(&ULYSSES, size), Setting::if_stated(&CONTEXT, 1)]
+            } else {
+                [vec![mode, Setting::if_stated(&ULYSSES, 1)], degree(&CONTEXT, size)?].concat()
             })
         }
         "/training/expert_parallel" => degree(&EXPERT, training.expert_parallel),
@@ -93,7 +94,7 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             Some(vec![Setting::if_stated(&["sequence_parallel"], training.sequence_parallel)])
         }
         "/training/recompute" | "/training/recompute_layers" if training.recompute_layers.is_none() => {
-            recompute(job, training.recompute)
+            Some(recompute(job, training.recompute))
         }
         "/training/zero" | "/training/distributed_optimizer" => sharding::settings(job, training.zero_stage()),
         "/training/data_overlap" => {
@@ -113,21 +114,21 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
     }
 }
 
-fn recompute(job: &Job<'_>, recompute: Recompute) -> Option<Vec<Setting>> {
+fn recompute(job: &Job<'_>, recompute: Recompute) -> Vec<Setting> {
     let granularity = ["recompute_granularity"];
     let off = |keys: &[&str]| Setting::if_stated(keys, false);
     let is_llama_factory = job.format == ConfigFormat::LlamaFactory;
     let opt_out = ["disable_gradient_checkpointing"];
     match recompute {
-        Recompute::Selective => Some(vec![Setting::if_stated(&granularity, "selective")]),
-        Recompute::Full if job.states(&granularity) => Some(vec![Setting::if_stated(&granularity, "full")]),
+        Recompute::Selective => vec![Setting::if_stated(&granularity, "selective")],
+        Recompute::Full if job.states(&granularity) => vec![Setting::if_stated(&granularity, "full")],
         // Recomputation is the default of LLaMA-Factory.
-        Recompute::Full if is_llama_factory => Some(vec![Setting::if_stated(&CHECKPOINTING, true), off(&opt_out)]),
+        Recompute::Full if is_llama_factory => vec![Setting::if_stated(&CHECKPOINTING, true), off(&opt_out)],
         // The trainer refuses both.
         Recompute::Full if job.states(&FSDP_CHECKPOINTING) => {
-            Some(vec![Setting::if_stated(&FSDP_CHECKPOINTING, true), off(&CHECKPOINTING)])
+            vec![Setting::if_stated(&FSDP_CHECKPOINTING, true), off(&CHECKPOINTING)]
         }
-        Recompute::Full => Some(vec![Setting::set(&[CHECKPOINTING[0], CHECKPOINTING[1], FSDP_CHECKPOINTING[0]], true)]),
+        Recompute::Full => vec![Setting::set(&[CHECKPOINTING[0], CHECKPOINTING[1], FSDP_CHECKPOINTING[0]], true)],
         Recompute::None => {
             let mut settings = vec![
                 Setting::if_stated(&granularity, Value::Null),
@@ -138,7 +139,7 @@ fn recompute(job: &Job<'_>, recompute: Recompute) -> Option<Vec<Setting>> {
             if is_llama_factory && !job.states(&CHECKPOINTING) {
                 settings.push(Setting::set(&opt_out, true));
             }
-            Some(settings)
+            settings
         }
     }
 }
