@@ -101,8 +101,9 @@ pub struct OrderBin {
     pub observed: f64,
 }
 
-/// Sets that do not inform the model, because the measured quantity is ambiguous.
-const AMBIGUOUS: [&str; 1] = ["nemo_long_sequence"];
+/// Sets that do not inform the model, because the measured quantity is ambiguous: operations with or
+/// without masked scores, and memory of the allocator or of the process.
+const AMBIGUOUS: [&str; 2] = ["nemo_long_sequence", "internevo_memory"];
 
 /// Mean coverage of the intervals over the sets.
 const COVERAGE: f64 = 0.8;

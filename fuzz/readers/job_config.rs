@@ -1,7 +1,7 @@
 //! Training job configurations in all formats.
 
 use ingest::job_config;
-use ingest::job_config::Hardware;
+use ingest::job_config::{ConfigFormat, Hardware};
 
 /// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
@@ -13,6 +13,9 @@ pub fn read(bytes: &[u8]) {
         job_config::read_on("job.toml", bytes, other_hardware),
         job_config::read_files(&files, other_hardware),
     ];
+    if let (Ok(format), Ok(text)) = (job_config::format(bytes), std::str::from_utf8(bytes)) {
+        check_places(text, format);
+    }
     for config in configs {
         match config {
             // Writing a scenario as JSON and validating it must not panic.
@@ -21,6 +24,16 @@ pub fn read(bytes: &[u8]) {
                 drop(planner::scenario::parse(&written));
             }
             Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+}
+
+/// Keys and values are parts of the text.
+fn check_places(text: &str, format: ConfigFormat) {
+    for place in job_config::places(text, format).into_iter().flat_map(|places| places.places) {
+        assert!(text.is_char_boundary(place.start), "{place:?}");
+        if let Some(value) = place.value {
+            assert!(text.get(value.clone()).is_some(), "{value:?} of {}", place.key);
         }
     }
 }

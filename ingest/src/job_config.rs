@@ -176,7 +176,7 @@ fn build(name: &str, documents: Vec<(ConfigFormat, Keys)>, hardware: Hardware) -
     if is_checked {
         settings.check_batch()?;
     }
-    let scenario = scenario::build(name, model, &settings, &mut keys);
+    let scenario = scenario::build(name, model, (format.framework(), &settings), &mut keys);
     Ok(keys.finish(format, scenario))
 }
 

@@ -57,7 +57,7 @@ fn accepted_terms(config: &JobConfig) -> [(&'static str, &'static [&'static str]
     let training = &config.scenario.training;
     let recompute: &[&str] = match training.recompute {
         Recompute::None => &["none"],
-        Recompute::Selective => &["selective", "minimal", "save_"],
+        Recompute::Selective | Recompute::Operators => &["selective", "minimal", "save_"],
         Recompute::Full => &["full", "one_in_"],
     };
     let precision: &[&str] = match training.precision {

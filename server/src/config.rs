@@ -449,6 +449,9 @@ pub struct EstimateArguments {
     /// Output file. Default, or if -: standard output.
     #[arg(long)]
     pub out: Option<PathBuf>,
+    /// Exit with status 1 if a row is rejected or infeasible, or if a column is unknown.
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// Arguments of `planscope calibrate`.

@@ -27,7 +27,8 @@ pub fn run(arguments: &EstimateArguments) -> anyhow::Result<ExitCode> {
         None => configurations::write(&table, estimate, std::io::stdout().lock())?,
     };
     report(&table, &summary, started.elapsed())?;
-    Ok(ExitCode::SUCCESS)
+    let is_clean = summary.infeasible.is_empty() && table.ignored().next().is_none();
+    Ok(if arguments.strict && !is_clean { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
@@ -54,6 +55,9 @@ fn report(table: &Table<'_>, summary: &Summary, elapsed: Duration) -> std::io::R
     let ignored: Vec<String> = table.ignored().map(|name| format!("{name:?}")).collect();
     if !ignored.is_empty() {
         writeln!(out, "columns kept and otherwise ignored: {}", ignored.join(", "))?;
+    }
+    for (name, column) in table.ignored().filter_map(|name| Some((name, configurations::similar(name)?))) {
+        writeln!(out, "column {name:?} is ignored; did you mean {column}?")?;
     }
     for name in table.ignored().filter(|name| ANSWERS.contains(name)) {
         writeln!(out, "the table has a column {name} of its own: that of the answer is the last of that name")?;

@@ -57,6 +57,11 @@ test("a job that does not fit fits after a change in its own syntax, and undo re
   await page.locator(".verdict-badge:not(.not)").waitFor(PATIENCE);
   assert.notEqual(await page.getByTestId("check-text").inputValue(), JOB);
   assert.match(await page.getByTestId("check-interval").innerText(), /80 %: [\d.]+.s to [\d.]+.s/);
+  const mfu = () => page.getByTestId("check-mfu").innerText();
+  const dense = await mfu();
+  assert.match(dense, /TFLOP\/s, MFU [\d.]+.%/);
+  await page.getByTestId("check-mfu-formula").selectOption("1 sparse");
+  assert.ok(parseFloat((await mfu()).split("MFU ")[1]) < 0.5 * parseFloat(dense.split("MFU ")[1]), "half of the scores and twice the peak");
   await page.getByTestId("check-undo").click();
   await page.locator(".verdict-badge.not").waitFor(PATIENCE);
   assert.equal(await page.getByTestId("check-text").inputValue(), JOB);
@@ -88,7 +93,7 @@ test("a measured step is compared with the prediction", async () => {
   const page = await stage.open({ scheme: "dark" });
   await check(page, JOB.replace('"none"', '"full"'));
   await changed(page);
-  await page.getByTestId("measured").fill("2.5");
+  await page.getByTestId("measured").fill("6");
   await page.getByTestId("explain-slowness").click();
   const causes = page.getByTestId("check-causes").locator("tbody tr");
   await causes.first().waitFor(PATIENCE);

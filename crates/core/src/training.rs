@@ -1,8 +1,10 @@
 //! Training settings that affect time and memory.
 
 mod cost_override;
+mod framework;
 
 pub use cost_override::{AtDegrees, CostOverride, LAYER, OverridePhase};
+pub use framework::{Execution, Framework, Kernels, Profile};
 
 use serde::{Deserialize, Serialize};
 
@@ -68,9 +70,20 @@ pub struct Training {
     /// Context-parallel exchange.
     #[serde(default, skip_serializing_if = "is_default")]
     pub context_exchange: ContextExchange,
+    /// With a causal mask, the devices of a context-parallel group have equal shares of the attention
+    /// (a chunk from the start and a chunk from the end of a sequence each). Otherwise the last device
+    /// has the most, and the group waits for it.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub context_balanced: bool,
     /// Expert-parallel degree, EP: number of replicas that share the experts of a layer.
     #[serde(default = "default_degree", skip_serializing_if = "is_default_degree")]
     pub expert_parallel: u32,
+    /// Framework whose kernels, buffers and host overhead are assumed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub framework: Framework,
+    /// Execution of the operators. Default: as usual in the framework.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<Execution>,
     /// User-defined times that replace predictions, per operator or for full layers. If several
     /// match, the last applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -179,7 +192,10 @@ impl Default for Training {
             overlapped_sends: true,
             context_parallel: 1,
             context_exchange: ContextExchange::default(),
+            context_balanced: true,
             expert_parallel: 1,
+            framework: Framework::default(),
+            execution: None,
             overrides: Vec::new(),
         }
     }
@@ -195,6 +211,9 @@ pub enum Recompute {
     None,
     /// Recomputes the attention core.
     Selective,
+    /// Recomputes every second product of a layer and all memory-bound operators. Attention and the
+    /// other products are stored (selective by operator in torchtitan).
+    Operators,
     /// Recomputes full layers: only layer inputs are stored.
     Full,
 }
@@ -219,11 +238,53 @@ pub enum ContextExchange {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AttentionKernel {
-    /// Fused kernel that never stores the score matrix.
+    /// Fused kernel that never stores the score matrix, at the rate of the device's curve.
     #[default]
     Flash,
     /// Separate kernels that store the score matrix (5 a s² b bytes of activations).
     Unfused,
+    /// FlashAttention 1, or a Triton kernel of its time.
+    Flash1,
+    /// FlashAttention 2, also of `scaled_dot_product_attention` in PyTorch.
+    Flash2,
+    /// FlashAttention 3.
+    Flash3,
+    /// cuDNN, as in Transformer Engine.
+    Cudnn,
+}
+
+impl AttentionKernel {
+    /// All kernels.
+    pub const ALL: [Self; 6] = [Self::Flash, Self::Unfused, Self::Flash1, Self::Flash2, Self::Flash3, Self::Cudnn];
+
+    /// Returns the stable identifier, as in JSON.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Flash => "flash",
+            Self::Unfused => "unfused",
+            Self::Flash1 => "flash1",
+            Self::Flash2 => "flash2",
+            Self::Flash3 => "flash3",
+            Self::Cudnn => "cudnn",
+        }
+    }
+
+    /// Returns the display name.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Flash => "fused attention",
+            Self::Unfused => "unfused attention",
+            Self::Flash1 => "FlashAttention 1",
+            Self::Flash2 => "FlashAttention 2",
+            Self::Flash3 => "FlashAttention 3",
+            Self::Cudnn => "cuDNN attention",
+        }
+    }
+
+    /// True if the kernel never stores the score matrix.
+    pub const fn is_fused(self) -> bool {
+        !matches!(self, Self::Unfused)
+    }
 }
 
 /// User-defined degrees. The planner searches values that are not set.

@@ -2,6 +2,7 @@
 //!
 //! docs/models.md lists all formulas with units and sources. The code cites its sections.
 
+mod attention_kernels;
 pub mod boundary;
 pub mod collective;
 pub mod graph;

@@ -12,7 +12,8 @@ pub use coefficients::{Bounds, Coefficients, Linear, MemoryErrors, OrderErrors};
 pub use distance::layout_distance;
 pub use features::{Feature, Features};
 
-use planscope_core::cluster::MatMulCurve;
+use planscope_core::cluster::{Cluster, MatMulCurve};
+use planscope_core::model::Model;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Planned;
@@ -68,7 +69,11 @@ pub fn step_time_interval(predicted: f64, features: &Features, has_no_data: bool
 /// Returns the reason for the widest interval of step times, or `None` if published step times
 /// include similar runs.
 pub fn reason(scenario: &Scenario) -> Option<String> {
-    let Scenario { model, cluster, .. } = scenario;
+    reason_for(&scenario.model, &scenario.cluster)
+}
+
+/// Like [`reason`], for a model and a cluster.
+pub fn reason_for(model: &Model, cluster: &Cluster) -> Option<String> {
     if model.modules.len() > 1 {
         return Some("No published step times of models with several modules.".to_owned());
     }

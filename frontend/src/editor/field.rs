@@ -230,6 +230,13 @@ pub(crate) fn SelectField(
     let value = Memo::new(move |_| {
         form.document.with(|document| stored_pointer.with_value(|field_pointer| pointer::text(document, field_pointer)))
     });
+    // An option without a word removes the value.
+    let choose = move |event| {
+        stored_pointer.with_value(|field_pointer| match event_target_value(&event) {
+            word if word.is_empty() => form.remove(field_pointer),
+            word => form.set(field_pointer, word.into()),
+        });
+    };
     let choices = options.iter().map(|(word, title)| {
         let selected = move || !chosen.get() && value.get().as_deref() == Some(*word);
         view! { <option value=*word prop:selected=selected>{*title}</option> }
@@ -242,7 +249,7 @@ pub(crate) fn SelectField(
                 id=id
                 disabled=move || chosen.get()
                 data-pointer=pointer.clone()
-                on:change=move |event| stored_pointer.with_value(|field_pointer| form.set(field_pointer, event_target_value(&event).into()))
+                on:change=choose
             >
                 {choices.collect_view()}
                 {free_option(free, chosen)}

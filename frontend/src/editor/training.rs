@@ -26,7 +26,7 @@ pub(super) fn TrainingSection() -> impl IntoView {
             <SelectField
                 pointer="/training/recompute"
                 label="Recompute"
-                options=&[("none", "None"), ("selective", "Attention"), ("full", "Whole layers")]
+                options=&[("none", "None"), ("selective", "Attention"), ("operators", "Every second product"), ("full", "Whole layers")]
                 free=FreeSetting::Recompute
             />
             <Show when=move || keeps_no_scores.get()>
@@ -34,7 +34,8 @@ pub(super) fn TrainingSection() -> impl IntoView {
                     "With fused attention, \u{201c}Attention\u{201d} equals \u{201c}None\u{201d}: the kernel keeps no scores, and its backward computes them again in any case. Choose \u{201c}Whole layers\u{201d} to save memory."
                 </p>
             </Show>
-            <SelectField pointer="/training/attention" label="Attention" options=&[("flash", "Fused (flash)"), ("unfused", "Unfused")] />
+            <SelectField pointer="/training/attention" label="Attention" options=&ATTENTION />
+            <SelectField pointer="/training/framework" label="Framework" options=&FRAMEWORKS />
             <SelectField
                 pointer="/training/precision"
                 label="Precision"
@@ -65,15 +66,41 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <NumberField pointer="/training/tensor_overlap" label="TP hidden" unit="0 – 1" min=0.0 max=1.0 step=0.05 />
                 <NumberField pointer="/training/data_overlap" label="DP hidden" unit="0 – 1" min=0.0 max=1.0 step=0.05 />
                 <CheckField pointer="/training/overlapped_backward" label="TP beside weight gradients" when_absent=true />
+                <h4>"Kernels"</h4>
+                <SelectField pointer="/training/execution" label="Execution" options=&EXECUTION />
+                <p class="hint">"The framework selects fused or eager kernels, the memory of the loss and the host time. Execution replaces its choice."</p>
                 <h4>"Further degrees"</h4>
                 <NumberField pointer="/training/context_parallel" label="Context parallel" unit="CP" min=1.0 max=1024.0 placeholder="1" free=FreeSetting::ContextParallel />
+                <CheckField pointer="/training/context_balanced" label="Balanced causal attention (CP)" when_absent=true />
                 <NumberField pointer="/training/expert_parallel" label="Expert parallel" unit="EP" min=1.0 max=1024.0 placeholder="1" free=FreeSetting::ExpertParallel />
             </Advanced>
         </Section>
     }
 }
 
-const ADVANCED: [&str; 10] = [
+const ATTENTION: [(&str, &str); 6] = [
+    ("flash", "Fused, device default"),
+    ("unfused", "Unfused"),
+    ("flash1", "FlashAttention 1"),
+    ("flash2", "FlashAttention 2"),
+    ("flash3", "FlashAttention 3"),
+    ("cudnn", "cuDNN"),
+];
+
+const FRAMEWORKS: [(&str, &str); 7] = [
+    ("megatron", "Megatron-LM"),
+    ("megatron_deepspeed", "Megatron-DeepSpeed"),
+    ("torchtitan", "torchtitan"),
+    ("fsdp", "PyTorch FSDP"),
+    ("nanotron", "nanotron"),
+    ("hugging_face", "Hugging Face"),
+    ("internevo", "InternEvo"),
+];
+
+const EXECUTION: [(&str, &str); 4] =
+    [("", "As usual in the framework"), ("eager", "Eager"), ("compiled", "Compiled"), ("cuda_graph", "CUDA graph")];
+
+const ADVANCED: [&str; 12] = [
     "/training/recompute_layers",
     "/training/activation_offload",
     "/training/zero",
@@ -82,6 +109,8 @@ const ADVANCED: [&str; 10] = [
     "/training/tensor_overlap",
     "/training/data_overlap",
     "/training/overlapped_backward",
+    "/training/execution",
+    "/training/context_balanced",
     "/training/context_parallel",
     "/training/expert_parallel",
 ];

@@ -2,21 +2,26 @@
 
 use std::io;
 
+use planner::certainty::{self, Features};
 use planner::estimate::{Configuration, Estimate, Inconsistent};
 
 use super::{Rejection, Table};
 
 /// Columns appended after the input columns.
-pub const ANSWERS: [&str; 9] = [
+pub const ANSWERS: [&str; 13] = [
     "iteration_time_s",
+    "iteration_time_low_s",
+    "iteration_time_high_s",
     "tokens_per_s_per_gpu",
     "tflops_per_gpu",
     "mfu",
     "peak_memory_gib",
+    "out_of_memory_probability",
     "bubble_fraction",
     "exposed_comm_fraction",
     "feasible",
     "reason",
+    "defaults",
 ];
 
 /// Row counts of an estimated table.
@@ -60,13 +65,13 @@ pub fn write(
     for row in table.rows() {
         summary.rows += 1;
         let outcome = match row.configuration {
-            Ok(configuration) => Outcome::from_estimate(estimate(&configuration)),
+            Ok(configuration) => Outcome::new(&configuration, estimate(&configuration)),
             Err(Rejection { column, says }) => Outcome::infeasible(column, format!("{column}: {says}")),
         };
         let feasible = outcome.obstacle.is_none();
         let (check, reason) = outcome.obstacle.unwrap_or_default();
         let numbers = outcome.numbers.iter().map(String::as_str);
-        let feasibility = [if feasible { "true" } else { "false" }, &reason];
+        let feasibility = [if feasible { "true" } else { "false" }, &reason, &row.defaults];
         writer.write_record(row.cells.iter().chain(numbers).chain(feasibility)).map_err(closed)?;
         if feasible {
             summary.feasible += 1;
@@ -90,23 +95,31 @@ impl Summary {
 
 /// Result columns of one row.
 struct Outcome {
-    numbers: [String; 7],
+    numbers: [String; 10],
     /// Failed check and reason.
     obstacle: Option<(&'static str, String)>,
 }
 
 impl Outcome {
-    fn from_estimate(estimate: Result<Estimate, Inconsistent>) -> Self {
+    fn new(configuration: &Configuration, estimate: Result<Estimate, Inconsistent>) -> Self {
         let estimate = match estimate {
             Ok(estimate) => estimate,
             Err(Inconsistent(rule)) => return Self::infeasible("layout", rule),
         };
+        let features = Features::of_estimate(configuration, &estimate);
+        let has_no_data = certainty::reason_for(&configuration.model, &configuration.cluster).is_some();
+        let step = certainty::step_time_interval(estimate.iteration.secs(), &features, has_no_data);
+        let peak_gib = estimate.peak_memory.total() / GIB;
+        let memory = certainty::memory_certainty(peak_gib, configuration.cluster.device.memory_gib);
         let numbers = [
             estimate.iteration.secs(),
+            step.low,
+            step.high,
             estimate.tokens_per_s_per_device,
             estimate.tflops_per_device,
             estimate.mfu,
-            estimate.peak_memory.total() / GIB,
+            peak_gib,
+            memory.probability_out_of_memory,
             estimate.bubble_fraction,
             estimate.exposed_communication,
         ];

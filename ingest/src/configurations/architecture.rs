@@ -4,7 +4,8 @@ use planner::model::{Bias, Mask, Model, Module, Moe, Norm};
 
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
-    CAUSAL, FFN, GATED, HEADS, HIDDEN, KV_HEADS, LAYERS, MODEL, N_EXPERTS, PRESET, SEQ_LEN, TOP_K, VOCAB,
+    CAUSAL, FFN, GATED, HEADS, HIDDEN, KV_HEADS, LAYERS, MODEL, N_EXPERTS, PRESET, SEQ_LEN, TIED_EMBEDDINGS, TOP_K,
+    VOCAB,
 };
 use super::presets::Presets;
 
@@ -20,6 +21,9 @@ pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<(Model, u32), 
     };
     if let Some(causal) = cells.flag(CAUSAL)? {
         module.mask = if causal { Mask::Causal } else { Mask::Full };
+    }
+    if let Some(is_tied) = cells.flag(TIED_EMBEDDINGS)? {
+        module.tied_embeddings = is_tied;
     }
     module.moe = moe(cells, module.moe)?;
     check(cells, &module)?;

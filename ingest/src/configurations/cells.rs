@@ -2,7 +2,7 @@
 
 use csv::StringRecord;
 
-use super::column::{Column, Holds};
+use super::column::{Column, Holds, position};
 
 /// Reason why a row is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +46,20 @@ impl<'t> Cells<'t> {
         Ok(Some(number as u32))
     }
 
+    /// Parses a number in the column's range.
+    pub(super) fn number(self, column: Column) -> Result<Option<f64>, Rejection> {
+        let Some(text) = self.text(column) else { return Ok(None) };
+        let Some(number) = text.parse::<f64>().ok().filter(|number| number.is_finite()) else {
+            return refuse(column, format!("{} is not a number", quoted(text)));
+        };
+        match column.holds {
+            Holds::Number(min, max) if number < min || number > max => {
+                refuse(column, format!("{} is not in {min} to {max}", clipped(text)))
+            }
+            _ => Ok(Some(number)),
+        }
+    }
+
     pub(super) fn flag(self, column: Column) -> Result<Option<bool>, Rejection> {
         let Some(text) = self.text(column) else { return Ok(None) };
         match text.to_lowercase().as_str() {
@@ -59,8 +73,8 @@ impl<'t> Cells<'t> {
     pub(super) fn word(self, column: Column) -> Result<usize, Rejection> {
         let Some(text) = self.text(column) else { return Ok(0) };
         let terms = if let Holds::Word(terms) = column.holds { terms } else { &[] };
-        let found = terms.iter().position(|word| word.eq_ignore_ascii_case(text));
-        found.map_or_else(|| refuse(column, format!("{} is none of {}", quoted(text), terms.join(", "))), Ok)
+        position(terms, text)
+            .map_or_else(|| refuse(column, format!("{} is none of {}", quoted(text), terms.join(", "))), Ok)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// A known column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Column {
     /// Name in the header.
     pub name: &'static str,
@@ -14,10 +14,12 @@ pub struct Column {
 }
 
 /// Type and range of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Holds {
     /// An integer in an inclusive range.
     Integer(u32, u32),
+    /// A number in an inclusive range.
+    Number(f64, f64),
     /// `true`, `yes`, `1`, `false`, `no` or `0`.
     Flag,
     /// One of a list of words.
@@ -30,6 +32,7 @@ impl std::fmt::Display for Holds {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Integer(min, max) => write!(out, "{min} to {max}"),
+            Self::Number(min, max) => write!(out, "{min} to {max}"),
             Self::Flag => out.write_str("true or false"),
             Self::Word(terms) => out.write_str(&terms.join(", ")),
             Self::Name(description) => out.write_str(description),
@@ -42,6 +45,10 @@ const MAX_DEVICES: u32 = 4096 * 256;
 
 const fn integer(name: &'static str, min: u32, max: u32, default: &'static str) -> Column {
     Column { name, holds: Holds::Integer(min, max), default }
+}
+
+const fn number(name: &'static str, min: f64, max: f64, default: &'static str) -> Column {
+    Column { name, holds: Holds::Number(min, max), default }
 }
 
 const fn flag(name: &'static str, default: &'static str) -> Column {
@@ -81,14 +88,142 @@ pub(super) const EP: Column = integer("ep", 1, MAX_DEVICES, "1");
 pub(super) const VPP: Column = integer("vpp", 1, 1024, "1");
 pub(super) const MICROBATCH: Column = integer("microbatch", 1, 65_536, "1");
 pub(super) const GLOBAL_BATCH: Column = integer("global_batch", 1, 1_048_576, "dp x microbatch x 4 x pp");
-pub(super) const RECOMPUTE: Column = word("recompute", &["none", "selective", "full"], "none");
-pub(super) const SEQUENCE_PARALLEL: Column = flag("sequence_parallel", "true if tp > 1");
+pub(super) const RECOMPUTE: Column = word("recompute", &["none", "selective", "operators", "full"], "none");
+pub(super) const RECOMPUTE_LAYERS: Column =
+    integer("recompute_layers", 1, 1024, "all layers of a stage; needs recompute full");
+pub(super) const SEQUENCE_PARALLEL: Column = flag("sequence_parallel", "true if tp > 1 and the framework has it");
 pub(super) const ZERO: Column = integer("zero", 0, 3, "1 if dp x cp > 1, else 0");
 pub(super) const PRECISION: Column = word("precision", &["bf16", "fp16", "fp8", "fp32"], "bf16");
 pub(super) const FSDP: Column = flag("fsdp", "false");
+pub(super) const FRAMEWORK: Column = name(
+    "framework",
+    "megatron, megatron_deepspeed, torchtitan, fsdp, nanotron, hugging_face or internevo",
+    "fsdp if fsdp is true, else megatron",
+);
+pub(super) const EXECUTION: Column =
+    word("execution", &["framework", "eager", "compiled", "cuda_graph"], "as usual in the framework");
+pub(super) const ATTENTION: Column = word(
+    "attention",
+    &["default", "flash", "unfused", "flash1", "flash2", "flash3", "cudnn"],
+    "by framework, device and recompute",
+);
+pub(super) const DROPOUT: Column = flag("dropout", "true if attention is unfused and the model is not gated");
+pub(super) const TIED_EMBEDDINGS: Column = flag("tied_embeddings", "true if the model is not gated");
+pub(super) const GRADIENTS: Column = word("gradients", &["fp32", "bf16"], "fp32");
+pub(super) const CP_BALANCED: Column = flag("cp_balanced", "true");
+pub(super) const FUSED_WEIGHT_GRADIENTS: Column = flag("fused_weight_gradients", "true for megatron, else false");
+pub(super) const TENSOR_OVERLAP: Column = number("tensor_overlap", 0.0, 1.0, "0");
+pub(super) const DATA_OVERLAP: Column = number("data_overlap", 0.0, 1.0, "1 if zero >= 1, except nanotron");
+pub(super) const LINK_GB_PER_S: Column = number("link_gb_per_s", 0.1, 100_000.0, "value in the preset");
+pub(super) const NETWORK_GB_PER_S: Column = number("network_gb_per_s", 0.1, 100_000.0, "value in the preset");
+pub(super) const MEMORY_RESERVE_GIB: Column = number("memory_reserve_gib", 0.0, 1000.0, "4");
+
+/// Other usual names of columns: (name, column).
+const ALIASES: [(&str, &str); 40] = [
+    ("accelerator", "gpu"),
+    ("device", "gpu"),
+    ("gpus", "n_gpus"),
+    ("num_gpus", "n_gpus"),
+    ("world_size", "n_gpus"),
+    ("num_layers", "layers"),
+    ("num_hidden_layers", "layers"),
+    ("hidden_size", "hidden"),
+    ("num_attention_heads", "heads"),
+    ("num_heads", "heads"),
+    ("num_key_value_heads", "kv_heads"),
+    ("num_query_groups", "kv_heads"),
+    ("intermediate_size", "ffn"),
+    ("ffn_hidden_size", "ffn"),
+    ("vocab_size", "vocab"),
+    ("seq_length", "seq_len"),
+    ("sequence_length", "seq_len"),
+    ("max_seq_len", "seq_len"),
+    ("num_experts", "n_experts"),
+    ("tensor_parallel", "tp"),
+    ("tensor_model_parallel_size", "tp"),
+    ("pipeline_parallel", "pp"),
+    ("pipeline_model_parallel_size", "pp"),
+    ("data_parallel", "dp"),
+    ("context_parallel", "cp"),
+    ("context_parallel_size", "cp"),
+    ("expert_parallel", "ep"),
+    ("expert_model_parallel_size", "ep"),
+    ("virtual_pipeline", "vpp"),
+    ("mbs", "microbatch"),
+    ("micro_batch_size", "microbatch"),
+    ("gbs", "global_batch"),
+    ("global_batch_size", "global_batch"),
+    ("zero_stage", "zero"),
+    ("dtype", "precision"),
+    ("compiled", "execution"),
+    ("tied_word_vectors", "tied_embeddings"),
+    ("tie_word_embeddings", "tied_embeddings"),
+    ("network_gb_per_s_per_gpu", "network_gb_per_s"),
+    ("attention_kernel", "attention"),
+];
+
+/// Other usual words in cells: (word, word of the column).
+const WORD_ALIASES: [(&str, &str); 19] = [
+    ("bf16-mixed", "bf16"),
+    ("bfloat16", "bf16"),
+    ("amp_bf16", "bf16"),
+    ("16-mixed", "fp16"),
+    ("float16", "fp16"),
+    ("float32", "fp32"),
+    ("float8", "fp8"),
+    ("compile", "compiled"),
+    ("op", "operators"),
+    ("selop", "operators"),
+    ("true", "full"),
+    ("false", "none"),
+    ("fa2", "flash2"),
+    ("sdpa", "flash2"),
+    ("fa3", "flash3"),
+    ("flashattention", "flash"),
+    ("triton", "flash1"),
+    ("te", "cudnn"),
+    ("eager", "unfused"),
+];
+
+/// Returns the column with this name.
+pub(super) fn named(name: &str) -> Option<&'static str> {
+    COLUMNS.iter().map(|column| column.name).find(|column| column.eq_ignore_ascii_case(name.trim()))
+}
+
+/// Returns the column that this name usually stands for.
+pub(super) fn by_alias(name: &str) -> Option<&'static str> {
+    ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name.trim())).map(|(_, column)| *column)
+}
+
+/// Returns the column that an unknown name differs from by one letter: another letter, one more, one
+/// less, or two in another order.
+pub fn similar(name: &str) -> Option<&'static str> {
+    let name = name.trim().to_ascii_lowercase();
+    let long_enough = COLUMNS.iter().map(|column| column.name).filter(|column| column.len() > 2);
+    long_enough.into_iter().find(|column| differ_by_one_letter(name.as_bytes(), column.as_bytes()))
+}
+
+fn differ_by_one_letter(a: &[u8], b: &[u8]) -> bool {
+    let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[start..], &b[start..]);
+    match (a, b) {
+        ([_, rest @ ..], _) if rest == b => true,
+        (_, [_, rest @ ..]) if rest == a => true,
+        ([_, a @ ..], [_, b @ ..]) if a == b => true,
+        ([first, second, a @ ..], [third, fourth, b @ ..]) => first == fourth && second == third && a == b,
+        _ => false,
+    }
+}
+
+/// Returns the position of a word, or of the word that it stands for.
+pub(super) fn position(words: &[&str], text: &str) -> Option<usize> {
+    let find = |text: &str| words.iter().position(|word| word.eq_ignore_ascii_case(text));
+    let alias = || WORD_ALIASES.iter().filter(|(alias, _)| alias.eq_ignore_ascii_case(text)).find_map(|it| find(it.1));
+    find(text).or_else(alias)
+}
 
 /// All known columns.
-pub const COLUMNS: [Column; 29] = [
+pub const COLUMNS: [Column; 43] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -118,6 +253,20 @@ pub const COLUMNS: [Column; 29] = [
     ZERO,
     PRECISION,
     FSDP,
+    FRAMEWORK,
+    EXECUTION,
+    ATTENTION,
+    DROPOUT,
+    TIED_EMBEDDINGS,
+    RECOMPUTE_LAYERS,
+    GRADIENTS,
+    CP_BALANCED,
+    FUSED_WEIGHT_GRADIENTS,
+    TENSOR_OVERLAP,
+    DATA_OVERLAP,
+    LINK_GB_PER_S,
+    NETWORK_GB_PER_S,
+    MEMORY_RESERVE_GIB,
 ];
 
 /// Returns a help text with one column per line.

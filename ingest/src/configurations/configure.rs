@@ -3,11 +3,14 @@
 use planner::cluster::Cluster;
 use planner::estimate::Configuration;
 use planner::outcome::Layout;
-use planner::training::{AttentionKernel, Precision, Recompute, Training};
+use planner::training::{AttentionKernel, Execution, Framework, GradientFormat, Precision, Recompute, Training};
 
 use super::architecture;
-use super::cells::{Cells, Rejection, refuse};
-use super::column::{FSDP, PRECISION, RECOMPUTE, SEQUENCE_PARALLEL, ZERO};
+use super::cells::{Cells, Rejection, quoted, refuse};
+use super::column::{
+    ATTENTION, CP_BALANCED, DATA_OVERLAP, DROPOUT, EXECUTION, FRAMEWORK, FSDP, FUSED_WEIGHT_GRADIENTS, GRADIENTS,
+    MEMORY_RESERVE_GIB, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS, SEQUENCE_PARALLEL, TENSOR_OVERLAP, ZERO,
+};
 use super::degrees::Degrees;
 use super::presets::Presets;
 
@@ -18,9 +21,10 @@ pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Confi
     let (mut model, sequence_length) = architecture::read(cells, presets)?;
     let training = training(cells, degrees, &cluster, model.modules[0].gated)?;
     // Models from the time before fused attention were trained with dropout.
-    let separate = training.attention == AttentionKernel::Unfused;
+    let is_unfused = training.attention == AttentionKernel::Unfused;
+    let dropout = cells.flag(DROPOUT)?;
     for module in &mut model.modules {
-        module.dropout |= separate && !module.gated;
+        module.dropout = dropout.unwrap_or(module.dropout || is_unfused && !module.gated);
     }
     degrees.check(&model.modules[0], sequence_length)?;
     let layout = Layout {
@@ -36,33 +40,91 @@ pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Confi
 }
 
 fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) -> Result<Training, Rejection> {
-    let recompute = [Recompute::None, Recompute::Selective, Recompute::Full][cells.word(RECOMPUTE)?];
+    let recompute =
+        [Recompute::None, Recompute::Selective, Recompute::Operators, Recompute::Full][cells.word(RECOMPUTE)?];
     let precision = [Precision::Bf16, Precision::Bf16, Precision::Fp8, Precision::Fp32][cells.word(PRECISION)?];
     if precision == Precision::Fp8 && cluster.device.fp8_tflops.is_none() {
         return refuse(PRECISION, format!("{} has no fp8", cluster.name));
     }
-    let replicated = degrees.data > 1 || degrees.context > 1;
-    let given = cells.integer(ZERO)?.unwrap_or(u32::from(replicated));
-    let zero = if cells.flag(FSDP)?.unwrap_or(false) { 3 } else { given };
+    let is_fsdp = cells.flag(FSDP)?.unwrap_or(false);
+    let framework = framework(cells, is_fsdp)?;
+    let zero = zero(cells, degrees, framework, is_fsdp)?;
     // Devices without fp8 predate the current generation. GPT-style models with recomputation on
-    // such devices were trained before fused attention. Selective recomputation only saves memory
-    // if attention scores are stored.
+    // such devices were trained before fused attention and sequence parallelism, unless with FSDP.
     let earlier = cluster.device.fp8_tflops.is_none();
-    let before_fused = earlier && !gated && recompute == Recompute::Full;
-    let separate = recompute == Recompute::Selective || before_fused;
+    let is_before_fused = earlier && !gated && recompute == Recompute::Full && !is_fsdp;
+    let recompute_layers = cells.integer(RECOMPUTE_LAYERS)?;
+    if recompute_layers.is_some() && recompute != Recompute::Full {
+        return refuse(RECOMPUTE_LAYERS, "needs recompute full");
+    }
+    let overlaps = zero >= 1 && framework.overlaps_sharded_optimizer();
+    let replicates_norms = is_before_fused || framework == Framework::MegatronDeepspeed;
     Ok(Training {
         recompute,
-        attention: if separate { AttentionKernel::Unfused } else { AttentionKernel::Flash },
+        recompute_layers,
+        attention: attention(cells, framework, earlier, is_before_fused || recompute == Recompute::Selective)?,
         // Megatron-LM overlaps sends with computation only with interleaving, and only since 2023.
         overlapped_sends: degrees.chunks > 1 && !earlier,
-        sequence_parallel: cells.flag(SEQUENCE_PARALLEL)?.unwrap_or(degrees.tensor > 1),
+        sequence_parallel: cells.flag(SEQUENCE_PARALLEL)?.unwrap_or(degrees.tensor > 1 && !replicates_norms),
         distributed_optimizer: zero >= 1,
         // Frameworks with sharded optimizer state overlap its communication with computation.
-        data_overlap: if zero >= 1 { 1.0 } else { 0.0 },
+        data_overlap: cells.number(DATA_OVERLAP)?.unwrap_or(if overlaps { 1.0 } else { 0.0 }),
+        tensor_overlap: cells.number(TENSOR_OVERLAP)?.unwrap_or(0.0),
+        memory_reserve_gib: cells.number(MEMORY_RESERVE_GIB)?.unwrap_or(Training::default().memory_reserve_gib),
+        gradients: [GradientFormat::Fp32, GradientFormat::Bf16][cells.word(GRADIENTS)?],
         precision,
         zero: Some(zero),
+        fused_weight_gradients: cells
+            .flag(FUSED_WEIGHT_GRADIENTS)?
+            .unwrap_or_else(|| framework.fuses_weight_gradients()),
         context_parallel: degrees.context,
+        context_balanced: cells.flag(CP_BALANCED)?.unwrap_or(true),
         expert_parallel: degrees.expert,
+        framework,
+        execution: [None, Some(Execution::Eager), Some(Execution::Compiled), Some(Execution::CudaGraph)]
+            [cells.word(EXECUTION)?],
         ..Training::default()
+    })
+}
+
+fn framework(cells: Cells<'_>, is_fsdp: bool) -> Result<Framework, Rejection> {
+    let Some(name) = cells.text(FRAMEWORK) else {
+        return Ok(if is_fsdp { Framework::Fsdp } else { Framework::default() });
+    };
+    match Framework::named(name) {
+        Some(framework) => Ok(framework),
+        None => {
+            refuse(FRAMEWORK, format!("{} is none of {}", quoted(name), Framework::ALL.map(Framework::id).join(", ")))
+        }
+    }
+}
+
+/// Returns the ZeRO stage. torchtitan keeps weights gathered and gradients unreduced in a pipeline,
+/// so only the optimizer state is sharded.
+fn zero(cells: Cells<'_>, degrees: Degrees, framework: Framework, is_fsdp: bool) -> Result<u32, Rejection> {
+    let replicated = degrees.data > 1 || degrees.context > 1;
+    let given = cells.integer(ZERO)?;
+    Ok(match (is_fsdp, given) {
+        (true, Some(stage)) if stage < 2 && cells.text(FRAMEWORK).is_none() => {
+            return refuse(ZERO, format!("{stage} contradicts fsdp true, which shards weights"));
+        }
+        (true, _) if framework == Framework::Torchtitan && degrees.pipeline > 1 => 1,
+        (true, _) => 3,
+        (false, given) => given.unwrap_or(u32::from(replicated)),
+    })
+}
+
+/// Returns the attention kernel. Selective recomputation only saves memory if attention scores are
+/// stored.
+fn attention(
+    cells: Cells<'_>,
+    framework: Framework,
+    earlier: bool,
+    stores_scores: bool,
+) -> Result<AttentionKernel, Rejection> {
+    Ok(match cells.word(ATTENTION)? {
+        0 if stores_scores => AttentionKernel::Unfused,
+        0 => framework.attention(!earlier).unwrap_or_default(),
+        kernel => AttentionKernel::ALL[kernel - 1],
     })
 }

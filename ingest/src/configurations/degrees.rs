@@ -4,7 +4,10 @@ use planner::cluster::Cluster;
 use planner::model::Module;
 
 use super::cells::{Cells, Rejection, quoted, refuse};
-use super::column::{CP, DP, EP, GLOBAL_BATCH, GPU, GPUS_PER_NODE, MICROBATCH, N_GPUS, PP, SEQ_LEN, TP, VPP};
+use super::column::{
+    CP, DP, EP, GLOBAL_BATCH, GPU, GPUS_PER_NODE, LINK_GB_PER_S, MICROBATCH, N_GPUS, NETWORK_GB_PER_S, PP, SEQ_LEN, TP,
+    VPP,
+};
 use super::presets::Presets;
 
 /// Consistent parallel degrees of a row.
@@ -83,7 +86,13 @@ impl Degrees {
         let (Ok(nodes), Ok(devices_per_node)) = (u32::try_from(nodes), u32::try_from(per_node)) else {
             return refuse(N_GPUS, format!("{devices} is too many"));
         };
-        Ok(Cluster { nodes, devices_per_node, ..preset.clone() })
+        let mut cluster = Cluster { nodes, devices_per_node, ..preset.clone() };
+        for (column, link) in [(LINK_GB_PER_S, &mut cluster.intra_node), (NETWORK_GB_PER_S, &mut cluster.inter_node)] {
+            if let Some(bandwidth) = cells.number(column)? {
+                link.gb_per_s = bandwidth;
+            }
+        }
+        Ok(cluster)
     }
 
     /// Checks that the degrees divide the model dimensions.

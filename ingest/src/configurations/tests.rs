@@ -2,7 +2,7 @@
 
 use planner::estimate::{Configuration, estimate};
 use planner::model::{Bias, Mask, Moe, Norm};
-use planner::training::{AttentionKernel, Precision, Recompute};
+use planner::training::{AttentionKernel, Execution, Framework, GradientFormat, Precision, Recompute};
 use proptest::prelude::*;
 
 use super::{ANSWERS, COLUMNS, Column, ConfigurationsError, Summary, Table, read, write};
@@ -26,9 +26,9 @@ fn answered(table: &str) -> (String, Summary) {
 
 #[test]
 fn the_documentation_lists_every_column() {
-    let documentation = include_str!("../configurations.rs");
+    let documentation = include_str!("../../../docs/estimate.md");
     for Column { name, holds, default } in COLUMNS {
-        let line = format!("//! | `{name}` | {holds} | {default} |\n");
+        let line = format!("| `{name}` | {holds} | {default} |\n");
         assert!(documentation.contains(&line), "{line}");
     }
 }
@@ -104,7 +104,7 @@ fn every_column_is_heard() {
         let other = with(&all).unwrap();
         (other != plain, other)
     };
-    let cases: [(&str, &str, Heard); 25] = [
+    let cases: [(&str, &str, Heard); 41] = [
         ("gpu", "h100", |c| c.cluster.name == "H100"),
         ("gpus_per_node", "4", |c| (c.cluster.nodes, c.cluster.devices_per_node) == (2, 4)),
         ("model", "llama-2-7b", |c| c.model.name == "Llama-2 7B"),
@@ -130,7 +130,23 @@ fn every_column_is_heard() {
         ("sequence_parallel", "true", |c| c.training.sequence_parallel),
         ("zero", "2", |c| c.training.zero_stage() == 2),
         ("precision", "FP32", |c| c.training.precision == Precision::Fp32),
-        ("fsdp", "1", |c| c.training.zero_stage() == 3),
+        ("fsdp", "1", |c| c.training.zero_stage() == 3 && c.training.framework == Framework::Fsdp),
+        ("framework", "InternEvo v0.2.1", |c| c.training.framework == Framework::Internevo),
+        ("framework", "NeMo AutoModel", |c| c.training.framework == Framework::Fsdp),
+        ("execution", "compile", |c| c.training.execution == Some(Execution::Compiled)),
+        ("attention", "fa2", |c| c.training.attention == AttentionKernel::Flash2),
+        ("dropout", "true", |c| c.model.modules[0].dropout),
+        ("tied_embeddings", "false", |c| !c.model.modules[0].tied_embeddings),
+        ("gradients", "bf16", |c| c.training.gradients == GradientFormat::Bf16),
+        ("cp_balanced", "false", |c| !c.training.context_balanced),
+        ("fused_weight_gradients", "false", |c| !c.training.fused_weight_gradients),
+        ("tensor_overlap", "0.5", |c| c.training.tensor_overlap > 0.49),
+        ("data_overlap", "0.5", |c| (0.49..0.51).contains(&c.training.data_overlap)),
+        ("link_gb_per_s", "100", |c| (99.0..101.0).contains(&c.cluster.intra_node.gb_per_s)),
+        ("network_gb_per_s", "6.25", |c| (6.0..6.5).contains(&c.cluster.inter_node.gb_per_s)),
+        ("memory_reserve_gib", "2", |c| c.training.memory_reserve_gib < 2.1),
+        ("gbs", "64", |c| c.global_batch == 64),
+        ("Hidden_Size", "5120", |c| c.model.modules[0].hidden == 5120),
     ];
     for (name, cell, holds) in cases {
         let (differs, configuration) = differs(&[(name, cell)]);
@@ -168,7 +184,7 @@ fn invalid_values_are_reported_by_column() {
         (&[("layers", "-1")], "layers: -1 is not in 1 to 1024"),
         (&[("dp", "1e300")], "dp: 1e300 is not in 1 to 1048576"),
         (&[("gated", "maybe")], "gated: \"maybe\" is neither true nor false"),
-        (&[("recompute", "some")], "recompute: \"some\" is none of none, selective, full"),
+        (&[("recompute", "some")], "recompute: \"some\" is none of none, selective, operators, full"),
         (&[("precision", "int4")], "precision: \"int4\" is none of bf16, fp16, fp8, fp32"),
         (&[("precision", "fp8")], "precision: A100-80GB has no fp8"),
         (&[("gpu", "tpu")], "gpu: \"tpu\" is none of a100-80gb, "),
@@ -192,13 +208,40 @@ fn invalid_values_are_reported_by_column() {
         assert!(reason.starts_with(says), "{reason}, not {says}");
     }
     for (columns, says) in [
-        (&[("pp", "8"), ("vpp", "8")][..], "vpp: 8 x pp 8 exceeds 32 layers"),
+        (&[("fsdp", "true"), ("zero", "1")][..], "zero: 1 contradicts fsdp true, which shards weights"),
+        (&[("recompute", "selective"), ("recompute_layers", "2")], "recompute_layers: needs recompute full"),
+        (&[("data_overlap", "1.5")], "data_overlap: 1.5 is not in 0 to 1"),
+        (&[("memory_reserve_gib", "much")], "memory_reserve_gib: \"much\" is not a number"),
+        (&[("pp", "8"), ("vpp", "8")], "vpp: 8 x pp 8 exceeds 32 layers"),
         (&[("cp", "3")], "cp: 3 does not divide seq_len 2048"),
         (&[("n_experts", "8"), ("ep", "3")], "ep: 3 does not divide 8 experts"),
         (&[("n_experts", "8"), ("ep", "4"), ("dp", "2")], "ep: 4 does not divide dp 2 x cp 1"),
     ] {
         assert_eq!(with(columns), Err(says.to_owned()));
     }
+}
+
+#[test]
+fn similar_names_are_suggested() {
+    for (name, column) in
+        [("microbach", "microbatch"), ("Hiden", "hidden"), ("vocabb", "vocab"), ("rceompute", "recompute")]
+    {
+        assert_eq!(super::similar(name), Some(column), "{name}");
+    }
+    for name in ["notes", "tq", "microbatch size", ""] {
+        assert_eq!(super::similar(name), None, "{name}");
+    }
+}
+
+/// Every row states the values that it does not define.
+#[test]
+fn defaults_are_listed() {
+    let table = read(b"gpu,n_gpus,preset,framework,zero\nh100,8,llama-3-8b,torchtitan,3\n").unwrap();
+    let defaults = table.rows().next().unwrap().defaults;
+    for term in ["attention flash2", "precision bf16", "data_overlap 1", "network_gb_per_s 50", "microbatch 1"] {
+        assert!(defaults.split("; ").any(|it| it == term), "{term}: {defaults}");
+    }
+    assert!(!defaults.contains("gpu ") && !defaults.contains("zero ") && !defaults.contains("layers"), "{defaults}");
 }
 
 #[test]
@@ -239,16 +282,22 @@ fn results_are_appended_to_three_rows() {
         let index = 8 + ANSWERS.iter().position(|name| *name == column).unwrap();
         rows[row][index].parse().unwrap()
     };
-    assert_eq!((&rows[0][15], &rows[0][16]), ("true", ""));
+    let cell =
+        |row: usize, column: &str| rows[row][8 + ANSWERS.iter().position(|name| *name == column).unwrap()].to_owned();
+    assert_eq!((cell(0, "feasible").as_str(), cell(0, "reason").as_str()), ("true", ""));
+    assert!(number(0, "iteration_time_low_s") < number(0, "iteration_time_s"));
+    assert!(number(0, "iteration_time_high_s") > number(0, "iteration_time_s"));
+    assert!((0.0..0.1).contains(&number(0, "out_of_memory_probability")));
     assert!((0.1..0.8).contains(&number(0, "mfu")), "{out}");
     assert!((number(0, "tflops_per_gpu") / 989.0 / number(0, "mfu") - 1.0).abs() < 1e-5);
     // One replica of 8 devices, by default 4 x 2 microbatches of one sequence of 2,048 tokens.
     let tokens = 8.0 * 2048.0 / 8.0 / number(0, "iteration_time_s");
     assert!((number(0, "tokens_per_s_per_gpu") / tokens - 1.0).abs() < 1e-5);
-    assert_eq!(&rows[1][15], "false");
-    assert!(rows[1][16].starts_with("rank 0 needs ") && number(1, "peak_memory_gib") > 80.0, "{out}");
-    assert_eq!(rows[2].iter().skip(8).collect::<Vec<_>>()[..8], ["", "", "", "", "", "", "", "false"]);
-    assert_eq!(&rows[2][16], "n_gpus: 8 is not a multiple of tp 3 x pp 1 x cp 1");
+    assert_eq!(cell(1, "feasible"), "false");
+    assert!(cell(1, "reason").starts_with("rank 0 needs ") && number(1, "peak_memory_gib") > 80.0, "{out}");
+    assert!(ANSWERS[..10].iter().all(|column| cell(2, column).is_empty()), "{out}");
+    assert_eq!(cell(2, "feasible"), "false");
+    assert_eq!(cell(2, "reason"), "n_gpus: 8 is not a multiple of tp 3 x pp 1 x cp 1");
     assert_eq!((summary.rows, summary.feasible), (3, 1));
     let obstacles = summary.infeasible.iter().map(|obstacle| (obstacle.check, obstacle.rows, obstacle.first));
     assert_eq!(obstacles.collect::<Vec<_>>(), [("memory", 1, 3), ("n_gpus", 1, 4)]);
@@ -258,9 +307,9 @@ fn results_are_appended_to_three_rows() {
 fn rows_with_wrong_width_keep_their_order() {
     let (out, summary) = answered("tp,note,pp\n1,a\n1,b,1,2\n1,\"c,1\n1,d,1\n");
     let rows: Vec<&str> = out.lines().skip(1).collect();
-    assert_eq!(rows[0], "1,a,,,,,,,,,false,cells: 2 where the header has 3");
-    assert_eq!(rows[1], "1,b,1,,,,,,,,false,cells: 4 where the header has 3");
-    assert_eq!(rows[2], "1,\"\"\"c\",1,,,,,,,,false,cells: a quote is not closed");
+    assert_eq!(rows[0], "1,a,,,,,,,,,,,,false,cells: 2 where the header has 3,");
+    assert_eq!(rows[1], "1,b,1,,,,,,,,,,,false,cells: 4 where the header has 3,");
+    assert_eq!(rows[2], "1,\"\"\"c\",1,,,,,,,,,,,false,cells: a quote is not closed,");
     assert!(rows[3].starts_with("1,d,1,"), "{out}");
     assert_eq!((summary.rows, summary.infeasible[0].rows), (4, 3));
     let table: Table<'_> = read(b"tp, Note ,pp,\n").unwrap();

@@ -1,5 +1,6 @@
 //! Formats of configuration files and their detection.
 
+use planner::training::Framework;
 use serde::{Deserialize, Serialize};
 
 use super::keys::Keys;
@@ -92,6 +93,28 @@ impl ConfigFormat {
             Self::Primus => "primus",
             Self::Verl => "verl",
             Self::Mlperf => "mlperf",
+        }
+    }
+
+    /// Framework that runs jobs of the format.
+    pub(super) const fn framework(self) -> Framework {
+        match self {
+            Self::HuggingFaceModel
+            | Self::Megatron
+            | Self::Nemo
+            | Self::MegatronBridge
+            | Self::Maxtext
+            | Self::Primus
+            | Self::Mlperf => Framework::Megatron,
+            Self::Torchtitan => Framework::Torchtitan,
+            Self::Deepspeed
+            | Self::TrainingArguments
+            | Self::Accelerate
+            | Self::LlamaFactory
+            | Self::Axolotl
+            | Self::Verl => Framework::HuggingFace,
+            Self::Nanotron => Framework::Nanotron,
+            Self::LlmFoundry | Self::Olmo => Framework::Fsdp,
         }
     }
 

@@ -20,6 +20,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     let mut settings = Settings { has_layout: true, ..Settings::default() };
     settings.attention = match attention.as_deref() {
         Some("torch") => Some(AttentionKernel::Unfused),
+        Some("triton") => Some(AttentionKernel::Flash1),
         Some(_) => Some(AttentionKernel::Flash),
         None => keys
             .flag(&["model.use_flash_attention_2"], "attention kernel")

@@ -19,6 +19,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.has_layout = true;
     settings.attention = attention.map(|name| match name.as_str() {
         "eager" => AttentionKernel::Unfused,
+        "flash_attention_3" => AttentionKernel::Flash3,
         _ => AttentionKernel::Flash,
     });
     settings.sequence = keys.count(&["tokens.sequence_length"], "sequence length")?;
@@ -53,7 +54,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         Some("float32" | "fp32") => Precision::Fp32,
         _ => Precision::Bf16,
     });
-    settings.overlapped_gradients = Some(true);
+    settings.overlapped_gradients = Some(false);
     settings.fused_weight_gradients = Some(false);
     let optimizer = keys.text(&["optimizer.optimizer_factory.name"], "optimizer");
     if optimizer.is_some_and(|name| !name.to_lowercase().contains("adam")) {

@@ -3,7 +3,7 @@
 use planner::cluster::{Cluster, presets};
 use planner::model::{Model, ModuleRole};
 use planner::scenario::{PlannerKind, SCHEMA, Scenario, SearchSettings};
-use planner::training::{LayoutRequest, Training};
+use planner::training::{AttentionKernel, Execution, Framework, LayoutRequest, Training};
 use planner::workload::{Distribution, Packing, SampleSource, Workload};
 
 use super::keys::Keys;
@@ -16,11 +16,16 @@ const BATCH: u32 = 256;
 const MAX_NODES: u32 = 16_384;
 
 /// Builds the scenario. `name` is the file name.
-pub(super) fn build(name: &str, mut model: Model, settings: &Settings, keys: &mut Keys) -> Scenario {
+pub(super) fn build(
+    name: &str,
+    mut model: Model,
+    (framework, settings): (Framework, &Settings),
+    keys: &mut Keys,
+) -> Scenario {
     let (cluster, replicas) = cluster(settings, keys);
     let workload = workload(&model, settings, replicas, keys);
     let title = name.rsplit(['/', '\\']).next().filter(|title| !title.is_empty());
-    let training = training(settings, keys);
+    let training = training(framework, settings, &cluster, keys);
     let layout = LayoutRequest {
         tensor: settings.tensor.or(settings.has_layout.then_some(1)),
         pipeline: settings.pipeline.or(settings.has_layout.then_some(1)),
@@ -153,10 +158,16 @@ fn workload(model: &Model, settings: &Settings, replicas: u32, keys: &mut Keys) 
     Workload { samples, global_batch, context_length, packing: Packing::Padded, max_samples: None, max_video_s: None }
 }
 
-fn training(settings: &Settings, keys: &mut Keys) -> Training {
+fn training(framework: Framework, settings: &Settings, cluster: &Cluster, keys: &mut Keys) -> Training {
     let default = Training::default();
+    let has_fp8 = cluster.device.fp8_tflops.is_some();
+    let usual = framework.attention(has_fp8).unwrap_or(default.attention);
     if settings.attention.is_none() {
-        keys.assume("The attention kernel is not stated. It is read as a fused kernel (flash attention).");
+        keys.assume(format!(
+            "The attention kernel is not stated. It is read as {}, as usual with {}.",
+            usual.title(),
+            framework.title()
+        ));
     }
     if settings.precision.is_none() {
         keys.assume("The precision is not stated. It is read as bf16.");
@@ -165,7 +176,10 @@ fn training(settings: &Settings, keys: &mut Keys) -> Training {
     Training {
         recompute: settings.recompute.unwrap_or(default.recompute),
         recompute_layers: settings.recompute_layers,
-        attention: settings.attention.unwrap_or(default.attention),
+        // "flash" names no version.
+        attention: settings.attention.filter(|kernel| *kernel != AttentionKernel::Flash).unwrap_or(usual),
+        framework,
+        execution: settings.is_compiled.then_some(Execution::Compiled),
         precision: settings.precision.unwrap_or(default.precision),
         distributed_optimizer: zero.unwrap_or(1) > 0,
         zero: zero.filter(|&zero| zero > 1),

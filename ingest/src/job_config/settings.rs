@@ -49,6 +49,8 @@ pub(super) struct Settings {
     /// Without effect at a tensor-parallel degree of 1.
     pub(super) sequence_parallel: Option<bool>,
     pub(super) fused_weight_gradients: Option<bool>,
+    /// Memory-bound operators are fused by torch.compile or Liger-Kernel.
+    pub(super) is_compiled: bool,
     /// Gradient and parameter communication overlaps with computation.
     pub(super) overlapped_gradients: Option<bool>,
     /// True if the file fixes the degrees; missing degrees are then 1. Otherwise the planner

@@ -3,7 +3,7 @@ mod frameworks;
 mod trainers;
 
 use planner::model::{Bias, Norm};
-use planner::training::{Precision, Recompute};
+use planner::training::{AttentionKernel, Framework, Precision, Recompute};
 
 use super::*;
 
@@ -43,7 +43,10 @@ fn a_torchtitan_job_is_read() {
     assert_eq!((scenario.layout.tensor, scenario.layout.pipeline), (Some(4), Some(2)));
     assert_eq!((scenario.layout.microbatch, scenario.workload.global_batch), (Some(1), 32));
     assert_eq!(scenario.cluster.devices(), 64);
-    assert_eq!(scenario.training.zero_stage(), 2);
+    // With a pipeline, gathered weights and unreduced gradients stay in memory.
+    assert_eq!(scenario.training.zero_stage(), 1);
+    assert_eq!(scenario.training.framework, Framework::Torchtitan);
+    assert_eq!(scenario.training.attention, AttentionKernel::Flash2);
     assert_eq!(scenario.training.recompute, Recompute::Full);
     assert!(job.assumed.iter().any(|sentence| sentence.contains("4 sequences times 8 data-parallel replicas, 32")));
     let read = job.read.iter().find(|setting| setting.key == "parallelism.tensor_parallel_degree").unwrap();

@@ -30,6 +30,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     batch(keys, &mut settings)?;
     recompute(keys, &mut settings, layers)?;
     precision(keys, &mut settings);
+    settings.is_compiled = keys.flag(&["compile.enable", "training.compile"], "torch.compile").unwrap_or(false);
     settings.attention = Some(AttentionKernel::Flash);
     settings.sequence_parallel = Some(true);
     settings.overlapped_gradients = Some(true);
@@ -88,10 +89,9 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resul
     settings.zero = Some(match (sharded, reshards.as_deref()) {
         (Some(1), _) => 0,
         (_, Some("always")) => 3,
+        // In a pipeline, FSDP2 keeps gathered weights and unreduced gradients between microbatches.
+        _ if is_pipeline => 1,
         (_, Some("never")) => 2,
-        // By default FSDP2 does not reshard gathered weights between the microbatches of a
-        // pipeline.
-        _ if is_pipeline => 2,
         _ => 3,
     });
     if sharded != Some(1) && replicated.unwrap_or(1) > 1 {
@@ -149,12 +149,7 @@ fn recompute(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<()
             settings.recompute_layers = Some((layers / stages / every).max(1));
             Recompute::Full
         }
-        ("selective", None) => {
-            keys.not_modelled(
-                "Selective activation checkpointing by operator is read as recomputation of the attention core.",
-            );
-            Recompute::Selective
-        }
+        ("selective", None) => Recompute::Operators,
         _ => {
             let detail = "the value is not none, selective or full".to_owned();
             return Err(JobConfigError::Value { key: "activation_checkpoint.mode".to_owned(), detail });
@@ -180,7 +175,7 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
 
 /// True for data, checkpoint, log, learning rate and numerics keys.
 fn is_without_effect(key: &str) -> bool {
-    const PREFIXES: [&str; 26] = [
+    const PREFIXES: [&str; 25] = [
         "job.",
         "profiling.",
         "metrics.",
@@ -202,7 +197,6 @@ fn is_without_effect(key: &str) -> bool {
         "training.max_norm",
         "training.dataset",
         "training.warmup",
-        "training.compile",
         "training.seed",
         "training.gc_freq",
         "training.deterministic",

@@ -88,6 +88,8 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     precision::gradients(keys, &mut settings);
     settings.recompute = Some(recompute(format, keys));
     settings.attention = attention(keys);
+    let fusing = ["torch_compile", "use_liger_kernel", "enable_liger_kernel"];
+    settings.is_compiled = fusing.iter().filter_map(|name| keys.flag(&[name], "fused kernels")).any(|is_on| is_on);
     tuning::read(format, keys, &mut settings)?;
     settings.fused_weight_gradients = Some(false);
     settings.sequence_parallel = Some(keys.flag(&["sequence_parallel"], "sequence parallelism").unwrap_or(false));
@@ -232,6 +234,7 @@ fn attention(keys: &mut Keys) -> Option<AttentionKernel> {
     let is_eager = keys.flag(&["eager_attention"], "attention kernel").unwrap_or(false);
     match kernel.as_deref() {
         Some("eager" | "disabled") => Some(AttentionKernel::Unfused),
+        Some("flash_attention_3" | "fa3") => Some(AttentionKernel::Flash3),
         Some("auto") | None if is_eager => Some(AttentionKernel::Unfused),
         Some("auto") | None => is_fused.then_some(AttentionKernel::Flash),
         Some(_) => Some(AttentionKernel::Flash),

@@ -3,7 +3,7 @@
 use planner::fit::{self, Change, FieldChange};
 use planner::outcome::Layout;
 use planner::scenario::Scenario;
-use planner::training::{ContextExchange, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, Recompute};
 use serde_json::{Value, json};
 
 /// Data-parallel replicas, which are no field of a scenario. They follow from the devices and the degrees.
@@ -76,6 +76,11 @@ impl Target {
         }
         if training.context_parallel == 1 {
             other.training.context_exchange = ContextExchange::default();
+        }
+        // A file names the usual kernel of its framework only as fused attention.
+        let has_fp8 = other.cluster.device.fp8_tflops.is_some();
+        if other.training.framework.attention(has_fp8) == Some(other.training.attention) {
+            other.training.attention = AttentionKernel::Flash;
         }
         if training.recompute != Recompute::Full {
             other.training.recompute_layers = None;

@@ -61,7 +61,7 @@ fn edited_files(texts: &[&str], change: &Change) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn a_changed_key_is_replaced_in_its_section() {
-    let (settings, file) = edited(JOB, &change(layout(1, 1, 16, 2), &[("/training/recompute", json!("selective"))]));
+    let (settings, file) = edited(JOB, &change(layout(1, 1, 16, 2), &[("/training/recompute", json!("operators"))]));
     assert_eq!(settings, ["mode = \"selective\""]);
     assert_eq!(file, JOB.replace("mode = \"full\"", "mode = \"selective\""));
 }

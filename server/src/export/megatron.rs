@@ -9,7 +9,7 @@ use super::stage_layers::{is_even, layer_counts};
 use planner::model::{Bias, Module, ModuleRole, Norm};
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, Scenario};
-use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Precision, Recompute};
+use planner::training::{ContextExchange, GradientFormat, Precision, Recompute};
 
 /// Reason why a plan cannot be exported.
 pub(crate) type Refusal = &'static str;
@@ -197,7 +197,7 @@ fn training(scenario: &Scenario, module: &Module) -> Vec<String> {
     }
     match training.recompute {
         Recompute::None => {}
-        Recompute::Selective => lines.push("--recompute-activations".to_owned()),
+        Recompute::Selective | Recompute::Operators => lines.push("--recompute-activations".to_owned()),
         Recompute::Full => match training.recompute_layers {
             Some(layers) if layers < module.layers => {
                 lines.push(format!(
@@ -208,7 +208,7 @@ fn training(scenario: &Scenario, module: &Module) -> Vec<String> {
                 .push("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1".to_owned()),
         },
     }
-    if training.attention == AttentionKernel::Flash {
+    if training.attention.is_fused() {
         lines.push("--use-flash-attn".to_owned());
     }
     if training.zero_stage() >= 1 {

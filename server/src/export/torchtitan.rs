@@ -119,7 +119,9 @@ fn checkpointing(training: &Training, counts: &[u32]) -> String {
     let mut text = "\n[activation_checkpoint]\n".to_owned();
     match (training.recompute, every(training, counts)) {
         (Recompute::None, _) => text.push_str("mode = \"none\"\n"),
-        (Recompute::Selective, _) => text.push_str("mode = \"selective\"\nselective_ac_option = \"op\"\n"),
+        (Recompute::Selective | Recompute::Operators, _) => {
+            text.push_str("mode = \"selective\"\nselective_ac_option = \"op\"\n");
+        }
         (Recompute::Full, Some(every)) if every > 1 => {
             let _ = write!(text, "mode = \"selective\"\nselective_ac_option = \"{every}\"\n");
         }

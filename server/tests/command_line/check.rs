@@ -49,7 +49,10 @@ fn edits_of_several_files_name_the_file() {
             "model_name_or_path: meta-llama/Llama-3.1-8B\nstage: sft\nfinetuning_type: full\nper_device_train_batch_size: 1\n\
              gradient_accumulation_steps: 4\nbf16: true\n",
         ),
-        ("ds.json", "{\"bf16\": {\"enabled\": true},\n \"zero_optimization\": {\"stage\": 3}}\n"),
+        (
+            "ds.json",
+            "{\"bf16\": {\"enabled\": true},\n \"zero_optimization\": {\"stage\": 3, \"overlap_comm\": false}}\n",
+        ),
     ];
     let paths = files.map(|(name, text)| {
         let path = directory.path().join(name);

@@ -120,8 +120,23 @@ fn configuration_table_is_answered_per_row() {
     assert_eq!(to_pipe.stdout, std::fs::read(&answered).unwrap());
     let lines: Vec<String> = String::from_utf8(to_pipe.stdout).unwrap().lines().map(Into::into).collect();
     assert!(lines[0].starts_with("run,model,gpu,n_gpus,tp,iteration_time_s,") && lines.len() == 3, "{lines:?}");
-    assert!(lines[1].starts_with("a,llama-2-7b,h100,8,4,") && lines[1].ends_with(",true,"), "{lines:?}");
-    assert!(lines[2].starts_with("b,llama-2-7b,h100,8,3,,,,,,,,false,n_gpus: 8 "), "{lines:?}");
+    assert!(lines[1].starts_with("a,llama-2-7b,h100,8,4,") && lines[1].contains(",true,,"), "{lines:?}");
+    assert!(lines[2].starts_with("b,llama-2-7b,h100,8,3,,,,,,,,,,,false,n_gpus: 8 "), "{lines:?}");
+}
+
+#[test]
+fn strict_estimates_fail_for_rejected_rows_and_unknown_columns() {
+    for (table, is_clean) in [
+        ("model,gpu,n_gpus\nllama-2-7b,h100,8\n", true),
+        ("model,gpu,n_gpus,tp\nllama-2-7b,h100,8,3\n", false),
+        ("model,gpu,n_gpus,microbach\nllama-2-7b,h100,8,1\n", false),
+    ] {
+        assert!(planscope(&["estimate", "-"], table).status.success());
+        let strict = planscope(&["estimate", "-", "--strict"], table);
+        assert_eq!(strict.status.success(), is_clean, "{table}");
+        let messages = String::from_utf8(strict.stderr).unwrap();
+        assert_eq!(table.contains("microbach"), messages.contains("did you mean microbatch?"), "{messages}");
+    }
 }
 
 #[test]

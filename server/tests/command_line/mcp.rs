@@ -49,7 +49,7 @@ fn tools_check_compare_and_explain() {
     names.sort_unstable();
     assert_eq!(names, ["check", "compare", "explain", "fit", "plan", "why_slow"]);
     let (is_error, checked) = text(&results, 2);
-    assert!(!is_error && checked.contains("80 % intervals") && checked.contains("mode = \"none\""), "{checked}");
+    assert!(!is_error && checked.contains("80 % intervals") && checked.contains("mode = \"selective\""), "{checked}");
     assert!(text(&results, 3).1.contains("a is faster than b with 50 %"));
     assert!(text(&results, 4).1.contains("slower than predicted"));
     assert!(text(&results, 5).1.starts_with("microbatch"));

@@ -77,9 +77,9 @@ async fn the_best_combination_keeps_its_promise() {
 async fn every_file_of_a_job_has_edits() {
     let server = TestServer::open().await;
     let text = "model_name_or_path: meta-llama/Llama-3.1-8B # base\nstage: sft\nfinetuning_type: full\n\
-                deepspeed: ds.json\ncutoff_len: 4096\nper_device_train_batch_size: 4\n\
-                gradient_accumulation_steps: 2\nbf16: true\n";
-    let deepspeed = "{\n\t\"bf16\": {\"enabled\": true},\n\t\"zero_optimization\": {\n\t\t\"stage\": 3\n\t}\n}\n";
+                deepspeed: ds.json\ncutoff_len: 2048\nper_device_train_batch_size: 4\n\
+                gradient_accumulation_steps: 2\nbf16: true\ntorch_compile: true\nflash_attn: fa3\n";
+    let deepspeed = "{\n\t\"bf16\": {\"enabled\": true},\n\t\"zero_optimization\": {\n\t\t\"stage\": 3,\n\t\t\"overlap_comm\": false\n\t}\n}\n";
     let body = |texts: &[String]| {
         let request = CheckRequest {
             text: texts[0].clone(),

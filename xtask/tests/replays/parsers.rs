@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::known::{root, sources, text};
 
 /// Calls in fuzz/readers by file in ingest/src and function name.
-const CALLS: [(&str, &str, &str); 28] = [
+const CALLS: [(&str, &str, &str); 30] = [
     ("configurations.rs", "read", "configurations::read("),
     ("dataset.rs", "import", "dataset::import("),
     ("dataset/arrow.rs", "import_from", "arrow::import_from("),
@@ -19,9 +19,11 @@ const CALLS: [(&str, &str, &str); 28] = [
     ("dataset/tokenizer.rs", "count", "tokenizer.count("),
     ("dataset/tokenizer.rs", "read", "Tokenizer::read("),
     ("execution_file.rs", "read", "execution_file::read("),
+    ("job_config.rs", "format", "job_config::format("),
     ("job_config.rs", "read", "job_config::read("),
     ("job_config.rs", "read_files", "job_config::read_files("),
     ("job_config.rs", "read_on", "job_config::read_on("),
+    ("job_config/places.rs", "places", "job_config::places("),
     ("log.rs", "import", "log::import("),
     ("log.rs", "import_with", "log::import_with("),
     ("log/parser.rs", "push", "parser.push("),
@@ -39,8 +41,13 @@ const CALLS: [(&str, &str, &str); 28] = [
 
 /// True if the function parses file bytes, or text from a file.
 fn takes_foreign_bytes(declaration: &str) -> bool {
-    let takes_text =
-        ["fn parse(text: &str", "fn actions(name: &str", "fn count(&self, text: &str", "fn read_files(files: &["];
+    let takes_text = [
+        "fn parse(text: &str",
+        "fn places(text: &str",
+        "fn actions(name: &str",
+        "fn count(&self, text: &str",
+        "fn read_files(files: &[",
+    ];
     [": &[u8]", ": impl Read"].iter().any(|taken| declaration.contains(taken))
         || takes_text.iter().any(|taken| declaration.contains(taken))
 }

@@ -1,7 +1,7 @@
 //! Facts of publications that `planscope estimate` has no column for.
 
 use planner::estimate::Configuration;
-use planner::training::{AttentionKernel, Recompute};
+use planner::training::Recompute;
 
 use super::{Error, Line};
 
@@ -11,22 +11,18 @@ pub(super) fn nothing(_: Line<'_>, _: &mut Configuration) -> Result<(), Error> {
     Ok(())
 }
 
-/// Fused attention without dropout.
-#[expect(clippy::unnecessary_wraps, reason = "the signature of all facts")]
-pub(super) fn fused_attention(_: Line<'_>, configuration: &mut Configuration) -> Result<(), Error> {
-    configuration.training.attention = AttentionKernel::Flash;
-    for module in &mut configuration.model.modules {
-        module.dropout = false;
-    }
-    Ok(())
-}
+/// Mean all-reduce bandwidth of 256 MB by number of nodes in GB/s, from the Ultra-Scale Playbook.
+const ELASTIC_FABRIC: [(u32, f64); 6] = [(2, 362.0), (4, 160.0), (8, 100.0), (16, 85.0), (32, 65.0), (64, 33.0)];
 
-/// nanotron: the embedding and the output head share a matrix where the file says so.
-#[expect(clippy::unnecessary_wraps, reason = "the signature of all facts")]
-pub(super) fn tied_embeddings(line: Line<'_>, configuration: &mut Configuration) -> Result<(), Error> {
-    for module in &mut configuration.model.modules {
-        module.tied_embeddings = line.text("tied_word_vectors") == "True";
-    }
+/// The network of the Ultra-Scale Playbook, as measured for the number of nodes.
+pub(super) fn elastic_fabric(line: Line<'_>, configuration: &mut Configuration) -> Result<(), Error> {
+    let nodes = configuration.cluster.nodes;
+    let Some((_, measured)) = ELASTIC_FABRIC.iter().find(|(count, _)| *count >= nodes) else {
+        return Err(Error::row(line.text("id"), &format!("no measured network of {nodes} nodes")));
+    };
+    let link = &mut configuration.cluster.inter_node;
+    link.gb_per_s = measured / f64::from(configuration.cluster.devices_per_node);
+    link.efficiency = 1.0;
     Ok(())
 }
 
@@ -37,12 +33,6 @@ pub(super) fn every_second_layer(line: Line<'_>, configuration: &mut Configurati
         configuration.training.recompute = Recompute::Full;
         configuration.training.recompute_layers = Some(configuration.model.layers() / 2);
     }
-    Ok(())
-}
-
-/// The file gives the bandwidth of the network.
-pub(super) fn network(line: Line<'_>, configuration: &mut Configuration) -> Result<(), Error> {
-    configuration.cluster.inter_node.gb_per_s = line.number("network_gb_per_s_per_gpu")?;
     Ok(())
 }
 

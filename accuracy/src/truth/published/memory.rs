@@ -1,6 +1,6 @@
 //! Tables of peak memory per device.
 
-use super::assumptions::{accumulation, every_second_layer, nothing, tied_embeddings};
+use super::assumptions::{accumulation, every_second_layer, nothing};
 use super::steps::TORCHTITAN;
 use super::{Goal, Listing, Published, Quantity};
 
@@ -17,10 +17,10 @@ pub(super) const TABLES: &[Published] = &[
         peer: "none",
         assumptions: &["The table does not say whether memory is allocated or reserved."],
         quantity: Quantity::PeakMemory("measured_gib"),
-        renamed: &[("precision", "published_precision")],
+        renamed: &[("precision", "published_precision"), ("tied_embeddings", "tied_word_vectors")],
         words: &[],
         constant: &[],
-        assume: tied_embeddings,
+        assume: nothing,
         excluded: super::steps::ultrascale,
         facets: &[
             ("model", "model"),
@@ -41,13 +41,15 @@ pub(super) const TABLES: &[Published] = &[
         peer: "none",
         assumptions: &["Reserved memory of the caching allocator is compared with the predicted allocated memory."],
         quantity: Quantity::PeakMemory("measured_reserved_gib"),
-        renamed: &[("recompute", "activation_checkpointing"), ("precision", "published_precision")],
+        renamed: &[
+            ("recompute", "activation_checkpointing"),
+            ("precision", "published_precision"),
+            ("execution", "compiled"),
+        ],
         words: TORCHTITAN,
-        constant: &[("fsdp", "true")],
+        constant: &[("fsdp", "true"), ("framework", "torchtitan")],
         assume: every_second_layer,
-        excluded: |line| {
-            line.text("activation_checkpointing").starts_with("sel").then_some("recomputation by operator is no input")
-        },
+        excluded: |_| None,
         facets: &[("model", "preset"), ("CP", "cp")],
         listing: Listing::Rows,
     },
@@ -62,7 +64,7 @@ pub(super) const TABLES: &[Published] = &[
         quantity: Quantity::PeakMemory("measured_gib"),
         renamed: &[],
         words: &[],
-        constant: &[],
+        constant: &[("framework", "megatron_deepspeed")],
         assume: nothing,
         excluded: |_| None,
         facets: &[("TP", "tp"), ("PP", "pp"), ("microbatch", "microbatch")],
@@ -75,11 +77,14 @@ pub(super) const TABLES: &[Published] = &[
         source: "InternEvo, performance page of its documentation",
         goal: GOAL,
         peer: "none",
-        assumptions: &["Whole numbers, most likely of nvidia-smi, which includes the context of the device."],
+        assumptions: &[
+            "Whole numbers, most likely of nvidia-smi, which includes the cache of the allocator and the context of the \
+             device: an upper bound. So the set does not inform intervals.",
+        ],
         quantity: Quantity::PeakMemory("measured_gib"),
         renamed: &[("precision", "published_precision")],
         words: &[],
-        constant: &[("global_batch", "")],
+        constant: &[("global_batch", ""), ("framework", "internevo")],
         assume: accumulation,
         excluded: |_| None,
         facets: &[("TP", "tp"), ("PP", "pp")],

@@ -1,6 +1,6 @@
 //! Tables of step times.
 
-use super::assumptions::{every_second_layer, fused_attention, network, nothing, tied_embeddings};
+use super::assumptions::{elastic_fabric, every_second_layer, nothing};
 use super::{Goal, Line, Listing, Published, Quantity};
 
 /// Columns that group the errors of most tables.
@@ -19,14 +19,15 @@ pub(super) const TABLES: &[Published] = &[
         peer: "none",
         assumptions: &[
             "Steps of 256 sequences of 4,096 tokens; 1F1B; no recomputation; sequence parallelism where TP > 1; gradients in fp32.",
-            "The published table has the same columns as `planscope estimate`, except for the tied embeddings of the 1B model.",
-            "Stages have equal numbers of layers. nanotron also counts the output head.",
+            "Framework nanotron. The network has the mean bandwidth that the same source measured for this number of nodes \
+             (all-reduce of 256 MB).",
+            "A stage ends with the layer at which the parameters reach its share, the output head included, as in nanotron.",
         ],
         quantity: Quantity::StepTime("measured_s"),
-        renamed: &[("precision", "published_precision")],
+        renamed: &[("precision", "published_precision"), ("tied_embeddings", "tied_word_vectors")],
         words: &[],
         constant: &[],
-        assume: tied_embeddings,
+        assume: elastic_fabric,
         excluded: ultrascale,
         facets: &[
             ("model", "model"),
@@ -48,14 +49,18 @@ pub(super) const TABLES: &[Published] = &[
         peer: "none",
         assumptions: &[
             "FSDP of all weights. Most H100 runs used the variant with 96 GB and 500 W.",
-            "Recomputation by operator (\"selop\") stores every second product and attention. It is predicted without recomputation.",
             "Recomputation of every second layer (\"sellayer\"): half of the layers.",
+            "Context parallelism as in 2024: a ring over consecutive parts of the sequence, without balance.",
             "Asynchronous tensor parallelism is no input. It is predicted as without.",
         ],
         quantity: Quantity::StepTime("measured_s"),
-        renamed: &[("recompute", "activation_checkpointing"), ("precision", "published_precision")],
+        renamed: &[
+            ("recompute", "activation_checkpointing"),
+            ("precision", "published_precision"),
+            ("execution", "compiled"),
+        ],
         words: TORCHTITAN,
-        constant: &[("fsdp", "true")],
+        constant: &[("fsdp", "true"), ("framework", "torchtitan"), ("cp_balanced", "false")],
         assume: every_second_layer,
         excluded: |_| None,
         facets: &[
@@ -77,14 +82,14 @@ pub(super) const TABLES: &[Published] = &[
         goal: GOAL,
         peer: "none",
         assumptions: &[
-            "FSDP of all weights; fused attention; no dropout.",
+            "FSDP of all weights; the Triton attention kernel, at the rate of FlashAttention 1; no dropout.",
             "MPT has no biases and no position table. `planscope estimate` has no such columns: both are small and included.",
         ],
         quantity: Quantity::StepTime("measured_s"),
         renamed: &[("precision", "published_precision")],
         words: &[("amp_bf16", "bf16")],
-        constant: &[("fsdp", "true")],
-        assume: fused_attention,
+        constant: &[("fsdp", "true"), ("attention", "flash1"), ("dropout", "false")],
+        assume: nothing,
         excluded: |_| None,
         facets: &[
             ("GPU", "gpu"),
@@ -105,12 +110,13 @@ pub(super) const TABLES: &[Published] = &[
         peer: "none",
         assumptions: &[
             "Megatron-DeepSpeed with ZeRO 1, full recomputation, attention in separate kernels, dropout; fp16 is predicted as bf16.",
-            "25 GB/s of network per device.",
+            "Nodes of Jean Zay (model card of BLOOM): 4 NVLink connections between the devices, 100 GB/s per device; 4 Omni-Path \
+             links per node, 6.25 GB/s per device.",
         ],
         quantity: Quantity::StepTime("measured_s"),
         renamed: &[],
         words: &[],
-        constant: &[],
+        constant: &[("framework", "megatron_deepspeed"), ("link_gb_per_s", "100"), ("network_gb_per_s", "6.25")],
         assume: nothing,
         excluded: |_| None,
         facets: DEGREES,
@@ -125,10 +131,10 @@ pub(super) const TABLES: &[Published] = &[
         peer: "none",
         assumptions: &["6.25 GB/s of network per device, as published; ZeRO 1; gradients overlapped."],
         quantity: Quantity::StepTime("measured_s"),
-        renamed: &[("precision", "published_precision")],
+        renamed: &[("precision", "published_precision"), ("network_gb_per_s", "network_gb_per_s_per_gpu")],
         words: &[],
-        constant: &[],
-        assume: network,
+        constant: &[("framework", "internevo")],
+        assume: nothing,
         excluded: internevo,
         facets: &[("TP", "tp"), ("GPUs", "n_gpus")],
         listing: Listing::Rows,
@@ -180,18 +186,16 @@ pub(super) const TABLES: &[Published] = &[
         source: "torchao, training page of its documentation",
         goal: GOAL,
         peer: "none",
-        assumptions: &[
-            "Recomputation by operator keeps products and attention. It is predicted without recomputation.",
-        ],
+        assumptions: &["torchtitan, compiled, with recomputation by operator."],
         quantity: Quantity::StepTime("measured_s"),
         renamed: &[("precision", "recipe")],
         words: &[
             ("none (bfloat16)", "bf16"),
             ("tensorwise with float8 all-gather", "fp8"),
             ("rowwise with bfloat16 all-gather", "fp8"),
-            ("selective", "none"),
+            ("selective", "operators"),
         ],
-        constant: &[],
+        constant: &[("framework", "torchtitan"), ("execution", "compiled")],
         assume: nothing,
         excluded: |_| None,
         facets: &[("recipe", "recipe")],
@@ -208,7 +212,7 @@ pub(super) const TABLES: &[Published] = &[
         quantity: Quantity::StepTime("measured_s"),
         renamed: &[("precision", "published_precision"), ("preset", "model")],
         words: &[("Qwen3 MoE 30B", "qwen3-30b-a3b")],
-        constant: &[("recompute", "none"), ("fsdp", "true"), ("dp", "")],
+        constant: &[("recompute", "none"), ("fsdp", "true"), ("attention", "cudnn"), ("dp", "")],
         assume: nothing,
         excluded: automodel,
         facets: &[],
@@ -217,7 +221,7 @@ pub(super) const TABLES: &[Published] = &[
 ];
 
 /// Words of torchtitan's recomputation and precision.
-pub(super) const TORCHTITAN: &[(&str, &str)] = &[("selop", "none"), ("sellayer", "none"), ("fp8row", "fp8")];
+pub(super) const TORCHTITAN: &[(&str, &str)] = &[("selop", "operators"), ("sellayer", "none"), ("fp8row", "fp8")];
 
 pub(super) fn ultrascale(line: Line<'_>) -> Option<&'static str> {
     match line.text("flag") {

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{ChangeKind, FieldChange};
-use planscope_core::training::{AttentionKernel, ContextExchange, GradientFormat, Recompute};
+use planscope_core::training::{
+    AttentionKernel, ContextExchange, Execution, Framework, GradientFormat, Kernels, Recompute,
+};
 use planscope_core::workload::Packing;
 use planscope_plan::scenario::{FreeSetting, PlanSettings, Scenario};
 
@@ -44,6 +46,9 @@ fn recomputation(scenario: &Scenario, all: &mut Vec<Proposal>) {
     };
     add("no recomputation".to_owned(), Recompute::None, None);
     add("selective recomputation".to_owned(), Recompute::Selective, None);
+    if scenario.training.framework == Framework::Torchtitan {
+        add("recomputation by operator".to_owned(), Recompute::Operators, None);
+    }
     add("full recomputation".to_owned(), Recompute::Full, None);
     for count in PlanSettings::recomputed_layers(scenario.model.layers()) {
         let unit = if count == 1 { "layer" } else { "layers" };
@@ -69,7 +74,18 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
         all.push(proposal(kind, "gradients in bf16", &[("/training/gradients", json!(GradientFormat::Bf16))]));
     }
     if settings.attention == AttentionKernel::Unfused {
-        all.push(proposal(kind, "fused attention", &[("/training/attention", json!(AttentionKernel::Flash))]));
+        let has_fp8 = scenario.cluster.device.fp8_tflops.is_some();
+        let kernel = json!(settings.framework.attention(has_fp8).unwrap_or(AttentionKernel::Flash));
+        all.push(proposal(kind, "fused attention", &[("/training/attention", kernel)]));
+    }
+    if settings.profile().norms == Kernels::Eager {
+        let execution = json!(Execution::Compiled);
+        all.push(proposal(kind, "fused memory-bound kernels (torch.compile)", &[("/training/execution", execution)]));
+    }
+    let is_hopper = scenario.cluster.device.fp8_tflops.is_some() && scenario.cluster.device.peak().get() < 1.5e15;
+    if settings.attention == AttentionKernel::Flash2 && is_hopper {
+        let kernel = json!(AttentionKernel::Flash3);
+        all.push(proposal(kind, "FlashAttention 3", &[("/training/attention", kernel)]));
     }
     if !settings.sequence_parallel {
         all.push(proposal(kind, "sequence parallelism", &[("/training/sequence_parallel", json!(true))]));

@@ -62,6 +62,19 @@ pub struct Operator {
     pub for_weights: bool,
 }
 
+impl Operator {
+    /// Returns the repeated share with recomputation by operator. Of the products in order (query,
+    /// key, value, projection, gate, up, down), every second is repeated. The graph joins gate and
+    /// up. Attention and reductions are stored.
+    fn share_of_operators(&self) -> f64 {
+        match (self.kernel, self.name) {
+            (Kernel::Streaming(_), _) | (_, "projection" | "gather sequence") => 1.0,
+            (_, "mlp up") => 0.5,
+            _ => 0.0,
+        }
+    }
+}
+
 /// A tensor: a graph node with a memory size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tensor {
@@ -97,6 +110,8 @@ pub enum Repeat {
     Nothing,
     /// The attention core.
     Core,
+    /// Memory-bound operators, the attention projection and every second product of the MLP.
+    Operators,
     /// All forward operators.
     All,
 }
@@ -111,14 +126,18 @@ pub struct Lifetimes {
 }
 
 impl OperatorGraph {
-    /// Returns whether recomputation repeats operator `index` before the backward.
-    pub fn repeats(&self, index: usize, repeat: Repeat) -> bool {
-        index < self.forward_operators
-            && match repeat {
-                Repeat::Nothing => false,
-                Repeat::Core => self.operators[index].core,
-                Repeat::All => true,
-            }
+    /// Returns the share of operator `index` that recomputation repeats before the backward, 0 to 1.
+    pub fn repeated_share(&self, index: usize, repeat: Repeat) -> f64 {
+        if index >= self.forward_operators {
+            return 0.0;
+        }
+        let operator = &self.operators[index];
+        match repeat {
+            Repeat::Nothing => 0.0,
+            Repeat::Core => f64::from(u8::from(operator.core)),
+            Repeat::Operators => operator.share_of_operators(),
+            Repeat::All => 1.0,
+        }
     }
 
     /// Computes the stored bytes and the peak temporary bytes.
@@ -135,14 +154,13 @@ impl OperatorGraph {
                 continue;
             };
             let producer = tensor.producer.map(usize::from);
-            let again = producer.is_some_and(|index| self.repeats(index, repeat));
+            let again = producer.map_or(0.0, |index| self.repeated_share(index, repeat));
             let first = producer.map_or(0, |operator| operator.saturating_sub(self.forward_operators));
-            if producer.is_none_or(|producer_index| producer_index < self.forward_operators) && !again {
-                stored += tensor.bytes;
-            } else {
-                change[first] += tensor.bytes;
-                change[last - self.forward_operators + 1] -= tensor.bytes;
-            }
+            let from_forward = producer.is_none_or(|producer_index| producer_index < self.forward_operators);
+            let kept = if from_forward { tensor.bytes * (1.0 - again) } else { 0.0 };
+            stored += kept;
+            change[first] += tensor.bytes - kept;
+            change[last - self.forward_operators + 1] -= tensor.bytes - kept;
         }
         let mut live = 0.0_f64;
         let mut transient = 0.0_f64;
@@ -227,6 +245,8 @@ impl<'a> Shape<'a> {
 struct Builder {
     graph: OperatorGraph,
     core: bool,
+    /// Tensors that eager norms store, by the name of the norm.
+    norm_copies: Vec<(&'static str, TensorId)>,
 }
 
 impl Builder {
@@ -234,7 +254,7 @@ impl Builder {
         let mut graph = OperatorGraph::default();
         graph.operators.reserve(48);
         graph.tensors.reserve(40);
-        Self { graph, core: false }
+        Self { graph, core: false, norm_copies: Vec::new() }
     }
 
     /// Adds a tensor that exists before the first operator.

@@ -215,7 +215,7 @@ impl<'a> LayerModel<'a> {
         Self {
             module,
             training,
-            rates: Rates::new(&cluster.device),
+            rates: Rates::for_training(&cluster.device, training),
             tensor: Group::placed(cluster, tensor, 1),
             context: Group::placed(cluster, context, tensor),
             expert: Group::placed(cluster, training.expert_parallel, tensor),
@@ -252,10 +252,11 @@ impl<'a> LayerModel<'a> {
 
     fn layer_with(&self, load: ModuleLoad, recompute: Recompute) -> LayerCost {
         let repeat = match (recompute, self.training.attention) {
+            (Recompute::Selective, AttentionKernel::Unfused) => Repeat::Core,
             // The fused backward already recomputes the scores, so selective recomputation has no
             // effect.
-            (Recompute::None, _) | (Recompute::Selective, AttentionKernel::Flash) => Repeat::Nothing,
-            (Recompute::Selective, AttentionKernel::Unfused) => Repeat::Core,
+            (Recompute::None | Recompute::Selective, _) => Repeat::Nothing,
+            (Recompute::Operators, _) => Repeat::Operators,
             (Recompute::Full, _) => Repeat::All,
         };
         let backward = match self.gradients {
@@ -384,11 +385,11 @@ impl<'a> LayerModel<'a> {
             if !backward.runs(operator) {
                 continue;
             }
-            let again = graph.repeats(index, repeat);
+            let again = graph.repeated_share(index, repeat);
             let stretch = stretches.for_phase(operator.phase);
             let host = Seconds::from_secs(self.rates.host()) * stretch.host;
             let (time, exposed) = (taken.time * stretch.device, taken.exposed * stretch.device);
-            cost.communication += taken.communication * stretch.device * if again { 2.0 } else { 1.0 };
+            cost.communication += taken.communication * stretch.device * (1.0 + again);
             match operator.phase {
                 Phase::Forward => {
                     cost.forward += time;
@@ -405,12 +406,10 @@ impl<'a> LayerModel<'a> {
                     cost.host_backward += host;
                 }
             }
-            if again {
-                cost.input_grad += time;
-                cost.recomputed += time - exposed;
-                cost.exposed_backward += exposed;
-                cost.host_backward += host;
-            }
+            cost.input_grad += time * again;
+            cost.recomputed += (time - exposed) * again;
+            cost.exposed_backward += exposed * again;
+            cost.host_backward += host * again;
         }
         cost
     }

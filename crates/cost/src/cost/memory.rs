@@ -22,7 +22,7 @@ impl StateBytes {
         let master = if training.width() > 2.0 { 8.0 } else { 12.0 };
         Self {
             weights: training.width() / share(3),
-            gradients: training.gradients.bytes() / share(2),
+            gradients: training.gradients.bytes() / share(2) + training.profile().gradient_copy_bytes,
             optimizer: master / share(1),
         }
     }

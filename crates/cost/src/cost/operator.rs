@@ -1,7 +1,9 @@
 //! Kernel times on a device (docs/models.md, section 3).
 
+use super::attention_kernels::NamedCurve;
 use super::kernel::{Attention, Format, Kernel, MatMul, Product, Streaming, StreamingClass};
 use planscope_core::cluster::{AttentionCurve, Curves, Device, MatMulCurve, StreamingCurve};
+use planscope_core::training::Training;
 use planscope_core::units::Seconds;
 
 /// Output tiles (rows x columns) in vendor libraries, in descending size.
@@ -23,8 +25,12 @@ pub struct Rates {
     memory: f64,
     streams: f64,
     multiprocessors: f64,
+    /// fp8 products convert their inputs.
+    casts_fp8: bool,
     matmul: MatMulCurve,
     attention: AttentionCurve,
+    /// Named attention kernel, if the settings choose one and its rate on the device is known.
+    named: Option<NamedCurve>,
     streaming: StreamingCurve,
     host: f64,
     host_microbatch: f64,
@@ -71,12 +77,22 @@ impl Rates {
             memory: device.memory_gb_per_s * 1e9,
             streams: device.memory_gb_per_s * 1e9 * device.memory_efficiency,
             multiprocessors: f64::from(device.multiprocessors),
+            casts_fp8: false,
             matmul: curves.matmul,
             attention: curves.attention,
+            named: None,
             streaming: curves.streaming,
             host: curves.host_us * 1e-6,
             host_microbatch: curves.host_microbatch_us * 1e-6,
         }
+    }
+
+    /// Resolves the rates for a device with the attention kernel and the host time of the training.
+    pub fn for_training(device: &Device, training: &Training) -> Self {
+        let rates = Self::new(device);
+        let profile = training.profile();
+        let host = profile.host_us.map_or(rates.host, |host_us| host_us * 1e-6);
+        Self { host, casts_fp8: profile.casts_fp8, named: NamedCurve::of(training.attention, device), ..rates }
     }
 
     /// Returns the time for a kernel on one device. Collectives are not supported here, because
@@ -141,7 +157,17 @@ impl Rates {
         let result = if product.product == Product::WeightGrad { 8.0 } else { width.max(2.0) };
         let bytes = batch * (width * (m * k + k * n) + result * m * n);
         let traffic = bytes / (self.memory * curve.traffic);
-        Seconds::from_secs(self.launch + compute.max(traffic))
+        let casts = if self.casts_fp8 && product.format == Format::Fp8 { self.fp8_casts(product) } else { 0.0 };
+        Seconds::from_secs(self.launch + compute.max(traffic) + casts)
+    }
+
+    /// Returns the time to convert the inputs of a product to fp8, in seconds. The largest value
+    /// sets the scale: a kernel reads 2 bytes per value for it, another reads 2 and writes 1. The
+    /// weight gradient reuses conversions and transposes both operands.
+    fn fp8_casts(&self, product: &MatMul) -> f64 {
+        let values = product.batch * (product.m * product.k + product.k * product.n);
+        let bytes = if product.product == Product::WeightGrad { 2.0 } else { 5.0 };
+        2.0 * self.launch + bytes * values / (self.streams * self.streaming.elementwise)
     }
 
     /// Returns the time for a fused attention kernel: launch + operations / rate. The rate
@@ -150,6 +176,9 @@ impl Rates {
         let flops = attention.flops();
         if flops <= 0.0 || attention.tokens <= 0.0 {
             return Seconds::ZERO;
+        }
+        if let Some(curve) = &self.named {
+            return Seconds::from_secs(self.launch + flops / curve.rate(attention));
         }
         let curve = &self.attention;
         let blocks = attention.heads * attention.tokens / QUERY_BLOCK;

@@ -86,6 +86,37 @@ impl Partition {
         Some(Self { stages: (0..stages).map(range).collect(), placement: Placement::Cyclic })
     }
 
+    /// Fills the stages of a single module in order, as nanotron does: a stage ends with the layer at
+    /// which the parameters reach its share of all layers and the output head. So the first stage
+    /// often has a layer more than the mean. Returns `None` for several modules, or for fewer layers
+    /// than stages.
+    pub fn cumulative(model: &Model, stages: u32) -> Option<Self> {
+        let [module] = model.modules.as_slice() else { return None };
+        if stages == 0 || stages > module.layers {
+            return None;
+        }
+        let head = u64::from(module.hidden) * u64::from(module.predicted());
+        let total = u64::from(module.layers) * module.layer_parameters() + head;
+        let mut first = 0;
+        let range = |stage: u32| {
+            let threshold = u128::from(total) * u128::from(stage + 1);
+            let reaches = |layers: u32| {
+                u128::from(layers) * u128::from(module.layer_parameters()) * u128::from(stages) > threshold
+            };
+            // Later stages need a layer each.
+            let latest = module.layers - (stages - stage - 1);
+            let end = if stage + 1 == stages {
+                module.layers
+            } else {
+                (first + 1..latest).find(|&layers| reaches(layers)).unwrap_or(latest)
+            };
+            let range = vec![LayerRange { module: 0, first, end }];
+            first = end;
+            range
+        };
+        Some(Self { stages: (0..stages).map(range).collect(), placement: Placement::Cyclic })
+    }
+
     /// Partitions the chain of all layers so that the slowest stage is as fast as possible. Returns
     /// `None` if there are fewer layers than stages.
     ///
@@ -288,6 +319,16 @@ mod tests {
         assert_eq!(counts(&Partition::even(&llama, 8).unwrap()), [4; 8]);
         assert_eq!(Partition::even(&llama, 5), None);
         assert_eq!(Partition::even(&model("vlm-s").unwrap(), 5), None);
+    }
+
+    /// Llama-3 8B: 32 layers of 218.1 million parameters and an output head of 525.3 million, 34.4
+    /// layers. Each of eight stages has a share of 4.30: stages end with layers 5, 9, 13, 18, ...
+    #[test]
+    fn a_cumulative_cut_counts_the_output_head() {
+        let llama = model("llama-3-8b").unwrap();
+        assert_eq!(counts(&Partition::cumulative(&llama, 8).unwrap()), [5, 4, 4, 5, 4, 4, 5, 1]);
+        assert_eq!(counts(&Partition::cumulative(&llama, 32).unwrap()), [1; 32]);
+        assert_eq!(Partition::cumulative(&llama, 33), None);
     }
 
     #[test]

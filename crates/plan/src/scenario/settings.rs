@@ -161,6 +161,7 @@ impl fmt::Display for PlanSettings {
         match (self.recompute, self.recompute_layers) {
             (Recompute::None, _) => f.write_str("no recomputation")?,
             (Recompute::Selective, _) => f.write_str("selective recomputation")?,
+            (Recompute::Operators, _) => f.write_str("recomputation by operator")?,
             (Recompute::Full, None) => f.write_str("full recomputation")?,
             (Recompute::Full, Some(1)) => f.write_str("full recomputation of 1 layer per stage")?,
             (Recompute::Full, Some(layers)) => write!(f, "full recomputation of {layers} layers per stage")?,

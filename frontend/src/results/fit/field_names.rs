@@ -21,11 +21,16 @@ enum Shown {
 use Shown::{Number, Numbered, Switch, Words};
 
 /// Pointer, label of the form, and form of the value.
-const FIELDS: [(&str, &str, Shown); 17] = [
+const FIELDS: [(&str, &str, Shown); 18] = [
     (
         "/training/recompute",
         "Recompute",
-        Words(&[("none", "None"), ("selective", "Attention"), ("full", "Whole layers")]),
+        Words(&[
+            ("none", "None"),
+            ("selective", "Attention"),
+            ("operators", "Every second product"),
+            ("full", "Whole layers"),
+        ]),
     ),
     ("/training/recompute_layers", "Recomputed", Number("layers a stage", "automatic")),
     ("/training/activation_offload", "Offloaded", Number("", "0")),
@@ -35,7 +40,23 @@ const FIELDS: [(&str, &str, Shown); 17] = [
         Numbered(&[(0, "0: nothing"), (1, "1: optimizer"), (2, "2: + gradients"), (3, "3: + weights")]),
     ),
     ("/training/gradients", "Gradients", Words(&[("fp32", "fp32"), ("bf16", "bf16")])),
-    ("/training/attention", "Attention", Words(&[("flash", "Fused (flash)"), ("unfused", "Unfused")])),
+    (
+        "/training/attention",
+        "Attention",
+        Words(&[
+            ("flash", "Fused, device default"),
+            ("unfused", "Unfused"),
+            ("flash1", "FlashAttention 1"),
+            ("flash2", "FlashAttention 2"),
+            ("flash3", "FlashAttention 3"),
+            ("cudnn", "cuDNN"),
+        ]),
+    ),
+    (
+        "/training/execution",
+        "Execution",
+        Words(&[("eager", "Eager"), ("compiled", "Compiled"), ("cuda_graph", "CUDA graph")]),
+    ),
     ("/training/sequence_parallel", "Sequence parallel", Switch),
     (
         "/workload/packing",
@@ -188,6 +209,11 @@ mod tests {
             let field =
                 FORM.split(&format!("pointer=\"{place}\"")).nth(1).unwrap_or_else(|| panic!("no field {place}"));
             let field = field.split("/>").next().unwrap();
+            // Longer lists of options are constants.
+            let constant = field.split("options=&").nth(1).and_then(|name| name.split_whitespace().next());
+            let list = constant.filter(|name| name.chars().all(char::is_uppercase)).map_or("", |name| {
+                FORM.split(&format!("const {name}:")).nth(1).and_then(|rest| rest.split("];").next()).unwrap_or("")
+            });
             assert!(field.contains(&format!("label=\"{label}\"")), "{place}: {label} in {field}");
             let options: Vec<String> = match shown {
                 Words(words) => words.iter().map(|(word, title)| format!("(\"{word}\", \"{title}\")")).collect(),
@@ -197,7 +223,7 @@ mod tests {
                 Number(..) => Vec::new(),
             };
             for option in options {
-                assert!(field.contains(&option), "{place}: {option} in {field}");
+                assert!(field.contains(&option) || list.contains(&option), "{place}: {option} in {field}{list}");
             }
         }
         assert!(FORM.contains("\"Search all of them\"") && !FORM.contains(EXCHANGE.0));

@@ -15,7 +15,7 @@ pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
             let is_recomputed = match training.recompute {
                 Recompute::None => false,
                 Recompute::Full => true,
-                Recompute::Selective => return None,
+                Recompute::Selective | Recompute::Operators => return None,
             };
             set("fsdp_config.activation_checkpointing", is_recomputed.into())
         }
@@ -25,7 +25,7 @@ pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
         "/training/gradients" if training.gradients == GradientFormat::Bf16 => {
             set("fsdp_config.mixed_precision", "PURE".into())
         }
-        "/training/attention" if training.attention == AttentionKernel::Flash => {
+        "/training/attention" if matches!(training.attention, AttentionKernel::Flash | AttentionKernel::Flash2) => {
             Some(vec![Setting::if_stated(&["model.attn_config.attn_impl"], "flash")])
         }
         _ => None,

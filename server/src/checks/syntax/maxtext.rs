@@ -28,11 +28,11 @@ pub(super) fn settings_in(section: &str, job: &Job<'_>, target: &Target, field: 
                 Recompute::None => "none",
                 Recompute::Full => "full",
                 // The policies between them are read as one.
-                Recompute::Selective => "minimal",
+                Recompute::Selective | Recompute::Operators => "minimal",
             };
             Some(vec![keys.set("remat_policy", policy.into())])
         }
-        "/training/attention" if training.attention == AttentionKernel::Flash => {
+        "/training/attention" if matches!(training.attention, AttentionKernel::Flash | AttentionKernel::Flash2) => {
             Some(vec![keys.set("attention", "cudnn_flash_te".into())])
         }
         _ => None,

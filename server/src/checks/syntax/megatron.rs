@@ -46,7 +46,7 @@ pub(super) fn arguments(target: &Target, field: &str) -> Option<Vec<Setting>> {
         "/training/expert_parallel" => set("expert-model-parallel-size", training.expert_parallel),
         "/training/sequence_parallel" => Some(vec![switch("sequence-parallel", training.sequence_parallel)]),
         "/training/gradients" => Some(vec![switch("grad-reduce-in-bf16", training.gradients == GradientFormat::Bf16)]),
-        "/training/attention" if training.attention == AttentionKernel::Flash => {
+        "/training/attention" if matches!(training.attention, AttentionKernel::Flash | AttentionKernel::Flash2) => {
             Some(vec![Setting::set(&["attention-backend"], "flash")])
         }
         "/training/recompute" | "/training/recompute_layers" => Some(recompute(target)),
@@ -76,7 +76,7 @@ fn recompute(target: &Target) -> Vec<Setting> {
     };
     let (granularity, method, layers) = match (training.recompute, training.recompute_layers) {
         (Recompute::None, _) => (None, None, None),
-        (Recompute::Selective, _) => (Some("selective".into()), None, None),
+        (Recompute::Selective | Recompute::Operators, _) => (Some("selective".into()), None, None),
         // Without a number of layers, full recomputation needs a method.
         (Recompute::Full, None) => (Some("full".into()), Some("uniform".into()), Some(1.into())),
         (Recompute::Full, Some(layers)) => (Some("full".into()), Some("block".into()), Some(layers.into())),

@@ -28,7 +28,7 @@ pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
             let is_recomputed = match training.recompute {
                 Recompute::None => false,
                 Recompute::Full => true,
-                Recompute::Selective => return None,
+                Recompute::Selective | Recompute::Operators => return None,
             };
             Some(vec![Setting::set(&["parallelism.recompute_layer"], is_recomputed)])
         }
@@ -40,7 +40,7 @@ pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
             let is_long = training.gradients == GradientFormat::Fp32;
             Some(vec![Setting::set(&["optimizer.accumulate_grad_in_fp32"], is_long)])
         }
-        "/training/attention" if training.attention == AttentionKernel::Flash => {
+        "/training/attention" if matches!(training.attention, AttentionKernel::Flash | AttentionKernel::Flash2) => {
             Some(vec![Setting::set(&["model.model_config._attn_implementation"], "flash_attention_2")])
         }
         _ => None,

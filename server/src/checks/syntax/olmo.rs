@@ -1,7 +1,7 @@
 //! Keys of `OLMo`.
 
 use planner::scenario::Scenario;
-use planner::training::{AttentionKernel, GradientFormat, Recompute};
+use planner::training::{GradientFormat, Recompute};
 use serde_json::Value;
 
 use super::{Setting, Target};
@@ -14,7 +14,7 @@ pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
         "/training/recompute" | "/training/recompute_layers" => {
             let kind = match training.recompute {
                 Recompute::None => return Some(vec![Setting::if_stated(&["activation_checkpointing"], Value::Null)]),
-                Recompute::Selective => "fine_grained",
+                Recompute::Selective | Recompute::Operators => "fine_grained",
                 Recompute::Full => part(target.scenario.model.layers(), training.recompute_layers)?,
             };
             set("activation_checkpointing", kind.into())
@@ -23,7 +23,7 @@ pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
             set("fsdp.sharding_strategy", super::fsdp_strategy(training.zero_stage())?.into())
         }
         "/training/gradients" if training.gradients == GradientFormat::Bf16 => set("fsdp.precision", "pure".into()),
-        "/training/attention" => set("model.flash_attention", (training.attention == AttentionKernel::Flash).into()),
+        "/training/attention" => set("model.flash_attention", training.attention.is_fused().into()),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Keys of torchtitan.
 
 use planner::scenario::Scenario;
-use planner::training::Recompute;
+use planner::training::{Execution, Recompute};
 
 use super::{Job, Setting, Target};
 use crate::checks::expected::{GLOBAL_BATCH, REPLICAS};
@@ -36,10 +36,15 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         "/training/recompute" | "/training/recompute_layers" if training.recompute_layers.is_none() => {
             let mode = match training.recompute {
                 Recompute::None => "none",
-                Recompute::Selective => "selective",
+                Recompute::Operators => "selective",
                 Recompute::Full => "full",
+                // torchtitan has no recomputation of attention alone.
+                Recompute::Selective => return None,
             };
             Some(vec![Setting::set(&["activation_checkpoint.mode"], mode)])
+        }
+        "/training/execution" if training.execution == Some(Execution::Compiled) => {
+            Some(vec![Setting::set(&["compile.enable", "training.compile"], true)])
         }
         "/training/zero" | "/training/distributed_optimizer" => {
             let reshard = match training.zero_stage() {

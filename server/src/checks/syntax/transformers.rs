@@ -4,7 +4,7 @@ mod sharding;
 
 use api::job_config::ConfigFormat;
 use planner::scenario::Scenario;
-use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, Execution, GradientFormat, Recompute};
 use serde_json::Value;
 
 use super::{Job, Setting, Target};
@@ -105,11 +105,20 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             let format = if training.gradients == GradientFormat::Bf16 { "bf16" } else { "fp32" };
             Some(vec![Setting::if_stated(&["deepspeed.data_types.grad_accum_dtype"], format)])
         }
-        "/training/attention" if training.attention == AttentionKernel::Flash => Some(vec![
-            Setting::if_stated(&["attn_implementation", "_attn_implementation"], "flash_attention_2"),
-            Setting::if_stated(&["flash_attn"], "fa2"),
-            Setting::if_stated(&["eager_attention"], false),
-        ]),
+        "/training/attention" if matches!(training.attention, AttentionKernel::Flash | AttentionKernel::Flash2) => {
+            Some(vec![
+                Setting::if_stated(&["attn_implementation", "_attn_implementation"], "flash_attention_2"),
+                Setting::if_stated(&["flash_attn"], "fa2"),
+                Setting::if_stated(&["eager_attention"], false),
+            ])
+        }
+        "/training/attention" if training.attention == AttentionKernel::Flash3 => Some(vec![match job.format {
+            ConfigFormat::LlamaFactory => Setting::set(&["flash_attn"], "fa3"),
+            _ => Setting::set(&["attn_implementation", "_attn_implementation"], "flash_attention_3"),
+        }]),
+        "/training/execution" if training.execution == Some(Execution::Compiled) => {
+            Some(vec![Setting::set(&["torch_compile"], true)])
+        }
         _ => None,
     }
 }
@@ -120,7 +129,7 @@ fn recompute(job: &Job<'_>, recompute: Recompute) -> Vec<Setting> {
     let is_llama_factory = job.format == ConfigFormat::LlamaFactory;
     let opt_out = ["disable_gradient_checkpointing"];
     match recompute {
-        Recompute::Selective => vec![Setting::if_stated(&granularity, "selective")],
+        Recompute::Selective | Recompute::Operators => vec![Setting::if_stated(&granularity, "selective")],
         Recompute::Full if job.states(&granularity) => vec![Setting::if_stated(&granularity, "full")],
         // Recomputation is the default of LLaMA-Factory.
         Recompute::Full if is_llama_factory => vec![Setting::if_stated(&CHECKPOINTING, true), off(&opt_out)],

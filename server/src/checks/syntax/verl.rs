@@ -44,7 +44,7 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             if is_megatron {
                 let kind = match training.recompute {
                     Recompute::None => return Some(vec![Setting::if_stated(&[GRANULARITY], Value::Null)]),
-                    Recompute::Selective => "selective",
+                    Recompute::Selective | Recompute::Operators => "selective",
                     Recompute::Full => "full",
                 };
                 return Some(vec![Setting::set(&[GRANULARITY], kind)]);
@@ -54,7 +54,7 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             match training.recompute {
                 Recompute::None => Some(vec![Setting::set(&[key], false)]),
                 Recompute::Full => Some(vec![Setting::set(&[key], true)]),
-                Recompute::Selective => None,
+                Recompute::Selective | Recompute::Operators => None,
             }
         }
         "/training/zero" | "/training/distributed_optimizer" if !is_megatron => {

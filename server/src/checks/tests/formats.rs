@@ -21,7 +21,7 @@ const VERL: &str = include_str!("verl.sh");
 const VERL_MEGATRON: &str = include_str!("verl.yaml");
 
 /// Changes of a scenario. `layout` with a value is one that was free.
-const CHANGES: [(&str, &str); 25] = [
+const CHANGES: [(&str, &str); 27] = [
     ("microbatch 1", r#"[["/layout/microbatch", 1]]"#),
     ("microbatch 4", r#"[["/layout/microbatch", 4]]"#),
     ("tp 1", r#"[["/layout/tensor", 1]]"#),
@@ -38,6 +38,7 @@ const CHANGES: [(&str, &str); 25] = [
     ("sp", r#"[["/training/sequence_parallel", true]]"#),
     ("none", r#"[["/training/recompute", "none"], ["/training/recompute_layers", null]]"#),
     ("selective", r#"[["/training/recompute", "selective"], ["/training/recompute_layers", null]]"#),
+    ("operators", r#"[["/training/recompute", "operators"], ["/training/recompute_layers", null]]"#),
     ("full", r#"[["/training/recompute", "full"], ["/training/recompute_layers", null]]"#),
     ("full 8", r#"[["/training/recompute", "full"], ["/training/recompute_layers", 8]]"#),
     ("zero 0", r#"[["/training/zero", 0]]"#),
@@ -46,6 +47,7 @@ const CHANGES: [(&str, &str); 25] = [
     ("zero 3", r#"[["/training/zero", 3]]"#),
     ("bf16 gradients", r#"[["/training/gradients", "bf16"]]"#),
     ("flash", r#"[["/training/attention", "flash"]]"#),
+    ("compiled", r#"[["/training/execution", "compiled"]]"#),
     ("offload", r#"[["/training/activation_offload", 0.5]]"#),
 ];
 
@@ -328,6 +330,7 @@ fn axolotl() {
             ("ep 2", &["expert_parallel_size: 2"]),
             ("none", &["gradient_checkpointing: false"]),
             ("zero 2", &["reshard_after_forward: false"]),
+            ("compiled", &["torch_compile: true"]),
         ],
     );
 }
@@ -344,6 +347,7 @@ fn llama_factory_with_deepspeed() {
             ("zero 1", &["\"stage\": 1"]),
             ("zero 3", &["\"stage\": 3", "\"overlap_comm\": false"]),
             ("flash", &["flash_attn: fa2"]),
+            ("compiled", &["torch_compile: true"]),
         ],
     );
 }
@@ -358,6 +362,7 @@ fn training_arguments() {
             ("full", &["\"gradient_checkpointing\": true"]),
             ("zero 0", &["\"fsdp\": \"no_shard auto_wrap\""]),
             ("zero 2", &["\"fsdp\": \"shard_grad_op auto_wrap\""]),
+            ("compiled", &["\"torch_compile\": true"]),
         ],
     );
 }
@@ -371,6 +376,7 @@ fn training_arguments_with_accelerate() {
             ("full", &["fsdp_activation_checkpointing: true"]),
             ("zero 0", &["fsdp_sharding_strategy: NO_SHARD"]),
             ("zero 2", &["fsdp_sharding_strategy: SHARD_GRAD_OP"]),
+            ("compiled", &["torch_compile: true"]),
         ],
     );
 }
@@ -478,8 +484,9 @@ fn torchtitan() {
             ("cp ring", &["[parallelism] context_parallel_degree = 2", "[training] global_batch_size = 32"]),
             ("ep 2", &["[parallelism] expert_parallel_degree = 2"]),
             ("none", &["mode = \"none\""]),
-            ("selective", &["mode = \"selective\""]),
+            ("operators", &["mode = \"selective\""]),
             ("zero 2", &["[parallelism] fsdp_reshard_after_forward = \"never\""]),
+            ("compiled", &["[compile] enable = true"]),
         ],
     );
 }

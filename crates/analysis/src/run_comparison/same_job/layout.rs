@@ -126,7 +126,7 @@ impl fmt::Display for StatedLayout {
         terms.extend(self.recompute.map(|recompute| {
             let kind = match recompute {
                 Recompute::None => "no",
-                Recompute::Selective => "selective",
+                Recompute::Selective | Recompute::Operators => "selective",
                 Recompute::Full => "full",
             };
             format!("{kind} recomputation")

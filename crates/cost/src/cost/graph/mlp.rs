@@ -1,7 +1,7 @@
 //! MLP operators: a dense MLP, or a mixture of experts with router and token exchange.
 
 use super::super::kernel::{Collective, Kernel, MatMul, Operation, StreamingClass};
-use super::transformer::{column_backward, gather, reduce, row_backward};
+use super::transformer::{column_backward, gathered, reduce, row_backward};
 use super::{Builder, Phase, Shape, Span, TensorId, input_grad, product, stream, weight_grad};
 use planscope_core::model::Moe;
 
@@ -83,7 +83,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
     } else {
         normed
     };
-    gather(graph, shape, copies(shape), Phase::Forward, None);
+    let input = gathered(graph, shape, input, copies(shape));
     let (up, down) = (up(shape), down(shape));
     graph.run("mlp up", Phase::Forward, Kernel::MatMul(up), &[input]);
     let before = graph.makes("mlp hidden", w * up.batch * up.m * up.n);

@@ -1,6 +1,7 @@
 use super::*;
 use planscope_core::cluster::presets::cluster;
 use planscope_core::model::presets::model;
+use planscope_core::training::{Execution, Framework, Precision};
 
 /// Returns the costs of a Llama-3 8B layer and input block on eight H100s.
 fn on_eight(overlapped: bool, gradients: Gradients) -> (LayerCost, LayerCost) {
@@ -30,4 +31,69 @@ fn frozen_layer_overlaps_no_absent_operator() {
 fn gathering_for_the_embedding_is_communication() {
     let (_, input) = on_eight(true, Gradients::All);
     assert!(input.exposed_backward > Seconds::ZERO && input.exposed_backward <= input.input_grad);
+}
+
+fn costs(training: &Training, tensor: u32, load: ModuleLoad) -> (LayerCost, LayerCost) {
+    let (model, cluster) = (model("llama-3-8b").unwrap(), cluster("h100").unwrap());
+    let layers = LayerModel::new(&model.modules[0], &cluster, training, tensor);
+    (layers.layer(load), layers.output(load))
+}
+
+/// Llama-3 8B with 8,192 tokens: every logit takes 16 bytes in nanotron and 6 in Megatron-LM, 10 x 8,192
+/// x 128,256 more. With TP 8, nanotron stores two gathered inputs of 2 x 8,192 x 4,096 bytes instead of
+/// shards of an eighth.
+#[test]
+fn frameworks_store_logits_and_gathered_inputs() {
+    let load = ModuleLoad::unpadded(8192.0, 8192.0 * 8192.0);
+    let nanotron = Training { framework: Framework::Nanotron, ..Training::default() };
+    let (megatron_layer, megatron_output) = costs(&Training::default(), 1, load);
+    let (nanotron_layer, nanotron_output) = costs(&nanotron, 1, load);
+    let logits = nanotron_output.activation - megatron_output.activation;
+    assert!((logits - 10.0 * 8192.0 * 128_256.0).abs() < 1.0, "{logits}");
+    assert!((nanotron_layer.activation - megatron_layer.activation).abs() < 1.0);
+    let (shards, gathered) = (costs(&Training::default(), 8, load).0, costs(&nanotron, 8, load).0);
+    let inputs = gathered.activation - shards.activation;
+    assert!((inputs - 2.0 * 2.0 * 8192.0 * 4096.0 * 0.875).abs() < 1.0, "{inputs}");
+}
+
+/// Recomputation by operator is between none and full, in time and in memory. Attention is not repeated.
+#[test]
+fn recomputation_by_operator_is_between_none_and_full() {
+    let load = ModuleLoad::unpadded(8192.0, 8192.0 * 8192.0);
+    let layer = |recompute| costs(&Training { recompute, ..Training::default() }, 1, load).0;
+    let [none, operators, full] = [Recompute::None, Recompute::Operators, Recompute::Full].map(layer);
+    assert!(full.activation < operators.activation && operators.activation < 0.7 * none.activation);
+    assert!(none.recomputed < operators.recomputed && operators.recomputed.secs() < 0.6 * full.recomputed.secs());
+    let longer = ModuleLoad::unpadded(8192.0, 32_768.0 * 8192.0);
+    let by_operator = Training { recompute: Recompute::Operators, ..Training::default() };
+    assert_eq!(costs(&by_operator, 1, longer).0.recomputed, operators.recomputed);
+}
+
+/// Without balance, the last of four devices has 2 - 1/4 times the mean causal attention.
+#[test]
+fn an_unbalanced_ring_waits_for_its_last_device() {
+    let load = ModuleLoad::unpadded(131_072.0, 131_072.0 * 131_072.0);
+    let time = |context_balanced| {
+        let training = Training { context_parallel: 4, context_balanced, ..Training::default() };
+        costs(&training, 1, load).0.total().secs()
+    };
+    let ratio = time(false) / time(true);
+    assert!(ratio > 1.4 && ratio < 1.75, "{ratio}");
+}
+
+/// Eager norms, rotary positions and conversions to fp8 cost time; compiled ones do not.
+#[test]
+fn eager_kernels_are_slower() {
+    let load = ModuleLoad::unpadded(8192.0, 8192.0 * 8192.0);
+    let time = |framework, execution, precision| {
+        let training = Training { framework, execution, precision, ..Training::default() };
+        costs(&training, 1, load).0.total().secs()
+    };
+    let bf16 = Precision::Bf16;
+    let fused = time(Framework::Megatron, None, bf16);
+    assert!(time(Framework::Torchtitan, None, bf16) > 1.2 * fused);
+    let compiled = time(Framework::Torchtitan, Some(Execution::Compiled), bf16);
+    assert!((compiled / fused - 1.0).abs() < 1e-9);
+    let casts = time(Framework::Torchtitan, Some(Execution::Compiled), Precision::Fp8);
+    assert!(casts > 1.05 * time(Framework::Megatron, None, Precision::Fp8));
 }

@@ -1,0 +1,295 @@
+//! Training frameworks: the kernels, buffers and host overhead that differ between them.
+
+use serde::{Deserialize, Serialize};
+
+use super::{AttentionKernel, Training};
+
+/// Framework that runs the training. It selects a [`Profile`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Framework {
+    /// Megatron-LM, Megatron-Core and the frameworks that use their layers: fused kernels.
+    #[default]
+    Megatron,
+    /// Megatron-DeepSpeed.
+    MegatronDeepspeed,
+    /// torchtitan.
+    Torchtitan,
+    /// FSDP of PyTorch with fused norms, for example llm-foundry, OLMo and composer.
+    Fsdp,
+    /// nanotron.
+    Nanotron,
+    /// Transformers of Hugging Face, with accelerate, FSDP or DeepSpeed.
+    HuggingFace,
+    /// InternEvo.
+    Internevo,
+}
+
+impl Framework {
+    /// All frameworks.
+    pub const ALL: [Self; 7] = [
+        Self::Megatron,
+        Self::MegatronDeepspeed,
+        Self::Torchtitan,
+        Self::Fsdp,
+        Self::Nanotron,
+        Self::HuggingFace,
+        Self::Internevo,
+    ];
+
+    /// Returns the stable identifier, as in JSON.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Megatron => "megatron",
+            Self::MegatronDeepspeed => "megatron_deepspeed",
+            Self::Torchtitan => "torchtitan",
+            Self::Fsdp => "fsdp",
+            Self::Nanotron => "nanotron",
+            Self::HuggingFace => "hugging_face",
+            Self::Internevo => "internevo",
+        }
+    }
+
+    /// Returns the display name.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Megatron => "Megatron-LM",
+            Self::MegatronDeepspeed => "Megatron-DeepSpeed",
+            Self::Torchtitan => "torchtitan",
+            Self::Fsdp => "PyTorch FSDP",
+            Self::Nanotron => "nanotron",
+            Self::HuggingFace => "Hugging Face",
+            Self::Internevo => "InternEvo",
+        }
+    }
+
+    /// Returns the framework that a text names, for example "NeMo AutoModel" or "InternEvo v0.2.1".
+    /// Projects without a profile of their own stand for the framework whose layers they use.
+    pub fn named(text: &str) -> Option<Self> {
+        let plain: String = text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+        NAMES.iter().find(|(name, _)| plain.contains(name)).map(|(_, framework)| *framework)
+    }
+
+    /// True if the framework hides the communication of a sharded optimizer behind computation.
+    pub const fn overlaps_sharded_optimizer(self) -> bool {
+        !matches!(self, Self::Nanotron)
+    }
+
+    /// True if the product kernels add weight gradients to the accumulated ones. PyTorch adds them
+    /// with a kernel of its own.
+    pub const fn fuses_weight_gradients(self) -> bool {
+        matches!(self, Self::Megatron)
+    }
+
+    /// True if the framework fills pipeline stages in order up to an equal share of the parameters,
+    /// including the output head. Otherwise stages have equal numbers of layers.
+    pub const fn fills_stages_in_order(self) -> bool {
+        matches!(self, Self::Nanotron)
+    }
+
+    /// Returns the attention kernel that the framework calls on a device with fp8 (Hopper and
+    /// later) or without. `None`: the kernel of the device.
+    pub const fn attention(self, has_fp8: bool) -> Option<AttentionKernel> {
+        match self {
+            Self::Megatron | Self::MegatronDeepspeed => None,
+            // On Hopper, PyTorch and flash-attn 2 call the kernels of FlashAttention 2. On Ampere,
+            // these are the kernels of the device.
+            Self::Torchtitan | Self::Fsdp | Self::Nanotron | Self::HuggingFace | Self::Internevo => {
+                if has_fp8 {
+                    Some(AttentionKernel::Flash2)
+                } else {
+                    None
+                }
+            }
+        }
+    }
+
+    const fn profile(self) -> Profile {
+        match self {
+            Self::Megatron | Self::MegatronDeepspeed => Profile::FUSED,
+            Self::Torchtitan => Profile {
+                norms: Kernels::Eager,
+                rotary: Kernels::Eager,
+                loss: Kernels::Eager,
+                logit_bytes: 12.0,
+                gathered_inputs: true,
+                casts_fp8: true,
+                ..Profile::FUSED
+            },
+            Self::Fsdp => Profile { loss: Kernels::Eager, logit_bytes: 16.0, casts_fp8: true, ..Profile::FUSED },
+            Self::Nanotron => Profile {
+                loss: Kernels::Eager,
+                logit_bytes: 16.0,
+                gathered_inputs: true,
+                gradient_copy_bytes: 2.0,
+                host_us: Some(NANOTRON_HOST_US),
+                ..Profile::FUSED
+            },
+            Self::HuggingFace => Profile {
+                norms: Kernels::Eager,
+                rotary: Kernels::Eager,
+                loss: Kernels::Eager,
+                logit_bytes: 16.0,
+                ..Profile::FUSED
+            },
+            Self::Internevo => Profile { loss: Kernels::Eager, logit_bytes: 12.0, ..Profile::FUSED },
+        }
+    }
+}
+
+/// Names of frameworks and of projects, longer names first: (lowercase letters and digits, framework).
+const NAMES: [(&str, Framework); 20] = [
+    ("megatrondeepspeed", Framework::MegatronDeepspeed),
+    ("torchtitan", Framework::Torchtitan),
+    ("nanotron", Framework::Nanotron),
+    ("internevo", Framework::Internevo),
+    ("internlm", Framework::Internevo),
+    ("automodel", Framework::Fsdp),
+    ("llmfoundry", Framework::Fsdp),
+    ("composer", Framework::Fsdp),
+    ("olmo", Framework::Fsdp),
+    ("fsdp", Framework::Fsdp),
+    ("megatron", Framework::Megatron),
+    ("nemo", Framework::Megatron),
+    ("primus", Framework::Megatron),
+    ("maxtext", Framework::Megatron),
+    ("neuron", Framework::Megatron),
+    ("huggingface", Framework::HuggingFace),
+    ("transformers", Framework::HuggingFace),
+    ("deepspeed", Framework::HuggingFace),
+    ("axolotl", Framework::HuggingFace),
+    ("llamafactory", Framework::HuggingFace),
+];
+
+/// Host time per operator of nanotron in µs. A layer with tensor parallelism takes at least 4.6 ms
+/// per microbatch for forward and backward, whatever its size (Ultra-Scale Playbook, layouts with
+/// TP 4 and 8 and 4,096 tokens).
+const NANOTRON_HOST_US: f64 = 125.0;
+
+/// How the operators of PyTorch run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Execution {
+    /// Each operator is a kernel of its own, launched by Python.
+    Eager,
+    /// torch.compile: memory-bound operators are fused.
+    Compiled,
+    /// Compiled and replayed as a CUDA graph: no host time.
+    CudaGraph,
+}
+
+impl Execution {
+    /// Returns the stable identifier, as in JSON.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Eager => "eager",
+            Self::Compiled => "compiled",
+            Self::CudaGraph => "cuda_graph",
+        }
+    }
+}
+
+/// Implementation of a memory-bound operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernels {
+    /// One kernel per direction.
+    Fused,
+    /// A kernel per arithmetic operation, in fp32.
+    Eager,
+}
+
+/// Properties of a framework that change time and memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Profile {
+    /// Norms.
+    pub norms: Kernels,
+    /// Rotary positions.
+    pub rotary: Kernels,
+    /// Cross entropy.
+    pub loss: Kernels,
+    /// Bytes per logit at the peak of the loss.
+    pub logit_bytes: f64,
+    /// With sequence parallelism, the gathered inputs of products are stored. Otherwise the
+    /// backward gathers them again.
+    pub gathered_inputs: bool,
+    /// Bytes per parameter of gradients in the weight format, in addition to the accumulated ones.
+    pub gradient_copy_bytes: f64,
+    /// fp8 products convert their inputs with kernels of their own, with a scale per call. Otherwise
+    /// the kernels before them write fp8.
+    pub casts_fp8: bool,
+    /// Host time per operator in µs. `None`: the value of the device.
+    pub host_us: Option<f64>,
+}
+
+impl Profile {
+    /// Fused kernels, as in Megatron-LM.
+    pub const FUSED: Self = Self {
+        norms: Kernels::Fused,
+        rotary: Kernels::Fused,
+        loss: Kernels::Fused,
+        logit_bytes: 6.0,
+        gathered_inputs: false,
+        gradient_copy_bytes: 0.0,
+        casts_fp8: false,
+        host_us: None,
+    };
+}
+
+impl Training {
+    /// Returns the profile of the framework, after the setting of execution.
+    pub const fn profile(&self) -> Profile {
+        let profile = self.framework.profile();
+        match self.execution {
+            None => profile,
+            Some(Execution::Eager) => {
+                Profile { norms: Kernels::Eager, rotary: Kernels::Eager, loss: Kernels::Eager, ..profile }
+            }
+            Some(Execution::Compiled) => {
+                Profile { norms: Kernels::Fused, rotary: Kernels::Fused, loss: Kernels::Fused, ..profile }
+            }
+            Some(Execution::CudaGraph) => Profile {
+                norms: Kernels::Fused,
+                rotary: Kernels::Fused,
+                loss: Kernels::Fused,
+                host_us: Some(0.0),
+                ..profile
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_name_frameworks() {
+        for (text, framework) in [
+            ("Megatron-LM", Framework::Megatron),
+            ("Megatron-DeepSpeed", Framework::MegatronDeepspeed),
+            ("torchtitan + torchao", Framework::Torchtitan),
+            ("NeMo AutoModel", Framework::Fsdp),
+            ("InternEvo v0.2.1", Framework::Internevo),
+            ("Hugging Face Transformers", Framework::HuggingFace),
+        ] {
+            assert_eq!(Framework::named(text), Some(framework), "{text}");
+        }
+        assert_eq!(Framework::named("typo"), None);
+        for framework in Framework::ALL {
+            assert_eq!(Framework::named(framework.id()), Some(framework));
+        }
+    }
+
+    #[test]
+    fn execution_replaces_the_kernels_of_a_framework() {
+        let profile = |framework, execution| Training { framework, execution, ..Training::default() }.profile();
+        let eager = profile(Framework::Torchtitan, None);
+        let compiled = profile(Framework::Torchtitan, Some(Execution::Compiled));
+        assert_eq!((eager.norms, compiled.norms), (Kernels::Eager, Kernels::Fused));
+        assert_eq!(compiled.logit_bytes.to_bits(), eager.logit_bytes.to_bits());
+        assert_eq!(profile(Framework::Nanotron, Some(Execution::CudaGraph)).host_us, Some(0.0));
+        assert_eq!(profile(Framework::Megatron, Some(Execution::Eager)).loss, Kernels::Eager);
+    }
+}
