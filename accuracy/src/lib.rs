@@ -8,6 +8,7 @@
 //! times compared here.
 
 pub mod certainty;
+pub mod choice;
 pub mod fit_host;
 pub mod measurements;
 pub mod papers;

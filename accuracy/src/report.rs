@@ -1,6 +1,7 @@
 //! Report formats: terminal table, Markdown page with plots, JSON for the dashboard.
 
 pub mod certainty;
+pub mod choice;
 pub mod compare;
 pub mod console;
 pub mod json;

@@ -5,6 +5,7 @@ use planner::fit::Fit;
 use planner::outcome::Planned;
 use planner::scenario::Scenario;
 use planner::slowness::Measured;
+use planner::utilisation::Utilisation;
 use serde::{Deserialize, Serialize};
 
 use crate::job_config::{ConfigFormat, ReadSetting};
@@ -120,6 +121,9 @@ pub struct Check {
     /// Uncertainty of the prediction; omitted if the job does not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certainty: Option<Certainty>,
+    /// MFU and TFLOP/s by counted operations; empty if the job does not fit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub utilisation: Vec<Utilisation>,
 }
 
 /// Uncertainty of a prediction, from published measurements.

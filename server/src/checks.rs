@@ -13,6 +13,7 @@ use planner::fit::{self, Change, ChangeKind, Fit};
 use planner::host::{Cancellation, Workers};
 use planner::scenario::{FieldError, FreeSetting, PlannerKind, Scenario, ValidScenario};
 use planner::training::LayoutRequest;
+use planner::utilisation;
 
 use edits::Job;
 use expected::{GLOBAL_BATCH, Target};
@@ -132,6 +133,7 @@ pub(crate) fn check(
     let need = fit::need(valid, None, workers, cancellation)?;
     let Configuration { format, scenario: _, read, assumed, not_modelled, unknown } = configuration;
     let certainty = need.plan.as_ref().map(|plan| Certainty::of_plan(valid.scenario(), plan));
+    let utilisation = need.plan.as_ref().map(|plan| utilisation::by_formula(valid.scenario(), plan));
     Ok(Check {
         verdict: Verdict::new(certainty.as_ref()),
         format,
@@ -143,6 +145,7 @@ pub(crate) fn check(
         unknown,
         fit: need.fit,
         certainty,
+        utilisation: utilisation.unwrap_or_default(),
         plan: need.plan.map(|plan| *plan),
     })
 }

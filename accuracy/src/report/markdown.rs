@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{certainty, plot, residuals};
+use super::{certainty, choice, plot, residuals};
 use crate::Accuracy;
 use crate::certainty::Evaluation;
+use crate::choice::choices;
 use crate::set::{Listing, MIXED, Row, Set};
 use crate::statistics::Statistics;
 
@@ -20,8 +21,9 @@ fails if the mean error of a set grows by more than one percentage point. Only t
 hand; the program preserves them.
 
 The simulator is fitted to timings of operators and collectives, and to data sheets of devices. At most 20 rows of
-vtrain_single may be used to fit the host overhead. These rows are named and do not count. No other step time, throughput
-or memory on this page was used for a fit of the simulator. Intervals are fitted to the errors on this page; they do not
+vtrain_single may be used to fit the host overhead. These rows are named and do not count. The host time of nanotron is the
+floor of the rows of ultrascale_h100 with TP 4 and 8 and microbatch 1; they count. No other step time, throughput or memory on
+this page was used for a fit of the simulator. Intervals are fitted to the errors on this page; they do not
 change predictions.
 
 Error = predicted / measured - 1. It is positive if the prediction is too slow or too large. Mean, median, p90 and largest
@@ -42,6 +44,7 @@ const UNUSED: &str = "
 pub fn page(accuracy: &Accuracy, evaluation: Option<&Evaluation>, remarks: &BTreeMap<String, String>) -> String {
     let mut text = INTRODUCTION.to_owned();
     summary(&mut text, accuracy);
+    text.push_str(&choice::section(&choices(accuracy)));
     text.push_str(&evaluation.map_or_else(String::new, certainty::section));
     for set in &accuracy.sets {
         section(&mut text, set, remarks.get(set.id).map_or("", String::as_str));

@@ -8,3 +8,4 @@ pub mod observer;
 pub mod outcome;
 pub mod plan;
 pub mod scenario;
+pub mod utilisation;

@@ -12,6 +12,8 @@ pub use planscope_core::{
 };
 pub use planscope_cost::{calibration, cost};
 pub use planscope_pipeline::{execution_plan, export, lower_bound, schedule, simulate};
-pub use planscope_plan::{certainty, compare, estimate, execution_file, observer, outcome, plan, scenario};
+pub use planscope_plan::{
+    certainty, compare, estimate, execution_file, observer, outcome, plan, scenario, utilisation,
+};
 pub use planscope_planners::{engine, planners};
 pub use planscope_solve::{exact, solve};

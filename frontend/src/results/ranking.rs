@@ -1,8 +1,9 @@
 //! Rows of the ranking table, built from an outcome.
 
 use api::job::StoredOutcome;
+use api::planner::certainty::{self, Interval};
 use api::planner::outcome::{Layout, Metrics, NearestMiss, PlanOutcome, Planned, PlannerResult, StageSummary};
-use api::planner::scenario::PlannerKind;
+use api::planner::scenario::{PlannerKind, Scenario};
 
 use crate::format;
 
@@ -24,6 +25,8 @@ pub(crate) struct RowMetrics {
     pub(crate) source: Option<String>,
     /// Settings that the planner chose, if the scenario leaves settings free.
     pub(crate) settings: Option<String>,
+    /// The fastest plan and the probability that it is faster, if the order is uncertain.
+    pub(crate) tie: Option<String>,
     /// Metrics in the order of [`COLUMNS`].
     pub(crate) cells: Vec<Cell>,
 }
@@ -91,6 +94,8 @@ pub(crate) struct Cell {
     pub(crate) metric: &'static str,
     pub(crate) value: Option<f64>,
     pub(crate) text: String,
+    /// Interval or risk, below the text.
+    pub(crate) uncertainty: Option<String>,
 }
 
 /// Columns: metric, heading, explanation.
@@ -178,9 +183,43 @@ pub(crate) fn settings_text(planned: &Planned) -> Option<String> {
     planned.settings.as_ref().map(|settings| format::nonbreaking_units(&settings.to_string()))
 }
 
-/// Returns the rows in the order of the results.
-pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>) -> Vec<Row> {
+/// Probability from which the order of two plans counts as certain.
+const CERTAIN: f64 = 0.8;
+/// Smallest risk of running out of memory that is shown.
+const SHOWN_RISK: f64 = 0.01;
+
+/// Names the fastest plan and the probability that it is faster than `planned`, if that is below
+/// [`CERTAIN`]. Plans of equal time are the same plan.
+fn tie_text(fastest: Option<(&str, &Planned)>, planned: &Planned) -> Option<String> {
+    let (title, fastest) = fastest?;
+    let probability = certainty::probability_faster(fastest, planned);
+    let differs = planned.metrics.iteration_s > fastest.metrics.iteration_s * (1.0 + 1e-9);
+    (differs && probability < CERTAIN).then(|| format!("tie: {title} is faster with {}", format::percent(probability)))
+}
+
+/// Returns the uncertainty of a metric of a plan.
+fn uncertainty(metric: &str, scenario: &Scenario, planned: &Planned) -> Option<String> {
+    match metric {
+        "iteration_s" => {
+            let Interval { low, high } = certainty::step_time(scenario, planned);
+            Some(format!("{} to {}", format::seconds(low), format::seconds(high)))
+        }
+        "peak_memory_gib" => {
+            let risk = certainty::peak_memory(scenario, planned).probability_out_of_memory;
+            (risk >= SHOWN_RISK).then(|| format!("{} risk", format::percent(risk)))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the rows in the order of the results. `scenario` is the scenario of the results, for
+/// intervals.
+pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>, scenario: Option<&Scenario>) -> Vec<Row> {
     let results = &stored.outcome.results;
+    let fastest = results.iter().find_map(|result| match &result.answer {
+        PlanOutcome::Planned(planned) => Some((result.planner.short_title(), &**planned)),
+        PlanOutcome::Infeasible { .. } => None,
+    });
     let reference = results.iter().find(|result| Some(result.planner) == baseline).and_then(metrics);
     let row = |result: &PlannerResult| Row {
         planner: result.planner,
@@ -196,7 +235,8 @@ pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>) -> Vec
                     layers: Layers::from_stages(&planned.stages),
                     source: source_text(planned),
                     settings: settings_text(planned),
-                    cells: cells(&planned.metrics, reference, planning),
+                    tie: tie_text(fastest, planned),
+                    cells: cells(planned, reference, planning, scenario),
                 })
             }
             PlanOutcome::Infeasible { binding, .. } => Err(binding.clone()),
@@ -208,7 +248,13 @@ pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>) -> Vec
 /// A metric and its formatter.
 type FormattedMetric = (Option<f64>, fn(f64) -> String);
 
-fn cells(metrics: &Metrics, reference: Option<&Metrics>, planning_ms: Option<f64>) -> Vec<Cell> {
+fn cells(
+    planned: &Planned,
+    reference: Option<&Metrics>,
+    planning_ms: Option<f64>,
+    scenario: Option<&Scenario>,
+) -> Vec<Cell> {
+    let metrics = &planned.metrics;
     let speedup = reference.map(|reference| reference.iteration_s / metrics.iteration_s);
     let values: [FormattedMetric; 10] = [
         (Some(metrics.iteration_s), format::seconds),
@@ -226,7 +272,12 @@ fn cells(metrics: &Metrics, reference: Option<&Metrics>, planning_ms: Option<f64
     COLUMNS
         .iter()
         .zip(values)
-        .map(|(column, formatted)| Cell { metric: column.0, value: formatted.0, text: text(formatted) })
+        .map(|(column, formatted)| Cell {
+            metric: column.0,
+            value: formatted.0,
+            text: text(formatted),
+            uncertainty: scenario.and_then(|scenario| uncertainty(column.0, scenario, planned)),
+        })
         .collect()
 }
 
@@ -341,7 +392,7 @@ mod tests {
             current_engine: String::new(),
             is_sketch: false,
         };
-        let rows = rows(&stored, Some(OneFOneB));
+        let rows = rows(&stored, Some(OneFOneB), None);
         let metrics = rows[0].metrics.as_ref().expect("a plan");
         assert_eq!(metrics.layout, "TP 4 · PP 4 · DP 2 · VPP 2 · mb 1");
         assert_eq!(metrics.cells[1].value, Some(26.1 / 16.2));
@@ -352,9 +403,24 @@ mod tests {
         assert_eq!(rows[2].metrics, Err("rank 3 needs 91.2 GiB".to_owned()));
         let outcome =
             Outcome { results: vec![planned(PlannerKind::PipeWeaver, 1.0), planned(OneFOneB, 2.0)], ..stored.outcome };
-        let sketch_rows = super::rows(&StoredOutcome { outcome, is_sketch: true, ..stored }, None);
+        let sketch_rows = super::rows(&StoredOutcome { outcome, is_sketch: true, ..stored }, None, None);
         let is_sketch = |row: &Row| row.metrics.as_ref().is_ok_and(|row_metrics| row_metrics.layout.ends_with(SKETCH));
         assert_eq!(sketch_rows.iter().map(is_sketch).collect::<Vec<_>>(), [true, false]);
+    }
+
+    /// A difference of 1 % between two schedules of one layout is a tie, a factor of two is not.
+    #[test]
+    fn close_plans_are_ties() {
+        use PlannerKind::{Interleaved, OneFOneB};
+        let plan = |iteration_s| match planned(OneFOneB, iteration_s).answer {
+            PlanOutcome::Planned(planned) => planned,
+            PlanOutcome::Infeasible { .. } => unreachable!("a plan"),
+        };
+        let fastest = plan(1.0);
+        let tie = |iteration_s| tie_text(Some((Interleaved.short_title(), &fastest)), &plan(iteration_s));
+        assert_eq!(tie(1.0), None, "the same plan");
+        assert!(tie(1.0001).is_some_and(|text| text.starts_with("tie: ")), "{:?}", tie(1.0001));
+        assert_eq!(tie(2.0), None);
     }
 
     #[test]

@@ -14,9 +14,12 @@ pub(super) fn RankingTable() -> impl IntoView {
     let baseline = Memo::new(move |_| ranking::baseline_planner(&explore.results(), explore.view.get().baseline));
     let selected = Memo::new(move |_| ranking::selected_planner(&explore.results(), explore.view.get().planner));
     let rows = Memo::new(move |_| {
-        explore
-            .result
-            .with(|result| result.as_ref().map(|result| ranking::rows(result, baseline.get())).unwrap_or_default())
+        explore.result.with(|result| {
+            explore.stored.with(|stored| {
+                let scenario = stored.as_ref().map(|stored| &stored.scenario);
+                result.as_ref().map(|result| ranking::rows(result, baseline.get(), scenario)).unwrap_or_default()
+            })
+        })
     });
     let headings = COLUMNS.into_iter().map(
         |(metric, heading, explanation)| view! { <th scope="col" title=explanation data-heading=metric>{heading}</th> },
@@ -73,7 +76,7 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, selected: Memo<Opti
 /// Degrees, layers per stage and chosen settings, below the planner name.
 #[component]
 fn LayoutLines(metrics: RowMetrics) -> impl IntoView {
-    let RowMetrics { layout, layers, source, settings, .. } = metrics;
+    let RowMetrics { layout, layers, source, settings, tie, .. } = metrics;
     // Allow line breaks only between degrees.
     let degrees = layout.replace(' ', "\u{a0}").replace("\u{a0}·\u{a0}", " · ");
     let title = format!("Layers of each pipeline stage, modules separated by |\n{}", layers.full);
@@ -90,6 +93,7 @@ fn LayoutLines(metrics: RowMetrics) -> impl IntoView {
             {format!("layers {}", layers.short)}
         </span>
         {settings.map(|text| text_line("settings", "Settings that the planner chose", text))}
+        {tie.map(|text| text_line("tie", "The error of the prediction is larger than the difference between the plans", text))}
         {source.map(|text| text_line("source", "The fastest plan of all planners", text))}
     }
 }
@@ -123,6 +127,13 @@ fn cell_view(
         }
     });
     let raw = cell.value.map(|value| value.to_string());
+    let uncertainty = cell.uncertainty.clone().map(|text| {
+        let title = match cell.metric {
+            "iteration_s" => "80 % interval: 8 of 10 measured times of similar published runs are inside",
+            _ => "Probability of running out of the memory of the device",
+        };
+        view! { <span class="uncertainty" title=title>{text}</span> }
+    });
     let faster = cell.metric == "speedup" && cell.value.is_some_and(|value| value > 1.0005);
-    view! { <td data-metric=cell.metric data-value=raw class:faster=faster>{radio}{cell.text.clone()}</td> }
+    view! { <td data-metric=cell.metric data-value=raw class:faster=faster>{radio}{cell.text.clone()}{uncertainty}</td> }
 }

@@ -5,6 +5,7 @@ use api::job_config::ConfigFormat;
 use planner::fit::{Change, Combination, Fit};
 use planner::outcome::{Layout, Planned};
 use planner::slowness::{Relation, Slowness};
+use planner::utilisation::Utilisation;
 
 use super::{Report, value_text};
 use crate::fit_command::{describe_devices, memory_table};
@@ -58,6 +59,8 @@ pub(crate) fn outcome(check: &Check) -> Vec<String> {
     }];
     if let Some(plan) = &check.plan {
         lines.push(format!("{}; {}", figures(plan), degrees(plan.layout)));
+        lines.push("MFU by counted operations:".to_owned());
+        lines.extend(utilisation(&check.utilisation));
     }
     if let Some(Certainty { step_s, memory, reason }) = &check.certainty {
         lines.push(format!(
@@ -116,6 +119,20 @@ pub(crate) fn slowness(slowness: &Slowness) -> Vec<String> {
         lines.push("not simulated: data loading, checkpoints, evaluation, imbalance of lengths or experts".to_owned());
     }
     lines
+}
+
+/// Lists the utilisation by counted operations, after the first, which [`figures`] states.
+fn utilisation(by_formula: &[Utilisation]) -> Vec<String> {
+    let line = |it: &Utilisation| {
+        format!(
+            "  {:.1} % of the dense peak, {:.1} % of the sparse peak, {:.0} TFLOP/s: {}",
+            100.0 * it.of_dense_peak,
+            100.0 * it.of_sparse_peak,
+            it.tflops_per_device,
+            it.counted.title()
+        )
+    };
+    by_formula.iter().map(line).collect()
 }
 
 /// Time, rate and utilisation of a plan.

@@ -6,6 +6,7 @@ use api::check::{Certainty, Check, Verdict};
 use api::planner::certainty::MemoryCertainty;
 use api::planner::outcome::Planned;
 use api::planner::scenario::Scenario;
+use api::planner::utilisation::Utilisation;
 use api::scenario::StoredScenario;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -80,10 +81,16 @@ const fn icon(verdict: Verdict) -> &'static str {
 pub(super) fn VerdictPanel(checked: Arc<Checked>) -> impl IntoView {
     let check = &checked.check;
     let verdict = check.verdict;
-    let figures = check
-        .plan
-        .as_ref()
-        .map(|plan| view! { <Figures plan=plan scenario=&check.scenario certainty=check.certainty.clone() /> });
+    let figures = check.plan.as_ref().map(|plan| {
+        view! {
+            <Figures
+                plan=plan
+                scenario=&check.scenario
+                certainty=check.certainty.clone()
+                utilisation=check.utilisation.clone()
+            />
+        }
+    });
     let binding = check.fit.base.binding.as_deref().filter(|_| !check.fit.ranks.is_empty()).map(format::sentence);
     view! {
         <section class="check-verdict" data-testid="verdict">
@@ -102,7 +109,12 @@ pub(super) fn VerdictPanel(checked: Arc<Checked>) -> impl IntoView {
 
 /// Step time, throughput and memory of the plan.
 #[component]
-fn Figures<'a>(plan: &'a Planned, scenario: &'a Scenario, certainty: Option<Certainty>) -> impl IntoView + use<> {
+fn Figures<'a>(
+    plan: &'a Planned,
+    scenario: &'a Scenario,
+    certainty: Option<Certainty>,
+    utilisation: Vec<Utilisation>,
+) -> impl IntoView + use<> {
     let metrics = &plan.metrics;
     let step = certainty.as_ref().map(|certainty| {
         format!("80 %: {} to {}", format::seconds(certainty.step_s.low), format::seconds(certainty.step_s.high))
@@ -145,9 +157,7 @@ fn Figures<'a>(plan: &'a Planned, scenario: &'a Scenario, certainty: Option<Cert
                 <dt>"Throughput"</dt>
                 <dd data-testid="check-rate">{rate}" tokens/s/GPU"</dd>
                 <dd class="interval">{throughput}</dd>
-                <dd class="muted">
-                    {format!("{} TFLOP/s, MFU {} without recomputation, of the dense peak", format::three_digits(metrics.tflops_per_device), format::percent(metrics.mfu))}
-                </dd>
+                <dd class="muted"><MfuByFormula utilisation=utilisation /></dd>
             </div>
             <div>
                 <dt>"Peak memory, worst rank"</dt>
@@ -156,6 +166,41 @@ fn Figures<'a>(plan: &'a Planned, scenario: &'a Scenario, certainty: Option<Cert
                 <dd class="muted">{format!("limit {}: device memory minus the reserve", format::gib(metrics.memory_limit_gib))}</dd>
             </div>
         </dl>
+    }
+}
+
+/// TFLOP/s and MFU by a selectable formula: counted operations and peak.
+#[component]
+fn MfuByFormula(utilisation: Vec<Utilisation>) -> impl IntoView {
+    // Position in the list, and whether the sparse peak applies.
+    let formula = RwSignal::new((0_usize, false));
+    let options = utilisation.iter().enumerate().flat_map(|(index, it)| {
+        ["dense", "sparse"].map(|peak| {
+            let value = format!("{index} {peak}");
+            view! { <option value=value>{format!("{}, {peak} peak", it.counted.title())}</option> }
+        })
+    });
+    let options = options.collect_view();
+    let choose = move |event| {
+        let value = event_target_value(&event);
+        if let Some((index, peak)) = value.split_once(' ')
+            && let Ok(index) = index.parse()
+        {
+            formula.set((index, peak == "sparse"));
+        }
+    };
+    let text = move || {
+        let (index, is_sparse) = formula.get();
+        utilisation.get(index).map(|it| {
+            let share = if is_sparse { it.of_sparse_peak } else { it.of_dense_peak };
+            format!("{} TFLOP/s, MFU {}", format::three_digits(it.tflops_per_device), format::percent(share))
+        })
+    };
+    view! {
+        <span data-testid="check-mfu">{text}</span>
+        <select class="mfu-formula" aria-label="Formula of the MFU" data-testid="check-mfu-formula" on:change=choose>
+            {options}
+        </select>
     }
 }
 
