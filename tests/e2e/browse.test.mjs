@@ -270,7 +270,10 @@ test("copying a link saves the scenario, which the list can undo", async () => {
   await page.unroute("**/keep");
   await page.getByTestId("copy-failure").getByRole("button", { name: "Try again" }).click();
   await page.getByTestId("copy-failure").waitFor({ state: "detached" });
-  assert.equal((await send("GET", `/scenarios/${stored.id}`)).body.source, "link");
+  // The notice closes before the request ends.
+  const source = async () => (await send("GET", `/scenarios/${stored.id}`)).body.source;
+  for (let wait = 0; wait < 100 && (await source()) !== "link"; wait++) await page.waitForTimeout(50);
+  assert.equal(await source(), "link");
   await send("DELETE", `/scenarios/${stored.id}/keep`);
   assert.deepEqual(page.faults.splice(0).filter((words) => !words.includes("/keep")), [], "the request that was cut off alone");
 });
