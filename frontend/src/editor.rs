@@ -18,6 +18,8 @@ mod source;
 mod training;
 mod workload;
 
+pub(crate) use training::{ATTENTION, EXECUTION};
+
 use leptos::prelude::*;
 use serde_json::{Value, json};
 

@@ -104,6 +104,17 @@ pub enum Precision {
     Fp32,
 }
 
+impl Precision {
+    /// Returns the stable identifier, as in JSON.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Bf16 => "bf16",
+            Self::Fp8 => "fp8",
+            Self::Fp32 => "fp32",
+        }
+    }
+}
+
 /// Number format of accumulated gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -216,6 +227,18 @@ pub enum Recompute {
     Operators,
     /// Recomputes full layers: only layer inputs are stored.
     Full,
+}
+
+impl Recompute {
+    /// Returns the stable identifier, as in JSON.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Selective => "selective",
+            Self::Operators => "operators",
+            Self::Full => "full",
+        }
+    }
 }
 
 /// Exchange in a context-parallel group for attention.

@@ -18,6 +18,7 @@ pub mod pricing;
 pub mod strategy;
 pub mod table;
 
+pub use attention_kernels::has_rate;
 pub use boundary::Crossing;
 pub use collective::Group;
 pub use layer::{LayerCost, LayerModel};

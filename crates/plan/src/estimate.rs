@@ -80,9 +80,7 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     let loads = [load];
     let table = LayerTable::new(model, cluster, training, layout.tensor, &loads);
     let stages = layout.pipeline * layout.chunks;
-    let cumulative = training.framework.fills_stages_in_order().then(|| Partition::cumulative(model, stages)).flatten();
-    let partition = cumulative
-        .or_else(|| Partition::even(model, stages))
+    let partition = Partition::usual(model, stages, training.framework)
         .or_else(|| Partition::balanced(model, &table.weights(stages), stages))
         .ok_or_else(|| Inconsistent(format!("{stages} stages for {} layers", model.layers())))?;
     let replica_layout = ReplicaLayout { pipeline: layout.pipeline, data: layout.data, replica: 0 };

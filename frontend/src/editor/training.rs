@@ -1,6 +1,7 @@
 //! Training settings.
 
 use api::planner::scenario::FreeSetting;
+use api::planner::training::Framework;
 use leptos::prelude::*;
 
 use super::field::{CheckField, NumberField, OptionalField, SelectField};
@@ -78,7 +79,8 @@ pub(super) fn TrainingSection() -> impl IntoView {
     }
 }
 
-const ATTENTION: [(&str, &str); 6] = [
+/// Attention kernels: value, title.
+pub(crate) const ATTENTION: [(&str, &str); 6] = [
     ("flash", "Fused, device default"),
     ("unfused", "Unfused"),
     ("flash1", "FlashAttention 1"),
@@ -87,17 +89,18 @@ const ATTENTION: [(&str, &str); 6] = [
     ("cudnn", "cuDNN"),
 ];
 
-const FRAMEWORKS: [(&str, &str); 7] = [
-    ("megatron", "Megatron-LM"),
-    ("megatron_deepspeed", "Megatron-DeepSpeed"),
-    ("torchtitan", "torchtitan"),
-    ("fsdp", "PyTorch FSDP"),
-    ("nanotron", "nanotron"),
-    ("hugging_face", "Hugging Face"),
-    ("internevo", "InternEvo"),
-];
+const FRAMEWORKS: [(&str, &str); Framework::ALL.len()] = {
+    let mut options = [("", ""); Framework::ALL.len()];
+    let mut index = 0;
+    while index < options.len() {
+        options[index] = (Framework::ALL[index].id(), Framework::ALL[index].title());
+        index += 1;
+    }
+    options
+};
 
-const EXECUTION: [(&str, &str); 4] =
+/// Executions: value, title. Without a value, the framework decides.
+pub(crate) const EXECUTION: [(&str, &str); 4] =
     [("", "As usual in the framework"), ("eager", "Eager"), ("compiled", "Compiled"), ("cuda_graph", "CUDA graph")];
 
 const ADVANCED: [&str; 12] = [

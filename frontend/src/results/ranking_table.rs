@@ -1,5 +1,6 @@
 //! Ranking table.
 
+use api::job::StoredOutcome;
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
@@ -16,8 +17,12 @@ pub(super) fn RankingTable() -> impl IntoView {
     let rows = Memo::new(move |_| {
         explore.result.with(|result| {
             explore.stored.with(|stored| {
-                let scenario = stored.as_ref().map(|stored| &stored.scenario);
-                result.as_ref().map(|result| ranking::rows(result, baseline.get(), scenario)).unwrap_or_default()
+                let rows = |result: &StoredOutcome| {
+                    // A preview is the outcome of another scenario than the stored one.
+                    let stored = stored.as_ref().filter(|stored| stored.id == result.outcome.scenario);
+                    ranking::rows(result, baseline.get(), stored.map(|stored| &stored.scenario))
+                };
+                result.as_ref().map(|result| rows(result)).unwrap_or_default()
             })
         })
     });

@@ -105,10 +105,10 @@ fn zero(cells: Cells<'_>, degrees: Degrees, framework: Framework, is_fsdp: bool)
     let replicated = degrees.data > 1 || degrees.context > 1;
     let given = cells.integer(ZERO)?;
     Ok(match (is_fsdp, given) {
-        (true, Some(stage)) if stage < 2 && cells.text(FRAMEWORK).is_none() => {
+        (true, _) if framework == Framework::Torchtitan && degrees.pipeline > 1 => 1,
+        (true, Some(stage)) if stage < 2 => {
             return refuse(ZERO, format!("{stage} contradicts fsdp true, which shards weights"));
         }
-        (true, _) if framework == Framework::Torchtitan && degrees.pipeline > 1 => 1,
         (true, _) => 3,
         (false, given) => given.unwrap_or(u32::from(replicated)),
     })

@@ -1,7 +1,7 @@
 //! Values of a configuration that the row does not state.
 
 use planner::estimate::Configuration;
-use planner::training::{Execution, GradientFormat, Precision, Recompute};
+use planner::training::{Execution, GradientFormat};
 
 use super::cells::Cells;
 use super::column::{
@@ -38,8 +38,8 @@ pub(super) fn used(cells: Cells<'_>, configuration: &Configuration) -> String {
     add(EXECUTION, training.execution.map_or("framework", Execution::id).to_owned());
     add(ATTENTION, training.attention.id().to_owned());
     add(DROPOUT, module.dropout.to_string());
-    add(PRECISION, precision(training.precision).to_owned());
-    add(RECOMPUTE, recompute(training.recompute).to_owned());
+    add(PRECISION, training.precision.id().to_owned());
+    add(RECOMPUTE, training.recompute.id().to_owned());
     add(SEQUENCE_PARALLEL, training.sequence_parallel.to_string());
     add(ZERO, training.zero_stage().to_string());
     add(GRADIENTS, if training.gradients == GradientFormat::Fp32 { "fp32" } else { "bf16" }.to_owned());
@@ -50,21 +50,4 @@ pub(super) fn used(cells: Cells<'_>, configuration: &Configuration) -> String {
     add(NETWORK_GB_PER_S, cluster.inter_node.gb_per_s.to_string());
     add(MEMORY_RESERVE_GIB, training.memory_reserve_gib.to_string());
     used.join("; ")
-}
-
-const fn precision(precision: Precision) -> &'static str {
-    match precision {
-        Precision::Bf16 => "bf16",
-        Precision::Fp8 => "fp8",
-        Precision::Fp32 => "fp32",
-    }
-}
-
-const fn recompute(recompute: Recompute) -> &'static str {
-    match recompute {
-        Recompute::None => "none",
-        Recompute::Selective => "selective",
-        Recompute::Operators => "operators",
-        Recompute::Full => "full",
-    }
 }

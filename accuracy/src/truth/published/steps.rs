@@ -110,7 +110,7 @@ pub(super) const TABLES: &[Published] = &[
         peer: "none",
         assumptions: &[
             "Megatron-DeepSpeed with ZeRO 1, full recomputation, attention in separate kernels, dropout; fp16 is predicted as bf16.",
-            "Nodes of Jean Zay (model card of BLOOM): 4 NVLink connections between the devices, 100 GB/s per device; 4 Omni-Path \
+            "Nodes of Jean Zay: the model card of BLOOM names NVLink with 4 connections between devices, read as 100 GB/s per device, and 4 Omni-Path \
              links per node, 6.25 GB/s per device.",
         ],
         quantity: Quantity::StepTime("measured_s"),

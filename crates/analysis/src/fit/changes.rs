@@ -7,6 +7,7 @@ use planscope_core::training::{
     AttentionKernel, ContextExchange, Execution, Framework, GradientFormat, Kernels, Recompute,
 };
 use planscope_core::workload::Packing;
+use planscope_cost::cost::has_rate;
 use planscope_plan::scenario::{FreeSetting, PlanSettings, Scenario};
 
 /// A change that is not yet simulated.
@@ -82,8 +83,8 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
         let execution = json!(Execution::Compiled);
         all.push(proposal(kind, "fused memory-bound kernels (torch.compile)", &[("/training/execution", execution)]));
     }
-    let is_hopper = scenario.cluster.device.fp8_tflops.is_some() && scenario.cluster.device.peak().get() < 1.5e15;
-    if settings.attention == AttentionKernel::Flash2 && is_hopper {
+    let is_newer_known = has_rate(AttentionKernel::Flash3, &scenario.cluster.device);
+    if settings.attention == AttentionKernel::Flash2 && is_newer_known {
         let kernel = json!(AttentionKernel::Flash3);
         all.push(proposal(kind, "FlashAttention 3", &[("/training/attention", kernel)]));
     }

@@ -241,22 +241,13 @@ impl Training {
     /// Returns the profile of the framework, after the setting of execution.
     pub const fn profile(&self) -> Profile {
         let profile = self.framework.profile();
-        match self.execution {
-            None => profile,
-            Some(Execution::Eager) => {
-                Profile { norms: Kernels::Eager, rotary: Kernels::Eager, loss: Kernels::Eager, ..profile }
-            }
-            Some(Execution::Compiled) => {
-                Profile { norms: Kernels::Fused, rotary: Kernels::Fused, loss: Kernels::Fused, ..profile }
-            }
-            Some(Execution::CudaGraph) => Profile {
-                norms: Kernels::Fused,
-                rotary: Kernels::Fused,
-                loss: Kernels::Fused,
-                host_us: Some(0.0),
-                ..profile
-            },
-        }
+        let (kernels, host_us) = match self.execution {
+            None => return profile,
+            Some(Execution::Eager) => (Kernels::Eager, profile.host_us),
+            Some(Execution::Compiled) => (Kernels::Fused, profile.host_us),
+            Some(Execution::CudaGraph) => (Kernels::Fused, Some(0.0)),
+        };
+        Profile { norms: kernels, rotary: kernels, loss: kernels, host_us, ..profile }
     }
 }
 

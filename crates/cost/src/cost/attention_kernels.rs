@@ -31,6 +31,11 @@ const SMALL_HEAD: f64 = 0.82;
 /// 1,200 to 2,500, cuDNN 125 to 500 against 900 to 1,500.
 const FULL_MASK: f64 = 0.35;
 
+/// True if the rate of a named kernel is known on the generation of a device.
+pub fn has_rate(kernel: AttentionKernel, device: &Device) -> bool {
+    NamedCurve::of(kernel, device).is_some()
+}
+
 impl NamedCurve {
     /// Returns the curve of a kernel on the generation of a device, or `None` for the device's own
     /// curve. Generations differ by the bf16 peak.

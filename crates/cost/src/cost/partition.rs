@@ -8,6 +8,7 @@ use deal::LayerDistribution;
 
 use planscope_core::model::Model;
 use planscope_core::stage_graph::Placement;
+use planscope_core::training::Framework;
 
 /// A range of consecutive layers in a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +74,12 @@ impl ModuleWeight {
 }
 
 impl Partition {
+    /// Splits the layers as the framework does by default: in order of the parameters, or evenly.
+    /// Returns `None` if the framework has no such split.
+    pub fn usual(model: &Model, stages: u32, framework: Framework) -> Option<Self> {
+        if framework.fills_stages_in_order() { Self::cumulative(model, stages) } else { Self::even(model, stages) }
+    }
+
     /// Assigns equally many layers to all stages, like Megatron-LM for uniform models. Returns
     /// `None` if `stages` does not divide the number of layers, or if the model has several
     /// modules.

@@ -525,11 +525,11 @@ pub(crate) fn balanced(
 }
 
 /// Assigns layers to stages: balanced by mean time, embedding and head included, for several modules or if the
-/// layers per stage are free; otherwise evenly, as Megatron-LM does by default.
+/// layers per stage are free; otherwise as the framework does by default.
 pub(crate) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -> Option<Partition> {
     let stages = layout.pipeline * layout.chunks;
     if scenario.model.modules.len() == 1 && !scenario.is_free(FreeSetting::LayersPerStage) {
-        Partition::even(&scenario.model, stages)
+        Partition::usual(&scenario.model, stages, scenario.training.framework)
     } else {
         Partition::balanced(&scenario.model, &table.weights(stages), stages)
     }

@@ -45,7 +45,8 @@ fn recompute(line: &str) -> Option<Recompute> {
     if line.contains("activation checkpointing") {
         return match () {
             () if line.contains("applied full ") => Some(Recompute::Full),
-            () if line.contains("applied selective ") => Some(Recompute::Selective),
+            // torchtitan, whose selective recomputation is by operator.
+            () if line.contains("applied selective ") => Some(Recompute::Operators),
             () => None,
         };
     }

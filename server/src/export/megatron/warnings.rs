@@ -171,6 +171,12 @@ fn settings(scenario: &Scenario, planner: PlannerKind, pipeline: u32, warnings: 
     if training.precision == Precision::Fp32 {
         warnings.push("The plan computes fp32 products in TF32: set torch.backends.cuda.matmul.allow_tf32.".to_owned());
     }
+    if training.recompute == Recompute::Operators {
+        warnings.push(
+            "Megatron-LM has no recomputation of every second product: --recompute-activations recomputes attention."
+                .to_owned(),
+        );
+    }
     if training.recompute == Recompute::Full
         && training.recompute_layers.is_some()
         && planner == PlannerKind::Interleaved

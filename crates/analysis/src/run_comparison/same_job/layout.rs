@@ -124,12 +124,13 @@ impl fmt::Display for StatedLayout {
             degrees.into_iter().filter_map(|(name, degree)| degree.map(|degree| format!("{name} {degree}"))).collect();
         terms.extend(self.microbatch.map(|size| format!("microbatches of {size}")));
         terms.extend(self.recompute.map(|recompute| {
-            let kind = match recompute {
-                Recompute::None => "no",
-                Recompute::Selective | Recompute::Operators => "selective",
-                Recompute::Full => "full",
+            let text = match recompute {
+                Recompute::None => "no recomputation",
+                Recompute::Selective => "selective recomputation",
+                Recompute::Operators => "recomputation by operator",
+                Recompute::Full => "full recomputation",
             };
-            format!("{kind} recomputation")
+            text.to_owned()
         }));
         f.write_str(&terms.join(", "))
     }
