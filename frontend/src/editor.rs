@@ -6,6 +6,7 @@ mod distribution;
 pub(crate) mod field;
 mod free;
 mod job_config_report;
+mod layer_kinds;
 mod mixture;
 mod model;
 mod modules;

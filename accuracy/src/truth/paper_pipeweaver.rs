@@ -107,7 +107,7 @@ fn model() -> Result<Model, Error> {
 
 /// Stage times for the best contiguous partition, in ms.
 fn stage_times(model: &Model, vit: f64, lm: f64) -> Result<Vec<f64>, Error> {
-    let weights = [vit, lm].map(|layer| ModuleWeight { layer, input: 0.0, output: 0.0 });
+    let weights = [vit, lm].map(|layer| ModuleWeight { layer, ..Default::default() });
     let partition =
         Partition::balanced(model, &weights, STAGES).ok_or_else(|| Error::row("37B VLM", &"no cut into 16 stages"))?;
     let time = |ranges: &Vec<planner::cost::partition::LayerRange>| {

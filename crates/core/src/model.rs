@@ -1,11 +1,16 @@
 //! The trained model: modules in the order of the data flow.
 
 pub mod items;
+pub mod layers;
 pub mod module;
 pub mod presets;
 
 pub use items::{Audio, Patch, Video};
-pub use module::{Bias, Diffusion, Gradients, Mask, Module, ModuleRole, Moe, Norm, heads_support_all_to_all};
+pub use layers::{
+    Adapters, LINEAR_CHUNK, LatentAttention, LayerKind, LinearAttention, MAX_KINDS, Mixer, MlpKind, Moe,
+    ParameterCount, Recurrence, Window,
+};
+pub use module::{Bias, Diffusion, Gradients, Mask, Module, ModuleRole, Norm, heads_support_all_to_all};
 
 use serde::{Deserialize, Serialize};
 

@@ -2,9 +2,11 @@
 
 mod cost_override;
 mod framework;
+mod optimizer;
 
 pub use cost_override::{AtDegrees, CostOverride, LAYER, OverridePhase};
 pub use framework::{Execution, Framework, Kernels, Profile};
+pub use optimizer::Optimizer;
 
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +86,12 @@ pub struct Training {
     /// Execution of the operators. Default: as usual in the framework.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<Execution>,
+    /// Optimizer of the trained parameters.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub optimizer: Optimizer,
+    /// Fraction of the optimizer state in host memory, 0 to 1. The host updates it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub optimizer_offload: f64,
     /// User-defined times that replace predictions, per operator or for full layers. If several
     /// match, the last applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -207,6 +215,8 @@ impl Default for Training {
             expert_parallel: 1,
             framework: Framework::default(),
             execution: None,
+            optimizer: Optimizer::default(),
+            optimizer_offload: 0.0,
             overrides: Vec::new(),
         }
     }

@@ -13,7 +13,7 @@ pub use distance::layout_distance;
 pub use features::{Feature, Features};
 
 use planscope_core::cluster::{Cluster, MatMulCurve};
-use planscope_core::model::Model;
+use planscope_core::model::{Model, Module};
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Planned;
@@ -79,6 +79,14 @@ pub fn reason_for(model: &Model, cluster: &Cluster) -> Option<String> {
     }
     if model.modules.iter().any(|module| module.moe.is_some()) {
         return Some("Too few published step times of mixtures of experts.".to_owned());
+    }
+    let is_linear = |module: &Module| module.linear.is_some();
+    if model.modules.iter().any(is_linear) {
+        return Some("No published step times of linear attention or state space models.".to_owned());
+    }
+    let is_adapted = |module: &Module| module.adapters.is_some();
+    if model.modules.iter().any(is_adapted) {
+        return Some("No published step times of adapters.".to_owned());
     }
     // Devices without timings have the curves of a measured device of the same generation, for which
     // step times are published, or those of a typical device.

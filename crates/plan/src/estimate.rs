@@ -240,12 +240,8 @@ fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
         if module.heads == 0 || (module.head_size.is_none() && !module.hidden.is_multiple_of(module.heads)) {
             return refuse(format!("{} heads do not divide the hidden size {}", module.heads, module.hidden));
         }
-        if !module.heads.is_multiple_of(tensor) {
-            return refuse(format!("TP {tensor} does not divide the {} heads of {}", module.heads, module.name));
-        }
-        if !module.kv_heads.is_multiple_of(tensor) {
-            let (shared, name) = (module.kv_heads, &module.name);
-            return refuse(format!("TP {tensor} does not divide the {shared} key-value heads of {name}"));
+        if let Some((kind, count)) = module.sharded_heads().find(|(_, count)| !count.is_multiple_of(tensor)) {
+            return refuse(format!("TP {tensor} does not divide the {count} {kind} of {}", module.name));
         }
         if training.context_exchange == ContextExchange::AllToAll && !module.supports_all_to_all(tensor, context) {
             let (heads, shared) = (module.heads, module.kv_heads);

@@ -1,7 +1,7 @@
 //! MFU by formula: publications count different operations and divide by different peaks
 //! (docs/models.md, section 8).
 
-use planscope_core::model::{Mask, Module};
+use planscope_core::model::{Mask, MlpKind, Module};
 use planscope_core::training::Recompute;
 use planscope_core::workload::{Distribution, SampleSource};
 use serde::{Deserialize, Serialize};
@@ -53,8 +53,8 @@ pub struct Utilisation {
     pub of_sparse_peak: f64,
 }
 
-/// Returns the utilisation of a plan by each formula. For models with several modules or sequences of
-/// different lengths, only the first.
+/// Returns the utilisation of a plan by each formula. For models with several modules or adapters, and
+/// for sequences of different lengths, only the first.
 pub fn by_formula(scenario: &Scenario, planned: &Planned) -> Vec<Utilisation> {
     let utilisation = |counted, factor: f64| Utilisation {
         counted,
@@ -64,7 +64,7 @@ pub fn by_formula(scenario: &Scenario, planned: &Planned) -> Vec<Utilisation> {
     };
     let is_constant =
         matches!(&scenario.workload.samples, SampleSource::Drawn { text_tokens: Distribution::Constant { .. }, .. });
-    let ([module], true) = (scenario.model.modules.as_slice(), is_constant) else {
+    let ([module @ Module { adapters: None, .. }], true) = (scenario.model.modules.as_slice(), is_constant) else {
         return vec![utilisation(CountedOperations::Model, 1.0)];
     };
     let operations = Operations::of_sequence(module, scenario.workload.context_length.into());
@@ -97,10 +97,9 @@ struct Recomputed {
 
 impl Operations {
     fn of_sequence(module: &Module, length: f64) -> Self {
-        let layers = f64::from(module.layers);
         Self {
-            linear: layers * module.layer_linear_flops(length).get(),
-            attention: layers * module.layer_attention_flops(length * length).get(),
+            linear: module.linear_flops(length).get(),
+            attention: module.attention_flops(length, length * length).get(),
             head: module.head_flops(length).get(),
         }
     }
@@ -125,11 +124,14 @@ fn recomputed(scenario: &Scenario, planned: &Planned, module: &Module) -> Recomp
         Recompute::Selective if training.attention.is_fused() => Recomputed::default(),
         Recompute::Selective => Recomputed { linear: 0.0, attention: 1.0 },
         Recompute::Operators => {
-            let (h, f, q) = (f64::from(module.hidden), f64::from(module.ffn), f64::from(module.query_width()));
+            let (h, q) = (f64::from(module.hidden), f64::from(module.context_width()));
             // The projection, and half of the products before the activation.
             let before = if module.gated { 2.0 } else { 1.0 };
-            let copies = module.moe.map_or(1.0, |moe| f64::from(moe.top_k));
-            let repeated = 2.0 * (q * h + 0.5 * before * f * h * copies);
+            let width = match (module.moe, module.main_kind().mlp) {
+                (Some(moe), Some(MlpKind::Experts)) => f64::from(module.expert_width()) * f64::from(moe.top_k),
+                _ => f64::from(module.ffn),
+            };
+            let repeated = 2.0 * (q * h + 0.5 * before * width * h);
             Recomputed { linear: repeated / module.layer_linear_flops(1.0).get(), attention: 0.0 }
         }
         Recompute::Full => Recomputed { linear: share, attention: share },

@@ -5,7 +5,8 @@ use leptos::prelude::*;
 use serde_json::Value;
 
 use super::field::{CheckField, NumberField, SelectField};
-use super::modules::{AddModule, ExpertsSwitch, RemoveModule};
+use super::layer_kinds::{AttentionFields, ExpertFields, Parts};
+use super::modules::{AddModule, RemoveModule};
 use super::preset::{PresetOption, PresetPicker};
 use super::section::{Advanced, Section};
 use crate::catalogue::use_catalogue;
@@ -88,6 +89,9 @@ fn notes(model: &Value) -> Option<String> {
         let note = match video {
             Some(tokens) => format!("{} tokens a second of video", format::count(tokens)),
             None if module["headless"] == true => "text encoder, no output head".to_owned(),
+            None if module["pattern"].is_string() => {
+                format!("layers {}", module["pattern"].as_str().unwrap_or_default())
+            }
             None => return None,
         };
         Some(format!("{}: {note}", module["name"].as_str().unwrap_or("Module")))
@@ -101,24 +105,22 @@ fn notes(model: &Value) -> Option<String> {
 #[allow(clippy::struct_excessive_bools, reason = "each is a part that a module has or has not")]
 struct ModuleShape {
     name: String,
-    backbone: bool,
+    parts: Parts,
     patches: bool,
     sound: bool,
     video: bool,
     diffusion: bool,
-    experts: bool,
 }
 
 impl ModuleShape {
     fn from_module(module: &Value) -> Self {
         Self {
             name: module["name"].as_str().unwrap_or("Module").to_owned(),
-            backbone: module["role"] == "backbone",
+            parts: Parts::from_module(module),
             patches: module["patch"].is_object(),
             sound: module["audio"].is_object(),
             video: module["video"].is_object(),
             diffusion: module["diffusion"].is_object(),
-            experts: module["moe"].is_object(),
         }
     }
 }
@@ -127,18 +129,14 @@ impl ModuleShape {
 #[component]
 fn ModuleFields(index: usize, shape: ModuleShape, is_single: bool) -> impl IntoView {
     let at = move |field: &str| format!("/model/modules/{index}/{field}");
-    let (mlp, mlp_unit) = if shape.experts { ("Expert width", "f of one expert") } else { ("MLP width", "f") };
+    let parts = shape.parts;
+    let is_expert = parts.experts && !parts.expert_width;
+    let (mlp, mlp_unit) = if is_expert { ("Expert width", "f of one expert") } else { ("MLP width", "f") };
     let remove = (!is_single).then(|| {
         view! { <RemoveModule index=index name=shape.name.clone() /> }
     });
-    let experts = shape.experts.then(|| {
-        view! {
-            <NumberField pointer=at("moe/experts") label="Experts" unit="" min=1.0 max=4096.0 />
-            <NumberField pointer=at("moe/top_k") label="Experts per token" unit="top k" min=1.0 max=256.0 />
-        }
-    });
     let head =
-        shape.backbone.then(|| view! { <CheckField pointer=at("headless") label="No output head (text encoder)" /> });
+        parts.backbone.then(|| view! { <CheckField pointer=at("headless") label="No output head (text encoder)" /> });
     view! {
         <Advanced title=shape.name.clone() prefixes=vec![format!("/model/modules/{index}")]>
             <NumberField pointer=at("layers") label="Layers" unit="L" min=1.0 max=1024.0 />
@@ -147,8 +145,7 @@ fn ModuleFields(index: usize, shape: ModuleShape, is_single: bool) -> impl IntoV
             <NumberField pointer=at("kv_heads") label="Key-value heads" unit="a_kv" min=1.0 max=1024.0 />
             <NumberField pointer=at("head_size") label="Head size" unit="d" min=1.0 max=4096.0 placeholder="h / a" />
             <NumberField pointer=at("ffn") label=mlp unit=mlp_unit min=1.0 max=1_048_576.0 step=128.0 />
-            <ExpertsSwitch index=index />
-            {experts}
+            <ExpertFields index=index parts=parts />
             <CheckField pointer=at("gated") label="Gated MLP (SwiGLU)" />
             <SelectField pointer=at("mask") label="Attention mask" options=&[("causal", "Causal"), ("full", "Full")] />
             <SelectField pointer=at("norm") label="Norm" options=&[("rms", "RMS"), ("layer", "Layer")] />
@@ -158,6 +155,7 @@ fn ModuleFields(index: usize, shape: ModuleShape, is_single: bool) -> impl IntoV
             {head}
             <CheckField pointer=at("tied_embeddings") label="Tied embeddings" />
             <NumberField pointer=at("learned_positions") label="Learned positions" unit="" min=0.0 max=4_000_000.0 />
+            <AttentionFields index=index parts=parts />
             <CheckField pointer=at("frozen") label="Frozen (not trained)" />
             <ItemFields index=index shape=shape />
             {remove}

@@ -1,16 +1,13 @@
-//! Buttons that add or remove modules, and a switch between MLP and mixture of experts.
+//! Buttons that add or remove modules.
 
 use api::planner::model::{Model, Module, ModuleRole};
 use leptos::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::catalogue::use_catalogue;
 use crate::explore::modalities::leave_out_unread;
 use crate::explore::use_explore;
 use crate::pointer;
-
-/// Default expert count and top-k, as in Mixtral.
-const FIRST_EXPERTS: (u32, u32) = (8, 2);
 
 /// Order of the roles along the data flow: encoders, backbone, generator.
 const fn role_order(role: ModuleRole) -> u8 {
@@ -127,35 +124,6 @@ pub(super) fn RemoveModule(index: usize, name: String) -> impl IntoView {
         });
     };
     view! { <button class="quiet" type="button" on:click=remove>{format!("Remove {name}")}</button> }
-}
-
-/// Checkbox that replaces the MLP of all layers by experts.
-#[component]
-pub(super) fn ExpertsSwitch(index: usize) -> impl IntoView {
-    let explore = use_explore();
-    let at = format!("/model/modules/{index}/moe");
-    let stored_pointer = StoredValue::new(at);
-    let has_experts = move || {
-        explore
-            .scenario
-            .with(|scenario| stored_pointer.with_value(|field_pointer| pointer::get(scenario, field_pointer).is_some()))
-    };
-    let change = move |event| {
-        let (experts, top_k) = FIRST_EXPERTS;
-        stored_pointer.with_value(|field_pointer| {
-            if event_target_checked(&event) {
-                explore.set(field_pointer, json!({ "experts": experts, "top_k": top_k }));
-            } else {
-                explore.remove(field_pointer);
-            }
-        });
-    };
-    view! {
-        <label class="check">
-            <input type="checkbox" data-testid=format!("experts-{index}") prop:checked=has_experts on:change=change />
-            "Mixture of experts"
-        </label>
-    }
 }
 
 #[cfg(test)]

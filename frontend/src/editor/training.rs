@@ -1,7 +1,7 @@
 //! Training settings.
 
 use api::planner::scenario::FreeSetting;
-use api::planner::training::Framework;
+use api::planner::training::{Framework, Optimizer};
 use leptos::prelude::*;
 
 use super::field::{CheckField, NumberField, OptionalField, SelectField};
@@ -54,7 +54,9 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 </IfFixed>
                 <p class="hint">"Automatic: all layers. Counts with whole layers recomputed only."</p>
                 <NumberField pointer="/training/activation_offload" label="Offloaded" unit="0 – 1" min=0.0 max=1.0 step=0.05 placeholder="0" free=FreeSetting::ActivationOffload />
-                <p class="hint">"Share of the kept activations that waits in the host's memory."</p>
+                <p class="hint">"Share of the stored activations in host memory until the backward."</p>
+                <SelectField pointer="/training/optimizer" label="Optimizer" options=&OPTIMIZERS />
+                <NumberField pointer="/training/optimizer_offload" label="Optimizer on the host" unit="0 – 1" min=0.0 max=1.0 step=0.05 placeholder="0" />
                 <OptionalField
                     pointer="/training/zero"
                     label="ZeRO stage"
@@ -99,11 +101,24 @@ const FRAMEWORKS: [(&str, &str); Framework::ALL.len()] = {
     options
 };
 
+/// Optimizers: value, title.
+const OPTIMIZERS: [(&str, &str); Optimizer::ALL.len()] = {
+    let mut options = [("", ""); Optimizer::ALL.len()];
+    let mut index = 0;
+    while index < options.len() {
+        options[index] = (Optimizer::ALL[index].id(), Optimizer::ALL[index].title());
+        index += 1;
+    }
+    options
+};
+
 /// Executions: value, title. Without a value, the framework decides.
 pub(crate) const EXECUTION: [(&str, &str); 4] =
     [("", "As usual in the framework"), ("eager", "Eager"), ("compiled", "Compiled"), ("cuda_graph", "CUDA graph")];
 
-const ADVANCED: [&str; 12] = [
+const ADVANCED: [&str; 14] = [
+    "/training/optimizer",
+    "/training/optimizer_offload",
     "/training/recompute_layers",
     "/training/activation_offload",
     "/training/zero",

@@ -1,11 +1,11 @@
 //! Builds the model of a row, either from a preset or from the row's columns.
 
-use planner::model::{Bias, Mask, Model, Module, Moe, Norm};
+use planner::model::{Adapters, Bias, Mask, Model, Module, Moe, Norm};
 
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
-    CAUSAL, FFN, GATED, HEADS, HIDDEN, KV_HEADS, LAYERS, MODEL, N_EXPERTS, PRESET, SEQ_LEN, TIED_EMBEDDINGS, TOP_K,
-    VOCAB,
+    CAUSAL, DENSE_LAYERS, EXPERT_FFN, FFN, GATED, HEADS, HIDDEN, KV_HEADS, LAYERS, LORA_RANK, MODEL, N_EXPERTS, PRESET,
+    ROUTER_SKEW, SEQ_LEN, SHARED_EXPERT_FFN, TIED_EMBEDDINGS, TOP_K, VOCAB,
 };
 use super::presets::Presets;
 
@@ -26,6 +26,7 @@ pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<(Model, u32), 
         module.tied_embeddings = is_tied;
     }
     module.moe = moe(cells, module.moe)?;
+    module.adapters = adapters(cells)?;
     check(cells, &module)?;
     Ok((Model { name, modules: vec![module] }, length))
 }
@@ -98,7 +99,22 @@ fn moe(cells: Cells<'_>, preset: Option<Moe>) -> Result<Option<Moe>, Rejection> 
     if top_k == 0 || top_k > experts {
         return refuse(TOP_K, format!("{top_k} of {experts} experts"));
     }
-    Ok(Some(Moe { experts, top_k }))
+    let preset = preset.unwrap_or_else(|| Moe::new(experts, top_k));
+    Ok(Some(Moe {
+        experts,
+        top_k,
+        expert_width: cells.integer(EXPERT_FFN)?.or(preset.expert_width),
+        shared_width: cells.integer(SHARED_EXPERT_FFN)?.unwrap_or(preset.shared_width),
+        dense_layers: cells.integer(DENSE_LAYERS)?.unwrap_or(preset.dense_layers),
+        skew: cells.number(ROUTER_SKEW)?.unwrap_or(preset.skew),
+        ..preset
+    }))
+}
+
+/// Returns adapters of attention and MLP with the rank of the row.
+fn adapters(cells: Cells<'_>) -> Result<Option<Adapters>, Rejection> {
+    let rank = cells.integer(LORA_RANK)?.filter(|&rank| rank > 0);
+    Ok(rank.map(|rank| Adapters { rank, mlp: true, base_bits: None }))
 }
 
 fn check(cells: Cells<'_>, module: &Module) -> Result<(), Rejection> {

@@ -80,6 +80,13 @@ pub(super) const SEQ_LEN: Column = integer("seq_len", 1, 16_777_216, "2048");
 pub(super) const CAUSAL: Column = flag("causal", "true");
 pub(super) const N_EXPERTS: Column = integer("n_experts", 0, 1024, "0; 0 and 1 are a dense model");
 pub(super) const TOP_K: Column = integer("top_k", 0, 1024, "2; ignored for a dense model");
+pub(super) const EXPERT_FFN: Column = integer("expert_ffn", 16, 1_048_576, "ffn");
+pub(super) const SHARED_EXPERT_FFN: Column = integer("shared_expert_ffn", 0, 1_048_576, "0; all shared experts");
+pub(super) const DENSE_LAYERS: Column = integer("dense_layers", 0, 1023, "0; first layers without experts");
+pub(super) const ROUTER_SKEW: Column = number("router_skew", 1.0, 1024.0, "1; most over mean tokens of an EP rank");
+pub(super) const LORA_RANK: Column = integer("lora_rank", 0, 4096, "0: all parameters are trained");
+pub(super) const OPTIMIZER: Column = word("optimizer", &["adam", "adam_8bit", "muon", "adafactor", "sgd"], "adam");
+pub(super) const OPTIMIZER_OFFLOAD: Column = number("optimizer_offload", 0.0, 1.0, "0; share in host memory");
 pub(super) const TP: Column = integer("tp", 1, MAX_DEVICES, "1");
 pub(super) const PP: Column = integer("pp", 1, MAX_DEVICES, "1");
 pub(super) const DP: Column = integer("dp", 1, MAX_DEVICES, "n_gpus / (tp x pp x cp)");
@@ -119,7 +126,10 @@ pub(super) const NETWORK_GB_PER_S: Column = number("network_gb_per_s", 0.1, 100_
 pub(super) const MEMORY_RESERVE_GIB: Column = number("memory_reserve_gib", 0.0, 1000.0, "4");
 
 /// Other usual names of columns: (name, column).
-const ALIASES: [(&str, &str); 40] = [
+const ALIASES: [(&str, &str); 43] = [
+    ("moe_intermediate_size", "expert_ffn"),
+    ("moe_ffn_hidden_size", "expert_ffn"),
+    ("first_k_dense_replace", "dense_layers"),
     ("accelerator", "gpu"),
     ("device", "gpu"),
     ("gpus", "n_gpus"),
@@ -163,7 +173,10 @@ const ALIASES: [(&str, &str); 40] = [
 ];
 
 /// Other usual words in cells: (word, word of the column).
-const WORD_ALIASES: [(&str, &str); 19] = [
+const WORD_ALIASES: [(&str, &str); 22] = [
+    ("adamw", "adam"),
+    ("adamw_8bit", "adam_8bit"),
+    ("paged_adamw_8bit", "adam_8bit"),
     ("bf16-mixed", "bf16"),
     ("bfloat16", "bf16"),
     ("amp_bf16", "bf16"),
@@ -223,7 +236,7 @@ pub(super) fn position(words: &[&str], text: &str) -> Option<usize> {
 }
 
 /// All known columns.
-pub const COLUMNS: [Column; 43] = [
+pub const COLUMNS: [Column; 50] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -240,6 +253,13 @@ pub const COLUMNS: [Column; 43] = [
     CAUSAL,
     N_EXPERTS,
     TOP_K,
+    EXPERT_FFN,
+    SHARED_EXPERT_FFN,
+    DENSE_LAYERS,
+    ROUTER_SKEW,
+    LORA_RANK,
+    OPTIMIZER,
+    OPTIMIZER_OFFLOAD,
     TP,
     PP,
     DP,

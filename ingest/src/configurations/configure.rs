@@ -3,13 +3,16 @@
 use planner::cluster::Cluster;
 use planner::estimate::Configuration;
 use planner::outcome::Layout;
-use planner::training::{AttentionKernel, Execution, Framework, GradientFormat, Precision, Recompute, Training};
+use planner::training::{
+    AttentionKernel, Execution, Framework, GradientFormat, Optimizer, Precision, Recompute, Training,
+};
 
 use super::architecture;
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
     ATTENTION, CP_BALANCED, DATA_OVERLAP, DROPOUT, EXECUTION, FRAMEWORK, FSDP, FUSED_WEIGHT_GRADIENTS, GRADIENTS,
-    MEMORY_RESERVE_GIB, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS, SEQUENCE_PARALLEL, TENSOR_OVERLAP, ZERO,
+    MEMORY_RESERVE_GIB, OPTIMIZER, OPTIMIZER_OFFLOAD, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS, SEQUENCE_PARALLEL,
+    TENSOR_OVERLAP, ZERO,
 };
 use super::degrees::Degrees;
 use super::presets::Presets;
@@ -81,6 +84,8 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) 
         context_balanced: cells.flag(CP_BALANCED)?.unwrap_or(true),
         expert_parallel: degrees.expert,
         framework,
+        optimizer: Optimizer::ALL[cells.word(OPTIMIZER)?],
+        optimizer_offload: cells.number(OPTIMIZER_OFFLOAD)?.unwrap_or(0.0),
         execution: [None, Some(Execution::Eager), Some(Execution::Compiled), Some(Execution::CudaGraph)]
             [cells.word(EXECUTION)?],
         ..Training::default()

@@ -7,7 +7,7 @@ use super::cells::Cells;
 use super::column::{
     ATTENTION, Column, DATA_OVERLAP, DROPOUT, EXECUTION, FFN, FRAMEWORK, FUSED_WEIGHT_GRADIENTS, GLOBAL_BATCH, GPU,
     GRADIENTS, HEADS, HIDDEN, KV_HEADS, LAYERS, LINK_GB_PER_S, MEMORY_RESERVE_GIB, MICROBATCH, MODEL, NETWORK_GB_PER_S,
-    PRECISION, PRESET, RECOMPUTE, SEQ_LEN, SEQUENCE_PARALLEL, TENSOR_OVERLAP, TIED_EMBEDDINGS, VOCAB, ZERO,
+    OPTIMIZER, PRECISION, PRESET, RECOMPUTE, SEQ_LEN, SEQUENCE_PARALLEL, TENSOR_OVERLAP, TIED_EMBEDDINGS, VOCAB, ZERO,
 };
 
 /// Returns the default values that the estimate uses, for example "attention flash2; zero 1".
@@ -42,6 +42,7 @@ pub(super) fn used(cells: Cells<'_>, configuration: &Configuration) -> String {
     add(RECOMPUTE, training.recompute.id().to_owned());
     add(SEQUENCE_PARALLEL, training.sequence_parallel.to_string());
     add(ZERO, training.zero_stage().to_string());
+    add(OPTIMIZER, training.optimizer.id().to_owned());
     add(GRADIENTS, if training.gradients == GradientFormat::Fp32 { "fp32" } else { "bf16" }.to_owned());
     add(FUSED_WEIGHT_GRADIENTS, training.fused_weight_gradients.to_string());
     add(TENSOR_OVERLAP, training.tensor_overlap.to_string());

@@ -6,7 +6,7 @@ use planner::model::presets::{ModelPreset, models};
 use planner::model::{Model, ModuleRole};
 
 /// Alternative device names, normalized: without blanks, dashes, vendor and socket.
-const DEVICE_ALIASES: [(&str, &str); 20] = [
+const DEVICE_ALIASES: [(&str, &str); 28] = [
     ("a100", "a100-80gb"),
     ("a10080g", "a100-80gb"),
     ("a10040g", "a100-40gb"),
@@ -18,6 +18,14 @@ const DEVICE_ALIASES: [(&str, &str); 20] = [
     ("h200141gb", "h200"),
     ("b200180gb", "b200"),
     ("b200192gb", "b200"),
+    ("b300288gb", "b300"),
+    ("gb200", "gb200-nvl72"),
+    ("gb300", "gb300-nvl72"),
+    ("h2096gb", "h20"),
+    ("v5p", "tpu-v5p"),
+    ("v6e", "tpu-v6e"),
+    ("trillium", "tpu-v6e"),
+    ("trn2", "trainium2"),
     ("mi300", "mi300x"),
     ("mi300x192gb", "mi300x"),
     ("amdmi300x", "mi300x"),
@@ -103,6 +111,9 @@ mod tests {
             (&["H100-96GB"], "h100-96gb"),
             (&["h200", "H200-SXM-141GB"], "h200"),
             (&["b200"], "b200"),
+            (&["gb200", "GB200-NVL72"], "gb200-nvl72"),
+            (&["H100 PCIe"], "h100-pcie"),
+            (&["TPU v5p", "v5p"], "tpu-v5p"),
             (&["mi300x", "AMD MI300X"], "mi300x"),
             (&["910b", "Ascend 910B", "ascend-910b"], "ascend-910b"),
         ] {

@@ -2,7 +2,7 @@
 
 use planner::estimate::{Configuration, estimate};
 use planner::model::{Bias, Mask, Moe, Norm};
-use planner::training::{AttentionKernel, Execution, Framework, GradientFormat, Precision, Recompute};
+use planner::training::{AttentionKernel, Execution, Framework, GradientFormat, Optimizer, Precision, Recompute};
 use proptest::prelude::*;
 
 use super::{ANSWERS, COLUMNS, Column, ConfigurationsError, Summary, Table, read, write};
@@ -104,7 +104,7 @@ fn every_column_is_heard() {
         let other = with(&all).unwrap();
         (other != plain, other)
     };
-    let cases: [(&str, &str, Heard); 41] = [
+    let cases: [(&str, &str, Heard); 44] = [
         ("gpu", "h100", |c| c.cluster.name == "H100"),
         ("gpus_per_node", "4", |c| (c.cluster.nodes, c.cluster.devices_per_node) == (2, 4)),
         ("model", "llama-2-7b", |c| c.model.name == "Llama-2 7B"),
@@ -119,7 +119,7 @@ fn every_column_is_heard() {
         ("gated", "Yes", |c| c.model.modules[0].ffn == 11_008 && c.model.modules[0].norm == Norm::Rms),
         ("seq_len", "4096", |c| (c.sequence_length, c.model.modules[0].learned_positions) == (4096, 4096)),
         ("causal", "0", |c| c.model.modules[0].mask == Mask::Full),
-        ("n_experts", "8", |c| c.model.modules[0].moe == Some(Moe { experts: 8, top_k: 2 })),
+        ("n_experts", "8", |c| c.model.modules[0].moe == Some(Moe::new(8, 2))),
         ("tp", "2", |c| c.layout.tensor == 2),
         ("pp", "4", |c| c.layout.pipeline == 4 && c.global_batch == 8 * 16),
         ("dp", "16", |c| c.layout.data == 16),
@@ -137,6 +137,11 @@ fn every_column_is_heard() {
         ("attention", "fa2", |c| c.training.attention == AttentionKernel::Flash2),
         ("dropout", "true", |c| c.model.modules[0].dropout),
         ("tied_embeddings", "false", |c| !c.model.modules[0].tied_embeddings),
+        ("optimizer", "adamw_8bit", |c| c.training.optimizer == Optimizer::Adam8Bit),
+        ("optimizer_offload", "0.5", |c| c.training.optimizer_offload > 0.49),
+        ("lora_rank", "16", |c| {
+            c.model.modules[0].adapters.is_some_and(|adapters| adapters.rank == 16 && adapters.mlp)
+        }),
         ("gradients", "bf16", |c| c.training.gradients == GradientFormat::Bf16),
         ("cp_balanced", "false", |c| !c.training.context_balanced),
         ("fused_weight_gradients", "false", |c| !c.training.fused_weight_gradients),
@@ -153,7 +158,7 @@ fn every_column_is_heard() {
         assert!(differs && holds(&configuration), "{name}={cell}: {configuration:?}");
     }
     let experts = differs(&[("n_experts", "16"), ("top_k", "1"), ("ep", "8")]).1;
-    assert_eq!(experts.model.modules[0].moe, Some(Moe { experts: 16, top_k: 1 }));
+    assert_eq!(experts.model.modules[0].moe, Some(Moe::new(16, 1)));
     assert_eq!(experts.training.expert_parallel, 8);
     assert_eq!(differs(&[("pp", "2"), ("vpp", "4")]).1.layout.chunks, 4);
     assert_eq!(differs(&[("recompute", "full")]).1.training.recompute, Recompute::Full);

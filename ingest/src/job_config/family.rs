@@ -48,7 +48,7 @@ const fn ungated(name: &'static str, bias: Bias, tied: bool, learned_positions: 
 const GEMMA_3: Sizes =
     Sizes { layers: 26, hidden: 2304, heads: 8, kv_heads: 4, ffn: 9216, vocab: 262_208, head_size: Some(256) };
 
-const FAMILIES: [Family; 51] = [
+const FAMILIES: [Family; 58] = [
     Family { sizes: Some(sizes_7b(32, 11_008, 32_000)), ..family("llama", Norm::Rms, Bias::None, false) },
     Family { sizes: Some(sizes_7b(8, 14_336, 32_000)), ..family("mistral", Norm::Rms, Bias::None, false) },
     family("ministral", Norm::Rms, Bias::None, false),
@@ -76,6 +76,13 @@ const FAMILIES: [Family; 51] = [
     family("cohere", Norm::Rms, Bias::None, true),
     family("cohere2", Norm::Rms, Bias::None, true),
     family("bitnet", Norm::Rms, Bias::None, true),
+    family("deepseek_v2", Norm::Rms, Bias::None, false),
+    family("deepseek_v3", Norm::Rms, Bias::None, false),
+    family("kimi_k2", Norm::Rms, Bias::None, false),
+    family("llama4", Norm::Rms, Bias::None, false),
+    family("qwen3_next", Norm::Rms, Bias::None, false),
+    family("qwen3_5", Norm::Rms, Bias::None, false),
+    family("qwen3_5_moe", Norm::Rms, Bias::None, false),
     family("jamba", Norm::Rms, Bias::None, false),
     family("chatglm", Norm::Rms, Bias::None, false),
     family("glm4", Norm::Rms, Bias::None, false),

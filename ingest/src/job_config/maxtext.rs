@@ -8,7 +8,7 @@ use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
-use super::{JobConfigError, model_config, unmodelled};
+use super::{JobConfigError, model_config, optimizer, unmodelled};
 
 /// Sizes with their keys in `config.json`. They are multiplied by `global_parameter_scale`, which is 1 by default.
 const SIZES: [(&str, &str); 9] = [
@@ -160,8 +160,8 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
         "dot_product" => AttentionKernel::Unfused,
         _ => AttentionKernel::Flash,
     });
-    if keys.text(&["opt_type"], "optimizer").is_some_and(|name| !name.contains("adam")) {
-        keys.not_modelled("The optimizer is read as Adam.");
+    if let Some(name) = keys.text(&["opt_type"], "optimizer") {
+        optimizer::set(&name, keys, settings);
     }
     settings.overlapped_gradients = Some(true);
     settings.fused_weight_gradients = Some(false);

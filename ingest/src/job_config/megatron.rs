@@ -4,20 +4,25 @@ use planner::model::{Bias, Model, Module, Moe, Norm};
 use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
+use super::megatron_layers;
 use super::model_config::distinct_head_size;
 use super::settings::{Batch, Settings};
-use super::{JobConfigError, unmodelled};
+use super::{JobConfigError, optimizer, unmodelled};
 
 /// Vocabulary size if the file gives only a tokenizer: GPT-2, padded to a multiple of 1,024.
 const VOCABULARY: u32 = 51_200;
 
 /// Device names used by schedulers, with their presets. A name must precede all names that it is a
 /// substring of.
-const DEVICES: [(&str, &str); 8] = [
+const DEVICES: [(&str, &str); 12] = [
+    ("gb200", "gb200-nvl72"),
+    ("gb300", "gb300-nvl72"),
     ("h100", "h100"),
     ("h800", "h800"),
     ("h200", "h200"),
     ("b200", "b200"),
+    ("b300", "b300"),
+    ("h20", "h20"),
     ("a100-40", "a100-40gb"),
     ("a100", "a100-80gb"),
     ("a800", "a800"),
@@ -83,8 +88,8 @@ fn required(keys: &mut Keys, name: &'static str, setting: &'static str) -> Resul
 }
 
 fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigError> {
-    let layers = match keys.text(&["hybrid-layer-pattern", "hybrid-override-pattern"], "layers") {
-        Some(pattern) => u32::try_from(pattern.chars().filter(|c| "M*-E".contains(*c)).count()).unwrap_or(u32::MAX),
+    let layers = match megatron_layers::pattern(keys) {
+        Some(pattern) => u32::try_from(pattern.len()).unwrap_or(u32::MAX),
         None => required(keys, "num-layers", "layers")?,
     };
     let hidden = required(keys, "hidden-size", "width")?;
@@ -96,7 +101,6 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
     // Megatron-LM: 4 h; for SwiGLU two thirds of this value, rounded down to a multiple of 64.
     let width = width.unwrap_or(if gated { hidden.saturating_mul(8) / 192 * 64 } else { hidden.saturating_mul(4) });
     let moe = experts(keys)?;
-    let expert_width = keys.count(&["moe-ffn-hidden-size"], "width of an expert")?.filter(|_| moe.is_some());
     let head_size = keys.count(&["kv-channels"], "head size")?;
     let dropout = keys.number(&["hidden-dropout"], "dropout")?.unwrap_or(0.1) > 0.0;
     let rotary = keys.flag(&["use-rotary-position-embeddings"], "positions").unwrap_or(false);
@@ -107,14 +111,14 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
     let has_qkv_bias = keys.flag(&["add-qkv-bias"], "bias of query, key and value").unwrap_or(false);
     let is_without_bias = keys.flag(&["disable-bias-linear"], "bias").unwrap_or(false);
     let is_untied = keys.flag(&["untie-embeddings-and-output-weights"], "output head of its own").unwrap_or(false);
-    Ok(Module {
+    let mut module = Module {
         name: "Megatron-LM model".to_owned(),
         layers,
         hidden,
         heads,
         kv_heads: groups.filter(|_| is_grouped).unwrap_or(heads),
         head_size: distinct_head_size(hidden, heads, head_size),
-        ffn: expert_width.unwrap_or(width),
+        ffn: width,
         gated,
         norm: if norm { Norm::Rms } else { Norm::Layer },
         bias: match (is_without_bias, has_qkv_bias) {
@@ -128,13 +132,15 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
         learned_positions: if is_learned { max_positions } else { 0 },
         moe,
         ..Module::decoder()
-    })
+    };
+    megatron_layers::read(keys, &mut module)?;
+    Ok(module)
 }
 
 fn experts(keys: &mut Keys) -> Result<Option<Moe>, JobConfigError> {
     let experts = keys.count(&["num-experts"], "experts")?.filter(|&experts| experts > 1);
     let top_k = keys.count(&["moe-router-topk"], "experts of a token")?;
-    Ok(experts.map(|experts| Moe { experts, top_k: top_k.unwrap_or(2) }))
+    Ok(experts.map(|experts| Moe::new(experts, top_k.unwrap_or(2))))
 }
 
 /// Returns the vocabulary size padded as in Megatron-LM: to a multiple of
@@ -301,9 +307,12 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         Some(_) => Some(AttentionKernel::Flash),
         None => flash.then_some(AttentionKernel::Flash),
     };
+    optimizer::read_offload(keys, settings)?;
+    if let Some(name) = keys.text(&["optimizer"], "optimizer") {
+        optimizer::set(&name, keys, settings);
+    }
     for (names, sentence) in [
         (["tp-comm-overlap", "tp-comm-overlap-ag"], "Overlap of tensor-parallel communication is not applied."),
-        (["optimizer-cpu-offload", "cpu-offload"], "Offload of the optimizer to the host is not applied."),
         (["cpu-offloading", "cpu-offloading-num-layers"], "Offload of activations to the host is not applied."),
     ] {
         if keys.flag(&names, "overlap and offload").unwrap_or(false) {

@@ -4,7 +4,7 @@ use planner::model::{Bias, Mask, Model, Module, ModuleRole, Moe, Norm, Patch};
 
 use super::family::{self, Family};
 use super::keys::Keys;
-use super::{JobConfigError, unmodelled, without_effect};
+use super::{JobConfigError, layer_kinds, unmodelled, without_effect};
 
 /// Sections that contain the language model of a multimodal model.
 const TEXT_SECTIONS: [&str; 4] = ["text_config.", "llm_config.", "language_config.", "language_model_config."];
@@ -140,7 +140,7 @@ pub(super) fn language_model(
     let gated = is_gated(keys, family, known.is_some());
     let bias = bias(keys, family);
     parallel(keys, family);
-    Ok(Module {
+    let mut module = Module {
         name: name.to_owned(),
         layers,
         hidden,
@@ -157,7 +157,9 @@ pub(super) fn language_model(
         learned_positions: positions(keys, family)?,
         moe,
         ..Module::decoder()
-    })
+    };
+    layer_kinds::read(keys, model_type, &mut module)?;
+    Ok(module)
 }
 
 /// Returns the head size if it differs from hidden size / heads. Without a stated head size,
@@ -182,7 +184,7 @@ fn experts(keys: &mut Keys) -> Result<Option<Moe>, JobConfigError> {
     if top_k.is_none() {
         keys.assume("The number of experts of a token is not stated. It is read as 2.");
     }
-    Ok(Some(Moe { experts, top_k: top_k.unwrap_or(2) }))
+    Ok(Some(Moe::new(experts, top_k.unwrap_or(2))))
 }
 
 /// Returns the MLP width, or the expert width for MoE models.
@@ -193,7 +195,6 @@ fn mlp_width(
     default: Option<u32>,
 ) -> Result<u32, JobConfigError> {
     if has_experts && let Some(width) = keys.count(&["moe_intermediate_size"], "width of an expert")? {
-        keys.ignore(|key| key == "intermediate_size" || key == "intermediate_size_mlp");
         return Ok(width);
     }
     let names = ["intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff"];

@@ -10,8 +10,7 @@ use super::{JobConfigError, document, model_config, torchtitan};
 const SIZES: &str = include_str!("models.json");
 
 /// Families in this file or in `flavors.json`, by the start of a name. A longer start precedes a shorter one.
-const FAMILIES: [(&str, &str); 19] = [
-    ("qwen3-vl-", "preset"),
+const FAMILIES: [(&str, &str); 18] = [
     ("qwen2.5-vl-", "qwen2.5-vl"),
     ("qwen2.5-", "qwen2.5"),
     ("qwen2-", "qwen2"),
@@ -32,6 +31,33 @@ const FAMILIES: [(&str, &str); 19] = [
     ("deepseek3-", "deepseek_v3"),
 ];
 
+/// Names of models without a size in their name, and those that are presets, by the start of a name.
+const PRESETS: [(&str, &str); 23] = [
+    ("deepseek-v3", "deepseek-v3"),
+    ("deepseek-v3.1", "deepseek-v3"),
+    ("deepseek-r1", "deepseek-v3"),
+    ("kimi-k2", "kimi-k2"),
+    ("glm-4.5-air", "glm-4.5-air"),
+    ("glm-4.5", "glm-4.5"),
+    ("minimax-m2", "minimax-m2"),
+    ("minimax-m2.5", "minimax-m2"),
+    ("llama-4-scout-17b-16e", "llama-4-scout"),
+    ("llama-4-maverick-17b-128e", "llama-4-maverick"),
+    ("gpt-oss-20b", "gpt-oss-20b"),
+    ("gpt-oss-120b", "gpt-oss-120b"),
+    ("gemma-3-12b", "gemma-3-12b"),
+    ("gemma-3-27b", "gemma-3-27b"),
+    ("nemotron-h-8b", "nemotron-h-8b"),
+    ("qwen3-next-80b-a3b", "qwen3-next-80b-a3b"),
+    ("qwen3-vl-2b", "qwen3-vl-2b"),
+    ("qwen3-vl-4b", "qwen3-vl-4b"),
+    ("qwen3-vl-8b", "qwen3-vl-8b"),
+    ("qwen3-vl-32b", "qwen3-vl-32b"),
+    ("qwen3-vl-30b-a3b", "qwen3-vl-30b-a3b"),
+    ("qwen3-vl-235b-a22b", "qwen3-vl-235b-a22b"),
+    ("internvl3-5-8b", "internvl3.5-8b"),
+];
+
 /// Words of a name that change no sizes.
 const VARIANTS: [&str; 24] = [
     "instruct", "base", "chat", "hf", "it", "pt", "v0.1", "v0.2", "v0.3", "2507", "thinking", "bnb", "4bit", "8bit",
@@ -40,10 +66,10 @@ const VARIANTS: [&str; 24] = [
 
 /// Returns the model of a name such as `meta-llama/Llama-3.1-8B-Instruct`. `None` if its sizes are not known.
 pub(super) fn find(name: &str, keys: &mut Keys) -> Result<Option<Model>, JobConfigError> {
-    let Some((family, size)) = family_and_size(name) else { return Ok(None) };
-    if family == "preset" {
-        return Ok(presets::model(&format!("qwen3-vl-{size}")));
+    if let Some(id) = preset(name) {
+        return Ok(presets::model(id));
     }
+    let Some((family, size)) = family_and_size(name) else { return Ok(None) };
     let title = format!("{family} {size}");
     let Some(sizes) = sizes(SIZES, family, &size)?.or(torchtitan::flavor(family, &size.to_uppercase())?) else {
         return Ok(None);
@@ -65,9 +91,27 @@ fn sizes(table: &str, family: &str, size: &str) -> Result<Option<Value>, JobConf
     Ok(table.get(family).and_then(|sizes| sizes.get(size)).cloned())
 }
 
-fn family_and_size(name: &str) -> Option<(&'static str, String)> {
+/// Returns the last part of a path in lower case, without the prefix `meta-`.
+fn normalized(name: &str) -> Option<String> {
     let name = name.trim().trim_end_matches('/').rsplit('/').next()?.to_lowercase().replace('_', "-");
-    let name = name.strip_prefix("meta-").unwrap_or(&name);
+    Some(name.strip_prefix("meta-").map_or_else(|| name.clone(), str::to_owned))
+}
+
+/// Returns the preset of a name that has only words without effect on sizes after it.
+fn preset(name: &str) -> Option<&'static str> {
+    let name = normalized(name)?;
+    let name = name.strip_prefix("nvidia-").unwrap_or(&name);
+    PRESETS.into_iter().find_map(|(start, id)| {
+        let rest = name.strip_prefix(start)?;
+        let is_variant = |word: &str| {
+            word.is_empty() || VARIANTS.contains(&word) || word.chars().all(|c| c.is_ascii_digit()) || word == "8k"
+        };
+        rest.split('-').all(is_variant).then_some(id)
+    })
+}
+
+fn family_and_size(name: &str) -> Option<(&'static str, String)> {
+    let name = normalized(name)?;
     let (start, family) = FAMILIES.into_iter().find(|(start, _)| name.starts_with(start))?;
     let mut words = name[start.len()..].split('-').filter(|word| !VARIANTS.contains(word));
     let size = words.next().filter(|word| is_size(word))?;
@@ -114,7 +158,21 @@ mod tests {
             let counted = model.parameters() as f64 / 1e6;
             assert!((counted / millions - 1.0).abs() < 3e-3, "{name}: {counted}");
         }
-        for name in ["Llama-3.2-11B-Vision", "Qwen3-Next-80B-A3B", "my-model", "Qwen3-8B-pruned", "", "Llama-2-9b"] {
+        for (name, billions) in [
+            ("deepseek-ai/DeepSeek-V3-Base", 682.6),
+            ("deepseek-ai/DeepSeek-R1-0528", 682.6),
+            ("Qwen/Qwen3-Next-80B-A3B-Instruct", 79.67),
+            ("openai/gpt-oss-20b", 20.91),
+            ("meta-llama/Llama-4-Scout-17B-16E-Instruct", 107.77),
+            ("google/gemma-3-27b-it", 27.01),
+        ] {
+            let model = find(name, &mut Keys::default()).unwrap().unwrap_or_else(|| panic!("{name}"));
+            let counted = model.parameters() as f64 / 1e9;
+            assert!((counted / billions - 1.0).abs() < 5e-3, "{name}: {counted}");
+        }
+        for name in
+            ["Llama-3.2-11B-Vision", "DeepSeek-V3.2-Exp", "GLM-4.5-V", "my-model", "Qwen3-8B-pruned", "", "Llama-2-9b"]
+        {
             assert!(find(name, &mut Keys::default()).unwrap().is_none(), "{name}");
         }
     }

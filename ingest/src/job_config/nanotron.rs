@@ -5,7 +5,7 @@ use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
-use super::{JobConfigError, model_config, unmodelled, without_effect};
+use super::{JobConfigError, model_config, optimizer, unmodelled, without_effect};
 
 const MODEL: &str = "model.model_config.";
 
@@ -56,9 +56,8 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     });
     settings.overlapped_gradients = Some(false);
     settings.fused_weight_gradients = Some(false);
-    let optimizer = keys.text(&["optimizer.optimizer_factory.name"], "optimizer");
-    if optimizer.is_some_and(|name| !name.to_lowercase().contains("adam")) {
-        keys.not_modelled("The optimizer is read as Adam.");
+    if let Some(name) = keys.text(&["optimizer.optimizer_factory.name"], "optimizer") {
+        optimizer::set(&name, keys, &mut settings);
     }
     keys.ignore(is_without_effect);
     Ok(settings)

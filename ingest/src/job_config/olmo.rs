@@ -5,7 +5,7 @@ use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
-use super::{JobConfigError, model_config, without_effect};
+use super::{JobConfigError, model_config, optimizer, without_effect};
 
 const MODEL: &str = "model.";
 
@@ -35,8 +35,8 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.overlapped_gradients = Some(true);
     settings.fused_weight_gradients = Some(false);
     settings.sequence_parallel = Some(false);
-    if keys.text(&["optimizer.name"], "optimizer").is_some_and(|name| !name.contains("adam")) {
-        keys.not_modelled("The optimizer is read as Adam.");
+    if let Some(name) = keys.text(&["optimizer.name"], "optimizer") {
+        optimizer::set(&name, keys, &mut settings);
     }
     if keys.flag(&["fused_loss"], "loss").unwrap_or(false) {
         keys.not_modelled("A fused loss without stored logits is not applied.");

@@ -43,6 +43,9 @@ pub(super) fn build(
     }
     for module in &mut model.modules {
         module.frozen |= settings.frozen.contains(&module.role);
+        if module.role == ModuleRole::Backbone && !module.frozen {
+            module.adapters = settings.adapters;
+        }
         if module.role == ModuleRole::Backbone && module.learned_positions > 0 {
             module.learned_positions = module.learned_positions.max(workload.context_length);
         }
@@ -190,6 +193,8 @@ fn training(framework: Framework, settings: &Settings, cluster: &Cluster, keys: 
         context_parallel: settings.context.unwrap_or(1),
         context_exchange: settings.context_exchange,
         expert_parallel: settings.expert.unwrap_or(1),
+        optimizer: settings.optimizer,
+        optimizer_offload: settings.optimizer_offload,
         ..default
     }
 }

@@ -1,7 +1,7 @@
 //! Common representation of all formats: a model and the job settings stated in the file.
 
-use planner::model::{Model, ModuleRole};
-use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Precision, Recompute};
+use planner::model::{Adapters, Model, ModuleRole};
+use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Optimizer, Precision, Recompute};
 
 use super::JobConfigError;
 
@@ -58,6 +58,11 @@ pub(super) struct Settings {
     pub(super) has_layout: bool,
     /// Roles of frozen modules.
     pub(super) frozen: Vec<ModuleRole>,
+    /// Adapters of the language model.
+    pub(super) adapters: Option<Adapters>,
+    pub(super) optimizer: Optimizer,
+    /// Share of the optimizer state in host memory.
+    pub(super) optimizer_offload: f64,
 }
 
 /// Batch size in sequences per step.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
-use super::{JobConfigError, document, model_config, unmodelled};
+use super::{JobConfigError, document, model_config, optimizer, unmodelled};
 
 /// Published dimensions by model and flavor, with Hugging Face configuration keys.
 const FLAVORS: &str = include_str!("flavors.json");
@@ -158,9 +158,12 @@ fn recompute(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<()
     Ok(())
 }
 
-/// Reads the precision. The torchtitan default is bf16 with fp32 reduction. fp8 requires a
+/// Reads the optimizer and the precision. The torchtitan default is bf16 with fp32 reduction. fp8 requires a
 /// converter, or a flag in older versions.
 fn precision(keys: &mut Keys, settings: &mut Settings) {
+    if let Some(name) = keys.text(&["optimizer.name"], "optimizer") {
+        optimizer::set(&name, keys, settings);
+    }
     let parameters = keys.text(&["training.mixed_precision_param", "training.dtype"], "precision");
     let converters = keys.text(&["model.converters"], "precision").unwrap_or_default();
     let is_enabled = keys.flag(&["float8.enable_float8_linear", "float8.enable"], "precision").unwrap_or(false);

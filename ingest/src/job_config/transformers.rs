@@ -14,7 +14,7 @@ use planner::training::{AttentionKernel, ContextExchange, Recompute};
 
 use super::keys::Keys;
 use super::settings::Settings;
-use super::{ConfigFormat, JobConfigError, unmodelled};
+use super::{ConfigFormat, JobConfigError, optimizer, unmodelled};
 
 const DEEPSPEED: &str = "deepspeed.";
 const ACCELERATE: &str = "accelerate.";
@@ -93,6 +93,7 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     tuning::read(format, keys, &mut settings)?;
     settings.fused_weight_gradients = Some(false);
     settings.sequence_parallel = Some(keys.flag(&["sequence_parallel"], "sequence parallelism").unwrap_or(false));
+    optimizer::read_offload(keys, &mut settings)?;
     unmodelled::report_offload(keys);
     keys.ignore(without_effect::is);
     Ok(settings)

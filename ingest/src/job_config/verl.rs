@@ -1,11 +1,12 @@
 //! verl: overrides `section.key=value` of a command line, or YAML. The training step of the actor, or of supervised
 //! fine-tuning, is read.
 
+use planner::model::Adapters;
 use planner::training::{ContextExchange, Precision, Recompute};
 
+use super::JobConfigError;
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
-use super::{JobConfigError, unmodelled};
 
 const ACTOR: &str = "actor_rollout_ref.actor.";
 
@@ -48,8 +49,9 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     degrees(keys, &mut settings)?;
     batch(keys, &mut settings, is_actor)?;
     memory(keys, &mut settings);
-    if keys.count(&["actor_rollout_ref.model.lora_rank", "model.lora_rank"], "fine-tuning")?.is_some() {
-        keys.not_modelled(unmodelled::LORA);
+    if let Some(rank) = keys.count(&["actor_rollout_ref.model.lora_rank", "model.lora_rank"], "fine-tuning")? {
+        // verl adapts all linear layers unless the file states others.
+        settings.adapters = Some(Adapters { rank, mlp: true, base_bits: None });
     }
     keys.assume("verl's default precision is bf16.");
     settings.precision = Some(Precision::Bf16);

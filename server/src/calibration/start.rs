@@ -63,8 +63,8 @@ impl Start {
     pub(crate) fn may_be(&self, device: &str) -> bool {
         // The peak performance of PCIe and NVL boards and MIG slices differs from the SXM module
         // with the same model name.
-        let name = DeviceName::find(device);
-        if name.is_some_and(DeviceName::is_variant) && name != DeviceName::find(&self.cluster.name) {
+        let (name, own) = (DeviceName::find(device), DeviceName::find(&self.cluster.name));
+        if [name, own].into_iter().flatten().any(DeviceName::is_variant) && name != own {
             return false;
         }
         let cluster_terms: Vec<String> = model_terms(&self.name).chain(model_terms(&self.cluster.name)).collect();
@@ -160,8 +160,8 @@ mod tests {
             ("NVIDIA B200", Some("b200")),
             ("NVIDIA H200", Some("h200")),
             ("NVIDIA A40", None),
-            ("NVIDIA H100 PCIe", None),
-            ("GB200", None),
+            ("NVIDIA H100 PCIe", Some("h100-pcie")),
+            ("GB200", Some("gb200-nvl72")),
         ] {
             assert_eq!(Start::from_device(device).map(|start| start.name).as_deref(), preset, "{device}");
         }

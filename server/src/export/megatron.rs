@@ -3,13 +3,14 @@
 //! Megatron-LM supports 1F1B and interleaved 1F1B for a single language model. Other plans cannot
 //! be exported.
 
+mod layers;
 mod warnings;
 
 use super::stage_layers::{is_even, layer_counts};
 use planner::model::{Bias, Module, ModuleRole, Norm};
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, Scenario};
-use planner::training::{ContextExchange, GradientFormat, Precision, Recompute};
+use planner::training::{ContextExchange, GradientFormat, Optimizer, Precision, Recompute};
 
 /// Reason why a plan cannot be exported.
 pub(crate) type Refusal = &'static str;
@@ -181,9 +182,7 @@ fn model(module: &Module, context: u32, tensor: u32) -> Vec<String> {
     if !module.dropout {
         lines.push("--attention-dropout 0 --hidden-dropout 0".to_owned());
     }
-    if let Some(moe) = module.moe {
-        lines.push(format!("--num-experts {} --moe-router-topk {}", moe.experts, moe.top_k));
-    }
+    lines.extend(layers::arguments(module));
     lines
 }
 
@@ -228,6 +227,13 @@ fn training(scenario: &Scenario, module: &Module) -> Vec<String> {
     }
     if !training.fused_weight_gradients {
         lines.push("--no-gradient-accumulation-fusion".to_owned());
+    }
+    if matches!(training.optimizer, Optimizer::Sgd | Optimizer::Muon) {
+        lines.push(format!("--optimizer {}", training.optimizer.id()));
+    }
+    if training.optimizer_offload > 0.0 {
+        let share = training.optimizer_offload;
+        lines.push(format!("--optimizer-cpu-offload --optimizer-offload-fraction {share}"));
     }
     lines
 }

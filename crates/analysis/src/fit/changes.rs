@@ -66,6 +66,13 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
             all.push(proposal(kind, title, &[("/training/activation_offload", json!(f64::from(percent) / 100.0))]));
         }
     }
+    for percent in [50, 100] {
+        let share = f64::from(percent) / 100.0;
+        if share > settings.optimizer_offload {
+            let title = format!("offload {percent} % of the optimizer to host memory");
+            all.push(proposal(kind, title, &[("/training/optimizer_offload", json!(share))]));
+        }
+    }
     if !scenario.is_free(FreeSetting::Zero) {
         for zero in (0..=3).filter(|&zero| zero != settings.zero_stage()) {
             all.push(proposal(kind, format!("ZeRO {zero}"), &[("/training/zero", json!(zero))]));

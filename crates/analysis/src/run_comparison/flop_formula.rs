@@ -83,15 +83,10 @@ struct Forward {
 /// Returns the forward FLOPs for a language model on `tokens` tokens, sequence length `length`: two
 /// per matrix parameter used by a token, 4 q s for attention, 2 h V for the output head.
 fn forward(module: &Module, tokens: f64, length: f64) -> Forward {
-    let (h, q, kv) = (f64::from(module.hidden), f64::from(module.query_width()), f64::from(module.kv_width()));
-    let matrices = if module.gated { 3.0 } else { 2.0 };
-    let experts = module.moe.map_or(1.0, |moe| f64::from(moe.top_k));
-    let layers = f64::from(module.layers);
-    let parameters = 2.0 * h * q + 2.0 * h * kv + matrices * h * f64::from(module.ffn) * experts;
     Forward {
-        linear: 2.0 * tokens * layers * parameters,
-        attention: 4.0 * tokens * layers * q * length,
-        head: 2.0 * tokens * h * f64::from(module.vocab),
+        linear: module.linear_flops(tokens).get(),
+        attention: module.attention_flops(tokens, tokens * length).get(),
+        head: module.head_flops(tokens).get(),
     }
 }
 

@@ -38,7 +38,7 @@ pub fn check_assignment(
         return Err(Violation::Devices { tensor, pipeline, data, devices });
     }
     for module in &model.modules {
-        for (dimension, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
+        for (dimension, count) in module.sharded_heads() {
             if count % layout.tensor != 0 {
                 return Err(Violation::Divisibility { tensor: layout.tensor, dimension, count });
             }

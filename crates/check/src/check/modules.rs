@@ -109,7 +109,7 @@ fn degrees(layout: &ModuleLayout, devices: u32) -> Result<(), &'static str> {
 }
 
 fn divides(layout: &ModuleLayout, module: &Module) -> Result<(), String> {
-    for (dimension, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
+    for (dimension, count) in module.sharded_heads() {
         if count % layout.tensor != 0 {
             return Err(format!("TP {} does not divide the {count} {dimension} of {}", layout.tensor, module.name));
         }
@@ -373,6 +373,12 @@ fn reads(model: &Model, into: usize, from: usize) -> bool {
         }
 }
 
+/// Size of a layer weight relative to the training precision: below 1 for quantized weights.
+fn weight_share(module: &Module, training: &Training) -> f64 {
+    let bits = module.adapters.and_then(|adapters| adapters.base_bits);
+    bits.map_or(1.0, |bits| f64::from(bits) / 8.0 / training.width())
+}
+
 /// Checks that static memory per rank is at least the weight size of all modules on it.
 fn weights(
     plan: &Plan,
@@ -388,10 +394,9 @@ fn weights(
             let Some(layout) = layout else { continue };
             for range in &plan.partition.stages[stage.cut] {
                 let module = &model.modules[range.module];
-                let experts = module.expert_parameters();
-                let dense = (module.layer_parameters() - experts) as f64;
-                let each = dense + experts as f64 / f64::from(layout.expert);
-                bytes += training.width() * f64::from(range.end - range.first) * each / f64::from(layout.tensor);
+                let layers = module.range_parameters(range.first, range.end);
+                let sharded = layers.dense as f64 + layers.expert as f64 / f64::from(layout.expert);
+                bytes += training.width() * sharded * weight_share(module, training) / f64::from(layout.tensor);
             }
         }
         let static_bytes = costs.static_memory[rank].get() as f64;

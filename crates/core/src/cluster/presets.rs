@@ -6,6 +6,7 @@
 //! measured device, and the calibration source names it.
 
 mod fitted;
+mod unmeasured;
 
 use super::{Cluster, Curves, Device, Link, LinkCurve};
 
@@ -21,7 +22,7 @@ pub struct ClusterPreset {
 /// Returns all cluster presets in display order.
 pub fn clusters() -> Vec<ClusterPreset> {
     let network_25 = || network(25.0);
-    vec![
+    let mut all = vec![
         preset("a100-80gb", "A100-80GB", a100(80.0, 2039.0), fitted::a100_nvlink(), network_25()),
         preset("a100-40gb", "A100-40GB", a100(40.0, 1555.0), fitted::a100_nvlink(), network_25()),
         preset("a800", "A800", a800(), cut_nvlink(0.8, fitted::a100_nvlink()), network_25()),
@@ -32,7 +33,9 @@ pub fn clusters() -> Vec<ClusterPreset> {
         preset("b200", "B200", b200(), fitted::b200_nvlink(), network(50.0)),
         preset("mi300x", "MI300X", mi300x(), infinity_fabric(), network(50.0)),
         preset("ascend-910b", "Ascend 910B", ascend_910b(), hccs(), network_25()),
-    ]
+    ];
+    all.extend(unmeasured::clusters());
+    all
 }
 
 /// Returns the cluster preset with this identifier.

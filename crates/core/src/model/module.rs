@@ -1,9 +1,12 @@
-//! A module: a stack of equal transformer layers with input and output blocks.
+//! A module: a stack of transformer layers with input and output blocks.
+
+mod operations;
+mod parameters;
 
 use serde::{Deserialize, Serialize};
 
 use super::items::{Audio, Patch, Video};
-use crate::units::Flops;
+use super::layers::{Adapters, LatentAttention, LinearAttention, Moe, Window};
 
 /// Role of a module in the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,18 +71,7 @@ pub struct Diffusion {
     pub modulation: bool,
 }
 
-/// A mixture of experts that replaces the MLP in all layers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Moe {
-    /// Experts per layer. Each expert is an MLP with width `ffn`.
-    pub experts: u32,
-    /// Experts per token.
-    pub top_k: u32,
-}
-
-/// A stack of equal transformer layers.
+/// A stack of transformer layers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -127,6 +119,26 @@ pub struct Module {
     /// Mixture of experts that replaces the MLP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moe: Option<Moe>,
+    /// Multi-head latent attention. It replaces `head_size`, and `kv_heads` equals `heads`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latent: Option<LatentAttention>,
+    /// Sliding window of attention, in all or some layers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
+    /// Linear attention, in all or some layers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linear: Option<LinearAttention>,
+    /// Layers that are a mixer or an MLP each, one character per layer: `M` linear attention, `*`
+    /// attention, `-` MLP, `E` experts (Nemotron-H).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// Multi-token prediction: additional layers after the last, each with a projection of two
+    /// streams to one and the output head (DeepSeek-V3, Sec. 2.2).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub predicted_ahead: u32,
+    /// Low-rank adapters. All other weights of the layers are frozen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapters: Option<Adapters>,
     /// Audio tokenization, for an audio encoder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio: Option<Audio>,
@@ -140,6 +152,11 @@ pub struct Module {
     /// module is trained. A projection to the backbone width is still trained.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub frozen: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 /// Gradients that the backward computes in a module's layers.
@@ -183,6 +200,12 @@ impl Module {
             headless: false,
             patch: None,
             moe: None,
+            latent: None,
+            window: None,
+            linear: None,
+            pattern: None,
+            predicted_ahead: 0,
+            adapters: None,
             audio: None,
             video: None,
             diffusion: None,
@@ -208,19 +231,51 @@ impl Module {
         self.patch.map_or_else(|| self.audio.map_or(0, |audio| audio.tokens_per_clip), |patch| patch.tokens_per_image)
     }
 
-    /// Head size, d: `head_size`, otherwise h / a.
+    /// Size of a query or key head, d: `head_size`, otherwise h / a. With latent attention, the sum of
+    /// both parts.
     pub const fn head_dim(&self) -> u32 {
-        match self.head_size {
-            Some(size) => size,
-            None => self.hidden / self.heads,
+        match (self.latent, self.head_size) {
+            (Some(latent), _) => latent.content_size + latent.rotary_size,
+            (None, Some(size)) => size,
+            (None, None) => self.hidden / self.heads,
         }
+    }
+
+    /// Size of a value head. Equal to the size of a query head without latent attention.
+    pub const fn value_dim(&self) -> u32 {
+        match self.latent {
+            Some(latent) => latent.value_size,
+            None => self.head_dim(),
+        }
+    }
+
+    /// Returns the heads that tensor parallelism distributes, with their names. The degree must
+    /// divide each count.
+    pub fn sharded_heads(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        let linear = self.linear.map(|linear| {
+            [("heads of linear attention", linear.value_heads), ("key heads of linear attention", linear.key_heads)]
+        });
+        [("heads", self.heads), ("key-value heads", self.kv_heads)].into_iter().chain(linear.into_iter().flatten())
+    }
+
+    /// Returns whether `tensor` divides all heads.
+    pub fn supports_tensor(&self, tensor: u32) -> bool {
+        self.sharded_heads().all(|(_, count)| count.is_multiple_of(tensor))
     }
 
     /// Total query width, q = d a. Equal to the hidden size unless `head_size` is set.
     pub const fn query_width(&self) -> u32 {
-        match self.head_size {
-            Some(size) => size * self.heads,
-            None => self.hidden,
+        match (self.latent, self.head_size) {
+            (None, None) => self.hidden,
+            _ => self.head_dim() * self.heads,
+        }
+    }
+
+    /// Total width of the attention output: a value per query head.
+    pub const fn context_width(&self) -> u32 {
+        match self.latent {
+            None => self.query_width(),
+            Some(latent) => latent.value_size * self.heads,
         }
     }
 
@@ -231,82 +286,19 @@ impl Module {
         heads_support_all_to_all((self.heads, self.kv_heads), tensor, degree)
     }
 
-    /// Total width of all key (or value) heads, d a_kv.
+    /// Total width of all key heads, d a_kv.
     pub const fn kv_width(&self) -> u32 {
         self.head_dim() * self.kv_heads
     }
 
-    /// Number of matrices per MLP: up, down, and the optional gate.
-    const fn mlp_matrices(&self) -> u64 {
-        if self.gated { 3 } else { 2 }
-    }
-
-    /// Matrix parameters per layer, including all experts.
-    fn layer_matrix_parameters(&self) -> u64 {
-        let (h, f) = (u64::from(self.hidden), u64::from(self.ffn));
-        let q = u64::from(self.query_width());
-        let attention = 2 * h * q + 2 * h * u64::from(self.kv_width()) + self.diffusion_parameters();
-        let mlp = self.mlp_matrices() * h * f;
-        match self.moe {
-            Some(moe) => attention + mlp * u64::from(moe.experts) + h * u64::from(moe.experts),
-            None => attention + mlp,
-        }
-    }
-
-    /// Parameters per layer in cross-attention (query, key, value, output) and modulation.
-    fn diffusion_parameters(&self) -> u64 {
-        let h = u64::from(self.hidden);
-        self.diffusion.map_or(0, |diffusion| {
-            let cross = if diffusion.text_tokens > 0 { 4 * h * u64::from(self.query_width()) } else { 0 };
-            let modulation = if diffusion.modulation { 6 * h * h } else { 0 };
-            cross + modulation
-        })
-    }
-
-    /// Expert parameters per layer. They are distributed over the expert-parallel group.
-    pub fn expert_parameters(&self) -> u64 {
-        let (h, f) = (u64::from(self.hidden), u64::from(self.ffn));
-        self.moe.map_or(0, |moe| self.mlp_matrices() * h * f * u64::from(moe.experts))
-    }
-
-    /// Parameters per layer: matrices, biases, two norms.
-    pub fn layer_parameters(&self) -> u64 {
-        let (h, f) = (u64::from(self.hidden), u64::from(self.ffn));
-        let qkv_bias = u64::from(self.query_width()) + 2 * u64::from(self.kv_width());
-        let biases = match self.bias {
-            Bias::None => 0,
-            Bias::Qkv => qkv_bias,
-            Bias::All => qkv_bias + h + (self.mlp_matrices() - 1) * f + h,
-        };
-        self.layer_matrix_parameters() + biases + 2 * self.norm_parameters()
-    }
-
-    fn norm_parameters(&self) -> u64 {
-        let h = u64::from(self.hidden);
-        match self.norm {
-            Norm::Rms => h,
-            Norm::Layer => 2 * h,
-        }
-    }
-
-    /// Input block parameters: token and position embedding, or the patch projection.
-    pub fn input_parameters(&self) -> u64 {
-        let h = u64::from(self.hidden);
-        let patch = self.patch.map_or(0, |patch| 3 * u64::from(patch.patch_px).pow(2) * h + h);
-        let audio = self.audio.map_or(0, |audio| (3 * u64::from(audio.mel_bins) * h + h) + (3 * h * h + h));
-        let video = self.video.map_or(0, |video| h * u64::from(video.values_per_token) + h);
-        h * u64::from(self.vocab) + h * u64::from(self.learned_positions) + patch + audio + video
+    /// Total width of all value heads.
+    pub const fn value_width(&self) -> u32 {
+        self.value_dim() * self.kv_heads
     }
 
     /// Number of vocabulary entries in the output head, if any; otherwise 0.
     pub const fn predicted(&self) -> u32 {
         if self.headless { 0 } else { self.vocab }
-    }
-
-    /// Output block parameters: the final norm, and the output head if it is not tied.
-    pub fn output_parameters(&self) -> u64 {
-        let head = if self.tied_embeddings { 0 } else { u64::from(self.hidden) * u64::from(self.predicted()) };
-        self.norm_parameters() + head + self.projector_parameters()
     }
 
     /// Patches merged per token before the projection.
@@ -318,75 +310,5 @@ impl Module {
     /// DeepStack.
     pub fn projectors(&self) -> u32 {
         self.patch.filter(|patch| patch.projected_width.is_some()).map_or(0, |patch| 1 + patch.deepstack)
-    }
-
-    /// Parameters in these MLPs, including biases.
-    fn projector_parameters(&self) -> u64 {
-        let Some(width) = self.patch.and_then(|patch| patch.projected_width).map(u64::from) else { return 0 };
-        let merged = u64::from(self.merged_patches()) * u64::from(self.hidden);
-        u64::from(self.projectors()) * (merged * merged + merged + merged * width + width)
-    }
-
-    /// Total number of parameters of an unvalidated module; `None` if a field is out of the valid
-    /// range.
-    pub fn checked_parameters(&self) -> Option<u64> {
-        let Self { layers, hidden, heads, kv_heads, ffn, vocab, learned_positions, .. } = *self;
-        let patch =
-            self.patch.map_or(0, |patch| patch.patch_px.max(patch.projected_width.unwrap_or(0)).max(patch.deepstack));
-        let others = [
-            self.head_size.unwrap_or(1),
-            self.moe.map_or(1, |moe| moe.experts),
-            self.audio.map_or(0, |audio| audio.mel_bins),
-            self.video.map_or(0, |video| video.values_per_token),
-            patch,
-        ];
-        let is_valid = (1..=1024).contains(&layers)
-            && (1..=131_072).contains(&hidden)
-            && (1..=1024).contains(&heads)
-            && (1..=1024).contains(&kv_heads)
-            && (1..=1_048_576).contains(&ffn)
-            && vocab <= 4_194_304
-            && learned_positions <= 16_777_216
-            && others.iter().all(|&value| value <= 131_072)
-            && self.moe.is_none_or(|moe| moe.experts <= 1024)
-            && self.merged_patches() <= 1024;
-        is_valid.then(|| self.parameters())
-    }
-
-    /// Total number of parameters.
-    pub fn parameters(&self) -> u64 {
-        u64::from(self.layers) * self.layer_parameters() + self.input_parameters() + self.output_parameters()
-    }
-
-    /// Parameters in the query and output projections of cross-attention, which process all tokens.
-    fn cross_attention_width(&self) -> f64 {
-        self.diffusion
-            .map_or(0.0, |diffusion| if diffusion.text_tokens > 0 { 2.0 * f64::from(self.query_width()) } else { 0.0 })
-    }
-
-    /// Forward operations per layer in linear parts, for `tokens` tokens: two per matrix parameter
-    /// used by a token (only `top_k` experts).
-    pub fn layer_linear_flops(&self, tokens: f64) -> Flops {
-        let (h, f) = (f64::from(self.hidden), f64::from(self.ffn));
-        let q = f64::from(self.query_width());
-        let attention = 2.0 * h * q + 2.0 * h * f64::from(self.kv_width()) + self.cross_attention_width() * h;
-        let mlp = self.mlp_matrices() as f64 * h * f;
-        let met = match self.moe {
-            Some(moe) => attention + mlp * f64::from(moe.top_k) + h * f64::from(moe.experts),
-            None => attention + mlp,
-        };
-        Flops::new(2.0 * tokens * met)
-    }
-
-    /// Forward operations per layer in the attention core (scores, and scores x values), given the
-    /// sum of squared sequence lengths: 4 q Σ l². As in published model FLOPs (PaLM App. B;
-    /// Megatron-LM), the masked half of a causal mask is counted.
-    pub fn layer_attention_flops(&self, squared_lengths: f64) -> Flops {
-        Flops::new(4.0 * f64::from(self.query_width()) * squared_lengths)
-    }
-
-    /// Forward operations in the output head, if any: 2 h V per token.
-    pub fn head_flops(&self, tokens: f64) -> Flops {
-        Flops::new(2.0 * tokens * f64::from(self.hidden) * f64::from(self.predicted()))
     }
 }

@@ -4,10 +4,15 @@
 //! the combinations in Tables 1, 4 and 6; the models in DHP Table 5. The module docs state
 //! assumptions for unspecified values.
 
+mod current;
 mod encoders;
 mod generators;
 mod language;
 
+use current::{
+    deepseek_v3, gemma_3_12b, gemma_3_27b, glm_4_5, glm_4_5_air, gpt_oss_20b, gpt_oss_120b, kimi_k2, llama_4_maverick,
+    llama_4_scout, minimax_m2, nemotron_h_8b, qwen3_0_6b, qwen3_14b, qwen3_32b, qwen3_235b_a22b, qwen3_next_80b_a3b,
+};
 use encoders::{
     dflop_internvit, dflop_siglip, internvit_6b, internvit_300m, qwen2_vl_encoder, qwen3_vl_encoder_300m,
     qwen3_vl_encoder_400m, siglip_so400m, siglip_so400m_frames, vit_2b, vit_5b, vit_22b, whisper_large,
@@ -46,9 +51,27 @@ pub fn models() -> Vec<ModelPreset> {
         single("qwen2-7b", qwen2_7b()),
         single("qwen2-32b", qwen2_32b()),
         single("qwen2-72b", qwen2_72b()),
+        single("qwen3-0.6b", qwen3_0_6b()),
+        single("qwen3-1.7b", qwen3_1_7b()),
         single("qwen3-4b", qwen3_4b()),
         single("qwen3-8b", qwen3_8b()),
+        single("qwen3-14b", qwen3_14b()),
+        single("qwen3-32b", qwen3_32b()),
         single("qwen3-30b-a3b", qwen3_30b_a3b()),
+        single("qwen3-235b-a22b", qwen3_235b_a22b()),
+        single("qwen3-next-80b-a3b", qwen3_next_80b_a3b()),
+        single("deepseek-v3", deepseek_v3()),
+        single("kimi-k2", kimi_k2()),
+        single("glm-4.5", glm_4_5()),
+        single("glm-4.5-air", glm_4_5_air()),
+        single("minimax-m2", minimax_m2()),
+        single("llama-4-scout", llama_4_scout()),
+        single("llama-4-maverick", llama_4_maverick()),
+        single("gpt-oss-20b", gpt_oss_20b()),
+        single("gpt-oss-120b", gpt_oss_120b()),
+        single("gemma-3-12b", gemma_3_12b()),
+        single("gemma-3-27b", gemma_3_27b()),
+        single("nemotron-h-8b", nemotron_h_8b()),
         single("lm-5b", lm_5b()),
         single("lm-7b", lm_7b()),
         single("gpt-3-175b", gpt_3_175b()),
@@ -85,6 +108,12 @@ pub fn models() -> Vec<ModelPreset> {
         several("qwen3-vl-2b", "Qwen3-VL-2B", vec![qwen3_vl_encoder_300m(2048, 3), qwen3_1_7b()]),
         several("qwen3-vl-4b", "Qwen3-VL-4B", vec![qwen3_vl_encoder_300m(2560, 3), qwen3_4b()]),
         several("qwen3-vl-8b", "Qwen3-VL-8B", vec![qwen3_vl_encoder_400m(4096, 3), qwen3_8b()]),
+        several("qwen3-vl-32b", "Qwen3-VL-32B", vec![qwen3_vl_encoder_400m(5120, 3), qwen3_32b()]),
+        several("qwen3-vl-30b-a3b", "Qwen3-VL-30B-A3B", vec![qwen3_vl_encoder_400m(2048, 3), qwen3_30b_a3b()]),
+        several("qwen3-vl-235b-a22b", "Qwen3-VL-235B-A22B", vec![qwen3_vl_encoder_400m(4096, 3), qwen3_235b_a22b()]),
+        several("internvl3.5-8b", "InternVL3.5-8B", vec![internvit_300m(4096), qwen3_8b()]),
+        several("internvl3.5-14b", "InternVL3.5-14B", vec![internvit_300m(5120), qwen3_14b()]),
+        several("internvl3.5-30b-a3b", "InternVL3.5-30B-A3B", vec![internvit_300m(2048), qwen3_30b_a3b()]),
         several("vlm-s", "VLM-S (ViT 5B + Llama-3 8B)", vec![vit_5b(), llama_3_8b()]),
         several("vlm-m", "VLM-M (ViT 5B + Qwen2 32B)", vec![vit_5b(), qwen2_32b()]),
         several("vlm-l", "VLM-L (ViT 22B + Qwen2 72B)", vec![vit_22b(), qwen2_72b()]),
@@ -153,6 +182,34 @@ mod tests {
             ("gpt-3-175b", 96 * (12 * 12_288_u64.pow(2) + 13 * 12_288) + 12_288 * 53_248 + 2 * 12_288),
         ] {
             assert_eq!(model(id).unwrap().parameters(), parameters, "{id}");
+        }
+    }
+
+    /// Published parameter counts in billions, within 0.5 %. Text models only; DeepSeek-V3 with the
+    /// layer that predicts a second token (671.0 + 11.6, embedding and head shared).
+    #[test]
+    fn current_models_have_their_published_size() {
+        for (id, billions) in [
+            ("qwen3-0.6b", 0.596),
+            ("qwen3-14b", 14.768),
+            ("qwen3-32b", 32.762),
+            ("qwen3-235b-a22b", 235.094),
+            ("qwen3-next-80b-a3b", 79.67),
+            ("deepseek-v3", 682.6),
+            ("kimi-k2", 1026.4),
+            ("glm-4.5", 352.8),
+            ("glm-4.5-air", 106.9),
+            ("minimax-m2", 228.7),
+            ("llama-4-scout", 107.77),
+            ("llama-4-maverick", 400.71),
+            ("gpt-oss-20b", 20.91),
+            ("gpt-oss-120b", 116.83),
+            ("gemma-3-12b", 11.77),
+            ("gemma-3-27b", 27.01),
+            ("nemotron-h-8b", 8.1),
+        ] {
+            let counted = model(id).unwrap().parameters() as f64 * 1e-9;
+            assert!((counted / billions - 1.0).abs() < 0.005, "{id}: {counted} against {billions}");
         }
     }
 

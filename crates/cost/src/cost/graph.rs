@@ -5,18 +5,21 @@
 //! reader. [`super::layer`] sums operator times. [`OperatorGraph::lifetimes`] computes memory from
 //! lifetimes.
 
+mod adapters;
 mod attention;
 mod ends;
+mod latent;
+mod linear;
 mod mlp;
 mod transformer;
 
 pub use transformer::layer;
 
-pub use ends::{input, output};
+pub use ends::{input, output, prediction};
 
 use super::kernel::{Format, Kernel, MatMul, Operation, Product, Streaming, StreamingClass};
 use super::load::ModuleLoad;
-use planscope_core::model::Module;
+use planscope_core::model::{LayerKind, Mixer, MlpKind, Module, Moe};
 use planscope_core::training::{Precision, Training};
 
 /// Part of a training step.
@@ -173,13 +176,15 @@ impl OperatorGraph {
 }
 
 /// Upper limit on the operators in a graph.
-const MAX_OPERATORS: usize = 128;
+const MAX_OPERATORS: usize = 192;
 
 /// Shapes from which the operators of a layer are built.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape<'a> {
     /// The module.
     pub module: &'a Module,
+    /// Kind of the layer.
+    pub kind: LayerKind,
     /// Training settings.
     pub training: &'a Training,
     /// Tensor-parallel degree, t.
@@ -200,12 +205,18 @@ pub struct Shape<'a> {
 
 impl<'a> Shape<'a> {
     /// Computes the shapes for a module load, a tensor-parallel degree `t` and the remaining
-    /// degrees in `training`.
+    /// degrees in `training`. The layer is of the module's most frequent kind.
     pub fn new(module: &'a Module, training: &'a Training, t: f64, load: ModuleLoad) -> Self {
+        Self::of_kind(module, module.main_kind(), (training, t), load)
+    }
+
+    /// Computes the shapes for a layer of kind `kind`.
+    pub fn of_kind(module: &'a Module, kind: LayerKind, (training, t): (&'a Training, f64), load: ModuleLoad) -> Self {
         let c = f64::from(training.context_parallel);
         let item = f64::from(module.tokens_per_item());
         Self {
             module,
+            kind,
             training,
             t,
             c,
@@ -221,6 +232,21 @@ impl<'a> Shape<'a> {
 
     fn h(&self) -> f64 {
         f64::from(self.module.hidden)
+    }
+
+    /// Returns the experts of the layer, if it has any.
+    fn moe(&self) -> Option<Moe> {
+        self.module.moe.filter(|_| self.kind.mlp == Some(MlpKind::Experts))
+    }
+
+    /// Sum of query length x attended keys per device, for the layer's mixer.
+    fn attended_squared(&self) -> f64 {
+        match self.kind.mixer {
+            Some(mixer) if mixer != Mixer::Attention => {
+                self.module.attended(mixer, self.n * self.c, self.squared * self.c) / self.c
+            }
+            _ => self.squared,
+        }
     }
 
     /// Number of devices that share norms, dropout and residual additions (sequence parallelism).

@@ -8,7 +8,7 @@ use super::load::ModuleLoad;
 use super::operator::Rates;
 use super::overrides::{Overrides, Stretches};
 use planscope_core::cluster::Cluster;
-use planscope_core::model::{Gradients, Module};
+use planscope_core::model::{Gradients, LayerKind, Module};
 use planscope_core::training::{AttentionKernel, Recompute, Training};
 use planscope_core::units::Seconds;
 
@@ -16,7 +16,7 @@ use planscope_core::units::Seconds;
 /// measured this overlap coefficient on A100s.
 pub(super) const OVERLAP_SLOWDOWN: f64 = 1.1256;
 /// Default bandwidth to host memory in GB/s (PCIe 4.0 x16), if the device does not define one.
-const HOST_GB_PER_S: f64 = 25.0;
+pub(super) const HOST_GB_PER_S: f64 = 25.0;
 
 /// Time and activation memory per microbatch for a layer, an input block or an output block, on
 /// each tensor-parallel device. The times include communication; the `exposed_*` fields contain the
@@ -52,7 +52,11 @@ impl LayerCost {
     /// multiplied; temporary memory is not.
     #[must_use]
     pub fn times(self, count: u32) -> Self {
-        let n = f64::from(count);
+        Self { transient: if count > 0 { self.transient } else { 0.0 }, ..self.scaled(f64::from(count)) }
+    }
+
+    /// Multiplies times and activation memory by `n`.
+    fn scaled(self, n: f64) -> Self {
         Self {
             forward: self.forward * n,
             input_grad: self.input_grad * n,
@@ -64,7 +68,7 @@ impl LayerCost {
             host_forward: self.host_forward * n,
             host_backward: self.host_backward * n,
             activation: self.activation * n,
-            transient: if count > 0 { self.transient } else { 0.0 },
+            transient: self.transient,
         }
     }
 
@@ -239,18 +243,35 @@ impl<'a> LayerModel<'a> {
         Self { context: Group::compact(cluster, self.training.context_parallel, tensor), ..self }
     }
 
-    /// Returns the cost of a layer with the recomputation settings of the scenario.
+    /// Returns the mean cost of a layer with the recomputation settings of the scenario.
     pub fn layer(&self, load: ModuleLoad) -> LayerCost {
-        self.layer_with(load, self.training.recompute)
+        let kinds = self.module.layer_kinds();
+        let costs: Vec<_> = kinds.iter().map(|&kind| self.kind_layer(kind, load)).collect();
+        self.mean(&kinds, &costs)
     }
 
-    /// Returns the cost of a layer without recomputation, for stages that recompute only some
-    /// layers.
-    pub fn layer_without_recomputation(&self, load: ModuleLoad) -> LayerCost {
-        self.layer_with(load, Recompute::None)
+    /// Returns the mean over all layers, given the costs of the module's `kinds`.
+    pub(super) fn mean(&self, kinds: &[LayerKind], costs: &[LayerCost]) -> LayerCost {
+        if let [cost] = costs {
+            return *cost;
+        }
+        let counts = self.module.count_kinds(kinds, 0, self.module.layers);
+        let all = costs.iter().zip(counts).map(|(cost, count)| cost.times(count));
+        all.fold(LayerCost::default(), LayerCost::then).scaled(1.0 / f64::from(self.module.layers.max(1)))
     }
 
-    fn layer_with(&self, load: ModuleLoad, recompute: Recompute) -> LayerCost {
+    /// Returns the cost of a layer of kind `kind` with the recomputation settings of the scenario.
+    pub fn kind_layer(&self, kind: LayerKind, load: ModuleLoad) -> LayerCost {
+        self.layer_with(kind, load, self.training.recompute)
+    }
+
+    /// Returns the cost of a layer of kind `kind` without recomputation, for stages that recompute
+    /// only some layers.
+    pub fn kind_without_recomputation(&self, kind: LayerKind, load: ModuleLoad) -> LayerCost {
+        self.layer_with(kind, load, Recompute::None)
+    }
+
+    fn layer_with(&self, kind: LayerKind, load: ModuleLoad, recompute: Recompute) -> LayerCost {
         let repeat = match (recompute, self.training.attention) {
             (Recompute::Selective, AttentionKernel::Unfused) => Repeat::Core,
             // The fused backward already recomputes the scores, so selective recomputation has no
@@ -264,20 +285,32 @@ impl<'a> LayerModel<'a> {
             Gradients::Inputs => Backward { weights: false, ..Backward::FULL },
             Gradients::None => Backward::NONE,
         };
-        self.piece(load, (repeat, backward), graph::layer, Self::stretches)
+        self.piece((kind, load), (repeat, backward), graph::layer, Self::stretches)
     }
 
     /// Returns the cost of the input block: token embedding or patch projection.
     pub fn input(&self, load: ModuleLoad) -> LayerCost {
-        let backward = if self.gradients == Gradients::All { Backward::FULL } else { Backward::NONE };
-        self.piece(load, (Repeat::Nothing, backward), graph::input, |_, _, _, _| Stretches::NONE)
+        let is_trained = self.gradients == Gradients::All && self.module.adapters.is_none();
+        let backward = if is_trained { Backward::FULL } else { Backward::NONE };
+        self.piece((self.module.main_kind(), load), (Repeat::Nothing, backward), graph::input, |_, _, _, _| {
+            Stretches::NONE
+        })
     }
 
-    /// Returns the cost of the output block: final norm, output head, loss.
+    /// Returns the cost of the output block: final norm, output head, loss, and the layers of
+    /// multi-token prediction with an output head each.
     pub fn output(&self, load: ModuleLoad) -> LayerCost {
-        let trained = self.gradients == Gradients::All || self.module.has_projection();
-        let backward = Backward { inputs: self.gradients != Gradients::None, weights: trained };
-        self.piece(load, (Repeat::Nothing, backward), graph::output, |_, _, _, _| Stretches::NONE)
+        let is_trained = self.gradients == Gradients::All && self.module.adapters.is_none();
+        let backward =
+            Backward { inputs: self.gradients != Gradients::None, weights: is_trained || self.module.has_projection() };
+        let kind = self.module.last_kind();
+        let end = |build| self.piece((kind, load), (Repeat::Nothing, backward), build, |_, _, _, _| Stretches::NONE);
+        let output = end(graph::output);
+        if self.module.predicted_ahead == 0 {
+            return output;
+        }
+        let ahead = end(graph::prediction).then(self.kind_layer(kind, load)).then(output);
+        output.then(ahead.times(self.module.predicted_ahead))
     }
 
     /// Returns all operators of the module with predicted standalone times, without overrides.
@@ -295,7 +328,7 @@ impl<'a> LayerModel<'a> {
 
     fn piece(
         &self,
-        load: ModuleLoad,
+        (kind, load): (LayerKind, ModuleLoad),
         (repeat, backward): (Repeat, Backward),
         build: fn(&Shape<'_>) -> OperatorGraph,
         stretches: fn(&Self, &Shape<'_>, &OperatorGraph, &[OperatorTime]) -> Stretches,
@@ -303,7 +336,7 @@ impl<'a> LayerModel<'a> {
         if load.tokens <= 0.0 {
             return LayerCost::default();
         }
-        let shape = Shape::new(self.module, self.training, self.t, load);
+        let shape = Shape::of_kind(self.module, kind, (self.training, self.t), load);
         let graph = build(&shape);
         let taken = self.taken(&shape, &graph, backward);
         let stretches = stretches(self, &shape, &graph, &taken);

@@ -141,14 +141,26 @@ impl MicrobatchLoad {
     /// contains the last layer.
     pub fn range_flops(&self, model: &Model, range: LayerRange) -> Flops {
         let (module, load) = (&model.modules[range.module], &self.modules[range.module]);
-        let layer = module.layer_linear_flops(load.useful_tokens) + module.layer_attention_flops(load.useful_squared);
-        let head = if range.ends(model) { module.head_flops(load.useful_tokens) } else { Flops::new(0.0) };
+        let (tokens, squared) = (load.useful_tokens, load.useful_squared);
+        let layer = |kind| module.kind_linear_flops(kind, tokens) + module.kind_attention_flops(kind, tokens, squared);
+        let kinds = module.layer_kinds();
+        let counts = module.count_kinds(&kinds, range.first, range.end);
+        let layers = kinds.iter().zip(counts).map(|(&kind, count)| layer(kind) * f64::from(count));
+        let layers = layers.fold(Flops::new(0.0), |sum, flops| sum + flops);
+        let head = if range.ends(model) {
+            let ahead = module.prediction_linear_flops(tokens) + module.prediction_attention_flops(tokens, squared);
+            module.head_flops(tokens) + ahead
+        } else {
+            Flops::new(0.0)
+        };
         let passes = match model.module_gradients(range.module) {
+            // Frozen weights have no weight gradients.
+            Gradients::All if module.adapters.is_some() => 2.0,
             Gradients::All => 3.0,
             Gradients::Inputs => 2.0,
             Gradients::None => 1.0,
         };
-        (layer * f64::from(range.len()) + head) * passes
+        (layers + head) * passes
     }
 }
 

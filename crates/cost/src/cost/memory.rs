@@ -9,7 +9,7 @@ pub struct StateBytes {
     pub weights: f64,
     /// Accumulated gradients.
     pub gradients: f64,
-    /// fp32 master weights and two moments. No master weights if the weights are fp32.
+    /// fp32 master weights and moments on the device. No master weights if the weights are fp32.
     pub optimizer: f64,
 }
 
@@ -19,11 +19,12 @@ impl StateBytes {
     pub fn new(training: &Training, data: f64) -> Self {
         let stage = training.zero_stage();
         let share = |from: u32| if stage >= from { data } else { 1.0 };
-        let master = if training.width() > 2.0 { 8.0 } else { 12.0 };
+        let master = if training.width() > 2.0 { 0.0 } else { 4.0 };
+        let state = (master + training.optimizer.moment_bytes()) * (1.0 - training.optimizer_offload);
         Self {
             weights: training.width() / share(3),
             gradients: training.gradients.bytes() / share(2) + training.profile().gradient_copy_bytes,
-            optimizer: master / share(1),
+            optimizer: state / share(1),
         }
     }
 

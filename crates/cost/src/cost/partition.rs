@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use deal::LayerDistribution;
 
-use planscope_core::model::Model;
+use planscope_core::model::{MAX_KINDS, Model};
 use planscope_core::stage_graph::Placement;
 use planscope_core::training::Framework;
 
@@ -63,13 +63,21 @@ pub struct ModuleWeight {
     pub input: f64,
     /// Weight of the output block.
     pub output: f64,
+    /// Weights per kind of layer, in the order of [`planscope_core::model::Module::layer_kinds`]. `None` if all layers are
+    /// equal.
+    pub kinds: Option<[f64; MAX_KINDS]>,
 }
 
 impl ModuleWeight {
     /// Scales all weights by `factor`.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
-        Self { layer: self.layer * factor, input: self.input * factor, output: self.output * factor }
+        Self {
+            layer: self.layer * factor,
+            input: self.input * factor,
+            output: self.output * factor,
+            kinds: self.kinds.map(|kinds| kinds.map(|weight| weight * factor)),
+        }
     }
 }
 
@@ -103,13 +111,12 @@ impl Partition {
             return None;
         }
         let head = u64::from(module.hidden) * u64::from(module.predicted());
-        let total = u64::from(module.layers) * module.layer_parameters() + head;
+        let total = module.range_parameters(0, module.layers).total() + head;
         let mut first = 0;
         let range = |stage: u32| {
             let threshold = u128::from(total) * u128::from(stage + 1);
-            let reaches = |layers: u32| {
-                u128::from(layers) * u128::from(module.layer_parameters()) * u128::from(stages) > threshold
-            };
+            let reaches =
+                |layers: u32| u128::from(module.range_parameters(0, layers).total()) * u128::from(stages) > threshold;
             // Later stages need a layer each.
             let latest = module.layers - (stages - stage - 1);
             let end = if stage + 1 == stages {
@@ -234,7 +241,14 @@ fn chain(model: &Model, weights: &[ModuleWeight]) -> Vec<f64> {
     let mut chain = Vec::with_capacity(model.layers() as usize);
     for (module, weight) in model.modules.iter().zip(weights) {
         let first = chain.len();
-        chain.extend(std::iter::repeat_n(weight.layer, module.layers as usize));
+        match weight.kinds {
+            None => chain.extend(std::iter::repeat_n(weight.layer, module.layers as usize)),
+            Some(weights) => {
+                let kinds = module.layer_kinds();
+                let index = |layer| kinds.iter().position(|&kind| kind == module.layer_kind(layer)).unwrap_or(0);
+                chain.extend((0..module.layers).map(|layer| weights[index(layer)]));
+            }
+        }
         chain[first] += weight.input;
         let last = chain.len() - 1;
         chain[last] += weight.output;
@@ -341,7 +355,7 @@ mod tests {
     #[test]
     fn a_balanced_cut_crosses_the_seam_where_the_weights_say() {
         let vlm = model("vlm-s").unwrap();
-        let weight = |layer| ModuleWeight { layer, input: 0.0, output: 0.0 };
+        let weight = |layer| ModuleWeight { layer, ..Default::default() };
         // 63 layers with weight 1 and 32 with weight 2 have a total weight of 127. The minimum
         // bottleneck on four stages is 32. The module boundary is in the second stage.
         let partition = Partition::balanced(&vlm, &[weight(1.0), weight(2.0)], 4).unwrap();
@@ -353,7 +367,7 @@ mod tests {
     #[test]
     fn a_cut_within_limits_is_as_balanced_as_they_let_it_be() {
         let vlm = model("vlm-s").unwrap();
-        let weights = [1.0, 2.0].map(|layer| ModuleWeight { layer, input: 0.0, output: 0.0 });
+        let weights = [1.0, 2.0].map(|layer| ModuleWeight { layer, ..Default::default() });
         // At most 24 out of 95 layers per stage: stages with 24, 24, 24 and 23 layers. The last
         // stage has weight 46 of 127.
         let layer_limit = |max_layers: usize| move |_: usize, layers: Range<usize>| layers.len() <= max_layers;
@@ -373,7 +387,7 @@ mod tests {
     #[test]
     fn remainder_layers_go_to_the_ranks_with_less_work() {
         let t2v = model("t2v-s").unwrap();
-        let weight = |layer, output| ModuleWeight { layer, input: 0.0, output };
+        let weight = |layer, output| ModuleWeight { layer, output, ..Default::default() };
         // 28 layers on 5 x 4 stages: one per stage, and two of the remaining eight per rank, so 7
         // layers per rank.
         let even = Partition::by_module(&t2v, &[weight(1.0, 0.0), weight(3.0, 0.0)], 4, &[1, 5]).unwrap();
@@ -402,8 +416,8 @@ mod tests {
         ) {
             let vlm = model("vlm-s").unwrap();
             let weights = [
-                ModuleWeight { layer: encoder, input: 0.0, output: 0.0 },
-                ModuleWeight { layer: backbone, input: 0.0, output: head },
+                ModuleWeight { layer: encoder, ..Default::default() },
+                ModuleWeight { layer: backbone, output: head, ..Default::default() },
             ];
             let partition = Partition::by_module(&vlm, &weights, ranks, &[chunks, chunks]).unwrap();
             let time = |range: &LayerRange| {
@@ -431,8 +445,8 @@ mod tests {
         ) {
             let vlm = model("vlm-s").unwrap();
             let weights = [
-                ModuleWeight { layer: encoder, input: 0.0, output: 0.0 },
-                ModuleWeight { layer: backbone, input: 0.0, output: head },
+                ModuleWeight { layer: encoder, ..Default::default() },
+                ModuleWeight { layer: backbone, output: head, ..Default::default() },
             ];
             let partition = Partition::balanced(&vlm, &weights, stages).unwrap();
             prop_assert_eq!(partition.stages.len(), stages as usize);

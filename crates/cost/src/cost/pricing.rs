@@ -1,30 +1,62 @@
 //! Cache of layer costs, shared by the planners, layouts and batches of a scenario.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::layer::{LayerCost, LayerModel};
 use super::load::{MicrobatchLoad, ModuleLoad};
 use super::strategy::LayerStrategy;
 use super::table::LayerTable;
 use planscope_core::cluster::Cluster;
-use planscope_core::model::Model;
+use planscope_core::model::{LayerKind, Model};
 use planscope_core::training::{ContextExchange, Recompute, Training};
 
 /// Maximum cached loads per module and degree. When the cache reaches this limit, it is cleared.
 const MAX_REMEMBERED: usize = 65_536;
 
 /// Costs of a module's components for a load.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct ComponentCosts {
-    /// Cost per layer.
+    /// Mean cost per layer.
     pub layer: LayerCost,
-    /// Cost per layer without recomputation. Zero unless stages recompute only some layers.
+    /// Mean cost per layer without recomputation. Zero unless stages recompute only some layers.
     pub without_recompute: LayerCost,
+    /// Costs per kind of layer. `None` if all layers are equal.
+    pub kinds: Option<Arc<[KindCosts]>>,
     /// Cost of the input block.
     pub input: LayerCost,
     /// Cost of the output block.
     pub output: LayerCost,
+}
+
+/// Costs of a layer of one kind.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KindCosts {
+    /// Kind of the layer.
+    pub kind: LayerKind,
+    /// Cost per layer.
+    pub layer: LayerCost,
+    /// Cost per layer without recomputation, as in [`ComponentCosts`].
+    pub without_recompute: LayerCost,
+}
+
+impl ComponentCosts {
+    fn new(costs: &LayerModel<'_>, kinds: &[LayerKind], load: ModuleLoad, some_layers: bool) -> Self {
+        let layers: Vec<_> = kinds.iter().map(|&kind| costs.kind_layer(kind, load)).collect();
+        let without = |kind: &LayerKind| {
+            if some_layers { costs.kind_without_recomputation(*kind, load) } else { LayerCost::default() }
+        };
+        let without: Vec<_> = kinds.iter().map(without).collect();
+        let all = kinds.iter().zip(&layers).zip(&without);
+        let kind_costs = |((&kind, &layer), &without_recompute)| KindCosts { kind, layer, without_recompute };
+        Self {
+            layer: costs.mean(kinds, &layers),
+            without_recompute: costs.mean(kinds, &without),
+            kinds: (kinds.len() > 1).then(|| all.map(kind_costs).collect()),
+            input: costs.input(load),
+            output: costs.output(load),
+        }
+    }
 }
 
 /// Keyed by tokens, squared lengths and items of the load.
@@ -219,24 +251,16 @@ impl<'a> Pricing<'a> {
             known.clear();
         }
         let some_layers = self.training.recompute == Recompute::Full && self.training.recompute_layers.is_some();
+        let kinds = self.model.modules[module].layer_kinds();
         let mut model = None;
         let mut price = |load: ModuleLoad| {
             let costs = model.get_or_insert_with(|| self.layer_model(module, self.training, tensor));
-            ComponentCosts {
-                layer: costs.layer(load),
-                without_recompute: if some_layers {
-                    costs.layer_without_recomputation(load)
-                } else {
-                    LayerCost::default()
-                },
-                input: costs.input(load),
-                output: costs.output(load),
-            }
+            ComponentCosts::new(costs, &kinds, load, some_layers)
         };
         let component_costs = |load: &MicrobatchLoad| {
             let load = load.modules[module];
             let key = [load.tokens, load.squared, load.items].map(f64::to_bits);
-            *known.entry(key).or_insert_with(|| price(load))
+            known.entry(key).or_insert_with(|| price(load)).clone()
         };
         loads.iter().map(component_costs).collect()
     }

@@ -1,6 +1,7 @@
 //! Layer costs per microbatch, and pipelines built from them.
 
 mod disaggregated;
+mod optimizer_step;
 mod stage;
 mod weights;
 
@@ -9,7 +10,6 @@ pub use disaggregated::Disaggregated;
 use stage::{Routes, neighbours};
 
 use super::collective::{Group, point_to_point};
-use super::kernel::{Streaming, StreamingClass};
 use super::layer::{LayerCost, exposed};
 use super::load::MicrobatchLoad;
 use super::memory::StateBytes;
@@ -19,7 +19,7 @@ use super::pipeline::{NO_GAIN_PPM, PipelineCosts, StateMemory};
 use super::pricing::{ComponentCosts, Pricing};
 use super::strategy::StrategyMix;
 use planscope_core::cluster::Cluster;
-use planscope_core::model::Model;
+use planscope_core::model::{LayerKind, Model, Module, ParameterCount};
 use planscope_core::stage_graph::Flows;
 use planscope_core::training::Training;
 use planscope_core::units::{Bytes, Nanos, Seconds};
@@ -59,7 +59,8 @@ pub struct ReplicaLayout {
 struct Parameters {
     dense: f64,
     expert: f64,
-    /// Frozen parameters, which have only weights.
+    /// Frozen parameters, which have only weights. Quantized weights count by their share of the
+    /// training precision.
     frozen: f64,
     /// Frozen expert parameters, which have only weights, replicated like experts.
     frozen_expert: f64,
@@ -208,8 +209,9 @@ impl<'a> LayerTable<'a> {
             let mut parameters = self.ranges_parameters(partition.stages_on(rank, ranks).flatten());
             for (module, ..) in self.tied_ranks(partition, ranks).filter(|(_, _, last)| *last == rank) {
                 let copy = self.embedding_parameters(module) as f64 / f64::from(self.tensor);
-                let destination =
-                    if self.model.modules[module].frozen { &mut parameters.frozen } else { &mut parameters.dense };
+                let definition = &self.model.modules[module];
+                let is_frozen = definition.frozen || definition.adapters.is_some();
+                let destination = if is_frozen { &mut parameters.frozen } else { &mut parameters.dense };
                 *destination += copy;
             }
             parameters
@@ -226,17 +228,35 @@ impl<'a> LayerTable<'a> {
         let module = &self.model.modules[range.module];
         let input = if range.begins() { module.input_parameters() } else { 0 };
         let output = if range.ends(self.model) { module.output_parameters() } else { 0 };
-        self.parameters_for_layers(range.module, range.len(), (input, output))
+        let ahead = if range.ends(self.model) { module.prediction_parameters() } else { ParameterCount::default() };
+        let layers = module.range_parameters(range.first, range.end).and(ahead);
+        let adapters = module.range_adapters(range.first, range.end);
+        self.parameters_per_device(module, layers, adapters, (input, output))
     }
 
-    /// Parameters per device in `layers` layers plus the given input and output block parameters.
-    fn parameters_for_layers(&self, module: usize, layers: u32, (input, output): (u64, u64)) -> Parameters {
-        let module = &self.model.modules[module];
-        let layers = u64::from(layers);
-        let expert = layers * module.expert_parameters();
-        let dense = layers * module.layer_parameters() - expert + input + output;
+    /// Parameters per device in layers with `layers` parameters and `adapters` adapter parameters,
+    /// plus the given input and output block parameters.
+    fn parameters_per_device(
+        &self,
+        module: &Module,
+        layers: ParameterCount,
+        adapters: u64,
+        (input, output): (u64, u64),
+    ) -> Parameters {
+        let dense = layers.dense + input + output;
         let tensor = f64::from(self.tensor);
-        let experts = expert as f64 / tensor / f64::from(self.training.expert_parallel);
+        let experts = layers.expert as f64 / tensor / f64::from(self.training.expert_parallel);
+        if let Some(settings) = module.adapters {
+            let width = settings.base_bits.map_or(1.0, |bits| f64::from(bits) / 8.0 / self.training.width());
+            // Embeddings and output head are not quantized.
+            let ends = (input + output) as f64;
+            return Parameters {
+                dense: adapters as f64 / tensor,
+                frozen: (layers.dense as f64 * width + ends) / tensor,
+                frozen_expert: experts * width,
+                ..Parameters::default()
+            };
+        }
         if module.frozen {
             let trained = if module.has_projection() { output } else { 0 };
             return Parameters {
@@ -286,7 +306,9 @@ impl<'a> LayerTable<'a> {
         let replicas = f64::from(self.replicas(replica_layout));
         let rates = Rates::new(&self.cluster.device);
         // Frozen parameters have no gradients to reduce.
-        let trained = |(module, ..): &(usize, usize, usize)| !self.model.modules[*module].frozen;
+        let trained = |(module, ..): &(usize, usize, usize)| {
+            !self.model.modules[*module].frozen && self.model.modules[*module].adapters.is_none()
+        };
         let tied: Vec<_> = self.tied_ranks(partition, replica_layout.pipeline as usize).filter(trained).collect();
         let mut sync = Vec::new();
         let mut optimizer = Vec::new();
@@ -296,9 +318,8 @@ impl<'a> LayerTable<'a> {
             let concerned = tied.iter().filter(|(_, first, last)| *first == rank || *last == rank);
             let shared: Seconds = concerned.map(|&shared| self.tied_embedding_sync(shared, replica_layout)).sum();
             sync.push((reduced + shared).to_nanos());
-            let bytes = self.optimizer_bytes(parameters.dense, replicas)
-                + self.optimizer_bytes(parameters.expert, self.expert_replicas(replica_layout));
-            optimizer.push(rates.streaming(Streaming { class: StreamingClass::Optimizer, bytes }).to_nanos());
+            let shares = [(parameters.dense, replicas), (parameters.expert, self.expert_replicas(replica_layout))];
+            optimizer.push(optimizer_step::time(self.training, self.cluster, self.widest(), &rates, shares).to_nanos());
         }
         (sync, optimizer)
     }
@@ -328,17 +349,9 @@ impl<'a> LayerTable<'a> {
         }
     }
 
-    /// Bytes moved per optimizer step: read gradient, master weight, two moments; write master
-    /// weight, two moments, weight; read the gradient a second time for the norm; zero all
-    /// gradients.
-    fn optimizer_bytes(&self, parameters: f64, replicas: f64) -> f64 {
-        let gradient = self.training.gradients.bytes();
-        // fp32 training updates the weight in place, because there is no master weight.
-        let state = if self.training.width() > 2.0 { 24.0 } else { 26.0 };
-        let stage = self.training.zero_stage();
-        let share = if stage >= 1 { parameters / replicas } else { parameters };
-        let zeroed = if stage >= 2 { parameters / replicas } else { parameters };
-        share * (2.0 * gradient + state) + zeroed * gradient
+    /// Largest hidden size of a module.
+    fn widest(&self) -> f64 {
+        self.model.modules.iter().map(|module| f64::from(module.hidden)).fold(1.0, f64::max)
     }
 
     /// Time to reduce a tied matrix gradient between embedding rank and head rank.
@@ -479,8 +492,14 @@ impl<'a> LayerTable<'a> {
             return 0.0;
         }
         let layer = |range: &LayerRange| {
-            let parameters = self.parameters_for_layers(range.module, 1, (0, 0));
-            2.0 * self.training.width() * parameters.total() + self.training.gradients.bytes() * parameters.trained()
+            let module = &self.model.modules[range.module];
+            let bytes = |kind: LayerKind| {
+                let (layer, adapters) = (module.kind_parameters(kind), module.adapter_parameters(kind));
+                let parameters = self.parameters_per_device(module, layer, adapters, (0, 0));
+                2.0 * self.training.width() * parameters.total()
+                    + self.training.gradients.bytes() * parameters.trained()
+            };
+            module.layer_kinds().into_iter().map(bytes).fold(0.0, f64::max)
         };
         ranges.iter().map(layer).fold(0.0, f64::max)
     }

@@ -134,7 +134,7 @@ impl Features {
         let samples = cluster.device.curves.as_ref().map_or(0, |curves| curves.calibration.samples());
         let module = model.backbone().or_else(|| model.modules.first());
         let attention = module.map_or(0.0, |module| {
-            let core = module.layer_attention_flops(length * length).get();
+            let core = module.layer_attention_flops(length, length * length).get();
             core / (core + module.layer_linear_flops(length).get()).max(1.0)
         });
         let one = |is: bool| f64::from(u8::from(is));

@@ -104,7 +104,7 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
         return Some(format!("EP {expert} does not divide the replicas"));
     }
     for module in &scenario.model.modules {
-        for (head_kind, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
+        for (head_kind, count) in module.sharded_heads() {
             if count % layout.tensor != 0 {
                 return Some(format!("TP does not divide the {count} {head_kind} of {}", module.name));
             }

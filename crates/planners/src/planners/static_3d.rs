@@ -181,6 +181,7 @@ fn by_parameters(scenario: &Scenario, layout: Layout) -> Result<Sized, Infeasibi
         layer: module.layer_parameters() as f64,
         input: module.input_parameters() as f64,
         output: module.output_parameters() as f64,
+        kinds: None,
     };
     let weights: Vec<ModuleWeight> = model.modules.iter().map(weight).collect();
     let stages = layout.pipeline * layout.chunks;

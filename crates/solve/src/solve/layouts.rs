@@ -223,6 +223,7 @@ fn ground(request: &Request) -> Ground {
         layers: module.layers,
         heads: module.heads,
         kv_heads: module.kv_heads.unwrap_or(module.heads),
+        sharded: vec![("heads", module.heads), ("key-value heads", module.kv_heads.unwrap_or(module.heads))],
         experts: None,
     };
     let context_limit = request.max_context.unwrap_or(1);

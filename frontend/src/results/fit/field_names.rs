@@ -22,7 +22,7 @@ enum Shown {
 use Shown::{Number, Numbered, Switch, Words};
 
 /// Pointer, label of the form, and form of the value.
-const FIELDS: [(&str, &str, Shown); 18] = [
+const FIELDS: [(&str, &str, Shown); 19] = [
     (
         "/training/recompute",
         "Recompute",
@@ -35,6 +35,7 @@ const FIELDS: [(&str, &str, Shown); 18] = [
     ),
     ("/training/recompute_layers", "Recomputed", Number("layers a stage", "automatic")),
     ("/training/activation_offload", "Offloaded", Number("", "0")),
+    ("/training/optimizer_offload", "Optimizer on the host", Number("", "0")),
     (
         "/training/zero",
         "ZeRO stage",

@@ -4,14 +4,11 @@ use planner::model::ModuleRole;
 
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
-use crate::job_config::{ConfigFormat, JobConfigError, unmodelled};
+use crate::job_config::{ConfigFormat, JobConfigError, optimizer};
 
 /// Keys that are switches of methods that a scenario cannot represent, with the consequence.
 const SWITCHES: [(&[&str], &str); 5] = [
-    (
-        &["load_in_4bit", "load_in_8bit", "quantization_bit", "quantization_method", "quant_config.name"],
-        "The quantised weights are read as bf16.",
-    ),
+    (&["quant_config.name"], "The quantized weights are read as bf16."),
     (&["use_galore", "use_apollo", "use_badam"], "The optimizer is read as Adam with all states."),
     (&["use_liger_kernel", "enable_liger_kernel", "liger_fused_linear_cross_entropy"], FUSED_LOSS),
     (&["freeze_trainable_layers", "unfrozen_parameters"], "Frozen parts of the language model are trained."),
@@ -28,10 +25,10 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
         "" | "full" | "none" if !peft => {}
         "freeze" => keys.not_modelled("Frozen layers are trained."),
         kind => {
-            keys.not_modelled(unmodelled::LORA);
-            if kind == "qlora" {
-                keys.not_modelled("The quantised weights are read as bf16.");
-            }
+            let bits = base_bits(keys, kind == "qlora");
+            // LLaMA-Factory adapts all linear layers with rank 8; PEFT and TRL adapt queries and values.
+            let defaults = if format == ConfigFormat::LlamaFactory { (8, true) } else { (16, false) };
+            optimizer::read_adapters(keys, settings, defaults, bits)?;
         }
     }
     keys.ignore(|key| ["lora_", "peft_", "galore_", "apollo_", "badam_"].iter().any(|start| key.starts_with(start)));
@@ -50,10 +47,10 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
     {
         keys.not_modelled(REFERENCE);
     }
-    let optimizer = keys.agreed(&["optim", "optimizer"], "optimizer")?;
+    let stated = keys.agreed(&["optim", "optimizer"], "optimizer")?;
     let deepspeed = keys.text(&["deepspeed.optimizer.type"], "optimizer");
-    if optimizer.into_iter().chain(deepspeed).any(|name| !is_adam(&name)) {
-        keys.not_modelled("The optimizer is read as Adam with fp32 states.");
+    for name in stated.into_iter().chain(deepspeed) {
+        optimizer::set(&name, keys, settings);
     }
     let encoder = keys.flag(&["freeze_vision_tower"], "frozen vision encoder");
     // LLaMA-Factory's default freezes the encoder.
@@ -66,10 +63,13 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
     Ok(())
 }
 
-/// True for Adam and `AdamW` with states of 32 bits.
-fn is_adam(name: &str) -> bool {
-    let name = name.to_lowercase();
-    let is_short =
-        ["8bit", "4bit", "fp8", "onebit", "zeroone", "mini", "adamax"].iter().any(|word| name.contains(word));
-    name.contains("adam") && !is_short
+/// Returns the bits of quantized base weights, if they are quantized.
+fn base_bits(keys: &mut Keys, is_qlora: bool) -> Option<u32> {
+    let bits = keys.text(&["quantization_bit"], "quantized weights").and_then(|bits| bits.trim().parse().ok());
+    let mut is_on = |name| keys.flag(&[name], "quantized weights").unwrap_or(false);
+    match (is_on("load_in_4bit"), is_on("load_in_8bit")) {
+        (true, _) => Some(4),
+        (false, true) => Some(8),
+        (false, false) => bits.filter(|bits| [4, 8].contains(bits)).or(is_qlora.then_some(4)),
+    }
 }

@@ -49,6 +49,10 @@ pub(super) fn arguments(target: &Target, field: &str) -> Option<Vec<Setting>> {
         "/training/attention" if matches!(training.attention, AttentionKernel::Flash | AttentionKernel::Flash2) => {
             Some(vec![Setting::set(&["attention-backend"], "flash")])
         }
+        "/training/optimizer_offload" => Some(vec![
+            Setting::set(&["optimizer-cpu-offload"], true),
+            Setting::set(&["optimizer-offload-fraction"], training.optimizer_offload),
+        ]),
         "/training/recompute" | "/training/recompute_layers" => Some(recompute(target)),
         "/training/zero" | "/training/distributed_optimizer" => Some(sharding(training.zero_stage())),
         _ => None,

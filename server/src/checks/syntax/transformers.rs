@@ -97,6 +97,10 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             Some(recompute(job, training.recompute))
         }
         "/training/zero" | "/training/distributed_optimizer" => sharding::settings(job, training.zero_stage()),
+        // DeepSpeed offloads the whole optimizer, except with its ratio.
+        "/training/optimizer_offload" if training.optimizer_offload >= 1.0 && job.has_section("deepspeed.") => {
+            Some(vec![Setting::set(&["deepspeed.zero_optimization.offload_optimizer.device"], "cpu")])
+        }
         "/training/data_overlap" => {
             let is_overlapped = training.data_overlap > 0.0;
             Some(vec![Setting::set(&["deepspeed.zero_optimization.overlap_comm"], is_overlapped)])

@@ -3,7 +3,7 @@
 use planner::model::{Bias, Mask, Module};
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, Scenario};
-use planner::training::{Precision, Recompute};
+use planner::training::{Optimizer, Precision, Recompute};
 use planner::workload::Packing;
 
 /// Default of `--make-vocab-size-divisible-by`.
@@ -129,6 +129,7 @@ fn architecture(module: &Module, warnings: &mut Vec<String>) {
                 .to_owned(),
         );
     }
+    super::layers::warn(module, warnings);
     if module.bias == Bias::All && module.gated {
         warnings
             .push("Check the biases of the gated MLP: the plan counts one for each of its three products.".to_owned());
@@ -148,6 +149,12 @@ fn settings(scenario: &Scenario, planner: PlannerKind, pipeline: u32, warnings: 
         warnings.push(format!(
             "The plan moves {:.0} % of the activations to the host; no argument here does, so more memory is needed.",
             100.0 * training.activation_offload
+        ));
+    }
+    if matches!(training.optimizer, Optimizer::Adam8Bit | Optimizer::Adafactor) {
+        warnings.push(format!(
+            "The plan has {}; Megatron-LM's Adam keeps two moments in fp32, so more memory is needed.",
+            training.optimizer.title()
         ));
     }
     if training.tensor_overlap > 0.0 {

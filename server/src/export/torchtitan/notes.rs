@@ -4,7 +4,7 @@ use super::{every, layer_counts};
 use planner::model::Module;
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, Scenario};
-use planner::training::{ContextExchange, Precision, Recompute, Training};
+use planner::training::{ContextExchange, Optimizer, Precision, Recompute, Training};
 use planner::workload::Packing;
 
 /// Formats the differences, one or two sentences each.
@@ -88,6 +88,13 @@ fn parallelism(scenario: &Scenario, planner: PlannerKind, planned: &Planned, not
 }
 
 fn activations(training: &Training, planned: &Planned, module: &Module, notes: &mut Vec<String>) {
+    if module.adapters.is_some() {
+        notes.push("Cannot express: adapters (LoRA); all parameters are trained.".to_owned());
+    }
+    if training.optimizer != Optimizer::Adam || training.optimizer_offload > 0.0 {
+        notes
+            .push("Cannot express: the optimizer of the plan, or its offload; AdamW on the device is used.".to_owned());
+    }
     if training.activation_offload > 0.0 {
         notes.push(format!(
             "Cannot express: {:.0} % of the activations in host memory, so more memory is needed.",

@@ -137,13 +137,7 @@ impl PlannedJob {
                 Precision::Bf16 | Precision::Fp32 => device.peak_tflops,
             },
             memory_gib: device.memory_gib,
-            trained_parameters: scenario
-                .model
-                .modules
-                .iter()
-                .filter(|module| !module.frozen)
-                .map(|module| module.parameters() as f64)
-                .sum(),
+            trained_parameters: scenario.model.modules.iter().map(|module| module.trained_parameters() as f64).sum(),
             modules: match scenario.model.modules.as_slice() {
                 [_] => Vec::new(),
                 modules => modules

@@ -77,7 +77,7 @@ fn degrees(pipeline: &SchemedPipeline, model: &Model) -> Result<(), Violation> {
         return Err(Violation::Shape { element: "a degree of a scheme", found: 0, expected: 1 });
     }
     for module in &model.modules {
-        for (dimension, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
+        for (dimension, count) in module.sharded_heads() {
             if count % tensor != 0 {
                 return Err(Violation::Divisibility { tensor, dimension, count });
             }

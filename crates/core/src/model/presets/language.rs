@@ -59,19 +59,19 @@ pub(super) fn llama_3_405b() -> Module {
 
 pub(super) fn mixtral_8x7b() -> Module {
     let dense = Llama { layers: 32, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14_336, vocab: 32_000 };
-    Module { moe: Some(Moe { experts: 8, top_k: 2 }), ..dense.named("Mixtral 8x7B") }
+    Module { moe: Some(Moe::new(8, 2)), ..dense.named("Mixtral 8x7B") }
 }
 
 pub(super) fn mixtral_8x22b() -> Module {
     let dense = Llama { layers: 56, hidden: 6144, heads: 48, kv_heads: 8, ffn: 16_384, vocab: 32_000 };
-    Module { moe: Some(Moe { experts: 8, top_k: 2 }), ..dense.named("Mixtral 8x22B") }
+    Module { moe: Some(Moe::new(8, 2)), ..dense.named("Mixtral 8x22B") }
 }
 
 /// Qwen3 30B-A3B: 128 experts with width 768, 8 per token; 32 heads with size 128, so the query
 /// width exceeds the hidden size 2,048.
 pub(super) fn qwen3_30b_a3b() -> Module {
     let dimensions = Llama { layers: 48, hidden: 2048, heads: 32, kv_heads: 4, ffn: 768, vocab: 151_936 };
-    Module { moe: Some(Moe { experts: 128, top_k: 8 }), head_size: Some(128), ..dimensions.named("Qwen3 30B-A3B") }
+    Module { moe: Some(Moe::new(128, 8)), head_size: Some(128), ..dimensions.named("Qwen3 30B-A3B") }
 }
 
 /// Released as Qwen2.5 1.5B, used in InternVL3-2B.

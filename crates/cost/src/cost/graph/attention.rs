@@ -2,6 +2,7 @@
 //! context-parallel exchange.
 
 use super::super::kernel::{Attention, Collective, Kernel, MatMul, Operation, Product, StreamingClass};
+use super::latent::{self, LatentParts};
 use super::transformer::{column_backward, gather, gathered, reduce, row_backward};
 use super::{Builder, Phase, Shape, Span, TensorId, product, stream};
 use planscope_core::model::Mask;
@@ -14,9 +15,12 @@ const EAGER_ROTARY: (f64, f64) = (42.0, 51.0);
 /// Forward tensors required in the backward.
 pub(super) struct AttentionParts {
     pub output: TensorId,
-    input: TensorId,
+    /// Input of the first product.
+    pub input: TensorId,
+    /// Input of the projection.
+    pub context: TensorId,
     qkv: TensorId,
-    context: TensorId,
+    latent: Option<LatentParts>,
     /// Softmax statistics (fused), or scores and dropout masks (unfused).
     core: Vec<TensorId>,
 }
@@ -24,6 +28,16 @@ pub(super) struct AttentionParts {
 /// Total width of all query heads.
 fn queries(shape: &Shape<'_>) -> f64 {
     f64::from(shape.module.query_width())
+}
+
+/// Total width of all key and value heads.
+fn keys_and_values(shape: &Shape<'_>) -> f64 {
+    f64::from(shape.module.kv_width()) + f64::from(shape.module.value_width())
+}
+
+/// Total width of the attention output.
+fn contexts(shape: &Shape<'_>) -> f64 {
+    f64::from(shape.module.context_width())
 }
 
 /// Returns the replication factor for key-value heads, r = max(1, c t / a_kv). An all-to-all group
@@ -41,12 +55,12 @@ fn qkv_bytes(shape: &Shape<'_>) -> f64 {
 }
 
 fn qkv_product(shape: &Shape<'_>) -> MatMul {
-    let width = (queries(shape) + 2.0 * f64::from(shape.module.kv_width())) / shape.t;
+    let width = (queries(shape) + keys_and_values(shape)) / shape.t;
     product(shape.n, shape.h(), width, shape.format())
 }
 
 fn projection(shape: &Shape<'_>) -> MatMul {
-    product(shape.n, queries(shape) / shape.t, shape.h(), shape.format())
+    product(shape.n, contexts(shape) / shape.t, shape.h(), shape.format())
 }
 
 /// Returns the attention of the last device of a context-parallel group relative to the mean. With a
@@ -60,14 +74,13 @@ fn imbalance(shape: &Shape<'_>) -> f64 {
 /// Returns the fused attention kernel for one device.
 fn fused(shape: &Shape<'_>, backward: bool) -> Attention {
     let module = shape.module;
-    let dim = f64::from(module.head_dim());
     Attention {
         tokens: shape.n,
-        squared: shape.squared * imbalance(shape),
+        squared: shape.attended_squared() * imbalance(shape),
         heads: f64::from(module.heads) / shape.t,
         kv_heads: f64::from(module.kv_heads) * repetition(shape) / shape.t,
-        qk_dim: dim,
-        v_dim: dim,
+        qk_dim: f64::from(module.head_dim()),
+        v_dim: f64::from(module.value_dim()),
         causal: module.mask == Mask::Causal,
         backward,
     }
@@ -85,7 +98,7 @@ fn scores(shape: &Shape<'_>) -> MatMul {
 /// its transpose.
 fn values(shape: &Shape<'_>) -> MatMul {
     let scores = scores(shape);
-    MatMul { k: scores.n, n: scores.k, ..scores }
+    MatMul { k: scores.n, n: f64::from(shape.module.value_dim()), ..scores }
 }
 
 /// Number of stored attention scores.
@@ -96,9 +109,8 @@ fn score_elements(shape: &Shape<'_>) -> f64 {
 /// Adds the ring exchange for keys and values. It overlaps the attention operator `beside`.
 fn ring(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, passes: f64, overlapped_with: u16) {
     if shape.c > 1.0 && shape.training.context_exchange == ContextExchange::Ring {
-        let keys_and_values = 2.0 * shape.w * shape.n * f64::from(shape.module.kv_width()) / shape.t;
         let ranks = shape.c as u32;
-        let bytes = passes * keys_and_values * (shape.c - 1.0);
+        let bytes = passes * shape.w * shape.n * keys_and_values(shape) / shape.t * (shape.c - 1.0);
         let collective = Collective { operation: Operation::SendReceive, bytes, ranks, ranks_per_node: 1 };
         graph.span("context ring", phase, Kernel::Collective(collective), Span::Context, Some(overlapped_with), &[]);
     }
@@ -117,19 +129,23 @@ fn all_to_all(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, width: f64) 
 
 /// Combined width of queries, keys and values, as exchanged and as stored for the backward.
 fn attended(shape: &Shape<'_>) -> f64 {
-    queries(shape) + 2.0 * f64::from(shape.module.kv_width()) * repetition(shape)
+    queries(shape) + keys_and_values(shape) * repetition(shape)
 }
 
 /// Adds the operators from the normalized input to the branch output.
 pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -> AttentionParts {
     let w = shape.w;
-    let input = gathered(graph, shape, input, shape.n);
-    let qkv_product = qkv_product(shape);
-    graph.run("qkv", Phase::Forward, Kernel::MatMul(qkv_product), &[input]);
+    let (input, latent) = if let Some(ranks) = shape.module.latent {
+        (input, Some(latent::forward(graph, shape, ranks, input)))
+    } else {
+        let input = gathered(graph, shape, input, shape.n);
+        graph.run("qkv", Phase::Forward, Kernel::MatMul(qkv_product(shape)), &[input]);
+        (input, None)
+    };
     let qkv = graph.makes("qkv", qkv_bytes(shape));
     rotary(graph, shape, Phase::Forward);
     all_to_all(graph, shape, Phase::Forward, attended(shape));
-    let context_bytes = w * shape.n * queries(shape) / shape.t;
+    let context_bytes = w * shape.n * contexts(shape) / shape.t;
     let heads = f64::from(shape.module.heads) / shape.t;
     let mut core = Vec::new();
     graph.core = true;
@@ -157,7 +173,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -
         graph.makes("context", context_bytes)
     };
     graph.core = false;
-    all_to_all(graph, shape, Phase::Forward, queries(shape));
+    all_to_all(graph, shape, Phase::Forward, contexts(shape));
     // Recomputation never drops the core output, because the projection's weight gradient requires
     // it.
     let context = keep(graph, context);
@@ -165,7 +181,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -
     graph.run("projection", Phase::Forward, Kernel::MatMul(projection), &[context]);
     let output = graph.makes("attention output", w * shape.n * shape.h());
     reduce(graph, shape, shape.n, Phase::Forward, None);
-    AttentionParts { output, input, qkv, context, core }
+    AttentionParts { output, input, context, qkv, latent, core }
 }
 
 /// Excludes the core output from selective recomputation.
@@ -182,7 +198,7 @@ fn keep(graph: &mut Builder, context: TensorId) -> TensorId {
 pub(super) fn backward(graph: &mut Builder, shape: &Shape<'_>, parts: &AttentionParts, gradient: TensorId) -> TensorId {
     let w = shape.w;
     let context_gradient = row_backward(graph, shape, "projection", projection(shape), parts.context, gradient);
-    all_to_all(graph, shape, Phase::InputGrad, queries(shape));
+    all_to_all(graph, shape, Phase::InputGrad, contexts(shape));
     let mut reads = vec![parts.qkv, context_gradient];
     reads.extend(&parts.core);
     if shape.training.attention.is_fused() {
@@ -190,7 +206,7 @@ pub(super) fn backward(graph: &mut Builder, shape: &Shape<'_>, parts: &Attention
         let at = graph.run("attention", Phase::InputGrad, Kernel::Attention(fused(shape, true)), &reads);
         let result = graph.makes("qkv gradient", qkv_bytes(shape));
         ring(graph, shape, Phase::InputGrad, 2.0, at);
-        finish(graph, shape, parts.input, result)
+        finish(graph, shape, parts, result)
     } else {
         let elements = score_elements(shape);
         let (scores, values) = (scores(shape), values(shape));
@@ -208,20 +224,27 @@ pub(super) fn backward(graph: &mut Builder, shape: &Shape<'_>, parts: &Attention
         graph.run("query gradient", Phase::InputGrad, as_gradient(values), &[score_gradient, parts.qkv]);
         graph.run("key gradient", Phase::InputGrad, as_gradient(values), &[score_gradient, parts.qkv]);
         let result = graph.makes("qkv gradient", qkv_bytes(shape));
-        finish(graph, shape, parts.input, result)
+        finish(graph, shape, parts, result)
     }
 }
 
-fn finish(graph: &mut Builder, shape: &Shape<'_>, input: TensorId, qkv_gradient: TensorId) -> TensorId {
+fn finish(graph: &mut Builder, shape: &Shape<'_>, parts: &AttentionParts, qkv_gradient: TensorId) -> TensorId {
     all_to_all(graph, shape, Phase::InputGrad, attended(shape));
     rotary(graph, shape, Phase::InputGrad);
-    column_backward(graph, shape, "qkv", qkv_product(shape), input, qkv_gradient)
+    match &parts.latent {
+        Some(latent) => latent::backward(graph, shape, latent, qkv_gradient),
+        None => column_backward(graph, shape, "qkv", qkv_product(shape), parts.input, qkv_gradient),
+    }
 }
 
 /// Adds the rotary embedding, applied in place to queries and keys.
 fn rotary(graph: &mut Builder, shape: &Shape<'_>, phase: Phase) {
     if shape.module.learned_positions == 0 && shape.module.patch.is_none() && shape.module.audio.is_none() {
-        let width = (queries(shape) + f64::from(shape.module.kv_width())) / shape.t;
+        let width = match shape.module.latent {
+            // One key with positions for all heads.
+            Some(latent) => f64::from(latent.rotary_size) * (f64::from(shape.module.heads) / shape.t + 1.0),
+            None => (queries(shape) + f64::from(shape.module.kv_width())) / shape.t,
+        };
         let bytes = match (shape.training.profile().rotary, phase) {
             (Kernels::Fused, _) => 2.0 * shape.w * shape.n * width,
             (Kernels::Eager, Phase::Forward) => EAGER_ROTARY.0 * shape.n * width,
@@ -287,7 +310,7 @@ pub(super) fn cross_forward(
 pub(super) fn cross_backward(
     graph: &mut Builder,
     shape: &Shape<'_>,
-    parts: Option<CrossParts>,
+    parts: Option<&CrossParts>,
     gradient: TensorId,
 ) -> TensorId {
     let Some(parts) = parts else { return gradient };

@@ -124,6 +124,27 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
     graph.graph
 }
 
+/// Builds the operators before a layer of multi-token prediction: norms of the last stream and of
+/// the embedding of the next token, and the projection of both to one stream.
+pub fn prediction(shape: &Shape<'_>) -> OperatorGraph {
+    let mut graph = Builder::new();
+    let x = graph.given("input", shape.stream());
+    let norms = |graph: &mut Builder, phase| {
+        for _ in 0..2 {
+            graph.run("prediction norm", phase, norm_kernel(shape, phase), &[x]);
+        }
+    };
+    let projection = product(shape.n / shape.split(), 2.0 * shape.h(), shape.h(), shape.format());
+    norms(&mut graph, Phase::Forward);
+    let both = graph.makes("two streams", 2.0 * shape.stream());
+    graph.run("prediction projection", Phase::Forward, Kernel::MatMul(projection), &[both]);
+    graph.turn();
+    graph.run("prediction projection", Phase::InputGrad, input_grad(projection), &[]);
+    graph.run("prediction projection", Phase::WeightGrad, weight_grad(projection), &[both]);
+    norms(&mut graph, Phase::InputGrad);
+    graph.graph
+}
+
 /// Returns the traffic of the cross entropy per logit in bytes, forward and backward.
 ///
 /// Fused: conversion to fp32, maximum, exponentials, sum and quotient in 15 passes of two bytes.

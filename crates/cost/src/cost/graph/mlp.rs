@@ -1,5 +1,7 @@
 //! MLP operators: a dense MLP, or a mixture of experts with router and token exchange.
 
+mod shared;
+
 use super::super::kernel::{Collective, Kernel, MatMul, Operation, StreamingClass};
 use super::transformer::{column_backward, gathered, reduce, row_backward};
 use super::{Builder, Phase, Shape, Span, TensorId, input_grad, product, stream, weight_grad};
@@ -9,19 +11,27 @@ use planscope_core::model::Moe;
 pub(super) struct MlpParts {
     pub output: TensorId,
     /// Input to the first product: the normalized stream, or tokens permuted to expert order.
-    input: TensorId,
+    pub input: TensorId,
     /// Input to the activation function; both halves for a gated MLP.
     before: TensorId,
-    after: TensorId,
+    /// Input to the last product.
+    pub after: TensorId,
+    /// Shared experts.
+    pub shared: Option<shared::SharedParts>,
+}
+
+/// MLP width of the layer's MLP, or of one expert.
+fn width(shape: &Shape<'_>) -> f64 {
+    f64::from(if shape.moe().is_some() { shape.module.expert_width() } else { shape.module.ffn })
 }
 
 /// Returns (product count in the batch, rows per product).
 fn rows(shape: &Shape<'_>) -> (f64, f64) {
-    match shape.module.moe {
+    match shape.moe() {
         None => (1.0, shape.n),
         Some(moe) => {
-            // Expert-parallel devices send top-k copies per token. A balanced router distributes
-            // the copies evenly.
+            // Expert-parallel devices send top-k copies per token. The skew says how many more the
+            // fullest device gets than the mean.
             let expert_parallel = f64::from(shape.training.expert_parallel.min(moe.experts));
             let local = f64::from(moe.experts) / expert_parallel;
             (local, routed(shape, moe) / local)
@@ -29,24 +39,25 @@ fn rows(shape: &Shape<'_>) -> (f64, f64) {
     }
 }
 
-/// Token copies that a device computes. With a balanced router, this equals the number sent.
+/// Token copies that the fullest device computes. With a balanced router, this equals the number
+/// sent.
 fn routed(shape: &Shape<'_>, moe: Moe) -> f64 {
-    shape.n * f64::from(moe.top_k)
+    shape.n * f64::from(moe.top_k) * moe.skew
 }
 
 fn copies(shape: &Shape<'_>) -> f64 {
-    shape.module.moe.map_or(shape.n, |moe| routed(shape, moe))
+    shape.moe().map_or(shape.n, |moe| routed(shape, moe))
 }
 
 fn up(shape: &Shape<'_>) -> MatMul {
     let widths = if shape.module.gated { 2.0 } else { 1.0 };
     let (batch, m) = rows(shape);
-    MatMul { batch, ..product(m, shape.h(), widths * f64::from(shape.module.ffn) / shape.t, shape.format()) }
+    MatMul { batch, ..product(m, shape.h(), widths * width(shape) / shape.t, shape.format()) }
 }
 
 fn down(shape: &Shape<'_>) -> MatMul {
     let (batch, m) = rows(shape);
-    MatMul { batch, ..product(m, f64::from(shape.module.ffn) / shape.t, shape.h(), shape.format()) }
+    MatMul { batch, ..product(m, width(shape) / shape.t, shape.h(), shape.format()) }
 }
 
 fn router(shape: &Shape<'_>, moe: Moe) -> MatMul {
@@ -71,7 +82,8 @@ fn permute(graph: &mut Builder, shape: &Shape<'_>, name: &'static str, phase: Ph
 /// Adds the operators from the normalized stream to the branch output.
 pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) -> MlpParts {
     let w = shape.w;
-    let input = if let Some(moe) = shape.module.moe {
+    let shared = shared::forward(graph, shape, normed);
+    let input = if let Some(moe) = shape.moe() {
         graph.run("router", Phase::Forward, Kernel::MatMul(router(shape, moe)), &[normed]);
         let scores = 4.0 * shape.n / shape.split() * f64::from(moe.experts);
         graph.run("router top-k", Phase::Forward, stream(StreamingClass::Softmax, 4.0 * scores), &[]);
@@ -94,11 +106,14 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
     graph.run("mlp down", Phase::Forward, Kernel::MatMul(down), &[after]);
     let output = graph.makes("mlp output", w * copies(shape) * shape.h());
     reduce(graph, shape, copies(shape), Phase::Forward, None);
-    if shape.module.moe.is_some() {
+    if shape.moe().is_some() {
         exchange(graph, shape, "combine from experts", Phase::Forward);
         permute(graph, shape, "permute from experts", Phase::Forward, &[output]);
     }
-    MlpParts { output, input, before, after }
+    if shared.is_some() {
+        shared::add(graph, shape, Phase::Forward);
+    }
+    MlpParts { output, input, before, after, shared }
 }
 
 /// Adds the gradient operators from the branch output to the normalized stream.
@@ -110,7 +125,10 @@ pub(super) fn backward(
     gradient: TensorId,
 ) -> TensorId {
     let (up, down) = (up(shape), down(shape));
-    let gradient = if shape.module.moe.is_some() {
+    if let Some(shared) = &parts.shared {
+        shared.backward(graph, shape, gradient);
+    }
+    let gradient = if shape.moe().is_some() {
         permute(graph, shape, "permute to experts", Phase::InputGrad, &[gradient]);
         exchange(graph, shape, "dispatch to experts", Phase::InputGrad);
         graph.makes("gradient by expert", shape.w * copies(shape) * shape.h() / shape.split())
@@ -124,12 +142,17 @@ pub(super) fn backward(
     graph.run("activation", Phase::InputGrad, kernel, &[parts.before, after_gradient]);
     let hidden_gradient = graph.makes("mlp hidden gradient", shape.w * up.batch * up.m * up.n);
     let result = column_backward(graph, shape, "mlp up", up, parts.input, hidden_gradient);
-    let Some(moe) = shape.module.moe else { return result };
+    let Some(moe) = shape.moe() else { return result };
     exchange(graph, shape, "combine from experts", Phase::InputGrad);
     permute(graph, shape, "permute from experts", Phase::InputGrad, &[result]);
     let router = router(shape, moe);
     graph.run("router", Phase::InputGrad, input_grad(router), &[]);
-    graph.run("router", Phase::WeightGrad, weight_grad(router), &[normed]);
+    if shape.module.adapters.is_none() {
+        graph.run("router", Phase::WeightGrad, weight_grad(router), &[normed]);
+    }
     graph.run("router gradient", Phase::InputGrad, stream(StreamingClass::Elementwise, 3.0 * shape.stream()), &[]);
+    if parts.shared.is_some() {
+        shared::add(graph, shape, Phase::InputGrad);
+    }
     graph.makes("gradient", shape.stream())
 }

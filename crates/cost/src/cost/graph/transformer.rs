@@ -1,35 +1,113 @@
 //! Transformer layer: norm, attention, norm, MLP, and tensor-parallel collectives.
 
 use super::super::kernel::{Kernel, MatMul, Operation, StreamingClass};
-use super::attention;
-use super::mlp;
+use super::adapters;
+use super::attention::{self, AttentionParts, CrossParts};
+use super::linear::{self, LinearParts};
+use super::mlp::{self, MlpParts};
 use super::{Builder, OperatorGraph, Phase, Shape, TensorId, input_grad, product, stream, weight_grad};
-use planscope_core::model::Bias;
+use planscope_core::model::{Bias, Mixer};
 use planscope_core::training::Kernels;
 
-/// Builds the graph for one layer, forward and backward.
+/// Builds the graph for one layer, forward and backward. A layer has a token mixer, an MLP, or both.
 pub fn layer(shape: &Shape<'_>) -> OperatorGraph {
     let mut graph = Builder::new();
-    let stream_bytes = shape.stream();
-    let x = graph.given("input", stream_bytes);
-    let normed = norm(&mut graph, shape, "input norm", x);
-    let modulated = modulation(&mut graph, shape, normed);
-    let attention = attention::forward(&mut graph, shape, modulated);
-    let (middle, mask) = residual(&mut graph, shape, "attention residual", x, attention.output);
-    let (cross, middle) = attention::cross_forward(&mut graph, shape, middle);
-    let normed_2 = norm(&mut graph, shape, "mlp norm", middle);
-    let mlp = mlp::forward(&mut graph, shape, normed_2);
-    let (_, mask_2) = residual(&mut graph, shape, "mlp residual", middle, mlp.output);
+    let x = graph.given("input", shape.stream());
+    let mixer = shape.kind.mixer.map(|mixer| mixer_forward(&mut graph, shape, mixer, x));
+    let middle = mixer.as_ref().map_or(x, |branch| branch.sum);
+    let mlp = shape.kind.mlp.is_some().then(|| mlp_forward(&mut graph, shape, middle));
+    let adapters = adapters::forward(&mut graph, shape);
     graph.turn();
-    let gradient = residual_backward(&mut graph, shape, "mlp residual", mask_2);
-    let gradient = mlp::backward(&mut graph, shape, normed_2, &mlp, gradient);
-    let gradient = norm_backward(&mut graph, shape, "mlp norm", middle, gradient);
-    let gradient = attention::cross_backward(&mut graph, shape, cross, gradient);
-    let gradient = masked_backward(&mut graph, shape, mask, gradient);
-    let gradient = attention::backward(&mut graph, shape, &attention, gradient);
-    let gradient = modulation_backward(&mut graph, shape, normed, gradient);
-    norm_backward(&mut graph, shape, "input norm", x, gradient);
+    let mut gradient = None;
+    if let Some(branch) = &mlp {
+        let start = residual_backward(&mut graph, shape, "mlp residual", branch.mask);
+        let inner = mlp::backward(&mut graph, shape, branch.normed, &branch.parts, start);
+        gradient = Some(norm_backward(&mut graph, shape, "mlp norm", middle, inner));
+    }
+    if let Some(branch) = &mixer {
+        let start = match gradient {
+            Some(gradient) => {
+                let gradient = attention::cross_backward(&mut graph, shape, branch.cross.as_ref(), gradient);
+                masked_backward(&mut graph, shape, branch.mask, gradient)
+            }
+            None => residual_backward(&mut graph, shape, "attention residual", branch.mask),
+        };
+        let inner = match &branch.parts {
+            MixerParts::Attention(parts) => attention::backward(&mut graph, shape, parts, start),
+            MixerParts::Linear(parts) => linear::backward(&mut graph, shape, parts, start),
+        };
+        let inner = modulation_backward(&mut graph, shape, branch.normed, inner);
+        norm_backward(&mut graph, shape, "input norm", x, inner);
+    }
+    let mixer_inputs = mixer.as_ref().map(|branch| branch.parts.inputs());
+    let mlp_inputs = mlp.as_ref().filter(|_| adapts_mlp(shape)).map(|branch| match &branch.parts.shared {
+        Some(shared) => [shared.input, shared.after],
+        None => [branch.parts.input, branch.parts.after],
+    });
+    let inputs: Vec<TensorId> = mixer_inputs.into_iter().chain(mlp_inputs).flatten().collect();
+    adapters::backward(&mut graph, shape, &adapters, &inputs);
     graph.graph
+}
+
+fn adapts_mlp(shape: &Shape<'_>) -> bool {
+    shape.module.adapters.is_some_and(|adapters| adapters.mlp)
+}
+
+/// Forward tensors of a token mixer.
+enum MixerParts {
+    Attention(AttentionParts),
+    Linear(LinearParts),
+}
+
+impl MixerParts {
+    /// Returns the inputs of the first and the last product.
+    const fn inputs(&self) -> [TensorId; 2] {
+        match self {
+            Self::Attention(parts) => [parts.input, parts.context],
+            Self::Linear(parts) => [parts.input, parts.context],
+        }
+    }
+}
+
+/// Forward tensors of the mixer branch.
+struct MixerBranch {
+    normed: TensorId,
+    parts: MixerParts,
+    mask: Option<TensorId>,
+    cross: Option<CrossParts>,
+    /// Residual stream after the branch.
+    sum: TensorId,
+}
+
+fn mixer_forward(graph: &mut Builder, shape: &Shape<'_>, mixer: Mixer, x: TensorId) -> MixerBranch {
+    let normed = norm(graph, shape, "input norm", x);
+    let modulated = modulation(graph, shape, normed);
+    let (parts, output) = if let (Mixer::Linear, Some(sizes)) = (mixer, shape.module.linear) {
+        let parts = linear::forward(graph, shape, sizes, modulated);
+        let output = parts.output;
+        (MixerParts::Linear(parts), output)
+    } else {
+        let parts = attention::forward(graph, shape, modulated);
+        let output = parts.output;
+        (MixerParts::Attention(parts), output)
+    };
+    let (sum, mask) = residual(graph, shape, "attention residual", x, output);
+    let (cross, sum) = attention::cross_forward(graph, shape, sum);
+    MixerBranch { normed, parts, mask, cross, sum }
+}
+
+/// Forward tensors of the MLP branch.
+struct MlpBranch {
+    normed: TensorId,
+    parts: MlpParts,
+    mask: Option<TensorId>,
+}
+
+fn mlp_forward(graph: &mut Builder, shape: &Shape<'_>, stream: TensorId) -> MlpBranch {
+    let normed = norm(graph, shape, "mlp norm", stream);
+    let parts = mlp::forward(graph, shape, normed);
+    let (_, mask) = residual(graph, shape, "mlp residual", stream, parts.output);
+    MlpBranch { normed, parts, mask }
 }
 
 /// Traffic of an eager norm per value in bytes: forward and backward. Liger-Kernel measured 0.28 and
@@ -195,7 +273,7 @@ pub(super) fn column_backward(
         gather_again(graph, shape, rows, is_overlapped.then_some(at));
     }
     let at = weight_gradient(graph, shape, name, forward, &[input, gradient]);
-    reduce(graph, shape, rows, Phase::InputGrad, is_overlapped.then_some(at));
+    reduce(graph, shape, rows, Phase::InputGrad, at.filter(|_| is_overlapped));
     result
 }
 
@@ -217,14 +295,17 @@ pub(super) fn row_backward(
 }
 
 /// Adds the weight gradient, a separate accumulation kernel if gradients are not fused, and the
-/// bias gradient.
-fn weight_gradient(
+/// bias gradient. Returns its index, or `None` for the frozen weights of a module with adapters.
+pub(super) fn weight_gradient(
     graph: &mut Builder,
     shape: &Shape<'_>,
     name: &'static str,
     forward: MatMul,
     reads: &[TensorId],
-) -> u16 {
+) -> Option<u16> {
+    if shape.module.adapters.is_some() {
+        return None;
+    }
     let at = graph.run(name, Phase::WeightGrad, weight_grad(forward), reads);
     // With ZeRO-3, only reduced shards are accumulated.
     if !shape.training.fused_weight_gradients && shape.training.zero_stage() < 3 {
@@ -236,5 +317,5 @@ fn weight_gradient(
         let bytes = shape.w * forward.batch * forward.m * forward.n;
         graph.run("bias gradient", Phase::WeightGrad, stream(StreamingClass::Norm, bytes), &[]);
     }
-    at
+    Some(at)
 }

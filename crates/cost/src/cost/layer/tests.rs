@@ -1,3 +1,5 @@
+mod kinds;
+
 use super::*;
 use planscope_core::cluster::presets::cluster;
 use planscope_core::model::presets::model;

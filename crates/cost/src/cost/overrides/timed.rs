@@ -47,8 +47,10 @@ pub fn measured_to_predicted(
     training.context_exchange = at.exchange.unwrap_or(training.context_exchange);
     let layers = LayerModel::new(module, cluster, &training, at.tensor).in_groups(cluster, at.tensor);
     let logarithm = |&[tokens, sequences, micros]: &[f64; 3]| {
-        let cost =
-            layers.layer_without_recomputation(ModuleLoad::unpadded(tokens * sequences, tokens * tokens * sequences));
+        let cost = layers.kind_without_recomputation(
+            module.main_kind(),
+            ModuleLoad::unpadded(tokens * sequences, tokens * tokens * sequences),
+        );
         let predicted = (cost.forward + cost.input_grad + cost.weight_grad).secs() * 1e6;
         libm::log(micros / predicted)
     };

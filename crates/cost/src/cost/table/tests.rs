@@ -126,7 +126,7 @@ fn frozen_experts_use_expert_replica_counts() {
     };
     let ((frozen, model), (trained, _)) = (weights(true), weights(false));
     let module = &model.modules[0];
-    let experts = u64::from(module.layers) * module.expert_parameters();
+    let experts = module.range_parameters(0, module.layers).expert;
     let dense = model.parameters() - experts;
     assert!(frozen.get().abs_diff((experts + dense) / 8 * 2) < 1000, "{frozen:?}");
     assert!(frozen.get().abs_diff(trained.get()) < 1000, "{frozen:?} {trained:?}");

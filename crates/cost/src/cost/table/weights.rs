@@ -6,6 +6,7 @@ use super::LayerTable;
 use crate::cost::layer::LayerCost;
 use crate::cost::partition::ModuleWeight;
 use crate::cost::pricing::ComponentCosts;
+use planscope_core::model::MAX_KINDS;
 use planscope_core::training::Recompute;
 use planscope_core::units::Seconds;
 
@@ -61,7 +62,30 @@ impl LayerTable<'_> {
             layer: mean(layer),
             input: mean(|pieces| pieces.input.total()),
             output: mean(|pieces| pieces.output.total()),
+            kinds: self.kind_weights(module, microbatches, layer),
         }
+    }
+
+    /// Returns the mean times per kind of layer, or `None` if all layers are equal.
+    fn kind_weights(
+        &self,
+        module: usize,
+        microbatches: &[usize],
+        layer: fn(&ComponentCosts) -> Seconds,
+    ) -> Option<[f64; MAX_KINDS]> {
+        let mut weights = [0.0; MAX_KINDS];
+        for &microbatch in microbatches {
+            let kinds = self.pieces[module][microbatch].kinds.as_ref()?;
+            for (weight, costs) in weights.iter_mut().zip(kinds.iter()) {
+                let as_all = ComponentCosts {
+                    layer: costs.layer,
+                    without_recompute: costs.without_recompute,
+                    ..ComponentCosts::default()
+                };
+                *weight += layer(&as_all).secs() / microbatches.len() as f64;
+            }
+        }
+        (!microbatches.is_empty()).then_some(weights)
     }
 
     /// Number of recomputed layers per stage, if full recomputation has such a limit.

@@ -189,6 +189,7 @@ fn training(training: &Training, ranges: &mut Ranges<'_>) {
         ranges.integer("/training/recompute_layers", layers, 1, 1024, "");
     }
     ranges.number("/training/activation_offload", training.activation_offload, 0.0, 1.0, "");
+    ranges.number("/training/optimizer_offload", training.optimizer_offload, 0.0, 1.0, "");
     if let Some(zero) = training.zero {
         ranges.integer("/training/zero", zero, 0, 3, "");
     }
@@ -244,17 +245,18 @@ fn tensor_error(tensor: u32, model: &Model, devices: u32) -> Option<String> {
     if tensor == 0 || tensor > devices {
         return Some(format!("{tensor}{RANGE_ERROR}1 to {devices}"));
     }
-    let heads = model
+    let heads: Vec<_> = model
         .modules
         .iter()
-        .flat_map(|module| [(module.heads, "heads", module), (module.kv_heads, "key-value heads", module)]);
-    let cut = heads.clone().find(|(count, ..)| !count.is_multiple_of(tensor));
+        .flat_map(|module| module.sharded_heads().map(move |(kind, count)| (count, kind, module)))
+        .collect();
+    let cut = heads.iter().find(|(count, ..)| !count.is_multiple_of(tensor));
     let reason = match cut {
         Some((count, kind, module)) => format!("{count} {kind} of {}", module.name),
         None if !devices.is_multiple_of(tensor) => format!("the {devices} devices"),
         None => return None,
     };
-    let divides_all = |degree: &u32| heads.clone().all(|(count, ..)| count.is_multiple_of(*degree));
+    let divides_all = |degree: &u32| heads.iter().all(|(count, ..)| count.is_multiple_of(*degree));
     let right = divisors(devices).filter(divides_all);
     Some(format!("{tensor} does not divide {reason}; {} do", list(right)))
 }

@@ -1,5 +1,7 @@
 //! Validates the model: modules, combinations, inputs.
 
+mod layers;
+
 use super::Ranges;
 use planscope_core::model::{Audio, Model, Module, ModuleRole, Patch, Video};
 
@@ -78,10 +80,7 @@ fn module(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
         ranges.refuse(&format!("{at}/tied_embeddings"), detail.to_owned());
     }
     items(module, at, ranges);
-    if let Some(moe) = module.moe {
-        ranges.integer(&format!("{at}/moe/experts"), moe.experts, 1, 1024, "");
-        ranges.integer(&format!("{at}/moe/top_k"), moe.top_k, 1, moe.experts.max(1), "");
-    }
+    layers::check(module, at, ranges);
 }
 
 /// Validates module inputs: patches for images, frames for sound, seconds for video, none for a

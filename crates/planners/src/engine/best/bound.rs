@@ -53,11 +53,7 @@ pub(super) fn all_layouts(context: PlanningContext<'_>, observer: &dyn Observer)
 fn tensor_degrees(scenario: &Scenario) -> Vec<u32> {
     let divides = |tensor: &u32| {
         scenario.cluster.devices_per_node.is_multiple_of(*tensor)
-            && scenario
-                .model
-                .modules
-                .iter()
-                .all(|module| module.heads.is_multiple_of(*tensor) && module.kv_heads.is_multiple_of(*tensor))
+            && scenario.model.modules.iter().all(|module| module.supports_tensor(*tensor))
     };
     (0..5).map(|power| 1 << power).filter(divides).collect()
 }

@@ -102,13 +102,22 @@ pub struct ModuleShape {
     pub layers: u32,
     pub heads: u32,
     pub kv_heads: u32,
+    /// Heads that tensor parallelism distributes, with their names.
+    pub sharded: Vec<(&'static str, u32)>,
     pub experts: Option<u32>,
 }
 
 impl ModuleShape {
     fn from_module(module: &Module) -> Self {
         let Module { layers, heads, kv_heads, .. } = *module;
-        Self { name: module.name.clone(), layers, heads, kv_heads, experts: module.moe.map(|moe| moe.experts) }
+        Self {
+            name: module.name.clone(),
+            layers,
+            heads,
+            kv_heads,
+            sharded: module.sharded_heads().collect(),
+            experts: module.moe.map(|moe| moe.experts),
+        }
     }
 }
 
@@ -367,7 +376,7 @@ fn broken_rule(ground: &Ground, mode: Mode, modules: &[ModuleLayout]) -> Option<
 
 fn indivisible(layout: &ModuleLayout, slot: &ModuleShape, exchange: ContextExchange) -> Option<String> {
     let ModuleShape { name, layers, .. } = slot;
-    for (head_kind, count) in [("heads", slot.heads), ("key-value heads", slot.kv_heads)] {
+    for (head_kind, count) in &slot.sharded {
         if count % layout.tensor != 0 {
             return Some(format!("TP does not divide the {count} {head_kind} of {name}"));
         }

@@ -137,7 +137,7 @@ fn degrees_are_those_that_divide() {
     let mut scenario = scenario("internvl3-2b", 4, &ALL);
     assert_eq!(degrees(&scenario), (vec![1, 2, 4, 8], vec![1]));
     scenario.cluster.nodes = 3;
-    let experts = Some(planscope_core::model::Moe { experts: 60, top_k: 4 });
+    let experts = Some(planscope_core::model::Moe::new(60, 4));
     scenario.model.modules[1].moe = experts;
     assert_eq!(degrees(&scenario), (vec![1, 2, 3, 4, 6, 8, 12, 16, 24], vec![1, 2, 3, 4, 5, 6, 10, 12, 15, 20]));
     // CP degrees over 64 are not tried.

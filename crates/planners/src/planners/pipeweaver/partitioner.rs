@@ -151,7 +151,7 @@ pub(crate) fn relative_efficiency(
 }
 
 fn operations(module: &Module, load: ModuleLoad) -> f64 {
-    (module.layer_linear_flops(load.tokens) + module.layer_attention_flops(load.squared)).get()
+    (module.layer_linear_flops(load.tokens) + module.layer_attention_flops(load.tokens, load.squared)).get()
 }
 
 /// Segments proportional to sub-microbatch latency: K_i = floor(T_i / T_1) (PipeWeaver Sec. 5). The

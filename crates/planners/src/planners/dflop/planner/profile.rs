@@ -61,7 +61,10 @@ pub(crate) fn backbone(scenario: &Scenario) -> ModuleProfile {
         let attention_rate = |&length: &u32| {
             let taken = seconds(costs, module, full_load(length)) - seconds(costs, module, linear(length));
             let squared = f64::from(length) * f64::from(length);
-            (f64::from(length), attention_flops(module, squared) / (taken.max(f64::MIN_POSITIVE) * tensor))
+            (
+                f64::from(length),
+                attention_flops(module, f64::from(length), squared) / (taken.max(f64::MIN_POSITIVE) * tensor),
+            )
         };
         let table = |value: &dyn Fn(ModuleLoad) -> f64| {
             points(LENGTHS.iter().map(|&length| (f64::from(length), value(full_load(length)))))
@@ -90,9 +93,10 @@ pub(crate) fn work(model: &Model, sequence: &Sequence) -> ItemWork {
         // In units of items with the profiled length.
         batch: encoded.tokens / item_size.encoder.max(1.0),
         length: tokens,
-        encoder_flops: linear_flops(encoder, encoded.tokens) + attention_flops(encoder, encoded.squared),
+        encoder_flops: linear_flops(encoder, encoded.tokens)
+            + attention_flops(encoder, encoded.tokens, encoded.squared),
         linear_flops: linear_flops(backbone, tokens),
-        attention_flops: attention_flops(backbone, sequence.squared as f64),
+        attention_flops: attention_flops(backbone, tokens, sequence.squared as f64),
         weight: 1.0,
     }
 }
@@ -108,8 +112,7 @@ struct Tables {
 fn profile(scenario: &Scenario, index: usize, tables: impl Fn(&LayerModel<'_>, f64) -> Tables) -> ModuleProfile {
     let module = &scenario.model.modules[index];
     let node = scenario.cluster.devices_per_node;
-    let divides =
-        |tensor: &u32| [node, module.heads, module.kv_heads].into_iter().all(|count| count.is_multiple_of(*tensor));
+    let divides = |tensor: &u32| node.is_multiple_of(*tensor) && module.supports_tensor(*tensor);
     let degree_profile = |tensor: u32| {
         let costs = LayerModel::new(module, &scenario.cluster, &scenario.training, tensor)
             .with_gradients(scenario.model.module_gradients(index));
@@ -164,16 +167,15 @@ fn fixed_memory(costs: &LayerModel<'_>, load: ModuleLoad) -> f64 {
 
 fn encoder_flops(module: &Module, items: f64) -> f64 {
     let length = f64::from(module.tokens_per_item());
-    linear_flops(module, items * length) + attention_flops(module, items * length * length)
+    linear_flops(module, items * length) + attention_flops(module, items * length, items * length * length)
 }
 
 fn linear_flops(module: &Module, tokens: f64) -> f64 {
-    let layers = module.layer_linear_flops(tokens) * f64::from(module.layers);
-    WITH_BACKWARD * (layers + module.head_flops(tokens)).get()
+    WITH_BACKWARD * (module.linear_flops(tokens) + module.head_flops(tokens)).get()
 }
 
-fn attention_flops(module: &Module, squared: f64) -> f64 {
-    WITH_BACKWARD * (module.layer_attention_flops(squared) * f64::from(module.layers)).get()
+fn attention_flops(module: &Module, tokens: f64, squared: f64) -> f64 {
+    WITH_BACKWARD * module.attention_flops(tokens, squared).get()
 }
 
 #[cfg(test)]

@@ -64,8 +64,8 @@ pub(super) fn broken_rule(scenario: &Scenario, tensor: u32) -> Option<String> {
         return Some("TP does not divide the devices".to_owned());
     }
     scenario.model.modules.iter().find_map(|module| {
-        let count = [module.heads, module.kv_heads].into_iter().find(|count| count % tensor != 0)?;
-        Some(format!("TP does not divide the {count} heads of {}", module.name))
+        let (kind, count) = module.sharded_heads().find(|(_, count)| count % tensor != 0)?;
+        Some(format!("TP does not divide the {count} {kind} of {}", module.name))
     })
 }
 

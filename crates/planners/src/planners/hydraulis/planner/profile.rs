@@ -195,7 +195,7 @@ fn schemes(scenario: &Scenario) -> Vec<Scheme> {
     let node = scenario.cluster.devices_per_node;
     let layers = scenario.model.layers();
     let module = &scenario.model.modules[0];
-    let divides = |tensor: u32| module.heads.is_multiple_of(tensor) && module.kv_heads.is_multiple_of(tensor);
+    let divides = |tensor: u32| module.supports_tensor(tensor);
     let tensors: Vec<u32> = match scenario.layout.tensor {
         Some(tensor) => vec![tensor],
         None => (1..=node).filter(|tensor| node.is_multiple_of(*tensor)).chain([2 * node]).collect(),

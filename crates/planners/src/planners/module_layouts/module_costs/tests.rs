@@ -51,7 +51,7 @@ pub(crate) fn layout(
 
 /// Splits modules into equal stages, `stages[module]` per module.
 pub(crate) fn partition(scenario: &Scenario, stages: &[u32]) -> Partition {
-    let weights = vec![planscope_cost::cost::partition::ModuleWeight { layer: 1.0, input: 0.0, output: 0.0 }; 2];
+    let weights = vec![planscope_cost::cost::partition::ModuleWeight { layer: 1.0, ..Default::default() }; 2];
     Partition::by_module(&scenario.model, &weights, 1, stages).unwrap()
 }
 
@@ -221,7 +221,7 @@ fn ranks_are_numbered_by_island_and_copy() {
 fn a_chain_matches_a_replica_with_undivided_microbatches() {
     let scenario = scenario();
     let batch = batch(&scenario);
-    let weights = vec![planscope_cost::cost::partition::ModuleWeight { layer: 1.0, input: 0.0, output: 0.0 }; 2];
+    let weights = vec![planscope_cost::cost::partition::ModuleWeight { layer: 1.0, ..Default::default() }; 2];
     let partition = Partition::balanced(&scenario.model, &weights, 4).unwrap();
     let mut undivided = plan(&scenario, &batch, 6, [1, 1]);
     undivided.kind = ReplicaKind::Pipeline;

@@ -1,0 +1,55 @@
+//! Shared experts: an MLP for all tokens in a layer with routed experts.
+
+use super::super::super::kernel::{Kernel, MatMul, StreamingClass};
+use super::super::transformer::{column_backward, gathered, reduce, row_backward};
+use super::super::{Builder, Phase, Shape, TensorId, product, stream};
+
+/// Forward tensors required in the backward.
+pub(in super::super) struct SharedParts {
+    /// Input to the first product.
+    pub input: TensorId,
+    /// Input to the activation function; both halves for a gated MLP.
+    before: TensorId,
+    /// Input to the last product.
+    pub after: TensorId,
+    up: MatMul,
+    down: MatMul,
+}
+
+/// Adds the shared experts, if the layer has any.
+pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) -> Option<SharedParts> {
+    let width = f64::from(shape.moe()?.shared_width);
+    if width == 0.0 {
+        return None;
+    }
+    let widths = if shape.module.gated { 2.0 } else { 1.0 };
+    let up = product(shape.n, shape.h(), widths * width / shape.t, shape.format());
+    let down = product(shape.n, width / shape.t, shape.h(), shape.format());
+    let input = gathered(graph, shape, normed, shape.n);
+    graph.run("shared expert up", Phase::Forward, Kernel::MatMul(up), &[input]);
+    let before = graph.makes("shared expert hidden", shape.w * up.m * up.n);
+    let hidden = shape.w * down.m * down.k;
+    let streams = widths + 1.0;
+    graph.run("activation", Phase::Forward, stream(StreamingClass::Activation, streams * hidden), &[before]);
+    let after = graph.makes("activated", hidden);
+    graph.run("shared expert down", Phase::Forward, Kernel::MatMul(down), &[after]);
+    reduce(graph, shape, shape.n, Phase::Forward, None);
+    Some(SharedParts { input, before, after, up, down })
+}
+
+/// Adds the sum with the routed experts, or the sum of both gradients.
+pub(super) fn add(graph: &mut Builder, shape: &Shape<'_>, phase: Phase) {
+    graph.run("add shared expert", phase, stream(StreamingClass::Elementwise, 3.0 * shape.stream()), &[]);
+}
+
+impl SharedParts {
+    /// Adds the gradient operators.
+    pub(super) fn backward(&self, graph: &mut Builder, shape: &Shape<'_>, gradient: TensorId) {
+        let after = row_backward(graph, shape, "shared expert down", self.down, self.after, gradient);
+        let streams = if shape.module.gated { 5.0 } else { 3.0 };
+        let kernel = stream(StreamingClass::Activation, streams * shape.w * self.down.m * self.down.k);
+        graph.run("activation", Phase::InputGrad, kernel, &[self.before, after]);
+        let hidden = graph.makes("shared expert hidden gradient", shape.w * self.up.m * self.up.n);
+        column_backward(graph, shape, "shared expert up", self.up, self.input, hidden);
+    }
+}

@@ -1,0 +1,129 @@
+//! Kinds of layers in the arguments of Megatron-LM.
+
+use planner::model::{LatentAttention, LinearAttention, Module, Moe, Recurrence, Window};
+
+use super::JobConfigError;
+use super::keys::Keys;
+use super::layer_kinds::{list, period};
+
+/// Reads the parts of layers that differ between kinds, and adds them to `module`.
+pub(super) fn read(keys: &mut Keys, module: &mut Module) -> Result<(), JobConfigError> {
+    if let Some(moe) = module.moe {
+        experts(keys, moe, module)?;
+    }
+    latent(keys, module)?;
+    window(keys, module);
+    hybrid(keys, module)?;
+    module.predicted_ahead = keys.count(&["mtp-num-layers"], "multi-token prediction")?.unwrap_or(0);
+    Ok(())
+}
+
+/// Returns the pattern of layers of a hybrid model.
+pub(super) fn pattern(keys: &mut Keys) -> Option<String> {
+    let pattern = keys.text(&["hybrid-layer-pattern", "hybrid-override-pattern"], "layers")?;
+    Some(pattern.chars().filter(|character| "M*-E".contains(*character)).collect())
+}
+
+fn experts(keys: &mut Keys, moe: Moe, module: &mut Module) -> Result<(), JobConfigError> {
+    let width = keys.count(&["moe-ffn-hidden-size"], "width of an expert")?;
+    let shared_width = keys.count(&["moe-shared-expert-intermediate-size"], "shared experts")?.unwrap_or(0);
+    let has_experts =
+        keys.text(&["moe-layer-freq"], "layers with experts").and_then(|text| flags(&text, module.layers));
+    let (dense_layers, every) = match has_experts {
+        None => (0, 1),
+        Some(flags) => period(&flags).unwrap_or_else(|| {
+            keys.not_modelled(
+                "The dense layers of --moe-layer-freq follow no period. All layers are read with experts.",
+            );
+            (0, 1)
+        }),
+    };
+    let has_dense = dense_layers > 0 || every > 1;
+    let expert_width = width.filter(|&width| has_dense && width != module.ffn);
+    if !has_dense {
+        module.ffn = width.unwrap_or(module.ffn);
+    }
+    module.moe = Some(Moe { expert_width, shared_width, dense_layers, every, ..moe });
+    Ok(())
+}
+
+/// Returns which layers have experts: from a period, or from a Python list such as
+/// `([0]*3+[1]*58)`.
+fn flags(text: &str, layers: u32) -> Option<Vec<bool>> {
+    let text: String = text.chars().filter(|c| !c.is_whitespace() && !"()\"'".contains(*c)).collect();
+    if let Ok(every) = text.parse::<u32>() {
+        return (every > 1).then(|| (0..layers).map(|layer| layer.is_multiple_of(every)).collect());
+    }
+    let mut flags = Vec::new();
+    for term in text.split('+') {
+        let (values, times) = term.split_once('*').unwrap_or((term, "1"));
+        let (values, times) = (list(values), times.parse::<usize>().ok()?);
+        if flags.len() + values.len().saturating_mul(times) > layers as usize {
+            return None;
+        }
+        flags.extend(values.repeat(times).into_iter().map(|value| value > 0));
+    }
+    (flags.len() == layers as usize).then_some(flags)
+}
+
+fn latent(keys: &mut Keys, module: &mut Module) -> Result<(), JobConfigError> {
+    if !keys.flag(&["multi-latent-attention"], "latent attention").unwrap_or(false) {
+        return Ok(());
+    }
+    let mut size =
+        |name: &'static str, default: u32| keys.count(&[name], "latent attention").map(|size| size.unwrap_or(default));
+    // The defaults are those of Megatron-LM.
+    module.latent = Some(LatentAttention {
+        query_rank: size("q-lora-rank", 0)?,
+        kv_rank: size("kv-lora-rank", 32)?,
+        content_size: size("qk-head-dim", 128)?,
+        rotary_size: size("qk-pos-emb-head-dim", 64)?,
+        value_size: size("v-head-dim", 128)?,
+    });
+    (module.kv_heads, module.head_size) = (module.heads, None);
+    Ok(())
+}
+
+/// Reads `--window-size 4095,0`: a token attends to so many tokens before itself.
+fn window(keys: &mut Keys, module: &mut Module) {
+    let Some(text) = keys.text(&["window-size"], "sliding window") else { return };
+    let Some(&before) = list(&text).first().filter(|_| !text.contains("-1")) else { return };
+    let every = keys.text(&["window-attn-skip-freq"], "sliding window");
+    let full_every = every.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    module.window = Some(Window { tokens: before.saturating_add(1), full_every, chunked: false });
+}
+
+fn hybrid(keys: &mut Keys, module: &mut Module) -> Result<(), JobConfigError> {
+    let Some(pattern) = pattern(keys) else { return Ok(()) };
+    let mut size = |name: &'static str| keys.count(&[name], "state space model");
+    let value_size = size("mamba-head-dim")?.unwrap_or(64);
+    // Megatron-LM: heads of twice the hidden size.
+    let value_heads = size("mamba-num-heads")?.unwrap_or(2 * module.hidden / value_size);
+    module.linear = Some(LinearAttention {
+        recurrence: Recurrence::StateSpace,
+        key_heads: size("mamba-num-groups")?.unwrap_or(8),
+        value_heads,
+        key_size: size("mamba-state-dim")?.unwrap_or(128),
+        value_size,
+        convolution: 4,
+        full_every: 0,
+    });
+    module.pattern = Some(pattern);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_with_experts_are_a_period_or_a_python_list() {
+        let of = |text: &str, layers| flags(text, layers).and_then(|flags| period(&flags));
+        assert_eq!(of("([0]*3+[1]*58)", 61), Some((3, 1)));
+        assert_eq!(of("[0, 1] * 4", 8), Some((0, 2)));
+        assert_eq!(of("[0]*1+[1]*26", 27), Some((1, 1)));
+        assert_eq!(of("1", 8), None);
+        assert_eq!(flags("[0]*9000000000000000000+[1]", 61), None);
+        assert_eq!(flags("[1]*4", 5), None);
+    }
+}
