@@ -85,6 +85,7 @@ mod tests {
         layer
         loss
         merge and project
+        merge ring blocks
         mlp down
         mlp norm
         mlp residual
