@@ -2,7 +2,7 @@
 
 use planner::certainty::{self, Interval, MemoryCertainty};
 use planner::fit::Fit;
-use planner::outcome::Planned;
+use planner::outcome::{Budget, Planned, RunForecast};
 use planner::scenario::Scenario;
 use planner::slowness::Measured;
 use planner::utilisation::Utilisation;
@@ -25,7 +25,7 @@ pub struct NamedText {
 pub const MAX_FURTHER: usize = 7;
 
 /// A configuration to check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CheckRequest {
@@ -43,6 +43,9 @@ pub struct CheckRequest {
     /// Cluster preset, for example `h100`. Default: as the file states, or `h100`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// Tokens of the whole run, for its duration and cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
 }
 
 /// A configuration and the measured throughput of its run.
@@ -124,6 +127,9 @@ pub struct Check {
     /// MFU and TFLOP/s by counted operations; empty if the job does not fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub utilisation: Vec<Utilisation>,
+    /// Duration and cost of the run, if a budget was stated and the job fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunForecast>,
 }
 
 /// Uncertainty of a prediction, from published measurements.

@@ -17,6 +17,8 @@ pub const HEALTH: &str = "/api/v1/health";
 pub const READY: &str = "/api/v1/ready";
 /// GET: metrics for Prometheus.
 pub const METRICS: &str = "/metrics";
+/// POST: messages of the Model Context Protocol.
+pub const MCP: &str = "/mcp";
 /// GET: the current actor. DELETE: log out.
 pub const SESSION: &str = "/api/v1/session";
 /// GET: named tokens. POST: create a token.

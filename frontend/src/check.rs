@@ -192,6 +192,7 @@ impl CheckState {
             further: self.further.get(),
             devices: self.devices.with(|devices| devices.trim().parse().ok()),
             device: Some(self.device.get()).filter(|device| !device.is_empty()),
+            budget: None,
         }
     }
 

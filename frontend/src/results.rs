@@ -24,6 +24,7 @@ mod time_and_memory;
 mod time_spent;
 mod title;
 
+pub(crate) use budget::{CostCard, Throughput};
 pub(crate) use fit::change_lines;
 pub(crate) use peak_memory::{PARTS as MEMORY_PARTS, values as memory_values};
 pub(crate) use ranking::{degrees, selected_planner, settings_text, short_title, source_text};

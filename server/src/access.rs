@@ -313,7 +313,7 @@ pub(crate) fn is_token_name(name: &str) -> bool {
 
 /// Returns true if the path requires a token.
 fn is_api_path(path: &str) -> bool {
-    path.starts_with("/api/") || path == api::path::METRICS
+    path.starts_with("/api/") || [api::path::METRICS, api::path::MCP].contains(&path)
 }
 
 /// Returns the run ID if the request may use the run token instead of the server token: log upload,

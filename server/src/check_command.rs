@@ -10,14 +10,14 @@ use anyhow::Context;
 use api::check::{Check, CheckChanges, Edit, Verdict};
 use ingest::job_config::Hardware;
 use planner::fit::{FewestDevices, FieldChange, fewest_devices};
-use planner::host::NeverCancelled;
-use planner::outcome::{PlanOutcome, Planned};
+use planner::host::{Cancellation, NeverCancelled, Workers};
+use planner::outcome::{Budget, PlanOutcome, Planned, Planning};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{Scenario, ValidScenario};
 use planner::slowness::{self, Measured, Slowness};
 use serde::Serialize;
 
-use crate::checks;
+use crate::checks::{self, Configuration};
 use crate::config::CheckArguments;
 use crate::plan_command::plan;
 use crate::workers::Threads;
@@ -46,6 +46,9 @@ pub(crate) struct Report {
     /// Comparison with the measured step time, if it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) slowness: Option<Slowness>,
+    /// True if a measurement was given and the job does not fit.
+    #[serde(skip)]
+    is_not_compared: bool,
     #[serde(skip)]
     is_best_requested: bool,
     /// Best plan, if requested and found.
@@ -56,12 +59,17 @@ pub(crate) struct Report {
 /// Optional parts of a report.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Parts {
-    /// Search the best plan, with free layout and settings.
-    pub(crate) best: bool,
     /// Explain this measurement.
     pub(crate) measured: Option<Measured>,
-    /// Worker threads per search. Default: number of cores.
-    pub(crate) search_threads: Option<usize>,
+    /// Add duration and cost of a run over these tokens.
+    pub(crate) budget: Option<Budget>,
+}
+
+impl Report {
+    /// Adds the result of the search for the best plan.
+    pub(crate) fn with_best(self, best: Option<Planned>) -> Self {
+        Self { is_best_requested: true, best, ..self }
+    }
 }
 
 /// Checks a configuration file and writes the report to standard output.
@@ -69,59 +77,94 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let files = arguments.files.iter().map(|path| Ok((name(path), read_text(path)?)));
     let files = files.collect::<anyhow::Result<Vec<(String, String)>>>()?;
-    let names = files.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-    let named: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let hardware = Hardware { preset: arguments.device, devices: arguments.gpus };
-    let measured = arguments.step_time.map(Measured::StepS);
-    let parts = Parts { best: arguments.best, measured, search_threads: arguments.search_threads };
-    let report = report(&named, hardware, parts)?;
+    let parts = Parts { measured: arguments.measured(), budget: arguments.budget()? };
+    let threads = arguments.search_threads.map_or_else(Threads::all_cores, Threads::new);
+    let mut report = JobFiles::read(files, hardware)?.report(parts, &threads, &NeverCancelled)?;
+    if arguments.best {
+        let planning = plan(&validated(report.check.best_scenario.clone())?, threads)?;
+        report = report.with_best(first_plan(planning));
+    }
     let mut out = std::io::stdout().lock();
     if arguments.json {
         serde_json::to_writer_pretty(&mut out, &report)?;
         writeln!(out)?;
     } else {
-        write!(out, "{}", text::describe(&names, &report))?;
+        write!(out, "{}", text::describe(&report))?;
     }
     let does_not_fit = report.check.verdict == Verdict::DoesNotFit;
     Ok(if does_not_fit { ExitCode::from(DOES_NOT_FIT) } else { ExitCode::SUCCESS })
 }
 
-/// Checks the configuration files of one job.
-pub(crate) fn report(files: &[(&str, &str)], hardware: Hardware, parts: Parts) -> anyhow::Result<Report> {
-    let configuration = checks::read(files, hardware)?;
-    let valid = match ValidScenario::new(configuration.scenario.clone(), &NoDatasets) {
-        Ok(valid) => valid,
-        Err(errors) => {
-            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            anyhow::bail!("the configuration is contradictory:\n{}", errors.join("\n"));
-        }
-    };
-    let threads = || parts.search_threads.map_or_else(Threads::all_cores, Threads::new);
-    let format = configuration.format;
-    let check = checks::check(configuration, &valid, &threads(), &NeverCancelled)?;
-    let texts: Vec<&str> = files.iter().map(|(_, text)| *text).collect();
-    let CheckChanges { fit, edits, combination_edits } =
-        checks::changes(&texts, hardware, format, &valid, &threads(), &NeverCancelled)?;
-    let best = if parts.best { planned(check.best_scenario.clone(), threads())? } else { None };
-    let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
-    let devices = is_hopeless.then(|| fewest_devices(&valid, &threads(), &NeverCancelled)).transpose()?;
-    // A job that does not fit has no time to compare.
-    let slowness = match parts.measured {
-        Some(measured) if fit.base.iteration_s.is_some() => {
-            Some(slowness::explain(&valid, measured, &threads(), &NeverCancelled)?)
-        }
-        _ => None,
-    };
-    Ok(Report {
-        check: Check { fit, ..check },
-        files: files.iter().map(|(name, _)| (*name).to_owned()).collect(),
-        edits,
-        combination_edits,
-        fewest_devices: devices.map(|table| table.rows),
-        slowness,
-        is_best_requested: parts.best,
-        best,
-    })
+/// Configuration files of one job, and their valid scenario.
+#[derive(Debug)]
+pub(crate) struct JobFiles {
+    /// Names and texts.
+    files: Vec<(String, String)>,
+    hardware: Hardware,
+    configuration: Configuration,
+    valid: ValidScenario,
+}
+
+impl JobFiles {
+    /// Reads the files.
+    pub(crate) fn read(files: Vec<(String, String)>, hardware: Hardware) -> anyhow::Result<Self> {
+        let named: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let configuration = checks::read(&named, hardware)?;
+        let valid = validated(configuration.scenario.clone()).context("the configuration is contradictory")?;
+        Ok(Self { files, hardware, configuration, valid })
+    }
+
+    /// The job as a scenario.
+    pub(crate) fn scenario(&self) -> &Scenario {
+        self.valid.scenario()
+    }
+
+    /// Checks the job.
+    pub(crate) fn report(
+        self,
+        parts: Parts,
+        workers: &dyn Workers,
+        cancellation: &dyn Cancellation,
+    ) -> anyhow::Result<Report> {
+        let Self { files, hardware, configuration, valid } = self;
+        let format = configuration.format;
+        let check = checks::check(configuration, &valid, parts.budget, workers, cancellation)?;
+        let texts: Vec<&str> = files.iter().map(|(_, text)| text.as_str()).collect();
+        let CheckChanges { fit, edits, combination_edits } =
+            checks::changes(&texts, hardware, format, &valid, workers, cancellation)?;
+        let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
+        let devices = is_hopeless.then(|| fewest_devices(&valid, workers, cancellation)).transpose()?;
+        // A job that does not fit has no time to compare.
+        let comparable = parts.measured.filter(|_| fit.base.iteration_s.is_some());
+        let slowness = comparable.map(|measured| slowness::explain(&valid, measured, workers, cancellation));
+        let slowness = slowness.transpose()?;
+        Ok(Report {
+            check: Check { fit, ..check },
+            files: files.into_iter().map(|(name, _)| name).collect(),
+            edits,
+            combination_edits,
+            fewest_devices: devices.map(|table| table.rows),
+            is_not_compared: parts.measured.is_some() && slowness.is_none(),
+            slowness,
+            is_best_requested: false,
+            best: None,
+        })
+    }
+}
+
+/// Validates a scenario without datasets. The error lists the invalid fields.
+pub(crate) fn validated(scenario: Scenario) -> anyhow::Result<ValidScenario> {
+    ValidScenario::new(scenario, &NoDatasets)
+        .map_err(|errors| anyhow::anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))
+}
+
+/// Returns the plan of the first planner, or `None` if it has no plan.
+pub(crate) fn first_plan(planning: Planning) -> Option<Planned> {
+    match planning.outcome.results.into_iter().next()?.answer {
+        PlanOutcome::Planned(planned) => Some(*planned),
+        PlanOutcome::Infeasible { .. } => None,
+    }
 }
 
 fn read_text(path: &Path) -> anyhow::Result<String> {
@@ -135,17 +178,6 @@ fn read_text(path: &Path) -> anyhow::Result<String> {
     }
     String::from_utf8(bytes).map_err(|error| {
         anyhow::anyhow!("{}: the file is not UTF-8 text (byte {})", path.display(), error.utf8_error().valid_up_to())
-    })
-}
-
-/// Returns the plan of a scenario with one planner, or `None` if it has no plan.
-fn planned(scenario: Scenario, threads: Threads) -> anyhow::Result<Option<Planned>> {
-    let valid = ValidScenario::new(scenario, &NoDatasets)
-        .map_err(|errors| anyhow::anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))?;
-    let mut results = plan(&valid, threads)?.outcome.results;
-    Ok(match results.pop().map(|result| result.answer) {
-        Some(PlanOutcome::Planned(planned)) => Some(*planned),
-        _ => None,
     })
 }
 

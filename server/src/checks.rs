@@ -11,6 +11,7 @@ use planner::analysis::AnalysisError;
 use planner::cluster::presets;
 use planner::fit::{self, Change, ChangeKind, Fit};
 use planner::host::{Cancellation, Workers};
+use planner::outcome::Budget;
 use planner::scenario::{FieldError, FreeSetting, PlannerKind, Scenario, ValidScenario};
 use planner::training::LayoutRequest;
 use planner::utilisation;
@@ -55,6 +56,13 @@ pub(crate) enum ConfigurationError {
 /// The type is unknown; the message lists the known types.
 pub(crate) fn preset(id: &str) -> Result<&'static str, String> {
     let presets = presets::clusters();
+    if let Some(separator) = id.find([',', '+', ';']) {
+        return Err(format!(
+            "mixed devices are not modelled, a cluster has one device type: check {} and the other types one after the other. With equal \
+             shares of the batch, the slowest type determines the step time",
+            id[..separator].trim()
+        ));
+    }
     let known = presets.iter().find(|preset| preset.id.eq_ignore_ascii_case(id)).map(|preset| preset.id);
     known.ok_or_else(|| {
         let ids: Vec<&str> = presets.iter().map(|preset| preset.id).collect();
@@ -123,10 +131,12 @@ pub(crate) fn read(files: &[(&str, &str)], hardware: Hardware) -> Result<Configu
     Ok(Configuration { format: None, scenario, read, assumed, not_modelled, unknown })
 }
 
-/// Plans one global batch of the job. `valid` is the scenario of the configuration.
+/// Plans one global batch of the job. `valid` is the scenario of the configuration. With a valid `budget`, the check
+/// has the duration and the cost of the whole run.
 pub(crate) fn check(
     configuration: Configuration,
     valid: &ValidScenario,
+    budget: Option<Budget>,
     workers: &dyn Workers,
     cancellation: &dyn Cancellation,
 ) -> Result<Check, AnalysisError> {
@@ -134,6 +144,11 @@ pub(crate) fn check(
     let Configuration { format, scenario: _, read, assumed, not_modelled, unknown } = configuration;
     let certainty = need.plan.as_ref().map(|plan| Certainty::of_plan(valid.scenario(), plan));
     let utilisation = need.plan.as_ref().map(|plan| utilisation::by_formula(valid.scenario(), plan));
+    let devices = valid.scenario().cluster.devices();
+    let predicted = need.plan.as_ref().zip(certainty.as_ref());
+    let run = budget
+        .zip(predicted)
+        .and_then(|(budget, (plan, certainty))| budget.forecast(&plan.metrics, certainty.step_s, devices));
     Ok(Check {
         verdict: Verdict::new(certainty.as_ref()),
         format,
@@ -146,6 +161,7 @@ pub(crate) fn check(
         fit: need.fit,
         certainty,
         utilisation: utilisation.unwrap_or_default(),
+        run,
         plan: need.plan.map(|plan| *plan),
     })
 }

@@ -12,6 +12,7 @@ pub(crate) mod health;
 pub(crate) mod job_configs;
 pub(crate) mod jobs;
 mod lists;
+pub(crate) mod mcp;
 pub(crate) mod metrics;
 pub(crate) mod observations;
 pub(crate) mod outcomes;

@@ -3,7 +3,6 @@
 
 pub(crate) mod chrome_trace;
 pub(crate) mod megatron;
-mod stage_layers;
 pub(crate) mod table;
 #[cfg(test)]
 mod testing;

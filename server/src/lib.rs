@@ -37,6 +37,7 @@ mod json_values;
 mod label;
 pub mod lengths_command;
 pub mod live;
+mod mcp;
 pub mod mcp_command;
 pub mod measure_command;
 pub mod metrics;

@@ -9,7 +9,7 @@ use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::classify::ServerErrorsFailureClass;
@@ -26,7 +26,7 @@ use crate::endpoint::runs::files::MAX_LOG;
 use crate::endpoint::runs::log::MAX_END_KIB;
 use crate::endpoint::scenarios::{MAX_DOCUMENT, MAX_SCENARIO};
 use crate::endpoint::{
-    accuracy, audit, checks, corrections, datasets, execution_plans, exports, gallery, health, job_configs, jobs,
+    accuracy, audit, checks, corrections, datasets, execution_plans, exports, gallery, health, job_configs, jobs, mcp,
     metrics, observations, outcomes, pages, papers, presets, profiles, runs, scenarios, schedules, sessions, studies,
     sweeps, tokens, traces, what_if,
 };
@@ -168,6 +168,7 @@ pub fn router(app: Arc<App>) -> Router {
     let document = document.to_json().unwrap_or_else(|error| format!("{{\"error\":{:?}}}", error.to_string()));
     let document = axum::body::Bytes::from(document);
     api.route("/api/v1/openapi.json", get(move || async move { ([CONTENT_TYPE_JSON], document) }))
+        .route(api::path::MCP, post(mcp::serve).layer(DefaultBodyLimit::max(MAX_DOCUMENT * MEBIBYTE)))
         // Page paths. The fallback serves all other build files.
         .route("/", get(pages::page))
         .route("/check", get(pages::page))

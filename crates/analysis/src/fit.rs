@@ -18,8 +18,8 @@ use changes::{Proposal, proposals};
 use planscope_core::host::{Cancellation, Workers};
 use planscope_plan::certainty;
 use planscope_plan::observer::Observer;
-use planscope_plan::outcome::{Layout, PlanOutcome, Planned, RankMemory, RankNeed};
-use planscope_plan::scenario::{PlannerKind, ValidScenario};
+use planscope_plan::outcome::{Layout, PlanOutcome, Planned, RankMemory, RankNeed, is_even, layer_counts};
+use planscope_plan::scenario::{PlannerKind, Scenario, ValidScenario};
 use planscope_planners::engine::{self, PlanError};
 
 /// Maximum number of reported changes.
@@ -68,6 +68,9 @@ pub struct FitResult {
     /// Highest peak memory of a rank in GiB, without the reserve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_gib: Option<f64>,
+    /// Layers of each stage, if they differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stage_layers: Vec<u32>,
     /// Binding constraint if nothing fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<String>,
@@ -337,7 +340,7 @@ pub(crate) fn evaluate(
     planner: PlannerKind,
     watch: &Watch<'_>,
 ) -> Result<Option<Evaluated>, AnalysisError> {
-    let Ok(mut scenario) = serde_json::from_value::<planscope_plan::scenario::Scenario>(document.clone()) else {
+    let Ok(mut scenario) = serde_json::from_value::<Scenario>(document.clone()) else {
         return Ok(None);
     };
     (scenario.planners, scenario.iterations) = (vec![planner], 1);
@@ -371,6 +374,7 @@ pub(crate) fn evaluate(
                     iteration_s: Some(planned.metrics.iteration_s),
                     tokens_per_s_per_device: planned.metrics.tokens_per_s_per_device,
                     peak_gib: Some(planned.metrics.peak_memory_gib),
+                    stage_layers: uneven_layers(valid.scenario(), &planned),
                     binding: None,
                 },
                 plan: Some(planned),
@@ -384,6 +388,7 @@ pub(crate) fn evaluate(
                     iteration_s: None,
                     tokens_per_s_per_device: None,
                     peak_gib: nearest.as_ref().map(|nearest| nearest.needs_gib),
+                    stage_layers: Vec::new(),
                     binding: Some(binding),
                 },
                 ranks: nearest.map(|nearest| nearest.ranks).unwrap_or_default(),
@@ -391,6 +396,15 @@ pub(crate) fn evaluate(
             }
         }
     }))
+}
+
+/// Returns the layers of each stage of a plan with one module; none if they are equal.
+fn uneven_layers(scenario: &Scenario, planned: &Planned) -> Vec<u32> {
+    let counts = match scenario.model.modules.as_slice() {
+        [module] => layer_counts(planned, module.layers),
+        _ => None,
+    };
+    counts.filter(|counts| !is_even(counts)).unwrap_or_default()
 }
 
 /// Forwards workers and cancellation of the caller.

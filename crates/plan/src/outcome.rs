@@ -6,13 +6,15 @@ mod grouping;
 mod histogram;
 mod nearest;
 mod placement;
+mod stage_layers;
 mod strategy;
 
-pub use budget::{Budget, RunCost};
+pub use budget::{Budget, RunCost, RunForecast};
 pub use gain::Gain;
 pub use grouping::{DegreeGroups, IterationGroups, MicrobatchGroups};
 pub use nearest::{NearestMiss, RankNeed, memory_difference};
 pub use placement::{Boundary, ModulePlacement, PlacedModules};
+pub use stage_layers::{is_even, layer_counts};
 pub use strategy::{IterationStrategy, PipelineSummary};
 
 pub use planscope_core::workload::BatchSummary;

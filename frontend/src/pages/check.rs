@@ -9,11 +9,13 @@ mod verdict;
 
 use std::sync::Arc;
 
+use api::check::Check;
 use leptos::prelude::*;
 
 use crate::check::{Checked, Loaded, use_check};
 use crate::gantt::{Measure, set_measure};
 use crate::notice::ErrorNotice;
+use crate::results::{CostCard, Throughput};
 use changes::ChangesPanel;
 use charts::{MemoryCard, ScheduleCard, TimeCard};
 use input::Input;
@@ -70,6 +72,11 @@ fn Promise() -> impl IntoView {
 
 #[component]
 fn Answer(checked: Arc<Checked>) -> impl IntoView {
+    let Check { plan, fit, certainty, scenario, .. } = &checked.check;
+    let step_s = certainty.as_ref().map(|certainty| certainty.step_s);
+    let plan = plan.as_ref();
+    let plan = plan.map(|plan| Throughput { planner: fit.planner, metrics: plan.metrics.clone(), step_s });
+    let (plans, devices) = (plan.into_iter().collect::<Vec<_>>(), scenario.cluster.devices());
     view! {
         <VerdictPanel checked=Arc::clone(&checked) />
         <div class="check-columns">
@@ -79,6 +86,7 @@ fn Answer(checked: Arc<Checked>) -> impl IntoView {
                 <TimeCard checked=Arc::clone(&checked) />
                 <ScheduleCard checked=Arc::clone(&checked) />
                 <SlownessCard checked=Arc::clone(&checked) />
+                <CostCard plans=plans devices=devices />
             </div>
             <ChangesPanel checked=checked />
         </div>

@@ -1,6 +1,7 @@
 //! Training days, device hours and cost for a token budget.
 
-use api::planner::outcome::{Budget, PlanOutcome, PlannerResult, RunCost};
+use api::planner::certainty::Interval;
+use api::planner::outcome::{Budget, Metrics, PlanOutcome, PlannerResult, RunCost};
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -46,12 +47,36 @@ impl Typed {
     }
 }
 
-fn costs(results: &[PlannerResult], devices: u32, typed: Typed) -> Vec<(PlannerKind, RunCost)> {
-    let cost = |result: &PlannerResult| match &result.answer {
-        PlanOutcome::Planned(plan) => Some((result.planner, typed.budget().cost(plan.metrics.tokens_per_s, devices)?)),
+/// Throughput of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Throughput {
+    pub(crate) planner: PlannerKind,
+    pub(crate) metrics: Metrics,
+    /// 80 % interval of the step time in s, if it is known.
+    pub(crate) step_s: Option<Interval>,
+}
+
+/// Cost of a run with a plan, and the costs at the low and the high end of the interval of its duration.
+type Row = (PlannerKind, RunCost, Option<(RunCost, RunCost)>);
+
+fn throughputs(results: &[PlannerResult]) -> Vec<Throughput> {
+    let throughput = |result: &PlannerResult| match &result.answer {
+        PlanOutcome::Planned(plan) => {
+            Some(Throughput { planner: result.planner, metrics: plan.metrics.clone(), step_s: None })
+        }
         PlanOutcome::Infeasible { .. } => None,
     };
-    results.iter().filter_map(cost).collect()
+    results.iter().filter_map(throughput).collect()
+}
+
+fn costs(plans: &[Throughput], devices: u32, typed: Typed) -> Vec<Row> {
+    let budget = typed.budget();
+    let row = |plan: &Throughput| {
+        let forecast = plan.step_s.and_then(|step_s| budget.forecast(&plan.metrics, step_s, devices));
+        let interval = forecast.map(|forecast| (forecast.low, forecast.high));
+        Some((plan.planner, budget.cost(plan.metrics.tokens_per_s, devices)?, interval))
+    };
+    plans.iter().filter_map(row).collect()
 }
 
 /// Formats a duration in days. Durations below two days are given in hours.
@@ -63,17 +88,26 @@ fn duration(days: f64) -> String {
     }
 }
 
-/// Budget card. Hidden if there is no plan.
+/// Time and cost of a run with each plan of the open scenario.
 #[component]
 pub(super) fn BudgetCard() -> impl IntoView {
     let explore = use_explore();
-    let typed = RwSignal::new(Typed::remembered());
     let devices = Memo::new(move |_| {
         explore.stored.with(|stored| stored.as_ref().map_or(0, |stored| stored.scenario.cluster.devices()))
     });
-    let rows = Memo::new(move |_| costs(&explore.results(), devices.get(), typed.get()));
-    let has_plan =
-        Memo::new(move |_| explore.results().iter().any(|result| matches!(result.answer, PlanOutcome::Planned(_))));
+    let plans = Memo::new(move |_| throughputs(&explore.results()));
+    view! { <CostCard plans=plans devices=devices /> }
+}
+
+/// Time and cost of a run over a number of tokens with each plan. Hidden if there is no plan.
+#[component]
+pub(crate) fn CostCard(
+    #[prop(into)] plans: Signal<Vec<Throughput>>,
+    #[prop(into)] devices: Signal<u32>,
+) -> impl IntoView {
+    let typed = RwSignal::new(Typed::remembered());
+    let rows = Memo::new(move |_| plans.with(|plans| costs(plans, devices.get(), typed.get())));
+    let has_plan = Memo::new(move |_| plans.with(|plans| !plans.is_empty()));
     let field = move |id: &'static str,
                       label: &'static str,
                       unit: &'static str,
@@ -96,13 +130,21 @@ pub(super) fn BudgetCard() -> impl IntoView {
         }
     };
     let lines = move || {
-        let line = |(planner, cost): (PlannerKind, RunCost)| {
+        let line = |(planner, cost, interval): Row| {
+            let range = |text: &dyn Fn(&RunCost) -> String| {
+                interval.map(|(low, high)| {
+                    view! { <small class="below">{format!("80\u{202f}%: {} to {}", text(&low), text(&high))}</small> }
+                })
+            };
+            let hours = |cost: &RunCost| format::large(cost.device_hours);
+            let money = |cost: &RunCost| format::large(cost.money);
+            let time = |cost: &RunCost| duration(cost.days);
             view! {
                 <tr data-planner=planner.id()>
                     <th scope="row"><span class="pill" data-planner-colour=planner.id()></span>" "{ranking::short_title(planner)}</th>
-                    <td data-value=cost.days.to_string()>{duration(cost.days)}</td>
-                    <td data-value=cost.device_hours.to_string()>{format::large(cost.device_hours)}</td>
-                    <td data-value=cost.money.to_string()>{format::large(cost.money)}</td>
+                    <td data-value=cost.days.to_string()>{time(&cost)}{range(&time)}</td>
+                    <td data-value=cost.device_hours.to_string()>{hours(&cost)}{range(&hours)}</td>
+                    <td data-value=cost.money.to_string()>{money(&cost)}{range(&money)}</td>
                 </tr>
             }
         };
@@ -160,10 +202,23 @@ mod tests {
     #[test]
     fn every_plan_has_a_row() {
         let result = super::super::breakdown::tests::planned(PlannerKind::OneFOneB, vec![]);
-        let rows = costs(&[result], 2, Typed::FIRST);
+        let rows = costs(&throughputs(&[result]), 2, Typed::FIRST);
         assert_eq!(rows.len(), 1);
         let hours = 1e12 / 0.9 / 3600.0;
         assert!((rows[0].1.device_hours / (2.0 * hours) - 1.0).abs() < 1e-12);
         assert!((rows[0].1.money / (5.0 * hours) - 1.0).abs() < 1e-12);
+        assert_eq!(rows[0].2, None);
+    }
+
+    #[test]
+    fn the_interval_of_the_step_time_is_that_of_the_run() {
+        let result = super::super::breakdown::tests::planned(PlannerKind::OneFOneB, vec![]);
+        let mut plan = throughputs(&[result]).remove(0);
+        let step_s = plan.metrics.iteration_s;
+        plan.step_s = Some(Interval { low: step_s / 2.0, high: step_s * 3.0 });
+        let (_, expected, range) = costs(&[plan], 2, Typed::FIRST)[0];
+        let (low, high) = range.unwrap();
+        assert!((low.days * 2.0 / expected.days - 1.0).abs() < 1e-12);
+        assert!((high.days / 3.0 / expected.days - 1.0).abs() < 1e-12);
     }
 }

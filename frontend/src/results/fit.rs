@@ -194,7 +194,14 @@ mod tests {
     fn fit(iteration_s: Option<f64>, is_partial: bool) -> Fit {
         Fit {
             planner: PlannerKind::OneFOneB,
-            base: FitResult { layout: None, iteration_s, tokens_per_s_per_device: None, peak_gib: None, binding: None },
+            base: FitResult {
+                layout: None,
+                iteration_s,
+                tokens_per_s_per_device: None,
+                peak_gib: None,
+                stage_layers: Vec::new(),
+                binding: None,
+            },
             ranks: Vec::new(),
             limit_gib: 76.0,
             changes: Vec::new(),

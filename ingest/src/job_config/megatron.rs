@@ -201,7 +201,18 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
     }
     if let Some(layout) = keys.text(&["pipeline-model-parallel-layout"], "model chunks of a rank") {
         settings.chunks = Some((layout_stages(&layout) / stages).max(1));
-        keys.not_modelled("The layers of each stage are searched. The stated pipeline layout gives their number only.");
+        settings.has_uneven_stages = true;
+    }
+    for end in ["decoder-first-pipeline-num-layers", "decoder-last-pipeline-num-layers"] {
+        settings.has_uneven_stages |= keys.count(&[end], "layers of the stages")?.is_some();
+    }
+    let counted = ["account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"];
+    settings.has_uneven_stages |= keys.flag(&counted, "layers of the stages").unwrap_or(false);
+    if settings.has_uneven_stages {
+        keys.not_modelled(
+            "The layers of each stage are those with the most equal times, embedding and output head included. The \
+             stated numbers of layers are not applied.",
+        );
     }
     settings.sequence_parallel = Some(keys.flag(&["sequence-parallel"], "sequence parallelism").unwrap_or(false));
     if keys.text(&["cp-comm-type"], "exchange of context parallelism").is_some_and(|kind| kind.trim() == "a2a") {

@@ -2,7 +2,7 @@
 
 use planner::cluster::{Cluster, presets};
 use planner::model::{Model, ModuleRole};
-use planner::scenario::{PlannerKind, SCHEMA, Scenario, SearchSettings};
+use planner::scenario::{FreeSetting, PlannerKind, SCHEMA, Scenario, SearchSettings};
 use planner::training::{AttentionKernel, Execution, Framework, LayoutRequest, Training};
 use planner::workload::{Distribution, Packing, SampleSource, Workload};
 
@@ -58,7 +58,7 @@ pub(super) fn build(
         workload,
         training,
         layout,
-        free: Vec::new(),
+        free: if settings.has_uneven_stages { vec![FreeSetting::LayersPerStage] } else { Vec::new() },
         search: SearchSettings::default(),
         planners: planners(&layout),
         seed: 0,

@@ -22,6 +22,8 @@ pub(super) struct Settings {
     pub(super) max_positions: Option<u32>,
     pub(super) tensor: Option<u32>,
     pub(super) pipeline: Option<u32>,
+    /// The file states layers of stages that can differ.
+    pub(super) has_uneven_stages: bool,
     /// Model chunks per rank.
     pub(super) chunks: Option<u32>,
     pub(super) context: Option<u32>,

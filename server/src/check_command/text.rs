@@ -3,7 +3,7 @@
 use api::check::{Certainty, Check, Edit, EditAction, Verdict};
 use api::job_config::ConfigFormat;
 use planner::fit::{Change, Combination, Fit};
-use planner::outcome::{Layout, Planned};
+use planner::outcome::{Layout, Planned, RunCost, RunForecast};
 use planner::slowness::{Relation, Slowness};
 use planner::utilisation::Utilisation;
 
@@ -11,12 +11,12 @@ use super::{Report, value_text};
 use crate::fit_command::{describe_devices, memory_table};
 
 /// Returns the report: verdict, time, what was assumed and not understood, memory, changes.
-pub(crate) fn describe(name: &str, report: &Report) -> String {
+pub(crate) fn describe(report: &Report) -> String {
     let check = &report.check;
     let Check { scenario, fit, .. } = check;
     let mut lines = vec![format!(
         "{}: {}, {} on {} {} ({})",
-        if name.is_empty() { "standard input" } else { name },
+        if report.files.iter().all(String::is_empty) { "configuration".to_owned() } else { report.files.join(", ") },
         check.format.map_or("scenario", ConfigFormat::title),
         scenario.model.name,
         scenario.cluster.devices(),
@@ -33,7 +33,7 @@ pub(crate) fn describe(name: &str, report: &Report) -> String {
             lines.extend(sentences.iter().map(|sentence| format!("  {sentence}")));
         }
     }
-    lines.extend(report.slowness.iter().flat_map(slowness));
+    lines.extend(explanation(report));
     lines.extend(memory_table(fit));
     lines.extend(changes(report));
     lines.extend(best(report));
@@ -73,7 +73,43 @@ pub(crate) fn outcome(check: &Check) -> Vec<String> {
         ));
         lines.extend(reason.as_ref().map(|reason| format!("  widest interval: {reason}")));
     }
+    lines.extend(check.run.iter().map(run_cost));
     lines
+}
+
+/// Describes duration and cost of a run, with 80 % intervals in parentheses.
+fn run_cost(run: &RunForecast) -> String {
+    let RunForecast { budget, expected, low, high, .. } = run;
+    let range = |unit: &str, read: fn(&RunCost) -> f64| {
+        format!("{}{unit} ({} to {})", large(read(expected)), large(read(low)), large(read(high)))
+    };
+    let goodput =
+        if budget.goodput < 1.0 { format!(" at {:.0} % goodput", 100.0 * budget.goodput) } else { String::new() };
+    let mut parts = vec![
+        format!("{:.0} steps", run.steps),
+        format!("{:.1} days ({:.1} to {:.1})", expected.days, low.days, high.days),
+        range(" device hours", |cost| cost.device_hours),
+    ];
+    if budget.price_per_hour > 0.0 {
+        parts.push(format!("cost {}", range("", |cost| cost.money)));
+    }
+    format!("{} tokens{goodput}: {}", large(budget.tokens), parts.join(", "))
+}
+
+/// Returns a number with three digits and the name of its magnitude.
+fn large(number: f64) -> String {
+    let magnitudes = [(1e12, " trillion"), (1e9, " billion"), (1e6, " million")];
+    let named = magnitudes.into_iter().find(|(magnitude, _)| number >= *magnitude);
+    named.map_or_else(|| format!("{number:.0}"), |(magnitude, name)| format!("{:.2}{name}", number / magnitude))
+}
+
+/// Describes the comparison with a measurement, or why there is none.
+pub(crate) fn explanation(report: &Report) -> Vec<String> {
+    if report.is_not_compared {
+        let reason = "The job does not fit as configured, so the run has another configuration or more memory.";
+        return vec![String::new(), format!("The measurement is not compared. {reason}")];
+    }
+    report.slowness.iter().flat_map(slowness).collect()
 }
 
 /// Describes the best plan, if it was requested.
@@ -94,7 +130,7 @@ pub(crate) fn best(report: &Report) -> Vec<String> {
 }
 
 /// Describes a measured step time next to the prediction, and the causes of the difference.
-pub(crate) fn slowness(slowness: &Slowness) -> Vec<String> {
+fn slowness(slowness: &Slowness) -> Vec<String> {
     let Slowness { measured_s, predicted_s, measured_mfu, .. } = slowness;
     let relation = match slowness.relation {
         Relation::Impossible => "impossible: more FLOPs than the peak of the devices. The run is another job.",
@@ -121,7 +157,8 @@ pub(crate) fn slowness(slowness: &Slowness) -> Vec<String> {
     lines
 }
 
-/// Lists the utilisation by counted operations, after the first, which [`figures`] states.
+/// Lists the utilisation by counted operations. Without recomputation, operations with and without it are equal and
+/// are listed once.
 fn utilisation(by_formula: &[Utilisation]) -> Vec<String> {
     let line = |it: &Utilisation| {
         format!(
@@ -132,7 +169,10 @@ fn utilisation(by_formula: &[Utilisation]) -> Vec<String> {
             it.counted.title()
         )
     };
-    by_formula.iter().map(line).collect()
+    let is_first = |(index, it): &(usize, &Utilisation)| {
+        !by_formula[..*index].iter().any(|other| other.tflops_per_device.to_bits() == it.tflops_per_device.to_bits())
+    };
+    by_formula.iter().enumerate().filter(is_first).map(|(_, it)| line(it)).collect()
 }
 
 /// Time, rate and utilisation of a plan.

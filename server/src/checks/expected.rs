@@ -16,6 +16,8 @@ pub(super) const GLOBAL_BATCH: &str = "/workload/global_batch";
 pub(super) struct Target {
     /// The scenario with its change.
     pub(super) scenario: Scenario,
+    /// Layers of each stage; empty if they are equal.
+    pub(super) stage_layers: Vec<u32>,
 }
 
 impl Target {
@@ -30,9 +32,10 @@ impl Target {
         };
         let fields: Vec<FieldChange> = change.fields.iter().map(field).collect();
         let document = serde_json::to_value(scenario).ok()?;
-        let target = Self { scenario: serde_json::from_value(fit::apply(&document, &fields)?).ok()? };
+        let changed = serde_json::from_value(fit::apply(&document, &fields)?).ok()?;
+        let target = Self { scenario: changed, stage_layers: change.result.stage_layers.clone() };
         let mut changed = target.differences(scenario);
-        if target.replicas() != (Self { scenario: scenario.clone() }).replicas() {
+        if target.replicas() != replicas(scenario) {
             changed.push(REPLICAS.to_owned());
         }
         // The key of the chunks can depend on the stages.
@@ -93,10 +96,7 @@ impl Target {
 
     /// Number of data-parallel replicas.
     pub(super) fn replicas(&self) -> u32 {
-        let Scenario { layout, training, cluster, .. } = &self.scenario;
-        let unit = [layout.tensor.unwrap_or(1), layout.pipeline.unwrap_or(1), training.context_parallel];
-        let unit = unit.into_iter().fold(1_u32, |unit, degree| unit.saturating_mul(degree.max(1)));
-        (cluster.devices() / unit).max(1)
+        replicas(&self.scenario)
     }
 
     /// Number of devices of a replica.
@@ -122,6 +122,14 @@ impl Target {
         let stages = layout.pipeline.unwrap_or(1).checked_mul(layout.chunks.unwrap_or(1))?;
         (stages > 0 && layers.is_multiple_of(stages)).then_some(layers / stages)
     }
+}
+
+/// Number of data-parallel replicas of a scenario.
+fn replicas(scenario: &Scenario) -> u32 {
+    let Scenario { layout, training, cluster, .. } = scenario;
+    let unit = [layout.tensor.unwrap_or(1), layout.pipeline.unwrap_or(1), training.context_parallel];
+    let unit = unit.into_iter().fold(1_u32, |unit, degree| unit.saturating_mul(degree.max(1)));
+    (cluster.devices() / unit).max(1)
 }
 
 /// Returns the names of the fields of two objects.

@@ -36,7 +36,14 @@ fn change(layout: Layout, fields: &[(&str, Value)]) -> Change {
         title: String::new(),
         kind: ChangeKind::Layout,
         fields: fields.iter().map(field).collect(),
-        result: FitResult { layout, iteration_s: None, tokens_per_s_per_device: None, peak_gib: None, binding: None },
+        result: FitResult {
+            layout,
+            iteration_s: None,
+            tokens_per_s_per_device: None,
+            peak_gib: None,
+            stage_layers: Vec::new(),
+            binding: None,
+        },
         difference_s: None,
         probability_faster: None,
     }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use planner::outcome::Budget;
+use planner::slowness::Measured;
 
 use crate::checks::{MAX_DEVICES, preset};
 
@@ -25,8 +27,24 @@ pub struct CheckArguments {
     #[arg(long)]
     pub best: bool,
     /// Measured time of a step in seconds: explain why the run is slower than predicted.
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = positive, group = "measured")]
     pub step_time: Option<f64>,
+    /// Measured tokens per second and device, instead of a step time.
+    #[arg(long, value_name = "RATE", value_parser = positive, group = "measured")]
+    pub tokens_per_s: Option<f64>,
+    /// Measured model TFLOP/s per device, instead of a step time.
+    #[arg(long, value_name = "TFLOPS", value_parser = positive, group = "measured")]
+    pub tflops: Option<f64>,
+    /// Tokens of the whole run, for example 15T or 300e9: its days, device hours and cost.
+    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    pub tokens: Option<f64>,
+    /// Price of a device for an hour, for the cost of the run.
+    #[arg(long, value_name = "PRICE", default_value_t = 0.0)]
+    pub price: f64,
+    /// Share of the time that is spent in steps that count, at most 1. The rest are restarts, repeated steps, checkpoints
+    /// and evaluation.
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    pub goodput: f64,
     /// Write JSON.
     #[arg(long)]
     pub json: bool,
@@ -35,9 +53,52 @@ pub struct CheckArguments {
     pub search_threads: Option<usize>,
 }
 
+impl CheckArguments {
+    /// Returns the measured throughput.
+    pub(crate) fn measured(&self) -> Option<Measured> {
+        let rate = self.tokens_per_s.map(Measured::TokensPerSPerDevice);
+        self.step_time.map(Measured::StepS).or(rate).or(self.tflops.map(Measured::TflopsPerDevice))
+    }
+
+    /// Returns the budget of the run.
+    ///
+    /// # Errors
+    /// Price or goodput are out of range.
+    pub(crate) fn budget(&self) -> anyhow::Result<Option<Budget>> {
+        let Some(tokens) = self.tokens else { return Ok(None) };
+        let budget = Budget { tokens, goodput: self.goodput, price_per_hour: self.price };
+        if let Some((field, rule)) = budget.out_of_range() {
+            anyhow::bail!("{field}: {rule}");
+        }
+        Ok(Some(budget))
+    }
+}
+
+/// Reads a number of tokens. The suffixes K, M, B and T multiply by 10³, 10⁶, 10⁹ and 10¹².
+fn tokens(text: &str) -> Result<f64, String> {
+    let suffixes = [('K', 1e3), ('M', 1e6), ('B', 1e9), ('T', 1e12)];
+    let found = suffixes.into_iter().find(|(suffix, _)| text.ends_with([*suffix, suffix.to_ascii_lowercase()]));
+    let (number, factor) = found.map_or((text, 1.0), |(_, factor)| (&text[..text.len() - 1], factor));
+    positive(number.trim()).map(|number| number * factor)
+}
+
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
         _ => Err("it must be a number greater than 0".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_tokens_have_suffixes() {
+        let read = |text| tokens(text).map(f64::to_bits);
+        assert_eq!(read("15T"), Ok(15e12_f64.to_bits()));
+        assert_eq!(read("1.5b"), Ok(1.5e9_f64.to_bits()));
+        assert_eq!(read("3e11"), Ok(3e11_f64.to_bits()));
+        assert!(tokens("T").is_err() && tokens("0").is_err() && tokens("").is_err());
     }
 }

@@ -6,6 +6,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use ingest::job_config::Hardware;
+use planner::outcome::Budget;
 use planner::scenario::budget::search_bytes;
 use planner::scenario::{FieldError, ValidScenario};
 use planner::slowness::{self, Measured, Slowness};
@@ -40,10 +41,10 @@ pub(crate) async fn check(
 ) -> Result<Json<Check>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
     let request = off_thread(move || parsed(&body)).await?;
-    let (_, _, configuration, valid) = read(&app, request).await?;
+    let (CheckRequest { budget, .. }, _, configuration, valid) = read(&app, request).await?;
     let bytes = search_bytes(valid.scenario(), app.studies.at_once());
     let checked = app.studies.run((&claimant, bytes), 1, move |effort| {
-        checks::check(configuration, &valid, effort.workers, effort.cancellation)
+        checks::check(configuration, &valid, budget, effort.workers, effort.cancellation)
     });
     Ok(Json(checked.await?))
 }
@@ -138,6 +139,9 @@ async fn read(
         let preset = request.device.as_deref().map(checks::preset).transpose();
         let hardware =
             Hardware { preset: preset.map_err(|detail| invalid("/device", detail))?, devices: request.devices };
+        if let Some((field, rule)) = request.budget.and_then(Budget::out_of_range) {
+            return Err(invalid(&format!("/budget/{field}"), rule.to_owned()));
+        }
         if request.further.len() > MAX_FURTHER {
             return Err(invalid("/further", format!("at most {MAX_FURTHER} further files")));
         }

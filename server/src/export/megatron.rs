@@ -6,9 +6,8 @@
 mod layers;
 mod warnings;
 
-use super::stage_layers::{is_even, layer_counts};
 use planner::model::{Bias, Module, ModuleRole, Norm};
-use planner::outcome::{BatchSummary, Planned};
+use planner::outcome::{BatchSummary, Planned, is_even, layer_counts};
 use planner::scenario::{PlannerKind, Scenario};
 use planner::training::{ContextExchange, GradientFormat, Optimizer, Precision, Recompute};
 
@@ -72,7 +71,7 @@ fn layout(scenario: &Scenario, planned: &Planned, module: &Module, is_interleave
         format!("--tensor-model-parallel-size {}", layout.tensor),
         format!("--pipeline-model-parallel-size {}", layout.pipeline),
     ];
-    let uneven = layer_counts(planned, module.layers).and_then(|counts| stage_arguments(&counts, layout.chunks));
+    let uneven = layer_counts(planned, module.layers).and_then(|counts| shell_arguments(&counts, layout.chunks));
     if is_interleaved && layout.chunks > 1 {
         let stages = layout.pipeline * layout.chunks;
         if uneven.is_none() {
@@ -105,27 +104,30 @@ fn layout(scenario: &Scenario, planned: &Planned, module: &Module, is_interleave
     lines
 }
 
-/// Returns the arguments for uneven stages; none if the stages are even. Without virtual stages, layers of the first
-/// and last stage are enough if all others are even; Megatron-LM has these arguments for longer.
-fn stage_arguments(counts: &[u32], chunks: u32) -> Option<String> {
+/// Returns the arguments for uneven stages with their values; `None` if the stages are even. Without virtual stages,
+/// layers of the first and last stage are enough if all others are even; Megatron-LM has these arguments for longer.
+pub(crate) fn stage_arguments(counts: &[u32], chunks: u32) -> Option<Vec<(&'static str, String)>> {
     let (&first, &last) = (counts.first()?, counts.last()?);
     if is_even(counts) {
         return None;
     }
     let middle = &counts[1..counts.len() - 1];
     if chunks > 1 || counts.contains(&0) || (!middle.is_empty() && !is_even(middle)) {
-        return Some(format!("--pipeline-model-parallel-layout '{}'", stage_layout(counts)));
+        return Some(vec![("pipeline-model-parallel-layout", stage_layout(counts))]);
     }
     // The stages without an argument have equal shares of the remaining layers.
     let others = middle.first().copied().unwrap_or(last);
-    let mut arguments = Vec::new();
-    if first != others {
-        arguments.push(format!("--decoder-first-pipeline-num-layers {first}"));
-    }
-    if last != others {
-        arguments.push(format!("--decoder-last-pipeline-num-layers {last}"));
-    }
-    Some(arguments.join(" "))
+    let ends = [("decoder-first-pipeline-num-layers", first), ("decoder-last-pipeline-num-layers", last)];
+    let uneven = ends.into_iter().filter(|(_, layers)| *layers != others);
+    Some(uneven.map(|(name, layers)| (name, layers.to_string())).collect())
+}
+
+/// Returns [`stage_arguments`] for a shell.
+fn shell_arguments(counts: &[u32], chunks: u32) -> Option<String> {
+    // The shell must not read the bars of a layout.
+    let quoted = |value: String| if value.contains('|') { format!("'{value}'") } else { value };
+    let arguments = stage_arguments(counts, chunks)?.into_iter();
+    Some(arguments.map(|(name, value)| format!("--{name} {}", quoted(value))).collect::<Vec<_>>().join(" "))
 }
 
 /// Formats stages in the notation of `--pipeline-model-parallel-layout`: `E` is the embedding, `t` a layer, `L` the

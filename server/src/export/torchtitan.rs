@@ -7,9 +7,8 @@ mod notes;
 
 use std::fmt::Write as _;
 
-use super::stage_layers::layer_counts;
 use planner::model::ModuleRole;
-use planner::outcome::{BatchSummary, Planned};
+use planner::outcome::{BatchSummary, Planned, layer_counts};
 use planner::scenario::{PlannerKind, Scenario};
 use planner::training::{Precision, Recompute, Training};
 

@@ -25,6 +25,7 @@ fn body(text: &str, devices: Option<u32>, device: Option<&str>) -> String {
         further: Vec::new(),
         devices,
         device: device.map(str::to_owned),
+        budget: None,
     };
     serde_json::to_string(&request).unwrap()
 }
@@ -86,7 +87,7 @@ async fn every_file_of_a_job_has_edits() {
             name: "job.yaml".to_owned(),
             further: vec![NamedText { name: "ds.json".to_owned(), text: texts[1].clone() }],
             devices: Some(16),
-            device: None,
+            ..CheckRequest::default()
         };
         serde_json::to_string(&request).unwrap()
     };

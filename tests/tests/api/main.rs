@@ -15,6 +15,7 @@ mod imports;
 mod job_configs;
 mod jobs;
 mod links;
+mod mcp;
 mod migrations;
 mod older_engine;
 mod openapi;

@@ -2,19 +2,31 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Metrics;
+use crate::certainty::Interval;
+
 /// Token budget and device price.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Budget {
     /// Training tokens, without padding.
     pub tokens: f64,
     /// Goodput: fraction of wall time spent on useful steps, above 0 and at most 1.
+    #[serde(default = "all")]
     pub goodput: f64,
     /// Price per device hour, in any currency.
+    #[serde(default)]
     pub price_per_hour: f64,
 }
 
+const fn all() -> f64 {
+    1.0
+}
+
 /// Cost of a training run.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunCost {
     /// Wall time in days.
     pub days: f64,
@@ -24,7 +36,50 @@ pub struct RunCost {
     pub money: f64,
 }
 
+/// Predicted cost of a training run with its 80 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RunForecast {
+    /// The budget.
+    pub budget: Budget,
+    /// Number of steps.
+    pub steps: f64,
+    /// Predicted cost.
+    pub expected: RunCost,
+    /// Cost at the low end of the interval of the step time.
+    pub low: RunCost,
+    /// Cost at the high end of the interval of the step time.
+    pub high: RunCost,
+}
+
 impl Budget {
+    /// Returns the first field that is out of range, and its rule.
+    pub fn out_of_range(self) -> Option<(&'static str, &'static str)> {
+        let Self { tokens, goodput, price_per_hour } = self;
+        if !(tokens.is_finite() && tokens > 0.0) {
+            Some(("tokens", "it must be greater than 0"))
+        } else if !(goodput > 0.0 && goodput <= 1.0) {
+            Some(("goodput", "it must be greater than 0 and at most 1"))
+        } else if !(price_per_hour.is_finite() && price_per_hour >= 0.0) {
+            Some(("price_per_hour", "it must not be negative"))
+        } else {
+            None
+        }
+    }
+
+    /// Predicts the cost of a run with a plan, whose step time has an 80 % interval. `None` as for [`Budget::cost`].
+    pub fn forecast(self, metrics: &Metrics, step_s: Interval, devices: u32) -> Option<RunForecast> {
+        let tokens_per_step = metrics.tokens_per_s * metrics.iteration_s;
+        let cost = |step_s: f64| self.cost(tokens_per_step / step_s, devices);
+        Some(RunForecast {
+            budget: self,
+            steps: (self.tokens / tokens_per_step).ceil(),
+            expected: cost(metrics.iteration_s)?,
+            low: cost(step_s.low)?,
+            high: cost(step_s.high)?,
+        })
+    }
+
     /// Computes the cost: wall time = tokens / (tokens/s x goodput). `None` if a figure is not a
     /// positive number.
     pub fn cost(self, tokens_per_s: f64, devices: u32) -> Option<RunCost> {
@@ -52,6 +107,23 @@ mod tests {
         assert!((cost.money - 13_888.888_888).abs() < 1e-3);
     }
 
+    /// 10^12 tokens in steps of 4 x 10^6 tokens are 250,000 steps. The interval of 3 to 8 s per step contains the
+    /// predicted 4 s.
+    #[test]
+    fn a_forecast_has_the_interval_of_the_step_time() {
+        let metrics: Metrics = serde_json::from_value(serde_json::json!({
+            "iteration_s": 4.0, "tokens_per_s": 1e6, "tflops_per_device": 0.0, "mfu": 0.0, "bubble": 0.0,
+            "exposed_communication": 0.0, "peak_memory_gib": 0.0, "memory_limit_gib": 0.0, "lower_bound_s": 4.0, "gap": 0.0
+        }))
+        .unwrap();
+        let budget = Budget { tokens: 1e12, goodput: 0.8, price_per_hour: 2.5 };
+        let forecast = budget.forecast(&metrics, Interval { low: 3.0, high: 8.0 }, 16).unwrap();
+        assert!((forecast.steps - 250_000.0).abs() < f64::EPSILON);
+        assert_eq!(forecast.expected, budget.cost(1e6, 16).unwrap());
+        assert!((forecast.high.days / forecast.expected.days - 2.0).abs() < 1e-12);
+        assert!((forecast.low.money / forecast.expected.money - 0.75).abs() < 1e-12);
+    }
+
     #[test]
     fn malformed_values_cost_nothing() {
         let budget = Budget { tokens: 1e12, goodput: 0.8, price_per_hour: 2.5 };
@@ -64,7 +136,9 @@ mod tests {
             Budget { tokens: f64::INFINITY, ..budget },
         ] {
             assert_eq!(wrong.cost(1e6, 16), None, "{wrong:?}");
+            assert!(wrong.out_of_range().is_some(), "{wrong:?}");
         }
         assert_eq!(budget.cost(0.0, 16), None);
+        assert_eq!(budget.out_of_range(), None);
     }
 }

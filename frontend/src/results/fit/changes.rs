@@ -104,7 +104,14 @@ mod tests {
     use super::*;
 
     fn result(iteration_s: Option<f64>, peak_gib: f64) -> FitResult {
-        FitResult { layout: None, iteration_s, tokens_per_s_per_device: None, peak_gib: Some(peak_gib), binding: None }
+        FitResult {
+            layout: None,
+            iteration_s,
+            tokens_per_s_per_device: None,
+            peak_gib: Some(peak_gib),
+            stage_layers: Vec::new(),
+            binding: None,
+        }
     }
 
     fn change(difference_s: Option<f64>) -> Change {

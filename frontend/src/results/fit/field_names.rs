@@ -178,6 +178,7 @@ mod tests {
             iteration_s: Some(1.0),
             tokens_per_s_per_device: None,
             peak_gib: None,
+            stage_layers: Vec::new(),
             binding: None,
         };
         Change {

@@ -54,8 +54,14 @@ mod tests {
     #[test]
     fn the_need_names_the_nearest_layout() {
         let layout = Some(Layout { tensor: 8, pipeline: 1, data: 1, chunks: 1, microbatch: 1, group: None });
-        let base =
-            FitResult { layout, iteration_s: None, tokens_per_s_per_device: None, peak_gib: Some(94.0), binding: None };
+        let base = FitResult {
+            layout,
+            iteration_s: None,
+            tokens_per_s_per_device: None,
+            peak_gib: Some(94.0),
+            stage_layers: Vec::new(),
+            binding: None,
+        };
         let fit = Fit {
             planner: PlannerKind::OneFOneB,
             base,

@@ -113,7 +113,10 @@ fn argument(file: &str, name: &str, value: Option<&str>) -> Option<Edit> {
     let quote = after.chars().next().filter(|letter| *letter == '"' || *letter == '\'');
     let at = anchor.end() + quote.map_or(0, char::len_utf8);
     let text = match anchor.notation {
-        Notation::Shell => format!(" {setting}"),
+        Notation::Shell => match value.filter(|value| value.contains(is_special)) {
+            Some(value) => format!(" --{name} '{value}'"),
+            None => format!(" {setting}"),
+        },
         Notation::Yaml => {
             let line = file[..anchor.start].rfind('\n').map_or(0, |at| at + 1);
             format!("\n{}--{name}: {}", &file[line..anchor.start], value.unwrap_or("true"))
@@ -125,6 +128,11 @@ fn argument(file: &str, name: &str, value: Option<&str>) -> Option<Edit> {
         }
     };
     Some(edit(EditAction::Add, at, at, text))
+}
+
+/// True for letters that a shell does not pass on unchanged.
+fn is_special(letter: char) -> bool {
+    !(letter.is_ascii_alphanumeric() || "-_.,:/=+@%".contains(letter))
 }
 
 /// Returns the edit that removes an argument.

@@ -1,11 +1,12 @@
 //! Arguments of Megatron-LM. Other formats give them other names.
 
-use planner::scenario::Scenario;
+use planner::scenario::{FreeSetting, Scenario};
 use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Recompute};
 use serde_json::Value;
 
 use super::{Job, Setting, Target};
 use crate::checks::expected::{GLOBAL_BATCH, REPLICAS};
+use crate::export::megatron::stage_arguments;
 
 /// Keys of the ZeRO stage of DeepSpeed.
 const DEEPSPEED_STAGE: [&str; 2] = ["zero-stage", "deepspeed.zero_optimization.stage"];
@@ -20,6 +21,7 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             Some(vec![Setting::if_stated(&DEEPSPEED_STAGE, stage)])
         }
         "/layout/chunks" if !job.states(&[CHUNKS]) => chunks_by_layers(target),
+        "/free" => stage_layers(target),
         _ => arguments(target, field),
     }
 }
@@ -62,6 +64,15 @@ pub(super) fn arguments(target: &Target, field: &str) -> Option<Vec<Setting>> {
 /// Returns the setting of a switch that is off by default.
 fn switch(name: &str, is_on: bool) -> Setting {
     if is_on { Setting::set(&[name], true) } else { Setting::if_stated(&[name], false) }
+}
+
+/// Returns the layers of the stages, if these are free and nothing else is.
+fn stage_layers(target: &Target) -> Option<Vec<Setting>> {
+    if target.scenario.free != [FreeSetting::LayersPerStage] {
+        return None;
+    }
+    let arguments = stage_arguments(&target.stage_layers, target.scenario.layout.chunks.unwrap_or(1))?;
+    Some(arguments.into_iter().map(|(name, value)| Setting::set(&[name], value)).collect())
 }
 
 fn chunks_by_layers(target: &Target) -> Option<Vec<Setting>> {

@@ -5,14 +5,14 @@ use crate::export::testing;
 
 #[test]
 fn even_stages_need_no_argument() {
-    assert_eq!(stage_arguments(&[8, 8, 8, 8], 1), None);
-    assert_eq!(stage_arguments(&[32], 1), None);
-    assert_eq!(stage_arguments(&[4; 8], 2), None);
+    assert_eq!(shell_arguments(&[8, 8, 8, 8], 1), None);
+    assert_eq!(shell_arguments(&[32], 1), None);
+    assert_eq!(shell_arguments(&[4; 8], 2), None);
 }
 
 #[test]
 fn uneven_ends_are_numbers() {
-    let arguments = |counts: &[u32]| stage_arguments(counts, 1).unwrap();
+    let arguments = |counts: &[u32]| shell_arguments(counts, 1).unwrap();
     assert_eq!(arguments(&[7, 9, 9, 7]), "--decoder-first-pipeline-num-layers 7 --decoder-last-pipeline-num-layers 7");
     assert_eq!(arguments(&[7, 8, 8, 8]), "--decoder-first-pipeline-num-layers 7");
     assert_eq!(arguments(&[8, 8, 8, 7]), "--decoder-last-pipeline-num-layers 7");
@@ -22,7 +22,7 @@ fn uneven_ends_are_numbers() {
 
 #[test]
 fn other_stages_are_a_layout_with_embedding_and_head() {
-    let layout = |counts: &[u32], chunks| stage_arguments(counts, chunks).unwrap();
+    let layout = |counts: &[u32], chunks| shell_arguments(counts, chunks).unwrap();
     assert_eq!(layout(&[7, 9, 8, 8], 1), "--pipeline-model-parallel-layout 'Et*7|t*9|t*8|t*8L'");
     // Embedding and head alone, and a stage of one layer.
     assert_eq!(layout(&[0, 4, 1, 0], 1), "--pipeline-model-parallel-layout 'E|t*4|t|L'");
@@ -37,12 +37,12 @@ fn planned_layers_are_exported() {
     let counts = layer_counts(&planned, 32).unwrap();
     assert!(counts.iter().sum::<u32>() == 32 && !is_even(&counts), "{counts:?}");
     let text = arguments(&scenario, PlannerKind::OneFOneB, &planned, &batches).unwrap();
-    assert!(text.contains(&stage_arguments(&counts, 1).unwrap()), "{text}");
+    assert!(text.contains(&shell_arguments(&counts, 1).unwrap()), "{text}");
     let (scenario, planned, batches) = testing::planned("interleaved", &["layers_per_stage"]);
     let text = arguments(&scenario, PlannerKind::Interleaved, &planned, &batches).unwrap();
     let counts = layer_counts(&planned, 32).unwrap();
     assert_eq!(counts.len() as u32, planned.layout.pipeline * planned.layout.chunks);
-    match stage_arguments(&counts, planned.layout.chunks) {
+    match shell_arguments(&counts, planned.layout.chunks) {
         Some(uneven) => assert!(text.contains(&uneven) && !text.contains("virtual-pipeline-stage 4"), "{text}"),
         None => assert!(text.contains("--num-layers-per-virtual-pipeline-stage "), "{text}"),
     }

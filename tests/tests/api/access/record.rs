@@ -113,6 +113,9 @@ async fn readers_cannot_change_stored_data() {
             let may = [
                 ("POST", "/api/v1/what-if"),
                 ("POST", api::path::JOB_CONFIGS),
+                ("POST", api::path::CHECKS),
+                ("POST", api::path::CHECK_CHANGES),
+                ("POST", api::path::CHECK_SLOWNESS),
                 ("POST", api::path::SCHEDULES),
                 ("POST", api::path::SCENARIO_IDENTITY),
                 ("POST", api::path::DATASET_FOOTERS),

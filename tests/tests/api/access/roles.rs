@@ -36,6 +36,7 @@ async fn roles_limit_token_permissions() {
         ("GET", api::path::SESSION, Value::Null, [200, 200, 200]),
         ("POST", api::path::TOKENIZERS, Value::Null, [403, 422, 422]),
         ("POST", api::path::SCENARIO_IDENTITY, test_server::scenario(), [200, 200, 200]),
+        ("POST", api::path::CHECKS, json!({"text": "no configuration"}), [422, 422, 422]),
         ("PUT", api::path::SCENARIOS, test_server::scenario(), [403, 201, 200]),
         ("DELETE", "/api/v1/datasets/nothing", Value::Null, [403, 404, 404]),
         ("PATCH", "/api/v1/runs/nothing/log", Value::Null, [403, 404, 404]),

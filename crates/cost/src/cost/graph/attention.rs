@@ -11,6 +11,10 @@ use planscope_core::training::{ContextExchange, Kernels};
 /// Traffic of eager rotary positions per value of queries and keys in bytes: forward and backward.
 /// Liger-Kernel measured 1.93 and 2.32 ms for 8,192 tokens with 40 heads of 256 values on an A100.
 const EAGER_ROTARY: (f64, f64) = (42.0, 51.0);
+/// Traffic to add the result of a block to the result of the blocks before it, in bytes: per query
+/// value in the forward, per query, key and value in the backward. From the published rates of a
+/// zigzag ring on eight H800 and eight A100 (ring-flash-attention; docs/models.md, section 2).
+const RING_MERGE: (f64, f64) = (24.0, 10.0);
 
 /// Forward tensors required in the backward.
 pub(super) struct AttentionParts {
@@ -106,13 +110,20 @@ fn score_elements(shape: &Shape<'_>) -> f64 {
     f64::from(shape.module.heads) / shape.t * shape.squared
 }
 
-/// Adds the ring exchange for keys and values. It overlaps the attention operator `beside`.
+/// Adds the ring exchange for keys and values, which overlaps the attention operator
+/// `overlapped_with`, and the merge of the results after each hop.
 fn ring(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, passes: f64, overlapped_with: u16) {
     if shape.c > 1.0 && shape.training.context_exchange == ContextExchange::Ring {
         let ranks = shape.c as u32;
         let bytes = passes * shape.w * shape.n * keys_and_values(shape) / shape.t * (shape.c - 1.0);
         let collective = Collective { operation: Operation::SendReceive, bytes, ranks, ranks_per_node: 1 };
         graph.span("context ring", phase, Kernel::Collective(collective), Span::Context, Some(overlapped_with), &[]);
+        let merged = match phase {
+            Phase::Forward => RING_MERGE.0 * contexts(shape),
+            _ => RING_MERGE.1 * (queries(shape) + keys_and_values(shape)),
+        };
+        let bytes = merged * shape.n / shape.t * (shape.c - 1.0);
+        graph.run("merge ring blocks", phase, stream(StreamingClass::Elementwise, bytes), &[]);
     }
 }
 
@@ -328,10 +339,11 @@ pub(super) fn cross_backward(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Shape, layer};
+    use super::super::{Phase, Shape, layer};
     use crate::cost::kernel::{Kernel, Operation};
     use crate::cost::load::ModuleLoad;
-    use planscope_core::training::{ContextExchange, Training};
+    use crate::cost::operator::Rates;
+    use planscope_core::training::{AttentionKernel, ContextExchange, Training};
 
     fn exchanges(exchange: ContextExchange, degree: u32) -> Vec<(Operation, f64)> {
         let training: Training = serde_json::from_value(serde_json::json!({
@@ -401,5 +413,30 @@ mod tests {
         assert_eq!(found[0], (Operation::SendReceive, 3.0 * 4_194_304.0));
         assert!(found.iter().all(|(operation, _)| *operation == Operation::SendReceive));
         assert_eq!(exchanges(ContextExchange::Ring, 1), []);
+    }
+
+    /// ring-flash-attention measured a zigzag ring of eight devices with 8,192 tokens each. Relative
+    /// to the kernel on one device, the forward takes 1.17 times (H800) and 1.22 times (A100) as long,
+    /// forward and backward take 1.11 times as long.
+    #[test]
+    fn a_ring_is_slower_than_its_kernel() {
+        let model = planscope_core::model::presets::model("llama-2-7b").unwrap();
+        let module = model.backbone().unwrap();
+        for cluster in ["h800", "a100-80gb"] {
+            let cluster = planscope_core::cluster::presets::cluster(cluster).unwrap();
+            let times = |phases: &[Phase], name: &str| -> f64 {
+                let kernels = Training { attention: AttentionKernel::Flash2, ..Training::default() };
+                let training = Training { context_parallel: 8, ..kernels };
+                let load = ModuleLoad::unpadded(65_536.0, 65_536.0 * 65_536.0);
+                let graph = layer(&Shape::new(module, &training, 1.0, load));
+                let rates = Rates::for_training(&cluster.device, &training);
+                let operators = graph.operators.iter().filter(|it| it.name == name && phases.contains(&it.phase));
+                operators.map(|operator| rates.time(&operator.kernel).secs()).sum()
+            };
+            let ratio = |phases: &[Phase]| 1.0 + times(phases, "merge ring blocks") / times(phases, "attention");
+            let (forward, both) = (ratio(&[Phase::Forward]), ratio(&[Phase::Forward, Phase::InputGrad]));
+            assert!((1.12..1.26).contains(&forward), "{forward}");
+            assert!((1.07..1.15).contains(&both), "{both}");
+        }
     }
 }

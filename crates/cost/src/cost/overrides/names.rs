@@ -105,6 +105,7 @@ mod tests {
         linear attention input
         loss
         merge and project
+        merge ring blocks
         mlp down
         mlp norm
         mlp residual

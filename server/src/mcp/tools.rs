@@ -2,6 +2,7 @@
 
 use ingest::job_config::Hardware;
 use planner::certainty::probability_faster;
+use planner::outcome::Budget;
 use planner::slowness::Measured;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
@@ -10,8 +11,9 @@ use rmcp::{ServerHandler, schemars, tool, tool_handler, tool_router};
 use serde::Deserialize;
 
 use super::glossary;
-use crate::check_command::text::{best, changes, describe, outcome, slowness};
-use crate::check_command::{Parts, Report, report};
+use super::host::{Host, blocking};
+use crate::check_command::text::{best, changes, describe, explanation, outcome};
+use crate::check_command::{JobFiles, Parts, Report};
 use crate::checks;
 use crate::fit_command::memory_table;
 
@@ -31,6 +33,15 @@ pub(super) struct ConfigurationArguments {
     /// Device type, for example `h100`. Default: as the text states, or `h100`.
     #[serde(default)]
     device: Option<String>,
+    /// Tokens of the whole run: adds its days and device hours to the answer.
+    #[serde(default)]
+    tokens: Option<f64>,
+    /// Price of a device for an hour: adds the cost of the run over `tokens`.
+    #[serde(default)]
+    price_per_hour: Option<f64>,
+    /// Share of the time of the run over `tokens` that computes useful steps, at most 1. Default: 1.
+    #[serde(default)]
+    goodput: Option<f64>,
 }
 
 /// Two configurations.
@@ -69,24 +80,24 @@ pub(super) struct ExplainArguments {
 
 /// Tools of Planscope.
 #[derive(Debug, Clone)]
-pub(super) struct Tools {
-    search_threads: Option<usize>,
+pub(crate) struct Tools {
+    host: Host,
     tool_router: ToolRouter<Self>,
 }
 
 #[tool_router]
 impl Tools {
     /// Creates the tools.
-    pub(super) fn new(search_threads: Option<usize>) -> Self {
-        Self { search_threads, tool_router: Self::tool_router() }
+    pub(crate) fn new(host: Host) -> Self {
+        Self { host, tool_router: Self::tool_router() }
     }
 
     #[tool(
         description = "Check a training configuration: whether it fits the device memory, memory by rank and term, step time, tokens/s, \
-                       MFU with 80 % intervals, what was assumed, and the changes that help most as lines of the configuration."
+                       MFU with 80 % intervals, days and cost of a number of tokens, what was assumed, and the changes that help most as lines of the configuration."
     )]
     async fn check(&self, Parameters(arguments): Parameters<ConfigurationArguments>) -> CallToolResult {
-        self.answer(arguments, Parts::default(), |report| describe("configuration", report)).await
+        self.answer(arguments, None, describe).await
     }
 
     #[tool(
@@ -94,7 +105,7 @@ impl Tools {
                        helps, the fewest devices of every device type."
     )]
     async fn fit(&self, Parameters(arguments): Parameters<ConfigurationArguments>) -> CallToolResult {
-        self.answer(arguments, Parts::default(), |report| {
+        self.answer(arguments, None, |report| {
             joined(&[outcome(&report.check), memory_table(&report.check.fit), changes(report)])
         })
         .await
@@ -105,15 +116,22 @@ impl Tools {
                        Takes seconds to minutes."
     )]
     async fn plan(&self, Parameters(arguments): Parameters<ConfigurationArguments>) -> CallToolResult {
-        let parts = Parts { best: true, ..Parts::default() };
-        self.answer(arguments, parts, |report| joined(&[outcome(&report.check), best(report)])).await
+        let report = match self.report(arguments, None).await {
+            Ok(report) => report,
+            Err(error) => return failed(error),
+        };
+        let report = match self.host.plan(report.check.best_scenario.clone()).await {
+            Ok(plan) => report.with_best(plan),
+            Err(error) => return failed(error),
+        };
+        succeeded(joined(&[outcome(&report.check), best(&report)]))
     }
 
     #[tool(
         description = "Compare two training configurations: memory, step time, tokens/s, MFU, and the probability that the first is faster."
     )]
     async fn compare(&self, Parameters(CompareArguments { a, b }): Parameters<CompareArguments>) -> CallToolResult {
-        let (a, b) = match (self.report(a, Parts::default()).await, self.report(b, Parts::default()).await) {
+        let (a, b) = match (self.report(a, None).await, self.report(b, None).await) {
             (Ok(a), Ok(b)) => (a, b),
             (Err(error), _) => return failed(format!("a: {error}")),
             (_, Err(error)) => return failed(format!("b: {error}")),
@@ -146,12 +164,8 @@ impl Tools {
         if !(value.is_finite() && value > 0.0) {
             return failed("the measurement must be greater than 0".to_owned());
         }
-        let parts = Parts { measured: Some(measured), ..Parts::default() };
-        self.answer(configuration, parts, |report| {
-            let explained = report.slowness.iter().flat_map(slowness).collect();
-            joined(&[outcome(&report.check), explained])
-        })
-        .await
+        self.answer(configuration, Some(measured), |report| joined(&[outcome(&report.check), explanation(report)]))
+            .await
     }
 
     #[tool(description = "Explain a term of the field or of Planscope, with its source.")]
@@ -166,29 +180,41 @@ impl Tools {
     async fn answer(
         &self,
         arguments: ConfigurationArguments,
-        parts: Parts,
+        measured: Option<Measured>,
         describe: impl FnOnce(&Report) -> String,
     ) -> CallToolResult {
-        match self.report(arguments, parts).await {
+        match self.report(arguments, measured).await {
             Ok(report) => succeeded(describe(&report)),
             Err(error) => failed(error),
         }
     }
 
-    async fn report(&self, arguments: ConfigurationArguments, parts: Parts) -> Result<Report, String> {
-        let parts = Parts { search_threads: self.search_threads, ..parts };
-        let computed = tokio::task::spawn_blocking(move || {
-            let ConfigurationArguments { text, further, devices, device } = arguments;
-            if devices.is_some_and(|devices| !(1..=checks::MAX_DEVICES).contains(&devices)) {
-                return Err(format!("devices is out of range: 1 to {}", checks::MAX_DEVICES));
-            }
-            let preset =
-                device.as_deref().map(checks::preset).transpose().map_err(|error| format!("device: {error}"))?;
-            let files: Vec<(&str, &str)> =
-                std::iter::once(("", text.as_str())).chain(further.iter().map(|text| ("", text.as_str()))).collect();
-            report(&files, Hardware { preset, devices }, parts).map_err(|error| format!("{error:#}"))
-        });
-        computed.await.map_err(|error| format!("the check stopped unexpectedly: {error}"))?
+    async fn report(&self, arguments: ConfigurationArguments, measured: Option<Measured>) -> Result<Report, String> {
+        let budget = arguments.budget()?;
+        let job = blocking(move || arguments.read()).await?;
+        self.host.report(job, Parts { measured, budget }).await
+    }
+}
+
+impl ConfigurationArguments {
+    /// Returns the budget of the run.
+    fn budget(&self) -> Result<Option<Budget>, String> {
+        let Some(tokens) = self.tokens else { return Ok(None) };
+        let (goodput, price_per_hour) = (self.goodput.unwrap_or(1.0), self.price_per_hour.unwrap_or(0.0));
+        let budget = Budget { tokens, goodput, price_per_hour };
+        budget.out_of_range().map_or(Ok(Some(budget)), |(field, rule)| Err(format!("{field}: {rule}")))
+    }
+
+    /// Reads the files of the job.
+    fn read(self) -> anyhow::Result<JobFiles> {
+        let Self { text, further, devices, device, .. } = self;
+        if devices.is_some_and(|devices| !(1..=checks::MAX_DEVICES).contains(&devices)) {
+            anyhow::bail!("devices is out of range: 1 to {}", checks::MAX_DEVICES);
+        }
+        let preset = device.as_deref().map(checks::preset).transpose();
+        let preset = preset.map_err(|error| anyhow::anyhow!("device: {error}"))?;
+        let files = std::iter::once(text).chain(further).map(|text| (String::new(), text)).collect();
+        JobFiles::read(files, Hardware { preset, devices })
     }
 }
 

@@ -1,16 +1,16 @@
 //! Number of layers per stage of a plan with one module.
 
-use planner::outcome::Planned;
+use super::Planned;
 
 /// Returns the layers per stage, in stage order. `layers` is their sum. `None` if the stages do not divide the
 /// layers of one module in order.
-pub(super) fn layer_counts(planned: &Planned, layers: u32) -> Option<Vec<u32>> {
+pub fn layer_counts(planned: &Planned, layers: u32) -> Option<Vec<u32>> {
     let descriptions: Vec<&str> = planned.stages.iter().map(|stage| stage.layers.as_str()).collect();
     counts(&descriptions, layers)
 }
 
 /// Returns true if all stages have equally many layers.
-pub(super) fn is_even(counts: &[u32]) -> bool {
+pub fn is_even(counts: &[u32]) -> bool {
     counts.iter().all(|&count| count == counts[0])
 }
 
