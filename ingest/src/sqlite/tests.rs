@@ -41,7 +41,10 @@ fn file(pages: &[Vec<u8>]) -> Vec<u8> {
     [first, pages.concat()].concat()
 }
 
-fn rows(file: &[u8]) -> Result<(Vec<(i64, Option<i64>)>, u64), SqliteError> {
+/// Keys with values, and the number of missing pages.
+type Rows = (Vec<(i64, Option<i64>)>, u64);
+
+fn rows(file: &[u8]) -> Result<Rows, SqliteError> {
     let database = Database::open(file)?;
     let table = database.table("T").expect("the table").clone();
     let (a, b) = (table.column("a").expect("a"), table.column("b").expect("b"));

@@ -1,33 +1,31 @@
 //! Sentences above the tables.
 
-use planner::trace_comparison::{Cause, RankReport, TraceDifference, TraceTimes};
+use planner::trace_comparison::{Cause, RankReport, Straggler, TraceDifference, TraceSide, TraceTimes};
 
-fn ms(ns: f64) -> String {
-    format!("{:.3} ms", ns / 1e6)
+fn ms(ns: u64) -> String {
+    format!("{:.3} ms", ns as f64 / 1e6)
+}
+
+fn change(ns: i64) -> String {
+    format!("{:+.3} ms", ns as f64 / 1e6)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
 }
 
 /// States the length and the number of steps of each rank.
 pub(super) fn times(ranks: &[TraceTimes]) -> String {
     let line = |rank: &TraceTimes| {
         let total = rank.phases.iter().find(|phase| phase.phase == "total").map_or(0, |phase| phase.time_ns);
-        format!("{}, rank {}: {} on the device, {} steps\n", rank.name, rank.rank, ms(total as f64), rank.steps.len())
+        format!("{}, rank {}: {} on the device, {} steps", rank.name, rank.rank, ms(total), rank.steps.len())
     };
-    ranks.iter().map(line).collect()
+    joined(ranks.iter().map(line).collect(), &[])
 }
 
 /// States the difference of the total.
 pub(super) fn difference(difference: &TraceDifference) -> String {
-    let mut text = String::new();
-    for (word, side) in [("before", &difference.before), ("after", &difference.after)] {
-        text.push_str(&format!(
-            "{word}: {}, rank {}, {} steps, {} kernels and copies",
-            side.name, side.rank, side.steps, side.slices
-        ));
-        if side.left_out > 0 {
-            text.push_str(&format!(", {} of them outside of the compared steps", side.left_out));
-        }
-        text.push('\n');
-    }
+    let mut lines = vec![side("before", &difference.before), side("after", &difference.after)];
     if let Some(total) = difference.phases.iter().find(|phase| phase.phase == "total") {
         let share = if total.before_ns == 0 { 0.0 } else { total.difference_ns as f64 / total.before_ns as f64 };
         let over = match difference.steps.len() {
@@ -35,49 +33,52 @@ pub(super) fn difference(difference: &TraceDifference) -> String {
             1 => "1 step".to_owned(),
             count => format!("{count} steps"),
         };
-        text.push_str(&format!(
-            "total over {over}: {} before, {} after, {:+.1} %\n",
-            ms(total.before_ns as f64),
-            ms(total.after_ns as f64),
-            100.0 * share
-        ));
+        let (before, after) = (ms(total.before_ns), ms(total.after_ns));
+        lines.push(format!("total over {over}: {before} before, {after} after, {:+.1} %", 100.0 * share));
     }
-    notes(&mut text, &difference.notes);
-    text
+    joined(lines, &difference.notes)
+}
+
+fn side(word: &str, side: &TraceSide) -> String {
+    let TraceSide { name, rank, steps, slices, left_out } = side;
+    let outside = match left_out {
+        0 => String::new(),
+        _ => format!(", {left_out} of them outside of the compared steps"),
+    };
+    format!("{word}: {name}, rank {rank}, {steps} steps, {slices} kernels and copies{outside}")
 }
 
 /// Names the straggler and the reason.
 pub(super) fn straggler(report: &RankReport) -> String {
-    let mut text = format!(
-        "{} collectives on {} ranks, {} of waiting in sum\n",
-        report.collectives,
-        report.ranks.len(),
-        ms(report.wait_ns as f64)
-    );
-    if let Some(straggler) = &report.straggler {
-        text.push_str(&format!(
-            "straggler: rank {} causes {:.1} % of the waiting and arrives last in {:.1} % of the collectives",
+    let (collectives, ranks) = (report.collectives, report.ranks.len());
+    let mut lines =
+        vec![format!("{collectives} collectives on {ranks} ranks, {} of waiting in sum", ms(report.wait_ns))];
+    lines.extend(report.straggler.iter().flat_map(described));
+    joined(lines, &report.notes)
+}
+
+fn described(straggler: &Straggler) -> [String; 3] {
+    let steps = straggler
+        .step_share
+        .map_or_else(String::new, |share| format!(", and causes the longest wait in {} of the steps", percent(share)));
+    let ratio = straggler
+        .same_kernels_ratio
+        .map_or_else(String::new, |ratio| format!("; the same kernels take {ratio:.3} times as long"));
+    [
+        format!(
+            "straggler: rank {} causes {} of the waiting and arrives last in {} of the collectives{steps}",
             straggler.rank,
-            100.0 * straggler.caused_share,
-            100.0 * straggler.last_share
-        ));
-        if let Some(share) = straggler.step_share {
-            text.push_str(&format!(", and causes the longest wait in {:.1} % of the steps", 100.0 * share));
-        }
-        text.push_str(&format!("\nreason: {}\n", reason(straggler.cause)));
-        text.push_str(&format!(
-            "against the median of the other ranks: compute {:+.3} ms, idle {:+.3} ms, copies {:+.3} ms",
-            straggler.excess_compute_ns as f64 / 1e6,
-            straggler.excess_idle_ns as f64 / 1e6,
-            straggler.excess_copy_ns as f64 / 1e6
-        ));
-        if let Some(ratio) = straggler.same_kernels_ratio {
-            text.push_str(&format!("; the same kernels take {ratio:.3} times as long"));
-        }
-        text.push('\n');
-    }
-    notes(&mut text, &report.notes);
-    text
+            percent(straggler.caused_share),
+            percent(straggler.last_share)
+        ),
+        format!("reason: {}", reason(straggler.cause)),
+        format!(
+            "against the median of the other ranks: compute {}, idle {}, copies {}{ratio}",
+            change(straggler.excess_compute_ns),
+            change(straggler.excess_idle_ns),
+            change(straggler.excess_copy_ns)
+        ),
+    ]
 }
 
 const fn reason(cause: Cause) -> &'static str {
@@ -90,8 +91,8 @@ const fn reason(cause: Cause) -> &'static str {
     }
 }
 
-fn notes(text: &mut String, notes: &[String]) {
-    for note in notes {
-        text.push_str(&format!("note: {note}\n"));
-    }
+/// Joins lines and notes.
+fn joined(mut lines: Vec<String>, notes: &[String]) -> String {
+    lines.extend(notes.iter().map(|note| format!("note: {note}")));
+    lines.join("\n") + "\n"
 }

@@ -106,7 +106,8 @@ impl Table {
             text.push('\n');
         }
         if self.rows.len() > most {
-            text.push_str(&format!("... and {} more rows\n", self.rows.len() - most));
+            let more = format!("... and {} more rows\n", self.rows.len() - most);
+            text.push_str(&more);
         }
         text
     }

@@ -206,17 +206,17 @@ impl<'r> Chosen<'r> {
     /// Returns all phases in the order of the result.
     pub(super) fn times(&self) -> [(&'static str, u64); 10] {
         let usage = Usage::of(self.slices());
-        let total = if self.steps.is_empty() { usage.span_ns } else { self.steps_ns };
+        let total = if self.steps.is_empty() { usage.span } else { self.steps_ns };
         [
             ("forward", self.phase_ns(Some(Phase::Forward))),
             ("backward", self.phase_ns(Some(Phase::Backward))),
             ("optimizer", self.phase_ns(Some(Phase::Optimizer))),
             ("other_compute", self.phase_ns(None)),
-            ("compute", usage.compute_ns),
-            ("communication", usage.communication_ns),
-            ("exposed_communication", usage.exposed_ns),
-            ("copies", usage.copy_ns),
-            ("idle", total.saturating_sub(usage.busy_ns)),
+            ("compute", usage.compute),
+            ("communication", usage.communication),
+            ("exposed_communication", usage.exposed),
+            ("copies", usage.copies),
+            ("idle", total.saturating_sub(usage.busy)),
             ("total", total),
         ]
     }

@@ -97,15 +97,18 @@ pub struct Recorded {
     pub steps: Vec<RecordedStep>,
 }
 
+/// Total time and count by activity and name.
+pub(super) type ByName<'r> = BTreeMap<(Activity, &'r str), (u64, u64)>;
+
 /// Unions of intervals by activity, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Usage {
-    pub(super) span_ns: u64,
-    pub(super) compute_ns: u64,
-    pub(super) communication_ns: u64,
-    pub(super) exposed_ns: u64,
-    pub(super) copy_ns: u64,
-    pub(super) busy_ns: u64,
+    pub(super) span: u64,
+    pub(super) compute: u64,
+    pub(super) communication: u64,
+    pub(super) exposed: u64,
+    pub(super) copies: u64,
+    pub(super) busy: u64,
 }
 
 impl Usage {
@@ -120,23 +123,20 @@ impl Usage {
         let busy = kernels.or(&copies);
         let compute_ns = compute.length_ns();
         Self {
-            span_ns: busy.ends().map_or(0, |(first, last)| last - first),
-            compute_ns,
-            communication_ns: communication.length_ns(),
-            exposed_ns: kernels.length_ns() - compute_ns,
-            copy_ns: copies.length_ns(),
-            busy_ns: busy.length_ns(),
+            span: busy.ends().map_or(0, |(first, last)| last - first),
+            compute: compute_ns,
+            communication: communication.length_ns(),
+            exposed: kernels.length_ns() - compute_ns,
+            copies: copies.length_ns(),
+            busy: busy.length_ns(),
         }
     }
 }
 
 impl Recorded {
     /// Returns total time, count and activity by name.
-    pub(super) fn by_name<'a>(
-        &'a self,
-        wanted: impl Fn(&DeviceSlice) -> bool,
-    ) -> BTreeMap<(Activity, &'a str), (u64, u64)> {
-        let mut found: BTreeMap<(Activity, &str), (u64, u64)> = BTreeMap::new();
+    pub(super) fn by_name(&self, wanted: impl Fn(&DeviceSlice) -> bool) -> ByName<'_> {
+        let mut found = ByName::new();
         for slice in self.slices.iter().filter(|slice| wanted(slice)) {
             let name = self.names.get(slice.name as usize).map_or("", String::as_str);
             let (time, count) = found.entry((slice.activity, name)).or_default();

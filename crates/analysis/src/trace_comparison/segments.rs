@@ -146,7 +146,7 @@ fn changes(intervals: Vec<(SegmentKind, u64, u64)>) -> Vec<Segment> {
         };
         match segments.last_mut() {
             Some(last) if last.kind == kind && last.start_ns + last.duration_ns == time => {
-                last.duration_ns += next - time
+                last.duration_ns += next - time;
             }
             _ => segments.push(Segment { kind, start_ns: time, duration_ns: next - time }),
         }
@@ -180,7 +180,7 @@ fn coarse(segments: &[Segment], span_ns: u64, most: u32) -> Vec<Segment> {
         }
         match merged.last_mut() {
             Some(last) if last.kind == kind && last.start_ns + last.duration_ns == start => {
-                last.duration_ns += end - start
+                last.duration_ns += end - start;
             }
             _ => merged.push(Segment { kind, start_ns: start, duration_ns: end - start }),
         }

@@ -86,7 +86,7 @@ pub(crate) async fn times(
         ));
     }
     let times: Vec<TraceTimes> = off_thread(move || Ok(ranks.iter().map(trace_comparison::times).collect())).await?;
-    answer(table, "times", &times, tables::times)
+    answer(table, "times", &times, |times| tables::times(times))
 }
 
 /// Traces before and after a change.

@@ -1,10 +1,10 @@
 //! The rank that holds up the others, and the reason.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::recorded::{Activity, Recorded};
+use super::super::recorded::{Activity, ByName, Recorded};
 use super::super::{median, signed};
 use super::{RankWait, is_common};
 
@@ -137,11 +137,11 @@ fn share(part: u64, whole: u64) -> f64 {
 
 /// Compares time and count of all compute kernels and copies with the median of the other ranks.
 fn kernels(recorded: &[&Recorded], index: usize, common: &BTreeSet<u64>) -> Vec<KernelExcess> {
-    let by_rank: Vec<BTreeMap<(Activity, &str), (u64, u64)>> = recorded
+    let by_rank: Vec<ByName<'_>> = recorded
         .iter()
         .map(|rank| rank.by_name(|slice| slice.activity != Activity::Communication && is_common(common, slice.step)))
         .collect();
-    let keys: BTreeSet<_> = by_rank.iter().flat_map(BTreeMap::keys).copied().collect();
+    let keys: BTreeSet<_> = by_rank.iter().flat_map(ByName::keys).copied().collect();
     let row = |key: (Activity, &str)| {
         let of = |rank: usize| by_rank[rank].get(&key).copied().unwrap_or_default();
         let others = |value: fn((u64, u64)) -> u64| {
