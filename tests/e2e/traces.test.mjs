@@ -255,7 +255,10 @@ test("two traces are compared, and the straggler is named", async () => {
     buffer: Buffer.from(JSON.stringify(rankTrace(rank, compute))),
   }));
   await page.getByTestId("trace-upload").setInputFiles(files);
-  // The first two files fill the fields, and all three are ranks.
+  await page.getByTestId("straggler").getByText("Straggler: rank 2").waitFor();
+  for (const [field, rank] of [["Before", 0], ["After", 1]]) {
+    await page.getByLabel(field, { exact: true }).selectOption({ label: `rank${rank}.json, rank ${rank}` });
+  }
   const kernels = page.getByTestId("difference-kernels");
   await kernels.getByText("gemm").waitFor();
   assert.match(await kernels.innerText(), /gemm[\s\S]*\+10 µs/);

@@ -2,11 +2,12 @@
 //!
 //! | table | becomes |
 //! |---|---|
-//! | `CUPTI_ACTIVITY_KIND_KERNEL`, `_MEMCPY`, `_MEMSET`, `_GRAPH_TRACE` | slices of a stream; a device is a process |
+//! | `CUPTI_ACTIVITY_KIND_KERNEL`, `_MEMCPY`, `_MEMSET`, `_GRAPH_TRACE` | slices of a stream; a device of a process is a process |
 //! | `CUPTI_ACTIVITY_KIND_RUNTIME` | runtime calls of a thread, and an arrow to the slice with the same correlation number |
 //! | `NVTX_EVENTS` | annotations of a thread; marks have no duration and are counted |
-//! | `StringIds`, `TARGET_INFO_GPU`, `ThreadNames`, `PROCESSES` | names |
+//! | `StringIds`, `TARGET_INFO_GPU`, `TARGET_INFO_CUDA_DEVICE`, `ThreadNames`, `PROCESSES` | names |
 //! | `TARGET_INFO_SESSION_START_TIME` | the wall clock at time zero |
+//! | `MPI_RANKS` | the rank, if it is the only one |
 //!
 //! Times are integer nanoseconds. A thread number contains the process: the lower 24 bits are the
 //! thread, the next 24 bits the process.
@@ -14,12 +15,12 @@
 mod device;
 mod host;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::Read;
 
 use super::build::Builder;
 use super::kind::Kind;
-use super::table::Format;
+use super::table::{Distributed, Format};
 use super::{Limits, Trace, TraceError};
 use crate::sqlite::{Database, Row, SqliteError, Table, Value};
 
@@ -56,9 +57,15 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Trace, TraceErr
         builder.report.assume(&format!("the file breaks off after {} unpacked bytes ({error})", file.len()));
     }
     check_tables(&database)?;
-    let mut export =
-        Export { texts: Texts::read(&database, limits)?, launched: HashSet::new(), database: &database, builder };
+    let mut export = Export {
+        texts: Texts::read(&database, limits)?,
+        launched: HashSet::new(),
+        devices: BTreeSet::new(),
+        database: &database,
+        builder,
+    };
     export.clock()?;
+    export.rank()?;
     export.devices()?;
     export.threads()?;
     let mut builder = export.builder;
@@ -129,6 +136,8 @@ struct Export<'d, 'f, 'l> {
     texts: Texts,
     /// Process and correlation number of all device slices.
     launched: HashSet<(u64, i64)>,
+    /// Process and device number of all devices with slices.
+    devices: BTreeSet<(u64, i64)>,
 }
 
 /// Returns the indices of required columns.
@@ -148,6 +157,10 @@ fn optional<'r>(row: &Row<'r>, column: Option<usize>) -> Value<'r> {
 
 /// Returns start and duration; `None` with a reason otherwise.
 fn interval(start: Value<'_>, end: Value<'_>) -> Result<(u64, u64), &'static str> {
+    if (start, end) == (Value::Integer(0), Value::Integer(0)) {
+        // CUPTI writes zeros for times that it could not measure.
+        return Err("an event without a time");
+    }
     let start = start.integer().ok_or("an event without a time")?;
     let end = end.integer().ok_or("marks have no duration and are not shown")?;
     let start = u64::try_from(start).map_err(|_| "a negative time")?;
@@ -167,6 +180,19 @@ impl Export<'_, '_, '_> {
         let [utc] = columns(table, ["utcEpochNs"])?;
         let base = &mut self.builder.base_ns;
         self.database.scan(table, |row| *base = base.or(row.get(utc).integer()))?;
+        Ok(())
+    }
+
+    /// Sets the rank if MPI was traced in one process.
+    fn rank(&mut self) -> Result<(), TraceError> {
+        let Some(table) = self.database.table("MPI_RANKS") else { return Ok(()) };
+        let Some(rank) = table.column("rank") else { return Ok(()) };
+        let mut ranks = HashSet::new();
+        self.database.scan(table, |row| ranks.extend(row.get(rank).integer()))?;
+        if let (1, Some(&rank)) = (ranks.len(), ranks.iter().next()) {
+            let rank = u32::try_from(rank).ok();
+            self.builder.distributed = Some(Distributed { rank, ..Distributed::default() });
+        }
         Ok(())
     }
 

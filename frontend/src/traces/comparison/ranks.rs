@@ -24,10 +24,12 @@ pub(crate) fn RanksCard(
     chosen: RwSignal<Vec<String>>,
 ) -> impl IntoView {
     let found = RwSignal::new(None::<Result<RankReport, RequestError>>);
+    // A single trace is compared on request, because most traces have one device.
+    let single = RwSignal::new(false);
     Effect::new(move |_| {
         let ids = chosen.get();
         found.set(None);
-        if ids.is_empty() {
+        if ids.is_empty() || (ids.len() == 1 && !single.get()) {
             return;
         }
         let url = path::trace_ranks(&ids.join(","));
@@ -38,16 +40,23 @@ pub(crate) fn RanksCard(
             }
         });
     });
-    let body = move || match found.get() {
+    let body = move || {
+        match found.get() {
         None if chosen.with(Vec::is_empty) => {
-            view! { <p class="muted">"Choose the traces of at least two ranks, or a trace with several devices."</p> }
-                .into_any()
+            view! { <p class="muted">"Choose the traces of at least two ranks, or a trace with several devices."</p> }.into_any()
         }
+        None if chosen.with(Vec::len) == 1 && !single.get() => view! {
+            <p class="muted">"Choose the trace of another rank."</p>
+            <p class="actions"><button on:click=move |_| single.set(true)>"Compare the devices of this trace"</button></p>
+        }
+        .into_any(),
         None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
         Some(Err(error)) => view! { <ErrorNotice error=error /> }.into_any(),
         Some(Ok(report)) => view! { <Report report=report traces=chosen.get_untracked().join(",") /> }.into_any(),
+    }
     };
     let toggle = move |id: String, is_checked: bool| {
+        single.set(false);
         chosen.update(|chosen| {
             chosen.retain(|other| *other != id);
             if is_checked {

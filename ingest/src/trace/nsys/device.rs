@@ -47,18 +47,33 @@ impl Export<'_, '_, '_> {
                 "the export has no table CUPTI_ACTIVITY_KIND_KERNEL: no kernel was recorded; profile with nsys profile --trace=cuda,nvtx",
             );
         }
-        let models = self.names("TARGET_INFO_GPU", "id", "name")?;
         let copies = self.names("ENUM_CUDA_MEMCPY_OPER", "id", "label")?;
         for source in &SOURCES {
             self.device_table(source, &copies)?;
         }
-        for (device, model) in models {
-            // Devices without slices are not shown.
-            let key = device_key(device);
-            if self.builder.has_process(&key)
-                && let Some(process) = self.builder.process(&key, &device.to_string())
-            {
-                process.labels = Some(model);
+        self.models()
+    }
+
+    /// Labels the devices with their model. Processes may number the same devices differently.
+    fn models(&mut self) -> Result<(), TraceError> {
+        let models = self.names("TARGET_INFO_GPU", "id", "name")?;
+        let mut numbers: HashMap<(i64, i64), i64> = HashMap::new();
+        if let Some(table) = self.database.table("TARGET_INFO_CUDA_DEVICE")
+            && let (Some(gpu), Some(cuda), Some(pid)) =
+                (table.column("gpuId"), table.column("cudaId"), table.column("pid"))
+        {
+            self.database.scan(table, |row| {
+                let values = [pid, cuda, gpu].map(|column| row.get(column).integer());
+                if let ([Some(pid), Some(cuda), Some(gpu)], true) = (values, numbers.len() < 4096) {
+                    numbers.insert((pid, cuda), gpu);
+                }
+            })?;
+        }
+        for &(process, device) in &self.devices {
+            let gpu = numbers.get(&(process.cast_signed(), device)).copied().unwrap_or(device);
+            let key = device_key(process, device);
+            if let (Some(model), Some(row)) = (models.get(&gpu), self.builder.process(&key, &device.to_string())) {
+                row.labels = Some(model.clone());
             }
         }
         Ok(())
@@ -93,15 +108,17 @@ impl Export<'_, '_, '_> {
             };
             let device = row.get(device).integer().unwrap_or_default();
             let stream = row.get(stream).integer().unwrap_or_default().to_string();
-            let (key, shown) = (device_key(device), device.to_string());
+            let process = process_and_thread(optional(row, process).integer().unwrap_or_default()).0;
+            let (key, shown) = (device_key(process, device), device.to_string());
             let Some(thread) = self.builder.thread((&key, &shown), (&stream, &stream)) else {
                 return self.builder.report.skip("there are more threads than are kept");
             };
             if let Some(row) = self.builder.thread_mut(thread).filter(|row| row.name.is_none()) {
                 row.name = Some(format!("stream {stream}"));
-                if let Some(process) = self.builder.process(&key, &shown) {
-                    process.name = Some("GPU".to_owned());
-                    process.sort_index = Some(device);
+                self.devices.insert((process, device));
+                if let Some(row) = self.builder.process(&key, &shown) {
+                    row.name = Some(format!("process {process}, GPU"));
+                    row.sort_index = Some(device);
                 }
             }
             let values = label_columns.map(|column| optional(row, column));
@@ -110,7 +127,6 @@ impl Export<'_, '_, '_> {
             let bytes = optional(row, bytes).integer().and_then(|bytes| u64::try_from(bytes).ok());
             self.builder.tell(slice, super::super::Collective::default(), bytes);
             if let Some(correlation) = row.get(correlation).integer() {
-                let process = process_and_thread(optional(row, process).integer().unwrap_or_default()).0;
                 if self.launched.len() < self.builder.max_events() {
                     self.launched.insert((process, correlation));
                     let joined = self.builder.join(&format!("{process} {correlation}"), thread, start, false, true);
@@ -174,6 +190,6 @@ impl Export<'_, '_, '_> {
     }
 }
 
-fn device_key(device: i64) -> String {
-    format!("device {device}")
+fn device_key(process: u64, device: i64) -> String {
+    format!("device {process} {device}")
 }

@@ -36,7 +36,9 @@ fn an_export_becomes_lanes() {
         ]
     );
     let [device, host] = &trace.processes[..] else { panic!("{:?}", trace.processes) };
+    // The process sees the GPU 1 as its device 0.
     assert_eq!((device.id.as_str(), device.labels.as_deref()), ("0", Some("NVIDIA H100 80GB HBM3")));
+    assert_eq!((device.name.as_deref(), device.rank), (Some("process 4242, GPU"), Some(3)));
     assert_eq!((host.id.as_str(), host.name.as_deref()), ("4242", Some("/usr/bin/python3")));
     let found = slices(&trace);
     // The name of the first kernel is longer than a page.
