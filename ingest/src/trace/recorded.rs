@@ -74,10 +74,30 @@ pub fn recorded(trace: &Trace, name: &str, rank: Option<u32>) -> Vec<Recorded> {
             };
             name.clone_into(&mut device.name);
             device.slices.sort_by_key(|slice| (slice.start_ns, slice.duration_ns));
-            device.steps.clone_from(&steps.durations);
+            device.steps = device_steps(&steps.durations, &device.slices);
             device
         })
         .collect()
+}
+
+/// Returns the steps with their durations on the device: from the first slice of the step to the
+/// first slice of the next one, for the last step to its last end. The host launches ahead, so its
+/// own durations say when launches end. A step without slices keeps its annotated duration.
+fn device_steps(annotated: &[RecordedStep], slices: &[DeviceSlice]) -> Vec<RecordedStep> {
+    let mut ends: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for slice in slices {
+        if let Some(step) = slice.step {
+            let (first, last) = ends.entry(step).or_insert((slice.start_ns, slice.end_ns()));
+            *first = (*first).min(slice.start_ns);
+            *last = (*last).max(slice.end_ns());
+        }
+    }
+    let duration = |step: &RecordedStep| {
+        let Some(&(first, last)) = ends.get(&step.number) else { return step.duration_ns };
+        let next = step.number.checked_add(1).and_then(|next| ends.get(&next)).map(|next| next.0);
+        next.filter(|&next| next > first).unwrap_or(last) - first
+    };
+    annotated.iter().map(|step| RecordedStep { number: step.number, duration_ns: duration(step) }).collect()
 }
 
 /// Returns the collective of a communication kernel; `None` if neither arguments nor name state the
@@ -204,6 +224,8 @@ mod tests {
         assert_eq!((device.rank, device.name.as_str(), device.steps.len()), (5, "a.json", 2));
         assert_eq!(device.names, ["gemm at 0x…", "Memcpy HtoD"]);
         assert_eq!(device.slices.iter().map(|slice| slice.step).collect::<Vec<_>>(), [Some(1), Some(2)]);
+        // On the device, step 1 lasts from 150 to the copy at 170.
+        assert_eq!(device.steps.iter().map(|step| step.duration_ns).collect::<Vec<_>>(), [20_000, 10_000]);
         assert_eq!(recorded(&trace, "a.json", Some(7))[0].rank, 7);
     }
 }
