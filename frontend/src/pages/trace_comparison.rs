@@ -21,7 +21,7 @@ pub(crate) fn TraceComparisonPage() -> impl IntoView {
     let named = |key: &str| query.with_untracked(|query| query.get(key)).unwrap_or_default();
     let (before, after) = (RwSignal::new(named("before")), RwSignal::new(named("after")));
     let listed = named("traces");
-    let ids = listed.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect();
+    let ids: Vec<String> = listed.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect();
     let chosen = RwSignal::new(ids);
     let run = StoredValue::new(named("run"));
     let traces = RwSignal::new(Vec::<TraceSummary>::new());

@@ -1,7 +1,5 @@
 //! Ranks on one axis: rows of segments as paths.
 
-use std::fmt::Write as _;
-
 use api::path;
 use api::planner::trace_comparison::{RankAxis, Segment, SegmentKind, SegmentRow};
 use leptos::prelude::*;
@@ -113,8 +111,8 @@ fn bars(segments: &[Segment], kind: SegmentKind, span_ns: u64, top: f64) -> Stri
     let mut path = String::new();
     for segment in segments.iter().filter(|segment| segment.kind == kind) {
         let (start, width) = (segment.start_ns as f64 * scale, segment.duration_ns as f64 * scale);
-        // Writing to a string does not fail.
-        drop(write!(path, "M{start:.2} {top:.0}h{width:.2}v{BAR}h-{width:.2}z"));
+        let bar = format!("M{start:.2} {top:.0}h{width:.2}v{BAR}h-{width:.2}z");
+        path.push_str(&bar);
     }
     path
 }

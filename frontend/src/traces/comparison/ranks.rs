@@ -112,7 +112,7 @@ fn RunChoice(traces: RwSignal<Vec<TraceSummary>>, chosen: RwSignal<Vec<String>>)
                 <label for="ranks-run">"All traces of the run"</label>
                 <select id="ranks-run" on:change=move |event| choose(event_target_value(&event))>
                     <option value="">"No run"</option>
-                    {runs().into_iter().map(|run| view! { <option value=run.clone()>{run.clone()}</option> }).collect_view()}
+                    {move || runs().into_iter().map(|run| view! { <option value=run.clone()>{run.clone()}</option> }).collect_view()}
                 </select>
             </div>
         </Show>

@@ -41,8 +41,9 @@ pub(super) fn SortedTable(
                 *sorted = Some((column, before.map_or(is_number, |(_, descending)| !descending)));
             });
         };
+        let class = if is_number { "number" } else { "" };
         view! {
-            <th scope="col" class=if is_number { "number" } else { "" } aria-sort=direction>
+            <th scope="col" class=class aria-sort=direction>
                 <button class="sort" on:click=turn>{name}<span aria-hidden="true">{mark}</span></button>
             </th>
         }
