@@ -279,6 +279,29 @@ pub fn trace_alignment(id: &str, measured: u32, iteration: u32) -> String {
     format!("{TRACES}/{id}/alignment?observed={measured}&iteration={iteration}")
 }
 
+/// GET: time by kernel, phase and step. With `format=csv`, one table as CSV.
+pub fn trace_times(id: &str) -> String {
+    format!("{TRACES}/{id}/times")
+}
+
+/// GET: difference between two traces by kernel, phase and step.
+pub fn trace_difference(before: &str, after: &str) -> String {
+    format!("{TRACES}/difference?before={before}&after={after}")
+}
+
+/// GET: waits between ranks in collectives, and the straggler. `traces` is a list with commas.
+pub fn trace_ranks(traces: &str) -> String {
+    format!("{TRACES}/ranks?traces={traces}")
+}
+
+/// GET: the ranks on one axis.
+pub fn trace_axis(traces: &str) -> String {
+    format!("{TRACES}/axis?traces={traces}")
+}
+
+/// Page that compares traces.
+pub const TRACE_COMPARISON_PAGE: &str = "/traces/compare";
+
 /// Page of a trace.
 pub fn trace_page(id: &str) -> String {
     format!("/traces/{id}")

@@ -46,6 +46,7 @@ pub(crate) fn App() -> impl IntoView {
                 <Route path=path!("/plans") view=rooms::plans().page() />
                 <Route path=path!("/datasets") view=rooms::datasets().page() />
                 <Route path=path!("/traces") view=rooms::traces().page() />
+                <Route path=path!("/traces/compare") view=rooms::trace_comparison().page() />
                 <Route path=path!("/traces/:id") view=rooms::trace().page() />
                 <Route path=path!("/runs") view=rooms::runs().page() />
                 <Route path=path!("/runs/:id") view=rooms::run().page() />

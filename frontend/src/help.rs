@@ -1,5 +1,6 @@
 //! Help dialog with all keys.
 
+use api::path;
 use leptos::prelude::*;
 use leptos_router::hooks::use_location;
 use wasm_bindgen::JsCast;
@@ -80,7 +81,7 @@ pub(crate) fn HelpDialog() -> impl IntoView {
     });
     on_cleanup(move || listener.remove());
     let pathname = use_location().pathname;
-    let is_trace = move || pathname.with(|path| path.starts_with("/traces/"));
+    let is_trace = move || pathname.with(|here| here.starts_with("/traces/") && here != path::TRACE_COMPARISON_PAGE);
     let rows = |rows: Vec<(&'static str, &'static str)>| {
         rows.into_iter()
             .map(|(keys, meaning)| view! { <div><dt><kbd>{keys}</kbd></dt><dd>{meaning}</dd></div> })

@@ -18,4 +18,5 @@ pub(crate) mod schedules;
 pub(crate) mod sweep;
 pub(crate) mod sweeps;
 pub(crate) mod trace;
+pub(crate) mod trace_comparison;
 pub(crate) mod traces;

@@ -31,6 +31,7 @@ use crate::pages::schedules::SchedulesPage;
 use crate::pages::sweep::SweepPage;
 use crate::pages::sweeps::SweepsPage;
 use crate::pages::trace::TracePage;
+use crate::pages::trace_comparison::TraceComparisonPage;
 use crate::pages::traces::TracesPage;
 
 /// Creates the page.
@@ -65,6 +66,7 @@ rooms! {
     datasets in datasets is DatasetsPage;
     traces in traces is TracesPage;
     trace in trace is TracePage;
+    trace_comparison in trace_comparison is TraceComparisonPage;
     runs in runs is RunsPage;
     run in run is RunPage;
     profiles in profiles is ProfilesPage;

@@ -2,11 +2,12 @@
 //!
 //! [`layout`] (lane positions), [`hit`] and [`palette`] are pure functions with native tests.
 //! [`paint`] only calls the canvas API. [`chart`] decides when to paint and fetches visible data.
-//! [`viewer`] is the component.
+//! [`viewer`] is the component. [`comparison`] has the tables of several traces.
 
 mod alignment;
 mod busy;
 mod chart;
+mod comparison;
 mod counters;
 mod hit;
 mod layout;
@@ -22,6 +23,7 @@ mod words;
 
 pub(crate) use alignment::AlignmentCard;
 pub(crate) use busy::ActiveTimeCard;
+pub(crate) use comparison::{DifferenceCard, RanksCard};
 pub(crate) use counters::CountersCard;
 pub(crate) use upload::{TraceReportView, TraceUpload};
 pub(crate) use viewer::Viewer;

@@ -12,4 +12,5 @@ mod json;
 pub mod log;
 pub mod profile;
 mod protobuf;
+mod sqlite;
 pub mod trace;

@@ -5,10 +5,12 @@
 //! |---|---|
 //! | Chrome trace events from Kineto (PyTorch), simulators and torch schedules | an object with `traceEvents`, or an array, closed or not |
 //! | Perfetto track events, also with interned names | packets with track events |
+//! | Nsight Systems, SQLite export | the first 16 bytes of an SQLite file |
 //! | Chakra execution trace | consecutive metadata and node messages, or an object with `workload_graph` |
 //!
 //! All formats may be gzip-compressed. Parsing is streamed: memory contains only the result
-//! columns, bounded by [`Limits`].
+//! columns, bounded by [`Limits`]. An SQLite file is the exception: its tables are spread over the
+//! file, so it is read into memory as a whole.
 
 mod action;
 mod build;
@@ -22,7 +24,10 @@ mod kind;
 mod lanes;
 pub mod levels;
 mod messages;
+mod nsys;
 mod perfetto;
+mod phase;
+mod recorded;
 mod report;
 mod scanned;
 mod table;
@@ -32,10 +37,13 @@ use std::io::{BufRead, BufReader, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
+use crate::sqlite;
+
 pub use action::{Action, ActionKind, UnplacedAction, actions};
 pub use collective::Collective;
 pub use error::TraceError;
 pub use kind::Kind;
+pub use recorded::recorded;
 pub use report::{Problem, Report};
 pub use table::{
     Counter, Distributed, Flow, Format, Group, Lane, Located, Process, Slices, Step, Totals, Trace, Transfer,
@@ -47,6 +55,8 @@ pub struct Limits {
     /// Maximum decompressed size in bytes. A profile over minutes on one device has several hundred
     /// megabytes.
     pub bytes: u64,
+    /// Maximum decompressed size of an SQLite file in bytes, which is read into memory as a whole.
+    pub sqlite_bytes: u64,
     /// Maximum number of slices, flows, counters and instants each. Further events are counted.
     pub events: usize,
     /// Maximum JSON nesting depth. Traces have six levels.
@@ -67,6 +77,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             bytes: 4 << 30,
+            sqlite_bytes: 1 << 30,
             events: 5_000_000,
             depth: 128,
             name_bytes: 4096,
@@ -136,6 +147,9 @@ fn content(mut source: impl BufRead, unit: TimeUnit, limits: &Limits) -> Result<
         source.consume(3);
         return chrome::read(source, unit, limits);
     }
+    if head.starts_with(sqlite::MAGIC) {
+        return nsys::read(source, limits);
+    }
     if let Some(error) = foreign::find(head) {
         return Err(error);
     }
@@ -146,7 +160,7 @@ fn content(mut source: impl BufRead, unit: TimeUnit, limits: &Limits) -> Result<
         Some(_) if chakra::starts(head) => chakra::read(source, limits),
         Some(_) => Err(TraceError::NotATrace {
             looks_like: "an unknown format",
-            remedy: "a trace is JSON with traceEvents, a Perfetto or a Chakra file",
+            remedy: "a trace is JSON with traceEvents, a Perfetto or a Chakra file, or an SQLite export of Nsight Systems",
         }),
     }
 }

@@ -10,6 +10,7 @@ mod plan;
 mod schedules;
 mod simulate;
 mod token;
+mod trace;
 
 pub use check::CheckArguments;
 pub use fit::FitArguments;
@@ -20,6 +21,7 @@ pub use plan::PlanArguments;
 pub use schedules::{ScheduleArguments, ScheduleCommand, ScheduleOutput};
 pub use simulate::SimulateArguments;
 pub use token::{TokenArguments, TokenCommand, TokenFile, TokenFileError};
+pub use trace::{TraceArguments, Unit};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -74,6 +76,8 @@ pub enum Command {
     Solve(SolveArguments),
     /// Plan all points or one shard of a sweep, and write a line per point.
     Sweep(SweepArguments),
+    /// Sum up a profiler trace, compare two traces, or find the straggler among the ranks of a run.
+    Trace(TraceArguments),
     /// Read the sample lengths of a dataset of any size, and write or upload the histogram.
     Lengths(LengthsArguments),
     /// Merge the output lines of sweep shards, and list missing points.

@@ -78,6 +78,9 @@ pub enum ApiError {
     /// The trace contains no pipeline schedule actions.
     #[error("neither this trace nor another of its run names actions of a pipeline schedule, such as PP:0F3")]
     NoActions,
+    /// The traces cannot be compared with each other.
+    #[error("the traces cannot be compared: {0}")]
+    TraceComparison(String),
     /// The iteration does not exist.
     #[error("there is no iteration {requested}: the traces show {there}, numbered from 0")]
     NoSuchIteration {

@@ -62,6 +62,7 @@ pub mod sweep_command;
 pub mod sweeps;
 pub mod token;
 pub mod token_command;
+pub mod trace_command;
 mod trace_id;
 pub mod traces;
 pub mod turns;

@@ -60,6 +60,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Schedule(arguments) => server::schedule_command::run(&arguments),
         Command::Solve(arguments) => server::solve_command::run(&arguments),
         Command::Sweep(arguments) => server::sweep_command::run(&arguments),
+        Command::Trace(arguments) => server::trace_command::run(&arguments),
         Command::Lengths(arguments) => server::lengths_command::run(&arguments),
         Command::Import(arguments) => server::import_command::run(&arguments),
         Command::Backup(arguments) => server::backup_command::backup(&arguments),

@@ -1,7 +1,8 @@
 //! Import and display of traces.
 //!
 //! [`import`] parses a file and packs it by level of detail, lanes and time. [`view`] assembles
-//! chunks to a view. [`observed`] reconstructs pipeline iterations from annotated actions.
+//! chunks to a view. [`stored`] converts them back to a trace, for comparisons, whose results
+//! [`tables`] writes as CSV and text. [`observed`] reconstructs pipeline iterations from annotated actions.
 
 pub(crate) mod arrows;
 pub(crate) mod counters;
@@ -9,6 +10,8 @@ pub(crate) mod import;
 pub(crate) mod observed;
 pub(crate) mod overview;
 pub(crate) mod packed;
+pub(crate) mod stored;
+pub(crate) mod tables;
 pub(crate) mod view;
 
 use std::path::PathBuf;

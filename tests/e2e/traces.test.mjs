@@ -231,9 +231,69 @@ test("the observed pipeline stands above its plan", async () => {
   expectNoFaults(page);
 });
 
+/** Two steps of a rank: a kernel of `compute` µs, then an all-reduce that ends with the step. */
+function rankTrace(rank, compute) {
+  const events = [];
+  for (let step = 0; step < 2; step += 1) {
+    const ts = step * 100;
+    const args = { "Collective name": "allreduce", "In msg nelems": 4, "Process Group Name": "0", Seq: step };
+    events.push(
+      { ph: "X", cat: "user_annotation", name: `ProfilerStep#${step}`, pid: 9, tid: 1, ts, dur: 95 },
+      { ph: "X", cat: "kernel", name: "gemm", pid: 0, tid: 7, ts: ts + 5, dur: compute },
+      { ph: "X", cat: "kernel", name: "ncclDevKernel_AllReduce", pid: 0, tid: 8, ts: ts + 5 + compute, dur: 85 - compute, args },
+    );
+  }
+  return { distributedInfo: { rank }, traceEvents: events };
+}
+
+test("two traces are compared, and the straggler is named", async () => {
+  await page.goto("/traces");
+  await page.getByRole("link", { name: /Compare two traces/ }).click();
+  const files = [40, 45, 70].map((compute, rank) => ({
+    name: `rank${rank}.json`,
+    mimeType: "application/json",
+    buffer: Buffer.from(JSON.stringify(rankTrace(rank, compute))),
+  }));
+  await page.getByTestId("trace-upload").setInputFiles(files);
+  await page.getByTestId("straggler").getByText("Straggler: rank 2").waitFor();
+  for (const [field, rank] of [["Before", 0], ["After", 1]]) {
+    await page.getByLabel(field, { exact: true }).selectOption({ label: `rank${rank}.json, rank ${rank}` });
+  }
+  const kernels = page.getByTestId("difference-kernels");
+  await kernels.getByText("gemm").waitFor();
+  assert.match(await kernels.innerText(), /gemm[\s\S]*\+10 µs/);
+  assert.match(await page.getByTestId("difference-phases").innerText(), /Exposed communication/);
+  const straggler = page.getByTestId("straggler");
+  await straggler.getByText("Straggler: rank 2").waitFor();
+  assert.match(await straggler.innerText(), /100 % of the waiting/);
+  const ranks = page.getByTestId("ranks-table");
+  assert.equal(await ranks.locator("tbody tr").count(), 3);
+  await ranks.getByRole("button", { name: /Wait caused/ }).click();
+  assert.match(await ranks.locator("tbody tr").first().innerText(), /^2\s/);
+  await ranks.getByRole("button", { name: /Wait caused/ }).click();
+  assert.match(await ranks.locator("tbody tr").first().innerText(), /^[01]\s/);
+  assert.equal(await page.getByTestId("trace-axis").locator("li").count(), 3);
+  await page.getByLabel("Show").selectOption("1");
+  await page.getByTestId("trace-axis").getByText("rank 2").waitFor();
+  await page.waitForURL(/before=.*&after=.*&traces=/);
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByTestId("trace-ranks").getByRole("link", { name: "Download CSV" }).first().click(),
+  ]);
+  assert.equal(download.suggestedFilename(), "traces-ranks-ranks.csv");
+  await page.screenshot({ path: join(pictures, "trace-comparison-1440-light.png"), fullPage: true });
+  await page.reload();
+  await straggler.getByText("Straggler: rank 2").waitFor();
+  assert.deepEqual(await serious(page), []);
+  expectNoFaults(page);
+});
+
 test("nothing is wider than a narrow page", async () => {
   await page.setViewportSize({ width: 320, height: 640 });
-  for (const path of ["/traces", new URL(page.url()).pathname]) {
+  const compared = page.url();
+  await page.goto("/traces");
+  const trace = await page.getByTestId("traces").getByRole("link").first().getAttribute("href");
+  for (const path of ["/traces", trace, compared]) {
     await page.goto(path);
     await page.waitForLoadState("networkidle");
     assert.deepEqual(await tooWide(page), [], path);

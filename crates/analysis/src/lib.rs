@@ -7,3 +7,4 @@ pub mod schedule_comparison;
 pub mod slowness;
 pub mod sweep;
 pub mod trace_alignment;
+pub mod trace_comparison;

@@ -5,7 +5,9 @@
 //! ambient randomness. For a given scenario, the output is byte-identical on all platforms,
 //! including the browser.
 
-pub use planscope_analysis::{analysis, fit, run_comparison, schedule_comparison, slowness, sweep, trace_alignment};
+pub use planscope_analysis::{
+    analysis, fit, run_comparison, schedule_comparison, slowness, sweep, trace_alignment, trace_comparison,
+};
 pub use planscope_check::check;
 pub use planscope_core::{
     action, cluster, host, length_fit, model, optimality, random, stage_graph, timeline, training, units, workload,

@@ -40,7 +40,10 @@ fn TraceContent(detail: Arc<TraceDetail>) -> impl IntoView {
     let counters = (detail.counters > 0).then(|| view! { <CountersCard id=id.clone() span_ns=trace.span_ns /> });
     view! {
         <TraceFields trace=summary />
-        <p class="lead">{move || summary.with(facts)}{run_link}</p>
+        <p class="lead">
+            {move || summary.with(facts)}{run_link}" · "
+            <a href=format!("{}?before={}", path::TRACE_COMPARISON_PAGE, trace.id)>"compare with another trace"</a>
+        </p>
         <Viewer detail=Arc::clone(&detail) />
         {alignment}
         <ActiveTimeCard id=id />

@@ -78,6 +78,7 @@ pub(crate) fn TracesPage() -> impl IntoView {
             <p class="lead">
                 "Profiler traces by thread and stream. If the names identify pipeline actions, the trace is compared with the plan. Nothing leaves this server."
             </p>
+            <p><a href=path::TRACE_COMPARISON_PAGE>"Compare two traces, or find the straggler among the ranks of a run"</a></p>
             <TraceUpload on_uploaded=uploaded />
             {move || reports.get().into_iter().map(|uploaded| view! {
                 <TraceReportView name=Some(uploaded.trace.name) report=uploaded.report />
@@ -89,5 +90,5 @@ pub(crate) fn TracesPage() -> impl IntoView {
 
 #[component]
 fn Empty() -> impl IntoView {
-    view! { <p>"No trace yet. Drop one above: Kineto or other Chrome trace events, Perfetto's packets or Chakra's nodes, packed or not."</p> }
+    view! { <p>"No trace yet. Drop one above: Kineto or other Chrome trace events, Perfetto's packets, Chakra's nodes or the SQLite export of Nsight Systems, packed or not."</p> }
 }

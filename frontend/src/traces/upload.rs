@@ -39,7 +39,7 @@ pub(crate) fn TraceUpload(#[prop(into)] on_uploaded: Callback<UploadedTrace>) ->
     view! {
         <FileDrop
             title=Signal::stored("Drop or choose traces".to_owned())
-            hint="Kineto or other Chrome trace events, Perfetto, Chakra; packed with gzip or not"
+            hint="Kineto or other Chrome trace events, Perfetto, Chakra, SQLite exports of Nsight Systems; packed with gzip or not"
             test_id="trace-upload"
             sending=sending
             multiple=true

@@ -141,6 +141,22 @@ impl<'l> Builder<'l> {
         Some(index)
     }
 
+    /// True if the process exists.
+    pub(super) fn has_process(&self, key: &str) -> bool {
+        self.process_index.contains_key(key)
+    }
+
+    /// Returns a thread that exists.
+    pub(super) fn known_thread(&mut self, process: &str, thread: &str) -> Option<&mut Thread> {
+        let index = *self.thread_index.get(&format!("{process}\0{thread}"))?;
+        self.thread_mut(index)
+    }
+
+    /// Returns the maximum number of slices.
+    pub(super) fn max_events(&self) -> usize {
+        self.limits.events
+    }
+
     pub(super) fn thread_mut(&mut self, thread: u32) -> Option<&mut Thread> {
         self.threads.get_mut(thread as usize)
     }
@@ -214,16 +230,23 @@ impl<'l> Builder<'l> {
         self.slice(thread, start, time.saturating_sub(start), begun_name, kind);
     }
 
-    /// Adds one end of a flow arrow.
+    /// Adds one end of a flow arrow that is an event of the file.
     pub(super) fn flow(&mut self, arrow: &str, thread: u32, time: u64, starts: bool, ends: bool) {
-        if self.flow_ends.len() >= self.limits.events {
-            return self.report.skip("there are more arrows than are kept");
+        if self.join(arrow, thread, time, starts, ends) {
+            self.report.used += 1;
+        } else {
+            self.report.skip("there are more arrows than are kept");
         }
-        let Some(arrow) = self.arrows.number(arrow, self.limits.names_bytes) else {
-            return self.report.skip("there are more arrows than are kept");
-        };
+    }
+
+    /// Adds one end of a flow arrow. Returns false above the limit.
+    pub(super) fn join(&mut self, arrow: &str, thread: u32, time: u64, starts: bool, ends: bool) -> bool {
+        if self.flow_ends.len() >= self.limits.events {
+            return false;
+        }
+        let Some(arrow) = self.arrows.number(arrow, self.limits.names_bytes) else { return false };
         self.flow_ends.push(FlowEnd { arrow, thread, time, starts, ends });
-        self.report.used += 1;
+        true
     }
 
     pub(super) fn counter(
@@ -294,6 +317,17 @@ impl<'l> Builder<'l> {
                 && matches!(slices.kind[slice], Kind::Annotation | Kind::DeviceAnnotation)
             {
                 without_stage.push(Located { slice: slice_index, value });
+            }
+        }
+        if steps.is_empty() {
+            let numbers: Vec<Option<u64>> = names.iter().map(|name| named_step(name)).collect();
+            for slice in 0..slices.len() {
+                let is_device = slices.kind[slice] == Kind::DeviceAnnotation;
+                if let Some(number) = numbers[slices.name[slice] as usize]
+                    && (is_device || slices.kind[slice] == Kind::Annotation)
+                {
+                    steps.push(Step { number, slice: slice as u32, on_device: is_device });
+                }
             }
         }
         let totals = totals(&self.processes, &lanes, &slices);
@@ -421,4 +455,14 @@ impl<'l> Builder<'l> {
 /// Parses the number in `ProfilerStep#12`.
 fn step(name: &str) -> Option<u64> {
     name.strip_prefix("ProfilerStep#")?.parse().ok()
+}
+
+/// Parses the number in the names that programs give to their own ranges around a step: `step 12`,
+/// `iteration_12`, `Iter: 12`.
+fn named_step(name: &str) -> Option<u64> {
+    let digits = name.find(|letter: char| letter.is_ascii_digit())?;
+    let (word, number) = name.split_at(digits);
+    let word = word.trim_end_matches([' ', '_', '-', ':', '#', '=']).to_ascii_lowercase();
+    let is_step = ["step", "iteration", "iter", "train_step", "train step", "training step"].contains(&word.as_str());
+    number.parse().ok().filter(|_| is_step)
 }

@@ -50,6 +50,20 @@ pub enum TraceError {
         /// Error message.
         detail: String,
     },
+    /// Malformed SQLite file.
+    #[error("the SQLite file is broken: {detail}")]
+    Sqlite {
+        /// Position and message.
+        detail: String,
+    },
+    /// An SQLite file that lacks tables or columns of Nsight Systems.
+    #[error("the SQLite file lacks {missing} of an export of Nsight Systems; it has {found}")]
+    Tables {
+        /// Missing tables or columns.
+        missing: String,
+        /// Description of the content.
+        found: String,
+    },
     /// Cyclic node dependencies.
     #[error("the nodes {} wait for each other", format_nodes(nodes))]
     Cycle {

@@ -3,8 +3,7 @@
 use super::TraceError;
 
 const TRACE: &str = "send the file that torch.profiler writes with export_chrome_trace, packed with gzip or not";
-const NSYS: &str = "Planscope reads no export of Nsight Systems; record the step with torch.profiler and export_chrome_trace, \
-                    or convert the SQLite export to Chrome trace events, for example with nsys2json";
+const NSYS: &str = "send the SQLite export of the same report: nsys export --type sqlite report.nsys-rep";
 const ROCPROF: &str = "record it with rocprofv3 --output-format pftrace, which writes a Perfetto trace";
 
 /// Magic bytes, file type, and remedy.
@@ -21,7 +20,7 @@ const MAGIC: [(&[u8], &str, &str); 12] = [
     (b"\x28\xb5\x2f\xfd", "a zstd archive", "unpack it and send the file inside"),
     (b"\x80\x04", "a Python pickle", "pickles are never opened; write the trace with export_chrome_trace"),
     (b"\x80\x05", "a Python pickle", "pickles are never opened; write the trace with export_chrome_trace"),
-    (b"SQLite format 3", "an SQLite file, as nsys export --type sqlite writes it", NSYS),
+    (b"SQLite format 3", "the cut header of an SQLite file", NSYS),
     (b"\x89HDF", "an HDF5 file, as nsys export --type hdf writes it", NSYS),
     (b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
     (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),

@@ -17,6 +17,8 @@ pub enum Format {
     Perfetto,
     /// Chakra execution trace, binary or JSON.
     Chakra,
+    /// SQLite export of Nsight Systems.
+    Nsight,
 }
 
 impl Format {
@@ -26,6 +28,7 @@ impl Format {
             Self::Chrome => "Chrome trace (Kineto)",
             Self::Perfetto => "Perfetto trace",
             Self::Chakra => "Chakra execution trace",
+            Self::Nsight => "Nsight Systems (SQLite)",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Tests with profiler traces and with malformed traces.
 
 mod chakra;
+mod nsys;
 mod perfetto;
 
 use std::io::Write;
@@ -153,7 +154,8 @@ fn non_traces_are_rejected_by_name() {
         (b"\x89PNG\r\n", "PNG"),
         (b"\x80\x04\x95", "pickle"),
         (b"hello, this is text", "a text file"),
-        (b"SQLite format 3\0", "nsys2json"),
+        (b"SQLite format 3\0", "fewer than 100 bytes"),
+        (b"\x89HDF\r\n", "nsys export --type sqlite"),
         (
             b"---------  ------------\n     Name    Self CPU %      Self CPU   CPU total %\n---------\n",
             "a table of key_averages().table()",

@@ -18,6 +18,21 @@ error. A dataset whose rows have images is written row by row.
 
 Exits with 1 where a file is refused; then nothing is written or uploaded.";
 
+/// Text after the flags in `planscope trace --help`.
+pub(super) const TRACE: &str = "\
+Without --ranks and --compare, every device of every file is summed up by kernel, phase and step.
+
+  planscope trace rank0.json.gz
+  planscope trace --compare before.json.gz after.json.gz
+  planscope trace --ranks rank*.json.gz
+  planscope trace --compare before.sqlite after.sqlite --csv=phases > phases.csv
+
+--ranks takes the rank from the file, otherwise from a file name such as rank-3.json, otherwise the position. A collective ends \
+on all its ranks at the same time, so the rank with the shortest kernel arrives last, and the others wait for it. Collectives are \
+matched by process group and sequence number, otherwise by order in the step.
+
+Exits with 1 where a file is refused, or where the traces have nothing in common.";
+
 /// Text after the flags in `planscope measure --help`.
 pub(super) const MEASURE: &str = "\
 Needs Python 3.9 and PyTorch 2.4 or newer on a machine with the device, nothing else. Sections: collectives, products, attention, \

@@ -1,6 +1,7 @@
 //! Trace endpoints: upload, list, change, delete, restore. [`looking`] reads a trace, [`planned`]
-//! compares it with a plan.
+//! compares it with a plan, [`compared`] with other traces.
 
+pub(crate) mod compared;
 pub(crate) mod looking;
 pub(crate) mod planned;
 
@@ -102,8 +103,8 @@ struct Reading {
     stage: Option<u32>,
 }
 
-/// Uploads a trace: Kineto or other Chrome trace events, Perfetto packets, or Chakra nodes,
-/// optionally compressed with gzip.
+/// Uploads a trace: Kineto or other Chrome trace events, Perfetto packets, Chakra nodes, or an SQLite
+/// export of Nsight Systems, optionally compressed with gzip.
 ///
 /// The request body is the file. Its format is detected from the content. All slices are stored. An
 /// upload of existing content returns the stored trace and updates its options. The token of the

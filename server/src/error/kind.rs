@@ -56,6 +56,7 @@ impl ApiError {
             }
             Self::InvalidTrace(_) => ("invalid-trace", S::UNPROCESSABLE_ENTITY, "The trace is not valid"),
             Self::NoActions => ("no-actions", S::UNPROCESSABLE_ENTITY, "There are no actions"),
+            Self::TraceComparison(_) => ("not-comparable", S::UNPROCESSABLE_ENTITY, "The traces cannot be compared"),
             Self::NoTracePlan | Self::NoPlanAtAll => ("no-plan", S::CONFLICT, "There is no plan to compare with"),
             Self::Malformed(_) | Self::MalformedRanges(_) | Self::BrokenBody(_) => {
                 ("malformed-request", S::BAD_REQUEST, "The request is malformed")

@@ -18,6 +18,13 @@ const MAX_BYTES: u64 = 1 << 30;
 #[error("stored columns of a trace are damaged: {0}")]
 pub(crate) struct Damaged(String);
 
+impl Damaged {
+    /// Creates an error for contents that do not fit together.
+    pub(super) fn new(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
+}
+
 /// Packs a value as postcard.
 pub(crate) fn pack<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     let body = postcard::to_allocvec(value).expect("columns hold numbers and texts");

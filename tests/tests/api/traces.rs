@@ -1,6 +1,7 @@
 //! Traces: stored whole, seen at every zoom, held against plans.
 
 mod bad;
+mod compared;
 mod planned;
 mod published;
 

@@ -42,6 +42,7 @@ pub(super) fn TracesCard() -> impl IntoView {
         };
         traces.into_iter().map(link).collect_view()
     };
+    let compare = move || format!("{}?run={}", path::TRACE_COMPARISON_PAGE, client::encode(&monitor.feed.id()));
     view! {
         <Show when=move || list.with(|list| !list.is_empty())>
             <section class="card" data-testid="run-traces">
@@ -50,6 +51,9 @@ pub(super) fn TracesCard() -> impl IntoView {
                     <span class="muted">"profiler traces of the ranks, compared with the plan"</span>
                 </header>
                 <ul class="plain">{links}</ul>
+                <Show when=move || list.with(|list| list.len() > 1)>
+                    <p><a href=compare>"Which rank is the straggler?"</a></p>
+                </Show>
             </section>
         </Show>
     }

@@ -1,0 +1,361 @@
+//! Waits between ranks in collectives, and the straggler.
+//!
+//! A collective that needs all ranks ends on all of them at the same time. So the rank with the
+//! shortest kernel arrives last, and every other rank waits for the difference between its kernel
+//! and the shortest. This needs no common clock. Clocks are aligned on the ends for the common axis.
+
+mod clocks;
+mod matching;
+mod straggler;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::recorded::{Recorded, Usage};
+use matching::Matched;
+pub use straggler::{Cause, KernelExcess, Straggler};
+
+/// Reason why ranks cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RanksError {
+    /// Fewer than two ranks.
+    #[error("{0} rank with device slices; at least two are needed")]
+    TooFew(usize),
+    /// Two traces with the same rank.
+    #[error("rank {rank} is in {first} and in {second}; set the rank of one of them")]
+    SameRank {
+        /// The rank.
+        rank: u32,
+        /// First trace.
+        first: String,
+        /// Second trace.
+        second: String,
+    },
+    /// No collective occurs on two ranks.
+    #[error("no collective occurs in two of the traces: {0}")]
+    NothingShared(String),
+}
+
+/// Waits and times of a rank.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RankWait {
+    /// Rank.
+    pub rank: u32,
+    /// File or trace.
+    pub name: String,
+    /// Time from the first start to the last end on the device.
+    pub span_ns: u64,
+    /// Time with a compute kernel.
+    pub compute_ns: u64,
+    /// Time with a communication kernel, waits included.
+    pub communication_ns: u64,
+    /// Time with a copy or a fill.
+    pub copy_ns: u64,
+    /// Time without device activity.
+    pub idle_ns: u64,
+    /// Time in collectives before the last rank arrives.
+    pub waited_ns: u64,
+    /// Sum of the waits of other ranks in collectives in which this rank arrives last.
+    pub caused_ns: u64,
+    /// Sum of the times between the second-last arrival and its own in these collectives: the wait
+    /// that ends if only this rank becomes faster.
+    pub late_ns: u64,
+    /// Number of collectives in which this rank arrives last.
+    pub last: u64,
+    /// Number of steps in which this rank causes the longest wait.
+    pub last_steps: u64,
+    /// Clock of the trace minus clock of the first rank; `None` without a shared collective.
+    pub clock_ns: Option<i64>,
+}
+
+/// Wait of a rank in a collective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Wait {
+    /// Rank.
+    pub rank: u32,
+    /// Time from its arrival to the last arrival.
+    pub wait_ns: u64,
+}
+
+/// A collective on several ranks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Occurrence {
+    /// Operation, for example "allreduce".
+    pub operation: String,
+    /// Process group; empty if the traces do not name it.
+    pub group: String,
+    /// Sequence number, otherwise position in the step or the trace.
+    pub number: u64,
+    /// Step on the first of its ranks.
+    pub step: Option<u64>,
+    /// End on the clock of its first rank.
+    pub end_ns: u64,
+    /// Duration on the last rank: the collective without waits.
+    pub transfer_ns: u64,
+    /// Rank that arrives first.
+    pub first: u32,
+    /// Rank that arrives last.
+    pub last: u32,
+    /// Sum of all waits.
+    pub wait_ns: u64,
+    /// Wait of every rank.
+    pub waits: Vec<Wait>,
+}
+
+/// Waits in an operation of a process group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct GroupWait {
+    /// Process group.
+    pub group: String,
+    /// Operation.
+    pub operation: String,
+    /// Number of collectives.
+    pub collectives: u64,
+    /// Sum of all waits.
+    pub wait_ns: u64,
+    /// Sum of the durations without waits.
+    pub transfer_ns: u64,
+    /// Rank that causes the longest wait.
+    pub last: u32,
+    /// Wait that this rank causes.
+    pub caused_ns: u64,
+}
+
+/// Waits in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StepWait {
+    /// Step number.
+    pub step: u64,
+    /// Sum of all waits.
+    pub wait_ns: u64,
+    /// Rank that causes the longest wait.
+    pub last: u32,
+    /// Wait that this rank causes.
+    pub caused_ns: u64,
+}
+
+/// Waits between the ranks of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RankReport {
+    /// The rank that holds up the others; `None` if no rank stands out.
+    pub straggler: Option<Straggler>,
+    /// All ranks.
+    pub ranks: Vec<RankWait>,
+    /// Operations by process group, longest wait first.
+    pub groups: Vec<GroupWait>,
+    /// Steps in order.
+    pub steps: Vec<StepWait>,
+    /// Number of collectives that occur on several ranks.
+    pub collectives: u64,
+    /// Sum of all waits.
+    pub wait_ns: u64,
+    /// Collectives with the longest waits.
+    pub longest: Vec<Occurrence>,
+    /// Median deviation of the ends of a collective after the clocks are aligned.
+    pub clock_deviation_ns: u64,
+    /// Notes for the user.
+    pub notes: Vec<String>,
+}
+
+/// Ranks in order with their matched collectives.
+pub(super) struct Joined<'r> {
+    pub(super) recorded: Vec<&'r Recorded>,
+    pub(super) matched: Vec<Matched>,
+    pub(super) clocks: clocks::Clocks,
+    notes: Vec<String>,
+}
+
+impl<'r> Joined<'r> {
+    /// Matches the collectives of all ranks.
+    pub(super) fn new(recorded: &'r [Recorded]) -> Result<Self, RanksError> {
+        let mut recorded: Vec<&Recorded> = recorded.iter().collect();
+        recorded.sort_by_key(|rank| rank.rank);
+        if recorded.len() < 2 {
+            return Err(RanksError::TooFew(recorded.len()));
+        }
+        if let Some(pair) = recorded.windows(2).find(|pair| pair[0].rank == pair[1].rank) {
+            let (first, second) = (pair[0].name.clone(), pair[1].name.clone());
+            return Err(RanksError::SameRank { rank: pair[0].rank, first, second });
+        }
+        let mut notes = Vec::new();
+        let matched = matching::matched(&recorded, &mut notes);
+        if matched.is_empty() {
+            return Err(RanksError::NothingShared(if notes.is_empty() {
+                "they have no communication kernels".to_owned()
+            } else {
+                notes.join(" ")
+            }));
+        }
+        let clocks = clocks::align(recorded.len(), &matched);
+        Ok(Self { recorded, matched, clocks, notes })
+    }
+}
+
+/// Finds the waits between ranks. `longest` is the maximum number of collectives in the report.
+///
+/// # Errors
+/// Fewer than two ranks, two traces of the same rank, or no collective in common.
+pub fn ranks(recorded: &[Recorded], longest: usize) -> Result<RankReport, RanksError> {
+    let Joined { recorded, matched, clocks, mut notes } = Joined::new(recorded)?;
+    let alone = clocks.offset_ns.iter().filter(|offset| offset.is_none()).count();
+    if alone > 0 {
+        notes.push(format!(
+            "{alone} ranks share no collective with rank {}; their clocks are not aligned.",
+            recorded[0].rank
+        ));
+    }
+    let common = common_steps(&recorded);
+    let occurrences: Vec<Occurrence> = matched.iter().map(|matched| occurrence(matched, &recorded)).collect();
+    let steps = steps(&occurrences);
+    let ranks: Vec<RankWait> = recorded
+        .iter()
+        .zip(&clocks.offset_ns)
+        .map(|(rank, clock)| rank_wait(rank, *clock, &common, &occurrences, &steps))
+        .collect();
+    let straggler = straggler::find(&recorded, &ranks, &common, occurrences.len() as u64, steps.len() as u64);
+    if straggler.is_none() {
+        notes.push("No rank stands out: the waits are short, or spread over the ranks.".to_owned());
+    }
+    let mut report = RankReport {
+        straggler,
+        ranks,
+        groups: groups(&occurrences),
+        steps,
+        collectives: occurrences.len() as u64,
+        wait_ns: occurrences.iter().map(|occurrence| occurrence.wait_ns).sum(),
+        longest: occurrences,
+        clock_deviation_ns: clocks.deviation_ns,
+        notes,
+    };
+    report.longest.sort_by_key(|occurrence| (std::cmp::Reverse(occurrence.wait_ns), occurrence.end_ns));
+    report.longest.truncate(longest);
+    Ok(report)
+}
+
+/// Returns the steps that all ranks have; empty if a rank has none.
+fn common_steps(recorded: &[&Recorded]) -> BTreeSet<u64> {
+    let mut sets = recorded.iter().map(|rank| rank.steps.iter().map(|step| step.number).collect::<BTreeSet<u64>>());
+    let first = sets.next().unwrap_or_default();
+    sets.fold(first, |common, steps| common.intersection(&steps).copied().collect())
+}
+
+fn occurrence(matched: &Matched, recorded: &[&Recorded]) -> Occurrence {
+    let rank = |arrival: &matching::Arrival| recorded[arrival.rank].rank;
+    let arrivals = &matched.arrivals;
+    let (mut first, mut last) = (&arrivals[0], &arrivals[0]);
+    for arrival in &arrivals[1..] {
+        first = if arrival.duration_ns > first.duration_ns { arrival } else { first };
+        last = if arrival.duration_ns < last.duration_ns { arrival } else { last };
+    }
+    let wait =
+        |arrival: &matching::Arrival| Wait { rank: rank(arrival), wait_ns: arrival.duration_ns - last.duration_ns };
+    let waits: Vec<Wait> = arrivals.iter().map(wait).collect();
+    Occurrence {
+        operation: matched.operation.clone(),
+        group: matched.group.clone(),
+        number: matched.number,
+        step: matched.step,
+        end_ns: arrivals[0].end_ns,
+        transfer_ns: last.duration_ns,
+        first: rank(first),
+        last: rank(last),
+        wait_ns: waits.iter().map(|wait| wait.wait_ns).sum(),
+        waits,
+    }
+}
+
+/// Returns the rank that causes the longest wait, and this wait.
+fn most<'o>(occurrences: impl Iterator<Item = &'o Occurrence>) -> (u32, u64) {
+    let mut caused: BTreeMap<u32, u64> = BTreeMap::new();
+    for occurrence in occurrences {
+        *caused.entry(occurrence.last).or_default() += occurrence.wait_ns;
+    }
+    caused.into_iter().max_by_key(|&(rank, wait)| (wait, std::cmp::Reverse(rank))).unwrap_or_default()
+}
+
+fn steps(occurrences: &[Occurrence]) -> Vec<StepWait> {
+    let mut by_step: BTreeMap<u64, Vec<&Occurrence>> = BTreeMap::new();
+    for occurrence in occurrences {
+        if let Some(step) = occurrence.step {
+            by_step.entry(step).or_default().push(occurrence);
+        }
+    }
+    let step = |(step, own): (u64, Vec<&Occurrence>)| {
+        let (last, caused_ns) = most(own.iter().copied());
+        StepWait { step, wait_ns: own.iter().map(|occurrence| occurrence.wait_ns).sum(), last, caused_ns }
+    };
+    by_step.into_iter().map(step).collect()
+}
+
+fn groups(occurrences: &[Occurrence]) -> Vec<GroupWait> {
+    let mut by_group: BTreeMap<(&str, &str), Vec<&Occurrence>> = BTreeMap::new();
+    for occurrence in occurrences {
+        by_group.entry((&occurrence.group, &occurrence.operation)).or_default().push(occurrence);
+    }
+    let group = |((group, operation), own): ((&str, &str), Vec<&Occurrence>)| {
+        let (last, caused_ns) = most(own.iter().copied());
+        GroupWait {
+            group: group.to_owned(),
+            operation: operation.to_owned(),
+            collectives: own.len() as u64,
+            wait_ns: own.iter().map(|occurrence| occurrence.wait_ns).sum(),
+            transfer_ns: own.iter().map(|occurrence| occurrence.transfer_ns).sum(),
+            last,
+            caused_ns,
+        }
+    };
+    let mut groups: Vec<GroupWait> = by_group.into_iter().map(group).collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.wait_ns));
+    groups
+}
+
+fn rank_wait(
+    recorded: &Recorded,
+    clock_ns: Option<i64>,
+    common: &BTreeSet<u64>,
+    occurrences: &[Occurrence],
+    steps: &[StepWait],
+) -> RankWait {
+    let usage = Usage::of(recorded.slices.iter().filter(|slice| is_common(common, slice.step)));
+    let mut rank = RankWait {
+        rank: recorded.rank,
+        name: recorded.name.clone(),
+        span_ns: usage.span,
+        compute_ns: usage.compute,
+        communication_ns: usage.communication,
+        copy_ns: usage.copies,
+        idle_ns: usage.span - usage.busy,
+        waited_ns: 0,
+        caused_ns: 0,
+        late_ns: 0,
+        last: 0,
+        last_steps: steps.iter().filter(|step| step.last == recorded.rank && step.wait_ns > 0).count() as u64,
+        clock_ns,
+    };
+    for occurrence in occurrences {
+        let own = occurrence.waits.iter().find(|wait| wait.rank == recorded.rank);
+        rank.waited_ns += own.map_or(0, |wait| wait.wait_ns);
+        if occurrence.last == recorded.rank && occurrence.wait_ns > 0 {
+            rank.last += 1;
+            rank.caused_ns += occurrence.wait_ns;
+            let others = occurrence.waits.iter().filter(|wait| wait.rank != recorded.rank);
+            rank.late_ns += others.map(|wait| wait.wait_ns).min().unwrap_or_default();
+        }
+    }
+    rank
+}
+
+/// True if a slice is in a step that all ranks have, or if there are no such steps.
+fn is_common(common: &BTreeSet<u64>, step: Option<u64>) -> bool {
+    common.is_empty() || step.is_some_and(|step| common.contains(&step))
+}
+
+#[cfg(test)]
+mod tests;

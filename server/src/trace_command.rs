@@ -1,0 +1,158 @@
+//! `planscope trace`: time by kernel, phase and step, difference between two traces, and the
+//! straggler of a run.
+
+mod text;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use ingest::trace::{Limits, TimeUnit, read, recorded};
+use planner::trace_comparison::{self, Recorded};
+use serde::Serialize;
+
+use crate::config::{TraceArguments, Unit};
+use crate::traces::tables::{self, Table};
+
+/// Reads the traces and writes tables to standard output.
+pub fn run(arguments: &TraceArguments) -> anyhow::Result<ExitCode> {
+    let mut ranks = Vec::new();
+    for file in &arguments.files {
+        let found = load(file, arguments)?;
+        ranks.push(found);
+    }
+    let mut out = std::io::stdout().lock();
+    if arguments.ranks {
+        let ranks = numbered(ranks);
+        let most = if arguments.csv.is_some() { usize::MAX } else { arguments.rows };
+        let report = trace_comparison::ranks(&ranks, most)?;
+        return show(&mut out, arguments, &report, tables::ranks(&report), &text::straggler(&report));
+    }
+    if arguments.compare {
+        let [before, after] = <[Vec<Recorded>; 2]>::try_from(ranks)
+            .map_err(|files| anyhow::anyhow!("--compare takes two traces, not {}", files.len()))?;
+        let (before, after) = (one(before, arguments.rank)?, one(after, arguments.rank)?);
+        let difference = trace_comparison::difference(&before, &after);
+        return show(&mut out, arguments, &difference, tables::difference(&difference), &text::difference(&difference));
+    }
+    let all = ranks.iter().flatten().filter(|rank| arguments.rank.is_none_or(|number| number == rank.rank));
+    let times: Vec<_> = all.map(trace_comparison::times).collect();
+    if times.is_empty() {
+        bail!("no file has kernels or copies of a device{}", arguments.rank.map_or("", |_| " of this rank"));
+    }
+    show(&mut out, arguments, &times, tables::times(&times), &text::times(&times))
+}
+
+/// Writes JSON, one table as CSV, or all tables as text after an introduction.
+fn show(
+    out: &mut impl Write,
+    arguments: &TraceArguments,
+    document: &impl Serialize,
+    tables: Vec<Table>,
+    introduction: &str,
+) -> anyhow::Result<ExitCode> {
+    if arguments.json {
+        serde_json::to_writer_pretty(&mut *out, document)?;
+        writeln!(out)?;
+    } else if let Some(id) = &arguments.csv {
+        let table = tables::chosen(tables, id).map_err(anyhow::Error::msg)?;
+        write!(out, "{}", table.csv())?;
+    } else {
+        write!(out, "{introduction}")?;
+        for table in tables.iter().filter(|table| !table.rows.is_empty()) {
+            write!(out, "\n{}", table.text(arguments.rows))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn load(file: &Path, arguments: &TraceArguments) -> anyhow::Result<Vec<Recorded>> {
+    let unit = match arguments.unit {
+        Unit::Us => TimeUnit::Microseconds,
+        Unit::Ms => TimeUnit::Milliseconds,
+        Unit::Ns => TimeUnit::Nanoseconds,
+    };
+    let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let source = File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
+    let trace = read(source, unit, &Limits::default()).with_context(|| file.display().to_string())?;
+    if trace.report.cut {
+        eprintln!("{}: the file breaks off; what stands before was read", file.display());
+    }
+    let stated = trace.distributed.as_ref().and_then(|job| job.rank);
+    let found = recorded(&trace, &name, stated.or_else(|| rank_in(&name)));
+    if found.is_empty() {
+        eprintln!("{}: no kernels or copies of a device", file.display());
+    }
+    Ok(found)
+}
+
+/// Returns the number after "rank" in a file name.
+fn rank_in(name: &str) -> Option<u32> {
+    let lower = name.to_ascii_lowercase();
+    let after = lower.split("rank").nth(1)?.trim_start_matches(['-', '_', '.', ' ']);
+    let digits = after.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(after.len());
+    after[..digits].parse().ok()
+}
+
+/// Returns all ranks. Files that state no rank have the rank 0, so equal ranks are replaced by
+/// positions.
+fn numbered(files: Vec<Vec<Recorded>>) -> Vec<Recorded> {
+    let mut ranks: Vec<Recorded> = files.into_iter().flatten().collect();
+    if ranks.len() > 1 && ranks.iter().all(|rank| rank.rank == 0) {
+        for (position, rank) in (0..).zip(&mut ranks) {
+            rank.rank = position;
+        }
+    }
+    ranks
+}
+
+/// Returns a rank, by default the only one or the first.
+fn one(mut ranks: Vec<Recorded>, rank: Option<u32>) -> anyhow::Result<Recorded> {
+    let numbers: Vec<String> = ranks.iter().map(|rank| rank.rank.to_string()).collect();
+    if ranks.is_empty() {
+        bail!("a file has no kernels or copies of a device");
+    }
+    let position = match rank {
+        Some(rank) => ranks.iter().position(|recorded| recorded.rank == rank),
+        None => Some(0),
+    };
+    let Some(position) = position else {
+        bail!("{} has the ranks {}", ranks[0].name, numbers.join(", "));
+    };
+    if rank.is_none() && ranks.len() > 1 {
+        eprintln!("{}: rank {} of the ranks {}; choose with --rank", ranks[0].name, numbers[0], numbers.join(", "));
+    }
+    Ok(ranks.swap_remove(position))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_state_ranks() {
+        for (name, rank) in [
+            ("rank3.pt.trace.json.gz", Some(3)),
+            ("job_Rank-12.Apr.json", Some(12)),
+            ("rank_007.sqlite", Some(7)),
+            ("rank.json", None),
+            ("trace.json", None),
+        ] {
+            assert_eq!(rank_in(name), rank, "{name}");
+        }
+    }
+
+    #[test]
+    fn ranks_without_numbers_are_numbered() {
+        let with = |rank| vec![Recorded { rank, ..Recorded::default() }];
+        let ranks = |files| numbered(files).iter().map(|rank| rank.rank).collect::<Vec<_>>();
+        assert_eq!(ranks(vec![with(0), with(0), with(0)]), [0, 1, 2]);
+        assert_eq!(ranks(vec![with(5), with(2)]), [5, 2]);
+        let two = || [with(5), with(2)].concat();
+        assert_eq!(one(two(), Some(2)).expect("rank 2").rank, 2);
+        assert_eq!(one(two(), None).expect("the first").rank, 5);
+        assert!(one(two(), Some(7)).expect_err("no rank 7").to_string().contains("5, 2"));
+    }
+}
