@@ -29,13 +29,11 @@ fn in_rack(id: &'static str, name: &str, device: Device, inter_node: Link) -> Cl
     nodes_of(72, preset(id, name, device, fitted::b200_nvlink(), inter_node))
 }
 
-fn unmeasured(device: Device, of: &str) -> Device {
-    let curves = device.curves.clone().unwrap_or_else(Curves::generic);
-    Device {
-        curves: Some(borrowed(curves, of)),
-        note: Some(format!("not measured: data-sheet figures with the rates of {of}")),
-        ..device
-    }
+fn unmeasured(mut device: Device, of: &str) -> Device {
+    let curves = device.curves.take().unwrap_or_else(Curves::generic);
+    device.curves = Some(borrowed(curves, of));
+    device.note = Some(format!("not measured: data-sheet figures with the rates of {of}"));
+    device
 }
 
 /// 350 W board with 114 multiprocessors, HBM2e and PCIe 5.0.
