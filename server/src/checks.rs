@@ -146,9 +146,9 @@ pub(crate) fn check(
     let utilisation = need.plan.as_ref().map(|plan| utilisation::by_formula(valid.scenario(), plan));
     let devices = valid.scenario().cluster.devices();
     let predicted = need.plan.as_ref().zip(certainty.as_ref());
-    let run = budget
-        .zip(predicted)
-        .and_then(|(budget, (plan, certainty))| budget.forecast(&plan.metrics, certainty.step_s, devices));
+    let run = budget.zip(predicted).and_then(|(budget, (plan, certainty))| {
+        budget.forecast(&plan.metrics, (certainty.step_s.low, certainty.step_s.high), devices)
+    });
     Ok(Check {
         verdict: Verdict::new(certainty.as_ref()),
         format,

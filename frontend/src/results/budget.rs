@@ -72,7 +72,8 @@ fn throughputs(results: &[PlannerResult]) -> Vec<Throughput> {
 fn costs(plans: &[Throughput], devices: u32, typed: Typed) -> Vec<Row> {
     let budget = typed.budget();
     let row = |plan: &Throughput| {
-        let forecast = plan.step_s.and_then(|step_s| budget.forecast(&plan.metrics, step_s, devices));
+        let forecast =
+            plan.step_s.and_then(|step_s| budget.forecast(&plan.metrics, (step_s.low, step_s.high), devices));
         let interval = forecast.map(|forecast| (forecast.low, forecast.high));
         Some((plan.planner, budget.cost(plan.metrics.tokens_per_s, devices)?, interval))
     };

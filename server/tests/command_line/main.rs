@@ -3,6 +3,7 @@
 mod check;
 mod execution_plan;
 mod mcp;
+mod trace;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::Metrics;
-use crate::certainty::Interval;
 
 /// Token budget and device price.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -67,16 +66,17 @@ impl Budget {
         }
     }
 
-    /// Predicts the cost of a run with a plan, whose step time has an 80 % interval. `None` as for [`Budget::cost`].
-    pub fn forecast(self, metrics: &Metrics, step_s: Interval, devices: u32) -> Option<RunForecast> {
+    /// Predicts the cost of a run with a plan. `interval_s` is the 80 % interval of its step time. `None` as for
+    /// [`Budget::cost`].
+    pub fn forecast(self, metrics: &Metrics, interval_s: (f64, f64), devices: u32) -> Option<RunForecast> {
         let tokens_per_step = metrics.tokens_per_s * metrics.iteration_s;
         let cost = |step_s: f64| self.cost(tokens_per_step / step_s, devices);
         Some(RunForecast {
             budget: self,
             steps: (self.tokens / tokens_per_step).ceil(),
             expected: cost(metrics.iteration_s)?,
-            low: cost(step_s.low)?,
-            high: cost(step_s.high)?,
+            low: cost(interval_s.0)?,
+            high: cost(interval_s.1)?,
         })
     }
 
@@ -117,7 +117,7 @@ mod tests {
         }))
         .unwrap();
         let budget = Budget { tokens: 1e12, goodput: 0.8, price_per_hour: 2.5 };
-        let forecast = budget.forecast(&metrics, Interval { low: 3.0, high: 8.0 }, 16).unwrap();
+        let forecast = budget.forecast(&metrics, (3.0, 8.0), 16).unwrap();
         assert!((forecast.steps - 250_000.0).abs() < f64::EPSILON);
         assert_eq!(forecast.expected, budget.cost(1e6, 16).unwrap());
         assert!((forecast.high.days / forecast.expected.days - 2.0).abs() < 1e-12);
