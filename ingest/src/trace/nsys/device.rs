@@ -126,13 +126,13 @@ impl Export<'_, '_, '_> {
             let Some(slice) = self.builder.slice(thread, start, duration, name, kind) else { return };
             let bytes = optional(row, bytes).integer().and_then(|bytes| u64::try_from(bytes).ok());
             self.builder.tell(slice, super::super::Collective::default(), bytes);
-            if let Some(correlation) = row.get(correlation).integer() {
-                if self.launched.len() < self.builder.max_events() {
-                    self.launched.insert((process, correlation));
-                    let joined = self.builder.join(&format!("{process} {correlation}"), thread, start, false, true);
-                    if !joined {
-                        self.builder.report.problem("there are more arrows than are kept");
-                    }
+            if let Some(correlation) = row.get(correlation).integer()
+                && self.launched.len() < self.builder.max_events()
+            {
+                self.launched.insert((process, correlation));
+                let joined = self.builder.join(&format!("{process} {correlation}"), thread, start, false, true);
+                if !joined {
+                    self.builder.report.problem("there are more arrows than are kept");
                 }
             }
         })?;
