@@ -52,7 +52,9 @@ fn traces_are_summed_up_and_compared() {
     assert!(text.contains("straggler: rank 2 causes 100.0 % of the waiting"), "{text}");
     let report: RankReport = serde_json::from_str(&output(&[&["--ranks", "--json"], &files[..]].concat())).unwrap();
     assert_eq!(report.straggler.unwrap().cause, Cause::SlowerKernels);
-    assert!(output(&[&["--ranks", "--csv=groups"], &files[..]].concat()).contains(",allreduce,2,110000,30000,2,110000"));
+    assert!(
+        output(&[&["--ranks", "--csv=groups"], &files[..]].concat()).contains(",allreduce,2,110000,30000,2,110000")
+    );
 
     let refusals: [(&[&str], &str); 5] = [
         (&["--compare", &before], "--compare takes two traces, not 1"),
