@@ -261,7 +261,7 @@ test("two traces are compared, and the straggler is named", async () => {
   }
   const kernels = page.getByTestId("difference-kernels");
   await kernels.getByText("gemm").waitFor();
-  assert.match(await kernels.innerText(), /gemm[\s\S]*\+10 µs/);
+  assert.match(await kernels.innerText(), /gemm[\s\S]*\+10\.0 µs/);
   assert.match(await page.getByTestId("difference-phases").innerText(), /Exposed communication/);
   const straggler = page.getByTestId("straggler");
   await straggler.getByText("Straggler: rank 2").waitFor();

@@ -80,6 +80,14 @@ pub struct Training {
     /// Expert-parallel degree, EP: number of replicas that share the experts of a layer.
     #[serde(default = "default_degree", skip_serializing_if = "is_default_degree")]
     pub expert_parallel: u32,
+    /// Fraction of the exchange of tokens between experts hidden by computation, 0 to 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub expert_overlap: f64,
+    /// A token crosses the network to a node once, whatever the number of its experts there, and is
+    /// distributed inside the node (`DeepEP`). With fp8, dispatched tokens are fp8. Otherwise every copy
+    /// of a token crosses on its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dispatch_by_node: bool,
     /// Framework whose kernels, buffers and host overhead are assumed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub framework: Framework,
@@ -213,6 +221,8 @@ impl Default for Training {
             context_exchange: ContextExchange::default(),
             context_balanced: true,
             expert_parallel: 1,
+            expert_overlap: 0.0,
+            dispatch_by_node: false,
             framework: Framework::default(),
             execution: None,
             optimizer: Optimizer::default(),

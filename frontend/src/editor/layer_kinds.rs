@@ -100,6 +100,7 @@ pub(super) fn ExpertFields(index: usize, parts: Parts) -> impl IntoView {
             <NumberField pointer=at("shared_width") label="Shared experts" unit="total width" min=0.0 max=1_048_576.0 step=128.0 placeholder="none" />
             <NumberField pointer=at("dense_layers") label="Dense layers" unit="at the start" min=0.0 max=1023.0 placeholder="0" />
             <NumberField pointer=at("every") label="Layers with experts" unit="every n-th" min=1.0 max=1024.0 placeholder="1" />
+            <NumberField pointer=at("node_limit") label="Nodes of a token" unit="at most" min=0.0 max=1024.0 placeholder="no limit" />
             <NumberField pointer=at("skew") label="Router skew" unit="max / mean" min=1.0 max=1024.0 step=0.1 placeholder="1" />
         }
     });

@@ -68,6 +68,8 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <h4>"Communication"</h4>
                 <NumberField pointer="/training/tensor_overlap" label="TP hidden" unit="0 – 1" min=0.0 max=1.0 step=0.05 />
                 <NumberField pointer="/training/data_overlap" label="DP hidden" unit="0 – 1" min=0.0 max=1.0 step=0.05 />
+                <NumberField pointer="/training/expert_overlap" label="EP hidden" unit="0 – 1" min=0.0 max=1.0 step=0.05 placeholder="0" />
+                <CheckField pointer="/training/dispatch_by_node" label="Tokens cross to a node once (DeepEP)" />
                 <CheckField pointer="/training/overlapped_backward" label="TP beside weight gradients" when_absent=true />
                 <h4>"Kernels"</h4>
                 <SelectField pointer="/training/execution" label="Execution" options=&EXECUTION />
@@ -116,7 +118,9 @@ const OPTIMIZERS: [(&str, &str); Optimizer::ALL.len()] = {
 pub(crate) const EXECUTION: [(&str, &str); 4] =
     [("", "As usual in the framework"), ("eager", "Eager"), ("compiled", "Compiled"), ("cuda_graph", "CUDA graph")];
 
-const ADVANCED: [&str; 14] = [
+const ADVANCED: [&str; 16] = [
+    "/training/expert_overlap",
+    "/training/dispatch_by_node",
     "/training/optimizer",
     "/training/optimizer_offload",
     "/training/recompute_layers",

@@ -84,6 +84,8 @@ pub(super) const EXPERT_FFN: Column = integer("expert_ffn", 16, 1_048_576, "ffn"
 pub(super) const SHARED_EXPERT_FFN: Column = integer("shared_expert_ffn", 0, 1_048_576, "0; all shared experts");
 pub(super) const DENSE_LAYERS: Column = integer("dense_layers", 0, 1023, "0; first layers without experts");
 pub(super) const ROUTER_SKEW: Column = number("router_skew", 1.0, 1024.0, "1; most over mean tokens of an EP rank");
+pub(super) const EXPERT_OVERLAP: Column = number("expert_overlap", 0.0, 1.0, "0; hidden share of the exchange");
+pub(super) const DISPATCH_BY_NODE: Column = flag("dispatch_by_node", "false; true as with DeepEP");
 pub(super) const LORA_RANK: Column = integer("lora_rank", 0, 4096, "0: all parameters are trained");
 pub(super) const OPTIMIZER: Column = word("optimizer", &["adam", "adam_8bit", "muon", "adafactor", "sgd"], "adam");
 pub(super) const OPTIMIZER_OFFLOAD: Column = number("optimizer_offload", 0.0, 1.0, "0; share in host memory");
@@ -236,7 +238,7 @@ pub(super) fn position(words: &[&str], text: &str) -> Option<usize> {
 }
 
 /// All known columns.
-pub const COLUMNS: [Column; 50] = [
+pub const COLUMNS: [Column; 52] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -257,6 +259,8 @@ pub const COLUMNS: [Column; 50] = [
     SHARED_EXPERT_FFN,
     DENSE_LAYERS,
     ROUTER_SKEW,
+    EXPERT_OVERLAP,
+    DISPATCH_BY_NODE,
     LORA_RANK,
     OPTIMIZER,
     OPTIMIZER_OFFLOAD,

@@ -10,9 +10,9 @@ use planner::training::{
 use super::architecture;
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
-    ATTENTION, CP_BALANCED, DATA_OVERLAP, DROPOUT, EXECUTION, FRAMEWORK, FSDP, FUSED_WEIGHT_GRADIENTS, GRADIENTS,
-    MEMORY_RESERVE_GIB, OPTIMIZER, OPTIMIZER_OFFLOAD, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS, SEQUENCE_PARALLEL,
-    TENSOR_OVERLAP, ZERO,
+    ATTENTION, CP_BALANCED, DATA_OVERLAP, DISPATCH_BY_NODE, DROPOUT, EXECUTION, EXPERT_OVERLAP, FRAMEWORK, FSDP,
+    FUSED_WEIGHT_GRADIENTS, GRADIENTS, MEMORY_RESERVE_GIB, OPTIMIZER, OPTIMIZER_OFFLOAD, PRECISION, RECOMPUTE,
+    RECOMPUTE_LAYERS, SEQUENCE_PARALLEL, TENSOR_OVERLAP, ZERO,
 };
 use super::degrees::Degrees;
 use super::presets::Presets;
@@ -84,6 +84,8 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) 
         context_balanced: cells.flag(CP_BALANCED)?.unwrap_or(true),
         expert_parallel: degrees.expert,
         framework,
+        expert_overlap: cells.number(EXPERT_OVERLAP)?.unwrap_or(0.0),
+        dispatch_by_node: cells.flag(DISPATCH_BY_NODE)?.unwrap_or(false),
         optimizer: Optimizer::ALL[cells.word(OPTIMIZER)?],
         optimizer_offload: cells.number(OPTIMIZER_OFFLOAD)?.unwrap_or(0.0),
         execution: [None, Some(Execution::Eager), Some(Execution::Compiled), Some(Execution::CudaGraph)]

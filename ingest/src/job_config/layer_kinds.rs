@@ -31,18 +31,25 @@ pub(super) fn read(keys: &mut Keys, model_type: Option<&str>, module: &mut Modul
 }
 
 /// Returns (layers without experts at the start, period of layers with experts after them). `None` if
-/// the layers follow no period.
+/// the layers follow no period. A period that starts with a layer with experts is read as one that
+/// ends with it, if both have equally many.
 pub(super) fn period(has_experts: &[bool]) -> Option<(u32, u32)> {
     let first = has_experts.iter().position(|&has| has)?;
-    let follows = |dense: usize, every: usize| {
+    let every = has_experts[first + 1..].iter().position(|&has| has).map_or(1, |gap| gap + 1);
+    let layers = has_experts.len();
+    let is_periodic = |from: usize| {
         has_experts
             .iter()
             .enumerate()
-            .all(|(layer, &has)| has == (layer >= dense && (layer - dense + 1).is_multiple_of(every)))
+            .all(|(layer, &has)| has == (layer >= from && (layer - from).is_multiple_of(every)))
     };
-    let every = has_experts[first + 1..].iter().position(|&has| has).map_or(1, |gap| gap + 1);
-    let dense = (first + 1).checked_sub(every)?;
-    follows(dense, every).then_some((dense as u32, every as u32))
+    if !is_periodic(first) {
+        return None;
+    }
+    match (first + 1).checked_sub(every) {
+        Some(dense) => Some((dense as u32, every as u32)),
+        None => ((layers - first).div_ceil(every) == layers / every).then_some((0, every as u32)),
+    }
 }
 
 /// Returns the numbers of a list such as `[0, 1]`.
@@ -78,7 +85,10 @@ fn experts(keys: &mut Keys, moe: Moe, module: &mut Module) -> Result<Moe, JobCon
     };
     module.ffn = ffn;
     keys.ignore(|key| key == "intermediate_size" || key == "intermediate_size_mlp");
-    Ok(Moe { expert_width, shared_width, dense_layers, every, ..moe })
+    // DeepSeek-V3: a token has experts of `topk_group` of `n_group` groups, one per node.
+    let groups = keys.count(&["n_group"], "limit of nodes")?.unwrap_or(1);
+    let limit = keys.count(&["topk_group"], "limit of nodes")?.filter(|_| groups > 1);
+    Ok(Moe { expert_width, shared_width, dense_layers, every, node_limit: limit.unwrap_or(0), ..moe })
 }
 
 /// Reads which layers have experts.
@@ -230,6 +240,9 @@ mod tests {
         assert_eq!(of("0001111"), Some((3, 1)));
         assert_eq!(of("010101"), Some((0, 2)));
         assert_eq!(of("00010101"), Some((2, 2)));
+        // Megatron-LM's period of 2 starts with experts.
+        assert_eq!(of("101010"), Some((0, 2)));
+        assert_eq!(of("10101"), None);
         assert_eq!(of("001101"), None);
         assert_eq!(of("0000"), None);
     }

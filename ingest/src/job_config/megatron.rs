@@ -168,6 +168,12 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
     settings.pipeline = keys.count(&["pipeline-model-parallel-size"], "pipeline parallelism")?;
     settings.context = keys.count(&["context-parallel-size", "ds-sequence-parallel-size"], "context parallelism")?;
     settings.expert = keys.count(&["expert-model-parallel-size"], "expert parallelism")?;
+    let dispatcher = keys.text(&["moe-token-dispatcher-type"], "exchange between experts");
+    let has_deepep = keys.flag(&["moe-enable-deepep"], "exchange between experts").unwrap_or(false);
+    settings.dispatch_by_node = has_deepep || dispatcher.is_some_and(|kind| kind == "flex");
+    if keys.flag(&["overlap-moe-expert-parallel-comm"], "exchange between experts").unwrap_or(false) {
+        keys.not_modelled("Overlap of the exchange between experts is not applied.");
+    }
     settings.microbatch = keys.count(&["micro-batch-size", "batch-size"], "sequences of a microbatch")?;
     if keys.peek("global-batch-size").is_some_and(|value| value.trim() == "0") {
         return Err(refused("global-batch-size", "a step has at least one sequence"));

@@ -43,7 +43,10 @@ fn experts(keys: &mut Keys, moe: Moe, module: &mut Module) -> Result<(), JobConf
     if !has_dense {
         module.ffn = width.unwrap_or(module.ffn);
     }
-    module.moe = Some(Moe { expert_width, shared_width, dense_layers, every, ..moe });
+    let groups = keys.count(&["moe-router-num-groups"], "limit of nodes")?.unwrap_or(1);
+    let limit = keys.count(&["moe-router-group-topk"], "limit of nodes")?.filter(|_| groups > 1);
+    let node_limit = limit.unwrap_or(0);
+    module.moe = Some(Moe { expert_width, shared_width, dense_layers, every, node_limit, ..moe });
     Ok(())
 }
 

@@ -62,6 +62,8 @@ pub(super) struct Settings {
     pub(super) frozen: Vec<ModuleRole>,
     /// Adapters of the language model.
     pub(super) adapters: Option<Adapters>,
+    /// Tokens cross to a node once (DeepEP).
+    pub(super) dispatch_by_node: bool,
     pub(super) optimizer: Optimizer,
     /// Share of the optimizer state in host memory.
     pub(super) optimizer_offload: f64,

@@ -230,6 +230,9 @@ fn training(scenario: &Scenario, module: &Module) -> Vec<String> {
     if !training.fused_weight_gradients {
         lines.push("--no-gradient-accumulation-fusion".to_owned());
     }
+    if training.dispatch_by_node {
+        lines.push("--moe-token-dispatcher-type flex --moe-enable-deepep".to_owned());
+    }
     if matches!(training.optimizer, Optimizer::Sgd | Optimizer::Muon) {
         lines.push(format!("--optimizer {}", training.optimizer.id()));
     }

@@ -8,6 +8,7 @@ mod files;
 mod layout;
 mod lengths;
 mod memory;
+mod models;
 mod modules;
 mod runs;
 mod schedules;

@@ -28,6 +28,10 @@ pub struct Moe {
     /// Every n-th layer after the dense layers has experts; the others have an MLP of width `ffn`.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub every: u32,
+    /// Maximum number of nodes with experts of one token (group-limited routing); 0 without a limit.
+    /// It counts if tokens are dispatched by node.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub node_limit: u32,
     /// Tokens on the expert-parallel rank with the most tokens, relative to the mean. All ranks wait
     /// for it. 1 for a balanced router.
     #[serde(default = "balanced", skip_serializing_if = "is_balanced")]
@@ -37,7 +41,16 @@ pub struct Moe {
 impl Moe {
     /// Experts in all layers, of MLP width `ffn`, with a balanced router.
     pub const fn new(experts: u32, top_k: u32) -> Self {
-        Self { experts, top_k, expert_width: None, shared_width: 0, dense_layers: 0, every: 1, skew: 1.0 }
+        Self {
+            experts,
+            top_k,
+            expert_width: None,
+            shared_width: 0,
+            dense_layers: 0,
+            every: 1,
+            node_limit: 0,
+            skew: 1.0,
+        }
     }
 }
 

@@ -90,6 +90,22 @@ impl Group {
         Seconds::from_secs(start + wire * slow / (self.bandwidth * share * pair))
     }
 
+    /// Returns the time to send `bytes` of token copies to experts, or back. Each token has `copies`
+    /// copies, crosses the network once per node, and is distributed inside the node. With a balanced
+    /// router on N nodes, a token has experts on N (1 - (1 - 1/N)^copies) nodes, at most `node_limit`.
+    pub fn dispatch(&self, bytes: f64, copies: f64, node_limit: u32) -> Seconds {
+        if self.size <= 1.0 || bytes <= 0.0 {
+            return Seconds::ZERO;
+        }
+        let nodes = (self.size / self.near).max(1.0);
+        let distinct = nodes * (1.0 - libm::pow(1.0 - 1.0 / nodes, copies));
+        let limited = if node_limit > 0 { distinct.min(f64::from(node_limit)) } else { distinct };
+        let far = bytes * limited / copies * (nodes - 1.0) / nodes / self.single;
+        let near = bytes * (self.near - 1.0) / self.near / self.intra;
+        let start = (self.curve.base_us + self.curve.per_rank_us * (nodes - 1.0)) * 1e-6;
+        Seconds::from_secs(start + far.max(near) / self.curve.all_to_all)
+    }
+
     /// Returns the reduce-scatter time. `bytes` is the full vector size.
     pub fn reduce_scatter(&self, bytes: f64) -> Seconds {
         self.time(Operation::ReduceScatter, bytes)
@@ -170,6 +186,20 @@ mod tests {
         let single_per_node = Group::placed(&nodes(4), 4, 8).all_reduce(1e9);
         let four_a_node = Group::placed(&nodes(4), 16, 2).all_reduce(1e9);
         assert!(four_a_node < single_per_node);
+    }
+
+    /// 64 devices on eight nodes, eight copies per token: experts on 8 (1 - (7/8)^8) = 5.25 nodes, of which
+    /// 7/8 are others. With a limit of four nodes, 3.5 of 8 copies cross instead of 7.
+    #[test]
+    fn tokens_dispatched_by_node_cross_once() {
+        let group = Group::placed(&nodes(8), 64, 1);
+        let copies = group.time(Operation::AllToAll, 1e10).secs();
+        let (free, limited) = (group.dispatch(1e10, 8.0, 0).secs(), group.dispatch(1e10, 8.0, 4).secs());
+        assert!((free / copies / (5.25 / 8.0) - 1.0).abs() < 0.02, "{free} {copies}");
+        assert!((limited / copies / 0.5 - 1.0).abs() < 0.02, "{limited} {copies}");
+        // Inside a node, nothing crosses.
+        let inside = Group::placed(&nodes(1), 8, 1);
+        assert!(inside.dispatch(1e9, 8.0, 0) > Seconds::ZERO);
     }
 
     /// TP 6 on nodes with 8 devices: group 1 has two members on node 0.

@@ -370,6 +370,12 @@ impl<'a> LayerModel<'a> {
     /// Returns the predicted time. For a collective, this is the standalone duration.
     fn predicted(&self, operator: &Operator) -> Seconds {
         let Kernel::Collective(collective) = operator.kernel else { return self.rates.time(&operator.kernel) };
+        if operator.span == Span::Expert
+            && self.training.dispatch_by_node
+            && let Some(moe) = self.module.moe
+        {
+            return self.expert.dispatch(collective.bytes, f64::from(moe.top_k), moe.node_limit);
+        }
         let group = match operator.span {
             Span::Device | Span::Tensor => &self.tensor,
             Span::Context => &self.context,
@@ -390,6 +396,7 @@ impl<'a> LayerModel<'a> {
                 let exposed_time = match concurrent {
                     Some(other) => overlap_time(standalone, taken[usize::from(other)].time),
                     None if operator.span == Span::Tensor => standalone * (1.0 - self.training.tensor_overlap),
+                    None if operator.span == Span::Expert => standalone * (1.0 - self.training.expert_overlap),
                     None => standalone,
                 };
                 OperatorTime { time: exposed_time, exposed: exposed_time, communication: standalone }

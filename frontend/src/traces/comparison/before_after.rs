@@ -117,7 +117,7 @@ fn Tables(difference: TraceDifference, csv: String) -> impl IntoView {
     let table = |table: &str| format!("{csv}&format=csv&table={table}");
     let time = [("Before", true), ("After", true), ("Difference", true)];
     let kernel_headings =
-        [vec![("Kernel", false), ("Type", false)], time.to_vec(), vec![("Count before", true), ("after", true)]];
+        [vec![("Kernel", false), ("Type", false)], time.to_vec(), vec![("Count before", true), ("Count after", true)]];
     let has_steps = !difference.steps.is_empty();
     view! {
         <p data-testid="difference-total">{total.map(|total| format::sentence(&total))}</p>

@@ -77,6 +77,12 @@ pub(super) fn warn(module: &Module, warnings: &mut Vec<String>) {
     if module.window.is_some_and(|window| window.chunked) {
         warnings.push("The plan has layers with chunked attention; these arguments state full attention.".to_owned());
     }
+    if let Some(limit) = module.moe.map(|moe| moe.node_limit).filter(|&limit| limit > 0) {
+        warnings.push(format!(
+            "The plan sends a token to at most {limit} nodes: set --moe-router-num-groups to the nodes of an expert-parallel group \
+             and --moe-router-group-topk to {limit}."
+        ));
+    }
     if module.adapters.is_some() {
         warnings.push("The plan trains adapters (LoRA); pretrain_gpt.py trains all parameters.".to_owned());
     }
@@ -105,7 +111,8 @@ mod tests {
             let text = format!("torchrun pretrain_gpt.py {} --bf16 --micro-batch-size 1", sizes.join(" "));
             let job = ingest::job_config::read("run.sh", text.as_bytes()).expect("arguments");
             let read = &job.scenario.model.modules[0];
-            let expected = (module.moe, module.latent, module.linear, &module.pattern, module.predicted_ahead);
+            let experts = module.moe.map(|moe| Moe { node_limit: 0, ..moe });
+            let expected = (experts, module.latent, module.linear, &module.pattern, module.predicted_ahead);
             assert_eq!((read.moe, read.latent, read.linear, &read.pattern, read.predicted_ahead), expected, "{id}");
             assert_eq!((read.layers, read.ffn, read.head_size), (module.layers, module.ffn, module.head_size), "{id}");
             let window = module.window.filter(|window| !window.chunked);

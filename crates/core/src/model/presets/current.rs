@@ -11,7 +11,7 @@ const LATENT: LatentAttention =
 /// token.
 pub(super) fn deepseek_v3() -> Module {
     let sizes = Llama { layers: 61, hidden: 7168, heads: 128, kv_heads: 128, ffn: 18_432, vocab: 129_280 };
-    let moe = Moe { expert_width: Some(2048), shared_width: 2048, dense_layers: 3, ..Moe::new(256, 8) };
+    let moe = Moe { expert_width: Some(2048), shared_width: 2048, dense_layers: 3, node_limit: 4, ..Moe::new(256, 8) };
     Module { latent: Some(LATENT), moe: Some(moe), predicted_ahead: 1, ..sizes.named("DeepSeek-V3 671B") }
 }
 

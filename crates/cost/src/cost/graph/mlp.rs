@@ -6,6 +6,7 @@ use super::super::kernel::{Collective, Kernel, MatMul, Operation, StreamingClass
 use super::transformer::{column_backward, gathered, reduce, row_backward};
 use super::{Builder, Phase, Shape, Span, TensorId, input_grad, product, stream, weight_grad};
 use planscope_core::model::Moe;
+use planscope_core::training::Precision;
 
 /// Forward tensors required in the backward.
 pub(super) struct MlpParts {
@@ -64,11 +65,16 @@ fn router(shape: &Shape<'_>, moe: Moe) -> MatMul {
     product(shape.n / shape.split(), shape.h(), f64::from(moe.experts), shape.format())
 }
 
+/// Name of the exchange that sends tokens, or gradients, to the experts.
+const DISPATCH: &str = "dispatch to experts";
+
 /// Adds the all-to-all that dispatches tokens to the experts or combines them again.
 fn exchange(graph: &mut Builder, shape: &Shape<'_>, name: &'static str, phase: Phase) {
     let ranks = shape.training.expert_parallel;
     if ranks > 1 {
-        let bytes = shape.w * copies(shape) * shape.h() / shape.split();
+        let is_short = shape.training.dispatch_by_node && shape.training.precision == Precision::Fp8;
+        let width = if is_short && name == DISPATCH { 1.0 } else { shape.w };
+        let bytes = width * copies(shape) * shape.h() / shape.split();
         let collective = Collective { operation: Operation::AllToAll, bytes, ranks, ranks_per_node: ranks };
         graph.span(name, phase, Kernel::Collective(collective), Span::Expert, None, &[]);
     }
@@ -88,7 +94,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
         let scores = 4.0 * shape.n / shape.split() * f64::from(moe.experts);
         graph.run("router top-k", Phase::Forward, stream(StreamingClass::Softmax, 4.0 * scores), &[]);
         permute(graph, shape, "permute to experts", Phase::Forward, &[normed]);
-        exchange(graph, shape, "dispatch to experts", Phase::Forward);
+        exchange(graph, shape, DISPATCH, Phase::Forward);
         let bytes = w * copies(shape) * shape.h() / shape.split();
         graph.run("order by expert", Phase::Forward, stream(StreamingClass::Permute, 2.0 * bytes), &[]);
         graph.makes("tokens by expert", bytes)
@@ -130,7 +136,7 @@ pub(super) fn backward(
     }
     let gradient = if shape.moe().is_some() {
         permute(graph, shape, "permute to experts", Phase::InputGrad, &[gradient]);
-        exchange(graph, shape, "dispatch to experts", Phase::InputGrad);
+        exchange(graph, shape, DISPATCH, Phase::InputGrad);
         graph.makes("gradient by expert", shape.w * copies(shape) * shape.h() / shape.split())
     } else {
         gradient

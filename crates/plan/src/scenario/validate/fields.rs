@@ -189,6 +189,7 @@ fn training(training: &Training, ranges: &mut Ranges<'_>) {
         ranges.integer("/training/recompute_layers", layers, 1, 1024, "");
     }
     ranges.number("/training/activation_offload", training.activation_offload, 0.0, 1.0, "");
+    ranges.number("/training/expert_overlap", training.expert_overlap, 0.0, 1.0, "");
     ranges.number("/training/optimizer_offload", training.optimizer_offload, 0.0, 1.0, "");
     if let Some(zero) = training.zero {
         ranges.integer("/training/zero", zero, 0, 3, "");

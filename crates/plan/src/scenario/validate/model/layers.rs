@@ -50,6 +50,7 @@ fn experts(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
     ranges.integer(&field("shared_width"), moe.shared_width, 0, 1_048_576, "");
     ranges.integer(&field("dense_layers"), moe.dense_layers, 0, module.layers.saturating_sub(1), "");
     ranges.integer(&field("every"), moe.every, 1, module.layers.max(1), "");
+    ranges.integer(&field("node_limit"), moe.node_limit, 0, 1024, "");
     let most = f64::from(moe.experts) / f64::from(moe.top_k.max(1));
     ranges.number(&field("skew"), moe.skew, 1.0, most.max(1.0), "");
 }
