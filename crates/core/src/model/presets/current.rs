@@ -45,8 +45,10 @@ pub(super) fn minimax_m2() -> Module {
 /// Llama 4 (2025) with 16 (Scout) or 128 (Maverick) experts. In Maverick, every second layer has
 /// experts. Three of four layers attend to chunks of 8,192 tokens.
 fn llama_4(name: &str, experts: u32, every: u32) -> Module {
-    let sizes = Llama { layers: 48, hidden: 5120, heads: 40, kv_heads: 8, ffn: 16_384, vocab: 202_048 };
-    let moe = Moe { expert_width: Some(8192), shared_width: 8192, every, ..Moe::new(experts, 1) };
+    // Dense layers are twice as wide as an expert. Scout has none.
+    let (ffn, expert_width) = if every > 1 { (16_384, Some(8192)) } else { (8192, None) };
+    let sizes = Llama { layers: 48, hidden: 5120, heads: 40, kv_heads: 8, ffn, vocab: 202_048 };
+    let moe = Moe { expert_width, shared_width: 8192, every, ..Moe::new(experts, 1) };
     let window = Window { tokens: 8192, full_every: 4, chunked: true };
     Module { moe: Some(moe), window: Some(window), ..sizes.named(name) }
 }
