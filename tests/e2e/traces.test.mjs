@@ -265,7 +265,7 @@ test("two traces are compared, and the straggler is named", async () => {
   assert.match(await page.getByTestId("difference-phases").innerText(), /Exposed communication/);
   const straggler = page.getByTestId("straggler");
   await straggler.getByText("Straggler: rank 2").waitFor();
-  assert.match(await straggler.innerText(), /100 % of the waiting/);
+  assert.match(await straggler.innerText(), /100\s% of the waiting/);
   const ranks = page.getByTestId("ranks-table");
   assert.equal(await ranks.locator("tbody tr").count(), 3);
   await ranks.getByRole("button", { name: /Wait caused/ }).click();
