@@ -170,7 +170,7 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
     settings.expert = keys.count(&["expert-model-parallel-size"], "expert parallelism")?;
     let dispatcher = keys.text(&["moe-token-dispatcher-type"], "exchange between experts");
     let has_deepep = keys.flag(&["moe-enable-deepep"], "exchange between experts").unwrap_or(false);
-    settings.dispatch_by_node = has_deepep || dispatcher.is_some_and(|kind| kind == "flex");
+    settings.dispatch_by_node = Some(has_deepep || dispatcher.is_some_and(|kind| kind == "flex"));
     if keys.flag(&["overlap-moe-expert-parallel-comm"], "exchange between experts").unwrap_or(false) {
         keys.not_modelled("Overlap of the exchange between experts is not applied.");
     }

@@ -193,7 +193,7 @@ fn training(framework: Framework, settings: &Settings, cluster: &Cluster, keys: 
         context_parallel: settings.context.unwrap_or(1),
         context_exchange: settings.context_exchange,
         expert_parallel: settings.expert.unwrap_or(1),
-        dispatch_by_node: settings.dispatch_by_node,
+        dispatch_by_node: settings.dispatch_by_node.unwrap_or(false),
         optimizer: settings.optimizer,
         optimizer_offload: settings.optimizer_offload,
         ..default

@@ -63,7 +63,7 @@ pub(super) struct Settings {
     /// Adapters of the language model.
     pub(super) adapters: Option<Adapters>,
     /// Tokens cross to a node once (DeepEP).
-    pub(super) dispatch_by_node: bool,
+    pub(super) dispatch_by_node: Option<bool>,
     pub(super) optimizer: Optimizer,
     /// Share of the optimizer state in host memory.
     pub(super) optimizer_offload: f64,
