@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Module;
 
-/// Maximum number of kinds of layers in a module.
-pub const MAX_KINDS: usize = 8;
+/// Maximum number of kinds of layers in a module: three mixers with two kinds of MLP. A pattern has at
+/// most four.
+pub const MAX_KINDS: usize = 6;
 
 /// A mixture of experts that replaces the MLP in all or some layers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

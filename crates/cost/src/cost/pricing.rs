@@ -1,6 +1,7 @@
 //! Cache of layer costs, shared by the planners, layouts and batches of a scenario.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::layer::{LayerCost, LayerModel};
@@ -8,54 +9,65 @@ use super::load::{MicrobatchLoad, ModuleLoad};
 use super::strategy::LayerStrategy;
 use super::table::LayerTable;
 use planscope_core::cluster::Cluster;
-use planscope_core::model::{LayerKind, Model};
+use planscope_core::model::{LayerKind, Model, Module};
 use planscope_core::training::{ContextExchange, Recompute, Training};
 
 /// Maximum cached loads per module and degree. When the cache reaches this limit, it is cleared.
 const MAX_REMEMBERED: usize = 65_536;
 
+/// Cost of a layer with the recomputation settings of the scenario and without recomputation.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LayerCosts {
+    /// With the settings of the scenario.
+    pub layer: LayerCost,
+    /// Without recomputation. Zero unless stages recompute only some layers.
+    pub without_recompute: LayerCost,
+}
+
 /// Costs of a module's components for a load.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ComponentCosts {
-    /// Mean cost per layer.
-    pub layer: LayerCost,
-    /// Mean cost per layer without recomputation. Zero unless stages recompute only some layers.
-    pub without_recompute: LayerCost,
+    /// Mean over the layers.
+    pub mean: LayerCosts,
     /// Costs per kind of layer. `None` if all layers are equal.
-    pub kinds: Option<Arc<[KindCosts]>>,
+    pub kinds: Option<Arc<[(LayerKind, LayerCosts)]>>,
     /// Cost of the input block.
     pub input: LayerCost,
     /// Cost of the output block.
     pub output: LayerCost,
 }
 
-/// Costs of a layer of one kind.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct KindCosts {
-    /// Kind of the layer.
-    pub kind: LayerKind,
-    /// Cost per layer.
-    pub layer: LayerCost,
-    /// Cost per layer without recomputation, as in [`ComponentCosts`].
-    pub without_recompute: LayerCost,
-}
-
 impl ComponentCosts {
     fn new(costs: &LayerModel<'_>, kinds: &[LayerKind], load: ModuleLoad, some_layers: bool) -> Self {
-        let layers: Vec<_> = kinds.iter().map(|&kind| costs.kind_layer(kind, load)).collect();
-        let without = |kind: &LayerKind| {
-            if some_layers { costs.kind_without_recomputation(*kind, load) } else { LayerCost::default() }
+        let layer_costs = |kind: LayerKind| LayerCosts {
+            layer: costs.kind_layer(kind, load),
+            without_recompute: if some_layers {
+                costs.kind_without_recomputation(kind, load)
+            } else {
+                LayerCost::default()
+            },
         };
-        let without: Vec<_> = kinds.iter().map(without).collect();
-        let all = kinds.iter().zip(&layers).zip(&without);
-        let kind_costs = |((&kind, &layer), &without_recompute)| KindCosts { kind, layer, without_recompute };
+        let all: Vec<_> = kinds.iter().map(|&kind| (kind, layer_costs(kind))).collect();
+        let mean = |cost: fn(&LayerCosts) -> LayerCost| {
+            costs.mean(kinds, &all.iter().map(|(_, costs)| cost(costs)).collect::<Vec<_>>())
+        };
         Self {
-            layer: costs.mean(kinds, &layers),
-            without_recompute: costs.mean(kinds, &without),
-            kinds: (kinds.len() > 1).then(|| all.map(kind_costs).collect()),
+            mean: LayerCosts {
+                layer: mean(|costs| costs.layer),
+                without_recompute: mean(|costs| costs.without_recompute),
+            },
+            kinds: (kinds.len() > 1).then(|| all.into()),
             input: costs.input(load),
             output: costs.output(load),
         }
+    }
+
+    /// Returns the cost of consecutive layers of `module` in sequence.
+    pub(super) fn layers(&self, module: &Module, layers: Range<u32>, cost: fn(&LayerCosts) -> LayerCost) -> LayerCost {
+        let Some(kinds) = &self.kinds else { return cost(&self.mean).times(layers.end - layers.start) };
+        let count = |kind: LayerKind| layers.clone().filter(|&layer| module.layer_kind(layer) == kind).count() as u32;
+        let all = kinds.iter().map(|(kind, costs)| cost(costs).times(count(*kind)));
+        all.fold(LayerCost::default(), LayerCost::then)
     }
 }
 

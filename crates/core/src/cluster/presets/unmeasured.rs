@@ -78,25 +78,27 @@ fn gb200() -> Device {
 }
 
 fn mi325x() -> Device {
-    let device = Device {
+    instinct(Device {
         memory_gib: 256.0,
         peak_tflops: 1307.0,
         fp8_tflops: Some(2615.0),
         memory_gb_per_s: 6000.0,
         ..mi300x()
-    };
-    unmeasured(device, "the MI300X, which are assumed except for its largest product")
+    })
 }
 
 fn mi355x() -> Device {
-    let device = Device {
+    instinct(Device {
         memory_gib: 288.0,
         peak_tflops: 2500.0,
         fp8_tflops: Some(5000.0),
         memory_gb_per_s: 8000.0,
         multiprocessors: 256,
         ..mi300x()
-    };
+    })
+}
+
+fn instinct(device: Device) -> Device {
     unmeasured(device, "the MI300X, which are assumed except for its largest product")
 }
 

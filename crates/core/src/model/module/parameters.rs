@@ -1,6 +1,6 @@
 //! Parameter counts of a module.
 
-use super::super::layers::{LayerKind, MAX_KINDS, Mixer, MlpKind, ParameterCount};
+use super::super::layers::{LayerKind, Mixer, MlpKind, ParameterCount};
 use super::{Bias, Module, Norm};
 
 impl Module {
@@ -234,7 +234,6 @@ impl Module {
                 .latent
                 .is_none_or(|latent| latent.content_size.max(latent.value_size).max(latent.rotary_size) <= 4096)
             && self.pattern.as_ref().is_none_or(|pattern| pattern.len() == layers as usize)
-            && self.layer_kinds().len() <= MAX_KINDS
             && self.merged_patches() <= 1024;
         is_valid.then(|| self.parameters())
     }

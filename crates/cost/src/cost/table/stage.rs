@@ -5,7 +5,6 @@ use crate::cost::collective::{Group, Hop};
 use crate::cost::layer::LayerCost;
 use crate::cost::operator::Rates;
 use crate::cost::partition::{LayerRange, Partition};
-use crate::cost::pricing::{ComponentCosts, KindCosts};
 use crate::cost::strategy::StrategyMix;
 use planscope_core::model::Gradients;
 use planscope_core::stage_graph::Flows;
@@ -27,38 +26,17 @@ impl LayerTable<'_> {
             }
             let again = left.min(range.len());
             left -= again;
-            let middle = range.first + again;
-            let recomputed = LayerRange { end: middle, ..*range };
-            let others = LayerRange { first: middle, ..*range };
-            cost = cost
-                .then(
-                    self.layers_cost(pieces, recomputed, |costs| costs.layer)
-                        .unwrap_or_else(|| pieces.layer.times(again)),
-                )
-                .then(
-                    self.layers_cost(pieces, others, |costs| costs.without_recompute)
-                        .unwrap_or_else(|| pieces.without_recompute.times(others.len())),
-                );
+            let (module, middle) = (&self.model.modules[range.module], range.first + again);
+            cost = cost.then(pieces.layers(module, range.first..middle, |costs| costs.layer)).then(pieces.layers(
+                module,
+                middle..range.end,
+                |costs| costs.without_recompute,
+            ));
             if range.ends(self.model) {
                 cost = cost.then(pieces.output);
             }
         }
         cost
-    }
-
-    /// Returns the cost of the layers in `range`, or `None` if all layers of the module are equal.
-    fn layers_cost(
-        &self,
-        pieces: &ComponentCosts,
-        range: LayerRange,
-        layer: fn(&KindCosts) -> LayerCost,
-    ) -> Option<LayerCost> {
-        let kinds = pieces.kinds.as_ref()?;
-        let module = &self.model.modules[range.module];
-        let names: Vec<_> = kinds.iter().map(|costs| costs.kind).collect();
-        let counts = module.count_kinds(&names, range.first, range.end);
-        let all = kinds.iter().zip(counts).map(|(costs, count)| layer(costs).times(count));
-        Some(all.fold(LayerCost::default(), LayerCost::then))
     }
 
     /// Returns the stage cost for mixed layer strategies. Layers of several kinds count with their

@@ -102,7 +102,7 @@ fn layer_weights_equal_their_stage_time() {
             assert!((taken / stages - 1.0).abs() < 1e-3, "{again:?}: {taken} and {stages}");
             assert!(bound <= stages, "{again:?}: {bound} and {stages}");
             let all = again.is_none_or(|again| again >= 16);
-            let layer = if all { pieces.layer } else { pieces.without_recompute };
+            let layer = if all { pieces.mean.layer } else { pieces.mean.without_recompute };
             assert_eq!(table.weights(2)[0].layer.to_bits(), layer.total().secs().to_bits(), "{again:?}");
         });
     }

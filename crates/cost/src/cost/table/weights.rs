@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::LayerTable;
 use crate::cost::layer::LayerCost;
 use crate::cost::partition::ModuleWeight;
-use crate::cost::pricing::ComponentCosts;
+use crate::cost::pricing::{ComponentCosts, LayerCosts};
 use planscope_core::model::MAX_KINDS;
 use planscope_core::training::Recompute;
 use planscope_core::units::Seconds;
@@ -34,10 +34,11 @@ impl LayerTable<'_> {
     pub fn min_time(&self, modules: Range<usize>) -> f64 {
         let module_cost = |module: usize, microbatch: usize| {
             let pieces = &self.pieces[module][microbatch];
+            let mean = &pieces.mean;
             let layer = if self.recomputed_layers().is_some() {
-                pieces.without_recompute.min_times(pieces.layer)
+                mean.without_recompute.min_times(mean.layer)
             } else {
-                pieces.layer
+                mean.layer
             };
             pieces.input.then(layer.times(self.model.modules[module].layers)).then(pieces.output)
         };
@@ -48,20 +49,15 @@ impl LayerTable<'_> {
         (0..self.loads.len()).map(time).sum()
     }
 
-    fn mean_pieces(
-        &self,
-        module: usize,
-        microbatches: &[usize],
-        layer: fn(&ComponentCosts) -> Seconds,
-    ) -> ModuleWeight {
-        let mean = |component: fn(&ComponentCosts) -> Seconds| {
+    fn mean_pieces(&self, module: usize, microbatches: &[usize], layer: fn(&LayerCosts) -> Seconds) -> ModuleWeight {
+        let mean = |component: &dyn Fn(&ComponentCosts) -> Seconds| {
             let times = microbatches.iter().map(|&microbatch| component(&self.pieces[module][microbatch]).secs());
             times.sum::<f64>() / microbatches.len().max(1) as f64
         };
         ModuleWeight {
-            layer: mean(layer),
-            input: mean(|pieces| pieces.input.total()),
-            output: mean(|pieces| pieces.output.total()),
+            layer: mean(&|pieces| layer(&pieces.mean)),
+            input: mean(&|pieces| pieces.input.total()),
+            output: mean(&|pieces| pieces.output.total()),
             kinds: self.kind_weights(module, microbatches, layer),
         }
     }
@@ -71,18 +67,13 @@ impl LayerTable<'_> {
         &self,
         module: usize,
         microbatches: &[usize],
-        layer: fn(&ComponentCosts) -> Seconds,
+        layer: fn(&LayerCosts) -> Seconds,
     ) -> Option<[f64; MAX_KINDS]> {
         let mut weights = [0.0; MAX_KINDS];
         for &microbatch in microbatches {
             let kinds = self.pieces[module][microbatch].kinds.as_ref()?;
-            for (weight, costs) in weights.iter_mut().zip(kinds.iter()) {
-                let as_all = ComponentCosts {
-                    layer: costs.layer,
-                    without_recompute: costs.without_recompute,
-                    ..ComponentCosts::default()
-                };
-                *weight += layer(&as_all).secs() / microbatches.len() as f64;
+            for (weight, (_, costs)) in weights.iter_mut().zip(kinds.iter()) {
+                *weight += layer(costs).secs() / microbatches.len() as f64;
             }
         }
         (!microbatches.is_empty()).then_some(weights)
@@ -96,9 +87,9 @@ impl LayerTable<'_> {
     /// Returns the time per layer used for balancing. If each stage recomputes the same fixed
     /// number of layers and contains at least as many, recomputation time does not affect the
     /// balance and is excluded.
-    fn balanced_layer(&self, layers: u32, stages: u32) -> fn(&ComponentCosts) -> Seconds {
+    fn balanced_layer(&self, layers: u32, stages: u32) -> fn(&LayerCosts) -> Seconds {
         match self.recomputed_layers() {
-            Some(again) if again.saturating_mul(stages) < layers => |pieces| pieces.without_recompute.total(),
+            Some(again) if again.saturating_mul(stages) < layers => |costs| costs.without_recompute.total(),
             _ => settled,
         }
     }
@@ -110,17 +101,17 @@ impl LayerTable<'_> {
         let again = self
             .recomputed_layers()
             .map(|again| (f64::from(again) * f64::from(stages) / f64::from(self.model.layers().max(1))).min(1.0));
-        let layer = |pieces: &ComponentCosts| match again {
-            Some(share) => {
-                pieces.layer.total().secs() * share + pieces.without_recompute.total().secs() * (1.0 - share)
-            }
-            None => pieces.layer.total().secs(),
+        let layer = |costs: &LayerCosts| match again {
+            Some(share) => costs.layer.total().secs() * share + costs.without_recompute.total().secs() * (1.0 - share),
+            None => costs.layer.total().secs(),
         };
         let time = |microbatch: usize| {
             let modules = self.model.modules.iter().enumerate();
             let module_times = modules.map(|(index, module)| {
                 let pieces = &self.pieces[index][microbatch];
-                layer(pieces) * f64::from(module.layers) + pieces.input.total().secs() + pieces.output.total().secs()
+                layer(&pieces.mean) * f64::from(module.layers)
+                    + pieces.input.total().secs()
+                    + pieces.output.total().secs()
             });
             module_times.sum()
         };
@@ -129,6 +120,6 @@ impl LayerTable<'_> {
 }
 
 /// Layer time if all layers in a stage have equal settings.
-fn settled(pieces: &ComponentCosts) -> Seconds {
-    pieces.layer.total()
+fn settled(costs: &LayerCosts) -> Seconds {
+    costs.layer.total()
 }
