@@ -246,12 +246,12 @@ fn mlperf(line: Line<'_>) -> Option<&'static str> {
         return Some("the layout is not published");
     }
     if !["H100-SXM", "H200-SXM", "B200-SXM"].contains(&line.text("gpu")) {
-        return Some("no preset of the device");
+        return Some("the device is not measured");
     }
     (line.text("published_precision") != "fp8").then_some("precision not published or not supported")
 }
 
 fn automodel(line: Line<'_>) -> Option<&'static str> {
     (line.text("model") != "Qwen3 MoE 30B")
-        .then_some("LoRA, MLA, shared experts, window attention, or unpublished sizes")
+        .then_some("not compared: LoRA, latent attention, shared experts, windows, or unpublished sizes")
 }
