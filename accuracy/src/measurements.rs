@@ -8,6 +8,7 @@ mod convert;
 mod device;
 mod fitted;
 mod kernels;
+mod kinds;
 mod layers;
 mod page;
 mod rates;

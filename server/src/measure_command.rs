@@ -155,7 +155,9 @@ mod tests {
     }
 
     #[test]
-    fn the_program_imports_only_torch_and_the_standard_library() {
+    fn the_program_needs_only_torch_and_the_standard_library() {
+        // Imported where they are used, for cases that are skipped without them.
+        const OPTIONAL: [&str; 2] = ["fla", "mamba_ssm"];
         const MODULES: [&str; 26] = [
             "__future__",
             "argparse",
@@ -194,7 +196,8 @@ mod tests {
             .map(|rest| rest.split([' ', '.', ',']).next().unwrap_or_default())
             .collect();
         assert!(imports.len() > 20, "{imports:?}");
-        let foreign: Vec<_> = imports.iter().filter(|module| !MODULES.contains(*module)).collect();
+        let is_known = |module: &str| MODULES.contains(&module) || OPTIONAL.contains(&module);
+        let foreign: Vec<_> = imports.iter().filter(|module| !is_known(module)).collect();
         assert!(foreign.is_empty(), "{foreign:?}");
     }
 

@@ -14,7 +14,7 @@ const DIGITS: i32 = 4;
 type Row = Map<String, Value>;
 
 /// Output files with their columns.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 12] = [
     ("products", "product accumulate m k n time_us spread_pct"),
     (
         "attention",
@@ -45,9 +45,16 @@ const FILES: [(&str, &str); 11] = [
          forward_device_us backward_us backward_device_us layer_device_us optimizer_us time_us spread_pct parameters \
          peak_allocated_mib peak_reserved_mib",
     ),
+    (
+        "kinds",
+        "op model part batch tokens variant kernels module forward_us forward_device_us backward_us backward_device_us \
+         layer_device_us optimizer_us time_us spread_pct parameters start_mib after_forward_mib peak_allocated_mib \
+         peak_reserved_mib",
+    ),
 ];
 
-/// Writes the tables and `header.json` of a profile into a folder.
+/// Writes the tables and `header.json` of a profile into a folder. Sections that the profile does not
+/// measure keep their tables.
 ///
 /// # Errors
 /// The profile is unreadable or of another format, contains rows without a table, or the folder is not writable.
@@ -69,17 +76,19 @@ pub fn convert(profile: &Path, folder: &Path) -> anyhow::Result<()> {
         }
     }
     for (name, columns) in FILES {
+        let Some(rows) = tables.remove(name) else { continue };
         let columns: Vec<&str> = columns.split_whitespace().collect();
         let path = folder.join(name).with_extension("csv");
         let mut writer = csv::Writer::from_path(&path).with_context(|| format!("cannot write {}", path.display()))?;
         writer.write_record(&columns)?;
-        for row in tables.remove(name).unwrap_or_default() {
+        for row in rows {
             writer.write_record(columns.iter().map(|column| cell(column, row.get(*column))))?;
         }
         writer.flush()?;
     }
     let path = folder.join("header.json");
-    let header = serde_json::to_string_pretty(&header(&document, sections))? + "\n";
+    let previous = std::fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str(&text).ok());
+    let header = serde_json::to_string_pretty(&header(&document, sections, previous.unwrap_or(Value::Null)))? + "\n";
     std::fs::write(&path, header).with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -170,8 +179,9 @@ fn significant(value: f64) -> String {
     format!("{}", (value * scale).round() / scale)
 }
 
-/// Returns date, device, versions, and the counts of each section.
-fn header(document: &Value, sections: &[Value]) -> Value {
+/// Returns date, device and versions, and the counts of each section. Sections that an earlier profile
+/// measured stay, with its date; the other fields are those of the earlier profile.
+fn header(document: &Value, sections: &[Value], previous: Value) -> Value {
     let mut header = document["header"].as_object().cloned().unwrap_or_default();
     let minutes = header.remove("arguments").map_or(Value::Null, |arguments| arguments["minutes"].clone());
     for name in ["ranks", "system", "sm_mhz", "watts", "celsius"] {
@@ -180,14 +190,20 @@ fn header(document: &Value, sections: &[Value]) -> Value {
     header.insert("minutes".to_owned(), minutes);
     header.insert("source".to_owned(), json!("own measurement with planscope measure"));
     header.insert("licence".to_owned(), json!("MIT OR Apache-2.0"));
-    let count = |section: &Value| {
+    let date = header.get("date").cloned().unwrap_or_default();
+    if let Value::Object(earlier) = previous {
+        header = earlier;
+    }
+    let mut counts = header.remove("sections").and_then(|counts| counts.as_object().cloned()).unwrap_or_default();
+    for section in sections {
         let left_out: u64 =
             section["left_out"].as_object().into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum();
         let rows = |name: &str| section[name].as_array().map_or(0, Vec::len);
         let name = section["name"].as_str().unwrap_or_default().to_owned();
-        (name, json!({"measured": rows("results"), "skipped": rows("skipped"), "left_out": left_out}))
-    };
-    header.insert("sections".to_owned(), Value::Object(sections.iter().map(count).collect()));
+        let (measured, skipped) = (rows("results"), rows("skipped"));
+        counts.insert(name, json!({"date": date, "measured": measured, "skipped": skipped, "left_out": left_out}));
+    }
+    header.insert("sections".to_owned(), Value::Object(counts));
     Value::Object(header)
 }
 

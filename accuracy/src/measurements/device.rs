@@ -29,6 +29,7 @@ pub(super) struct Device {
     pub(super) contention: Vec<ContentionRow>,
     pub(super) memory: Vec<ModelRow>,
     pub(super) validation: Vec<ModelRow>,
+    pub(super) kinds: Vec<KindRow>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -165,6 +166,30 @@ pub(super) struct ModelRow {
     pub(super) peak_allocated_mib: Option<f64>,
 }
 
+/// A layer of a current model, or training steps of a model of such layers.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct KindRow {
+    pub(super) op: String,
+    pub(super) model: String,
+    pub(super) part: String,
+    pub(super) batch: Option<u32>,
+    pub(super) tokens: u32,
+    pub(super) kernels: String,
+    /// The module as in a scenario (JSON).
+    pub(super) module: String,
+    pub(super) forward_device_us: Option<f64>,
+    pub(super) backward_device_us: Option<f64>,
+    pub(super) layer_device_us: Option<f64>,
+    pub(super) forward_us: f64,
+    pub(super) backward_us: f64,
+    pub(super) optimizer_us: Option<f64>,
+    pub(super) time_us: f64,
+    pub(super) start_mib: Option<f64>,
+    pub(super) after_forward_mib: Option<f64>,
+    pub(super) peak_allocated_mib: Option<f64>,
+    pub(super) peak_reserved_mib: Option<f64>,
+}
+
 impl Device {
     /// Reads the tables of a folder. Its name starts with the identifier of a preset.
     pub(super) fn read(folder: &Path) -> anyhow::Result<Self> {
@@ -190,6 +215,7 @@ impl Device {
             contention: table(folder, "contention")?,
             memory: table(folder, "memory")?,
             validation: table(folder, "validation")?,
+            kinds: if folder.join("kinds.csv").exists() { table(folder, "kinds")? } else { Vec::new() },
         })
     }
 

@@ -8,7 +8,7 @@ use planner::calibration::PartReport;
 
 use super::device::Device;
 use super::fitted::{Calibrated, counts};
-use super::{kernels, layers, rates, runtime};
+use super::{kernels, kinds, layers, rates, runtime};
 
 const INTRODUCTION: &str = "\
 # Measured devices
@@ -87,6 +87,7 @@ fn device(text: &mut String, device: &Device) -> anyhow::Result<()> {
     let _ = writeln!(text, "\nConstants that the fit moved:\n\n{}", rates::constants(device, &calibrated));
     let _ = writeln!(text, "### Layers\n\n{}", layers::layers(device, &calibrated));
     let _ = writeln!(text, "### Training steps\n\n{}", layers::steps(device, &calibrated)?);
+    text.push_str(&kinds::kinds(device, &calibrated)?);
     let _ = writeln!(
         text,
         "### Memory\n\nModels of 1, 2 and 4 layers in bf16 with gradients in bf16, without an optimizer; activations are those after a \

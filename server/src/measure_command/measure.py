@@ -4,8 +4,9 @@
     python3 measure.py --minutes 10 --out profile.json
     torchrun --nproc-per-node 8 measure.py --minutes 10 --out profile.json   # collectives too
 
-Needs Python 3.9 and PyTorch 2.4 or newer, nothing else. Every section gets a share of the minutes and
-measures its most informative cases first. The file is rewritten after every section. A case that the
+Needs Python 3.9 and PyTorch 2.4 or newer. Layers with linear attention are measured if the packages
+fla-core and mamba-ssm are installed. Every section gets a share of the minutes and measures its most
+informative cases first. The file is rewritten after every section. A case that the
 device or this PyTorch cannot run is listed under `skipped` with the reason.
 
 Times are microseconds of a call: median, 10 % and 90 % quantile of timed spans. A span repeats short
@@ -775,12 +776,46 @@ def optimizer_run(clock: Clock, count: int, tensors: int, step: str) -> Run:
         if step == "master_to_bf16":
             return lambda: torch._foreach_copy_(half, master)
         return lambda: [to.add_(grad) for to, grad in zip(master, half)]
-    parameters = [nn.Parameter(fill()) for _ in range(tensors)]
+    if step == "adamw_host":
+        return host_run(clock, count // tensors, tensors)
+    # Sizes that are no multiple of 128 run slower kernels.
+    side = max(math.isqrt(count // tensors) // 128, 1) * 128 if clock.cuda else 16
+    shape = (side, side) if step in ("muon", "adafactor") else (count // tensors,)
+    parameters = [nn.Parameter(torch.zeros(shape, device=clock.device)) for _ in range(tensors)]
     for parameter in parameters:
         parameter.grad = torch.full_like(parameter, 1e-3)
+    if step in ("muon", "adafactor"):
+        form: Any = getattr(torch.optim, step.capitalize(), None)
+        if form is None:
+            raise Unsupported(f"this PyTorch has no torch.optim.{step.capitalize()}")
+        return form(parameters, lr=1e-4).step
     kind = step.split("_")[1]
     optimizer = torch.optim.AdamW(parameters, lr=1e-4, fused=kind == "fused", foreach=kind == "foreach")
     return optimizer.step
+
+
+def host_run(clock: Clock, size: int, tensors: int) -> Run:
+    """Returns a step of fused AdamW in host memory: gradients in bf16 move to the host, and weights back."""
+    weights, grads = ([torch.zeros(size, device=clock.device, dtype=BF16) for _ in range(tensors)] for _ in range(2))
+    received = [torch.zeros(size, dtype=BF16, pin_memory=clock.cuda) for _ in range(tensors)]
+    sent = [torch.zeros(size, dtype=BF16, pin_memory=clock.cuda) for _ in range(tensors)]
+    masters = [nn.Parameter(torch.zeros(size)) for _ in range(tensors)]
+    for master in masters:
+        master.grad = torch.zeros_like(master)
+    optimizer = torch.optim.AdamW(masters, lr=1e-4, fused=TORCH_VERSION >= (2, 5))
+
+    def step() -> None:
+        for host, grad in zip(received, grads):
+            host.copy_(grad, non_blocking=True)
+        clock.sync()
+        for master, host in zip(masters, received):
+            master.grad.copy_(host)  # type: ignore[union-attr]
+        optimizer.step()
+        for host, master, weight in zip(sent, masters, weights):
+            host.copy_(master.detach())
+            weight.copy_(host, non_blocking=True)
+
+    return step
 
 
 def optimizer_row(clock: Clock, count: int, tensors: int, step: str) -> Row:
@@ -790,20 +825,31 @@ def optimizer_row(clock: Clock, count: int, tensors: int, step: str) -> Row:
     run = optimizer_run(clock, count, tensors, step)
     result = clock.time(lambda: run, ahead=False)
     # The launch queue does not take the kernels of the plain form.
-    if step != "adamw_plain":
+    if step not in ("adamw_plain", "adamw_host", "muon", "adafactor"):
         result["device_us"] = clock.time(lambda: run)["time_us"]
     return result
 
 
 def optimizer_cases(clock: Clock) -> list[Case]:
-    """AdamW in three forms, clipping, casts and clearing of gradients."""
+    """AdamW in four forms, Muon, Adafactor, clipping, casts and clearing of gradients."""
     touched = dict(
-        adamw_fused=28, adamw_foreach=28, adamw_plain=28, clip=12, zero_grad=4, accumulate_bf16=10, master_to_bf16=6
+        adamw_fused=28,
+        adamw_foreach=28,
+        adamw_plain=28,
+        clip=12,
+        zero_grad=4,
+        accumulate_bf16=10,
+        master_to_bf16=6,
+        muon=20,
+        adafactor=12,
+        adamw_host=36,
     )
     cases = []
     sizes = clock.axis([500_000_000, 100_000_000, 2_000_000_000], [10_000])
     for rank, (count, step, tensors) in ordered_grid(sizes, list(touched), clock.axis([200, 10], [10])):
         row = {"op": step, "parameters": count, "tensors": tensors, "bytes": touched[step] * count}
+        if step == "adamw_host" and count > 1_000_000_000:
+            continue
         cases.append(Case(row, functools.partial(optimizer_row, clock, count, tensors, step), rank))
     return cases
 
@@ -1009,6 +1055,7 @@ class Model(nn.Module):
         return F.cross_entropy(logits.view(-1, logits.shape[-1]).float(), ids.view(-1))
 
 
+@functools.lru_cache(maxsize=16)
 def angle_tables(tokens: int, head: int, **options: Any) -> tuple[Tensor, Tensor]:
     """Returns cosine and sine of rotary embedding."""
     frequencies = 1e4 ** (-torch.arange(0, head, 2, device=options.get("device")) / head)
@@ -1489,7 +1536,8 @@ def limited(clock: Clock) -> Iterator[None]:
         raise OutOfTime
 
     previous = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.1))
+    # A compiler may catch the first exception.
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.1), 1.0)
     try:
         yield
     except Exception as error:
@@ -1596,6 +1644,510 @@ def compiled_cases(clock: Clock) -> list[Case]:
     return cases
 
 
+# ----------------------------------------------------------------------------- models people train
+
+
+def module(name: str, hidden: int, heads: int, kv_heads: int, ffn: int, **more: Any) -> Row:
+    """Returns a module with the field names of a Planscope scenario."""
+    sizes = dict(layers=1, hidden=hidden, heads=heads, kv_heads=kv_heads, ffn=ffn, gated=True, vocab=0)
+    form = dict(mask="causal", norm="rms", bias="none", dropout=False, tied_embeddings=False, learned_positions=0)
+    return {"name": name, "role": "backbone", **sizes, **form, **more}
+
+
+def latent(query_rank: int) -> Row:
+    """Returns latent attention with the head sizes of DeepSeek-V2 and V3."""
+    return dict(query_rank=query_rank, kv_rank=512, content_size=128, rotary_size=64, value_size=128)
+
+
+def delta(key_heads: int, value_heads: int, size: int, full_every: int = 0) -> Row:
+    """Returns the gated delta rule with equal sizes of keys and values."""
+    sizes = dict(key_heads=key_heads, value_heads=value_heads, key_size=size, value_size=size)
+    return dict(recurrence="gated_delta", **sizes, convolution=4, full_every=full_every)
+
+
+def state_space(groups: int, heads: int, state: int, size: int) -> Row:
+    """Returns Mamba-2."""
+    sizes = dict(key_heads=groups, value_heads=heads, key_size=state, value_size=size)
+    return dict(recurrence="state_space", **sizes, convolution=4)
+
+
+# Sizes of published models, with fewer layers.
+QWEN3 = module("qwen3-8b", 4096, 32, 8, 12288, head_size=128)
+QWEN3_MOE = module(
+    "qwen3-30b-a3b", 2048, 32, 4, 6144, head_size=128, moe=dict(experts=128, top_k=8, expert_width=768)
+)
+DEEPSEEK_LITE = module(
+    "deepseek-v2-lite",
+    2048,
+    16,
+    16,
+    10944,
+    latent=latent(0),
+    moe=dict(experts=64, top_k=6, expert_width=1408, shared_width=2816),
+)
+DEEPSEEK_DENSE = module("deepseek-v3-dense", 7168, 128, 128, 18432, latent=latent(1536))
+GPT_OSS = module(
+    "gpt-oss-20b",
+    2880,
+    64,
+    8,
+    2880,
+    head_size=64,
+    window=dict(tokens=128),
+    moe=dict(experts=32, top_k=4, expert_width=2880),
+)
+GEMMA = module("gemma-3-4b", 2560, 8, 4, 10240, head_size=256, window=dict(tokens=1024))
+QWEN_LINEAR = module("qwen3-next-dense", 2048, 16, 2, 6144, head_size=256, linear=delta(16, 32, 128))
+NEMOTRON = module(
+    "nemotron-h-8b", 4096, 32, 8, 21504, head_size=128, gated=False, linear=state_space(8, 128, 128, 64)
+)
+LORA = module("llama-8b-lora", 4096, 32, 8, 14336, adapters=dict(rank=16, mlp=True))
+
+
+def narrowed(full: Row) -> Row:
+    """Returns the module with tiny sizes of the same form."""
+    tiny = {**full, "hidden": 64, "heads": 4, "kv_heads": 4 if "latent" in full else 2, "ffn": 128}
+    if "head_size" in full:
+        tiny["head_size"] = 16
+    if "latent" in full:
+        tiny["latent"] = dict(
+            query_rank=full["latent"]["query_rank"] and 32, kv_rank=32, content_size=16, rotary_size=8, value_size=16
+        )
+    if "moe" in full:
+        tiny["moe"] = dict(full["moe"], experts=4, top_k=2, expert_width=32)
+        if "shared_width" in full["moe"]:
+            tiny["moe"]["shared_width"] = 64
+    if "window" in full:
+        tiny["window"] = dict(full["window"], tokens=8)
+    if "linear" in full:
+        tiny["linear"] = dict(full["linear"], key_heads=2, value_heads=4, key_size=16, value_size=16)
+    return tiny
+
+
+class Adapted(nn.Module):
+    """A linear layer, frozen with low-rank matrices next to it if there is a rank."""
+
+    def __init__(self, inputs: int, outputs: int, rank: int = 0) -> None:
+        super().__init__()
+        self.base = nn.Linear(inputs, outputs, bias=False)
+        self.base.weight.requires_grad_(not rank)
+        self.down = nn.Linear(inputs, rank, bias=False) if rank else None
+        self.up = nn.Linear(rank, outputs, bias=False) if rank else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Computes (..., outputs)."""
+        if self.down is None or self.up is None:
+            return self.base(x)
+        return self.base(x) + self.up(self.down(x))
+
+
+@functools.lru_cache(maxsize=None)
+def window_mask(tokens: int, window: int, device: str) -> Any:
+    """Returns the blocks of a causal window."""
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    def visible(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return (query >= key) & (query - key < window)
+
+    return create_block_mask(visible, None, None, tokens, tokens, device=device)
+
+
+@functools.lru_cache(maxsize=None)
+def compiled_flex_attention() -> Any:
+    """Returns FlexAttention, compiled once."""
+    import torch._functorch.config as settings
+    from torch.nn.attention.flex_attention import flex_attention
+
+    # A backward pass that runs again needs its inputs.
+    if hasattr(settings, "donated_buffer"):
+        settings.donated_buffer = False
+    return torch.compile(flex_attention, dynamic=False)
+
+
+def fused_choice(query: Tensor, key: Tensor, value: Tensor) -> str:
+    """Returns the attention kernel that PyTorch selects."""
+    select: Any = getattr(torch, "_fused_sdp_choice", None)
+    if select is None:
+        return "unknown"
+    options = {"enable_gqa": query.shape[1] != key.shape[1]} if TORCH_VERSION >= (2, 5) else {}
+    names = {0: "math", 1: "flash", 2: "efficient", 3: "cudnn"}
+    return names.get(int(select(query, key, value, is_causal=True, **options)), "unknown")
+
+
+class Mixer(nn.Module):
+    """Attention of all kinds, from the normalized input to the branch output."""
+
+    def __init__(self, sizes: Row) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.kernel = ""
+        self.out: nn.Module
+        hidden, heads, kv_heads = sizes["hidden"], sizes["heads"], sizes["kv_heads"]
+        rank = sizes.get("adapters", {}).get("rank", 0)
+        self.window = sizes.get("window", {}).get("tokens", 0)
+        ranks = sizes.get("latent")
+        if ranks:
+            self.head, self.value = ranks["content_size"] + ranks["rotary_size"], ranks["value_size"]
+            self.rotary = ranks["rotary_size"]
+            self.query_down = nn.Linear(hidden, ranks["query_rank"], bias=False) if ranks["query_rank"] else None
+            self.query = nn.Linear(ranks["query_rank"] or hidden, heads * self.head, bias=False)
+            self.kv_down = nn.Linear(hidden, ranks["kv_rank"] + self.rotary, bias=False)
+            self.kv = nn.Linear(ranks["kv_rank"], heads * (ranks["content_size"] + self.value), bias=False)
+            self.out = nn.Linear(heads * self.value, hidden, bias=False)
+        else:
+            self.head = self.value = self.rotary = sizes.get("head_size") or hidden // heads
+            self.qkv = Adapted(hidden, (heads + 2 * kv_heads) * self.head, rank)
+            self.out = Adapted(heads * self.head, hidden, rank)
+
+    def projected(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns queries, keys and values as (batch, heads, tokens, size)."""
+        sizes, (batch, tokens, _) = self.sizes, x.shape
+        heads, kv_heads = sizes["heads"], sizes["kv_heads"]
+        cosine, sine = angle_tables(tokens, self.rotary, device=x.device, dtype=x.dtype)
+        if "latent" not in sizes:
+            parts = self.qkv(x).view(batch, tokens, -1, self.head).transpose(1, 2).split((heads, kv_heads, kv_heads), 1)
+            return rotate(parts[0], cosine, sine), rotate(parts[1], cosine, sine), parts[2]
+        ranks = sizes["latent"]
+        content = ranks["content_size"]
+        query = x if self.query_down is None else F.rms_norm(self.query_down(x), (ranks["query_rank"],))
+        query = self.query(query).view(batch, tokens, heads, self.head).transpose(1, 2)
+        low, positions = self.kv_down(x).split((ranks["kv_rank"], self.rotary), -1)
+        both = self.kv(F.rms_norm(low, (ranks["kv_rank"],))).view(batch, tokens, heads, -1).transpose(1, 2)
+        query = torch.cat((query[..., :content], rotate(query[..., content:], cosine, sine)), -1)
+        turned = rotate(positions.unsqueeze(1), cosine, sine).expand(-1, heads, -1, -1)
+        return query, torch.cat((both[..., :content], turned), -1), both[..., content:]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Computes (batch, tokens, hidden)."""
+        batch, tokens, _ = x.shape
+        query, key, value = self.projected(x)
+        if self.window and x.is_cuda:
+            self.kernel = "flex"
+            mask = window_mask(tokens, self.window, x.device.type)
+            grouped = query.shape[1] != key.shape[1]
+            mixed = compiled_flex_attention()(query, key, value, block_mask=mask, enable_gqa=grouped)
+        else:
+            self.kernel = self.kernel or fused_choice(query, key, value)
+            if self.kernel == "math" and x.is_cuda and self.value < self.head:
+                # Fused kernels need one size: frameworks pad the values.
+                self.kernel = "padded"
+            padded = self.kernel == "padded"
+            value = F.pad(value, (0, self.head - self.value)) if padded else value
+            mixed = attend(query, key, value, True)[..., : self.value]
+        return self.out(mixed.transpose(1, 2).reshape(batch, tokens, -1))
+
+
+class LinearMixer(nn.Module):
+    """Gated delta rule or Mamba-2 by Triton kernels of the packages fla-core and mamba-ssm."""
+
+    def __init__(self, sizes: Row) -> None:
+        super().__init__()
+        self.sizes = sizes["linear"]
+        linear = self.sizes
+        self.is_delta = linear["recurrence"] == "gated_delta"
+        self.keys = linear["key_heads"] * linear["key_size"]
+        self.values = linear["value_heads"] * linear["value_size"]
+        scalars = (2 if self.is_delta else 1) * linear["value_heads"]
+        self.widths = (2 * self.keys + self.values, self.values, scalars)
+        self.into = nn.Linear(sizes["hidden"], sum(self.widths), bias=False)
+        self.convolution = nn.Parameter(torch.randn(self.widths[0], linear["convolution"]) / 2)
+        self.decay = nn.Parameter(torch.zeros(linear["value_heads"]))
+        self.out = nn.Linear(self.values, sizes["hidden"], bias=False)
+        self.kernel = "fla" if self.is_delta else "mamba_ssm"
+
+    def mixed(self, query: Tensor, key: Tensor, value: Tensor, scalars: Tensor) -> Tensor:
+        """Returns the result of the recurrence as (batch, tokens, heads, size)."""
+        if not value.is_cuda:
+            raise Unsupported("the kernels of linear attention need a CUDA device")
+        rate = -self.decay.float().exp()
+        try:
+            if self.is_delta:
+                from fla.ops.gated_delta_rule import chunk_gated_delta_rule
+
+                step, beta = scalars.chunk(2, -1)
+                gate = rate * F.softplus(step.float())
+                return chunk_gated_delta_rule(
+                    query, key, value, gate, beta.sigmoid(), use_qk_l2norm_in_kernel=True
+                )[0]
+            from mamba_ssm.ops.triton.ssd_combined import mamba_chunk_scan_combined
+
+            return mamba_chunk_scan_combined(
+                value, F.softplus(scalars.float()), rate, key, query, chunk_size=256, D=None
+            )
+        except ImportError as error:
+            raise Unsupported(str(error)) from error
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Computes (batch, tokens, hidden)."""
+        linear, (batch, tokens, _) = self.sizes, x.shape
+        into, gate, scalars = self.into(x).split(self.widths, -1)
+        try:
+            from fla.modules.convolution import causal_conv1d
+
+            into = causal_conv1d(into, self.convolution, activation="silu")[0]
+        except ImportError:
+            width = linear["convolution"]
+            weight = self.convolution.unsqueeze(1)
+            filtered = F.conv1d(into.transpose(1, 2), weight, padding=width - 1, groups=into.shape[2])
+            into = F.silu(filtered[..., :tokens].transpose(1, 2))
+        query, key, value = into.split((self.keys, self.keys, self.values), -1)
+        query, key = (part.reshape(batch, tokens, linear["key_heads"], linear["key_size"]) for part in (query, key))
+        value = value.reshape(batch, tokens, linear["value_heads"], linear["value_size"])
+        result = F.rms_norm(self.mixed(query, key, value, scalars), (linear["value_size"],))
+        return self.out(result.reshape(batch, tokens, self.values) * F.silu(gate))
+
+
+class Mlp(nn.Module):
+    """The MLP of all tokens."""
+
+    def __init__(self, hidden: int, width: int, gated: bool, rank: int = 0) -> None:
+        super().__init__()
+        self.gated = gated
+        self.up = Adapted(hidden, width * (2 if gated else 1), rank)
+        self.down = Adapted(width, hidden, rank)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Computes (..., hidden)."""
+        inner = self.up(x)
+        if not self.gated:
+            return self.down(F.relu(inner).square())
+        gate, inner = inner.chunk(2, -1)
+        return self.down(F.silu(gate) * inner)
+
+
+class Experts(nn.Module):
+    """Routed experts by grouped products, and shared experts."""
+
+    def __init__(self, sizes: Row) -> None:
+        super().__init__()
+        moe, hidden = sizes["moe"], sizes["hidden"]
+        self.top, self.count, width = moe["top_k"], moe["experts"], moe["expert_width"]
+        self.router = nn.Linear(hidden, self.count, bias=False)
+        self.up = nn.Parameter(torch.randn(self.count, 2 * width, hidden) * 0.02)
+        self.down = nn.Parameter(torch.randn(self.count, hidden, width) * 0.02)
+        shared = moe.get("shared_width", 0)
+        self.shared = Mlp(hidden, shared, True) if shared else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Computes (batch, tokens, hidden)."""
+        grouped: Any = getattr(torch, "_grouped_mm", None)
+        if grouped is None:
+            raise Unsupported("this PyTorch has no _grouped_mm")
+        flat = x.reshape(-1, x.shape[-1])
+        weights, selected = torch.softmax(self.router(flat).float(), 1).topk(self.top, 1)
+        chosen = selected.reshape(-1)
+        order = torch.argsort(chosen, stable=True)
+        # bincount would wait for the device.
+        counts = torch.zeros(self.count, device=x.device, dtype=torch.int32)
+        offsets = counts.scatter_add_(0, chosen, torch.ones_like(chosen, dtype=torch.int32)).cumsum(0, dtype=torch.int32)
+        source = order // self.top
+        gate, inner = grouped(flat[source], self.up.transpose(1, 2), offs=offsets).chunk(2, -1)
+        result = grouped(F.silu(gate) * inner, self.down.transpose(1, 2), offs=offsets)
+        result = result * weights.reshape(-1)[order].to(x.dtype).unsqueeze(1)
+        output = torch.zeros_like(flat).index_add(0, source, result)
+        if self.shared is not None:
+            output = output + self.shared(flat)
+        return output.view_as(x)
+
+
+class KindLayer(nn.Module):
+    """A layer of a module: norms, a mixer and an MLP. `M`, `*`, `-` and `E` of a pattern have one of both."""
+
+    def __init__(self, sizes: Row, part: str = "") -> None:
+        super().__init__()
+        hidden, rank = sizes["hidden"], sizes.get("adapters", {}).get("rank", 0)
+        self.mixer: Any = None
+        if part != "-":
+            self.mixer = LinearMixer(sizes) if "linear" in sizes and part != "*" else Mixer(sizes)
+        self.mlp: Any = None
+        if part in ("", "-"):
+            self.mlp = Experts(sizes) if "moe" in sizes else Mlp(hidden, sizes["ffn"], sizes["gated"], rank)
+        trained = not rank
+        self.norms = nn.ParameterList([nn.Parameter(torch.ones(hidden), trained) for _ in range(2)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Computes (batch, tokens, hidden)."""
+        size = (x.shape[-1],)
+        if self.mixer is not None:
+            x = x + self.mixer(F.rms_norm(x, size, self.norms[0]))
+        if self.mlp is not None:
+            x = x + self.mlp(F.rms_norm(x, size, self.norms[1]))
+        return x
+
+    @property
+    def kernel(self) -> str:
+        """Returns the kernel of the mixer after a forward pass."""
+        return "" if self.mixer is None else self.mixer.kernel
+
+
+class KindModel(nn.Module):
+    """A decoder of such layers with embedding, output layer and loss in fp32."""
+
+    def __init__(self, sizes: Row) -> None:
+        super().__init__()
+        hidden, trained = sizes["hidden"], "adapters" not in sizes
+        self.embedding = nn.Embedding(sizes["vocab"], hidden)
+        parts = list(sizes["pattern"]) if "pattern" in sizes else [""] * sizes["layers"]
+        every = (sizes.get("linear") or sizes.get("window") or {}).get("full_every", 0)
+        attention = {name: value for name, value in sizes.items() if name not in ("linear", "window")}
+        self.layers = nn.ModuleList(
+            [
+                KindLayer(attention if every and (index + 1) % every == 0 else sizes, part)
+                for index, part in enumerate(parts)
+            ]
+        )
+        self.norm = nn.Parameter(torch.ones(hidden), trained)
+        self.head = nn.Linear(hidden, sizes["vocab"], bias=False)
+        self.embedding.weight.requires_grad_(trained)
+        self.head.weight.requires_grad_(trained)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Returns the loss of (batch, tokens) identifiers."""
+        x = self.embedding(ids)
+        for layer in self.layers:
+            x = layer(x)
+        logits = self.head(F.rms_norm(x, (x.shape[-1],), self.norm))
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]).float(), ids.view(-1))
+
+
+def kind_layer_row(clock: Clock, sizes: Row, tokens: int, part: str) -> Row:
+    """Times a layer in bf16. `*_us` includes the host, `*_device_us` is the device alone."""
+    with clock.device:
+        layer = KindLayer(sizes, part).to(BF16)
+    x = torch.randn(1, tokens, sizes["hidden"], device=clock.device, dtype=BF16, requires_grad=True)
+    leaves = [x, *(parameter for parameter in layer.parameters() if parameter.requires_grad)]
+    start = time.monotonic()
+    output = layer(x)
+    backward = backward_run(output, leaves)
+    backward()
+    clock.sync()
+    result: Row = {"first_call_seconds": round(time.monotonic() - start, 3), "kernels": layer.kernel}
+
+    def both() -> None:
+        torch.autograd.grad(layer(x), leaves, output.detach(), allow_unused=True)
+
+    for name, run in (("forward", lambda: layer(x)), ("backward", backward), ("layer", both)):
+        for suffix, ahead in (("us", False), ("device_us", True)):
+            timing = clock.time(lambda: run, ahead=ahead)
+            result[f"{name}_{suffix}"] = timing["time_us"]
+            if name == "layer" and not ahead:
+                result.update(timing)
+    return result
+
+
+def kind_step_row(clock: Clock, sizes: Row, batch: int, tokens: int) -> Row:
+    """Times complete training steps in bf16 with a master copy in fp32 of trained parameters, and their memory."""
+    with clock.device:
+        model = KindModel(sizes).to(BF16)
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    masters = [nn.Parameter(parameter.detach().float()) for parameter in parameters]
+    optimizer = torch.optim.AdamW(masters, lr=1e-5, fused=clock.cuda)
+    ids = torch.randint(sizes["vocab"], (batch, tokens), device=clock.device)
+    after_forward: list[Optional[int]] = []
+
+    def train() -> list[Any]:
+        marks = [clock.mark()]
+        loss = model(ids)
+        after_forward.append(allocated(clock))
+        marks.append(clock.mark())
+        loss.backward()
+        marks.append(clock.mark())
+        for master, parameter in zip(masters, parameters):
+            master.grad = parameter.grad.float()  # type: ignore[union-attr]
+            parameter.grad = None
+        optimizer.step()
+        with torch.no_grad():
+            torch._foreach_copy_(parameters, masters)
+        optimizer.zero_grad(set_to_none=True)
+        marks.append(clock.mark())
+        return marks
+
+    for _ in range(2):
+        train()
+    clock.sync()
+    release(clock)
+    start_bytes = allocated(clock)
+    start = time.monotonic()
+    train()
+    clock.sync()
+    single = time.monotonic() - start
+    count = min(max(int(8 * clock.case_seconds / single), 5), 20)
+    if count * single > clock.remaining():
+        raise OutOfTime
+    reset_peaks(clock)
+    steps = [train() for _ in range(count)]
+    clock.sync()
+    result: Row = {
+        f"{name}_us": quantiles([clock.between(marks[index], marks[index + 1]) for marks in steps])["time_us"]
+        for index, name in enumerate(("forward", "backward", "optimizer"))
+    }
+    result.update(quantiles([clock.between(marks[0], marks[-1]) for marks in steps]))
+    result.update(
+        kernels=" ".join(sorted({str(layer.kernel) for layer in model.layers} - {""})),
+        steps=count,
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        start_bytes=start_bytes,
+        after_forward_bytes=after_forward[-1],
+    )
+    return {**result, **peaks(clock)}
+
+
+def kind_models() -> list[tuple[Row, int, int]]:
+    """Returns models of few layers, with sequences and tokens of a step."""
+    hybrid = dict(QWEN_LINEAR, layers=8, linear=dict(QWEN_LINEAR["linear"], full_every=4))
+    windowed = dict(GEMMA, layers=12, window=dict(GEMMA["window"], full_every=6))
+    return [
+        (dict(QWEN3_MOE, layers=2), 2, 4096),
+        (dict(DEEPSEEK_LITE, layers=3), 2, 4096),
+        (dict(QWEN3, layers=6), 1, 8192),
+        (dict(LORA, layers=8), 1, 8192),
+        (dict(DEEPSEEK_DENSE, layers=2), 1, 4096),
+        (windowed, 1, 8192),
+        (hybrid, 1, 8192),
+        (dict(NEMOTRON, layers=10, pattern="M-M-M-M*-M", ffn=21504), 1, 8192),
+        (dict(GPT_OSS, layers=2, window=dict(GPT_OSS["window"], full_every=2)), 1, 8192),
+    ]
+
+
+def kind_cases(clock: Clock) -> list[Case]:
+    """Layers and training steps of current models. They are compared with predictions and never fitted.
+
+    Windows run FlexAttention, compiled. Linear attention needs the packages fla-core and mamba-ssm.
+    """
+    cases = []
+    layers = [QWEN3_MOE, DEEPSEEK_LITE, QWEN3, LORA, DEEPSEEK_DENSE, GEMMA, GPT_OSS, QWEN_LINEAR]
+    parts = [*((sizes, "") for sizes in layers), (NEMOTRON, "M"), (NEMOTRON, "-")]
+    for rank, ((sizes, part), tokens) in ordered_grid(parts, clock.axis([8192, 4096], [32])):
+        row = {"op": "layer", "model": sizes["name"], "part": part, "tokens": tokens, "variant": "eager"}
+        sizes = sizes if clock.cuda else narrowed(sizes)
+        described = dict(sizes, pattern=part) if part else sizes
+        measure = functools.partial(kind_layer_row, clock, sizes, tokens, part)
+        row["module"] = described
+        cases.append(Case(row, functools.partial(limited_measure, clock, measure), rank, kind_seconds(clock, sizes)))
+    for rank, (sizes, batch, tokens) in enumerate(kind_models()):
+        sizes = dict(sizes, vocab=32768) if clock.cuda else dict(narrowed(sizes), vocab=256)
+        tokens = tokens if clock.cuda else 32
+        row = {"op": "training_step", "model": sizes["name"], "batch": batch, "tokens": tokens, "variant": "eager"}
+        measure = functools.partial(kind_step_row, clock, sizes, batch, tokens)
+        row.update(optimizer="adamw_fused", module=sizes)
+        limited_run = functools.partial(limited_measure, clock, measure)
+        cases.append(Case(row, limited_run, rank + 2, kind_seconds(clock, sizes)))
+    return cases
+
+
+def kind_seconds(clock: Clock, sizes: Row) -> float:
+    """Returns the expected seconds of a case: Triton and FlexAttention compile and tune kernels."""
+    if not clock.cuda:
+        return 0.0
+    return 120.0 if "linear" in sizes else 20.0 if "window" in sizes else 2.0
+
+
+def limited_measure(clock: Clock, measure: Callable[[], Row]) -> Row:
+    """Runs a measurement that may compile kernels within the time of the section."""
+    with limited(clock):
+        return measure()
+
+
 # --------------------------------------------------------------------------------------- collectives
 
 
@@ -1691,6 +2243,7 @@ SECTIONS: list[tuple[str, float, Callable[[Clock], list[Case]]]] = [
     ("contention", 0.5, contention_cases),
     ("launch", 2, launch_cases),
     ("compiled", 3, compiled_cases),
+    ("kinds", 4, kind_cases),
 ]
 
 
@@ -1817,7 +2370,7 @@ def write_profile(path: str, head: Row, sections: Sequence[Section], interrupted
     document["sections"] = [
         dict(
             name=section.name,
-            fitted=section.name != "validation",
+            fitted=section.name not in ("validation", "kinds"),
             seconds=round(section.seconds, 3),
             budget_seconds=round(section.budget, 3),
             notes=section.notes,
