@@ -4,11 +4,12 @@ use planner::certainty::{self, Interval, MemoryCertainty};
 use planner::fit::Fit;
 use planner::outcome::{Budget, Planned, RunForecast};
 use planner::scenario::Scenario;
-use planner::slowness::Measured;
+use planner::slowness::{Measured, Slowness};
 use planner::utilisation::Utilisation;
 use serde::{Deserialize, Serialize};
 
 use crate::job_config::{ConfigFormat, ReadSetting};
+use crate::run::Comparison;
 
 /// A further file of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +58,33 @@ pub struct SlownessRequest {
     pub configuration: CheckRequest,
     /// Measured throughput.
     pub measured: Measured,
+}
+
+/// A configuration and the log of its run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LogCheckRequest {
+    /// The configuration.
+    pub configuration: CheckRequest,
+    /// The log, in a format of `/api/v1/runs`.
+    pub log: NamedText,
+}
+
+/// Maximum length of a log in bytes.
+pub const MAX_LOG_BYTES: usize = 8 << 20;
+
+/// Comparison of a run's log with the prediction of its configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LogCheck {
+    /// Whether log and configuration are the same job, the measured and predicted quantities, and the time by phase if the log has
+    /// timers. `run` is the name of the log.
+    pub comparison: Comparison,
+    /// Comparison of the median step time, and causes of a slower run. Omitted if the log is of another job or layout, or has
+    /// no step times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowness: Option<Slowness>,
 }
 
 /// Whether a job fits the device memory.

@@ -62,6 +62,8 @@ pub const CHECKS: &str = "/api/v1/checks";
 
 /// POST: causes of a run that is slower than predicted. Stores nothing.
 pub const CHECK_SLOWNESS: &str = "/api/v1/checks/slowness";
+/// Comparison of a log with the prediction of a configuration.
+pub const CHECK_LOG: &str = "/api/v1/checks/log";
 
 /// POST: single changes of a training configuration, and the edits of its file. Stores nothing.
 pub const CHECK_CHANGES: &str = "/api/v1/checks/changes";

@@ -6,11 +6,12 @@ use axum::http::{Method, Uri};
 use axum::response::Response;
 
 /// Requests with a writing method that compute a response and store no data.
-const QUESTIONS: [(Method, &str); 8] = [
+const QUESTIONS: [(Method, &str); 9] = [
     (Method::POST, "/api/v1/job-configs"),
     (Method::POST, "/api/v1/checks"),
     (Method::POST, "/api/v1/checks/changes"),
     (Method::POST, "/api/v1/checks/slowness"),
+    (Method::POST, "/api/v1/checks/log"),
     (Method::POST, "/api/v1/what-if"),
     (Method::POST, "/api/v1/schedules"),
     (Method::POST, "/api/v1/scenarios/identity"),

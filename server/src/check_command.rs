@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use api::check::{Check, CheckChanges, Edit, Verdict};
+use api::check::{Check, CheckChanges, Edit, LogCheck, MAX_LOG_BYTES, Verdict};
+use api::run::Comparison;
 use ingest::job_config::Hardware;
 use planner::fit::{FewestDevices, FieldChange, fewest_devices};
 use planner::host::{Cancellation, NeverCancelled, Workers};
@@ -19,6 +20,7 @@ use serde::Serialize;
 
 use crate::checks::{self, Configuration};
 use crate::config::CheckArguments;
+use crate::observation::{Log, check_log};
 use crate::plan_command::plan;
 use crate::workers::Threads;
 
@@ -46,6 +48,9 @@ pub(crate) struct Report {
     /// Comparison with the measured step time, if it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) slowness: Option<Slowness>,
+    /// Comparison with the log, if it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) log: Option<Comparison>,
     /// True if a measurement was given and the job does not fit.
     #[serde(skip)]
     is_not_compared: bool,
@@ -57,10 +62,12 @@ pub(crate) struct Report {
 }
 
 /// Optional parts of a report.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Parts {
     /// Explain this measurement.
     pub(crate) measured: Option<Measured>,
+    /// Compare this log.
+    pub(crate) log: Option<Log>,
     /// Add duration and cost of a run over these tokens.
     pub(crate) budget: Option<Budget>,
 }
@@ -78,7 +85,8 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let files = arguments.files.iter().map(|path| Ok((name(path), read_text(path)?)));
     let files = files.collect::<anyhow::Result<Vec<(String, String)>>>()?;
     let hardware = Hardware { preset: arguments.device, devices: arguments.gpus };
-    let parts = Parts { measured: arguments.measured(), budget: arguments.budget()? };
+    let log = arguments.log.as_deref().map(|path| read_log(path).with_context(|| path.display().to_string()));
+    let parts = Parts { measured: arguments.measured(), log: log.transpose()?, budget: arguments.budget()? };
     let threads = arguments.search_threads.map_or_else(Threads::all_cores, Threads::new);
     let mut report = JobFiles::read(files, hardware)?.report(parts, &threads, &NeverCancelled)?;
     if arguments.best {
@@ -138,15 +146,23 @@ impl JobFiles {
         // A job that does not fit has no time to compare.
         let comparable = parts.measured.filter(|_| fit.base.iteration_s.is_some());
         let slowness = comparable.map(|measured| slowness::explain(&valid, measured, workers, cancellation));
-        let slowness = slowness.transpose()?;
+        let mut slowness = slowness.transpose()?;
+        let is_measured = parts.measured.is_some() || parts.log.is_some();
+        let log = parts.log.filter(|_| fit.base.iteration_s.is_some());
+        let log = log.map(|log| check_log(log, &valid, workers, cancellation)).transpose()?;
+        let log = log.map(|LogCheck { comparison, slowness: of_log }| {
+            slowness = of_log;
+            comparison
+        });
         Ok(Report {
             check: Check { fit, ..check },
             files: files.into_iter().map(|(name, _)| name).collect(),
             edits,
             combination_edits,
             fewest_devices: devices.map(|table| table.rows),
-            is_not_compared: parts.measured.is_some() && slowness.is_none(),
+            is_not_compared: is_measured && slowness.is_none() && log.is_none(),
             slowness,
+            log,
             is_best_requested: false,
             best: None,
         })
@@ -165,6 +181,13 @@ pub(crate) fn first_plan(planning: Planning) -> Option<Planned> {
         PlanOutcome::Planned(planned) => Some(*planned),
         PlanOutcome::Infeasible { .. } => None,
     }
+}
+
+fn read_log(path: &Path) -> anyhow::Result<Log> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MAX_LOG_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(Log::read(&name, &bytes)?)
 }
 
 fn read_text(path: &Path) -> anyhow::Result<String> {

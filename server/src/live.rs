@@ -16,6 +16,7 @@ mod seats;
 
 pub use follower::{FeedEvent, Follower};
 pub use import::ImportError;
+pub(crate) use import::log_points;
 pub use limits::LiveLimits;
 pub use seats::{NoStream, StreamSeat, UploadSeat};
 

@@ -5,18 +5,20 @@ mod accuracy;
 mod calibration;
 mod comparison;
 mod job;
+mod log;
 
 pub(crate) use accuracy::ACCURACY_JSON;
 pub(crate) use calibration::calibrated;
 pub(crate) use comparison::compared;
 pub(crate) use job::compared_jobs;
+pub(crate) use log::{Log, check_log};
 
 use api::run::{RunPoint, StepTimeOrigin};
 use ingest::log::JobSetup;
 use planner::engine::{Observer, PlanError};
 use planner::host::{Cancellation, Workers};
 use planner::outcome::{BatchSummary, Planned};
-use planner::run_comparison::{Agreement, JobCheck, JobComparison, JobQuantity, ReplanError, TimerRanks};
+use planner::run_comparison::{Agreement, JobCheck, JobComparison, ReplanError, TimerRanks};
 use planner::scenario::{PlannerKind, ValidScenario};
 use planner::timeline::Timeline;
 
@@ -121,34 +123,6 @@ pub enum ObservationError {
 impl ObservationError {
     /// The error of a comparison that found another job or another layout, with both values.
     pub(crate) fn from_comparison(job: &JobComparison) -> Self {
-        let name = |quantity: JobQuantity| match quantity {
-            JobQuantity::GlobalBatch => "global batch",
-            JobQuantity::TokensPerStep => "tokens per step",
-            JobQuantity::Devices => "devices",
-            JobQuantity::FlopsPerStep => "FLOPs per step",
-            JobQuantity::PeakTflops => "TFLOP/s of a device",
-            JobQuantity::DeviceMemory => "GiB of a device",
-            JobQuantity::Layers => "layers",
-            JobQuantity::HiddenSize => "hidden size",
-            JobQuantity::FeedForwardSize => "feed-forward size",
-            JobQuantity::AttentionHeads => "attention heads",
-            JobQuantity::KvHeads => "key and value heads",
-            JobQuantity::Experts => "experts",
-            JobQuantity::Vocabulary => "vocabulary",
-            JobQuantity::TrainedParameters => "trained parameters",
-            JobQuantity::ProductBits => "format of products",
-            JobQuantity::Device => "device",
-            JobQuantity::Layout => "layout",
-        };
-        let number = |value: f64| if value < 1e9 { format!("{value:.0}") } else { format!("{value:.3e}") };
-        let difference = |check: &JobCheck| {
-            if !check.planned_name.is_empty() {
-                let (measured, planned) = (&check.measured_name, &check.planned_name);
-                return format!("{} {measured} in the log, {planned} in the plan", name(check.quantity));
-            }
-            let measured = check.measured.map_or_else(|| "none".to_owned(), number);
-            format!("{} {measured} in the log, {} in the plan", name(check.quantity), number(check.planned))
-        };
         if job.is_same_job() {
             let layouts = job.checks.iter().filter(|check| check.agreement == Agreement::OtherLayout);
             return Self::OtherLayout(layouts.map(difference).collect::<Vec<_>>().join("; "));
@@ -160,6 +134,17 @@ impl ObservationError {
     pub(crate) fn is_cut(&self) -> bool {
         matches!(self, Self::Replan(ReplanError::Plan(PlanError::Cancelled(_))))
     }
+}
+
+/// Describes a failed check with both values.
+pub(crate) fn difference(check: &JobCheck) -> String {
+    let name = check.quantity.name();
+    if !check.planned_name.is_empty() {
+        return format!("{name} {} in the log, {} in the plan", check.measured_name, check.planned_name);
+    }
+    let number = |value: f64| if value < 1e9 { format!("{value:.0}") } else { format!("{value:.3e}") };
+    let measured = check.measured.map_or_else(|| "none".to_owned(), number);
+    format!("{name} {measured} in the log, {} in the plan", number(check.planned))
 }
 
 /// Cancels planning when the cancellation check is true.

@@ -114,6 +114,7 @@ fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(checks::check))
         .routes(routes!(checks::changes))
         .routes(routes!(checks::slowness))
+        .routes(routes!(checks::log))
         .routes(routes!(jobs::get, jobs::cancel))
         .routes(routes!(jobs::events))
         .routes(routes!(runs::list, runs::open))

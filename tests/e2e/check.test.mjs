@@ -107,6 +107,38 @@ test("a measured step is compared with the prediction", async () => {
   await page.context().close();
 });
 
+test("a log of the run is compared by its timers", async () => {
+  const arguments_ =
+    "--num-layers 8 --hidden-size 4096 --num-attention-heads 32 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 " +
+    "--global-batch-size 8 --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --bf16 --vocab-size 50257";
+  const log = (batch) =>
+    Array.from({ length: 30 }, (_, step) =>
+      ` iteration ${step + 1}/ 1000 | consumed samples: ${(step + 1) * batch} | elapsed time per iteration (ms): 900.0 | ` +
+      `learning rate: 1.000E-04 | global batch size: ${batch} | lm loss: 2.0E+00 |\n` +
+      "time (ms) | forward-compute: 40.00 | backward-compute: 700.00 | backward-params-all-reduce: 2.00 | optimizer: 5.00\n",
+    ).join("");
+  const page = await stage.open({ scheme: "light", refusals: true });
+  await check(page, arguments_);
+  await changed(page);
+  const open = (batch) =>
+    page.getByTestId("check-log").setInputFiles({ name: "run.log", mimeType: "text/plain", buffer: Buffer.from(log(batch)) });
+  await open(8);
+  await page.getByTestId("log-of-same-job").waitFor(PATIENCE);
+  const card = page.getByTestId("check-slowness");
+  assert.match(await card.innerText(), /Backward compute[\s\S]*700.ms/i);
+  assert.match(await card.innerText(), /The run is slower than predicted/);
+  await page.screenshot({ path: join(pictures, "check-log-light.png"), fullPage: true });
+  assert.deepEqual(await serious(page), []);
+  await open(64);
+  await page.getByTestId("log-of-other-job").waitFor(PATIENCE);
+  assert.match(await card.innerText(), /Global batch/i);
+  assert.equal(await page.getByTestId("check-causes").count(), 0);
+  await page.getByTestId("check-log").setInputFiles({ name: "a.log", mimeType: "text/plain", buffer: Buffer.from("nothing\n") });
+  await card.getByText("no step of a known trainer").waitFor(PATIENCE);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
 test("the first page checks a pasted configuration, on a narrow page", async () => {
   const page = await stage.open({ width: 390, height: 844 });
   await page.goto("/");

@@ -307,7 +307,7 @@ fn keep_one_of_a_kind(changes: &mut Vec<Change>, is_applicable: &dyn Fn(&Change)
 }
 
 /// Returns the first requested planner with a plan of its own; 1F1B if there is none.
-pub(crate) fn reference_planner(valid: &ValidScenario) -> PlannerKind {
+pub fn reference_planner(valid: &ValidScenario) -> PlannerKind {
     let requested = valid.scenario().planners.iter().copied();
     requested.into_iter().find(|&planner| planner != PlannerKind::Best).unwrap_or(PlannerKind::OneFOneB)
 }

@@ -3,6 +3,7 @@
 mod changes;
 mod charts;
 mod input;
+mod log_comparison;
 mod read;
 mod slowness;
 mod verdict;

@@ -2,6 +2,7 @@
 
 use api::check::{Certainty, Check, Edit, EditAction, Verdict};
 use api::job_config::ConfigFormat;
+use api::run::{Agreement, Comparison, PhaseResidual};
 use planner::fit::{Change, Combination, Fit};
 use planner::outcome::{Layout, Planned, RunCost, RunForecast};
 use planner::slowness::{Relation, Slowness};
@@ -9,6 +10,7 @@ use planner::utilisation::Utilisation;
 
 use super::{Report, value_text};
 use crate::fit_command::{describe_devices, memory_table};
+use crate::observation::difference;
 
 /// Returns the report: verdict, time, what was assumed and not understood, memory, changes.
 pub(crate) fn describe(report: &Report) -> String {
@@ -109,7 +111,39 @@ pub(crate) fn explanation(report: &Report) -> Vec<String> {
         let reason = "The job does not fit as configured, so the run has another configuration or more memory.";
         return vec![String::new(), format!("The measurement is not compared. {reason}")];
     }
-    report.slowness.iter().flat_map(slowness).collect()
+    let log = report.log.iter().flat_map(log);
+    log.chain(report.slowness.iter().flat_map(slowness)).collect()
+}
+
+/// Describes whether the log is of the same job, and the time by phase.
+fn log(comparison: &Comparison) -> Vec<String> {
+    let Comparison { run, job, phases, notes, .. } = comparison;
+    let mut lines = vec![String::new()];
+    if job.is_comparable() {
+        let agreeing = job.checks.iter().filter(|check| check.agreement == Agreement::Same).count();
+        lines.push(format!("log {run}: the same job, {agreeing} checks agree"));
+    } else {
+        lines.push(format!("log {run}: not compared, because it differs from the configuration:"));
+        let failed =
+            job.checks.iter().filter(|check| matches!(check.agreement, Agreement::Different | Agreement::OtherLayout));
+        lines.extend(failed.map(|check| format!("  {}", difference(check))));
+        return lines;
+    }
+    if !phases.is_empty() {
+        lines.push(format!("  {:<36} {:>10} {:>10} {:>10}", "phase of a step", "measured", "predicted", "difference"));
+        lines.extend(phases.iter().map(phase));
+    }
+    lines.extend(notes.iter().map(|note| format!("  {note}")));
+    lines
+}
+
+/// Returns the row of a phase in s.
+fn phase(phase: &PhaseResidual) -> String {
+    let PhaseResidual { phase, measured_s, predicted_s, .. } = phase;
+    let predicted = predicted_s.map_or_else(|| "-".to_owned(), |predicted| format!("{predicted:.3} s"));
+    let difference =
+        predicted_s.map_or_else(|| "-".to_owned(), |predicted| format!("{:+.3} s", measured_s - predicted));
+    format!("  {phase:<36} {:>10} {predicted:>10} {difference:>10}", format!("{measured_s:.3} s"))
 }
 
 /// Describes the best plan, if it was requested.

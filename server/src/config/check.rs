@@ -35,6 +35,9 @@ pub struct CheckArguments {
     /// Measured model TFLOP/s per device, instead of a step time.
     #[arg(long, value_name = "TFLOPS", value_parser = positive, group = "measured")]
     pub tflops: Option<f64>,
+    /// Log of the run: compare its steps, and its timers by phase, and explain why it is slower than predicted.
+    #[arg(long, value_name = "FILE", group = "measured")]
+    pub log: Option<PathBuf>,
     /// Tokens of the whole run, for example 15T or 300e9: its days, device hours and cost.
     #[arg(long, value_name = "TOKENS", value_parser = tokens)]
     pub tokens: Option<f64>,

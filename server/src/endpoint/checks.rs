@@ -1,6 +1,6 @@
 //! Checks of training configurations. Nothing is stored.
 
-use api::check::{Check, CheckChanges, CheckRequest, MAX_FURTHER, SlownessRequest};
+use api::check::{Check, CheckChanges, CheckRequest, LogCheck, LogCheckRequest, MAX_FURTHER, SlownessRequest};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -18,6 +18,7 @@ use crate::app::{App, Shared};
 use crate::checks::{self, Configuration, ConfigurationError, MAX_DEVICES};
 use crate::error::ApiError;
 use crate::label;
+use crate::observation::{Log, check_log};
 use crate::turns::Claimant;
 
 /// Checks the configuration of a training job: whether it fits, its time and memory on one global batch.
@@ -115,6 +116,43 @@ pub(crate) async fn slowness(
         slowness::explain(&valid, measured, effort.workers, effort.cancellation)
     });
     Ok(Json(explained.await?))
+}
+
+/// Compares the log of a run with the prediction of its configuration, and explains a slower run.
+///
+/// First it is checked that both are the same job with the same layout. Otherwise the differences are listed, and nothing is
+/// compared. If the log has timers, `comparison.phases` has the measured and predicted time by phase. Causes are those of
+/// `/api/v1/checks/slowness` for the median step time without outliers. Nothing is stored. The computation is synchronous,
+/// queued with the planning jobs, and limited to 20 s. Closing the request cancels it.
+#[utoipa::path(
+    post, path = "/api/v1/checks/log", tag = "checks", request_body = LogCheckRequest,
+    responses(
+        (status = 200, body = LogCheck),
+        (status = 400, description = "The body is not JSON of this form"),
+        (status = 413, description = "More than 1 MiB of configuration, or more than 5,000 keys"),
+        (status = 422, description = "An unknown format, a log without steps or of more than 8 MiB, contradictory values, or a job that does not fit"),
+        (status = 503, description = "Too many studies are under way; try again after a while"),
+    )
+)]
+pub(crate) async fn log(
+    State(app): Shared,
+    claimant: Claimant,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<LogCheck>, ApiError> {
+    let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
+    let (configuration, log) = off_thread(move || {
+        let LogCheckRequest { configuration, log } = parsed(&body)?;
+        let name = label::clean(&log.name).unwrap_or_default();
+        let log = Log::read(&name, log.text.as_bytes()).map_err(|error| invalid("/log/text", error.to_string()))?;
+        Ok((configuration, log))
+    })
+    .await?;
+    let (_, _, _, valid) = read(&app, configuration).await?;
+    let bytes = search_bytes(valid.scenario(), app.studies.at_once());
+    let checked = app
+        .studies
+        .run((&claimant, bytes), 1, move |effort| check_log(log, &valid, effort.workers, effort.cancellation));
+    Ok(Json(checked.await?))
 }
 
 fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {

@@ -112,6 +112,14 @@ impl Live {
     }
 }
 
+/// Returns the points of a complete log that is not stored.
+///
+/// # Errors
+/// The text is no log, or exceeds the limits.
+pub(crate) fn log_points(bytes: &[u8]) -> Result<Vec<RunPoint>, LogError> {
+    Ok(read(bytes, &Limits::default(), None)?.points)
+}
+
 fn read(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> Result<Read, LogError> {
     let log = ingest::log::import_with(bytes, limits, table)?;
     let mut converter = PointConverter::default();

@@ -16,6 +16,7 @@ use crate::check_command::text::{best, changes, describe, explanation, outcome};
 use crate::check_command::{JobFiles, Parts, Report};
 use crate::checks;
 use crate::fit_command::memory_table;
+use crate::observation::Log;
 
 /// A configuration of a training job.
 #[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
@@ -54,7 +55,7 @@ pub(super) struct CompareArguments {
     b: ConfigurationArguments,
 }
 
-/// A configuration and the measured throughput of its run. One of the measurements is required.
+/// A configuration and the measured throughput of its run. One of the measurements, or the log, is required.
 #[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WhySlowArguments {
@@ -68,6 +69,9 @@ pub(super) struct WhySlowArguments {
     /// Measured model TFLOP/s per device.
     #[serde(default)]
     tflops_per_device: Option<f64>,
+    /// Log of the run: its start, with the arguments of the job, and some hundred steps. Timers are compared by phase.
+    #[serde(default)]
+    log: Option<String>,
 }
 
 /// A term.
@@ -97,7 +101,7 @@ impl Tools {
                        MFU with 80 % intervals, days and cost of a number of tokens, what was assumed, and the changes that help most as lines of the configuration."
     )]
     async fn check(&self, Parameters(arguments): Parameters<ConfigurationArguments>) -> CallToolResult {
-        self.answer(arguments, None, describe).await
+        self.answer(arguments, Parts::default(), describe).await
     }
 
     #[tool(
@@ -105,7 +109,7 @@ impl Tools {
                        helps, the fewest devices of every device type."
     )]
     async fn fit(&self, Parameters(arguments): Parameters<ConfigurationArguments>) -> CallToolResult {
-        self.answer(arguments, None, |report| {
+        self.answer(arguments, Parts::default(), |report| {
             joined(&[outcome(&report.check), memory_table(&report.check.fit), changes(report)])
         })
         .await
@@ -116,7 +120,7 @@ impl Tools {
                        Takes seconds to minutes."
     )]
     async fn plan(&self, Parameters(arguments): Parameters<ConfigurationArguments>) -> CallToolResult {
-        let report = match self.report(arguments, None).await {
+        let report = match self.report(arguments, Parts::default()).await {
             Ok(report) => report,
             Err(error) => return failed(error),
         };
@@ -131,7 +135,7 @@ impl Tools {
         description = "Compare two training configurations: memory, step time, tokens/s, MFU, and the probability that the first is faster."
     )]
     async fn compare(&self, Parameters(CompareArguments { a, b }): Parameters<CompareArguments>) -> CallToolResult {
-        let (a, b) = match (self.report(a, None).await, self.report(b, None).await) {
+        let (a, b) = match (self.report(a, Parts::default()).await, self.report(b, Parts::default()).await) {
             (Ok(a), Ok(b)) => (a, b),
             (Err(error), _) => return failed(format!("a: {error}")),
             (_, Err(error)) => return failed(format!("b: {error}")),
@@ -145,27 +149,34 @@ impl Tools {
     }
 
     #[tool(
-        description = "Explain why a run is slower than predicted: causes, each simulated alone, the seconds that they explain, and the \
-                       counter or trace that confirms them."
+        description = "Explain why a run is slower than predicted: whether a log is of the same job, measured and predicted time by \
+                       phase, and causes, each simulated alone, with the seconds that they explain and the counter or trace that \
+                       confirms them."
     )]
     async fn why_slow(&self, Parameters(arguments): Parameters<WhySlowArguments>) -> CallToolResult {
-        let WhySlowArguments { configuration, step_s, tokens_per_s_per_device, tflops_per_device } = arguments;
+        let WhySlowArguments { configuration, step_s, tokens_per_s_per_device, tflops_per_device, log } = arguments;
         let measurements = [
             step_s.map(Measured::StepS),
             tokens_per_s_per_device.map(Measured::TokensPerSPerDevice),
             tflops_per_device.map(Measured::TflopsPerDevice),
         ];
         let mut measurements = measurements.into_iter().flatten();
-        let (Some(measured), None) = (measurements.next(), measurements.next()) else {
-            return failed("give one of step_s, tokens_per_s_per_device and tflops_per_device".to_owned());
+        let parts = match (log, measurements.next(), measurements.next()) {
+            (Some(log), None, None) => match blocking(move || Ok(Log::read("", log.as_bytes())?)).await {
+                Ok(log) => Parts { log: Some(log), ..Parts::default() },
+                Err(error) => return failed(format!("log: {error}")),
+            },
+            (None, Some(measured), None) => {
+                let (Measured::StepS(value) | Measured::TokensPerSPerDevice(value) | Measured::TflopsPerDevice(value)) =
+                    measured;
+                if !(value.is_finite() && value > 0.0) {
+                    return failed("the measurement must be greater than 0".to_owned());
+                }
+                Parts { measured: Some(measured), ..Parts::default() }
+            }
+            _ => return failed("give one of step_s, tokens_per_s_per_device, tflops_per_device and log".to_owned()),
         };
-        let (Measured::StepS(value) | Measured::TokensPerSPerDevice(value) | Measured::TflopsPerDevice(value)) =
-            measured;
-        if !(value.is_finite() && value > 0.0) {
-            return failed("the measurement must be greater than 0".to_owned());
-        }
-        self.answer(configuration, Some(measured), |report| joined(&[outcome(&report.check), explanation(report)]))
-            .await
+        self.answer(configuration, parts, |report| joined(&[outcome(&report.check), explanation(report)])).await
     }
 
     #[tool(description = "Explain a term of the field or of Planscope, with its source.")]
@@ -180,19 +191,19 @@ impl Tools {
     async fn answer(
         &self,
         arguments: ConfigurationArguments,
-        measured: Option<Measured>,
+        parts: Parts,
         describe: impl FnOnce(&Report) -> String,
     ) -> CallToolResult {
-        match self.report(arguments, measured).await {
+        match self.report(arguments, parts).await {
             Ok(report) => succeeded(describe(&report)),
             Err(error) => failed(error),
         }
     }
 
-    async fn report(&self, arguments: ConfigurationArguments, measured: Option<Measured>) -> Result<Report, String> {
+    async fn report(&self, arguments: ConfigurationArguments, parts: Parts) -> Result<Report, String> {
         let budget = arguments.budget()?;
         let job = blocking(move || arguments.read()).await?;
-        self.host.report(job, Parts { measured, budget }).await
+        self.host.report(job, Parts { budget, ..parts }).await
     }
 }
 

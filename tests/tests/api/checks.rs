@@ -1,11 +1,13 @@
 //! Checks of training configurations.
 
 use api::check::{
-    Check, CheckChanges, CheckRequest, EditAction, NamedText, SlownessRequest, Verdict, apply, apply_to_files,
+    Check, CheckChanges, CheckRequest, EditAction, LogCheck, LogCheckRequest, MAX_LOG_BYTES, NamedText,
+    SlownessRequest, Verdict, apply, apply_to_files,
 };
 use api::job_config::ConfigFormat;
-use api::path::{CHECK_CHANGES, CHECK_SLOWNESS, CHECKS};
+use api::path::{CHECK_CHANGES, CHECK_LOG, CHECK_SLOWNESS, CHECKS};
 use api::problem::Problem;
+use api::run::JobQuantity;
 use api::scenario::ScenarioList;
 use harness::TestServer;
 use planner::slowness::{Measured, Relation, Slowness};
@@ -142,4 +144,57 @@ async fn a_slow_run_has_causes() {
     assert!(slowness.causes.len() > 1, "{slowness:?}");
     let problem: Problem = server.request("POST", CHECK_SLOWNESS, request(Measured::StepS(0.0))).await.json();
     assert_eq!((problem.status, problem.errors[0].pointer.as_str()), (422, "/measured"));
+}
+
+/// Arguments of Megatron-LM for 8 layers on two stages.
+const MEGATRON: &str = "--num-layers 8 --hidden-size 4096 --num-attention-heads 32 --seq-length 2048 --max-position-embeddings 2048 \
+    --micro-batch-size 1 --global-batch-size 8 --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --bf16 --vocab-size 50257";
+
+/// Log of a step every line, with the timers of the printing rank.
+fn log(batch: u32, step_ms: f64, backward_ms: f64) -> String {
+    let line = |step: u32| {
+        format!(
+            " iteration {step:8}/    1000 | consumed samples: {:12} | elapsed time per iteration (ms): {step_ms:.1} | \
+             learning rate: 1.000E-04 | global batch size: {batch:5} | lm loss: 2.0E+00 |\n\
+             time (ms) | forward-compute: 40.00 | backward-compute: {backward_ms:.2} | backward-params-all-reduce: 2.00 | \
+             optimizer: 5.00\n",
+            step * batch
+        )
+    };
+    (1..30).map(line).collect()
+}
+
+#[tokio::test]
+async fn a_log_is_compared_by_phase_and_its_causes_are_simulated() {
+    let server = TestServer::open().await;
+    let checked: Check = server.request("POST", CHECKS, body(MEGATRON, Some(8), Some("a100-80gb"))).await.json();
+    let predicted = checked.plan.unwrap().metrics.iteration_s;
+    let configuration: CheckRequest = serde_json::from_str(&body(MEGATRON, Some(8), Some("a100-80gb"))).unwrap();
+    let request = |text: String| {
+        let log = NamedText { name: "run.log".to_owned(), text };
+        serde_json::to_string(&LogCheckRequest { configuration: configuration.clone(), log }).unwrap()
+    };
+    let slow = 1500.0 * predicted;
+    let reply = server.request("POST", CHECK_LOG, request(log(8, slow, 0.9 * slow))).await;
+    assert_eq!(reply.status, 200);
+    let LogCheck { comparison, slowness } = reply.json();
+    assert!(comparison.job.is_comparable(), "{:?}", comparison.job);
+    assert_eq!(comparison.run, "run.log");
+    let backward = comparison.phases.iter().find(|phase| phase.phase.starts_with("backward")).unwrap();
+    assert!((backward.measured_s - 0.0009 * slow).abs() < 1e-4, "{backward:?}");
+    assert!(backward.predicted_s.is_some_and(|predicted| predicted > 0.0 && predicted < backward.measured_s));
+    let slowness = slowness.unwrap();
+    assert_eq!(slowness.relation, Relation::Slower);
+    assert!((slowness.measured_s / predicted - 1.5).abs() < 0.01 && !slowness.causes.is_empty());
+
+    // A log of another batch is not compared, and nothing is explained.
+    let other: LogCheck = server.request("POST", CHECK_LOG, request(log(16, slow, 0.5 * slow))).await.json();
+    assert!(other.slowness.is_none() && !other.comparison.job.is_comparable());
+    let differs = other.comparison.job.differences().any(|check| check.quantity == JobQuantity::GlobalBatch);
+    assert!(differs, "{:?}", other.comparison.job);
+
+    for text in ["no steps here\n".to_owned(), "x".repeat(MAX_LOG_BYTES + 1)] {
+        let problem: Problem = server.request("POST", CHECK_LOG, request(text)).await.json();
+        assert_eq!((problem.status, problem.errors[0].pointer.as_str()), (422, "/log/text"));
+    }
 }

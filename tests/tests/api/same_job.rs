@@ -102,7 +102,7 @@ async fn another_batch_is_named_and_corrected() {
     // What cannot be compared cannot be calibrated either.
     let rejection = server.post(&api::path::run_calibration(&run), "").await.problem();
     assert_eq!(rejection.status, 422);
-    assert!(rejection.detail.contains("global batch 64 in the log, 16 in the plan"), "{}", rejection.detail);
+    assert!(rejection.detail.contains("global batch size 64 in the log, 16 in the plan"), "{}", rejection.detail);
 
     let reply = server.post(&api::path::run_correction(&run), "").await;
     assert_eq!(reply.status, 201, "{reply:?}");

@@ -125,6 +125,31 @@ pub enum JobQuantity {
     Layout,
 }
 
+impl JobQuantity {
+    /// Name in sentences.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::GlobalBatch => "global batch size",
+            Self::TokensPerStep => "tokens per step",
+            Self::Devices => "devices",
+            Self::FlopsPerStep => "FLOPs per step",
+            Self::PeakTflops => "peak of the device",
+            Self::DeviceMemory => "memory of the device",
+            Self::Layers => "layers of the model",
+            Self::HiddenSize => "hidden size of the model",
+            Self::FeedForwardSize => "feed-forward size of the model",
+            Self::AttentionHeads => "attention heads of the model",
+            Self::KvHeads => "key and value heads of the model",
+            Self::Experts => "experts of a layer",
+            Self::Vocabulary => "vocabulary of the model",
+            Self::TrainedParameters => "trained parameters",
+            Self::ProductBits => "format of products",
+            Self::Device => "device",
+            Self::Layout => "layout",
+        }
+    }
+}
+
 /// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -1,14 +1,25 @@
 //! Measured throughput of a run next to the prediction, and causes of a slower run.
 
-use api::check::SlownessRequest;
+use api::check::{CheckRequest, LogCheck, LogCheckRequest, SlownessRequest};
 use api::planner::slowness::{Cause, Measured, Relation, Slowness};
+use api::run::Comparison;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::check::{Checked, Loaded};
-use crate::client::{self, Body};
+use super::log_comparison::{LogComparison, read_log};
+use crate::check::{Checked, Loaded, listed};
+use crate::client::{self, Body, RequestError};
 use crate::format;
 use crate::notice::ErrorNotice;
+
+/// Comparison with a log or with a number.
+#[derive(Debug, Clone, PartialEq)]
+struct Answer {
+    /// `None` for a number.
+    comparison: Option<Comparison>,
+    /// `None` if the log is of another job.
+    slowness: Option<Slowness>,
+}
 
 /// Converts a value to a measurement.
 type FromValue = fn(f64) -> Measured;
@@ -26,38 +37,66 @@ pub(super) fn SlownessCard(checked: std::sync::Arc<Checked>) -> impl IntoView {
     if checked.check.plan.is_none() {
         return ().into_any();
     }
+    let unreadable = RwSignal::new(None::<String>);
     let value = RwSignal::new(String::new());
     let unit = RwSignal::new(0_usize);
-    let answer = RwSignal::new(Loaded::<Slowness>::Absent);
+    let answer = RwSignal::new(Loaded::<Answer>::Absent);
     let number = move || value.with(|value| value.trim().parse::<f64>().ok().filter(|value| *value > 0.0));
+    let configuration = checked.request.clone();
+    let read_log = StoredValue::new(move |files: Vec<web_sys::File>| {
+        let Some(file) = files.into_iter().next() else { return };
+        let configuration = configuration.clone();
+        unreadable.set(None);
+        answer.set(Loaded::Waiting);
+        spawn_local(async move {
+            match check_log(configuration, file).await {
+                Ok(response) => drop(answer.try_set(Loaded::new(response))),
+                Err(message) => {
+                    unreadable.try_set(Some(message));
+                    answer.try_set(Loaded::Absent);
+                }
+            }
+        });
+    });
+    let select_log = move |event: web_sys::Event| {
+        let input = event_target::<web_sys::HtmlInputElement>(&event);
+        read_log.with_value(|read| read(listed(input.files())));
+        input.set_value("");
+    };
+    let is_over = RwSignal::new(false);
+    let drop_log = move |event: web_sys::DragEvent| {
+        is_over.set(false);
+        let files = listed(event.data_transfer().and_then(|data| data.files()));
+        if !files.is_empty() {
+            event.prevent_default();
+            event.stop_propagation();
+            read_log.with_value(|read| read(files));
+        }
+    };
     let ask = move || {
         let Some(value) = number() else { return };
         let configuration = checked.request.clone();
+        unreadable.set(None);
         let measured = UNITS[unit.get_untracked()].1(value);
         let body = serde_json::to_string(&SlownessRequest { configuration, measured });
         let body = body.expect("a request is made of texts and numbers");
         answer.set(Loaded::Waiting);
         spawn_local(async move {
             let response = client::send::<Slowness>("POST", api::path::CHECK_SLOWNESS, Body::Json(body)).await;
-            answer.try_set(Loaded::new(response));
+            let answered = response.map(|slowness| Answer { comparison: None, slowness: Some(slowness) });
+            answer.try_set(Loaded::new(answered));
         });
     };
     let ask = StoredValue::new(ask);
     let options =
         UNITS.iter().enumerate().map(|(index, (name, _))| view! { <option value=index.to_string()>{*name}</option> });
-    let content = move || {
-        match answer.get() {
-        Loaded::Absent => ().into_any(),
-        Loaded::Waiting => view! {
-            <p class="progress" role="status"><progress aria-label="Simulating causes"></progress>"Simulating causes…"</p>
-        }
-        .into_any(),
-        Loaded::Failed(error) => view! { <ErrorNotice error=error /> }.into_any(),
-        Loaded::Here(slowness) => view! { <Explanation slowness=(*slowness).clone() /> }.into_any(),
-    }
-    };
+    let content = move || answered(answer.get());
     view! {
-        <section class="card" data-testid="check-slowness">
+        <section class="card" data-testid="check-slowness" class:over=move || is_over.get()
+            on:dragover=move |event| { event.prevent_default(); event.stop_propagation(); is_over.set(true); }
+            on:dragleave=move |_| is_over.set(false)
+            on:drop=drop_log
+        >
             <header class="card-title"><h2>"Is my run slower?"</h2></header>
             <form class="check-controls" on:submit=move |event| { event.prevent_default(); ask.with_value(|ask| ask()); }>
                 <label>
@@ -72,11 +111,47 @@ pub(super) fn SlownessCard(checked: std::sync::Arc<Checked>) -> impl IntoView {
                     {options.collect_view()}
                 </select>
                 <button data-testid="explain-slowness" disabled=move || number().is_none()>"Explain"</button>
+                <span class="muted">"or"</span>
+                <label class="button quiet-button">
+                    <input type="file" class="visually-hidden" data-testid="check-log" on:change=select_log />
+                    "Open a log of the run"
+                </label>
             </form>
+            <p class="hint">"A log is compared step by step and by its timers. It can be dropped here. It is not stored."</p>
+            {move || unreadable.get().map(|message| view! { <p class="field-error" role="alert">{message}</p> })}
             {content}
         </section>
     }
     .into_any()
+}
+
+/// Returns the content below the form.
+fn answered(answer: Loaded<Answer>) -> AnyView {
+    match answer {
+        Loaded::Absent => ().into_any(),
+        Loaded::Waiting => view! {
+            <p class="progress" role="status"><progress aria-label="Simulating causes"></progress>"Simulating causes…"</p>
+        }
+        .into_any(),
+        Loaded::Failed(error) => view! { <ErrorNotice error=error /> }.into_any(),
+        Loaded::Here(answer) => {
+            let Answer { comparison, slowness } = (*answer).clone();
+            view! {
+                {comparison.map(|comparison| view! { <LogComparison comparison=comparison /> })}
+                {slowness.map(|slowness| view! { <Explanation slowness=slowness /> })}
+            }
+            .into_any()
+        }
+    }
+}
+
+/// Sends a log with its configuration. The error is that of the browser.
+async fn check_log(configuration: CheckRequest, file: web_sys::File) -> Result<Result<Answer, RequestError>, String> {
+    let log = read_log(file).await?;
+    let body = serde_json::to_string(&LogCheckRequest { configuration, log });
+    let body = body.expect("a request is made of texts and numbers");
+    let response = client::send::<LogCheck>("POST", api::path::CHECK_LOG, Body::Json(body)).await;
+    Ok(response.map(|LogCheck { comparison, slowness }| Answer { comparison: Some(comparison), slowness }))
 }
 
 /// Describes the relation of both times.

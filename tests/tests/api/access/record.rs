@@ -116,6 +116,7 @@ async fn readers_cannot_change_stored_data() {
                 ("POST", api::path::CHECKS),
                 ("POST", api::path::CHECK_CHANGES),
                 ("POST", api::path::CHECK_SLOWNESS),
+                ("POST", api::path::CHECK_LOG),
                 ("POST", api::path::SCHEDULES),
                 ("POST", api::path::SCENARIO_IDENTITY),
                 ("POST", api::path::DATASET_FOOTERS),
