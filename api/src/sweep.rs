@@ -1,5 +1,6 @@
 //! Stored sweeps: definition, progress and charts.
 
+use planner::certainty::Interval;
 use planner::scenario::PlannerKind;
 use planner::sweep::{PointRow, ScalingSweep, UsualField};
 use serde::{Deserialize, Serialize};
@@ -306,6 +307,9 @@ pub struct FrontPlan {
     pub planner: NamedPlanner,
     /// Mean iteration time, in s.
     pub iteration_s: f64,
+    /// 80 % interval of the iteration time, in s, for the first 20 Pareto-optimal plans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_s: Option<Interval>,
     /// Backbone tokens per second per device, if plans are compared by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_s_per_device: Option<f64>,

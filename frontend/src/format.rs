@@ -1,5 +1,7 @@
 //! Number formats with SI prefixes and three significant digits.
 
+use api::planner::certainty::Interval;
+
 /// Formats with three significant digits, including trailing zeros for column alignment.
 pub(crate) fn three_digits(value: f64) -> String {
     if !value.is_finite() {
@@ -34,6 +36,11 @@ pub(crate) fn seconds(value: f64) -> String {
         return "0\u{202f}s".to_owned();
     }
     scaled(value, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")])
+}
+
+/// Formats the 80 % interval of a duration.
+pub(crate) fn seconds_interval(interval: Interval) -> String {
+    format!("80 %: {} to {}", seconds(interval.low), seconds(interval.high))
 }
 
 /// Formats a difference of durations with its sign, for example "−9.9 s".

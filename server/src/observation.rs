@@ -1,13 +1,11 @@
 //! Compares runs with their plans: job identity, confidence bands, outliers, phases, and
 //! calibration.
 
-mod accuracy;
 mod calibration;
 mod comparison;
 mod job;
 mod log;
 
-pub(crate) use accuracy::ACCURACY_JSON;
 pub(crate) use calibration::calibrated;
 pub(crate) use comparison::compared;
 pub(crate) use job::compared_jobs;

@@ -74,6 +74,10 @@ pub struct Prediction {
     pub quantity: Quantity,
     /// Prediction.
     pub band: PredictionBand,
+    /// Expected time of the next steps: the band of the step time narrowed by the steps seen. Omitted for other quantities, for
+    /// fewer than five steps, and if job or layout differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<PredictionBand>,
     /// Median over the run without outliers. Omitted if the log does not state the quantity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<f64>,

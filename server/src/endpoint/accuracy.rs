@@ -7,7 +7,9 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use crate::document::Document;
-use crate::observation::ACCURACY_JSON;
+
+/// The report of measured sets.
+const ACCURACY_JSON: &str = include_str!("../../../docs/accuracy.json");
 
 static DOCUMENT: LazyLock<Document> = LazyLock::new(|| Document::new(ACCURACY_JSON));
 

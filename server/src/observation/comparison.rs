@@ -3,6 +3,7 @@
 use api::run::{
     Comparison, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand, Quantity, RunPoint, SegmentSummary,
 };
+use planner::certainty;
 use planner::outcome::{BatchSummary, Planned};
 use planner::run_comparison::{
     Agreement, Band, JobComparison, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step, Timed, TimerRanks,
@@ -11,7 +12,6 @@ use planner::run_comparison::{
 use planner::scenario::Scenario;
 
 use super::RunContext;
-use super::accuracy::prediction_error;
 use super::job::{compare, planned_job, setups};
 
 /// Comparison of a run with its plan; of one part of the run where `segment` is given. It has no differences where both are
@@ -44,6 +44,7 @@ pub(crate) fn compared(context: &RunContext, segment: Option<u32>) -> Comparison
         for prediction in &mut predictions {
             prediction.error = None;
             prediction.inside = None;
+            prediction.next = None;
         }
         for phase in &mut phases {
             phase.predicted_s = None;
@@ -153,8 +154,13 @@ fn predictions(
     selected: &[&RunPoint],
     flops: f64,
 ) -> Vec<Prediction> {
-    let (error, widened) = prediction_error(&scenario.cluster);
     let metrics = &planned.metrics;
+    let interval = certainty::step_time(scenario, planned);
+    let factors = (interval.low / metrics.iteration_s, interval.high / metrics.iteration_s);
+    // Rates are low if steps are long.
+    let rate_factors = (1.0 / factors.1, 1.0 / factors.0);
+    let reason = certainty::reason(scenario).map(|reason| format!(". Widest interval: {reason}")).unwrap_or_default();
+    let widened = format!("widened by the 80 % interval of the prediction{reason}");
     let steps: Vec<f64> = planned.iterations.iter().map(|iteration| iteration.iteration_s).collect();
     let rates: Vec<f64> =
         batches.iter().zip(&steps).map(|(batch, step)| batch.tokens as f64 / step.max(f64::MIN_POSITIVE)).collect();
@@ -168,7 +174,7 @@ fn predictions(
         |point: &RunPoint| point.tokens_per_s.or_else(|| point.tokens_per_s_per_device.map(|rate| rate * devices));
     let per_device: Vec<f64> = rates.iter().map(|rate| rate / devices).collect();
     let reserve = scenario.training.memory_reserve_gib;
-    let mut memory = Band::new(metrics.peak_memory_gib, &peaks, 0.0);
+    let mut memory = Band::new(metrics.peak_memory_gib, &peaks, (1.0, 1.0));
     memory.high += reserve;
     let memory_basis = format!(
         "peaks of {} simulated iterations, plus the reserve of {reserve} GiB for fragmentation, the communication library and the \
@@ -178,25 +184,25 @@ fn predictions(
     vec![
         prediction(
             Quantity::StepTime,
-            Band::new(metrics.iteration_s, &steps, error),
+            Band::new(metrics.iteration_s, &steps, factors),
             spread("iterations"),
             &values(&|point| point.step_s),
         ),
         prediction(
             Quantity::TokensPerSecond,
-            Band::new(metrics.tokens_per_s, &rates, error),
+            Band::new(metrics.tokens_per_s, &rates, rate_factors),
             spread("iterations"),
             &values(&job_rate),
         ),
         prediction(
             Quantity::TflopsPerDevice,
-            Band::new(metrics.tflops_per_device * flops, &[], error),
+            Band::new(metrics.tflops_per_device * flops, &[], rate_factors),
             format!("mean of {} simulated iterations by the log's formula, {widened}", steps.len()),
             &values(&|point| point.tflops_per_device),
         ),
         prediction(
             Quantity::TokensPerSecondPerDevice,
-            Band::new(metrics.tokens_per_s / devices, &per_device, error),
+            Band::new(metrics.tokens_per_s / devices, &per_device, rate_factors),
             spread("iterations"),
             &values(&|point| point.tokens_per_s_per_device.or_else(|| point.tokens_per_s.map(|rate| rate / devices))),
         ),
@@ -208,11 +214,18 @@ fn prediction(quantity: Quantity, band: Band, reason: String, values: &[f64]) ->
     let measured = median(values);
     Prediction {
         quantity,
+        next: if quantity == Quantity::StepTime { next(&band, values) } else { None },
         band: PredictionBand { value: band.value, low: band.low, high: band.high, reason },
         measured,
         error: measured.map(|measured| (measured - band.value) / band.value.max(f64::MIN_POSITIVE)),
         inside: inside(&band, values),
     }
+}
+
+/// Returns the band of the next steps.
+fn next(band: &Band, steps: &[f64]) -> Option<PredictionBand> {
+    let Band { value, low, high } = band.narrowed(steps)?;
+    Some(PredictionBand { value, low, high, reason: format!("the band narrowed by {} steps", steps.len()) })
 }
 
 /// Predicts phase times under the timer convention of the log.

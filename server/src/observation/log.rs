@@ -111,3 +111,41 @@ fn measured_step(comparison: &Comparison) -> Option<f64> {
     let step = comparison.predictions.iter().find(|prediction| prediction.quantity == Quantity::StepTime)?;
     step.measured.filter(|seconds| *seconds > 0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use planner::run_comparison::Band;
+
+    use super::*;
+    use crate::observation::comparison::sifted;
+
+    /// In recorded runs, the next step is in the narrowed band as often as stated. The band before is that of a prediction that is
+    /// 15 % too slow.
+    #[test]
+    fn narrowed_bands_cover_recorded_steps() {
+        let Ok(data) = std::env::var("PLANSCOPE_DATA") else {
+            eprintln!("skipped: PLANSCOPE_DATA is not set, so there are no recorded runs");
+            return;
+        };
+        let (mut inside, mut all, mut widest) = (0, 0, 0.0_f64);
+        for file in std::fs::read_dir(std::path::Path::new(&data).join("data/logs")).unwrap() {
+            let log = Log::read("", &std::fs::read(file.unwrap().path()).unwrap()).unwrap();
+            let regular = sifted(&log.points).regular;
+            let steps: Vec<f64> = regular.iter().filter_map(|&index| log.points[index].step_s).collect();
+            let mut sorted = steps.clone();
+            sorted.sort_by(f64::total_cmp);
+            let predicted = 1.15 * sorted[sorted.len() / 2];
+            let band = Band::new(predicted, &[], (0.83, 1.21));
+            for seen in 5..steps.len() {
+                let next = band.narrowed(&steps[..seen]).unwrap();
+                inside += u32::from(next.holds(steps[seen]));
+                all += 1;
+                widest = widest.max(next.high / next.low - 1.0);
+            }
+        }
+        let coverage = f64::from(inside) / f64::from(all);
+        eprintln!("{inside} of {all} steps inside, widest {widest:.3}");
+        assert!(all > 40 && (0.7..0.95).contains(&coverage), "{inside} of {all}");
+        assert!(widest < 0.1, "{widest}");
+    }
+}

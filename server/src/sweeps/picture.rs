@@ -169,6 +169,7 @@ pub(crate) fn front(sweep: &Sweep, plans: &[PlanPoint], throughput: Option<&Thro
         point: plan.point,
         planner: named(plan.planner),
         iteration_s: plan.iteration_s,
+        interval_s: None,
         tokens_per_s_per_device: rate(plan),
         peak_memory_gib: plan.peak_memory_gib,
         optimal,

@@ -74,6 +74,10 @@ async fn a_run_calibrates_its_scenario_and_nothing_else() {
     assert_eq!(step["quantity"], "step_time");
     assert!((step["band"]["value"].as_f64().unwrap() / predicted - 1.0).abs() < 1e-9);
     assert!((step["error"].as_f64().unwrap() - 0.2).abs() < 2e-3, "{step}");
+    // The next steps are expected near those seen, in a band narrower than that of the prediction.
+    let width = |band: &Value| band["high"].as_f64().unwrap() - band["low"].as_f64().unwrap();
+    assert!((step["next"]["value"].as_f64().unwrap() / measured - 1.0).abs() < 0.01, "{step}");
+    assert!(width(&step["next"]) < 0.3 * width(&step["band"]), "{step}");
     let reasons: Vec<(u64, &str)> = compared["outliers"]
         .as_array()
         .unwrap()

@@ -75,14 +75,31 @@ fn short_runs_have_no_outliers() {
     assert_eq!(sift(&steps(&[3.0, 1.0])).regular, [0, 1]);
 }
 
-/// Predictions from 8 to 12 s with an error of 0.1 give 8 / 1.1 to 12 / 0.9.
+/// Predictions from 8 to 12 s with an interval of 0.9 to 1.2 times the prediction.
 #[test]
-fn bands_are_spreads_widened_by_the_error() {
-    let band = Band::new(10.0, &[8.0, 12.0], 0.1);
-    assert!((band.low - 8.0 / 1.1).abs() < 1e-12 && (band.high - 12.0 / 0.9).abs() < 1e-12);
-    assert_eq!(inside(&band, &[7.0, 7.5, 13.0, 14.0]), Some(0.5));
+fn bands_are_spreads_widened_by_the_interval() {
+    let band = Band::new(10.0, &[8.0, 12.0], (0.9, 1.2));
+    assert!((band.low - 7.2).abs() < 1e-12 && (band.high - 14.4).abs() < 1e-12);
+    assert_eq!(inside(&band, &[7.0, 7.5, 14.0, 15.0]), Some(0.5));
     assert_eq!(inside(&band, &[]), None);
-    assert_eq!(Band::new(10.0, &[], 0.0), Band { value: 10.0, low: 10.0, high: 10.0 });
+    assert_eq!(Band::new(10.0, &[], (1.0, 1.0)), Band { value: 10.0, low: 10.0, high: 10.0 });
+}
+
+/// Steps of 1.2 s move a band of 0.8 to 1.25 s to them, and more steps narrow it further.
+#[test]
+fn measured_steps_narrow_a_band() {
+    let band = Band::new(1.0, &[], (0.8, 1.25));
+    assert_eq!(band.narrowed(&[1.2; 4]), None);
+    let few = band.narrowed(&[1.19, 1.21, 1.2, 1.2, 1.22]).unwrap();
+    let many = band.narrowed(&[1.19, 1.21, 1.2, 1.2, 1.22].repeat(20)).unwrap();
+    assert!((few.value - 1.204).abs() < 2e-3 && (many.value - 1.204).abs() < 1e-3, "{few:?} {many:?}");
+    assert!(few.low < 1.19 && few.high > 1.21 && few.high - few.low > many.high - many.low);
+    assert!(many.high - many.low < 0.1 * (band.high - band.low));
+    // Steady steps have the least noise; no step is certain.
+    let steady = band.narrowed(&[1.2; 100]).unwrap();
+    assert!(steady.high / steady.low > 1.01);
+    // Far from the prediction, the steps win.
+    assert!((band.narrowed(&[3.0; 50]).unwrap().value - 3.0).abs() < 0.01);
 }
 
 /// Timers for one rank from the BigScience GPT-2 runs. The optimizer timer includes its parts.

@@ -116,9 +116,7 @@ fn Figures<'a>(
     utilisation: Vec<Utilisation>,
 ) -> impl IntoView + use<> {
     let metrics = &plan.metrics;
-    let step = certainty.as_ref().map(|certainty| {
-        format!("80 %: {} to {}", format::seconds(certainty.step_s.low), format::seconds(certainty.step_s.high))
-    });
+    let step = certainty.as_ref().map(|certainty| format::seconds_interval(certainty.step_s));
     // Throughput is inverse to the step time.
     let throughput = certainty.as_ref().zip(metrics.tokens_per_s_per_device).map(|(certainty, rate)| {
         let at = |seconds: f64| metrics.iteration_s / seconds;

@@ -301,6 +301,13 @@ fn levels(monitor: RunMonitor, comparison: Option<&Comparison>, metric: Metric) 
         .and_then(|comparison| level(comparison, "predicted, with its band".to_owned(), INK, Dash::Dashed))
         .into_iter()
         .collect();
+    let next = comparison.and_then(|comparison| {
+        let prediction = comparison.predictions.iter().find(|prediction| prediction.quantity == quantity)?;
+        let next = prediction.next.as_ref()?;
+        let name = "next steps, from those seen".to_owned();
+        Some(Level { name, shade: INK, dash: Dash::Dotted, value: next.value, band: (next.low, next.high) })
+    });
+    levels.extend(next);
     let wanted = monitor.view.with(|view| view.plans.clone());
     monitor.plans.with(|plans| {
         for planner in

@@ -1,6 +1,6 @@
 //! Predicted and measured values, as a table and in sentences.
 
-use api::run::{Comparison, Prediction, Quantity, SegmentSummary};
+use api::run::{Comparison, Prediction, PredictionBand, Quantity, SegmentSummary};
 use leptos::prelude::*;
 
 use crate::format;
@@ -46,7 +46,11 @@ fn Table(comparison: Comparison) -> impl IntoView {
     let rows = predictions.into_iter().map(|prediction| {
         let metric = Metric::from_quantity(prediction.quantity);
         let dash = || "–".to_owned();
-        let band = format!("{} to {}", metric.text(prediction.band.low), metric.text(prediction.band.high));
+        let range = |band: &PredictionBand| format!("{} to {}", metric.text(band.low), metric.text(band.high));
+        let band = range(&prediction.band);
+        let next = prediction.next.as_ref().map(|next| {
+            view! { <small class="under" data-testid="next-steps">{format!("next steps: {}", range(next))}</small> }
+        });
         view! {
             <tr data-quantity=metric.id()>
                 <th scope="row">
@@ -54,7 +58,7 @@ fn Table(comparison: Comparison) -> impl IntoView {
                     {formula.filter(|_| metric == Metric::Tflops).map(|formula| view! { <small class="under" data-testid="flop-formula">{formula}</small> })}
                 </th>
                 <td class="number">{metric.text(prediction.band.value)}</td>
-                <td class="number">{band}</td>
+                <td class="number">{band}{next}</td>
                 <td class="number" data-metric="measured">{prediction.measured.map_or_else(dash, |value| metric.text(value))}</td>
                 {is_comparable.then(|| view! {
                     <td class="number" data-metric="error">{prediction.error.map_or_else(dash, format::signed_percent)}</td>
@@ -152,8 +156,6 @@ fn Segments(segments: Vec<SegmentSummary>) -> impl IntoView {
 
 #[cfg(test)]
 mod tests {
-    use api::run::PredictionBand;
-
     use super::*;
 
     #[test]
@@ -165,6 +167,7 @@ mod tests {
             measured: Some(2.1),
             error: Some(0.05),
             inside: Some(0.96),
+            next: None,
         };
         assert_eq!(
             sentences(std::slice::from_ref(&prediction), 2).replace('\u{202f}', " "),

@@ -26,11 +26,21 @@ fn speed_text(plan: &FrontPlan) -> String {
     )
 }
 
+/// Formats the 80 % interval of the speed, if it is known.
+fn interval_text(plan: &FrontPlan) -> Option<String> {
+    let interval = plan.interval_s?;
+    let Some(rate) = plan.tokens_per_s_per_device else { return Some(format::seconds_interval(interval)) };
+    // Throughput is inverse to the time.
+    let at = |seconds: f64| format::three_digits(rate * plan.iteration_s / seconds);
+    Some(format!("80 %: {} to {} tokens/s/GPU", at(interval.high), at(interval.low)))
+}
+
 fn cloud(plans: &[FrontPlan], optimal: bool) -> Cloud {
     let matching = plans.iter().filter(|plan| plan.optimal == optimal);
     let point = |plan: &FrontPlan| {
+        let interval = interval_text(plan).map(|text| format!(" ({text})")).unwrap_or_default();
         let text = format!(
-            "{}, {}: {}, {}",
+            "{}, {}: {}{interval}, {}",
             plan.words,
             plan.planner.title,
             speed_text(plan),
@@ -109,7 +119,10 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
                     <tr>
                         <th scope="row"><button class="link" on:click=move |_| on_open.run(point)>{plan.words.clone()}</button></th>
                         <td class="label">{plan.planner.title.clone()}</td>
-                        <td class="number">{speed_text(&plan)}</td>
+                        <td class="number">
+                            {speed_text(&plan)}
+                            {interval_text(&plan).map(|text| view! { <small class="under">{text}</small> })}
+                        </td>
                         <td class="number">{format::gib(plan.peak_memory_gib)}</td>
                     </tr>
                 }

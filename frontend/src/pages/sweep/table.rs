@@ -18,7 +18,10 @@ fn planner_cell(row: &PlannerRow) -> AnyView {
     match row {
         PlannerRow::Planned { figures: metrics, .. } => {
             let text = format!("{}, {}", format::seconds(metrics.iteration_s), format::gib(metrics.peak_memory_gib));
-            view! { <td>{text}</td> }.into_any()
+            let interval = metrics
+                .interval_s
+                .map(|interval| view! { <small class="under">{format::seconds_interval(interval)}</small> });
+            view! { <td>{text}{interval}</td> }.into_any()
         }
         PlannerRow::Infeasible { reason, .. } => view! { <td class="muted">{reason.clone()}</td> }.into_any(),
     }

@@ -1,17 +1,24 @@
 //! Plot data for a sweep.
 
+use std::collections::HashMap;
+
 use api::sweep::{Front, Metric, Picture};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use planner::scenario::PlannerKind;
+use planner::sweep::PointRow;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::find;
 use crate::app::Shared;
 use crate::error::ApiError;
+use crate::store::{Reader, StoreError};
 use crate::sweeps::{self, ChartRequest, PictureError};
+
+/// Number of optimal plans with an interval.
+const MAX_INTERVALS: usize = 20;
 
 /// Selects the plot.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -73,5 +80,27 @@ pub(crate) async fn front(State(app): Shared, Path(id): Path<String>) -> Result<
     let engine = reader.sweep_engine(&id).await?;
     let plans = reader.sweep_plans(&id, &engine).await?;
     let throughput = sweeps::throughput(reader, &kept.sweep, &engine).await?;
-    Ok(Json(sweeps::front(&kept.sweep, &plans, throughput.as_ref())))
+    let mut front = sweeps::front(&kept.sweep, &plans, throughput.as_ref());
+    add_intervals(reader, (&id, &engine), &mut front).await?;
+    Ok(Json(front))
+}
+
+/// Adds the intervals of the first optimal plans from their rows.
+async fn add_intervals(reader: &Reader, (id, engine): (&str, &str), front: &mut Front) -> Result<(), ApiError> {
+    let listed = || front.plans.iter().filter(|plan| plan.optimal).take(MAX_INTERVALS);
+    let points: Vec<u32> = listed().map(|plan| plan.point).collect();
+    let mut intervals = HashMap::new();
+    for text in reader.engine_sweep_rows(id, engine, &points).await? {
+        let row: PointRow = serde_json::from_str(&text)
+            .map_err(|error| StoreError::Damaged { kind: "row of a sweep", detail: error.to_string() })?;
+        for entry in row.planners() {
+            if let Some(interval) = entry.metrics().and_then(|metrics| metrics.interval_s) {
+                intervals.insert((row.index, entry.planner()), interval);
+            }
+        }
+    }
+    for plan in front.plans.iter_mut().filter(|plan| plan.optimal).take(MAX_INTERVALS) {
+        plan.interval_s = intervals.get(&(plan.point, plan.planner.planner)).copied();
+    }
+    Ok(())
 }

@@ -81,8 +81,14 @@ mod tests {
     #[test]
     fn values_carry_their_difference() {
         let band = PredictionBand { value: 2.0, low: 1.9, high: 2.1, reason: String::new() };
-        let prediction =
-            Prediction { quantity: Quantity::StepTime, band, measured: Some(2.1), error: Some(0.05), inside: None };
+        let prediction = Prediction {
+            quantity: Quantity::StepTime,
+            band,
+            measured: Some(2.1),
+            error: Some(0.05),
+            inside: None,
+            next: None,
+        };
         assert_eq!(prediction_text(Metric::StepTime, Some(&prediction)).replace('\u{202f}', " "), "2.00 s (+5.00 %)");
         assert_eq!(prediction_text(Metric::StepTime, None), "–");
     }
