@@ -21,6 +21,17 @@ impl LayerTable<'_> {
             .collect()
     }
 
+    /// Like [`Self::weights`], for layers of the strategy without recomputation. The table has layer
+    /// costs for all strategies. Layers of several kinds count with their mean.
+    pub fn weights_without_recompute(&self) -> Vec<ModuleWeight> {
+        let weights = self.weights(1).into_iter().zip(&self.strategies);
+        let stored = |(weight, loads): (ModuleWeight, &Vec<[LayerCost; 4]>)| {
+            let total: f64 = loads.iter().map(|[stored, ..]| stored.total().secs()).sum();
+            ModuleWeight { layer: total / loads.len().max(1) as f64, kinds: None, ..weight }
+        };
+        weights.map(stored).collect()
+    }
+
     /// Returns the mean component times of a module over the given microbatches, to balance its
     /// layers over `stages` stages.
     pub fn mean_weight(&self, module: usize, microbatches: &[usize], stages: u32) -> ModuleWeight {

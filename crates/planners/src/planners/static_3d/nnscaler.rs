@@ -16,20 +16,51 @@ use planscope_core::units::Bytes;
 use planscope_cost::cost::partition::ModuleWeight;
 use planscope_cost::cost::{LayerTable, Partition, PipelineCosts, StrategyMix};
 use planscope_plan::outcome::Layout;
+use planscope_plan::scenario::FreeSetting;
 
 /// Assigns layers to stages and chooses recomputation.
 pub(crate) fn cut(batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Infeasibility> {
     let tunable = batch.pricing.tunable_table(layout.tensor, &batch.loads);
     let balanced = layout_search::balanced(batch, table, layout)?;
-    let infeasibility = match recomputing(batch, &tunable, &balanced) {
-        Ok(mixes) => return Ok(Sized { mixes, ..balanced }),
-        Err(error) => error,
+    // The stages recompute less than the scenario asks for, so their balance without recomputation can be better.
+    let without = balanced_without_recompute(batch, &tunable, layout).filter(|other| *other != balanced.partition);
+    let without = without.map(|partition| Sized { partition, ..balanced.clone() });
+    let (mut fastest, mut infeasibility): (Option<(u64, Sized)>, Option<Infeasibility>) = (None, None);
+    for cut in std::iter::once(balanced).chain(without) {
+        match recomputing(batch, &tunable, &cut) {
+            Ok(mixes) => {
+                let time = slowest_stage(&costs(batch, &tunable, (&cut.partition, layout), &mixes));
+                if fastest.as_ref().is_none_or(|(best, _)| time < *best) {
+                    fastest = Some((time, Sized { mixes, ..cut }));
+                }
+            }
+            Err(error) => drop(infeasibility.get_or_insert(error)),
+        }
+    }
+    let infeasibility = match (fastest, infeasibility) {
+        (Some((_, sized)), _) => return Ok(sized),
+        (None, infeasibility) => infeasibility.unwrap_or_else(|| Infeasibility::rule("more stages than layers")),
     };
     // If a stage is infeasible under full recomputation, the memory limit also restricts the
     // partition.
     let Some(partition) = within_memory(batch, table, &tunable, layout) else { return Err(infeasibility) };
     let leaner = Sized::undivided(layout, partition);
     Ok(Sized { mixes: recomputing(batch, &tunable, &leaner)?, ..leaner })
+}
+
+/// Balances the stages by the times without recomputation. `None` if the layers per stage are not free.
+fn balanced_without_recompute(batch: &Microbatches<'_>, tunable: &LayerTable<'_>, layout: Layout) -> Option<Partition> {
+    let model = &batch.scenario.model;
+    let is_free = model.modules.len() > 1 || batch.scenario.is_free(FreeSetting::LayersPerStage);
+    let stages = layout.pipeline * layout.chunks;
+    is_free.then(|| Partition::balanced(model, &tunable.weights_without_recompute(), stages)).flatten()
+}
+
+/// Returns the time of the slowest stage over all microbatches, in ns.
+fn slowest_stage(costs: &PipelineCosts) -> u64 {
+    let time = |cell: usize| (costs.forward[cell] + costs.input_grad[cell] + costs.weight_grad[cell]).get();
+    let stage = |stage: usize| (0..costs.microbatches()).map(|microbatch| time(costs.cell(stage, microbatch))).sum();
+    (0..costs.stages()).map(stage).max().unwrap_or(0)
 }
 
 /// Chooses the minimum number of recomputed layers per stage.
