@@ -179,7 +179,7 @@ fn build(name: &str, documents: Vec<(ConfigFormat, Keys)>, hardware: Hardware) -
     if is_checked {
         settings.check_batch()?;
     }
-    let scenario = scenario::build(name, model, (format.framework(), &settings), &mut keys);
+    let scenario = scenario::build(name, model, (settings.framework.unwrap_or(format.framework()), &settings), &mut keys);
     Ok(keys.finish(format, scenario))
 }
 

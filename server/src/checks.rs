@@ -2,6 +2,7 @@
 
 mod edits;
 mod expected;
+mod schedule_label;
 mod syntax;
 
 use api::check::{Certainty, Check, CheckChanges, Edit, Verdict};
@@ -144,6 +145,8 @@ pub(crate) fn check(
     let Configuration { format, scenario: _, read, assumed, not_modelled, unknown } = configuration;
     let certainty = need.plan.as_ref().map(|plan| Certainty::of_plan(valid.scenario(), plan));
     let utilisation = need.plan.as_ref().map(|plan| utilisation::by_formula(valid.scenario(), plan));
+    let layout = need.plan.as_ref().map(|plan| plan.layout).or(need.fit.base.layout);
+    let schedule = schedule_label::label(format, valid.scenario(), need.fit.planner, layout);
     let devices = valid.scenario().cluster.devices();
     let predicted = need.plan.as_ref().zip(certainty.as_ref());
     let run = budget.zip(predicted).and_then(|(budget, (plan, certainty))| {
@@ -152,6 +155,7 @@ pub(crate) fn check(
     Ok(Check {
         verdict: Verdict::new(certainty.as_ref()),
         format,
+        schedule,
         scenario: valid.scenario().clone(),
         best_scenario: free(valid.scenario()),
         read,

@@ -1,7 +1,7 @@
 //! Arguments for Megatron-LM and Megatron-DeepSpeed, with Megatron-LM defaults.
 
 use planner::model::{Bias, Model, Module, Moe, Norm};
-use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Precision, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, Framework, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
 use super::megatron_layers;
@@ -298,6 +298,8 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         (_, true, _) => 3,
         (_, false, _) => u32::from(is_distributed),
     });
+    let is_deepspeed = deepspeed.is_some() || keys.flag(&["deepspeed"], "framework").unwrap_or(false);
+    settings.framework = is_deepspeed.then_some(Framework::MegatronDeepspeed);
     settings.overlapped_gradients = keys.flag(&["overlap-grad-reduce"], "overlap of gradient communication");
     let is_short = keys.flag(&["grad-reduce-in-bf16"], "format of gradients").unwrap_or(false);
     settings.gradients = is_short.then_some(GradientFormat::Bf16);

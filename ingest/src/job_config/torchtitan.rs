@@ -2,6 +2,7 @@
 //! `flavors.json` contains the published flavors.
 
 use planner::model::Model;
+use planner::scenario::PlannerKind;
 use planner::training::{AttentionKernel, Precision, Recompute};
 use serde_json::Value;
 
@@ -97,21 +98,58 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resul
     if sharded != Some(1) && replicated.unwrap_or(1) > 1 {
         keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
     }
-    if let Some(name) = keys.text(
-        &["parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule"],
-        "pipeline schedule",
-    ) && name.to_lowercase().contains("interleaved")
-        && is_pipeline
-    {
-        let per_stage = keys.count(&["parallelism.pipeline_parallel_layers_per_stage"], "layers of a model chunk")?;
-        let stages = settings.pipeline.unwrap_or(1);
-        let chunks = per_stage.map_or(2, |layers| model_layers / stages.max(1) / layers.max(1));
-        settings.chunks = Some(chunks.max(1));
-    }
+    schedule(keys, settings, model_layers)?;
     if keys.flag(&["parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"], "overlap")
         == Some(true)
     {
         keys.not_modelled("Asynchronous tensor parallelism is not applied.");
+    }
+    Ok(())
+}
+
+/// Names of schedules in torch, in lower case, with their planners.
+const SCHEDULES: [(&str, PlannerKind); 7] = [
+    ("1f1b", PlannerKind::OneFOneB),
+    ("gpipe", PlannerKind::Gpipe),
+    ("interleaved1f1b", PlannerKind::Interleaved),
+    ("loopedbfs", PlannerKind::LoopedBfs),
+    ("interleavedzerobubble", PlannerKind::InterleavedZeroBubble),
+    ("zbvzerobubble", PlannerKind::Zbv),
+    ("dualpipev", PlannerKind::Zbv),
+];
+
+/// Reads the schedule of a pipeline and its model chunks. The default schedule is 1F1B.
+fn schedule(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Result<(), JobConfigError> {
+    let names = ["parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule"];
+    let name = keys.text(&names, "pipeline schedule").map(|name| name.trim().to_lowercase());
+    let tables = ["parallelism.pipeline_parallel_schedule_csv", "experimental.pipeline_parallel_schedule_csv"];
+    let has_table = keys.text(&tables, "pipeline schedule").is_some_and(|path| !path.trim().is_empty());
+    let per_stage = keys.count(&["parallelism.pipeline_parallel_layers_per_stage"], "layers of a model chunk")?;
+    let stages = settings.pipeline.unwrap_or(1).max(1);
+    if stages == 1 {
+        return Ok(());
+    }
+    if has_table {
+        keys.not_modelled("The schedule of the CSV file is not read. The named schedule is simulated.");
+    }
+    let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "1f1b".to_owned());
+    let planner = match SCHEDULES.into_iter().find(|(known, _)| *known == name) {
+        Some((_, planner)) => planner,
+        None if has_table => PlannerKind::OneFOneB,
+        None => {
+            let detail = "torch's schedules are 1F1B, GPipe, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, \
+                          ZBVZeroBubble and DualPipeV";
+            return Err(JobConfigError::Value { key: names[0].to_owned(), detail: detail.to_owned() });
+        }
+    };
+    if name == "dualpipev" {
+        keys.not_modelled("DualPipeV is not simulated. ZBVZeroBubble is simulated, with the same stages.");
+    }
+    settings.schedule = Some(planner);
+    // Schedules in a V have two chunks.
+    if !matches!(planner, PlannerKind::OneFOneB | PlannerKind::Gpipe | PlannerKind::Zbv) {
+        let chunks = per_stage.map_or(2, |layers| model_layers / stages / layers);
+        settings.chunks = Some(chunks.max(1));
     }
     Ok(())
 }
