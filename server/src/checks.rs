@@ -181,6 +181,8 @@ pub(crate) fn changes(
     cancellation: &dyn Cancellation,
 ) -> Result<CheckChanges, AnalysisError> {
     let scenario = valid.scenario();
+    // The name of a file can state the device.
+    let hardware = Hardware { preset: hardware.preset.or_else(|| preset_of(scenario)), ..hardware };
     let job = format.filter(|&format| syntax::has_settings(format, scenario)).map(|format| Job::new(format, files));
     let edits_of = |change: &Change| {
         let edits = job.as_ref().and_then(|job| edits_of(job, files, hardware, scenario, change));
@@ -204,6 +206,12 @@ pub(crate) fn changes(
     });
     let combination_edits = combined.as_ref().map(edits_of).unwrap_or_default();
     Ok(CheckChanges { fit, edits, combination_edits })
+}
+
+/// Returns the preset with the device of a scenario.
+fn preset_of(scenario: &Scenario) -> Option<&'static str> {
+    let presets = presets::clusters();
+    presets.iter().find(|preset| preset.cluster.device == scenario.cluster.device).map(|preset| preset.id)
 }
 
 /// Lists changes of the configuration before those of the cluster, which cost money.

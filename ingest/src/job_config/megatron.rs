@@ -253,10 +253,11 @@ fn count_bars(text: &str) -> u32 {
     u32::try_from(text.matches('|').count()).unwrap_or(u32::MAX)
 }
 
-fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+/// Reads the devices that the launcher, the scheduler and variables state.
+pub(super) fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let nodes = ["nnodes", "num-nodes", "#SBATCH nodes", "$NNODES", "$NUM_NODES", "$SLURM_NNODES"];
     settings.nodes = keys.launch_count(&nodes, "nodes")?;
-    let per_node = ["nproc-per-node", "gpus-per-node", "num-gpus", "$GPUS_PER_NODE", "$NPROC_PER_NODE"];
+    let per_node = ["nproc-per-node", "gpus-per-node", "num-gpus", "$GPUS_PER_NODE", "$NPROC_PER_NODE", "$NGPU"];
     settings.devices_per_node = keys.launch_count(&per_node, "devices of a node")?;
     for name in ["#SBATCH gpus-per-node", "#SBATCH gres", "#SBATCH constraint"] {
         let Some(text) = keys.text(&[name], "devices of a node") else { continue };

@@ -1,5 +1,9 @@
 //! torchtitan job files. Model dimensions are defined by flavor in torchtitan's code;
-//! `flavors.json` contains the published flavors.
+//! `flavors.json` contains the published flavors. Command lines have the same settings as arguments.
+
+mod command;
+
+pub(super) use command::{is_command, join, read as read_command};
 
 use planner::model::Model;
 use planner::scenario::PlannerKind;
@@ -8,7 +12,7 @@ use serde_json::Value;
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
-use super::{JobConfigError, document, model_config, optimizer, unmodelled};
+use super::{ConfigFormat, JobConfigError, document, megatron, model_config, optimizer, unmodelled};
 
 /// Published dimensions by model and flavor, with Hugging Face configuration keys.
 const FLAVORS: &str = include_str!("flavors.json");
@@ -28,6 +32,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         settings.sequence = Some(2048);
     }
     degrees(keys, &mut settings, layers)?;
+    devices(keys, &mut settings)?;
     batch(keys, &mut settings)?;
     recompute(keys, &mut settings, layers)?;
     precision(keys, &mut settings);
@@ -38,6 +43,16 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.fused_weight_gradients = Some(false);
     keys.ignore(is_without_effect);
     Ok(settings)
+}
+
+/// Reads the devices of the launcher. Job files state none.
+fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    megatron::devices(keys, settings)?;
+    if settings.nodes.is_none() && settings.replicas.is_none() && settings.devices_per_node.is_some() {
+        keys.assume("The number of nodes is not stated. It is 1, the default of torchrun.");
+        settings.nodes = Some(1);
+    }
+    Ok(())
 }
 
 fn flavors() -> Result<Value, JobConfigError> {
@@ -51,6 +66,9 @@ pub(super) fn flavor(name: &str, flavor: &str) -> Result<Option<Value>, JobConfi
 }
 
 fn model(keys: &mut Keys) -> Result<Model, JobConfigError> {
+    if !keys.has("model.name") {
+        return Err(JobConfigError::NoModel { format: ConfigFormat::Torchtitan.name() });
+    }
     let name = keys.text(&["model.name"], "model").unwrap_or_default();
     let flavor = keys.text(&["model.flavor"], "size of the model").unwrap_or_default();
     let Some(sizes) = self::flavor(&name, &flavor)? else {
@@ -216,7 +234,9 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
 
 /// True for data, checkpoint, log, learning rate and numerics keys.
 fn is_without_effect(key: &str) -> bool {
-    const PREFIXES: [&str; 25] = [
+    const PREFIXES: [&str; 28] = [
+        "$",
+        "#SBATCH",
         "job.",
         "profiling.",
         "metrics.",
@@ -234,6 +254,7 @@ fn is_without_effect(key: &str) -> bool {
         "model.tokenizer",
         "model.hf_assets",
         "model.norm_type",
+        "model.print_after_conversion",
         "training.steps",
         "training.max_norm",
         "training.dataset",
