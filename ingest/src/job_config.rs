@@ -38,6 +38,7 @@ mod llm_foundry;
 mod maxtext;
 mod megatron;
 mod megatron_layers;
+mod megatron_stages;
 mod mlperf;
 mod model_config;
 mod model_names;
