@@ -212,6 +212,14 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
         keys.ignore(|key| key == "rampup-batch-size");
         keys.not_modelled("The ramp of the batch size is left out. The final batch is read.");
     }
+    if let Some(schedule) = keys.text(&["step-batch-size-schedule"], "global batch") {
+        // "0:384 200B:768": from so many tokens on, so many sequences.
+        let last = schedule.split_whitespace().next_back().and_then(|step| step.rsplit(':').next()?.parse().ok());
+        if let Some(last) = last.filter(|&last| last > 0) {
+            settings.batch = Batch::Global(last);
+        }
+        keys.not_modelled("The schedule of the batch size is left out. The final batch is read.");
+    }
     let stages = settings.pipeline.unwrap_or(1).max(1);
     let per_chunk = keys.count(&["num-layers-per-virtual-pipeline-stage"], "layers of a model chunk")?;
     let chunks = keys.count(&["num-virtual-stages-per-pipeline-rank"], "model chunks of a rank")?;
@@ -292,7 +300,14 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     settings.framework = is_deepspeed.then_some(Framework::MegatronDeepspeed);
     settings.overlapped_gradients = keys.flag(&["overlap-grad-reduce"], "overlap of gradient communication");
     let is_short = keys.flag(&["grad-reduce-in-bf16"], "format of gradients").unwrap_or(false);
+    let main_format = keys.text(&["main-grads-dtype"], "format of gradients");
+    let is_short = is_short || main_format.is_some_and(|format| format.trim() == "bf16");
     settings.gradients = is_short.then_some(GradientFormat::Bf16);
+    for name in ["exp-avg-dtype", "exp-avg-sq-dtype", "main-params-dtype"] {
+        if keys.text(&[name], "format of the optimizer state").is_some_and(|format| format.trim() != "fp32") {
+            keys.not_modelled("The optimizer state is read in fp32. Its shorter format is not applied.");
+        }
+    }
     settings.fused_weight_gradients =
         keys.flag(&["no-gradient-accumulation-fusion"], "fused weight gradients").map(|is_off| !is_off);
     let bf16 = keys.flag(&["bf16"], "precision").unwrap_or(false);
@@ -366,7 +381,11 @@ fn recompute(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigEr
 /// True for data, checkpoint, log, learning rate and numerics arguments, and for environment
 /// variables.
 fn is_without_effect(key: &str) -> bool {
-    const PREFIXES: [&str; 84] = [
+    const PREFIXES: [&str; 88] = [
+        "apply-rope",
+        "decoupled-",
+        "squared-relu",
+        "use-precision-aware",
         "cross-entropy",
         "no-create-attention",
         "mscale",

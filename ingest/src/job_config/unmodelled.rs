@@ -45,7 +45,6 @@ const PARTS: &[(&[&str], When, &str)] = &[
     (&["quantization_config.quant_method"], When::Set, "The quantised weights are read as bf16."),
     (&["audio_config.model_type"], When::Set, "The audio encoder is left out."),
     (&["vision-model-type"], When::Set, "The vision encoder is left out: the file does not state its sizes."),
-    (&["step-batch-size-schedule"], When::Set, "The schedule of the batch size is not read."),
 ];
 
 /// Additional keys for the features above.
