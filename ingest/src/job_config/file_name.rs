@@ -83,7 +83,6 @@ fn base_name(path: &str) -> &str {
 fn numbers(named: Named, stated_per_node: Option<u32>, in_rack: bool) -> Option<(Option<u32>, u32)> {
     let per_node = stated_per_node.or(named.per_node);
     let (nodes, devices) = match (named.nodes, named.devices) {
-        (None, None) => return None,
         (None, Some(devices)) => (None, devices),
         (Some(nodes), None) => {
             let per_node = per_node.or_else(|| (!in_rack).then_some(NODE))?;
@@ -92,7 +91,7 @@ fn numbers(named: Named, stated_per_node: Option<u32>, in_rack: bool) -> Option<
         // "2node_8gpu" can count the devices of a node or of the job.
         (Some(1), Some(devices)) => (Some(1), devices),
         (Some(nodes), Some(devices)) if devices > NODE && devices.is_multiple_of(nodes) => (Some(nodes), devices),
-        (Some(_), Some(_)) => return None,
+        (None, None) | (Some(_), Some(_)) => return None,
     };
     (1..=MAX_DEVICES).contains(&devices).then_some((nodes, devices))
 }
@@ -148,8 +147,8 @@ fn part(word: &str, next: &str) -> Option<Named> {
     }
     for (ending, is_nodes) in [("gpus", false), ("gpu", false), ("nodes", true), ("node", true)] {
         if let Some(count) = word.strip_suffix(ending).and_then(number) {
-            let (nodes, devices) = if is_nodes { (Some(count), None) } else { (None, Some(count)) };
-            return Some(Named { nodes, devices, ..Named::default() });
+            let (devices, nodes) = if is_nodes { (None, Some(count)) } else { (Some(count), None) };
+            return Some(Named { devices, nodes, ..Named::default() });
         }
     }
     let (nodes, per_node) = word.strip_prefix('n')?.split_once('g')?;

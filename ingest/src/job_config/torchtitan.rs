@@ -125,6 +125,8 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resul
     Ok(())
 }
 
+const PER_STAGE: &str = "parallelism.pipeline_parallel_layers_per_stage";
+
 /// Names of schedules in torch, in lower case, with their planners.
 const SCHEDULES: [(&str, PlannerKind); 7] = [
     ("1f1b", PlannerKind::OneFOneB),
@@ -142,7 +144,12 @@ fn schedule(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resu
     let name = keys.text(&names, "pipeline schedule").map(|name| name.trim().to_lowercase());
     let tables = ["parallelism.pipeline_parallel_schedule_csv", "experimental.pipeline_parallel_schedule_csv"];
     let has_table = keys.text(&tables, "pipeline schedule").is_some_and(|path| !path.trim().is_empty());
-    let per_stage = keys.count(&["parallelism.pipeline_parallel_layers_per_stage"], "layers of a model chunk")?;
+    let per_stage = keys.count(&[PER_STAGE], "layers of a model chunk")?;
+    let mut ends = 0_u32;
+    for end in ["first", "last"] {
+        let name = format!("parallelism.pipeline_parallel_{end}_stage_less_layers");
+        ends = ends.saturating_add(keys.integer(&[&name], "layers of the stages")?.unwrap_or(1));
+    }
     let stages = settings.pipeline.unwrap_or(1).max(1);
     if stages == 1 {
         return Ok(());
@@ -165,9 +172,29 @@ fn schedule(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resu
     }
     settings.schedule = Some(planner);
     // Schedules in a V have two chunks.
-    if !matches!(planner, PlannerKind::OneFOneB | PlannerKind::Gpipe | PlannerKind::Zbv) {
-        let chunks = per_stage.map_or(2, |layers| model_layers / stages / layers);
+    let is_single = matches!(planner, PlannerKind::OneFOneB | PlannerKind::Gpipe);
+    let default = if is_single { 1 } else { 2 };
+    let chunks = match per_stage {
+        None => default,
+        Some(layers) => {
+            // The embedding and the output head count as layers.
+            let virtual_stages = model_layers.saturating_add(ends).div_ceil(layers);
+            if !virtual_stages.is_multiple_of(stages) {
+                let detail = format!("{virtual_stages} stages are no multiple of {stages} pipeline ranks");
+                return Err(JobConfigError::Value { key: PER_STAGE.to_owned(), detail });
+            }
+            virtual_stages / stages
+        }
+    };
+    if !is_single && planner != PlannerKind::Zbv {
         settings.chunks = Some(chunks.max(1));
+    }
+    if !model_layers.is_multiple_of(stages.saturating_mul(chunks)) {
+        settings.has_uneven_stages = true;
+        keys.not_modelled(
+            "The layers of each stage are those with the most equal times, embedding and output head included. torchtitan \
+             counts the embedding and the output head as layers.",
+        );
     }
     Ok(())
 }

@@ -88,6 +88,10 @@ fn a_missing_job_file_is_named() {
         missing("CONFIG_FILE=\"./llama3_70b.toml\" NGPU=8 ./run_train.sh\n"),
         "$CONFIG_FILE: the command names llama3_70b.toml, which is not given; add the file"
     );
+    assert_eq!(
+        missing(&of("--module llama3 --config llama3_8b")),
+        "--config: the configuration llama3_8b is in torchtitan's code; state --model.name and --model.flavor"
+    );
     assert!(missing(&of("")).starts_with("the torchtitan job file states no model"));
     let job = config(&of("--job.config_file my.toml --model.name llama3 --model.flavor 8B"));
     let sentence = "--job.config_file names my.toml, which is not given. Settings that the command does not state have \
@@ -99,6 +103,29 @@ fn a_missing_job_file_is_named() {
                   --job.config_file ${CONFIG_FILE} $overrides\n";
     let job = files(&[("run_train.sh", script), ("debug_model.toml", TITAN)]).unwrap();
     assert_eq!(job.scenario.layout.tensor, Some(4));
+}
+
+/// Stages count the embedding and the output head as layers.
+#[test]
+fn stages_of_torchtitan_count_both_ends() {
+    let of = |options: &str| {
+        let text = "--model.name llama3 --model.flavor 8B --training.steps 1 --parallelism.pipeline_parallel_degree 4 \
+                    --parallelism.pipeline_parallel_schedule";
+        read("x", format!("{text} {options}\n").as_bytes())
+    };
+    let chunks = |options: &str| of(options).map(|job| (job.scenario.layout.chunks, job.scenario.free.len()));
+    let per_stage = "--parallelism.pipeline_parallel_layers_per_stage";
+    let equal = "--parallelism.pipeline_parallel_first_stage_less_layers 0 \
+                 --parallelism.pipeline_parallel_last_stage_less_layers 0";
+    assert_eq!(chunks("Interleaved1F1B"), Ok((Some(2), 0)));
+    assert_eq!(chunks(&format!("Interleaved1F1B {per_stage} 2 {equal}")), Ok((Some(4), 0)));
+    assert_eq!(chunks(&format!("Interleaved1F1B {per_stage} 3")), Ok((Some(3), 1)), "34 layers in 12 stages");
+    let refused = chunks(&format!("Interleaved1F1B {per_stage} 4")).unwrap_err().to_string();
+    assert!(refused.ends_with("9 stages are no multiple of 4 pipeline ranks"), "{refused}");
+    assert!(of("backwards").unwrap_err().to_string().contains("torch's schedules are 1F1B"));
+    let job = of("DualPipeV").unwrap();
+    assert_eq!(job.scenario.planners[0], PlannerKind::Zbv);
+    assert!(job.not_modelled.iter().any(|sentence| sentence.starts_with("DualPipeV is not simulated")));
 }
 
 #[test]

@@ -12,14 +12,14 @@ const CONFIG_FILE: &str = "job.config_file";
 
 /// Arguments of the launcher and variables that state devices, the job file, or a configuration in torchtitan's code.
 const LAUNCHER: [&str; 6] = ["nnodes", "nproc-per-node", "$NGPU", "$NNODES", "$GPUS_PER_NODE", "$NPROC_PER_NODE"];
-const DIRECTIVES: [&str; 5] =
-    ["#SBATCH nodes", "#SBATCH gpus-per-node", "#SBATCH gres", "#SBATCH constraint", "$CONFIG_FILE"];
+const DIRECTIVES: [&str; 6] =
+    ["config", "#SBATCH nodes", "#SBATCH gpus-per-node", "#SBATCH gres", "#SBATCH constraint", "$CONFIG_FILE"];
 
 /// True if arguments are those of torchtitan. `text` is the script.
 pub(in crate::job_config) fn is_command(keys: &Keys, text: &str) -> bool {
     let sections = ["training.", "parallelism.", "activation-checkpoint."];
     let is_launched = text.contains("torchtitan") || text.contains("run_train.sh");
-    let names_file = keys.peek("$CONFIG_FILE").is_some_and(|path| path.trim().ends_with(".toml"));
+    let names_file = keys.peek("$CONFIG_FILE").is_some_and(|path| path.trim().to_lowercase().ends_with("toml"));
     sections.iter().any(|section| keys.has_section(section))
         || keys.has("job.config-file")
         || (keys.has("model.name") && keys.has("model.flavor"))
@@ -138,6 +138,12 @@ fn report_config_file(keys: &mut Keys, has_file: bool, names: &[&str]) -> Result
     let stated = [(CONFIG_FILE, "--job.config_file"), (variable, variable)]
         .into_iter()
         .find_map(|(key, name)| Some((name, base_name(keys.peek(key)?.split_whitespace().next()?).to_owned())));
+    let in_code = keys.text(&["config"], "configuration").filter(|_| !has_file && !keys.has("model.name"));
+    if let Some(name) = in_code {
+        let name = base_name(name.split_whitespace().next().unwrap_or_default());
+        let detail = format!("the configuration {name} is in torchtitan's code; state --model.name and --model.flavor");
+        return Err(JobConfigError::Value { key: "--config".to_owned(), detail });
+    }
     let Some((argument, file)) = stated else { return Ok(()) };
     if names.iter().any(|name| base_name(name) == file) {
         return Ok(());
