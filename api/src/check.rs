@@ -132,6 +132,9 @@ pub struct Check {
     /// Format of the file; omitted for a scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<ConfigFormat>,
+    /// Framework and simulated schedule, for example "torchtitan, Interleaved1F1B". Without a pipeline, no schedule is
+    /// named.
+    pub schedule: String,
     /// The job as a scenario. It is valid and not stored.
     pub scenario: Scenario,
     /// The same job with free layout and settings and the planner `best`.

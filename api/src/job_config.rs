@@ -67,6 +67,29 @@ impl ConfigFormat {
             Self::Mlperf => "MLPerf variable file",
         }
     }
+
+    /// Name of the framework that runs the job. `None`: the file describes only a model.
+    pub const fn framework(self) -> Option<&'static str> {
+        match self {
+            Self::HuggingFaceModel => None,
+            Self::Megatron => Some("Megatron-LM"),
+            Self::Torchtitan => Some("torchtitan"),
+            Self::Deepspeed => Some("DeepSpeed"),
+            Self::TrainingArguments => Some("Hugging Face Trainer"),
+            Self::Accelerate => Some("accelerate"),
+            Self::LlamaFactory => Some("LLaMA-Factory"),
+            Self::Axolotl => Some("axolotl"),
+            Self::Nanotron => Some("nanotron"),
+            Self::LlmFoundry => Some("llm-foundry"),
+            Self::Olmo => Some("OLMo"),
+            Self::Nemo => Some("NeMo"),
+            Self::MegatronBridge => Some("Megatron-Bridge"),
+            Self::Maxtext => Some("MaxText"),
+            Self::Primus => Some("Primus"),
+            Self::Verl => Some("verl"),
+            Self::Mlperf => Some("MLPerf"),
+        }
+    }
 }
 
 /// A setting that was read.

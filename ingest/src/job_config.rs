@@ -3,7 +3,7 @@
 //! | format | detected by |
 //! |---|---|
 //! | Hugging Face `config.json` | a JSON object with `model_type`, `architectures` or model dimensions |
-//! | torchtitan job file | TOML with a `[model]` section that names a model |
+//! | torchtitan job file | TOML with a `[model]` section that names a model, or arguments such as `--training.steps` |
 //! | Megatron-LM arguments | `--num-layers`, `--tensor-model-parallel-size` or a related option in a script, an argument list or a test's YAML |
 //! | DeepSpeed JSON | `zero_optimization` or keys of the batch such as `train_micro_batch_size_per_gpu` |
 //! | `TrainingArguments` (JSON, YAML) | `per_device_train_batch_size` or two related keys |
@@ -29,6 +29,7 @@ mod arguments;
 mod document;
 mod error;
 mod family;
+mod file_name;
 mod format;
 mod interpolation;
 mod keys;
@@ -37,6 +38,7 @@ mod llm_foundry;
 mod maxtext;
 mod megatron;
 mod megatron_layers;
+mod megatron_stages;
 mod mlperf;
 mod model_config;
 mod model_names;
@@ -110,7 +112,7 @@ pub struct Hardware {
 /// # Errors
 /// As for [`read`].
 pub fn read_on(name: &str, bytes: &[u8], hardware: Hardware) -> Result<JobConfig, JobConfigError> {
-    build(name, vec![recognise(bytes)?], hardware)
+    build(&[name], vec![recognise(bytes)?], hardware)
 }
 
 /// Reads the files of one job together, for example `config.json`, DeepSpeed JSON and `TrainingArguments`. The name of
@@ -126,8 +128,8 @@ pub fn read_files(files: &[(&str, &[u8])], hardware: Hardware) -> Result<JobConf
         })
     });
     let documents = recognised.collect::<Result<Vec<_>, _>>()?;
-    let (name, _) = files.first().ok_or(JobConfigError::Empty)?;
-    build(name, documents, hardware)
+    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    build(&names, documents, hardware)
 }
 
 /// Returns the format of a file.
@@ -147,7 +149,12 @@ fn recognise(bytes: &[u8]) -> Result<(ConfigFormat, Keys), JobConfigError> {
 }
 
 /// Builds the scenario of the files of one job.
-fn build(name: &str, documents: Vec<(ConfigFormat, Keys)>, hardware: Hardware) -> Result<JobConfig, JobConfigError> {
+fn build(
+    names: &[&str],
+    documents: Vec<(ConfigFormat, Keys)>,
+    hardware: Hardware,
+) -> Result<JobConfig, JobConfigError> {
+    let name = names.first().ok_or(JobConfigError::Empty)?;
     for (index, (first, _)) in documents.iter().enumerate() {
         if let Some((second, _)) = documents[index + 1..].iter().find(|(second, _)| !first.is_compatible(*second)) {
             return Err(JobConfigError::TwoFrameworks { first: first.name(), second: second.name() });
@@ -163,12 +170,13 @@ fn build(name: &str, documents: Vec<(ConfigFormat, Keys)>, hardware: Hardware) -
         }
     }
     let stated = model_keys.as_mut().map(model_config::read).transpose()?;
-    let (format, mut keys) = join(jobs)?;
+    let (format, mut keys) = join(jobs, names)?;
     let mut settings = read_settings(format, &mut keys)?;
     let model = model(format, &mut settings, stated, &mut keys)?;
     if let Some(model_keys) = model_keys {
         keys.absorb_file(model_keys);
     }
+    file_name::read(names, hardware, &mut settings, &mut keys);
     settings.device = hardware.preset.or(settings.device);
     // Accumulation is explicit in the files of a trainer, so the devices of the caller must fit it.
     let is_checked = hardware.devices.is_none() || settings.accumulation.is_some();
@@ -179,12 +187,17 @@ fn build(name: &str, documents: Vec<(ConfigFormat, Keys)>, hardware: Hardware) -
     if is_checked {
         settings.check_batch()?;
     }
-    let scenario = scenario::build(name, model, (format.framework(), &settings), &mut keys);
+    let scenario =
+        scenario::build(name, model, (settings.framework.unwrap_or(format.framework()), &settings), &mut keys);
     Ok(keys.finish(format, scenario))
 }
 
 /// Joins the files of a job. Without files, the format is that of the model.
-fn join(mut jobs: Vec<(ConfigFormat, Keys)>) -> Result<(ConfigFormat, Keys), JobConfigError> {
+fn join(mut jobs: Vec<(ConfigFormat, Keys)>, names: &[&str]) -> Result<(ConfigFormat, Keys), JobConfigError> {
+    if !jobs.is_empty() && jobs.iter().all(|(format, _)| *format == ConfigFormat::Torchtitan) {
+        let keys = torchtitan::join(jobs.into_iter().map(|(_, keys)| keys).collect(), names)?;
+        return Ok((ConfigFormat::Torchtitan, keys));
+    }
     if !jobs.is_empty() && jobs.iter().all(|(format, _)| format.is_transformers()) {
         return transformers::join(jobs);
     }

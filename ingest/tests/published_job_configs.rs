@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ingest::job_config::{self, Hardware, JobConfig, JobConfigError};
-use planner::training::{Precision, Recompute};
+use planner::training::{Framework, Precision, Recompute};
 
 /// Returns the configuration folder; `None` if the data is not available.
 fn folder() -> Option<PathBuf> {
@@ -70,6 +70,8 @@ fn accepted_terms(config: &JobConfig) -> [(&'static str, &'static [&'static str]
     };
     let zero: &[&str] = match training.zero_stage() {
         0 => &["zero 0", "MULTI_GPU", "ddp"],
+        // In a pipeline, FSDP2 of torchtitan keeps gathered weights.
+        1 if training.framework == Framework::Torchtitan => &["fsdp2"],
         1 => &["zero 1", "distributed optimizer"],
         2 => &["fsdp2", "zero 2", "zero2"],
         _ => {
@@ -82,10 +84,22 @@ fn accepted_terms(config: &JobConfig) -> [(&'static str, &'static [&'static str]
 /// Model whose `config.json` stands in where a job file states no model or one that is not known by name.
 const STAND_IN: &str = "meta-llama--Meta-Llama-3.1-70B.json";
 
+/// Returns the job file whose settings the arguments of a file replace.
+fn base_file(bytes: &[u8]) -> Option<&str> {
+    let first = std::str::from_utf8(bytes).ok()?.lines().next()?;
+    first.split_once("base file as ").map(|(_, name)| name.trim())
+}
+
 /// Reads a job file, with a stand-in model if the file needs one. The flag is true with the stand-in.
-fn read_job(folder: &Path, file: &str) -> (Result<JobConfig, JobConfigError>, bool) {
+/// Arguments have the devices of the row, which their files do not state.
+fn read_job(folder: &Path, file: &str, devices: Option<u32>) -> (Result<JobConfig, JobConfigError>, bool) {
     let bytes = std::fs::read(folder.join("training").join(file)).expect("the file");
     let model = std::fs::read(folder.join("models").join(STAND_IN)).expect("the model");
+    if let Some(base) = base_file(&bytes) {
+        let base_bytes = std::fs::read(folder.join("training").join(base)).expect("the base file");
+        let hardware = Hardware { preset: None, devices };
+        return (job_config::read_files(&[("job", &bytes), (base, &base_bytes)], hardware), false);
+    }
     let job = job_config::read("job", &bytes);
     let is_without_model = job.as_ref().is_err_and(|error| error.to_string().contains("config.json"));
     if is_without_model {
@@ -99,7 +113,6 @@ fn read_job(folder: &Path, file: &str) -> (Result<JobConfig, JobConfigError>, bo
 fn has_reader(framework: &str, file: &str) -> bool {
     let is = |extension: &str| Path::new(file).extension().is_some_and(|found| found == extension);
     match framework {
-        "torchtitan" => is("toml"),
         "megatron-bridge" => is("yaml"),
         _ => true,
     }
@@ -120,7 +133,7 @@ fn training_configurations_are_read_without_a_wrong_field() {
         if !has_reader(framework, file) {
             continue;
         }
-        let (config, has_stand_in) = read_job(&folder, file);
+        let (config, has_stand_in) = read_job(&folder, file, row["n_gpus"].parse().ok());
         let refused = REFUSED.into_iter().find(|(name, _)| name == file).map(|(_, key)| key);
         let config = match (config, refused) {
             (Ok(config), None) => config,

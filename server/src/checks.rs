@@ -2,6 +2,7 @@
 
 mod edits;
 mod expected;
+mod schedule_label;
 mod syntax;
 
 use api::check::{Certainty, Check, CheckChanges, Edit, Verdict};
@@ -144,6 +145,8 @@ pub(crate) fn check(
     let Configuration { format, scenario: _, read, assumed, not_modelled, unknown } = configuration;
     let certainty = need.plan.as_ref().map(|plan| Certainty::of_plan(valid.scenario(), plan));
     let utilisation = need.plan.as_ref().map(|plan| utilisation::by_formula(valid.scenario(), plan));
+    let layout = need.plan.as_ref().map(|plan| plan.layout).or(need.fit.base.layout);
+    let schedule = schedule_label::label(format, valid.scenario(), need.fit.planner, layout);
     let devices = valid.scenario().cluster.devices();
     let predicted = need.plan.as_ref().zip(certainty.as_ref());
     let run = budget.zip(predicted).and_then(|(budget, (plan, certainty))| {
@@ -152,6 +155,7 @@ pub(crate) fn check(
     Ok(Check {
         verdict: Verdict::new(certainty.as_ref()),
         format,
+        schedule,
         scenario: valid.scenario().clone(),
         best_scenario: free(valid.scenario()),
         read,
@@ -177,6 +181,8 @@ pub(crate) fn changes(
     cancellation: &dyn Cancellation,
 ) -> Result<CheckChanges, AnalysisError> {
     let scenario = valid.scenario();
+    // The name of a file can state the device.
+    let hardware = Hardware { preset: hardware.preset.or_else(|| preset_of(scenario)), ..hardware };
     let job = format.filter(|&format| syntax::has_settings(format, scenario)).map(|format| Job::new(format, files));
     let edits_of = |change: &Change| {
         let edits = job.as_ref().and_then(|job| edits_of(job, files, hardware, scenario, change));
@@ -200,6 +206,12 @@ pub(crate) fn changes(
     });
     let combination_edits = combined.as_ref().map(edits_of).unwrap_or_default();
     Ok(CheckChanges { fit, edits, combination_edits })
+}
+
+/// Returns the preset with the device of a scenario.
+fn preset_of(scenario: &Scenario) -> Option<&'static str> {
+    let presets = presets::clusters();
+    presets.iter().find(|preset| preset.cluster.device == scenario.cluster.device).map(|preset| preset.id)
 }
 
 /// Lists changes of the configuration before those of the cluster, which cost money.

@@ -53,16 +53,16 @@ pub fn run(arguments: &FitArguments) -> anyhow::Result<ExitCode> {
 
 fn describe(fit: &Fit, device_gib: f64) -> String {
     let is_at_risk = |peak: f64| memory_certainty(peak, device_gib).probability_out_of_memory > RISK;
+    let planner = fit.planner.title_with(fit.base.layout.map_or(0, |layout| layout.pipeline));
     let mut lines = vec![match (&fit.base.iteration_s, &fit.base.binding) {
         (Some(seconds), _) => format!(
-            "{}: {:.1} of {:.1} GiB, {seconds:.3} s per iteration ({})",
+            "{}: {:.1} of {:.1} GiB, {seconds:.3} s per iteration ({planner})",
             if fit.base.peak_gib.is_some_and(is_at_risk) { "at risk" } else { "fits" },
             fit.base.peak_gib.unwrap_or(0.0),
-            fit.limit_gib,
-            fit.planner.title()
+            fit.limit_gib
         ),
         (None, binding) => {
-            format!("does not fit ({}): {}", fit.planner.title(), binding.as_deref().unwrap_or("no plan"))
+            format!("does not fit ({planner}): {}", binding.as_deref().unwrap_or("no plan"))
         }
     }];
     lines.extend(memory_table(fit));

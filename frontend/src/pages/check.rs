@@ -73,10 +73,15 @@ fn Promise() -> impl IntoView {
 
 #[component]
 fn Answer(checked: Arc<Checked>) -> impl IntoView {
-    let Check { plan, fit, certainty, scenario, .. } = &checked.check;
+    let Check { plan, fit, certainty, scenario, schedule, .. } = &checked.check;
     let step_s = certainty.as_ref().map(|certainty| certainty.step_s);
     let plan = plan.as_ref();
-    let plan = plan.map(|plan| Throughput { planner: fit.planner, metrics: plan.metrics.clone(), step_s });
+    let plan = plan.map(|plan| Throughput {
+        planner: fit.planner,
+        title: schedule.clone(),
+        metrics: plan.metrics.clone(),
+        step_s,
+    });
     let (plans, devices) = (plan.into_iter().collect::<Vec<_>>(), scenario.cluster.devices());
     view! {
         <VerdictPanel checked=Arc::clone(&checked) />

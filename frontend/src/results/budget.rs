@@ -51,18 +51,22 @@ impl Typed {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Throughput {
     pub(crate) planner: PlannerKind,
+    /// Name of the plan.
+    pub(crate) title: String,
     pub(crate) metrics: Metrics,
     /// 80 % interval of the step time in s, if it is known.
     pub(crate) step_s: Option<Interval>,
 }
 
-/// Cost of a run with a plan, and the costs at the low and the high end of the interval of its duration.
-type Row = (PlannerKind, RunCost, Option<(RunCost, RunCost)>);
+/// Cost of a run with a plan: planner, name of the plan, cost, and the costs at the low and the high end of the interval
+/// of its duration.
+type Row = (PlannerKind, String, RunCost, Option<(RunCost, RunCost)>);
 
 fn throughputs(results: &[PlannerResult]) -> Vec<Throughput> {
     let throughput = |result: &PlannerResult| match &result.answer {
         PlanOutcome::Planned(plan) => {
-            Some(Throughput { planner: result.planner, metrics: plan.metrics.clone(), step_s: None })
+            let title = ranking::short_title(result.planner).to_owned();
+            Some(Throughput { planner: result.planner, title, metrics: plan.metrics.clone(), step_s: None })
         }
         PlanOutcome::Infeasible { .. } => None,
     };
@@ -75,7 +79,7 @@ fn costs(plans: &[Throughput], devices: u32, typed: Typed) -> Vec<Row> {
         let forecast =
             plan.step_s.and_then(|step_s| budget.forecast(&plan.metrics, (step_s.low, step_s.high), devices));
         let interval = forecast.map(|forecast| (forecast.low, forecast.high));
-        Some((plan.planner, budget.cost(plan.metrics.tokens_per_s, devices)?, interval))
+        Some((plan.planner, plan.title.clone(), budget.cost(plan.metrics.tokens_per_s, devices)?, interval))
     };
     plans.iter().filter_map(row).collect()
 }
@@ -131,7 +135,7 @@ pub(crate) fn CostCard(
         }
     };
     let lines = move || {
-        let line = |(planner, cost, interval): Row| {
+        let line = |(planner, title, cost, interval): Row| {
             let range = |text: &dyn Fn(&RunCost) -> String| {
                 interval.map(|(low, high)| {
                     view! { <small class="below">{format!("80\u{202f}%: {} to {}", text(&low), text(&high))}</small> }
@@ -142,7 +146,7 @@ pub(crate) fn CostCard(
             let time = |cost: &RunCost| duration(cost.days);
             view! {
                 <tr data-planner=planner.id()>
-                    <th scope="row"><span class="pill" data-planner-colour=planner.id()></span>" "{ranking::short_title(planner)}</th>
+                    <th scope="row"><span class="pill" data-planner-colour=planner.id()></span>" "{title}</th>
                     <td data-value=cost.days.to_string()>{time(&cost)}{range(&time)}</td>
                     <td data-value=cost.device_hours.to_string()>{hours(&cost)}{range(&hours)}</td>
                     <td data-value=cost.money.to_string()>{money(&cost)}{range(&money)}</td>
@@ -206,9 +210,9 @@ mod tests {
         let rows = costs(&throughputs(&[result]), 2, Typed::FIRST);
         assert_eq!(rows.len(), 1);
         let hours = 1e12 / 0.9 / 3600.0;
-        assert!((rows[0].1.device_hours / (2.0 * hours) - 1.0).abs() < 1e-12);
-        assert!((rows[0].1.money / (5.0 * hours) - 1.0).abs() < 1e-12);
-        assert_eq!(rows[0].2, None);
+        assert!((rows[0].2.device_hours / (2.0 * hours) - 1.0).abs() < 1e-12);
+        assert!((rows[0].2.money / (5.0 * hours) - 1.0).abs() < 1e-12);
+        assert_eq!(rows[0].3, None);
     }
 
     #[test]
@@ -217,7 +221,7 @@ mod tests {
         let mut plan = throughputs(&[result]).remove(0);
         let step_s = plan.metrics.iteration_s;
         plan.step_s = Some(Interval { low: step_s / 2.0, high: step_s * 3.0 });
-        let (_, expected, range) = costs(&[plan], 2, Typed::FIRST)[0];
+        let (_, _, expected, range) = costs(&[plan], 2, Typed::FIRST).remove(0);
         let (low, high) = range.unwrap();
         assert!((low.days * 2.0 / expected.days - 1.0).abs() < 1e-12);
         assert!((high.days / 3.0 / expected.days - 1.0).abs() < 1e-12);

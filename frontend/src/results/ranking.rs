@@ -175,7 +175,7 @@ pub(crate) fn degrees(layout: &Layout) -> String {
 
 /// Names the planner of the plan, if it is the plan of another planner.
 pub(crate) fn source_text(planned: &Planned) -> Option<String> {
-    planned.source.map(|planner| format!("Plan of {}", planner.title()))
+    planned.source.map(|planner| format!("Plan of {}", planner.title_with(planned.layout.pipeline)))
 }
 
 /// Formats the settings of the plan, if the scenario leaves settings free.

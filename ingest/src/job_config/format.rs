@@ -186,6 +186,9 @@ pub(super) fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigErr
     if mlperf::is_job(&keys) {
         return Ok((ConfigFormat::Mlperf, keys));
     }
+    if torchtitan::is_command(&keys, text) {
+        return Ok((ConfigFormat::Torchtitan, torchtitan::read_command(keys, text)?));
+    }
     if yaml::is_yaml(trimmed) {
         let mut keys = yaml::keys(trimmed)?;
         interpolation::resolve(&mut keys);

@@ -211,6 +211,41 @@ impl Keys {
         Ok(())
     }
 
+    /// Returns the keys with the new key, name in reports and value that `convert` gives for key and value. Keys without
+    /// them are left out.
+    pub(super) fn converted(mut self, convert: impl Fn(&str, &str) -> Option<(String, String, String)>) -> Self {
+        for entry in std::mem::take(&mut self.entries) {
+            let Some((key, name, value)) = convert(&entry.key, &entry.value) else { continue };
+            self.entries.retain(|other| other.key != key);
+            self.entries.push(Entry { key, in_file: Some((name, value.clone())), value, ..entry });
+        }
+        self
+    }
+
+    /// Adds the keys of a command line. Its values replace those of the file.
+    pub(super) fn override_with(&mut self, mut command: Self) -> Result<(), JobConfigError> {
+        for entry in std::mem::take(&mut command.entries) {
+            if let Some(index) = self.entries.iter().position(|own| own.key == entry.key) {
+                let own = self.entries.remove(index);
+                if !is_same(&own.value, &entry.value) {
+                    // Words may be secrets, numbers are not.
+                    let values = if is_plain(&own.value) && is_plain(&entry.value) {
+                        format!(": {} instead of {}", entry.value, own.value)
+                    } else {
+                        String::new()
+                    };
+                    self.assumed.push(format!("{} replaces {} of the file{values}.", entry.file_key(), own.file_key()));
+                }
+            }
+            if self.entries.len() >= MAX_KEYS {
+                return Err(JobConfigError::TooManyKeys);
+            }
+            self.entries.push(entry);
+        }
+        self.absorb_report(command);
+        Ok(())
+    }
+
     /// Appends the keys and the report of another file, all of whose keys were read.
     pub(super) fn absorb_file(&mut self, other: Self) {
         self.entries.extend(other.entries.iter().cloned());

@@ -4,6 +4,7 @@
 //! `per_device_batch_size` counts sequences of a device, over all devices.
 
 use planner::model::Model;
+use planner::scenario::PlannerKind;
 use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
@@ -43,6 +44,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
             2048
         }));
         degrees(keys, &mut settings)?;
+        schedule(keys, &mut settings)?;
         batch(keys, &mut settings)?;
         memory(keys, &mut settings);
     }
@@ -110,6 +112,23 @@ fn degrees(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErro
     // Expert parallelism has devices of its own, which are data-parallel elsewhere.
     settings.replicas = sharded
         .and_then(|sharded| Some(sharded.saturating_mul(replicated?).saturating_mul(settings.expert.unwrap_or(1))));
+    Ok(())
+}
+
+/// Reads the pipeline: all forwards run before the backwards. With several repeats, a microbatch visits the stages as
+/// often.
+fn schedule(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let repeats = keys.count(&["num_pipeline_repeats"], "model chunks of a rank")?;
+    let of_stage = keys.count(&["num_layers_per_pipeline_stage"], "layers of a model chunk")?.unwrap_or(1);
+    let Some(stages) = settings.pipeline.filter(|&stages| stages > 1) else { return Ok(()) };
+    let layers = settings.model.as_ref().map(Model::layers);
+    let default = layers.map(|layers| (layers / stages.saturating_mul(of_stage)).max(1));
+    let chunks = repeats.or(default).unwrap_or_else(|| {
+        keys.assume("The repeats of the pipeline are not stated. They are read as 1.");
+        1
+    });
+    settings.chunks = Some(chunks);
+    settings.schedule = Some(if chunks > 1 { PlannerKind::LoopedBfs } else { PlannerKind::Gpipe });
     Ok(())
 }
 

@@ -1,10 +1,11 @@
 //! Arguments for Megatron-LM and Megatron-DeepSpeed, with Megatron-LM defaults.
 
 use planner::model::{Bias, Model, Module, Moe, Norm};
-use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Precision, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, Framework, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
 use super::megatron_layers;
+use super::megatron_stages;
 use super::model_config::distinct_head_size;
 use super::settings::{Batch, Settings};
 use super::{JobConfigError, optimizer, unmodelled};
@@ -152,15 +153,27 @@ fn vocabulary(keys: &mut Keys) -> Result<u32, JobConfigError> {
         return Ok(padded);
     }
     let divisor = keys.count(&["make-vocab-size-divisible-by"], "padding of the vocabulary")?.unwrap_or(128);
-    let Some(stated) = stated else {
+    let named = keys.peek("tokenizer-model").and_then(vocabulary_in_name);
+    let stated = stated.unwrap_or_else(|| {
+        let (vocabulary, origin) = match named {
+            Some(named) => (named, ", from the name of the tokenizer's file"),
+            None => (VOCABULARY, ""),
+        };
         keys.assume(format!(
-            "The vocabulary comes from the tokenizer, which the file does not hold. It is read as {VOCABULARY}."
+            "The vocabulary comes from the tokenizer, which the file does not hold. It is read as {vocabulary}{origin}."
         ));
-        return Ok(VOCABULARY);
-    };
+        vocabulary
+    });
     let tensor = keys.peek("tensor-model-parallel-size").and_then(|value| value.trim().parse().ok()).unwrap_or(1_u32);
     let multiple = divisor.saturating_mul(tensor.max(1));
     Ok(stated.checked_next_multiple_of(multiple).unwrap_or(stated))
+}
+
+/// Returns the size in the file name of a tokenizer: 256,000 in `nemotron_2_256k.model`.
+fn vocabulary_in_name(path: &str) -> Option<u32> {
+    let name = path.trim().rsplit('/').next()?.strip_suffix(".model")?;
+    let thousands = name.split(['_', '-', '.']).find_map(|word| word.strip_suffix(['k', 'K'])?.parse::<u32>().ok())?;
+    (10..1000).contains(&thousands).then(|| thousands * 1000)
 }
 
 fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Result<(), JobConfigError> {
@@ -170,7 +183,19 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
     settings.expert = keys.count(&["expert-model-parallel-size"], "expert parallelism")?;
     let dispatcher = keys.text(&["moe-token-dispatcher-type"], "exchange between experts");
     let has_deepep = keys.flag(&["moe-enable-deepep"], "exchange between experts").unwrap_or(false);
+    // Both backends, deepep and hybridep, send a token to a node once.
+    keys.text(&["moe-flex-dispatcher-backend"], "exchange between experts");
     settings.dispatch_by_node = Some(has_deepep || dispatcher.is_some_and(|kind| kind == "flex"));
+    // The default degree is that of tensor parallelism.
+    let tensor = settings.tensor.unwrap_or(1);
+    if let Some(degree) = keys.count(&["expert-tensor-parallel-size"], "tensor parallelism of experts")?
+        && degree != tensor
+        && keys.has("num-experts")
+    {
+        keys.not_modelled(format!(
+            "Experts have the tensor parallelism of the model, {tensor}, instead of {degree}. A replica of all experts has EP x TP devices."
+        ));
+    }
     if keys.flag(&["overlap-moe-expert-parallel-comm"], "exchange between experts").unwrap_or(false) {
         keys.not_modelled("Overlap of the exchange between experts is not applied.");
     }
@@ -186,6 +211,14 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
     if keys.has("rampup-batch-size") {
         keys.ignore(|key| key == "rampup-batch-size");
         keys.not_modelled("The ramp of the batch size is left out. The final batch is read.");
+    }
+    if let Some(schedule) = keys.text(&["step-batch-size-schedule"], "global batch") {
+        // "0:384 200B:768": from so many tokens on, so many sequences.
+        let last = schedule.split_whitespace().next_back().and_then(|step| step.rsplit(':').next()?.parse().ok());
+        if let Some(last) = last.filter(|&last| last > 0) {
+            settings.batch = Batch::Global(last);
+        }
+        keys.not_modelled("The schedule of the batch size is left out. The final batch is read.");
     }
     let stages = settings.pipeline.unwrap_or(1).max(1);
     let per_chunk = keys.count(&["num-layers-per-virtual-pipeline-stage"], "layers of a model chunk")?;
@@ -205,21 +238,7 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
              head as layers, is not applied.",
         );
     }
-    if let Some(layout) = keys.text(&["pipeline-model-parallel-layout"], "model chunks of a rank") {
-        settings.chunks = Some((layout_stages(&layout) / stages).max(1));
-        settings.has_uneven_stages = true;
-    }
-    for end in ["decoder-first-pipeline-num-layers", "decoder-last-pipeline-num-layers"] {
-        settings.has_uneven_stages |= keys.count(&[end], "layers of the stages")?.is_some();
-    }
-    let counted = ["account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"];
-    settings.has_uneven_stages |= keys.flag(&counted, "layers of the stages").unwrap_or(false);
-    if settings.has_uneven_stages {
-        keys.not_modelled(
-            "The layers of each stage are those with the most equal times, embedding and output head included. The \
-             stated numbers of layers are not applied.",
-        );
-    }
+    megatron_stages::read(keys, settings, layers)?;
     settings.sequence_parallel = Some(keys.flag(&["sequence-parallel"], "sequence parallelism").unwrap_or(false));
     if keys.text(&["cp-comm-type"], "exchange of context parallelism").is_some_and(|kind| kind.trim() == "a2a") {
         settings.context_exchange = ContextExchange::AllToAll;
@@ -231,32 +250,11 @@ fn refused(key: &str, detail: &str) -> JobConfigError {
     JobConfigError::Value { key: key.to_owned(), detail: detail.to_owned() }
 }
 
-/// Number of stages in a layout such as `Et*2|(tt|)*5t|tmL`: bars outside groups, plus bars in
-/// groups times the repeat count, plus one.
-fn layout_stages(layout: &str) -> u32 {
-    let mut bars = 0_u32;
-    let mut rest = layout;
-    while let Some(open) = rest.find('(') {
-        bars = bars.saturating_add(count_bars(&rest[..open]));
-        let Some(close) = rest[open..].find(')').map(|close| open + close) else { break };
-        let after = &rest[close + 1..];
-        let digits: String =
-            after.strip_prefix('*').unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
-        let times = digits.parse().unwrap_or(1_u32);
-        bars = bars.saturating_add(count_bars(&rest[open..close]).saturating_mul(times));
-        rest = after;
-    }
-    bars.saturating_add(count_bars(rest)).saturating_add(1)
-}
-
-fn count_bars(text: &str) -> u32 {
-    u32::try_from(text.matches('|').count()).unwrap_or(u32::MAX)
-}
-
-fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+/// Reads the devices that the launcher, the scheduler and variables state.
+pub(super) fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let nodes = ["nnodes", "num-nodes", "#SBATCH nodes", "$NNODES", "$NUM_NODES", "$SLURM_NNODES"];
     settings.nodes = keys.launch_count(&nodes, "nodes")?;
-    let per_node = ["nproc-per-node", "gpus-per-node", "num-gpus", "$GPUS_PER_NODE", "$NPROC_PER_NODE"];
+    let per_node = ["nproc-per-node", "gpus-per-node", "num-gpus", "$GPUS_PER_NODE", "$NPROC_PER_NODE", "$NGPU"];
     settings.devices_per_node = keys.launch_count(&per_node, "devices of a node")?;
     for name in ["#SBATCH gpus-per-node", "#SBATCH gres", "#SBATCH constraint"] {
         let Some(text) = keys.text(&[name], "devices of a node") else { continue };
@@ -298,9 +296,18 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         (_, true, _) => 3,
         (_, false, _) => u32::from(is_distributed),
     });
+    let is_deepspeed = deepspeed.is_some() || keys.flag(&["deepspeed"], "framework").unwrap_or(false);
+    settings.framework = is_deepspeed.then_some(Framework::MegatronDeepspeed);
     settings.overlapped_gradients = keys.flag(&["overlap-grad-reduce"], "overlap of gradient communication");
     let is_short = keys.flag(&["grad-reduce-in-bf16"], "format of gradients").unwrap_or(false);
+    let main_format = keys.text(&["main-grads-dtype"], "format of gradients");
+    let is_short = is_short || main_format.is_some_and(|format| format.trim() == "bf16");
     settings.gradients = is_short.then_some(GradientFormat::Bf16);
+    for name in ["exp-avg-dtype", "exp-avg-sq-dtype", "main-params-dtype"] {
+        if keys.text(&[name], "format of the optimizer state").is_some_and(|format| format.trim() != "fp32") {
+            keys.not_modelled("The optimizer state is read in fp32. Its shorter format is not applied.");
+        }
+    }
     settings.fused_weight_gradients =
         keys.flag(&["no-gradient-accumulation-fusion"], "fused weight gradients").map(|is_off| !is_off);
     let bf16 = keys.flag(&["bf16"], "precision").unwrap_or(false);
@@ -374,7 +381,11 @@ fn recompute(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigEr
 /// True for data, checkpoint, log, learning rate and numerics arguments, and for environment
 /// variables.
 fn is_without_effect(key: &str) -> bool {
-    const PREFIXES: [&str; 84] = [
+    const PREFIXES: [&str; 88] = [
+        "apply-rope",
+        "decoupled-",
+        "squared-relu",
+        "use-precision-aware",
         "cross-entropy",
         "no-create-attention",
         "mscale",
@@ -479,13 +490,6 @@ mod tests {
             ("a100-80gb", None, Some("a100-80gb")),
         ] {
             assert_eq!((gpus(text), preset(text)), (count, device), "{text}");
-        }
-    }
-
-    #[test]
-    fn pipeline_layout_stages_are_counted() {
-        for (layout, stages) in [("Et*2|(tt|)*5t|tmL", 8), ("Et|tL", 2), ("(t|)*3t", 4), ("tttt", 1)] {
-            assert_eq!(layout_stages(layout), stages, "{layout}");
         }
     }
 }

@@ -5,7 +5,9 @@ use super::settings::{Batch, Settings};
 use super::{JobConfigError, megatron, unmodelled};
 
 /// Variables with their arguments.
-const NAMES: [(&str, &str); 16] = [
+const NAMES: [(&str, &str); 18] = [
+    ("$ASYM_PP_EMBED", "account-for-embedding-in-pipeline-split"),
+    ("$ASYM_PP_LOSS", "account-for-loss-in-pipeline-split"),
     ("$TENSOR_MODEL_PARALLEL", "tensor-model-parallel-size"),
     ("$TP", "tensor-model-parallel-size"),
     ("$PIPELINE_MODEL_PARALLEL", "pipeline-model-parallel-size"),

@@ -1,6 +1,7 @@
 //! nanotron job files (YAML).
 
 use planner::model::Model;
+use planner::scenario::PlannerKind;
 use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
@@ -25,6 +26,11 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.sequence = keys.count(&["tokens.sequence_length"], "sequence length")?;
     settings.tensor = keys.count(&["parallelism.tp"], "tensor parallelism")?;
     settings.pipeline = keys.count(&["parallelism.pp"], "pipeline parallelism")?;
+    // AFAB: all forwards, all backwards.
+    if keys.text(&["parallelism.pp_engine"], "pipeline schedule").is_some_and(|name| name.eq_ignore_ascii_case("afab"))
+    {
+        settings.schedule = Some(PlannerKind::Gpipe);
+    }
     settings.context = keys.count(&["parallelism.context_parallel_size", "parallelism.cp"], "context parallelism")?;
     settings.expert = keys.count(&["parallelism.expert_parallel_size"], "expert parallelism")?;
     settings.replicas = Some(keys.count(&["parallelism.dp"], "data-parallel replicas")?.unwrap_or(1));
@@ -118,7 +124,6 @@ fn is_without_effect(key: &str) -> bool {
         "s3_upload",
         "tokenizer.",
         "tokens.",
-        "parallelism.pp_engine",
         "parallelism.tp_recompute",
     ];
     starts.iter().any(|start| key.starts_with(start))

@@ -53,7 +53,14 @@ pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
     let offset = text.len() - trimmed.len();
     let (notation, mut places) = match format {
         ConfigFormat::Megatron | ConfigFormat::Mlperf => return None,
-        ConfigFormat::Torchtitan => (Notation::Toml, toml::places(trimmed)),
+        ConfigFormat::Torchtitan => {
+            let places = toml::places(trimmed);
+            // A command line has no sections.
+            if places.iter().all(|place| place.value.is_some()) {
+                return None;
+            }
+            (Notation::Toml, places)
+        }
         _ if trimmed.starts_with('{') => (Notation::Json, json::places(trimmed)?),
         _ if super::yaml::is_yaml(trimmed) => (Notation::Yaml, yaml::places(trimmed)?),
         _ => (Notation::Overrides, overrides::places(trimmed)),

@@ -44,6 +44,9 @@ fn arguments(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         keys.assume("The default precision of Primus is bf16.");
         keys.derive("bf16", "true", "bf16");
     }
+    if keys.flag(&["use-turbo-deepep"], "exchange between experts").unwrap_or(false) {
+        keys.derive("moe-enable-deepep", "true", "use-turbo-deepep");
+    }
     keys.assume("The default attention of Primus is fused (flash attention).");
     keys.derive("use-flash-attn", "true", "use-flash-attn");
     let settings = if keys.has("num-layers") { megatron::read(keys)? } else { megatron::read_job(keys)? };
@@ -65,8 +68,6 @@ fn arguments(keys: &mut Keys) -> Result<Settings, JobConfigError> {
             "pp-",
             "dump-",
             "use-precision-aware",
-            "main-",
-            "exp-avg",
             "patch-",
             "use-rocm",
             "hf-",

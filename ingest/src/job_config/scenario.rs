@@ -60,7 +60,7 @@ pub(super) fn build(
         layout,
         free: if settings.has_uneven_stages { vec![FreeSetting::LayersPerStage] } else { Vec::new() },
         search: SearchSettings::default(),
-        planners: planners(&layout),
+        planners: planners(settings.schedule, &layout),
         seed: 0,
         iterations: 4,
         profiles: Vec::new(),
@@ -68,12 +68,14 @@ pub(super) fn build(
 }
 
 /// Returns the job's schedule first, then alternatives.
-fn planners(layout: &LayoutRequest) -> Vec<PlannerKind> {
-    if layout.chunks.is_some() {
-        vec![PlannerKind::Interleaved, PlannerKind::InterleavedZeroBubble, PlannerKind::OneFOneB]
+fn planners(schedule: Option<PlannerKind>, layout: &LayoutRequest) -> Vec<PlannerKind> {
+    let usual = if layout.chunks.is_some() {
+        [PlannerKind::Interleaved, PlannerKind::InterleavedZeroBubble, PlannerKind::OneFOneB]
     } else {
-        vec![PlannerKind::OneFOneB, PlannerKind::ZbH1, PlannerKind::WaitFreeCyclic]
-    }
+        [PlannerKind::OneFOneB, PlannerKind::ZbH1, PlannerKind::WaitFreeCyclic]
+    };
+    let others = usual.into_iter().filter(|&planner| schedule != Some(planner));
+    schedule.into_iter().chain(others).collect()
 }
 
 /// Returns the cluster and the data-parallel degree.

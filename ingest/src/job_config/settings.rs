@@ -1,7 +1,8 @@
 //! Common representation of all formats: a model and the job settings stated in the file.
 
 use planner::model::{Adapters, Model, ModuleRole};
-use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Optimizer, Precision, Recompute};
+use planner::scenario::PlannerKind;
+use planner::training::{AttentionKernel, ContextExchange, Framework, GradientFormat, Optimizer, Precision, Recompute};
 
 use super::JobConfigError;
 
@@ -24,6 +25,10 @@ pub(super) struct Settings {
     pub(super) pipeline: Option<u32>,
     /// The file states layers of stages that can differ.
     pub(super) has_uneven_stages: bool,
+    /// Framework, if it differs from that of the format.
+    pub(super) framework: Option<Framework>,
+    /// Planner of the job's schedule. `None`: 1F1B, interleaved with several chunks.
+    pub(super) schedule: Option<PlannerKind>,
     /// Model chunks per rank.
     pub(super) chunks: Option<u32>,
     pub(super) context: Option<u32>,

@@ -1,3 +1,4 @@
+mod commands;
 mod families;
 mod frameworks;
 mod trainers;

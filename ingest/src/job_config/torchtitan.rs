@@ -1,13 +1,18 @@
 //! torchtitan job files. Model dimensions are defined by flavor in torchtitan's code;
-//! `flavors.json` contains the published flavors.
+//! `flavors.json` contains the published flavors. Command lines have the same settings as arguments.
+
+mod command;
+
+pub(super) use command::{is_command, join, read as read_command};
 
 use planner::model::Model;
+use planner::scenario::PlannerKind;
 use planner::training::{AttentionKernel, Precision, Recompute};
 use serde_json::Value;
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
-use super::{JobConfigError, document, model_config, optimizer, unmodelled};
+use super::{ConfigFormat, JobConfigError, document, megatron, model_config, optimizer, unmodelled};
 
 /// Published dimensions by model and flavor, with Hugging Face configuration keys.
 const FLAVORS: &str = include_str!("flavors.json");
@@ -27,6 +32,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         settings.sequence = Some(2048);
     }
     degrees(keys, &mut settings, layers)?;
+    devices(keys, &mut settings)?;
     batch(keys, &mut settings)?;
     recompute(keys, &mut settings, layers)?;
     precision(keys, &mut settings);
@@ -37,6 +43,16 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.fused_weight_gradients = Some(false);
     keys.ignore(is_without_effect);
     Ok(settings)
+}
+
+/// Reads the devices of the launcher. Job files state none.
+fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    megatron::devices(keys, settings)?;
+    if settings.nodes.is_none() && settings.replicas.is_none() && settings.devices_per_node.is_some() {
+        keys.assume("The number of nodes is not stated. It is 1, the default of torchrun.");
+        settings.nodes = Some(1);
+    }
+    Ok(())
 }
 
 fn flavors() -> Result<Value, JobConfigError> {
@@ -50,6 +66,9 @@ pub(super) fn flavor(name: &str, flavor: &str) -> Result<Option<Value>, JobConfi
 }
 
 fn model(keys: &mut Keys) -> Result<Model, JobConfigError> {
+    if !keys.has("model.name") {
+        return Err(JobConfigError::NoModel { format: ConfigFormat::Torchtitan.name() });
+    }
     let name = keys.text(&["model.name"], "model").unwrap_or_default();
     let flavor = keys.text(&["model.flavor"], "size of the model").unwrap_or_default();
     let Some(sizes) = self::flavor(&name, &flavor)? else {
@@ -97,21 +116,85 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resul
     if sharded != Some(1) && replicated.unwrap_or(1) > 1 {
         keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
     }
-    if let Some(name) = keys.text(
-        &["parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule"],
-        "pipeline schedule",
-    ) && name.to_lowercase().contains("interleaved")
-        && is_pipeline
-    {
-        let per_stage = keys.count(&["parallelism.pipeline_parallel_layers_per_stage"], "layers of a model chunk")?;
-        let stages = settings.pipeline.unwrap_or(1);
-        let chunks = per_stage.map_or(2, |layers| model_layers / stages.max(1) / layers.max(1));
-        settings.chunks = Some(chunks.max(1));
-    }
+    schedule(keys, settings, model_layers)?;
     if keys.flag(&["parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"], "overlap")
         == Some(true)
     {
         keys.not_modelled("Asynchronous tensor parallelism is not applied.");
+    }
+    Ok(())
+}
+
+const PER_STAGE: &str = "parallelism.pipeline_parallel_layers_per_stage";
+
+/// Names of schedules in torch, in lower case, with their planners.
+const SCHEDULES: [(&str, PlannerKind); 7] = [
+    ("1f1b", PlannerKind::OneFOneB),
+    ("gpipe", PlannerKind::Gpipe),
+    ("interleaved1f1b", PlannerKind::Interleaved),
+    ("loopedbfs", PlannerKind::LoopedBfs),
+    ("interleavedzerobubble", PlannerKind::InterleavedZeroBubble),
+    ("zbvzerobubble", PlannerKind::Zbv),
+    ("dualpipev", PlannerKind::Zbv),
+];
+
+/// Reads the schedule of a pipeline and its model chunks. The default schedule is 1F1B.
+fn schedule(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Result<(), JobConfigError> {
+    let names = ["parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule"];
+    let name = keys.text(&names, "pipeline schedule").map(|name| name.trim().to_lowercase());
+    let tables = ["parallelism.pipeline_parallel_schedule_csv", "experimental.pipeline_parallel_schedule_csv"];
+    let has_table = keys.text(&tables, "pipeline schedule").is_some_and(|path| !path.trim().is_empty());
+    let per_stage = keys.count(&[PER_STAGE], "layers of a model chunk")?;
+    let mut ends = 0_u32;
+    for end in ["first", "last"] {
+        let name = format!("parallelism.pipeline_parallel_{end}_stage_less_layers");
+        ends = ends.saturating_add(keys.integer(&[&name], "layers of the stages")?.unwrap_or(1));
+    }
+    let stages = settings.pipeline.unwrap_or(1).max(1);
+    if stages == 1 {
+        return Ok(());
+    }
+    if has_table {
+        keys.not_modelled("The schedule of the CSV file is not read. The named schedule is simulated.");
+    }
+    let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "1f1b".to_owned());
+    let planner = match SCHEDULES.into_iter().find(|(known, _)| *known == name) {
+        Some((_, planner)) => planner,
+        None if has_table => PlannerKind::OneFOneB,
+        None => {
+            let detail = "torch's schedules are 1F1B, GPipe, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, \
+                          ZBVZeroBubble and DualPipeV";
+            return Err(JobConfigError::Value { key: names[0].to_owned(), detail: detail.to_owned() });
+        }
+    };
+    if name == "dualpipev" {
+        keys.not_modelled("DualPipeV is not simulated. ZBVZeroBubble is simulated, with the same stages.");
+    }
+    settings.schedule = Some(planner);
+    // Schedules in a V have two chunks.
+    let is_single = matches!(planner, PlannerKind::OneFOneB | PlannerKind::Gpipe);
+    let default = if is_single { 1 } else { 2 };
+    let chunks = match per_stage {
+        None => default,
+        Some(layers) => {
+            // The embedding and the output head count as layers.
+            let virtual_stages = model_layers.saturating_add(ends).div_ceil(layers);
+            if !virtual_stages.is_multiple_of(stages) {
+                let detail = format!("{virtual_stages} stages are no multiple of {stages} pipeline ranks");
+                return Err(JobConfigError::Value { key: PER_STAGE.to_owned(), detail });
+            }
+            virtual_stages / stages
+        }
+    };
+    if !is_single && planner != PlannerKind::Zbv {
+        settings.chunks = Some(chunks.max(1));
+    }
+    if !model_layers.is_multiple_of(stages.saturating_mul(chunks)) {
+        settings.has_uneven_stages = true;
+        keys.not_modelled(
+            "The layers of each stage are those with the most equal times, embedding and output head included. torchtitan \
+             counts the embedding and the output head as layers.",
+        );
     }
     Ok(())
 }
@@ -178,7 +261,9 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
 
 /// True for data, checkpoint, log, learning rate and numerics keys.
 fn is_without_effect(key: &str) -> bool {
-    const PREFIXES: [&str; 25] = [
+    const PREFIXES: [&str; 28] = [
+        "$",
+        "#SBATCH",
         "job.",
         "profiling.",
         "metrics.",
@@ -196,6 +281,7 @@ fn is_without_effect(key: &str) -> bool {
         "model.tokenizer",
         "model.hf_assets",
         "model.norm_type",
+        "model.print_after_conversion",
         "training.steps",
         "training.max_norm",
         "training.dataset",

@@ -7,8 +7,6 @@ use super::keys::Keys;
 enum When {
     /// The value is not zero, false or an empty list.
     Set,
-    /// The value is a number above 1.
-    Above1,
     /// The value differs from the word.
     IsNot(&'static str),
 }
@@ -47,8 +45,6 @@ const PARTS: &[(&[&str], When, &str)] = &[
     (&["quantization_config.quant_method"], When::Set, "The quantised weights are read as bf16."),
     (&["audio_config.model_type"], When::Set, "The audio encoder is left out."),
     (&["vision-model-type"], When::Set, "The vision encoder is left out: the file does not state its sizes."),
-    (&["step-batch-size-schedule"], When::Set, "The schedule of the batch size is not read."),
-    (&["expert-tensor-parallel-size"], When::Above1, "Expert tensor parallelism follows the tensor parallelism."),
 ];
 
 /// Additional keys for the features above.
@@ -105,7 +101,6 @@ pub(super) fn report(keys: &mut Keys) {
 fn matters(value: &str, when: When) -> bool {
     match when {
         When::Set => !matches!(value.trim(), "0" | "false" | "False" | "[]" | "None" | "-1" | "-1,-1" | "(-1, -1)"),
-        When::Above1 => value.trim().parse::<f64>().is_ok_and(|number| number > 1.0),
         When::IsNot(word) => !value.trim().eq_ignore_ascii_case(word),
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn describe(report: &Report) -> String {
         scenario.model.name,
         scenario.cluster.devices(),
         scenario.cluster.name,
-        fit.planner.title()
+        check.schedule
     )];
     lines.extend(outcome(check));
     for (title, sentences) in
@@ -157,7 +157,10 @@ pub(crate) fn best(report: &Report) -> Vec<String> {
         lines.push(String::new());
         lines.push(format!("best plan, with free layout and settings: {}", figures(best)));
         let settings = best.settings.map(|settings| format!("; {settings}")).unwrap_or_default();
-        let source = best.source.map(|planner| format!("; plan of {}", planner.title())).unwrap_or_default();
+        let source = best
+            .source
+            .map(|planner| format!("; plan of {}", planner.title_with(best.layout.pipeline)))
+            .unwrap_or_default();
         lines.push(format!("  {}{settings}{source}", degrees(best.layout)));
     }
     lines

@@ -45,7 +45,8 @@ impl<'a> Job<'a> {
                 _ => "",
             };
             let places = job_config::places(text, format);
-            let is_read = places.is_some() || config_format(format) == ConfigFormat::Megatron;
+            let has_arguments = matches!(config_format(format), ConfigFormat::Megatron | ConfigFormat::Torchtitan);
+            let is_read = places.is_some() || has_arguments;
             is_read.then_some(Document { file, text, prefix, places })
         });
         Self { format, documents: documents.collect() }

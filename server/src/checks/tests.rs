@@ -103,6 +103,24 @@ fn arguments_are_replaced_added_and_removed() {
     assert!(file.contains("--tensor-model-parallel-size $TP --context-parallel-size 2 --pipeline"), "{file}");
 }
 
+/// Arguments of torchtitan replace its job file. Changes are edits of the arguments, or new arguments.
+#[test]
+fn torchtitan_arguments_are_edited() {
+    let command = "torchrun -m torchtitan.train --model.name llama3 --model.flavor 8B --training.local-batch-size=2 \\\n  \
+                   --training.seq_len 8192 --activation_checkpoint.mode full\n";
+    let full = change(layout(1, 1, 16, 2), &[("/training/recompute", json!("operators"))]);
+    let (settings, file) = edited(command, &full);
+    assert_eq!(settings, ["--activation_checkpoint.mode selective"]);
+    assert_eq!(file, command.replace("mode full", "mode selective"));
+    let (settings, file) = edited(command, &change(layout(2, 1, 8, 2), &[("/layout/tensor", json!(2))]));
+    assert_eq!(settings, ["--parallelism.tensor_parallel_degree 2", "--training.global_batch_size 32"]);
+    assert!(file.contains("--training.local-batch-size=2 --"), "{file}");
+    let files = [JOB, "torchrun -m torchtitan.train --job.config_file job.toml --activation_checkpoint.mode none\n"];
+    let (settings, files) = edited_files(&files, &full);
+    assert_eq!(settings, ["mode = \"selective\"", "--activation_checkpoint.mode selective"]);
+    assert!(files[1].contains("--activation_checkpoint.mode selective"), "{}", files[1]);
+}
+
 #[test]
 fn lists_and_yaml_have_their_own_notation() {
     let list = "[\"--num-layers\", \"32\", \"--hidden-size\", \"4096\", \"--num-attention-heads\", \"32\", \
@@ -123,6 +141,19 @@ fn lists_and_yaml_have_their_own_notation() {
     assert!(file.contains("--micro-batch-size: 1\n  --sequence-parallel: true\n"), "{file}");
     let removed = apply(yaml, &located(yaml, "recompute-activations", json!(false))).unwrap();
     assert_eq!(removed, yaml.replace("  --recompute-activations: true\n", ""));
+}
+
+/// The edited files are read with the device that the name states.
+#[test]
+fn a_device_in_the_file_name_stays() {
+    let files = [("llama_h200.toml", JOB)];
+    let read = read(&files, HARDWARE).unwrap();
+    assert_eq!(read.scenario.cluster.name, "H200");
+    assert_eq!(preset_of(&read.scenario), Some("h200"));
+    let valid = ValidScenario::new(read.scenario, &NoDatasets).unwrap();
+    let workers = planner::host::SequentialWorkers;
+    let changes = changes(&[JOB], HARDWARE, read.format, &valid, &workers, &planner::host::NeverCancelled).unwrap();
+    assert!(changes.edits.iter().any(|edits| !edits.is_empty()));
 }
 
 /// torchtitan has no number of recomputed layers.

@@ -47,7 +47,7 @@ pub(crate) fn arguments(
         "# {} on {world} devices: a plan of {} by Planscope, for pretrain_gpt.py of Megatron-LM.\n# Data, tokenizer, optimizer \
          and checkpoints are your own. Planned: {:.4} s an iteration.\n",
         scenario.model.name.replace(['\n', '\r'], " "),
-        planner.title(),
+        planner.title_with(planned.layout.pipeline),
         planned.metrics.iteration_s
     );
     for warning in warnings::warnings(scenario, planner, planned, module, batches) {

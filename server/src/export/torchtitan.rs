@@ -55,7 +55,7 @@ pub(crate) fn job_file(
          own. Planned: {:.4} s an iteration.\n",
         scenario.model.name.replace(['\n', '\r'], " "),
         scenario.cluster.devices(),
-        planner.title(),
+        planner.title_with(planned.layout.pipeline),
         planned.metrics.iteration_s
     );
     for note in notes::notes(scenario, planner, planned, module, batches) {

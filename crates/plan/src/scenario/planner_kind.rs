@@ -172,6 +172,12 @@ impl PlannerKind {
         self.info().title
     }
 
+    /// Returns the display name of a plan with this pipeline-parallel degree. Without a pipeline, no schedule is named.
+    pub const fn title_with(self, pipeline: u32) -> &'static str {
+        let info = self.info();
+        if pipeline == 1 && info.schedule.is_some() { "Static layout, no pipeline" } else { info.title }
+    }
+
     /// Returns the display name for captions and legends.
     pub const fn short_title(self) -> &'static str {
         self.info().short_title

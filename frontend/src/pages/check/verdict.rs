@@ -43,7 +43,7 @@ fn headline(check: &Check) -> String {
 
 /// Job in one line.
 fn subject(checked: &Checked) -> String {
-    let Check { format, scenario, plan, fit, .. } = &checked.check;
+    let Check { format, schedule, scenario, plan, fit, .. } = &checked.check;
     let layout = plan.as_ref().map(|plan| plan.layout).or(fit.base.layout);
     let parts = [
         Some(checked.request.name.clone()).filter(|name| !name.is_empty()),
@@ -55,7 +55,7 @@ fn subject(checked: &Checked) -> String {
             scenario.cluster.name
         )),
         layout.map(|layout| degrees(&layout)),
-        Some(fit.planner.title().to_owned()),
+        Some(schedule.clone()),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }

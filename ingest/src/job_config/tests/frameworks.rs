@@ -176,8 +176,50 @@ fn variables_of_mlperf_are_arguments() {
     assert_eq!((scenario.cluster.devices(), scenario.workload.global_batch), (576, 63 * 4));
     assert_eq!((scenario.layout.tensor, scenario.layout.pipeline, scenario.layout.chunks), (Some(8), Some(9), Some(7)));
     assert_eq!((scenario.training.precision, scenario.training.zero_stage()), (Precision::Fp8, 1));
+    let uneven = config(&format!("{text}ASYM_PP_EMBED=True\nASYM_PP_LOSS=True\n"));
+    assert_eq!((scenario.free.len(), uneven.scenario.free.len()), (0, 1), "embedding and output head count as layers");
     let unnamed = text.replace("MODEL_SIZE=405b\n", "");
     assert!(error(&unnamed).contains("the MLPerf variable file states no model"), "{}", error(&unnamed));
+}
+
+#[test]
+fn formats_batches_and_experts_of_megatron_are_read_or_reported() {
+    let plain = "x --num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --micro-batch-size 2 --bf16 \
+                 --tensor-model-parallel-size 2 --num-experts 8 --expert-model-parallel-size 2";
+    let job = config(&format!("{plain} --step-batch-size-schedule \"0:384 200B:768 400B:1152\" --squared-relu"));
+    assert_eq!(job.scenario.workload.global_batch, 1152);
+    assert!(says(&job, "The final batch is read"), "{:?}", job.not_modelled);
+    assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+    let job = config(&format!("{plain} --use-precision-aware-optimizer --main-grads-dtype bf16 --exp-avg-dtype bf16"));
+    assert_eq!(job.scenario.training.gradients, GradientFormat::Bf16);
+    assert!(says(&job, "The optimizer state is read in fp32"), "{:?}", job.not_modelled);
+    let experts =
+        |degree: &str| says(&config(&format!("{plain} --expert-tensor-parallel-size {degree}")), "Experts have the");
+    assert!(experts("1") && !experts("2"));
+    let job = config(&format!("{plain} --tokenizer-model a/nemotron_2_256k.model --make-vocab-size-divisible-by 3232"));
+    assert_eq!(job.scenario.model.modules[0].vocab, 258_560, "padded to a multiple of 2 x 3232");
+    let job = config(&format!("{plain} --tokenizer-model a/llama.model --make-vocab-size-divisible-by 3232"));
+    assert_eq!(job.scenario.model.modules[0].vocab, 51_712);
+    let flex = "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep";
+    let job = config(&format!("{plain} {flex}"));
+    assert!(job.scenario.training.dispatch_by_node && job.unknown.is_empty(), "{:?}", job.unknown);
+    let job = config(&format!("{plain} --zero-stage 1 --deepspeed"));
+    assert_eq!(job.scenario.training.framework, Framework::MegatronDeepspeed);
+}
+
+/// The pipeline of MaxText runs all forwards first. Its repeats are model chunks.
+#[test]
+fn the_pipeline_of_maxtext_is_looped() {
+    use planner::scenario::PlannerKind;
+    let text =
+        "model_name: llama2-7b\nper_device_batch_size: 4\nmax_target_length: 2048\nici_pipeline_parallelism: 4\n";
+    let of = |lines: &str| {
+        let scenario = config(&format!("{text}{lines}")).scenario;
+        (scenario.layout.chunks, scenario.planners[0])
+    };
+    assert_eq!(of("num_pipeline_repeats: 2\n"), (Some(2), PlannerKind::LoopedBfs));
+    assert_eq!(of("num_pipeline_repeats: 1\n"), (None, PlannerKind::Gpipe));
+    assert_eq!(of(""), (None, PlannerKind::Gpipe));
 }
 
 #[test]

@@ -8,8 +8,17 @@ use super::edit;
 use crate::checks::syntax::word;
 
 /// Arguments after which new ones are added. Every job has one of them.
-const ANCHORS: [&str; 4] =
-    ["tensor-model-parallel-size", "pipeline-model-parallel-size", "micro-batch-size", "num-layers"];
+const ANCHORS: [&str; 9] = [
+    "tensor-model-parallel-size",
+    "pipeline-model-parallel-size",
+    "micro-batch-size",
+    "num-layers",
+    "parallelism.tensor_parallel_degree",
+    "training.local_batch_size",
+    "training.seq_len",
+    "model.flavor",
+    "job.config_file",
+];
 
 /// Returns the value of an argument; empty for a flag.
 pub(super) fn value<'a>(file: &'a str, name: &str) -> Option<&'a str> {
@@ -58,7 +67,7 @@ impl Found<'_> {
 fn find<'a>(file: &'a str, name: &str) -> Option<Found<'a>> {
     let after = r#"(?P<list>["']?[ \t]*,\s*["']?)|(?P<pair>["']?[ \t]*[:=][ \t]*["']?)|(?P<space>[ \t]+["']?)"#;
     let value = r#"(?P<value>[^\s\\,"'#\])]+)"#;
-    let pattern = Regex::new(&format!(r"--{}(?:(?:{after}){value})?", regex::escape(name))).expect("a fixed pattern");
+    let pattern = Regex::new(&format!(r"--{}(?:(?:{after}){value})?", pattern_of(name))).expect("a fixed pattern");
     pattern.captures_iter(file).find_map(|found| {
         let whole = found.get(0)?;
         let name_end = whole.start() + 2 + name.len();
@@ -79,6 +88,11 @@ fn find<'a>(file: &'a str, name: &str) -> Option<Found<'a>> {
         let value = value.map(|value| (value.start(), value.as_str()));
         Some(Found { start: whole.start(), name_end, value, notation })
     })
+}
+
+/// Pattern of a name. Underscores are hyphens too, as in torchtitan.
+fn pattern_of(name: &str) -> String {
+    regex::escape(name).replace('_', "[-_]")
 }
 
 /// Returns the value of a shell variable, if `value` is a reference to one that the script assigns once.

@@ -26,7 +26,12 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             layout.microbatch?,
         ),
         "/layout/microbatch" => set(&local, layout.microbatch?),
-        "/layout/chunks" => set(&["parallelism.pipeline_parallel_layers_per_stage"], target.layers_per_chunk()?),
+        // By default, the embedding and the output head count as layers.
+        "/layout/chunks" => Some(vec![
+            Setting::set(&["parallelism.pipeline_parallel_layers_per_stage"], target.layers_per_chunk()?),
+            Setting::set(&["parallelism.pipeline_parallel_first_stage_less_layers"], 0),
+            Setting::set(&["parallelism.pipeline_parallel_last_stage_less_layers"], 0),
+        ]),
         // A pipeline splits the local batch. Without one, gradients are accumulated.
         GLOBAL_BATCH if is_pipeline => set(&local, target.replica_batch()?),
         GLOBAL_BATCH => set(&["training.global_batch_size"], workload.global_batch),

@@ -47,7 +47,7 @@ pub(super) const TABLE: [PlannerInfo; 39] = [
     PlannerInfo {
         kind: PlannerKind::OneFOneB,
         id: "1f1b",
-        title: "Megatron-LM 1F1B, static",
+        title: "1F1B, static",
         short_title: "1F1B",
         purpose: "The usual pipeline: one forward, one backward",
         family: PlannerFamily::Static,
@@ -67,7 +67,7 @@ pub(super) const TABLE: [PlannerInfo; 39] = [
     PlannerInfo {
         kind: PlannerKind::Interleaved,
         id: "interleaved",
-        title: "Megatron-LM interleaved, static",
+        title: "Interleaved 1F1B, static",
         short_title: "interleaved",
         purpose: "Several chunks a rank (VPP) for a smaller bubble",
         family: PlannerFamily::Static,
@@ -77,7 +77,7 @@ pub(super) const TABLE: [PlannerInfo; 39] = [
     PlannerInfo {
         kind: PlannerKind::InterleavedParameters,
         id: "interleaved_parameters",
-        title: "Megatron-LM interleaved, equal parameters, static",
+        title: "Interleaved 1F1B, equal parameters, static",
         short_title: "interleaved, equal parameters",
         purpose: "VPP with equal parameters in every chunk",
         family: PlannerFamily::Static,
@@ -433,6 +433,14 @@ mod tests {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.id());
             assert_eq!(PlannerKind::from_id(kind.id()), Some(kind));
         }
+    }
+
+    #[test]
+    fn plans_without_a_pipeline_name_no_schedule() {
+        assert_eq!(PlannerKind::OneFOneB.title_with(4), "1F1B, static");
+        assert_eq!(PlannerKind::Interleaved.title_with(4), "Interleaved 1F1B, static");
+        assert_eq!(PlannerKind::OneFOneB.title_with(1), "Static layout, no pipeline");
+        assert_eq!(PlannerKind::Dhp.title_with(1), PlannerKind::Dhp.title());
     }
 
     #[test]
