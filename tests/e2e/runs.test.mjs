@@ -131,14 +131,14 @@ test("a log of another job has no differences, and one click corrects the scenar
   const sign = step.error < 0 ? "−" : "+";
   assert.ok((await row.locator('[data-metric="error"]').innerText()).startsWith(sign), await row.innerText());
   assert.match(await page.getByTestId("figures-words").innerText(), /A step takes .* predicted .* inside the band: [\d.]+\s%/);
-  await page.locator('[data-testid="chart-step"][data-levels="1"]').waitFor();
+  await page.locator('[data-testid="chart-step"][data-levels="2"]').waitFor();
   const levels = page.getByTestId("chart-step");
   await page.getByTestId("plan-interleaved").check();
-  await page.locator('[data-testid="chart-step"][data-levels="2"]').waitFor();
+  await page.locator('[data-testid="chart-step"][data-levels="3"]').waitFor();
   assert.match(await levels.innerText(), /interleaved/i);
   assert.equal(new URL(page.url()).searchParams.get("plans"), "interleaved");
   await page.reload();
-  await page.locator('[data-testid="chart-step"][data-levels="2"]').waitFor();
+  await page.locator('[data-testid="chart-step"][data-levels="3"]').waitFor();
   assert.equal(await page.getByTestId("plan-interleaved").isChecked(), true, "a link shows the same");
   expectNoFaults(page);
   await page.context().close();

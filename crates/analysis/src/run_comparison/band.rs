@@ -36,7 +36,7 @@ impl Band {
         }
         let count = logs.len() as f64;
         let mean = logs.iter().sum::<f64>() / count;
-        let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / count;
+        let variance = logs.iter().map(|log| (log - mean) * (log - mean)).sum::<f64>() / count;
         let noise = variance.max(MIN_NOISE * MIN_NOISE);
         let spread = libm::log(self.high / self.low) / (2.0 * QUANTILE_90);
         let center = libm::log(self.low * self.high) / 2.0;
