@@ -9,7 +9,7 @@ use planner::estimate::{Configuration, Estimate};
 use planner::model::Model;
 use planner::model::module::Module;
 use planner::outcome::Layout;
-use planner::training::{GradientFormat, Training};
+use planner::training::{Framework, GradientFormat, Training};
 
 use super::device::{Device, KindRow};
 use super::fitted::Calibrated;
@@ -23,9 +23,11 @@ fn module(row: &KindRow) -> anyhow::Result<Module> {
     serde_json::from_str(&row.module).with_context(|| format!("module of {}", row.model))
 }
 
-/// Returns the settings of the rows: bf16 with gradients in bf16 and a master copy in fp32.
+/// Returns the settings of the rows: bf16 with gradients in bf16 and a master copy in fp32, and the
+/// kernels of PyTorch without compilation.
 fn training() -> Training {
     Training {
+        framework: Framework::Fsdp,
         distributed_optimizer: false,
         zero: Some(0),
         gradients: GradientFormat::Bf16,

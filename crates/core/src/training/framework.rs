@@ -111,14 +111,22 @@ impl Framework {
             Self::Torchtitan => Profile {
                 norms: Kernels::Eager,
                 rotary: Kernels::Eager,
+                activation: Kernels::Eager,
                 loss: Kernels::Eager,
                 logit_bytes: 12.0,
                 gathered_inputs: true,
                 casts_fp8: true,
                 ..Profile::FUSED
             },
-            Self::Fsdp => Profile { loss: Kernels::Eager, logit_bytes: 16.0, casts_fp8: true, ..Profile::FUSED },
+            Self::Fsdp => Profile {
+                activation: Kernels::Eager,
+                loss: Kernels::Eager,
+                logit_bytes: 16.0,
+                casts_fp8: true,
+                ..Profile::FUSED
+            },
             Self::Nanotron => Profile {
+                activation: Kernels::Eager,
                 loss: Kernels::Eager,
                 logit_bytes: 16.0,
                 gathered_inputs: true,
@@ -129,6 +137,7 @@ impl Framework {
             Self::HuggingFace => Profile {
                 norms: Kernels::Eager,
                 rotary: Kernels::Eager,
+                activation: Kernels::Eager,
                 loss: Kernels::Eager,
                 logit_bytes: 16.0,
                 ..Profile::FUSED
@@ -207,6 +216,8 @@ pub struct Profile {
     pub norms: Kernels,
     /// Rotary positions.
     pub rotary: Kernels,
+    /// Gated activation. Eager code stores the activated gate for the backward.
+    pub activation: Kernels,
     /// Cross entropy.
     pub loss: Kernels,
     /// Bytes per logit at the peak of the loss.
@@ -228,6 +239,7 @@ impl Profile {
     pub const FUSED: Self = Self {
         norms: Kernels::Fused,
         rotary: Kernels::Fused,
+        activation: Kernels::Fused,
         loss: Kernels::Fused,
         logit_bytes: 6.0,
         gathered_inputs: false,
@@ -247,7 +259,7 @@ impl Training {
             Some(Execution::Compiled) => (Kernels::Fused, profile.host_us),
             Some(Execution::CudaGraph) => (Kernels::Fused, Some(0.0)),
         };
-        Profile { norms: kernels, rotary: kernels, loss: kernels, host_us, ..profile }
+        Profile { norms: kernels, rotary: kernels, activation: kernels, loss: kernels, host_us, ..profile }
     }
 }
 

@@ -1,10 +1,12 @@
 //! MLP operators: a dense MLP, or a mixture of experts with router and token exchange.
 
+mod activation;
 mod shared;
 
 use super::super::kernel::{Collective, Kernel, MatMul, Operation, StreamingClass};
 use super::transformer::{column_backward, gathered, reduce, row_backward};
 use super::{Builder, Phase, Shape, Span, TensorId, input_grad, product, stream, weight_grad};
+use activation::ActivationInputs;
 use planscope_core::model::Moe;
 use planscope_core::training::Precision;
 
@@ -13,8 +15,8 @@ pub(super) struct MlpParts {
     pub output: TensorId,
     /// Input to the first product: the normalized stream, or tokens permuted to expert order.
     pub input: TensorId,
-    /// Input to the activation function; both halves for a gated MLP.
-    before: TensorId,
+    /// Inputs to the gradient of the activation.
+    activation: ActivationInputs,
     /// Input to the last product.
     pub after: TensorId,
     /// Shared experts.
@@ -106,9 +108,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
     graph.run("mlp up", Phase::Forward, Kernel::MatMul(up), &[input]);
     let before = graph.makes("mlp hidden", w * up.batch * up.m * up.n);
     let hidden = w * down.batch * down.m * down.k;
-    let streams = if shape.module.gated { 3.0 } else { 2.0 };
-    graph.run("activation", Phase::Forward, stream(StreamingClass::Activation, streams * hidden), &[before]);
-    let after = graph.makes("activated", hidden);
+    let (activation, after) = activation::forward(graph, shape, before, hidden);
     graph.run("mlp down", Phase::Forward, Kernel::MatMul(down), &[after]);
     let output = graph.makes("mlp output", w * copies(shape) * shape.h());
     reduce(graph, shape, copies(shape), Phase::Forward, None);
@@ -119,7 +119,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
     if shared.is_some() {
         shared::add(graph, shape, Phase::Forward);
     }
-    MlpParts { output, input, before, after, shared }
+    MlpParts { output, input, activation, after, shared }
 }
 
 /// Adds the gradient operators from the branch output to the normalized stream.
@@ -143,9 +143,7 @@ pub(super) fn backward(
     };
     let after_gradient = row_backward(graph, shape, "mlp down", down, parts.after, gradient);
     let hidden = shape.w * down.batch * down.m * down.k;
-    let streams = if shape.module.gated { 5.0 } else { 3.0 };
-    let kernel = stream(StreamingClass::Activation, streams * hidden);
-    graph.run("activation", Phase::InputGrad, kernel, &[parts.before, after_gradient]);
+    parts.activation.backward(graph, shape, hidden, after_gradient);
     let hidden_gradient = graph.makes("mlp hidden gradient", shape.w * up.batch * up.m * up.n);
     let result = column_backward(graph, shape, "mlp up", up, parts.input, hidden_gradient);
     let Some(moe) = shape.moe() else { return result };

@@ -3,13 +3,14 @@
 use super::super::super::kernel::{Kernel, MatMul, StreamingClass};
 use super::super::transformer::{column_backward, gathered, reduce, row_backward};
 use super::super::{Builder, Phase, Shape, TensorId, product, stream};
+use super::activation::{self, ActivationInputs};
 
 /// Forward tensors required in the backward.
 pub(in super::super) struct SharedParts {
     /// Input to the first product.
     pub input: TensorId,
-    /// Input to the activation function; both halves for a gated MLP.
-    before: TensorId,
+    /// Inputs to the gradient of the activation.
+    activation: ActivationInputs,
     /// Input to the last product.
     pub after: TensorId,
     up: MatMul,
@@ -29,12 +30,10 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
     graph.run("shared expert up", Phase::Forward, Kernel::MatMul(up), &[input]);
     let before = graph.makes("shared expert hidden", shape.w * up.m * up.n);
     let hidden = shape.w * down.m * down.k;
-    let streams = widths + 1.0;
-    graph.run("activation", Phase::Forward, stream(StreamingClass::Activation, streams * hidden), &[before]);
-    let after = graph.makes("activated", hidden);
+    let (activation, after) = activation::forward(graph, shape, before, hidden);
     graph.run("shared expert down", Phase::Forward, Kernel::MatMul(down), &[after]);
     reduce(graph, shape, shape.n, Phase::Forward, None);
-    Some(SharedParts { input, before, after, up, down })
+    Some(SharedParts { input, activation, after, up, down })
 }
 
 /// Adds the sum with the routed experts, or the sum of both gradients.
@@ -46,9 +45,7 @@ impl SharedParts {
     /// Adds the gradient operators.
     pub(super) fn backward(&self, graph: &mut Builder, shape: &Shape<'_>, gradient: TensorId) {
         let after = row_backward(graph, shape, "shared expert down", self.down, self.after, gradient);
-        let streams = if shape.module.gated { 5.0 } else { 3.0 };
-        let kernel = stream(StreamingClass::Activation, streams * shape.w * self.down.m * self.down.k);
-        graph.run("activation", Phase::InputGrad, kernel, &[self.before, after]);
+        self.activation.backward(graph, shape, shape.w * self.down.m * self.down.k, after);
         let hidden = graph.makes("shared expert hidden gradient", shape.w * self.up.m * self.up.n);
         column_backward(graph, shape, "shared expert up", self.up, self.input, hidden);
     }
