@@ -16,7 +16,7 @@ use suspects::{Suspect, suspects};
 /// Differences below this share of the predicted time are not explained: they are within the error of predictions.
 const ALIKE: f64 = 0.03;
 /// Smallest share of the gap that a listed cause explains.
-const MIN_SHARE: f64 = 0.03;
+pub const MIN_SHARE: f64 = 0.03;
 /// Largest explained share of the gap of a listed cause. A larger effect than the gap excludes the cause.
 const MAX_SHARE: f64 = 1.3;
 

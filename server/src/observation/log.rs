@@ -8,8 +8,9 @@ use planner::engine::{PlanError, plan};
 use planner::fit::reference_planner;
 use planner::host::{Cancellation, Workers};
 use planner::outcome::PlanOutcome;
+use planner::run_comparison::Phase;
 use planner::scenario::ValidScenario;
-use planner::slowness::{self, Measured};
+use planner::slowness::{self, Cause, MIN_SHARE, Measured, Relation, Slowness};
 
 use super::{RunContext, Watched, compared, fill_step_times};
 use crate::live::log_points;
@@ -104,7 +105,30 @@ pub(crate) fn check_log(
     let comparison = compared(&context, None);
     let measured = measured_step(&comparison).filter(|_| comparison.job.is_comparable());
     let slowness = measured.map(|step_s| slowness::explain(valid, Measured::StepS(step_s), workers, cancellation));
-    Ok(LogCheck { slowness: slowness.transpose()?, comparison })
+    let slowness = slowness.transpose()?.map(|slowness| with_data_time(slowness, &comparison));
+    Ok(LogCheck { slowness, comparison })
+}
+
+/// Adds the reading of batches to the causes of a slower run, if the log has its timer and it explains a part of the gap.
+/// The time is measured, not simulated.
+fn with_data_time(mut slowness: Slowness, comparison: &Comparison) -> Slowness {
+    let gap_s = slowness.measured_s - slowness.predicted_s;
+    let data = comparison.phases.iter().find(|phase| phase.phase == Phase::Data.name());
+    let read_s = data.map_or(0.0, |phase| phase.measured_s);
+    if slowness.relation == Relation::Slower && read_s >= MIN_SHARE * gap_s {
+        slowness.causes.push(Cause {
+            title: "reading of batches, by its timer".to_owned(),
+            fields: Vec::new(),
+            iteration_s: slowness.predicted_s + read_s,
+            explains_s: read_s,
+            confirm: "Run some steps on synthetic data (--mock-data of Megatron-LM). Raise the number of loader processes, and check \
+                      the storage."
+                .to_owned(),
+        });
+        let missed = |cause: &Cause| (cause.explains_s - gap_s).abs();
+        slowness.causes.sort_by(|a, b| missed(a).total_cmp(&missed(b)));
+    }
+    slowness
 }
 
 fn measured_step(comparison: &Comparison) -> Option<f64> {

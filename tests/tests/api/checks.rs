@@ -157,8 +157,9 @@ fn log(batch: u32, step_ms: f64, backward_ms: f64) -> String {
             " iteration {step:8}/    1000 | consumed samples: {:12} | elapsed time per iteration (ms): {step_ms:.1} | \
              learning rate: 1.000E-04 | global batch size: {batch:5} | lm loss: 2.0E+00 |\n\
              time (ms) | forward-compute: 40.00 | backward-compute: {backward_ms:.2} | backward-params-all-reduce: 2.00 | \
-             optimizer: 5.00\n",
-            step * batch
+             optimizer: 5.00 | batch-generator: {:.2}\n",
+            step * batch,
+            0.3 * step_ms
         )
     };
     (1..30).map(line).collect()
@@ -186,6 +187,9 @@ async fn a_log_is_compared_by_phase_and_its_causes_are_simulated() {
     let slowness = slowness.unwrap();
     assert_eq!(slowness.relation, Relation::Slower);
     assert!((slowness.measured_s / predicted - 1.5).abs() < 0.01 && !slowness.causes.is_empty());
+    // The timer of the loader explains 0.3 x 1.5 of 0.5 predicted steps.
+    let read = slowness.causes.iter().find(|cause| cause.title.starts_with("reading of batches")).unwrap();
+    assert!((read.explains_s / predicted - 0.45).abs() < 0.01, "{read:?}");
 
     // A log of another batch is not compared, and nothing is explained.
     let other: LogCheck = server.request("POST", CHECK_LOG, request(log(16, slow, 0.5 * slow))).await.json();
