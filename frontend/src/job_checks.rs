@@ -58,17 +58,6 @@ pub(crate) fn NotChecked(checks: Vec<JobCheck>) -> impl IntoView {
     })
 }
 
-/// Summarizes the checks in a line.
-pub(crate) fn summary(same: &[JobCheck], unchecked: &[JobCheck]) -> String {
-    let names = |checks: &[JobCheck]| checks.iter().map(|check| check.quantity.name()).collect::<Vec<_>>().join(", ");
-    let agree = if same.is_empty() {
-        "The log does not state enough to check that run and plan are the same job".to_owned()
-    } else {
-        format!("Same job by {}", names(same))
-    };
-    if unchecked.is_empty() { format!("{agree}.") } else { format!("{agree}. Not checked: {}.", names(unchecked)) }
-}
-
 fn title(quantity: JobQuantity) -> String {
     format::capitalised(quantity.name())
 }
@@ -118,31 +107,7 @@ fn text(quantity: JobQuantity, value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use api::run::Agreement;
-
     use super::*;
-
-    fn check(quantity: JobQuantity, agreement: Agreement) -> JobCheck {
-        JobCheck {
-            quantity,
-            agreement,
-            measured: None,
-            planned: 1.0,
-            derivation: String::new(),
-            consequence: String::new(),
-            measured_name: String::new(),
-            planned_name: String::new(),
-        }
-    }
-
-    #[test]
-    fn summary_names_agreeing_and_unchecked_items() {
-        let same =
-            [check(JobQuantity::GlobalBatch, Agreement::Same), check(JobQuantity::FlopsPerStep, Agreement::Same)];
-        let unchecked = [check(JobQuantity::Devices, Agreement::NotChecked)];
-        assert_eq!(summary(&same, &unchecked), "Same job by global batch size, FLOPs per step. Not checked: devices.");
-        assert!(summary(&[], &unchecked).starts_with("The log does not state enough"));
-    }
 
     #[test]
     fn values_carry_their_units() {

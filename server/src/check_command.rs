@@ -145,15 +145,13 @@ impl JobFiles {
         let devices = is_hopeless.then(|| fewest_devices(&valid, workers, cancellation)).transpose()?;
         // A job that does not fit has no time to compare.
         let comparable = parts.measured.filter(|_| fit.base.iteration_s.is_some());
-        let slowness = comparable.map(|measured| slowness::explain(&valid, measured, workers, cancellation));
-        let mut slowness = slowness.transpose()?;
+        let explained = comparable.map(|measured| slowness::explain(&valid, measured, workers, cancellation));
         let is_measured = parts.measured.is_some() || parts.log.is_some();
         let log = parts.log.filter(|_| fit.base.iteration_s.is_some());
-        let log = log.map(|log| check_log(log, &valid, workers, cancellation)).transpose()?;
-        let log = log.map(|LogCheck { comparison, slowness: of_log }| {
-            slowness = of_log;
-            comparison
-        });
+        let (log, slowness) = match log.map(|log| check_log(log, &valid, workers, cancellation)).transpose()? {
+            Some(LogCheck { comparison, slowness }) => (Some(comparison), slowness),
+            None => (None, explained.transpose()?),
+        };
         Ok(Report {
             check: Check { fit, ..check },
             files: files.into_iter().map(|(name, _)| name).collect(),

@@ -5,16 +5,14 @@ use std::fmt::Write;
 use anyhow::Context;
 use planner::cluster::Cluster;
 use planner::cost::{LayerModel, ModuleLoad};
-use planner::estimate::{Configuration, Estimate};
-use planner::model::Model;
+use planner::estimate::Estimate;
 use planner::model::module::Module;
-use planner::outcome::Layout;
 use planner::training::{Framework, GradientFormat, Training};
 
 use super::device::{Device, KindRow};
 use super::fitted::Calibrated;
+use super::layers::single_device;
 use super::summary::{median, percent};
-use crate::truth::given;
 
 const MIB_PER_GIB: f64 = 1024.0;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
@@ -38,16 +36,7 @@ fn training() -> Training {
 
 fn step(row: &KindRow, cluster: &Cluster) -> anyhow::Result<Estimate> {
     let batch = row.batch.context("a step has a batch")?;
-    let configuration = Configuration {
-        model: Model { name: row.model.clone(), modules: vec![module(row)?] },
-        cluster: cluster.clone(),
-        training: training(),
-        layout: Layout { tensor: 1, pipeline: 1, data: 1, chunks: 1, microbatch: batch, group: None },
-        global_batch: batch,
-        sequence_length: row.tokens,
-        items: 0,
-    };
-    Ok(given(&row.model, &configuration)?)
+    single_device(module(row)?, training(), (batch, row.tokens), cluster)
 }
 
 /// Returns predicted forward and backward of a layer in us.

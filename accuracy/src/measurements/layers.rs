@@ -53,16 +53,27 @@ fn training(row: &ModelRow) -> Training {
 
 fn step(row: &ModelRow, cluster: &Cluster) -> anyhow::Result<Estimate> {
     let batch = row.batch.context("a step has a batch")?;
+    single_device(module(row), training(row), (batch, row.tokens), cluster)
+}
+
+/// Predicts a step of one microbatch on one device, of `batch` sequences with `tokens` each.
+pub(super) fn single_device(
+    module: Module,
+    training: Training,
+    (batch, tokens): (u32, u32),
+    cluster: &Cluster,
+) -> anyhow::Result<Estimate> {
+    let name = module.name.clone();
     let configuration = Configuration {
-        model: Model { name: row.model.clone(), modules: vec![module(row)] },
+        model: Model { name: name.clone(), modules: vec![module] },
         cluster: cluster.clone(),
-        training: training(row),
+        training,
         layout: Layout { tensor: 1, pipeline: 1, data: 1, chunks: 1, microbatch: batch, group: None },
         global_batch: batch,
-        sequence_length: row.tokens,
+        sequence_length: tokens,
         items: 0,
     };
-    Ok(given(&row.model, &configuration)?)
+    Ok(given(&name, &configuration)?)
 }
 
 /// Clusters that predict: the preset and the calibration, each with and without the sustained factor.

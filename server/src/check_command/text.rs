@@ -120,8 +120,7 @@ fn log(comparison: &Comparison) -> Vec<String> {
     let Comparison { run, job, phases, notes, .. } = comparison;
     let mut lines = vec![String::new()];
     if job.is_comparable() {
-        let agreeing = job.checks.iter().filter(|check| check.agreement == Agreement::Same).count();
-        lines.push(format!("log {run}: the same job, {agreeing} checks agree"));
+        lines.push(format!("log {run}: {}", job.summary()));
     } else {
         lines.push(format!("log {run}: not compared, because it differs from the configuration:"));
         let failed =

@@ -1090,22 +1090,47 @@ def layer_inputs(clock: Clock, shape: Shape, tokens: int) -> tuple[nn.Module, li
     return layer, [x, *angle_tables(tokens, shape.head, device=clock.device, dtype=BF16)]
 
 
-def attention_backend(clock: Clock, shape: Shape, batch: int, tokens: int) -> str:
-    """Returns the attention kernel that PyTorch selects for a layer."""
+def fused_choice(query: Tensor, key: Tensor, value: Tensor) -> str:
+    """Returns the attention kernel that PyTorch selects."""
     select: Any = getattr(torch, "_fused_sdp_choice", None)
     if select is None:
         return "unknown"
-    kv_heads = shape.kv_heads or shape.heads
+    options = {"enable_gqa": query.shape[1] != key.shape[1]} if TORCH_VERSION >= (2, 5) else {}
+    names = {0: "math", 1: "flash", 2: "efficient", 3: "cudnn"}
+    return names.get(int(select(query, key, value, is_causal=True, **options)), "unknown")
+
+
+def attention_backend(clock: Clock, shape: Shape, batch: int, tokens: int) -> str:
+    """Returns the attention kernel that PyTorch selects for a layer."""
     query, key = (
         torch.empty(batch, tokens, heads, shape.head, device=clock.device, dtype=BF16).transpose(1, 2).requires_grad_()
-        for heads in (shape.heads, kv_heads)
+        for heads in (shape.heads, shape.kv_heads or shape.heads)
     )
-    options = {"enable_gqa": kv_heads != shape.heads} if TORCH_VERSION >= (2, 5) else {}
-    names = {0: "math", 1: "flash", 2: "efficient", 3: "cudnn"}
-    return names.get(int(select(query, key, key, is_causal=True, **options)), "unknown")
+    return fused_choice(query, key, key)
 
 
 # ---------------------------------------------------------------------------------------- validation
+
+
+def time_passes(clock: Clock, forward: Run, backward: Run, both: Run) -> Row:
+    """Times the passes of a layer. `*_us` includes the host, `*_device_us` is the device alone."""
+    result: Row = {}
+    for name, run in (("forward", forward), ("backward", backward), ("layer", both)):
+        for suffix, ahead in (("us", False), ("device_us", True)):
+            timing = clock.time(lambda: run, ahead=ahead)
+            result[f"{name}_{suffix}"] = timing["time_us"]
+            if name == "layer" and not ahead:
+                result.update(timing)
+    return result
+
+
+def phase_times(clock: Clock, steps: Sequence[Sequence[Any]]) -> Row:
+    """Returns the times of the phases and of whole steps. A step has four marks."""
+    result: Row = {
+        f"{name}_us": quantiles([clock.between(marks[index], marks[index + 1]) for marks in steps])["time_us"]
+        for index, name in enumerate(("forward", "backward", "optimizer"))
+    }
+    return {**result, **quantiles([clock.between(marks[0], marks[-1]) for marks in steps])}
 
 
 def time_layer(clock: Clock, shape: Shape, tokens: int, wrap: Callable[[nn.Module], Any] = lambda layer: layer) -> Row:
@@ -1124,13 +1149,7 @@ def time_layer(clock: Clock, shape: Shape, tokens: int, wrap: Callable[[nn.Modul
         torch.autograd.grad(layer(*inputs), leaves, output.detach())
 
     result: Row = {"attention": attention_backend(clock, shape, 1, tokens), "first_call_seconds": round(first, 3)}
-    for name, run in (("forward", lambda: layer(*inputs)), ("backward", backward), ("layer", both)):
-        for suffix, ahead in (("us", False), ("device_us", True)):
-            timing = clock.time(lambda: run, ahead=ahead)
-            result[f"{name}_{suffix}"] = timing["time_us"]
-            if name == "layer" and not ahead:
-                result.update(timing)
-    return result
+    return {**result, **time_passes(clock, lambda: layer(*inputs), backward, both)}
 
 
 @dataclass(frozen=True)
@@ -1211,12 +1230,7 @@ def time_step(clock: Clock, step: Step, compiled: bool = False) -> Row:
     steps = [train() for _ in range(count)]
     clock.sync()
     wall = (time.monotonic() - start) / count * 1e6
-    phases = ("forward", "backward", "optimizer")
-    result: Row = {
-        f"{name}_us": quantiles([clock.between(marks[index], marks[index + 1]) for marks in steps])["time_us"]
-        for index, name in enumerate(phases)
-    }
-    result.update(quantiles([clock.between(marks[0], marks[-1]) for marks in steps]))
+    result = phase_times(clock, steps)
     result.update(
         attention=attention_backend(clock, step.shape, step.batch, step.tokens),
         wall_us=round(wall, 3),
@@ -1764,16 +1778,6 @@ def compiled_flex_attention() -> Any:
     return torch.compile(flex_attention, dynamic=False)
 
 
-def fused_choice(query: Tensor, key: Tensor, value: Tensor) -> str:
-    """Returns the attention kernel that PyTorch selects."""
-    select: Any = getattr(torch, "_fused_sdp_choice", None)
-    if select is None:
-        return "unknown"
-    options = {"enable_gqa": query.shape[1] != key.shape[1]} if TORCH_VERSION >= (2, 5) else {}
-    names = {0: "math", 1: "flash", 2: "efficient", 3: "cudnn"}
-    return names.get(int(select(query, key, value, is_causal=True, **options)), "unknown")
-
-
 class Mixer(nn.Module):
     """Attention of all kinds, from the normalized input to the branch output."""
 
@@ -1855,45 +1859,32 @@ class LinearMixer(nn.Module):
         self.out = nn.Linear(self.values, sizes["hidden"], bias=False)
         self.kernel = "fla" if self.is_delta else "mamba_ssm"
 
-    def mixed(self, query: Tensor, key: Tensor, value: Tensor, scalars: Tensor) -> Tensor:
-        """Returns the result of the recurrence as (batch, tokens, heads, size)."""
-        if not value.is_cuda:
-            raise Unsupported("the kernels of linear attention need a CUDA device")
-        rate = -self.decay.float().exp()
-        try:
-            if self.is_delta:
-                from fla.ops.gated_delta_rule import chunk_gated_delta_rule
-
-                step, beta = scalars.chunk(2, -1)
-                gate = rate * F.softplus(step.float())
-                return chunk_gated_delta_rule(
-                    query, key, value, gate, beta.sigmoid(), use_qk_l2norm_in_kernel=True
-                )[0]
-            from mamba_ssm.ops.triton.ssd_combined import mamba_chunk_scan_combined
-
-            return mamba_chunk_scan_combined(
-                value, F.softplus(scalars.float()), rate, key, query, chunk_size=256, D=None
-            )
-        except ImportError as error:
-            raise Unsupported(str(error)) from error
-
     def forward(self, x: Tensor) -> Tensor:
         """Computes (batch, tokens, hidden)."""
-        linear, (batch, tokens, _) = self.sizes, x.shape
-        into, gate, scalars = self.into(x).split(self.widths, -1)
+        if not x.is_cuda:
+            raise Unsupported("the kernels of linear attention need a CUDA device")
         try:
             from fla.modules.convolution import causal_conv1d
+            from fla.ops.gated_delta_rule import chunk_gated_delta_rule
 
-            into = causal_conv1d(into, self.convolution, activation="silu")[0]
-        except ImportError:
-            width = linear["convolution"]
-            weight = self.convolution.unsqueeze(1)
-            filtered = F.conv1d(into.transpose(1, 2), weight, padding=width - 1, groups=into.shape[2])
-            into = F.silu(filtered[..., :tokens].transpose(1, 2))
+            if not self.is_delta:
+                from mamba_ssm.ops.triton.ssd_combined import mamba_chunk_scan_combined
+        except ImportError as error:
+            raise Unsupported(str(error)) from error
+        linear, (batch, tokens, _) = self.sizes, x.shape
+        into, gate, scalars = self.into(x).split(self.widths, -1)
+        into = causal_conv1d(into, self.convolution, activation="silu")[0]
         query, key, value = into.split((self.keys, self.keys, self.values), -1)
         query, key = (part.reshape(batch, tokens, linear["key_heads"], linear["key_size"]) for part in (query, key))
         value = value.reshape(batch, tokens, linear["value_heads"], linear["value_size"])
-        result = F.rms_norm(self.mixed(query, key, value, scalars), (linear["value_size"],))
+        rate = -self.decay.float().exp()
+        if self.is_delta:
+            step, beta = scalars.chunk(2, -1)
+            decay = rate * F.softplus(step.float())
+            mixed = chunk_gated_delta_rule(query, key, value, decay, beta.sigmoid(), use_qk_l2norm_in_kernel=True)[0]
+        else:
+            mixed = mamba_chunk_scan_combined(value, F.softplus(scalars.float()), rate, key, query, chunk_size=256)
+        result = F.rms_norm(mixed, (linear["value_size"],))
         return self.out(result.reshape(batch, tokens, self.values) * F.silu(gate))
 
 
@@ -2026,13 +2017,7 @@ def kind_layer_row(clock: Clock, sizes: Row, tokens: int, part: str) -> Row:
     def both() -> None:
         torch.autograd.grad(layer(x), leaves, output.detach(), allow_unused=True)
 
-    for name, run in (("forward", lambda: layer(x)), ("backward", backward), ("layer", both)):
-        for suffix, ahead in (("us", False), ("device_us", True)):
-            timing = clock.time(lambda: run, ahead=ahead)
-            result[f"{name}_{suffix}"] = timing["time_us"]
-            if name == "layer" and not ahead:
-                result.update(timing)
-    return result
+    return {**result, **time_passes(clock, lambda: layer(x), backward, both)}
 
 
 def kind_step_row(clock: Clock, sizes: Row, batch: int, tokens: int) -> Row:
@@ -2077,11 +2062,7 @@ def kind_step_row(clock: Clock, sizes: Row, batch: int, tokens: int) -> Row:
     reset_peaks(clock)
     steps = [train() for _ in range(count)]
     clock.sync()
-    result: Row = {
-        f"{name}_us": quantiles([clock.between(marks[index], marks[index + 1]) for marks in steps])["time_us"]
-        for index, name in enumerate(("forward", "backward", "optimizer"))
-    }
-    result.update(quantiles([clock.between(marks[0], marks[-1]) for marks in steps]))
+    result = phase_times(clock, steps)
     result.update(
         kernels=" ".join(sorted({str(layer.kernel) for layer in model.layers} - {""})),
         steps=count,

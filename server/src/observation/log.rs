@@ -9,7 +9,7 @@ use planner::fit::reference_planner;
 use planner::host::{Cancellation, Workers};
 use planner::outcome::PlanOutcome;
 use planner::run_comparison::Phase;
-use planner::scenario::ValidScenario;
+use planner::scenario::{Scenario, ValidScenario};
 use planner::slowness::{self, Cause, MIN_SHARE, Measured, Relation, Slowness};
 
 use super::{RunContext, Watched, compared, fill_step_times};
@@ -72,20 +72,23 @@ pub(crate) fn check_log(
     workers: &dyn Workers,
     cancellation: &dyn Cancellation,
 ) -> Result<LogCheck, AnalysisError> {
-    let planning = plan(valid, &mut Watched { cancellation, workers }).map_err(|error| match error {
+    let planner = reference_planner(valid);
+    let alone = Scenario { planners: vec![planner], ..valid.scenario().clone() };
+    let alone = ValidScenario::new(alone, valid).map_err(|errors| {
+        AnalysisError::Unplanned(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+    })?;
+    let planning = plan(&alone, &mut Watched { cancellation, workers }).map_err(|error| match error {
         PlanError::Cancelled(_) => AnalysisError::TimeIsUp,
         error => AnalysisError::Unplanned(error.to_string()),
     })?;
-    let planner = reference_planner(valid);
-    let result = planning.outcome.results.into_iter().find(|result| result.planner == planner);
-    let found = result.and_then(|result| match result.answer {
+    let found = planning.outcome.results.into_iter().next().and_then(|result| match result.answer {
         PlanOutcome::Planned(planned) => Some(*planned),
         PlanOutcome::Infeasible { .. } => None,
     });
     let planned = found.ok_or_else(|| {
         AnalysisError::Unplanned("the configuration does not fit the memory, so there is no time to compare".to_owned())
     })?;
-    let timeline = planning.timelines.into_iter().find(|stored| stored.planner == planner && stored.iteration == 0);
+    let timeline = planning.timelines.into_iter().find(|stored| stored.iteration == 0);
     let batches = planning.outcome.batches;
     let Log { name, setups, mut points } = log;
     let tokens: Vec<u64> = batches.iter().map(|batch| batch.tokens).collect();

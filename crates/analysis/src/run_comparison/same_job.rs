@@ -237,6 +237,21 @@ impl JobComparison {
         self.is_same_job() && self.is_same_layout()
     }
 
+    /// Names the quantities that agree, and those that were not checked.
+    pub fn summary(&self) -> String {
+        let names = |agreement: Agreement| {
+            let checks = self.checks.iter().filter(|check| check.agreement == agreement);
+            checks.map(|check| check.quantity.name()).collect::<Vec<_>>().join(", ")
+        };
+        let (same, unchecked) = (names(Agreement::Same), names(Agreement::NotChecked));
+        let agree = if same.is_empty() {
+            "The log does not state enough to check that run and plan are the same job".to_owned()
+        } else {
+            format!("Same job by {same}")
+        };
+        if unchecked.is_empty() { format!("{agree}.") } else { format!("{agree}. Not checked: {unchecked}.") }
+    }
+
     /// Returns the checks that found a difference.
     pub fn differences(&self) -> impl Iterator<Item = &JobCheck> {
         self.checks.iter().filter(|check| check.agreement == Agreement::Different)

@@ -299,3 +299,23 @@ fn slow_step_shapes_are_found() {
     assert!((found[0].penalty - 2.4 / 2.2).abs() < 1e-12 && found[1].penalty == 1.0, "{found:?}");
     assert!(penalties(&[], &batches, CorrectionSettings::default()).is_empty());
 }
+
+#[test]
+fn a_summary_names_agreeing_and_unchecked_quantities() {
+    let check = |quantity, agreement| JobCheck {
+        quantity,
+        agreement,
+        measured: None,
+        planned: 1.0,
+        derivation: String::new(),
+        consequence: String::new(),
+        measured_name: String::new(),
+        planned_name: String::new(),
+    };
+    let unchecked = check(JobQuantity::Devices, Agreement::NotChecked);
+    let same = [JobQuantity::GlobalBatch, JobQuantity::FlopsPerStep].map(|quantity| check(quantity, Agreement::Same));
+    let checks = [same.to_vec(), vec![unchecked.clone()]].concat();
+    let summary = |checks| JobComparison { checks, ..JobComparison::default() }.summary();
+    assert_eq!(summary(checks), "Same job by global batch size, FLOPs per step. Not checked: devices.");
+    assert!(summary(vec![unchecked]).starts_with("The log does not state enough"));
+}

@@ -117,7 +117,7 @@ pub(super) fn SlownessCard(checked: std::sync::Arc<Checked>) -> impl IntoView {
                     "Open a log of the run"
                 </label>
             </form>
-            <p class="hint">"A log is compared step by step and by its timers. It can be dropped here. It is not stored."</p>
+            <p class="hint">"The median step of a log and its timers are compared. A log can be dropped here. It is not stored."</p>
             {move || unreadable.get().map(|message| view! { <p class="field-error" role="alert">{message}</p> })}
             {content}
         </section>

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::client::RequestError;
-use crate::job_checks::{Checks, NotChecked, summary};
+use crate::job_checks::{Checks, NotChecked};
 use crate::notice::ErrorNotice;
 use crate::runs::use_run_monitor;
 
@@ -37,7 +37,7 @@ pub(super) fn OtherJob() -> impl IntoView {
             }
             .into_any()
         } else if different.is_empty() {
-            let text = summary(&same, &unchecked);
+            let text = job.summary();
             view! {
                 <details class="advanced job-checks" data-testid="same-job">
                     <summary>{text}</summary>
