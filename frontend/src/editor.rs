@@ -16,6 +16,7 @@ mod scrub;
 mod section;
 pub(crate) mod slider;
 mod source;
+mod stage_layers;
 mod training;
 mod workload;
 
@@ -75,12 +76,18 @@ fn LayoutSection() -> impl IntoView {
             degrees.is_some_and(|degrees| degrees.values().any(|degree| !degree.is_null()))
         })
     });
+    let free_layout = move |_| {
+        explore.edit("/layout", |scenario| {
+            pointer::remove(scenario, "/layout");
+            pointer::remove(scenario, free::LAYERS_PER_STAGE);
+        });
+    };
     view! {
         <Section title="Layout" pointer="/layout" note="empty = searched">
             <Show when=move || is_fixed.get()>
                 <p class="hint">
                     "This scenario fixes degrees. "
-                    <button class="quiet" data-testid="free-layout" on:click=move |_| explore.remove("/layout")>"Search all of them"</button>
+                    <button class="quiet" data-testid="free-layout" on:click=free_layout>"Search all of them"</button>
                 </p>
             </Show>
             <NumberField pointer="/layout/tensor" label="Tensor parallel" unit="TP" min=1.0 max=64.0 placeholder="search" />
@@ -88,7 +95,7 @@ fn LayoutSection() -> impl IntoView {
             <NumberField pointer="/layout/chunks" label="Chunks per rank" unit="VPP" min=1.0 max=32.0 placeholder="search" />
             <NumberField pointer="/layout/microbatch" label="Microbatch" unit="sequences" min=1.0 max=256.0 placeholder="search" />
             <NumberField pointer="/layout/group" label="Group" unit="microbatches" min=1.0 max=1024.0 placeholder="PP" />
-            <free::StageLayers />
+            <stage_layers::StageLayers />
             <free::SubMicrobatchSize />
         </Section>
     }

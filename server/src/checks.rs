@@ -14,7 +14,6 @@ use planner::fit::{self, Change, ChangeKind, Fit};
 use planner::host::{Cancellation, Workers};
 use planner::outcome::Budget;
 use planner::scenario::{FieldError, FreeSetting, PlannerKind, Scenario, ValidScenario};
-use planner::training::LayoutRequest;
 use planner::utilisation;
 
 use edits::Job;
@@ -277,12 +276,10 @@ fn read_again(files: &[String], hardware: Hardware, expected: &Scenario) -> Resu
 
 /// Returns the scenario with free layout and settings, for the planner `best`.
 pub(crate) fn free(scenario: &Scenario) -> Scenario {
-    Scenario {
-        layout: LayoutRequest::default(),
-        free: FreeSetting::ALL.to_vec(),
-        planners: vec![PlannerKind::Best],
-        ..scenario.clone()
-    }
+    let mut free = scenario.clone();
+    free.free_layout();
+    (free.free, free.planners) = (FreeSetting::ALL.to_vec(), vec![PlannerKind::Best]);
+    free
 }
 
 #[cfg(test)]

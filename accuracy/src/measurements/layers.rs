@@ -69,6 +69,7 @@ pub(super) fn single_device(
         cluster: cluster.clone(),
         training,
         layout: Layout { tensor: 1, pipeline: 1, data: 1, chunks: 1, microbatch: batch, group: None },
+        layers_per_stage: Vec::new(),
         global_batch: batch,
         sequence_length: tokens,
         items: 0,

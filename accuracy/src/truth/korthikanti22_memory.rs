@@ -141,6 +141,7 @@ impl Stand {
                 microbatch: number("microbatch")?,
                 group: None,
             },
+            layers_per_stage: Vec::new(),
             global_batch: number("global_batch")?,
             sequence_length: TOKENS,
             items: 0,

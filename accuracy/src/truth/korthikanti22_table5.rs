@@ -72,6 +72,7 @@ fn row(line: Line<'_>) -> Result<Row, Error> {
         cluster: machine("a100-80gb", number("n_gpus")?)?,
         training,
         layout,
+        layers_per_stage: Vec::new(),
         global_batch: number("global_batch")?,
         sequence_length: gpt.sequence_length,
         items: 0,

@@ -83,6 +83,7 @@ impl Search<'_> {
                 ..self.training.clone()
             },
             layout,
+            layers_per_stage: Vec::new(),
             global_batch: self.global_batch,
             sequence_length: self.sequence_length,
             items: 0,

@@ -131,6 +131,7 @@ fn measured(line: Line<'_>) -> Result<Measured, Error> {
             microbatch: number("micro batch")?,
             group: None,
         },
+        layers_per_stage: Vec::new(),
         global_batch: number("global batch")?,
         sequence_length: gpt.sequence_length,
         items: 0,

@@ -5,7 +5,7 @@ mod framework;
 mod optimizer;
 
 pub use cost_override::{AtDegrees, CostOverride, LAYER, OverridePhase};
-pub use framework::{Execution, Framework, Kernels, Profile};
+pub use framework::{Execution, Framework, Kernels, Profile, StageRule};
 pub use optimizer::Optimizer;
 
 use serde::{Deserialize, Serialize};

@@ -30,6 +30,8 @@ pub struct Configuration {
     pub training: Training,
     /// TP, PP, DP, VPP and sequences per microbatch.
     pub layout: Layout,
+    /// Layers of each stage, PP x VPP numbers. Empty: as the framework splits them.
+    pub layers_per_stage: Vec<u32>,
     /// Sequences per iteration, across all replicas.
     pub global_batch: u32,
     /// Backbone tokens per sequence, including items.
@@ -80,9 +82,7 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     let loads = [load];
     let table = LayerTable::new(model, cluster, training, layout.tensor, &loads);
     let stages = layout.pipeline * layout.chunks;
-    let partition = Partition::usual(model, stages, training.framework)
-        .or_else(|| Partition::balanced(model, &table.weights(stages), stages))
-        .ok_or_else(|| Inconsistent(format!("{stages} stages for {} layers", model.layers())))?;
+    let partition = partition(configuration, &table, stages)?;
     let replica_layout = ReplicaLayout { pipeline: layout.pipeline, data: layout.data, replica: 0 };
     let even = partition.stages.windows(2).all(|pair| layers(&pair[0]) == layers(&pair[1]));
     let dealt = layout.chunks == 1 || microbatches.is_multiple_of(layout.pipeline);
@@ -114,6 +114,22 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
         exposed_communication: time.exposed / capacity,
         infeasibility: (peak > limit).then(|| format!("rank {rank} needs {peak:.1} GiB; {limit:.1} GiB available")),
     })
+}
+
+/// Splits the layers: as stated, as usual in the framework, or else balanced by time.
+fn partition(configuration: &Configuration, table: &LayerTable<'_>, stages: u32) -> Result<Partition, Inconsistent> {
+    let Configuration { model, training, layers_per_stage, .. } = configuration;
+    if layers_per_stage.is_empty() {
+        return Partition::usual(model, stages, training.framework)
+            .or_else(|| Partition::balanced(model, &table.weights(stages), stages))
+            .ok_or_else(|| Inconsistent(format!("{stages} stages for {} layers", model.layers())));
+    }
+    if layers_per_stage.len() != stages as usize {
+        let stated = layers_per_stage.len();
+        return Err(Inconsistent(format!("layers of {stated} stages are stated, PP x VPP is {stages}")));
+    }
+    let rule = || format!("the stages must have 1 layer or more, {} in all", model.layers());
+    Partition::stated(model, layers_per_stage).ok_or_else(|| Inconsistent(rule()))
 }
 
 /// Maximum stages x microbatches for simulating an uneven pipeline, which needs less than a

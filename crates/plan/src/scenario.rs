@@ -57,6 +57,10 @@ pub struct Scenario {
     /// Settings that every planner may choose. Others have the values of this scenario, for all planners.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub free: Vec<FreeSetting>,
+    /// Fixed number of layers of each pipeline stage, in the order of the forward pass: PP x VPP numbers. Default: equal
+    /// stages, or the split that is usual in the framework.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers_per_stage: Vec<u32>,
     /// Search settings for dynamic planners.
     #[serde(default, skip_serializing_if = "SearchSettings::is_default")]
     pub search: SearchSettings,
@@ -78,6 +82,12 @@ impl Scenario {
     /// Returns the memory limit per device: device memory minus the reserve.
     pub fn memory_limit(&self) -> Bytes {
         self.cluster.device.memory().saturating_sub(Bytes::from_gib(self.training.memory_reserve_gib))
+    }
+
+    /// Frees the degrees and the layers per stage.
+    pub fn free_layout(&mut self) {
+        self.layout = LayoutRequest::default();
+        self.layers_per_stage.clear();
     }
 
     /// Returns the same scenario without expensive searches, for a fast draft. `None` if it has no

@@ -37,6 +37,7 @@ fn configurations() -> Vec<Configuration> {
                                 cluster: Cluster { nodes: 8, ..cluster("a100-80gb").expect("a preset") },
                                 training: Training::default(),
                                 layout: Layout { tensor, pipeline, data, chunks, microbatch, group: None },
+                                layers_per_stage: Vec::new(),
                                 global_batch: 8 * data * microbatch,
                                 sequence_length,
                                 items: 0,

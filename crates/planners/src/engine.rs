@@ -234,7 +234,11 @@ fn run_planner(
 ) -> Result<Evaluation, PlanError> {
     go_on(observer)?;
     observer.started(context.planner);
-    let evaluation = if candidates.is_empty() {
+    let has_fixed_stages = context.scenario.layers_per_stage.len() > 1;
+    let evaluation = if has_fixed_stages && !context.planner.follows_layers_per_stage() {
+        let binding = "does not apply: the scenario fixes the layers per stage, and this planner has stages of its own";
+        Evaluation::Infeasible(NoPlan::inapplicable(binding))
+    } else if candidates.is_empty() {
         plan_fixed(context, observer)?
     } else {
         settings::plan_free(context, candidates, observer)?

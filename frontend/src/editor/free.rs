@@ -8,6 +8,8 @@ use crate::form::{Form, use_form};
 use crate::{format, pointer};
 
 const FREE: &str = "/free";
+/// Pointer of the fixed numbers of layers.
+pub(super) const LAYERS_PER_STAGE: &str = "/layers_per_stage";
 
 /// Returns true if the planners choose the setting.
 pub(super) fn is_free(scenario: &Value, setting: FreeSetting) -> bool {
@@ -23,6 +25,9 @@ fn changed(scenario: &Value, setting: FreeSetting, free: bool) -> Vec<FreeSettin
 
 fn change(form: &Form, setting: FreeSetting, free: bool) {
     let settings = form.document.with_untracked(|scenario| changed(scenario, setting, free));
+    if free && setting == FreeSetting::LayersPerStage {
+        form.remove(LAYERS_PER_STAGE);
+    }
     if settings.is_empty() {
         form.remove(FREE);
     } else {
@@ -72,19 +77,6 @@ fn RuleSetting(setting: FreeSetting, fixed: &'static str, chosen: &'static str, 
             <FreeCheck setting=setting />
             <small data-testid=testid>{text}</small>
         </div>
-    }
-}
-
-/// Layers per stage: equal, or as the planners choose.
-#[component]
-pub(super) fn StageLayers() -> impl IntoView {
-    view! {
-        <RuleSetting
-            setting=FreeSetting::LayersPerStage
-            fixed="equal stages"
-            chosen="uneven stages allowed"
-            testid="stage-layers"
-        />
     }
 }
 

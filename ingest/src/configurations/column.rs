@@ -95,6 +95,8 @@ pub(super) const DP: Column = integer("dp", 1, MAX_DEVICES, "n_gpus / (tp x pp x
 pub(super) const CP: Column = integer("cp", 1, MAX_DEVICES, "1");
 pub(super) const EP: Column = integer("ep", 1, MAX_DEVICES, "1");
 pub(super) const VPP: Column = integer("vpp", 1, 1024, "1");
+pub(super) const LAYERS_PER_STAGE: Column =
+    name("layers_per_stage", "pp x vpp numbers, such as 7 8*6 9", "as the framework splits the layers");
 pub(super) const MICROBATCH: Column = integer("microbatch", 1, 65_536, "1");
 pub(super) const GLOBAL_BATCH: Column = integer("global_batch", 1, 1_048_576, "dp x microbatch x 4 x pp");
 pub(super) const RECOMPUTE: Column = word("recompute", &["none", "selective", "operators", "full"], "none");
@@ -238,7 +240,7 @@ pub(super) fn position(words: &[&str], text: &str) -> Option<usize> {
 }
 
 /// All known columns.
-pub const COLUMNS: [Column; 52] = [
+pub const COLUMNS: [Column; 53] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -270,6 +272,7 @@ pub const COLUMNS: [Column; 52] = [
     CP,
     EP,
     VPP,
+    LAYERS_PER_STAGE,
     MICROBATCH,
     GLOBAL_BATCH,
     RECOMPUTE,

@@ -11,8 +11,8 @@ use super::architecture;
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
     ATTENTION, CP_BALANCED, DATA_OVERLAP, DISPATCH_BY_NODE, DROPOUT, EXECUTION, EXPERT_OVERLAP, FRAMEWORK, FSDP,
-    FUSED_WEIGHT_GRADIENTS, GRADIENTS, MEMORY_RESERVE_GIB, OPTIMIZER, OPTIMIZER_OFFLOAD, PRECISION, RECOMPUTE,
-    RECOMPUTE_LAYERS, SEQUENCE_PARALLEL, TENSOR_OVERLAP, ZERO,
+    FUSED_WEIGHT_GRADIENTS, GRADIENTS, LAYERS_PER_STAGE, MEMORY_RESERVE_GIB, OPTIMIZER, OPTIMIZER_OFFLOAD, PRECISION,
+    RECOMPUTE, RECOMPUTE_LAYERS, SEQUENCE_PARALLEL, TENSOR_OVERLAP, ZERO,
 };
 use super::degrees::Degrees;
 use super::presets::Presets;
@@ -38,8 +38,35 @@ pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Confi
         microbatch: degrees.microbatch,
         group: None,
     };
+    let layers_per_stage = layers_per_stage(cells, degrees, model.layers())?;
     let global_batch = degrees.global_batch;
-    Ok(Configuration { model, cluster, training, layout, global_batch, sequence_length, items: 0 })
+    Ok(Configuration { model, cluster, training, layout, layers_per_stage, global_batch, sequence_length, items: 0 })
+}
+
+/// Reads the layers of each stage: numbers with any separator; `8*6` stands for six stages of 8 layers.
+fn layers_per_stage(cells: Cells<'_>, degrees: Degrees, layers: u32) -> Result<Vec<u32>, Rejection> {
+    let Some(text) = cells.text(LAYERS_PER_STAGE) else { return Ok(Vec::new()) };
+    let stages = u64::from(degrees.pipeline) * u64::from(degrees.chunks);
+    let mut counts = Vec::new();
+    let is_separator = |letter: char| !letter.is_ascii_digit() && letter != '*' && letter != '.';
+    for part in text.split(is_separator).filter(|part| !part.is_empty()) {
+        let (count, times) = part.split_once('*').unwrap_or((part, "1"));
+        let (Ok(count), Ok(times)) = (count.parse::<u32>(), times.parse::<u32>()) else {
+            return refuse(LAYERS_PER_STAGE, format!("{} is not a list of whole numbers", quoted(text)));
+        };
+        if counts.len() as u64 + u64::from(times) > stages {
+            return refuse(LAYERS_PER_STAGE, format!("more than pp x vpp = {stages} stages"));
+        }
+        counts.extend(std::iter::repeat_n(count, times as usize));
+    }
+    let total: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+    if counts.len() as u64 != stages {
+        return refuse(LAYERS_PER_STAGE, format!("{} stages, but pp x vpp is {stages}", counts.len()));
+    }
+    if counts.contains(&0) || total != u64::from(layers) {
+        return refuse(LAYERS_PER_STAGE, format!("{total} layers in all; the model has {layers}, at least 1 a stage"));
+    }
+    Ok(counts)
 }
 
 fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) -> Result<Training, Rejection> {

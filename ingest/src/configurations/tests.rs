@@ -161,6 +161,8 @@ fn every_column_is_heard() {
     assert_eq!(experts.model.modules[0].moe, Some(Moe::new(16, 1)));
     assert_eq!(experts.training.expert_parallel, 8);
     assert_eq!(differs(&[("pp", "2"), ("vpp", "4")]).1.layout.chunks, 4);
+    let stated = |text: &str| differs(&[("pp", "4"), ("layers_per_stage", text)]).1.layers_per_stage;
+    assert_eq!([stated("9 8*2 7"), stated("9-8-8-7"), stated("[9|8|8|7]")], [[9, 8, 8, 7]; 3]);
     assert_eq!(differs(&[("recompute", "full")]).1.training.recompute, Recompute::Full);
     assert_eq!(differs(&[("n_gpus", "8")]).1, plain);
 }
@@ -218,6 +220,20 @@ fn invalid_values_are_reported_by_column() {
         (&[("data_overlap", "1.5")], "data_overlap: 1.5 is not in 0 to 1"),
         (&[("memory_reserve_gib", "much")], "memory_reserve_gib: \"much\" is not a number"),
         (&[("pp", "8"), ("vpp", "8")], "vpp: 8 x pp 8 exceeds 32 layers"),
+        (
+            &[("pp", "2"), ("layers_per_stage", "16 15")],
+            "layers_per_stage: 31 layers in all; the model has 32, at least 1 a stage",
+        ),
+        (
+            &[("pp", "2"), ("layers_per_stage", "32 0")],
+            "layers_per_stage: 32 layers in all; the model has 32, at least 1 a stage",
+        ),
+        (&[("pp", "2"), ("layers_per_stage", "8*4000000000")], "layers_per_stage: more than pp x vpp = 2 stages"),
+        (&[("pp", "4"), ("layers_per_stage", "16|16")], "layers_per_stage: 2 stages, but pp x vpp is 4"),
+        (
+            &[("pp", "2"), ("layers_per_stage", "15.5 16.5")],
+            "layers_per_stage: \"15.5 16.5\" is not a list of whole numbers",
+        ),
         (&[("cp", "3")], "cp: 3 does not divide seq_len 2048"),
         (&[("n_experts", "8"), ("ep", "3")], "ep: 3 does not divide 8 experts"),
         (&[("n_experts", "8"), ("ep", "4"), ("dp", "2")], "ep: 4 does not divide dp 2 x cp 1"),

@@ -220,24 +220,6 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
         }
         keys.not_modelled("The schedule of the batch size is left out. The final batch is read.");
     }
-    let stages = settings.pipeline.unwrap_or(1).max(1);
-    let per_chunk = keys.count(&["num-layers-per-virtual-pipeline-stage"], "layers of a model chunk")?;
-    let chunks = keys.count(&["num-virtual-stages-per-pipeline-rank"], "model chunks of a rank")?;
-    if let (Some(layers), Some(per_chunk), None) = (layers, per_chunk, chunks)
-        && !layers.is_multiple_of(stages.saturating_mul(per_chunk))
-    {
-        let detail = format!("{layers} layers are no multiple of {stages} stages x {per_chunk} layers of a chunk");
-        return Err(refused("num-layers-per-virtual-pipeline-stage", &detail));
-    }
-    settings.chunks = chunks.or_else(|| Some((layers? / stages / per_chunk?).max(1)));
-    if let Some(method) = keys.text(&["pp-partition-method"], "layers of the stages")
-        && !matches!(method.trim(), "uniform" | "parameters")
-    {
-        keys.not_modelled(
-            "The layers of each stage are searched. --pp-partition-method, which can count the embedding and the output \
-             head as layers, is not applied.",
-        );
-    }
     megatron_stages::read(keys, settings, layers)?;
     settings.sequence_parallel = Some(keys.flag(&["sequence-parallel"], "sequence parallelism").unwrap_or(false));
     if keys.text(&["cp-comm-type"], "exchange of context parallelism").is_some_and(|kind| kind.trim() == "a2a") {

@@ -50,6 +50,9 @@ pub(super) fn build(
             module.learned_positions = module.learned_positions.max(workload.context_length);
         }
     }
+    let stages = layout.pipeline.unwrap_or(1).saturating_mul(layout.chunks.unwrap_or(1));
+    let is_applied = stages > 1 && settings.layers_per_stage.iter().sum::<u32>() == model.layers();
+    let is_free = !is_applied && (settings.has_uneven_stages || !settings.layers_per_stage.is_empty());
     Scenario {
         schema: SCHEMA.to_owned(),
         title: title.map(str::to_owned),
@@ -58,7 +61,8 @@ pub(super) fn build(
         workload,
         training,
         layout,
-        free: if settings.has_uneven_stages { vec![FreeSetting::LayersPerStage] } else { Vec::new() },
+        free: if is_free && stages > 1 { vec![FreeSetting::LayersPerStage] } else { Vec::new() },
+        layers_per_stage: if is_applied { settings.layers_per_stage.clone() } else { Vec::new() },
         search: SearchSettings::default(),
         planners: planners(settings.schedule, &layout),
         seed: 0,

@@ -23,7 +23,9 @@ pub(super) struct Settings {
     pub(super) max_positions: Option<u32>,
     pub(super) tensor: Option<u32>,
     pub(super) pipeline: Option<u32>,
-    /// The file states layers of stages that can differ.
+    /// Layers of each stage, PP x VPP numbers. Empty: as the framework splits them.
+    pub(super) layers_per_stage: Vec<u32>,
+    /// The file states uneven stages whose numbers of layers are not known.
     pub(super) has_uneven_stages: bool,
     /// Framework, if it differs from that of the format.
     pub(super) framework: Option<Framework>,

@@ -2,9 +2,11 @@
 //! `flavors.json` contains the published flavors. Command lines have the same settings as arguments.
 
 mod command;
+mod stages;
 
 pub(super) use command::{is_command, join, read as read_command};
 
+use planner::cost::partition::layers_with_ends;
 use planner::model::Model;
 use planner::scenario::PlannerKind;
 use planner::training::{AttentionKernel, Precision, Recompute};
@@ -145,11 +147,12 @@ fn schedule(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resu
     let tables = ["parallelism.pipeline_parallel_schedule_csv", "experimental.pipeline_parallel_schedule_csv"];
     let has_table = keys.text(&tables, "pipeline schedule").is_some_and(|path| !path.trim().is_empty());
     let per_stage = keys.count(&[PER_STAGE], "layers of a model chunk")?;
-    let mut ends = 0_u32;
-    for end in ["first", "last"] {
+    let mut less_layers = |end: &str| {
         let name = format!("parallelism.pipeline_parallel_{end}_stage_less_layers");
-        ends = ends.saturating_add(keys.integer(&[&name], "layers of the stages")?.unwrap_or(1));
-    }
+        keys.integer(&[&name], "layers of the stages").map(|count| count.unwrap_or(1))
+    };
+    let ends = (less_layers("first")?, less_layers("last")?);
+    let stated = stages::read(keys)?;
     let stages = settings.pipeline.unwrap_or(1).max(1);
     if stages == 1 {
         return Ok(());
@@ -174,27 +177,41 @@ fn schedule(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resu
     // Schedules in a V have two chunks.
     let is_single = matches!(planner, PlannerKind::OneFOneB | PlannerKind::Gpipe);
     let default = if is_single { 1 } else { 2 };
-    let chunks = match per_stage {
+    let virtual_stages = match (&stated, per_stage) {
+        (Some((_, stated)), _) => Some(stated.stages()),
+        // The embedding and the output head count as layers.
+        (None, Some(layers)) => Some(model_layers.saturating_add(ends.0).saturating_add(ends.1).div_ceil(layers)),
+        (None, None) => None,
+    };
+    let chunks = match virtual_stages {
         None => default,
-        Some(layers) => {
-            // The embedding and the output head count as layers.
-            let virtual_stages = model_layers.saturating_add(ends).div_ceil(layers);
-            if !virtual_stages.is_multiple_of(stages) {
-                let detail = format!("{virtual_stages} stages are no multiple of {stages} pipeline ranks");
-                return Err(JobConfigError::Value { key: PER_STAGE.to_owned(), detail });
-            }
-            virtual_stages / stages
+        Some(virtual_stages) if virtual_stages.is_multiple_of(stages) => (virtual_stages / stages).max(1),
+        Some(virtual_stages) => {
+            let key = stated.as_ref().map_or(PER_STAGE, |(key, _)| key);
+            let detail = format!("{virtual_stages} stages are no multiple of {stages} pipeline ranks");
+            return Err(JobConfigError::Value { key: key.to_owned(), detail });
         }
     };
     if !is_single && planner != PlannerKind::Zbv {
-        settings.chunks = Some(chunks.max(1));
+        settings.chunks = Some(chunks);
     }
-    if !model_layers.is_multiple_of(stages.saturating_mul(chunks)) {
+    let layers = match &stated {
+        Some((_, stated)) => stated.layers(model_layers),
+        None => layers_with_ends(model_layers, stages.saturating_mul(chunks), ends),
+    };
+    let Some(layers) = layers else {
         settings.has_uneven_stages = true;
         keys.not_modelled(
-            "The layers of each stage are those with the most equal times, embedding and output head included. torchtitan \
-             counts the embedding and the output head as layers.",
+            "A stage without a layer is not simulated. The layers of each stage are those with the most equal times, \
+             embedding and output head included.",
         );
+        return Ok(());
+    };
+    let usual = layers_with_ends(model_layers, stages.saturating_mul(chunks), (1, 1));
+    if usual.as_ref() == Some(&layers) {
+        keys.assume("torchtitan counts the embedding and the output head as a layer each.");
+    } else {
+        settings.layers_per_stage = layers;
     }
     Ok(())
 }

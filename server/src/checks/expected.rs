@@ -1,13 +1,16 @@
 //! The scenario that a change must give.
 
+use planner::cost::Partition;
 use planner::fit::{self, Change, FieldChange};
 use planner::outcome::Layout;
-use planner::scenario::Scenario;
+use planner::scenario::{FreeSetting, Scenario};
 use planner::training::{AttentionKernel, ContextExchange, Recompute};
 use serde_json::{Value, json};
 
 /// Data-parallel replicas, which are no field of a scenario. They follow from the devices and the degrees.
 pub(super) const REPLICAS: &str = "replicas";
+/// Layers of each stage, which are fixed, found or usual.
+pub(super) const STAGES: &str = "/stages";
 /// Pointer of the global batch.
 pub(super) const GLOBAL_BATCH: &str = "/workload/global_batch";
 
@@ -48,7 +51,14 @@ impl Target {
     /// Returns the pointers of fields in which another scenario differs, except for those without effect. The padded
     /// vocabulary may differ, because it depends on the tensor-parallel degree.
     pub(super) fn differences(&self, other: &Scenario) -> Vec<String> {
-        let (expected, other) = (self.comparable(&self.scenario), self.comparable(other));
+        // Free stages are equal to free stages, whatever a planner found.
+        let is_free = |scenario: &Scenario| scenario.is_free(FreeSetting::LayersPerStage);
+        let (stages, other_stages) = match (is_free(&self.scenario), is_free(other)) {
+            (true, true) => (None, None),
+            (_, true) => (self.stages(), Some(Vec::new())),
+            _ => (self.stages(), Self { scenario: other.clone(), stage_layers: Vec::new() }.stages()),
+        };
+        let (expected, other) = (self.comparable(&self.scenario, stages), self.comparable(other, other_stages));
         let mut pointers = Vec::new();
         for section in names(&expected, &other) {
             let (Some(expected), Some(other)) = (expected.get(section), other.get(section)) else {
@@ -66,7 +76,7 @@ impl Target {
     }
 
     /// Returns the parts of a scenario that affect its simulation, without fields that have no effect in this one.
-    fn comparable(&self, scenario: &Scenario) -> Value {
+    fn comparable(&self, scenario: &Scenario, stages: Option<Vec<u32>>) -> Value {
         let Scenario { layout, training, .. } = &self.scenario;
         let mut other = scenario.clone();
         for module in &mut other.model.modules {
@@ -89,9 +99,25 @@ impl Target {
             other.training.recompute_layers = None;
         }
         other.layout.chunks = other.layout.chunks.filter(|&chunks| chunks > 1);
+        other.free.retain(|&setting| setting != FreeSetting::LayersPerStage);
         let Scenario { model, cluster, workload, training, layout, free, .. } = other;
         json!({"model": model, "cluster": cluster, "workload": workload, "training": training, "layout": layout,
-            "free": free})
+            "free": free, "stages": stages})
+    }
+
+    /// Returns the layers of each stage of this scenario, as fixed or found. `None`: as usual in the framework.
+    pub(super) fn stages(&self) -> Option<Vec<u32>> {
+        let Scenario { layout, layers_per_stage, model, .. } = &self.scenario;
+        let stages = if !layers_per_stage.is_empty() {
+            layers_per_stage.clone()
+        } else if self.scenario.is_free(FreeSetting::LayersPerStage) && self.stage_layers.is_empty() {
+            let count = layout.pipeline? * layout.chunks.unwrap_or(1);
+            vec![self.layers_per_chunk()?; count as usize]
+        } else {
+            self.stage_layers.clone()
+        };
+        let usual = Partition::usual(model, stages.len() as u32, self.scenario.training.framework);
+        (!stages.is_empty() && usual != Partition::stated(model, &stages)).then_some(stages)
     }
 
     /// Number of data-parallel replicas.

@@ -121,6 +121,35 @@ fn torchtitan_arguments_are_edited() {
     assert!(files[1].contains("--activation_checkpoint.mode selective"), "{}", files[1]);
 }
 
+/// Stages that a planner found replace stated ones.
+#[test]
+fn uneven_stages_are_edited() {
+    let free = |stages: &[u32], chunks: u32| {
+        let fields = [("/free", json!(["layers_per_stage"])), ("/layers_per_stage", json!([]))];
+        let mut change = change(Layout { chunks, ..layout(1, 2, 8, 1) }, &fields);
+        change.result.stage_layers = stages.to_vec();
+        change
+    };
+    let script = SCRIPT.replace("--recompute-activations", "--decoder-last-pipeline-num-layers 15");
+    let (settings, file) = edited(&script, &free(&[18, 14], 1));
+    assert_eq!(settings, ["--decoder-last-pipeline-num-layers", "--decoder-first-pipeline-num-layers 18"]);
+    assert!(!file.contains("--decoder-last-pipeline-num-layers"), "{file}");
+    let (settings, _) = edited(&script, &free(&[], 1));
+    assert_eq!(settings, ["--decoder-last-pipeline-num-layers"], "equal stages");
+    let chunked = SCRIPT.replace("--recompute-activations", "--num-layers-per-virtual-pipeline-stage 8");
+    let (settings, _) = edited(&chunked, &free(&[8, 9, 8, 7], 2));
+    assert_eq!(
+        settings,
+        ["--num-layers-per-virtual-pipeline-stage", "--pipeline-model-parallel-layout Et*8|t*9|t*8|t*7L"]
+    );
+    let titan = JOB.replace("[parallelism]", "[parallelism]\npipeline_parallel_degree = 2");
+    let (settings, file) = edited(&titan, &free(&[17, 15], 1));
+    assert_eq!(settings.len(), 1, "{settings:?}");
+    assert!(settings[0].starts_with("[parallelism] module_fqns_per_model_part = [[\"tok_embeddings\",\"layers.0\""));
+    assert!(file.contains("\"layers.16\"],[\"layers.17\""), "{file}");
+    assert!(file.contains("\"layers.31\",\"norm\",\"output\"]]"), "{file}");
+}
+
 #[test]
 fn lists_and_yaml_have_their_own_notation() {
     let list = "[\"--num-layers\", \"32\", \"--hidden-size\", \"4096\", \"--num-attention-heads\", \"32\", \

@@ -88,26 +88,34 @@ pub(crate) fn job_file(
             text,
             "pipeline_parallel_schedule = \"{schedule}\"\npipeline_parallel_microbatch_size = {}\n{}",
             layout.microbatch,
-            model_parts(&counts)
+            format_parts(&counts)
         );
     }
     text.push_str(&checkpointing(training, &counts));
     Ok(text)
 }
 
-/// Formats the modules of every stage. Stages are explicit, because torchtitan's default counts the embedding and the
-/// head as a layer each.
-fn model_parts(counts: &[u32]) -> String {
-    let mut text = "module_fqns_per_model_part = [\n".to_owned();
-    let mut layer = 0;
-    for (stage, &count) in counts.iter().enumerate() {
+/// Returns the names of the modules of every stage.
+pub(crate) fn model_parts(counts: &[u32]) -> Vec<Vec<String>> {
+    let mut first = 0;
+    let part = |(stage, &count): (usize, &u32)| {
         let embedding = (stage == 0).then(|| "tok_embeddings".to_owned());
         let head = (stage + 1 == counts.len()).then(|| ["norm".to_owned(), "output".to_owned()]);
-        let layers = (layer..layer + count).map(|layer| format!("layers.{layer}"));
-        let modules = embedding.into_iter().chain(layers).chain(head.into_iter().flatten());
-        let quoted: Vec<String> = modules.map(|module| format!("\"{module}\"")).collect();
+        let layers = (first..first + count).map(|layer| format!("layers.{layer}"));
+        let modules = embedding.into_iter().chain(layers).chain(head.into_iter().flatten()).collect();
+        first += count;
+        modules
+    };
+    counts.iter().enumerate().map(part).collect()
+}
+
+/// Formats the modules of every stage. Stages are explicit, because torchtitan's default counts the embedding and the
+/// head as a layer each.
+fn format_parts(counts: &[u32]) -> String {
+    let mut text = "module_fqns_per_model_part = [\n".to_owned();
+    for part in model_parts(counts) {
+        let quoted: Vec<String> = part.iter().map(|module| format!("\"{module}\"")).collect();
         let _ = writeln!(text, "  [{}],", quoted.join(", "));
-        layer += count;
     }
     text.push_str("]\n");
     text

@@ -92,7 +92,7 @@ const fn has_free_layout(entry: &GalleryEntry) -> bool {
 /// Returns the entry as opened from the tile.
 fn opened(mut entry: GalleryEntry) -> GalleryEntry {
     if has_free_layout(&entry) {
-        entry.scenario.layout = <_>::default();
+        entry.scenario.free_layout();
     }
     entry
 }

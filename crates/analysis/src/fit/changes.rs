@@ -116,20 +116,25 @@ fn layout(scenario: &Scenario, all: &mut Vec<Proposal>) {
         let Some(value) = value else { continue };
         let others = [value / 4, value / 2, value * 2, value * 4].into_iter().filter(|&other| other > 0);
         for other in others {
-            all.push(proposal(ChangeKind::Layout, format!("{name} {other}"), &[(pointer, json!(other))]));
+            let mut fields = vec![(pointer, json!(other))];
+            if matches!(name, "PP" | "VPP") {
+                fields.extend(other_stages(scenario));
+            }
+            all.push(proposal(ChangeKind::Layout, format!("{name} {other}"), &fields));
         }
     }
     if degrees.iter().any(|(_, _, value)| value.is_some()) {
-        all.push(proposal(ChangeKind::Layout, "TP, PP, VPP and microbatch free", &[("/layout", json!({}))]));
+        let fields: Vec<_> = std::iter::once(("/layout", json!({}))).chain(other_stages(scenario)).collect();
+        all.push(proposal(ChangeKind::Layout, "TP, PP, VPP and microbatch free", &fields));
     }
     let rules = [
         (FreeSetting::LayersPerStage, "uneven layers per stage"),
         (FreeSetting::Assignment, "replicas balanced by compute time"),
     ];
     for (setting, name) in rules.into_iter().filter(|&(setting, _)| !scenario.is_free(setting)) {
-        let mut free = scenario.free.clone();
-        free.push(setting);
-        all.push(proposal(ChangeKind::Layout, name, &[("/free", json!(free))]));
+        let stated = [(LAYERS_PER_STAGE, json!([]))].into_iter().filter(|_| setting == FreeSetting::LayersPerStage);
+        let fields: Vec<_> = std::iter::once(freed(scenario, setting)).chain(stated).collect();
+        all.push(proposal(ChangeKind::Layout, name, &fields));
     }
     let context = scenario.training.context_parallel;
     if !scenario.is_free(FreeSetting::ContextParallel) {
@@ -156,6 +161,23 @@ fn layout(scenario: &Scenario, all: &mut Vec<Proposal>) {
             all.push(proposal(ChangeKind::Layout, format!("EP {degree}"), &fields));
         }
     }
+}
+
+const LAYERS_PER_STAGE: &str = "/layers_per_stage";
+
+/// Returns the field that frees a setting.
+fn freed(scenario: &Scenario, setting: FreeSetting) -> (&'static str, Value) {
+    let mut free = scenario.free.clone();
+    free.push(setting);
+    ("/free", json!(free))
+}
+
+/// Returns the fields that free the layers per stage if the scenario fixes them, because the number of stages changes.
+fn other_stages(scenario: &Scenario) -> Vec<(&'static str, Value)> {
+    if scenario.layers_per_stage.is_empty() {
+        return Vec::new();
+    }
+    vec![(LAYERS_PER_STAGE, json!([])), freed(scenario, FreeSetting::LayersPerStage)]
 }
 
 fn cluster(scenario: &Scenario, fits: bool, all: &mut Vec<Proposal>) {

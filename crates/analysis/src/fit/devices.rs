@@ -6,7 +6,6 @@ use super::{FitResult, Watch, evaluate};
 use crate::analysis::AnalysisError;
 use planscope_core::cluster::presets;
 use planscope_core::host::{Cancellation, Workers};
-use planscope_core::training::LayoutRequest;
 use planscope_plan::scenario::{FreeSetting, PlannerKind, SearchSettings, ValidScenario};
 
 /// Maximum number of nodes in the search.
@@ -52,7 +51,7 @@ pub fn fewest_devices(
     'types: for preset in presets::clusters() {
         let mut scenario = valid.scenario().clone();
         scenario.free = FreeSetting::ALL.to_vec();
-        scenario.layout = LayoutRequest::default();
+        scenario.free_layout();
         (scenario.training.context_parallel, scenario.training.expert_parallel) = (1, 1);
         // The quick search tries no and full recomputation, which decide whether a plan fits.
         scenario.search = SearchSettings { rollouts: 0, ..scenario.search };

@@ -63,6 +63,25 @@ pub fn check_assignment(
     Ok(())
 }
 
+/// Checks that the stages have the numbers of layers that the scenario fixes, if any.
+pub fn check_layers_per_stage(partition: &Partition, fixed: &[u32]) -> Result<(), Violation> {
+    if fixed.is_empty() {
+        return Ok(());
+    }
+    let (found, expected) = (partition.stages.len(), fixed.len());
+    if found != expected {
+        return Err(Violation::Shape { element: "stages", found, expected });
+    }
+    for (stage, expected) in partition.stages.iter().zip(fixed) {
+        let (found, expected) =
+            (stage.iter().map(|range| (range.end - range.first) as usize).sum(), *expected as usize);
+        if found != expected {
+            return Err(Violation::Shape { element: "layers of a stage", found, expected });
+        }
+    }
+    Ok(())
+}
+
 /// Checks that layer strategies, if present, cover all layers of all cells. Cells are ordered by
 /// microbatch, then stage.
 fn mixes(partition: &Partition, replica: &ReplicaPlan) -> Result<(), Violation> {

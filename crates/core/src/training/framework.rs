@@ -26,6 +26,18 @@ pub enum Framework {
     Internevo,
 }
 
+/// Default assignment of layers to pipeline stages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StageRule {
+    /// Equal numbers of layers.
+    Equal,
+    /// Stages are filled in order up to an equal share of the parameters, including the output head.
+    ByParameters,
+    /// Equal numbers of layers, where the embedding and the output head count as a layer each. The first stages have
+    /// the remaining layers.
+    EndsAsLayers,
+}
+
 impl Framework {
     /// All frameworks.
     pub const ALL: [Self; 7] = [
@@ -82,10 +94,13 @@ impl Framework {
         matches!(self, Self::Megatron)
     }
 
-    /// True if the framework fills pipeline stages in order up to an equal share of the parameters,
-    /// including the output head. Otherwise stages have equal numbers of layers.
-    pub const fn fills_stages_in_order(self) -> bool {
-        matches!(self, Self::Nanotron)
+    /// Returns the rule by which the framework assigns layers to pipeline stages by default.
+    pub const fn stage_rule(self) -> StageRule {
+        match self {
+            Self::Nanotron => StageRule::ByParameters,
+            Self::Torchtitan => StageRule::EndsAsLayers,
+            _ => StageRule::Equal,
+        }
     }
 
     /// Returns the attention kernel that the framework calls on a device with fp8 (Hopper and

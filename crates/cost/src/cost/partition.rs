@@ -8,7 +8,7 @@ use deal::LayerDistribution;
 
 use planscope_core::model::{MAX_KINDS, Model};
 use planscope_core::stage_graph::Placement;
-use planscope_core::training::Framework;
+use planscope_core::training::{Framework, StageRule};
 
 /// A range of consecutive layers in a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,10 +82,22 @@ impl ModuleWeight {
 }
 
 impl Partition {
-    /// Splits the layers as the framework does by default: in order of the parameters, or evenly.
-    /// Returns `None` if the framework has no such split.
+    /// Splits the layers as the framework does by default. Returns `None` if the framework has no
+    /// such split.
     pub fn usual(model: &Model, stages: u32, framework: Framework) -> Option<Self> {
-        if framework.fills_stages_in_order() { Self::cumulative(model, stages) } else { Self::even(model, stages) }
+        match framework.stage_rule() {
+            StageRule::Equal => Self::even(model, stages),
+            StageRule::ByParameters => Self::cumulative(model, stages),
+            StageRule::EndsAsLayers => Self::with_ends_as_layers(model, stages, (1, 1)),
+        }
+    }
+
+    /// Assigns equally many layers to all stages, where the embedding and the output head of a single module count as
+    /// `ends` layers. The first stages have the remaining layers, as in torchtitan. Returns `None` for several
+    /// modules, or if a stage would have no layer.
+    pub fn with_ends_as_layers(model: &Model, stages: u32, ends: (u32, u32)) -> Option<Self> {
+        let [module] = model.modules.as_slice() else { return None };
+        Self::stated(model, &layers_with_ends(module.layers, stages, ends)?)
     }
 
     /// Assigns equally many layers to all stages, like Megatron-LM for uniform models. Returns
@@ -99,6 +111,22 @@ impl Partition {
         let each = module.layers / stages;
         let range = |stage| vec![LayerRange { module: 0, first: stage * each, end: (stage + 1) * each }];
         Some(Self { stages: (0..stages).map(range).collect(), placement: Placement::Cyclic })
+    }
+
+    /// Assigns `layers[i]` consecutive layers of the chain of all modules to stage `i`. Returns `None` if a stage
+    /// has none, or if their sum is not the number of layers.
+    pub fn stated(model: &Model, layers: &[u32]) -> Option<Self> {
+        if layers.contains(&0) || layers.iter().map(|&count| u64::from(count)).sum::<u64>() != u64::from(model.layers())
+        {
+            return None;
+        }
+        let mut first = 0;
+        let stages = layers.iter().map(|&count| {
+            let from = first;
+            first += count as usize;
+            ranges(model, from, first)
+        });
+        Some(Self { stages: stages.collect(), placement: Placement::Cyclic })
     }
 
     /// Fills the stages of a single module in order, as nanotron does: a stage ends with the layer at
@@ -235,6 +263,19 @@ impl Partition {
     }
 }
 
+/// Numbers of layers of [`Partition::with_ends_as_layers`].
+pub fn layers_with_ends(layers: u32, stages: u32, (first, last): (u32, u32)) -> Option<Vec<u32>> {
+    let total = layers.checked_add(first)?.checked_add(last)?;
+    let (each, rest) = (total.checked_div(stages)?, total % stages);
+    let ends = |stage: u32| {
+        let input = if stage == 0 { first } else { 0 };
+        let output = if stage + 1 == stages { last } else { 0 };
+        input + output
+    };
+    let count = |stage: u32| (each + u32::from(stage < rest)).checked_sub(ends(stage)).filter(|&count| count > 0);
+    (0..stages).map(count).collect()
+}
+
 /// Layer weights in flow order. The first weight includes the input block, the last the output
 /// block.
 fn chain(model: &Model, weights: &[ModuleWeight]) -> Vec<f64> {
@@ -339,6 +380,15 @@ mod tests {
         let llama = model("llama-2-7b").unwrap();
         assert_eq!(counts(&Partition::even(&llama, 8).unwrap()), [4; 8]);
         assert_eq!(Partition::even(&llama, 5), None);
+        assert_eq!(counts(&Partition::usual(&llama, 4, Framework::Torchtitan).unwrap()), [8, 9, 8, 7]);
+        assert_eq!(counts(&Partition::usual(&llama, 5, Framework::Torchtitan).unwrap()), [6, 7, 7, 7, 5]);
+        assert_eq!(counts(&Partition::usual(&llama, 1, Framework::Torchtitan).unwrap()), [32]);
+        assert_eq!(Partition::usual(&llama, 34, Framework::Torchtitan), None, "the first stage has no layer");
+        assert_eq!(layers_with_ends(32, 0, (1, 1)), None);
+        assert_eq!(counts(&Partition::stated(&llama, &[9, 8, 8, 7]).unwrap()), [9, 8, 8, 7]);
+        for wrong in [&[32, 0][..], &[16, 15], &[u32::MAX, 33], &[]] {
+            assert_eq!(Partition::stated(&llama, wrong), None, "{wrong:?}");
+        }
         assert_eq!(Partition::even(&model("vlm-s").unwrap(), 5), None);
     }
 

@@ -13,6 +13,7 @@ fn configuration(pipeline: u32, chunks: u32, data: u32) -> Configuration {
         cluster: planscope_core::cluster::Cluster { nodes, ..cluster("a100-80gb").unwrap() },
         training: Training::default(),
         layout: Layout { tensor: 8, pipeline, data, chunks, microbatch: 1, group: None },
+        layers_per_stage: Vec::new(),
         global_batch: 32 * data,
         sequence_length: 2048,
         items: 0,

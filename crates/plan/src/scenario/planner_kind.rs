@@ -198,6 +198,13 @@ impl PlannerKind {
         matches!(self, Self::PipeWeaverRanking | Self::PipeWeaver)
     }
 
+    /// Returns whether the planner uses the numbers of layers per stage that a scenario fixes. Others have stages of
+    /// their own.
+    pub const fn follows_layers_per_stage(self) -> bool {
+        matches!(self.family(), PlannerFamily::Best | PlannerFamily::Static | PlannerFamily::WaitFree)
+            && !matches!(self, Self::Optimus)
+    }
+
     /// Returns whether the planner partitions by module and therefore requires several modules.
     pub const fn cuts_by_module(self) -> bool {
         matches!(self.family(), PlannerFamily::PipeWeaver) || matches!(self, Self::Optimus)

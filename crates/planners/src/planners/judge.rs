@@ -247,6 +247,7 @@ pub fn judge(
 fn check_placement(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Result<(), Violation> {
     let (training, devices) = (&scenario.training, scenario.cluster.devices());
     if plan.modules.is_empty() {
+        check::check_layers_per_stage(&plan.partition, &scenario.layers_per_stage)?;
         check::check_assignment(plan, &scenario.model, devices, training, batches)
     } else {
         check::check_modules(plan, &scenario.model, devices, training, batches)

@@ -10,13 +10,15 @@ use planscope_pipeline::simulate::{Execution, StepEnd, execute, peak_memory_over
 use planscope_plan::compare;
 use planscope_plan::observer::{Cancelled, Observer, go_on};
 use planscope_plan::outcome::{Layout, Loser, RejectionCount, Search};
-use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario};
+use planscope_plan::scenario::{PlannerKind, Scenario};
 
 mod bound;
 mod nearest;
+mod stages;
 
 pub(crate) use bound::Ramp;
 use bound::{min_stage_work, work_bound};
+pub(crate) use stages::balanced;
 
 use crate::planners::infeasible::{BindingConstraint, Infeasibility};
 use crate::planners::layouts::{Candidate, candidates};
@@ -511,27 +513,6 @@ impl<'a> LayoutSearch<'a> {
             .collect();
         search.nearest = needs.into_iter().find(nearest::Need::is_complete).map(|need| Box::new(need.miss(self.limit)));
         NoPlan { binding, search }
-    }
-}
-
-/// Builds undivided microbatches on the stages from [`cut`].
-pub(crate) fn balanced(
-    batch: &Microbatches<'_>,
-    table: &LayerTable<'_>,
-    layout: Layout,
-) -> Result<Sized, Infeasibility> {
-    let partition = cut(batch.scenario, table, layout).ok_or_else(|| Infeasibility::rule("more stages than layers"))?;
-    Ok(Sized::undivided(layout, partition))
-}
-
-/// Assigns layers to stages: balanced by mean time, embedding and head included, for several modules or if the
-/// layers per stage are free; otherwise as the framework does by default.
-pub(crate) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -> Option<Partition> {
-    let stages = layout.pipeline * layout.chunks;
-    if scenario.model.modules.len() == 1 && !scenario.is_free(FreeSetting::LayersPerStage) {
-        Partition::usual(&scenario.model, stages, scenario.training.framework)
-    } else {
-        Partition::balanced(&scenario.model, &table.weights(stages), stages)
     }
 }
 

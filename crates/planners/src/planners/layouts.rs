@@ -2,6 +2,7 @@
 //! computation.
 
 use planscope_core::training::ContextExchange;
+use planscope_cost::cost::Partition;
 use planscope_pipeline::schedule::ScheduleKind;
 use planscope_plan::outcome::Layout;
 use planscope_plan::scenario::budget::{self, MAX_MICROBATCH};
@@ -61,6 +62,9 @@ fn options(fixed: Option<u32>, open: impl FnOnce() -> Vec<u32>) -> Vec<u32> {
 
 fn chunk_options(scenario: &Scenario, kind: PlannerKind, pipeline: u32) -> Vec<u32> {
     let layers = scenario.model.layers();
+    let stated = scenario.layers_per_stage.len() as u32;
+    let stated_chunks = (stated > 0).then(|| (stated / pipeline).max(1));
+    let requested = scenario.layout.chunks.or(stated_chunks);
     let is_free = scenario.is_free(FreeSetting::LayersPerStage);
     let uniform = scenario.model.modules.len() == 1 && !is_free;
     let max_chunks = if is_free { layers } else { MAX_CHUNKS };
@@ -72,15 +76,15 @@ fn chunk_options(scenario: &Scenario, kind: PlannerKind, pipeline: u32) -> Vec<u
         PlannerKind::Interleaved
         | PlannerKind::InterleavedParameters
         | PlannerKind::LoopedBfs
-        | PlannerKind::InterleavedZeroBubble => options(scenario.layout.chunks, || {
+        | PlannerKind::InterleavedZeroBubble => options(requested, || {
             let chunks: Vec<u32> = (2..=max_chunks).filter(divides).collect();
             if chunks.is_empty() { vec![2] } else { chunks }
         }),
-        PlannerKind::WaitFreeCyclic => options(scenario.layout.chunks, || {
+        PlannerKind::WaitFreeCyclic => options(requested, || {
             (1..=MAX_DYNAMIC_CHUNKS).filter(|chunks| *chunks == 1 || (pipeline > 1 && divides(chunks))).collect()
         }),
         // Chunks of the backbone, in addition to the encoder chunks.
-        PlannerKind::Optimus => options(scenario.layout.chunks, || {
+        PlannerKind::Optimus => options(requested, || {
             let backbone = scenario.model.backbone().map_or(0, |backbone| backbone.layers);
             (1..=MAX_DYNAMIC_CHUNKS).filter(|chunks| *chunks == 1 || pipeline * chunks <= backbone).collect()
         }),
@@ -119,11 +123,16 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
     if stages > layers {
         return Some(format!("PP x VPP exceeds the {layers} layers"));
     }
-    let even = scenario.model.modules.len() == 1
+    let stated = scenario.layers_per_stage.len();
+    if stated > 0 && stated != stages as usize {
+        return Some(format!("the scenario fixes the layers of {stated} stages"));
+    }
+    let is_usual = scenario.model.modules.len() == 1
+        && stated == 0
         && !kind.cuts_by_module()
         && kind != PlannerKind::NnScaler
         && !scenario.is_free(FreeSetting::LayersPerStage);
-    if even && !layers.is_multiple_of(stages) {
+    if is_usual && Partition::usual(&scenario.model, stages, scenario.training.framework).is_none() {
         return Some(format!("PP x VPP does not divide the {layers} layers"));
     }
     let interleaved = matches!(kind.schedule(), Some(ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble));

@@ -185,7 +185,9 @@ fn by_parameters(scenario: &Scenario, layout: Layout) -> Result<Sized, Infeasibi
     };
     let weights: Vec<ModuleWeight> = model.modules.iter().map(weight).collect();
     let stages = layout.pipeline * layout.chunks;
-    let cut = if model.modules.len() == 1 {
+    let cut = if !scenario.layers_per_stage.is_empty() {
+        Partition::stated(model, &scenario.layers_per_stage)
+    } else if model.modules.len() == 1 {
         Partition::even(model, stages)
     } else {
         Partition::balanced(model, &weights, stages)

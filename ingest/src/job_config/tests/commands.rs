@@ -113,15 +113,35 @@ fn stages_of_torchtitan_count_both_ends() {
                     --parallelism.pipeline_parallel_schedule";
         read("x", format!("{text} {options}\n").as_bytes())
     };
-    let chunks = |options: &str| of(options).map(|job| (job.scenario.layout.chunks, job.scenario.free.len()));
+    let chunks = |options: &str| {
+        of(options).map(|job| {
+            assert_eq!(job.scenario.free, []);
+            (job.scenario.layout.chunks, job.scenario.layers_per_stage)
+        })
+    };
     let per_stage = "--parallelism.pipeline_parallel_layers_per_stage";
     let equal = "--parallelism.pipeline_parallel_first_stage_less_layers 0 \
                  --parallelism.pipeline_parallel_last_stage_less_layers 0";
-    assert_eq!(chunks("Interleaved1F1B"), Ok((Some(2), 0)));
-    assert_eq!(chunks(&format!("Interleaved1F1B {per_stage} 2 {equal}")), Ok((Some(4), 0)));
-    assert_eq!(chunks(&format!("Interleaved1F1B {per_stage} 3")), Ok((Some(3), 1)), "34 layers in 12 stages");
+    assert_eq!(chunks("Interleaved1F1B"), Ok((Some(2), vec![])));
+    assert_eq!(chunks(&format!("Interleaved1F1B {per_stage} 2 {equal}")), Ok((Some(4), vec![2; 16])));
+    assert_eq!(chunks(&format!("Interleaved1F1B {per_stage} 3")), Ok((Some(3), vec![])), "34 layers in 12 stages");
+    let last = "--parallelism.pipeline_parallel_last_stage_less_layers";
+    assert_eq!(chunks(&format!("1F1B {last} 3")), Ok((None, vec![8, 9, 9, 6])));
+    let points = "--parallelism.pipeline_parallel_split_points layers.6,layers.14,layers.23";
+    assert_eq!(chunks(&format!("1F1B {points}")), Ok((None, vec![6, 8, 9, 9])));
     let refused = chunks(&format!("Interleaved1F1B {per_stage} 4")).unwrap_err().to_string();
     assert!(refused.ends_with("9 stages are no multiple of 4 pipeline ranks"), "{refused}");
+    let parts = |parts: &str| {
+        let text = TITAN.replace("[parallelism]", &format!("[parallelism]\nmodule_fqns_per_model_part = {parts}"));
+        read("x", text.as_bytes()).map(|job| (job.scenario.layers_per_stage, job.scenario.free.len()))
+    };
+    let names =
+        |layers: std::ops::Range<u32>| layers.map(|layer| format!("\"layers.{layer}\"")).collect::<Vec<_>>().join(", ");
+    let stated = format!("[[\"tok_embeddings\", {}], [{}, \"norm\", \"output\"]]", names(0..42), names(42..80));
+    assert_eq!(parts(&stated), Ok((vec![42, 38], 0)));
+    let empty = format!("[[\"tok_embeddings\"], [{}, \"norm\", \"output\"]]", names(0..80));
+    assert_eq!(parts(&empty), Ok((vec![], 1)), "a stage without a layer is not simulated");
+    assert!(parts("\"layers.0\"").unwrap_err().to_string().ends_with("the value is not a list of names"));
     assert!(of("backwards").unwrap_err().to_string().contains("torch's schedules are 1F1B"));
     let job = of("DualPipeV").unwrap();
     assert_eq!(job.scenario.planners[0], PlannerKind::Zbv);

@@ -227,7 +227,7 @@ fn contradictory_megatron_options_are_refused() {
     let plain = "torchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16 \
                  --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --micro-batch-size 2";
     for (options, message) in [
-        ("--num-layers-per-virtual-pipeline-stage 5", "num-layers-per-virtual-pipeline-stage: 24 layers"),
+        ("--num-layers-per-virtual-pipeline-stage 5", "num-layers-per-virtual-pipeline-stage: 12 layers of a rank"),
         ("--global-batch-size 30", "global-batch-size: 30 is no multiple of 2 x 4"),
         ("--global-batch-size 0", "global-batch-size: a step has at least one sequence"),
         ("--bf16 --fp16", "bf16: fp16 is on too"),

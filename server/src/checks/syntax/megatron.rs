@@ -1,11 +1,11 @@
 //! Arguments of Megatron-LM. Other formats give them other names.
 
-use planner::scenario::{FreeSetting, Scenario};
+use planner::scenario::Scenario;
 use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Recompute};
 use serde_json::Value;
 
 use super::{Job, Setting, Target};
-use crate::checks::expected::{GLOBAL_BATCH, REPLICAS};
+use crate::checks::expected::{GLOBAL_BATCH, REPLICAS, STAGES};
 use crate::export::megatron::stage_arguments;
 
 /// Keys of the ZeRO stage of DeepSpeed.
@@ -14,6 +14,15 @@ const DEEPSPEED_STAGE: [&str; 2] = ["zero-stage", "deepspeed.zero_optimization.s
 pub(super) const CHUNKS: &str = "num-virtual-stages-per-pipeline-rank";
 const LAYERS_PER_CHUNK: &str = "num-layers-per-virtual-pipeline-stage";
 
+/// Arguments for the layers of the stages.
+const STAGE_ARGUMENTS: [&str; 5] = [
+    "pipeline-model-parallel-layout",
+    "decoder-first-pipeline-num-layers",
+    "decoder-last-pipeline-num-layers",
+    "account-for-embedding-in-pipeline-split",
+    "account-for-loss-in-pipeline-split",
+];
+
 pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec<Setting>> {
     let stage = target.scenario.training.zero_stage();
     match field {
@@ -21,7 +30,7 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             Some(vec![Setting::if_stated(&DEEPSPEED_STAGE, stage)])
         }
         "/layout/chunks" if !job.states(&[CHUNKS]) => chunks_by_layers(target),
-        "/free" => stage_layers(target),
+        STAGES => Some(stage_layers(target)),
         _ => arguments(target, field),
     }
 }
@@ -66,13 +75,17 @@ fn switch(name: &str, is_on: bool) -> Setting {
     if is_on { Setting::set(&[name], true) } else { Setting::if_stated(&[name], false) }
 }
 
-/// Returns the layers of the stages, if these are free and nothing else is.
-fn stage_layers(target: &Target) -> Option<Vec<Setting>> {
-    if target.scenario.free != [FreeSetting::LayersPerStage] {
-        return None;
-    }
-    let arguments = stage_arguments(&target.stage_layers, target.scenario.layout.chunks.unwrap_or(1))?;
-    Some(arguments.into_iter().map(|(name, value)| Setting::set(&[name], value)).collect())
+/// Returns the layers of the stages. Arguments with other numbers of layers are taken away.
+fn stage_layers(target: &Target) -> Vec<Setting> {
+    let stages = target.stages().unwrap_or_default();
+    let arguments = stage_arguments(&stages, target.scenario.layout.chunks.unwrap_or(1)).unwrap_or_default();
+    let has_layout = arguments.iter().any(|(name, _)| *name == STAGE_ARGUMENTS[0]);
+    // A layout counts its chunks.
+    let counted = [CHUNKS, LAYERS_PER_CHUNK].into_iter().filter(|_| has_layout);
+    let is_other = |name: &&str| !arguments.iter().any(|(argument, _)| argument == name);
+    let others = STAGE_ARGUMENTS.into_iter().filter(is_other).chain(counted);
+    let taken: Vec<Setting> = others.map(|name| Setting::if_stated(&[name], Value::Null)).collect();
+    taken.into_iter().chain(arguments.into_iter().map(|(name, value)| Setting::set(&[name], value))).collect()
 }
 
 fn chunks_by_layers(target: &Target) -> Option<Vec<Setting>> {

@@ -1,10 +1,16 @@
 //! Keys of torchtitan.
 
+use planner::cost::partition::layers_with_ends;
 use planner::scenario::Scenario;
 use planner::training::{Execution, Recompute};
+use serde_json::Value;
 
 use super::{Job, Setting, Target};
-use crate::checks::expected::{GLOBAL_BATCH, REPLICAS};
+use crate::checks::expected::{GLOBAL_BATCH, REPLICAS, STAGES};
+use crate::export::torchtitan::model_parts;
+
+const PER_STAGE: &str = "parallelism.pipeline_parallel_layers_per_stage";
+const PARTS: &str = "parallelism.module_fqns_per_model_part";
 
 /// Keys of a degree. Until 2025 they were in other sections.
 macro_rules! degree {
@@ -26,12 +32,7 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             layout.microbatch?,
         ),
         "/layout/microbatch" => set(&local, layout.microbatch?),
-        // By default, the embedding and the output head count as layers.
-        "/layout/chunks" => Some(vec![
-            Setting::set(&["parallelism.pipeline_parallel_layers_per_stage"], target.layers_per_chunk()?),
-            Setting::set(&["parallelism.pipeline_parallel_first_stage_less_layers"], 0),
-            Setting::set(&["parallelism.pipeline_parallel_last_stage_less_layers"], 0),
-        ]),
+        "/layout/chunks" | STAGES => Some(stages(target)),
         // A pipeline splits the local batch. Without one, gradients are accumulated.
         GLOBAL_BATCH if is_pipeline => set(&local, target.replica_batch()?),
         GLOBAL_BATCH => set(&["training.global_batch_size"], workload.global_batch),
@@ -62,6 +63,25 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         }
         _ => None,
     }
+}
+
+/// Returns the stages: a number of layers per stage, or the modules of every stage if this number does not give them.
+fn stages(target: &Target) -> Vec<Setting> {
+    let Scenario { layout, model, .. } = &target.scenario;
+    let count = layout.pipeline.unwrap_or(1).saturating_mul(layout.chunks.unwrap_or(1)).max(1);
+    let layers = model.layers();
+    // The embedding and the output head count as layers.
+    let per_stage = layers.saturating_add(2).div_ceil(count);
+    let usual = layers_with_ends(layers, count, (1, 1));
+    let is_given = layers.saturating_add(2).div_ceil(per_stage) == count;
+    let stages = target.stages().or(if is_given { None } else { usual });
+    let less = ["first", "last"].map(|end| format!("parallelism.pipeline_parallel_{end}_stage_less_layers"));
+    let less = less.iter().map(|key| Setting::if_stated(&[key], 1));
+    let (per_stage, parts) = match stages {
+        Some(stages) => (Setting::if_stated(&[PER_STAGE], Value::Null), Setting::set(&[PARTS], model_parts(&stages))),
+        None => (Setting::set(&[PER_STAGE], per_stage), Setting::if_stated(&[PARTS], Value::Null)),
+    };
+    less.chain([per_stage, parts]).collect()
 }
 
 /// Returns the settings of the data-parallel degrees that the file states. A degree of -1 is the rest of the devices.

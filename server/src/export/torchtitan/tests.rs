@@ -6,7 +6,7 @@ use crate::export::testing;
 #[test]
 fn stages_name_every_module_once() {
     assert_eq!(
-        model_parts(&[1, 2, 0]),
+        format_parts(&[1, 2, 0]),
         "module_fqns_per_model_part = [\n  [\"tok_embeddings\", \"layers.0\"],\n  [\"layers.1\", \"layers.2\"],\n  \
          [\"norm\", \"output\"],\n]\n"
     );
@@ -31,12 +31,12 @@ fn an_uneven_plan_is_read_back_with_its_degrees() {
     assert!(text.contains("local_batch_size = 8\n"), "16 sequences on DP 2: {text}");
     assert!(text.contains("# Cannot express: ZeRO-1."), "{text}");
     let counts = layer_counts(&planned, 32).unwrap();
-    assert!(text.contains(&model_parts(&counts)), "{text}");
+    assert!(text.contains(&format_parts(&counts)), "{text}");
     assert_eq!(text.matches("\"layers.").count(), 32);
 }
 
 #[test]
-fn virtual_stages_are_model_parts() {
+fn virtual_stages_are_format_parts() {
     let (scenario, planned, batches) = testing::planned("interleaved", &[]);
     let text = job_file(&scenario, PlannerKind::Interleaved, &planned, &batches).unwrap();
     let parts = planned.layout.pipeline * planned.layout.chunks;

@@ -1,7 +1,7 @@
 //! Validates cluster, training, layout and planners.
 
 use super::{FieldError, RANGE_ERROR, Ranges};
-use crate::scenario::{SCHEMA, Scenario, ScenarioId, budget};
+use crate::scenario::{FreeSetting, SCHEMA, Scenario, ScenarioId, budget};
 use planscope_core::cluster::{Cluster, Curves, Link, LinkCurve};
 use planscope_core::model::Model;
 use planscope_core::training::{LayoutRequest, Precision, Training};
@@ -32,6 +32,9 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
         degrees(&scenario.layout, &scenario.model, &scenario.cluster, &mut ranges);
     }
     layout(&scenario.layout, &mut ranges);
+    if has_model {
+        stage_layers(scenario, &mut ranges);
+    }
     planners(scenario, &mut ranges);
     profiles(&scenario.profiles, &mut ranges);
     ranges.integer("/search/rollouts", scenario.search.rollouts, 0, MAX_ROLLOUTS, "");
@@ -239,6 +242,37 @@ fn layout(layout: &LayoutRequest, ranges: &mut Ranges<'_>) {
     if let Some(group) = layout.group {
         ranges.integer("/layout/group", group, 1, 65_536, " microbatches");
     }
+}
+
+/// Validates fixed numbers of layers per stage.
+fn stage_layers(scenario: &Scenario, ranges: &mut Ranges<'_>) {
+    const AT: &str = "/layers_per_stage";
+    let stages = scenario.layers_per_stage.as_slice();
+    if stages.is_empty() {
+        return;
+    }
+    let layers = scenario.model.layers();
+    let total: u64 = stages.iter().map(|&count| u64::from(count)).sum();
+    let count = stages.len();
+    let Some(pipeline) = scenario.layout.pipeline.filter(|&pipeline| pipeline > 0) else {
+        return ranges.refuse(AT, "needs a fixed PP".to_owned());
+    };
+    let chunks = scenario.layout.chunks;
+    let expected = u64::from(pipeline) * u64::from(chunks.unwrap_or(1));
+    let detail = if let Some(empty) = stages.iter().position(|&count| count == 0) {
+        format!("stage {empty} has no layer; at least 1")
+    } else if total != u64::from(layers) {
+        format!("the stages have {total} layers, the model has {layers}")
+    } else if chunks.is_some() && count as u64 != expected {
+        format!("{count} stages, but PP x VPP is {expected}")
+    } else if !count.is_multiple_of(pipeline as usize) {
+        format!("{count} stages are no multiple of PP {pipeline}")
+    } else if scenario.is_free(FreeSetting::LayersPerStage) {
+        "fixed and free at the same time; remove one".to_owned()
+    } else {
+        return;
+    };
+    ranges.refuse(AT, detail);
 }
 
 /// Returns an error that lists the valid tensor-parallel degrees.

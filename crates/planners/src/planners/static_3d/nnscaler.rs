@@ -41,6 +41,9 @@ pub(crate) fn cut(batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layo
         (Some((_, sized)), _) => return Ok(sized),
         (None, infeasibility) => infeasibility.unwrap_or_else(|| Infeasibility::rule("more stages than layers")),
     };
+    if !batch.scenario.layers_per_stage.is_empty() {
+        return Err(infeasibility);
+    }
     // If a stage is infeasible under full recomputation, the memory limit also restricts the
     // partition.
     let Some(partition) = within_memory(batch, table, &tunable, layout) else { return Err(infeasibility) };
@@ -51,7 +54,8 @@ pub(crate) fn cut(batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layo
 /// Balances the stages by the times without recomputation. `None` if the layers per stage are not free.
 fn balanced_without_recompute(batch: &Microbatches<'_>, tunable: &LayerTable<'_>, layout: Layout) -> Option<Partition> {
     let model = &batch.scenario.model;
-    let is_free = model.modules.len() > 1 || batch.scenario.is_free(FreeSetting::LayersPerStage);
+    let is_stated = !batch.scenario.layers_per_stage.is_empty();
+    let is_free = !is_stated && (model.modules.len() > 1 || batch.scenario.is_free(FreeSetting::LayersPerStage));
     let stages = layout.pipeline * layout.chunks;
     is_free.then(|| Partition::balanced(model, &tunable.weights_without_recompute(), stages)).flatten()
 }

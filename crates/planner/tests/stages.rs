@@ -1,0 +1,101 @@
+//! Layers per stage that the scenario fixes.
+
+use planner::engine::{Unobserved, plan};
+use planner::outcome::{PlanOutcome, layer_counts};
+use planner::scenario::validate::NoDatasets;
+use planner::scenario::{Scenario, ValidScenario, parse};
+use serde_json::{Value, json};
+
+fn scenario(stages: &Value, planners: &Value) -> Scenario {
+    let document = json!({
+        "schema": "scenario/1",
+        "model": { "preset": "llama-3-8b" },
+        "cluster": { "preset": "h100", "nodes": 1 },
+        "workload": {
+            "samples": { "kind": "drawn", "text_tokens": { "kind": "constant", "value": 4096 } },
+            "global_batch": 32, "context_length": 4096, "packing": "padded"
+        },
+        "layout": { "tensor": 2, "pipeline": 4 },
+        "layers_per_stage": stages,
+        "training": { "recompute": "full" },
+        "planners": planners,
+        "iterations": 1
+    });
+    parse(&document.to_string()).unwrap()
+}
+
+/// Every planner either runs the fixed stages or states why it does not.
+#[test]
+fn planners_run_fixed_stages_or_state_why_not() {
+    let all = json!([
+        "best",
+        "1f1b",
+        "gpipe",
+        "1f1b_parameters",
+        "zb_h1",
+        "wait_free_cyclic",
+        "nnscaler",
+        "interleaved",
+        "zbv",
+        "dhp",
+        "hydraulis",
+        "pipeweaver"
+    ]);
+    let four = json!([9, 9, 8, 6]);
+    let valid = ValidScenario::new(scenario(&four, &all), &NoDatasets).unwrap();
+    let outcome = plan(&valid, &mut Unobserved).unwrap().outcome;
+    let mut planned_stages = 0;
+    for result in &outcome.results {
+        match &result.answer {
+            PlanOutcome::Planned(planned) => {
+                planned_stages += 1;
+                assert_eq!(layer_counts(planned, 32), Some(vec![9, 9, 8, 6]), "{:?}", result.planner);
+            }
+            PlanOutcome::Infeasible { binding, .. } => {
+                let reasons = ["the scenario fixes the layers", "does not apply", "interleaving needs"];
+                let is_stated = reasons.iter().any(|reason| binding.starts_with(reason));
+                assert!(is_stated, "{:?}: {binding}", result.planner);
+            }
+        }
+    }
+    assert_eq!(planned_stages, 7, "best, 1F1B, GPipe, equal parameters, ZB-H1, wait-free, nnScaler*");
+}
+
+/// A list of twice the ranks has two chunks a rank.
+#[test]
+fn more_stages_than_ranks_are_chunks() {
+    let stages = json!([4, 4, 4, 4, 4, 4, 5, 3]);
+    let valid = ValidScenario::new(scenario(&stages, &json!(["interleaved", "zbv", "1f1b"])), &NoDatasets).unwrap();
+    let outcome = plan(&valid, &mut Unobserved).unwrap().outcome;
+    let chunks: Vec<Option<u32>> = outcome
+        .results
+        .iter()
+        .map(|result| match &result.answer {
+            PlanOutcome::Planned(planned) => Some(planned.layout.chunks),
+            PlanOutcome::Infeasible { .. } => None,
+        })
+        .collect();
+    assert_eq!(chunks, [Some(2), Some(2), None]);
+}
+
+#[test]
+fn contradictory_stages_are_refused() {
+    let refused = |stages: &Value, change: &dyn Fn(&mut Scenario)| {
+        let mut scenario = scenario(stages, &json!(["1f1b"]));
+        change(&mut scenario);
+        let errors = ValidScenario::new(scenario, &NoDatasets).unwrap_err();
+        errors.into_iter().map(|error| format!("{}: {}", error.pointer, error.detail)).collect::<Vec<_>>().join("; ")
+    };
+    let nothing = |_: &mut Scenario| {};
+    let free = |scenario: &mut Scenario| scenario.free = vec![planner::scenario::FreeSetting::LayersPerStage];
+    for (stages, change, detail) in [
+        (json!([8, 8, 8, 9]), &nothing as &dyn Fn(&mut Scenario), "the stages have 33 layers, the model has 32"),
+        (json!([16, 16, 0, 0]), &nothing, "stage 2 has no layer; at least 1"),
+        (json!([16, 8, 8]), &nothing, "3 stages are no multiple of PP 4"),
+        (json!([8, 8, 8, 8]), &|scenario| scenario.layout.chunks = Some(2), "4 stages, but PP x VPP is 8"),
+        (json!([8, 8, 8, 8]), &|scenario| scenario.layout.pipeline = None, "needs a fixed PP"),
+        (json!([8, 8, 8, 8]), &free, "fixed and free at the same time; remove one"),
+    ] {
+        assert_eq!(refused(&stages, change), format!("/layers_per_stage: {detail}"));
+    }
+}
