@@ -50,6 +50,7 @@ mod places;
 mod primus;
 mod scenario;
 mod settings;
+mod similar;
 mod torchtitan;
 mod transformers;
 mod unmodelled;

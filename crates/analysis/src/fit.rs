@@ -11,15 +11,15 @@ mod tests;
 pub use devices::{DeviceTable, FewestDevices, fewest_devices};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::analysis::AnalysisError;
-use changes::{Proposal, proposals};
+use changes::{LAYERS_PER_STAGE, Proposal, proposals};
 use planscope_core::host::{Cancellation, Workers};
 use planscope_plan::certainty;
 use planscope_plan::observer::Observer;
 use planscope_plan::outcome::{Layout, PlanOutcome, Planned, RankMemory, RankNeed, is_even, layer_counts};
-use planscope_plan::scenario::{PlannerKind, Scenario, ValidScenario};
+use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario, ValidScenario};
 use planscope_planners::engine::{self, PlanError};
 
 /// Maximum number of reported changes.
@@ -270,7 +270,8 @@ fn combine(
     let mut combined: Option<(Vec<u32>, Value, FitResult)> = None;
     for &(index, change) in candidates {
         let Some((indices, changed, best)) = &mut combined else {
-            combined = apply(document, &change.fields).map(|changed| (vec![index], changed, change.result.clone()));
+            let changed = apply(document, &found_fields(change));
+            combined = changed.map(|changed| (vec![index], changed, change.result.clone()));
             continue;
         };
         // A pointer to a group of fields compares all of them.
@@ -278,7 +279,7 @@ fn combine(
         if !change.fields.iter().all(is_free) {
             continue;
         }
-        let Some(candidate) = apply(changed, &change.fields) else { continue };
+        let Some(candidate) = apply(changed, &found_fields(change)) else { continue };
         let Some(evaluated) = evaluate(&candidate, valid, planner, watch)? else { continue };
         let is_faster = |seconds: f64| best.iteration_s.is_none_or(|best| seconds < best * (1.0 - MIN_SHARE));
         if evaluated.result.iteration_s.is_some_and(is_faster) {
@@ -290,6 +291,31 @@ fn combine(
         let difference_s = result.iteration_s.zip(base_s).map(|(seconds, base)| seconds - base);
         Combination { changes, result, difference_s }
     }))
+}
+
+/// Returns the fields of a change, with the layout and the stages that were found in place of free ones. So a combination
+/// has the settings that its changes state.
+fn found_fields(change: &Change) -> Vec<FieldChange> {
+    let FitResult { layout, stage_layers, .. } = &change.result;
+    let mut fields = change.fields.clone();
+    if let Some(Layout { tensor, pipeline, chunks, microbatch, .. }) = layout {
+        let found = json!({"tensor": tensor, "pipeline": pipeline, "chunks": chunks, "microbatch": microbatch});
+        for field in fields.iter_mut().filter(|field| field.pointer == "/layout") {
+            field.value = found.clone();
+        }
+    }
+    if !stage_layers.is_empty()
+        && let Some(stated) = fields.iter().position(|field| field.pointer == LAYERS_PER_STAGE)
+    {
+        fields[stated].value = json!(stage_layers);
+        let is_free = |setting: &Value| *setting == json!(FreeSetting::LayersPerStage);
+        for field in fields.iter_mut().filter(|field| field.pointer == "/free") {
+            if let Some(settings) = field.value.as_array_mut() {
+                settings.retain(|setting| !is_free(setting));
+            }
+        }
+    }
+    fields
 }
 
 /// Keeps the fastest and the fastest applicable of several changes of the same fields, for example of the number of

@@ -45,7 +45,7 @@ fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
     for line in lines(script) {
         if let Some(directive) = line.trim_start().strip_prefix("#SBATCH") {
             // Converts short options to their long form: `-N 4` is `--nodes=4`.
-            let directive = directive.replace(" -N ", " --nodes=").replace(" -C ", " --constraint=");
+            let directive = long_options(directive);
             read_arguments(without_comment(&directive), "#SBATCH ", &variables, &mut keys)?;
             if let Some(nodes) = keys.peek("#SBATCH nodes") {
                 for name in ["SLURM_NNODES", "SLURM_JOB_NUM_NODES"] {
@@ -68,6 +68,7 @@ fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
         }
         if !is_message(&line) {
             read_arguments(&line, "", &variables, &mut keys)?;
+            read_launcher(&line, &variables, &mut keys)?;
         }
     }
     keys.enter_branch(false);
@@ -79,6 +80,39 @@ fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
         }
     }
     Ok(keys)
+}
+
+/// Converts short SLURM options to their long form: `-N 4` and `-N4` are `--nodes=4`.
+fn long_options(directive: &str) -> String {
+    let mut long = directive.to_owned();
+    for (short, name) in [("N", "nodes"), ("C", "constraint"), ("n", "ntasks"), ("G", "gpus")] {
+        let (spaced, joined) = (format!(" -{short} "), format!(" -{short}"));
+        long = long.replace(&spaced, &format!(" --{name}="));
+        if let Some(at) = long.find(&joined).filter(|at| long[at + joined.len()..].starts_with(char::is_alphanumeric)) {
+            long.replace_range(at..at + joined.len(), &format!(" --{name}="));
+        }
+    }
+    long
+}
+
+/// Adds the devices that a launcher states with short options: `mpirun -np 64`, `srun -N 4`.
+fn read_launcher(line: &str, variables: &Variables, keys: &mut Keys) -> Result<(), JobConfigError> {
+    let plain = line.replace(['"', '\''], " ");
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    let is_launcher =
+        |word: &&str| matches!(word.rsplit('/').next(), Some("mpirun" | "mpiexec" | "srun" | "horovodrun"));
+    let Some(start) = words.iter().position(|word| is_launcher(&word)) else { return Ok(()) };
+    for pair in words[start..].windows(2) {
+        let name = match pair[0] {
+            "-np" => "world-size",
+            "-N" if words[start].ends_with("srun") => "nnodes",
+            _ => continue,
+        };
+        if !keys.has(name) {
+            keys.push(name.to_owned(), replace(pair[1], variables))?;
+        }
+    }
+    Ok(())
 }
 
 /// True if a line only prints text: `echo "--global-batch-size 4096 is too big"`.

@@ -1,12 +1,16 @@
 //! Flat keys of a configuration file, with a record of the keys that were read.
 
+use std::collections::BTreeSet;
+
 use planner::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
-use super::{ConfigFormat, JobConfig, JobConfigError, MAX_KEYS};
+use super::{ConfigFormat, JobConfig, JobConfigError, MAX_KEYS, similar};
 
 /// Maximum value length in a report, in characters.
 const MAX_KEY_CHARS: usize = 60;
+/// Maximum number of keys that are compared with known names.
+const MAX_COMPARED: usize = 500;
 
 /// A setting that was read from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +56,8 @@ pub(super) struct Keys {
     is_in_branch: bool,
     assumed: Vec<String>,
     not_modelled: Vec<String>,
+    /// Names of keys that the reader looks for.
+    known: BTreeSet<String>,
 }
 
 impl Keys {
@@ -103,6 +109,7 @@ impl Keys {
     }
 
     fn take(&mut self, names: &[&str], setting: &'static str) -> Option<(String, String)> {
+        self.known.extend(names.iter().map(|name| (*name).to_owned()));
         let index = names.iter().find_map(|name| self.entries.iter().position(|entry| entry.key == *name))?;
         let entry = &mut self.entries[index];
         entry.used_as = Some(setting);
@@ -181,6 +188,7 @@ impl Keys {
                 entry.used_as = part.used_as;
             }
         }
+        self.known.extend(section.known.iter().map(|name| format!("{prefix}{name}")));
         self.absorb_report(section);
     }
 
@@ -249,6 +257,7 @@ impl Keys {
     /// Appends the keys and the report of another file, all of whose keys were read.
     pub(super) fn absorb_file(&mut self, other: Self) {
         self.entries.extend(other.entries.iter().cloned());
+        self.known.extend(other.known.iter().cloned());
         self.absorb_report(other);
     }
 
@@ -293,6 +302,7 @@ impl Keys {
             entry.key.insert_str(0, prefix);
             self.entries.push(entry);
         }
+        self.known.extend(section.known.iter().map(|name| format!("{prefix}{name}")));
         self.absorb_report(section);
     }
 
@@ -383,8 +393,15 @@ impl Keys {
     /// Builds the report.
     pub(super) fn finish(mut self, format: ConfigFormat, scenario: Scenario) -> JobConfig {
         let mut read = Vec::new();
-        let mut unknown = Vec::new();
+        let mut unknown: Vec<String> = Vec::new();
+        let stated: BTreeSet<String> = self.entries.iter().map(|entry| entry.key.clone()).collect();
+        let known: BTreeSet<String> = self.known.difference(&stated).cloned().collect();
+        let mut compared = 0;
         for Entry { key, value, in_file, used_as, is_in_branch } in self.entries {
+            let is_read = used_as.is_some_and(|setting| !setting.is_empty());
+            let is_compared = !is_read && !key.starts_with(['$', '#']) && !self.known.contains(&key);
+            compared += usize::from(is_compared);
+            let meant = if is_compared && compared <= MAX_COMPARED { similar::find(&key, &known) } else { None };
             let (key, value) = in_file.unwrap_or((key, value));
             if key.is_empty() {
                 continue;
@@ -393,13 +410,19 @@ impl Keys {
                 self.assumed.push(format!("{key} is in a branch (if, case) and is read as if that branch runs."));
             }
             match used_as {
+                None | Some("") if meant.is_some() => {
+                    let key: String = key.chars().take(MAX_KEY_CHARS).collect();
+                    let meant = meant.unwrap_or_default();
+                    let meant = if key.contains('-') { meant.replace('_', "-") } else { meant.replace('-', "_") };
+                    unknown.push(format!("{key} (did you mean {meant}?)"));
+                }
                 None => unknown.push(key.chars().take(MAX_KEY_CHARS).collect()),
                 Some("") => {}
                 Some(setting) => {
                     // Words of a script may follow a number, for example the program after its options.
                     let word = first_word(&value);
                     let value = if word.parse::<f64>().is_ok() { word } else { value.as_str() };
-                    let value = value.chars().take(MAX_KEY_CHARS).collect();
+                    let value = similar::without_credentials(value).chars().take(MAX_KEY_CHARS).collect();
                     read.push(ReadSetting { key, value, setting: setting.to_owned() });
                 }
             }

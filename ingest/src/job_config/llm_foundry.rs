@@ -69,6 +69,9 @@ fn sharding(keys: &mut Keys, settings: &mut Settings) {
         }
         Some(_) => 3,
     });
+    if strategy.as_deref().is_some_and(|strategy| strategy.contains("HYBRID")) {
+        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
+    }
     if keys.text(&["fsdp_config.mixed_precision"], "format of gradients").is_some_and(|name| name == "PURE") {
         settings.gradients = Some(GradientFormat::Bf16);
     }
@@ -91,10 +94,14 @@ fn mpt(keys: &mut Keys) -> Result<Model, JobConfigError> {
     section.rename(|key| match key {
         "ffn_config.moe_num_experts" => Some("num_experts".to_owned()),
         "ffn_config.moe_top_k" => Some("num_experts_per_tok".to_owned()),
+        "ffn_config.ffn_hidden_size" => Some("intermediate_size".to_owned()),
+        "attn_config.sliding_window_size" => Some("sliding_window".to_owned()),
         _ => None,
     });
     section.relabel(MODEL);
-    let module = model_config::language_model(&mut section, Some("mpt"), (None, false), "MPT model")?;
+    let is_gated = section.text(&["ffn_config.ffn_type"], "gated MLP").is_some_and(|kind| kind.contains("glu"));
+    let mut module = model_config::language_model(&mut section, Some("mpt"), (None, false), "MPT model")?;
+    module.gated |= is_gated;
     unmodelled::report(&mut section);
     section.ignore(|key| {
         without_effect::is(key)

@@ -9,6 +9,7 @@ use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
+use super::unmodelled::PURE_BF16;
 use super::{JobConfigError, model_config, optimizer, unmodelled};
 
 /// Sizes with their keys in `config.json`. They are multiplied by `global_parameter_scale`, which is 1 by default.
@@ -44,6 +45,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
             2048
         }));
         degrees(keys, &mut settings)?;
+        devices(keys, &mut settings)?;
         schedule(keys, &mut settings)?;
         batch(keys, &mut settings)?;
         memory(keys, &mut settings);
@@ -115,6 +117,41 @@ fn degrees(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErro
     Ok(())
 }
 
+/// Device names in a topology, with their presets, and the cores of a device. TPU v5p topologies count cores.
+const TOPOLOGIES: [(&str, &str, u32); 5] = [
+    ("v5p-", "tpu-v5p", 2),
+    ("v6e-", "tpu-v6e", 1),
+    ("a3-megagpu-", "h100", 1),
+    ("a3-ultragpu-", "h200", 1),
+    ("a3-highgpu-", "h100", 1),
+];
+
+/// Reads the device and the topology for ahead-of-time compilation: `v5p-512` has 256 devices.
+fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let topology = keys.text(&["compile_topology"], "devices").map(|name| name.trim().to_lowercase());
+    let slices = keys.count(&["compile_topology_num_slices", "num_slices"], "devices")?.unwrap_or(1);
+    let hardware = keys.text(&["hardware"], "devices").map(|name| name.trim().to_lowercase());
+    let known = topology.as_deref().and_then(|name| TOPOLOGIES.into_iter().find(|(start, ..)| name.starts_with(start)));
+    if topology.as_deref() == Some("a3") {
+        (settings.device, settings.nodes) = (Some("h100"), Some(slices));
+    } else if let Some((start, preset, cores)) = known {
+        settings.device = Some(preset);
+        let count = topology.as_deref().and_then(|name| name.strip_prefix(start)?.parse::<u32>().ok());
+        if let Some(count) = count.filter(|&count| count > 0) {
+            settings.devices = Some((count / cores).max(1).saturating_mul(slices));
+        }
+    } else if hardware.as_deref() == Some("tpu") {
+        keys.not_modelled("The type of the TPU is not stated. Choose the device.");
+    } else if let Some(name) = topology.filter(|name| !name.is_empty()) {
+        let shown: String =
+            name.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').take(20).collect();
+        keys.not_modelled(format!(
+            "The topology {shown} has no preset. Choose a device with similar rates and memory."
+        ));
+    }
+    Ok(())
+}
+
 /// Reads the pipeline: all forwards run before the backwards. With several repeats, a microbatch visits the stages as
 /// often.
 fn schedule(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
@@ -156,6 +193,12 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
     settings.recompute = Some(match policy.as_str() {
         "full" => Recompute::Full,
         "none" => Recompute::None,
+        "custom" => {
+            keys.not_modelled(
+                "A custom remat policy is read as full recomputation. Tensors that it stores are not counted.",
+            );
+            Recompute::Full
+        }
         _ => {
             keys.not_modelled("A remat policy between full and none is read as recomputation of the attention core.");
             Recompute::Selective
@@ -163,6 +206,9 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
     });
     if policy.contains("offload") {
         keys.not_modelled("Offload of activations to the host is not applied.");
+    }
+    if keys.text(&["weight_dtype"], "format of weights").is_some_and(|name| name == "bfloat16") {
+        keys.not_modelled(PURE_BF16);
     }
     let quantization = keys.text(&["quantization"], "precision").unwrap_or_default();
     let is_fp32 = keys.text(&["dtype"], "precision").is_some_and(|name| name == "float32");
@@ -194,7 +240,6 @@ fn is_without_effect(key: &str) -> bool {
         "base_config",
         "base_output",
         "run_name",
-        "hardware",
         "steps",
         "enable_",
         "async_",
@@ -226,7 +271,6 @@ fn is_without_effect(key: &str) -> bool {
         "cosine",
         "adam_",
         "gradient_clip",
-        "weight_dtype",
         "packing",
         "eval",
         "dropout",

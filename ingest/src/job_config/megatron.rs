@@ -15,7 +15,7 @@ const VOCABULARY: u32 = 51_200;
 
 /// Device names used by schedulers, with their presets. A name must precede all names that it is a
 /// substring of.
-const DEVICES: [(&str, &str); 12] = [
+const DEVICES: [(&str, &str); 15] = [
     ("gb200", "gb200-nvl72"),
     ("gb300", "gb300-nvl72"),
     ("h100", "h100"),
@@ -28,6 +28,9 @@ const DEVICES: [(&str, &str); 12] = [
     ("a100", "a100-80gb"),
     ("a800", "a800"),
     ("mi300x", "mi300x"),
+    ("mi325x", "mi325x"),
+    ("mi355x", "mi355x"),
+    ("l40s", "l40s"),
 ];
 
 /// Megatron-LM programs for bidirectional models or models with cross-attention in the decoder.
@@ -97,6 +100,8 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
     let heads = required(keys, "num-attention-heads", "heads")?;
     let groups = keys.count(&["num-query-groups"], "key and value heads")?;
     let is_grouped = keys.flag(&["group-query-attention"], "key and value heads").unwrap_or(false);
+    // The name of Megatron-DeepSpeed.
+    let shared_heads = keys.count(&["num-key-value-heads"], "key and value heads")?;
     let gated = keys.flag(&["swiglu"], "gated MLP").unwrap_or(false);
     let width = keys.count(&["ffn-hidden-size"], "width of the MLP")?;
     // Megatron-LM: 4 h; for SwiGLU two thirds of this value, rounded down to a multiple of 64.
@@ -117,7 +122,7 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
         layers,
         hidden,
         heads,
-        kv_heads: groups.filter(|_| is_grouped).unwrap_or(heads),
+        kv_heads: groups.filter(|_| is_grouped).or(shared_heads).unwrap_or(heads),
         head_size: distinct_head_size(hidden, heads, head_size),
         ffn: width,
         gated,
@@ -140,8 +145,11 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
 
 fn experts(keys: &mut Keys) -> Result<Option<Moe>, JobConfigError> {
     let experts = keys.count(&["num-experts"], "experts")?.filter(|&experts| experts > 1);
-    let top_k = keys.count(&["moe-router-topk"], "experts of a token")?;
-    Ok(experts.map(|experts| Moe::new(experts, top_k.unwrap_or(2))))
+    let is_deepspeed = keys.has("deepspeed") || keys.has("zero-stage") || keys.has("moe-expert-parallel-size");
+    let top_k = keys.count(&["moe-router-topk", "topk"], "experts of a token")?;
+    let top_k = top_k.unwrap_or(if is_deepspeed { 1 } else { 2 });
+    let every = keys.count(&["expert-interval"], "layers with experts")?.or(is_deepspeed.then_some(2));
+    Ok(experts.map(|experts| Moe { every: every.unwrap_or(1), ..Moe::new(experts, top_k) }))
 }
 
 /// Returns the vocabulary size padded as in Megatron-LM: to a multiple of
@@ -180,7 +188,7 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
     settings.tensor = keys.count(&["tensor-model-parallel-size", "model-parallel-size"], "tensor parallelism")?;
     settings.pipeline = keys.count(&["pipeline-model-parallel-size"], "pipeline parallelism")?;
     settings.context = keys.count(&["context-parallel-size", "ds-sequence-parallel-size"], "context parallelism")?;
-    settings.expert = keys.count(&["expert-model-parallel-size"], "expert parallelism")?;
+    settings.expert = keys.count(&["expert-model-parallel-size", "moe-expert-parallel-size"], "expert parallelism")?;
     let dispatcher = keys.text(&["moe-token-dispatcher-type"], "exchange between experts");
     let has_deepep = keys.flag(&["moe-enable-deepep"], "exchange between experts").unwrap_or(false);
     // Both backends, deepep and hybridep, send a token to a node once.
@@ -222,7 +230,9 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
     }
     megatron_stages::read(keys, settings, layers)?;
     settings.sequence_parallel = Some(keys.flag(&["sequence-parallel"], "sequence parallelism").unwrap_or(false));
-    if keys.text(&["cp-comm-type"], "exchange of context parallelism").is_some_and(|kind| kind.trim() == "a2a") {
+    let is_ulysses = !keys.has("context-parallel-size") && keys.has("ds-sequence-parallel-size");
+    let exchange = keys.text(&["cp-comm-type"], "exchange of context parallelism");
+    if is_ulysses || exchange.is_some_and(|kind| kind.trim() == "a2a") {
         settings.context_exchange = ContextExchange::AllToAll;
     }
     Ok(())
@@ -234,13 +244,18 @@ fn refused(key: &str, detail: &str) -> JobConfigError {
 
 /// Reads the devices that the launcher, the scheduler and variables state.
 pub(super) fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
-    let nodes = ["nnodes", "num-nodes", "#SBATCH nodes", "$NNODES", "$NUM_NODES", "$SLURM_NNODES"];
+    let nodes = ["nnodes", "num-nodes", "#SBATCH nodes", "nodes", "$NNODES", "$NUM_NODES", "$SLURM_NNODES"];
     settings.nodes = keys.launch_count(&nodes, "nodes")?;
     let per_node = ["nproc-per-node", "gpus-per-node", "num-gpus", "$GPUS_PER_NODE", "$NPROC_PER_NODE", "$NGPU"];
     settings.devices_per_node = keys.launch_count(&per_node, "devices of a node")?;
     for name in ["#SBATCH gpus-per-node", "#SBATCH gres", "#SBATCH constraint"] {
         let Some(text) = keys.text(&[name], "devices of a node") else { continue };
         settings.device = settings.device.or_else(|| preset(&text));
+        if let Some(device) = other_device(&text).filter(|_| settings.device.is_none()) {
+            keys.not_modelled(format!(
+                "The device {device} has no preset. Choose a device with similar rates and memory."
+            ));
+        }
         if name != "#SBATCH constraint" {
             settings.devices_per_node = settings.devices_per_node.or_else(|| gpus(&text));
         }
@@ -249,10 +264,28 @@ pub(super) fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), Jo
     Ok(())
 }
 
+/// Devices without a preset.
+const OTHER_DEVICES: [&str; 12] =
+    ["gh200", "v100", "p100", "a10", "a30", "a40", "l4", "l40", "t4", "mi100", "mi210", "mi250x"];
+
 /// Returns the device preset for SLURM text such as `gpu:a100:4` or `a100-80gb`.
 fn preset(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase().replace('_', "-");
-    DEVICES.into_iter().find(|(name, _)| text.contains(name)).map(|(_, id)| id)
+    let is_word = |(start, name): (usize, &str)| {
+        !text[..start].ends_with(|letter: char| letter.is_ascii_alphanumeric()) && {
+            let after = &text[start + name.len()..];
+            !after.starts_with(|letter: char| letter.is_ascii_digit())
+        }
+    };
+    let is_named = |(name, _): &(&str, &str)| text.match_indices(name).any(is_word);
+    DEVICES.into_iter().find(is_named).map(|(_, id)| id)
+}
+
+/// Returns the name of a device without a preset.
+fn other_device(text: &str) -> Option<String> {
+    let text = text.to_lowercase();
+    let mut names = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+    names.find(|name| OTHER_DEVICES.contains(name)).map(str::to_uppercase)
 }
 
 /// Returns the GPU count in `gpu:a100:4,nvme:1`, `a100:4` and `4`.
@@ -294,7 +327,15 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         keys.flag(&["no-gradient-accumulation-fusion"], "fused weight gradients").map(|is_off| !is_off);
     let bf16 = keys.flag(&["bf16"], "precision").unwrap_or(false);
     let fp16 = keys.flag(&["fp16"], "precision").unwrap_or(false);
-    let fp8 = keys.text(&["fp8-format", "fp8", "fp8-hybrid", "fp8-e4m3"], "precision").is_some();
+    let format = keys.text(&["fp8-format", "fp8", "fp8-hybrid", "fp8-e4m3"], "precision");
+    let known = ["e4m3", "hybrid", "true", ""];
+    if let Some(other) = format.as_deref().map(str::trim).filter(|format| !known.contains(&first_word(format))) {
+        let none = matches!(first_word(other), "false" | "none" | "0");
+        if !none {
+            return Err(refused("fp8-format", "the formats are e4m3 and hybrid"));
+        }
+    }
+    let fp8 = format.is_some_and(|format| known.contains(&first_word(&format)));
     if bf16 && fp16 {
         return Err(refused("bf16", "fp16 is on too; a job uses one of them"));
     }
@@ -303,6 +344,9 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         (false, true) => Precision::Bf16,
         (false, false) => Precision::Fp32,
     });
+    if !(bf16 || fp16 || fp8) {
+        keys.assume("Neither bf16 nor fp16 is on. Weights, activations and products are fp32, with TF32 in products.");
+    }
     if fp16 {
         keys.assume("fp16 is read as bf16: both have the same size and speed.");
     }
@@ -328,6 +372,11 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     Ok(())
 }
 
+/// Returns the first word of a value, which the words of a script may follow.
+fn first_word(value: &str) -> &str {
+    value.split_whitespace().next().unwrap_or_default()
+}
+
 fn recompute(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let granularity = keys.text(&["recompute-granularity"], "recomputation");
     let method = keys.text(&["recompute-method", "activations-checkpoint-method"], "recomputation");
@@ -337,15 +386,18 @@ fn recompute(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigEr
     let names = ["recompute-num-layers", "activations-checkpoint-num-layers"];
     let layers = keys.count(&names, "layers with recomputation")?;
     if let Some(modules) = keys.text(&["recompute-modules"], "recomputed modules")
-        && modules.trim() != "core_attn"
+        && !matches!(modules.trim().trim_matches(['[', ']', '"', '\'']), "core_attn" | "" | "null")
     {
         keys.not_modelled(
             "Selective recomputation recomputes the attention core. The other stated modules are stored.",
         );
     }
-    settings.recompute = Some(match granularity.as_deref() {
+    settings.recompute = Some(match granularity.as_deref().map(first_word) {
         Some("full") => Recompute::Full,
         Some("selective") => Recompute::Selective,
+        Some(other) if !matches!(other, "" | "none" | "null" | "None") => {
+            return Err(refused("recompute-granularity", "the value is not full or selective"));
+        }
         _ if is_full || method.is_some() => Recompute::Full,
         _ if is_selective => Recompute::Selective,
         _ => Recompute::None,

@@ -54,8 +54,19 @@ pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         keys.ignore(|key| key.starts_with("peft."));
         keys.not_modelled(unmodelled::LORA);
     }
-    if !["bf16", "fp16"].iter().any(|name| keys.has(name)) {
-        keys.assume("The precision of a Megatron-Bridge recipe is bf16 unless the file states another.");
+    let recipe = keys.peek("mixed_precision").unwrap_or_default().to_lowercase();
+    if recipe.contains("fp8") || recipe.contains("fp4") {
+        keys.derive("fp8-format", "hybrid", "mixed_precision");
+        if recipe.contains("fp4") {
+            keys.not_modelled("Products in fp4 are read as fp8.");
+        }
+    }
+    if recipe.starts_with("fp16") {
+        keys.derive("fp16", "true", "mixed_precision");
+    } else if !["bf16", "fp16"].iter().any(|name| keys.has(name)) {
+        if !recipe.starts_with("bf16") {
+            keys.assume("The precision of a Megatron-Bridge recipe is bf16 unless the file states another.");
+        }
         keys.derive("bf16", "true", "mixed_precision");
     }
     keys.assume("The recipe of Megatron-Bridge is Python code. Settings that only the recipe states are not read.");

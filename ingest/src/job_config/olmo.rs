@@ -100,6 +100,9 @@ fn sharding(keys: &mut Keys, settings: &mut Settings) {
             3
         }
     });
+    if kind.contains("HYBRID") {
+        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
+    }
     let format = keys.text(&["fsdp.precision"], "format of gradients");
     settings.gradients = (format.as_deref() == Some("pure")).then_some(GradientFormat::Bf16);
 }

@@ -96,19 +96,36 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
         devices
     });
     let devices = devices.max(1);
-    // If the job uses part of a node, the cluster has a single node.
-    let node = per_node.unwrap_or(NODE).clamp(1, devices);
-    let per_node = common_divisor(devices, node);
-    if per_node != node {
-        let nodes = devices / per_node;
-        keys.assume(format!(
-            "{devices} devices do not fill nodes of {node}. They are read as {nodes} nodes of {per_node}."
-        ));
-    }
     let preset = presets::cluster(settings.device.unwrap_or(DEVICE))
         .unwrap_or_else(|| presets::clusters().swap_remove(0).cluster);
+    let per_node = if settings.device.is_some_and(|device| device.contains("nvl")) {
+        per_rack(devices, &preset, keys)
+    } else {
+        // If the job uses part of a node, the cluster has a single node.
+        let node = per_node.unwrap_or(preset.devices_per_node).clamp(1, devices);
+        let per_node = common_divisor(devices, node);
+        if per_node != node {
+            let nodes = devices / per_node;
+            keys.assume(format!(
+                "{devices} devices do not fill nodes of {node}. They are read as {nodes} nodes of {per_node}."
+            ));
+        }
+        per_node
+    };
     let cluster = Cluster { nodes: devices / per_node, devices_per_node: per_node, ..preset };
     (cluster, (devices / unit.max(1)).max(1))
+}
+
+/// Returns the devices of a rack in which a fast link connects more devices than a node has. The racks have equal
+/// numbers of devices.
+fn per_rack(devices: u32, preset: &Cluster, keys: &mut Keys) -> u32 {
+    let most = preset.devices_per_node.min(devices);
+    let per_rack = (1..=most).rev().find(|&count| devices.is_multiple_of(count)).unwrap_or(1);
+    keys.assume(format!(
+        "NVLink connects the {} devices of a {} rack. The {devices} devices are read as racks of {per_rack}.",
+        preset.devices_per_node, preset.name
+    ));
+    per_rack
 }
 
 /// Greatest common divisor of positive numbers.

@@ -102,6 +102,8 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resul
     settings.context = degree("context_parallel_degree", "context parallelism")?;
     settings.expert = degree("expert_parallel_degree", "expert parallelism")?;
     let sharded = degree("data_parallel_shard_degree", "sharded data parallelism")?;
+    // The name of 2024.
+    let sharded = sharded.or(degree("data_parallel_degree", "sharded data parallelism")?);
     let replicated = degree("data_parallel_replicate_degree", "replicated data parallelism")?;
     let is_pipeline = settings.pipeline.unwrap_or(1) > 1;
     settings.replicas = sharded.map(|sharded| sharded.saturating_mul(replicated.unwrap_or(1)));
@@ -250,8 +252,12 @@ fn recompute(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<()
             Recompute::Full
         }
         ("selective", None) => Recompute::Operators,
+        ("memory_budget", _) => {
+            keys.not_modelled("Recomputation within a memory budget is read as recomputation by operator.");
+            Recompute::Operators
+        }
         _ => {
-            let detail = "the value is not none, selective or full".to_owned();
+            let detail = "the value is not none, selective, full or memory_budget".to_owned();
             return Err(JobConfigError::Value { key: "activation_checkpoint.mode".to_owned(), detail });
         }
     });
@@ -264,7 +270,10 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
     if let Some(name) = keys.text(&["optimizer.name"], "optimizer") {
         optimizer::set(&name, keys, settings);
     }
-    let parameters = keys.text(&["training.mixed_precision_param", "training.dtype"], "precision");
+    if keys.text(&["training.dtype"], "precision").is_some_and(|name| name == "bfloat16") {
+        keys.not_modelled(unmodelled::PURE_BF16);
+    }
+    let parameters = keys.text(&["training.mixed_precision_param"], "precision");
     let converters = keys.text(&["model.converters"], "precision").unwrap_or_default();
     let is_enabled = keys.flag(&["float8.enable_float8_linear", "float8.enable"], "precision").unwrap_or(false);
     settings.precision = Some(if is_enabled || converters.contains("float8") || converters.contains("mx") {

@@ -2,11 +2,12 @@
 //! fine-tuning, is read.
 
 use planner::model::Adapters;
-use planner::training::{ContextExchange, Precision, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, Framework, Precision, Recompute};
 
-use super::JobConfigError;
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
+use super::unmodelled::PURE_BF16;
+use super::{JobConfigError, optimizer};
 
 const ACTOR: &str = "actor_rollout_ref.actor.";
 
@@ -51,16 +52,79 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     memory(keys, &mut settings);
     if let Some(rank) = keys.count(&["actor_rollout_ref.model.lora_rank", "model.lora_rank"], "fine-tuning")? {
         // verl adapts all linear layers unless the file states others.
-        settings.adapters = Some(Adapters { rank, mlp: true, base_bits: None });
+        let names = ["actor_rollout_ref.model.target_modules", "model.target_modules"];
+        let targets = keys.text(&names, "fine-tuning").unwrap_or_else(|| "all-linear".to_owned());
+        let mlp = ["all-linear", "up_proj", "gate_proj", "down_proj", "fc"].iter().any(|name| targets.contains(name));
+        settings.adapters = Some(Adapters { rank, mlp, base_bits: None });
     }
-    keys.assume("verl's default precision is bf16.");
-    settings.precision = Some(Precision::Bf16);
+    let names = [
+        "actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype",
+        "actor_rollout_ref.actor.fsdp_config.dtype",
+        "model.fsdp_config.mixed_precision.param_dtype",
+    ];
+    settings.precision = Some(match keys.text(&names, "precision").as_deref() {
+        Some("fp32" | "float32") => Precision::Fp32,
+        Some(_) => Precision::Bf16,
+        None => {
+            keys.assume("verl's default precision is bf16.");
+            Precision::Bf16
+        }
+    });
+    details(keys, &mut settings);
     settings.overlapped_gradients = Some(true);
     settings.fused_weight_gradients = Some(false);
     settings.sequence_parallel = Some(true);
     keys.ignore(|key| {
         let starts = [
-            "actor_rollout_ref.",
+            "actor_rollout_ref.rollout.",
+            "actor_rollout_ref.ref.",
+            "actor_rollout_ref.hybrid_engine",
+            "actor_rollout_ref.nccl_timeout",
+            "actor_rollout_ref.actor.checkpoint.",
+            "actor_rollout_ref.actor.optim.",
+            "actor_rollout_ref.actor.profiler.",
+            "actor_rollout_ref.actor.policy_loss.",
+            "actor_rollout_ref.actor.clip",
+            "actor_rollout_ref.actor.grad_clip",
+            "actor_rollout_ref.actor.tis_imp",
+            "actor_rollout_ref.actor.entropy",
+            "actor_rollout_ref.actor.kl_",
+            "actor_rollout_ref.actor.use_kl",
+            "actor_rollout_ref.actor.loss_",
+            "actor_rollout_ref.actor.ppo_epochs",
+            "actor_rollout_ref.actor.shuffle",
+            "actor_rollout_ref.actor.data_loader_seed",
+            "actor_rollout_ref.actor.calculate",
+            "actor_rollout_ref.actor.freeze_vision",
+            "actor_rollout_ref.actor.load_weight",
+            "actor_rollout_ref.actor.use_dynamic_bsz",
+            "actor_rollout_ref.actor.recompute_old",
+            "actor_rollout_ref.actor.router_replay",
+            "actor_rollout_ref.actor.fsdp_config.wrap_policy",
+            "actor_rollout_ref.actor.fsdp_config.forward_prefetch",
+            "actor_rollout_ref.actor.fsdp_config.entropy",
+            "actor_rollout_ref.actor.fsdp_config.use_orig",
+            "actor_rollout_ref.actor.fsdp_config.seed",
+            "actor_rollout_ref.actor.megatron.use_dist_checkpointing",
+            "actor_rollout_ref.actor.megatron.dist_checkpointing",
+            "actor_rollout_ref.actor.megatron.use_mbridge",
+            "actor_rollout_ref.actor.megatron.vanilla_mbridge",
+            "actor_rollout_ref.actor.megatron.seed",
+            "actor_rollout_ref.actor.megatron.extra",
+            "actor_rollout_ref.actor.megatron.load_weight",
+            "actor_rollout_ref.model.external_lib",
+            "actor_rollout_ref.model.trust_remote",
+            "actor_rollout_ref.model.custom_chat",
+            "actor_rollout_ref.model.tokenizer",
+            "actor_rollout_ref.model.hf_config_path",
+            "actor_rollout_ref.model.use_shm",
+            "actor_rollout_ref.model.lora_",
+            "actor_rollout_ref.model.lora.",
+            "actor_rollout_ref.model.exclude_modules",
+            "actor_rollout_ref.model.use_remove_padding",
+            "actor_rollout_ref.model.fused_kernel",
+            "actor_rollout_ref.model.use_fused",
+            "actor_rollout_ref.model.mtp.",
             "algorithm.",
             "config-",
             "critic.",
@@ -80,6 +144,47 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         starts.iter().any(|start| key.starts_with(start))
     });
     Ok(settings)
+}
+
+/// Reads the remaining settings of the actor, and reports those that are not applied.
+fn details(keys: &mut Keys, settings: &mut Settings) {
+    let models = ["actor_rollout_ref.model.", "model."];
+    let name = "override_config.attn_implementation";
+    let kernels = models.map(|section| format!("{section}{name}"));
+    settings.attention = keys
+        .text(&kernels.each_ref().map(String::as_str), "attention kernel")
+        .map(|kernel| if kernel == "eager" { AttentionKernel::Unfused } else { AttentionKernel::Flash });
+    let optimizers = ["actor_rollout_ref.actor.optim.optimizer", "optim.optimizer"];
+    if let Some(name) = keys.text(&optimizers, "optimizer") {
+        optimizer::set(&name, keys, settings);
+    }
+    let liger = models.map(|section| format!("{section}use_liger"));
+    settings.is_compiled = keys.flag(&liger.each_ref().map(String::as_str), "fused kernels").unwrap_or(false);
+    let shards = keys.text(&["actor_rollout_ref.actor.fsdp_config.fsdp_size"], "sharding");
+    if shards.is_some_and(|size| size.trim() != "-1") {
+        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
+    }
+    for (name, sentence) in [
+        ("actor.fsdp_config.offload_policy", "Offload of parameters and the optimizer to the host is not applied."),
+        ("model.enable_activation_offload", "Offload of activations to the host is not applied."),
+    ] {
+        if keys.flag(&[&format!("actor_rollout_ref.{name}")], "offload").unwrap_or(false) {
+            keys.not_modelled(sentence);
+        }
+    }
+    let names = ["actor_rollout_ref.actor.fsdp_config.model_dtype", "model.fsdp_config.model_dtype"];
+    if keys.text(&names, "format of weights").is_some_and(|name| name.contains("bf16") || name.contains("bfloat16")) {
+        keys.not_modelled(PURE_BF16);
+    }
+    if keys.has("actor_rollout_ref.actor.ppo_max_token_len_per_gpu") {
+        keys.ignore(|key| key == "actor_rollout_ref.actor.ppo_max_token_len_per_gpu");
+        keys.not_modelled("The budget of tokens of a microbatch is not applied.");
+    }
+    let compiles = ["use_torch_compile", "fsdp_config.use_torch_compile"];
+    for name in compiles {
+        // verl compiles the loss only.
+        keys.ignore(|key| key.strip_prefix(ACTOR) == Some(name));
+    }
 }
 
 fn sequence(keys: &mut Keys, settings: &mut Settings, is_actor: bool) -> Result<(), JobConfigError> {
@@ -160,6 +265,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
     let is_resharded = keys.flag(&names, "ZeRO stage").unwrap_or(true);
     settings.zero = Some(match (is_megatron || strategy == "megatron", is_resharded) {
         (true, _) => {
+            settings.framework = Some(Framework::Megatron);
             keys.assume("verl's default with Megatron-LM shards the optimizer state (ZeRO stage 1).");
             1
         }

@@ -62,6 +62,12 @@ impl<'a> Job<'a> {
         keys.iter().any(|key| self.value(key).is_some())
     }
 
+    /// Returns true if a file contains a text outside comments.
+    pub(super) fn mentions(&self, text: &str) -> bool {
+        let lines = self.documents.iter().flat_map(|document| document.text.lines());
+        lines.filter(|line| !line.trim_start().starts_with('#')).any(|line| line.contains(text))
+    }
+
     /// Returns true if a file has keys below a section, which ends with a dot.
     pub(super) fn has_section(&self, section: &str) -> bool {
         let has = |document: &Document<'_>| {

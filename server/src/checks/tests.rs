@@ -86,8 +86,24 @@ fn the_global_batch_stays() {
 #[test]
 fn arguments_are_replaced_added_and_removed() {
     let (settings, file) = edited(SCRIPT, &change(layout(2, 2, 4, 1), &[("/layout/tensor", json!(2))]));
-    assert_eq!(settings, ["--tensor-model-parallel-size 2"]);
+    assert_eq!(settings, ["TP=2"]);
     assert_eq!(file, SCRIPT.replace("TP=4", "TP=2"), "the variable changes");
+    // A variable with several uses stays, and an expression is replaced as a whole.
+    let shared = SCRIPT.replace("--nproc-per-node 8", "--nproc-per-node $TP").replace("TP=4", "TP=8");
+    let shared = shared.replace("--num-attention-heads 32", "--num-attention-heads 32 --num-query-groups 8");
+    let (settings, file) = edited(&shared, &change(layout(2, 2, 4, 1), &[("/layout/tensor", json!(2))]));
+    assert_eq!(settings, ["--tensor-model-parallel-size 2"]);
+    assert_eq!(file, shared.replace("--tensor-model-parallel-size $TP", "--tensor-model-parallel-size 2"));
+    for expression in ["$(( 8 / 2 ))", "$((8/2))", "${NONE:-\"4\"}"] {
+        let script = SCRIPT.replace("TP=4", &format!("TP={expression}"));
+        let (settings, file) = edited(&script, &change(layout(2, 2, 4, 1), &[("/layout/tensor", json!(2))]));
+        assert_eq!(settings, ["TP=2"], "{expression}");
+        assert_eq!(file, SCRIPT.replace("TP=4", "TP=2"), "{expression}");
+        let direct = SCRIPT.replace("$TP", expression);
+        let (settings, file) = edited(&direct, &change(layout(2, 2, 4, 1), &[("/layout/tensor", json!(2))]));
+        assert_eq!(settings, ["--tensor-model-parallel-size 2"], "{expression}");
+        assert_eq!(file, SCRIPT.replace("$TP", "2"), "{expression}");
+    }
     let none = change(
         layout(4, 2, 2, 1),
         &[("/training/recompute", json!("none")), ("/training/recompute_layers", Value::Null)],

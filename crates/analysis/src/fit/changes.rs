@@ -112,8 +112,13 @@ fn layout(scenario: &Scenario, all: &mut Vec<Proposal>) {
         ("VPP", "/layout/chunks", request.chunks),
         ("microbatch", "/layout/microbatch", request.microbatch),
     ];
+    // The trainers of Hugging Face have no pipeline, and FSDP in PyTorch has none by itself.
+    let has_pipeline = !matches!(scenario.training.framework, Framework::HuggingFace | Framework::Fsdp);
     for (name, pointer, value) in degrees {
         let Some(value) = value else { continue };
+        if !has_pipeline && value == 1 && matches!(name, "TP" | "PP" | "VPP") {
+            continue;
+        }
         let others = [value / 4, value / 2, value * 2, value * 4].into_iter().filter(|&other| other > 0);
         for other in others {
             let mut fields = vec![(pointer, json!(other))];
@@ -123,7 +128,7 @@ fn layout(scenario: &Scenario, all: &mut Vec<Proposal>) {
             all.push(proposal(ChangeKind::Layout, format!("{name} {other}"), &fields));
         }
     }
-    if degrees.iter().any(|(_, _, value)| value.is_some()) {
+    if has_pipeline && degrees.iter().any(|(_, _, value)| value.is_some()) {
         let fields: Vec<_> = std::iter::once(("/layout", json!({}))).chain(other_stages(scenario)).collect();
         all.push(proposal(ChangeKind::Layout, "TP, PP, VPP and microbatch free", &fields));
     }
@@ -131,7 +136,10 @@ fn layout(scenario: &Scenario, all: &mut Vec<Proposal>) {
         (FreeSetting::LayersPerStage, "uneven layers per stage"),
         (FreeSetting::Assignment, "replicas balanced by compute time"),
     ];
-    for (setting, name) in rules.into_iter().filter(|&(setting, _)| !scenario.is_free(setting)) {
+    let is_single = request.pipeline == Some(1);
+    let is_useful = |setting| setting != FreeSetting::LayersPerStage || !is_single;
+    let open = rules.into_iter().filter(|&(setting, _)| !scenario.is_free(setting) && is_useful(setting));
+    for (setting, name) in open {
         let stated = [(LAYERS_PER_STAGE, json!([]))].into_iter().filter(|_| setting == FreeSetting::LayersPerStage);
         let fields: Vec<_> = std::iter::once(freed(scenario, setting)).chain(stated).collect();
         all.push(proposal(ChangeKind::Layout, name, &fields));
@@ -142,12 +150,13 @@ fn layout(scenario: &Scenario, all: &mut Vec<Proposal>) {
             (2 * context, ContextExchange::Ring, "ring"),
             (4 * context, ContextExchange::Ring, "ring"),
             (2 * context, ContextExchange::AllToAll, "all-to-all"),
-            (context / 2, scenario.training.context_exchange, "as now"),
+            (context / 2, scenario.training.context_exchange, exchange_name(scenario.training.context_exchange)),
         ] {
             if degree > 0 {
+                let title = if degree > 1 { format!("CP {degree} ({name})") } else { format!("CP {degree}") };
                 all.push(proposal(
                     ChangeKind::Layout,
-                    format!("CP {degree} ({name})"),
+                    title,
                     &[("/training/context_parallel", json!(degree)), ("/training/context_exchange", json!(exchange))],
                 ));
             }
@@ -163,7 +172,15 @@ fn layout(scenario: &Scenario, all: &mut Vec<Proposal>) {
     }
 }
 
-const LAYERS_PER_STAGE: &str = "/layers_per_stage";
+const fn exchange_name(exchange: ContextExchange) -> &'static str {
+    match exchange {
+        ContextExchange::Ring => "ring",
+        ContextExchange::AllToAll => "all-to-all",
+    }
+}
+
+/// Pointer of the fixed numbers of layers per stage.
+pub(super) const LAYERS_PER_STAGE: &str = "/layers_per_stage";
 
 /// Returns the field that frees a setting.
 fn freed(scenario: &Scenario, setting: FreeSetting) -> (&'static str, Value) {

@@ -102,7 +102,8 @@ fn first_variable(text: &str, variables: &Variables) -> Option<(usize, usize, St
             let default = [":-", ":=", "-", "="].iter().find_map(|sign| operator.strip_prefix(sign));
             let is_plain = operator.is_empty() || default.is_some() || operator.starts_with(":?");
             let value = variables.get(name).filter(|value| !value.is_empty() && is_plain).cloned();
-            let value = value.or_else(|| default.map(str::to_owned))?;
+            let unquoted = |default: &str| default.trim().trim_matches(['"', '\'']).trim().to_owned();
+            let value = value.or_else(|| default.map(unquoted))?;
             return Some((start, start + body.len() + 3, value));
         }
         let name: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
@@ -193,6 +194,8 @@ mod tests {
             ("${EMPTY:-8}", "8"),
             ("${NONE:-${PP:-8}}", "2"),
             ("${NONE-16}", "16"),
+            ("${NONE:-\"32\"}", "32"),
+            ("${NONE:- 4 }", "4"),
             ("${TP:?not set}", "4"),
             ("${TP%x}", "${TP%x}"),
             ("$((TP*PP))", "8"),

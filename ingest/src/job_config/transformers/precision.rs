@@ -6,6 +6,7 @@ use super::DEEPSPEED;
 use crate::job_config::JobConfigError;
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
+use crate::job_config::unmodelled;
 
 /// Returns the precision; `None` if the trainer sets it.
 pub(super) fn read(keys: &mut Keys) -> Result<Option<Precision>, JobConfigError> {
@@ -22,10 +23,9 @@ pub(super) fn read(keys: &mut Keys) -> Result<Option<Precision>, JobConfigError>
     let (half, _) = is_on(&["float16"]);
     let mixed = keys.text(&["accelerate.mixed_precision", "mixed_precision"], "precision").unwrap_or_default();
     let mixed = mixed.to_lowercase();
-    if pure {
-        keys.not_modelled(
-            "Weights and optimizer state in bf16 are read as bf16 with fp32 copies of weights and optimizer state.",
-        );
+    let is_full = keys.peek("bf16").is_some_and(|value| value.trim() == "full");
+    if pure || is_full {
+        keys.not_modelled(unmodelled::PURE_BF16);
     }
     let bf16 = bf16 || pure || (mixed.contains("bf16") && !fp16);
     let fp16 = fp16 || half || (mixed.contains("fp16") && !bf16);

@@ -66,7 +66,7 @@ impl Found<'_> {
 /// Finds an argument outside comments.
 fn find<'a>(file: &'a str, name: &str) -> Option<Found<'a>> {
     let after = r#"(?P<list>["']?[ \t]*,\s*["']?)|(?P<pair>["']?[ \t]*[:=][ \t]*["']?)|(?P<space>[ \t]+["']?)"#;
-    let value = r#"(?P<value>[^\s\\,"'#\])]+)"#;
+    let value = r#"(?P<value>[^\s\\,"'#\])])"#;
     let pattern = Regex::new(&format!(r"--{}(?:(?:{after}){value})?", pattern_of(name))).expect("a fixed pattern");
     pattern.captures_iter(file).find_map(|found| {
         let whole = found.get(0)?;
@@ -78,14 +78,14 @@ fn find<'a>(file: &'a str, name: &str) -> Option<Found<'a>> {
         if is_comment || is_longer {
             return None;
         }
-        let value = found.name("value").filter(|value| !value.as_str().starts_with("--"));
+        let value = found.name("value").filter(|value| !file[value.start()..].starts_with("--"));
         let is_pair = found.name("pair").is_some_and(|pair| pair.as_str().contains(':'));
         let notation = match value {
             Some(_) if is_pair => Notation::Yaml,
             Some(_) if found.name("list").is_some() => Notation::List,
             _ => Notation::Shell,
         };
-        let value = value.map(|value| (value.start(), value.as_str()));
+        let value = value.map(|value| (value.start(), shell_word(&file[value.start()..])));
         Some(Found { start: whole.start(), name_end, value, notation })
     })
 }
@@ -95,17 +95,55 @@ fn pattern_of(name: &str) -> String {
     regex::escape(name).replace('_', "[-_]")
 }
 
-/// Returns the value of a shell variable, if `value` is a reference to one that the script assigns once.
-fn assignment<'a>(file: &'a str, value: &str) -> Option<(usize, &'a str)> {
+/// Returns the word at the start of a text, without a closing quote. Expressions in `$(( .. ))`, `$( .. )` and `${ .. }`
+/// are part of it, with their blanks and quotes.
+fn shell_word(text: &str) -> &str {
+    let (mut open, mut last) = (Vec::new(), ' ');
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '\n' => return &text[..at],
+            '(' if last == '$' || open.last() == Some(&')') => open.push(')'),
+            '{' if last == '$' => open.push('}'),
+            _ if open.last() == Some(&letter) => {
+                open.pop();
+            }
+            _ if open.is_empty() && (letter.is_whitespace() || "\\,\"'#])&|;".contains(letter)) => return &text[..at],
+            _ => {}
+        }
+        last = letter;
+    }
+    text
+}
+
+/// Returns the value of a shell variable, if `value` is a reference to one that the script assigns once and that has no
+/// other use. A variable with several uses may be one of the launcher.
+fn assignment<'a>(file: &'a str, value: &str) -> Option<Assignment<'a>> {
     let name = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).or_else(|| value.strip_prefix('$'))?;
     if name.is_empty() || !name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
         return None;
     }
-    let pattern = format!(r#"(?m)^[ \t]*(?:export[ \t]+)?{name}=["']?(?P<value>[^\s"'#;]+)"#);
+    let pattern = format!(r#"(?m)^[ \t]*(?:export[ \t]+)?{name}=["']?(?P<value>[^\s"'#;])"#);
     let pattern = Regex::new(&pattern).expect("a fixed pattern");
     let mut assignments = pattern.captures_iter(file).filter_map(|found| found.name("value"));
     let first = assignments.next()?;
-    assignments.next().is_none().then(|| (first.start(), first.as_str()))
+    let uses = Regex::new(&format!(r"\b{name}\b")).expect("a fixed pattern");
+    let code = |line: &&str| !line.trim_start().starts_with('#');
+    // The assignment, and the argument.
+    let is_shared = file.lines().filter(code).flat_map(|line| uses.find_iter(line)).nth(2).is_some();
+    let is_single = assignments.next().is_none() && !is_shared;
+    is_single.then(|| Assignment {
+        name: name.to_owned(),
+        start: first.start(),
+        value: shell_word(&file[first.start()..]),
+    })
+}
+
+/// Assignment of a shell variable.
+struct Assignment<'a> {
+    name: String,
+    /// Start of the value, without a quote.
+    start: usize,
+    value: &'a str,
 }
 
 fn argument(file: &str, name: &str, value: Option<&str>) -> Option<Edit> {
@@ -119,7 +157,11 @@ fn argument(file: &str, name: &str, value: Option<&str>) -> Option<Edit> {
             (None, _) => return Some(edit(EditAction::Replace, found.start, found.start, String::new())),
         };
         let (start, old) = found.value?;
-        let (start, old) = assignment(file, old).unwrap_or((start, old));
+        if let Some(Assignment { name, start, value }) = assignment(file, old) {
+            let setting = format!("{name}={text}");
+            let range = (start, start + value.len());
+            return Some(super::edit(file, EditAction::Replace, &setting, range, text));
+        }
         return Some(edit(EditAction::Replace, start, start + old.len(), text));
     }
     let anchor = ANCHORS.iter().find_map(|name| find(file, name).filter(|found| found.value.is_some()))?;

@@ -1,7 +1,7 @@
 //! Arguments of Megatron-LM. Other formats give them other names.
 
 use planner::scenario::Scenario;
-use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, Framework, GradientFormat, Recompute};
 use serde_json::Value;
 
 use super::{Job, Setting, Target};
@@ -14,6 +14,46 @@ const DEEPSPEED_STAGE: [&str; 2] = ["zero-stage", "deepspeed.zero_optimization.s
 pub(super) const CHUNKS: &str = "num-virtual-stages-per-pipeline-rank";
 const LAYERS_PER_CHUNK: &str = "num-layers-per-virtual-pipeline-stage";
 
+/// Setting of a script that Megatron-LM refuses with FSDP.
+const ONE_CONNECTION: &str = "CUDA_DEVICE_MAX_CONNECTIONS=1";
+
+/// Returns the settings of a field in Megatron-DeepSpeed, which has other arguments for sequence and expert parallelism,
+/// and none for several newer settings.
+fn deepspeed_settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec<Setting>> {
+    let training = &target.scenario.training;
+    match field {
+        "/training/zero" | "/training/distributed_optimizer" => {
+            Some(vec![Setting::set(&DEEPSPEED_STAGE, training.zero_stage())])
+        }
+        // The configuration of DeepSpeed in the text of the script states the microbatch too.
+        "/layout/microbatch" if job.mentions("train_micro_batch_size_per_gpu") => None,
+        "/layout/tensor" | "/layout/pipeline" | "/layout/microbatch" | GLOBAL_BATCH | REPLICAS => {
+            arguments(target, field)
+        }
+        "/training/context_parallel" | "/training/context_exchange"
+            if training.context_exchange == ContextExchange::AllToAll || training.context_parallel == 1 =>
+        {
+            Some(vec![Setting::set(&["ds-sequence-parallel-size"], training.context_parallel)])
+        }
+        "/training/expert_parallel" => {
+            Some(vec![Setting::set(&["moe-expert-parallel-size"], training.expert_parallel)])
+        }
+        "/training/sequence_parallel" => arguments(target, field),
+        "/training/recompute" | "/training/recompute_layers" if training.recompute_layers.is_none() => {
+            let is_full = match training.recompute {
+                Recompute::Full => true,
+                Recompute::None => false,
+                Recompute::Selective | Recompute::Operators => return None,
+            };
+            let names = ["checkpoint-activations", "deepspeed-activation-checkpointing"];
+            let newer = ["recompute-granularity", "recompute-method", "recompute-num-layers", "recompute-activations"];
+            let newer = newer.map(|name| Setting::if_stated(&[name], Value::Null));
+            Some(names.map(|name| switch(name, is_full)).into_iter().chain(newer).collect())
+        }
+        _ => None,
+    }
+}
+
 /// Arguments for the layers of the stages.
 const STAGE_ARGUMENTS: [&str; 5] = [
     "pipeline-model-parallel-layout",
@@ -24,8 +64,15 @@ const STAGE_ARGUMENTS: [&str; 5] = [
 ];
 
 pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec<Setting>> {
-    let stage = target.scenario.training.zero_stage();
+    let Scenario { training, layout, .. } = &target.scenario;
+    let stage = training.zero_stage();
+    if training.framework == Framework::MegatronDeepspeed {
+        return deepspeed_settings(job, target, field);
+    }
     match field {
+        // Megatron-LM refuses FSDP with one connection of kernels or the old wrapper, and PyTorch's FSDP with a pipeline.
+        "/training/zero" if stage > 1 && (job.states(&["DDP-impl"]) || job.mentions(ONE_CONNECTION)) => None,
+        "/layout/pipeline" | "/layout/chunks" if job.states(&["use-torch-fsdp2"]) && layout.pipeline > Some(1) => None,
         "/training/zero" | "/training/distributed_optimizer" if job.states(&DEEPSPEED_STAGE) => {
             Some(vec![Setting::if_stated(&DEEPSPEED_STAGE, stage)])
         }
@@ -131,6 +178,7 @@ fn sharding(stage: u32) -> Vec<Setting> {
         stage => vec![
             switch("use-megatron-fsdp", true),
             Setting::set(&[strategy], if stage == 2 { "optim_grads" } else { "optim_grads_params" }),
+            Setting::set(&["ckpt-format"], "fsdp_dtensor"),
         ],
     };
     other.into_iter().chain(own).collect()

@@ -17,10 +17,11 @@ const NAMES: [(&str, &[&str]); 4] = [
 ];
 
 /// Sections of Megatron-Bridge with arguments that are not in `model`.
-const SECTIONS: [(&str, &str); 6] = [
+const SECTIONS: [(&str, &str); 7] = [
     ("micro-batch-size", "train"),
     ("global-batch-size", "train"),
     ("use-distributed-optimizer", "ddp"),
+    ("ckpt-format", "checkpoint"),
     ("data-parallel-sharding-strategy", "ddp"),
     ("use-megatron-fsdp", "dist"),
     ("use-torch-fsdp2", "dist"),

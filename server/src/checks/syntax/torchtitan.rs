@@ -26,17 +26,26 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
     let local = ["training.local_batch_size", "training.batch_size"];
     match field {
         "/layout/tensor" => set(&degree!("tensor_parallel_degree"), layout.tensor?),
+        "/layout/pipeline" if is_of_2024(job) => {
+            set(&["experimental.pipeline_parallel_degree", "training.pipeline_parallel_degree"], layout.pipeline?)
+        }
         "/layout/pipeline" => set(&degree!("pipeline_parallel_degree"), layout.pipeline?),
         "/layout/microbatch" if is_pipeline => set(
             &["parallelism.pipeline_parallel_microbatch_size", "experimental.pipeline_parallel_microbatch_size"],
             layout.microbatch?,
         ),
         "/layout/microbatch" => set(&local, layout.microbatch?),
+        // Files of 2024 state the first layers of the stages, which are not written.
+        "/layout/chunks" | STAGES if is_of_2024(job) => None,
         "/layout/chunks" | STAGES => Some(stages(target)),
         // A pipeline splits the local batch. Without one, gradients are accumulated.
         GLOBAL_BATCH if is_pipeline => set(&local, target.replica_batch()?),
         GLOBAL_BATCH => set(&["training.global_batch_size"], workload.global_batch),
         REPLICAS => replicas(job, target.replicas()),
+        "/training/context_parallel" if is_of_2024(job) => set(
+            &["experimental.context_parallel_degree", "training.context_parallel_degree"],
+            training.context_parallel,
+        ),
         "/training/context_parallel" => set(&degree!("context_parallel_degree"), training.context_parallel),
         "/training/expert_parallel" => set(&degree!("expert_parallel_degree"), training.expert_parallel),
         "/training/recompute" | "/training/recompute_layers" if training.recompute_layers.is_none() => {
@@ -63,6 +72,12 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         }
         _ => None,
     }
+}
+
+/// True for a file with the sections of 2024, in which degrees are under `training` and `experimental`.
+fn is_of_2024(job: &Job<'_>) -> bool {
+    let names = ["tensor_parallel_degree", "data_parallel_degree", "data_parallel_shard_degree"];
+    names.iter().any(|name| job.states(&[&format!("training.{name}")])) || job.has_section("experimental.")
 }
 
 /// Returns the stages: a number of layers per stage, or the modules of every stage if this number does not give them.

@@ -163,8 +163,22 @@ fn megatron_bridge() {
             ("full", &["recompute_granularity: full", "recompute_method: uniform", "recompute_num_layers: 1"]),
             ("full 8", &["recompute_granularity: full", "recompute_method: block", "recompute_num_layers: 8"]),
             ("zero 1", &["use_distributed_optimizer: true"]),
-            ("zero 2", &["dist.use_megatron_fsdp: true", "data_parallel_sharding_strategy: optim_grads"]),
-            ("zero 3", &["dist.use_megatron_fsdp: true", "data_parallel_sharding_strategy: optim_grads_params"]),
+            (
+                "zero 2",
+                &[
+                    "dist.use_megatron_fsdp: true",
+                    "data_parallel_sharding_strategy: optim_grads",
+                    "checkpoint.ckpt_format: fsdp_dtensor",
+                ],
+            ),
+            (
+                "zero 3",
+                &[
+                    "dist.use_megatron_fsdp: true",
+                    "data_parallel_sharding_strategy: optim_grads_params",
+                    "checkpoint.ckpt_format: fsdp_dtensor",
+                ],
+            ),
             ("bf16 gradients", &["grad_reduce_in_fp32: false"]),
         ],
     );
@@ -192,8 +206,22 @@ fn primus_with_megatron() {
             ("full", &["recompute_method: uniform", "recompute_num_layers: 1"]),
             ("full 8", &["recompute_num_layers: 8"]),
             ("zero 1", &["use_distributed_optimizer: true"]),
-            ("zero 2", &["use_megatron_fsdp: true", "data_parallel_sharding_strategy: optim_grads"]),
-            ("zero 3", &["use_megatron_fsdp: true", "data_parallel_sharding_strategy: optim_grads_params"]),
+            (
+                "zero 2",
+                &[
+                    "use_megatron_fsdp: true",
+                    "data_parallel_sharding_strategy: optim_grads",
+                    "ckpt_format: fsdp_dtensor",
+                ],
+            ),
+            (
+                "zero 3",
+                &[
+                    "use_megatron_fsdp: true",
+                    "data_parallel_sharding_strategy: optim_grads_params",
+                    "ckpt_format: fsdp_dtensor",
+                ],
+            ),
             ("bf16 gradients", &["grad_reduce_in_bf16: true"]),
         ],
     );
@@ -419,10 +447,10 @@ fn megatron() {
         &[SCRIPT],
         &[
             ("microbatch 4", &["--micro-batch-size 4"]),
-            ("tp 1", &["--tensor-model-parallel-size 1"]),
-            ("tp 2", &["--tensor-model-parallel-size 2"]),
+            ("tp 1", &["TP=1"]),
+            ("tp 2", &["TP=2"]),
             ("pp 1", &["--pipeline-model-parallel-size 1"]),
-            ("layout", &["--tensor-model-parallel-size 1"]),
+            ("layout", &["TP=1"]),
             ("cp ring", &["--context-parallel-size 2"]),
             ("cp a2a", &["--cp-comm-type a2a", "--context-parallel-size 2"]),
             ("ep 2", &["--expert-model-parallel-size 2"]),
@@ -447,8 +475,18 @@ fn megatron() {
                 ],
             ),
             ("zero 1", &["--use-distributed-optimizer"]),
-            ("zero 2", &["--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads"]),
-            ("zero 3", &["--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads_params"]),
+            (
+                "zero 2",
+                &["--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads", "--ckpt-format fsdp_dtensor"],
+            ),
+            (
+                "zero 3",
+                &[
+                    "--use-megatron-fsdp",
+                    "--data-parallel-sharding-strategy optim_grads_params",
+                    "--ckpt-format fsdp_dtensor",
+                ],
+            ),
             ("bf16 gradients", &["--grad-reduce-in-bf16"]),
         ],
     );
