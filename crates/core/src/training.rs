@@ -3,10 +3,12 @@
 mod cost_override;
 mod framework;
 mod optimizer;
+mod recompute;
 
 pub use cost_override::{AtDegrees, CostOverride, LAYER, OverridePhase};
 pub use framework::{Execution, Framework, Kernels, Profile, StageRule};
 pub use optimizer::Optimizer;
+pub use recompute::{RecomputedModule, RecomputedModules};
 
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +44,9 @@ pub struct Training {
     /// Default: all layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recompute_layers: Option<u32>,
+    /// With selective recomputation: recomputed modules. Default: the attention core.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recompute_modules: Vec<RecomputedModule>,
     /// Fraction of stored activations offloaded to host memory until the backward, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub activation_offload: f64,
@@ -80,6 +85,10 @@ pub struct Training {
     /// Expert-parallel degree, EP: number of replicas that share the experts of a layer.
     #[serde(default = "default_degree", skip_serializing_if = "is_default_degree")]
     pub expert_parallel: u32,
+    /// Tensor-parallel degree of routed experts (expert TP): 1, or omitted for that of the model. With 1, an expert is
+    /// whole on a device, and a replica of all experts has EP devices, also of one tensor-parallel group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expert_tensor_parallel: Option<u32>,
     /// Fraction of the exchange of tokens between experts hidden by computation, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub expert_overlap: f64,
@@ -159,6 +168,11 @@ impl Training {
         self.zero.unwrap_or(u32::from(self.distributed_optimizer))
     }
 
+    /// Tensor-parallel degree of routed experts in a model with tensor-parallel degree `tensor`.
+    pub fn expert_tensor(&self, tensor: u32) -> u32 {
+        self.expert_tensor_parallel.map_or(tensor, |degree| degree.min(tensor)).max(1)
+    }
+
     /// Bytes per activation or weight value.
     pub const fn width(&self) -> f64 {
         match self.precision {
@@ -209,6 +223,7 @@ impl Default for Training {
             tensor_overlap: 0.0,
             data_overlap: 0.0,
             memory_reserve_gib: default_reserve(),
+            recompute_modules: Vec::new(),
             recompute_layers: None,
             activation_offload: 0.0,
             precision: Precision::default(),
@@ -221,6 +236,7 @@ impl Default for Training {
             context_exchange: ContextExchange::default(),
             context_balanced: true,
             expert_parallel: 1,
+            expert_tensor_parallel: None,
             expert_overlap: 0.0,
             dispatch_by_node: false,
             framework: Framework::default(),
@@ -240,7 +256,7 @@ pub enum Recompute {
     /// No recomputation: all activations are stored.
     #[default]
     None,
-    /// Recomputes the attention core.
+    /// Recomputes the attention core, or the modules that the settings list.
     Selective,
     /// Recomputes every second product of a layer and all memory-bound operators. Attention and the
     /// other products are stored (selective by operator in torchtitan).

@@ -275,8 +275,11 @@ fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
         return refuse("EP needs a mixture of experts".to_owned());
     }
     // No overflow: the degrees do not exceed the number of devices.
-    if !(data * context).is_multiple_of(training.expert_parallel) {
-        return refuse(format!("EP {} does not divide DP x CP {}", training.expert_parallel, data * context));
+    let expert_tensor = training.expert_tensor(tensor);
+    if !(data * context * tensor).is_multiple_of(training.expert_parallel * expert_tensor) {
+        let (unit, devices) =
+            if expert_tensor == 1 { ("TP x DP x CP", tensor * data * context) } else { ("DP x CP", data * context) };
+        return refuse(format!("EP {} does not divide {unit} {devices}", training.expert_parallel));
     }
     if u64::from(pipeline) * u64::from(chunks) > u64::from(model.layers()) {
         return refuse(format!("PP {pipeline} x VPP {chunks} exceeds the {} layers", model.layers()));

@@ -2,7 +2,7 @@
 //! (docs/models.md, section 8).
 
 use planscope_core::model::{Mask, MlpKind, Module};
-use planscope_core::training::Recompute;
+use planscope_core::training::{Recompute, RecomputedModule};
 use planscope_core::workload::{Distribution, SampleSource};
 use serde::{Deserialize, Serialize};
 
@@ -119,18 +119,27 @@ fn recomputed(scenario: &Scenario, planned: &Planned, module: &Module) -> Recomp
         .map_or((training.recompute, training.recompute_layers), |it| (it.recompute, it.recompute_layers));
     let stages = planned.layout.pipeline * planned.layout.chunks;
     let share = layers.map_or(1.0, |layers| (f64::from(layers * stages) / f64::from(module.layers)).min(1.0));
+    let h = f64::from(module.hidden);
+    let before = if module.gated { 2.0 } else { 1.0 };
+    let experts = module.moe.filter(|_| module.main_kind().mlp == Some(MlpKind::Experts));
+    let has_experts = experts.is_some();
+    let width =
+        experts.map_or_else(|| f64::from(module.ffn), |moe| f64::from(module.expert_width()) * f64::from(moe.top_k));
     match recompute {
         Recompute::None => Recomputed::default(),
-        Recompute::Selective if training.attention.is_fused() => Recomputed::default(),
-        Recompute::Selective => Recomputed { linear: 0.0, attention: 1.0 },
+        Recompute::Selective => {
+            let modules = &training.recompute_modules;
+            let has_core = modules.is_empty() || modules.contains(&RecomputedModule::CoreAttn);
+            let mlp = if has_experts { RecomputedModule::Moe } else { RecomputedModule::Mlp };
+            let repeated = if modules.contains(&mlp) { 2.0 * (before + 1.0) * width * h } else { 0.0 };
+            Recomputed {
+                linear: repeated / module.layer_linear_flops(1.0).get(),
+                attention: f64::from(u8::from(has_core && !training.attention.is_fused())),
+            }
+        }
         Recompute::Operators => {
-            let (h, q) = (f64::from(module.hidden), f64::from(module.context_width()));
+            let q = f64::from(module.context_width());
             // The projection, and half of the products before the activation.
-            let before = if module.gated { 2.0 } else { 1.0 };
-            let width = match (module.moe, module.main_kind().mlp) {
-                (Some(moe), Some(MlpKind::Experts)) => f64::from(module.expert_width()) * f64::from(moe.top_k),
-                _ => f64::from(module.ffn),
-            };
             let repeated = 2.0 * (q * h + 0.5 * before * width * h);
             Recomputed { linear: repeated / module.layer_linear_flops(1.0).get(), attention: 0.0 }
         }

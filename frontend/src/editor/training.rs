@@ -1,13 +1,15 @@
 //! Training settings.
 
 use api::planner::scenario::FreeSetting;
-use api::planner::training::{Framework, Optimizer};
+use api::planner::training::{Framework, Optimizer, RecomputedModule};
 use leptos::prelude::*;
+use serde_json::json;
 
 use super::field::{CheckField, NumberField, OptionalField, SelectField};
 use super::free::{IfFixed, is_free};
 use super::section::{Advanced, Section};
 use crate::explore::use_explore;
+use crate::form::use_form;
 use crate::pointer;
 
 /// Training section.
@@ -50,6 +52,7 @@ pub(super) fn TrainingSection() -> impl IntoView {
             <Advanced title="Advanced" prefixes=ADVANCED.map(str::to_owned).to_vec()>
                 <h4>"Memory"</h4>
                 <IfFixed setting=FreeSetting::Recompute>
+                    <RecomputedModules />
                     <NumberField pointer="/training/recompute_layers" label="Recomputed" unit="layers a stage" min=1.0 max=1024.0 placeholder="automatic" />
                 </IfFixed>
                 <p class="hint">"Automatic: all layers. Counts with whole layers recomputed only."</p>
@@ -78,9 +81,70 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <NumberField pointer="/training/context_parallel" label="Context parallel" unit="CP" min=1.0 max=1024.0 placeholder="1" free=FreeSetting::ContextParallel />
                 <CheckField pointer="/training/context_balanced" label="Balanced causal attention (CP)" when_absent=true />
                 <NumberField pointer="/training/expert_parallel" label="Expert parallel" unit="EP" min=1.0 max=1024.0 placeholder="1" free=FreeSetting::ExpertParallel />
+                <OptionalField pointer="/training/expert_tensor_parallel" label="Expert tensor parallel" options=&[(1, "1: whole experts")] />
             </Advanced>
         </Section>
     }
+}
+
+/// Modules of selective recomputation, in Megatron-LM's names, with their titles.
+const MODULES: [(RecomputedModule, &str); 7] = [
+    (RecomputedModule::CoreAttn, "Attention core"),
+    (RecomputedModule::MlaUpProj, "Up-projections of latent attention"),
+    (RecomputedModule::Layernorm, "Norms"),
+    (RecomputedModule::MoeAct, "Activation of experts"),
+    (RecomputedModule::Mlp, "MLP without experts"),
+    (RecomputedModule::Moe, "Experts with their exchange"),
+    (RecomputedModule::SharedExperts, "Shared experts"),
+];
+
+/// Selection of the modules that selective recomputation repeats.
+#[component]
+fn RecomputedModules() -> impl IntoView {
+    const AT: &str = "/training/recompute_modules";
+    let form = use_form();
+    let is_selective = Memo::new(move |_| {
+        form.document.with(|scenario| pointer::text(scenario, "/training/recompute")).as_deref() == Some("selective")
+    });
+    let selected = move || {
+        form.document.with(|scenario| {
+            let modules = pointer::get(scenario, AT).cloned().unwrap_or_default();
+            serde_json::from_value::<Vec<RecomputedModule>>(modules).unwrap_or_default()
+        })
+    };
+    let toggle = move |module: RecomputedModule, is_on: bool| {
+        let selected = selected();
+        let stays = |other: &RecomputedModule| if *other == module { is_on } else { selected.contains(other) };
+        let modules: Vec<RecomputedModule> = RecomputedModule::ALL.into_iter().filter(stays).collect();
+        if modules.is_empty() {
+            form.remove(AT);
+        } else {
+            form.set(AT, json!(modules));
+        }
+    };
+    let boxes = move || {
+        let checks = MODULES.map(|(module, title)| {
+            view! {
+                <label class="check">
+                    <input
+                        type="checkbox"
+                        data-module=module.id()
+                        prop:checked=move || selected().contains(&module)
+                        on:change=move |event| toggle(module, event_target_checked(&event))
+                    />
+                    {title}
+                </label>
+            }
+        });
+        view! {
+            <fieldset class="plain" data-testid="recomputed-modules">
+                <legend>"Recomputed modules"</legend>
+                {checks.into_iter().collect_view()}
+                <p class="hint">"None selected: the attention core."</p>
+            </fieldset>
+        }
+    };
+    move || is_selective.get().then(boxes)
 }
 
 /// Attention kernels: value, title.
@@ -118,7 +182,9 @@ const OPTIMIZERS: [(&str, &str); Optimizer::ALL.len()] = {
 pub(crate) const EXECUTION: [(&str, &str); 4] =
     [("", "As usual in the framework"), ("eager", "Eager"), ("compiled", "Compiled"), ("cuda_graph", "CUDA graph")];
 
-const ADVANCED: [&str; 16] = [
+const ADVANCED: [&str; 18] = [
+    "/training/recompute_modules",
+    "/training/expert_tensor_parallel",
     "/training/expert_overlap",
     "/training/dispatch_by_node",
     "/training/optimizer",

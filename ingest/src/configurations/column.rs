@@ -94,6 +94,7 @@ pub(super) const PP: Column = integer("pp", 1, MAX_DEVICES, "1");
 pub(super) const DP: Column = integer("dp", 1, MAX_DEVICES, "n_gpus / (tp x pp x cp)");
 pub(super) const CP: Column = integer("cp", 1, MAX_DEVICES, "1");
 pub(super) const EP: Column = integer("ep", 1, MAX_DEVICES, "1");
+pub(super) const ETP: Column = integer("etp", 1, 64, "tp; or 1: whole experts");
 pub(super) const VPP: Column = integer("vpp", 1, 1024, "1");
 pub(super) const LAYERS_PER_STAGE: Column =
     name("layers_per_stage", "pp x vpp numbers, such as 7 8*6 9", "as the framework splits the layers");
@@ -130,7 +131,9 @@ pub(super) const NETWORK_GB_PER_S: Column = number("network_gb_per_s", 0.1, 100_
 pub(super) const MEMORY_RESERVE_GIB: Column = number("memory_reserve_gib", 0.0, 1000.0, "4");
 
 /// Other usual names of columns: (name, column).
-const ALIASES: [(&str, &str); 43] = [
+const ALIASES: [(&str, &str); 45] = [
+    ("expert_tensor_parallel", "etp"),
+    ("expert_tensor_parallel_size", "etp"),
     ("moe_intermediate_size", "expert_ffn"),
     ("moe_ffn_hidden_size", "expert_ffn"),
     ("first_k_dense_replace", "dense_layers"),
@@ -240,7 +243,7 @@ pub(super) fn position(words: &[&str], text: &str) -> Option<usize> {
 }
 
 /// All known columns.
-pub const COLUMNS: [Column; 53] = [
+pub const COLUMNS: [Column; 54] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -271,6 +274,7 @@ pub const COLUMNS: [Column; 53] = [
     DP,
     CP,
     EP,
+    ETP,
     VPP,
     LAYERS_PER_STAGE,
     MICROBATCH,

@@ -110,6 +110,7 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) 
         context_parallel: degrees.context,
         context_balanced: cells.flag(CP_BALANCED)?.unwrap_or(true),
         expert_parallel: degrees.expert,
+        expert_tensor_parallel: degrees.has_whole_experts.then_some(1),
         framework,
         expert_overlap: cells.number(EXPERT_OVERLAP)?.unwrap_or(0.0),
         dispatch_by_node: cells.flag(DISPATCH_BY_NODE)?.unwrap_or(false),

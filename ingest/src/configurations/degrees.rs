@@ -5,8 +5,8 @@ use planner::model::Module;
 
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
-    CP, DP, EP, GLOBAL_BATCH, GPU, GPUS_PER_NODE, LINK_GB_PER_S, MICROBATCH, N_GPUS, NETWORK_GB_PER_S, PP, SEQ_LEN, TP,
-    VPP,
+    CP, DP, EP, ETP, GLOBAL_BATCH, GPU, GPUS_PER_NODE, LINK_GB_PER_S, MICROBATCH, N_GPUS, NETWORK_GB_PER_S, PP,
+    SEQ_LEN, TP, VPP,
 };
 use super::presets::Presets;
 
@@ -21,6 +21,8 @@ pub(super) struct Degrees {
     pub(super) chunks: u32,
     pub(super) microbatch: u32,
     pub(super) global_batch: u32,
+    /// Experts have no tensor parallelism.
+    pub(super) has_whole_experts: bool,
 }
 
 impl Degrees {
@@ -36,6 +38,11 @@ impl Degrees {
                 read_degree(VPP)?,
                 read_degree(MICROBATCH)?,
             ]
+        };
+        let has_whole_experts = match cells.integer(ETP)? {
+            None => false,
+            Some(degree) if degree == 1 || degree == tensor => degree == 1 && tensor > 1,
+            Some(degree) => return refuse(ETP, format!("{degree} is neither 1 nor tp {tensor}")),
         };
         let replica = u64::from(tensor) * u64::from(pipeline) * u64::from(context);
         let product = format!("tp {tensor} x pp {pipeline} x cp {context}");
@@ -66,7 +73,7 @@ impl Degrees {
                 }
             },
         };
-        Ok(Self { tensor, pipeline, data, context, expert, chunks, microbatch, global_batch })
+        Ok(Self { tensor, pipeline, data, context, expert, chunks, microbatch, global_batch, has_whole_experts })
     }
 
     /// Returns the cluster with this device count.
@@ -122,8 +129,10 @@ impl Degrees {
         if !moe.experts.is_multiple_of(expert) {
             return refuse(EP, format!("{expert} does not divide {} experts", moe.experts));
         }
-        if !(u64::from(data) * u64::from(context)).is_multiple_of(expert.into()) {
-            return refuse(EP, format!("{expert} does not divide dp {data} x cp {context}"));
+        let own = if self.has_whole_experts { tensor } else { 1 };
+        if !(u64::from(data) * u64::from(context) * u64::from(own)).is_multiple_of(expert.into()) {
+            let own = if own > 1 { format!("tp {tensor} x ") } else { String::new() };
+            return refuse(EP, format!("{expert} does not divide {own}dp {data} x cp {context}"));
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! Arguments for Megatron-LM and Megatron-DeepSpeed, with Megatron-LM defaults.
 
 use planner::model::{Bias, Model, Module, Moe, Norm};
-use planner::training::{AttentionKernel, ContextExchange, Framework, GradientFormat, Precision, Recompute};
+use planner::training::{
+    AttentionKernel, ContextExchange, Framework, GradientFormat, Precision, Recompute, RecomputedModule,
+};
 
 use super::keys::Keys;
 use super::megatron_layers;
@@ -200,9 +202,13 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
         && degree != tensor
         && keys.has("num-experts")
     {
-        keys.not_modelled(format!(
-            "Experts have the tensor parallelism of the model, {tensor}, instead of {degree}. A replica of all experts has EP x TP devices."
-        ));
+        settings.has_whole_experts = degree == 1;
+        if degree > 1 {
+            keys.not_modelled(format!(
+                "Experts have the tensor parallelism of the model, {tensor}, instead of {degree}. A replica of all \
+                 experts has EP x TP devices."
+            ));
+        }
     }
     if keys.flag(&["overlap-moe-expert-parallel-comm"], "exchange between experts").unwrap_or(false) {
         keys.not_modelled("Overlap of the exchange between experts is not applied.");
@@ -372,6 +378,10 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     Ok(())
 }
 
+fn modules_of_megatron() -> String {
+    format!("the modules are {}", RecomputedModule::ALL.map(RecomputedModule::id).join(", "))
+}
+
 /// Returns the first word of a value, which the words of a script may follow.
 fn first_word(value: &str) -> &str {
     value.split_whitespace().next().unwrap_or_default()
@@ -385,12 +395,21 @@ fn recompute(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigEr
     let is_selective = keys.flag(&["recompute-activations"], "recomputation").unwrap_or(false);
     let names = ["recompute-num-layers", "activations-checkpoint-num-layers"];
     let layers = keys.count(&names, "layers with recomputation")?;
-    if let Some(modules) = keys.text(&["recompute-modules"], "recomputed modules")
-        && !matches!(modules.trim().trim_matches(['[', ']', '"', '\'']), "core_attn" | "" | "null")
-    {
-        keys.not_modelled(
-            "Selective recomputation recomputes the attention core. The other stated modules are stored.",
-        );
+    if let Some(text) = keys.text(&["recompute-modules"], "recomputed modules") {
+        let names = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        for name in names.filter(|name| !name.is_empty() && *name != "null") {
+            match RecomputedModule::from_id(name) {
+                Some(module) => settings.recompute_modules.push(module),
+                // Words after the argument may belong to the script.
+                None if settings.recompute_modules.is_empty() => {
+                    return Err(refused("recompute-modules", &modules_of_megatron()));
+                }
+                None => break,
+            }
+        }
+        if settings.recompute_modules == [RecomputedModule::CoreAttn] {
+            settings.recompute_modules.clear();
+        }
     }
     settings.recompute = Some(match granularity.as_deref().map(first_word) {
         Some("full") => Recompute::Full,

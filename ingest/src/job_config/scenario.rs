@@ -202,6 +202,7 @@ fn training(framework: Framework, settings: &Settings, cluster: &Cluster, keys: 
     Training {
         recompute: settings.recompute.unwrap_or(default.recompute),
         recompute_layers: settings.recompute_layers,
+        recompute_modules: settings.recompute_modules.clone(),
         // "flash" names no version.
         attention: settings.attention.filter(|kernel| *kernel != AttentionKernel::Flash).unwrap_or(usual),
         framework,
@@ -216,6 +217,7 @@ fn training(framework: Framework, settings: &Settings, cluster: &Cluster, keys: 
         context_parallel: settings.context.unwrap_or(1),
         context_exchange: settings.context_exchange,
         expert_parallel: settings.expert.unwrap_or(1),
+        expert_tensor_parallel: settings.has_whole_experts.then_some(1),
         dispatch_by_node: settings.dispatch_by_node.unwrap_or(false),
         optimizer: settings.optimizer,
         optimizer_offload: settings.optimizer_offload,

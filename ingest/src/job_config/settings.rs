@@ -2,7 +2,9 @@
 
 use planner::model::{Adapters, Model, ModuleRole};
 use planner::scenario::PlannerKind;
-use planner::training::{AttentionKernel, ContextExchange, Framework, GradientFormat, Optimizer, Precision, Recompute};
+use planner::training::{
+    AttentionKernel, ContextExchange, Framework, GradientFormat, Optimizer, Precision, Recompute, RecomputedModule,
+};
 
 use super::JobConfigError;
 
@@ -35,6 +37,8 @@ pub(super) struct Settings {
     pub(super) chunks: Option<u32>,
     pub(super) context: Option<u32>,
     pub(super) expert: Option<u32>,
+    /// Experts have no tensor parallelism.
+    pub(super) has_whole_experts: bool,
     pub(super) replicas: Option<u32>,
     pub(super) nodes: Option<u32>,
     pub(super) devices_per_node: Option<u32>,
@@ -48,6 +52,8 @@ pub(super) struct Settings {
     /// Key of the global batch.
     pub(super) batch_key: Option<&'static str>,
     pub(super) recompute: Option<Recompute>,
+    /// Modules of selective recomputation. Empty: the attention core.
+    pub(super) recompute_modules: Vec<RecomputedModule>,
     /// Recomputed layers per stage, with full recomputation.
     pub(super) recompute_layers: Option<u32>,
     pub(super) context_exchange: ContextExchange,

@@ -216,6 +216,10 @@ fn degrees(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErro
     settings.chunks = degree("virtual_pipeline_model_parallel_size", "model chunks of a rank")?;
     settings.context = degree("context_parallel_size", "context parallelism")?;
     settings.expert = degree("expert_model_parallel_size", "expert parallelism")?;
+    let expert_tensor = degree("expert_tensor_parallel_size", "tensor parallelism of experts")?;
+    let is_sharded =
+        settings.expert.is_some_and(|degree| degree > 1) && settings.tensor.is_some_and(|degree| degree > 1);
+    settings.has_whole_experts = is_sharded && expert_tensor == Some(1);
     let names = [
         "actor_rollout_ref.actor.ulysses_sequence_parallel_size",
         "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size",

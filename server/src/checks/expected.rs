@@ -98,6 +98,9 @@ impl Target {
         if training.recompute != Recompute::Full {
             other.training.recompute_layers = None;
         }
+        if training.recompute != Recompute::Selective {
+            other.training.recompute_modules.clear();
+        }
         other.layout.chunks = other.layout.chunks.filter(|&chunks| chunks > 1);
         other.free.retain(|&setting| setting != FreeSetting::LayersPerStage);
         let Scenario { model, cluster, workload, training, layout, free, .. } = other;

@@ -96,6 +96,9 @@ fn layout(scenario: &Scenario, planned: &Planned, module: &Module, is_interleave
     if training.expert_parallel > 1 {
         lines.push(format!("--expert-model-parallel-size {}", training.expert_parallel));
     }
+    if training.expert_tensor_parallel.is_some() {
+        lines.push("--expert-tensor-parallel-size 1".to_owned());
+    }
     if training.sequence_parallel && layout.tensor > 1 {
         lines.push("--sequence-parallel".to_owned());
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{ChangeKind, FieldChange};
 use planscope_core::training::{
-    AttentionKernel, ContextExchange, Execution, Framework, GradientFormat, Kernels, Recompute,
+    AttentionKernel, ContextExchange, Execution, Framework, GradientFormat, Kernels, Recompute, RecomputedModule,
 };
 use planscope_core::workload::Packing;
 use planscope_cost::cost::has_rate;
@@ -55,6 +55,32 @@ fn recomputation(scenario: &Scenario, all: &mut Vec<Proposal>) {
         let unit = if count == 1 { "layer" } else { "layers" };
         add(format!("full recomputation of {count} {unit} per stage"), Recompute::Full, Some(count));
     }
+    all.extend(recomputed_modules(scenario));
+}
+
+/// Recomputation of modules that need little time, as Megatron-LM has it.
+fn recomputed_modules(scenario: &Scenario) -> Option<Proposal> {
+    if scenario.training.framework != Framework::Megatron {
+        return None;
+    }
+    let modules = &scenario.model.modules;
+    let mut recomputed = vec![RecomputedModule::Layernorm];
+    if modules.iter().any(|module| module.latent.is_some()) {
+        recomputed.insert(0, RecomputedModule::MlaUpProj);
+    }
+    if modules.iter().any(|module| module.moe.is_some()) {
+        recomputed.push(RecomputedModule::MoeAct);
+    }
+    if scenario.training.recompute == Recompute::Selective && scenario.training.recompute_modules == recomputed {
+        return None;
+    }
+    let names: Vec<&str> = recomputed.iter().map(|module| module.id()).collect();
+    let fields = [
+        ("/training/recompute", json!(Recompute::Selective)),
+        ("/training/recompute_layers", Value::Null),
+        ("/training/recompute_modules", json!(recomputed)),
+    ];
+    Some(proposal(ChangeKind::Training, format!("recomputation of {}", names.join(", ")), &fields))
 }
 
 fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
@@ -168,6 +194,11 @@ fn layout(scenario: &Scenario, all: &mut Vec<Proposal>) {
         for degree in [expert / 2, expert * 2, expert * 4].into_iter().filter(|&degree| degree > 0) {
             let fields = [("/training/expert_parallel", json!(degree))];
             all.push(proposal(ChangeKind::Layout, format!("EP {degree}"), &fields));
+        }
+        let whole = scenario.training.expert_tensor_parallel != Some(1) && request.tensor != Some(1);
+        if whole {
+            let fields = [("/training/expert_tensor_parallel", json!(1))];
+            all.push(proposal(ChangeKind::Layout, "expert TP 1", &fields));
         }
     }
 }

@@ -33,6 +33,8 @@ pub enum StageRule {
     Equal,
     /// Stages are filled in order up to an equal share of the parameters, including the output head.
     ByParameters,
+    /// Equal numbers of layers; the first stages have one more of the remaining layers.
+    FirstLonger,
     /// Equal numbers of layers, where the embedding and the output head count as a layer each. The first stages have
     /// the remaining layers.
     EndsAsLayers,
@@ -99,6 +101,7 @@ impl Framework {
         match self {
             Self::Nanotron => StageRule::ByParameters,
             Self::Torchtitan => StageRule::EndsAsLayers,
+            Self::MegatronDeepspeed => StageRule::FirstLonger,
             _ => StageRule::Equal,
         }
     }

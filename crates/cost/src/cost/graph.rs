@@ -20,7 +20,7 @@ pub use ends::{input, output, prediction};
 use super::kernel::{Format, Kernel, MatMul, Operation, Product, Streaming, StreamingClass};
 use super::load::ModuleLoad;
 use planscope_core::model::{LayerKind, Mixer, MlpKind, Module, Moe};
-use planscope_core::training::{Precision, Training};
+use planscope_core::training::{Precision, RecomputedModule, RecomputedModules, Training};
 
 /// Part of a training step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +63,8 @@ pub struct Operator {
     pub core: bool,
     /// True if only weight gradients depend on the operator, in any phase.
     pub for_weights: bool,
+    /// Modules to which a forward operator belongs.
+    pub modules: RecomputedModules,
 }
 
 impl Operator {
@@ -115,6 +117,8 @@ pub enum Repeat {
     Core,
     /// Memory-bound operators, the attention projection and every second product of the MLP.
     Operators,
+    /// The operators of some modules.
+    Modules(RecomputedModules),
     /// All forward operators.
     All,
 }
@@ -139,6 +143,7 @@ impl OperatorGraph {
             Repeat::Nothing => 0.0,
             Repeat::Core => f64::from(u8::from(operator.core)),
             Repeat::Operators => operator.share_of_operators(),
+            Repeat::Modules(modules) => f64::from(u8::from(operator.modules.intersects(modules))),
             Repeat::All => 1.0,
         }
     }
@@ -239,6 +244,16 @@ impl<'a> Shape<'a> {
         self.module.moe.filter(|_| self.kind.mlp == Some(MlpKind::Experts))
     }
 
+    /// Returns the shape of the routed experts. Without tensor parallelism of their own, the devices of a tensor-parallel
+    /// group have a share of the tokens each, and whole experts.
+    fn at_experts(&self) -> Self {
+        if self.training.expert_tensor(2) == 1 && self.t > 1.0 {
+            Self { t: 1.0, n: self.n / self.t, ..*self }
+        } else {
+            *self
+        }
+    }
+
     /// Sum of query length x attended keys per device, for the layer's mixer.
     fn attended_squared(&self) -> f64 {
         match self.kind.mixer {
@@ -319,11 +334,44 @@ impl Builder {
             overlapped_with,
             core: self.core,
             for_weights: false,
+            modules: RecomputedModules::default(),
         });
         for tensor in reads {
             self.graph.tensors[usize::from(tensor.0)].last_read = Some(index);
         }
         index
+    }
+
+    /// Assigns the forward operators of a layer to modules.
+    fn mark_modules(&mut self, has_experts: bool) {
+        let operators = &mut self.graph.operators;
+        let place = |operators: &[Operator], name: &str| operators.iter().position(|operator| operator.name == name);
+        let count = operators.len();
+        let mlp = place(operators, "mlp norm").map_or(count, |norm| norm + 1);
+        let router = place(operators, "router").unwrap_or(count);
+        let end = place(operators, "mlp residual").unwrap_or(count);
+        for (index, operator) in operators.iter_mut().enumerate() {
+            let is_in_mlp = (mlp..end).contains(&index);
+            let mut add = |module: RecomputedModule, belongs: bool| {
+                if belongs {
+                    operator.modules = operator.modules.with(module);
+                }
+            };
+            let name = operator.name;
+            add(RecomputedModule::CoreAttn, operator.core);
+            add(RecomputedModule::MlaUpProj, matches!(name, "query up" | "key-value up" | "rotary positions"));
+            add(RecomputedModule::Layernorm, matches!(name, "input norm" | "mlp norm"));
+            add(RecomputedModule::Mlp, is_in_mlp && !has_experts);
+            add(RecomputedModule::Moe, is_in_mlp && has_experts);
+            add(RecomputedModule::MoeAct, name == "activation" && has_experts && index > router);
+            add(RecomputedModule::SharedExperts, is_in_mlp && has_experts && index < router);
+        }
+        // Rotary positions are part of the up-projection only in latent attention.
+        if place(operators, "query up").is_none() && place(operators, "key-value up").is_none() {
+            for operator in operators {
+                operator.modules = operator.modules.without(RecomputedModule::MlaUpProj);
+            }
+        }
     }
 
     /// Starts the backward: all operators added later belong to it.

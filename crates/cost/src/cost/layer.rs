@@ -9,7 +9,7 @@ use super::operator::Rates;
 use super::overrides::{Overrides, Stretches};
 use planscope_core::cluster::Cluster;
 use planscope_core::model::{Gradients, LayerKind, Module};
-use planscope_core::training::{AttentionKernel, Recompute, Training};
+use planscope_core::training::{AttentionKernel, Recompute, RecomputedModule, RecomputedModules, Training};
 use planscope_core::units::Seconds;
 
 /// Slowdown factor for a compute kernel and a collective that run concurrently. Hetu-Galvatron
@@ -222,7 +222,7 @@ impl<'a> LayerModel<'a> {
             rates: Rates::for_training(&cluster.device, training),
             tensor: Group::placed(cluster, tensor, 1),
             context: Group::placed(cluster, context, tensor),
-            expert: Group::placed(cluster, training.expert_parallel, tensor),
+            expert: Group::placed(cluster, training.expert_parallel, training.expert_tensor(tensor)),
             host: cluster.device.host_gb_per_s.unwrap_or(HOST_GB_PER_S) * 1e9,
             t: f64::from(tensor),
             overrides: Overrides::new(training, module, tensor),
@@ -272,7 +272,12 @@ impl<'a> LayerModel<'a> {
     }
 
     fn layer_with(&self, kind: LayerKind, load: ModuleLoad, recompute: Recompute) -> LayerCost {
+        let modules = RecomputedModules::of(&self.training.recompute_modules);
         let repeat = match (recompute, self.training.attention) {
+            (Recompute::Selective, kernel) if !modules.is_empty() => {
+                let is_stored = kernel == AttentionKernel::Unfused;
+                Repeat::Modules(if is_stored { modules } else { modules.without(RecomputedModule::CoreAttn) })
+            }
             (Recompute::Selective, AttentionKernel::Unfused) => Repeat::Core,
             // The fused backward already recomputes the scores, so selective recomputation has no
             // effect.

@@ -88,6 +88,7 @@ impl Partition {
         match framework.stage_rule() {
             StageRule::Equal => Self::even(model, stages),
             StageRule::ByParameters => Self::cumulative(model, stages),
+            StageRule::FirstLonger => Self::with_ends_as_layers(model, stages, (0, 0)),
             StageRule::EndsAsLayers => Self::with_ends_as_layers(model, stages, (1, 1)),
         }
     }

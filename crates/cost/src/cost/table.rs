@@ -195,10 +195,12 @@ impl<'a> LayerTable<'a> {
         self.all_replicas.unwrap_or(replica_layout.data * self.training.context_parallel)
     }
 
-    /// Number of replicas of an expert: data-parallel degree / expert-parallel degree.
+    /// Number of replicas of an expert: data-parallel degree x TP / (expert-parallel degree x expert TP).
     fn expert_replicas(&self, replica_layout: ReplicaLayout) -> f64 {
         let replicas = f64::from(self.replicas(replica_layout));
-        (replicas / f64::from(self.training.expert_parallel)).max(1.0)
+        let devices = replicas * f64::from(self.tensor);
+        let of_experts = f64::from(self.training.expert_tensor(self.tensor)) * f64::from(self.training.expert_parallel);
+        (devices / of_experts).max(1.0)
     }
 
     /// Parameters per device for all ranks. If the tied output head is on a different rank, it is a
@@ -245,7 +247,8 @@ impl<'a> LayerTable<'a> {
     ) -> Parameters {
         let dense = layers.dense + input + output;
         let tensor = f64::from(self.tensor);
-        let experts = layers.expert as f64 / tensor / f64::from(self.training.expert_parallel);
+        let expert_tensor = f64::from(self.training.expert_tensor(self.tensor));
+        let experts = layers.expert as f64 / expert_tensor / f64::from(self.training.expert_parallel);
         if let Some(settings) = module.adapters {
             let width = settings.base_bits.map_or(1.0, |bits| f64::from(bits) / 8.0 / self.training.width());
             // Embeddings and output head are not quantized.
@@ -505,10 +508,10 @@ impl<'a> LayerTable<'a> {
     }
 
     /// Replica groups for dense and expert parameters. Experts are distributed over adjacent
-    /// devices in DP x CP, so the stride between expert replicas is TP x EP.
+    /// devices, so the stride between expert replicas is expert TP x EP.
     fn replica_groups(&self, replica_layout: ReplicaLayout) -> (Group, Group) {
         let replicas = self.replicas(replica_layout);
-        let stride = self.tensor * self.training.expert_parallel;
+        let stride = self.training.expert_tensor(self.tensor) * self.training.expert_parallel;
         (
             Group::placed(self.cluster, replicas, self.tensor),
             Group::placed(self.cluster, self.expert_replicas(replica_layout) as u32, stride),

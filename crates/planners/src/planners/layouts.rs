@@ -104,8 +104,10 @@ fn microbatch_options(fixed: Option<u32>, sequences: u32, data: u32) -> Vec<u32>
 /// counted.
 fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences: u32) -> Option<String> {
     let (context, expert) = (scenario.training.context_parallel, scenario.training.expert_parallel);
-    if !(layout.data * context).is_multiple_of(expert) {
-        return Some(format!("EP {expert} does not divide the replicas"));
+    let expert_tensor = scenario.training.expert_tensor(layout.tensor);
+    if !(layout.data * context * layout.tensor).is_multiple_of(expert * expert_tensor) {
+        let devices = if expert_tensor == 1 { "devices of a stage" } else { "replicas" };
+        return Some(format!("EP {expert} does not divide the {devices}"));
     }
     for module in &scenario.model.modules {
         for (head_kind, count) in module.sharded_heads() {

@@ -22,7 +22,7 @@ enum Shown {
 use Shown::{Number, Numbered, Switch, Words};
 
 /// Pointer, label of the form, and form of the value.
-const FIELDS: [(&str, &str, Shown); 19] = [
+const FIELDS: [(&str, &str, Shown); 20] = [
     (
         "/training/recompute",
         "Recompute",
@@ -56,6 +56,7 @@ const FIELDS: [(&str, &str, Shown); 19] = [
     ("/layout/microbatch", "Microbatch", Number("sequences", "search")),
     ("/training/context_parallel", "Context parallel", Number("", "1")),
     ("/training/expert_parallel", "Expert parallel", Number("", "1")),
+    ("/training/expert_tensor_parallel", "Expert tensor parallel", Number("", "TP")),
     ("/cluster/nodes", "Nodes", Number("", "")),
     ("/cluster/intra_node/gb_per_s", "Link in a node", Number("GB/s", "")),
     ("/cluster/inter_node/gb_per_s", "Network", Number("GB/s", "")),

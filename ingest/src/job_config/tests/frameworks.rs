@@ -1,6 +1,6 @@
 //! Job files of nanotron, llm-foundry, `NeMo`, Megatron-Bridge, `MaxText` and Primus.
 
-use planner::training::{AttentionKernel, GradientFormat};
+use planner::training::{AttentionKernel, GradientFormat, RecomputedModule};
 
 use super::*;
 
@@ -195,7 +195,18 @@ fn formats_batches_and_experts_of_megatron_are_read_or_reported() {
     assert!(says(&job, "The optimizer state is read in fp32"), "{:?}", job.not_modelled);
     let experts =
         |degree: &str| says(&config(&format!("{plain} --expert-tensor-parallel-size {degree}")), "Experts have the");
-    assert!(experts("1") && !experts("2"));
+    assert!(experts("4") && !experts("2") && !experts("1"));
+    let whole = |degree: &str| {
+        let job = config(&format!("{plain} --expert-tensor-parallel-size {degree}"));
+        job.scenario.training.expert_tensor_parallel
+    };
+    assert_eq!([whole("1"), whole("2"), whole("4")], [Some(1), None, None]);
+    let modules = |text: &str| config(&format!("{plain} --recompute-granularity selective {text}")).scenario.training;
+    let training = modules("--recompute-modules moe_act layernorm --lr 1");
+    assert_eq!(training.recompute_modules, [RecomputedModule::MoeAct, RecomputedModule::Layernorm]);
+    assert_eq!(modules("--recompute-modules core_attn").recompute_modules, []);
+    let wrong = error(&format!("{plain} --recompute-granularity selective --recompute-modules everything"));
+    assert!(wrong.starts_with("recompute-modules: the modules are core_attn, mla_up_proj"), "{wrong}");
     let job = config(&format!("{plain} --tokenizer-model a/nemotron_2_256k.model --make-vocab-size-divisible-by 3232"));
     assert_eq!(job.scenario.model.modules[0].vocab, 258_560, "padded to a multiple of 2 x 3232");
     let job = config(&format!("{plain} --tokenizer-model a/llama.model --make-vocab-size-divisible-by 3232"));

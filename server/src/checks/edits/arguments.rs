@@ -20,6 +20,9 @@ const ANCHORS: [&str; 9] = [
     "job.config_file",
 ];
 
+/// Arguments with several words.
+const LISTS: [&str; 1] = ["recompute-modules"];
+
 /// Returns the value of an argument; empty for a flag.
 pub(super) fn value<'a>(file: &'a str, name: &str) -> Option<&'a str> {
     find(file, name).map(|found| found.value.map_or("", |(_, value)| value))
@@ -150,6 +153,10 @@ fn argument(file: &str, name: &str, value: Option<&str>) -> Option<Edit> {
     let setting = value.map_or_else(|| format!("--{name}"), |value| format!("--{name} {value}"));
     let edit = |action, start, end, text: String| edit(file, action, &setting, (start, end), text);
     if let Some(found) = find(file, name) {
+        // Further words of a list are not found.
+        if LISTS.contains(&name) {
+            return None;
+        }
         let text = match (value, found.notation) {
             (Some(value), _) => value.to_owned(),
             (None, Notation::Yaml) => "true".to_owned(),
@@ -169,7 +176,7 @@ fn argument(file: &str, name: &str, value: Option<&str>) -> Option<Edit> {
     let quote = after.chars().next().filter(|letter| *letter == '"' || *letter == '\'');
     let at = anchor.end() + quote.map_or(0, char::len_utf8);
     let text = match anchor.notation {
-        Notation::Shell => match value.filter(|value| value.contains(is_special)) {
+        Notation::Shell => match value.filter(|value| value.contains(is_special) && !LISTS.contains(&name)) {
             Some(value) => format!(" --{name} '{value}'"),
             None => format!(" {setting}"),
         },
@@ -193,7 +200,7 @@ fn is_special(letter: char) -> bool {
 
 /// Returns the edit that removes an argument.
 fn removed(file: &str, name: &str) -> Option<Edit> {
-    let found = find(file, name)?;
+    let found = find(file, name).filter(|_| !LISTS.contains(&name))?;
     let (start, end) = match found.notation {
         Notation::List => return None,
         Notation::Shell => (found.start, found.end()),

@@ -78,6 +78,7 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         }
         "/layout/chunks" if !job.states(&[CHUNKS]) => chunks_by_layers(target),
         STAGES => Some(stage_layers(target)),
+        "/training/recompute_modules" => Some(vec![Setting::set(&["recompute-modules"], modules(target)?)]),
         _ => arguments(target, field),
     }
 }
@@ -102,6 +103,9 @@ pub(super) fn arguments(target: &Target, field: &str) -> Option<Vec<Setting>> {
             ContextExchange::Ring => Setting::if_stated(&["cp-comm-type"], "p2p"),
         }]),
         "/training/expert_parallel" => set("expert-model-parallel-size", training.expert_parallel),
+        "/training/expert_tensor_parallel" if training.expert_tensor_parallel == Some(1) => {
+            set("expert-tensor-parallel-size", 1)
+        }
         "/training/sequence_parallel" => Some(vec![switch("sequence-parallel", training.sequence_parallel)]),
         "/training/gradients" => Some(vec![switch("grad-reduce-in-bf16", training.gradients == GradientFormat::Bf16)]),
         "/training/attention" if matches!(training.attention, AttentionKernel::Flash | AttentionKernel::Flash2) => {
@@ -141,6 +145,13 @@ fn chunks_by_layers(target: &Target) -> Option<Vec<Setting>> {
         None => Setting::if_stated(&[LAYERS_PER_CHUNK], Value::Null),
     };
     Some(vec![setting])
+}
+
+/// Returns the modules of selective recomputation as words of an argument; `None` if there are none.
+fn modules(target: &Target) -> Option<String> {
+    let modules = &target.scenario.training.recompute_modules;
+    let names: Vec<&str> = modules.iter().map(|module| module.id()).collect();
+    (!names.is_empty()).then(|| names.join(" "))
 }
 
 fn recompute(target: &Target) -> Vec<Setting> {

@@ -48,6 +48,9 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         ),
         "/training/context_parallel" => set(&degree!("context_parallel_degree"), training.context_parallel),
         "/training/expert_parallel" => set(&degree!("expert_parallel_degree"), training.expert_parallel),
+        "/training/expert_tensor_parallel" if training.expert_tensor_parallel == Some(1) => {
+            set(&degree!("expert_tensor_parallel_degree"), 1)
+        }
         "/training/recompute" | "/training/recompute_layers" if training.recompute_layers.is_none() => {
             let mode = match training.recompute {
                 Recompute::None => "none",

@@ -91,6 +91,9 @@ fn permute(graph: &mut Builder, shape: &Shape<'_>, name: &'static str, phase: Ph
 pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) -> MlpParts {
     let w = shape.w;
     let shared = shared::forward(graph, shape, normed);
+    let layer = shape;
+    let experts = shape.at_experts();
+    let shape = if shape.moe().is_some() { &experts } else { shape };
     let input = if let Some(moe) = shape.moe() {
         graph.run("router", Phase::Forward, Kernel::MatMul(router(shape, moe)), &[normed]);
         let scores = 4.0 * shape.n / shape.split() * f64::from(moe.experts);
@@ -117,7 +120,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
         permute(graph, shape, "permute from experts", Phase::Forward, &[output]);
     }
     if shared.is_some() {
-        shared::add(graph, shape, Phase::Forward);
+        shared::add(graph, layer, Phase::Forward);
     }
     MlpParts { output, input, activation, after, shared }
 }
@@ -130,10 +133,13 @@ pub(super) fn backward(
     parts: &MlpParts,
     gradient: TensorId,
 ) -> TensorId {
-    let (up, down) = (up(shape), down(shape));
     if let Some(shared) = &parts.shared {
         shared.backward(graph, shape, gradient);
     }
+    let layer = shape;
+    let experts = shape.at_experts();
+    let shape = if shape.moe().is_some() { &experts } else { shape };
+    let (up, down) = (up(shape), down(shape));
     let gradient = if shape.moe().is_some() {
         permute(graph, shape, "permute to experts", Phase::InputGrad, &[gradient]);
         exchange(graph, shape, DISPATCH, Phase::InputGrad);
@@ -154,9 +160,9 @@ pub(super) fn backward(
     if shape.module.adapters.is_none() {
         graph.run("router", Phase::WeightGrad, weight_grad(router), &[normed]);
     }
-    graph.run("router gradient", Phase::InputGrad, stream(StreamingClass::Elementwise, 3.0 * shape.stream()), &[]);
+    graph.run("router gradient", Phase::InputGrad, stream(StreamingClass::Elementwise, 3.0 * layer.stream()), &[]);
     if parts.shared.is_some() {
-        shared::add(graph, shape, Phase::InputGrad);
+        shared::add(graph, layer, Phase::InputGrad);
     }
-    graph.makes("gradient", shape.stream())
+    graph.makes("gradient", layer.stream())
 }

@@ -17,6 +17,7 @@ pub fn layer(shape: &Shape<'_>) -> OperatorGraph {
     let middle = mixer.as_ref().map_or(x, |branch| branch.sum);
     let mlp = shape.kind.mlp.is_some().then(|| mlp_forward(&mut graph, shape, middle));
     let adapters = adapters::forward(&mut graph, shape);
+    graph.mark_modules(shape.moe().is_some());
     graph.turn();
     let mut gradient = None;
     if let Some(branch) = &mlp {

@@ -108,6 +108,25 @@ fn layer_weights_equal_their_stage_time() {
     }
 }
 
+/// On eight devices, TP 2 with EP 4 has half of two experts on a device, and expert TP 1 with EP 8 has one expert.
+#[test]
+fn whole_experts_have_replicas_in_the_tensor_group() {
+    let cluster = cluster("h100").unwrap();
+    let model = model("mixtral-8x7b").unwrap();
+    let range = LayerRange { module: 0, first: 0, end: model.modules[0].layers };
+    let partition = Partition { stages: vec![vec![range]], placement: Placement::Cyclic };
+    let replica_layout = ReplicaLayout { pipeline: 1, data: 4, replica: 0 };
+    let state = |expert_parallel: u32, expert_tensor_parallel: Option<u32>| {
+        let training = Training { expert_parallel, expert_tensor_parallel, ..Training::default() };
+        LayerTable::new(&model, &cluster, &training, 2, &[]).state_memory(&partition, replica_layout)[0]
+    };
+    let (sharded, whole, replicated) = (state(4, None), state(8, Some(1)), state(4, Some(1)));
+    assert_eq!(sharded, whole);
+    // With EP 4, two replicas of all experts share the optimizer state.
+    assert!(replicated.weights > sharded.weights);
+    assert!(replicated.optimizer.get().abs_diff(sharded.optimizer.get()) < 1000);
+}
+
 /// Eight devices hold the Mixtral 8x7B experts, one per device and layer. The experts have no
 /// replicas, so ZeRO-3 does not shard them further, trained or frozen. Dense parameters are sharded
 /// over eight devices.

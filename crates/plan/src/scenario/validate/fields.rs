@@ -93,6 +93,14 @@ fn parallel(scenario: &Scenario, has_devices: bool, ranges: &mut Ranges<'_>) {
             ranges.refuse("/training/expert_parallel", format!("{expert} does not divide the {experts} experts"));
         }
     }
+    if let Some(degree) = scenario.training.expert_tensor_parallel {
+        let at = "/training/expert_tensor_parallel";
+        if degree != 1 {
+            ranges.refuse(at, format!("{degree} is not 1; leave it out for the TP of the model"));
+        } else if scenario.model.modules.iter().all(|module| module.moe.is_none()) {
+            ranges.refuse(at, "the model has no mixture of experts".to_owned());
+        }
+    }
     if precision == Precision::Fp8 && scenario.cluster.device.fp8_tflops.is_none() {
         let detail = format!("{} has no fp8; choose bf16, or give the peak fp8 of the device", scenario.cluster.name);
         ranges.refuse("/training/precision", detail);

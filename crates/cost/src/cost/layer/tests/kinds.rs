@@ -81,6 +81,64 @@ fn products_are_the_model_operations() {
     }
 }
 
+/// With expert TP 1, the devices of a tensor-parallel group have a share of the tokens and whole experts: the same
+/// operations, and no all-gather or reduce-scatter around the experts. The exchange moves the same bytes.
+#[test]
+fn whole_experts_need_no_tensor_communication() {
+    let module = module("qwen3-235b-a22b");
+    let sharded = Training { expert_parallel: 8, ..Training::default() };
+    let whole = Training { expert_tensor_parallel: Some(1), expert_parallel: 32, ..Training::default() };
+    let graphs = [&sharded, &whole].map(|training| graph_of(&module, module.main_kind(), training, 4.0, 4096.0));
+    let [sharded, whole] = &graphs;
+    assert!((linear_flops(whole) / linear_flops(sharded) - 1.0).abs() < 1e-9);
+    let products = graphs.each_ref().map(|graph| product(graph, "mlp up"));
+    assert_eq!(products.map(|product| product.batch as u32), [16, 4], "experts of a device");
+    assert_eq!(products[1].n as u32, 4 * products[0].n as u32);
+    let collectives = |graph: &OperatorGraph, span: Span| {
+        let bytes = |operator: &Operator| match operator.kernel {
+            Kernel::Collective(collective) if operator.span == span => Some(collective.bytes),
+            _ => None,
+        };
+        graph.operators.iter().filter_map(bytes).collect::<Vec<f64>>()
+    };
+    assert_eq!(collectives(whole, Span::Expert), collectives(sharded, Span::Expert));
+    // Attention has two collectives forward and two backward, like the experts with tensor parallelism.
+    let counts = graphs.each_ref().map(|graph| collectives(graph, Span::Tensor).len());
+    assert!(counts[0] >= 2 * counts[1] - 1 && counts[1] > 0, "{counts:?}");
+}
+
+/// Every recomputed module stores less and takes longer, and all together less than each. The operations of `moe` are
+/// those of the experts.
+#[test]
+fn recomputed_modules_store_less() {
+    let module = module("deepseek-v3");
+    let graph = graph_of(&module, module.main_kind(), &Training::default(), 2.0, 4096.0);
+    let stored = |modules: &[RecomputedModule]| {
+        graph.lifetimes(Repeat::Modules(RecomputedModules::of(modules))).stored / 4096.0 / 7168.0
+    };
+    let all = stored(&[]);
+    assert_eq!(all.to_bits(), (graph.lifetimes(Repeat::Nothing).stored / 4096.0 / 7168.0).to_bits());
+    for module in [RecomputedModule::MlaUpProj, RecomputedModule::Layernorm, RecomputedModule::MoeAct] {
+        assert!(stored(&[module]) < 0.95 * all, "{module:?}: {} of {all}", stored(&[module]));
+    }
+    let experts = stored(&[RecomputedModule::Moe]);
+    assert!(experts < stored(&[RecomputedModule::MoeAct]) && experts < stored(&[RecomputedModule::SharedExperts]));
+    assert_eq!(stored(&[RecomputedModule::Mlp]).to_bits(), all.to_bits(), "this layer has experts");
+    let most = stored(&RecomputedModule::ALL);
+    assert!(most < experts && most < stored(&[RecomputedModule::MlaUpProj]));
+    let cost = |modules: &[RecomputedModule]| {
+        let training =
+            Training { recompute: Recompute::Selective, recompute_modules: modules.to_vec(), ..Training::default() };
+        let layers = LayerModel::new(&module, &cluster("h100").unwrap(), &training, 2);
+        let cost = layers.kind_layer(module.main_kind(), ModuleLoad::unpadded(4096.0, 4096.0 * 4096.0));
+        (cost.forward.secs(), (cost.input_grad + cost.weight_grad).secs())
+    };
+    let (plain, norms, experts) = (cost(&[]), cost(&[RecomputedModule::Layernorm]), cost(&[RecomputedModule::Moe]));
+    assert_eq!(plain.0.to_bits(), norms.0.to_bits());
+    assert!(plain.1 < norms.1 && norms.1 < experts.1, "{plain:?} {norms:?} {experts:?}");
+    assert!(experts.1 < plain.1 + plain.0, "less than the whole forward");
+}
+
 /// GPT-OSS: every second layer attends to 128 of 8,192 tokens, 2 x 128 - 128² / 8,192 positions per
 /// token with the masked half.
 #[test]
