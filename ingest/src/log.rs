@@ -39,6 +39,7 @@ mod order;
 mod pace;
 mod parser;
 mod point;
+mod prefix;
 mod progress_bar;
 mod quantity;
 mod reading;

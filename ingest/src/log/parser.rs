@@ -10,6 +10,7 @@ use super::hugging_face::{Dict, Progress};
 use super::lines::{Line, Lines};
 use super::mlperf::Counting;
 use super::point::{Note, NoteKind, Point, Timer};
+use super::prefix::{self, Stripped};
 use super::reading::{Reading, Table, Tear};
 use super::report::{Location, Report};
 use super::steps::{Mark, Steps};
@@ -221,11 +222,18 @@ impl Reader {
         if STARTS.iter().any(|start| plain.contains(start)) {
             self.steps.started();
         }
-        let (rank, text) = without_rank(plain);
-        let pieces = pieces(text);
+        let (launcher_rank, text) = without_rank(plain);
+        let stripped = prefix::strip(text);
+        let rank = stripped.rank.or(launcher_rank);
+        // An empty line, which is left out without a prefix.
+        if !stripped.prefix.is_empty() && stripped.text.trim().is_empty() {
+            self.report.ignored += 1;
+            return;
+        }
+        let pieces = pieces(text, stripped.prefix.len());
         let entry = self.entry.take();
         if pieces.len() == 1 {
-            match self.read(text, rank, entry.as_deref(), limits) {
+            match self.read(text, stripped, rank, entry.as_deref(), limits) {
                 Some(reading) => {
                     if let Some(run) = run {
                         self.turn_to(&run, location, limits);
@@ -240,7 +248,8 @@ impl Reader {
             return;
         }
         // Ranks write concurrently, so a line may contain several complete messages.
-        let readings: Vec<Option<Reading>> = pieces.iter().map(|piece| self.read(piece, rank, None, limits)).collect();
+        let readings: Vec<Option<Reading>> =
+            pieces.iter().map(|piece| self.read(piece, prefix::strip(piece), rank, None, limits)).collect();
         if readings.iter().any(|reading| matches!(reading, Some(Reading::Torn(_)) | None)) {
             return self.report.tear(Tear::Mixed, text, location, limits);
         }
@@ -255,19 +264,32 @@ impl Reader {
         self.report.companions = before.1 + u64::from(!stepped);
     }
 
-    /// Classifies a line without changing state; `None` if it contains no metrics. `entry` is the
-    /// table entry that matched the previous line.
-    fn read(&self, text: &str, rank: Option<u32>, entry: Option<&str>, limits: &Limits) -> Option<Reading> {
-        let by_table = |table: &LogTable| table.read(text, entry, limits);
+    /// Classifies a line without changing state; `None` if it contains no metrics. `stripped` is the
+    /// line without its prefix, `entry` the table entry that matched the previous line.
+    fn read(
+        &self,
+        text: &str,
+        stripped: Stripped<'_>,
+        rank: Option<u32>,
+        entry: Option<&str>,
+        limits: &Limits,
+    ) -> Option<Reading> {
+        let Stripped { prefix, text: plain, .. } = stripped;
+        // A pattern can contain the prefix.
+        let by_table = |table: &LogTable| {
+            let without_prefix = || (!prefix.is_empty()).then(|| table.read(prefix, plain, entry, limits)).flatten();
+            table.read("", text, entry, limits).or_else(without_prefix)
+        };
         self.table
             .as_ref()
             .and_then(by_table)
-            .or_else(|| self.known(text, rank, limits))
+            .or_else(|| self.known(text, plain, rank, limits))
             .or_else(|| table::trainers().and_then(by_table))
     }
 
-    /// Tries the built-in trainer formats.
-    fn known(&self, text: &str, rank: Option<u32>, limits: &Limits) -> Option<Reading> {
+    /// Tries the built-in trainer formats. `plain` is the line without its prefix, for formats that
+    /// are recognised by the start of a line.
+    fn known(&self, text: &str, plain: &str, rank: Option<u32>, limits: &Limits) -> Option<Reading> {
         let has = |word: &str| text.contains(word);
         if has("iteration") {
             let found = megatron::step(text, limits)
@@ -279,8 +301,8 @@ impl Reader {
         }
         if has("time (ms)") || self.timers != Table::None {
             let found = deepspeed::breakdown(text, limits)
-                .or_else(|| megatron::timers(text, limits))
-                .or_else(|| megatron::row(text, &self.timers, limits));
+                .or_else(|| megatron::timers(plain, limits))
+                .or_else(|| megatron::row(plain, &self.timers, limits));
             if found.is_some() {
                 return found;
             }
@@ -300,7 +322,7 @@ impl Reader {
             return deepspeed::timer(text, limits);
         }
         // Strings in a JSON line may contain text that looks like a Python dict.
-        if text.trim_start().starts_with("{\"") {
+        if plain.trim_start().starts_with("{\"") {
             return json_lines::step(text, self.step_name, limits);
         }
         if has("{'") {
@@ -495,8 +517,9 @@ impl Reader {
 /// first step.
 const STARTS: [&str; 3] = ["-- arguments --", "Trainer is initialized with", "***** Running training *****"];
 
-/// Splits a line before each inner `[Rank 7] (after `.
-fn pieces(text: &str) -> Vec<&str> {
+/// Splits a line before each inner `[Rank 7] (after `. The prefix of the line, in bytes, belongs to the
+/// first piece.
+fn pieces(text: &str, prefix: usize) -> Vec<&str> {
     const TAG: &str = "[Rank ";
     let is_start = |at: &usize| {
         let rest = &text[at + TAG.len()..];
@@ -504,7 +527,12 @@ fn pieces(text: &str) -> Vec<&str> {
         digits > 0 && rest[digits..].starts_with("] (after ")
     };
     let mut starts: Vec<usize> = text.match_indices(TAG).map(|(at, _)| at).filter(is_start).collect();
-    if starts.first().is_none_or(|&first| !text[..first].trim().is_empty()) {
+    let before = |first: usize| text.get(prefix..first).unwrap_or_default().trim();
+    // Text without figures is a prefix too.
+    let is_prefix = |before: &str| {
+        !before.contains(['|', '=']) && !["iteration", "step", "loss"].iter().any(|word| before.contains(word))
+    };
+    if starts.first().is_none_or(|&first| !is_prefix(before(first))) {
         starts.insert(0, 0);
     } else if let Some(first) = starts.first_mut() {
         *first = 0;

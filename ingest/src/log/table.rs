@@ -136,9 +136,9 @@ impl LogTable {
         Ok(Self { entries: entries.into(), set, pairs })
     }
 
-    /// Parses a line. `before` is the entry that matched the previous line, for entries that depend
-    /// on it.
-    pub(super) fn read(&self, text: &str, before: Option<&str>, limits: &Limits) -> Option<Reading> {
+    /// Parses a line behind a prefix that is removed. `before` is the entry that matched the previous
+    /// line, for entries that depend on it.
+    pub(super) fn read(&self, prefix: &str, text: &str, before: Option<&str>, limits: &Limits) -> Option<Reading> {
         let bytes = text.as_bytes();
         let bytes = &bytes[..bytes.len().min(MATCHED_BYTES)];
         for index in self.set.matches(bytes) {
@@ -146,7 +146,8 @@ impl LogTable {
             if entry.follows && before != Some(&*entry.name) {
                 continue;
             }
-            let reading = entry.pattern.captures(bytes).and_then(|found| entry.read(&found, text, &self.pairs, limits));
+            let found = entry.pattern.captures(bytes);
+            let reading = found.and_then(|found| entry.read(&found, (prefix, text), &self.pairs, limits));
             if let Some(reading) = reading {
                 let (name, flops) = (Arc::clone(&entry.name), entry.flops.clone());
                 return Some(Reading::Listed { reading: Box::new(reading), name, flops });
@@ -230,10 +231,20 @@ impl Entry {
         })
     }
 
-    fn read(&self, found: &Captures<'_>, text: &str, pairs: &Regex, limits: &Limits) -> Option<Reading> {
+    fn read(
+        &self,
+        found: &Captures<'_>,
+        (prefix, text): (&str, &str),
+        pairs: &Regex,
+        limits: &Limits,
+    ) -> Option<Reading> {
         let group = |name: &str| found.name(name).and_then(|group| str::from_utf8(group.as_bytes()).ok());
         let before = found.get(0).and_then(|all| text.get(..all.start()));
-        let time_us = group("time").and_then(time_us).or_else(|| before.and_then(time_us)).or_else(|| time_us(text));
+        let time_us = group("time")
+            .and_then(time_us)
+            .or_else(|| before.and_then(time_us))
+            .or_else(|| time_us(prefix))
+            .or_else(|| time_us(text));
         let mut builder = PointBuilder {
             draft: Draft::new(Point { source: Source::Table, time_us, ..Point::default() }),
             step: None,

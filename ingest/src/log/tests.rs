@@ -5,6 +5,7 @@ mod hugging_face;
 mod left_out;
 mod more_trainers;
 mod order;
+mod prefixes;
 mod properties;
 mod rows;
 mod series;
