@@ -23,6 +23,7 @@
 //! and a [`Report`] counts every line.
 
 mod clock;
+mod cut;
 mod deepspeed;
 mod docker;
 mod error;

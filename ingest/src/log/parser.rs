@@ -6,10 +6,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::cut::{self, LineEnd};
 use super::hugging_face::{Dict, Progress};
 use super::lines::{Line, Lines};
 use super::mlperf::Counting;
-use super::point::{Note, NoteKind, Point, Timer};
+use super::point::{Note, NoteKind, Point, Source, Timer};
 use super::prefix::{self, Stripped};
 use super::reading::{Reading, Table, Tear};
 use super::report::{Location, Report};
@@ -50,6 +51,10 @@ pub(super) struct Reader {
     table: Option<LogTable>,
     /// Table entry for the previous line.
     entry: Option<Arc<str>>,
+    /// End of the current line.
+    line_end: LineEnd,
+    /// True if a Megatron-LM line ended with a bar. Later lines without it are torn.
+    has_bars: bool,
     /// Clock time of a wrapped line.
     wrapped_us: Option<i64>,
     /// Run of the current line, if lines name runs.
@@ -105,6 +110,15 @@ impl LogParser {
         reader.steps.take_done()
     }
 
+    /// Ends a file that another file of the same log follows. Its last line is complete only if its
+    /// form shows it.
+    pub fn end_file(&mut self) -> Vec<Point> {
+        let Self { limits, lines, reader, .. } = self;
+        lines.finish(|line| reader.line(line, limits));
+        lines.push(b"\n", |_| {});
+        reader.steps.take_done()
+    }
+
     /// Reads the buffered line and returns the last points and the report.
     pub fn finish(mut self) -> (Vec<Point>, Report) {
         self.finish_lines()
@@ -145,6 +159,7 @@ impl Reader {
     /// Completes the last point.
     pub(super) fn finish(&mut self, limits: &Limits) -> (Vec<Point>, Report) {
         if let Some((line, _, location)) = self.part.take() {
+            self.line_end = LineEnd::Missing;
             self.text(&line, false, location, limits);
         }
         for (reading, rank, location) in self.mlperf.finish() {
@@ -184,8 +199,12 @@ impl Reader {
         let text = String::from_utf8_lossy(bytes);
         let invalid = matches!(text, Cow::Owned(_));
         let plain = without_colours(&text);
+        let is_open = !line.is_ended && !cut::ends_with_colour(&text);
+        self.line_end = if is_open { LineEnd::Missing } else { LineEnd::Terminated };
         if let Some((inner, time_us)) = docker::unwrapped(&plain) {
             self.wrapped_us = time_us;
+            // The closing brace shows that the text is complete.
+            self.line_end = LineEnd::Terminated;
             for piece in inner.split(['\n', '\r']).filter(|piece| !piece.is_empty()) {
                 self.text(&without_colours(piece), false, location, limits);
             }
@@ -233,7 +252,8 @@ impl Reader {
         let pieces = pieces(text, stripped.prefix.len());
         let entry = self.entry.take();
         if pieces.len() == 1 {
-            match self.read(text, stripped, rank, entry.as_deref(), limits) {
+            let reading = self.read(text, stripped, rank, entry.as_deref(), limits);
+            match reading.and_then(|reading| self.checked(reading, text)) {
                 Some(reading) => {
                     if let Some(run) = run {
                         self.turn_to(&run, location, limits);
@@ -246,6 +266,9 @@ impl Reader {
                 None => self.report.ignored += 1,
             }
             return;
+        }
+        if self.line_end == LineEnd::Missing && cut::may_continue(text) {
+            return self.report.tear(Tear::Cut, text, location, limits);
         }
         // Ranks write concurrently, so a line may contain several complete messages.
         let readings: Vec<Option<Reading>> =
@@ -262,6 +285,25 @@ impl Reader {
         let stepped = self.report.steps > before.0;
         self.report.steps = before.0 + u64::from(stepped);
         self.report.companions = before.1 + u64::from(!stepped);
+    }
+
+    /// Returns a reading, or that the line is torn if its end is missing.
+    fn checked(&mut self, reading: Reading, text: &str) -> Option<Reading> {
+        if self.line_end == LineEnd::Missing && cut::may_continue(text) {
+            return cut::cut(reading);
+        }
+        let is_megatron = matches!(
+            &reading,
+            Reading::Step { point, mark: Mark::Named, .. } if point.source == Source::Megatron
+        );
+        if is_megatron {
+            let has_bar = text.trim_end().ends_with('|');
+            self.has_bars |= has_bar;
+            if self.has_bars && !has_bar {
+                return Some(Reading::Torn(Tear::Cut));
+            }
+        }
+        Some(reading)
     }
 
     /// Classifies a line without changing state; `None` if it contains no metrics. `stripped` is the

@@ -17,7 +17,7 @@ use super::parser::Reader;
 use super::point::{Point, Source};
 use super::reading::Draft;
 use super::report::Location;
-use super::rows::finish;
+use super::rows::{finish, leave_out_cut_cell};
 use super::steps::Mark;
 use super::text::number;
 use super::{Limits, Log, LogError};
@@ -74,7 +74,9 @@ pub(super) fn mlflow_metric(bytes: &[u8], limits: &Limits) -> Log {
             continue;
         }
         reader.report.lines += 1;
-        let Some((time, value, step)) = metric_line(&line) else {
+        // The last line may be cut inside its step.
+        let is_whole = line.ends_with(char::is_whitespace);
+        let Some((time, value, step)) = metric_line(&line).filter(|_| is_whole) else {
             reader.report.skip("the line is not a time, a value and a step", location);
             continue;
         };
@@ -128,6 +130,7 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
             }
         }
         reader.report.lines += 1;
+        leave_out_cut_cell(&rows, bytes, &mut record, &mut reader.report, location);
         let cells = names.iter().zip(record.iter()).filter(|(name, cell)| !name.is_empty() && !cell.trim().is_empty());
         if let Some(columns) = &columns {
             let value = columns.value(|at| record.get(at).map(|cell| notation.plain(cell)));

@@ -47,6 +47,8 @@ pub(super) const MIXED: &str = "the steps go back every few points: lines of sev
 #[derive(Debug, Clone, Default)]
 pub(super) struct Steps {
     open: Option<Point>,
+    /// Number of values in the first line of the open step.
+    first_values: usize,
     done: Vec<Point>,
     segment: u32,
     /// Last segment over all runs.
@@ -231,7 +233,14 @@ impl Steps {
                 if again && same_source {
                     report.repeated += 1;
                 }
-                open.merge(point, limits);
+                // A line that a crash cut has fewer values than the same line after the restart.
+                let values = point.values();
+                if known && same_source && source.is_line() && values > self.first_values {
+                    self.first_values = values;
+                    open.replace_by(point, limits);
+                } else {
+                    open.merge(point, limits);
+                }
             }
             Some(open) if step < open.step => {
                 report.repeated += 1;
@@ -243,6 +252,7 @@ impl Steps {
                     self.pace.job(job);
                 }
                 point.segment = self.segment;
+                self.first_values = point.values();
                 let mut waiting = std::mem::take(&mut self.early);
                 waiting.retain(|(early, _)| *early <= step);
                 for (_, memory) in waiting {

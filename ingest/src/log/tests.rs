@@ -1,5 +1,6 @@
 //! Tests with trainer output and with malformed lines.
 
+mod cut;
 mod doubts;
 mod hugging_face;
 mod left_out;
