@@ -240,6 +240,7 @@ impl Reader {
         let (run, plain) = docker::pod(plain);
         if STARTS.iter().any(|start| plain.contains(start)) {
             self.steps.started();
+            self.progress.started();
         }
         let (launcher_rank, text) = without_rank(plain);
         let stripped = prefix::strip(text);
@@ -376,7 +377,7 @@ impl Reader {
         if has("{\"") {
             return json_lines::step(text, self.step_name, limits);
         }
-        if has("s/it") || has("it/s") || has("global_step=") {
+        if ["s/it", "it/s", "s/ba", "ba/s", "global_step="].into_iter().any(has) {
             return progress_bar::step(text, limits).or_else(|| progress_bar::bar(text).map(Reading::Bar));
         }
         if has("Effective Tera Flops") {
@@ -437,7 +438,10 @@ impl Reader {
                 self.step_name = Some(self.step_name.map_or(step_name, |known| known.min(step_name)));
                 return self.row(*reading, labels, rank, location, limits);
             }
-            Reading::Listed { reading, name, flops } => {
+            Reading::Listed { reading, name, flops, note } => {
+                if let Some(note) = note {
+                    report.assume(note);
+                }
                 if !report.tables.iter().any(|known| **known == *name) {
                     report.tables.push((*name).to_owned());
                 }
@@ -533,11 +537,15 @@ impl Reader {
         }
         if mark == Mark::Counted {
             let epoch = point.others.iter().find(|other| other.name == "epoch").map(|other| other.value);
+            if self.progress.is_printed_twice(&point, dict.keys, rank, epoch) {
+                return self.take(Reading::Step { point, mark: Mark::Open, left_out }, rank, location, "", limits);
+            }
             let last = self.epochs.get(&rank).copied();
-            if epoch.zip(last).is_some_and(|(epoch, last)| epoch < last) {
+            let is_back = epoch.zip(last).is_some_and(|(epoch, last)| epoch < last);
+            if is_back || self.progress.repeats_step(epoch.is_some() && epoch == last) {
                 self.restart(limits);
             }
-            if self.progress.number(&mut point, epoch, &mut self.report) {
+            if self.progress.number(&mut point, epoch, rank, &mut self.report) {
                 mark = Mark::Named;
                 if let Some(epoch) = epoch.filter(|_| self.epochs.len() < limits.ranks) {
                     self.epochs.insert(rank, epoch);

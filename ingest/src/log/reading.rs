@@ -56,6 +56,8 @@ pub(super) enum Reading {
         name: Arc<str>,
         /// FLOP formula of the trainer.
         flops: Option<Arc<str>>,
+        /// Note about the steps.
+        note: Option<&'static str>,
     },
     /// A Hugging Face trainer dict.
     Dict(Dict),

@@ -270,7 +270,7 @@ impl Steps {
     }
 
     /// True if a line repeats the open step after a program start: it is much later or, without
-    /// timestamps, has a different step time. Ranks print the same step within seconds and with
+    /// timestamps, has a much shorter time since the start or a different step time. Ranks print the same step within seconds and with
     /// nearly equal step times.
     fn is_timed_otherwise(&self, point: &Point) -> bool {
         let Some(open) = self.open.as_ref().filter(|open| open.step == point.step && open.source == point.source)
@@ -279,6 +279,10 @@ impl Steps {
         };
         if let Some((before, now)) = open.time_us.zip(point.time_us) {
             return now.saturating_sub(before) > RESTART_US;
+        }
+        // The time since the start begins again.
+        if open.elapsed_s.zip(point.elapsed_s).is_some_and(|(before, now)| now * 2.0 < before) {
+            return true;
         }
         let megatron_time = |point: &Point| (point.source == Source::Megatron).then_some(point.step_time_s).flatten();
         let times = megatron_time(open).zip(megatron_time(point));

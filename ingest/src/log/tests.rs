@@ -1,5 +1,6 @@
 //! Tests with trainer output and with malformed lines.
 
+mod collectors;
 mod cut;
 mod doubts;
 mod hugging_face;

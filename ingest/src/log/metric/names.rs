@@ -31,7 +31,11 @@ pub(in crate::log) fn is_step_time(name: &str) -> bool {
 }
 
 /// Step time names. A unit may follow.
-const STEP_TIMES: [&str; 19] = [
+const STEP_TIMES: [&str; 23] = [
+    "dt",
+    "curr_iter_time",
+    "elapsed_time_per_iteration",
+    "elapsed time per iteration",
     "step_latency",
     "step_wall_time",
     "iter_duration",
@@ -100,6 +104,7 @@ fn by_name(plain: &str) -> Option<Metric> {
         | "loss_step"
         | "loss/train"
         | "loss/train/total"
+        | "loss/out"
         | "loss_metrics/global_avg_loss"
         | "lm-loss-training/lm loss" => Loss,
         "learning rate"
