@@ -82,6 +82,9 @@ pub(super) fn step(text: &str, known: Option<usize>, limits: &Limits) -> Option<
         Err(_) => return is_named.then_some(Reading::Torn(Tear::Json)),
     };
     let Value::Object(row) = parsed else { return None };
+    if row.contains_key("log_history") {
+        return Some(Reading::Skipped("a trainer_state.json is read as a complete file only"));
+    }
     let mut reading = parse_row(&flat(row), known, Source::JsonLines, limits);
     if let Some(Reading::Row { reading, .. }) = &mut reading
         && let Reading::Step { point, .. } = &mut **reading

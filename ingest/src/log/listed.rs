@@ -48,7 +48,7 @@ const LINE_COLUMNS: [&str; 7] = ["line", "@message", "textpayload", "message", "
 const TIME_COLUMNS: [&str; 6] = ["time", "@timestamp", "timestamp", "date", "datetime", "receivetimestamp"];
 
 /// Returns the positions of the columns with lines and times.
-fn log_columns<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<(usize, usize)> {
+fn log_columns<'a>(names: &(impl Iterator<Item = &'a str> + Clone)) -> Option<(usize, usize)> {
     let find = |wanted: &[&str]| {
         wanted.iter().find_map(|wanted| names.clone().position(|name| name.trim().eq_ignore_ascii_case(wanted)))
     };
@@ -57,14 +57,14 @@ fn log_columns<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<(usiz
 
 /// Returns whether a line is the header of a table of log lines.
 pub(super) fn is_log_table(header: &str) -> bool {
-    log_columns(header.split(',').map(|name| name.trim().trim_matches('"'))).is_some()
+    log_columns(&header.split(',').map(|name| name.trim().trim_matches('"'))).is_some()
 }
 
 /// Returns the log lines of a table as JSON lines, oldest first.
 pub(super) fn table(bytes: &[u8]) -> Option<String> {
     let mut rows = ReaderBuilder::new().has_headers(true).flexible(true).from_reader(bytes);
     let header = rows.headers().ok()?.clone();
-    let (line, time) = log_columns(header.iter())?;
+    let (line, time) = log_columns(&header.iter())?;
     let row = |record: csv::StringRecord| {
         let text = record.get(line).filter(|text| !text.trim().is_empty())?;
         Some(serde_json::json!({ "line": text, "time": record.get(time).unwrap_or_default() }))

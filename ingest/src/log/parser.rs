@@ -1,5 +1,7 @@
 //! Reads a log while it grows.
 
+mod beginning;
+mod pieces;
 mod runs;
 
 use std::borrow::Cow;
@@ -19,6 +21,8 @@ use super::table::LogTable;
 use super::text::{without_colours, without_rank};
 use super::utf16::Decoder;
 use super::{Limits, deepspeed, docker, hugging_face, json_lines, megatron, mlperf, progress_bar, table, torchtitan};
+use beginning::{Beginning, MIN_LINES, WHOLE_FILE};
+use pieces::pieces;
 use runs::{LabelState, listed};
 
 /// Reads log text in pieces while it grows. The points do not depend on the piece boundaries.
@@ -32,6 +36,7 @@ pub struct LogParser {
     decoder: Decoder,
     lines: Lines,
     reader: Reader,
+    beginning: Beginning,
     seen: u64,
 }
 
@@ -93,18 +98,34 @@ impl LogParser {
             limits,
             decoder: Decoder::default(),
             reader: Reader { table, ..Reader::default() },
+            beginning: Beginning::Unknown(Vec::new()),
             seen: 0,
         }
     }
 
+    /// Creates a parser for the lines of a complete file.
+    pub(super) fn for_file(limits: Limits, table: Option<LogTable>) -> Self {
+        Self { beginning: Beginning::Lines, ..Self::with_table(limits, table) }
+    }
+
     /// Reads bytes and returns the completed points. A last line without a newline is buffered.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Point> {
-        let Self { limits, decoder, lines, reader, seen } = self;
+        let Self { limits, decoder, lines, reader, beginning, seen } = self;
         let decoded = decoder.decode(bytes);
         if decoder.is_wide() {
             reader.report.assume("the log is UTF-16 text; places are those of its UTF-8 form");
         }
-        lines.push(decoded.as_deref().unwrap_or(bytes), |line| reader.line(line, limits));
+        let text = decoded.as_deref().unwrap_or(bytes);
+        beginning.push(text, false);
+        lines.push(text, |line| reader.line(line, limits));
+        if matches!(beginning, Beginning::WholeFile) {
+            if reader.report.steps > 0 {
+                reader.report.assumptions.retain(|note| note != WHOLE_FILE);
+                *beginning = Beginning::Lines;
+            } else if reader.report.lines >= MIN_LINES {
+                reader.report.assume(WHOLE_FILE);
+            }
+        }
         *seen += bytes.len() as u64;
         reader.report.bytes = *seen;
         reader.steps.take_done()
@@ -121,7 +142,15 @@ impl LogParser {
 
     /// Reads the buffered line and returns the last points and the report.
     pub fn finish(mut self) -> (Vec<Point>, Report) {
-        self.finish_lines()
+        self.beginning.push(&[], true);
+        let (points, mut report) = self.finish_lines();
+        if matches!(self.beginning, Beginning::WholeFile) {
+            report.assumptions.retain(|note| note != WHOLE_FILE);
+            if report.points == 0 {
+                report.assume(WHOLE_FILE);
+            }
+        }
+        (points, report)
     }
 
     /// Reads the buffered line of a complete log and completes `points`, all points so far.
@@ -516,7 +545,9 @@ impl Reader {
                 self.take(reading, rank, location, "", limits);
             }
             Reading::Note(note) => {
-                let is_stored = self.steps.note(note, limits);
+                // The header of MLPerf states the job before the first step.
+                let is_header = self.steps.open().is_none();
+                let is_stored = self.steps.note(note, limits) || is_header;
                 self.companion(is_stored, location);
             }
             _ => {}
@@ -566,27 +597,3 @@ impl Reader {
 /// Text that Megatron-LM, torchtitan and the Hugging Face trainer print at each start, before the
 /// first step.
 const STARTS: [&str; 3] = ["-- arguments --", "Trainer is initialized with", "***** Running training *****"];
-
-/// Splits a line before each inner `[Rank 7] (after `. The prefix of the line, in bytes, belongs to the
-/// first piece.
-fn pieces(text: &str, prefix: usize) -> Vec<&str> {
-    const TAG: &str = "[Rank ";
-    let is_start = |at: &usize| {
-        let rest = &text[at + TAG.len()..];
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        digits > 0 && rest[digits..].starts_with("] (after ")
-    };
-    let mut starts: Vec<usize> = text.match_indices(TAG).map(|(at, _)| at).filter(is_start).collect();
-    let before = |first: usize| text.get(prefix..first).unwrap_or_default().trim();
-    // Text without figures is a prefix too.
-    let is_prefix = |before: &str| {
-        !before.contains(['|', '=']) && !["iteration", "step", "loss"].iter().any(|word| before.contains(word))
-    };
-    if starts.first().is_none_or(|&first| !is_prefix(before(first))) {
-        starts.insert(0, 0);
-    } else if let Some(first) = starts.first_mut() {
-        *first = 0;
-    }
-    let ends = starts.iter().skip(1).copied().chain([text.len()]);
-    starts.iter().zip(ends).map(|(&start, end)| &text[start..end]).collect()
-}

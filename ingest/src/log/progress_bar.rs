@@ -15,8 +15,8 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     let (bar, inside) = text.split_once('[')?;
     let (title, counts) = bar.split_once('|').and_then(|(title, _)| Some((title, bar.rsplit_once('|')?.1)))?;
     let title = title.trim_start();
-    let is_phase = |phase: &&str| title.get(..phase.len()).is_some_and(|start| start.eq_ignore_ascii_case(phase));
-    if ["validat", "sanity", "test", "predict", "eval"].iter().any(|phase| is_phase(&phase)) {
+    let is_phase = |phase: &str| title.get(..phase.len()).is_some_and(|start| start.eq_ignore_ascii_case(phase));
+    if ["validat", "sanity", "test", "predict", "eval"].iter().any(|phase| is_phase(phase)) {
         return None;
     }
     let (done, total) = counts.trim().split_once('/')?;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::json_lines::finite;
 use super::utf16::Decoder;
-use super::{Limits, LogError, listed, rows, step_csv, tensorboard};
+use super::{Limits, LogError, header, listed, rows, step_csv, tensorboard};
 use crate::gzip;
 
 /// Detected file type.
@@ -112,16 +112,16 @@ pub(super) fn content(bytes: &[u8], limits: &Limits) -> Result<Content, LogError
     if first == "Wall time,Step,Value" {
         return Ok(Content::ScalarCsv);
     }
-    if step_csv::is_panel(first) {
+    if header::is_panel(first) {
         return Ok(Content::PanelCsv);
     }
-    if let Some(delimiter) = step_csv::delimiter(first) {
+    if let Some(delimiter) = header::delimiter(first) {
         return Ok(Content::StepCsv(delimiter));
     }
     if let Some(lines) = listed::is_log_table(first).then(|| listed::table(body)).flatten() {
         return Ok(Content::Listed(lines));
     }
-    if step_csv::is_mlflow_metric(&head) {
+    if header::is_mlflow_metric(&head) {
         return Ok(Content::MlflowMetric);
     }
     Ok(Content::Text)

@@ -12,6 +12,7 @@ mod properties;
 mod rows;
 mod series;
 mod starts;
+mod streams;
 mod tables;
 mod trainers;
 

@@ -12,6 +12,8 @@ pub(in crate::log) enum Unclear {
     Tokens,
     /// Time in seconds, milliseconds or microseconds.
     StepTime,
+    /// Time since the start of the run, or of a step.
+    Elapsed,
 }
 
 /// Returns the metric for a name without a unit.
@@ -21,6 +23,9 @@ pub(in crate::log) fn unclear(name: &str) -> Option<Unclear> {
         "throughput" => Some(Unclear::Throughput),
         "tps" | "wps" => Some(Unclear::Tokens),
         base if STEP_TIMES.contains(&base) => Some(Unclear::StepTime),
+        "elapsed" | "wall_time" | "walltime" | "wall time" | "wall_clock_time" | "time_elapsed" | "total_time" => {
+            Some(Unclear::Elapsed)
+        }
         _ => None,
     }
 }
@@ -230,7 +235,7 @@ fn by_unit(plain: &str) -> Option<Measure> {
             | "iteration-time",
             Dimension::Time,
         ) => Metric::StepTime,
-        ("elapsed" | "elapsed time" | "elapsed_time", Dimension::Time) => Metric::Elapsed,
+        ("elapsed" | "elapsed time" | "elapsed_time" | "time_elapsed", Dimension::Time) => Metric::Elapsed,
         ("throughput per gpu" | "approx flops per gpu" | "throughput" | "tflops", Dimension::Flops) => Metric::Flops,
         ("mfu" | "perf/mfu", Dimension::Share) => Metric::Mfu,
         (base, Dimension::Memory) => memory(base)?,

@@ -53,7 +53,8 @@ fn a_prefix_before_each_line_changes_no_figure() {
         let has_more = |point: &Point| point.loss.is_some() || !point.timers.is_empty() || !point.memory.is_empty();
         assert!(expected.iter().all(has_more), "{block}");
         for prefix in PREFIXES {
-            let text: String = block.lines().map(|line| format!("{prefix}{line}\n")).collect();
+            let lines: Vec<String> = block.lines().map(|line| format!("{prefix}{line}\n")).collect();
+            let text = lines.concat();
             assert_eq!(figures(&text), expected, "{text}");
             let report = read(&text).report;
             assert_eq!((report.torn, report.ignored, report.skipped), (0, 0, 0), "{text}: {report:?}");
