@@ -148,6 +148,7 @@ impl LogParser {
             report.assumptions.retain(|note| note != WHOLE_FILE);
             if report.points == 0 {
                 report.assume(WHOLE_FILE);
+                report.forget_torn_lines();
             }
         }
         (points, report)

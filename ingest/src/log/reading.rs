@@ -86,6 +86,9 @@ pub(super) enum Tear {
 }
 
 impl Tear {
+    /// All reasons.
+    pub(super) const ALL: [Self; 4] = [Self::Mixed, Self::Cut, Self::Value, Self::Json];
+
     /// Returns the reason as text.
     pub(super) const fn reason(self) -> &'static str {
         match self {

@@ -10,7 +10,7 @@ const BEGINNING: usize = 4096;
 /// Number of lines without a step after which a whole file is reported while a stream grows.
 pub(super) const MIN_LINES: u64 = 3;
 /// Note for a stream of a file that is read only as a whole.
-pub(super) const WHOLE_FILE: &str = "this looks like a table or a JSON document, from which a stream reads no steps: import the file (POST \
+pub(super) const WHOLE_FILE: &str = "this looks like a table, a JSON document or a packed file, from which a stream reads no steps: import the file (POST \
                           /runs/import, or the import on the page of runs)";
 
 /// Beginning of a stream.
@@ -35,9 +35,13 @@ impl Beginning {
     }
 }
 
-/// Returns whether the beginning of a log is that of a file that is read only as a whole: a table or a
-/// JSON document.
+/// Returns whether the beginning of a log is that of a file that is read only as a whole: a table, a JSON
+/// document, or a packed file.
 fn is_whole_file(head: &[u8]) -> bool {
+    const GZIP: &[u8] = b"\x1f\x8b";
+    if head.starts_with(GZIP) {
+        return true;
+    }
     let text = String::from_utf8_lossy(head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head));
     let text = text.trim_start();
     let first = text.lines().next().unwrap_or_default().trim_end();

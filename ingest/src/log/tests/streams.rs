@@ -2,7 +2,7 @@
 
 use super::*;
 
-const NOTE: &str = "this looks like a table or a JSON document, from which a stream reads no steps";
+const NOTE: &str = "this looks like a table, a JSON document or a packed file, from which a stream reads no steps";
 
 /// Returns the points and whether the report names the import, while the stream grows and at its end.
 fn streamed(text: &str, piece: usize) -> (usize, bool, bool) {
@@ -41,6 +41,21 @@ fn a_stream_of_a_whole_file_says_that_it_must_be_imported() {
         }
     }
     assert!(streamed(table, 7).1, "the note is there while the stream grows");
+}
+
+/// Lines of another format are not torn.
+#[test]
+fn a_whole_file_has_no_torn_lines() {
+    let entry = |step: u32| format!("{{\"log\": \" iteration {step}/ 9 | lm loss: 9.5 |\\n\"}}");
+    let mut parser = LogParser::new();
+    parser.push(format!("[{}, {}]\n", entry(1), entry(2)).as_bytes());
+    let (points, report) = parser.finish();
+    assert_eq!((points.len(), report.torn, report.ignored, report.lines), (0, 0, 1, 1));
+    assert!(report.problems.is_empty() && report.torn_lines.is_empty());
+    assert!(report.assumptions[0].starts_with(NOTE));
+    let mut parser = LogParser::new();
+    parser.push(b"\x1f\x8b\x08\x00\x00");
+    assert!(parser.finish().1.assumptions[0].starts_with(NOTE));
 }
 
 #[test]
