@@ -16,9 +16,12 @@ pub(super) enum LineEnd {
 }
 
 /// Returns true if the last value of a line without a terminator may be cut: it is a number that a
-/// further character could continue. A closing bracket, bar, quote, percent sign or unit completes
+/// further character could continue, or missing behind an equals sign. A closing bracket, bar, quote, percent sign or unit completes
 /// it.
 pub(super) fn may_continue(text: &str) -> bool {
+    if text.ends_with('=') {
+        return true;
+    }
     let is_boundary = |c: char| c.is_whitespace() || matches!(c, ':' | '=' | '|' | '(' | '[' | '/');
     let value = text.rsplit(is_boundary).next().unwrap_or_default();
     if value.ends_with(['}', ']', ')', '>', '"', '\'', ';', '%']) {
@@ -57,8 +60,17 @@ mod tests {
 
     #[test]
     fn numbers_may_continue() {
-        for text in ["loss: 2", "loss: 2.", "tps: 2,", "lr: 1e-", "a | time (ms): 10.1", "x=3", "step: 100", "eta 12:3"]
-        {
+        for text in [
+            "loss: 2",
+            "loss: 2.",
+            "tps: 2,",
+            "lr: 1e-",
+            "a | time (ms): 10.1",
+            "x=3",
+            "num_updates=",
+            "step: 100",
+            "eta 12:3",
+        ] {
             assert!(may_continue(text), "{text}");
         }
         for text in [
