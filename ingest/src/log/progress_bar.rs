@@ -5,6 +5,7 @@
 
 use super::Limits;
 use super::point::{Point, Source, StepTimeOrigin};
+use super::prefix;
 use super::quantity::duration_s;
 use super::reading::{Draft, Reading, Tear};
 use super::steps::Mark;
@@ -12,7 +13,8 @@ use super::text::{leading_digits, number};
 
 /// Parses a bar with metrics. Bars without metrics are ignored.
 pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
-    let (bar, inside) = text.split_once('[')?;
+    // A prefix can contain brackets and colons.
+    let (bar, inside) = prefix::strip(text).text.split_once('[')?;
     let (title, counts) = bar.split_once('|').and_then(|(title, _)| Some((title, bar.rsplit_once('|')?.1)))?;
     let title = title.trim_start();
     let is_phase = |phase: &str| title.get(..phase.len()).is_some_and(|start| start.eq_ignore_ascii_case(phase));
@@ -90,7 +92,7 @@ pub(super) struct Bar {
 
 /// Parses the last bar in a text.
 pub(super) fn bar(text: &str) -> Option<Bar> {
-    let (before, after) = text.rsplit_once("%|")?;
+    let (before, after) = prefix::strip(text).text.rsplit_once("%|")?;
     let percent = before.trim_end_matches(|c: char| c.is_ascii_digit());
     // Bars of other loops have a title before the percentage.
     if percent.len() == before.len() || percent.trim_end().ends_with(':') {
