@@ -23,9 +23,11 @@
 //! and a [`Report`] counts every line.
 
 mod clock;
+mod cut;
 mod deepspeed;
 mod docker;
 mod error;
+mod header;
 mod hugging_face;
 mod json_lines;
 mod labels;
@@ -39,6 +41,7 @@ mod order;
 mod pace;
 mod parser;
 mod point;
+mod prefix;
 mod progress_bar;
 mod quantity;
 mod reading;
@@ -168,7 +171,7 @@ pub fn import_with(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> R
 }
 
 fn text(bytes: &[u8], limits: Limits, table: Option<&LogTable>) -> Log {
-    let mut parser = LogParser::with_table(limits, table.cloned());
+    let mut parser = LogParser::for_file(limits, table.cloned());
     let mut points = Vec::new();
     // Reads in pieces, so that a file with only steps stops at the limit.
     for piece in bytes.chunks(1 << 20) {

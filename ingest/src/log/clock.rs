@@ -8,11 +8,14 @@ const YEAR_FIRST: &[u8] = b"0000-00-00 00:00:00";
 /// Year last: `05/29/2024 16:22:01` and `29/05/2024 16:22:01`.
 const YEAR_LAST: &[u8] = b"00/00/0000 00:00:00";
 
+/// Date without separators, as in Primus.
+const COMPACT: &[u8] = b"00000000 00:00:00";
+
 /// Returns the last timestamp in a text as microseconds since 1970. Supported: `2024-05-06
-/// 07:08:09` with a blank, comma or `T`; `05/06/2024 07:08:09 PM`; Unix seconds or milliseconds as
-/// the first word. A fraction may follow after a point or comma.
+/// 07:08:09` with a blank, comma or `T`; `20240506 07:08:09`; `05/06/2024 07:08:09 PM`; Unix seconds or
+/// milliseconds as the first word. A fraction may follow after a point or comma.
 pub(super) fn time_us(text: &str) -> Option<i64> {
-    year_first(text).or_else(|| year_last(text)).or_else(|| since_1970(text))
+    year_first(text).or_else(|| year_last(text)).or_else(|| compact(text)).or_else(|| since_1970(text))
 }
 
 /// Returns the last match position. Zeros in the pattern match any digit.
@@ -43,6 +46,13 @@ fn year_last(text: &str) -> Option<i64> {
     let (first, second) = (digits(&date_time[..2]), digits(&date_time[3..5]));
     let (month, day) = if first > 12 { (second, first) } else { (first, second) };
     instant((digits(&date_time[6..10]), month, day), &date_time[11..], after)
+}
+
+fn compact(text: &str) -> Option<i64> {
+    let bytes = text.as_bytes();
+    let at = find(bytes, COMPACT).filter(|&at| at == 0 || !bytes[at - 1].is_ascii_digit())?;
+    let (date_time, after) = bytes[at..].split_at(COMPACT.len());
+    instant((digits(&date_time[..4]), digits(&date_time[4..6]), digits(&date_time[6..8])), &date_time[9..], after)
 }
 
 fn since_1970(text: &str) -> Option<i64> {
@@ -100,6 +110,8 @@ mod tests {
         assert_eq!(time_us("[2023-11-07 01:55:23]"), Some(1_699_322_123_000_000));
         assert_eq!(time_us("[2023-13-07 01:55:23]"), None);
         assert_eq!(time_us("2023"), None);
+        assert_eq!(time_us("[20231107 01:55:23][rank-7/8]"), Some(1_699_322_123_000_000));
+        assert_eq!((time_us("120231107 01:55:23"), time_us("20231307 01:55:23")), (None, None));
         assert_eq!(time_us("2023/11/07 01:55:23 - mmengine - INFO"), Some(1_699_322_123_000_000));
         assert_eq!(time_us("11/07/2023 01:55:23 - INFO"), Some(1_699_322_123_000_000));
         assert_eq!(time_us("11/07/2023 12:55:23 AM"), Some(1_699_318_523_000_000));

@@ -31,6 +31,11 @@ const FULL_PLACES: usize = 8;
 /// Minimum dict count before pairs count as evidence.
 const MIN_DICTS: u32 = 4;
 
+/// Maximum relative difference of a figure that two programs round to four decimal places.
+const ROUNDING: f64 = 1e-3;
+/// Maximum difference of an epoch that is rounded to two decimal places.
+const EPOCH_ROUNDING: f64 = 0.0051;
+
 /// Number of recent dicts compared for duplicates: ranks without prefixes each print the same dict.
 const RECENT: usize = 16;
 /// Minimum training step time in seconds. A faster bar counts rows or files.
@@ -46,13 +51,46 @@ pub(super) struct Dict {
     pub(super) bar: Option<Bar>,
     /// Hash of the dict text.
     pub(super) hash: u64,
+    /// Hash of the names.
+    pub(super) keys: u64,
 }
 
+/// Figures that two programs print for the same step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Printed {
+    keys: u64,
+    rank: Option<u32>,
+    loss: f64,
+    learning_rate: f64,
+    epoch: f64,
+}
+
+impl Printed {
+    fn new(point: &Point, keys: u64, rank: Option<u32>, epoch: Option<f64>) -> Option<Self> {
+        Some(Self { keys, rank, loss: point.loss?, learning_rate: point.learning_rate?, epoch: epoch? })
+    }
+
+    /// True if another dict has other names, and the same figures apart from their rounding.
+    fn is_same_step(&self, other: &Self) -> bool {
+        let is_near = |a: f64, b: f64| (a - b).abs() <= ROUNDING * a.abs().max(b.abs());
+        self.keys != other.keys
+            && self.rank == other.rank
+            && is_near(self.loss, other.loss)
+            && is_near(self.learning_rate, other.learning_rate)
+            && (self.epoch - other.epoch).abs() <= EPOCH_ROUNDING
+    }
+}
+
+/// Entries with the step, possibly as `12/94`.
+const STEPS: [&str; 6] = ["global_step/max_steps", "global_step", "iteration", "iter", "step", "current_steps"];
+
 /// Parses `{'loss': 2.1322, 'grad_norm': nan, 'learning_rate': 4.9e-05, 'epoch': 0.02}` at any
-/// position in the line.
+/// position in the line. A dict that begins with another entry needs a loss, and a step, an epoch or a
+/// learning rate.
 pub(super) fn dict(text: &str, limits: &Limits) -> Option<Reading> {
     const STARTS: [&str; 4] = ["{'loss'", "{'eval_", "{'train_", "{'grad_norm'"];
-    let at = STARTS.iter().filter_map(|start| text.find(start)).min()?;
+    let known = STARTS.iter().filter_map(|start| text.find(start)).min();
+    let at = known.or_else(|| text.find("{'").filter(|&at| text[at..].contains("'loss':")))?;
     let Some((pairs, rest)) = entries(&text[at..]) else { return Some(Reading::Torn(Tear::Cut)) };
     let mut draft = Point { source: Source::HuggingFaceDict, time_us: time_us(&text[..at]), ..Point::default() };
     let mut mark = Mark::Counted;
@@ -60,7 +98,7 @@ pub(super) fn dict(text: &str, limits: &Limits) -> Option<Reading> {
     for (name, value) in pairs {
         let value = value.trim_matches(['\'', '"']);
         match name {
-            "global_step/max_steps" => {
+            name if STEPS.contains(&name) && value.contains('/') => {
                 if let Some((step, total)) = fraction(value) {
                     (draft.step, draft.total_steps, mark) = (step, Some(total), Mark::Named);
                 }
@@ -70,11 +108,23 @@ pub(super) fn dict(text: &str, limits: &Limits) -> Option<Reading> {
             name => numbers.push((name, number(value).or_else(|| wrapped(value)))),
         }
     }
+    let has = |names: &[&str]| numbers.iter().any(|(name, value)| names.contains(name) && value.is_some());
+    let is_training = has(&["loss"]) && (mark == Mark::Named || has(&STEPS) || has(&["epoch", "learning_rate", "lr"]));
+    if known.is_none() && !is_training {
+        return None;
+    }
     let bar = bar(rest).or_else(|| bar(&text[..at]));
+    let keys = hash(numbers.iter().map(|(name, _)| *name));
     let mut hasher = DefaultHasher::new();
     text[at..text.len() - rest.len()].hash(&mut hasher);
     let reading = Box::new(reading(&numbers, draft, mark, limits));
-    Some(Reading::Dict(Dict { reading, bar, hash: hasher.finish() }))
+    Some(Reading::Dict(Dict { reading, bar, hash: hasher.finish(), keys }))
+}
+
+fn hash<'a>(words: impl Iterator<Item = &'a str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    words.for_each(|word| word.hash(&mut hasher));
+    hasher.finish()
 }
 
 /// Parses the number in `tensor(1.5000, device='cuda:0')` and `np.float64(1.5)`.
@@ -159,7 +209,7 @@ fn behind_brackets(text: &str) -> Option<&str> {
 /// Converts a metrics row for training, evaluation, or the complete run.
 fn reading(pairs: &[(&str, Option<f64>)], point: Point, mark: Mark, limits: &Limits) -> Reading {
     let has = |prefix: &str| pairs.iter().any(|(name, _)| name.starts_with(prefix));
-    let is_step = |name: &str| matches!(name, "step" | "global_step");
+    let is_step = |name: &str| matches!(name, "step" | "global_step" | "iteration" | "current_steps");
     let step = pairs.iter().find(|(name, _)| is_step(name)).and_then(|(_, step)| step_number((*step)?));
     let kind = match (has("eval_"), has("train_runtime")) {
         (true, _) => Some(NoteKind::Validation),
@@ -200,6 +250,10 @@ pub(super) struct Progress {
     steps: Option<u64>,
     epochs: Option<f64>,
     recent: VecDeque<u64>,
+    /// True if a training starts again after the last dict.
+    starts_again: bool,
+    /// Latest dict that no other program has repeated.
+    printed: Option<Printed>,
     /// Epoch and learning rate of the previous dict.
     before: Option<(f64, f64)>,
     /// Number of dicts without a step, and number of them with the epoch and learning rate of the
@@ -213,6 +267,10 @@ impl Progress {
     /// training.
     pub(super) fn bar(&mut self, bar: Bar) {
         let is_other = self.total.or(self.steps).is_some_and(|total| total != bar.total);
+        // Bars of several nodes are a step apart, and their times agree.
+        let is_back = !is_other && self.last.is_some_and(|last| bar.done < last);
+        let times = self.bar.and_then(|before| before.elapsed_s).zip(bar.elapsed_s);
+        self.starts_again |= is_back && (bar.done == 0 || times.is_some_and(|(before, now)| now * 2.0 < before));
         let slot = if is_other { &mut self.other } else { &mut self.bar };
         *slot = Some(bar);
     }
@@ -222,6 +280,32 @@ impl Progress {
             Length::Steps(steps) => (self.steps, self.total) = (Some(steps), None),
             Length::Epochs(epochs) => self.epochs = Some(epochs),
         }
+    }
+
+    /// Records that a training starts.
+    pub(super) fn started(&mut self) {
+        self.starts_again |= self.last.is_some();
+    }
+
+    /// True if a dict after a new start has the step of the last dict before it. `is_same_epoch` is
+    /// true if its epoch is that of the last dict.
+    pub(super) fn repeats_step(&mut self, is_same_epoch: bool) -> bool {
+        let is_same = match self.bar {
+            Some(bar) => self.last == Some(bar.done),
+            None => is_same_epoch,
+        };
+        // Later dicts of the new start have later steps.
+        self.starts_again &= is_same;
+        self.starts_again
+    }
+
+    /// True if another program printed the figures of this dict for the same step: the callback of
+    /// LLaMA-Factory beside the trainer.
+    pub(super) fn is_printed_twice(&mut self, point: &Point, keys: u64, rank: Option<u32>, epoch: Option<f64>) -> bool {
+        let printed = Printed::new(point, keys, rank, epoch);
+        let is_same = self.printed.zip(printed).is_some_and(|(before, now)| before.is_same_step(&now));
+        self.printed = printed.filter(|_| !is_same);
+        is_same
     }
 
     /// True if a recent dict has the same hash.
@@ -239,7 +323,8 @@ impl Progress {
     /// Resets the state for a new training. A bar that is not redrawn belongs to the previous
     /// training.
     pub(super) fn restart(&mut self) {
-        let is_new = self.bar.zip(self.last).is_some_and(|(bar, last)| bar.done < last);
+        let is_back = self.bar.zip(self.last).is_some_and(|(bar, last)| bar.done < last);
+        let is_new = std::mem::take(&mut self.starts_again) || is_back;
         if !is_new {
             self.bar = self.other.take();
         }
@@ -271,7 +356,13 @@ impl Progress {
 
     /// Sets the step of a counted dict from the bar or the epoch. Returns false if neither is
     /// available.
-    pub(super) fn number(&mut self, point: &mut Point, epoch: Option<f64>, report: &mut Report) -> bool {
+    pub(super) fn number(
+        &mut self,
+        point: &mut Point,
+        epoch: Option<f64>,
+        rank: Option<u32>,
+        report: &mut Report,
+    ) -> bool {
         self.check_bar(epoch);
         // Ranks print local losses at the same bar position.
         let last = self.bar.map(|bar| bar.done).filter(|done| self.last == Some(*done));
@@ -297,7 +388,8 @@ impl Progress {
         if bar.is_none() && step.is_some() && epoch.is_some_and(is_rounded) {
             report.assume(ROUNDED);
         }
-        if bar.is_none() && self.is_paired(point, epoch) {
+        // Tags of ranks show which dicts belong to one step.
+        if bar.is_none() && rank.is_none() && self.is_paired(point, epoch) {
             report.assume(PAIRS);
         }
         if let Some(step) = step {

@@ -68,7 +68,8 @@ pub(super) fn step_name(name: &str) -> Option<usize> {
 ///
 /// `known` is the best step key so far, as priority from [`step_name`].
 pub(super) fn step(text: &str, known: Option<usize>, limits: &Limits) -> Option<Reading> {
-    let text = text.get(text.find("{\"")?..)?.trim_end();
+    let (before, text) = text.split_at(text.find("{\"")?);
+    let text = text.trim_end();
     let is_named = STEPS.iter().any(|name| text.contains(name));
     if !is_named && !text.contains("\"data\"") {
         return None;
@@ -81,7 +82,18 @@ pub(super) fn step(text: &str, known: Option<usize>, limits: &Limits) -> Option<
         Err(_) => return is_named.then_some(Reading::Torn(Tear::Json)),
     };
     let Value::Object(row) = parsed else { return None };
-    parse_row(&flat(row), known, Source::JsonLines, limits)
+    if row.contains_key("log_history") {
+        return Some(Reading::Skipped("a trainer_state.json is read as a complete file only"));
+    }
+    let mut reading = parse_row(&flat(row), known, Source::JsonLines, limits);
+    if let Some(Reading::Row { reading, .. }) = &mut reading
+        && let Reading::Step { point, .. } = &mut **reading
+        && point.time_us.is_none()
+    {
+        // A logger prints its time before the row.
+        point.time_us = time_us(before);
+    }
+    reading
 }
 
 /// Flattens nested objects: `{"train": {"loss": 2.5}}` becomes `train/loss`.

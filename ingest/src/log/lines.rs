@@ -10,6 +10,8 @@ pub(super) struct Line<'a> {
     pub(super) offset: u64,
     /// True if the line exceeds the length limit.
     pub(super) too_long: bool,
+    /// True if a terminator follows. The last line of a file may be cut.
+    pub(super) is_ended: bool,
 }
 
 /// Line splitter. A line feed or a carriage return terminates a line. An unterminated line is
@@ -42,11 +44,11 @@ impl Lines {
                 let too_long = piece.len() > self.limit;
                 if !piece.is_empty() {
                     let bytes = if too_long { &[] } else { piece };
-                    take(Line { bytes, number: self.number, offset: self.start, too_long });
+                    take(Line { bytes, number: self.number, offset: self.start, too_long, is_ended: true });
                 }
             } else {
                 self.hold(piece);
-                self.hand_over(&mut take);
+                self.hand_over(&mut take, true);
             }
             self.number += u64::from(ended[0] == b'\n');
             self.start = self.seen;
@@ -59,7 +61,7 @@ impl Lines {
     /// Passes the unterminated last line to `take`.
     pub(super) fn finish(&mut self, mut take: impl FnMut(Line<'_>)) {
         if !self.waiting.is_empty() || self.too_long {
-            self.hand_over(&mut take);
+            self.hand_over(&mut take, false);
             self.start = self.seen;
         }
     }
@@ -73,9 +75,10 @@ impl Lines {
         }
     }
 
-    fn hand_over(&mut self, take: &mut impl FnMut(Line<'_>)) {
+    fn hand_over(&mut self, take: &mut impl FnMut(Line<'_>), is_ended: bool) {
         let bytes = std::mem::take(&mut self.waiting);
-        take(Line { bytes: &bytes, number: self.number, offset: self.start, too_long: self.too_long });
+        let (number, offset, too_long) = (self.number, self.start, self.too_long);
+        take(Line { bytes: &bytes, number, offset, too_long, is_ended });
         self.waiting = bytes;
         self.waiting.clear();
         self.too_long = false;

@@ -1,6 +1,7 @@
 //! JSON documents that contain rows or log entries in a list: an array of objects, CloudWatch
-//! `{"events": [..]}`, or column lists `{"step": [..], "loss": [..]}`.
+//! `{"events": [..]}`, or column lists `{"step": [..], "loss": [..]}`; and tables of log lines.
 
+use csv::ReaderBuilder;
 use serde_json::{Map, Value};
 
 use super::json_lines::{instant, step_name};
@@ -39,6 +40,36 @@ pub(super) fn lines(document: &Value) -> Option<String> {
         lines.reverse();
     }
     Some(lines.join("\n"))
+}
+
+/// Columns with log lines, and columns with their times, in tables of Grafana (Loki), CloudWatch, Google
+/// Cloud Logging, Kibana and Datadog.
+const LINE_COLUMNS: [&str; 7] = ["line", "@message", "textpayload", "message", "log", "content", "msg"];
+const TIME_COLUMNS: [&str; 6] = ["time", "@timestamp", "timestamp", "date", "datetime", "receivetimestamp"];
+
+/// Returns the positions of the columns with lines and times.
+fn log_columns<'a>(names: &(impl Iterator<Item = &'a str> + Clone)) -> Option<(usize, usize)> {
+    let find = |wanted: &[&str]| {
+        wanted.iter().find_map(|wanted| names.clone().position(|name| name.trim().eq_ignore_ascii_case(wanted)))
+    };
+    Some((find(&LINE_COLUMNS)?, find(&TIME_COLUMNS)?))
+}
+
+/// Returns whether a line is the header of a table of log lines.
+pub(super) fn is_log_table(header: &str) -> bool {
+    log_columns(&header.split(',').map(|name| name.trim().trim_matches('"'))).is_some()
+}
+
+/// Returns the log lines of a table as JSON lines, oldest first.
+pub(super) fn table(bytes: &[u8]) -> Option<String> {
+    let mut rows = ReaderBuilder::new().has_headers(true).flexible(true).from_reader(bytes);
+    let header = rows.headers().ok()?.clone();
+    let (line, time) = log_columns(&header.iter())?;
+    let row = |record: csv::StringRecord| {
+        let text = record.get(line).filter(|text| !text.trim().is_empty())?;
+        Some(serde_json::json!({ "line": text, "time": record.get(time).unwrap_or_default() }))
+    };
+    lines(&Value::Array(rows.records().filter_map(Result::ok).filter_map(row).collect()))
 }
 
 /// Returns the elements if all are objects.

@@ -214,12 +214,16 @@ pub(super) fn row(text: &str, table: &Table, limits: &Limits) -> Option<Reading>
     }
 }
 
-/// Splits text at bars into names and values. A part without a colon has no value.
+/// Splits text at bars into names and values. Early versions of Megatron-LM print a blank in place of
+/// the colon. Other parts without a colon have no value.
 fn pairs(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     text.split('|').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
         match part.rsplit_once(": ").or_else(|| part.rsplit_once(':')) {
             Some((name, value)) => (name.trim(), Some(value.trim())),
-            None => (part, None),
+            None => match part.rsplit_once(' ') {
+                Some((name, value)) if number(value).is_some() => (name.trim(), Some(value)),
+                _ => (part, None),
+            },
         }
     })
 }

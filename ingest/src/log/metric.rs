@@ -309,6 +309,39 @@ impl Point {
         self.notes.extend(other.notes);
     }
 
+    /// Returns the number of values.
+    pub(super) fn values(&self) -> usize {
+        let fields = [
+            self.step_time_s,
+            self.elapsed_s,
+            self.tokens_per_s,
+            self.tokens_per_s_per_device,
+            self.samples_per_s,
+            self.tflops_per_device,
+            self.mfu,
+            self.loss,
+            self.learning_rate,
+            self.grad_norm,
+        ];
+        let counts = [
+            self.consumed_samples,
+            self.consumed_tokens,
+            self.global_batch,
+            self.skipped_iterations,
+            self.nan_iterations,
+        ];
+        fields.iter().flatten().count() + counts.iter().flatten().count() + self.others.len() + self.memory.len()
+    }
+
+    /// Replaces the values of an incomplete line for the same step by those of the complete line.
+    pub(super) fn replace_by(&mut self, whole: Self, limits: &Limits) {
+        let segment = self.segment;
+        let mut cut = std::mem::replace(self, whole);
+        self.segment = segment;
+        cut.memory.retain(|memory| self.memory.iter().all(|stored| stored.rank != memory.rank));
+        self.merge(cut, limits);
+    }
+
     /// Adds the memory of a rank once. Returns false if the limit is reached.
     pub(super) fn add_memory(&mut self, memory: Memory, limits: &Limits) -> bool {
         let known = self.memory.iter().position(|stored| stored.rank == memory.rank);

@@ -237,16 +237,28 @@ impl Counting {
             }
             Unit::Epochs => None,
         };
-        match unit {
-            Unit::Samples => {
+        match (unit, divisor.is_some()) {
+            (Unit::Samples, true) => {
                 report.assume("step of MLPerf events counts samples; steps are samples / global_batch_size");
             }
-            Unit::Tokens => {
+            (Unit::Samples, false) => {
+                report.assume(
+                    "MLPerf events count samples, and the log does not state global_batch_size: the events are counted, and no step time \
+                     follows from their times",
+                );
+            }
+            (Unit::Tokens, true) => {
                 report.assume(
                     "step of MLPerf events counts tokens; steps are tokens / (global_batch_size x sequence length)",
                 );
             }
-            Unit::Steps | Unit::Epochs => {}
+            (Unit::Tokens, false) => {
+                report.assume(
+                    "MLPerf events count tokens, and the log does not state global_batch_size and max_sequence_length: the events are \
+                     counted, and no step time follows from their times",
+                );
+            }
+            (Unit::Steps | Unit::Epochs, _) => {}
         }
         point.global_batch = batch.map(|batch| batch as u64);
         let fell = self.last.is_some_and(|last| count < last);

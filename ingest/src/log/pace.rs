@@ -1,9 +1,11 @@
 //! Completes points: determines missing units, and derives step times from other values.
 
 mod doubts;
+mod elapsed;
 mod plausible;
 
 use doubts::Doubts;
+use elapsed::Elapsed;
 pub(super) use plausible::sequences;
 
 use super::Limits;
@@ -46,6 +48,7 @@ pub(super) struct Pace {
     is_unit_open: bool,
     /// Job size from lines before the steps.
     job: Job,
+    elapsed: Elapsed,
     doubts: Doubts,
 }
 
@@ -108,11 +111,14 @@ impl Pace {
         if self.is_unit_open && self.per_second.is_none() {
             report.assume(UNIT_IS_OPEN);
         }
-        self.doubts.finish(report);
+        self.doubts.finish(self.is_unit_open, report);
     }
 
     /// Completes a point after its last line.
     pub(super) fn complete(&mut self, point: &mut Point, report: &mut Report, limits: &Limits) {
+        if let (Some(earlier), Some(before)) = (self.elapsed.read(point, report), &mut self.before) {
+            before.elapsed_s = Some(earlier);
+        }
         let derived = self.derived(point);
         self.decide_units(point, derived, report, limits);
         self.printed |= point.step_time_origin == Some(StepTimeOrigin::Log);
@@ -211,7 +217,9 @@ impl Pace {
         while let Some(other) = point.others.get(at) {
             let (value, decided) = (other.value, unclear(&other.name));
             let measure = match decided {
-                None => None,
+                None | Some(Unclear::Elapsed) => None,
+                // A table can have a second name for the step time.
+                Some(Unclear::StepTime) if point.step_time_origin == Some(StepTimeOrigin::Log) => None,
                 Some(Unclear::StepTime) => {
                     self.per_second = self.per_second.or_else(|| match derived {
                         Some((seconds, _, precise)) => per_second_by_clock(value, seconds, precise),

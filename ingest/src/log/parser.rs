@@ -1,15 +1,19 @@
 //! Reads a log while it grows.
 
+mod beginning;
+mod pieces;
 mod runs;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::cut::{self, LineEnd};
 use super::hugging_face::{Dict, Progress};
 use super::lines::{Line, Lines};
 use super::mlperf::Counting;
-use super::point::{Note, NoteKind, Point, Timer};
+use super::point::{Note, NoteKind, Point, Source, Timer};
+use super::prefix::{self, Stripped};
 use super::reading::{Reading, Table, Tear};
 use super::report::{Location, Report};
 use super::steps::{Mark, Steps};
@@ -17,6 +21,8 @@ use super::table::LogTable;
 use super::text::{without_colours, without_rank};
 use super::utf16::Decoder;
 use super::{Limits, deepspeed, docker, hugging_face, json_lines, megatron, mlperf, progress_bar, table, torchtitan};
+use beginning::{Beginning, MIN_LINES, WHOLE_FILE};
+use pieces::pieces;
 use runs::{LabelState, listed};
 
 /// Reads log text in pieces while it grows. The points do not depend on the piece boundaries.
@@ -30,6 +36,7 @@ pub struct LogParser {
     decoder: Decoder,
     lines: Lines,
     reader: Reader,
+    beginning: Beginning,
     seen: u64,
 }
 
@@ -49,6 +56,10 @@ pub(super) struct Reader {
     table: Option<LogTable>,
     /// Table entry for the previous line.
     entry: Option<Arc<str>>,
+    /// End of the current line.
+    line_end: LineEnd,
+    /// True if a Megatron-LM line ended with a bar. Later lines without it are torn.
+    has_bars: bool,
     /// Clock time of a wrapped line.
     wrapped_us: Option<i64>,
     /// Run of the current line, if lines name runs.
@@ -87,26 +98,60 @@ impl LogParser {
             limits,
             decoder: Decoder::default(),
             reader: Reader { table, ..Reader::default() },
+            beginning: Beginning::Unknown(Vec::new()),
             seen: 0,
         }
     }
 
+    /// Creates a parser for the lines of a complete file.
+    pub(super) fn for_file(limits: Limits, table: Option<LogTable>) -> Self {
+        Self { beginning: Beginning::Lines, ..Self::with_table(limits, table) }
+    }
+
     /// Reads bytes and returns the completed points. A last line without a newline is buffered.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Point> {
-        let Self { limits, decoder, lines, reader, seen } = self;
+        let Self { limits, decoder, lines, reader, beginning, seen } = self;
         let decoded = decoder.decode(bytes);
         if decoder.is_wide() {
             reader.report.assume("the log is UTF-16 text; places are those of its UTF-8 form");
         }
-        lines.push(decoded.as_deref().unwrap_or(bytes), |line| reader.line(line, limits));
+        let text = decoded.as_deref().unwrap_or(bytes);
+        beginning.push(text, false);
+        lines.push(text, |line| reader.line(line, limits));
+        if matches!(beginning, Beginning::WholeFile) {
+            if reader.report.steps > 0 {
+                reader.report.assumptions.retain(|note| note != WHOLE_FILE);
+                *beginning = Beginning::Lines;
+            } else if reader.report.lines >= MIN_LINES {
+                reader.report.assume(WHOLE_FILE);
+            }
+        }
         *seen += bytes.len() as u64;
         reader.report.bytes = *seen;
         reader.steps.take_done()
     }
 
+    /// Ends a file that another file of the same log follows. Its last line is complete only if its
+    /// form shows it.
+    pub fn end_file(&mut self) -> Vec<Point> {
+        let Self { limits, lines, reader, .. } = self;
+        lines.finish(|line| reader.line(line, limits));
+        lines.push(b"\n", |_| {});
+        reader.steps.take_done()
+    }
+
     /// Reads the buffered line and returns the last points and the report.
     pub fn finish(mut self) -> (Vec<Point>, Report) {
-        self.finish_lines()
+        self.beginning.push(&[], true);
+        let (points, mut report) = self.finish_lines();
+        if matches!(self.beginning, Beginning::WholeFile) {
+            report.assumptions.retain(|note| note != WHOLE_FILE);
+            if report.points == 0 {
+                report.assume(WHOLE_FILE);
+                report.forget_torn_lines();
+            }
+        }
+        (points, report)
     }
 
     /// Reads the buffered line of a complete log and completes `points`, all points so far.
@@ -144,6 +189,7 @@ impl Reader {
     /// Completes the last point.
     pub(super) fn finish(&mut self, limits: &Limits) -> (Vec<Point>, Report) {
         if let Some((line, _, location)) = self.part.take() {
+            self.line_end = LineEnd::Missing;
             self.text(&line, false, location, limits);
         }
         for (reading, rank, location) in self.mlperf.finish() {
@@ -183,8 +229,12 @@ impl Reader {
         let text = String::from_utf8_lossy(bytes);
         let invalid = matches!(text, Cow::Owned(_));
         let plain = without_colours(&text);
+        let is_open = !line.is_ended && !cut::ends_with_colour(&text);
+        self.line_end = if is_open { LineEnd::Missing } else { LineEnd::Terminated };
         if let Some((inner, time_us)) = docker::unwrapped(&plain) {
             self.wrapped_us = time_us;
+            // The closing brace shows that the text is complete.
+            self.line_end = LineEnd::Terminated;
             for piece in inner.split(['\n', '\r']).filter(|piece| !piece.is_empty()) {
                 self.text(&without_colours(piece), false, location, limits);
             }
@@ -220,12 +270,21 @@ impl Reader {
         let (run, plain) = docker::pod(plain);
         if STARTS.iter().any(|start| plain.contains(start)) {
             self.steps.started();
+            self.progress.started();
         }
-        let (rank, text) = without_rank(plain);
-        let pieces = pieces(text);
+        let (launcher_rank, text) = without_rank(plain);
+        let stripped = prefix::strip(text);
+        let rank = stripped.rank.or(launcher_rank);
+        // An empty line, which is left out without a prefix.
+        if !stripped.prefix.is_empty() && stripped.text.trim().is_empty() {
+            self.report.ignored += 1;
+            return;
+        }
+        let pieces = pieces(text, stripped.prefix.len());
         let entry = self.entry.take();
         if pieces.len() == 1 {
-            match self.read(text, rank, entry.as_deref(), limits) {
+            let reading = self.read(text, stripped, rank, entry.as_deref(), limits);
+            match reading.and_then(|reading| self.checked(reading, text)) {
                 Some(reading) => {
                     if let Some(run) = run {
                         self.turn_to(&run, location, limits);
@@ -239,8 +298,12 @@ impl Reader {
             }
             return;
         }
+        if self.line_end == LineEnd::Missing && cut::may_continue(text) {
+            return self.report.tear(Tear::Cut, text, location, limits);
+        }
         // Ranks write concurrently, so a line may contain several complete messages.
-        let readings: Vec<Option<Reading>> = pieces.iter().map(|piece| self.read(piece, rank, None, limits)).collect();
+        let readings: Vec<Option<Reading>> =
+            pieces.iter().map(|piece| self.read(piece, prefix::strip(piece), rank, None, limits)).collect();
         if readings.iter().any(|reading| matches!(reading, Some(Reading::Torn(_)) | None)) {
             return self.report.tear(Tear::Mixed, text, location, limits);
         }
@@ -255,19 +318,51 @@ impl Reader {
         self.report.companions = before.1 + u64::from(!stepped);
     }
 
-    /// Classifies a line without changing state; `None` if it contains no metrics. `entry` is the
-    /// table entry that matched the previous line.
-    fn read(&self, text: &str, rank: Option<u32>, entry: Option<&str>, limits: &Limits) -> Option<Reading> {
-        let by_table = |table: &LogTable| table.read(text, entry, limits);
+    /// Returns a reading, or that the line is torn if its end is missing.
+    fn checked(&mut self, reading: Reading, text: &str) -> Option<Reading> {
+        if self.line_end == LineEnd::Missing && cut::may_continue(text) {
+            return cut::cut(reading);
+        }
+        let is_megatron = matches!(
+            &reading,
+            Reading::Step { point, mark: Mark::Named, .. } if point.source == Source::Megatron
+        );
+        if is_megatron {
+            let has_bar = text.trim_end().ends_with('|');
+            self.has_bars |= has_bar;
+            if self.has_bars && !has_bar {
+                return Some(Reading::Torn(Tear::Cut));
+            }
+        }
+        Some(reading)
+    }
+
+    /// Classifies a line without changing state; `None` if it contains no metrics. `stripped` is the
+    /// line without its prefix, `entry` the table entry that matched the previous line.
+    fn read(
+        &self,
+        text: &str,
+        stripped: Stripped<'_>,
+        rank: Option<u32>,
+        entry: Option<&str>,
+        limits: &Limits,
+    ) -> Option<Reading> {
+        let Stripped { prefix, text: plain, .. } = stripped;
+        // A pattern can contain the prefix.
+        let by_table = |table: &LogTable| {
+            let without_prefix = || (!prefix.is_empty()).then(|| table.read(prefix, plain, entry, limits)).flatten();
+            table.read("", text, entry, limits).or_else(without_prefix)
+        };
         self.table
             .as_ref()
             .and_then(by_table)
-            .or_else(|| self.known(text, rank, limits))
+            .or_else(|| self.known(text, plain, rank, limits))
             .or_else(|| table::trainers().and_then(by_table))
     }
 
-    /// Tries the built-in trainer formats.
-    fn known(&self, text: &str, rank: Option<u32>, limits: &Limits) -> Option<Reading> {
+    /// Tries the built-in trainer formats. `plain` is the line without its prefix, for formats that
+    /// are recognised by the start of a line.
+    fn known(&self, text: &str, plain: &str, rank: Option<u32>, limits: &Limits) -> Option<Reading> {
         let has = |word: &str| text.contains(word);
         if has("iteration") {
             let found = megatron::step(text, limits)
@@ -279,8 +374,8 @@ impl Reader {
         }
         if has("time (ms)") || self.timers != Table::None {
             let found = deepspeed::breakdown(text, limits)
-                .or_else(|| megatron::timers(text, limits))
-                .or_else(|| megatron::row(text, &self.timers, limits));
+                .or_else(|| megatron::timers(plain, limits))
+                .or_else(|| megatron::row(plain, &self.timers, limits));
             if found.is_some() {
                 return found;
             }
@@ -300,7 +395,7 @@ impl Reader {
             return deepspeed::timer(text, limits);
         }
         // Strings in a JSON line may contain text that looks like a Python dict.
-        if text.trim_start().starts_with("{\"") {
+        if plain.trim_start().starts_with("{\"") {
             return json_lines::step(text, self.step_name, limits);
         }
         if has("{'") {
@@ -312,7 +407,7 @@ impl Reader {
         if has("{\"") {
             return json_lines::step(text, self.step_name, limits);
         }
-        if has("s/it") || has("it/s") || has("global_step=") {
+        if ["s/it", "it/s", "s/ba", "ba/s", "global_step="].into_iter().any(has) {
             return progress_bar::step(text, limits).or_else(|| progress_bar::bar(text).map(Reading::Bar));
         }
         if has("Effective Tera Flops") {
@@ -373,7 +468,10 @@ impl Reader {
                 self.step_name = Some(self.step_name.map_or(step_name, |known| known.min(step_name)));
                 return self.row(*reading, labels, rank, location, limits);
             }
-            Reading::Listed { reading, name, flops } => {
+            Reading::Listed { reading, name, flops, note } => {
+                if let Some(note) = note {
+                    report.assume(note);
+                }
                 if !report.tables.iter().any(|known| **known == *name) {
                     report.tables.push((*name).to_owned());
                 }
@@ -448,7 +546,9 @@ impl Reader {
                 self.take(reading, rank, location, "", limits);
             }
             Reading::Note(note) => {
-                let is_stored = self.steps.note(note, limits);
+                // The header of MLPerf states the job before the first step.
+                let is_header = self.steps.open().is_none();
+                let is_stored = self.steps.note(note, limits) || is_header;
                 self.companion(is_stored, location);
             }
             _ => {}
@@ -469,11 +569,15 @@ impl Reader {
         }
         if mark == Mark::Counted {
             let epoch = point.others.iter().find(|other| other.name == "epoch").map(|other| other.value);
+            if self.progress.is_printed_twice(&point, dict.keys, rank, epoch) {
+                return self.take(Reading::Step { point, mark: Mark::Open, left_out }, rank, location, "", limits);
+            }
             let last = self.epochs.get(&rank).copied();
-            if epoch.zip(last).is_some_and(|(epoch, last)| epoch < last) {
+            let is_back = epoch.zip(last).is_some_and(|(epoch, last)| epoch < last);
+            if is_back || self.progress.repeats_step(epoch.is_some() && epoch == last) {
                 self.restart(limits);
             }
-            if self.progress.number(&mut point, epoch, &mut self.report) {
+            if self.progress.number(&mut point, epoch, rank, &mut self.report) {
                 mark = Mark::Named;
                 if let Some(epoch) = epoch.filter(|_| self.epochs.len() < limits.ranks) {
                     self.epochs.insert(rank, epoch);
@@ -494,21 +598,3 @@ impl Reader {
 /// Text that Megatron-LM, torchtitan and the Hugging Face trainer print at each start, before the
 /// first step.
 const STARTS: [&str; 3] = ["-- arguments --", "Trainer is initialized with", "***** Running training *****"];
-
-/// Splits a line before each inner `[Rank 7] (after `.
-fn pieces(text: &str) -> Vec<&str> {
-    const TAG: &str = "[Rank ";
-    let is_start = |at: &usize| {
-        let rest = &text[at + TAG.len()..];
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        digits > 0 && rest[digits..].starts_with("] (after ")
-    };
-    let mut starts: Vec<usize> = text.match_indices(TAG).map(|(at, _)| at).filter(is_start).collect();
-    if starts.first().is_none_or(|&first| !text[..first].trim().is_empty()) {
-        starts.insert(0, 0);
-    } else if let Some(first) = starts.first_mut() {
-        *first = 0;
-    }
-    let ends = starts.iter().skip(1).copied().chain([text.len()]);
-    starts.iter().zip(ends).map(|(&start, end)| &text[start..end]).collect()
-}

@@ -79,6 +79,11 @@ impl StepTimeOrigin {
 }
 
 impl Source {
+    /// Returns true for trainers that print all values of a step in one line.
+    pub(super) const fn is_line(self) -> bool {
+        matches!(self, Self::Megatron | Self::Nemo2 | Self::Torchtitan | Self::DeepspeedPipeline | Self::Table)
+    }
+
     /// Returns the display name.
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,10 +1,11 @@
-//! Progress bars with metrics, as printed by NeMo 1 and Lightning: `Epoch 0:   1%| | 795/77225
+//! Progress bars with metrics, as printed by NeMo 1, Lightning and composer: `Epoch 0:   1%| | 795/77225
 //! [9:07:58<878:01:48, 41.36s/it, loss=3.1, v_num=, global_step=794.0]`.
 //!
 //! The bar's time per iteration is smoothed. A timing among the metrics has priority.
 
 use super::Limits;
 use super::point::{Point, Source, StepTimeOrigin};
+use super::prefix;
 use super::quantity::duration_s;
 use super::reading::{Draft, Reading, Tear};
 use super::steps::Mark;
@@ -12,10 +13,12 @@ use super::text::{leading_digits, number};
 
 /// Parses a bar with metrics. Bars without metrics are ignored.
 pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
-    let (bar, inside) = text.split_once('[')?;
+    // A prefix can contain brackets and colons.
+    let (bar, inside) = prefix::strip(text).text.split_once('[')?;
     let (title, counts) = bar.split_once('|').and_then(|(title, _)| Some((title, bar.rsplit_once('|')?.1)))?;
     let title = title.trim_start();
-    if ["Validat", "Sanity", "Test", "Predict"].iter().any(|phase| title.starts_with(phase)) {
+    let is_phase = |phase: &str| title.get(..phase.len()).is_some_and(|start| start.eq_ignore_ascii_case(phase));
+    if ["validat", "sanity", "test", "predict", "eval"].iter().any(|phase| is_phase(phase)) {
         return None;
     }
     let (done, total) = counts.trim().split_once('/')?;
@@ -31,17 +34,11 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     if content.is_none() {
         return Some(Reading::Torn(Tear::Cut));
     }
-    let epoch = title
-        .split_once("Epoch ")
-        .and_then(|(_, rest)| leading_digits(rest)?.0.parse::<u64>().ok())
-        .unwrap_or_default();
-    let mut point = Point { source: Source::ProgressBar, ..Point::default() };
+    let stated_epoch = title.split_once("Epoch ").and_then(|(_, rest)| leading_digits(rest)?.0.parse::<u64>().ok());
+    let epoch = stated_epoch.unwrap_or_default();
     let mut smoothed = None;
     let mut global = None;
-    let mut draft = {
-        point.total_steps = Some(total).filter(|&total| total > 0 && epoch == 0);
-        Draft::new(point)
-    };
+    let mut draft = Draft::new(Point { source: Source::ProgressBar, ..Point::default() });
     for part in parts.split(", ") {
         let Some((name, value)) = part.split_once('=') else {
             smoothed = smoothed.or_else(|| time_per_iteration(part));
@@ -59,18 +56,22 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
         return None;
     }
     draft.point.step = step;
+    // The bar of an epoch has the length of the epoch. NeMo prints the global step in its only epoch.
+    let is_run = stated_epoch.is_none() || (epoch == 0 && global.is_some());
+    draft.point.total_steps = Some(total).filter(|&total| total > 0 && is_run);
     if let Some(smoothed) = smoothed {
         draft.point.set_step_time(smoothed, StepTimeOrigin::ProgressBar);
     }
     Some(draft.step(Mark::Named))
 }
 
-/// Parses `41.36s/it` or `2.5it/s` and returns seconds.
+/// Parses `41.36s/it` or `2.5it/s`, in composer `3.66s/ba`, and returns seconds.
 fn time_per_iteration(text: &str) -> Option<f64> {
     let text = text.trim();
-    let time = match text.strip_suffix("s/it") {
+    let strip = |suffixes: [&str; 2]| suffixes.into_iter().find_map(|suffix| text.strip_suffix(suffix));
+    let time = match strip(["s/it", "s/ba"]) {
         Some(seconds) => number(seconds)?,
-        None => 1.0 / number(text.strip_suffix("it/s")?)?,
+        None => 1.0 / number(strip(["it/s", "ba/s"])?)?,
     };
     time.is_finite().then_some(time)
 }
@@ -91,7 +92,7 @@ pub(super) struct Bar {
 
 /// Parses the last bar in a text.
 pub(super) fn bar(text: &str) -> Option<Bar> {
-    let (before, after) = text.rsplit_once("%|")?;
+    let (before, after) = prefix::strip(text).text.rsplit_once("%|")?;
     let percent = before.trim_end_matches(|c: char| c.is_ascii_digit());
     // Bars of other loops have a title before the percentage.
     if percent.len() == before.len() || percent.trim_end().ends_with(':') {

@@ -56,6 +56,8 @@ pub(super) enum Reading {
         name: Arc<str>,
         /// FLOP formula of the trainer.
         flops: Option<Arc<str>>,
+        /// Note about the steps.
+        note: Option<&'static str>,
     },
     /// A Hugging Face trainer dict.
     Dict(Dict),
@@ -84,6 +86,9 @@ pub(super) enum Tear {
 }
 
 impl Tear {
+    /// All reasons.
+    pub(super) const ALL: [Self; 4] = [Self::Mixed, Self::Cut, Self::Value, Self::Json];
+
     /// Returns the reason as text.
     pub(super) const fn reason(self) -> &'static str {
         match self {

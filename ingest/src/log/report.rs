@@ -134,6 +134,13 @@ impl Report {
         }
     }
 
+    /// Counts torn lines as ignored: lines of another format are not torn.
+    pub(super) fn forget_torn_lines(&mut self) {
+        self.ignored += std::mem::take(&mut self.torn);
+        self.torn_lines.clear();
+        self.problems.retain(|problem| Tear::ALL.iter().all(|tear| tear.reason() != problem.reason));
+    }
+
     pub(super) fn source(&mut self, source: Source) {
         match self.sources.iter_mut().find(|count| count.source == source) {
             Some(count) => count.lines += 1,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use csv::{ReaderBuilder, StringRecord};
 use serde_json::{Map, Value};
 
+use super::cut::{LAST_CELL, has_open_end};
 use super::hugging_face;
 use super::json_lines::micros;
 use super::pace::Pace;
@@ -120,6 +121,7 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
             }
         }
         reader.report.lines += 1;
+        leave_out_cut_cell(&rows, bytes, &mut record, &mut reader.report, location);
         let Some(step) = record.get(0).and_then(number).filter(|step| (0.0..9e15).contains(step)) else {
             reader.report.skip("a row has no step", location);
             continue;
@@ -169,6 +171,20 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     Ok(finish(reader, points, limits))
 }
 
+/// Removes the last cell of a table that may be cut.
+pub(super) fn leave_out_cut_cell(
+    rows: &csv::Reader<&[u8]>,
+    table: &[u8],
+    record: &mut StringRecord,
+    report: &mut Report,
+    location: Location,
+) {
+    if rows.position().byte() >= table.len() as u64 && has_open_end(table) {
+        report.problem(LAST_CELL, location);
+        record.truncate(record.len().saturating_sub(1));
+    }
+}
+
 /// Completes the points of a file whose steps are not lines.
 pub(super) fn complete(points: &mut [Point], report: &mut Report, limits: &Limits) {
     let mut pace = Pace::default();
@@ -209,6 +225,7 @@ pub(super) fn scalars(bytes: &[u8], limits: &Limits) -> Log {
             }
         }
         reader.report.lines += 1;
+        leave_out_cut_cell(&rows, bytes, &mut record, &mut reader.report, location);
         let cell = |index: usize| record.get(index).and_then(number);
         let step = cell(1).filter(|step| (0.0..9e15).contains(step));
         let (Some(step), Some(value)) = (step, cell(2)) else {

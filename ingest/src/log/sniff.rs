@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::json_lines::finite;
 use super::utf16::Decoder;
-use super::{Limits, LogError, listed, rows, step_csv, tensorboard};
+use super::{Limits, LogError, header, listed, rows, step_csv, tensorboard};
 use crate::gzip;
 
 /// Detected file type.
@@ -91,9 +91,10 @@ pub(super) fn content(bytes: &[u8], limits: &Limits) -> Result<Content, LogError
     let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let head = String::from_utf8_lossy(&body[..body.len().min(64 << 10)]);
     let first = head.trim_start().lines().next().unwrap_or_default().trim_end();
-    if first.starts_with(['{', '[']) && !first.contains("] ") {
+    let is_array = first.strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with('{'));
+    // A time or a level in brackets begins a line of a log.
+    if first.starts_with('{') || is_array || (first.starts_with('[') && !first.contains("] ")) {
         let row = serde_json::from_str::<Value>(&finite(first)).ok();
-        let is_array = first.strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with('{'));
         if let Some(lines) = row.as_ref().and_then(listed::lines).filter(|_| head.trim().lines().count() == 1) {
             return Ok(Content::Listed(lines));
         }
@@ -111,13 +112,16 @@ pub(super) fn content(bytes: &[u8], limits: &Limits) -> Result<Content, LogError
     if first == "Wall time,Step,Value" {
         return Ok(Content::ScalarCsv);
     }
-    if step_csv::is_panel(first) {
+    if header::is_panel(first) {
         return Ok(Content::PanelCsv);
     }
-    if let Some(delimiter) = step_csv::delimiter(first) {
+    if let Some(delimiter) = header::delimiter(first) {
         return Ok(Content::StepCsv(delimiter));
     }
-    if step_csv::is_mlflow_metric(&head) {
+    if let Some(lines) = listed::is_log_table(first).then(|| listed::table(body)).flatten() {
+        return Ok(Content::Listed(lines));
+    }
+    if header::is_mlflow_metric(&head) {
         return Ok(Content::MlflowMetric);
     }
     Ok(Content::Text)

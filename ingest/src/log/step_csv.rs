@@ -12,54 +12,18 @@ use notation::Notation;
 
 pub(super) use long::{import_lines as import_long_lines, is_long_row};
 
-use super::json_lines::{parse_row, step_name};
+use super::header::{cell_name, metric_line};
+use super::json_lines::parse_row;
 use super::parser::Reader;
 use super::point::{Point, Source};
 use super::reading::Draft;
 use super::report::Location;
-use super::rows::finish;
+use super::rows::{finish, leave_out_cut_cell};
 use super::steps::Mark;
-use super::text::number;
 use super::{Limits, Log, LogError};
-
-/// Returns the delimiter if a line is a table header with a step column.
-pub(super) fn delimiter(line: &str) -> Option<u8> {
-    let is_name = |cell: &str| !cell.contains(['{', '[', '=', '|']) && number(cell).is_none();
-    [b',', b'\t', b';'].into_iter().find(|&delimiter| {
-        let cells: Vec<String> = line.split(char::from(delimiter)).map(cell_name).collect();
-        cells.len() > 1 && cells.iter().all(|cell| is_name(cell)) && cells.iter().any(|cell| step_name(cell).is_some())
-    })
-}
-
-/// True if a line is a Weights & Biases panel header: a step column, then run columns.
-pub(super) fn is_panel(line: &str) -> bool {
-    let mut cells = line.split(',').map(cell_name);
-    let has_steps = cells.next().is_some_and(|cell| step_name(&cell).is_some());
-    let runs = cells.filter(|cell| cell.contains(" - ")).count();
-    has_steps && runs > 0
-}
 
 /// Number of cells used to detect the number notation.
 const NOTATION_ROWS: usize = 1000;
-
-/// Returns a column name without quotes. The case of the first letter is ignored.
-fn cell_name(cell: &str) -> String {
-    let name = cell.trim().trim_matches('"');
-    if name == "Step" { "step".to_owned() } else { name.to_owned() }
-}
-
-/// True if the first lines contain a time in milliseconds, a value and a step.
-pub(super) fn is_mlflow_metric(head: &str) -> bool {
-    let mut lines = head.lines().take(3).filter(|line| !line.trim().is_empty()).peekable();
-    lines.peek().is_some() && lines.all(|line| metric_line(line).is_some())
-}
-
-fn metric_line(line: &str) -> Option<(i64, f64, u64)> {
-    let parts: Vec<&str> = line.split_whitespace().collect();
-    let [time, value, step] = parts[..] else { return None };
-    let time: i64 = time.parse().ok().filter(|time| (1_000_000_000_000..10_000_000_000_000).contains(time))?;
-    Some((time, number(value)?, step.parse().ok().filter(|&step| step < 1 << 53)?))
-}
 
 /// Returns the points in an MLflow metric file. The metric name is the file name.
 pub(super) fn mlflow_metric(bytes: &[u8], limits: &Limits) -> Log {
@@ -74,7 +38,9 @@ pub(super) fn mlflow_metric(bytes: &[u8], limits: &Limits) -> Log {
             continue;
         }
         reader.report.lines += 1;
-        let Some((time, value, step)) = metric_line(&line) else {
+        // The last line may be cut inside its step.
+        let is_whole = line.ends_with(char::is_whitespace);
+        let Some((time, value, step)) = metric_line(&line).filter(|_| is_whole) else {
             reader.report.skip("the line is not a time, a value and a step", location);
             continue;
         };
@@ -128,6 +94,7 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
             }
         }
         reader.report.lines += 1;
+        leave_out_cut_cell(&rows, bytes, &mut record, &mut reader.report, location);
         let cells = names.iter().zip(record.iter()).filter(|(name, cell)| !name.is_empty() && !cell.trim().is_empty());
         if let Some(columns) = &columns {
             let value = columns.value(|at| record.get(at).map(|cell| notation.plain(cell)));

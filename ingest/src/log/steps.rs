@@ -47,6 +47,8 @@ pub(super) const MIXED: &str = "the steps go back every few points: lines of sev
 #[derive(Debug, Clone, Default)]
 pub(super) struct Steps {
     open: Option<Point>,
+    /// Number of values in the first line of the open step.
+    first_values: usize,
     done: Vec<Point>,
     segment: u32,
     /// Last segment over all runs.
@@ -231,7 +233,14 @@ impl Steps {
                 if again && same_source {
                     report.repeated += 1;
                 }
-                open.merge(point, limits);
+                // A line that a crash cut has fewer values than the same line after the restart.
+                let values = point.values();
+                if known && same_source && source.is_line() && values > self.first_values {
+                    self.first_values = values;
+                    open.replace_by(point, limits);
+                } else {
+                    open.merge(point, limits);
+                }
             }
             Some(open) if step < open.step => {
                 report.repeated += 1;
@@ -243,6 +252,7 @@ impl Steps {
                     self.pace.job(job);
                 }
                 point.segment = self.segment;
+                self.first_values = point.values();
                 let mut waiting = std::mem::take(&mut self.early);
                 waiting.retain(|(early, _)| *early <= step);
                 for (_, memory) in waiting {
@@ -260,7 +270,7 @@ impl Steps {
     }
 
     /// True if a line repeats the open step after a program start: it is much later or, without
-    /// timestamps, has a different step time. Ranks print the same step within seconds and with
+    /// timestamps, has a much shorter time since the start or a different step time. Ranks print the same step within seconds and with
     /// nearly equal step times.
     fn is_timed_otherwise(&self, point: &Point) -> bool {
         let Some(open) = self.open.as_ref().filter(|open| open.step == point.step && open.source == point.source)
@@ -269,6 +279,10 @@ impl Steps {
         };
         if let Some((before, now)) = open.time_us.zip(point.time_us) {
             return now.saturating_sub(before) > RESTART_US;
+        }
+        // The time since the start begins again.
+        if open.elapsed_s.zip(point.elapsed_s).is_some_and(|(before, now)| now * 2.0 < before) {
+            return true;
         }
         let megatron_time = |point: &Point| (point.source == Source::Megatron).then_some(point.step_time_s).flatten();
         let times = megatron_time(open).zip(megatron_time(point));

@@ -15,6 +15,7 @@ use super::Limits;
 use super::clock::time_us;
 use super::metric::{Measure, Metric};
 use super::point::{Point, Source};
+use super::quantity::{multiplier, quantity};
 use super::reading::{Draft, Reading};
 use super::steps::Mark;
 use super::text::{number, number_with_commas};
@@ -33,6 +34,9 @@ const MAX_COMPILED: usize = 64 << 10;
 const MAX_STATES: usize = 1 << 20;
 /// Maximum number of matched bytes per line.
 const MATCHED_BYTES: usize = 16 << 10;
+/// Note for steps such as 1.48k.
+const ROUNDED: &str = "the log rounds large steps (1.48k): a step may be wrong by half of its last printed place, and lines of one number are one \
+                       point";
 /// Schema identifier.
 const SCHEMA: &str = "log-table/1";
 
@@ -136,9 +140,9 @@ impl LogTable {
         Ok(Self { entries: entries.into(), set, pairs })
     }
 
-    /// Parses a line. `before` is the entry that matched the previous line, for entries that depend
-    /// on it.
-    pub(super) fn read(&self, text: &str, before: Option<&str>, limits: &Limits) -> Option<Reading> {
+    /// Parses a line behind a prefix that is removed. `before` is the entry that matched the previous
+    /// line, for entries that depend on it.
+    pub(super) fn read(&self, prefix: &str, text: &str, before: Option<&str>, limits: &Limits) -> Option<Reading> {
         let bytes = text.as_bytes();
         let bytes = &bytes[..bytes.len().min(MATCHED_BYTES)];
         for index in self.set.matches(bytes) {
@@ -146,10 +150,11 @@ impl LogTable {
             if entry.follows && before != Some(&*entry.name) {
                 continue;
             }
-            let reading = entry.pattern.captures(bytes).and_then(|found| entry.read(&found, text, &self.pairs, limits));
-            if let Some(reading) = reading {
+            let found = entry.pattern.captures(bytes);
+            let reading = found.and_then(|found| entry.read(&found, (prefix, text), &self.pairs, limits));
+            if let Some((reading, note)) = reading {
                 let (name, flops) = (Arc::clone(&entry.name), entry.flops.clone());
-                return Some(Reading::Listed { reading: Box::new(reading), name, flops });
+                return Some(Reading::Listed { reading: Box::new(reading), name, flops, note });
             }
         }
         None
@@ -230,16 +235,27 @@ impl Entry {
         })
     }
 
-    fn read(&self, found: &Captures<'_>, text: &str, pairs: &Regex, limits: &Limits) -> Option<Reading> {
+    fn read(
+        &self,
+        found: &Captures<'_>,
+        (prefix, text): (&str, &str),
+        pairs: &Regex,
+        limits: &Limits,
+    ) -> Option<(Reading, Option<&'static str>)> {
         let group = |name: &str| found.name(name).and_then(|group| str::from_utf8(group.as_bytes()).ok());
         let before = found.get(0).and_then(|all| text.get(..all.start()));
-        let time_us = group("time").and_then(time_us).or_else(|| before.and_then(time_us)).or_else(|| time_us(text));
+        let time_us = group("time")
+            .and_then(time_us)
+            .or_else(|| before.and_then(time_us))
+            .or_else(|| time_us(prefix))
+            .or_else(|| time_us(text));
         let mut builder = PointBuilder {
             draft: Draft::new(Point { source: Source::Table, time_us, ..Point::default() }),
             step: None,
             epoch: None,
             epoch_step: None,
             epoch_steps: None,
+            note: None,
         };
         for name in self.pattern.capture_names().flatten() {
             match (name, group(name)) {
@@ -256,22 +272,27 @@ impl Entry {
                 (name, Some(value)) => self.fill(&mut builder, name, value, limits),
             }
         }
-        let PointBuilder { mut draft, step, epoch, epoch_step, epoch_steps } = builder;
+        let PointBuilder { mut draft, step, epoch, epoch_step, epoch_steps, note } = builder;
         let epoch_based_step = || Some(epoch.unwrap_or(0.0) * epoch_steps? + epoch_step?);
         let mark = match step.or_else(epoch_based_step) {
             Some(step) if (0.0..9_007_199_254_740_992.0).contains(&step) => {
                 draft.point.step = step as u64;
                 Mark::Named
             }
-            Some(_) => return Some(Reading::Skipped("the step is negative or beyond 2^53")),
+            Some(_) => return Some((Reading::Skipped("the step is negative or beyond 2^53"), None)),
             None if self.follows => Mark::Open,
             None => Mark::Counted,
         };
-        Some(draft.step(mark))
+        Some((draft.step(mark), note))
     }
 
     fn fill(&self, builder: &mut PointBuilder, name: &str, text: &str, limits: &Limits) {
         let field = self.fields.get(name).copied();
+        let is_step = field.is_some_and(|measure| measure.metric == Metric::Step);
+        if is_step && let Some(step) = rounded(text) {
+            (builder.step, builder.note) = (Some(step), Some(ROUNDED));
+            return;
+        }
         let slot = match field.map(|measure| measure.metric) {
             Some(Metric::Step) => &mut builder.step,
             Some(Metric::StepFromZero) => {
@@ -296,6 +317,12 @@ impl Entry {
     }
 }
 
+/// Returns a number with a multiplier, such as 1.48k.
+fn rounded(text: &str) -> Option<f64> {
+    let quantity = quantity(text)?;
+    multiplier(quantity.suffix).map(|factor| (quantity.value * factor).round())
+}
+
 /// A point under construction and the values that determine its step.
 struct PointBuilder {
     draft: Draft,
@@ -303,4 +330,6 @@ struct PointBuilder {
     epoch: Option<f64>,
     epoch_step: Option<f64>,
     epoch_steps: Option<f64>,
+    /// Note about the step.
+    note: Option<&'static str>,
 }

@@ -1,14 +1,18 @@
 //! Tests with trainer output and with malformed lines.
 
+mod collectors;
+mod cut;
 mod doubts;
 mod hugging_face;
 mod left_out;
 mod more_trainers;
 mod order;
+mod prefixes;
 mod properties;
 mod rows;
 mod series;
 mod starts;
+mod streams;
 mod tables;
 mod trainers;
 

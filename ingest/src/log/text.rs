@@ -4,6 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+/// Maximum length of a host name or rank before a line.
+const MAX_WORD: usize = 40;
+
 /// Removes colors and cursor movements: ESC, `[`, parameters, one letter.
 pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
     if !line.contains('\u{1b}') {
@@ -33,14 +36,15 @@ pub(super) fn without_rank(line: &str) -> (Option<u32>, &str) {
     let mut rest = line;
     // A node launcher may wrap a rank launcher.
     for _ in 0..3 {
-        let Some((found, after)) = tag(rest) else { break };
+        let Some((found, after)) = rank_tag(rest) else { break };
         rank = found.or(rank);
         rest = after;
     }
     (rank, rest)
 }
 
-fn tag(line: &str) -> Option<(Option<u32>, &str)> {
+/// Parses one launcher prefix. Returns the rank, if present, and the text after the prefix.
+pub(super) fn rank_tag(line: &str) -> Option<(Option<u32>, &str)> {
     let line_start = line.trim_start_matches(' ');
     if let Some(inside) = line_start.strip_prefix('[') {
         let (word, rest) = inside.get(..inside.len().min(24)).unwrap_or(inside).split_once("]:").map(|(word, _)| {
@@ -50,12 +54,9 @@ fn tag(line: &str) -> Option<(Option<u32>, &str)> {
         let digits = word.trim_start_matches(|c: char| c.is_ascii_alphabetic());
         return digits.parse().ok().map(|rank| (Some(rank), rest));
     }
-    let end = line_start.find(|c: char| !c.is_ascii_alphanumeric() && c != '-')?;
+    let end = line_start.bytes().take(MAX_WORD + 1).position(|byte| !byte.is_ascii_alphanumeric() && byte != b'-')?;
     let (word, rest) = line_start.split_at(end);
     let rest = rest.strip_prefix(": ").or_else(|| rest.strip_prefix(':').filter(|rest| rest.is_empty()))?;
-    if word.len() > 40 {
-        return None;
-    }
     if let Ok(rank) = word.parse() {
         return Some((Some(rank), rest));
     }

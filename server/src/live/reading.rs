@@ -91,8 +91,7 @@ impl Reading {
         if file as usize >= self.files.len() {
             self.files.push(0);
             if file > 0 {
-                // An incomplete final line in the previous file is treated as complete.
-                read = self.parser.push(b"\n");
+                read = self.parser.end_file();
             }
         }
         if let Some(length) = self.files.get_mut(file as usize) {

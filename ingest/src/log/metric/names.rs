@@ -12,6 +12,8 @@ pub(in crate::log) enum Unclear {
     Tokens,
     /// Time in seconds, milliseconds or microseconds.
     StepTime,
+    /// Time since the start of the run, or of a step.
+    Elapsed,
 }
 
 /// Returns the metric for a name without a unit.
@@ -21,6 +23,9 @@ pub(in crate::log) fn unclear(name: &str) -> Option<Unclear> {
         "throughput" => Some(Unclear::Throughput),
         "tps" | "wps" => Some(Unclear::Tokens),
         base if STEP_TIMES.contains(&base) => Some(Unclear::StepTime),
+        "elapsed" | "wall_time" | "walltime" | "wall time" | "wall_clock_time" | "time_elapsed" | "total_time" => {
+            Some(Unclear::Elapsed)
+        }
         _ => None,
     }
 }
@@ -31,7 +36,11 @@ pub(in crate::log) fn is_step_time(name: &str) -> bool {
 }
 
 /// Step time names. A unit may follow.
-const STEP_TIMES: [&str; 19] = [
+const STEP_TIMES: [&str; 23] = [
+    "dt",
+    "curr_iter_time",
+    "elapsed_time_per_iteration",
+    "elapsed time per iteration",
     "step_latency",
     "step_wall_time",
     "iter_duration",
@@ -100,6 +109,7 @@ fn by_name(plain: &str) -> Option<Metric> {
         | "loss_step"
         | "loss/train"
         | "loss/train/total"
+        | "loss/out"
         | "loss_metrics/global_avg_loss"
         | "lm-loss-training/lm loss" => Loss,
         "learning rate"
@@ -225,7 +235,7 @@ fn by_unit(plain: &str) -> Option<Measure> {
             | "iteration-time",
             Dimension::Time,
         ) => Metric::StepTime,
-        ("elapsed" | "elapsed time" | "elapsed_time", Dimension::Time) => Metric::Elapsed,
+        ("elapsed" | "elapsed time" | "elapsed_time" | "time_elapsed", Dimension::Time) => Metric::Elapsed,
         ("throughput per gpu" | "approx flops per gpu" | "throughput" | "tflops", Dimension::Flops) => Metric::Flops,
         ("mfu" | "perf/mfu", Dimension::Share) => Metric::Mfu,
         (base, Dimension::Memory) => memory(base)?,

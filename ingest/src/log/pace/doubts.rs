@@ -122,9 +122,10 @@ impl Doubts {
         }
     }
 
-    /// Reports metrics that may be missing.
-    pub(super) fn finish(&self, report: &mut Report) {
-        let mut has_candidate = false;
+    /// Reports metrics that may be missing. `is_unit_open` is true if a step time without a unit is
+    /// reported already.
+    pub(super) fn finish(&self, is_unit_open: bool, report: &mut Report) {
+        let mut has_candidate = is_unit_open;
         for ((kind, title, terms), seen) in KINDS.iter().zip(self.seen) {
             let is_similar = |name: &&String| {
                 let lower = name.to_ascii_lowercase();

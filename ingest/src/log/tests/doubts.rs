@@ -191,3 +191,64 @@ fn tables_in_other_notations() {
         [(0, Some(2.5005)), (1, Some(0.9))]
     );
 }
+
+/// verl prints the step time twice, once without a unit.
+#[test]
+fn a_second_name_for_a_step_time_raises_no_doubt() {
+    let line = |step: u32| {
+        format!(
+            "(TaskRunner pid=9) step:{step} - actor/pg_loss:0.5 - timing_s/step:98.75 - perf/time_per_step:98.75 - perf/throughput:1024.5\n"
+        )
+    };
+    let text = [1, 2, 3].map(line).concat();
+    assert_eq!(times(&text), [Some(98.75); 3]);
+    assert_eq!(read(&text).report.assumptions, Vec::<String>::new());
+}
+
+/// Seconds since the start without a unit.
+#[test]
+fn elapsed_times_without_a_unit() {
+    for name in ["elapsed", "wall_time", "time_elapsed"] {
+        let row = |step: u32, seconds: f64| format!("{{\"step\": {step}, \"loss\": 2.5, \"{name}\": {seconds}}}\n");
+        let text = [10, 20, 30].map(|step| row(step, f64::from(step) * 2.5)).concat();
+        assert_eq!(times(&text), [None, Some(2.5), Some(2.5)], "{name}");
+        assert!(has_note(&text, &format!("{name} has no unit: it is read as the seconds since")), "{name}");
+        let table = [10, 20, 30].map(|step| format!("{step},{},2.5\n", f64::from(step) * 2.5)).concat();
+        assert_eq!(times(&format!("step,{name},loss\n{table}")), [None, Some(2.5), Some(2.5)], "{name}");
+        // Times of single steps vary and do not rise.
+        let single =
+            [(10, 2.5), (20, 2.625), (30, 2.5), (40, 2.75), (50, 2.875)].map(|(step, time)| row(step, time)).concat();
+        assert_eq!(times(&single), [None; 5], "{name}");
+        let millis = [10, 20, 30].map(|step| row(step, f64::from(step) * 2500.0)).concat();
+        assert_eq!(times(&millis), [None; 3], "{name}");
+    }
+}
+
+/// `dt` is the time of a step.
+#[test]
+fn dt_is_a_step_time() {
+    let rows = |dt: &str| [1, 2, 3].map(|step| format!("{{\"step\": {step}, \"loss\": 2.5, \"dt\": {dt}}}\n")).concat();
+    assert_eq!(times(&rows("0.5125")), [Some(0.5125); 3]);
+    assert_eq!(times(&rows("512.5")), [None; 3]);
+    assert!(has_note(&rows("512.5"), "a step time has no unit"));
+    assert!(!has_note(&rows("512.5"), "no step time is read or derived"));
+}
+
+/// The header of MLPerf comes before the steps. Without a batch, samples are no steps.
+#[test]
+fn notes_of_mlperf_are_true() {
+    let event = |key: &str, value: &str, more: &str| {
+        format!(
+            ":::MLLOG {{\"key\": \"{key}\", \"value\": {value}, \"time_ms\": 1740823200000, \"metadata\": {{{more}}}}}\n"
+        )
+    };
+    let step = |samples: u32| event("train_loss", "1.5", &format!("\"samples_count\": {samples}"));
+    let text = [event("global_batch_size", "8", ""), step(8), step(16), step(24)].concat();
+    let Log { points, report, .. } = read(&text);
+    assert_eq!(points.iter().map(|point| point.step).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(reasons(&report), Vec::<&str>::new());
+    assert!(has_note(&text, "step of MLPerf events counts samples; steps are"));
+    let unknown = [step(8), step(16), step(24)].concat();
+    assert!(has_note(&unknown, "MLPerf events count samples, and the log does not state global_batch_size"));
+    assert!(!has_note(&unknown, "step of MLPerf events counts samples; steps are"));
+}

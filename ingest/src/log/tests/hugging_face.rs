@@ -142,3 +142,126 @@ fn header_numbers_have_commas() {
     let steps: Vec<(u64, Option<u64>)> = points.iter().map(|point| (point.step, point.total_steps)).collect();
     assert_eq!(steps, [(10, Some(12_345)), (20, Some(12_345)), (30, Some(12_345))]);
 }
+
+/// A checkpoint of step 50, a crash after step 60, and a second start from the checkpoint.
+#[test]
+fn a_new_start_may_repeat_the_last_step() {
+    let bar = |step: u32, seconds: u32| {
+        format!("\r {step}%|#   | {step}/100 [{:02}:{:02}<09:00,  3.00s/it]", seconds / 60, seconds % 60)
+    };
+    let dict = |step: u32, loss: &str| format!("{{'loss': {loss}, 'learning_rate': 1e-05, 'epoch': 0.{step}}}\n");
+    let first: String = [40, 50, 60].map(|step| bar(step, step * 3) + &dict(step, "2.5")).concat() + &bar(63, 189);
+    let steps = |text: &str| {
+        let Log { points, report, .. } = read(text);
+        (points.iter().map(|point| (point.segment, point.step)).collect::<Vec<_>>(), report.restarts)
+    };
+    let expected = (vec![(0, 40), (0, 50), (0, 60), (1, 60), (1, 70)], 1);
+    // The bar is drawn at 0, or its time begins again.
+    for start in [bar(0, 0) + &bar(51, 153), bar(51, 3)] {
+        let text =
+            [&first, "\nTraceback\n", &start, &bar(60, 180), &dict(60, "2.375"), &bar(70, 210), &dict(70, "2.25")]
+                .concat();
+        assert_eq!(steps(&text), expected, "{start}");
+    }
+    // A step printed in the same words, and a lagging bar of another node, are no starts.
+    let repeated = [&first[..], &bar(0, 0), &bar(60, 180), &dict(60, "2.5"), &bar(70, 210), &dict(70, "2.25")].concat();
+    assert_eq!(steps(&repeated).1, 0);
+    let lagging = [&first[..], &bar(59, 177), &bar(60, 180), &dict(60, "2.375")].concat();
+    assert_eq!(steps(&lagging), (vec![(0, 40), (0, 50), (0, 60)], 0));
+    // Without bars the trainer's start line shows it.
+    let header = "***** Running training *****\n  Num Epochs = 1\n  Total optimization steps = 100\n";
+    let text = [header, &dict(40, "2.5"), &dict(60, "2.25"), header, &dict(60, "2.125"), &dict(80, "2.0")].concat();
+    assert_eq!(steps(&text), (vec![(0, 40), (0, 60), (1, 60), (1, 80)], 1));
+    // The time since the start begins again.
+    let swift = |step: u32, loss: &str, minutes: u32| {
+        format!(
+            "{{'loss': {loss}, 'epoch': 0.1, 'global_step/max_steps': '{step}/100', 'elapsed_time': '{minutes}m 0s'}}\n"
+        )
+    };
+    let text = [swift(50, "2.5", 50), swift(60, "2.25", 60), swift(60, "2.125", 10)].concat();
+    assert_eq!(steps(&text), (vec![(0, 50), (0, 60), (1, 60)], 1));
+}
+
+/// LLaMA-Factory's callback and the trainer print a dict each. Newer versions print text.
+#[test]
+fn dicts_of_callback_and_trainer_are_one_step() {
+    let header = "***** Running training *****\n  Num Epochs = 3\n  Total optimization steps = 420\n";
+    let callback = |step: u32| {
+        format!(
+            "[INFO|2025-03-01 10:0{step}:00] llamafactory.train.callbacks:143 >> {{'loss': 2.{step}000, 'learning_rate': 1.{step}524e-05, 'epoch': 0.{:02}, 'throughput': 4096.5}}\n",
+            step * 7
+        )
+    };
+    let trainer = |step: u32| {
+        format!(
+            "{{'loss': 2.{step}, 'grad_norm': 1.25, 'learning_rate': 1.{step}523809e-05, 'epoch': 0.{:02}}}\n",
+            step * 7
+        )
+    };
+    let quoted = |step: u32| {
+        format!(
+            "{{'loss': '2.{step}', 'grad_norm': '1.25', 'learning_rate': '1.{step}524e-05', 'epoch': '0.{:02}14'}}\n",
+            step * 7
+        )
+    };
+    for second in [trainer, quoted] {
+        for is_swapped in [false, true] {
+            let pair = |step| if is_swapped { second(step) + &callback(step) } else { callback(step) + &second(step) };
+            let text = [header.to_owned(), [1, 2, 3, 4, 5].map(pair).concat()].concat();
+            let Log { points, report, .. } = read(&text);
+            assert_eq!(points.len(), 5, "{text}{points:?}");
+            assert_eq!(points.iter().map(|point| point.segment).max(), Some(0), "{text}");
+            let figures = |point: &Point| (point.loss, point.grad_norm, point.tokens_per_s);
+            assert_eq!(figures(&points[1]), (Some(2.2), Some(1.25), Some(4096.5)));
+            assert!(!report.assumptions.iter().any(|note| note.contains("several ranks")), "{report:?}");
+        }
+    }
+    let steps: Vec<u64> = read(&(header.to_owned() + &[1, 2, 3].map(|step| callback(step) + &trainer(step)).concat()))
+        .points
+        .iter()
+        .map(|point| point.step)
+        .collect();
+    assert_eq!(steps, [10, 20, 29]);
+}
+
+/// Megatron-SWIFT: the step is a fraction under another name, at any place of the dict.
+#[test]
+fn steps_as_fractions_have_several_names() {
+    for name in ["iteration", "global_step", "step"] {
+        let last = |step: u32| {
+            format!(
+                "{{'loss': 1.25, 'learning_rate': 1e-05, 'elapsed_time_per_iteration': 3.21, '{name}': '{step}/1000', 'consumed_samples': {}}}\n",
+                step * 16
+            )
+        };
+        let first = |step: u32| {
+            format!(
+                "{{'{name}': '{step}/1000', 'consumed_samples': {}, 'elapsed_time_per_iteration': 3.21, 'learning_rate': 1e-05, 'loss': 1.25}}\n",
+                step * 16
+            )
+        };
+        for text in [[5, 10, 15].map(last).concat(), [5, 10, 15].map(first).concat()] {
+            let points = read(&text).points;
+            let seen: Vec<_> = points.iter().map(|p| (p.step, p.total_steps, p.step_time_s, p.loss)).collect();
+            assert_eq!(seen, [5, 10, 15].map(|step| (step, Some(1000), Some(3.21), Some(1.25))), "{text}");
+        }
+    }
+    let row = "{\"loss\": 1.25, \"elapsed_time_per_iteration\": 3.21, \"iteration\": \"5/1000\"}\n";
+    assert_eq!((single_point(row).step, single_point(row).step_time_s), (5, Some(3.21)));
+    // A printed configuration is no step.
+    let text = "{'learning_rate': 1e-05, 'loss': 'mse'}\n{'model': 'a', 'loss': 1.5}\n{'loss': 2.5, 'epoch': 0.5}\n";
+    assert_eq!((single_point(text).loss, read(text).report.ignored), (Some(2.5), 2));
+}
+
+/// Tags of ranks show that the dicts of one step belong together.
+#[test]
+fn tagged_ranks_raise_no_doubt() {
+    let text: String = (1..9)
+        .flat_map(|step| {
+            (0..4).map(move |rank| format!("{rank}: {{'loss': 2.{step}, 'learning_rate': 1e-05, 'epoch': 0.{step}}}\n"))
+        })
+        .collect();
+    let Log { points, report, .. } = read(&text);
+    assert_eq!(points.len(), 8);
+    assert!(!report.assumptions.iter().any(|note| note.contains("several ranks")), "{report:?}");
+}

@@ -179,3 +179,60 @@ fn other_known_trainer_layouts() {
         assert_eq!((point.step, point.step_time_s, point.loss), expected, "{text}");
     }
 }
+
+/// tqdm prints three digits: `1.00it`, `19.0it`, `1.48kit`.
+#[test]
+fn levanter_rounds_steps() {
+    let line = |step: &str, loss: u32| {
+        format!(
+            "INFO :: Progress on:train {step}it/10.0kit rate:1.5s/it remaining:3:05:15 elapsed:01:40 postfix:loss=4.{loss}\n"
+        )
+    };
+    let text = [line("1.00", 1), line("26.0", 2), line("976", 3)].concat();
+    let seen = |text: &str| read(text).points.iter().map(|p| (p.step, p.total_steps, p.loss)).collect::<Vec<_>>();
+    let total = Some(10_000);
+    assert_eq!(seen(&text), [(1, total, Some(4.1)), (26, total, Some(4.2)), (976, total, Some(4.3))]);
+    assert!(!read(&text).report.assumptions.iter().any(|note| note.contains("rounds")));
+    let text = [text, line("1.00k", 4), line("1.15k", 5), line("1.15k", 6)].concat();
+    assert_eq!(seen(&text)[3..], [(1000, total, Some(4.4)), (1150, total, Some(4.5))]);
+    assert!(read(&text).report.assumptions.iter().any(|note| note.contains("rounds large steps")));
+    let short = line("2.00", 1).replace("10.0k", "70.0");
+    assert_eq!((single_point(&short).total_steps, single_point(&short).step_time_s), (Some(70), Some(1.5)));
+}
+
+/// composer's bar has batches as its unit.
+#[test]
+fn composer_bars() {
+    let bar = |step: u32| {
+        format!(
+            "train                           0%|     | {step}/5000 [00:0{step}<2:15:12,  2.50s/ba, loss/train/total=9.{step}000]\r"
+        )
+    };
+    let points = read(&[1, 2, 3].map(bar).concat()).points;
+    let seen: Vec<_> = points.iter().map(|p| (p.step, p.total_steps, p.step_time_s, p.loss)).collect();
+    assert_eq!(seen[2], (3, Some(5000), Some(2.5), Some(9.3)));
+    let epochs = "train          Epoch   1:  100%|###| 50/50 [1:16:18<00:00,  2.00ba/s, loss/train/total=2.75]\neval           Epoch   1:  100%|###| 49/49 [01:43<00:00,  1.95s/ba, metrics/eval/Accuracy=0.75]\n";
+    let point = single_point(epochs);
+    assert_eq!((point.step, point.total_steps, point.step_time_s), (100, None, Some(0.5)));
+}
+
+/// The bar of an epoch has the length of the epoch, not of the run.
+#[test]
+fn bars_of_epochs_state_no_total() {
+    let bar = |epoch: u32, step: u32| {
+        format!("Epoch {epoch}:  50%|## | {step}/50 [00:01<00:49,  1.00it/s, v_num=0, train_loss=2.5]\r")
+    };
+    let points = read(&[bar(0, 49), bar(0, 50), bar(1, 1)].concat()).points;
+    let seen: Vec<_> = points.iter().map(|point| (point.step, point.total_steps)).collect();
+    assert_eq!(seen, [(49, None), (50, None), (51, None)]);
+}
+
+/// Megatron-LM of 2019 prints no colon after most names.
+#[test]
+fn megatron_without_colons() {
+    let point = single_point(
+        " iteration      100/  500000 | elapsed time per iteration (ms): 525.5 | learning rate 1.500E-04 | lm loss 6.5E+00 | loss scale 65536.0 |\n",
+    );
+    assert_eq!((point.step, point.step_time_s, point.learning_rate), (100, Some(0.5255), Some(1.5e-4)));
+    assert_eq!((point.loss, other(&point, "loss scale")), (Some(6.5), Some(65536.0)));
+}
