@@ -11,7 +11,7 @@ use super::profile::{Column, Profile};
 use super::reader::Reader;
 use super::stated::{self, Stated};
 use super::value::{List, Location, Members, Name, Row, TOO_LONG, Value, ValueSeed};
-use super::{ImportError, Imported, Kind, MAX_ROWS, Meaning, Options, histogram, names, token_ids};
+use super::{ImportError, Imported, Kind, MAX_ROWS, Meaning, Options, Unit, histogram, names, token_ids};
 
 mod frames;
 mod paragraphs;
@@ -68,7 +68,14 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
     let schema = text("schema");
     if schema.as_deref() == Some(histogram::SCHEMA) || (schema.is_none() && has("edges") && has("counts")) {
         let unit = text("unit");
-        return histogram::import(unit.as_deref(), numbers(&fields, "edges")?, numbers(&fields, "counts")?);
+        let (edges, counts) = (numbers(&fields, "edges")?, numbers(&fields, "counts")?);
+        return match unit.as_deref() {
+            Some(unit) if unit == Unit::Characters.id() => {
+                let read = histogram::import(Some(Unit::Tokens.id()), edges, counts)?;
+                histogram::scale::by_unit(read, "The histogram", Unit::Characters, options)
+            }
+            unit => histogram::import(unit, edges, counts),
+        };
     }
     if let Some(schema) = schema {
         let schema: String = schema.chars().take(80).collect();

@@ -162,6 +162,13 @@ pub(super) fn has_other_unit(name: &str) -> bool {
     is_log || unit::split(name).is_some_and(|(_, quantity)| !matches!(quantity, Quantity::Length(_)))
 }
 
+/// Returns whether the last word of a name denotes a length: `chosen_len`, `rejected_tokens`.
+pub(super) fn ends_as_length(name: &str) -> bool {
+    let name = name.trim().to_lowercase();
+    let last = name.rsplit(['_', ' ', '-', '.']).next().unwrap_or_default();
+    ["len", "length", "lengths", "lens", "tokens", "tok", "toks", "size"].contains(&last)
+}
+
 /// Returns whether a text is a token unit.
 pub(super) fn is_tokens(unit: &str) -> bool {
     ["tokens", "token", "tok", "toks"].contains(&unit.trim().to_lowercase().as_str())

@@ -105,7 +105,7 @@ fn from_columns(
         return Err(error);
     }
     if options.column.is_none()
-        && let Some(histogram) = from_edges(&columns)
+        && let Some(histogram) = from_edges(&columns, options)
     {
         return histogram;
     }
@@ -185,7 +185,7 @@ fn candidates(columns: &[Named<'_>], options: &Options<'_>) -> Vec<Candidate> {
 }
 
 /// Reads arrays of counts and edges, as `numpy.histogram` returns them.
-fn from_edges(columns: &[Named<'_>]) -> Option<Result<Imported, ImportError>> {
+fn from_edges(columns: &[Named<'_>], options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     let numbers = |values: &[Value<'_>]| -> Option<serde_json::Value> {
         values
             .iter()
@@ -197,7 +197,7 @@ fn from_edges(columns: &[Named<'_>]) -> Option<Result<Imported, ImportError>> {
     };
     let small = columns.iter().filter(|(_, values)| values.len() <= MAX_BINS + 1);
     let lists = small.filter_map(|(name, values)| Some(((*name).to_owned(), numbers(values)?))).collect();
-    let mut read = histogram::json::read(&serde_json::Value::Object(lists))?;
+    let mut read = histogram::json::read(&serde_json::Value::Object(lists), options)?;
     if let Ok(imported) = &mut read {
         FORMAT.clone_into(&mut imported.report.format);
     }

@@ -122,7 +122,7 @@ fn histogram_is_preserved() {
         let error = refusal(&format!(r#"{{"schema":"hist/1","unit":"tokens","edges":{edges},"counts":{counts}}}"#));
         assert!(error.contains(message), "{error}");
     }
-    let error = refusal(r#"{"schema":"hist/1","unit":"characters","edges":[1,2],"counts":[1]}"#);
+    let error = refusal(r#"{"schema":"hist/1","unit":"bytes","edges":[1,2],"counts":[1]}"#);
     assert!(error.contains("unit must be \"tokens\""), "{error}");
 }
 
@@ -235,6 +235,7 @@ mod groups;
 mod misread;
 mod packs;
 mod parts;
+mod summaries;
 mod texts;
 mod totals;
 

@@ -277,6 +277,11 @@ pub(super) fn unread_members<'v, 'w: 'v>(conversations: impl Iterator<Item = &'v
     names
 }
 
+/// Returns the JSON of a Python literal; `None` if it ends inside a string.
+pub(super) fn literal(text: &str) -> Option<String> {
+    literal::json(text)
+}
+
 /// Parses conversation messages from a text, in JSON or Python notation.
 pub(super) fn messages(text: &str) -> Option<Value<'_>> {
     let start = text.trim_start();

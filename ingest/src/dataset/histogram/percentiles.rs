@@ -22,7 +22,8 @@ impl Entry {
         let percent = |text: &str| text.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
         Some(match name.as_str() {
             "count" | "n" | "samples" => Self::Count,
-            "mean" | "std" | "avg" | "average" | "stddev" | "null_count" | "unique" | "top" | "freq" => Self::Moment,
+            "mean" | "std" | "avg" | "average" | "stddev" | "null_count" | "unique" | "top" | "freq" | "sum"
+            | "var" | "variance" | "mode" | "skew" | "kurtosis" => Self::Moment,
             "min" | "minimum" => Self::Quantile(0.0),
             "median" => Self::Quantile(0.5),
             "max" | "maximum" => Self::Quantile(1.0),
