@@ -117,6 +117,12 @@ pub(super) fn is_media_tokens(name: &str) -> bool {
     media.strip_suffix("tokens").is_some_and(|kind| MEDIA.contains(&kind))
 }
 
+/// Returns whether a name denotes files of any medium: images, videos or sound.
+pub(super) fn holds_any_media(name: &str) -> bool {
+    let known = ["media", "medias", "mediapath", "mediapaths", "mediafile", "mediafiles"];
+    known.contains(&letters(name).as_str())
+}
+
 /// Returns whether a name denotes cached prompt tokens, which `input_tokens` does not include.
 pub(super) fn is_cache_tokens(name: &str) -> bool {
     let known = ["cachereadinputtokens", "cachecreationinputtokens", "cachewriteinputtokens"];

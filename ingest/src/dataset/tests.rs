@@ -232,6 +232,7 @@ mod documents;
 mod doubts;
 mod families;
 mod groups;
+mod images;
 mod misread;
 mod packs;
 mod parts;

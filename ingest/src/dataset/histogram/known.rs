@@ -239,7 +239,13 @@ pub(super) fn total(row: &[String]) -> Option<&str> {
 /// Returns the reason why a name is not a length name. A name of another quantity is not to be called
 /// `num_tokens`.
 pub(super) fn unknown(name: &str) -> String {
-    let meaning = names::meaning(name).0;
+    let normalized = normal(name);
+    let quantity: Vec<&str> = normalized.split('_').filter(|word| !BINS.contains(word)).collect();
+    // `duration_bin` is a duration.
+    let meaning = match names::meaning(name).0 {
+        Meaning::Unknown | Meaning::BinEdge => names::meaning(&quantity.join("_")).0,
+        known => known,
+    };
     let name: String = name.chars().take(80).collect();
     match meaning {
         Meaning::Length(unit @ (Unit::Characters | Unit::Bytes)) => {
