@@ -27,6 +27,7 @@ mod texts;
 mod turns;
 mod weight;
 
+pub(super) use documents::{document_ends, documents};
 pub(super) use packed::Packed;
 pub(super) use sample::{Images, Length, NO_TEXT, Sample};
 
