@@ -207,7 +207,10 @@ fn read_unpacked(bytes: &[u8], options: &Options<'_>) -> Result<Imported, Import
     }
     let read = read_text(python::plain(&text).as_deref().unwrap_or(&text), options);
     // The first line of a plain text is no column.
-    read.map_err(|error| if options.column.is_none() { plain::refuse(&text).unwrap_or(error) } else { error })
+    read.map_err(|error| match options.column {
+        None => foreign::refuse_text(&text).or_else(|| plain::refuse(&text)).unwrap_or(error),
+        Some(_) => error,
+    })
 }
 
 /// Detects the format of a text and reads it.

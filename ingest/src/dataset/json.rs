@@ -350,6 +350,27 @@ fn shard_index(fields: &Members<'_>) -> Option<&'static str> {
     if !fields.is_empty() && fields.iter().all(|(name, value)| is_shard(name) && matches!(value, Value::Number(_))) {
         return Some("sizes of shards in bytes, not lengths of samples; upload a shard or a list of lengths");
     }
+    if has("_data_files") && has("_fingerprint") {
+        return Some("the state of a Hugging Face dataset, which has no lengths of samples; upload its .arrow files");
+    }
+    let is_card = ["splits", "download_size", "dataset_size", "citation", "builder_name"].iter().any(|key| has(key));
+    if has("features") && is_card {
+        return Some(
+            "the description of a Hugging Face dataset, which has no lengths of samples; upload its Parquet or .arrow files",
+        );
+    }
+    if has("weight_map") && has("metadata") {
+        return Some("an index of model weights, not lengths of samples");
+    }
+    if has("architectures") || (has("model_type") && has("hidden_size")) {
+        return Some("the configuration of a model, not lengths of samples");
+    }
+    if has("log_history") && has("global_step") {
+        return Some("the log of a training, not lengths of samples; import it as a run");
+    }
+    if has("chunks") && has("config") {
+        return Some("an index of chunks, which has no lengths of samples; upload a list of lengths");
+    }
     if has("shards") && (has("version") || has("shard_counts") || has("shardlist"))
         || has("shard_counts")
         || has("shardlist")

@@ -10,7 +10,7 @@ mod table;
 mod totals;
 mod unit;
 
-pub(super) use packing::{DECODER, Packing, counts_packed, holds_lengths, packing, reads_numbers};
+pub(super) use packing::{DECODER, INPUTS, Packing, counts_packed, holds_lengths, packing, reads_numbers};
 pub(super) use parts::{Counted, Side, counted, is_section, sample_part};
 pub(super) use totals::{is_anonymous, is_batch_size, is_group, is_steps, is_total_tokens, may_be_total, names_rows};
 pub(super) use unit::Quantity;

@@ -236,6 +236,7 @@ mod images;
 mod misread;
 mod packs;
 mod parts;
+mod prints;
 mod summaries;
 mod texts;
 mod totals;

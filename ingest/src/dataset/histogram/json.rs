@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::super::stated::{self, Stated};
-use super::super::{ImportError, Imported, Options, Unit};
+use super::super::{ImportError, Imported, Meaning, Options, Unit, names};
 use super::bins::{self, Bin, Form};
 use super::samples::Numbering;
 use super::summary::Summary;
@@ -31,8 +31,23 @@ pub(in super::super) fn read(document: &Value, options: &Options<'_>) -> Option<
 
 /// Reads a summary per column: `{"prompt_tokens": {"count": 3, "50%": 512, ..}, ..}`.
 fn summary(fields: &Map<String, Value>, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
-    let columns: Vec<(&String, Vec<(String, f64)>)> =
-        fields.iter().map(|(name, value)| Some((name, statistics(value.as_object()?)?))).collect::<Option<_>>()?;
+    let columns: Vec<(&String, Vec<(String, f64)>)> = match fields.get("variables").and_then(Value::as_object) {
+        // A report of ydata-profiling has further figures of each column.
+        Some(variables) => {
+            let known = |inner: &Map<String, Value>| {
+                inner
+                    .iter()
+                    .filter(|(name, _)| percentiles::is_known(name))
+                    .map(|(name, value)| (name.clone(), value.clone()))
+                    .collect()
+            };
+            let column = |(name, value): (_, &Value)| Some((name, statistics(&known(value.as_object()?))?));
+            variables.iter().filter_map(column).collect()
+        }
+        None => {
+            fields.iter().map(|(name, value)| Some((name, statistics(value.as_object()?)?))).collect::<Option<_>>()?
+        }
+    };
     let is_column = |name: &str| stated::parse(name) != Stated::Unknown;
     // A single object under a general name is no column.
     if columns.len() < 2 && !columns.iter().any(|(name, _)| is_column(name)) {
@@ -155,6 +170,14 @@ fn inside(fields: &Map<String, Value>, options: &Options<'_>) -> Option<Result<I
     if objects.next().is_some() || fields.values().any(Value::is_array) {
         return None;
     }
+    // The number of samples may stand beside the percentiles.
+    let samples = fields.iter().find(|(name, _)| names::meaning(name).0 == Meaning::Weight);
+    let counted =
+        samples.filter(|_| statistics(inner).is_some() && !inner.contains_key("count")).map(|(_, samples)| {
+            let count = [("count".to_owned(), samples.clone())];
+            inner.clone().into_iter().chain(count).collect::<Map<String, Value>>()
+        });
+    let inner = counted.as_ref().unwrap_or(inner);
     let has_lists = inner.values().any(Value::is_array);
     let is_known = stated::parse(name) == Stated::Lengths || is_general(name);
     if stated::parse(name) == Stated::Unit(Unit::Characters) {

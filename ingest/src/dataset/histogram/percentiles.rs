@@ -19,8 +19,13 @@ impl Entry {
     /// Parses an entry name, for example "p50", "99%", "median", "max".
     fn from_name(name: &str) -> Option<Self> {
         let name = name.trim().to_lowercase();
+        Self::from_word(&name).or_else(|| Self::from_word(&plain(&name)?))
+    }
+
+    /// Parses an entry name in lower case.
+    fn from_word(name: &str) -> Option<Self> {
         let percent = |text: &str| text.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
-        Some(match name.as_str() {
+        Some(match name {
             "count" | "n" | "samples" => Self::Count,
             "mean" | "std" | "avg" | "average" | "stddev" | "null_count" | "unique" | "top" | "freq" | "sum"
             | "var" | "variance" | "mode" | "skew" | "kurtosis" => Self::Moment,
@@ -29,10 +34,34 @@ impl Entry {
             "max" | "maximum" => Self::Quantile(1.0),
             name => {
                 let digits = name.strip_prefix("percentile_").or_else(|| name.strip_prefix('p'));
-                Self::Quantile(percent(digits.or_else(|| name.strip_suffix('%'))?)? / 100.0)
+                let digits = digits.or_else(|| name.strip_suffix('%'));
+                let digits = digits.or_else(|| name.strip_suffix("th")).or_else(|| name.strip_suffix("th percentile"));
+                Self::Quantile(percent(digits?)? / 100.0)
             }
         })
     }
+}
+
+/// Returns a label without the words for the counted quantity: `mean` for "mean length"; `None` for a
+/// label without such words.
+fn plain(label: &str) -> Option<String> {
+    const COUNTED: [&str; 10] =
+        ["length", "lengths", "len", "tokens", "token", "sequence", "seq", "sample", "samples", "per"];
+    if ["total samples", "number of samples", "num samples", "num_samples", "n_samples"].contains(&label) {
+        return Some("count".to_owned());
+    }
+    let terms: Vec<&str> = label.split([' ', '_']).filter(|word| !word.is_empty()).collect();
+    let others: Vec<&str> = terms.iter().copied().filter(|word| !COUNTED.contains(word)).collect();
+    match others.as_slice() {
+        ["total"] if terms.len() > 1 => Some("sum".to_owned()),
+        [only] if terms.len() > 1 => Some((*only).to_owned()),
+        _ => None,
+    }
+}
+
+/// Returns whether a name denotes a statistic.
+pub(super) fn is_known(name: &str) -> bool {
+    Entry::from_name(name).is_some()
 }
 
 /// Returns whether the names form a summary: two percentiles, and otherwise only summary names.

@@ -153,7 +153,8 @@ pub(super) fn summary(text: &str, options: &Options<'_>) -> Option<Result<Import
     }
     let names = || entries.iter().map(|(name, _)| *name);
     if !percentiles::are(names()) {
-        let is_summary = percentiles::lacks(names()) && (header.is_some() || name.is_some());
+        let has_lengths = names().any(|name| name.split_whitespace().nth(1).is_some());
+        let is_summary = percentiles::lacks(names()) && (header.is_some() || name.is_some() || has_lengths);
         return is_summary.then(|| Err(refuse(percentiles::TOO_FEW)));
     }
     let width = entries.first().map_or(0, |(_, values)| values.len());

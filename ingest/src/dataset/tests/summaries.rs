@@ -136,6 +136,10 @@ fn programs_print_summaries_of_one_column() {
         assert_eq!((edges, counts), (vec![20.0, 100.0, 300.0, 500.0, 900.0], vec![2.0; 4]), "{file}");
         assert_eq!(report.parsed, 8, "{file}");
     }
+    let beside = r#"{"num_samples": 8, "token_stats": {"mean": 300, "min": 20, "p25": 100, "p50": 300, "p75": 500, "max": 900}}"#;
+    assert_eq!(automatic(beside).2.parsed, 8);
+    let profile = r#"{"analysis": {"title": "x"}, "variables": {"num_tokens": {"type": "Numeric", "n": 8, "n_distinct": 7, "min": 20, "25%": 100, "50%": 300, "75%": 500, "max": 900, "histogram": {"counts": [8], "bin_edges": [20, 900]}}, "text": {"type": "Text", "n": 8}}}"#;
+    assert_eq!(automatic(profile).0, [20.0, 100.0, 300.0, 500.0, 900.0]);
     let percentiles = "| percentile | tokens |\n|---|---|\n| p50 | 300 |\n| p90 | 700 |\n| max | 900 |\n";
     let (edges, _, report) = automatic(percentiles);
     assert_eq!((edges, report.source.as_str()), (vec![1.0, 300.0, 700.0, 900.0], "column tokens"));
