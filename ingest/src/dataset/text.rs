@@ -217,7 +217,9 @@ impl<'o> Meter<'o> {
         match inline::without_media(text) {
             Some(inline::Plain { text, images, numbered }) => {
                 extent.images = extent.images.saturating_add(u32::try_from(images).unwrap_or(u32::MAX));
-                numbered.into_iter().for_each(|number| extent.see_image(number));
+                for number in numbered {
+                    extent.see_image(number);
+                }
                 self.add_plain(&text, extent);
             }
             None => self.add_plain(text, extent),

@@ -39,18 +39,15 @@ pub(super) fn without_media(text: &str) -> Option<Plain> {
     while let Some(at) = rest.find('<') {
         let (before, from) = rest.split_at(at);
         plain.text.push_str(before);
-        rest = match placeholder(from) {
-            Some(Placeholder { rest, is_image, number }) => {
-                match number {
-                    Some(number) if is_image => plain.numbered.push(number),
-                    _ => plain.images += usize::from(is_image),
-                }
-                rest
+        rest = if let Some(Placeholder { rest, is_image, number }) = placeholder(from) {
+            match number {
+                Some(number) if is_image => plain.numbered.push(number),
+                _ => plain.images += usize::from(is_image),
             }
-            None => {
-                plain.text.push('<');
-                &from[1..]
-            }
+            rest
+        } else {
+            plain.text.push('<');
+            &from[1..]
         };
     }
     plain.text.push_str(rest);
