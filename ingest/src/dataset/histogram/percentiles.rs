@@ -32,8 +32,11 @@ impl Entry {
             "min" | "minimum" => Self::Quantile(0.0),
             "median" => Self::Quantile(0.5),
             "max" | "maximum" => Self::Quantile(1.0),
+            "q1" => Self::Quantile(0.25),
+            "q2" => Self::Quantile(0.5),
+            "q3" => Self::Quantile(0.75),
             name => {
-                let digits = name.strip_prefix("percentile_").or_else(|| name.strip_prefix('p'));
+                let digits = name.strip_prefix("percentile_").or_else(|| name.strip_prefix(['p', 'q']));
                 let digits = digits.or_else(|| name.strip_suffix('%'));
                 let digits = digits.or_else(|| name.strip_suffix("th")).or_else(|| name.strip_suffix("th percentile"));
                 Self::Quantile(percent(digits?)? / 100.0)

@@ -24,6 +24,9 @@ pub(in super::super) fn by_unit(
     let (edges, counts) =
         if are_points { points(&edges, &counts, per_token) } else { (bins(&edges, per_token), counts) };
     report.repaired += std::mem::take(&mut report.parsed);
+    for warning in &mut report.warnings {
+        *warning = warning.replace("lengths in tokens", &format!("lengths in {}", unit.id()));
+    }
     report
         .warnings
         .push(format!("{subject} counts {}. They are divided by {per_token} characters per token.", unit.id()));

@@ -43,15 +43,22 @@ pub(super) fn of_table(header: &[String], rows: &[Vec<String>]) -> Result<Option
             return Err(refuse(percentiles::TOO_FEW));
         }
     }
-    let statistics = || header.iter().skip(1).map(String::as_str);
+    let names_columns = COLUMNS.contains(&first.as_str());
+    // SUMMARIZE of DuckDB has further figures of each column.
+    let is_statistic = |name: &&str| !names_columns || percentiles::is_known(name);
+    let statistics = || header.iter().skip(1).map(String::as_str).filter(is_statistic);
     let is_transposed = header.len() > 3
         && !rows.is_empty()
-        && (is_index || COLUMNS.contains(&first.as_str()))
+        && (is_index || names_columns)
         && percentiles::are(statistics())
         && labels().all(|label| !label.is_empty() && number(label).is_none());
     Ok(is_transposed.then(|| {
-        let rows: Vec<&[String]> = rows.iter().map(Vec::as_slice).collect();
-        transposed(&statistics().collect::<Vec<_>>(), &rows)
+        let is_kept = |index: &usize| *index == 0 || is_statistic(&header[*index].as_str());
+        let kept: Vec<usize> = (0..header.len()).filter(is_kept).collect();
+        let cell = |row: &Vec<String>, index: usize| row.get(index).cloned().unwrap_or_default();
+        let rows: Vec<Vec<String>> =
+            rows.iter().map(|row| kept.iter().map(|&index| cell(row, index)).collect()).collect();
+        transposed(&statistics().collect::<Vec<_>>(), &rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }))
 }
 

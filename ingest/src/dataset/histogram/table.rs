@@ -134,7 +134,8 @@ fn read_known(
     let used = columns.numbers();
     let (subject, unit) = columns.lengths().map_or((String::new(), Unit::Tokens), |index| {
         let name = header.get(index).map_or("", String::as_str);
-        (name.to_owned(), options.unit.or(stated_unit).unwrap_or_else(|| known::unit(name)))
+        let subject = if stated_unit.is_some() { "The table" } else { name };
+        (subject.to_owned(), options.unit.or(stated_unit).unwrap_or_else(|| known::unit(name)))
     });
     let read_bins = matches!(columns, Columns::Edges { .. } | Columns::Intervals { .. } | Columns::Centers { .. });
     let texts = constants(header, &samples).filter(|text| !counts_characters(text));

@@ -131,7 +131,8 @@ fn programs_print_summaries_of_one_column() {
     let nested = r#"{"length": {"count": 8, "min": 20, "max": 900, "percentiles": {"25": 100, "50": 300, "75": 500}}}"#;
     let quantiles =
         r#"{"num_tokens": {"count": 8, "min": 20, "max": 900, "quantiles": {"0.25": 100, "0.5": 300, "0.75": 500}}}"#;
-    for file in [polars, spark, transposed, python, nested, quantiles] {
+    let duckdb = "┌─────────────┬─────────────┬─────┬─────┬───────┬─────┬─────┬─────┬───────┐\n│ column_name │ column_type │ min │ max │ avg   │ q25 │ q50 │ q75 │ count │\n│   varchar   │   varchar   │ var │ var │ var   │ var │ var │ var │ int64 │\n├─────────────┼─────────────┼─────┼─────┼───────┼─────┼─────┼─────┼───────┤\n│ num_tokens  │ BIGINT      │ 20  │ 900 │ 333.3 │ 100 │ 300 │ 500 │     8 │\n│ source      │ VARCHAR     │ a   │ z   │       │     │     │     │     8 │\n└─────────────┴─────────────┴─────┴─────┴───────┴─────┴─────┴─────┴───────┘\n";
+    for file in [polars, spark, transposed, python, nested, quantiles, duckdb] {
         let (edges, counts, report) = automatic(file);
         assert_eq!((edges, counts), (vec![20.0, 100.0, 300.0, 500.0, 900.0], vec![2.0; 4]), "{file}");
         assert_eq!(report.parsed, 8, "{file}");
