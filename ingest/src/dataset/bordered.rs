@@ -47,7 +47,9 @@ pub(super) fn strip(text: &str) -> Option<Plain> {
                 return if is_data { format!("| {} |", cells.join(" | ")) } else { String::new() };
             }
             let lower = line.trim().to_lowercase();
-            is_shortened |= lower.starts_with("only showing") || lower.contains(" shown)");
+            // A print that omits columns states "12 columns (9 shown)".
+            let omits_rows = lower.contains(" shown)") && (lower.contains("rows (") || !lower.contains("columns ("));
+            is_shortened |= lower.starts_with("only showing") || omits_rows;
             String::new()
         })
         .collect();

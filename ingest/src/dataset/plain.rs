@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use csv::ReaderBuilder;
+
 use super::choice::document_ends;
 use super::reader::Reader;
 use super::sniff::{self, Format};
@@ -107,14 +109,22 @@ fn is_table(text: &str) -> bool {
         return true;
     }
     // The bars of `<|endoftext|>` are no delimiters.
-    let count = |line: &str, delimiter: char| {
-        let tokens = if delimiter == '|' { line.matches("<|").count() + line.matches("|>").count() } else { 0 };
-        line.matches(delimiter).count().saturating_sub(tokens)
-    };
-    [',', ';', '\t', '|'].iter().any(|&delimiter| {
-        let width = count(first, delimiter);
-        width > 0 && head(text).nth(1).is_some() && head(text).all(|line| count(line, delimiter) == width)
-    })
+    let bars = |line: &str| line.matches('|').count() - line.matches("<|").count().min(line.matches('|').count());
+    let width = bars(first);
+    let has_bars =
+        width > 0 && !first.contains("<|") && head(text).nth(1).is_some() && head(text).all(|line| bars(line) == width);
+    has_bars || [b',', b';', b'\t'].iter().any(|&delimiter| has_columns(text, delimiter))
+}
+
+/// Returns whether the first rows have the same number of cells, and more than one. Cells in quotation
+/// marks may hold delimiters.
+fn has_columns(text: &str, delimiter: u8) -> bool {
+    let mut reader =
+        ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(text.as_bytes());
+    let mut widths = reader.records().take(HEAD).map_while(Result::ok).map(|record| record.len());
+    let Some(first) = widths.next().filter(|&width| width > 1) else { return false };
+    let mut others = widths.peekable();
+    others.peek().is_some() && others.all(|width| width == first)
 }
 
 #[cfg(test)]
@@ -156,6 +166,7 @@ mod tests {
             ("A story.<|end_of_text|>\nAnother.", Some("<|end_of_text|>")),
             ("text\nA story.<|endoftext|>Another.\n", None),
             ("id,text\n1,A story.<|endoftext|>Another.\n", None),
+            ("row,stuff\n1,\"A story, long.<|endoftext|>Another.\"\n2,\"A<|endoftext|>B\"\n", None),
             ("{\"text\": \"A story.<|endoftext|>Another.\"}", None),
             ("The tag </s> ends a <b>line</b>. And </s> again.", None),
             ("<|start_header_id|>user<|end_header_id|>\nHello<|eot_id|>", None),
