@@ -80,6 +80,18 @@ pub(super) fn are<'a>(names: impl IntoIterator<Item = &'a str>) -> bool {
     percentiles >= 2
 }
 
+/// Returns the names of quantiles that are fractions, as `quantile()` of pandas has them: `p50` for 0.5;
+/// `None` for other names.
+pub(super) fn from_fractions<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Vec<String>> {
+    let fractions: Vec<f64> = names
+        .into_iter()
+        .map(|name| super::number(name).filter(|share| (0.0..=1.0).contains(share)))
+        .collect::<Option<_>>()?;
+    let inner = fractions.iter().filter(|share| share.fract() != 0.0).count();
+    let are_quantiles = inner >= 2 && fractions.is_sorted_by(|previous, next| previous < next);
+    are_quantiles.then(|| fractions.iter().map(|share| format!("p{}", (share * 1e8).round() / 1e6)).collect())
+}
+
 /// Error text for a summary without percentiles.
 pub(super) const TOO_FEW: &str = "it is a summary with count, mean and extremes, which is too little for a histogram. Add percentiles, for example \
                                   with summary() of Spark, or upload the lengths";

@@ -132,6 +132,7 @@ pub(super) fn summary(text: &str, options: &Options<'_>) -> Option<Result<Import
     }
     let mut header: Option<&str> = None;
     let mut name: Option<&str> = None;
+    let mut has_type = false;
     let mut entries: Vec<(&str, Vec<f64>)> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         // describe() names the series column in the last line.
@@ -140,6 +141,7 @@ pub(super) fn summary(text: &str, options: &Options<'_>) -> Option<Result<Import
             continue;
         }
         if line.starts_with("dtype:") {
+            has_type = true;
             continue;
         }
         match entry(line) {
@@ -152,7 +154,9 @@ pub(super) fn summary(text: &str, options: &Options<'_>) -> Option<Result<Import
         }
     }
     let names = || entries.iter().map(|(name, _)| *name);
-    if !percentiles::are(names()) {
+    // quantile() prints a series, whose last line names its type.
+    let fractions = if has_type || name.is_some() { percentiles::from_fractions(names()) } else { None };
+    if fractions.is_none() && !percentiles::are(names()) {
         let has_lengths = names().any(|name| name.split_whitespace().nth(1).is_some());
         let is_summary = percentiles::lacks(names()) && (header.is_some() || name.is_some() || has_lengths);
         return is_summary.then(|| Err(refuse(percentiles::TOO_FEW)));
@@ -175,7 +179,11 @@ pub(super) fn summary(text: &str, options: &Options<'_>) -> Option<Result<Import
         columns: names.into_iter().map(str::to_owned).collect(),
         entries: entries
             .into_iter()
-            .map(|(name, values)| (name.to_owned(), values.into_iter().map(Some).collect()))
+            .enumerate()
+            .map(|(index, (name, values))| {
+                let name = fractions.as_ref().and_then(|names| names.get(index)).map_or(name, String::as_str);
+                (name.to_owned(), values.into_iter().map(Some).collect())
+            })
             .collect(),
     };
     Some(summary.read("percentiles", "one percentile per line", options))

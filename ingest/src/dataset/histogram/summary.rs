@@ -39,6 +39,11 @@ pub(super) fn of_table(header: &[String], rows: &[Vec<String>]) -> Result<Option
             let entries = rows.iter().map(|row| (row[0].clone(), values(row))).collect();
             return Ok(Some(Summary { columns: header[1..].to_vec(), entries }));
         }
+        if let Some(names) = percentiles::from_fractions(labels()).filter(|_| is_index) {
+            let values = |row: &Vec<String>| (1..header.len()).map(|index| number(row.get(index)?)).collect();
+            let entries = names.into_iter().zip(rows).map(|(name, row)| (name, values(row))).collect();
+            return Ok(Some(Summary { columns: header[1..].to_vec(), entries }));
+        }
         if percentiles::lacks(labels()) {
             return Err(refuse(percentiles::TOO_FEW));
         }

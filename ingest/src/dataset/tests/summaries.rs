@@ -137,6 +137,15 @@ fn programs_print_summaries_of_one_column() {
         assert_eq!((edges, counts), (vec![20.0, 100.0, 300.0, 500.0, 900.0], vec![2.0; 4]), "{file}");
         assert_eq!(report.parsed, 8, "{file}");
     }
+    for quantiles in [
+        "0.00     20.0\n0.25    100.0\n0.50    300.0\n0.75    500.0\n1.00    900.0\nName: num_tokens, dtype: float64\n",
+        "0.00     20.0\n0.25    100.0\n0.50    300.0\n0.75    500.0\n1.00    900.0\ndtype: float64\n",
+        ",num_tokens\n0.0,20.0\n0.25,100.0\n0.5,300.0\n0.75,500.0\n1.0,900.0\n",
+    ] {
+        let (edges, counts, report) = automatic(quantiles);
+        assert_eq!((edges, counts), (vec![20.0, 100.0, 300.0, 500.0, 900.0], vec![25.0; 4]), "{quantiles}");
+        assert!(report.warnings.iter().any(|warning| warning.contains("number of samples is not known")));
+    }
     let beside = r#"{"num_samples": 8, "token_stats": {"mean": 300, "min": 20, "p25": 100, "p50": 300, "p75": 500, "max": 900}}"#;
     assert_eq!(automatic(beside).2.parsed, 8);
     let profile = r#"{"analysis": {"title": "x"}, "variables": {"num_tokens": {"type": "Numeric", "n": 8, "n_distinct": 7, "min": 20, "25%": 100, "50%": 300, "75%": 500, "max": 900, "histogram": {"counts": [8], "bin_edges": [20, 900]}}, "text": {"type": "Text", "n": 8}}}"#;
