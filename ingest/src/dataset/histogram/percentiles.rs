@@ -30,10 +30,9 @@ impl Entry {
             "mean" | "std" | "avg" | "average" | "stddev" | "null_count" | "unique" | "top" | "freq" | "sum"
             | "var" | "variance" | "mode" | "skew" | "kurtosis" => Self::Moment,
             "min" | "minimum" => Self::Quantile(0.0),
-            "median" => Self::Quantile(0.5),
+            "median" | "q2" => Self::Quantile(0.5),
             "max" | "maximum" => Self::Quantile(1.0),
             "q1" => Self::Quantile(0.25),
-            "q2" => Self::Quantile(0.5),
             "q3" => Self::Quantile(0.75),
             name => {
                 let digits = name.strip_prefix("percentile_").or_else(|| name.strip_prefix(['p', 'q']));

@@ -36,7 +36,7 @@ pub(super) fn of_table(header: &[String], rows: &[Vec<String>]) -> Result<Option
     if header.len() > 1 && rows.len() > 1 && (is_index || STATISTICS.contains(&first.as_str())) {
         if percentiles::are(labels()) {
             let values = |row: &Vec<String>| (1..header.len()).map(|index| number(row.get(index)?)).collect();
-            let entries = rows.iter().map(|row| (row[0].clone(), values(row))).collect();
+            let entries = rows.iter().map(|row| (row.first().cloned().unwrap_or_default(), values(row))).collect();
             return Ok(Some(Summary { columns: header[1..].to_vec(), entries }));
         }
         if let Some(names) = percentiles::from_fractions(labels()).filter(|_| is_index) {
