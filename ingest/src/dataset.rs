@@ -26,6 +26,7 @@ mod npz;
 mod number;
 mod numbers;
 pub mod parquet;
+mod plain;
 mod profile;
 mod python;
 mod quotes;
@@ -192,6 +193,11 @@ fn read_unpacked(bytes: &[u8], options: &Options<'_>) -> Result<Imported, Import
         return Err(refusal);
     }
     let text = sniff::text(bytes)?;
+    if options.column.is_none()
+        && let Some(separator) = plain::Separator::find(&text)
+    {
+        return separator.import(&text, options);
+    }
     if let Some(plain) = bordered::strip(&text) {
         let mut imported = read_text(&plain.text, options)?;
         if plain.is_shortened {
@@ -199,7 +205,12 @@ fn read_unpacked(bytes: &[u8], options: &Options<'_>) -> Result<Imported, Import
         }
         return Ok(imported);
     }
-    read_text(python::plain(&text).as_deref().unwrap_or(&text), options)
+    let read = read_text(python::plain(&text).as_deref().unwrap_or(&text), options);
+    // The first line of a plain text is no column.
+    read.map_err(|error| match options.column {
+        None => foreign::refuse_text(&text).or_else(|| plain::refuse(&text)).unwrap_or(error),
+        Some(_) => error,
+    })
 }
 
 /// Detects the format of a text and reads it.

@@ -23,7 +23,7 @@ pub(super) fn strip(text: &str) -> Option<Plain> {
     if let Some(text) = without_separator_line(text) {
         return Some(Plain { text, is_shortened: false });
     }
-    if let Some(text) = single_column(text) {
+    if let Some(text) = single_column(text).or_else(|| under_dashes(text)) {
         return Some(Plain { text, is_shortened: false });
     }
     let head: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(HEAD).collect();
@@ -47,7 +47,9 @@ pub(super) fn strip(text: &str) -> Option<Plain> {
                 return if is_data { format!("| {} |", cells.join(" | ")) } else { String::new() };
             }
             let lower = line.trim().to_lowercase();
-            is_shortened |= lower.starts_with("only showing") || lower.contains(" shown)");
+            // A print that omits columns states "12 columns (9 shown)".
+            let omits_rows = lower.contains(" shown)") && (lower.contains("rows (") || !lower.contains("columns ("));
+            is_shortened |= lower.starts_with("only showing") || omits_rows;
             String::new()
         })
         .collect();
@@ -68,12 +70,71 @@ fn single_column(text: &str) -> Option<String> {
     let (name, rule) = (lines.next()?.trim(), lines.next()?.trim());
     let is_rule = rule.len() > 2 && rule.bytes().all(|byte| byte == b'-');
     let last = text.trim_end().lines().next_back()?.trim();
-    let is_row_count = last.starts_with('(') && (last.ends_with(" rows)") || last.ends_with(" row)"));
-    if !is_rule || !is_row_count || name.is_empty() || text.contains('|') {
+    if !is_rule || !is_row_count(last) || name.is_empty() || text.contains('|') {
         return None;
     }
     let values = lines.map(|line| if line.trim() == last { "" } else { line.trim() });
     Some(std::iter::once(name).chain(std::iter::once("")).chain(values).collect::<Vec<_>>().join("\n"))
+}
+
+/// Returns whether a line states the number of rows, as psql, sqlcmd and `SQL*Plus` print it.
+fn is_row_count(line: &str) -> bool {
+    let line = line.trim().to_lowercase();
+    let inside = line.strip_prefix('(').and_then(|line| line.strip_suffix(')')).unwrap_or(&line);
+    let ends = [" rows", " row", " rows affected", " row affected", " rows selected.", " row selected."];
+    ends.iter()
+        .find_map(|end| inside.strip_suffix(end))
+        .is_some_and(|count| !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit() || byte == b','))
+}
+
+/// Converts a table whose names have a line of dashes per column below them, as sqlcmd and `SQL*Plus`
+/// print it. The dashes state the places of the columns.
+fn under_dashes(text: &str) -> Option<String> {
+    let expanded: Vec<String> = text.lines().map(without_tabs).collect();
+    let is_dashes = |line: &String| {
+        line.split_whitespace().nth(1).is_some() && line.bytes().all(|byte| matches!(byte, b'-' | b' '))
+    };
+    let at = expanded.iter().take(HEAD).position(is_dashes).filter(|&at| at > 0)?;
+    let has_count = expanded.iter().rev().filter(|line| !line.trim().is_empty()).take(2).any(|line| is_row_count(line));
+    if !(has_count || text.lines().nth(at - 1).is_some_and(|line| line.contains('\t'))) || text.contains('|') {
+        return None;
+    }
+    let (header, dashes) = (&expanded[at - 1], &expanded[at]);
+    let starts: Vec<usize> = (0..dashes.len())
+        .filter(|&place| {
+            let bytes = dashes.as_bytes();
+            bytes[place] == b'-' && (place == 0 || bytes[place - 1] == b' ')
+        })
+        .collect();
+    let cells = |line: &str| -> Vec<String> {
+        let letters: Vec<char> = line.chars().collect();
+        let part = |from: usize, to: usize| letters.iter().take(to).skip(from).collect::<String>().trim().to_owned();
+        let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
+        let from = |index: usize, start: usize| if index == 0 { 0 } else { start };
+        starts.iter().zip(ends).enumerate().map(|(index, (&start, end))| part(from(index, start), end)).collect()
+    };
+    let lines = expanded.iter().enumerate().map(|(index, line)| {
+        // SQL*Plus repeats the names on every page.
+        let is_repeated = index != at - 1 && line == header;
+        let is_data = index + 1 >= at && !line.trim().is_empty() && !is_dashes(line) && !is_row_count(line);
+        if is_data && !is_repeated { format!("| {} |", cells(line).join(" | ")) } else { String::new() }
+    });
+    Some(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// Replaces tabs by blanks up to the next multiple of eight.
+fn without_tabs(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut width = 0_usize;
+    for letter in line.chars() {
+        let blanks = if letter == '\t' { 8 - width % 8 } else { 0 };
+        plain.extend(std::iter::repeat_n(' ', blanks));
+        if blanks == 0 {
+            plain.push(letter);
+        }
+        width += blanks.max(1);
+    }
+    plain
 }
 
 /// Returns whether a line contains only dashes and corners, such as `+----+-----+`, `---- | ----`
@@ -161,6 +222,19 @@ mod tests {
             strip("sep=;\nlength;count\n512;3\n").map(|plain| plain.text),
             Some("\nlength;count\n512;3\n".to_owned())
         );
+    }
+
+    #[test]
+    fn dashes_state_the_places_of_columns() {
+        for text in [
+            "name         num_tokens \n------------ -----------\nfirst part           512\nb                   1024\n\n(2 rows affected)\n",
+            "\nNAME\t\tNUM_TOKENS\n------------ ----------\nfirst part\t   512\n\nNAME\t\tNUM_TOKENS\n------------ ----------\nb\t\t  1024\n\n2 rows selected.\n",
+        ] {
+            let name = if text.starts_with('\n') { "| NAME | NUM_TOKENS |" } else { "| name | num_tokens |" };
+            assert_eq!(plain(text), [name, "| first part | 512 |", "| b | 1024 |"], "{text}");
+        }
+        let single = "num_tokens \n-----------\n        512\n       1024\n\n(2 rows affected)\n";
+        assert_eq!(plain(single), ["num_tokens", "512", "1024"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Selects the columns that contain the lengths, by user options or by the table of names.
 
+use super::media::listed;
 use super::number::Notation;
 use super::profile::Profile;
 use super::text::Meter;
@@ -14,6 +15,7 @@ mod groups;
 mod kinds;
 mod packed;
 mod padding;
+mod placeholders;
 mod repeats;
 mod rule;
 mod sample;
@@ -25,12 +27,14 @@ mod texts;
 mod turns;
 mod weight;
 
+pub(super) use documents::{document_ends, documents};
 pub(super) use packed::Packed;
 pub(super) use sample::{Images, Length, NO_TEXT, Sample};
 
 use automatic::automatic;
 use documents::Documents;
 use doubt::{TOTALS, unclear_error};
+use placeholders::Placeholders;
 use rule::{Rule, TextPart};
 use sentences::sentences;
 use weight::Weight;
@@ -125,6 +129,11 @@ impl Selection {
             .iter()
             .enumerate()
             .filter(|(index, profile)| profile.meaning == Meaning::Images && profile.has_values && !is_part(*index))
+            // A column of any media holds images if one of the first rows names a file.
+            .filter(|(index, profile)| {
+                let has_image = |row: &&Row<'_>| listed::images(row.value(*index, &profile.name), true) > 0;
+                !names::holds_any_media(&profile.name) || head.iter().any(has_image)
+            })
             .min_by_key(|(_, profile)| profile.rank)
             .map(|(index, profile)| {
                 (index, profile.name.clone(), profile.kind, *profile.notation.as_ref().unwrap_or(&Notation::Point))
@@ -135,10 +144,12 @@ impl Selection {
             }
             weight.is_none()
         });
-        let has_placeholders = parts.iter().any(|part| profiles[part.index].kind == Kind::Chat)
+        let has_media = parts.iter().any(|part| profiles[part.index].kind == Kind::Chat)
             || profiles
                 .iter()
                 .any(|profile| profile.has_values && matches!(profile.meaning, Meaning::Images | Meaning::Media));
+        let tagged = if has_media { None } else { placeholders::find(&parts, head) };
+        let has_placeholders = has_media || tagged.as_ref().is_some_and(Placeholders::are_images);
         if options.column.is_some() && options.unit.is_none() {
             warnings.extend(parts.iter().filter(|part| names::has_other_unit(&part.name)).map(|part| {
                 format!("{} is read as a number of tokens, as chosen. Its name states another unit.", part.name)
@@ -164,6 +175,7 @@ impl Selection {
             warnings.push(sentence);
             Some(documents)
         });
+        warnings.extend(tagged.as_ref().map(Placeholders::sentence));
         let named = || if is_selected { None } else { kinds::named(profiles) };
         warnings.extend(kinds::sentence(profiles, &parts, head).or_else(named));
         Ok(Self { parts, weight, images, packed, documents, has_placeholders, warnings })

@@ -62,9 +62,61 @@ pub(super) fn refuse(bytes: &[u8]) -> Option<ImportError> {
     None
 }
 
+/// Returns the error for a text of an unsupported format: a printed array that is shortened, TOML or
+/// INI; `None` for other texts.
+pub(super) fn refuse_text(text: &str) -> Option<ImportError> {
+    let start = text.trim_start();
+    if !start.starts_with(['[', 't', 'a']) {
+        return None;
+    }
+    let is_array = start.starts_with('[') || start.starts_with("tensor(") || start.starts_with("array(");
+    let is_printed = |c: char| c.is_ascii_digit() || c.is_whitespace() || ".,[]+-e".contains(c);
+    let numbers = start.trim_start_matches("tensor(").trim_start_matches("array(").trim_end().trim_end_matches(')');
+    if is_array && numbers.contains("...") && numbers.chars().all(is_printed) {
+        return Some(ImportError::Broken {
+            format: "printed array",
+            detail: "it is shortened with \"...\". Write all values, for example numpy.savetxt('lengths.txt', lengths, fmt='%d')"
+                .to_owned(),
+        });
+    }
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).take(100);
+    let is_name = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '"' | ' '))
+    };
+    let is_section = |line: &str| {
+        let inner = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'));
+        let inner = inner.map(|inner| inner.strip_prefix('[').and_then(|line| line.strip_suffix(']')).unwrap_or(inner));
+        inner.is_some_and(|name| is_name(name) && name.contains(char::is_alphabetic))
+    };
+    let is_setting = |line: &str| line.split_once('=').is_some_and(|(name, _)| is_name(name.trim()));
+    let is_toml = lines().next().is_some_and(is_section)
+        && lines().any(is_setting)
+        && lines().all(|line| is_section(line) || is_setting(line));
+    is_toml.then_some(ImportError::Binary {
+        looks_like: "a TOML or INI file",
+        remedy: "write the lengths as JSON or CSV, one row per sample",
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn foreign_texts_have_names() {
+        for (text, expected) in [
+            ("[   0    1    2 ... 4997 4998 4999]\n", "shortened with"),
+            ("tensor([  5,   7,  9,  ..., 3, 2, 1])", "shortened with"),
+            ("[[sample]]\nnum_tokens = 512\n[[sample]]\nnum_tokens = 300\n", "TOML or INI"),
+            ("# lengths\n[train]\nnum_tokens = 512\n", "TOML or INI"),
+        ] {
+            let error = refuse_text(text.trim_start_matches("# lengths\n")).map(|error| error.to_string());
+            assert!(error.as_ref().is_some_and(|error| error.contains(expected)), "{text}: {error:?}");
+        }
+        for text in ["[1, 2, 3]", "[{\"a\": \"...\"}]", "a = 5\n", "[512\n300]", "array([1, 2])"] {
+            assert_eq!(refuse_text(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn foreign_formats_have_names() {

@@ -13,7 +13,9 @@ mod known;
 mod percentiles;
 mod printed;
 pub(super) mod samples;
+pub(super) mod scale;
 pub(super) mod shares;
+mod summary;
 mod table;
 mod text;
 
@@ -96,24 +98,25 @@ pub(super) fn import(unit: Option<&str>, edges: Vec<f64>, counts: Vec<f64>) -> R
 const MAX_DOCUMENT: usize = 8 << 20;
 
 /// Returns the histogram of a text; `None` if the text matches no format. If the user chooses
-/// columns, they are read as rows.
+/// columns, they are read as rows, except in a summary.
 pub(super) fn recognise(text: &str, format: Format, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
-    let has_selection = options.column.is_some() || options.weight.is_some();
+    if options.weight.is_some() {
+        return None;
+    }
     match format {
-        Format::Table(Delimiter::Byte(delimiter)) if options.weight.is_none() => {
-            let printed = if has_selection { None } else { text::read(text) };
-            printed.or_else(|| table::read(text, delimiter, options.column))
+        Format::Table(Delimiter::Byte(delimiter)) => {
+            text::read(text, options).or_else(|| table::read(text, delimiter, options))
         }
-        _ if has_selection => None,
+        Format::Table(Delimiter::Bar) => table::read_bars(text, options).or_else(|| text::read(text, options)),
         Format::Json if text.len() <= MAX_DOCUMENT && !text.contains("\"schema\"") => {
             match serde_json::from_str(text) {
-                Ok(document) => json::read(&document),
+                Ok(document) => json::read(&document, options),
                 // Python may write invalid JSON.
-                Err(_) => text::read(text),
+                Err(_) => text::read(text, options).or_else(|| text::literal(text, options)),
             }
         }
         Format::JsonLines => None,
-        _ => text::read(text),
+        _ => text::read(text, options),
     }
 }
 
@@ -122,6 +125,7 @@ pub(super) fn from_edges(
     format: &str,
     header: &[String],
     rows: &mut dyn Iterator<Item = Vec<String>>,
+    options: &Options<'_>,
 ) -> Option<Result<Imported, ImportError>> {
     let has = |known: &[&str]| header.iter().any(|name| known.contains(&normal(name).as_str()));
     let is_pair = |(left, right): &(&str, &str)| has(&[left]) && has(&[right]);
@@ -132,7 +136,7 @@ pub(super) fn from_edges(
     if !((has_edges || has_bins) && has(&known::COUNTS)) {
         return None;
     }
-    table::read_rows(format, header, rows, None)
+    table::read_rows(format, header, rows, options)
 }
 
 /// Returns whether a number is inside a bin such as `0-512`; `None` if the text is not a bin.

@@ -11,7 +11,7 @@ use super::profile::{Column, Profile};
 use super::reader::Reader;
 use super::stated::{self, Stated};
 use super::value::{List, Location, Members, Name, Row, TOO_LONG, Value, ValueSeed};
-use super::{ImportError, Imported, Kind, MAX_ROWS, Meaning, Options, histogram, names, token_ids};
+use super::{ImportError, Imported, Kind, MAX_ROWS, Meaning, Options, Unit, histogram, names, token_ids};
 
 mod frames;
 mod paragraphs;
@@ -68,7 +68,14 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
     let schema = text("schema");
     if schema.as_deref() == Some(histogram::SCHEMA) || (schema.is_none() && has("edges") && has("counts")) {
         let unit = text("unit");
-        return histogram::import(unit.as_deref(), numbers(&fields, "edges")?, numbers(&fields, "counts")?);
+        let (edges, counts) = (numbers(&fields, "edges")?, numbers(&fields, "counts")?);
+        return match unit.as_deref() {
+            Some(unit) if unit == Unit::Characters.id() => {
+                let read = histogram::import(Some(Unit::Tokens.id()), edges, counts)?;
+                histogram::scale::by_unit(read, "The histogram", Unit::Characters, options)
+            }
+            unit => histogram::import(unit, edges, counts),
+        };
     }
     if let Some(schema) = schema {
         let schema: String = schema.chars().take(80).collect();
@@ -342,6 +349,27 @@ fn shard_index(fields: &Members<'_>) -> Option<&'static str> {
     let has = |key: &str| fields.iter().any(|(name, _)| name == key);
     if !fields.is_empty() && fields.iter().all(|(name, value)| is_shard(name) && matches!(value, Value::Number(_))) {
         return Some("sizes of shards in bytes, not lengths of samples; upload a shard or a list of lengths");
+    }
+    if has("_data_files") && has("_fingerprint") {
+        return Some("the state of a Hugging Face dataset, which has no lengths of samples; upload its .arrow files");
+    }
+    let is_card = ["splits", "download_size", "dataset_size", "citation", "builder_name"].iter().any(|key| has(key));
+    if has("features") && is_card {
+        return Some(
+            "the description of a Hugging Face dataset, which has no lengths of samples; upload its Parquet or .arrow files",
+        );
+    }
+    if has("weight_map") && has("metadata") {
+        return Some("an index of model weights, not lengths of samples");
+    }
+    if has("architectures") || (has("model_type") && has("hidden_size")) {
+        return Some("the configuration of a model, not lengths of samples");
+    }
+    if has("log_history") && has("global_step") {
+        return Some("the log of a training, not lengths of samples; import it as a run");
+    }
+    if has("chunks") && has("config") {
+        return Some("an index of chunks, which has no lengths of samples; upload a list of lengths");
     }
     if has("shards") && (has("version") || has("shard_counts") || has("shardlist"))
         || has("shard_counts")

@@ -23,7 +23,7 @@ pub fn merge(shards: Vec<(String, Imported)>) -> Result<Imported, ImportError> {
         }
         known.push((shard_digest, other.clone()));
         let refuse = |detail: String| ImportError::Merge { first: first.clone(), other: other.clone(), detail };
-        if merged.report.source != shard.report.source {
+        if columns(&merged.report.source) != columns(&shard.report.source) {
             return Err(refuse(format!("the lengths are {} and {}", merged.report.source, shard.report.source)));
         }
         match (&mut merged.dataset, shard.dataset) {
@@ -77,6 +77,16 @@ pub fn merge(shards: Vec<(String, Imported)>) -> Result<Imported, ImportError> {
         add(&mut merged.report, &other, shard.report);
     }
     Ok(merged)
+}
+
+/// Returns a source without the word for its columns: tables have columns, JSON has keys.
+fn columns(source: &str) -> String {
+    const TERMS: [&str; 4] = ["columns", "column", "keys", "key"];
+    let mut terms: Vec<&str> = source.split(' ').collect();
+    if let Some(at) = terms.iter().position(|word| TERMS.contains(word)) {
+        terms.remove(at);
+    }
+    terms.join(" ")
 }
 
 /// Returns a hash that is equal for equal datasets.
@@ -178,6 +188,23 @@ mod tests {
         assert_eq!(merged.dataset, expected);
         assert_eq!((merged.report.parsed, merged.report.repaired), (3, 1));
         assert_eq!(merged.report.first_problem.as_deref(), Some("b, line 3: read as 9"));
+    }
+
+    #[test]
+    fn tables_and_json_lines_of_one_column_are_merged() {
+        let merged = merge(vec![
+            shard("a", "num_tokens\n3\n5\n"),
+            shard("b", "{\"num_tokens\": 7}\n{\"num_tokens\": 9}\n"),
+            shard("c", "[{\"num_tokens\": 2}]"),
+        ])
+        .expect("shards");
+        let expected = Dataset::Rows { text_tokens: vec![3, 5, 7, 9, 2], images: vec![], shaped: None };
+        assert_eq!(merged.dataset, expected);
+        let both = "{\"prompt_tokens\": 7, \"completion_tokens\": 1}\n";
+        let merged = merge(vec![shard("a", "prompt_tokens,completion_tokens\n3,1\n"), shard("b", &both.repeat(2))]);
+        assert!(merged.is_ok(), "{merged:?}");
+        let other = merge(vec![shard("a", "num_tokens\n3\n"), shard("b", "{\"input_ids\": [7, 8]}\n")]);
+        assert!(other.is_err_and(|error| error.to_string().contains("cannot be merged")));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod table;
 mod totals;
 mod unit;
 
-pub(super) use packing::{DECODER, Packing, counts_packed, holds_lengths, packing, reads_numbers};
+pub(super) use packing::{DECODER, INPUTS, Packing, counts_packed, holds_lengths, packing, reads_numbers};
 pub(super) use parts::{Counted, Side, counted, is_section, sample_part};
 pub(super) use totals::{is_anonymous, is_batch_size, is_group, is_steps, is_total_tokens, may_be_total, names_rows};
 pub(super) use unit::Quantity;
@@ -117,6 +117,12 @@ pub(super) fn is_media_tokens(name: &str) -> bool {
     media.strip_suffix("tokens").is_some_and(|kind| MEDIA.contains(&kind))
 }
 
+/// Returns whether a name denotes files of any medium: images, videos or sound.
+pub(super) fn holds_any_media(name: &str) -> bool {
+    let known = ["media", "medias", "mediapath", "mediapaths", "mediafile", "mediafiles"];
+    known.contains(&letters(name).as_str())
+}
+
 /// Returns whether a name denotes cached prompt tokens, which `input_tokens` does not include.
 pub(super) fn is_cache_tokens(name: &str) -> bool {
     let known = ["cachereadinputtokens", "cachecreationinputtokens", "cachewriteinputtokens"];
@@ -160,6 +166,13 @@ pub(super) fn is_scaled_count(name: &str) -> bool {
 pub(super) fn has_other_unit(name: &str) -> bool {
     let is_log = name.to_lowercase().starts_with("log");
     is_log || unit::split(name).is_some_and(|(_, quantity)| !matches!(quantity, Quantity::Length(_)))
+}
+
+/// Returns whether the last word of a name denotes a length: `chosen_len`, `rejected_tokens`.
+pub(super) fn ends_as_length(name: &str) -> bool {
+    let name = name.trim().to_lowercase();
+    let last = name.rsplit(['_', ' ', '-', '.']).next().unwrap_or_default();
+    ["len", "length", "lengths", "lens", "tokens", "tok", "toks", "size"].contains(&last)
 }
 
 /// Returns whether a text is a token unit.

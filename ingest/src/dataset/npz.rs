@@ -105,7 +105,7 @@ fn from_columns(
         return Err(error);
     }
     if options.column.is_none()
-        && let Some(histogram) = from_edges(&columns)
+        && let Some(histogram) = from_edges(&columns, options)
     {
         return histogram;
     }
@@ -127,6 +127,9 @@ fn from_columns(
     let max_length = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
     let rows = wanted.map_or(max_length, |(_, rows)| rows);
     let is_wanted = |name: &str| wanted.is_some_and(|(wanted, _)| wanted == name);
+    // Arrays of several lengths, such as one per split, are offered together.
+    let is_split = wanted.is_none() && columns.iter().any(|(_, values)| values.len() != rows);
+    let all = if is_split { candidates(&columns, options) } else { Vec::new() };
     columns.retain(|(name, values)| values.len() == rows && (!token_ids::are_listed(name) || is_wanted(name)));
     let named = columns.iter().map(|(name, _)| Column { name: (*name).to_owned(), kind: Some(Kind::Number) });
     let mut reader = Reader::typed(options, named.collect());
@@ -134,7 +137,10 @@ fn from_columns(
         let cells = columns.iter().map(|(_, values)| values[row].clone());
         reader.push(Location { item: "element", number: row as u64 + 1 }, Row::Cells(cells.collect()))?;
     }
-    reader.finish(FORMAT)
+    reader.finish(FORMAT).map_err(|error| match error {
+        ImportError::Unclear { .. } if is_split => ImportError::Unclear { candidates: all },
+        error => error,
+    })
 }
 
 /// Returns the array with the best-ranked length name. Token ID arrays are ignored.
@@ -185,7 +191,7 @@ fn candidates(columns: &[Named<'_>], options: &Options<'_>) -> Vec<Candidate> {
 }
 
 /// Reads arrays of counts and edges, as `numpy.histogram` returns them.
-fn from_edges(columns: &[Named<'_>]) -> Option<Result<Imported, ImportError>> {
+fn from_edges(columns: &[Named<'_>], options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     let numbers = |values: &[Value<'_>]| -> Option<serde_json::Value> {
         values
             .iter()
@@ -197,7 +203,7 @@ fn from_edges(columns: &[Named<'_>]) -> Option<Result<Imported, ImportError>> {
     };
     let small = columns.iter().filter(|(_, values)| values.len() <= MAX_BINS + 1);
     let lists = small.filter_map(|(name, values)| Some(((*name).to_owned(), numbers(values)?))).collect();
-    let mut read = histogram::json::read(&serde_json::Value::Object(lists))?;
+    let mut read = histogram::json::read(&serde_json::Value::Object(lists), options)?;
     if let Ok(imported) = &mut read {
         FORMAT.clone_into(&mut imported.report.format);
     }
@@ -247,6 +253,18 @@ mod tests {
         let histogram = npz(&[("hist.npy", npy("(2,)", &[3, 2])), ("bin_edges.npy", npy("(3,)", &[0, 512, 1024]))]);
         let imported = import(&histogram, &Options::default()).expect("an archive");
         assert_eq!(imported.dataset, Dataset::Histogram { edges: vec![0.0, 512.0, 1024.0], counts: vec![3.0, 2.0] });
+    }
+
+    #[test]
+    fn arrays_of_every_split_are_offered() {
+        let arrays = [("train_lengths.npy", npy("(3,)", &[5, 3, 7])), ("val_lengths.npy", npy("(2,)", &[9, 8]))];
+        match import(&npz(&arrays), &Options::default()) {
+            Err(ImportError::Unclear { candidates }) => {
+                assert_eq!(super::super::tests::names(&candidates), ["train_lengths", "val_lengths"]);
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(lengths(&arrays, Some("val_lengths")).0, [9, 8]);
     }
 
     fn lengths(arrays: &[(&str, Vec<u8>)], column: Option<&str>) -> (Vec<u32>, String) {

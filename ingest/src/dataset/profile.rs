@@ -318,9 +318,23 @@ pub(super) fn text_kind(text: &str) -> Kind {
     Kind::Text
 }
 
+/// Returns the text between the brackets of a list, with or without the name of its type:
+/// `[101 2009]`, `tensor([101, 2009])`, `array([101], dtype=int32)`.
+pub(super) fn inner(text: &str) -> Option<&str> {
+    let text = text.trim();
+    if text.starts_with('[') {
+        return text.strip_prefix('[')?.strip_suffix(']');
+    }
+    let call = ["torch.", "np.", "numpy."].iter().find_map(|module| text.strip_prefix(module)).unwrap_or(text);
+    let arguments = ["tensor(", "array("].iter().find_map(|name| call.strip_prefix(name))?.strip_suffix(')')?;
+    let (list, further) = arguments.strip_prefix('[')?.split_once(']')?;
+    let is_further = further.is_empty() || (further.starts_with(',') && further.contains('='));
+    is_further.then_some(list)
+}
+
 /// Counts the elements of an integer list written as text: `[101, 2009, 102]` or `[101 2009 102]`.
 pub(super) fn elements(text: &str) -> Option<usize> {
-    let inner = text.trim().strip_prefix('[')?.strip_suffix(']')?;
+    let inner = inner(text)?;
     let terms = || inner.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
     terms()
         .all(|word| word.bytes().all(|byte| byte.is_ascii_digit()))

@@ -82,6 +82,12 @@ pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {
         let remedy = "download the file itself: the link may need a login, or lead to a page about the file";
         return Err(ImportError::Binary { looks_like: "an HTML page", remedy });
     }
+    if ["<table", "<div", "<style"].iter().any(|element| start.starts_with(element)) {
+        return Err(ImportError::Binary { looks_like: "an HTML table", remedy: "write the table with to_csv()" });
+    }
+    if start.starts_with("<?xml") || start.starts_with("<svg") {
+        return Err(ImportError::Binary { looks_like: "an XML file", remedy: TEXT });
+    }
     if text.trim().is_empty() { Err(ImportError::Empty) } else { Ok(text) }
 }
 

@@ -100,6 +100,14 @@ pub(super) fn parse(text: &str) -> Stated {
     }
 }
 
+/// Returns whether a text under a key says that the numbers of the file count characters: `"unit":
+/// "characters"`, `"column": "n_chars"`.
+pub(super) fn names_characters(key: &str, text: &str) -> bool {
+    let lower = key.to_lowercase();
+    let mut terms = lower.split(|c: char| !c.is_alphanumeric());
+    terms.any(|word| DESCRIPTORS.contains(&word)) && parse(text) == Stated::Unit(Unit::Characters)
+}
+
 /// Returns whether a column name says that the column describes the numbers of its rows.
 pub(super) fn names_quantity(name: &str) -> bool {
     const NAMES: [&str; 6] = ["metric", "metric_name", "quantity", "variable", "measure", "feature"];

@@ -104,17 +104,21 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     if selection.parts.len() > 1 {
         let others: Vec<&str> =
             selection.parts.iter().filter(|other| other.index != part.index).map(|other| other.name.as_str()).collect();
-        report.warnings.push(format!(
-            "Only {} is counted. {} belong to the same samples, but statistics of columns cannot be added. Upload a shard for their sum.",
-            column.name,
-            others.join(", ")
-        ));
+        report.warnings.push(only(&column.name, &others));
     }
     if document.partial {
         report.warnings.push("The statistics are those of a part of the dataset, its first 5 GB.".to_owned());
     }
     report.first_problem = (report.skipped > 0).then(|| format!("{} rows have no value", report.skipped));
     Ok(imported)
+}
+
+/// Returns the warning that the statistics of one column are read and those of others are not added.
+pub(super) fn only(name: &str, others: &[&str]) -> String {
+    format!(
+        "Only {name} is counted. {} belong to the same samples, but statistics of columns cannot be added. Upload a shard for their sum.",
+        others.join(", ")
+    )
 }
 
 /// Returns the part with the maximum mean.

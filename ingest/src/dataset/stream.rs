@@ -14,7 +14,7 @@ use super::reader::{Reader, cells};
 use super::sniff::{self, Delimiter, Format};
 use super::table::Table;
 use super::value::Location;
-use super::{ImportError, Imported, Options, lines, numbers, quotes, read_unpacked};
+use super::{ImportError, Imported, Options, lines, numbers, plain, quotes, read_unpacked};
 
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
@@ -101,6 +101,8 @@ enum Kind<'o> {
     JsonLines(Reader<'o>),
     Numbers(Reader<'o>),
     Table(Table<'o>, u8),
+    /// Plain text, with the number of documents so far.
+    Documents(Reader<'o>, plain::Separator, u64),
 }
 
 impl<'o> Stream<'o> {
@@ -234,6 +236,12 @@ impl<'o> Rows<'o> {
         let refuse = |found: &str| ImportError::Shape {
             found: format!("{found} of more than {} MiB, which cannot be read row by row", IN_MEMORY >> 20),
         };
+        if options.column.is_none()
+            && let Some(separator) = plain::Separator::find(&text)
+        {
+            let kind = Kind::Documents(Reader::new(options), separator, 0);
+            return Ok(Self { kind, rest: Vec::new(), lines: 0 });
+        }
         let kind = match sniff::format(&text) {
             Format::JsonLines => Kind::JsonLines(Reader::new(options)),
             Format::Numbers => {
@@ -241,6 +249,9 @@ impl<'o> Rows<'o> {
                 Kind::Numbers(Reader::headerless(options, 1))
             }
             Format::Table(delimiter @ Delimiter::Byte(byte)) => Kind::Table(Table::new(options, 0, delimiter), byte),
+            Format::Table(Delimiter::None) if options.column.is_none() && plain::refuse(&text).is_some() => {
+                return Err(plain::refuse(&text).unwrap_or(ImportError::Empty));
+            }
             Format::Table(delimiter @ Delimiter::None) => Kind::Table(Table::new(options, 0, delimiter), 0),
             Format::Table(_) => return Err(refuse("an aligned table")),
             Format::Json => return Err(refuse("one JSON document")),
@@ -271,6 +282,9 @@ impl Kind<'_> {
     /// Returns the end of the last complete line or record; a line break inside quotes does not end
     /// a record.
     fn end(&self, bytes: &[u8]) -> Option<usize> {
+        if let Self::Documents(_, separator, _) = self {
+            return separator.end(bytes);
+        }
         let Self::Table(_, delimiter) = self else {
             return bytes.iter().rposition(|&byte| byte == b'\n').map(|at| at + 1);
         };
@@ -304,6 +318,7 @@ impl Kind<'_> {
                     }
                 }
             }
+            Self::Documents(reader, separator, number) => *number = separator.push(reader, *number, text)?,
             Self::Table(table, delimiter) => {
                 let unquoted = quotes::unquote(text, Format::Table(Delimiter::Byte(*delimiter)));
                 if let Some(unquoted) = &unquoted {
@@ -335,6 +350,7 @@ impl Kind<'_> {
             Self::JsonLines(reader) => reader.finish("JSONL"),
             Self::Numbers(reader) => reader.finish("plain numbers"),
             Self::Table(table, _) => table.finish(),
+            Self::Documents(reader, separator, _) => separator.finish(reader),
         }
     }
 }
@@ -421,6 +437,20 @@ mod tests {
         assert_eq!(lengths(stray.as_bytes().chunks(70), &options), Ok(expected.clone()));
         let numbers = (1..=rows).fold(String::new(), |numbers, row| numbers + &format!("{filler}{}\n", length(row)));
         assert_eq!(lengths(zstd(numbers.as_bytes()).chunks(10), &options), Ok(expected));
+        let documents = (1..=rows).fold(String::new(), |text, row| {
+            text + &format!(
+                "A {}.{}<|endoftext|>",
+                "story ".repeat(length(row) as usize),
+                if row % 9 == 0 { "\n" } else { "" }
+            )
+        });
+        // "A ", 6 characters per word, and a point, with 4 characters per token.
+        let expected: Vec<u32> = (1..=rows).map(|row| (3 + 6 * length(row)).div_ceil(4)).collect();
+        for size in [70, 9999] {
+            assert_eq!(lengths(gzip(documents.as_bytes()).chunks(size), &options), Ok(expected.clone()));
+        }
+        let prose = lengths("A story without a separator.\n".repeat(2000).as_bytes().chunks(1000), &options);
+        assert!(prose.is_err_and(|error| error.to_string().contains("one JSON line per document")));
         let document = format!("[{}1]", format!("1,{filler}").repeat(70));
         assert!(
             lengths(document.as_bytes().chunks(1 << 10), &options)

@@ -122,7 +122,7 @@ fn histogram_is_preserved() {
         let error = refusal(&format!(r#"{{"schema":"hist/1","unit":"tokens","edges":{edges},"counts":{counts}}}"#));
         assert!(error.contains(message), "{error}");
     }
-    let error = refusal(r#"{"schema":"hist/1","unit":"characters","edges":[1,2],"counts":[1]}"#);
+    let error = refusal(r#"{"schema":"hist/1","unit":"bytes","edges":[1,2],"counts":[1]}"#);
     assert!(error.contains("unit must be \"tokens\""), "{error}");
 }
 
@@ -232,9 +232,12 @@ mod documents;
 mod doubts;
 mod families;
 mod groups;
+mod images;
 mod misread;
 mod packs;
 mod parts;
+mod prints;
+mod summaries;
 mod texts;
 mod totals;
 

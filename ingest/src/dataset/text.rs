@@ -51,8 +51,21 @@ pub(super) struct Extent {
     pub(super) tokens: u64,
     /// Images named in texts and in message parts.
     pub(super) images: u32,
+    /// Numbers below 64 of these images, one bit each. A number that occurs again is the same image.
+    numbered: u64,
     /// True if the tokenizer could not encode a text.
     pub(super) is_unreadable: bool,
+}
+
+impl Extent {
+    /// Adds the image of a numbered placeholder.
+    fn see_image(&mut self, number: u16) {
+        let bit = 1_u64.checked_shl(number.into()).unwrap_or(0);
+        if self.numbered & bit == 0 {
+            self.images = self.images.saturating_add(1);
+        }
+        self.numbered |= bit;
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -202,9 +215,12 @@ impl<'o> Meter<'o> {
 
     fn add_text(&self, text: &str, extent: &mut Extent) {
         match inline::without_media(text) {
-            Some((plain, images)) => {
+            Some(inline::Plain { text, images, numbered }) => {
                 extent.images = extent.images.saturating_add(u32::try_from(images).unwrap_or(u32::MAX));
-                self.add_plain(&plain, extent);
+                for number in numbered {
+                    extent.see_image(number);
+                }
+                self.add_plain(&text, extent);
             }
             None => self.add_plain(text, extent),
         }
@@ -222,6 +238,36 @@ impl<'o> Meter<'o> {
                 None => extent.is_unreadable = true,
             }
         }
+    }
+}
+
+/// Returns the number of image placeholders in a text.
+pub(super) fn image_placeholders(text: &str) -> usize {
+    inline::images(text)
+}
+
+/// Returns whether a conversation has parts or placeholders of a medium: "video" or "audio".
+pub(super) fn has_medium(value: &Value<'_>, medium: &str) -> bool {
+    match value {
+        Value::Text(text) => match messages(text) {
+            Some(messages) => is_within(&messages, medium, 0),
+            None => inline::has(text, medium),
+        },
+        value => is_within(value, medium, 0),
+    }
+}
+
+fn is_within(value: &Value<'_>, medium: &str, depth: usize) -> bool {
+    match value {
+        Value::Text(text) => inline::has(text, medium),
+        Value::List(list) if depth <= DEEPEST => list.items.iter().any(|item| is_within(item, medium, depth + 1)),
+        Value::Object(members) if depth <= DEEPEST => members.iter().any(|(name, value)| match value {
+            Value::Text(kind) if name == "type" => {
+                **kind == *medium || [format!("{medium}_url"), format!("input_{medium}")].contains(&kind.to_string())
+            }
+            value => (name == medium && !is_void(value)) || is_within(value, medium, depth + 1),
+        }),
+        _ => false,
     }
 }
 
@@ -275,6 +321,11 @@ pub(super) fn unread_members<'v, 'w: 'v>(conversations: impl Iterator<Item = &'v
         }
     }
     names
+}
+
+/// Returns the JSON of a Python literal; `None` if it ends inside a string.
+pub(super) fn literal(text: &str) -> Option<String> {
+    literal::json(text)
 }
 
 /// Parses conversation messages from a text, in JSON or Python notation.

@@ -21,6 +21,9 @@ pub(super) fn automatic(
         let profile = &profiles[index];
         Some(Part::new(index, profile, measure(profile, unit)?))
     };
+    if let Some(inputs) = inputs(profiles) {
+        return Some(vec![part(inputs, Unit::Tokens)?]);
+    }
     let texts = texts(profiles);
     let of_texts = || text_parts(profiles);
     let (prompt, completion) = sides::sides(profiles);
@@ -95,6 +98,18 @@ pub(super) fn automatic(
     let (index, profile) =
         profiles.iter().enumerate().filter(|(_, profile)| is_known(profile)).min_by_key(|(_, profile)| profile.rank)?;
     Some(vec![Part::new(index, profile, Measure::Number(Notation::Point, Unit::Tokens))])
+}
+
+/// Returns the column of token IDs that MaxText and grain call `inputs`. Its name denotes a text, unless
+/// a column beside it numbers the samples or the positions.
+fn inputs(profiles: &[Profile]) -> Option<usize> {
+    let is_list = |profile: &Profile| profile.kind == Kind::NumberList;
+    let describes = |profile: &&Profile| {
+        let name = profile.name.to_lowercase();
+        is_list(profile) && name.starts_with(names::INPUTS) && names::packing(&name).is_some()
+    };
+    profiles.iter().find(describes)?;
+    profiles.iter().position(|profile| is_list(profile) && names::is_same(&profile.name, names::INPUTS))
 }
 
 /// Returns whether the name says that the column counts tokens.

@@ -20,7 +20,11 @@ const ENDS: [&str; 8] = [
 /// Tokens that start a document.
 const STARTS: [&str; 4] = ["<|begin_of_text|>", "<|begin\u{2581}of\u{2581}sentence|>", "<bos>", "<s>"];
 /// Tokens that start a turn of a conversation. In such texts `</s>` ends a turn.
-const TURNS: [&str; 5] = ["[INST]", "<|im_start|>", "<|user|>", "<|assistant|>", "<start_of_turn>"];
+const TURNS: [&str; 6] =
+    ["[INST]", "<|im_start|>", "<|user|>", "<|assistant|>", "<start_of_turn>", "<|start_header_id|>"];
+
+/// End of a turn or of a document in Llama 3. In a column, it ends a turn.
+const END_OF_TURN: &str = "<|eot_id|>";
 
 /// A text column whose rows contain several documents.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,19 +107,30 @@ pub(super) fn find(parts: &[Part], head: &[&Row<'_>]) -> Option<Found> {
 }
 
 fn has_several(text: &str, end: &str) -> bool {
-    if !text.contains(end) {
-        return false;
-    }
-    // HTML has other closing tags; a conversation has turns.
-    let is_markup = || {
-        text.match_indices("</").any(|(at, _)| !text[at..].starts_with(end))
-            || TURNS.iter().any(|turn| text.contains(turn))
-    };
-    documents(text, end).nth(1).is_some() && !(end == "</s>" && is_markup())
+    text.contains(end) && documents(text, end).nth(1).is_some() && !(end == "</s>" && is_markup(text, end))
+}
+
+/// Returns whether `</s>` ends an element or a turn: HTML has other closing tags, a conversation has
+/// turns.
+fn is_markup(text: &str, end: &str) -> bool {
+    text.match_indices("</").any(|(at, _)| !text[at..].starts_with(end)) || has_turns(text)
+}
+
+fn has_turns(text: &str) -> bool {
+    TURNS.iter().any(|turn| text.contains(turn))
+}
+
+/// Returns the token between the documents of a plain text: it ends them, or it starts the text and
+/// each of them.
+pub(in super::super) fn document_ends(text: &str) -> Option<&'static str> {
+    let is_end = |end: &&&str| text.contains(**end) && !(**end == "</s>" && is_markup(text, end));
+    let turn = || Some(END_OF_TURN).filter(|end| text.contains(end) && !has_turns(text));
+    let is_start = |start: &&&str| text.trim_start().starts_with(**start);
+    ENDS.iter().find(is_end).copied().or_else(turn).or_else(|| STARTS.iter().find(is_start).copied())
 }
 
 /// Returns the documents of a text, without the tokens that start or end them.
-fn documents<'t>(text: &'t str, end: &'t str) -> impl Iterator<Item = &'t str> {
+pub(in super::super) fn documents<'t>(text: &'t str, end: &'t str) -> impl Iterator<Item = &'t str> {
     let plain = |document: &'t str| {
         let document = document.trim();
         STARTS.iter().find_map(|start| document.strip_prefix(start)).unwrap_or(document)

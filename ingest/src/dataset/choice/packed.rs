@@ -1,7 +1,8 @@
 //! Sample lengths in a row that contains several samples, or one padded sample.
 
 use super::super::names::{self, Packing};
-use super::super::profile::Profile;
+use super::super::number::Number;
+use super::super::profile::{self, Profile};
 use super::super::value::{List, Row, Value};
 use super::super::{Kind, Meaning, token_ids};
 use super::separators::{self, Found, Separator};
@@ -83,12 +84,16 @@ impl Packed {
         if let Form::Separator(separator) = self.form {
             return Some(separator.lengths(&separators::read(value)?));
         }
+        let printed;
         let list = match value {
             Value::List(list) => list,
+            Value::Text(text) => {
+                printed = printed_list(text)?;
+                &printed
+            }
             // A row without a mask has no padding.
             Value::Missing if self.form == Form::Column(Packing::Mask) => {
-                let Value::List(ids) = row.value(self.ids, &self.ids_name) else { return None };
-                return Some(vec![ids.count as i128]);
+                return Some(vec![count(row.value(self.ids, &self.ids_name))? as i128]);
             }
             _ => return None,
         };
@@ -114,14 +119,13 @@ impl Packed {
             Packing::Places => runs(&numbers),
             Packing::Sums => (numbers.first() == Some(&0)).then(|| differences(&numbers)),
             Packing::Starts => {
-                let Value::List(ids) = row.value(self.ids, &self.ids_name) else { return None };
-                let ends = numbers.iter().copied().chain([ids.count as i128]).collect::<Vec<_>>();
+                let end = count(row.value(self.ids, &self.ids_name))? as i128;
+                let ends = numbers.iter().copied().chain([end]).collect::<Vec<_>>();
                 (numbers.first() == Some(&0)).then(|| differences(&ends))
             }
             Packing::Ranges => None,
             Packing::Cuts => {
-                let Value::List(ids) = row.value(self.ids, &self.ids_name) else { return None };
-                let count = ids.count as i128;
+                let count = count(row.value(self.ids, &self.ids_name))? as i128;
                 let inner = numbers.iter().copied().filter(|&cut| cut != 0 && cut != count);
                 let all: Vec<i128> = std::iter::once(0).chain(inner).chain([count]).collect();
                 Some(all.array_windows().map(|[start, end]| end - start).collect())
@@ -147,16 +151,16 @@ impl Packed {
         // Two parts may be a pair of sentences.
         let mut is_numbered = self.form != Form::Column(Packing::Types);
         for row in head {
-            let Value::List(list) = row.value(ids.index, &ids.name) else { continue };
+            let Some(all) = count(row.value(ids.index, &ids.name)) else { continue };
             let lengths = self.lengths(row)?;
             let sum: i128 = lengths.iter().sum();
-            if lengths.iter().any(|&length| length < 1) || sum > list.count as i128 {
+            if lengths.iter().any(|&length| length < 1) || sum > all as i128 {
                 return None;
             }
             has_rows = true;
             has_several |= lengths.len() > 1;
             is_numbered |= lengths.len() > 2;
-            self.has_padding |= sum < list.count as i128;
+            self.has_padding |= sum < all as i128;
         }
         self.is_single = has_rows && !has_several && self.form == Form::Column(Packing::Mask);
         (is_numbered && (has_several || self.is_single)).then_some(self)
@@ -200,6 +204,24 @@ impl Packed {
     }
 }
 
+/// Returns the element count of a list, or of a list written as text.
+fn count(value: &Value<'_>) -> Option<usize> {
+    match value {
+        Value::List(list) => Some(list.count),
+        Value::Text(text) => profile::elements(text).or_else(|| profile::bare_elements(text)),
+        _ => None,
+    }
+}
+
+/// Returns the integers of a list that is written as text, as CSV files have it: `[512, 300]`.
+fn printed_list(text: &str) -> Option<List<'static>> {
+    let inner = profile::inner(text).unwrap_or(text);
+    let words = inner.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
+    let number = |word: &str| Some(Value::Number(Number::Integer(word.parse().ok()?)));
+    let items: Vec<Value<'static>> = words.map(number).collect::<Option<_>>()?;
+    Some(List { count: items.len(), items, ..List::default() })
+}
+
 /// Returns the integers of a list; `None` if any element is not an integer.
 fn numbers(list: &List<'_>) -> Option<Vec<i128>> {
     let number = |item: &Value<'_>| match item {
@@ -231,7 +253,8 @@ fn ranges(list: &List<'_>) -> Option<Vec<i128>> {
 
 /// Returns other columns that define sample boundaries, in descending order of precision.
 fn columns(profiles: &[Profile], ids: &Part) -> impl Iterator<Item = Packed> {
-    let are_ids = token_ids::are_listed(&ids.name);
+    let are_inputs = names::is_same(&ids.name, names::INPUTS);
+    let are_ids = token_ids::are_listed(&ids.name) || are_inputs;
     let is_list = |own: &Profile| {
         own.has_values
             && match own.kind {
@@ -247,6 +270,10 @@ fn columns(profiles: &[Profile], ids: &Part) -> impl Iterator<Item = Packed> {
     let mut found: Vec<(Packing, usize)> =
         lists.filter_map(|(index, profile)| Some((names::packing(&profile.name)?, index))).collect();
     found.sort_by_key(|(packing, _)| *packing);
+    // Positions of padding are 0; the numbers of the samples state it.
+    if are_inputs && found.iter().any(|(packing, _)| *packing == Packing::Numbers) {
+        found.retain(|(packing, _)| *packing != Packing::Places);
+    }
     found.into_iter().map(|(packing, index)| Packed::by_name(&profiles[index], index, packing, ids.index, &ids.name))
 }
 

@@ -3,6 +3,7 @@
 use super::super::Kind;
 use super::super::Unit;
 use super::super::media::listed;
+use super::super::names;
 use super::super::number::Number;
 use super::super::profile;
 use super::super::text::{self, Extent, Meter};
@@ -51,13 +52,8 @@ impl Selection {
                     Some(profile::number(value, *notation).map_or(Images::Unreadable, Images::Counted))
                 }
                 (value, _) if text::is_void(value) || profile::is_missing(value) => Some(Images::Listed(0)),
-                (Value::List(list), _) => {
-                    let void = list.items.iter().filter(|item| text::is_void(item)).count();
-                    Some(Images::Listed(u32::try_from(list.count - void).unwrap_or(u32::MAX)))
-                }
                 (Value::Number(number), _) => Some(Images::Counted(*number)),
-                (Value::Text(text), _) => Some(Images::Listed(listed::count(text))),
-                _ => Some(Images::Listed(1)),
+                (value, _) => Some(Images::Listed(listed::images(value, names::holds_any_media(name)))),
             },
             None if extent.images > 0 && self.has_placeholders => Some(Images::Listed(extent.images)),
             None => None,

@@ -1,6 +1,6 @@
 //! Warnings about the assumptions behind a choice.
 
-use super::super::media;
+use super::super::media::{self, listed};
 use super::super::names::{Counted, Side};
 use super::super::profile::Profile;
 use super::super::text;
@@ -108,6 +108,41 @@ pub(super) fn sentences(
             found.push(format!("{} is not counted: the file does not hold its frames or its duration.", profile.name));
         }
     }
+    if !has_sizes {
+        found.extend(clips(profiles, parts, head));
+    }
+    found
+}
+
+/// Returns warnings about video and sound inside messages and in columns of any media. A column of its
+/// own has another warning.
+fn clips(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Vec<String> {
+    /// Number of rows compared.
+    const ROWS: usize = 200;
+    let values = |index: usize| {
+        let name = profiles[index].name.as_str();
+        head.iter().take(ROWS).map(move |row| row.value(index, name))
+    };
+    let mut found = Vec::new();
+    for medium in ["video", "audio"] {
+        let has_column = profiles.iter().any(|profile| {
+            profile.meaning == Meaning::Media && profile.has_values && profile.name.to_lowercase().contains(medium)
+        });
+        let mut texts = parts.iter().filter(|part| part.measure == Measure::Text && !has_column);
+        if let Some(part) = texts.find(|part| values(part.index).any(|value| text::has_medium(value, medium))) {
+            found.push(format!(
+                "The {medium} inside {} is not counted: the file does not hold its frames or its duration.",
+                part.name
+            ));
+        }
+    }
+    let of_any = profiles.iter().enumerate().filter(|(_, profile)| names::holds_any_media(&profile.name));
+    found.extend(of_any.filter(|(index, _)| values(*index).any(listed::has_clips)).map(|(_, profile)| {
+        format!(
+            "The video or sound of {} is not counted: the file does not hold its frames or its duration.",
+            profile.name
+        )
+    }));
     found
 }
 

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::super::profile;
 use super::super::token_ids;
 use super::super::value::{Row, Value};
 use super::{Measure, Part};
@@ -59,7 +60,7 @@ pub(super) fn read<'v>(value: &'v Value<'_>) -> Option<Cow<'v, [u32]>> {
     match value {
         Value::List(list) => (list.ids.len() == list.count).then_some(Cow::Borrowed(&list.ids[..])),
         Value::Text(text) => {
-            let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
+            let inner = profile::inner(text).unwrap_or(text);
             let words = inner.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
             words.map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>().map(Cow::Owned)
         }

@@ -10,6 +10,9 @@ const QUESTIONS: [&str; 7] = ["instruction", "prompt", "question", "query", "pro
 const REASONING: [&str; 7] =
     ["reasoning", "reasoning_content", "thinking", "thought", "rationale", "cot", "chain_of_thought"];
 
+/// Names of preferred answers, in rows that may hold a rejected one.
+const PREFERRED: [&str; 5] = ["chosen", "preferred_output", "preferred_response", "chosen_response", "preferred"];
+
 /// Names of summaries, in rows that also contain the text.
 const SUMMARIES: [&str; 5] = ["abstract", "summary", "highlights", "tldr", "summaries"];
 /// Names of descriptions, in rows that also contain the code.
@@ -75,7 +78,7 @@ pub(super) fn texts(profiles: &[Profile]) -> Vec<usize> {
     let around = [system, any(&["tools", "functions"])];
     let with_system =
         |parts: &[Option<usize>]| -> Vec<usize> { around.iter().chain(parts).copied().flatten().collect() };
-    let preferred_completion = any(&["chosen"]);
+    let preferred_completion = any(&PREFERRED);
     // In files with a solution, the answer column contains only the final number or word.
     let completion = best(Meaning::CompletionText).map(|index| match any(&["solution"]) {
         Some(solution) if names::is_same(&profiles[index].name, "answer") => solution,
@@ -84,7 +87,12 @@ pub(super) fn texts(profiles: &[Profile]) -> Vec<usize> {
     if let Some(chat) = best(Meaning::Chat) {
         // A preferred completion with one message follows the conversation, as does a completion
         // for a final question.
-        let preferred = preferred_completion.filter(|&index| profiles[index].is_single_message);
+        let follows = |index: &usize| {
+            let answer = &profiles[*index];
+            let is_text = answer.kind != Kind::Chat && profiles[chat].ends_with_user;
+            answer.is_single_message || answer.starts_with_assistant || is_text
+        };
+        let preferred = preferred_completion.filter(|index| *index != chat).filter(follows);
         let last = completion.filter(|_| profiles[chat].ends_with_user);
         return with_system(&[Some(chat), preferred.or(last)]);
     }
@@ -175,7 +183,7 @@ pub(super) fn left_out<'p>(profiles: &'p [Profile], is_read: &dyn Fn(usize) -> b
         }
         Meaning::Images | Meaning::Media | Meaning::Identifier | Meaning::Time => false,
         _ => {
-            let mut known = SUMMARIES.iter().chain(&DESCRIPTIONS).chain(&["rejected"]);
+            let mut known = SUMMARIES.iter().chain(&DESCRIPTIONS).chain(&["rejected", "non_preferred_output"]);
             profile.has_text || (profile.is_textual() && known.any(|name| names::is_same(&profile.name, name)))
         }
     };

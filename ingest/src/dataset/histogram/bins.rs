@@ -62,6 +62,8 @@ pub(super) fn points(mut form: Form, points: Vec<(f64, f64)>) -> Result<Imported
 }
 
 /// Builds a zero-width bin per length, up to [`MAX_POINTS`].
+///
+/// Samples of length 0 are left out, as in rows: at most one in ten.
 pub(super) fn exact(mut form: Form, mut points: Vec<(f64, f64)>) -> Result<Imported, ImportError> {
     for &(length, count) in &points {
         if !(length.is_finite() && length >= 0.0 && length.fract() == 0.0) {
@@ -70,6 +72,19 @@ pub(super) fn exact(mut form: Form, mut points: Vec<(f64, f64)>) -> Result<Impor
         check_count(count)?;
     }
     points.retain(|&(_, count)| count > 0.0);
+    let samples = |points: &[(f64, f64)]| points.iter().map(|(_, count)| count).sum::<f64>();
+    let all = samples(&points);
+    points.retain(|&(length, _)| length > 0.0);
+    // Shares have rounding errors.
+    let empty = ((all - samples(&points)) * 1e6).round() / 1e6;
+    if empty * 10.0 > all {
+        return Err(refuse(format!(
+            "{empty} of {all} samples have length 0. At most one in ten may be left out; correct them and upload the file again"
+        )));
+    }
+    if empty > 0.0 {
+        form.warn(format!("{empty} of {} samples have length 0 and are left out.", (all * 1e6).round() / 1e6));
+    }
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points.dedup_by(|next, point| {
         let is_same = next.0.total_cmp(&point.0).is_eq();
@@ -86,7 +101,12 @@ pub(super) fn exact(mut form: Form, mut points: Vec<(f64, f64)>) -> Result<Impor
         let (&(left, _), &(right, _)) = (chunk.first()?, chunk.last()?);
         Some(Bin { left, right, count: chunk.iter().map(|(_, count)| count).sum() })
     });
-    join(form, bins.collect())
+    let mut imported = join(form, bins.collect())?;
+    if empty >= 1.0 {
+        imported.report.skipped += empty.round() as u64;
+        imported.report.first_problem = Some("length 0 is below 1".to_owned());
+    }
+    Ok(imported)
 }
 
 /// Builds bins of equal width between two edges.

@@ -17,8 +17,6 @@ pub(super) enum Columns {
     Intervals { bins: usize, counts: usize },
     /// Lengths and cumulative counts.
     Cumulative { lengths: usize, cumulative: usize },
-    /// Percentile names and values.
-    Percentiles { names: usize, values: usize },
     /// A row of percentiles, named by the header.
     PercentileRow,
 }
@@ -31,27 +29,29 @@ impl Columns {
             | Self::Centers { centers: first, counts: other }
             | Self::Cumulative { lengths: first, cumulative: other } => vec![first, other],
             Self::Edges { left, right, counts } => [Some(left), right, Some(counts)].into_iter().flatten().collect(),
-            Self::Intervals { counts: only, .. } | Self::Percentiles { values: only, .. } => vec![only],
+            Self::Intervals { counts: only, .. } => vec![only],
             Self::PercentileRow => Vec::new(),
+        }
+    }
+
+    /// Returns the index of the column with the lengths or the edges.
+    pub(super) const fn lengths(&self) -> Option<usize> {
+        match *self {
+            Self::Points { lengths: index, .. }
+            | Self::Edges { left: index, .. }
+            | Self::Centers { centers: index, .. }
+            | Self::Intervals { bins: index, .. }
+            | Self::Cumulative { lengths: index, .. } => Some(index),
+            Self::PercentileRow => None,
         }
     }
 }
 
 /// Detects the histogram columns; returns `None` if the table is not a histogram.
-pub(super) fn columns(
-    names: &[String],
-    head: &[Vec<String>],
-    column: Option<&str>,
-) -> Result<Option<Columns>, ImportError> {
+pub(super) fn columns(names: &[String], head: &[Vec<String>]) -> Result<Option<Columns>, ImportError> {
     let find = |known: &[&str]| known.iter().find_map(|known| names.iter().position(|name| name == known));
     let cells = |index: usize| head.iter().map(move |row| row.get(index).map_or("", String::as_str));
     let is_numeric = |index: usize| !head.is_empty() && cells(index).all(|cell| number(cell).is_some());
-    if let Some(described) = described(names, head, column)? {
-        return Ok(Some(described));
-    }
-    if column.is_some() {
-        return Ok(None);
-    }
     if head.len() == 1 && percentiles::are(names.iter().map(String::as_str)) {
         return Ok(Some(Columns::PercentileRow));
     }
@@ -84,7 +84,7 @@ pub(super) fn columns(
     {
         return Ok(Some(Columns::Centers { centers, counts }));
     }
-    let lengths = find(&LENGTHS);
+    let lengths = find(&LENGTHS).or_else(|| names.iter().position(|name| known::counts_characters(name)));
     let is_narrow = names.len() - usize::from(index && lengths != Some(0)) == 2;
     if let (Some(lengths), None) = (lengths, counts)
         && is_narrow
@@ -172,43 +172,4 @@ fn are_inside(head: &[Vec<String>], bins: usize, numbers: usize) -> bool {
         let cell = |index: usize| row.get(index).map_or("", String::as_str);
         number(cell(numbers)).and_then(|number| super::is_inside(cell(bins), number)) == Some(true)
     })
-}
-
-/// Returns the columns of a `describe()` table, which has the summary names in the first column.
-fn described(names: &[String], head: &[Vec<String>], column: Option<&str>) -> Result<Option<Columns>, ImportError> {
-    let first = || head.iter().filter_map(|row| row.first()).map(String::as_str);
-    let summaries = [
-        "percentile",
-        "quantile",
-        "statistic",
-        "statistics",
-        "stat",
-        "stats",
-        "summary",
-        "describe",
-        "metric",
-        "measure",
-    ];
-    let named = is_index(&names[0]) || summaries.contains(&names[0].as_str());
-    if !named || head.len() < 2 {
-        return Ok(None);
-    }
-    if !percentiles::are(first()) {
-        return if percentiles::lacks(first()) { Err(refuse(percentiles::TOO_FEW)) } else { Ok(None) };
-    }
-    let values = match (column, names) {
-        (Some(column), _) => names.iter().position(|name| *name == super::normal(column)),
-        (None, [_, only]) => (known::is_neutral(only) || known::is_length(only)).then_some(1),
-        (None, _) => LENGTHS
-            .iter()
-            .find_map(|known| names.iter().position(|name| name == known))
-            .or_else(|| names.iter().position(|name| known::is_length(name))),
-    };
-    match values {
-        Some(values) => Ok(Some(Columns::Percentiles { names: 0, values })),
-        None => Err(refuse(format!(
-            "it describes {}; keep one column of lengths in tokens, and name it num_tokens",
-            names[1..].join(", ")
-        ))),
-    }
 }

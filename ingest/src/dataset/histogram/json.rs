@@ -3,10 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::super::stated::{self, Stated};
-use super::super::{ImportError, Imported};
+use super::super::{ImportError, Imported, Meaning, Options, Unit, names};
 use super::bins::{self, Bin, Form};
 use super::samples::Numbering;
-use super::{edges, keyed, percentiles, refuse, samples, shares, table};
+use super::summary::Summary;
+use super::{edges, keyed, known, number, percentiles, refuse, samples, scale, shares, table};
 
 /// Names of edge lists.
 const EDGES: [&str; 4] = ["bin_edges", "edges", "bins", "binedges"];
@@ -18,22 +19,87 @@ const LENGTHS: [&str; 8] = ["lengths", "length", "values", "value", "unique", "n
 /// Names of cumulative count lists.
 const CUMULATIVE: [&str; 5] = ["cdf", "ecdf", "cumulative", "cumsum", "cum_count"];
 
-/// Reads a JSON document; returns `None` if it is not a histogram.
-pub(in super::super) fn read(document: &Value) -> Option<Result<Imported, ImportError>> {
+/// Reads a JSON document; returns `None` if it is not a histogram. With a column that the user
+/// chooses, only a summary is read.
+pub(in super::super) fn read(document: &Value, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     match document {
-        Value::Array(items) => list(items),
-        Value::Object(fields) => object(fields),
+        Value::Array(items) => list(items, options),
+        Value::Object(fields) => summary(fields, options).or_else(|| object(fields, options)),
         _ => None,
     }
 }
 
-fn list(items: &[Value]) -> Option<Result<Imported, ImportError>> {
-    if let [first, second] = items
+/// Reads a summary per column: `{"prompt_tokens": {"count": 3, "50%": 512, ..}, ..}`.
+fn summary(fields: &Map<String, Value>, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
+    let columns: Vec<(&String, Vec<(String, f64)>)> = match fields.get("variables").and_then(Value::as_object) {
+        // A report of ydata-profiling has further figures of each column.
+        Some(variables) => {
+            let known = |inner: &Map<String, Value>| {
+                inner
+                    .iter()
+                    .filter(|(name, _)| percentiles::is_known(name))
+                    .map(|(name, value)| (name.clone(), value.clone()))
+                    .collect()
+            };
+            let column = |(name, value): (_, &Value)| Some((name, statistics(&known(value.as_object()?))?));
+            variables.iter().filter_map(column).collect()
+        }
+        None => {
+            fields.iter().map(|(name, value)| Some((name, statistics(value.as_object()?)?))).collect::<Option<_>>()?
+        }
+    };
+    let is_column = |name: &str| stated::parse(name) != Stated::Unknown;
+    // A single object under a general name is no column.
+    if columns.len() < 2 && !columns.iter().any(|(name, _)| is_column(name)) {
+        return None;
+    }
+    let mut summary =
+        Summary { columns: columns.iter().map(|(name, _)| (*name).clone()).collect(), entries: Vec::new() };
+    for (index, (_, entries)) in columns.iter().enumerate() {
+        for (name, value) in entries {
+            let at = summary.entries.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+                summary.entries.push((name.clone(), vec![None; columns.len()]));
+                summary.entries.len() - 1
+            });
+            summary.entries[at].1[index] = Some(*value);
+        }
+    }
+    Some(summary.read("JSON, percentiles", "percentiles", options))
+}
+
+/// Returns the entries of a summary; `None` if the object is none. Percentiles may be in an object
+/// inside: `{"count": 3, "percentiles": {"50": 512, "90": 2048}}`.
+fn statistics(fields: &Map<String, Value>) -> Option<Vec<(String, f64)>> {
+    const PERCENTILES: [&str; 4] = ["percentiles", "percentile", "quantiles", "quantile"];
+    let mut entries = Vec::new();
+    for (name, value) in fields {
+        match value {
+            Value::Object(inner) if PERCENTILES.contains(&super::normal(name).as_str()) => {
+                let are_quantiles = inner.keys().all(|key| number(key).is_some_and(|key| key <= 1.0));
+                for (key, value) in inner {
+                    let name = match number(key) {
+                        Some(key) if are_quantiles => format!("p{}", (key * 1e8).round() / 1e6),
+                        Some(key) => format!("p{key}"),
+                        None => key.clone(),
+                    };
+                    entries.push((name, value.as_f64()?));
+                }
+            }
+            Value::Null => {}
+            value => entries.push((name.clone(), value.as_f64()?)),
+        }
+    }
+    percentiles::are(entries.iter().map(|(name, _)| name.as_str())).then_some(entries)
+}
+
+fn list(items: &[Value], options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
+    if options.column.is_none()
+        && let [first, second] = items
         && let (Some(first), Some(second)) = (numbers(first), numbers(second))
     {
         return pair(&first, &second);
     }
-    rows(items)
+    rows(items, options)
 }
 
 /// Reads two number lists as numpy's counts and edges. Other pairs of lists are not lengths.
@@ -49,7 +115,7 @@ fn pair(first: &[f64], second: &[f64]) -> Option<Result<Imported, ImportError>> 
 }
 
 /// Reads a list of objects as table rows.
-fn rows(items: &[Value]) -> Option<Result<Imported, ImportError>> {
+fn rows(items: &[Value], options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     let first = items.first()?.as_object()?;
     // Wide rows are samples.
     if first.len() < 2 || first.len() > 6 || items.len() > super::super::MAX_BINS {
@@ -65,13 +131,16 @@ fn rows(items: &[Value]) -> Option<Result<Imported, ImportError>> {
     let cells = |row: &Value| -> Option<Vec<String>> { header.iter().map(|name| cell(row.get(name))).collect() };
     cells(items.first()?)?;
     let mut rows = items.iter().filter_map(cells);
-    table::read_rows("JSON", &header, &mut rows, None)
+    table::read_rows("JSON", &header, &mut rows, options)
 }
 
 /// Reads an object that is a histogram or contains one. Texts of the object must not name another
 /// quantity.
-fn object(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
-    let read = form(fields).or_else(|| inside(fields))?;
+fn object(fields: &Map<String, Value>, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
+    if options.column.is_some() {
+        return None;
+    }
+    let read = form(fields, options).or_else(|| inside(fields, options))?;
     let texts = fields.iter().flat_map(|(name, value)| match value {
         Value::String(text) => vec![(name.as_str(), text.as_str())],
         Value::Object(inner) => {
@@ -82,24 +151,40 @@ fn object(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> 
         }
         _ => Vec::new(),
     });
+    let texts: Vec<(&str, &str)> = texts.collect();
+    let counts_characters = |(name, text): &(&str, &str)| stated::names_characters(name, text);
+    let unit = if texts.iter().any(counts_characters) { Unit::Characters } else { Unit::Tokens };
     Some(read.and_then(|mut imported| {
-        let sentence = stated::check(texts).map_err(refuse)?;
+        let others = texts.iter().copied().filter(|text| !counts_characters(text));
+        let sentence = stated::check(others).map_err(refuse)?;
         imported.report.warnings.extend(sentence);
-        Ok(imported)
+        scale::by_unit(imported, "The file", unit, options)
     }))
 }
 
 /// Reads the histogram inside a single nested object, such as `{"num_tokens": {"512": 3}}` or
 /// `{"stats": {"hist": [..], "bin_edges": [..]}}`.
-fn inside(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
+fn inside(fields: &Map<String, Value>, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     let mut objects = fields.iter().filter_map(|(name, value)| Some((name, value.as_object()?)));
     let (name, inner) = objects.next()?;
     if objects.next().is_some() || fields.values().any(Value::is_array) {
         return None;
     }
+    // The number of samples may stand beside the percentiles.
+    let samples = fields.iter().find(|(name, _)| names::meaning(name).0 == Meaning::Weight);
+    let counted =
+        samples.filter(|_| statistics(inner).is_some() && !inner.contains_key("count")).map(|(_, samples)| {
+            let count = [("count".to_owned(), samples.clone())];
+            inner.clone().into_iter().chain(count).collect::<Map<String, Value>>()
+        });
+    let inner = counted.as_ref().unwrap_or(inner);
     let has_lists = inner.values().any(Value::is_array);
     let is_known = stated::parse(name) == Stated::Lengths || is_general(name);
-    match form(inner)? {
+    if stated::parse(name) == Stated::Unit(Unit::Characters) {
+        let read = form(inner, options)?;
+        return Some(read.and_then(|imported| scale::by_unit(imported, name, Unit::Characters, options)));
+    }
+    match form(inner, options)? {
         read if has_lists && is_known => Some(read),
         Ok(imported) if is_known => Some(Ok(imported)),
         Ok(mut imported) if has_lists && stated::parse(name) == Stated::Unknown => {
@@ -135,7 +220,7 @@ fn is_general(name: &str) -> bool {
 }
 
 /// Reads an object that matches one of the formats.
-fn form(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
+fn form(fields: &Map<String, Value>, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     let lists: Vec<(String, Vec<f64>)> =
         fields.iter().filter_map(|(name, value)| Some((super::normal(name), numbers(value)?))).collect();
     let find = |known: &[&str], not: &str| {
@@ -158,7 +243,11 @@ fn form(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
         let is_density = is_density(counts_name) || fields.get("density").and_then(Value::as_bool) == Some(true);
         return Some(if is_density { from_densities(form, edges, counts) } else { from_edges(form, edges, counts) });
     }
-    if let Some((name, lengths)) = find(&LENGTHS, "") {
+    let characters = || lists.iter().find(|(name, _)| known::counts_characters(name));
+    if let Some((name, lengths)) = find(&LENGTHS, "").or_else(characters) {
+        let in_tokens = |read: Result<Imported, ImportError>| {
+            read.and_then(|imported| scale::by_unit(imported, name, known::unit(name), options))
+        };
         let same = |list: &&(String, Vec<f64>)| list.1.len() == lengths.len() && list.0 != *name;
         let is_count = |list: &&(String, Vec<f64>)| same(list) && !is_density(&list.0);
         if let Some((counts_name, counts)) = find(&COUNTS, name).filter(is_count) {
@@ -167,31 +256,32 @@ fn form(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
                 return None;
             }
             let form = Form::new("JSON, lengths with counts", format!("keys {name} and {counts_name}"));
-            return Some(bins::points(form, points));
+            return Some(in_tokens(bins::points(form, points)));
         }
         if let Some((cumulative_name, cumulative)) = find(&CUMULATIVE, name).filter(same) {
             let mut form = Form::new("JSON, cumulative counts", format!("keys {name} and {cumulative_name}"));
             let last = cumulative.iter().copied().fold(0.0, f64::max);
             shares::check_end(&mut form, cumulative_name, last);
-            return Some(bins::cumulative(form, lengths.iter().copied().zip(cumulative.iter().copied()).collect()));
+            let points = lengths.iter().copied().zip(cumulative.iter().copied()).collect();
+            return Some(in_tokens(bins::cumulative(form, points)));
         }
     }
-    if percentiles::are(fields.keys().map(String::as_str)) {
-        let entries = fields.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_f64()?)));
+    if let Some(entries) = statistics(fields) {
+        let entries = entries.iter().map(|(name, value)| (name.as_str(), *value));
         return Some(percentiles::read(Form::new("JSON, percentiles", "percentiles"), entries));
     }
-    counter(fields).or_else(|| listed(fields))
+    counter(fields).or_else(|| listed(fields, options))
 }
 
 /// Reads rows under a histogram name: `{"buckets": [{"range": "0-256", "count": 3}]}`.
-fn listed(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
+fn listed(fields: &Map<String, Value>, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     let mut lists = fields.iter().filter_map(|(name, value)| Some((name, value.as_array()?)));
     let (name, list) = lists.next()?;
     let is_histogram = ["buckets", "bins"].contains(&name.as_str()) || is_general(name);
     if lists.next().is_some() || !is_histogram {
         return None;
     }
-    rows(list)
+    rows(list, options)
 }
 
 /// Returns whether a list name denotes densities.

@@ -168,10 +168,29 @@ const TOTALS: [&str; 19] = [
     "overall",
 ];
 
+/// Words for bins.
+const BINS: [&str; 9] = ["bin", "bins", "range", "ranges", "interval", "intervals", "bucket", "buckets", "value"];
+/// Names of characters beside a word for bins: `char_bucket`.
+const UNIT: [&str; 4] = ["char", "chars", "character", "characters"];
+
 /// Returns whether a name denotes lengths in tokens. Token ID lists do not match.
 pub(super) fn is_length(name: &str) -> bool {
     matches!(names::meaning(name).0, Meaning::Length(Unit::Tokens) | Meaning::Prompt | Meaning::Completion)
         && !normal(name).ends_with("ids")
+}
+
+/// Returns whether a name denotes numbers of characters: `num_chars`, `char_count`.
+pub(super) fn counts_characters(name: &str) -> bool {
+    unit(name) == Unit::Characters
+}
+
+/// Returns the unit of lengths or bins of lengths by their name. Sizes in bytes are not taken.
+pub(super) fn unit(name: &str) -> Unit {
+    let name = normal(name);
+    let other_words = || name.split('_').filter(|word| !BINS.contains(word)).collect::<Vec<_>>().join("_");
+    let meaning = |name: &str| names::meaning(name).0;
+    let is_characters = |name: &str| meaning(name) == Meaning::Length(Unit::Characters) || UNIT.contains(&name);
+    if is_characters(&name) || is_characters(&other_words()) { Unit::Characters } else { Unit::Tokens }
 }
 
 /// Returns whether a name gives no information about the values: an index name, or a generic name.
@@ -190,9 +209,10 @@ pub(super) fn is_bins(name: &str) -> bool {
     if is_index(&name) || is_length(&name) {
         return true;
     }
-    let is_bin = |word: &&str| {
-        ["bin", "bins", "range", "ranges", "interval", "intervals", "bucket", "buckets", "value"].contains(word)
-    };
+    if counts_characters(&name) {
+        return true;
+    }
+    let is_bin = |word: &&str| BINS.contains(word);
     let (bins, others): (Vec<&str>, Vec<&str>) = name.split('_').partition(is_bin);
     let others = others.join("_");
     !bins.is_empty() && (others.is_empty() || others == "token" || is_length(&others))
@@ -216,12 +236,33 @@ pub(super) fn total(row: &[String]) -> Option<&str> {
     (others.next().is_none() && row.iter().any(|cell| is_number(cell))).then_some(label.as_str())
 }
 
-/// Returns the warning that a name is not a known length name.
+/// Returns the reason why a name is not a length name. A name of another quantity is not to be called
+/// `num_tokens`.
 pub(super) fn unknown(name: &str) -> String {
+    let normalized = normal(name);
+    let quantity: Vec<&str> = normalized.split('_').filter(|word| !BINS.contains(word)).collect();
+    // `duration_bin` is a duration.
+    let meaning = match names::meaning(name).0 {
+        Meaning::Unknown | Meaning::BinEdge => names::meaning(&quantity.join("_")).0,
+        known => known,
+    };
     let name: String = name.chars().take(80).collect();
-    format!(
-        "{name:?} is not a known name of lengths. If it holds lengths in tokens, name it num_tokens and upload the file again"
-    )
+    match meaning {
+        Meaning::Length(unit @ (Unit::Characters | Unit::Bytes)) => {
+            format!("{name:?} counts {}, not tokens; convert the numbers first", unit.id())
+        }
+        Meaning::Unknown | Meaning::Length(Unit::Tokens) | Meaning::Prompt | Meaning::Completion
+            if !names::has_other_unit(&name) =>
+        {
+            format!(
+                "{name:?} is not a known name of lengths. If it holds lengths in tokens, name it num_tokens; if it holds numbers of characters, \
+                 name it num_chars. Then upload the file again"
+            )
+        }
+        _ => format!(
+            "{name:?} is not a known name of lengths in tokens; its name states another quantity. Upload lengths in tokens"
+        ),
+    }
 }
 
 #[cfg(test)]

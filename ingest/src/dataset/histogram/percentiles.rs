@@ -19,19 +19,51 @@ impl Entry {
     /// Parses an entry name, for example "p50", "99%", "median", "max".
     fn from_name(name: &str) -> Option<Self> {
         let name = name.trim().to_lowercase();
+        Self::from_word(&name).or_else(|| Self::from_word(&plain(&name)?))
+    }
+
+    /// Parses an entry name in lower case.
+    fn from_word(name: &str) -> Option<Self> {
         let percent = |text: &str| text.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
-        Some(match name.as_str() {
+        Some(match name {
             "count" | "n" | "samples" => Self::Count,
-            "mean" | "std" | "avg" | "average" | "stddev" | "null_count" | "unique" | "top" | "freq" => Self::Moment,
+            "mean" | "std" | "avg" | "average" | "stddev" | "null_count" | "unique" | "top" | "freq" | "sum"
+            | "var" | "variance" | "mode" | "skew" | "kurtosis" => Self::Moment,
             "min" | "minimum" => Self::Quantile(0.0),
-            "median" => Self::Quantile(0.5),
+            "median" | "q2" => Self::Quantile(0.5),
             "max" | "maximum" => Self::Quantile(1.0),
+            "q1" => Self::Quantile(0.25),
+            "q3" => Self::Quantile(0.75),
             name => {
-                let digits = name.strip_prefix("percentile_").or_else(|| name.strip_prefix('p'));
-                Self::Quantile(percent(digits.or_else(|| name.strip_suffix('%'))?)? / 100.0)
+                let digits = name.strip_prefix("percentile_").or_else(|| name.strip_prefix(['p', 'q']));
+                let digits = digits.or_else(|| name.strip_suffix('%'));
+                let digits = digits.or_else(|| name.strip_suffix("th")).or_else(|| name.strip_suffix("th percentile"));
+                Self::Quantile(percent(digits?)? / 100.0)
             }
         })
     }
+}
+
+/// Returns a label without the words for the counted quantity: `mean` for "mean length"; `None` for a
+/// label without such words.
+fn plain(label: &str) -> Option<String> {
+    const COUNTED: [&str; 10] =
+        ["length", "lengths", "len", "tokens", "token", "sequence", "seq", "sample", "samples", "per"];
+    if ["total samples", "number of samples", "num samples", "num_samples", "n_samples"].contains(&label) {
+        return Some("count".to_owned());
+    }
+    let terms: Vec<&str> = label.split([' ', '_']).filter(|word| !word.is_empty()).collect();
+    let others: Vec<&str> = terms.iter().copied().filter(|word| !COUNTED.contains(word)).collect();
+    match others.as_slice() {
+        ["total"] if terms.len() > 1 => Some("sum".to_owned()),
+        [only] if terms.len() > 1 => Some((*only).to_owned()),
+        _ => None,
+    }
+}
+
+/// Returns whether a name denotes a statistic.
+pub(super) fn is_known(name: &str) -> bool {
+    Entry::from_name(name).is_some()
 }
 
 /// Returns whether the names form a summary: two percentiles, and otherwise only summary names.
@@ -45,6 +77,18 @@ pub(super) fn are<'a>(names: impl IntoIterator<Item = &'a str>) -> bool {
         }
     }
     percentiles >= 2
+}
+
+/// Returns the names of quantiles that are fractions, as `quantile()` of pandas has them: `p50` for 0.5;
+/// `None` for other names.
+pub(super) fn from_fractions<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Vec<String>> {
+    let fractions: Vec<f64> = names
+        .into_iter()
+        .map(|name| super::number(name).filter(|share| (0.0..=1.0).contains(share)))
+        .collect::<Option<_>>()?;
+    let inner = fractions.iter().filter(|share| share.fract() != 0.0).count();
+    let are_quantiles = inner >= 2 && fractions.is_sorted_by(|previous, next| previous < next);
+    are_quantiles.then(|| fractions.iter().map(|share| format!("p{}", (share * 1e8).round() / 1e6)).collect())
 }
 
 /// Error text for a summary without percentiles.

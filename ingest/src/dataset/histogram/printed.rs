@@ -1,8 +1,9 @@
 //! Reads series and summaries that pandas prints: `value_counts()` and `describe()`.
 
-use super::super::{ImportError, Imported};
+use super::super::{ImportError, Imported, Options};
 use super::bins::{self, Form};
-use super::{edges, interval, known, number, percentiles, refuse};
+use super::summary::{self, Summary};
+use super::{edges, interval, known, number, percentiles, refuse, scale};
 
 /// Maximum number of lines in a summary.
 const MAX_SUMMARY: usize = 50;
@@ -11,7 +12,7 @@ const MAX_LINE: usize = 1000;
 
 /// Reads a printed `value_counts()`: lengths or bins with counts. The length name is above the
 /// values or in the last line.
-pub(super) fn counts(text: &str) -> Option<Result<Imported, ImportError>> {
+pub(super) fn counts(text: &str, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     let footer = text.lines().next_back().filter(|line| line.starts_with("Name: ") || line.starts_with("dtype: "));
     let body = footer.map_or(text, |footer| text.strip_suffix(footer).unwrap_or(text));
     let mut lines = body.lines().filter(|line| !line.trim().is_empty()).peekable();
@@ -34,12 +35,16 @@ pub(super) fn counts(text: &str) -> Option<Result<Imported, ImportError>> {
         }
     }
     let has_counts = footer.is_some_and(|name| ["count", "proportion"].contains(&name));
-    if rows.iter().all(|(key, _)| interval::read(key).is_some()) {
-        // Before pandas 2 the last line names the lengths.
-        let name = header.or(footer.filter(|name| !has_counts && !name.is_empty()));
-        return intervals(name, &rows);
-    }
-    points(header, footer, has_counts, &rows)
+    // Before pandas 2 the last line names the lengths.
+    let name = header.or(footer.filter(|name| !has_counts && !name.is_empty()));
+    let read = if rows.iter().all(|(key, _)| interval::read(key).is_some()) {
+        intervals(name, &rows)
+    } else {
+        points(header, footer, has_counts, &rows)
+    };
+    let name = name.unwrap_or_default();
+    let unit = options.unit.unwrap_or_else(|| known::unit(name));
+    Some(read?.and_then(|imported| scale::by_unit(imported, name, unit, options)))
 }
 
 /// Returns whether a line is the name above the values. Without the last line of pandas, the name
@@ -78,7 +83,8 @@ fn points(
     if let Some(name) = footer.filter(|_| !has_counts) {
         return old(header.or(Some(name).filter(|name| !name.is_empty())), points);
     }
-    let is_known = header.is_none_or(known::is_length);
+    let is_length = |name: &str| known::is_length(name) || known::counts_characters(name);
+    let is_known = header.is_none_or(is_length);
     if footer.is_none() {
         let falls = points.array_windows().all(|[previous, next]| previous.1 >= next.1);
         let is_index = points.iter().enumerate().all(|(row, pair)| pair.0.total_cmp(&(row as f64)).is_eq());
@@ -103,7 +109,7 @@ fn points(
 /// Reads a series whose last line names the column. It contains counts by length (`value_counts()`
 /// before pandas 2) or lengths by row. Counts decrease, and row numbers increase.
 fn old(name: Option<&str>, points: Vec<(f64, f64)>) -> Option<Result<Imported, ImportError>> {
-    let name = name.filter(|name| known::is_length(name))?;
+    let name = name.filter(|name| known::is_length(name) || known::counts_characters(name))?;
     let falls = points.array_windows().all(|[previous, next]| previous.1 >= next.1);
     let rises = points.array_windows().all(|[previous, next]| previous.0 < next.0);
     let are_counts = points.iter().all(|(length, _)| *length >= 1.0);
@@ -119,10 +125,14 @@ fn old(name: Option<&str>, points: Vec<(f64, f64)>) -> Option<Result<Imported, I
 }
 
 /// Reads a summary with a name and a value per line: `describe()` of a series or table, or `p50:
-/// 512`.
-pub(super) fn summary(text: &str) -> Option<Result<Imported, ImportError>> {
+/// 512`. A transposed summary has a column name and a value per statistic in each line.
+pub(super) fn summary(text: &str, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
+    if let Some(summary) = transposed(text) {
+        return Some(summary.read("percentiles", "one column per line", options));
+    }
     let mut header: Option<&str> = None;
     let mut name: Option<&str> = None;
+    let mut has_type = false;
     let mut entries: Vec<(&str, Vec<f64>)> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         // describe() names the series column in the last line.
@@ -131,6 +141,7 @@ pub(super) fn summary(text: &str) -> Option<Result<Imported, ImportError>> {
             continue;
         }
         if line.starts_with("dtype:") {
+            has_type = true;
             continue;
         }
         match entry(line) {
@@ -143,8 +154,11 @@ pub(super) fn summary(text: &str) -> Option<Result<Imported, ImportError>> {
         }
     }
     let names = || entries.iter().map(|(name, _)| *name);
-    if !percentiles::are(names()) {
-        let is_summary = percentiles::lacks(names()) && (header.is_some() || name.is_some());
+    // quantile() prints a series, whose last line names its type.
+    let fractions = if has_type || name.is_some() { percentiles::from_fractions(names()) } else { None };
+    if fractions.is_none() && !percentiles::are(names()) {
+        let has_lengths = names().any(|name| name.split_whitespace().nth(1).is_some());
+        let is_summary = percentiles::lacks(names()) && (header.is_some() || name.is_some() || has_lengths);
         return is_summary.then(|| Err(refuse(percentiles::TOO_FEW)));
     }
     let width = entries.first().map_or(0, |(_, values)| values.len());
@@ -158,14 +172,39 @@ pub(super) fn summary(text: &str) -> Option<Result<Imported, ImportError>> {
     if !is_table {
         return Some(Err(refuse("the names above the summary do not fit its columns; write it with to_csv()")));
     }
-    let column = names.iter().position(|name| known::is_length(name));
-    if column.is_none() && !names.is_empty() {
-        let names = names.join(", ");
-        return Some(Err(refuse(format!("it describes {names}; {}", known::unknown(&names)))));
+    if names.is_empty() && options.column.is_some() {
+        return None;
     }
-    let column = column.unwrap_or(0);
-    let values = entries.iter().filter_map(|(name, values)| Some((*name, *values.get(column)?)));
-    Some(percentiles::read(Form::new("percentiles", "one percentile per line"), values))
+    let summary = Summary {
+        columns: names.into_iter().map(str::to_owned).collect(),
+        entries: entries
+            .into_iter()
+            .enumerate()
+            .map(|(index, (name, values))| {
+                let name = fractions.as_ref().and_then(|names| names.get(index)).map_or(name, String::as_str);
+                (name.to_owned(), values.into_iter().map(Some).collect())
+            })
+            .collect(),
+    };
+    Some(summary.read("percentiles", "one percentile per line", options))
+}
+
+/// Returns the summary of lines with a column name and a value per statistic, below a line with the
+/// names of the statistics.
+fn transposed(text: &str) -> Option<Summary> {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).take(MAX_SUMMARY);
+    let statistics: Vec<&str> = lines.next().filter(|line| line.len() <= MAX_LINE)?.split_whitespace().collect();
+    if statistics.len() < 3 || !percentiles::are(statistics.iter().copied()) {
+        return None;
+    }
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().collect()).collect();
+    let is_row = |row: &Vec<&str>| {
+        row.len() == statistics.len() + 1
+            && row.iter().skip(1).all(|cell| number(cell).is_some())
+            && row.first().is_some_and(|name| number(name).is_none())
+    };
+    (!rows.is_empty() && rows.iter().all(is_row))
+        .then(|| summary::transposed(&statistics, &rows.iter().map(Vec::as_slice).collect::<Vec<_>>()))
 }
 
 /// Splits a line into the name and the values.

@@ -5,20 +5,20 @@ use planner::workload::Dataset;
 
 use super::super::commas::Commas;
 use super::super::number::{Notation, Number};
-use super::super::{ImportError, Imported, names, stated};
+use super::super::stated::Stated;
+use super::super::{ImportError, Imported, Options, Unit, names, stated};
 use super::bins::{self, Form};
 use super::columns::{Columns, columns};
 use super::edges::{self, at, edges, intervals, parsed};
 use super::samples::Numbering;
 use super::shares::{self, Signs};
-use super::{interval, known, number, percentiles, refuse, samples};
+use super::{interval, known, number, percentiles, refuse, samples, scale, summary};
 
 /// Number of rows used to detect the format.
 const HEAD: usize = 50;
 
-/// Reads a text table. `column` is the user's column; with it, only a `describe()` table is read as
-/// a histogram.
-pub(super) fn read(text: &str, delimiter: u8, column: Option<&str>) -> Option<Result<Imported, ImportError>> {
+/// Reads a text table. With a column that the user chooses, only a summary is read as a histogram.
+pub(super) fn read(text: &str, delimiter: u8, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     let mut reader = ReaderBuilder::new()
         .delimiter(delimiter)
         .has_headers(false)
@@ -50,7 +50,19 @@ pub(super) fn read(text: &str, delimiter: u8, column: Option<&str>) -> Option<Re
         .collect();
     let notations: Vec<Notation> = known.into_iter().map(Result::unwrap_or_default).collect();
     let mut all = head.clone().into_iter().chain(rows).map(|row| with_points(row, &notations));
-    read_known("CSV", &header, &mut all, column, &ambiguous)
+    read_known("CSV", &header, &mut all, options, &ambiguous)
+}
+
+/// Reads a summary between bars, as Markdown, polars and Spark print it; `None` for other tables.
+pub(super) fn read_bars(text: &str, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
+    let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+    let is_rule = |line: &&str| line.bytes().all(|byte| matches!(byte, b'-' | b'=' | b'|' | b'+' | b':' | b' '));
+    let lines = text.lines().map(str::trim).filter(|line| line.starts_with('|') && !is_rule(line));
+    let mut rows = lines.take(HEAD + 1).map(cells);
+    let header: Vec<String> = rows.next()?;
+    let rows: Vec<Vec<String>> = rows.collect();
+    let found = summary::of_table(&header, &rows).transpose()?;
+    Some(found.and_then(|summary| summary.read("table between bars, percentiles", "percentiles", options)))
 }
 
 /// Rewrites the numbers with decimal points and without thousands separators.
@@ -70,9 +82,9 @@ pub(super) fn read_rows(
     format: &str,
     header: &[String],
     rows: &mut dyn Iterator<Item = Vec<String>>,
-    column: Option<&str>,
+    options: &Options<'_>,
 ) -> Option<Result<Imported, ImportError>> {
-    read_known(format, header, rows, column, &[])
+    read_known(format, header, rows, options, &[])
 }
 
 /// Reads rows with a header. `ambiguous` contains an ambiguous number per column.
@@ -80,7 +92,7 @@ fn read_known(
     format: &str,
     header: &[String],
     rows: &mut dyn Iterator<Item = Vec<String>>,
-    column: Option<&str>,
+    options: &Options<'_>,
     ambiguous: &[Option<String>],
 ) -> Option<Result<Imported, ImportError>> {
     let names: Vec<String> = header.iter().map(|name| super::normal(name)).collect();
@@ -90,16 +102,44 @@ fn read_known(
     }
     let head: Vec<Vec<String>> = (&mut *rows).take(HEAD).collect();
     let samples: Vec<Vec<String>> = head.iter().filter(|row| known::total(row).is_none()).cloned().collect();
-    let columns = match columns(&names, &samples, column) {
+    match summary::of_table(header, &head) {
+        Ok(Some(summary)) => {
+            // A value with two readings is a doubt about each column, because the column is not yet known.
+            let doubt = ambiguous.iter().enumerate().skip(1).find_map(|(index, value)| Some((index, value.clone()?)));
+            if let Some((index, value)) = doubt {
+                return Some(Err(ImportError::TwoReadings { column: header[index].clone(), value }));
+            }
+            return Some(summary.read(&format!("{format}, percentiles"), "percentiles", options));
+        }
+        Ok(None) => {}
+        Err(error) => return Some(Err(error)),
+    }
+    if options.column.is_some() {
+        return None;
+    }
+    let columns = match columns(&names, &samples) {
         Ok(columns) => columns?,
         Err(error) => return Some(Err(error)),
     };
-    if let Some(unit) = other_unit(header, &samples) {
-        return Some(Err(refuse(format!("unit must be \"tokens\", not {unit:?}; convert the lengths first"))));
-    }
+    let stated_unit = match other_unit(header, &samples).map(|unit| (unit, stated::parse(unit))) {
+        None => None,
+        Some((_, Stated::Unit(Unit::Characters))) => Some(Unit::Characters),
+        Some((unit, _)) => {
+            return Some(Err(refuse(format!("unit must be \"tokens\", not {unit:?}; convert the lengths first"))));
+        }
+    };
+    let counts_characters = |(name, text): &(&str, &str)| stated::names_characters(name, text);
+    let stated_unit = stated_unit
+        .or_else(|| constants(header, &samples).any(|text| counts_characters(&text)).then_some(Unit::Characters));
     let used = columns.numbers();
+    let (subject, unit) = columns.lengths().map_or((String::new(), Unit::Tokens), |index| {
+        let name = header.get(index).map_or("", String::as_str);
+        let subject = if stated_unit.is_some() { "The table" } else { name };
+        (subject.to_owned(), options.unit.or(stated_unit).unwrap_or_else(|| known::unit(name)))
+    });
     let read_bins = matches!(columns, Columns::Edges { .. } | Columns::Intervals { .. } | Columns::Centers { .. });
-    let stated = if read_bins { stated::check(constants(header, &samples)) } else { Ok(None) };
+    let texts = constants(header, &samples).filter(|text| !counts_characters(text));
+    let stated = if read_bins { stated::check(texts) } else { Ok(None) };
     let table = Table { format, header, columns };
     let read = table.read(head.into_iter().chain(rows)).transpose()?;
     let two_readings = |index: usize| {
@@ -111,7 +151,7 @@ fn read_known(
     }
     Some(read.and_then(|mut imported| {
         imported.report.warnings.extend(stated.map_err(refuse)?);
-        Ok(imported)
+        scale::by_unit(imported, &subject, unit, options)
     }))
 }
 
@@ -278,15 +318,6 @@ impl Table<'_> {
                 let mut form = form("bins", two(bins, counts));
                 self.check_cells(&mut form, cells, counts)?;
                 intervals(form, cells.iter().map(|row| (at(row, bins), at(row, counts))))
-            }
-            Columns::Percentiles { names, values } => {
-                let mut form = form("percentiles", format!("column {}", self.name(values)));
-                if self.is_neutral(values) {
-                    form.warn(format!("{} is read as lengths in tokens", self.name(values)));
-                }
-                let entries: Result<Vec<_>, _> =
-                    cells.iter().map(|row| Ok((at(row, names), parsed(at(row, values))?))).collect();
-                percentiles::read(form, entries?)
             }
             Columns::PercentileRow => {
                 let form = form("percentiles", format!("columns {}", self.header.join(", ")));

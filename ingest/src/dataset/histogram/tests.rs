@@ -2,7 +2,7 @@
 
 use planner::workload::Dataset;
 
-use super::super::{ImportError, Imported};
+use super::super::{ImportError, Imported, Options};
 use super::{json, table, text};
 
 type Outcome = Option<Result<Imported, ImportError>>;
@@ -16,11 +16,15 @@ fn read(outcome: Outcome, input: &str) -> (Vec<f64>, Vec<f64>, super::Report) {
 }
 
 fn csv(input: &str) -> Outcome {
-    table::read(input, b',', None)
+    table::read(input, b',', &Options::default())
+}
+
+fn print(input: &str) -> Outcome {
+    text::read(input, &Options::default())
 }
 
 fn document(input: &str) -> Outcome {
-    json::read(&serde_json::from_str(input).expect("JSON"))
+    json::read(&serde_json::from_str(input).expect("JSON"), &Options::default())
 }
 
 fn refusal(outcome: Outcome, input: &str) -> String {
@@ -75,7 +79,7 @@ fn lengths_with_counts() {
         "num_tokens\n512     3\n1024    2\n4096    1\nName: count, dtype: int64\n",
         "num_tokens\n512     3\n1024    2\n4096    1\n",
     ] {
-        let (edges, counts, report) = read(text::read(input), input);
+        let (edges, counts, report) = read(print(input), input);
         assert_eq!((&edges[..], &counts[..], report.parsed), (&POINTS.0[..], &POINTS.1[..], 6), "{input:?}");
     }
 }
@@ -109,7 +113,7 @@ fn bins_with_counts() {
         assert_eq!((edges, counts, report.parsed), (expected.0.clone(), expected.1.clone(), 6), "{input:?}");
     }
     let printed = "(array([3, 2, 1]), array([   0.,  512., 1024., 2048.]))";
-    let (edges, counts, _) = read(text::read(printed), printed);
+    let (edges, counts, _) = read(print(printed), printed);
     assert_eq!((edges, counts), expected);
     let packed = r#"{"_type": "histogram", "values": [3, 2], "packedBins": {"min": 0, "size": 512, "count": 2}}"#;
     let (edges, counts, _) = read(document(packed), packed);
@@ -161,7 +165,7 @@ fn percentiles_are_approximate() {
         r#"{"count": 1000, "mean": 700, "std": 300, "min": 10, "25%": 200, "50%": 512, "75%": 900, "max": 4096}"#;
     let rows = "percentile,length\nmin,10\np25,200\np50,512\np75,900\nmax,4096\ncount,1000\n";
     for (outcome, input) in
-        [(csv(described), described), (text::read(&printed), &printed), (document(json), json), (csv(rows), rows)]
+        [(csv(described), described), (print(&printed), &printed), (document(json), json), (csv(rows), rows)]
     {
         let (edges, counts, report) = read(outcome, input);
         assert_eq!((edges, counts), (vec![10.0, 200.0, 512.0, 900.0, 4096.0], vec![250.0; 4]), "{input:?}");
@@ -170,7 +174,7 @@ fn percentiles_are_approximate() {
     let two = ",num_tokens,images\ncount,3,3\nmin,1,0\n25%,2,0\n50%,3,0\nmax,9,1\n";
     assert_eq!(read(csv(two), two).0, [1.0, 2.0, 3.0, 9.0], "the column of lengths is taken");
     let unknown = ",a,b\nmin,1,0\n25%,2,0\n50%,3,0\nmax,9,1\n";
-    assert!(refusal(csv(unknown), unknown).contains("describes a, b"));
+    assert!(refusal(csv(unknown), unknown).contains("choose one of: a, b"));
 }
 
 #[test]
@@ -179,7 +183,7 @@ fn unclear_forms_are_rejected() {
     let old = ",num_tokens\n512,3\n1024,2\n4096,1\n";
     assert!(refusal(csv(old), old).contains("first column has no name"));
     let shortened = "(array([1, 2, ..., 3]), array([1., 2., ..., 9.]))";
-    assert!(refusal(text::read(shortened), shortened).contains("shortened"));
+    assert!(refusal(print(shortened), shortened).contains("shortened"));
     for (input, problem) in [
         (r#"{"0": 512, "1": 300, "2": 40}"#, "row index"),
         (r#"{"hist": [1, 2], "bin_edges": [0, 5, 3]}"#, "below the edge before"),
@@ -241,9 +245,13 @@ fn other_files_are_no_histograms() {
         "{\"a\": 1}",
         "",
     ] {
-        assert_eq!(text::read(input), None, "{input:?}");
+        assert_eq!(print(input), None, "{input:?}");
     }
-    assert_eq!(table::read("length,count\n5,1\n", b',', Some("length")), None, "a chosen column is read as rows");
+    assert_eq!(
+        table::read("length,count\n5,1\n", b',', &Options { column: Some("length"), ..Options::default() }),
+        None,
+        "a chosen column is read as rows"
+    );
 }
 
 /// If the number of lengths exceeds the number of bins, neighbours share a bin and no sample is

@@ -1,24 +1,29 @@
 //! Reads histograms in plain text: `uniq -c`, printed Python dictionaries and arrays, and pandas
 //! output.
 
-use super::super::{ImportError, Imported};
+use super::super::{ImportError, Imported, Options};
 use super::bins::{self, Bin, Form};
-use super::{keyed, number, printed, refuse};
+use super::{json, keyed, number, printed, refuse};
 
 /// Width of the counts of `uniq -c`: GNU, and BSD.
 const UNIQ_WIDTHS: [usize; 2] = [7, 4];
 
-/// Reads a text; returns `None` if it is not a histogram.
-pub(super) fn read(text: &str) -> Option<Result<Imported, ImportError>> {
+/// Reads a text; returns `None` if it is not a histogram. With a column that the user chooses, only a
+/// summary is read.
+pub(super) fn read(text: &str, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     let text = text.trim_end();
     let start = text.trim_start();
+    let is_counter = start.starts_with("Counter(");
+    if options.column.is_some() {
+        return printed::summary(text, options);
+    }
     if start.starts_with("Counter(") || start.starts_with("defaultdict(") || start.starts_with('{') {
-        return dictionary(start);
+        return dictionary(start).or_else(|| literal(start, options).filter(|_| is_counter));
     }
     if start.starts_with("(array(") || start.starts_with("UniqueCountsResult(") {
         return arrays(start);
     }
-    printed::summary(text).or_else(|| printed::counts(text)).or_else(|| uniq(text))
+    printed::summary(text, options).or_else(|| printed::counts(text, options)).or_else(|| uniq(text))
 }
 
 /// Reads a printed `Counter` or `dict` of numbers, or a printed DuckDB map: `{512=3, 1024=5}`.
@@ -40,6 +45,15 @@ fn dictionary(text: &str) -> Option<Result<Imported, ImportError>> {
         return keyed::counted(form, &entries);
     }
     keyed::read(if inside.contains('=') { "printed map" } else { "printed Python dictionary" }, &entries)
+}
+
+/// Reads a printed Python dictionary whose keys are texts: `{'count': 200, '50%': 512}`,
+/// `Counter({'0-512': 3})`.
+pub(super) fn literal(text: &str, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
+    let start = text.find('{')?;
+    let end = text.rfind('}')? + 1;
+    let document = super::super::text::literal(text.get(start..end)?)?;
+    json::read(&serde_json::from_str(&document).ok()?, options)
 }
 
 /// Reads a printed tuple of numpy's counts and edges.

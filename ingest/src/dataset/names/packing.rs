@@ -68,7 +68,7 @@ const NAMES: [(Packing, &[&str]); 9] = [
             "segmentspans",
         ],
     ),
-    (Packing::Places, &["positionids"]),
+    (Packing::Places, &["positionids", "inputsposition", "inputspositions"]),
     (
         Packing::Sums,
         &["cuseqlens", "cuseqlensq", "cumseqlens", "cumulativeseqlens", "cumulativelen", "cumulativelens", "culengths"],
@@ -102,6 +102,9 @@ const NAMES: [(Packing, &[&str]); 9] = [
             "documentidx",
             "sampleidx",
             "segmentidx",
+            "inputssegmentation",
+            "inputssegmentations",
+            "inputssegmentids",
         ],
     ),
     (Packing::Types, &["tokentypeids"]),
@@ -111,10 +114,13 @@ const NAMES: [(Packing, &[&str]); 9] = [
 /// Names of lists with decoder token IDs, in rows that also contain encoder token IDs.
 pub(in super::super) const DECODER: [&str; 4] = ["decoder_input_ids", "labels", "target_ids", "decoder_labels"];
 
+/// Name of the token IDs beside `inputs_segmentation`, as MaxText and grain write them.
+pub(in super::super) const INPUTS: &str = "inputs";
+
 /// Returns the meaning of a column's lists by the column name.
 pub(in super::super) fn packing(name: &str) -> Option<Packing> {
     // Fast rejection by the first letter and the length of the name.
-    let is_possible = (6..=22).contains(&name.len()) && name.starts_with(|c: char| "abcdlprstABCDLPRST".contains(c));
+    let is_possible = (6..=22).contains(&name.len()) && name.starts_with(|c: char| "abcdilprstABCDILPRST".contains(c));
     if !is_possible {
         return None;
     }
@@ -164,6 +170,8 @@ mod tests {
             ("boundaries", Some(Packing::Cuts)),
             ("sample_ranges", Some(Packing::Ranges)),
             ("token_type_ids", Some(Packing::Types)),
+            ("inputs_segmentation", Some(Packing::Numbers)),
+            ("inputs_position", Some(Packing::Places)),
             ("input_ids", None),
             ("labels", None),
         ] {

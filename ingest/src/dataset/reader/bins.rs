@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::super::value::Value;
-use super::super::{ImportError, Imported, MAX_LENGTH, Report, histogram};
+use super::super::{ImportError, Imported, MAX_LENGTH, Meaning, Report, Unit, histogram, names};
 use super::Reader;
 
 impl Reader<'_> {
@@ -16,8 +16,7 @@ impl Reader<'_> {
             return None;
         }
         if let Some((name, weights)) = self.counts_by_length() {
-            let warning =
-                format!("The keys of {name} are read as lengths in tokens, and the values as numbers of samples.");
+            let warning = format!("The keys of {name} are read as lengths, and the values as numbers of samples.");
             let report = Report {
                 format: format.to_owned(),
                 source: format!("keys and values of {} {name}", self.noun),
@@ -25,7 +24,12 @@ impl Reader<'_> {
                 warnings: vec![warning],
                 ..Report::default()
             };
-            return Some(histogram::weighted(weights, report));
+            let unit = match names::meaning(name).0 {
+                Meaning::Length(unit) => unit,
+                _ => Unit::Tokens,
+            };
+            let read = histogram::weighted(weights, report);
+            return Some(read.and_then(|imported| histogram::scale::by_unit(imported, name, unit, self.options)));
         }
         let header: Vec<String> = self.columns.iter().map(|column| column.name.clone()).collect();
         let cell =
@@ -33,7 +37,7 @@ impl Reader<'_> {
         let mut rows = self.head.iter().map(|(_, row)| {
             header.iter().enumerate().map(|(index, name)| cell(row.value(index, name))).collect::<Vec<String>>()
         });
-        histogram::from_edges(format, &header, &mut rows)
+        histogram::from_edges(format, &header, &mut rows, self.options)
     }
 
     /// Returns samples by length if the only row contains a map of lengths to counts in a column

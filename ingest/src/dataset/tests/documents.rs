@@ -67,3 +67,44 @@ fn other_texts_are_one_sample_each() {
         assert!(!has(&warnings, "sample"), "{text}: {warnings:?}");
     }
 }
+
+/// Documents of plain texts are measured as texts of rows are.
+#[test]
+fn plain_texts_are_split_at_their_separator() {
+    // 20, 8 and 12 characters.
+    let documents = ["ab cd, ef gh; ij kl.", "ab cd ef", "ab cd ef gh."];
+    for (separator, text) in [
+        ("<|endoftext|>", documents.map(|text| format!("{text}<|endoftext|>")).concat()),
+        ("<|endoftext|>", documents.join("\n<|endoftext|>\n")),
+        ("<|end_of_text|>", documents.join("<|end_of_text|>")),
+        ("</s>", documents.map(|text| format!("<s>{text}</s>\n")).concat()),
+        ("<|eot_id|>", documents.map(|text| format!("{text}<|eot_id|>\n\n")).concat()),
+        ("<|begin_of_text|>", documents.map(|text| format!("<|begin_of_text|>{text}\n")).concat()),
+    ] {
+        let (lengths, images, report) = rows(&text);
+        assert_eq!((lengths, images), (vec![5, 2, 3], vec![]), "{text}");
+        assert_eq!((report.format.as_str(), report.parsed), ("plain text", 3), "{text}");
+        let sentence = format!("The text is split at {separator}: each document is one sample.");
+        assert_eq!(report.warnings.first(), Some(&sentence), "{text}");
+        assert!(report.warnings.iter().any(|warning| warning.contains("4 characters per token")), "{text}");
+    }
+    // A column of texts is read as before.
+    let (lengths, _, report) = rows("text\nab cd ef<|endoftext|>ab cd ef gh.\n");
+    assert_eq!((lengths, report.format.as_str()), (vec![2, 3], "CSV with header"));
+}
+
+#[test]
+fn plain_texts_without_separator_are_refused_with_a_remedy() {
+    for text in [
+        "Once there was a fox.\nIt lived in a wood, near a river.\nIts den was warm.\n",
+        "Once there was a fox.\n\nIt lived in a wood, near a river.\n\nIts den was warm.\n",
+        "First speaker:\nBefore we go on, hear me.\n\nAll:\nSpeak, speak to us now.\n\n",
+        "<|im_start|>user\nhow are you today?<|im_end|>\n<|im_start|>assistant\nI am well, thanks.<|im_end|>\n",
+        " = A title = \n \n The wood was old, and its trees were high. \n It had a river. \n",
+    ] {
+        let message = refusal(text);
+        assert!(message.contains("plain text without numbers and without a separator"), "{text}: {message}");
+        assert!(message.contains("one JSON line per document") && message.contains("<|endoftext|>"), "{message}");
+        assert!(!message.contains("choose one of"), "{message}");
+    }
+}

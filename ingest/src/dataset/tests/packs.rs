@@ -231,3 +231,35 @@ fn other_numbers_that_repeat_at_an_end_warn() {
     assert!(!warns(&rows(&single).2, &["one sample"]), "{:?}", rows(&single).2.warnings);
     assert_eq!(rows(&single).0, [5, 3, 5]);
 }
+
+/// Rows as MaxText and grain write them: 0 is padding, and positions of padding are 0.
+#[test]
+fn inputs_with_segments_are_packed_rows() {
+    let row = r#"{"inputs": [11, 12, 13, 14, 15, 0], "inputs_segmentation": [1, 1, 1, 2, 2, 0], "inputs_position": [0, 1, 2, 0, 1, 0], "targets": [12, 13, 0, 15, 0, 0], "targets_segmentation": [1, 1, 1, 2, 2, 0]}"#;
+    let (lengths, _, report) = rows(&format!("{row}\n{row}\n"));
+    assert_eq!(lengths, [3, 2, 3, 2]);
+    assert!(report.warnings.iter().any(|warning| warning.contains("inputs_segmentation")), "{:?}", report.warnings);
+    let positions = r#"{"inputs": [11, 12, 13, 14, 15], "inputs_position": [0, 1, 2, 0, 1]}"#;
+    assert_eq!(rows(&format!("{positions}\n{positions}\n")).0, [3, 2, 3, 2]);
+    // Without these columns, the numbers may be anything.
+    assert!(matches!(import(b"{\"inputs\": [11, 12, 13]}\n", None), Err(ImportError::Unclear { .. })));
+    let texts = "{\"inputs\": \"what is it?\", \"targets\": \"a fox\"}\n";
+    assert_eq!(rows(&texts.repeat(2)).0, [4, 4]);
+}
+
+/// Lists in the cells of a table are read as lists of JSON are.
+#[test]
+fn lists_in_cells_are_lists() {
+    for cell in
+        ["[200, 100]", "[200 100]", "tensor([200, 100])", "array([200, 100], dtype=int32)", "torch.tensor([200, 100])"]
+    {
+        let file = format!("id,seq_lens\n0,\"{cell}\"\n1,\"{cell}\"\n");
+        assert_eq!(rows(&file).0, [200, 100, 200, 100], "{cell}");
+        let file = format!("id,input_ids\n0,\"{cell}\"\n1,\"{cell}\"\n");
+        assert_eq!(rows(&file).0, [2, 2], "{cell}");
+    }
+    let packed = "input_ids,position_ids\n\"[5, 6, 7, 8, 9]\",\"[0, 1, 2, 0, 1]\"\n\"[5, 6, 7]\",\"[0, 0, 1]\"\n";
+    assert_eq!(rows(packed).0, [3, 2, 1, 2]);
+    let shortened = "id,input_ids\n0,\"tensor([101, 2023, ..., 102])\"\n";
+    assert!(import(shortened.as_bytes(), None).is_err());
+}

@@ -126,8 +126,6 @@ fn texts_are_measured_by_their_characters() {
             [5, 3],
             "token_count",
         ),
-        // A placeholder in plain text is not an image.
-        ("{\"text\": \"a<image>bcde\"}\n{\"text\": \"abc\"}\n", [5, 3], "text"),
         // Turns are not tokens.
         (
             "{\"text\": \"abcdeabcdeabcdeabcdeabcdeabcdeabcde\", \"length\": 2}\n{\"text\": \"abcdeabcdeabcdeabcdeabcdeabcdeabcdex\", \"length\": 2}\n",

@@ -234,7 +234,7 @@ fn other_units_and_quantities_are_no_lengths() {
     }
     assert_eq!(rows("length,unit\n512,tokens\n300,tokens\n").0, [512, 300]);
     for (file, problem) in [
-        ("left,right,count,unit\n0,512,3,chars\n512,1024,2,chars\n", "not \"chars\""),
+        ("left,right,count,unit\n0,512,3,bytes\n512,1024,2,bytes\n", "not \"bytes\""),
         (r#"{"lengths": [512, 300], "unit": "seconds"}"#, "not \"seconds\""),
         (
             r#"{"name": "reward", "hist": [3, 2], "bin_edges": [0, 100, 500]}"#,

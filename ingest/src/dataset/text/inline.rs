@@ -1,23 +1,88 @@
 //! Removes media from texts: placeholders and base64 data.
 
-/// Media placeholders. `<image>` counts as an image.
-const PLACEHOLDERS: [&str; 3] = ["<image>", "<video>", "<audio>"];
+/// Names of media in placeholders: `<image>`, `<image_00>`, `<|video|>`. `img` needs a number, because
+/// `<img>` begins a path.
+const PLACEHOLDERS: [&str; 4] = ["image", "video", "audio", "img"];
 /// End marker of a data URI header.
 const BASE64: &str = ";base64,";
 /// Maximum length of a data URI header, such as `data:image/png`.
 const MAX_HEAD: usize = 100;
 
-/// Returns the text without media, and the image count; `None` if the text contains no media.
-pub(super) fn without_media(text: &str) -> Option<(String, usize)> {
-    let has_placeholders = PLACEHOLDERS.iter().any(|placeholder| text.contains(placeholder));
+/// A text without media.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Plain {
+    pub(super) text: String,
+    /// Number of images without a number: placeholders and data.
+    pub(super) images: usize,
+    /// Numbers of the images in numbered placeholders. A number may occur several times.
+    pub(super) numbered: Vec<u16>,
+}
+
+/// A media placeholder at the start of a text.
+struct Placeholder<'t> {
+    /// Text after the placeholder.
+    rest: &'t str,
+    is_image: bool,
+    number: Option<u16>,
+}
+
+/// Returns the text without media; `None` if the text contains no media.
+pub(super) fn without_media(text: &str) -> Option<Plain> {
     let has_data = text.contains(BASE64);
-    if !has_placeholders && !has_data {
+    let is_placeholder = |(at, _): (usize, &str)| placeholder(&text[at..]).is_some();
+    if !has_data && !text.match_indices('<').any(is_placeholder) {
         return None;
     }
-    let (plain, images) = if has_data { without_data(text) } else { (text.to_owned(), 0) };
-    let placed = plain.matches("<image>").count();
-    let plain = PLACEHOLDERS.iter().fold(plain, |text, placeholder| text.replace(placeholder, ""));
-    Some((plain, images + placed))
+    let (text, images) = if has_data { without_data(text) } else { (text.to_owned(), 0) };
+    let mut plain = Plain { images, ..Plain::default() };
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find('<') {
+        let (before, from) = rest.split_at(at);
+        plain.text.push_str(before);
+        rest = if let Some(Placeholder { rest, is_image, number }) = placeholder(from) {
+            match number {
+                Some(number) if is_image => plain.numbered.push(number),
+                _ => plain.images += usize::from(is_image),
+            }
+            rest
+        } else {
+            plain.text.push('<');
+            &from[1..]
+        };
+    }
+    plain.text.push_str(rest);
+    Some(plain)
+}
+
+/// Returns the number of image placeholders in a text.
+pub(super) fn images(text: &str) -> usize {
+    text.match_indices('<').filter(|(at, _)| placeholder(&text[*at..]).is_some_and(|found| found.is_image)).count()
+}
+
+/// Returns whether a text has a placeholder of a medium, for example "video".
+pub(super) fn has(text: &str, medium: &str) -> bool {
+    text.match_indices('<').any(|(at, _)| {
+        let name = text[at..].trim_start_matches(['<', '|']);
+        name.starts_with(medium) && placeholder(&text[at..]).is_some()
+    })
+}
+
+fn placeholder(text: &str) -> Option<Placeholder<'_>> {
+    let text = text.strip_prefix('<')?;
+    let (text, has_bar) = text.strip_prefix('|').map_or((text, false), |text| (text, true));
+    let name = *PLACEHOLDERS.iter().find(|name| text.starts_with(**name))?;
+    let behind = &text[name.len()..];
+    let digits = behind.strip_prefix(['_', '-', ' ']).unwrap_or(behind);
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    let number: Option<u16> = digits[..end].parse().ok();
+    let rest = if number.is_some() { &digits[end..] } else { behind };
+    let rest = if has_bar { rest.strip_prefix('|')? } else { rest };
+    let rest = rest.strip_prefix('>')?;
+    (number.is_some() || name != "img").then_some(Placeholder {
+        rest,
+        is_image: matches!(name, "image" | "img"),
+        number,
+    })
 }
 
 /// Removes data URIs (`data:image/png;base64,...`) from a text. Returns the text and the image
@@ -47,14 +112,22 @@ mod tests {
 
     #[test]
     fn media_are_taken_out() {
-        for (text, plain, images) in [
-            ("a<image>b<video>", "ab", 1),
-            ("![x](data:image/png;base64,iVBORw0KGgo=) abc", "![x]() abc", 1),
-            ("data:audio/wav;base64,AAAA and data:image/jpeg;base64,BBBB", " and ", 1),
-            ("data: 5;base64,x", "", 0),
+        for (text, plain, images, numbered) in [
+            ("a<image>b<video>", "ab", 1, &[][..]),
+            ("![x](data:image/png;base64,iVBORw0KGgo=) abc", "![x]() abc", 1, &[]),
+            ("data:audio/wav;base64,AAAA and data:image/jpeg;base64,BBBB", " and ", 1, &[]),
+            ("data: 5;base64,x", "", 0, &[]),
+            ("<image_00><image_01> and <image_00>", " and ", 0, &[0, 1, 0]),
+            ("<image 1>a<|image_2|><img3><|image|>", "a", 1, &[1, 2, 3]),
+            ("<|audio|><video_0>x < y", "x < y", 0, &[]),
         ] {
-            assert_eq!(without_media(text), Some((plain.to_owned(), images)), "{text}");
+            let expected = Plain { text: plain.to_owned(), images, numbered: numbered.to_vec() };
+            assert_eq!(without_media(text), Some(expected), "{text}");
         }
-        assert_eq!(without_media("data: 5"), None);
+        for text in ["data: 5", "<img>a.jpg</img>", "<images>", "<image", "a < b", "<|image>", "<image_pad>"] {
+            assert_eq!(without_media(text), None, "{text}");
+        }
+        assert!(has("a <|video_3|>", "video") && !has("<image>", "video") && !has("video", "video"));
+        assert_eq!(images("<image><image_1><video>"), 2);
     }
 }

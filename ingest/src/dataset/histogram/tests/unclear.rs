@@ -12,23 +12,23 @@ fn warned(report: &super::super::Report, text: &str) {
 fn number_keys_are_checked() {
     let percentiles = r#"{"50": 512, "90": 2048, "99": 8192}"#;
     let python = "{50: 512, 90: 2048, 99: 8192}";
-    for (outcome, input) in [(document(percentiles), percentiles), (text::read(python), python)] {
+    for (outcome, input) in [(document(percentiles), percentiles), (print(python), python)] {
         let (edges, _, report) = read(outcome, input);
         assert_eq!(edges, [1.0, 512.0, 2048.0, 8192.0, 8192.0], "{input}");
         warned(&report, "the keys 50, 90, 99 are read as percentiles");
     }
     let identifiers = r#"{"101": 512, "102": 733, "103": 1024}"#;
     let printed = "{101: 512, 102: 733, 103: 1024}";
-    for (outcome, input) in [(document(identifiers), identifiers), (text::read(printed), printed)] {
+    for (outcome, input) in [(document(identifiers), identifiers), (print(printed), printed)] {
         assert!(refusal(outcome, input).contains("look like identifiers"), "{input}");
     }
     let bins = r#"{"0-10": 3, "10-20": 2}"#;
     warned(&read(document(bins), bins).2, "bins of lengths in tokens");
     // A Counter counts its keys.
     let counter = "Counter({101: 512, 102: 733})";
-    assert_eq!(read(text::read(counter), counter).1, [512.0, 0.0, 733.0]);
+    assert_eq!(read(print(counter), counter).1, [512.0, 0.0, 733.0]);
     let map = "{512=3, 1024=5}";
-    let (edges, counts, report) = read(text::read(map), map);
+    let (edges, counts, report) = read(print(map), map);
     assert_eq!((edges, counts), (vec![512.0, 512.0, 1024.0, 1024.0], vec![3.0, 0.0, 5.0]));
     assert_eq!(report.format, "printed map, lengths with counts");
 }
@@ -40,16 +40,16 @@ fn summaries_need_percentiles_and_a_length_name() {
     let full = "summary,length\ncount,1000\nmean,700.5\nstddev,300.1\nmin,10\n25%,200\n50%,512\n75%,900\nmax,4096\n";
     assert_eq!(read(csv(full), full).0, [10.0, 200.0, 512.0, 900.0, 4096.0]);
     let price = ",price\ncount,1000\nmean,700\nstd,300\nmin,10\n25%,200\n50%,512\n75%,900\nmax,4096\n";
-    assert!(refusal(csv(price), price).contains("describes price"));
+    assert!(refusal(csv(price), price).contains("choose one of: price"));
     let body = "count    1000.0\nmean      700.0\nstd       300.0\nmin        10.0\n25%       200.0\n50%       512.0\n75%       900.0\nmax      4096.0\n";
     let series = format!("{body}Name: price, dtype: float64\n");
-    assert!(refusal(text::read(&series), &series).contains("\"price\" is not a known name of lengths"));
+    assert!(refusal(print(&series), &series).contains("choose one of: price"));
     let table = format!("         price\n{body}");
-    assert!(refusal(text::read(&table), &table).contains("\"price\" is not a known name of lengths"));
+    assert!(refusal(print(&table), &table).contains("choose one of: price"));
     let table = format!("       num_tokens\n{body}");
-    assert_eq!(read(text::read(&table), &table).0, [10.0, 200.0, 512.0, 900.0, 4096.0]);
+    assert_eq!(read(print(&table), &table).0, [10.0, 200.0, 512.0, 900.0, 4096.0]);
     let two = "       images  num_tokens\nmin    0.0     10.0\n25%    1.0     200.0\n50%    1.0     512.0\nmax    9.0     4096.0\n";
-    assert_eq!(read(text::read(two), two).0, [10.0, 200.0, 512.0, 4096.0]);
+    assert_eq!(read(print(two), two).0, [10.0, 200.0, 512.0, 4096.0]);
 }
 
 #[test]
@@ -57,22 +57,22 @@ fn printed_counts_need_a_length_name() {
     for input in
         ["age\n35    12\n22     8\n41     3\nName: count, dtype: int64\n", "age\n(0, 20]     12\n(20, 40]     8\n"]
     {
-        assert!(refusal(text::read(input), input).contains("\"age\" is not a known name of lengths"), "{input}");
+        assert!(refusal(print(input), input).contains("\"age\" is not a known name of lengths"), "{input}");
     }
     // Without the last line, this may be a table with row numbers: it is read as rows, and the user
     // chooses.
     let rows = "age\n35    12\n22     8\n41     3\n";
-    assert_eq!(text::read(rows), None);
+    assert_eq!(print(rows), None);
     for input in [
         "num_tokens\n(0, 512]       123\n(512, 1024]     45\nName: count, dtype: int64\n",
         "(0, 512]       123\n(512, 1024]     45\nName: num_tokens, dtype: int64\n",
         "length\n(0, 512]       123\n(512, 1024]     45\n",
     ] {
-        let (edges, counts, _) = read(text::read(input), input);
+        let (edges, counts, _) = read(print(input), input);
         assert_eq!((edges, counts), (vec![0.0, 512.0, 1024.0], vec![123.0, 45.0]), "{input}");
     }
     let unnamed = "512     3\n1024    2\nName: count, dtype: int64\n";
-    warned(&read(text::read(unnamed), unnamed).2, "has no name");
+    warned(&read(print(unnamed), unnamed).2, "has no name");
 }
 
 #[test]
@@ -85,12 +85,12 @@ fn number_pairs_are_not_uniq_output() {
         "      3\t512\n      2\t1024\n",
         "   3 512\n  2 1024\n",
     ] {
-        assert_eq!(text::read(input), None, "{input:?}");
+        assert_eq!(print(input), None, "{input:?}");
     }
     let gnu = "      3 512\n  12345 1024\n12345678 77\n";
     let bsd = "   3 512\n  12 1024\n12345 77\n";
     for (input, counts) in [(gnu, [12_345_678.0, 0.0, 3.0, 0.0, 12_345.0]), (bsd, [12_345.0, 0.0, 3.0, 0.0, 12.0])] {
-        let (edges, found, _) = read(text::read(input), input);
+        let (edges, found, _) = read(print(input), input);
         assert_eq!((edges, found), (vec![77.0, 77.0, 512.0, 512.0, 1024.0, 1024.0], counts.to_vec()), "{input:?}");
     }
 }
@@ -194,7 +194,7 @@ fn sample_rows_are_not_counts() {
 
 #[test]
 fn tables_between_semicolons() {
-    let read = |input: &str| table::read(input, b';', None);
+    let read = |input: &str| table::read(input, b';', &Options::default());
     let (edges, counts, _) = super::read(read("length;share\n1261,0;0,25\n754,0;0,75\n"), "decimals");
     assert_eq!((edges, counts), (vec![754.0, 754.0, 1261.0, 1261.0], vec![0.75, 0.0, 0.25]));
     let unclear = "length;count\n754,000;3\n512,000;4\n";
@@ -258,7 +258,7 @@ fn histogram_texts_are_checked() {
         r#""feature": "image_width""#,
         r#""column": "latency_ms""#,
         r#""x_label": "duration (s)""#,
-        r#""edge_units": "characters""#,
+        r#""edge_units": "bytes""#,
         r#""bin_unit": "px""#,
         r#""meta": {"column": "num_images", "unit": "tokens"}"#,
         r#""name": "train/reward""#,
@@ -289,13 +289,13 @@ fn row_numbers_in_a_table_are_not_counts() {
         assert_eq!(csv(input), None, "{input}");
     }
     let german = "length;count\n128;1.204\n256;9.001\n";
-    assert!(refusal(table::read(german, b';', None), german).contains("1204 with thousands separators"));
+    assert!(refusal(table::read(german, b';', &Options::default()), german).contains("1204 with thousands separators"));
 }
 
 #[test]
 fn old_value_counts_output_is_read() {
     let printed = "512     30\n1024    12\n256      3\nName: num_tokens, dtype: int64\n";
-    let (_, counts, report) = read(text::read(printed), printed);
+    let (_, counts, report) = read(print(printed), printed);
     assert_eq!((counts.iter().sum::<f64>(), report.parsed), (45.0, 45));
     warned(&report, "as value_counts() prints num_tokens");
     for input in [
@@ -303,6 +303,6 @@ fn old_value_counts_output_is_read() {
         "0     512\n1     300\n2     256\nName: length, dtype: int64\n",
         "512     30\n1024    12\n256      3\nName: age, dtype: int64\n",
     ] {
-        assert_eq!(text::read(input), None, "{input}");
+        assert_eq!(print(input), None, "{input}");
     }
 }
