@@ -69,9 +69,9 @@ fn describe(fit: &Fit, device_gib: f64) -> String {
     lines.push(String::new());
     let purpose = if fit.base.iteration_s.is_some() { "save time" } else { "make it fit" };
     if fit.changes.is_empty() {
-        lines.push(format!("none of {} single changes would {purpose}", fit.simulated));
+        lines.push(format!("none of {} changes would {purpose}", fit.simulated));
     } else {
-        lines.push(format!("single changes that {purpose}, of {} simulated:", fit.simulated));
+        lines.push(format!("changes that {purpose}, of {} simulated:", fit.simulated));
         lines.extend(fit.changes.iter().map(describe_change));
     }
     lines.join("\n") + "\n"

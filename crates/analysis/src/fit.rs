@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::analysis::AnalysisError;
-use changes::{LAYERS_PER_STAGE, Proposal, proposals};
+use changes::{LAYERS_PER_STAGE, Proposal, pairs, proposals};
 use planscope_core::host::{Cancellation, Workers};
 use planscope_plan::certainty;
 use planscope_plan::observer::Observer;
@@ -211,7 +211,15 @@ pub fn fit_applicable(
     let base_s = base.result.iteration_s;
     let (mut simulated, mut rejected, mut is_partial) = (0, 0, false);
     let mut changes: Vec<Change> = Vec::new();
-    for Proposal { title, kind, fields } in proposals(valid.scenario(), base_s.is_some()) {
+    let proposals = proposals(valid.scenario(), base_s.is_some());
+    // If no single change of the job fits, two may.
+    let doubled = if base_s.is_none() { pairs(&proposals) } else { Vec::new() };
+    let first_pair = proposals.len();
+    for (number, Proposal { title, kind, fields }) in proposals.into_iter().chain(doubled).enumerate() {
+        let is_pair = number >= first_pair;
+        if is_pair && changes.iter().any(|change| change.kind != ChangeKind::Cluster) && number == first_pair {
+            break;
+        }
         // More nodes are always faster; the fewest that fit are the smallest change.
         let is_enlarged = kind == ChangeKind::Cluster && base_s.is_none();
         if is_enlarged && changes.iter().any(|change| change.kind == kind) {

@@ -48,8 +48,8 @@ fn default_planner(planners: &[PlannerKind], results: &[PlannerResult]) -> Optio
 fn answer_note(fit: &Fit) -> String {
     let simulated = format::count(fit.simulated.into());
     let found = match (fit.base.iteration_s, fit.changes.is_empty()) {
-        (Some(_), true) => format!("None of {simulated} single changes saves time."),
-        (None, true) => format!("None of {simulated} single changes makes it fit."),
+        (Some(_), true) => format!("None of {simulated} changes saves time."),
+        (None, true) => format!("None of {simulated} changes makes it fit."),
         (Some(seconds), false) => {
             format!("Now {} per step. {simulated} changes simulated on one global batch.", format::seconds(seconds))
         }
@@ -214,10 +214,10 @@ mod tests {
 
     #[test]
     fn an_answer_without_changes_says_so() {
-        assert_eq!(answer_note(&fit(None, false)), "1F1B: None of 12 single changes makes it fit.");
+        assert_eq!(answer_note(&fit(None, false)), "1F1B: None of 12 changes makes it fit.");
         assert_eq!(
             answer_note(&fit(Some(2.0), true)),
-            "1F1B: None of 12 single changes saves time. The time of the server was up before all were simulated."
+            "1F1B: None of 12 changes saves time. The time of the server was up before all were simulated."
         );
     }
 

@@ -234,13 +234,13 @@ pub(crate) fn changes(report: &Report) -> Vec<String> {
     let fit = &report.check.fit;
     let purpose = if report.check.verdict == Verdict::DoesNotFit { "make it fit" } else { "save most time" };
     if fit.changes.is_empty() {
-        let mut lines = vec![String::new(), format!("none of {} single changes would {purpose}", fit.simulated)];
+        let mut lines = vec![String::new(), format!("none of {} changes would {purpose}", fit.simulated)];
         lines.extend(report.fewest_devices.as_deref().map(|table| describe_devices(table).trim_end().to_owned()));
         return lines;
     }
     let now = fit.base.iteration_s.map(|seconds| format!(" (now {seconds:.3} s)")).unwrap_or_default();
     let simulated = fit.simulated;
-    let title = format!("single changes that {purpose}, of {simulated} simulated on one global batch{now}:");
+    let title = format!("changes that {purpose}, of {simulated} simulated on one global batch{now}:");
     let mut lines = vec![String::new(), title];
     for (number, (change, edits)) in (1..).zip(fit.changes.iter().zip(&report.edits)) {
         lines.push(change_line(number, change));

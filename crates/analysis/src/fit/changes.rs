@@ -34,6 +34,57 @@ pub(super) fn proposals(scenario: &Scenario, fits: bool) -> Vec<Proposal> {
     all
 }
 
+/// Pointers of changes that save much memory.
+const SAVING: [&str; 9] = [
+    "/training/recompute",
+    "/training/zero",
+    "/training/optimizer_offload",
+    "/training/activation_offload",
+    "/layout/tensor",
+    "/layout/pipeline",
+    "/layout/microbatch",
+    "/layout",
+    "/training/context_parallel",
+];
+
+/// Returns pairs of changes that save much memory, for a job that no single change makes fit. Of several changes of a
+/// field, those that save most take part.
+pub(super) fn pairs(single: &[Proposal]) -> Vec<Proposal> {
+    let mut savers: Vec<&Proposal> = Vec::new();
+    for pointer in SAVING {
+        let is_first = |field: &FieldChange| field.pointer == pointer;
+        let of_field = |proposal: &&Proposal| {
+            proposal.kind != ChangeKind::Cluster && proposal.fields.first().is_some_and(is_first)
+        };
+        let changes: Vec<&Proposal> = single.iter().filter(of_field).collect();
+        savers.extend(match pointer {
+            "/training/recompute" => {
+                changes.iter().find(|change| change.title == "full recomputation").into_iter().collect()
+            }
+            // The smallest microbatch; the largest degrees and shares.
+            "/layout/microbatch" => changes.first().into_iter().collect(),
+            "/layout/tensor" | "/layout/pipeline" => changes.iter().rev().take(2).collect(),
+            _ => changes.last().into_iter().collect::<Vec<_>>(),
+        });
+    }
+    let mut all = Vec::new();
+    for (index, first) in savers.iter().enumerate() {
+        for second in &savers[index + 1..] {
+            let is_separate = |field: &FieldChange| {
+                first.fields.iter().all(|other| {
+                    let (one, two) = (field.pointer.as_str(), other.pointer.as_str());
+                    !one.starts_with(two) && !two.starts_with(one)
+                })
+            };
+            if second.fields.iter().all(is_separate) {
+                let fields = first.fields.iter().chain(&second.fields).cloned().collect();
+                all.push(Proposal { title: format!("{} + {}", first.title, second.title), kind: first.kind, fields });
+            }
+        }
+    }
+    all
+}
+
 fn recomputation(scenario: &Scenario, all: &mut Vec<Proposal>) {
     if scenario.is_free(FreeSetting::Recompute) {
         return;

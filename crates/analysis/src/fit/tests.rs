@@ -45,6 +45,22 @@ fn an_infeasible_scenario_has_its_need_and_changes_that_fit() {
     assert!(kinds.contains(&ChangeKind::Layout) && kinds.contains(&ChangeKind::Training), "{kinds:?}");
 }
 
+/// Llama-3 8B without ZeRO needs 128 GB for its states alone, and 144 GiB of activations: no single change of the job is
+/// enough, two are.
+#[test]
+fn two_changes_are_tried_if_no_single_one_fits() {
+    let scenario = valid(&[("/training", json!({ "zero": 0, "framework": "hugging_face" }))]);
+    let found = analyse(&scenario);
+    let of_job: Vec<&Change> = found.changes.iter().filter(|change| change.kind != ChangeKind::Cluster).collect();
+    assert!(of_job.len() > 1 && of_job.iter().all(|change| change.title.contains(" + ")), "{of_job:?}");
+    assert!(of_job.iter().any(|change| change.title == "ZeRO 3 + microbatch 1"), "{of_job:?}");
+    let best = of_job[0];
+    let document = serde_json::to_value(scenario.scenario()).unwrap();
+    let changed = apply(&document, &best.fields).unwrap();
+    let again = analyse(&ValidScenario::new(serde_json::from_value(changed).unwrap(), &NoDatasets).unwrap());
+    assert_eq!(again.base.iteration_s, best.result.iteration_s);
+}
+
 /// The changed scenario has the stated time when it is planned by itself.
 #[test]
 fn a_change_keeps_its_promise() {

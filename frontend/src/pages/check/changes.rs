@@ -49,8 +49,8 @@ fn List(changes: Arc<CheckChanges>, does_not_fit: bool, document: Value) -> impl
     let fit = &changes.fit;
     let simulated = format::count(fit.simulated.into());
     let note = match (fit.changes.is_empty(), does_not_fit) {
-        (true, true) => format!("None of {simulated} single changes makes it fit."),
-        (true, false) => format!("None of {simulated} single changes saves time."),
+        (true, true) => format!("None of {simulated} changes makes it fit."),
+        (true, false) => format!("None of {simulated} changes saves time."),
         (false, _) => format!("{simulated} changes simulated; {} do not fit.", fit.rejected),
     };
     let partial = fit.is_partial.then_some(" The time limit was reached before all were simulated.");
