@@ -101,7 +101,7 @@ fn read_launcher(line: &str, variables: &Variables, keys: &mut Keys) -> Result<(
     let words: Vec<&str> = plain.split_whitespace().collect();
     let is_launcher =
         |word: &&str| matches!(word.rsplit('/').next(), Some("mpirun" | "mpiexec" | "srun" | "horovodrun"));
-    let Some(start) = words.iter().position(|word| is_launcher(&word)) else { return Ok(()) };
+    let Some(start) = words.iter().position(is_launcher) else { return Ok(()) };
     for pair in words[start..].windows(2) {
         let name = match pair[0] {
             "-np" => "world-size",

@@ -202,7 +202,7 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
         && degree != tensor
         && keys.has("num-experts")
     {
-        settings.has_whole_experts = degree == 1;
+        settings.expert_tensor = (degree == 1).then_some(1);
         if degree > 1 {
             keys.not_modelled(format!(
                 "Experts have the tensor parallelism of the model, {tensor}, instead of {degree}. A replica of all \

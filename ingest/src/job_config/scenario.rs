@@ -217,7 +217,7 @@ fn training(framework: Framework, settings: &Settings, cluster: &Cluster, keys: 
         context_parallel: settings.context.unwrap_or(1),
         context_exchange: settings.context_exchange,
         expert_parallel: settings.expert.unwrap_or(1),
-        expert_tensor_parallel: settings.has_whole_experts.then_some(1),
+        expert_tensor_parallel: settings.expert_tensor,
         dispatch_by_node: settings.dispatch_by_node.unwrap_or(false),
         optimizer: settings.optimizer,
         optimizer_offload: settings.optimizer_offload,

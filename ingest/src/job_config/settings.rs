@@ -37,8 +37,8 @@ pub(super) struct Settings {
     pub(super) chunks: Option<u32>,
     pub(super) context: Option<u32>,
     pub(super) expert: Option<u32>,
-    /// Experts have no tensor parallelism.
-    pub(super) has_whole_experts: bool,
+    /// Tensor-parallel degree of experts: 1, or that of the model.
+    pub(super) expert_tensor: Option<u32>,
     pub(super) replicas: Option<u32>,
     pub(super) nodes: Option<u32>,
     pub(super) devices_per_node: Option<u32>,

@@ -107,7 +107,7 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resul
         settings.expert.is_some_and(|degree| degree > 1) && settings.tensor.is_some_and(|degree| degree > 1);
     let has_experts =
         settings.model.as_ref().is_some_and(|model| model.modules.iter().any(|module| module.moe.is_some()));
-    settings.has_whole_experts = has_experts && is_sharded && expert_tensor.unwrap_or(1) == 1;
+    settings.expert_tensor = (has_experts && is_sharded && expert_tensor.unwrap_or(1) == 1).then_some(1);
     let sharded = degree("data_parallel_shard_degree", "sharded data parallelism")?;
     // The name of 2024.
     let sharded = sharded.or(degree("data_parallel_degree", "sharded data parallelism")?);

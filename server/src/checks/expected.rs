@@ -58,7 +58,8 @@ impl Target {
             (_, true) => (self.stages(), Some(Vec::new())),
             _ => (self.stages(), Self { scenario: other.clone(), stage_layers: Vec::new() }.stages()),
         };
-        let (expected, other) = (self.comparable(&self.scenario, stages), self.comparable(other, other_stages));
+        let expected = self.comparable(&self.scenario, stages.as_deref());
+        let other = self.comparable(other, other_stages.as_deref());
         let mut pointers = Vec::new();
         for section in names(&expected, &other) {
             let (Some(expected), Some(other)) = (expected.get(section), other.get(section)) else {
@@ -76,7 +77,7 @@ impl Target {
     }
 
     /// Returns the parts of a scenario that affect its simulation, without fields that have no effect in this one.
-    fn comparable(&self, scenario: &Scenario, stages: Option<Vec<u32>>) -> Value {
+    fn comparable(&self, scenario: &Scenario, stages: Option<&[u32]>) -> Value {
         let Scenario { layout, training, .. } = &self.scenario;
         let mut other = scenario.clone();
         for module in &mut other.model.modules {

@@ -6,7 +6,8 @@ use crate::job_config::{ConfigFormat, JobConfigError};
 
 pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let names = ["deepspeed.train_micro_batch_size_per_gpu", "per_device_train_batch_size", "micro_batch_size"];
-    for name in names.into_iter().filter(|name| keys.peek(name).is_some_and(|value| value.trim() == "0")) {
+    let is_zero = |name: &&str| keys.peek(name).is_some_and(|value| value.trim() == "0");
+    if let Some(name) = names.into_iter().find(is_zero) {
         let detail = "a microbatch has at least one sequence".to_owned();
         return Err(JobConfigError::Value { key: name.to_owned(), detail });
     }
