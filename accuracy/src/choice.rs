@@ -32,7 +32,8 @@ pub fn choices(accuracy: &Accuracy) -> Vec<Choice> {
     accuracy.sets.iter().filter(|set| ["s", "ms"].contains(&set.unit)).flat_map(of_set).collect()
 }
 
-fn of_set(set: &Set) -> Vec<Choice> {
+/// Returns the choices of a set.
+pub(crate) fn of_set(set: &Set) -> Vec<Choice> {
     let mut groups: BTreeMap<[u32; 7], Vec<&Row>> = BTreeMap::new();
     for row in set.counted() {
         if let Some(step) = row.step {

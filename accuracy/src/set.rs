@@ -82,6 +82,8 @@ pub struct Row {
     pub note: String,
     /// Properties for grouping residuals.
     pub facets: Vec<Facet>,
+    /// The configuration, for the dashboard. Empty: the facets state it.
+    pub setup: Vec<Facet>,
     /// Reason for exclusion from the statistics. `None` if the row counts.
     pub left_out: Option<&'static str>,
     /// The predicted step, for the model of errors. `None` for other quantities.
@@ -181,7 +183,16 @@ mod tests {
 
     fn row(tensor: u32, predicted: f64, left_out: Option<&'static str>) -> Row {
         let facets = vec![Facet::new("TP", tensor), Facet::new("GPU", "A100")];
-        Row { label: String::new(), measured: 1.0, predicted, note: String::new(), facets, left_out, step: None }
+        Row {
+            label: String::new(),
+            measured: 1.0,
+            predicted,
+            note: String::new(),
+            facets,
+            setup: vec![],
+            left_out,
+            step: None,
+        }
     }
 
     #[test]

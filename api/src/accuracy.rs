@@ -45,8 +45,33 @@ pub struct AccuracySet {
     /// Written analysis. Empty lines separate paragraphs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remarks: String,
+    /// Names of the properties of a point that differ between the rows, for example "TP".
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub properties: Vec<String>,
+    /// Order of the layouts of one model on one cluster, and the time that the choice by prediction loses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<AccuracyChoice>,
     /// Measured and predicted values of the evaluated rows.
     pub points: Vec<AccuracyPoint>,
+}
+
+/// Layouts of one model on one cluster.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AccuracyChoice {
+    /// Number of devices.
+    pub devices: u32,
+    /// Layers of the model.
+    pub layers: u32,
+    /// Hidden size of the model.
+    pub hidden: u32,
+    /// Number of layouts.
+    pub layouts: u32,
+    /// Rank correlation of predicted and measured times. Omitted if all times are equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spearman: Option<f64>,
+    /// Measured time of the layout with the shortest prediction, over the shortest measured time, in percent.
+    pub regret_pct: f64,
 }
 
 /// Target error, in percent of the measured values.
@@ -107,11 +132,59 @@ pub struct AccuracyPoint {
     pub measured: f64,
     /// Predicted value.
     pub predicted: f64,
+    /// Values of [`AccuracySet::properties`], in their order. An empty text if the row does not state the property.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub properties: Vec<String>,
+}
+
+impl AccuracyPoint {
+    /// Returns predicted / measured - 1.
+    pub fn error(&self) -> f64 {
+        self.predicted / self.measured - 1.0
+    }
+}
+
+impl AccuracyErrors {
+    /// Returns the errors of some points, without their rank correlation. `None` if there are none.
+    pub fn of(points: &[AccuracyPoint]) -> Option<Self> {
+        let mut errors: Vec<f64> = points.iter().map(|point| 100.0 * point.error()).collect();
+        let count = u32::try_from(errors.len()).ok().filter(|&count| count > 0)?;
+        let mean = |errors: &[f64]| errors.iter().sum::<f64>() / f64::from(count);
+        let bias_pct = mean(&errors);
+        for error in &mut errors {
+            *error = error.abs();
+        }
+        errors.sort_by(f64::total_cmp);
+        let last = errors.len() - 1;
+        let quantile = |share: f64| {
+            let position = share * last as f64;
+            let (below, above) = (errors[position.floor() as usize], errors[position.ceil() as usize]);
+            below + (above - below) * position.fract()
+        };
+        Some(Self {
+            count,
+            mean_abs_pct: mean(&errors),
+            median_abs_pct: quantile(0.5),
+            p90_abs_pct: quantile(0.9),
+            max_abs_pct: errors[last],
+            bias_pct,
+            spearman: None,
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_points() {
+        let point = |predicted| AccuracyPoint { label: String::new(), measured: 10.0, predicted, properties: vec![] };
+        let errors = AccuracyErrors::of(&[point(11.0), point(8.0), point(10.0)]).unwrap();
+        let rounded = [errors.mean_abs_pct, errors.median_abs_pct, errors.max_abs_pct, errors.bias_pct].map(f64::round);
+        assert_eq!((errors.count, rounded), (3, [10.0, 10.0, 20.0, -3.0]));
+        assert_eq!(AccuracyErrors::of(&[]), None);
+    }
 
     #[test]
     fn goal_checks_mean_and_optional_maximum_error() {

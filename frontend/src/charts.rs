@@ -7,6 +7,7 @@
 mod agreement;
 mod bins;
 mod curves;
+mod error_axis;
 mod figure;
 mod histogram;
 mod memory;
@@ -23,6 +24,7 @@ mod stroke;
 
 pub(crate) use agreement::AgreementChart;
 pub(crate) use curves::{Curve, CurveChart, Dash, Form};
+pub(crate) use error_axis::ErrorChart;
 pub(crate) use histogram::Histogram;
 pub(crate) use memory::{MemoryChart, MemoryLine};
 pub(crate) use phases::{PhaseBar, PhaseBars};

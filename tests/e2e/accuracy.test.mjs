@@ -82,6 +82,36 @@ test("a link opens its set, and the pointer names the configuration", async () =
   await page.context().close();
 });
 
+test("filters select rows with their errors, and the errors have an axis", async () => {
+  const page = await stage.open();
+  const set = sets.find(({ id }) => id === "ultrascale_h100");
+  const property = set.properties.indexOf("TP");
+  const selected = set.points.filter(({ properties }) => properties[property] === "8");
+  assert.ok(selected.length > 0 && selected.length < set.points.length);
+  await page.goto(`/accuracy?set=${set.id}`);
+  const note = page.getByTestId("accuracy-filtered");
+  await note.getByText(`${set.points.length} of ${set.points.length} rows`).waitFor();
+  await page.getByTestId("accuracy-filters").locator('select[data-property="TP"]').selectOption("8");
+  await note.getByText(`${selected.length} of ${set.points.length} rows`).waitFor();
+  await page.waitForFunction(
+    (count) => document.querySelector('[data-testid="agreement"]').dataset.points === String(count),
+    selected.length,
+  );
+  const mean = selected.map(({ measured, predicted }) => Math.abs(predicted / measured - 1)).reduce((a, b) => a + b, 0);
+  assert.ok((await note.innerText()).includes(`mean error ${((100 * mean) / selected.length).toPrecision(3)}`), await note.innerText());
+  await page.getByTestId("error-property").selectOption({ label: "Microbatch" });
+  await page.getByTestId("error-axis").locator(".main-svg").first().waitFor();
+  await page.getByTestId("error-axis").getByText("microbatch", { exact: true }).waitFor();
+  await page.getByTestId("accuracy-points").locator("summary").click();
+  await page.getByTestId("accuracy-points").getByRole("columnheader", { name: "Microbatch" }).waitFor();
+  const choices = page.getByTestId("accuracy-choices").locator("tbody tr");
+  assert.equal(await choices.count(), set.choices.length);
+  await page.getByRole("button", { name: "All rows" }).click();
+  await note.getByText(`${set.points.length} of ${set.points.length} rows`).waitFor();
+  expectNoFaults(page);
+  await page.context().close();
+});
+
 test("an unknown set is said to be unknown", async () => {
   const page = await stage.open();
   await page.goto("/accuracy?set=nothing");

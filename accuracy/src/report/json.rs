@@ -1,12 +1,13 @@
 //! Results as JSON, for the dashboard and for comparison with later measurements.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::Accuracy;
 use crate::certainty::Evaluation;
-use crate::set::{Goal, Listing, Row, Set, Variant};
+use crate::choice::{Choice, of_set};
+use crate::set::{Facet, Goal, Listing, Row, Set, Variant};
 use crate::statistics::Statistics;
 
 /// Content of docs/accuracy.json.
@@ -49,8 +50,32 @@ pub struct DocumentSet {
     /// Handwritten analysis from docs/accuracy.md.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remarks: String,
+    /// Names of the properties of a point.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub properties: Vec<String>,
+    /// Order of the layouts of one model on one cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<DocumentChoice>,
     /// Measured and predicted values of the counted rows.
     pub points: Vec<Point>,
+}
+
+/// Layouts of one model on one cluster.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DocumentChoice {
+    /// Number of devices.
+    pub devices: u32,
+    /// Layers of the model.
+    pub layers: u32,
+    /// Hidden size of the model.
+    pub hidden: u32,
+    /// Number of layouts.
+    pub layouts: u32,
+    /// Rank correlation of predicted and measured times; omitted if all times are equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spearman: Option<f64>,
+    /// Measured time of the layout with the shortest prediction, over the shortest measured time, in percent.
+    pub regret_pct: f64,
 }
 
 /// A measurement and its prediction, rounded to four significant digits.
@@ -63,6 +88,9 @@ pub struct Point {
     pub measured: f64,
     /// Predicted value.
     pub predicted: f64,
+    /// Values of the properties of the set, in their order; empty if the row has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub properties: Vec<String>,
 }
 
 impl Document {
@@ -90,7 +118,21 @@ impl Document {
 
 impl DocumentSet {
     fn from_set(set: &Set, remarks: Option<&String>) -> Self {
+        let properties = properties(set);
+        let value = |row: &Row, name: &String| {
+            let stated = setup(row).iter().find(|facet| facet.name == *name);
+            stated.map(|facet| facet.value.clone()).unwrap_or_default()
+        };
+        let choice = |choice: Choice| DocumentChoice {
+            devices: choice.devices,
+            layers: choice.model.0,
+            hidden: choice.model.1,
+            layouts: choice.layouts as u32,
+            spearman: choice.spearman.map(rounded),
+            regret_pct: rounded(100.0 * choice.regret),
+        };
         let point = |row: &Row| Point {
+            properties: properties.iter().map(|name| value(row, name)).collect(),
             label: if set.listing == Listing::Rows { row.label.clone() } else { String::new() },
             measured: rounded(row.measured),
             predicted: rounded(row.predicted),
@@ -110,8 +152,31 @@ impl DocumentSet {
             findings: set.findings.clone(),
             remarks: remarks.cloned().unwrap_or_default(),
             points: set.counted().map(point).collect(),
+            choices: if matches!(set.unit, "s" | "ms") {
+                of_set(set).into_iter().map(choice).collect()
+            } else {
+                vec![]
+            },
+            properties,
         }
     }
+}
+
+/// Returns the configuration of a row.
+fn setup(row: &Row) -> &[Facet] {
+    if row.setup.is_empty() { &row.facets } else { &row.setup }
+}
+
+/// Returns the names of the properties that differ between the rows of a set.
+fn properties(set: &Set) -> Vec<String> {
+    let mut values: Vec<(&str, BTreeSet<&str>)> = Vec::new();
+    for facet in set.counted().flat_map(setup) {
+        match values.iter_mut().find(|(name, _)| *name == facet.name) {
+            Some((_, known)) => drop(known.insert(&facet.value)),
+            None => values.push((facet.name, BTreeSet::from([facet.value.as_str()]))),
+        }
+    }
+    values.into_iter().filter(|(_, known)| known.len() > 1).map(|(name, _)| name.to_owned()).collect()
 }
 
 fn short(statistics: Statistics) -> Statistics {
@@ -149,7 +214,9 @@ pub(super) mod tests {
             assumptions: vec![],
             findings: vec![],
             remarks: String::new(),
-            points: vec![Point { label: String::new(), measured: 1.0, predicted: 2.0 }],
+            properties: vec![],
+            choices: vec![],
+            points: vec![Point { label: String::new(), measured: 1.0, predicted: 2.0, properties: vec![] }],
         };
         Document { engine: "planscope".to_owned(), sets: means.iter().map(set).collect(), intervals: None }
     }

@@ -188,6 +188,7 @@ mod tests {
             predicted: 1.1,
             note: String::new(),
             facets: vec![],
+            setup: vec![],
             left_out: None,
             step: None,
         };

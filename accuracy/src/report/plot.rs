@@ -141,6 +141,7 @@ mod tests {
             predicted,
             note: String::new(),
             facets: vec![],
+            setup: vec![],
             left_out: None,
             step: None,
         };

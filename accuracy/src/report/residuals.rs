@@ -62,6 +62,7 @@ mod tests {
             predicted,
             note: String::new(),
             facets: vec![Facet::new("PP", pipeline)],
+            setup: vec![],
             left_out: None,
             step: None,
         };

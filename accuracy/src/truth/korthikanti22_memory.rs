@@ -38,6 +38,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
             predicted,
             note,
             facets: vec![Facet::new("model", model), Facet::new("mode", mode)],
+            setup: vec![],
             left_out: None,
             step: None,
         };

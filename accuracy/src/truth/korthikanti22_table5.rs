@@ -87,6 +87,7 @@ fn row(line: Line<'_>) -> Result<Row, Error> {
             estimate.exposed_communication * 100.0
         ),
         facets: vec![Facet::new("model", model), Facet::new("mode", mode), Facet::new("PP", layout.pipeline)],
+        setup: vec![],
         left_out: None,
         step: Some(Step::new(&configuration, &estimate)),
         label,

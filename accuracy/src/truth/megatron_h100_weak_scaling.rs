@@ -71,6 +71,7 @@ fn row(line: Line<'_>) -> Result<Row, Error> {
         predicted: estimate.iteration.secs(),
         note: layout_label(layout),
         facets: vec![Facet::new("TP", layout.tensor), Facet::new("PP", layout.pipeline), Facet::new("model", &label)],
+        setup: vec![],
         left_out: None,
         step: Some(step),
         label,

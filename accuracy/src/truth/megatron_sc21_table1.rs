@@ -110,6 +110,7 @@ fn both(line: Line<'_>) -> Result<(Row, (Layout, Estimate, Step)), Error> {
         predicted: estimate.iteration.secs(),
         note: format!("{}; by the rule: {}, {by_rule:+.1} %", layout_label(layout), layout_label(rule.0)),
         facets: vec![Facet::new("TP", layout.tensor), Facet::new("PP", layout.pipeline), Facet::new("model", &label)],
+        setup: vec![],
         left_out: None,
         step: Some(step),
         label,

@@ -117,6 +117,7 @@ fn row(line: Line<'_>) -> Result<Row, Error> {
         predicted: estimate.iteration.secs(),
         note: layout_label(layout),
         facets: vec![Facet::new("model", name), Facet::new("PP", layout.pipeline), Facet::new("DP", layout.data)],
+        setup: vec![],
         left_out: None,
         step: Some(step),
     })

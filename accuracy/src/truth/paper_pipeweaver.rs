@@ -42,6 +42,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
         predicted,
         note,
         facets: vec![],
+        setup: vec![],
         left_out: None,
         step: None,
     };

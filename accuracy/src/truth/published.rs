@@ -139,6 +139,7 @@ impl Published {
             predicted: self.predicted(&estimate),
             note: String::new(),
             facets: self.facets.iter().map(|(name, column)| Facet::new(name, line.text(column))).collect(),
+            setup: setup(&configuration),
             left_out: exhausted.then_some(OUT_OF_MEMORY),
             step: Some(Step::new(&configuration, &estimate)),
         })
@@ -155,4 +156,35 @@ impl Published {
             Quantity::PeakMemory(_) => estimate.peak_memory.total() / 1_073_741_824.0,
         }
     }
+}
+
+/// Returns the configuration as properties, for the dashboard.
+fn setup(configuration: &Configuration) -> Vec<Facet> {
+    let Configuration { model, cluster, training, layout, sequence_length, global_batch, .. } = configuration;
+    let recompute = match (training.recompute, training.recompute_layers) {
+        (recompute, Some(layers)) => format!("{}, {layers} layers", recompute.id()),
+        (recompute, None) => recompute.id().to_owned(),
+    };
+    let name = if model.name.is_empty() {
+        let hidden = model.modules.first().map_or(0, |module| module.hidden);
+        format!("{} x {hidden}", model.layers())
+    } else {
+        model.name.clone()
+    };
+    vec![
+        Facet::new("device", &cluster.name),
+        Facet::new("devices", cluster.devices()),
+        Facet::new("framework", training.framework.title()),
+        Facet::new("model", name),
+        Facet::new("TP", layout.tensor),
+        Facet::new("PP", layout.pipeline),
+        Facet::new("CP", training.context_parallel),
+        Facet::new("DP", layout.data),
+        Facet::new("microbatch", layout.microbatch),
+        Facet::new("global batch", global_batch),
+        Facet::new("sequence length", sequence_length),
+        Facet::new("precision", training.precision.id()),
+        Facet::new("recomputation", recompute),
+        Facet::new("ZeRO", training.zero_stage()),
+    ]
 }

@@ -170,6 +170,7 @@ fn row(run: Run) -> Row {
             Facet::new("microbatch", run.layout.microbatch),
             Facet::new("microbatches", run.microbatches),
         ],
+        setup: vec![],
         left_out: FITTED_ROWS.contains(&run.number).then_some("used to fit the host's overhead"),
         step: Some(run.step),
     }

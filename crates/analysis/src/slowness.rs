@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::analysis::AnalysisError;
 use crate::fit::{FieldChange, Watch, apply, base, document, evaluate, reference_planner};
+use crate::run_comparison::{Phase, PredictedPhases, TimerRanks, predicted_phases};
 use planscope_core::host::{Cancellation, Workers};
+use planscope_plan::outcome::Planned;
 use planscope_plan::scenario::{PlannerKind, ValidScenario};
 use suspects::{Suspect, suspects};
 
@@ -86,6 +88,44 @@ pub struct Cause {
     pub explains_s: f64,
     /// How to confirm it: a counter, a trace, a setting.
     pub confirm: String,
+    /// Phases of the step that become longer or shorter with the property.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseShift>,
+}
+
+/// Change of the predicted time of a phase, on the rank with the longest time of the phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PhaseShift {
+    /// Name of the phase, for example "backward compute".
+    pub phase: String,
+    /// Change in s.
+    pub seconds: f64,
+}
+
+/// Measured minus predicted time of a phase.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PhaseGap<'a> {
+    /// Name of the phase.
+    pub phase: &'a str,
+    /// Difference in s.
+    pub seconds: f64,
+}
+
+impl Slowness {
+    /// Sorts the causes by how well they explain which phases are late: by the sum over the phases of the difference
+    /// between the measured gap and the change that the cause makes. Fewer than two phases say nothing, and the order
+    /// stays.
+    pub fn rank_by_phases(&mut self, gaps: &[PhaseGap<'_>]) {
+        if gaps.len() < 2 {
+            return;
+        }
+        let shift = |cause: &Cause, gap: &PhaseGap<'_>| {
+            cause.phases.iter().find(|shift| shift.phase == gap.phase).map_or(0.0, |shift| shift.seconds)
+        };
+        let missed = |cause: &Cause| gaps.iter().map(|gap| (gap.seconds - shift(cause, gap)).abs()).sum::<f64>();
+        self.causes.sort_by(|a, b| missed(a).total_cmp(&missed(b)));
+    }
 }
 
 /// Compares a measurement with the prediction of a scenario, and simulates causes of a slower run.
@@ -140,8 +180,9 @@ pub fn explain(
     if relation != Relation::Slower {
         return Ok(slowness);
     }
+    let phases = predicted_phases(&plan, TimerRanks::Slowest, None);
     for suspect in suspects(valid.scenario()) {
-        match closest(&document, valid, planner, &suspect, (predicted_s, gap_s), &watch) {
+        match closest(&document, valid, planner, &suspect, (predicted_s, gap_s, phases), &watch) {
             Ok(Some(cause)) if (MIN_SHARE..=MAX_SHARE).contains(&(cause.explains_s / gap_s)) => {
                 slowness.causes.push(cause);
             }
@@ -165,7 +206,7 @@ fn closest(
     valid: &ValidScenario,
     planner: PlannerKind,
     suspect: &Suspect,
-    (predicted_s, gap_s): (f64, f64),
+    (predicted_s, gap_s, phases): (f64, f64, PredictedPhases),
     watch: &Watch<'_>,
 ) -> Result<Option<Cause>, AnalysisError> {
     let mut best: Option<Cause> = None;
@@ -179,6 +220,7 @@ fn closest(
             iteration_s,
             explains_s: iteration_s - predicted_s,
             confirm: suspect.confirm.to_owned(),
+            phases: evaluated.plan.as_deref().map_or_else(Vec::new, |plan| shifts(plan, phases)),
         };
         let missed = |cause: &Cause| (cause.explains_s - gap_s).abs();
         // Effects grow with the degree.
@@ -191,6 +233,18 @@ fn closest(
         }
     }
     Ok(best)
+}
+
+/// Returns the changes of the phases of a plan relative to those of another. Changes below a thousandth of the step are
+/// left out.
+fn shifts(plan: &Planned, base: PredictedPhases) -> Vec<PhaseShift> {
+    let changed = predicted_phases(plan, TimerRanks::Slowest, None);
+    let smallest = 1e-3 * plan.metrics.iteration_s;
+    let shift = |phase: Phase| {
+        let seconds = changed.for_phase(phase)? - base.for_phase(phase)?;
+        (seconds.abs() > smallest).then(|| PhaseShift { phase: phase.name().to_owned(), seconds })
+    };
+    [Phase::Forward, Phase::Backward, Phase::Reduction, Phase::Optimizer].into_iter().filter_map(shift).collect()
 }
 
 #[cfg(test)]

@@ -91,8 +91,21 @@ pub fn reason_for(model: &Model, cluster: &Cluster) -> Option<String> {
     // Devices without timings have the curves of a measured device of the same generation, for which
     // step times are published, or those of a typical device.
     let is_typical = cluster.device.curves.as_ref().is_none_or(|curves| curves.matmul == MatMulCurve::GENERIC);
-    is_typical.then(|| format!("The rates of {} are assumed, not measured.", cluster.name))
+    if is_typical {
+        return Some(format!("The rates of {} are assumed, not measured.", cluster.name));
+    }
+    let residual = cluster.device.curves.as_ref().map_or(0.0, |curves| curves.calibration.residual);
+    (residual > MAX_RESIDUAL).then(|| {
+        format!(
+            "The curves of {} differ from its measured operators by {:.0} % on average.",
+            cluster.name,
+            100.0 * residual
+        )
+    })
 }
+
+/// Largest mean residual of a fit with the interval of measured devices. The fits of the presets are below it.
+const MAX_RESIDUAL: f64 = 0.2;
 
 /// Returns the uncertainty of the peak memory of a plan.
 pub fn peak_memory(scenario: &Scenario, planned: &Planned) -> MemoryCertainty {

@@ -82,7 +82,7 @@ fn marks(from: f64, to: f64, max_marks: usize) -> Vec<(f64, String)> {
 }
 
 fn hover_text(point: &AccuracyPoint, unit: &str) -> String {
-    let AccuracyPoint { label, measured, predicted } = point;
+    let AccuracyPoint { label, measured, predicted, .. } = point;
     let name = if label.is_empty() { String::new() } else { format!("{label}<br>") };
     let error = format::signed_percent(predicted / measured - 1.0);
     let (measured, predicted) = (format::three_digits(*measured), format::three_digits(*predicted));
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     fn point(measured: f64, predicted: f64) -> AccuracyPoint {
-        AccuracyPoint { label: "22B, TP 8".into(), measured, predicted }
+        AccuracyPoint { label: "22B, TP 8".into(), measured, predicted, properties: vec![] }
     }
 
     #[test]

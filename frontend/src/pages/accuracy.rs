@@ -1,6 +1,8 @@
 //! Accuracy page: errors of the predictions relative to published measurements.
 
+mod choices;
 mod detail;
+mod filters;
 mod summary;
 
 use std::sync::Arc;
@@ -141,6 +143,8 @@ pub(super) mod tests {
             assumptions: vec![],
             findings: vec![],
             remarks: String::new(),
+            properties: vec![],
+            choices: vec![],
             points: vec![],
         }
     }

@@ -5,7 +5,7 @@ use api::job_config::ConfigFormat;
 use api::run::{Agreement, Comparison, PhaseResidual};
 use planner::fit::{Change, Combination, Fit};
 use planner::outcome::{Layout, Planned, RunCost, RunForecast};
-use planner::slowness::{Relation, Slowness};
+use planner::slowness::{Cause, Relation, Slowness};
 use planner::utilisation::Utilisation;
 
 use super::{Report, value_text};
@@ -185,12 +185,19 @@ fn slowness(slowness: &Slowness) -> Vec<String> {
     if slowness.relation == Relation::Slower {
         lines.push(format!("causes that can explain {gap:.3} s, each alone:"));
         for cause in &slowness.causes {
-            lines.push(format!("{:>9.3} s  {}", cause.explains_s, cause.title));
+            lines.push(format!("{:>9.3} s  {}{}", cause.explains_s, cause.title, phase_text(cause)));
             lines.push(format!("             {}", cause.confirm));
         }
         lines.push("not simulated: data loading, checkpoints, evaluation, imbalance of lengths or experts".to_owned());
     }
     lines
+}
+
+/// Names the phases that a cause changes: "; backward compute +0.412 s".
+fn phase_text(cause: &Cause) -> String {
+    let shifts = cause.phases.iter().map(|shift| format!("{} {:+.3} s", shift.phase, shift.seconds));
+    let shifts = shifts.collect::<Vec<_>>().join(", ");
+    if shifts.is_empty() { shifts } else { format!("; {shifts}") }
 }
 
 /// Lists the utilisation by counted operations. Without recomputation, operations with and without it are equal and

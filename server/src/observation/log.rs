@@ -1,7 +1,7 @@
 //! Comparison of a log that is not stored with the plan of a configuration.
 
 use api::check::{LogCheck, MAX_LOG_BYTES};
-use api::run::{Comparison, Quantity, RunPoint};
+use api::run::{Comparison, PhaseResidual, Quantity, RunPoint};
 use ingest::log::{JobSetup, JobSetups, LogError, job_setup};
 use planner::analysis::AnalysisError;
 use planner::engine::{PlanError, plan};
@@ -10,7 +10,7 @@ use planner::host::{Cancellation, Workers};
 use planner::outcome::PlanOutcome;
 use planner::run_comparison::Phase;
 use planner::scenario::{Scenario, ValidScenario};
-use planner::slowness::{self, Cause, MIN_SHARE, Measured, Relation, Slowness};
+use planner::slowness::{self, Cause, MIN_SHARE, Measured, PhaseGap, PhaseShift, Relation, Slowness};
 
 use super::{RunContext, Watched, compared, fill_step_times};
 use crate::live::log_points;
@@ -108,7 +108,11 @@ pub(crate) fn check_log(
     let comparison = compared(&context, None);
     let measured = measured_step(&comparison).filter(|_| comparison.job.is_comparable());
     let slowness = measured.map(|step_s| slowness::explain(valid, Measured::StepS(step_s), workers, cancellation));
-    let slowness = slowness.transpose()?.map(|slowness| with_data_time(slowness, &comparison));
+    let slowness = slowness.transpose()?.map(|slowness| {
+        let mut slowness = with_data_time(slowness, &comparison);
+        slowness.rank_by_phases(&phase_gaps(&comparison));
+        slowness
+    });
     Ok(LogCheck { slowness, comparison })
 }
 
@@ -124,6 +128,7 @@ fn with_data_time(mut slowness: Slowness, comparison: &Comparison) -> Slowness {
             fields: Vec::new(),
             iteration_s: slowness.predicted_s + read_s,
             explains_s: read_s,
+            phases: vec![PhaseShift { phase: Phase::Data.name().to_owned(), seconds: read_s }],
             confirm: "Run some steps on synthetic data (--mock-data of Megatron-LM). Raise the number of loader processes, and check \
                       the storage."
                 .to_owned(),
@@ -132,6 +137,20 @@ fn with_data_time(mut slowness: Slowness, comparison: &Comparison) -> Slowness {
         slowness.causes.sort_by(|a, b| missed(a).total_cmp(&missed(b)));
     }
     slowness
+}
+
+/// Returns measured minus predicted time of the phases that the log times. Reading of batches is predicted as 0.
+fn phase_gaps(comparison: &Comparison) -> Vec<PhaseGap<'_>> {
+    let gap = |residual: &'_ PhaseResidual| {
+        let is_data = residual.phase == Phase::Data.name();
+        let predicted_s = residual.predicted_s.or(is_data.then_some(0.0))?;
+        Some(residual.measured_s - predicted_s)
+    };
+    comparison
+        .phases
+        .iter()
+        .filter_map(|residual| Some(PhaseGap { phase: &residual.phase, seconds: gap(residual)? }))
+        .collect()
 }
 
 fn measured_step(comparison: &Comparison) -> Option<f64> {

@@ -63,16 +63,19 @@ async fn how_do_i_split_40_layers_over_16_stages() {
     assert_eq!(again.to_bits(), change.result.iteration_s.unwrap().to_bits());
 }
 
-/// A script that states layers of the ends has stages with equal times, and says that the numbers are not applied.
+/// A script that states layers of the ends has these stages.
 #[tokio::test(flavor = "multi_thread")]
 async fn are_my_numbers_of_layers_at_the_ends_read() {
     let text = format!(
         "{LLAMA_3_8B} --tensor-model-parallel-size 1 --pipeline-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 64 \
-         --decoder-last-pipeline-num-layers 2"
+         --decoder-first-pipeline-num-layers 2 --decoder-last-pipeline-num-layers 6"
     );
     let server = TestServer::open().await;
     let checked: Check = crate::ask(&server, api::path::CHECKS, &job(&text, 8)).await;
-    assert!(checked.not_modelled.iter().any(|sentence| sentence.contains("stated numbers of layers")), "{checked:?}");
-    assert_eq!(checked.fit.base.stage_layers.last(), Some(&2), "{:?}", checked.fit.base.stage_layers);
+    let stages = [2, 4, 4, 4, 4, 4, 4, 6];
+    assert_eq!(
+        (checked.scenario.layers_per_stage.as_slice(), checked.fit.base.stage_layers.as_slice()),
+        (&stages[..], &stages[..])
+    );
     assert!(checked.unknown.is_empty(), "{:?}", checked.unknown);
 }

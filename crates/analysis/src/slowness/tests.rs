@@ -70,3 +70,25 @@ fn rates_are_converted() {
     let from_tflops = explained(Measured::TflopsPerDevice(tflops));
     assert!((from_tflops.measured_s / found.measured_s - 1.0).abs() < 1e-6, "{from_tflops:?}");
 }
+
+/// A run that is slow in the gradient reduction has a slow network first; a run that is late in forward and backward has
+/// a cause of the computation first, although both runs are equally slow.
+#[test]
+fn late_phases_order_the_causes() {
+    let slow = predicted_s(&valid(12.5));
+    let mut found = explained(Measured::StepS(slow));
+    let network = found.causes[0].clone();
+    let reduction = network.phases.iter().find(|shift| shift.phase == Phase::Reduction.name()).unwrap();
+    assert!(reduction.seconds > 0.0, "{:?}", network.phases);
+    let gap = |phase: Phase, seconds: f64| PhaseGap { phase: phase.name(), seconds };
+    let late = network.explains_s;
+    found.rank_by_phases(&[gap(Phase::Forward, late / 3.0), gap(Phase::Backward, 2.0 * late / 3.0)]);
+    let first = &found.causes[0];
+    assert!(first.phases.iter().any(|shift| shift.phase == Phase::Backward.name()), "{first:?}");
+    assert_ne!(first.title, network.title);
+    found.rank_by_phases(&[gap(Phase::Forward, 0.0), gap(Phase::Reduction, late)]);
+    assert_eq!(found.causes[0].title, network.title);
+    let before = found.causes.clone();
+    found.rank_by_phases(&[gap(Phase::Forward, late)]);
+    assert_eq!(found.causes, before, "one phase says nothing");
+}

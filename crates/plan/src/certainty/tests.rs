@@ -47,3 +47,20 @@ fn a_fuller_device_runs_out_more_likely() {
     assert!(half.probability_out_of_memory < full.probability_out_of_memory);
     assert!(near(full.interval_gib.low, 2.0 * half.interval_gib.low));
 }
+
+/// A calibration replaces assumed rates, and with them the widest interval, unless its curves do not describe the
+/// measurements.
+#[test]
+fn a_good_calibration_narrows_the_interval() {
+    let model = planscope_core::model::presets::model("llama-3-8b").unwrap();
+    let mut cluster = planscope_core::cluster::presets::cluster("l40s").unwrap();
+    let assumed = reason_for(&model, &cluster).unwrap();
+    assert_eq!(assumed, "The rates of L40S are assumed, not measured.");
+    let curves = cluster.device.curves.as_mut().unwrap();
+    curves.matmul.fill *= 2.0;
+    curves.calibration.residual = 0.067;
+    assert_eq!(reason_for(&model, &cluster), None);
+    cluster.device.curves.as_mut().unwrap().calibration.residual = 0.308;
+    let poor = reason_for(&model, &cluster).unwrap();
+    assert_eq!(poor, "The curves of L40S differ from its measured operators by 31 % on average.");
+}

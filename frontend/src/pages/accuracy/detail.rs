@@ -6,7 +6,9 @@ use api::accuracy::{AccuracyPoint, AccuracySet, AccuracyVariant, MIXED_UNIT};
 use leptos::html;
 use leptos::prelude::*;
 
-use crate::charts::AgreementChart;
+use super::choices::Choices;
+use super::filters::{Chosen, Filters, filtered};
+use crate::charts::{AgreementChart, ErrorChart};
 use crate::format;
 
 /// Maximum row count in the point table.
@@ -14,9 +16,13 @@ const MAX_ROWS: usize = 100;
 
 #[component]
 pub(super) fn Detail(set: Arc<AccuracySet>) -> impl IntoView {
-    let AccuracySet { id, title, source, unit, variants, assumptions, findings, remarks, .. } = (*set).clone();
+    let AccuracySet { id, title, source, unit, variants, assumptions, findings, remarks, choices, .. } = (*set).clone();
     let is_mixed = unit == MIXED_UNIT;
-    let drawn = Signal::stored(Arc::clone(&set));
+    let chosen = RwSignal::new(Chosen::new());
+    let all = Arc::clone(&set);
+    // Without a row, the charts show all rows; the note above them says that none is selected.
+    let drawn = Memo::new(move |_| chosen.with(|chosen| filtered(&all, chosen)).unwrap_or_else(|| Arc::clone(&all)));
+    let all = Arc::clone(&set);
     view! {
         <section class="set" data-testid="accuracy-detail" data-set=id>
             <h2>{title}</h2>
@@ -27,8 +33,10 @@ pub(super) fn Detail(set: Arc<AccuracySet>) -> impl IntoView {
                         view! { <PointsTable set=set /> }.into_any()
                     } else {
                         view! {
+                            <Filters set=all chosen=chosen />
                             <AgreementChart set=drawn />
-                            <PointsDisclosure set=set />
+                            <ErrorsByProperty set=drawn names=set.properties.clone() />
+                            <PointsDisclosure set=drawn />
                         }.into_any()
                     }}
                 </div>
@@ -37,10 +45,40 @@ pub(super) fn Detail(set: Arc<AccuracySet>) -> impl IntoView {
                     <SentenceList heading="Findings" sentences=findings />
                     <Remarks remarks=remarks />
                     <Variants variants=variants />
+                    <Choices choices=choices />
                 </div>
             </div>
         </section>
     }
+}
+
+/// Errors over the values of a property that the user chooses.
+#[component]
+fn ErrorsByProperty(#[prop(into)] set: Signal<Arc<AccuracySet>>, names: Vec<String>) -> impl IntoView {
+    let axis = RwSignal::new(0);
+    (!names.is_empty()).then(|| {
+        let options = names
+            .into_iter()
+            .enumerate()
+            .map(|(index, name)| {
+                view! { <option value=index prop:selected=move || axis.get() == index>{format::capitalised(&name)}</option> }
+            })
+            .collect_view();
+        view! {
+            <h3>
+                <label>
+                    "Errors by "
+                    <select
+                        data-testid="error-property"
+                        on:change=move |event| axis.set(event_target_value(&event).parse().unwrap_or(0))
+                    >
+                        {options}
+                    </select>
+                </label>
+            </h3>
+            <ErrorChart set=set axis=axis />
+        }
+    })
 }
 
 #[component]
@@ -106,26 +144,22 @@ fn Variants(variants: Vec<AccuracyVariant>) -> impl IntoView {
 
 /// Table of points. It is rendered on request because a set may have thousands of points.
 #[component]
-fn PointsDisclosure(set: Arc<AccuracySet>) -> impl IntoView {
+fn PointsDisclosure(#[prop(into)] set: Signal<Arc<AccuracySet>>) -> impl IntoView {
     let open = RwSignal::new(false);
     let details = NodeRef::<html::Details>::new();
     let toggled = move |_| open.set(details.get_untracked().is_some_and(|details| details.open()));
     view! {
         <details class="advanced" node_ref=details on:toggle=toggled data-testid="accuracy-points">
             <summary>"As a table"</summary>
-            {move || open.get().then(|| view! { <PointsTable set=Arc::clone(&set) /> })}
+            {move || open.get().then(|| view! { <PointsTable set=set.get() /> })}
         </details>
     }
-}
-
-fn error(point: &AccuracyPoint) -> f64 {
-    point.predicted / point.measured - 1.0
 }
 
 /// Returns the points with the largest absolute errors, in descending order.
 fn worst(points: &[AccuracyPoint]) -> Vec<AccuracyPoint> {
     let mut sorted = points.to_vec();
-    sorted.sort_by(|a, b| error(b).abs().total_cmp(&error(a).abs()));
+    sorted.sort_by(|a, b| b.error().abs().total_cmp(&a.error().abs()));
     sorted.truncate(MAX_ROWS);
     sorted
 }
@@ -134,13 +168,15 @@ fn worst(points: &[AccuracyPoint]) -> Vec<AccuracyPoint> {
 fn PointsTable(set: Arc<AccuracySet>) -> impl IntoView {
     let named = set.points.iter().any(|point| !point.label.is_empty());
     let lines = worst(&set.points).into_iter().map(|point| {
-        let error = format::signed_percent(error(&point));
+        let error = format::signed_percent(point.error());
+        let properties = point.properties.iter().map(|value| view! { <td>{value.clone()}</td> }).collect_view();
         view! {
             <tr>
                 {named.then(|| view! { <th scope="row">{point.label.clone()}</th> })}
                 <td>{format::three_digits(point.measured)}</td>
                 <td>{format::three_digits(point.predicted)}</td>
                 <td>{error}</td>
+                {properties}
             </tr>
         }
     });
@@ -160,6 +196,7 @@ fn PointsTable(set: Arc<AccuracySet>) -> impl IntoView {
                         <th scope="col">{format!("Measured{unit}")}</th>
                         <th scope="col">{format!("Predicted{unit}")}</th>
                         <th scope="col">"Error"</th>
+                        {set.properties.iter().map(|name| view! { <th scope="col">{format::capitalised(name)}</th> }).collect_view()}
                     </tr>
                 </thead>
                 <tbody>{lines.collect_view()}</tbody>
@@ -174,7 +211,12 @@ mod tests {
 
     #[test]
     fn errors_are_sorted_by_magnitude_in_descending_order() {
-        let point = |label: &str, predicted| AccuracyPoint { label: label.into(), measured: 10.0, predicted };
+        let point = |label: &str, predicted| AccuracyPoint {
+            label: label.into(),
+            measured: 10.0,
+            predicted,
+            properties: vec![],
+        };
         let order = worst(&[point("a", 11.0), point("b", 7.0), point("c", 10.0)]);
         assert_eq!(order.iter().map(|point| point.label.as_str()).collect::<Vec<_>>(), ["b", "a", "c"]);
         assert_eq!(worst(&vec![point("a", 1.0); 300]).len(), MAX_ROWS);

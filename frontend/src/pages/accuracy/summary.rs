@@ -41,12 +41,18 @@ const COLUMNS: [(&str, &str); 7] = [
     ("Rank corr.", "Spearman's rank correlation of predicted and measured values"),
 ];
 
+/// True for sets of memory sizes.
+fn is_memory(set: &AccuracySet) -> bool {
+    matches!(set.unit.as_str(), "GiB" | "%")
+}
+
 /// Table with all sets. Each row links to the details.
 #[component]
 pub(super) fn Summary(sets: Vec<Arc<AccuracySet>>, #[prop(into)] selected: Signal<Option<String>>) -> impl IntoView {
     let headings =
         COLUMNS.map(|(text, explanation)| view! { <th scope="col" class="number" title=explanation>{text}</th> });
-    let lines = sets.into_iter().map(|set| {
+    let (memory, times): (Vec<_>, Vec<_>) = sets.into_iter().partition(|set| is_memory(set));
+    let row = move |set: Arc<AccuracySet>| {
         let id = set.id.clone();
         let is_selected = Memo::new(move |_| selected.with(|current| current.as_deref() == Some(id.as_str())));
         let met = set.goal.is_met(&set.statistics);
@@ -63,6 +69,14 @@ pub(super) fn Summary(sets: Vec<Arc<AccuracySet>>, #[prop(into)] selected: Signa
                 <td class="peer">{format::nonbreaking_units(&set.peer)}</td>
             </tr>
         }
+    };
+    let bodies = [("Times", times), ("Memory", memory)].map(|(title, sets)| {
+        view! {
+            <tbody>
+                <tr class="kind"><th scope="rowgroup" colspan="10">{title}</th></tr>
+                {sets.into_iter().map(row).collect_view()}
+            </tbody>
+        }
     });
     view! {
         <div class="table-scroll" role="region" aria-label="Sets of measurements" tabindex="0">
@@ -75,7 +89,7 @@ pub(super) fn Summary(sets: Vec<Arc<AccuracySet>>, #[prop(into)] selected: Signa
                         <th scope="col" title="The best other tool on the same rows, as published">"Best other tool"</th>
                     </tr>
                 </thead>
-                <tbody>{lines.collect_view()}</tbody>
+                {bodies}
             </table>
         </div>
     }

@@ -1,7 +1,7 @@
 //! Measured throughput of a run next to the prediction, and causes of a slower run.
 
 use api::check::{CheckRequest, LogCheck, LogCheckRequest, SlownessRequest};
-use api::planner::slowness::{Cause, Measured, Relation, Slowness};
+use api::planner::slowness::{Cause, Measured, PhaseShift, Relation, Slowness};
 use api::run::Comparison;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -175,6 +175,15 @@ fn relation_text(slowness: &Slowness) -> String {
     format!("{both} {verdict}")
 }
 
+/// Names the phases that a cause changes: "Changes backward compute by +412 ms".
+fn phase_text(cause: &Cause) -> String {
+    let sign = |seconds: f64| if seconds < 0.0 { "−" } else { "+" };
+    let shift = |shift: &PhaseShift| {
+        format!("{} by {}{}", shift.phase, sign(shift.seconds), format::seconds(shift.seconds.abs()))
+    };
+    format!("Changes {}", cause.phases.iter().map(shift).collect::<Vec<_>>().join(", "))
+}
+
 #[component]
 fn Explanation(slowness: Slowness) -> impl IntoView {
     let gap = slowness.measured_s - slowness.predicted_s;
@@ -184,7 +193,11 @@ fn Explanation(slowness: Slowness) -> impl IntoView {
         let share = format::percent(cause.explains_s / gap);
         view! {
             <tr>
-                <th scope="row">{format::capitalised(&cause.title)}<small class="below">{cause.confirm.clone()}</small></th>
+                <th scope="row">
+                    {format::capitalised(&cause.title)}
+                    {(!cause.phases.is_empty()).then(|| view! { <small class="below">{phase_text(cause)}</small> })}
+                    <small class="below">{cause.confirm.clone()}</small>
+                </th>
                 <td>{format::seconds(cause.explains_s)}<small class="below">{share}</small></td>
             </tr>
         }
@@ -197,7 +210,7 @@ fn Explanation(slowness: Slowness) -> impl IntoView {
         <p role="status">{text}</p>
         {(is_slower && has_rows).then(|| view! {
             <table class="figures check-causes" data-testid="check-causes">
-                <caption>{format!("Causes that can explain {}, each alone, closest first", format::seconds(gap))}</caption>
+                <caption>{format!("Causes that can explain {}, each alone, likeliest first", format::seconds(gap))}</caption>
                 <thead><tr><th scope="col">"Cause and how to confirm it"</th><th scope="col">"Explains"</th></tr></thead>
                 <tbody>{rows}</tbody>
             </table>

@@ -56,7 +56,7 @@ const FIELDS: [(&str, &str, Shown); 20] = [
     ("/layout/microbatch", "Microbatch", Number("sequences", "search")),
     ("/training/context_parallel", "Context parallel", Number("", "1")),
     ("/training/expert_parallel", "Expert parallel", Number("", "1")),
-    ("/training/expert_tensor_parallel", "Expert tensor parallel", Number("", "TP")),
+    ("/training/expert_tensor_parallel", "Expert tensor parallel", Numbered(&[(1, "1: whole experts")])),
     ("/cluster/nodes", "Nodes", Number("", "")),
     ("/cluster/intra_node/gb_per_s", "Link in a node", Number("GB/s", "")),
     ("/cluster/inter_node/gb_per_s", "Network", Number("GB/s", "")),
