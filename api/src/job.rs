@@ -1,5 +1,6 @@
 //! Planning jobs.
 
+use planner::observer::BestSoFar;
 use planner::outcome::Outcome;
 use planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,9 @@ pub enum JobState {
         done: u32,
         /// Total number of steps.
         total: u32,
+        /// Fastest plan that `best` has found so far. Omitted before the first one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        best: Option<BestSoFar>,
     },
     /// The outcome is stored.
     Done,

@@ -14,6 +14,7 @@ mod what_if;
 use std::sync::Arc;
 
 use api::job::StoredOutcome;
+use api::planner::observer::BestSoFar;
 use api::planner::scenario::PlannerKind;
 use api::planner::timeline::Timeline;
 use api::planner::timeline::levels::Overview;
@@ -51,6 +52,8 @@ pub(crate) enum PlanState {
         done: u32,
         /// Total steps.
         total: u32,
+        /// Fastest plan of `best` so far.
+        best: Option<BestSoFar>,
     },
     /// The outcome is shown.
     Done,

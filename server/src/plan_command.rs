@@ -1,6 +1,6 @@
 //! `planscope plan`: runs the planner without a server.
 
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use ingest::dataset::Options;
 use ingest::execution_file::MAX_BYTES;
 use planner::engine::{self, Observer, Record};
 use planner::host::Workers;
+use planner::observer::BestSoFar;
 use planner::outcome::{PlanOutcome, Planning};
 use planner::scenario::validate::Datasets;
 use planner::scenario::{FieldError, PlannerKind, ValidScenario};
@@ -103,6 +104,13 @@ struct OnThreads(Threads);
 impl Observer for OnThreads {
     fn started(&mut self, _: PlannerKind) {}
     fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
+    fn improved(&mut self, best: BestSoFar) {
+        let mut terminal = std::io::stderr().lock();
+        if terminal.is_terminal() {
+            // A closed terminal must not end the planning.
+            drop(writeln!(terminal, "step {}: {:.3} s with {}", best.step, best.iteration_s, best.planner.title()));
+        }
+    }
     fn finished(&mut self, _: PlannerKind) {}
     fn cancelled(&self) -> bool {
         false

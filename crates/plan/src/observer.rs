@@ -1,7 +1,22 @@
 //! Observer interface: the caller handles progress, wall time and cancellation.
 
+use serde::{Deserialize, Serialize};
+
 use crate::scenario::PlannerKind;
 use planscope_core::host::{BatchClock, Cancellation, NoBatchClock, SequentialWorkers, Workers};
+
+/// The fastest plan of the sizing batch that the planner `best` has found so far.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct BestSoFar {
+    /// Planner of the plan.
+    pub planner: PlannerKind,
+    /// Iteration time in s.
+    pub iteration_s: f64,
+    /// Step of the search in which the plan was found, from 1. 0 is the draft before the search.
+    pub step: u32,
+}
 
 /// Receives planning events. Search threads call [`Observer::cancelled`] concurrently.
 pub trait Observer: Sync {
@@ -9,6 +24,8 @@ pub trait Observer: Sync {
     fn started(&mut self, planner: PlannerKind);
     /// Called when a planner finishes `done` of `total` steps in `phase`.
     fn progress(&mut self, planner: PlannerKind, phase: &'static str, done: u32, total: u32);
+    /// Called when the planner `best` has a faster plan of the sizing batch than before.
+    fn improved(&mut self, _: BestSoFar) {}
     /// Called when a planner finishes.
     fn finished(&mut self, planner: PlannerKind);
     /// Returns whether to stop. Planners call it after each step, every few milliseconds.

@@ -112,6 +112,10 @@ pub struct SearchSettings {
     /// Default: the minimum size that reaches 95 % of the maximum efficiency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_microbatch: Option<u32>,
+    /// Maximum number of steps of `best`: combinations of planner and settings that it tries. After the limit it
+    /// continues until it has a plan. Default: all combinations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_steps: Option<u32>,
 }
 
 impl SearchSettings {
@@ -122,7 +126,7 @@ impl SearchSettings {
 
 impl Default for SearchSettings {
     fn default() -> Self {
-        Self { rollouts: default_rollouts(), sub_microbatch: None }
+        Self { rollouts: default_rollouts(), sub_microbatch: None, best_steps: None }
     }
 }
 

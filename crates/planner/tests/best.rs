@@ -1,6 +1,7 @@
 //! Free settings have the same candidates for every planner, and `best` is never slower than another planner.
 
-use planner::engine::{Unobserved, plan};
+use planner::engine::{Observer, Unobserved, plan};
+use planner::observer::BestSoFar;
 use planner::outcome::{Outcome, PlanOutcome, Planned};
 use planner::random::Random;
 use planner::scenario::validate::NoDatasets;
@@ -168,6 +169,74 @@ fn one_device_has_a_best_plan_or_a_reason() {
     let outcome = planned(&scenario);
     let PlanOutcome::Infeasible { binding, .. } = &outcome.results[0].answer else { panic!("it fits") };
     assert!(binding.contains("GiB"), "{binding}");
+}
+
+/// Records the plans that the search reports.
+#[derive(Default)]
+struct Improvements(Vec<BestSoFar>);
+
+impl Observer for Improvements {
+    fn started(&mut self, _: PlannerKind) {}
+    fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
+    fn improved(&mut self, best: BestSoFar) {
+        self.0.push(best);
+    }
+    fn finished(&mut self, _: PlannerKind) {}
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn the_search_reports_a_draft_and_each_faster_plan() {
+    let document = document("llama-3-8b", ("h100", 1), 32, &["best"]);
+    let valid = ValidScenario::new(parse(&document.to_string()).unwrap(), &NoDatasets).unwrap();
+    let mut improvements = Improvements::default();
+    let outcome = plan(&valid, &mut improvements).unwrap().outcome;
+    let found = improvements.0;
+    assert_eq!((found[0].step, found[0].planner), (0, PlannerKind::OneFOneB));
+    assert!(found.len() > 1, "{found:?}");
+    for pair in found.windows(2) {
+        assert!(pair[1].iteration_s < pair[0].iteration_s && pair[1].step > pair[0].step, "{pair:?}");
+    }
+    // The draft is a plan of the sizing batch, the result one of the batches of the run.
+    let (draft, best) = (found[0].iteration_s, seconds(&outcome, PlannerKind::Best));
+    assert!(best < draft * 1.1, "{best} s, draft {draft} s");
+}
+
+#[test]
+fn a_limit_of_steps_ends_the_search_with_a_plan() {
+    let mut limited = document("llama-3-8b", ("h100", 1), 32, &["best"]);
+    let whole = seconds(&planned(&limited), PlannerKind::Best);
+    let mut last = f64::INFINITY;
+    for steps in [0, 1, 8, 60] {
+        limited["search"]["best_steps"] = json!(steps);
+        let outcome = planned(&limited);
+        let best = plan_of(&outcome, PlannerKind::Best).unwrap();
+        let stopped = format!("The search stopped after {} of ", steps.max(1));
+        assert!(best.decisions.iter().any(|decision| decision.starts_with(&stopped)), "{steps}: {:?}", best.decisions);
+        assert_eq!(planned(&limited), outcome, "the same steps give the same plan");
+        assert!(best.metrics.iteration_s >= whole && best.metrics.iteration_s <= last, "{steps} steps");
+        last = best.metrics.iteration_s;
+    }
+    limited["search"]["best_steps"] = json!(100_001);
+    let errors = ValidScenario::new(parse(&limited.to_string()).unwrap(), &NoDatasets).unwrap_err();
+    assert_eq!(errors[0].pointer, "/search/best_steps");
+}
+
+/// With equal sequences, `best` skips planners that group sequences by length.
+#[test]
+fn planners_by_length_are_not_faster_with_equal_sequences() {
+    let equal = |planners: &[&str]| {
+        let mut scenario = document("llama-3-8b", ("h100", 1), 32, planners);
+        scenario["workload"]["samples"]["text_tokens"] = json!({ "kind": "constant", "value": 4096 });
+        planned(&scenario)
+    };
+    let best = seconds(&equal(&["best"]), PlannerKind::Best);
+    let others = equal(&["dhp", "ulysses", "static_cp", "hydraulis", "static_strategy"]);
+    for result in &others.results {
+        assert!(best <= seconds(&others, result.planner) * 1.0001, "{:?}", result.planner);
+    }
 }
 
 /// Everything is fixed and too large: the need is in the result.

@@ -126,8 +126,10 @@ pub fn plan_recorded(
         PlanningContext { scenario: request, pricing: &pricing, planner, batches, ceiling: NO_CEILING, recorded }
     };
     let inputs: Vec<PlanningContext<'_>> = request.planners.iter().copied().map(context).collect();
+    let has_draft = requests(PlannerFamily::Best) && request.search.rollouts > 0;
+    let draft_s = if has_draft { best::report_draft(context(PlannerKind::Best), observer)? } else { None };
     let candidates = settings_candidates(request, batches, observer)?;
-    let evaluations = match run_planners(&inputs, &candidates, &spent, observer) {
+    let evaluations = match run_planners(&inputs, (&candidates, draft_s), &spent, observer) {
         Ok(evaluations) => evaluations,
         Err(PlanError::Cancelled(cancelled)) => {
             return Err(spent.excess().map_or(PlanError::Cancelled(cancelled), PlanError::from));
@@ -176,10 +178,10 @@ fn settings_candidates(
 }
 
 /// Runs all planners and returns their results in request order. [`PlannerKind::Best`] runs last, because it
-/// uses the results of the others.
+/// uses the results of the others. `draft_s` is the time of the draft of [`PlannerKind::Best`].
 fn run_planners(
     contexts: &[PlanningContext<'_>],
-    candidates: &[PlanSettings],
+    (candidates, draft_s): (&[PlanSettings], Option<f64>),
     spent: &Spent,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Evaluation>, PlanError> {
@@ -194,7 +196,7 @@ fn run_planners(
             others.iter().map(|other| other.planner).zip(&evaluations).collect();
         let mut budgeted = Budgeted::new(spent, observer);
         budgeted.started(PlannerKind::Best);
-        let evaluation = best::plan(context, candidates, &results, &mut budgeted)?;
+        let evaluation = best::plan(context, (candidates, draft_s), &results, &mut budgeted)?;
         if let Evaluation::Planned(evaluated) = &evaluation {
             budgeted.spend(evaluated.stored_spans())?;
         }

@@ -138,11 +138,12 @@ impl Explore {
     fn note_progress(self, state: &JobState) {
         match state {
             JobState::Queued => self.state.set(PlanState::Queued),
-            JobState::Running { planner, phase, done, total } => self.state.set(PlanState::Running {
+            JobState::Running { planner, phase, done, total, best } => self.state.set(PlanState::Running {
                 planner: planner.title(),
                 phase: phase.clone(),
                 done: *done,
                 total: *total,
+                best: *best,
             }),
             JobState::Done | JobState::Cancelled | JobState::Failed { .. } => {}
         }

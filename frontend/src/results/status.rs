@@ -43,7 +43,13 @@ fn status_text(state: &PlanState, wrong: usize) -> String {
         PlanState::Opening => "Opening…".to_owned(),
         PlanState::Sending => "Planning…".to_owned(),
         PlanState::Queued => "Waiting for a worker…".to_owned(),
-        PlanState::Running { planner, phase, .. } => format!("{planner}: {phase}…"),
+        PlanState::Running { planner, phase, best, .. } => {
+            let best = best.map(|best| {
+                let seconds = format::seconds(best.iteration_s);
+                format!(" Best so far: {seconds} per iteration with {}.", best.planner.short_title())
+            });
+            format!("{planner}: {phase}…{}", best.unwrap_or_default())
+        }
         PlanState::Done => "Done".to_owned(),
         PlanState::Infeasible => "No planner found a plan that fits".to_owned(),
         PlanState::Cancelled => "Cancelled".to_owned(),
@@ -146,12 +152,19 @@ pub(super) fn StatusLine() -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use api::planner::observer::BestSoFar;
+    use api::planner::scenario::PlannerKind;
 
     #[test]
     fn every_state_has_its_word_in_the_page() {
-        let running = PlanState::Running { planner: "GPipe", phase: "searching layouts".into(), done: 1, total: 2 };
+        let running =
+            PlanState::Running { planner: "GPipe", phase: "searching layouts".into(), done: 1, total: 2, best: None };
         assert_eq!(data_state(&running, 0), "planning");
         assert_eq!(status_text(&running, 0), "GPipe: searching layouts…");
+        let best = BestSoFar { planner: PlannerKind::Interleaved, iteration_s: 1.5, step: 3 };
+        let running =
+            PlanState::Running { planner: "Best", phase: "trying".into(), done: 3, total: 9, best: Some(best) };
+        assert_eq!(status_text(&running, 0), "Best: trying… Best so far: 1.50 s per iteration with interleaved.");
         assert_eq!(data_state(&PlanState::Failed(RequestError::Offline), 0), "error");
         assert_eq!(data_state(&PlanState::Cancelled, 0), "idle");
         assert_eq!(fields(1), "1 field is");

@@ -6,6 +6,7 @@ use std::time::Duration;
 use api::job::{JobState, PlanningTime};
 use planner::engine::Observer;
 use planner::host::{BatchClock, Workers};
+use planner::observer::BestSoFar;
 use planner::outcome::Outcome;
 use planner::scenario::PlannerKind;
 
@@ -27,6 +28,7 @@ pub(super) struct Progress {
     max_bytes: u64,
     stopwatch: Stopwatch,
     last_report: Option<(PlannerKind, &'static str, Duration)>,
+    best: Option<BestSoFar>,
     threads: Threads,
 }
 
@@ -44,6 +46,7 @@ impl Progress {
             limit,
             max_bytes,
             last_report: None,
+            best: None,
             threads,
         }
     }
@@ -68,7 +71,14 @@ impl Observer for Progress {
         });
         if !quiet {
             self.last_report = Some((planner, phase, now));
-            self.entry.set(JobState::Running { planner, phase: phase.to_owned(), done, total });
+            self.entry.set(JobState::Running { planner, phase: phase.to_owned(), done, total, best: self.best });
+        }
+    }
+
+    fn improved(&mut self, best: BestSoFar) {
+        self.best = Some(best);
+        if let JobState::Running { planner, phase, done, total, .. } = self.entry.job().state {
+            self.entry.set(JobState::Running { planner, phase, done, total, best: self.best });
         }
     }
 

@@ -6,6 +6,7 @@ pub(super) enum Source {
     Estimate,
     Simulate,
     Search,
+    BestPlan,
     Ranking,
     Tuning,
     ContextGroups,
@@ -19,10 +20,11 @@ pub(super) enum Source {
 }
 
 impl Source {
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Estimate,
         Self::Simulate,
         Self::Search,
+        Self::BestPlan,
         Self::Ranking,
         Self::Tuning,
         Self::ContextGroups,
@@ -41,6 +43,7 @@ impl Source {
             Self::Estimate => "estimate",
             Self::Simulate => "simulate",
             Self::Search => "search",
+            Self::BestPlan => "best_plan",
             Self::Ranking => "ranking",
             Self::Tuning => "tuning",
             Self::ContextGroups => "context_groups",
@@ -183,4 +186,9 @@ pub(super) const TARGETS: &[Target] = &[
     more(8, "the same, zooming", 60.0, "frames/s", Source::Browser, "gantt 100k zooming"),
     less(8, "wasm of the first page, raw", 900.0, "kB", Source::Browser, "wasm raw"),
     less(8, "wasm of the first page, brotli", 350.0, "kB", Source::Browser, "wasm brotli"),
+    less(29, "`best`, first plan, 64 devices", 300.0, "ms", Source::BestPlan, "first_plan_64_devices"),
+    less(29, "the same, 32,768 devices", 300.0, "ms", Source::BestPlan, "first_plan_32768_devices"),
+    less(29, "`best`, all steps, 64 devices", 10.0, "s", Source::BestPlan, "all_steps_64_devices"),
+    less(29, "the same, 1,024 devices", 60.0, "s", Source::BestPlan, "all_steps_1024_devices"),
+    less(29, "the same, 32,768 devices", 120.0, "s", Source::BestPlan, "all_steps_32768_devices"),
 ];

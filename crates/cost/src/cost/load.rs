@@ -28,7 +28,15 @@ pub struct ModuleLoad {
     pub items: f64,
 }
 
+/// Key of loads with equal costs.
+pub(super) type LoadKey = [u64; 3];
+
 impl ModuleLoad {
+    /// Returns the key of the fields that costs depend on.
+    pub(super) fn key(&self) -> LoadKey {
+        [self.tokens, self.squared, self.items].map(f64::to_bits)
+    }
+
     /// Creates a load without padding and without items.
     pub const fn unpadded(tokens: f64, squared: f64) -> Self {
         Self { tokens, squared, useful_tokens: tokens, useful_squared: squared, items: 0.0 }

@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::layer::{LayerCost, LayerModel};
-use super::load::{MicrobatchLoad, ModuleLoad};
+use super::load::{LoadKey, MicrobatchLoad, ModuleLoad};
 use super::strategy::LayerStrategy;
-use super::table::LayerTable;
+use super::table::{ByLoad, LayerTable, Pieces};
 use planscope_core::cluster::Cluster;
 use planscope_core::model::{LayerKind, Model, Module};
 use planscope_core::training::{ContextExchange, Recompute, Training};
@@ -71,10 +71,9 @@ impl ComponentCosts {
     }
 }
 
-/// Keyed by tokens, squared lengths and items of the load.
-type Prices = BTreeMap<[u64; 3], ComponentCosts>;
-/// Layer costs per strategy, keyed by tokens, squared lengths and items of the load.
-type LayerPrices = BTreeMap<[u64; 3], [LayerCost; 4]>;
+type Prices = BTreeMap<LoadKey, ComponentCosts>;
+/// Layer costs per strategy.
+type LayerPrices = BTreeMap<LoadKey, [LayerCost; 4]>;
 
 /// Training settings for all context-parallel degrees and exchanges.
 #[derive(Debug, Clone)]
@@ -238,7 +237,7 @@ impl<'a> Pricing<'a> {
     }
 
     /// Returns a module's layer costs per load and strategy.
-    fn strategy_layers(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> Vec<[LayerCost; 4]> {
+    fn strategy_layers(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> ByLoad<[LayerCost; 4]> {
         let mut known = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.entry((tensor, module)).or_default();
         if known.len() > MAX_REMEMBERED {
@@ -247,16 +246,12 @@ impl<'a> Pricing<'a> {
         let models: Vec<LayerModel<'_>> =
             self.strategies.iter().map(|training| self.layer_model(module, training, tensor)).collect();
         let price = |load: ModuleLoad| std::array::from_fn(|strategy| models[strategy].layer(load));
-        let layer_costs = |load: &MicrobatchLoad| {
-            let load = load.modules[module];
-            let key = [load.tokens, load.squared, load.items].map(f64::to_bits);
-            *known.entry(key).or_insert_with(|| price(load))
-        };
-        loads.iter().map(layer_costs).collect()
+        let layer_costs = |load: ModuleLoad| *known.entry(load.key()).or_insert_with(|| price(load));
+        ByLoad::new(loads.iter().map(|load| load.modules[module]), layer_costs)
     }
 
     /// Returns the component costs of a module per load.
-    fn pieces(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> Vec<ComponentCosts> {
+    fn pieces(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> Pieces {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.entry((tensor, module)).or_default();
         if known.len() > MAX_REMEMBERED {
@@ -269,12 +264,8 @@ impl<'a> Pricing<'a> {
             let costs = model.get_or_insert_with(|| self.layer_model(module, self.training, tensor));
             ComponentCosts::new(costs, &kinds, load, some_layers)
         };
-        let component_costs = |load: &MicrobatchLoad| {
-            let load = load.modules[module];
-            let key = [load.tokens, load.squared, load.items].map(f64::to_bits);
-            known.entry(key).or_insert_with(|| price(load)).clone()
-        };
-        loads.iter().map(component_costs).collect()
+        let component_costs = |load: ModuleLoad| known.entry(load.key()).or_insert_with(|| price(load)).clone();
+        ByLoad::new(loads.iter().map(|load| load.modules[module]), component_costs).into()
     }
 }
 

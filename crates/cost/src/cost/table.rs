@@ -2,10 +2,15 @@
 
 mod disaggregated;
 mod optimizer_step;
+mod pieces;
 mod stage;
 mod weights;
 
 pub use disaggregated::Disaggregated;
+pub(super) use pieces::{ByLoad, Pieces};
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use stage::{Routes, neighbours};
 
@@ -14,9 +19,9 @@ use super::layer::{LayerCost, exposed};
 use super::load::MicrobatchLoad;
 use super::memory::StateBytes;
 use super::operator::Rates;
-use super::partition::{LayerRange, Partition};
+use super::partition::{LayerRange, ModuleWeight, Partition};
 use super::pipeline::{NO_GAIN_PPM, PipelineCosts, StateMemory};
-use super::pricing::{ComponentCosts, Pricing};
+use super::pricing::Pricing;
 use super::strategy::StrategyMix;
 use planscope_core::cluster::Cluster;
 use planscope_core::model::{LayerKind, Model, Module, ParameterCount};
@@ -33,10 +38,14 @@ pub struct LayerTable<'a> {
     training: &'a Training,
     tensor: u32,
     loads: &'a [MicrobatchLoad],
-    /// Component costs by module, then microbatch.
-    pieces: Vec<Vec<ComponentCosts>>,
-    /// Layer costs per strategy, by module, then microbatch. Empty unless stages mix strategies.
-    strategies: Vec<Vec<[LayerCost; 4]>>,
+    /// Component costs by module.
+    pieces: Vec<Pieces>,
+    /// Mean component times per module: for balancing with recomputation, and without.
+    mean_weights: [OnceLock<Vec<ModuleWeight>>; 2],
+    /// Layer costs per strategy, by module. Empty unless stages mix strategies.
+    strategies: Vec<ByLoad<[LayerCost; 4]>>,
+    /// Microbatches with distinct loads.
+    representatives: OnceLock<Vec<(usize, u32)>>,
     /// Number of devices with the same parameters, if different from DP x CP.
     all_replicas: Option<u32>,
     /// First device of the replicas.
@@ -108,10 +117,23 @@ impl<'a> LayerTable<'a> {
         training: &'a Training,
         tensor: u32,
         loads: &'a [MicrobatchLoad],
-        pieces: Vec<Vec<ComponentCosts>>,
+        pieces: Vec<Pieces>,
     ) -> Self {
         let (strategies, all_replicas, first_device) = (Vec::new(), None, 0);
-        Self { model, cluster, training, tensor, loads, pieces, strategies, all_replicas, first_device }
+        let (mean_weights, representatives) = Default::default();
+        Self {
+            model,
+            cluster,
+            training,
+            tensor,
+            loads,
+            pieces,
+            mean_weights,
+            strategies,
+            representatives,
+            all_replicas,
+            first_device,
+        }
     }
 
     /// Sets the number of devices with equal parameters. Use it for variable context-parallel
@@ -127,41 +149,32 @@ impl<'a> LayerTable<'a> {
     }
 
     /// Adds layer costs per strategy.
-    pub(super) fn with_strategies(self, strategies: Vec<Vec<[LayerCost; 4]>>) -> Self {
+    pub(super) fn with_strategies(self, strategies: Vec<ByLoad<[LayerCost; 4]>>) -> Self {
         Self { strategies, ..self }
+    }
+
+    /// Returns one microbatch of each distinct load and the number of microbatches with this load.
+    pub fn representatives(&self) -> &[(usize, u32)] {
+        self.representatives.get_or_init(|| {
+            let mut found: BTreeMap<Vec<u32>, (usize, u32)> = BTreeMap::new();
+            let mut key = Vec::with_capacity(self.pieces.len());
+            for microbatch in 0..self.loads.len() {
+                key.clear();
+                key.extend(self.pieces.iter().map(|pieces| pieces.position(microbatch)));
+                match found.get_mut(&key) {
+                    Some((_, count)) => *count += 1,
+                    None => drop(found.insert(key.clone(), (microbatch, 1))),
+                }
+            }
+            let mut representatives: Vec<(usize, u32)> = found.into_values().collect();
+            representatives.sort_unstable();
+            representatives
+        })
     }
 
     /// Number of microbatches in all replicas.
     pub fn microbatches(&self) -> usize {
         self.loads.len()
-    }
-
-    /// Returns the forward plus backward time of a stage for all microbatches, in seconds. This is
-    /// a lower bound, because it excludes ZeRO-3 communication and blocking sends.
-    pub fn stage_work(&self, ranges: &[LayerRange]) -> f64 {
-        let host = self.host_microbatch();
-        let work = |microbatch| {
-            let cost = self.stage_cost(ranges, microbatch).with_host_time(host);
-            (cost.forward + cost.input_grad + cost.weight_grad).secs()
-        };
-        (0..self.loads.len()).map(work).sum()
-    }
-
-    /// Returns the minimum forward and backward times of a microbatch through the stages before each of the given
-    /// stages, in seconds. Like [`stage_work`](Self::stage_work), they are lower bounds.
-    pub fn min_ramps(&self, stages: &[Vec<LayerRange>]) -> Vec<(f64, f64)> {
-        let host = self.host_microbatch();
-        let mut minimum = vec![(f64::INFINITY, f64::INFINITY); stages.len()];
-        for microbatch in 0..self.loads.len() {
-            let (mut forward, mut backward) = (0.0, 0.0);
-            for (ranges, minimum) in stages.iter().zip(&mut minimum) {
-                *minimum = (minimum.0.min(forward), minimum.1.min(backward));
-                let cost = self.stage_cost(ranges, microbatch).with_host_time(host);
-                forward += cost.forward.secs();
-                backward += (cost.input_grad + cost.weight_grad).secs();
-            }
-        }
-        minimum
     }
 
     /// Returns the model state memory per rank.

@@ -1,12 +1,13 @@
 //! The planner `best`: the fastest plan of all planners under the same settings, with improved orders.
 //!
-//! Layouts and settings are chosen on the sizing batch, as by every planner. The plans of the fastest families
-//! are then compared on the batches of the run.
+//! Layouts and settings are chosen on the sizing batch, as by every planner, in steps. The plans of the fastest
+//! families are then compared on the batches of the run.
 
 mod bound;
 mod orders;
+mod steps;
 
-use super::settings::{CLOSE, Screened, candidates_of, plan_with, screen, with_settings};
+use super::settings::{CLOSE, Screened, plan_with, screen, with_settings};
 use super::spent::{Budgeted, Spent};
 use super::{Evaluation, PlanError, judged, plan_family};
 use crate::planners::settings_search::Quiet;
@@ -17,43 +18,9 @@ use planscope_plan::observer::{Observer, go_on};
 use planscope_plan::outcome::{Gain, Search};
 use planscope_plan::scenario::budget::EvaluationSize;
 use planscope_plan::scenario::{PlanSettings, PlannerFamily, PlannerKind, Scenario};
+use steps::Screening;
+pub(super) use steps::report_draft;
 
-/// Planners whose plans are candidates, static schedules first: their fastest time is the opponent in the gains.
-/// Ablation steps of a paper and baselines that ignore stage times are
-/// never faster than the full method.
-const CANDIDATES: [PlannerKind; 24] = [
-    PlannerKind::OneFOneB,
-    PlannerKind::Interleaved,
-    PlannerKind::Zbv,
-    PlannerKind::ZbH1,
-    PlannerKind::ZbH2,
-    PlannerKind::InterleavedZeroBubble,
-    PlannerKind::VHalf,
-    PlannerKind::VMin,
-    PlannerKind::LoopedBfs,
-    PlannerKind::Gpipe,
-    PlannerKind::NnScaler,
-    PlannerKind::Optimus,
-    PlannerKind::WaitFreeCyclic,
-    PlannerKind::PipeWeaver,
-    PlannerKind::Dhp,
-    PlannerKind::BalancedContext,
-    PlannerKind::Ulysses,
-    PlannerKind::StaticContext,
-    PlannerKind::Hydraulis,
-    PlannerKind::StaticStrategy,
-    PlannerKind::Homogeneous,
-    PlannerKind::HeterogeneousColocated,
-    PlannerKind::HeterogeneousApart,
-    PlannerKind::Dflop,
-];
-/// Candidates of a shortened search, without rollouts.
-const QUICK: [PlannerKind; 4] =
-    [PlannerKind::OneFOneB, PlannerKind::Interleaved, PlannerKind::WaitFreeCyclic, PlannerKind::PipeWeaver];
-/// Settings that planners with a long layout search try.
-const EXPENSIVE_SETTINGS: usize = 2;
-/// Layouts of other planners that PipeWeaver tries.
-const PIPEWEAVER_LAYOUTS: usize = 2;
 /// Plans that are compared on the batches of the run.
 const FINALISTS: usize = 3;
 /// Layouts of a finalist that are simulated to the end, up to this ratio to its fastest time on the sizing batch.
@@ -61,14 +28,14 @@ const FINALISTS: usize = 3;
 const REPORTED: f64 = 1.25;
 
 /// Plans with every candidate and returns the fastest plan. `others` are the results of the planners that the
-/// scenario requests.
+/// scenario requests, `draft_s` is the time of the draft that was reported.
 pub(super) fn plan(
     context: PlanningContext<'_>,
-    settings: &[PlanSettings],
+    (settings, draft_s): (&[PlanSettings], Option<f64>),
     others: &[(PlannerKind, &Evaluation)],
     observer: &mut Budgeted<'_>,
 ) -> Result<Evaluation, PlanError> {
-    let screened = screen_all(context, settings, observer)?;
+    let Screening { screened, steps } = steps::screen_all(context, (settings, draft_s), observer)?;
     let feasible: Vec<&Screened> = screened.iter().filter(|candidate| candidate.time.is_ok()).collect();
     let fastest = feasible.first().map_or(f64::INFINITY, |first| first.seconds());
     let requested = |kind: PlannerKind| others.iter().any(|&(other, _)| other == kind);
@@ -116,6 +83,7 @@ pub(super) fn plan(
     };
     let mut gains = gains(context, &screened, kind, observer)?;
     let mut decisions = decisions(kind, &screened);
+    decisions.extend(steps.decision());
     let scenario = Scenario { layout: request, ..context.scenario.clone() };
     let improved = improve_orders(PlanningContext { scenario: &scenario, ..context }, kind, &evaluated, observer)?;
     let improved = improved.filter(|improved| improved.iteration_s() < evaluated.iteration_s());
@@ -159,60 +127,6 @@ fn improve_orders(
             Evaluation::Infeasible(_) => None,
         })
     })
-}
-
-/// Plans the sizing batch with every candidate under all settings. Fastest first.
-fn screen_all(
-    context: PlanningContext<'_>,
-    settings: &[PlanSettings],
-    observer: &mut Budgeted<'_>,
-) -> Result<Vec<Screened>, PlanError> {
-    let mut screened = Vec::new();
-    let candidates: &[PlannerKind] = if context.scenario.search.rollouts == 0 { &QUICK } else { &CANDIDATES };
-    for (done, &planner) in candidates.iter().enumerate() {
-        observer.progress(PlannerKind::Best, "trying planners", done as u32, candidates.len() as u32);
-        let mut own = candidates_of(planner, context.scenario, settings);
-        let fastest = screened.iter().map(Screened::seconds).fold(f64::INFINITY, f64::min);
-        let ceiling =
-            if fastest.is_finite() { Seconds::from_secs(CLOSE * fastest).to_nanos() } else { context.ceiling };
-        let context = PlanningContext { planner, ceiling, ..context };
-        match planner.family() {
-            PlannerFamily::PipeWeaver => {
-                // Its search of layouts takes minutes, so it uses those that are fastest for other planners.
-                own.truncate(EXPENSIVE_SETTINGS);
-                for request in pipelines(context.scenario, &screened) {
-                    let scenario = Scenario { layout: request, ..context.scenario.clone() };
-                    screened.extend(screen(PlanningContext { scenario: &scenario, ..context }, &own, observer)?);
-                }
-            }
-            PlannerFamily::ModuleLayouts => {
-                own.truncate(EXPENSIVE_SETTINGS);
-                screened.extend(screen(context, &own, observer)?);
-            }
-            _ => screened.extend(screen(context, &own, observer)?),
-        }
-    }
-    screened.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
-    Ok(screened)
-}
-
-/// Returns the degrees of the fastest layouts so far that are pipelines.
-fn pipelines(scenario: &Scenario, screened: &[Screened]) -> Vec<LayoutRequest> {
-    let mut fastest: Vec<&Screened> = screened.iter().filter(|candidate| candidate.time.is_ok()).collect();
-    fastest.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
-    let mut requests: Vec<LayoutRequest> = Vec::new();
-    for layout in fastest.into_iter().filter_map(|candidate| candidate.layout).filter(|layout| layout.pipeline > 1) {
-        let request = LayoutRequest {
-            tensor: Some(layout.tensor),
-            pipeline: Some(layout.pipeline),
-            microbatch: Some(layout.microbatch),
-            ..scenario.layout
-        };
-        if requests.len() < PIPEWEAVER_LAYOUTS && !requests.contains(&request) {
-            requests.push(request);
-        }
-    }
-    requests
 }
 
 /// Returns the reason of the planner that came closest to a plan: the first candidate for which memory is the

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use super::PlanError;
 use planscope_core::host::{BatchClock, Workers};
-use planscope_plan::observer::{Cancelled, Observer, go_on};
+use planscope_plan::observer::{BestSoFar, Cancelled, Observer, go_on};
 use planscope_plan::scenario::PlannerKind;
 use planscope_plan::scenario::budget::{EvaluationSize, Spans};
 
@@ -106,6 +106,10 @@ impl Observer for Budgeted<'_> {
 
     fn progress(&mut self, planner: PlannerKind, phase: &'static str, done: u32, total: u32) {
         self.observer.progress(planner, phase, done, total);
+    }
+
+    fn improved(&mut self, best: BestSoFar) {
+        self.observer.improved(best);
     }
 
     fn finished(&mut self, planner: PlannerKind) {

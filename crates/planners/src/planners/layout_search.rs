@@ -5,6 +5,7 @@ use planscope_core::action::Schedule;
 use planscope_core::host::side_by_side;
 use planscope_core::units::{Bytes, Nanos};
 use planscope_core::workload::PackedBatch;
+use planscope_cost::cost::partition::LayerRange;
 use planscope_cost::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Pricing, StrategyMix};
 use planscope_pipeline::simulate::{Execution, StepEnd, execute, peak_memory_over};
 use planscope_plan::compare;
@@ -17,7 +18,7 @@ mod nearest;
 mod stages;
 
 pub(crate) use bound::Ramp;
-use bound::{min_stage_work, work_bound};
+use bound::work_bound;
 pub(crate) use stages::balanced;
 
 use crate::planners::infeasible::{BindingConstraint, Infeasibility};
@@ -96,7 +97,8 @@ pub(crate) trait LayoutPlanner: Sync {
     fn variants(&self, _: &Microbatches<'_>, _: &Sized) -> Vec<Sized> {
         Vec::new()
     }
-    /// True if the planner chooses layer strategies independent of the settings.
+    /// True if the planner chooses layer strategies independent of the settings. The table of [`Self::cut`] then has
+    /// the costs of all strategies.
     fn chooses_strategies(&self) -> bool {
         false
     }
@@ -201,6 +203,18 @@ impl<'a> LayoutSearch<'a> {
         entry.map(|(_, microbatches)| microbatches)
     }
 
+    /// Returns the costs of layers, with those of all strategies if the planner chooses them.
+    fn table<'b>(&self, tensor: u32, loads: &'b [MicrobatchLoad]) -> LayerTable<'b>
+    where
+        'a: 'b,
+    {
+        if self.planner.chooses_strategies() {
+            self.pricing.tunable_table(tensor, loads)
+        } else {
+            self.pricing.table(tensor, loads)
+        }
+    }
+
     fn bound_all(&mut self, mut viable: Vec<Layout>, observer: &dyn Observer) -> Result<(), Cancelled> {
         // Layouts share layer costs if TP and microbatch size are equal.
         viable.sort_by_key(|layout| (layout.tensor, layout.microbatch));
@@ -208,13 +222,9 @@ impl<'a> LayoutSearch<'a> {
         for group in viable.chunk_by(|a, b| (a.tensor, a.microbatch) == (b.tensor, b.microbatch)) {
             go_on(observer)?;
             let Some((_, batch)) = microbatches.iter().find(|(size, _)| *size == group[0].microbatch) else { continue };
-            let table = self.pricing.table(group[0].tensor, &batch.loads);
-            // Layers that store all activations do not wait for the host, so their bound needs
-            // separate costs.
-            let chooses = self.planner.chooses_strategies() && self.scenario.training.activation_offload > 0.0;
-            let tunable = chooses.then(|| self.pricing.tunable_table(group[0].tensor, &batch.loads));
+            let table = self.table(group[0].tensor, &batch.loads);
             for &layout in group {
-                match self.bound(batch, (&table, tunable.as_ref()), layout) {
+                match self.bound(batch, &table, layout) {
                     Ok(bounded) => self.open.push(bounded),
                     Err(infeasibility) => self.rejected.push((layout, infeasibility)),
                 }
@@ -229,7 +239,7 @@ impl<'a> LayoutSearch<'a> {
     fn bound(
         &self,
         batch: &Microbatches<'_>,
-        (table, tunable): (&LayerTable<'_>, Option<&LayerTable<'_>>),
+        table: &LayerTable<'_>,
         layout: Layout,
     ) -> Result<(Nanos, Sized), Infeasibility> {
         let sized = self.planner.cut(batch, table, layout)?;
@@ -242,12 +252,15 @@ impl<'a> LayoutSearch<'a> {
         }
         let share = self.planner.min_relative_work();
         let ramp = self.planner.ramp();
-        let bound = match tunable {
-            Some(tunable) => {
-                work_bound(table, &sized.partition, position, ramp, |ranges| share * min_stage_work(tunable, ranges))
-            }
-            None => work_bound(table, &sized.partition, position, ramp, |ranges| share * table.stage_work(ranges)),
+        let chooses = self.planner.chooses_strategies();
+        // Layers that store all activations do not wait for the host, so the settings give no bound for them.
+        let follows_settings = !chooses || self.scenario.training.activation_offload == 0.0;
+        let strategy_share = if sized.sizes.is_empty() { 1.0 } else { share };
+        let stage_work = |ranges: &[LayerRange]| {
+            let by_settings = if follows_settings { share * table.stage_work(ranges) } else { 0.0 };
+            if chooses { by_settings.max(strategy_share * table.min_strategy_work(ranges)) } else { by_settings }
         };
+        let bound = work_bound(table, &sized.partition, position, ramp, stage_work);
         if bound.secs() > MAX_SECONDS {
             return Err(Infeasibility::rule(ENDLESS));
         }
@@ -320,7 +333,7 @@ impl<'a> LayoutSearch<'a> {
             return SimulationResult::Rejected(Infeasibility::rule("no microbatches of that size"));
         };
         let loads = batch.loads.as_slice();
-        let table = self.pricing.table(layout.tensor, loads);
+        let table = self.table(layout.tensor, loads);
         let mut executions: Vec<Execution> = Vec::new();
         let mut score = Score { time: Nanos::ZERO, active: 0.0, exposed: 0.0, peak: Bytes::ZERO };
         let mut last: Option<(&[usize], u32, compare::IterationTotals)> = None;

@@ -5,6 +5,7 @@ use crate::cost::collective::{Group, Hop};
 use crate::cost::layer::LayerCost;
 use crate::cost::operator::Rates;
 use crate::cost::partition::{LayerRange, Partition};
+use crate::cost::pricing::ComponentCosts;
 use crate::cost::strategy::StrategyMix;
 use planscope_core::model::Gradients;
 use planscope_core::stage_graph::Flows;
@@ -13,6 +14,34 @@ use planscope_core::units::{Nanos, Seconds};
 
 impl LayerTable<'_> {
     pub(super) fn stage_cost(&self, ranges: &[LayerRange], microbatch: usize) -> LayerCost {
+        self.sum_components(ranges, |module| self.pieces[module].of(microbatch))
+    }
+
+    /// Returns the forward plus backward time of a stage for all microbatches, in seconds. This is
+    /// a lower bound, because it excludes ZeRO-3 communication and blocking sends, and compares host time only for
+    /// the total.
+    pub fn stage_work(&self, ranges: &[LayerRange]) -> f64 {
+        let host = self.host_microbatch() * self.loads.len() as f64;
+        let cost = self.sum_components(ranges, |module| self.pieces[module].total()).with_host_time(host);
+        (cost.forward + cost.input_grad + cost.weight_grad).secs()
+    }
+
+    /// Returns lower bounds on the forward and backward times of a microbatch through the stages before each of the
+    /// given stages, in seconds. A component takes its minimum over the microbatches.
+    pub fn min_ramps(&self, stages: &[Vec<LayerRange>]) -> Vec<(f64, f64)> {
+        let host = self.host_microbatch();
+        let mut before = (0.0, 0.0);
+        let mut through = |ranges: &Vec<LayerRange>| {
+            let ramp = before;
+            let cost = self.sum_components(ranges, |module| self.pieces[module].least()).with_host_time(host);
+            before = (before.0 + cost.forward.secs(), before.1 + (cost.input_grad + cost.weight_grad).secs());
+            ramp
+        };
+        stages.iter().map(&mut through).collect()
+    }
+
+    /// Sums the components of a stage, with the costs of a module from `components`.
+    fn sum_components<'b>(&self, ranges: &[LayerRange], components: impl Fn(usize) -> &'b ComponentCosts) -> LayerCost {
         let mut cost = LayerCost::default();
         // Layers in this stage still to be recomputed, for all modules together.
         let mut left = match (self.training.recompute, self.training.recompute_layers) {
@@ -20,7 +49,7 @@ impl LayerTable<'_> {
             _ => u32::MAX,
         };
         for range in ranges {
-            let pieces = &self.pieces[range.module][microbatch];
+            let pieces = components(range.module);
             if range.begins() {
                 cost = cost.then(pieces.input);
             }
@@ -44,11 +73,11 @@ impl LayerTable<'_> {
     pub(super) fn mixed_stage_cost(&self, ranges: &[LayerRange], microbatch: usize, mut mix: StrategyMix) -> LayerCost {
         let mut cost = LayerCost::default();
         for range in ranges {
-            let pieces = &self.pieces[range.module][microbatch];
+            let pieces = self.pieces[range.module].of(microbatch);
             if range.begins() {
                 cost = cost.then(pieces.input);
             }
-            let layers = &self.strategies[range.module][microbatch];
+            let layers = self.strategies[range.module].of(microbatch);
             for (layer, count) in layers.iter().zip(mix.take(range.len())) {
                 cost = cost.then(layer.times(count));
             }
@@ -85,7 +114,21 @@ impl LayerTable<'_> {
 
     /// Returns the layer cost per strategy for a module and a microbatch.
     pub fn strategy_layers(&self, module: usize, microbatch: usize) -> &[LayerCost; 4] {
-        &self.strategies[module][microbatch]
+        self.strategies[module].of(microbatch)
+    }
+
+    /// Returns a lower bound on the forward plus backward time of layers for all microbatches, in s: each layer runs
+    /// with its fastest strategy.
+    pub fn min_strategy_work(&self, ranges: &[LayerRange]) -> f64 {
+        let fastest = |costs: &[LayerCost; 4]| {
+            let times = costs.iter().map(|cost| (cost.forward + cost.input_grad + cost.weight_grad).secs());
+            times.fold(f64::INFINITY, f64::min)
+        };
+        let range_work = |range: &LayerRange| {
+            let counted = self.strategies[range.module].counted();
+            f64::from(range.len()) * counted.map(|(costs, count)| f64::from(count) * fastest(costs)).sum::<f64>()
+        };
+        ranges.iter().map(range_work).sum()
     }
 
     /// Returns whether the stage must send its input gradient, because preceding layers are

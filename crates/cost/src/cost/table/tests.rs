@@ -96,7 +96,7 @@ fn layer_weights_equal_their_stage_time() {
             (training.recompute, training.recompute_layers) = (Recompute::Full, again);
         };
         in_two_stages(change, |table, partition| {
-            let pieces = &table.pieces[0][0];
+            let pieces = table.pieces[0].of(0);
             let stages: f64 = partition.stages.iter().map(|stage| table.stage_work(stage)).sum();
             let (taken, bound) = (table.microbatch_times(2)[0], table.min_time(0..1));
             assert!((taken / stages - 1.0).abs() < 1e-3, "{again:?}: {taken} and {stages}");

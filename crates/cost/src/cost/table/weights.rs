@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::LayerTable;
+use super::{ByLoad, LayerTable};
 use crate::cost::layer::LayerCost;
 use crate::cost::partition::ModuleWeight;
 use crate::cost::pricing::{ComponentCosts, LayerCosts};
@@ -14,20 +14,24 @@ impl LayerTable<'_> {
     /// Returns the mean component times per module over all microbatches, to balance a chain of all
     /// layers over `stages` stages.
     pub fn weights(&self, stages: u32) -> Vec<ModuleWeight> {
-        let all: Vec<usize> = (0..self.loads.len()).collect();
         let layers = self.model.layers();
-        (0..self.pieces.len())
-            .map(|module| self.mean_pieces(module, &all, self.balanced_layer(layers, stages)))
-            .collect()
+        let known = &self.mean_weights[usize::from(self.excludes_recompute(layers, stages))];
+        let mean = || {
+            let all: Vec<usize> = (0..self.loads.len()).collect();
+            let weight = |module: usize| self.mean_pieces(module, &all, self.balanced_layer(layers, stages));
+            (0..self.pieces.len()).map(weight).collect()
+        };
+        known.get_or_init(mean).clone()
     }
 
     /// Like [`Self::weights`], for layers of the strategy without recomputation. The table has layer
     /// costs for all strategies. Layers of several kinds count with their mean.
     pub fn weights_without_recompute(&self) -> Vec<ModuleWeight> {
         let weights = self.weights(1).into_iter().zip(&self.strategies);
-        let stored = |(weight, loads): (ModuleWeight, &Vec<[LayerCost; 4]>)| {
-            let total: f64 = loads.iter().map(|[stored, ..]| stored.total().secs()).sum();
-            ModuleWeight { layer: total / loads.len().max(1) as f64, kinds: None, ..weight }
+        let stored = |(weight, loads): (ModuleWeight, &ByLoad<[LayerCost; 4]>)| {
+            let total: f64 =
+                loads.counted().map(|([stored, ..], count)| stored.total().secs() * f64::from(count)).sum();
+            ModuleWeight { layer: total / self.loads.len().max(1) as f64, kinds: None, ..weight }
         };
         weights.map(stored).collect()
     }
@@ -44,7 +48,7 @@ impl LayerTable<'_> {
     /// compares host time only for the total.
     pub fn min_time(&self, modules: Range<usize>) -> f64 {
         let module_cost = |module: usize, microbatch: usize| {
-            let pieces = &self.pieces[module][microbatch];
+            let pieces = self.pieces[module].of(microbatch);
             let mean = &pieces.mean;
             let layer = if self.recomputed_layers().is_some() {
                 mean.without_recompute.min_times(mean.layer)
@@ -62,7 +66,7 @@ impl LayerTable<'_> {
 
     fn mean_pieces(&self, module: usize, microbatches: &[usize], layer: fn(&LayerCosts) -> Seconds) -> ModuleWeight {
         let mean = |component: &dyn Fn(&ComponentCosts) -> Seconds| {
-            let times = microbatches.iter().map(|&microbatch| component(&self.pieces[module][microbatch]).secs());
+            let times = microbatches.iter().map(|&microbatch| component(self.pieces[module].of(microbatch)).secs());
             times.sum::<f64>() / microbatches.len().max(1) as f64
         };
         ModuleWeight {
@@ -82,7 +86,7 @@ impl LayerTable<'_> {
     ) -> Option<[f64; MAX_KINDS]> {
         let mut weights = [0.0; MAX_KINDS];
         for &microbatch in microbatches {
-            let kinds = self.pieces[module][microbatch].kinds.as_ref()?;
+            let kinds = self.pieces[module].of(microbatch).kinds.as_ref()?;
             for (weight, (_, costs)) in weights.iter_mut().zip(kinds.iter()) {
                 *weight += layer(costs).secs() / microbatches.len() as f64;
             }
@@ -99,10 +103,11 @@ impl LayerTable<'_> {
     /// number of layers and contains at least as many, recomputation time does not affect the
     /// balance and is excluded.
     fn balanced_layer(&self, layers: u32, stages: u32) -> fn(&LayerCosts) -> Seconds {
-        match self.recomputed_layers() {
-            Some(again) if again.saturating_mul(stages) < layers => |costs| costs.without_recompute.total(),
-            _ => settled,
-        }
+        if self.excludes_recompute(layers, stages) { |costs| costs.without_recompute.total() } else { settled }
+    }
+
+    fn excludes_recompute(&self, layers: u32, stages: u32) -> bool {
+        self.recomputed_layers().is_some_and(|again| again.saturating_mul(stages) < layers)
     }
 
     /// Returns the forward plus backward time per microbatch through all modules on `stages`
@@ -119,7 +124,7 @@ impl LayerTable<'_> {
         let time = |microbatch: usize| {
             let modules = self.model.modules.iter().enumerate();
             let module_times = modules.map(|(index, module)| {
-                let pieces = &self.pieces[index][microbatch];
+                let pieces = self.pieces[index].of(microbatch);
                 layer(&pieces.mean) * f64::from(module.layers)
                     + pieces.input.total().secs()
                     + pieces.output.total().secs()

@@ -41,6 +41,9 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     if let Some(size) = scenario.search.sub_microbatch {
         ranges.integer("/search/sub_microbatch", size, 1, u32::MAX, "");
     }
+    if let Some(steps) = scenario.search.best_steps {
+        ranges.integer("/search/best_steps", steps, 0, MAX_STEPS, "");
+    }
     ranges.integer("/iterations", scenario.iterations, 1, MAX_ITERATIONS, "");
     let samples = u64::from(scenario.iterations) * u64::from(scenario.workload.global_batch);
     if samples > MAX_SAMPLES && scenario.iterations <= MAX_ITERATIONS {
@@ -58,6 +61,8 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
 
 /// Maximum rankings per search, the limit for studies.
 const MAX_ROLLOUTS: u32 = 100_000;
+/// Maximum limit of steps of the planner `best`. Its whole search has fewer.
+const MAX_STEPS: u32 = 100_000;
 
 /// Maximum memory reserve in GiB if the device memory is unknown.
 const MAX_RESERVE_GIB: f64 = 1024.0;

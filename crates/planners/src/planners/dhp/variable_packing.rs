@@ -1,5 +1,7 @@
 //! Workload-balanced packing of variable length for one context-parallel degree (WLB-LLM, arXiv 2503.17924).
 
+use std::collections::BTreeSet;
+
 use super::atomic::{AtomicGroup, Item};
 use super::baseline::{fitting_items, one_degree_plan};
 use super::batch::{BatchPlan, GroupError, GroupProblem};
@@ -50,11 +52,16 @@ fn packed(
     order.sort_by(|a, b| work(b.load).total_cmp(&work(a.load)).then(a.index.cmp(&b.index)));
     let empty = AtomicGroup { sequences: Vec::new(), load: Load::default(), minimum: degree };
     let mut groups = vec![empty; count];
+    // Groups in ascending order of work. For non-negative floats, the bit patterns have the order of the values.
+    let mut by_work: BTreeSet<(u64, usize)> = (0..count).map(|group| (0, group)).collect();
     for item in order {
-        let has_memory = |group: &&mut AtomicGroup| group.load.tokens + item.load.tokens <= capacity;
-        let least = groups.iter_mut().filter(has_memory).min_by(|a, b| work(a.load).total_cmp(&work(b.load)))?;
-        least.sequences.push(item.index);
-        least.load = least.load.and(item.load);
+        let has_memory = |&&(_, group): &&(u64, usize)| groups[group].load.tokens + item.load.tokens <= capacity;
+        let &(before, least) = by_work.iter().find(has_memory)?;
+        let group = &mut groups[least];
+        group.sequences.push(item.index);
+        group.load = group.load.and(item.load);
+        by_work.remove(&(before, least));
+        by_work.insert((work(group.load).to_bits(), least));
     }
     groups.retain(|group| !group.sequences.is_empty());
     groups.sort_by(|a, b| work(b.load).total_cmp(&work(a.load)).then(a.sequences.cmp(&b.sequences)));

@@ -1,6 +1,6 @@
 //! Assignment of sequences to pipelines (Hydraulis Sec. 6.2).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::packing::optimality;
 use super::scheme::SchemeCost;
@@ -105,7 +105,10 @@ pub fn dispatch(
     descending.sort_by(|&a, &b| lengths[b].cmp(&lengths[a]).then(a.cmp(&b)));
     let mut best = problem.greedy(&descending);
     let mut order = descending.clone();
-    for trial in 1..settings.trials.max(1) {
+    // Sequences of equal length have only one order.
+    let is_uniform = lengths.iter().all(|length| *length == lengths[0]);
+    let trials = if is_uniform { 1 } else { settings.trials.max(1) };
+    for trial in 1..trials {
         if best.0 * (1.0 - settings.gap) <= bound {
             break;
         }
@@ -188,6 +191,9 @@ struct PipelineLoad {
     max_length: u64,
 }
 
+/// Bits of the time, bits of the work, tokens and longest sequence.
+type LoadKey = (u64, u64, u64, u64);
+
 impl PipelineLoad {
     /// Returns the seconds by Hydraulis Eq. 2.
     fn seconds(&self, scheme: &SchemeCost) -> f64 {
@@ -196,6 +202,12 @@ impl PipelineLoad {
         }
         let microbatches = self.tokens.div_ceil(scheme.max_len) as f64;
         self.work + scheme.c * microbatches + scheme.seconds(self.max_length) * f64::from(scheme.pp - 1)
+    }
+
+    /// Returns the key of pipelines with equal loads, by time. For non-negative floats, the bit patterns have the
+    /// order of the values.
+    fn key(&self, scheme: &SchemeCost) -> LoadKey {
+        (self.seconds(scheme).to_bits(), self.work.to_bits(), self.tokens, self.max_length)
     }
 
     fn and(self, work: f64, tokens: u64) -> Self {
@@ -249,36 +261,37 @@ impl<'a> Problem<'a> {
     fn greedy(&self, order: &[usize]) -> (f64, Vec<usize>) {
         let mut state = State::new(self);
         let mut pipeline_indices = vec![0; self.lengths.len()];
-        // For non-negative floats, the bit patterns have the same order as the values.
-        let mut ends: Vec<BTreeSet<(u64, usize)>> = vec![BTreeSet::new(); self.kinds.len()];
+        // Pipelines of a kind by load, in ascending order of time.
+        let mut by_load: Vec<BTreeMap<LoadKey, BTreeSet<usize>>> = vec![BTreeMap::new(); self.kinds.len()];
         for (pipeline, &kind) in self.kind.iter().enumerate() {
-            ends[kind].insert((0, pipeline));
+            by_load[kind].entry(PipelineLoad::default().key(&self.kinds[kind])).or_default().insert(pipeline);
         }
         for &sequence in order {
             let tokens = self.lengths[sequence];
             let mut best: Option<(f64, usize)> = None;
             for (kind, scheme) in self.kinds.iter().enumerate().filter(|(_, scheme)| tokens <= scheme.max_len) {
                 let work = self.work[sequence * self.kinds.len() + kind];
-                let mut last = None;
-                for &(end, pipeline) in &ends[kind] {
+                for (&(end, ..), pipelines) in &by_load[kind] {
                     if best.is_some_and(|(earliest, _)| f64::from_bits(end) + work > earliest * ROUNDING) {
                         break;
                     }
-                    let load = state.loads[pipeline];
-                    if last.replace(load) == Some(load) {
-                        continue;
-                    }
-                    let finish = load.and(work, tokens).seconds(scheme);
+                    let Some(&pipeline) = pipelines.first() else { continue };
+                    let finish = state.loads[pipeline].and(work, tokens).seconds(scheme);
                     if best.is_none_or(|(known, first)| finish < known || (finish <= known && pipeline < first)) {
                         best = Some((finish, pipeline));
                     }
                 }
             }
-            if let Some((earliest_end, pipeline)) = best {
-                let ends = &mut ends[self.kind[pipeline]];
-                ends.remove(&(state.loads[pipeline].seconds(&self.pipelines[pipeline]).to_bits(), pipeline));
-                ends.insert((earliest_end.to_bits(), pipeline));
+            if let Some((_, pipeline)) = best {
+                let (kind, scheme) = (self.kind[pipeline], &self.pipelines[pipeline]);
+                let before = state.loads[pipeline].key(scheme);
                 state.add(self, sequence, pipeline);
+                let equal = by_load[kind].entry(before).or_default();
+                equal.remove(&pipeline);
+                if equal.is_empty() {
+                    by_load[kind].remove(&before);
+                }
+                by_load[kind].entry(state.loads[pipeline].key(scheme)).or_default().insert(pipeline);
                 pipeline_indices[sequence] = pipeline;
             }
         }

@@ -15,19 +15,6 @@ pub(crate) enum Ramp {
     ForwardAndBackward,
 }
 
-/// Minimum work of a stage for all microbatches, using the fastest strategy per layer, in s.
-pub(super) fn min_stage_work(tunable: &LayerTable<'_>, ranges: &[LayerRange]) -> f64 {
-    let range_work = |range: &LayerRange, microbatch: usize| {
-        let costs = tunable.strategy_layers(range.module, microbatch);
-        let times = costs.iter().map(|cost| (cost.forward + cost.input_grad + cost.weight_grad).secs());
-        f64::from(range.len()) * times.fold(f64::INFINITY, f64::min)
-    };
-    ranges
-        .iter()
-        .flat_map(|range| (0..tunable.microbatches()).map(move |microbatch| range_work(range, microbatch)))
-        .sum()
-}
-
 /// Lower bound on the iteration time: work of the busiest rank if the replicas split it equally, and the time in
 /// which the rank waits for the previous stages.
 pub(super) fn work_bound(

@@ -78,7 +78,7 @@ impl LayoutSearch<'_> {
     /// Simulates a layout's memory requirement on the sizing batch. `None` if it cannot run.
     fn simulated_need(&self, layout: Layout) -> Option<Need> {
         let batch = self.microbatches_for(layout)?;
-        let table = self.pricing.table(layout.tensor, &batch.loads);
+        let table = self.table(layout.tensor, &batch.loads);
         let assignment = self.planner.assign(self.scenario, layout, &batch.loads, &table);
         // Some planners use all available memory, so the limit increases only until the layout
         // fits.

@@ -18,18 +18,17 @@ use planscope_cost::cost::{LayerTable, Partition, PipelineCosts, StrategyMix};
 use planscope_plan::outcome::Layout;
 use planscope_plan::scenario::FreeSetting;
 
-/// Assigns layers to stages and chooses recomputation.
+/// Assigns layers to stages and chooses recomputation. `table` has the costs of all strategies.
 pub(crate) fn cut(batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Infeasibility> {
-    let tunable = batch.pricing.tunable_table(layout.tensor, &batch.loads);
     let balanced = layout_search::balanced(batch, table, layout)?;
     // The stages recompute less than the scenario asks for, so their balance without recomputation can be better.
-    let without = balanced_without_recompute(batch, &tunable, layout).filter(|other| *other != balanced.partition);
+    let without = balanced_without_recompute(batch, table, layout).filter(|other| *other != balanced.partition);
     let without = without.map(|partition| Sized { partition, ..balanced.clone() });
     let (mut fastest, mut infeasibility): (Option<(u64, Sized)>, Option<Infeasibility>) = (None, None);
     for cut in std::iter::once(balanced).chain(without) {
-        match recomputing(batch, &tunable, &cut) {
+        match recomputing(batch, table, &cut) {
             Ok(mixes) => {
-                let time = slowest_stage(&costs(batch, &tunable, (&cut.partition, layout), &mixes));
+                let time = slowest_stage(table, &costs(table, (&cut.partition, layout), &mixes));
                 if fastest.as_ref().is_none_or(|(best, _)| time < *best) {
                     fastest = Some((time, Sized { mixes, ..cut }));
                 }
@@ -46,31 +45,32 @@ pub(crate) fn cut(batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layo
     }
     // If a stage is infeasible under full recomputation, the memory limit also restricts the
     // partition.
-    let Some(partition) = within_memory(batch, table, &tunable, layout) else { return Err(infeasibility) };
+    let Some(partition) = within_memory(batch, table, layout) else { return Err(infeasibility) };
     let leaner = Sized::undivided(layout, partition);
-    Ok(Sized { mixes: recomputing(batch, &tunable, &leaner)?, ..leaner })
+    Ok(Sized { mixes: recomputing(batch, table, &leaner)?, ..leaner })
 }
 
 /// Balances the stages by the times without recomputation. `None` if the layers per stage are not free.
-fn balanced_without_recompute(batch: &Microbatches<'_>, tunable: &LayerTable<'_>, layout: Layout) -> Option<Partition> {
+fn balanced_without_recompute(batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Option<Partition> {
     let model = &batch.scenario.model;
     let is_stated = !batch.scenario.layers_per_stage.is_empty();
     let is_free = !is_stated && (model.modules.len() > 1 || batch.scenario.is_free(FreeSetting::LayersPerStage));
     let stages = layout.pipeline * layout.chunks;
-    is_free.then(|| Partition::balanced(model, &tunable.weights_without_recompute(), stages)).flatten()
+    is_free.then(|| Partition::balanced(model, &table.weights_without_recompute(), stages)).flatten()
 }
 
 /// Returns the time of the slowest stage over all microbatches, in ns.
-fn slowest_stage(costs: &PipelineCosts) -> u64 {
+fn slowest_stage(table: &LayerTable<'_>, costs: &PipelineCosts) -> u64 {
     let time = |cell: usize| (costs.forward[cell] + costs.input_grad[cell] + costs.weight_grad[cell]).get();
-    let stage = |stage: usize| (0..costs.microbatches()).map(|microbatch| time(costs.cell(stage, microbatch))).sum();
+    let counts = || table.representatives().iter().map(|&(_, count)| u64::from(count)).enumerate();
+    let stage = |stage: usize| counts().map(|(microbatch, count)| count * time(costs.cell(stage, microbatch))).sum();
     (0..costs.stages()).map(stage).max().unwrap_or(0)
 }
 
 /// Chooses the minimum number of recomputed layers per stage.
 fn recomputing(
     batch: &Microbatches<'_>,
-    tunable: &LayerTable<'_>,
+    table: &LayerTable<'_>,
     sized: &Sized,
 ) -> Result<Vec<StrategyMix>, Infeasibility> {
     let layout = sized.layout;
@@ -82,7 +82,7 @@ fn recomputing(
     let microbatches = (batch.loads.len() / layout.data as usize).max(1);
     // Stages above the limit recompute more layers, until all fit.
     loop {
-        let costs = costs(batch, tunable, (&sized.partition, layout), &mixes);
+        let costs = costs(table, (&sized.partition, layout), &mixes);
         let mut all_fit = true;
         for (stage, mix) in mixes.iter_mut().enumerate() {
             let needs = needs(&costs, stage, (ranks - stage).min(microbatches));
@@ -106,17 +106,12 @@ fn recomputing(
     }
 }
 
-/// Computes the costs for all microbatches, using the layer strategies `mixes` per stage.
-fn costs(
-    batch: &Microbatches<'_>,
-    tunable: &LayerTable<'_>,
-    (partition, layout): (&Partition, Layout),
-    mixes: &[StrategyMix],
-) -> PipelineCosts {
-    let all: Vec<usize> = (0..batch.loads.len()).collect();
+/// Computes the costs for one microbatch of each distinct load, using the layer strategies `mixes` per stage.
+fn costs(table: &LayerTable<'_>, (partition, layout): (&Partition, Layout), mixes: &[StrategyMix]) -> PipelineCosts {
+    let all: Vec<usize> = table.representatives().iter().map(|&(microbatch, _)| microbatch).collect();
     let flows = Flows::placed(layout.pipeline as usize, partition.stages.len(), all.len(), partition.placement);
     let mixes: Vec<StrategyMix> = all.iter().flat_map(|_| mixes.iter().copied()).collect();
-    tunable.pipeline_over(partition, replica::replica_position(layout, 0), flows, &all, &mixes)
+    table.pipeline_over(partition, replica::replica_position(layout, 0), flows, &all, &mixes)
 }
 
 /// Returns the most balanced partition with feasible stages under full recomputation. `None` if
@@ -125,12 +120,7 @@ fn costs(
 /// Memory per layer comes from a pipeline with a single layer per rank: model states, maximum
 /// activation and maximum temporary memory. A stage needs its summed states, its summed activations
 /// times the microbatches in flight, and the maximum temporary memory.
-fn within_memory(
-    batch: &Microbatches<'_>,
-    table: &LayerTable<'_>,
-    tunable: &LayerTable<'_>,
-    layout: Layout,
-) -> Option<Partition> {
+fn within_memory(batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Option<Partition> {
     let model = &batch.scenario.model;
     let ranks = layout.pipeline as usize;
     let single = Layout { pipeline: model.layers(), chunks: 1, ..layout };
@@ -140,7 +130,7 @@ fn within_memory(
         model.layers(),
     )?;
     let lean = vec![StrategyMix([0, 0, 1, 0]); single_layers.stages.len()];
-    let costs = costs(batch, tunable, (&single_layers, single), &lean);
+    let costs = costs(table, (&single_layers, single), &lean);
     let maximum = |layer: usize, column: &[Bytes]| {
         (0..costs.microbatches()).map(|microbatch| column[costs.cell(layer, microbatch)]).max().unwrap_or(Bytes::ZERO)
     };

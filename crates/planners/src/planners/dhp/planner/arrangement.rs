@@ -3,6 +3,8 @@
 //! With ZeRO 3, all ranks gather weights together, so the groups of a microbatch run in lockstep. Otherwise a group
 //! starts when its ranks are free, and microbatches have no common end.
 
+use std::collections::BTreeSet;
+
 use super::prices::{Prices, Time, Way};
 use crate::planners::dhp::placement::group_ranks;
 use crate::planners::dhp::{BatchPlan, Grouping, Load, Sequence};
@@ -210,29 +212,68 @@ pub(crate) fn listed(items: &[Item], on: Ranks) -> Listed {
     });
     let mut ready = vec![0.0_f64; on.count as usize];
     let mut first = vec![0; items.len()];
-    for &item in &order {
-        let degree = items[item].degree;
-        let step = if degree <= on.node { 1 } else { on.node };
-        let mut best: Option<(f64, u32)> = None;
-        let mut start = 0;
-        while start + degree <= on.count {
-            let crosses = degree <= on.node && start / on.node != (start + degree - 1) / on.node;
-            if !crosses {
-                let window = &ready[start as usize..(start + degree) as usize];
-                let begin = window.iter().copied().fold(0.0, f64::max);
-                if best.is_none_or(|(known, _)| begin < known) {
-                    best = Some((begin, start));
-                }
+    for equal in order.chunk_by(|&a, &b| items[a].degree == items[b].degree) {
+        let mut places = Places::new(items[equal[0]].degree, on, &ready);
+        for &item in equal {
+            // A group that fits into no partial last node starts at the first rank.
+            let earliest = places.earliest();
+            let (begin, place) = earliest.unwrap_or_else(|| (ready.iter().copied().fold(0.0, f64::max), 0));
+            first[item] = place;
+            for end in &mut ready[place as usize..(place + places.degree) as usize] {
+                *end = begin + items[item].time.total();
             }
-            start += step;
-        }
-        // A group that fits into no partial last node starts at the first rank.
-        let (begin, place) = best.unwrap_or_else(|| (ready.iter().copied().fold(0.0, f64::max), 0));
-        first[item] = place;
-        for end in &mut ready[place as usize..(place + degree) as usize] {
-            *end = begin + items[item].time.total();
+            places.update(place, &ready);
         }
     }
     let seconds = ready.iter().copied().fold(0.0, f64::max);
     Listed { order, first, degrees: items.iter().map(|item| item.degree).collect(), ready, seconds }
+}
+
+/// Consecutive ranks on which a group of a degree can start, by the time at which they are free.
+struct Places {
+    degree: u32,
+    on: Ranks,
+    /// Bits of the time by first rank. For non-negative floats, the bit patterns have the order of the values.
+    free_at: Vec<u64>,
+    by_time: BTreeSet<(u64, u32)>,
+}
+
+impl Places {
+    fn new(degree: u32, on: Ranks, ready: &[f64]) -> Self {
+        let mut places = Self { degree, on, free_at: vec![0; ready.len()], by_time: BTreeSet::new() };
+        for start in 0..on.count {
+            places.set(start, ready);
+        }
+        places
+    }
+
+    /// Returns the earliest time and the first rank.
+    fn earliest(&self) -> Option<(f64, u32)> {
+        self.by_time.first().map(|&(time, start)| (f64::from_bits(time), start))
+    }
+
+    /// Sets the times of all places that share a rank with the place at `start`.
+    fn update(&mut self, start: u32, ready: &[f64]) {
+        for other in start.saturating_sub(self.degree - 1)..(start + self.degree).min(self.on.count) {
+            self.set(other, ready);
+        }
+    }
+
+    fn set(&mut self, start: u32, ready: &[f64]) {
+        let Ranks { count, node, .. } = self.on;
+        let is_whole = start + self.degree <= count;
+        let is_place = if self.degree <= node {
+            start / node == (start + self.degree - 1) / node
+        } else {
+            start.is_multiple_of(node)
+        };
+        if !is_whole || !is_place {
+            return;
+        }
+        let window = &ready[start as usize..(start + self.degree) as usize];
+        let time = window.iter().copied().fold(0.0, f64::max).to_bits();
+        self.by_time.remove(&(self.free_at[start as usize], start));
+        self.by_time.insert((time, start));
+        self.free_at[start as usize] = time;
+    }
 }
