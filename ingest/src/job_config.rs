@@ -17,6 +17,10 @@
 //! | Megatron-Bridge (YAML) | `train.micro_batch_size`, `train.global_batch_size` or `train.train_iters` |
 //! | `MaxText` (YAML) | `base_emb_dim`, or `model_name` with `per_device_batch_size` or a related key |
 //! | Primus (YAML) | `modules.pre_trainer.framework` |
+//! | TRL, ms-swift, OpenRLHF, LLaMA-Factory, `TrainingArguments` (command lines) | the program, or `--per_device_train_batch_size` |
+//! | litgpt (YAML) | `train.micro_batch_size` or `train.global_batch_size` with `checkpoint_dir`, `model_name` or `devices` |
+//! | torchtune (YAML) | `model._component_` |
+//! | Levanter (YAML) | `trainer.train_batch_size` with `model.type` or `trainer.mp` |
 //! | verl (overrides in a script, YAML) | `actor_rollout_ref`, or `model.partial_pretrain` with `data` |
 //! | `MLPerf` variables | `DGXNNODES` with `MINIBS` or a tensor-parallel degree |
 //!
@@ -34,11 +38,14 @@ mod format;
 mod interpolation;
 mod keys;
 mod layer_kinds;
+mod levanter;
+mod litgpt;
 mod llm_foundry;
 mod maxtext;
 mod megatron;
 mod megatron_layers;
 mod megatron_stages;
+mod mixed;
 mod mlperf;
 mod model_config;
 mod model_names;
@@ -52,6 +59,7 @@ mod scenario;
 mod settings;
 mod similar;
 mod torchtitan;
+mod torchtune;
 mod transformers;
 mod unmodelled;
 mod verl;
@@ -188,8 +196,7 @@ fn build(
     if is_checked {
         settings.check_batch()?;
     }
-    let scenario =
-        scenario::build(name, model, (settings.framework.unwrap_or(format.framework()), &settings), &mut keys);
+    let scenario = scenario::build(name, model, (format, &settings), &mut keys);
     Ok(keys.finish(format, scenario))
 }
 
@@ -200,7 +207,7 @@ fn join(mut jobs: Vec<(ConfigFormat, Keys)>, names: &[&str]) -> Result<(ConfigFo
         return Ok((ConfigFormat::Torchtitan, keys));
     }
     if !jobs.is_empty() && jobs.iter().all(|(format, _)| format.is_transformers()) {
-        return transformers::join(jobs);
+        return transformers::join(jobs, names);
     }
     // The main file precedes the DeepSpeed file of Megatron-DeepSpeed.
     jobs.sort_by_key(|(format, _)| *format == ConfigFormat::Deepspeed);
@@ -221,7 +228,10 @@ fn read_settings(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobC
         | ConfigFormat::TrainingArguments
         | ConfigFormat::Accelerate
         | ConfigFormat::LlamaFactory
-        | ConfigFormat::Axolotl => transformers::read(format, keys),
+        | ConfigFormat::Axolotl
+        | ConfigFormat::Trl
+        | ConfigFormat::Swift
+        | ConfigFormat::OpenRlhf => transformers::read(format, keys),
         ConfigFormat::Nanotron => nanotron::read(keys),
         ConfigFormat::LlmFoundry => llm_foundry::read(keys),
         ConfigFormat::Olmo => olmo::read(keys),
@@ -230,6 +240,9 @@ fn read_settings(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobC
         ConfigFormat::Maxtext => maxtext::read(keys),
         ConfigFormat::Primus => primus::read(keys),
         ConfigFormat::Verl => verl::read(keys),
+        ConfigFormat::Litgpt => litgpt::read(keys),
+        ConfigFormat::Torchtune => torchtune::read(keys),
+        ConfigFormat::Levanter => levanter::read(keys),
         ConfigFormat::Mlperf => mlperf::read(keys),
     }
 }
@@ -253,8 +266,9 @@ fn model(
         return Ok(model);
     }
     let Some((key, name)) = &settings.model_name else { return Err(JobConfigError::NoModel { format: format.name() }) };
+    let key = keys.file_name(key);
     let model = model_names::find(name, keys)?.ok_or_else(|| JobConfigError::Value {
-        key: (*key).to_owned(),
+        key: key.clone(),
         detail: "the sizes of this model are not known; add its config.json".to_owned(),
     })?;
     keys.assume(format!("The sizes of the model are those of {}, known by its name ({key}).", model.name));

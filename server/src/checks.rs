@@ -81,6 +81,9 @@ pub(crate) const fn config_format(format: job_config::ConfigFormat) -> ConfigFor
         job_config::ConfigFormat::Accelerate => ConfigFormat::Accelerate,
         job_config::ConfigFormat::LlamaFactory => ConfigFormat::LlamaFactory,
         job_config::ConfigFormat::Axolotl => ConfigFormat::Axolotl,
+        job_config::ConfigFormat::Trl => ConfigFormat::Trl,
+        job_config::ConfigFormat::Swift => ConfigFormat::Swift,
+        job_config::ConfigFormat::OpenRlhf => ConfigFormat::OpenRlhf,
         job_config::ConfigFormat::Nanotron => ConfigFormat::Nanotron,
         job_config::ConfigFormat::LlmFoundry => ConfigFormat::LlmFoundry,
         job_config::ConfigFormat::Olmo => ConfigFormat::Olmo,
@@ -89,6 +92,9 @@ pub(crate) const fn config_format(format: job_config::ConfigFormat) -> ConfigFor
         job_config::ConfigFormat::Maxtext => ConfigFormat::Maxtext,
         job_config::ConfigFormat::Primus => ConfigFormat::Primus,
         job_config::ConfigFormat::Verl => ConfigFormat::Verl,
+        job_config::ConfigFormat::Litgpt => ConfigFormat::Litgpt,
+        job_config::ConfigFormat::Torchtune => ConfigFormat::Torchtune,
+        job_config::ConfigFormat::Levanter => ConfigFormat::Levanter,
         job_config::ConfigFormat::Mlperf => ConfigFormat::Mlperf,
     }
 }

@@ -181,7 +181,7 @@ fn replace_all(text: &str, variables: &Variables) -> String {
 }
 
 /// Splits text into lines and joins lines that end with a backslash.
-fn lines(text: &str) -> Vec<String> {
+pub(super) fn lines(text: &str) -> Vec<String> {
     let mut joined = vec![String::new()];
     for line in text.lines() {
         let continued = line.trim_end().strip_suffix('\\');
@@ -196,7 +196,7 @@ fn lines(text: &str) -> Vec<String> {
     joined
 }
 
-fn without_comment(line: &str) -> &str {
+pub(super) fn without_comment(line: &str) -> &str {
     let start = line
         .char_indices()
         .find(|&(index, c)| c == '#' && line[..index].chars().next_back().is_none_or(char::is_whitespace));
@@ -234,6 +234,15 @@ fn read_arguments(line: &str, prefix: &str, variables: &Variables, keys: &mut Ke
         keys.push(format!("{prefix}{name}"), replace(&value.join(" "), variables))?;
     }
     Ok(())
+}
+
+/// Returns the words of a value, up to a redirection or an operator of the shell. Variables such as `$@` after a value
+/// are no part of it.
+pub(super) fn words(value: &str) -> String {
+    let is_end = |word: &&str| !word.starts_with(['>', '<', '|', '&', ';', '`']) && !word.contains(">&");
+    let words = value.split_whitespace().take_while(is_end).enumerate();
+    let words = words.filter(|(index, word)| *index == 0 || !word.starts_with('$')).map(|(_, word)| word);
+    words.collect::<Vec<_>>().join(" ").trim_end_matches([';', '`']).to_owned()
 }
 
 /// Removes shell array brackets around a word. Brackets inside a value remain.

@@ -29,9 +29,9 @@ pub enum JobConfigError {
     /// Unknown format.
     #[error(
         "the file is no configuration that Planscope reads; it reads scenario JSON files, config.json of Hugging Face \
-         models, torchtitan job files (TOML), Megatron-LM arguments, DeepSpeed JSON, and files of transformers, \
-         accelerate, LLaMA-Factory, axolotl, nanotron, llm-foundry, OLMo, NeMo, Megatron-Bridge, MaxText, \
-         Primus, verl and MLPerf"
+         models, torchtitan job files (TOML), Megatron-LM arguments, DeepSpeed JSON, files or command lines of \
+         transformers, TRL, accelerate, LLaMA-Factory, axolotl, ms-swift and OpenRLHF, and files of nanotron, \
+         llm-foundry, OLMo, NeMo, Megatron-Bridge, MaxText, Primus, verl, litgpt, torchtune, Levanter and MLPerf"
     )]
     Unknown,
     /// The file states neither a model nor its sizes.
@@ -47,6 +47,17 @@ pub enum JobConfigError {
         first: &'static str,
         /// Format of a later file.
         second: &'static str,
+    },
+    /// A command has arguments of different frameworks.
+    #[error(
+        "the command has arguments of {} ({}) and of {} ({}); give the command of one framework",
+        first.0, first.1, second.0, second.1
+    )]
+    MixedCommand {
+        /// Framework and argument.
+        first: (&'static str, String),
+        /// Another framework and its argument.
+        second: (&'static str, String),
     },
     /// One of several files cannot be read.
     #[error("{file}: {error}")]

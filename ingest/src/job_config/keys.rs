@@ -98,6 +98,11 @@ impl Keys {
         self.entries.iter().any(|entry| entry.key.starts_with(prefix))
     }
 
+    /// Returns the first key that starts with `prefix`.
+    pub(super) fn first_below(&self, prefix: &str) -> Option<String> {
+        self.entries.iter().find(|entry| entry.key.starts_with(prefix)).map(|entry| entry.key.clone())
+    }
+
     /// Returns a value without marking the key as read.
     pub(super) fn peek(&self, key: &str) -> Option<&str> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
@@ -362,7 +367,7 @@ impl Keys {
     }
 
     /// Returns the name of a key in the file.
-    fn file_name(&self, key: &str) -> String {
+    pub(super) fn file_name(&self, key: &str) -> String {
         self.entries.iter().find(|entry| entry.key == key).map_or(key, Entry::file_key).to_owned()
     }
 

@@ -61,8 +61,12 @@ pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
             }
             (Notation::Toml, places)
         }
+        ConfigFormat::OpenRlhf => return None,
         _ if trimmed.starts_with('{') => (Notation::Json, json::places(trimmed)?),
         _ if super::yaml::is_yaml(trimmed) => (Notation::Yaml, yaml::places(trimmed)?),
+        // A command line of LLaMA-Factory has overrides or arguments.
+        ConfigFormat::LlamaFactory if !has_arguments(trimmed) => (Notation::Overrides, overrides::places(trimmed)),
+        format if format.is_transformers() => return None,
         _ => (Notation::Overrides, overrides::places(trimmed)),
     };
     if places.len() > MAX_KEYS {
@@ -73,6 +77,13 @@ pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
         place.value = place.value.clone().map(|value| value.start + offset..value.end + offset);
     }
     Some(Places { notation, places })
+}
+
+/// True if a script has arguments of LLaMA-Factory.
+fn has_arguments(text: &str) -> bool {
+    let names =
+        ["--model_name_or_path", "--per_device_train_batch_size", "--finetuning_type", "--cutoff_len", "--stage"];
+    names.iter().any(|name| text.contains(name))
 }
 
 /// Returns the dotted path of a key in a section.

@@ -89,6 +89,10 @@ pub(super) enum Batch {
     Global(u32),
     /// Per replica.
     Replica(u32),
+    /// Microbatches of `sequences` on every replica, as many as all replicas need for at least `least` sequences.
+    Least { least: u32, sequences: u32 },
+    /// Over all replicas, without accumulation.
+    Whole(u32),
     #[default]
     Unknown,
 }

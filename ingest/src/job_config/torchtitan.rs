@@ -4,7 +4,7 @@
 mod command;
 mod stages;
 
-pub(super) use command::{is_command, join, read as read_command};
+pub(super) use command::{argument, is_command, join, read as read_command};
 
 use planner::cost::partition::layers_with_ends;
 use planner::model::Model;

@@ -3,6 +3,7 @@
 //! Values of arguments replace those of the job file. As in torchtitan, `--section.flag` is true and `--section.no-flag`
 //! is false, and hyphens and underscores are equal.
 
+use crate::job_config::arguments::words;
 use crate::job_config::keys::Keys;
 use crate::job_config::{JobConfigError, document};
 
@@ -14,6 +15,13 @@ const CONFIG_FILE: &str = "job.config_file";
 const LAUNCHER: [&str; 6] = ["nnodes", "nproc-per-node", "$NGPU", "$NNODES", "$GPUS_PER_NODE", "$NPROC_PER_NODE"];
 const DIRECTIVES: [&str; 6] =
     ["config", "#SBATCH nodes", "#SBATCH gpus-per-node", "#SBATCH gres", "#SBATCH constraint", "$CONFIG_FILE"];
+
+/// Name of an argument that only torchtitan has; `None` if there is none.
+pub(in crate::job_config) fn argument(keys: &Keys) -> Option<String> {
+    let sections = ["training.", "parallelism.", "activation-checkpoint.", "job.config-file", "model.flavor"];
+    let own = sections.into_iter().find_map(|section| keys.first_below(section));
+    own.or_else(|| keys.peek("config").is_some_and(|path| path.contains(".toml")).then(|| "config".to_owned()))
+}
 
 /// True if arguments are those of torchtitan. `text` is the script.
 pub(in crate::job_config) fn is_command(keys: &Keys, text: &str) -> bool {
@@ -58,15 +66,6 @@ fn setting(argument: &str, value: &str) -> Option<(String, String, String)> {
         Some((section, flag)) if value.is_empty() => Some((format!("{section}.{flag}"), name, "false".to_owned())),
         _ => Some((path, name, value)),
     }
-}
-
-/// Returns the words of a value, up to a redirection or an operator of the shell. Variables such as `$@` after a value
-/// are no part of it.
-fn words(value: &str) -> String {
-    let is_end = |word: &&str| !word.starts_with(['>', '<', '|', '&', ';', '`']) && !word.contains(">&");
-    let words = value.split_whitespace().take_while(is_end).enumerate();
-    let words = words.filter(|(index, word)| *index == 0 || !word.starts_with('$')).map(|(_, word)| word);
-    words.collect::<Vec<_>>().join(" ").trim_end_matches([';', '`']).to_owned()
 }
 
 /// Returns the sections of a job file in a text that also has commands; `None` if there are none.

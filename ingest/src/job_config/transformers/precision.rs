@@ -3,13 +3,13 @@
 use planner::training::{GradientFormat, Precision};
 
 use super::DEEPSPEED;
-use crate::job_config::JobConfigError;
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
 use crate::job_config::unmodelled;
+use crate::job_config::{ConfigFormat, JobConfigError};
 
 /// Returns the precision; `None` if the trainer sets it.
-pub(super) fn read(keys: &mut Keys) -> Result<Option<Precision>, JobConfigError> {
+pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Option<Precision>, JobConfigError> {
     let mut is_on = |names: &[&str]| -> (bool, bool) {
         let values: Vec<String> =
             names.iter().filter_map(|name| keys.text(&[name], "precision")).map(|value| value.to_lowercase()).collect();
@@ -36,7 +36,18 @@ pub(super) fn read(keys: &mut Keys) -> Result<Option<Precision>, JobConfigError>
     if fp16 {
         keys.assume("fp16 is read as bf16: both have the same size and speed.");
     }
-    Ok(match (fp8 || mixed == "fp8", bf16 || fp16) {
+    let default = match format {
+        ConfigFormat::Trl => Some("TRL"),
+        ConfigFormat::Swift => Some("ms-swift"),
+        ConfigFormat::OpenRlhf => Some("OpenRLHF"),
+        _ => None,
+    };
+    let is_stated = keys.has("bf16") || keys.has("fp16") || mixed == "no" || mixed == "fp8";
+    let default = default.filter(|_| !is_stated && !bf16 && !fp16);
+    if let Some(name) = default {
+        keys.assume(format!("{name}'s default precision is bf16."));
+    }
+    Ok(match (fp8 || mixed == "fp8", bf16 || fp16 || default.is_some()) {
         (true, _) => Some(Precision::Fp8),
         (false, true) => Some(Precision::Bf16),
         (false, false) if bf16_auto || fp16_auto => None,

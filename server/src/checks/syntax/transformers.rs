@@ -152,6 +152,10 @@ fn recompute(job: &Job<'_>, recompute: Recompute) -> Vec<Setting> {
             if is_llama_factory && !job.states(&CHECKPOINTING) {
                 settings.push(Setting::set(&opt_out, true));
             }
+            // Recomputation is the default of these programs too.
+            if matches!(job.format, ConfigFormat::Trl | ConfigFormat::Swift) {
+                settings.push(Setting::set(&CHECKPOINTING[..1], false));
+            }
             settings
         }
     }
