@@ -180,10 +180,13 @@ fn build(
     }
     let stated = model_keys.as_mut().map(model_config::read).transpose()?;
     let (format, mut keys) = join(jobs, names)?;
-    let mut settings = read_settings(format, &mut keys)?;
-    let model = model(format, &mut settings, stated, &mut keys)?;
+    let mut settings = read_settings(format, &mut keys).map_err(|error| in_words_of_file(format, &keys, error))?;
+    let mut model = model(format, &mut settings, stated, &mut keys)?;
     if let Some(model_keys) = model_keys {
         keys.absorb_file(model_keys);
+    }
+    if let Some((name, pixels)) = &settings.image_pixels {
+        model_config::limit_images(&mut model, (name, *pixels), &mut keys);
     }
     file_name::read(names, hardware, &mut settings, &mut keys);
     settings.device = hardware.preset.or(settings.device);
@@ -194,10 +197,29 @@ fn build(
         settings.devices_per_node = None;
     }
     if is_checked {
-        settings.check_batch()?;
+        settings.check_batch().map_err(|error| in_words_of_file(format, &keys, error))?;
     }
     let scenario = scenario::build(name, model, (format, &settings), &mut keys);
     Ok(keys.finish(format, scenario))
+}
+
+/// Replaces the name of a key in an error by that in the file.
+fn in_words_of_file(format: ConfigFormat, keys: &Keys, error: JobConfigError) -> JobConfigError {
+    match error {
+        JobConfigError::Value { key, detail } => JobConfigError::Value { key: keys.file_name(&key), detail },
+        JobConfigError::Missing { setting, keys: names } => {
+            let of = |name: &str| match format {
+                ConfigFormat::Nemo | ConfigFormat::MegatronBridge => {
+                    format!("model.{}", name.trim_start_matches("--").replace('-', "_"))
+                }
+                ConfigFormat::Primus => name.trim_start_matches("--").replace('-', "_"),
+                _ => name.to_owned(),
+            };
+            let names: Vec<String> = names.split(", ").map(of).collect();
+            JobConfigError::Missing { setting, keys: names.join(", ") }
+        }
+        other => other,
+    }
 }
 
 /// Joins the files of a job. Without files, the format is that of the model.
@@ -256,7 +278,8 @@ fn model(
 ) -> Result<Model, JobConfigError> {
     if let Some((model, max_positions)) = stated {
         if settings.model.is_some() {
-            let detail = format!("the {} states the sizes of its model; leave out config.json", format.name());
+            let verb = error::states(format.name());
+            let detail = format!("the {} {verb} the sizes of its model; leave out config.json", format.name());
             return Err(JobConfigError::Value { key: "config.json".to_owned(), detail });
         }
         settings.max_positions = max_positions;

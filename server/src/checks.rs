@@ -16,6 +16,7 @@ use planner::outcome::Budget;
 use planner::scenario::{FieldError, FreeSetting, PlannerKind, Scenario, ValidScenario};
 use planner::utilisation;
 
+use crate::field_names;
 use edits::Job;
 use expected::{GLOBAL_BATCH, Target};
 use syntax::Setting;
@@ -36,6 +37,16 @@ pub(crate) struct Configuration {
     unknown: Vec<String>,
 }
 
+impl Configuration {
+    /// Returns the key of the file that states a field, or its plain name. A scenario file has paths.
+    pub(crate) fn field_name(&self, pointer: &str) -> String {
+        match self.format {
+            Some(_) => field_names::of_job(pointer, &self.read),
+            None => field_names::in_scenario(pointer),
+        }
+    }
+}
+
 /// Error that rejects a file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigurationError {
@@ -43,7 +54,7 @@ pub(crate) enum ConfigurationError {
     #[error(transparent)]
     Config(#[from] JobConfigError),
     /// The scenario has invalid fields.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    #[error("{}", .0.iter().map(|error| field_names::describe(error, field_names::in_scenario)).collect::<Vec<_>>().join("\n"))]
     Scenario(Vec<FieldError>),
     /// The number of devices does not fill nodes.
     #[error("{devices} devices do not fill nodes of {per_node}")]

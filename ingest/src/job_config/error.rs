@@ -35,13 +35,13 @@ pub enum JobConfigError {
     )]
     Unknown,
     /// The file states neither a model nor its sizes.
-    #[error("the {format} states no model; add config.json of the model, or a job file that names it")]
+    #[error("the {format} {} no model; add config.json of the model, or a job file that names it", states(format))]
     NoModel {
         /// Format of the file.
         format: &'static str,
     },
     /// The files belong to different frameworks.
-    #[error("the files are a {first} and a {second}; give the files of one framework")]
+    #[error("the files have different formats, {first} and {second}; give the files of one framework")]
     TwoFrameworks {
         /// Format of the first file.
         first: &'static str,
@@ -86,4 +86,10 @@ pub enum JobConfigError {
         /// Keys that may contain the setting.
         keys: String,
     },
+}
+
+/// Returns the verb after the name of a format.
+pub(super) fn states(format: &str) -> &'static str {
+    let is_plural = ["arguments", "Arguments", "overrides"].iter().any(|end| format.ends_with(end));
+    if is_plural { "state" } else { "states" }
 }

@@ -387,6 +387,13 @@ impl Keys {
         self.assumed.push(sentence.into());
     }
 
+    /// Removes an assumed value. Returns false if it was not recorded.
+    pub(super) fn retract(&mut self, sentence: &str) -> bool {
+        let count = self.assumed.len();
+        self.assumed.retain(|other| other != sentence);
+        self.assumed.len() < count
+    }
+
     /// Records a feature that the scenario cannot represent.
     pub(super) fn not_modelled(&mut self, sentence: impl Into<String>) {
         let sentence = sentence.into();

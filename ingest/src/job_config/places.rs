@@ -52,7 +52,7 @@ pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
     let trimmed = text.trim_start_matches('\u{feff}').trim_start();
     let offset = text.len() - trimmed.len();
     let (notation, mut places) = match format {
-        ConfigFormat::Megatron | ConfigFormat::Mlperf => return None,
+        ConfigFormat::Megatron | ConfigFormat::Mlperf | ConfigFormat::OpenRlhf => return None,
         ConfigFormat::Torchtitan => {
             let places = toml::places(trimmed);
             // A command line has no sections.
@@ -61,7 +61,6 @@ pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
             }
             (Notation::Toml, places)
         }
-        ConfigFormat::OpenRlhf => return None,
         _ if trimmed.starts_with('{') => (Notation::Json, json::places(trimmed)?),
         _ if super::yaml::is_yaml(trimmed) => (Notation::Yaml, yaml::places(trimmed)?),
         // A command line of LLaMA-Factory has overrides or arguments.

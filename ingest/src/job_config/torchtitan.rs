@@ -2,6 +2,7 @@
 //! `flavors.json` contains the published flavors. Command lines have the same settings as arguments.
 
 mod command;
+mod configurations;
 mod stages;
 
 pub(super) use command::{argument, is_command, join, read as read_command};

@@ -96,12 +96,13 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     if keys.has(programs::MEGATRON) {
         return programs::read_megatron(keys);
     }
-    programs::rename(format, keys)?;
+    programs::rename(format, keys);
     let mut settings = Settings { has_layout: true, ..Settings::default() };
     let names: [&'static str; 3] = ["base_model", "model_name_or_path", "model"];
     let name = names.into_iter().find_map(|name| Some((name, keys.text(&[name], "model")?)));
     settings.model_name = name;
     settings.sequence = sequence(format, keys)?;
+    settings.image_pixels = image_pixels(format, keys)?;
     degrees(format, keys, &mut settings)?;
     sharding::read(keys, &mut settings)?;
     batch::read(format, keys, &mut settings)?;
@@ -119,6 +120,17 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     programs::report(format, keys, &settings);
     keys.ignore(without_effect::is);
     Ok(settings)
+}
+
+/// Reads the most pixels of an image, with the default of LLaMA-Factory.
+fn image_pixels(format: ConfigFormat, keys: &mut Keys) -> Result<Option<(String, u32)>, JobConfigError> {
+    const NAMES: [&str; 2] = ["image_max_pixels", "$MAX_PIXELS"];
+    let name = NAMES.into_iter().find(|name| keys.has(name)).map(|name| keys.file_name(name));
+    let stated = keys.count(&NAMES, "size of images")?;
+    Ok(match (name.zip(stated), format) {
+        (None, ConfigFormat::LlamaFactory) => Some(("image_max_pixels (default)".to_owned(), 768 * 768)),
+        (stated, _) => stated,
+    })
 }
 
 fn sequence(format: ConfigFormat, keys: &mut Keys) -> Result<Option<u32>, JobConfigError> {

@@ -227,3 +227,37 @@ fn commands_in_the_yaml_of_a_scheduler_are_read() {
     );
     assert_eq!(numbers(&job), (1, 1, 2, 16, 2048, 8, 0));
 }
+
+/// A limit of pixels determines the size of images, unless the encoder has a fixed size.
+#[test]
+fn limits_of_pixels_determine_the_size_of_images() {
+    let tokens = |text: &str| {
+        let job = config(text);
+        (job.scenario.model.tokens_per_image(), job.assumed.join(" "))
+    };
+    let yaml = "model_name_or_path: Qwen/Qwen2.5-VL-7B-Instruct\nstage: sft\nfinetuning_type: full\ncutoff_len: 4096\nbf16: true\n";
+    // 18 x 18 tokens of 28 x 28 pixels.
+    let (count, said) = tokens(&format!("{yaml}image_max_pixels: 262144\n"));
+    assert_eq!(count, 324);
+    assert!(
+        said.contains("Images are read as 504 x 504 pixels, the largest square of image_max_pixels = 262144."),
+        "{said}"
+    );
+    assert!(!said.contains("448 x 448"), "{said}");
+    assert_eq!(tokens(yaml).0, 729, "the default of LLaMA-Factory");
+    let swift = "MAX_PIXELS=1003520 NPROC_PER_NODE=4 swift sft --model Qwen/Qwen2.5-VL-7B-Instruct --max_length 4096\n";
+    assert_eq!(tokens(swift).0, 35 * 35);
+    let (other, said) = tokens(&swift.replace("MAX_PIXELS=1003520 ", ""));
+    assert_eq!(other, 256);
+    assert!(said.contains("448 x 448"), "{said}");
+}
+
+#[test]
+fn short_optimizer_states_of_deepspeed_are_reported() {
+    let sizes = "{\"train_micro_batch_size_per_gpu\": 1, \"zero_optimization\": {\"stage\": 2}, \"bf16\": {\"enabled\": true, \
+                 \"bf16_optimizer_states\": true}}";
+    let arguments =
+        "model_name_or_path: Qwen/Qwen2.5-7B\nper_device_train_batch_size: 1\noutput_dir: x\nmax_length: 2048\n";
+    let job = files(&[("ds.json", sizes), ("args.yaml", arguments)]).unwrap();
+    assert!(says(&job.not_modelled, "Weights and optimizer state in bf16"), "{:?}", job.not_modelled);
+}

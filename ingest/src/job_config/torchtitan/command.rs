@@ -3,6 +3,7 @@
 //! Values of arguments replace those of the job file. As in torchtitan, `--section.flag` is true and `--section.no-flag`
 //! is false, and hyphens and underscores are equal.
 
+use super::configurations;
 use crate::job_config::arguments::words;
 use crate::job_config::keys::Keys;
 use crate::job_config::{JobConfigError, document};
@@ -13,8 +14,15 @@ const CONFIG_FILE: &str = "job.config_file";
 
 /// Arguments of the launcher and variables that state devices, the job file, or a configuration in torchtitan's code.
 const LAUNCHER: [&str; 6] = ["nnodes", "nproc-per-node", "$NGPU", "$NNODES", "$GPUS_PER_NODE", "$NPROC_PER_NODE"];
-const DIRECTIVES: [&str; 6] =
-    ["config", "#SBATCH nodes", "#SBATCH gpus-per-node", "#SBATCH gres", "#SBATCH constraint", "$CONFIG_FILE"];
+const DIRECTIVES: [&str; 7] = [
+    "config",
+    "#SBATCH nodes",
+    "#SBATCH gpus-per-node",
+    "#SBATCH gres",
+    "#SBATCH constraint",
+    "$CONFIG_FILE",
+    "$CONFIG",
+];
 
 /// Name of an argument that only torchtitan has; `None` if there is none.
 pub(in crate::job_config) fn argument(keys: &Keys) -> Option<String> {
@@ -31,12 +39,13 @@ pub(in crate::job_config) fn is_command(keys: &Keys, text: &str) -> bool {
     sections.iter().any(|section| keys.has_section(section))
         || keys.has("job.config-file")
         || (keys.has("model.name") && keys.has("model.flavor"))
-        || (is_launched && names_file)
+        || (is_launched && (names_file || keys.has("$CONFIG") || keys.has("module")))
 }
 
 /// Reads the arguments of a script, over the job file in its text, if there is one.
 pub(in crate::job_config) fn read(arguments: Keys, text: &str) -> Result<Keys, JobConfigError> {
     let mut command = arguments.converted(setting);
+    configurations::add(&mut command);
     let Some(job_file) = job_file(text) else {
         command.derive(COMMAND, "", COMMAND);
         return Ok(command);
@@ -137,12 +146,11 @@ fn report_config_file(keys: &mut Keys, has_file: bool, names: &[&str]) -> Result
     let stated = [(CONFIG_FILE, "--job.config_file"), (variable, variable)]
         .into_iter()
         .find_map(|(key, name)| Some((name, base_name(keys.peek(key)?.split_whitespace().next()?).to_owned())));
-    let in_code = keys.text(&["config"], "configuration").filter(|_| !has_file && !keys.has("model.name"));
-    if let Some(name) = in_code {
-        let name = base_name(name.split_whitespace().next().unwrap_or_default());
-        let detail = format!("the configuration {name} is in torchtitan's code; state --model.name and --model.flavor");
-        return Err(JobConfigError::Value { key: "--config".to_owned(), detail });
+    let in_code = configurations::named(keys).filter(|_| !has_file && !keys.has("model.name"));
+    if let Some((_, argument, name)) = in_code {
+        return Err(configurations::unknown(argument, &name));
     }
+    keys.ignore(|key| matches!(key, "config" | "$CONFIG"));
     let Some((argument, file)) = stated else { return Ok(()) };
     if names.iter().any(|name| base_name(name) == file) {
         return Ok(());

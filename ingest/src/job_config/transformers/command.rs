@@ -166,10 +166,10 @@ fn setting(argument: &str, value: &str) -> Option<(String, String, String)> {
         value.truncate(value.find(char::is_whitespace).unwrap_or(value.len()));
     }
     // The launcher of DeepSpeed has a switch of the same name.
-    if key == "deepspeed" && (value.is_empty() || value.ends_with(".py")) {
+    if key == "deepspeed" && (value.is_empty() || is_program(&value)) {
         return None;
     }
-    let is_switch = value.is_empty() || value.ends_with(".py");
+    let is_switch = value.is_empty() || is_program(&value);
     if let Some(positive) = key.strip_prefix("no_").filter(|_| is_switch) {
         return Some((positive.to_owned(), name, "false".to_owned()));
     }
@@ -180,6 +180,11 @@ fn setting(argument: &str, value: &str) -> Option<(String, String, String)> {
         _ => key,
     };
     Some((key, name, value))
+}
+
+/// True for the program after the arguments of a launcher.
+fn is_program(word: &str) -> bool {
+    std::path::Path::new(word).extension().is_some_and(|end| end.eq_ignore_ascii_case("py"))
 }
 
 /// Returns the number of devices in `0,1,2,3` and in `localhost:0,1@host:2`.

@@ -21,10 +21,13 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Option<Preci
     let (fp8, _) = is_on(&["fp8", "deepspeed.fp8.enabled"]);
     let (pure, _) = is_on(&["pure_bf16", "bfloat16"]);
     let (half, _) = is_on(&["float16"]);
+    let short = ["bf16_master_weights_and_grads", "bf16_optimizer_states"];
+    let (has_short_states, _) =
+        is_on(&short.map(|name| format!("deepspeed.bf16.{name}")).each_ref().map(String::as_str));
     let mixed = keys.text(&["accelerate.mixed_precision", "mixed_precision"], "precision").unwrap_or_default();
     let mixed = mixed.to_lowercase();
     let is_full = keys.peek("bf16").is_some_and(|value| value.trim() == "full");
-    if pure || is_full {
+    if pure || is_full || has_short_states {
         keys.not_modelled(unmodelled::PURE_BF16);
     }
     let bf16 = bf16 || pure || (mixed.contains("bf16") && !fp16);

@@ -162,7 +162,7 @@ const TRL_IGNORED: [&str; 22] = [
 ];
 
 /// Renames the keys of ms-swift and OpenRLHF for the reader of the trainer. Reports keep their names.
-pub(super) fn rename(format: ConfigFormat, keys: &mut Keys) -> Result<(), JobConfigError> {
+pub(super) fn rename(format: ConfigFormat, keys: &mut Keys) {
     let table: &[(&str, &str)] = match format {
         ConfigFormat::Swift => &SWIFT,
         ConfigFormat::OpenRlhf => &OPEN_RLHF,
@@ -171,10 +171,9 @@ pub(super) fn rename(format: ConfigFormat, keys: &mut Keys) -> Result<(), JobCon
     keys.rename(|key| table.iter().find(|(from, _)| *from == key).map(|(_, to)| (*to).to_owned()));
     match format {
         ConfigFormat::Swift => swift(keys),
-        ConfigFormat::OpenRlhf => open_rlhf(keys)?,
+        ConfigFormat::OpenRlhf => open_rlhf(keys),
         _ => {}
     }
-    Ok(())
 }
 
 fn swift(keys: &mut Keys) {
@@ -190,7 +189,7 @@ fn swift(keys: &mut Keys) {
 }
 
 /// Adds the switches of OpenRLHF as keys of DeepSpeed, and its defaults.
-fn open_rlhf(keys: &mut Keys) -> Result<(), JobConfigError> {
+fn open_rlhf(keys: &mut Keys) {
     let is_on = |keys: &Keys, name: &str| keys.peek(name).is_some_and(|value| value != "false");
     if is_on(keys, "adam_offload") {
         keys.derive("deepspeed.zero_optimization.offload_optimizer.device", "cpu", "adam_offload");
@@ -230,7 +229,6 @@ fn open_rlhf(keys: &mut Keys) -> Result<(), JobConfigError> {
         keys.derive("gradient_checkpointing", "false", "");
         keys.assume("OpenRLHF's default stores all activations (no gradient checkpointing).");
     }
-    Ok(())
 }
 
 /// True for training with generated answers.
@@ -312,6 +310,38 @@ pub(super) fn report(format: ConfigFormat, keys: &mut Keys, settings: &Settings)
     }
 }
 
+/// Starts of arguments of ms-swift with Megatron-LM for data, checkpoints and logs.
+const MEGATRON_IGNORED: [&str; 28] = [
+    "#",
+    "$",
+    "model",
+    "packing",
+    "dataset",
+    "split-dataset",
+    "load-safetensors",
+    "save-safetensors",
+    "max-epochs",
+    "merge-lora",
+    "lora-",
+    "no-initialization",
+    "exit-on",
+    "padding-free",
+    "freeze-",
+    "use-hf",
+    "system",
+    "attn-impl",
+    "cached-dataset",
+    "num-train-epochs",
+    "streaming",
+    "beta",
+    "loss-type",
+    "rpo-",
+    "torch-dtype",
+    "load-from-cache",
+    "cross-entropy",
+    "ddp-",
+];
+
 /// Reads the Megatron-LM of ms-swift.
 pub(super) fn read_megatron(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     keys.rename(|key| match key {
@@ -363,36 +393,6 @@ pub(super) fn read_megatron(keys: &mut Keys) -> Result<Settings, JobConfigError>
     if let Some(kind) = keys.text(&["rlhf-type"], "fine-tuning").or_else(|| keys.peek(COMMAND).map(str::to_owned)) {
         report_stage(&kind, keys);
     }
-    const IGNORED: [&str; 28] = [
-        "#",
-        "$",
-        "model",
-        "packing",
-        "dataset",
-        "split-dataset",
-        "load-safetensors",
-        "save-safetensors",
-        "max-epochs",
-        "merge-lora",
-        "lora-",
-        "no-initialization",
-        "exit-on",
-        "padding-free",
-        "freeze-",
-        "use-hf",
-        "system",
-        "attn-impl",
-        "cached-dataset",
-        "num-train-epochs",
-        "streaming",
-        "beta",
-        "loss-type",
-        "rpo-",
-        "torch-dtype",
-        "load-from-cache",
-        "cross-entropy",
-        "ddp-",
-    ];
-    keys.ignore(|key| IGNORED.iter().any(|start| key.starts_with(start)));
+    keys.ignore(|key| MEGATRON_IGNORED.iter().any(|start| key.starts_with(start)));
     Ok(settings)
 }
