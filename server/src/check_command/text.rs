@@ -9,6 +9,7 @@ use planner::slowness::{Cause, Relation, Slowness};
 use planner::utilisation::Utilisation;
 
 use super::{Report, value_text};
+use crate::field_names;
 use crate::fit_command::{describe_devices, memory_table};
 use crate::observation::difference;
 
