@@ -205,6 +205,7 @@ pub(super) fn without_comment(line: &str) -> &str {
 
 /// Removes blanks inside `$(( 4 * 8 ))`, so that the expression is a single word.
 fn compact_arithmetic(line: &str) -> String {
+    let line = &with_expressions(line);
     let mut compact = String::with_capacity(line.len());
     let mut from = 0;
     while let Some((start, end)) = arithmetic(line, from) {
@@ -214,6 +215,23 @@ fn compact_arithmetic(line: &str) -> String {
     }
     compact.push_str(&line[from..]);
     compact
+}
+
+/// Replaces `$(expr 16 / $N)` by `$((16 / $N))`.
+fn with_expressions(line: &str) -> String {
+    const START: &str = "$(expr ";
+    let mut plain = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once(START) {
+        let Some((expression, end)) = after.split_once(')').filter(|(expression, _)| !expression.contains('(')) else {
+            break;
+        };
+        plain.push_str(before);
+        plain.push_str(&format!("$(({}))", expression.replace('\\', "")));
+        rest = end;
+    }
+    plain.push_str(rest);
+    plain
 }
 
 /// Adds all `--name value...` arguments in a line.
@@ -268,6 +286,7 @@ mod tests {
             "GPT_ARGS=\"\n  --num-layers 24 \\\n --bf16\n\"\ntorchrun --nproc_per_node=8 pretrain.py $GPT_ARGS",
             "ARGS=(--num-layers 24)\nMORE=(\n  --bf16 # a comment\n)\nexport N=8\ntorchrun --nproc_per_node $N x.py",
             "MODEL_ARGS:\n  --num-layers: 24\n  --bf16: true\n  --nproc-per-node: 8",
+            "N=4\nx --num-layers $(expr 6 \\* 4) --bf16 --nproc-per-node $(expr $N + $N)",
             "L=${LAYERS:-24}\nG=4\nN=$(( G * 2 ))\nN=$(($G*2))\n--num-layers ${L} --bf16 --nproc-per-node $N",
         ] {
             let mut keys = read(text).unwrap();

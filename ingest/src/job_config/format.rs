@@ -268,7 +268,7 @@ pub(super) fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigErr
         // The YAML of a scheduler contains the command.
         match (document, command) {
             (Ok(Some(found)), _) => return Ok(found),
-            (_, Some(_)) => {}
+            (_, Some(_)) => keys.assume("Only the command in the YAML is read."),
             (document, None) => return document?.ok_or(JobConfigError::Unknown),
         }
     }

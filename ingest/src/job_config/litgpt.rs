@@ -4,7 +4,7 @@ use planner::model::{Adapters, Model};
 use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
-use super::settings::{Batch, Settings};
+use super::settings::{Batch, NODE, Settings};
 use super::{JobConfigError, model_config, optimizer, unmodelled, without_effect};
 
 /// Sections with the sizes of a model.
@@ -36,6 +36,9 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         if is_tuned && !keys.has("devices") {
             keys.assume("litgpt's default of fine-tuning is 1 device.");
             settings.devices_per_node = Some(1);
+        } else {
+            keys.assume("litgpt uses all devices of a node. They are read as 8.");
+            settings.devices_per_node = Some(NODE);
         }
     }
     settings.sequence = keys.count(&["train.max_seq_length"], "sequence length")?;

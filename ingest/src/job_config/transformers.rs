@@ -24,6 +24,8 @@ use super::{ConfigFormat, JobConfigError, optimizer, unmodelled};
 
 const DEEPSPEED: &str = "deepspeed.";
 const ACCELERATE: &str = "accelerate.";
+/// Key of a command line; its value is the kind of training, for example `dpo`. Reports leave it out.
+const COMMAND: &str = "#command";
 
 pub(super) fn is_axolotl(keys: &Keys) -> bool {
     keys.has("base_model") && (keys.has("sequence_len") || keys.has("micro_batch_size") || keys.has("datasets"))
@@ -69,7 +71,7 @@ pub(super) fn join(files: Vec<(ConfigFormat, Keys)>, names: &[&str]) -> Result<(
     let mut main = ConfigFormat::Deepspeed;
     let (mut commands, mut has_job_file) = (Vec::new(), false);
     for (format, keys) in files {
-        let is_command = keys.has(command::COMMAND);
+        let is_command = keys.has(COMMAND);
         let prefix = match format {
             ConfigFormat::Deepspeed => DEEPSPEED,
             ConfigFormat::Accelerate if !is_command => ACCELERATE,
@@ -137,7 +139,8 @@ fn sequence(format: ConfigFormat, keys: &mut Keys) -> Result<Option<u32>, JobCon
     if let Some(length) = programs::generated(format, keys)? {
         return Ok(Some(length));
     }
-    let names = ["sequence_len", "cutoff_len", "max_seq_length", "max_length", "block_size", "model_max_length"];
+    let names =
+        ["sequence_len", "cutoff_len", "max_seq_length", "max_seq_len", "max_length", "block_size", "model_max_length"];
     let stated = keys.agreed_count(&names, "sequence length")?;
     let default = match format {
         ConfigFormat::LlamaFactory => Some(("LLaMA-Factory", 2048)),
@@ -277,11 +280,13 @@ fn recompute(format: ConfigFormat, keys: &mut Keys) -> Recompute {
 fn attention(keys: &mut Keys) -> Option<AttentionKernel> {
     let kernel =
         keys.text(&["attn_implementation", "flash_attn", "_attn_implementation", "attn_impl"], "attention kernel");
-    let flags = ["flash_attention", "sdp_attention", "xformers_attention", "use_flash_attention_2"];
+    let flags = ["flash_attention", "sdp_attention", "xformers_attention", "use_flash_attention_2", "use_flash_attn"];
     let is_fused = flags.iter().filter_map(|name| keys.flag(&[name], "attention kernel")).any(|is_on| is_on);
     let is_eager = keys.flag(&["eager_attention"], "attention kernel").unwrap_or(false);
     match kernel.as_deref() {
         Some("eager" | "disabled") => Some(AttentionKernel::Unfused),
+        // Scripts with a switch instead of a name.
+        Some("false" | "False") => None,
         Some("flash_attention_3" | "fa3") => Some(AttentionKernel::Flash3),
         Some("auto") | None if is_eager => Some(AttentionKernel::Unfused),
         Some("auto") | None => is_fused.then_some(AttentionKernel::Flash),

@@ -261,3 +261,56 @@ fn short_optimizer_states_of_deepspeed_are_reported() {
     let job = files(&[("ds.json", sizes), ("args.yaml", arguments)]).unwrap();
     assert!(says(&job.not_modelled, "Weights and optimizer state in bf16"), "{:?}", job.not_modelled);
 }
+
+/// Names of files and configurations that are not given state the sharding.
+#[test]
+fn names_of_configurations_state_the_sharding() {
+    let stage = |text: &str| config(text).scenario.training.zero_stage();
+    let trl = "trl sft --model_name_or_path Qwen/Qwen2.5-7B --max_length 2048 --accelerate_config";
+    assert_eq!((stage(&format!("{trl} zero2\n")), stage(&format!("{trl} fsdp2\n"))), (2, 3));
+    let launched = |file: &str| {
+        format!(
+            "accelerate launch --config_file recipes/{file} sft.py --model_name_or_path Qwen/Qwen2.5-7B \
+                 --per_device_train_batch_size 1 --max_length 2048\n"
+        )
+    };
+    assert_eq!(
+        (stage(&launched("zero3.yaml")), stage(&launched("fsdp.yaml")), stage(&launched("ddp.yaml"))),
+        (3, 3, 0)
+    );
+    let job = config(&launched("zero3.yaml"));
+    assert!(says(&job.assumed, "zero3.yaml, which is not given. Its name states the sharding. Add the file."));
+    let chat = "deepspeed main.py --model_name_or_path Qwen/Qwen2.5-7B --per_device_train_batch_size 8 --max_seq_len 512 \
+                --zero_stage 2 --deepspeed --output_dir out &> out/training.log\n";
+    let job = config(chat);
+    assert_eq!((numbers(&job).4, numbers(&job).6), (512, 2));
+    assert_eq!(job.unknown, Vec::<String>::new());
+    // The job file of a recipe.
+    let recipe = "accelerate launch --config_file zero3.yaml src/open_r1/sft.py --config recipes/x/demo.yaml\n";
+    assert_eq!(error(recipe), "command: the command names the job file demo.yaml, which is not given; add the file");
+    let yaml = "model_name_or_path: Qwen/Qwen2.5-7B\nper_device_train_batch_size: 4\nmax_length: 4096\nbf16: true\noutput_dir: x\n";
+    let job = files(&[("demo.yaml", yaml), ("run.sh", recipe)]).unwrap();
+    assert_eq!((numbers(&job).2, numbers(&job).6), (4, 3));
+}
+
+#[test]
+fn scripts_with_a_rank_adapt() {
+    let of = |arguments: &str| {
+        config(&format!(
+            "torchrun --nproc_per_node 4 train_lora.py --model_name_or_path Qwen/Qwen2.5-7B --bf16 --max_length 2048 \
+             --per_device_train_batch_size $(expr 8 / 4) --output_dir x {arguments}\n"
+        ))
+    };
+    let adapters = |job: &JobConfig| job.scenario.model.modules[0].adapters.map(|it| (it.rank, it.base_bits));
+    let job = of("--lora_r 16 --q_lora False --flash_attn False");
+    assert_eq!((adapters(&job), job.scenario.layout.microbatch), (Some((16, None)), Some(2)));
+    assert!(says(&job.assumed, "--lora_r is stated"), "{:?}", job.assumed);
+    assert!(says(&job.assumed, "The attention kernel is not stated"), "{:?}", job.assumed);
+    assert_eq!(adapters(&of("--lora_r 16 --q_lora True")), Some((16, Some(4))));
+    assert_eq!(adapters(&of("--lora_enable False --lora_r 16")), None);
+    assert_eq!(adapters(&of("")), None);
+    assert_eq!(
+        of("").read.iter().find(|read| read.key == "--nproc_per_node").map(|read| read.value.as_str()),
+        Some("4")
+    );
+}

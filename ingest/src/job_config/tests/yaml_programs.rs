@@ -37,7 +37,7 @@ fn litgpt_files_are_read() {
     assert!((job.scenario.model.parameters() as f64 / 1.1e9 - 1.0).abs() < 0.01);
     assert_eq!(job.scenario.model.modules[0].kv_heads, 4);
     assert!(
-        error("model_name: pythia-1.4b\nout_dir: x\ntrain:\n  micro_batch_size: 1\n").contains("add its config.json")
+        error("model_name: pythia-9b\nout_dir: x\ntrain:\n  micro_batch_size: 1\n").contains("add its config.json")
     );
 }
 

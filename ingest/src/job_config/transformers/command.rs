@@ -4,12 +4,11 @@
 //! An argument `--name value` is the key `name` of the job file of the same program. Arguments of `accelerate launch` are
 //! the keys of its configuration.
 
+use super::{COMMAND, programs};
 use crate::job_config::arguments::{lines, without_comment, words};
 use crate::job_config::keys::Keys;
 use crate::job_config::{ConfigFormat, JobConfigError};
 
-/// Key of a command line; its value is the kind of training, for example `dpo`. Reports leave it out.
-pub(super) const COMMAND: &str = "#command";
 /// Key of the job file that a command names.
 const JOB_FILE: &str = "#job_file";
 /// Key of the file of accelerate that a command names.
@@ -94,8 +93,11 @@ pub(in crate::job_config) fn recognise(keys: &Keys, text: &str) -> Option<Config
     let others = ["gradient-checkpointing", "output-dir", "num-train-epochs", "bf16", "fsdp", "deepspeed"];
     let count = others.iter().filter(|name| keys.has(name)).count();
     let is_job = keys.has("per-device-train-batch-size") || (argument(keys).is_some() && count >= 2);
-    let is_launched = mentions(text, "accelerate", "launch") && keys.has("num-processes");
-    match (is_job, is_launched) {
+    let is_accelerate = mentions(text, "accelerate", "launch");
+    let is_launched = is_accelerate && (keys.has("num-processes") || keys.has("config-file"));
+    // The job file of a script.
+    let names_file = keys.peek("config").is_some_and(|path| path.contains(".y"));
+    match (is_job || (is_accelerate && names_file), is_launched) {
         (true, _) => Some(ConfigFormat::TrainingArguments),
         (false, true) => Some(ConfigFormat::Accelerate),
         (false, false) => None,
@@ -148,8 +150,9 @@ fn setting(argument: &str, value: &str) -> Option<(String, String, String)> {
         let word = value.split_whitespace().next().unwrap_or_default();
         if matches!(argument, "include" | "$CUDA_VISIBLE_DEVICES") {
             let count = if word.contains('$') { 0 } else { visible(word) };
-            return (count > 0).then(|| (argument.to_owned(), argument.to_owned(), count.to_string()));
+            return (count > 0).then(|| (argument.to_owned(), shown(argument), count.to_string()));
         }
+        let same = |value: &str| Some((argument.to_owned(), shown(argument), value.to_owned()));
         // torchrun also takes ranges of nodes, and "gpu" or "auto" devices.
         return if word.contains('$') || word.parse::<u32>().is_ok() { same(word) } else { None };
     }
@@ -177,9 +180,15 @@ fn setting(argument: &str, value: &str) -> Option<(String, String, String)> {
     let key = match key.as_str() {
         "config" => JOB_FILE.to_owned(),
         "config_file" => LAUNCHER_FILE.to_owned(),
+        "accelerate_config" if value.contains('.') => LAUNCHER_FILE.to_owned(),
         _ => key,
     };
     Some((key, name, value))
+}
+
+/// Returns the name of an argument or variable in reports.
+fn shown(argument: &str) -> String {
+    if argument.starts_with('$') { argument.to_owned() } else { format!("--{}", argument.replace('-', "_")) }
 }
 
 /// True for the program after the arguments of a launcher.
@@ -328,7 +337,9 @@ pub(super) fn apply(
             let detail = format!("the command names the {what} {file}, which is not given; add the file");
             return Err(JobConfigError::Value { key: "command".to_owned(), detail });
         }
-        keys.assume(format!("The command names the {what} {file}, which is not given. Its settings are not read."));
+        let is_named = key == LAUNCHER_FILE && programs::sharding_of(&file, "", keys);
+        let rest = if is_named { "Its name states the sharding. Add the file." } else { "Its settings are not read." };
+        keys.assume(format!("The command names the {what} {file}, which is not given. {rest}"));
     }
     Ok(())
 }

@@ -2,7 +2,8 @@
 
 use planner::training::Framework;
 
-use super::command::COMMAND;
+use super::COMMAND;
+use super::sharding::stage_in_name;
 use super::tuning::report_stage;
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
@@ -51,7 +52,11 @@ const OPEN_RLHF: [(&str, &str); 18] = [
 ];
 
 /// Starts of arguments of OpenRLHF for data, losses, generation, checkpoints and logs.
-const OPEN_RLHF_IGNORED: [&str; 47] = [
+const OPEN_RLHF_IGNORED: [&str; 51] = [
+    "address",
+    "runtime_env",
+    "enforce_eager",
+    "deepspeed_enable",
     "critic_",
     "ref_",
     "reward_",
@@ -102,7 +107,7 @@ const OPEN_RLHF_IGNORED: [&str; 47] = [
 ];
 
 /// Starts of arguments of ms-swift for data, generation, checkpoints and logs.
-const SWIFT_IGNORED: [&str; 30] = [
+const SWIFT_IGNORED: [&str; 32] = [
     "acc_strategy",
     "aligner_",
     "beta",
@@ -132,6 +137,8 @@ const SWIFT_IGNORED: [&str; 30] = [
     "temperature",
     "truncation_",
     "use_hf",
+    "use_vllm",
+    "vit_",
     "vllm_",
 ];
 
@@ -170,9 +177,54 @@ pub(super) fn rename(format: ConfigFormat, keys: &mut Keys) {
     };
     keys.rename(|key| table.iter().find(|(from, _)| *from == key).map(|(_, to)| (*to).to_owned()));
     match format {
+        ConfigFormat::Trl => launcher_name(keys),
+        ConfigFormat::TrainingArguments if keys.has(COMMAND) => script(keys),
         ConfigFormat::Swift => swift(keys),
         ConfigFormat::OpenRlhf => open_rlhf(keys),
         _ => {}
+    }
+}
+
+/// Reads the built-in configurations of TRL for accelerate: `zero1` to `zero3`, `fsdp1`, `fsdp2`.
+fn launcher_name(keys: &mut Keys) {
+    let Some(name) = keys.peek("accelerate_config").map(str::to_owned) else { return };
+    sharding_of(&name, "accelerate_config", keys);
+    keys.ignore(|key| key == "accelerate_config");
+}
+
+/// Adds the sharding that the name of a configuration of accelerate states. False if it states none.
+pub(super) fn sharding_of(name: &str, source: &str, keys: &mut Keys) -> bool {
+    let lower = name.to_lowercase();
+    let is_deepspeed = ["zero", "deepspeed", "ds_"].iter().any(|word| lower.contains(word));
+    let kind = match (is_deepspeed, lower.contains("fsdp")) {
+        (true, _) => "DEEPSPEED",
+        (false, true) => "FSDP",
+        (false, false) => return false,
+    };
+    keys.derive("accelerate.distributed_type", kind, source);
+    if is_deepspeed && let Some(stage) = stage_in_name(name) {
+        keys.derive("accelerate.deepspeed_config.zero_stage", &stage.to_string(), source);
+    } else if lower.contains("fsdp2") || lower.contains("fsdp_v2") {
+        keys.derive("accelerate.fsdp_config.fsdp_version", "2", source);
+    }
+    true
+}
+
+/// Reads arguments of scripts with the trainer: the stage of DeepSpeed-Chat, and adapters without a switch of PEFT.
+fn script(keys: &mut Keys) {
+    keys.rename(|key| (key == "zero_stage").then(|| "deepspeed.zero_optimization.stage".to_owned()));
+    let is_set =
+        |keys: &Keys, name: &str| keys.peek(name).is_some_and(|value| !matches!(value, "false" | "False" | "0"));
+    let switches = ["lora_enable", "use_lora", "q_lora"];
+    let is_quantized = is_set(keys, "q_lora");
+    let switch = switches.into_iter().find(|name| keys.has(name));
+    let rank = ["lora_r", "lora_rank"].into_iter().find(|name| is_set(keys, name));
+    let is_on = switch.is_none_or(|_| switches.iter().any(|name| is_set(keys, name)) || switch == Some("q_lora"));
+    keys.ignore(|key| switches.contains(&key));
+    if let (Some(rank), true, false) = (rank, is_on, keys.has("use_peft")) {
+        let name = keys.file_name(rank);
+        keys.derive("finetuning_type", if is_quantized { "qlora" } else { "lora" }, "");
+        keys.assume(format!("{name} is stated. The script is read as fine-tuning of adapters (LoRA)."));
     }
 }
 
@@ -303,9 +355,31 @@ pub(super) fn report(format: ConfigFormat, keys: &mut Keys, settings: &Settings)
     if keys.has(COMMAND) {
         keys.ignore(|key| {
             ["nnodes", "nproc-per-node", "num-gpus", "num-nodes", "include"].contains(&key)
-                || ["master_", "node_rank", "rdzv_", "standalone", "hostfile", "module", "tee", "local_rank"]
-                    .iter()
-                    .any(|start| key.starts_with(start))
+                || [
+                    "master_",
+                    "node_rank",
+                    "rdzv_",
+                    "standalone",
+                    "hostfile",
+                    "module",
+                    "tee",
+                    "local_rank",
+                    "jobid",
+                    "ntasks",
+                    "cpus_per",
+                    "export",
+                    "kill_on",
+                    "max_restarts",
+                    "role",
+                    "local_ranks",
+                    "use_fast",
+                    "lazy_",
+                    "image_folder",
+                    "mm_",
+                    "reduce_loss",
+                ]
+                .iter()
+                .any(|start| key.starts_with(start))
         });
     }
 }

@@ -117,9 +117,9 @@ fn built_in(name: &str) -> Option<(u32, bool)> {
 }
 
 /// Returns the stage in names such as `ds_z3_config.json`, `zero2.json` and `zero_stage3.json`.
-fn stage_in_name(name: &str) -> Option<u32> {
+pub(super) fn stage_in_name(name: &str) -> Option<u32> {
     let name = name.rsplit(['/', '\\']).next()?.to_lowercase();
-    ["zero_stage", "zero-stage", "stage", "zero", "z"].iter().find_map(|word| {
+    ["zero_stage", "zero-stage", "stage", "zero", "z", "_s"].iter().find_map(|word| {
         name.match_indices(word).find_map(|(start, _)| {
             let rest = name[start + word.len()..].trim_start_matches(['_', '-']);
             rest.chars().next()?.to_digit(10).filter(|&stage| stage <= 3)
