@@ -52,6 +52,8 @@ pub enum ConfigFormat {
     Torchtune,
     /// Job file of Levanter.
     Levanter,
+    /// Saved configuration of OLMo-core.
+    OlmoCore,
     /// Variables of an MLPerf Training submission.
     Mlperf,
 }
@@ -82,6 +84,7 @@ impl ConfigFormat {
             Self::Litgpt => "litgpt job file",
             Self::Torchtune => "torchtune job file",
             Self::Levanter => "Levanter job file",
+            Self::OlmoCore => "OLMo-core configuration",
             Self::Mlperf => "MLPerf variable file",
         }
     }
@@ -111,6 +114,7 @@ impl ConfigFormat {
             Self::Litgpt => Some("litgpt"),
             Self::Torchtune => Some("torchtune"),
             Self::Levanter => Some("Levanter"),
+            Self::OlmoCore => Some("OLMo-core"),
             Self::Mlperf => Some("MLPerf"),
         }
     }

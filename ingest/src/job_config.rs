@@ -21,6 +21,7 @@
 //! | litgpt (YAML) | `train.micro_batch_size` or `train.global_batch_size` with `checkpoint_dir`, `model_name` or `devices` |
 //! | torchtune (YAML) | `model._component_` |
 //! | Levanter (YAML) | `trainer.train_batch_size` with `model.type` or `trainer.mp` |
+//! | OLMo-core (JSON) | `model.d_model` with `train_module.rank_microbatch_size` or `data_loader.global_batch_size` |
 //! | verl (overrides in a script, YAML) | `actor_rollout_ref`, or `model.partial_pretrain` with `data` |
 //! | `MLPerf` variables | `DGXNNODES` with `MINIBS` or a tensor-parallel degree |
 //!
@@ -52,6 +53,7 @@ mod model_names;
 mod nanotron;
 mod nemo;
 mod olmo;
+mod olmo_core;
 mod optimizer;
 mod places;
 mod primus;
@@ -265,6 +267,7 @@ fn read_settings(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobC
         ConfigFormat::Litgpt => litgpt::read(keys),
         ConfigFormat::Torchtune => torchtune::read(keys),
         ConfigFormat::Levanter => levanter::read(keys),
+        ConfigFormat::OlmoCore => olmo_core::read(keys),
         ConfigFormat::Mlperf => mlperf::read(keys),
     }
 }

@@ -106,6 +106,7 @@ pub(crate) const fn config_format(format: job_config::ConfigFormat) -> ConfigFor
         job_config::ConfigFormat::Litgpt => ConfigFormat::Litgpt,
         job_config::ConfigFormat::Torchtune => ConfigFormat::Torchtune,
         job_config::ConfigFormat::Levanter => ConfigFormat::Levanter,
+        job_config::ConfigFormat::OlmoCore => ConfigFormat::OlmoCore,
         job_config::ConfigFormat::Mlperf => ConfigFormat::Mlperf,
     }
 }

@@ -31,7 +31,7 @@ pub enum JobConfigError {
         "the file is no configuration that Planscope reads; it reads scenario JSON files, config.json of Hugging Face \
          models, torchtitan job files (TOML), Megatron-LM arguments, DeepSpeed JSON, files or command lines of \
          transformers, TRL, accelerate, LLaMA-Factory, axolotl, ms-swift and OpenRLHF, and files of nanotron, \
-         llm-foundry, OLMo, NeMo, Megatron-Bridge, MaxText, Primus, verl, litgpt, torchtune, Levanter and MLPerf"
+         llm-foundry, OLMo, NeMo, Megatron-Bridge, MaxText, Primus, verl, litgpt, torchtune, Levanter, OLMo-core and MLPerf"
     )]
     Unknown,
     /// The file states neither a model nor its sizes.

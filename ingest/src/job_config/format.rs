@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::keys::Keys;
 use super::{
     JobConfigError, arguments, document, interpolation, levanter, litgpt, llm_foundry, maxtext, megatron, mixed,
-    mlperf, model_config, nanotron, nemo, olmo, primus, torchtitan, torchtune, transformers, verl, yaml,
+    mlperf, model_config, nanotron, nemo, olmo, olmo_core, primus, torchtitan, torchtune, transformers, verl, yaml,
 };
 
 /// Format of a configuration file.
@@ -57,6 +57,8 @@ pub enum ConfigFormat {
     Torchtune,
     /// Job file of Levanter.
     Levanter,
+    /// Saved configuration of OLMo-core.
+    OlmoCore,
     /// Variables of an MLPerf Training submission.
     Mlperf,
 }
@@ -87,6 +89,7 @@ impl ConfigFormat {
             Self::Litgpt => "litgpt job file",
             Self::Torchtune => "torchtune job file",
             Self::Levanter => "Levanter job file",
+            Self::OlmoCore => "OLMo-core configuration",
             Self::Mlperf => "MLPerf variable file",
         }
     }
@@ -116,6 +119,7 @@ impl ConfigFormat {
             Self::Litgpt => "litgpt",
             Self::Torchtune => "torchtune",
             Self::Levanter => "levanter",
+            Self::OlmoCore => "olmo_core",
             Self::Mlperf => "mlperf",
         }
     }
@@ -142,6 +146,7 @@ impl ConfigFormat {
             Self::Litgpt => "litgpt",
             Self::Torchtune => "torchtune",
             Self::Levanter => "Levanter",
+            Self::OlmoCore => "OLMo-core",
             Self::Mlperf => "MLPerf",
         }
     }
@@ -167,7 +172,9 @@ impl ConfigFormat {
             | Self::OpenRlhf
             | Self::Verl => Framework::HuggingFace,
             Self::Nanotron => Framework::Nanotron,
-            Self::LlmFoundry | Self::Olmo | Self::Litgpt | Self::Torchtune | Self::Levanter => Framework::Fsdp,
+            Self::LlmFoundry | Self::Olmo | Self::Litgpt | Self::Torchtune | Self::Levanter | Self::OlmoCore => {
+                Framework::Fsdp
+            }
         }
     }
 
@@ -206,11 +213,12 @@ type Test = fn(&Keys) -> bool;
 
 /// Tests of formats with dotted keys. The first that matches is the format. Job files may contain keys of
 /// `config.json`, so they precede it.
-const TESTS: [(ConfigFormat, Test); 17] = [
+const TESTS: [(ConfigFormat, Test); 18] = [
     (ConfigFormat::Primus, primus::is_job),
     (ConfigFormat::Torchtune, torchtune::is_job),
     (ConfigFormat::Litgpt, litgpt::is_job),
     (ConfigFormat::Levanter, levanter::is_job),
+    (ConfigFormat::OlmoCore, olmo_core::is_job),
     (ConfigFormat::Verl, verl::is_job),
     (ConfigFormat::Axolotl, transformers::is_axolotl),
     (ConfigFormat::LlamaFactory, transformers::is_llama_factory),

@@ -8,6 +8,7 @@ mod megatron;
 mod nanotron;
 mod nemo;
 mod olmo;
+mod olmo_core;
 mod open_rlhf;
 mod primus;
 mod swift;
@@ -72,6 +73,7 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         ConfigFormat::Litgpt => litgpt::settings(target, field),
         ConfigFormat::Torchtune => torchtune::settings(target, field),
         ConfigFormat::Levanter => levanter::settings(target, field),
+        ConfigFormat::OlmoCore => olmo_core::settings(target, field),
         ConfigFormat::HuggingFaceModel | ConfigFormat::Mlperf => None,
     }
 }

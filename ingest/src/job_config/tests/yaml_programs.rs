@@ -93,3 +93,29 @@ fn levanter_files_are_read() {
     assert_eq!((job.scenario.layout.microbatch, job.scenario.layout.tensor), (Some(4), Some(2)));
     assert_eq!((job.scenario.training.precision, job.scenario.training.recompute), (Precision::Fp32, Recompute::None));
 }
+
+const OLMO_CORE: &str = r#"{"_CLASS_": "ExperimentConfig", "run_name": "x", "model": {"d_model": 4096, "vocab_size": 100352, "n_layers": 32,
+    "block": {"name": "reordered_norm", "attention": {"n_heads": 32, "qk_norm": {"name": "rms"}}, "feed_forward": {"hidden_size": 11008,
+    "bias": false}}, "lm_head": {"bias": false}}, "dataset": {"sequence_length": 4096}, "data_loader": {"global_batch_size": 4194304},
+    "train_module": {"rank_microbatch_size": 8192, "max_sequence_length": 4096, "optim": {"_CLASS_": "SkipStepAdamWConfig", "lr": 0.0003},
+    "compile_model": true, "dp_config": {"name": "hsdp", "param_dtype": "bfloat16", "reduce_dtype": "float32"},
+    "ac_config": {"mode": "full"}, "tp_config": {"degree": 2}}, "trainer": {"max_duration": {"value": 1}}, "init_seed": 1}"#;
+
+#[test]
+fn saved_configurations_of_olmo_core_are_read() {
+    let job = config(OLMO_CORE);
+    assert_eq!(job.format, ConfigFormat::OlmoCore);
+    let Scenario { model, layout, workload, training, .. } = &job.scenario;
+    // The published count of OLMo 2 7B is 7.30 billion.
+    assert!((model.parameters() as f64 / 7.3e9 - 1.0).abs() < 0.01, "{}", model.parameters());
+    assert_eq!((layout.microbatch, workload.global_batch, workload.context_length), (Some(2), 1024, 4096));
+    assert_eq!((layout.tensor, training.zero_stage(), training.recompute), (Some(2), 3, Recompute::Full));
+    assert_eq!(training.precision, Precision::Bf16);
+    assert!(training.execution.is_some() && says(&job.not_modelled, "Hybrid sharding"));
+    assert_eq!(job.unknown, Vec::<String>::new());
+    let odd = OLMO_CORE.replace("8192,", "8193,");
+    assert!(error(&odd).starts_with("train_module.rank_microbatch_size: 8193 tokens are no multiple of 4096"));
+    let experts =
+        OLMO_CORE.replace("\"feed_forward\": {", "\"feed_forward_moe\": {\"num_experts\": 8}, \"feed_forward\": {");
+    assert!(error(&experts).contains("experts of OLMo-core are not read"));
+}

@@ -61,8 +61,12 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
     }
     let encoder = keys.flag(&["freeze_vision_tower"], "frozen vision encoder");
     // The default of LLaMA-Factory and ms-swift freezes the encoder.
-    if encoder.unwrap_or(matches!(format, ConfigFormat::LlamaFactory | ConfigFormat::Swift)) {
+    let is_frozen = encoder.unwrap_or(matches!(format, ConfigFormat::LlamaFactory | ConfigFormat::Swift));
+    if is_frozen || settings.adapters.is_some() {
         settings.frozen.push(ModuleRole::VisionEncoder);
+    }
+    if encoder == Some(false) && settings.adapters.is_some() {
+        keys.not_modelled("Adapters of the vision encoder are left out. Its weights are frozen.");
     }
     if keys.flag(&["freeze_language_model"], "frozen language model").unwrap_or(false) {
         settings.frozen.push(ModuleRole::Backbone);

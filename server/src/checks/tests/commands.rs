@@ -168,6 +168,22 @@ fn torchtune() {
 }
 
 #[test]
+fn olmo_core() {
+    check(
+        &[
+            r#"{"model": {"d_model": 2048, "vocab_size": 32000, "n_layers": 24, "block": {"attention": {"n_heads": 16}, "feed_forward":
+            {"hidden_size": 5632}}}, "dataset": {"sequence_length": 2048}, "data_loader": {"global_batch_size": 262144},
+            "train_module": {"rank_microbatch_size": 4096, "dp_config": {"name": "fsdp", "param_dtype": "bfloat16"}}}"#,
+        ],
+        &[
+            ("microbatch 1", &["\"rank_microbatch_size\": 2048"]),
+            ("microbatch 4", &["\"rank_microbatch_size\": 8192"]),
+            ("compiled", &["\"compile_model\": true"]),
+        ],
+    );
+}
+
+#[test]
 fn levanter() {
     check(
         &[
