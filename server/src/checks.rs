@@ -41,6 +41,7 @@ impl Configuration {
     /// Returns the key of the file that states a field, or its plain name. A scenario file has paths.
     pub(crate) fn field_name(&self, pointer: &str) -> String {
         match self.format {
+            Some(ConfigFormat::Megatron) => field_names::argument(&field_names::of_job(pointer, &self.read)),
             Some(_) => field_names::of_job(pointer, &self.read),
             None => field_names::in_scenario(pointer),
         }

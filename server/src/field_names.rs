@@ -73,6 +73,12 @@ pub(crate) fn of_job(pointer: &str, read: &[ReadSetting]) -> String {
     stated.map_or_else(|| plain(pointer), |read| read.key.clone())
 }
 
+/// Returns an argument with its dashes. Plain names and variables have none.
+pub(crate) fn argument(name: &str) -> String {
+    let is_argument = name.contains('-') && !name.contains(' ') && !name.starts_with(['-', '$', '#']);
+    if is_argument { format!("--{name}") } else { name.to_owned() }
+}
+
 /// Returns the path of a field in a scenario file: `layout.tensor`.
 pub(crate) fn in_scenario(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".")
@@ -107,6 +113,11 @@ mod tests {
             assert_eq!(of_job(pointer, &read), name, "{pointer}");
         }
         assert_eq!(in_scenario("/cluster/nodes"), "cluster.nodes");
+        assert_eq!(argument("tensor-model-parallel-size"), "--tensor-model-parallel-size");
+        assert_eq!(
+            (argument("tensor parallelism"), argument("$TP")),
+            ("tensor parallelism".to_owned(), "$TP".to_owned())
+        );
         let error = FieldError::new("/layout/tensor", "8 does not divide 36 heads".to_owned());
         assert_eq!(describe(&error, plain), "tensor parallelism: 8 does not divide 36 heads");
     }

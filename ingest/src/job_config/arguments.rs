@@ -227,7 +227,7 @@ fn with_expressions(line: &str) -> String {
             break;
         };
         plain.push_str(before);
-        plain.push_str(&format!("$(({}))", expression.replace('\\', "")));
+        plain.extend(["$((", &expression.replace('\\', ""), "))"]);
         rest = end;
     }
     plain.push_str(rest);

@@ -454,8 +454,7 @@ pub(super) fn read_megatron(keys: &mut Keys) -> Result<Settings, JobConfigError>
     }
     let has_whole_experts = keys.peek("expert-tensor-parallel-size").is_some_and(|degree| degree == "1");
     let mut settings = megatron::read_job(keys)?;
-    let is_split = |degree: Option<u32>| degree.is_some_and(|degree| degree > 1);
-    if has_whole_experts && is_split(settings.expert) && is_split(settings.tensor) {
+    if has_whole_experts && settings.expert.is_some_and(|degree| degree > 1) {
         settings.expert_tensor = Some(1);
     }
     settings.model_name = name;
