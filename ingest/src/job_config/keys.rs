@@ -368,7 +368,9 @@ impl Keys {
 
     /// Returns the name of a key in the file.
     pub(super) fn file_name(&self, key: &str) -> String {
-        self.entries.iter().find(|entry| entry.key == key).map_or(key, Entry::file_key).to_owned()
+        let renamed = |entry: &&Entry| entry.file_key().trim_start_matches('-') == key;
+        let found = self.entries.iter().find(|entry| entry.key == key).or_else(|| self.entries.iter().find(renamed));
+        found.map(Entry::file_key).filter(|name| !name.is_empty()).unwrap_or(key).to_owned()
     }
 
     /// Appends the assumptions and unsupported features from another set, without its keys.
@@ -425,7 +427,11 @@ impl Keys {
                 None | Some("") if meant.is_some() => {
                     let key: String = key.chars().take(MAX_KEY_CHARS).collect();
                     let meant = meant.unwrap_or_default();
-                    let meant = if key.contains('-') { meant.replace('_', "-") } else { meant.replace('-', "_") };
+                    let meant = if key.trim_start_matches('-').contains('-') {
+                        meant.replace('_', "-")
+                    } else {
+                        meant.replace('-', "_")
+                    };
                     unknown.push(format!("{key} (did you mean {meant}?)"));
                 }
                 None => unknown.push(key.chars().take(MAX_KEY_CHARS).collect()),

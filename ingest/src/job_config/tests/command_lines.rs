@@ -314,3 +314,15 @@ fn scripts_with_a_rank_adapt() {
         Some("4")
     );
 }
+
+#[test]
+fn reports_have_the_names_of_the_command() {
+    let batch = "deepspeed --module openrlhf.cli.train_sft --pretrain Qwen/Qwen2.5-7B --train_batch_size 100 --micro_train_batch_size 8 --bf16\n";
+    assert!(error(batch).starts_with("--train_batch_size: 100 is no multiple of 8"), "{}", error(batch));
+    let job = config("swift sft --model Qwen/Qwen3-8B --max_length 4096 --gradient_accumulation_stpes 8\n");
+    assert_eq!(job.unknown, ["--gradient_accumulation_stpes (did you mean gradient_accumulation_steps?)"]);
+    let secrets = "export WANDB_API_KEY=abcdef0123456789\ntrl sft --model_name_or_path Qwen/Qwen3-8B --hub_token hf_aaaaaaaaaaaaaaaa \
+                   --per_device_train_batch_size 1 --other_key ghp_bbbbbbbbbbbb\n";
+    let text = format!("{:?}", config(secrets));
+    assert!(!text.contains("abcdef01") && !text.contains("hf_aaaa") && !text.contains("ghp_"), "{text}");
+}
