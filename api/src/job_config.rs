@@ -24,6 +24,12 @@ pub enum ConfigFormat {
     LlamaFactory,
     /// Job file of axolotl.
     Axolotl,
+    /// Command line of TRL.
+    Trl,
+    /// Command line of ms-swift, also with Megatron-LM.
+    Swift,
+    /// Command line of OpenRLHF.
+    OpenRlhf,
     /// Job file of nanotron.
     Nanotron,
     /// Job file of llm-foundry.
@@ -40,6 +46,14 @@ pub enum ConfigFormat {
     Primus,
     /// Overrides or YAML of verl.
     Verl,
+    /// Job file of litgpt.
+    Litgpt,
+    /// Job file of torchtune.
+    Torchtune,
+    /// Job file of Levanter.
+    Levanter,
+    /// Saved configuration of OLMo-core.
+    OlmoCore,
     /// Variables of an MLPerf Training submission.
     Mlperf,
 }
@@ -56,6 +70,9 @@ impl ConfigFormat {
             Self::Accelerate => "accelerate configuration",
             Self::LlamaFactory => "LLaMA-Factory job file",
             Self::Axolotl => "axolotl job file",
+            Self::Trl => "TRL command line",
+            Self::Swift => "ms-swift command line",
+            Self::OpenRlhf => "OpenRLHF command line",
             Self::Nanotron => "nanotron job file",
             Self::LlmFoundry => "llm-foundry job file",
             Self::Olmo => "OLMo job file",
@@ -64,6 +81,10 @@ impl ConfigFormat {
             Self::Maxtext => "MaxText configuration",
             Self::Primus => "Primus experiment file",
             Self::Verl => "verl configuration",
+            Self::Litgpt => "litgpt job file",
+            Self::Torchtune => "torchtune job file",
+            Self::Levanter => "Levanter job file",
+            Self::OlmoCore => "OLMo-core configuration",
             Self::Mlperf => "MLPerf variable file",
         }
     }
@@ -79,6 +100,9 @@ impl ConfigFormat {
             Self::Accelerate => Some("accelerate"),
             Self::LlamaFactory => Some("LLaMA-Factory"),
             Self::Axolotl => Some("axolotl"),
+            Self::Trl => Some("TRL"),
+            Self::Swift => Some("ms-swift"),
+            Self::OpenRlhf => Some("OpenRLHF"),
             Self::Nanotron => Some("nanotron"),
             Self::LlmFoundry => Some("llm-foundry"),
             Self::Olmo => Some("OLMo"),
@@ -87,6 +111,10 @@ impl ConfigFormat {
             Self::Maxtext => Some("MaxText"),
             Self::Primus => Some("Primus"),
             Self::Verl => Some("verl"),
+            Self::Litgpt => Some("litgpt"),
+            Self::Torchtune => Some("torchtune"),
+            Self::Levanter => Some("Levanter"),
+            Self::OlmoCore => Some("OLMo-core"),
             Self::Mlperf => Some("MLPerf"),
         }
     }

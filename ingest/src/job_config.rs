@@ -17,6 +17,11 @@
 //! | Megatron-Bridge (YAML) | `train.micro_batch_size`, `train.global_batch_size` or `train.train_iters` |
 //! | `MaxText` (YAML) | `base_emb_dim`, or `model_name` with `per_device_batch_size` or a related key |
 //! | Primus (YAML) | `modules.pre_trainer.framework` |
+//! | TRL, ms-swift, OpenRLHF, LLaMA-Factory, `TrainingArguments` (command lines) | the program, or `--per_device_train_batch_size` |
+//! | litgpt (YAML) | `train.micro_batch_size` or `train.global_batch_size` with `checkpoint_dir`, `model_name` or `devices` |
+//! | torchtune (YAML) | `model._component_` |
+//! | Levanter (YAML) | `trainer.train_batch_size` with `model.type` or `trainer.mp` |
+//! | OLMo-core (JSON) | `model.d_model` with `train_module.rank_microbatch_size` or `data_loader.global_batch_size` |
 //! | verl (overrides in a script, YAML) | `actor_rollout_ref`, or `model.partial_pretrain` with `data` |
 //! | `MLPerf` variables | `DGXNNODES` with `MINIBS` or a tensor-parallel degree |
 //!
@@ -34,17 +39,21 @@ mod format;
 mod interpolation;
 mod keys;
 mod layer_kinds;
+mod levanter;
+mod litgpt;
 mod llm_foundry;
 mod maxtext;
 mod megatron;
 mod megatron_layers;
 mod megatron_stages;
+mod mixed;
 mod mlperf;
 mod model_config;
 mod model_names;
 mod nanotron;
 mod nemo;
 mod olmo;
+mod olmo_core;
 mod optimizer;
 mod places;
 mod primus;
@@ -52,6 +61,7 @@ mod scenario;
 mod settings;
 mod similar;
 mod torchtitan;
+mod torchtune;
 mod transformers;
 mod unmodelled;
 mod verl;
@@ -172,10 +182,13 @@ fn build(
     }
     let stated = model_keys.as_mut().map(model_config::read).transpose()?;
     let (format, mut keys) = join(jobs, names)?;
-    let mut settings = read_settings(format, &mut keys)?;
-    let model = model(format, &mut settings, stated, &mut keys)?;
+    let mut settings = read_settings(format, &mut keys).map_err(|error| in_words_of_file(format, &keys, error))?;
+    let mut model = model(format, &mut settings, stated, &mut keys)?;
     if let Some(model_keys) = model_keys {
         keys.absorb_file(model_keys);
+    }
+    if let Some((name, pixels)) = &settings.image_pixels {
+        model_config::limit_images(&mut model, (name, *pixels), &mut keys);
     }
     file_name::read(names, hardware, &mut settings, &mut keys);
     settings.device = hardware.preset.or(settings.device);
@@ -186,11 +199,29 @@ fn build(
         settings.devices_per_node = None;
     }
     if is_checked {
-        settings.check_batch()?;
+        settings.check_batch().map_err(|error| in_words_of_file(format, &keys, error))?;
     }
-    let scenario =
-        scenario::build(name, model, (settings.framework.unwrap_or(format.framework()), &settings), &mut keys);
+    let scenario = scenario::build(name, model, (format, &settings), &mut keys);
     Ok(keys.finish(format, scenario))
+}
+
+/// Replaces the name of a key in an error by that in the file.
+fn in_words_of_file(format: ConfigFormat, keys: &Keys, error: JobConfigError) -> JobConfigError {
+    match error {
+        JobConfigError::Value { key, detail } => JobConfigError::Value { key: keys.file_name(&key), detail },
+        JobConfigError::Missing { setting, keys: names } => {
+            let of = |name: &str| match format {
+                ConfigFormat::Nemo | ConfigFormat::MegatronBridge => {
+                    format!("model.{}", name.trim_start_matches("--").replace('-', "_"))
+                }
+                ConfigFormat::Primus => name.trim_start_matches("--").replace('-', "_"),
+                _ => name.to_owned(),
+            };
+            let names: Vec<String> = names.split(", ").map(of).collect();
+            JobConfigError::Missing { setting, keys: names.join(", ") }
+        }
+        other => other,
+    }
 }
 
 /// Joins the files of a job. Without files, the format is that of the model.
@@ -200,7 +231,7 @@ fn join(mut jobs: Vec<(ConfigFormat, Keys)>, names: &[&str]) -> Result<(ConfigFo
         return Ok((ConfigFormat::Torchtitan, keys));
     }
     if !jobs.is_empty() && jobs.iter().all(|(format, _)| format.is_transformers()) {
-        return transformers::join(jobs);
+        return transformers::join(jobs, names);
     }
     // The main file precedes the DeepSpeed file of Megatron-DeepSpeed.
     jobs.sort_by_key(|(format, _)| *format == ConfigFormat::Deepspeed);
@@ -221,7 +252,10 @@ fn read_settings(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobC
         | ConfigFormat::TrainingArguments
         | ConfigFormat::Accelerate
         | ConfigFormat::LlamaFactory
-        | ConfigFormat::Axolotl => transformers::read(format, keys),
+        | ConfigFormat::Axolotl
+        | ConfigFormat::Trl
+        | ConfigFormat::Swift
+        | ConfigFormat::OpenRlhf => transformers::read(format, keys),
         ConfigFormat::Nanotron => nanotron::read(keys),
         ConfigFormat::LlmFoundry => llm_foundry::read(keys),
         ConfigFormat::Olmo => olmo::read(keys),
@@ -230,6 +264,10 @@ fn read_settings(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobC
         ConfigFormat::Maxtext => maxtext::read(keys),
         ConfigFormat::Primus => primus::read(keys),
         ConfigFormat::Verl => verl::read(keys),
+        ConfigFormat::Litgpt => litgpt::read(keys),
+        ConfigFormat::Torchtune => torchtune::read(keys),
+        ConfigFormat::Levanter => levanter::read(keys),
+        ConfigFormat::OlmoCore => olmo_core::read(keys),
         ConfigFormat::Mlperf => mlperf::read(keys),
     }
 }
@@ -243,7 +281,8 @@ fn model(
 ) -> Result<Model, JobConfigError> {
     if let Some((model, max_positions)) = stated {
         if settings.model.is_some() {
-            let detail = format!("the {} states the sizes of its model; leave out config.json", format.name());
+            let verb = error::states(format.name());
+            let detail = format!("the {} {verb} the sizes of its model; leave out config.json", format.name());
             return Err(JobConfigError::Value { key: "config.json".to_owned(), detail });
         }
         settings.max_positions = max_positions;
@@ -253,8 +292,9 @@ fn model(
         return Ok(model);
     }
     let Some((key, name)) = &settings.model_name else { return Err(JobConfigError::NoModel { format: format.name() }) };
+    let key = keys.file_name(key);
     let model = model_names::find(name, keys)?.ok_or_else(|| JobConfigError::Value {
-        key: (*key).to_owned(),
+        key: key.clone(),
         detail: "the sizes of this model are not known; add its config.json".to_owned(),
     })?;
     keys.assume(format!("The sizes of the model are those of {}, known by its name ({key}).", model.name));

@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::checks::{self, Configuration};
 use crate::config::CheckArguments;
+use crate::field_names;
 use crate::observation::{Log, check_log};
 use crate::plan_command::plan;
 use crate::workers::Threads;
@@ -119,7 +120,11 @@ impl JobFiles {
     pub(crate) fn read(files: Vec<(String, String)>, hardware: Hardware) -> anyhow::Result<Self> {
         let named: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         let configuration = checks::read(&named, hardware)?;
-        let valid = validated(configuration.scenario.clone()).context("the configuration is contradictory")?;
+        let valid = ValidScenario::new(configuration.scenario.clone(), &NoDatasets).map_err(|errors| {
+            let lines =
+                errors.iter().map(|error| field_names::describe(error, |field| configuration.field_name(field)));
+            anyhow::anyhow!("{}", lines.collect::<Vec<_>>().join("\n")).context("the configuration is contradictory")
+        })?;
         Ok(Self { files, hardware, configuration, valid })
     }
 
@@ -169,8 +174,10 @@ impl JobFiles {
 
 /// Validates a scenario without datasets. The error lists the invalid fields.
 pub(crate) fn validated(scenario: Scenario) -> anyhow::Result<ValidScenario> {
-    ValidScenario::new(scenario, &NoDatasets)
-        .map_err(|errors| anyhow::anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))
+    ValidScenario::new(scenario, &NoDatasets).map_err(|errors| {
+        let lines = errors.iter().map(|error| field_names::describe(error, field_names::plain));
+        anyhow::anyhow!(lines.collect::<Vec<_>>().join("\n"))
+    })
 }
 
 /// Returns the plan of the first planner, or `None` if it has no plan.

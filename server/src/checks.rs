@@ -16,6 +16,7 @@ use planner::outcome::Budget;
 use planner::scenario::{FieldError, FreeSetting, PlannerKind, Scenario, ValidScenario};
 use planner::utilisation;
 
+use crate::field_names;
 use edits::Job;
 use expected::{GLOBAL_BATCH, Target};
 use syntax::Setting;
@@ -36,6 +37,17 @@ pub(crate) struct Configuration {
     unknown: Vec<String>,
 }
 
+impl Configuration {
+    /// Returns the key of the file that states a field, or its plain name. A scenario file has paths.
+    pub(crate) fn field_name(&self, pointer: &str) -> String {
+        match self.format {
+            Some(ConfigFormat::Megatron) => field_names::argument(&field_names::of_job(pointer, &self.read)),
+            Some(_) => field_names::of_job(pointer, &self.read),
+            None => field_names::in_scenario(pointer),
+        }
+    }
+}
+
 /// Error that rejects a file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigurationError {
@@ -43,7 +55,7 @@ pub(crate) enum ConfigurationError {
     #[error(transparent)]
     Config(#[from] JobConfigError),
     /// The scenario has invalid fields.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    #[error("{}", .0.iter().map(|error| field_names::describe(error, field_names::in_scenario)).collect::<Vec<_>>().join("\n"))]
     Scenario(Vec<FieldError>),
     /// The number of devices does not fill nodes.
     #[error("{devices} devices do not fill nodes of {per_node}")]
@@ -81,6 +93,9 @@ pub(crate) const fn config_format(format: job_config::ConfigFormat) -> ConfigFor
         job_config::ConfigFormat::Accelerate => ConfigFormat::Accelerate,
         job_config::ConfigFormat::LlamaFactory => ConfigFormat::LlamaFactory,
         job_config::ConfigFormat::Axolotl => ConfigFormat::Axolotl,
+        job_config::ConfigFormat::Trl => ConfigFormat::Trl,
+        job_config::ConfigFormat::Swift => ConfigFormat::Swift,
+        job_config::ConfigFormat::OpenRlhf => ConfigFormat::OpenRlhf,
         job_config::ConfigFormat::Nanotron => ConfigFormat::Nanotron,
         job_config::ConfigFormat::LlmFoundry => ConfigFormat::LlmFoundry,
         job_config::ConfigFormat::Olmo => ConfigFormat::Olmo,
@@ -89,6 +104,10 @@ pub(crate) const fn config_format(format: job_config::ConfigFormat) -> ConfigFor
         job_config::ConfigFormat::Maxtext => ConfigFormat::Maxtext,
         job_config::ConfigFormat::Primus => ConfigFormat::Primus,
         job_config::ConfigFormat::Verl => ConfigFormat::Verl,
+        job_config::ConfigFormat::Litgpt => ConfigFormat::Litgpt,
+        job_config::ConfigFormat::Torchtune => ConfigFormat::Torchtune,
+        job_config::ConfigFormat::Levanter => ConfigFormat::Levanter,
+        job_config::ConfigFormat::OlmoCore => ConfigFormat::OlmoCore,
         job_config::ConfigFormat::Mlperf => ConfigFormat::Mlperf,
     }
 }

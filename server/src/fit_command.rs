@@ -10,6 +10,7 @@ use planner::host::NeverCancelled;
 use serde::Serialize;
 
 use crate::config::FitArguments;
+use crate::field_names;
 use crate::plan_command::{Files, read, validated};
 use crate::workers::Threads;
 
@@ -104,7 +105,8 @@ pub(crate) fn memory_table(fit: &Fit) -> Vec<String> {
 fn describe_change(change: &Change) -> String {
     let seconds = change.result.iteration_s.unwrap_or(0.0);
     let difference = change.difference_s.map(|difference| format!(" ({difference:+.3} s)")).unwrap_or_default();
-    let fields = change.fields.iter().map(|field| format!("{} = {}", field.pointer, field.value));
+    let fields =
+        change.fields.iter().map(|field| format!("{} = {}", field_names::in_scenario(&field.pointer), field.value));
     format!(
         "{seconds:>9.3} s{difference}  {:>6.1} GiB  {}  [{}]",
         change.result.peak_gib.unwrap_or(0.0),

@@ -25,6 +25,7 @@ mod endpoint;
 pub mod error;
 pub mod estimate_command;
 mod export;
+mod field_names;
 pub mod fit_command;
 pub mod forgetting;
 mod gallery;

@@ -19,6 +19,7 @@ use planner::workload::preprocessing::Preprocessing;
 
 use crate::config::PlanArguments;
 use crate::dataset_id;
+use crate::field_names;
 use crate::workers::Threads;
 
 /// Exit code for an invalid scenario.
@@ -165,7 +166,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<String> {
 fn report(errors: &[FieldError], files: &Files) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stderr().lock();
     for error in errors {
-        writeln!(out, "{error}")?;
+        writeln!(out, "{}", field_names::describe(error, field_names::in_scenario))?;
     }
     for (id, _) in &files.0 {
         writeln!(out, "dataset at hand: {id}")?;

@@ -41,7 +41,7 @@ pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
         Err(errors) => {
             let mut out = std::io::stderr().lock();
             for error in &errors {
-                writeln!(out, "{error}")?;
+                writeln!(out, "{}", crate::field_names::describe(error, crate::field_names::in_scenario))?;
             }
             return Ok(ExitCode::from(INVALID));
         }

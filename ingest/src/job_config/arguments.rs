@@ -181,7 +181,7 @@ fn replace_all(text: &str, variables: &Variables) -> String {
 }
 
 /// Splits text into lines and joins lines that end with a backslash.
-fn lines(text: &str) -> Vec<String> {
+pub(super) fn lines(text: &str) -> Vec<String> {
     let mut joined = vec![String::new()];
     for line in text.lines() {
         let continued = line.trim_end().strip_suffix('\\');
@@ -196,7 +196,7 @@ fn lines(text: &str) -> Vec<String> {
     joined
 }
 
-fn without_comment(line: &str) -> &str {
+pub(super) fn without_comment(line: &str) -> &str {
     let start = line
         .char_indices()
         .find(|&(index, c)| c == '#' && line[..index].chars().next_back().is_none_or(char::is_whitespace));
@@ -205,6 +205,7 @@ fn without_comment(line: &str) -> &str {
 
 /// Removes blanks inside `$(( 4 * 8 ))`, so that the expression is a single word.
 fn compact_arithmetic(line: &str) -> String {
+    let line = &with_expressions(line);
     let mut compact = String::with_capacity(line.len());
     let mut from = 0;
     while let Some((start, end)) = arithmetic(line, from) {
@@ -214,6 +215,23 @@ fn compact_arithmetic(line: &str) -> String {
     }
     compact.push_str(&line[from..]);
     compact
+}
+
+/// Replaces `$(expr 16 / $N)` by `$((16 / $N))`.
+fn with_expressions(line: &str) -> String {
+    const START: &str = "$(expr ";
+    let mut plain = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once(START) {
+        let Some((expression, end)) = after.split_once(')').filter(|(expression, _)| !expression.contains('(')) else {
+            break;
+        };
+        plain.push_str(before);
+        plain.extend(["$((", &expression.replace('\\', ""), "))"]);
+        rest = end;
+    }
+    plain.push_str(rest);
+    plain
 }
 
 /// Adds all `--name value...` arguments in a line.
@@ -234,6 +252,15 @@ fn read_arguments(line: &str, prefix: &str, variables: &Variables, keys: &mut Ke
         keys.push(format!("{prefix}{name}"), replace(&value.join(" "), variables))?;
     }
     Ok(())
+}
+
+/// Returns the words of a value, up to a redirection or an operator of the shell. Variables such as `$@` after a value
+/// are no part of it.
+pub(super) fn words(value: &str) -> String {
+    let is_end = |word: &&str| !word.starts_with(['>', '<', '|', '&', ';', '`']) && !word.contains(">&");
+    let words = value.split_whitespace().take_while(is_end).enumerate();
+    let words = words.filter(|(index, word)| *index == 0 || !word.starts_with('$')).map(|(_, word)| word);
+    words.collect::<Vec<_>>().join(" ").trim_end_matches([';', '`']).to_owned()
 }
 
 /// Removes shell array brackets around a word. Brackets inside a value remain.
@@ -259,6 +286,7 @@ mod tests {
             "GPT_ARGS=\"\n  --num-layers 24 \\\n --bf16\n\"\ntorchrun --nproc_per_node=8 pretrain.py $GPT_ARGS",
             "ARGS=(--num-layers 24)\nMORE=(\n  --bf16 # a comment\n)\nexport N=8\ntorchrun --nproc_per_node $N x.py",
             "MODEL_ARGS:\n  --num-layers: 24\n  --bf16: true\n  --nproc-per-node: 8",
+            "N=4\nx --num-layers $(expr 6 \\* 4) --bf16 --nproc-per-node $(expr $N + $N)",
             "L=${LAYERS:-24}\nG=4\nN=$(( G * 2 ))\nN=$(($G*2))\n--num-layers ${L} --bf16 --nproc-per-node $N",
         ] {
             let mut keys = read(text).unwrap();

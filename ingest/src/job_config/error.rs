@@ -29,24 +29,35 @@ pub enum JobConfigError {
     /// Unknown format.
     #[error(
         "the file is no configuration that Planscope reads; it reads scenario JSON files, config.json of Hugging Face \
-         models, torchtitan job files (TOML), Megatron-LM arguments, DeepSpeed JSON, and files of transformers, \
-         accelerate, LLaMA-Factory, axolotl, nanotron, llm-foundry, OLMo, NeMo, Megatron-Bridge, MaxText, \
-         Primus, verl and MLPerf"
+         models, torchtitan job files (TOML), Megatron-LM arguments, DeepSpeed JSON, files or command lines of \
+         transformers, TRL, accelerate, LLaMA-Factory, axolotl, ms-swift and OpenRLHF, and files of nanotron, \
+         llm-foundry, OLMo, NeMo, Megatron-Bridge, MaxText, Primus, verl, litgpt, torchtune, Levanter, OLMo-core and MLPerf"
     )]
     Unknown,
     /// The file states neither a model nor its sizes.
-    #[error("the {format} states no model; add config.json of the model, or a job file that names it")]
+    #[error("the {format} {} no model; add config.json of the model, or a job file that names it", states(format))]
     NoModel {
         /// Format of the file.
         format: &'static str,
     },
     /// The files belong to different frameworks.
-    #[error("the files are a {first} and a {second}; give the files of one framework")]
+    #[error("the files have different formats, {first} and {second}; give the files of one framework")]
     TwoFrameworks {
         /// Format of the first file.
         first: &'static str,
         /// Format of a later file.
         second: &'static str,
+    },
+    /// A command has arguments of different frameworks.
+    #[error(
+        "the command has arguments of {} ({}) and of {} ({}); give the command of one framework",
+        first.0, first.1, second.0, second.1
+    )]
+    MixedCommand {
+        /// Framework and argument.
+        first: (&'static str, String),
+        /// Another framework and its argument.
+        second: (&'static str, String),
     },
     /// One of several files cannot be read.
     #[error("{file}: {error}")]
@@ -75,4 +86,10 @@ pub enum JobConfigError {
         /// Keys that may contain the setting.
         keys: String,
     },
+}
+
+/// Returns the verb after the name of a format.
+pub(super) fn states(format: &str) -> &'static str {
+    let is_plural = ["arguments", "Arguments", "overrides"].iter().any(|end| format.ends_with(end));
+    if is_plural { "state" } else { "states" }
 }

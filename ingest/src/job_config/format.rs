@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::Keys;
 use super::{
-    JobConfigError, arguments, document, interpolation, llm_foundry, maxtext, megatron, mlperf, model_config, nanotron,
-    nemo, olmo, primus, torchtitan, transformers, verl, yaml,
+    JobConfigError, arguments, document, interpolation, levanter, litgpt, llm_foundry, maxtext, megatron, mixed,
+    mlperf, model_config, nanotron, nemo, olmo, olmo_core, primus, torchtitan, torchtune, transformers, verl, yaml,
 };
 
 /// Format of a configuration file.
@@ -29,6 +29,12 @@ pub enum ConfigFormat {
     LlamaFactory,
     /// Job file of axolotl.
     Axolotl,
+    /// Command line of TRL.
+    Trl,
+    /// Command line of ms-swift, also with Megatron-LM.
+    Swift,
+    /// Command line of OpenRLHF.
+    OpenRlhf,
     /// Job file of nanotron.
     Nanotron,
     /// Job file of llm-foundry.
@@ -45,6 +51,14 @@ pub enum ConfigFormat {
     Primus,
     /// Overrides or YAML of verl.
     Verl,
+    /// Job file of litgpt.
+    Litgpt,
+    /// Job file of torchtune.
+    Torchtune,
+    /// Job file of Levanter.
+    Levanter,
+    /// Saved configuration of OLMo-core.
+    OlmoCore,
     /// Variables of an MLPerf Training submission.
     Mlperf,
 }
@@ -61,6 +75,9 @@ impl ConfigFormat {
             Self::Accelerate => "accelerate configuration",
             Self::LlamaFactory => "LLaMA-Factory job file",
             Self::Axolotl => "axolotl job file",
+            Self::Trl => "TRL command line",
+            Self::Swift => "ms-swift command line",
+            Self::OpenRlhf => "OpenRLHF command line",
             Self::Nanotron => "nanotron job file",
             Self::LlmFoundry => "llm-foundry job file",
             Self::Olmo => "OLMo job file",
@@ -69,6 +86,10 @@ impl ConfigFormat {
             Self::Maxtext => "MaxText configuration",
             Self::Primus => "Primus experiment file",
             Self::Verl => "verl configuration",
+            Self::Litgpt => "litgpt job file",
+            Self::Torchtune => "torchtune job file",
+            Self::Levanter => "Levanter job file",
+            Self::OlmoCore => "OLMo-core configuration",
             Self::Mlperf => "MLPerf variable file",
         }
     }
@@ -84,6 +105,9 @@ impl ConfigFormat {
             Self::Accelerate => "accelerate",
             Self::LlamaFactory => "llama_factory",
             Self::Axolotl => "axolotl",
+            Self::Trl => "trl",
+            Self::Swift => "swift",
+            Self::OpenRlhf => "open_rlhf",
             Self::Nanotron => "nanotron",
             Self::LlmFoundry => "llm_foundry",
             Self::Olmo => "olmo",
@@ -92,7 +116,38 @@ impl ConfigFormat {
             Self::Maxtext => "maxtext",
             Self::Primus => "primus",
             Self::Verl => "verl",
+            Self::Litgpt => "litgpt",
+            Self::Torchtune => "torchtune",
+            Self::Levanter => "levanter",
+            Self::OlmoCore => "olmo_core",
             Self::Mlperf => "mlperf",
+        }
+    }
+
+    /// Name of the framework in texts.
+    pub(super) const fn framework_name(self) -> &'static str {
+        match self {
+            Self::HuggingFaceModel | Self::Deepspeed | Self::TrainingArguments | Self::Accelerate => "Hugging Face",
+            Self::Megatron => "Megatron-LM",
+            Self::Torchtitan => "torchtitan",
+            Self::LlamaFactory => "LLaMA-Factory",
+            Self::Axolotl => "axolotl",
+            Self::Trl => "TRL",
+            Self::Swift => "ms-swift",
+            Self::OpenRlhf => "OpenRLHF",
+            Self::Nanotron => "nanotron",
+            Self::LlmFoundry => "llm-foundry",
+            Self::Olmo => "OLMo",
+            Self::Nemo => "NeMo",
+            Self::MegatronBridge => "Megatron-Bridge",
+            Self::Maxtext => "MaxText",
+            Self::Primus => "Primus",
+            Self::Verl => "verl",
+            Self::Litgpt => "litgpt",
+            Self::Torchtune => "torchtune",
+            Self::Levanter => "Levanter",
+            Self::OlmoCore => "OLMo-core",
+            Self::Mlperf => "MLPerf",
         }
     }
 
@@ -112,9 +167,14 @@ impl ConfigFormat {
             | Self::Accelerate
             | Self::LlamaFactory
             | Self::Axolotl
+            | Self::Trl
+            | Self::Swift
+            | Self::OpenRlhf
             | Self::Verl => Framework::HuggingFace,
             Self::Nanotron => Framework::Nanotron,
-            Self::LlmFoundry | Self::Olmo => Framework::Fsdp,
+            Self::LlmFoundry | Self::Olmo | Self::Litgpt | Self::Torchtune | Self::Levanter | Self::OlmoCore => {
+                Framework::Fsdp
+            }
         }
     }
 
@@ -122,7 +182,14 @@ impl ConfigFormat {
     pub(super) const fn is_transformers(self) -> bool {
         matches!(
             self,
-            Self::Deepspeed | Self::TrainingArguments | Self::Accelerate | Self::LlamaFactory | Self::Axolotl
+            Self::Deepspeed
+                | Self::TrainingArguments
+                | Self::Accelerate
+                | Self::LlamaFactory
+                | Self::Axolotl
+                | Self::Trl
+                | Self::Swift
+                | Self::OpenRlhf
         )
     }
 
@@ -133,6 +200,9 @@ impl ConfigFormat {
             || self == Self::HuggingFaceModel
             || other == Self::HuggingFaceModel
             || (self.is_transformers() && other.is_transformers() && (is_part(self) || is_part(other)))
+            // A command and the job file that it names.
+            || matches!((self, other), (Self::Swift | Self::Trl, Self::TrainingArguments))
+            || matches!((self, other), (Self::TrainingArguments, Self::Swift | Self::Trl))
             // Megatron-DeepSpeed.
             || matches!((self, other), (Self::Megatron, Self::Deepspeed) | (Self::Deepspeed, Self::Megatron))
     }
@@ -143,8 +213,12 @@ type Test = fn(&Keys) -> bool;
 
 /// Tests of formats with dotted keys. The first that matches is the format. Job files may contain keys of
 /// `config.json`, so they precede it.
-const TESTS: [(ConfigFormat, Test); 14] = [
+const TESTS: [(ConfigFormat, Test); 18] = [
     (ConfigFormat::Primus, primus::is_job),
+    (ConfigFormat::Torchtune, torchtune::is_job),
+    (ConfigFormat::Litgpt, litgpt::is_job),
+    (ConfigFormat::Levanter, levanter::is_job),
+    (ConfigFormat::OlmoCore, olmo_core::is_job),
     (ConfigFormat::Verl, verl::is_job),
     (ConfigFormat::Axolotl, transformers::is_axolotl),
     (ConfigFormat::LlamaFactory, transformers::is_llama_factory),
@@ -177,6 +251,10 @@ pub(super) fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigErr
     // Arguments are tried first: a script with a line `a = "b"` is not TOML, and a job file has no
     // `--num-layers`.
     let mut keys = arguments::read(text)?;
+    if transformers::is_megatron_command(text) {
+        return transformers::read_command(ConfigFormat::Swift, keys, text).map(|keys| (ConfigFormat::Swift, keys));
+    }
+    mixed::check(&mut keys, text)?;
     if megatron::is_megatron(&keys) {
         if let Some(model) = megatron::other_model(text) {
             return Err(JobConfigError::OtherModel { model: model.to_owned() });
@@ -189,16 +267,27 @@ pub(super) fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigErr
     if torchtitan::is_command(&keys, text) {
         return Ok((ConfigFormat::Torchtitan, torchtitan::read_command(keys, text)?));
     }
+    let command = transformers::recognise_command(&keys, text);
     if yaml::is_yaml(trimmed) {
-        let mut keys = yaml::keys(trimmed)?;
-        interpolation::resolve(&mut keys);
-        return of_keys(&keys).map(|format| (format, keys)).ok_or(JobConfigError::Unknown);
+        let document = yaml::keys(trimmed).map(|mut keys| {
+            interpolation::resolve(&mut keys);
+            of_keys(&keys).map(|format| (format, keys))
+        });
+        // The YAML of a scheduler contains the command.
+        match (document, command) {
+            (Ok(Some(found)), _) => return Ok(found),
+            (_, Some(_)) => keys.assume("Only the command in the YAML is read."),
+            (document, None) => return document?.ok_or(JobConfigError::Unknown),
+        }
     }
     if verl::is_command(text) {
         verl::add_overrides(&mut keys, text)?;
         if verl::is_job(&keys) {
             return Ok((ConfigFormat::Verl, keys));
         }
+    }
+    if let Some(format) = command {
+        return transformers::read_command(format, keys, text).map(|keys| (format, keys));
     }
     let keys = document::toml(text)?;
     if torchtitan::is_job(&keys) { Ok((ConfigFormat::Torchtitan, keys)) } else { Err(JobConfigError::Unknown) }
@@ -210,7 +299,9 @@ mod tests {
 
     #[test]
     fn identifiers_are_those_of_reports() {
-        let others = [ConfigFormat::Megatron, ConfigFormat::Torchtitan, ConfigFormat::Mlperf];
+        let commands = [ConfigFormat::Trl, ConfigFormat::Swift, ConfigFormat::OpenRlhf];
+        let others =
+            [ConfigFormat::Megatron, ConfigFormat::Torchtitan, ConfigFormat::Mlperf].into_iter().chain(commands);
         for format in TESTS.map(|(format, _)| format).into_iter().chain(others) {
             assert_eq!(serde_json::to_value(format).unwrap(), format.id());
             assert!(!format.name().is_empty());

@@ -98,6 +98,11 @@ impl Keys {
         self.entries.iter().any(|entry| entry.key.starts_with(prefix))
     }
 
+    /// Returns the first key that starts with `prefix`.
+    pub(super) fn first_below(&self, prefix: &str) -> Option<String> {
+        self.entries.iter().find(|entry| entry.key.starts_with(prefix)).map(|entry| entry.key.clone())
+    }
+
     /// Returns a value without marking the key as read.
     pub(super) fn peek(&self, key: &str) -> Option<&str> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
@@ -362,8 +367,10 @@ impl Keys {
     }
 
     /// Returns the name of a key in the file.
-    fn file_name(&self, key: &str) -> String {
-        self.entries.iter().find(|entry| entry.key == key).map_or(key, Entry::file_key).to_owned()
+    pub(super) fn file_name(&self, key: &str) -> String {
+        let renamed = |entry: &&Entry| entry.file_key().trim_start_matches('-') == key;
+        let found = self.entries.iter().find(|entry| entry.key == key).or_else(|| self.entries.iter().find(renamed));
+        found.map(Entry::file_key).filter(|name| !name.is_empty()).unwrap_or(key).to_owned()
     }
 
     /// Appends the assumptions and unsupported features from another set, without its keys.
@@ -380,6 +387,13 @@ impl Keys {
     /// Records an assumed value.
     pub(super) fn assume(&mut self, sentence: impl Into<String>) {
         self.assumed.push(sentence.into());
+    }
+
+    /// Removes an assumed value. Returns false if it was not recorded.
+    pub(super) fn retract(&mut self, sentence: &str) -> bool {
+        let count = self.assumed.len();
+        self.assumed.retain(|other| other != sentence);
+        self.assumed.len() < count
     }
 
     /// Records a feature that the scenario cannot represent.
@@ -413,7 +427,11 @@ impl Keys {
                 None | Some("") if meant.is_some() => {
                     let key: String = key.chars().take(MAX_KEY_CHARS).collect();
                     let meant = meant.unwrap_or_default();
-                    let meant = if key.contains('-') { meant.replace('_', "-") } else { meant.replace('-', "_") };
+                    let meant = if key.trim_start_matches('-').contains('-') {
+                        meant.replace('_', "-")
+                    } else {
+                        meant.replace('-', "_")
+                    };
                     unknown.push(format!("{key} (did you mean {meant}?)"));
                 }
                 None => unknown.push(key.chars().take(MAX_KEY_CHARS).collect()),

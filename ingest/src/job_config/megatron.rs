@@ -43,9 +43,17 @@ const OTHER_PROGRAMS: [(&str, &str); 4] = [
     ("pretrain_vision_classify.py", "a vision model"),
 ];
 
+/// Arguments of which a Megatron-LM script has at least two.
+const MARKS: [&str; 4] =
+    ["num-layers", "tensor-model-parallel-size", "pipeline-model-parallel-size", "num-attention-heads"];
+
 pub(super) fn is_megatron(keys: &Keys) -> bool {
-    let names = ["num-layers", "tensor-model-parallel-size", "pipeline-model-parallel-size", "num-attention-heads"];
-    names.iter().filter(|name| keys.has(name)).count() >= 2
+    MARKS.iter().filter(|name| keys.has(name)).count() >= 2
+}
+
+/// Name of an argument that marks a Megatron-LM script.
+pub(super) fn argument(keys: &Keys) -> Option<&'static str> {
+    MARKS.into_iter().find(|name| keys.has(name))
 }
 
 /// Returns the model type if a script runs a program that does not train a causal language model.

@@ -6,6 +6,9 @@ use super::family::{self, Family};
 use super::keys::Keys;
 use super::{JobConfigError, layer_kinds, unmodelled, without_effect};
 
+/// Assumption of an encoder that takes images of any size.
+const OPEN_IMAGE_SIZE: &str = "The size of images is not stated. They are read as 448 x 448 pixels.";
+
 /// Sections that contain the language model of a multimodal model.
 const TEXT_SECTIONS: [&str; 4] = ["text_config.", "llm_config.", "language_config.", "language_model_config."];
 
@@ -298,6 +301,24 @@ fn vision_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>
     Ok(encoder)
 }
 
+/// Gives the images of an encoder that takes any size the largest square size with at most `pixels` pixels. `name` is
+/// the key that states them.
+pub(super) fn limit_images(model: &mut Model, (name, pixels): (&str, u32), keys: &mut Keys) {
+    let encoder = model.modules.iter_mut().find(|module| module.role == ModuleRole::VisionEncoder);
+    let Some(patch) = encoder.and_then(|module| module.patch.as_mut()) else { return };
+    if !keys.retract(OPEN_IMAGE_SIZE) {
+        return;
+    }
+    // A token has the same number of patches in both directions.
+    let merged = (patch.patches_per_image / patch.tokens_per_image.max(1)).isqrt().max(1);
+    let unit = patch.patch_px.saturating_mul(merged).max(1);
+    let side = (pixels.isqrt() / unit).max(1);
+    patch.tokens_per_image = side.saturating_mul(side);
+    patch.patches_per_image = patch.tokens_per_image.saturating_mul(merged).saturating_mul(merged);
+    let px = side.saturating_mul(unit);
+    keys.assume(format!("Images are read as {px} x {px} pixels, the largest square of {name} = {pixels}."));
+}
+
 fn read_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, JobConfigError> {
     let layers = keys.count(&["depth", "num_hidden_layers"], "layers of the encoder")?;
     // Qwen2-VL uses `embed_dim` for the encoder width and `hidden_size` for the backbone width.
@@ -316,7 +337,7 @@ fn read_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, 
     let deepstack =
         keys.text(&["deepstack_visual_indexes"], "DeepStack").map_or(0, |list| list.matches(',').count() + 1);
     if image.is_none() {
-        keys.assume("The size of images is not stated. They are read as 448 x 448 pixels.");
+        keys.assume(OPEN_IMAGE_SIZE);
     }
     // The side is a multiple of the patch merge size.
     let side = (image.unwrap_or(448) / patch_px / merge).max(1).saturating_mul(merge);

@@ -10,7 +10,7 @@ use super::{JobConfigError, document, model_config, torchtitan};
 const SIZES: &str = include_str!("models.json");
 
 /// Families in this file or in `flavors.json`, by the start of a name. A longer start precedes a shorter one.
-const FAMILIES: [(&str, &str); 18] = [
+const FAMILIES: [(&str, &str); 22] = [
     ("qwen2.5-vl-", "qwen2.5-vl"),
     ("qwen2.5-", "qwen2.5"),
     ("qwen2-", "qwen2"),
@@ -27,6 +27,10 @@ const FAMILIES: [(&str, &str); 18] = [
     ("llama3-", "llama3"),
     ("mistral-", "mistral"),
     ("mixtral-", "mixtral"),
+    ("pythia-", "pythia"),
+    ("tiny-llama-", "tinyllama"),
+    ("tinyllama-", "tinyllama"),
+    ("vicuna-", "llama-2"),
     ("deepseek-llm-", "deepseek-llm"),
     ("deepseek3-", "deepseek_v3"),
 ];
@@ -59,9 +63,9 @@ const PRESETS: [(&str, &str); 23] = [
 ];
 
 /// Words of a name that change no sizes.
-const VARIANTS: [&str; 24] = [
+const VARIANTS: [&str; 28] = [
     "instruct", "base", "chat", "hf", "it", "pt", "v0.1", "v0.2", "v0.3", "2507", "thinking", "bnb", "4bit", "8bit",
-    "nf4", "bf16", "fp8", "awq", "gptq", "int4", "int8", "coder", "math", "unsloth",
+    "nf4", "bf16", "fp8", "awq", "gptq", "int4", "int8", "coder", "math", "unsloth", "v1.0", "v1.5", "deduped", "sft",
 ];
 
 /// Returns the model of a name such as `meta-llama/Llama-3.1-8B-Instruct`. `None` if its sizes are not known.
@@ -152,6 +156,13 @@ mod tests {
             ("mistralai/Mistral-7B-v0.1", 7_241.7),
             ("mistralai/Mixtral-8x7B-v0.1", 46_702.8),
             ("deepseek-ai/deepseek-llm-7b-chat", 6_910.4),
+            ("EleutherAI/pythia-1b", 1_011.8),
+            ("EleutherAI/pythia-1.4b-deduped", 1_414.6),
+            ("pythia-2.8b", 2_775.2),
+            ("EleutherAI/pythia-6.9b", 6_857.3),
+            ("EleutherAI/pythia-12b", 11_846.1),
+            ("TinyLlama/TinyLlama-1.1B-Chat-v1.0", 1_100.0),
+            ("lmsys/vicuna-7b-v1.5", 6_738.4),
             ("Qwen/Qwen2.5-VL-7B-Instruct", 8_292.2),
         ] {
             let model = find(name, &mut Keys::default()).unwrap().unwrap_or_else(|| panic!("{name}"));

@@ -52,7 +52,7 @@ pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
     let trimmed = text.trim_start_matches('\u{feff}').trim_start();
     let offset = text.len() - trimmed.len();
     let (notation, mut places) = match format {
-        ConfigFormat::Megatron | ConfigFormat::Mlperf => return None,
+        ConfigFormat::Megatron | ConfigFormat::Mlperf | ConfigFormat::OpenRlhf => return None,
         ConfigFormat::Torchtitan => {
             let places = toml::places(trimmed);
             // A command line has no sections.
@@ -63,6 +63,9 @@ pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
         }
         _ if trimmed.starts_with('{') => (Notation::Json, json::places(trimmed)?),
         _ if super::yaml::is_yaml(trimmed) => (Notation::Yaml, yaml::places(trimmed)?),
+        // A command line of LLaMA-Factory has overrides or arguments.
+        ConfigFormat::LlamaFactory if !has_arguments(trimmed) => (Notation::Overrides, overrides::places(trimmed)),
+        format if format.is_transformers() => return None,
         _ => (Notation::Overrides, overrides::places(trimmed)),
     };
     if places.len() > MAX_KEYS {
@@ -73,6 +76,13 @@ pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
         place.value = place.value.clone().map(|value| value.start + offset..value.end + offset);
     }
     Some(Places { notation, places })
+}
+
+/// True if a script has arguments of LLaMA-Factory.
+fn has_arguments(text: &str) -> bool {
+    let names =
+        ["--model_name_or_path", "--per_device_train_batch_size", "--finetuning_type", "--cutoff_len", "--stage"];
+    names.iter().any(|name| text.contains(name))
 }
 
 /// Returns the dotted path of a key in a section.

@@ -6,6 +6,7 @@ use planner::scenario::{FreeSetting, PlannerKind, SCHEMA, Scenario, SearchSettin
 use planner::training::{AttentionKernel, Execution, Framework, LayoutRequest, Training};
 use planner::workload::{Distribution, Packing, SampleSource, Workload};
 
+use super::ConfigFormat;
 use super::keys::Keys;
 use super::settings::{Batch, NODE, Settings};
 
@@ -19,18 +20,22 @@ const MAX_NODES: u32 = 16_384;
 pub(super) fn build(
     name: &str,
     mut model: Model,
-    (framework, settings): (Framework, &Settings),
+    (format, settings): (ConfigFormat, &Settings),
     keys: &mut Keys,
 ) -> Scenario {
     let (cluster, replicas) = cluster(settings, keys);
     let workload = workload(&model, settings, replicas, keys);
     let title = name.rsplit(['/', '\\']).next().filter(|title| !title.is_empty());
-    let training = training(framework, settings, &cluster, keys);
+    let training = training(format, settings, &cluster, keys);
+    let microbatch = match settings.batch {
+        Batch::Whole(batch) if settings.microbatch.is_none() => Some((batch / replicas.max(1)).max(1)),
+        _ => settings.microbatch,
+    };
     let layout = LayoutRequest {
         tensor: settings.tensor.or(settings.has_layout.then_some(1)),
         pipeline: settings.pipeline.or(settings.has_layout.then_some(1)),
         chunks: settings.chunks.filter(|&chunks| chunks > 1),
-        microbatch: settings.microbatch,
+        microbatch,
         group: None,
     };
     if !settings.has_layout {
@@ -38,7 +43,7 @@ pub(super) fn build(
     } else if settings.tensor.is_none() && settings.pipeline.is_none() {
         keys.assume("Tensor and pipeline parallelism are not stated. Their degrees are 1, the default.");
     }
-    if settings.has_layout && settings.microbatch.is_none() {
+    if settings.has_layout && microbatch.is_none() {
         keys.assume("The microbatch is not stated. It is searched.");
     }
     for module in &mut model.modules {
@@ -153,12 +158,18 @@ fn workload(model: &Model, settings: &Settings, replicas: u32, keys: &mut Keys) 
         length
     });
     let global_batch = match settings.batch {
-        Batch::Global(batch) => batch,
+        Batch::Global(batch) | Batch::Whole(batch) => batch,
         Batch::Replica(batch) => {
             let global = batch.saturating_mul(replicas);
             keys.assume(format!(
                 "The global batch is not stated. It is {batch} sequences times {replicas} data-parallel replicas, {global}."
             ));
+            global
+        }
+        Batch::Least { least, sequences } => {
+            let step = sequences.saturating_mul(replicas).max(1);
+            let global = step.saturating_mul(least.div_ceil(step));
+            keys.assume(format!("The global batch is not stated. It is {global} sequences."));
             global
         }
         Batch::Unknown => {
@@ -184,7 +195,8 @@ fn workload(model: &Model, settings: &Settings, replicas: u32, keys: &mut Keys) 
     Workload { samples, global_batch, context_length, packing: Packing::Padded, max_samples: None, max_video_s: None }
 }
 
-fn training(framework: Framework, settings: &Settings, cluster: &Cluster, keys: &mut Keys) -> Training {
+fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: &mut Keys) -> Training {
+    let framework = settings.framework.unwrap_or(format.framework());
     let default = Training::default();
     let has_fp8 = cluster.device.fp8_tflops.is_some();
     let usual = framework.attention(has_fp8).unwrap_or(default.attention);
@@ -192,7 +204,7 @@ fn training(framework: Framework, settings: &Settings, cluster: &Cluster, keys: 
         keys.assume(format!(
             "The attention kernel is not stated. It is read as {}, as usual with {}.",
             usual.title(),
-            framework.title()
+            settings.framework.map_or(format.framework_name(), Framework::title)
         ));
     }
     if settings.precision.is_none() {

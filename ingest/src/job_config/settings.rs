@@ -23,6 +23,8 @@ pub(super) struct Settings {
     pub(super) sequence: Option<u32>,
     /// Maximum sequence length of the model's position embeddings, in tokens.
     pub(super) max_positions: Option<u32>,
+    /// Key and value of the most pixels of an image.
+    pub(super) image_pixels: Option<(String, u32)>,
     pub(super) tensor: Option<u32>,
     pub(super) pipeline: Option<u32>,
     /// Layers of each stage, PP x VPP numbers. Empty: as the framework splits them.
@@ -89,6 +91,10 @@ pub(super) enum Batch {
     Global(u32),
     /// Per replica.
     Replica(u32),
+    /// Microbatches of `sequences` on every replica, as many as all replicas need for at least `least` sequences.
+    Least { least: u32, sequences: u32 },
+    /// Over all replicas, without accumulation.
+    Whole(u32),
     #[default]
     Unknown,
 }

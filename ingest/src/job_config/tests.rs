@@ -1,7 +1,9 @@
+mod command_lines;
 mod commands;
 mod families;
 mod frameworks;
 mod trainers;
+mod yaml_programs;
 
 use planner::model::{Bias, LatentAttention, Moe, Norm, Window};
 use planner::training::{AttentionKernel, Framework, Optimizer, Precision, Recompute};

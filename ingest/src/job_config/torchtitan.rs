@@ -2,9 +2,10 @@
 //! `flavors.json` contains the published flavors. Command lines have the same settings as arguments.
 
 mod command;
+mod configurations;
 mod stages;
 
-pub(super) use command::{is_command, join, read as read_command};
+pub(super) use command::{argument, is_command, join, read as read_command};
 
 use planner::cost::partition::layers_with_ends;
 use planner::model::Model;

@@ -1,14 +1,20 @@
-//! Files for the trainer of Hugging Face transformers, alone or together: `TrainingArguments`, LLaMA-Factory or
-//! axolotl, with files of DeepSpeed and accelerate.
+//! Files and command lines for the trainer of Hugging Face transformers, alone or together: `TrainingArguments`,
+//! LLaMA-Factory, axolotl, TRL, ms-swift or OpenRLHF, with files of DeepSpeed and accelerate.
 //!
 //! The keys of DeepSpeed have the prefix `deepspeed.` and those of accelerate `accelerate.`; reports leave it out. A
 //! setting that several files state has one value.
 
 mod batch;
+mod command;
 mod precision;
+mod programs;
 mod sharding;
 mod tuning;
 mod without_effect;
+
+pub(super) use command::{
+    argument, is_megatron as is_megatron_command, read as read_command, recognise as recognise_command,
+};
 
 use planner::training::{AttentionKernel, ContextExchange, Recompute};
 
@@ -18,6 +24,8 @@ use super::{ConfigFormat, JobConfigError, optimizer, unmodelled};
 
 const DEEPSPEED: &str = "deepspeed.";
 const ACCELERATE: &str = "accelerate.";
+/// Key of a command line; its value is the kind of training, for example `dpo`. Reports leave it out.
+const COMMAND: &str = "#command";
 
 pub(super) fn is_axolotl(keys: &Keys) -> bool {
     keys.has("base_model") && (keys.has("sequence_len") || keys.has("micro_batch_size") || keys.has("datasets"))
@@ -56,35 +64,51 @@ pub(super) fn is_deepspeed(keys: &Keys) -> bool {
     keys.has_section("zero_optimization.") || keys.has("train_micro_batch_size_per_gpu") || count >= 2
 }
 
-/// Joins the files of a job. The format of the result is that of the most specific file.
-pub(super) fn join(files: Vec<(ConfigFormat, Keys)>) -> Result<(ConfigFormat, Keys), JobConfigError> {
+/// Joins the files of a job. The format of the result is that of the most specific file. `names` are the names of all
+/// files.
+pub(super) fn join(files: Vec<(ConfigFormat, Keys)>, names: &[&str]) -> Result<(ConfigFormat, Keys), JobConfigError> {
     let mut joined = Keys::default();
     let mut main = ConfigFormat::Deepspeed;
+    let (mut commands, mut has_job_file) = (Vec::new(), false);
     for (format, keys) in files {
+        let is_command = keys.has(COMMAND);
         let prefix = match format {
             ConfigFormat::Deepspeed => DEEPSPEED,
-            ConfigFormat::Accelerate => ACCELERATE,
+            ConfigFormat::Accelerate if !is_command => ACCELERATE,
             _ => "",
         };
-        if prefix.is_empty() || main == ConfigFormat::Deepspeed {
+        let is_general = matches!(format, ConfigFormat::TrainingArguments | ConfigFormat::Accelerate);
+        let is_open = matches!(main, ConfigFormat::Deepspeed | ConfigFormat::Accelerate);
+        if is_open || (prefix.is_empty() && !is_general) {
             main = format;
         }
-        joined.adopt_file(prefix, keys)?;
+        if is_command {
+            commands.push(keys);
+        } else {
+            has_job_file |= prefix.is_empty();
+            joined.adopt_file(prefix, keys)?;
+        }
     }
+    command::apply(&mut joined, commands, (has_job_file, names))?;
     Ok((main, joined))
 }
 
 /// Reads the settings of a job.
 pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    if keys.has(programs::MEGATRON) {
+        return programs::read_megatron(keys);
+    }
+    programs::rename(format, keys);
     let mut settings = Settings { has_layout: true, ..Settings::default() };
     let names: [&'static str; 3] = ["base_model", "model_name_or_path", "model"];
     let name = names.into_iter().find_map(|name| Some((name, keys.text(&[name], "model")?)));
     settings.model_name = name;
     settings.sequence = sequence(format, keys)?;
+    settings.image_pixels = image_pixels(format, keys)?;
     degrees(format, keys, &mut settings)?;
     sharding::read(keys, &mut settings)?;
     batch::read(format, keys, &mut settings)?;
-    settings.precision = precision::read(keys)?;
+    settings.precision = precision::read(format, keys)?;
     precision::gradients(keys, &mut settings);
     settings.recompute = Some(recompute(format, keys));
     settings.attention = attention(keys);
@@ -95,16 +119,34 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     settings.sequence_parallel = Some(keys.flag(&["sequence_parallel"], "sequence parallelism").unwrap_or(false));
     optimizer::read_offload(keys, &mut settings)?;
     unmodelled::report_offload(keys);
+    programs::report(format, keys, &settings);
     keys.ignore(without_effect::is);
     Ok(settings)
 }
 
+/// Reads the most pixels of an image, with the default of LLaMA-Factory.
+fn image_pixels(format: ConfigFormat, keys: &mut Keys) -> Result<Option<(String, u32)>, JobConfigError> {
+    const NAMES: [&str; 2] = ["image_max_pixels", "$MAX_PIXELS"];
+    let name = NAMES.into_iter().find(|name| keys.has(name)).map(|name| keys.file_name(name));
+    let stated = keys.count(&NAMES, "size of images")?;
+    Ok(match (name.zip(stated), format) {
+        (None, ConfigFormat::LlamaFactory) => Some(("image_max_pixels (default)".to_owned(), 768 * 768)),
+        (stated, _) => stated,
+    })
+}
+
 fn sequence(format: ConfigFormat, keys: &mut Keys) -> Result<Option<u32>, JobConfigError> {
-    let names = ["sequence_len", "cutoff_len", "max_seq_length", "max_length", "block_size", "model_max_length"];
+    if let Some(length) = programs::generated(format, keys)? {
+        return Ok(Some(length));
+    }
+    let names =
+        ["sequence_len", "cutoff_len", "max_seq_length", "max_seq_len", "max_length", "block_size", "model_max_length"];
     let stated = keys.agreed_count(&names, "sequence length")?;
     let default = match format {
         ConfigFormat::LlamaFactory => Some(("LLaMA-Factory", 2048)),
         ConfigFormat::Axolotl => Some(("axolotl", 512)),
+        ConfigFormat::Trl => Some(("TRL", 1024)),
+        ConfigFormat::OpenRlhf => Some(("OpenRLHF", 2048)),
         _ => None,
     };
     if let (None, Some((name, length))) = (stated, default) {
@@ -165,6 +207,7 @@ fn degrees(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Re
     let replicas = sharded
         .or(replicated)
         .map(|_| sharded.unwrap_or(1).saturating_mul(replicated.unwrap_or(1)).saturating_mul(expert));
+    programs::devices(keys, settings)?;
     let processes = keys.agreed_count(&["accelerate.num_processes"], "devices")?;
     let machines = keys.agreed_count(&["accelerate.num_machines"], "nodes")?;
     settings.set_processes(("num_processes", processes), machines)?;
@@ -218,8 +261,14 @@ fn recompute(format: ConfigFormat, keys: &mut Keys) -> Recompute {
         );
         return Recompute::Full;
     }
-    if trainer.is_none() && format == ConfigFormat::LlamaFactory && !is_off && !is_megatron {
-        keys.assume("LLaMA-Factory's default gradient checkpointing is on: all layers are recomputed.");
+    let default = match format {
+        ConfigFormat::LlamaFactory if !is_megatron => Some("LLaMA-Factory"),
+        ConfigFormat::Trl => Some("TRL"),
+        ConfigFormat::Swift => Some("ms-swift"),
+        _ => None,
+    };
+    if let (None, Some(name), false) = (trainer, default, is_off) {
+        keys.assume(format!("{name}'s default gradient checkpointing is on: all layers are recomputed."));
         return Recompute::Full;
     }
     if trainer.is_none() && !is_off {
@@ -229,12 +278,15 @@ fn recompute(format: ConfigFormat, keys: &mut Keys) -> Recompute {
 }
 
 fn attention(keys: &mut Keys) -> Option<AttentionKernel> {
-    let kernel = keys.text(&["attn_implementation", "flash_attn", "_attn_implementation"], "attention kernel");
-    let flags = ["flash_attention", "sdp_attention", "xformers_attention", "use_flash_attention_2"];
+    let kernel =
+        keys.text(&["attn_implementation", "flash_attn", "_attn_implementation", "attn_impl"], "attention kernel");
+    let flags = ["flash_attention", "sdp_attention", "xformers_attention", "use_flash_attention_2", "use_flash_attn"];
     let is_fused = flags.iter().filter_map(|name| keys.flag(&[name], "attention kernel")).any(|is_on| is_on);
     let is_eager = keys.flag(&["eager_attention"], "attention kernel").unwrap_or(false);
     match kernel.as_deref() {
         Some("eager" | "disabled") => Some(AttentionKernel::Unfused),
+        // Scripts with a switch instead of a name.
+        Some("false" | "False") => None,
         Some("flash_attention_3" | "fa3") => Some(AttentionKernel::Flash3),
         Some("auto") | None if is_eager => Some(AttentionKernel::Unfused),
         Some("auto") | None => is_fused.then_some(AttentionKernel::Flash),

@@ -9,6 +9,7 @@ use planner::slowness::{Cause, Relation, Slowness};
 use planner::utilisation::Utilisation;
 
 use super::{Report, value_text};
+use crate::field_names;
 use crate::fit_command::{describe_devices, memory_table};
 use crate::observation::difference;
 
@@ -254,7 +255,7 @@ pub(crate) fn changes(report: &Report) -> Vec<String> {
         if edits.is_empty() {
             let fields = change.fields.iter().map(|field| match change.result.layout {
                 Some(layout) if field.pointer == "/layout" => degrees(layout),
-                _ => format!("{} = {}", field.pointer, value_text(field)),
+                _ => format!("{} = {}", field_names::plain(&field.pointer), value_text(field)),
             });
             lines.push(format!("                 scenario: {}", fields.collect::<Vec<_>>().join(", ")));
         } else {

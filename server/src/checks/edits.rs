@@ -7,7 +7,6 @@ use api::check::{Edit, EditAction};
 use ingest::job_config::{self, Places};
 use serde_json::Value;
 
-use super::config_format;
 use super::syntax::Setting;
 use api::job_config::ConfigFormat;
 
@@ -31,6 +30,28 @@ struct Document<'a> {
     prefix: &'static str,
     /// `None` for arguments of a command line.
     places: Option<Places>,
+    /// True if a switch of the command line has the value True or False.
+    has_words: bool,
+}
+
+/// True for formats whose settings can be arguments of a command line.
+const fn has_arguments(format: job_config::ConfigFormat) -> bool {
+    use job_config::ConfigFormat as Format;
+    matches!(format, Format::Megatron | Format::Torchtitan | Format::OpenRlhf) || has_words(format)
+}
+
+/// True for programs with the parser of transformers.
+const fn has_words(format: job_config::ConfigFormat) -> bool {
+    use job_config::ConfigFormat as Format;
+    matches!(
+        format,
+        Format::TrainingArguments
+            | Format::Accelerate
+            | Format::LlamaFactory
+            | Format::Axolotl
+            | Format::Trl
+            | Format::Swift
+    )
 }
 
 impl<'a> Job<'a> {
@@ -45,9 +66,9 @@ impl<'a> Job<'a> {
                 _ => "",
             };
             let places = job_config::places(text, format);
-            let has_arguments = matches!(config_format(format), ConfigFormat::Megatron | ConfigFormat::Torchtitan);
-            let is_read = places.is_some() || has_arguments;
-            is_read.then_some(Document { file, text, prefix, places })
+            let is_read = places.is_some() || has_arguments(format);
+            let prefix = if places.is_none() { "" } else { prefix };
+            is_read.then_some(Document { file, text, prefix, places, has_words: has_words(format) })
         });
         Self { format, documents: documents.collect() }
     }
@@ -60,6 +81,11 @@ impl<'a> Job<'a> {
     /// Returns true if a file states one of the keys.
     pub(super) fn states(&self, keys: &[&str]) -> bool {
         keys.iter().any(|key| self.value(key).is_some())
+    }
+
+    /// Returns true if a command line states settings of the job.
+    pub(super) fn is_command(&self) -> bool {
+        self.documents.iter().any(|document| document.places.is_none())
     }
 
     /// Returns true if a file contains a text outside comments.
@@ -82,7 +108,8 @@ impl<'a> Job<'a> {
         let mut located: Vec<Edit> = Vec::new();
         for mut edit in settings.iter().map(|setting| self.edits(setting)).collect::<Option<Vec<_>>>()?.concat() {
             let document = self.documents.iter().find(|document| document.file == edit.file)?;
-            if document.text.get(edit.start as usize..edit.end as usize)? == edit.text {
+            // An argument can stand for two keys.
+            if document.text.get(edit.start as usize..edit.end as usize)? == edit.text || located.contains(&edit) {
                 continue;
             }
             // Keys of the same new section share its header.
@@ -128,16 +155,24 @@ impl<'a> Document<'a> {
 
     fn value(&self, key: &str) -> Option<&'a str> {
         if self.places.is_none() {
-            return arguments::value(self.text, key.strip_prefix(self.prefix)?);
+            return arguments::value(self.text, argument_name(key)?).filter(|value| *value != "auto");
         }
         let place = self.place(key).filter(|place| !place.is_null)?;
         let value = self.text[place.value.clone()?].trim_matches(['"', '\'']);
         (value != "auto").then_some(value)
     }
 
+    /// Returns the value of an argument. Programs with the parser of transformers have words for switches.
+    fn argument_value(&self, value: &Value) -> Value {
+        match value {
+            Value::Bool(is_on) if self.has_words => if *is_on { "True" } else { "False" }.into(),
+            value => value.clone(),
+        }
+    }
+
     fn replace(&self, key: &str, value: &Value) -> Option<Edit> {
         let edit = match &self.places {
-            None => arguments::place(self.text, key.strip_prefix(self.prefix)?, value)?,
+            None => arguments::place(self.text, argument_name(key)?, &self.argument_value(value))?,
             Some(places) => keys::replace(self.text, places.notation, self.place(key)?, value)?,
         };
         Some(Edit { file: self.file, ..edit })
@@ -152,11 +187,21 @@ impl<'a> Document<'a> {
         }
         let name = key.strip_prefix(self.prefix)?;
         let edit = match &self.places {
-            None => arguments::place(self.text, name, value)?,
+            None => arguments::place(self.text, name, &self.argument_value(value))?,
             Some(places) => keys::add(self.text, places, name, value)?,
         };
         Some(Edit { file: self.file, ..edit })
     }
+}
+
+/// Returns the name of the argument of a launcher or a program with the meaning of a key; `None` for keys of other files.
+fn argument_name(key: &str) -> Option<&str> {
+    let Some(name) = key.strip_prefix(PREFIXES[1]) else {
+        return (!key.starts_with(PREFIXES[0])).then_some(key);
+    };
+    // Other names are arguments of the program too.
+    let name = name.rsplit('.').next().unwrap_or(name);
+    ["parallelism_config_", "fsdp_", "zero_stage"].iter().any(|start| name.starts_with(start)).then_some(name)
 }
 
 /// Returns an edit of a range. Its line is that of the start.

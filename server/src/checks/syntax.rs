@@ -1,13 +1,19 @@
 //! Fields of a scenario as settings of configuration files. Every format has a table.
 
+mod levanter;
+mod litgpt;
 mod llm_foundry;
 mod maxtext;
 mod megatron;
 mod nanotron;
 mod nemo;
 mod olmo;
+mod olmo_core;
+mod open_rlhf;
 mod primus;
+mod swift;
 mod torchtitan;
+mod torchtune;
 mod transformers;
 mod verl;
 
@@ -52,7 +58,10 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         | ConfigFormat::TrainingArguments
         | ConfigFormat::Accelerate
         | ConfigFormat::LlamaFactory
-        | ConfigFormat::Axolotl => transformers::settings(job, target, field),
+        | ConfigFormat::Axolotl
+        | ConfigFormat::Trl => transformers::settings(job, target, field),
+        ConfigFormat::Swift => swift::settings(job, target, field),
+        ConfigFormat::OpenRlhf => open_rlhf::settings(job, target, field),
         ConfigFormat::Nanotron => nanotron::settings(target, field),
         ConfigFormat::LlmFoundry => llm_foundry::settings(target, field),
         ConfigFormat::Olmo => olmo::settings(target, field),
@@ -61,6 +70,10 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         ConfigFormat::Maxtext => maxtext::settings(job, target, field),
         ConfigFormat::Primus => primus::settings(job, target, field),
         ConfigFormat::Verl => verl::settings(job, target, field),
+        ConfigFormat::Litgpt => litgpt::settings(target, field),
+        ConfigFormat::Torchtune => torchtune::settings(target, field),
+        ConfigFormat::Levanter => levanter::settings(target, field),
+        ConfigFormat::OlmoCore => olmo_core::settings(target, field),
         ConfigFormat::HuggingFaceModel | ConfigFormat::Mlperf => None,
     }
 }

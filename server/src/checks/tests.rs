@@ -1,5 +1,6 @@
 //! Tests of edits in configuration files.
 
+mod commands;
 mod formats;
 mod notation;
 

@@ -23,7 +23,8 @@ use crate::observation::Log;
 #[serde(deny_unknown_fields)]
 pub(super) struct ConfigurationArguments {
     /// Content of the configuration: torchtitan TOML, Megatron-LM arguments or script, `config.json` of a Hugging Face
-    /// model, YAML of axolotl, LLaMA-Factory, nanotron, NeMo, MaxText, Primus or verl, or a Planscope scenario.
+    /// model, YAML of axolotl, LLaMA-Factory, nanotron, NeMo, MaxText, Primus, verl, litgpt, torchtune or Levanter, a
+    /// command of the Hugging Face Trainer, TRL, ms-swift or OpenRLHF, or a Planscope scenario.
     text: String,
     /// Contents of further files of the same job, for example DeepSpeed JSON next to a `config.json`.
     #[serde(default)]

@@ -65,3 +65,20 @@ fn edits_of_several_files_name_the_file() {
     assert!(text.contains("job.yaml, line 4: per_device_train_batch_size: 4"), "{text}");
     assert!(text.contains("ds.json, line 2: \"stage\": 2"), "{text}");
 }
+
+/// Errors and changes have the keys of the file or plain names.
+#[test]
+fn fields_have_the_names_of_the_file() {
+    let script = "--num-layers 32 --hidden-size 4608 --num-attention-heads 36 --seq-length 2048 --max-position-embeddings 2048 \
+                  --micro-batch-size 1 --global-batch-size 64 --tensor-model-parallel-size 8 --bf16";
+    let output = planscope(&["check", "-", "--gpus", "8"], script);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("--tensor-model-parallel-size: 8 does not divide 36 heads"), "{stderr}");
+    assert!(!stderr.contains("/layout"), "{stderr}");
+    let command = "trl sft --model_name_or_path Qwen/Qwen2.5-0.5B --per_device_train_batch_size 4 --max_length 1024\n";
+    let output = planscope(&["check", "-", "--gpus", "8", "--device", "h100"], command);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.contains("TRL command line") && stdout.contains("(TRL, no pipeline)"), "{stdout}");
+    assert!(stdout.contains("add after line 1: --torch_compile True"), "{stdout}");
+    assert!(!stdout.contains("/training/") && !stdout.contains("/cluster/"), "{stdout}");
+}

@@ -83,7 +83,7 @@ fn invalid_scenario_fields_are_reported() {
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.lines().any(|line| line.starts_with("/cluster/nodes: ")), "{stderr}");
+    assert!(stderr.lines().any(|line| line.starts_with("cluster.nodes: ")), "{stderr}");
     assert_eq!(planscope(&["plan", "nowhere.json"], "").status.code(), Some(1));
 }
 
@@ -97,7 +97,7 @@ fn a_scenario_with_a_dataset_is_planned_from_its_file() {
     named["workload"]["samples"] = serde_json::json!({"kind": "dataset", "id": "unknown"});
     let rejected = planscope(&arguments, &named.to_string());
     let dataset_error = String::from_utf8(rejected.stderr).unwrap();
-    assert!(dataset_error.contains("/workload/samples/id: "), "{dataset_error}");
+    assert!(dataset_error.contains("workload.samples.id: "), "{dataset_error}");
     let id = dataset_error.lines().find_map(|line| line.strip_prefix("dataset at hand: ")).unwrap();
     named["workload"]["samples"]["id"] = id.into();
     let output = planscope(&arguments, &named.to_string());

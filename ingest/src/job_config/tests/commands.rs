@@ -89,8 +89,9 @@ fn a_missing_job_file_is_named() {
         "$CONFIG_FILE: the command names llama3_70b.toml, which is not given; add the file"
     );
     assert_eq!(
-        missing(&of("--module llama3 --config llama3_8b")),
-        "--config: the configuration llama3_8b is in torchtitan's code; state --model.name and --model.flavor"
+        missing(&of("--module llama3 --config my_model")),
+        "--config: the configuration my_model is in torchtitan's code; known are llama3_8b, llama3_70b, llama3_405b, \
+         deepseek_v3_16b, deepseek_v3_671b; for another one, state --model.name and --model.flavor"
     );
     assert!(missing(&of("")).starts_with("the torchtitan job file states no model"));
     let job = config(&of("--job.config_file my.toml --model.name llama3 --model.flavor 8B"));
@@ -103,6 +104,28 @@ fn a_missing_job_file_is_named() {
                   --job.config_file ${CONFIG_FILE} $overrides\n";
     let job = files(&[("run_train.sh", script), ("debug_model.toml", TITAN)]).unwrap();
     assert_eq!(job.scenario.layout.tensor, Some(4));
+}
+
+/// Configurations in torchtitan's code have their published settings, which arguments replace.
+#[test]
+fn configurations_in_code_are_known_by_name() {
+    let job = config("MODULE=llama3 CONFIG=llama3_70b NGPU=8 ./run_train.sh --training.local_batch_size 4\n");
+    let Scenario { model, layout, workload, training, cluster, .. } = &job.scenario;
+    assert_eq!((model.name.as_str(), layout.tensor, layout.microbatch), ("llama3 70B", Some(8), Some(4)));
+    assert_eq!((workload.context_length, training.recompute, cluster.devices()), (8192, Recompute::Full, 8));
+    let sentence = "The configuration llama3_70b of torchtitan's code has llama3 70B, training.seq_len = 8192, \
+                    parallelism.tensor_parallel_degree = 8, activation_checkpoint.mode = full.";
+    assert!(job.assumed.iter().any(|assumed| assumed == sentence), "{:?}", job.assumed);
+    let read = job.read.iter().find(|setting| setting.setting == "model").unwrap();
+    assert_eq!((read.key.as_str(), read.value.as_str()), ("$CONFIG", "llama3_70b"));
+    let job = config("torchrun --nproc_per_node=8 -m torchtitan.train --module llama3 --config llama3_405b\n");
+    assert_eq!((job.scenario.model.name.as_str(), job.scenario.training.precision), ("llama3 405B", Precision::Fp8));
+    assert!(error("CONFIG=llama3_9b ./run_train.sh\n").starts_with("CONFIG: the configuration llama3_9b"));
+    // Flavors of 2024.
+    let old = TITAN.replace("llama3", "llama2").replace("70B", "13B");
+    assert!((config(&old).scenario.model.parameters() as f64 / 13.016e9 - 1.0).abs() < 1e-3);
+    let unknown = error(&old.replace("13B", "26B"));
+    assert!(unknown.contains("known are") && unknown.contains("llama2 13B, llama2 70B"), "{unknown}");
 }
 
 /// Stages count the embedding and the output head as layers.

@@ -96,7 +96,7 @@ fn nemo_is_read_as_megatron() {
 fn recipes_of_megatron_bridge_need_a_model() {
     let text = "train:\n  global_batch_size: 128\n  micro_batch_size: 2\nmodel:\n  seq_length: 4096\n  \
                 tensor_model_parallel_size: 2\npeft:\n  dim: 8\n";
-    assert!(error(text).contains("the Megatron-Bridge overrides states no model; add config.json"), "{}", error(text));
+    assert!(error(text).contains("the Megatron-Bridge overrides state no model; add config.json"), "{}", error(text));
     let model = r#"{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
         "intermediate_size": 128, "vocab_size": 1000}"#;
     let files: [(&str, &[u8]); 2] = [("recipe.yaml", text.as_bytes()), ("config.json", model.as_bytes())];
@@ -251,4 +251,25 @@ fn contradictory_megatron_options_are_refused() {
     ));
     assert_eq!(job.scenario.layout.chunks, Some(4));
     assert!(says(&job, "--pp-partition-method"), "{:?}", job.not_modelled);
+}
+
+/// Texts name the framework and the keys of the file.
+#[test]
+fn texts_have_the_words_of_the_file() {
+    let says = |job: &JobConfig, text: &str| job.assumed.iter().any(|sentence| sentence.contains(text));
+    let maxtext = config(
+        "model_name: mixtral-8x7b\nper_device_batch_size: 8\nmax_target_length: 4096\nici_fsdp_parallelism: 16\n",
+    );
+    assert!(says(&maxtext, "as usual with MaxText") && !says(&maxtext, "Megatron"), "{:?}", maxtext.assumed);
+    let verl = config(
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen3-8B data.train_batch_size=512 \
+         actor_rollout_ref.actor.megatron.tensor_model_parallel_size=2 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1\n",
+    );
+    assert!(says(&verl, "as usual with Megatron-LM") && !says(&verl, "Hugging Face"), "{:?}", verl.assumed);
+    let nemo = error("trainer:\n  devices: 8\nmodel:\n  micro_batch_size: 1\n  global_batch_size: 64\n");
+    assert_eq!(nemo, "the file does not state layers (model.num_layers)");
+    let nemo = error(
+        "trainer:\n  devices: 8\nmodel:\n  micro_batch_size: 1\n  num_layers: 2\n  hidden_size: 8\n  num_attention_heads: 2\n  global_batch_size: 0\n",
+    );
+    assert!(nemo.starts_with("model.global_batch_size: "), "{nemo}");
 }

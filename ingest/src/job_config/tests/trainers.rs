@@ -124,8 +124,11 @@ fn contradictions_name_their_key() {
         ),
         (vec![LLAMA_70B, LLAMA_70B], "two files state a model"),
         (vec![LLAMA_70B, TITAN], "the torchtitan job file states the sizes of its model"),
-        (vec![TITAN, "--num-layers 2 --num-attention-heads 2"], "a torchtitan job file and a Megatron-LM arguments"),
-        (vec![sizes, TITAN], "a DeepSpeed configuration and a torchtitan job file"),
+        (
+            vec![TITAN, "--num-layers 2 --num-attention-heads 2"],
+            "different formats, torchtitan job file and Megatron-LM arguments",
+        ),
+        (vec![sizes, TITAN], "DeepSpeed configuration and torchtitan job file"),
         (vec![LLAMA_70B, "just some text"], "job.yaml: the file is no configuration"),
         (vec![sizes], "the DeepSpeed configuration states no model; add config.json"),
         (vec!["distributed_type: FSDP\nnum_processes: 8\n"], "the accelerate configuration states no model"),

@@ -3,6 +3,8 @@
 //! Values of arguments replace those of the job file. As in torchtitan, `--section.flag` is true and `--section.no-flag`
 //! is false, and hyphens and underscores are equal.
 
+use super::configurations;
+use crate::job_config::arguments::words;
 use crate::job_config::keys::Keys;
 use crate::job_config::{JobConfigError, document};
 
@@ -12,8 +14,22 @@ const CONFIG_FILE: &str = "job.config_file";
 
 /// Arguments of the launcher and variables that state devices, the job file, or a configuration in torchtitan's code.
 const LAUNCHER: [&str; 6] = ["nnodes", "nproc-per-node", "$NGPU", "$NNODES", "$GPUS_PER_NODE", "$NPROC_PER_NODE"];
-const DIRECTIVES: [&str; 6] =
-    ["config", "#SBATCH nodes", "#SBATCH gpus-per-node", "#SBATCH gres", "#SBATCH constraint", "$CONFIG_FILE"];
+const DIRECTIVES: [&str; 7] = [
+    "config",
+    "#SBATCH nodes",
+    "#SBATCH gpus-per-node",
+    "#SBATCH gres",
+    "#SBATCH constraint",
+    "$CONFIG_FILE",
+    "$CONFIG",
+];
+
+/// Name of an argument that only torchtitan has; `None` if there is none.
+pub(in crate::job_config) fn argument(keys: &Keys) -> Option<String> {
+    let sections = ["training.", "parallelism.", "activation-checkpoint.", "job.config-file", "model.flavor"];
+    let own = sections.into_iter().find_map(|section| keys.first_below(section));
+    own.or_else(|| keys.peek("config").is_some_and(|path| path.contains(".toml")).then(|| "config".to_owned()))
+}
 
 /// True if arguments are those of torchtitan. `text` is the script.
 pub(in crate::job_config) fn is_command(keys: &Keys, text: &str) -> bool {
@@ -23,12 +39,13 @@ pub(in crate::job_config) fn is_command(keys: &Keys, text: &str) -> bool {
     sections.iter().any(|section| keys.has_section(section))
         || keys.has("job.config-file")
         || (keys.has("model.name") && keys.has("model.flavor"))
-        || (is_launched && names_file)
+        || (is_launched && (names_file || keys.has("$CONFIG") || keys.has("module")))
 }
 
 /// Reads the arguments of a script, over the job file in its text, if there is one.
 pub(in crate::job_config) fn read(arguments: Keys, text: &str) -> Result<Keys, JobConfigError> {
     let mut command = arguments.converted(setting);
+    configurations::add(&mut command);
     let Some(job_file) = job_file(text) else {
         command.derive(COMMAND, "", COMMAND);
         return Ok(command);
@@ -58,15 +75,6 @@ fn setting(argument: &str, value: &str) -> Option<(String, String, String)> {
         Some((section, flag)) if value.is_empty() => Some((format!("{section}.{flag}"), name, "false".to_owned())),
         _ => Some((path, name, value)),
     }
-}
-
-/// Returns the words of a value, up to a redirection or an operator of the shell. Variables such as `$@` after a value
-/// are no part of it.
-fn words(value: &str) -> String {
-    let is_end = |word: &&str| !word.starts_with(['>', '<', '|', '&', ';', '`']) && !word.contains(">&");
-    let words = value.split_whitespace().take_while(is_end).enumerate();
-    let words = words.filter(|(index, word)| *index == 0 || !word.starts_with('$')).map(|(_, word)| word);
-    words.collect::<Vec<_>>().join(" ").trim_end_matches([';', '`']).to_owned()
 }
 
 /// Returns the sections of a job file in a text that also has commands; `None` if there are none.
@@ -138,12 +146,11 @@ fn report_config_file(keys: &mut Keys, has_file: bool, names: &[&str]) -> Result
     let stated = [(CONFIG_FILE, "--job.config_file"), (variable, variable)]
         .into_iter()
         .find_map(|(key, name)| Some((name, base_name(keys.peek(key)?.split_whitespace().next()?).to_owned())));
-    let in_code = keys.text(&["config"], "configuration").filter(|_| !has_file && !keys.has("model.name"));
-    if let Some(name) = in_code {
-        let name = base_name(name.split_whitespace().next().unwrap_or_default());
-        let detail = format!("the configuration {name} is in torchtitan's code; state --model.name and --model.flavor");
-        return Err(JobConfigError::Value { key: "--config".to_owned(), detail });
+    let in_code = configurations::named(keys).filter(|_| !has_file && !keys.has("model.name"));
+    if let Some((_, argument, name)) = in_code {
+        return Err(configurations::unknown(argument, &name));
     }
+    keys.ignore(|key| matches!(key, "config" | "$CONFIG"));
     let Some((argument, file)) = stated else { return Ok(()) };
     if names.iter().any(|name| base_name(name) == file) {
         return Ok(());

@@ -4,6 +4,9 @@ use crate::job_config::keys::Keys;
 use crate::job_config::settings::{Batch, Settings};
 use crate::job_config::{ConfigFormat, JobConfigError};
 
+/// Sequences of a step in ms-swift without stated accumulation, at least.
+const LEAST: u32 = 16;
+
 pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let names = ["deepspeed.train_micro_batch_size_per_gpu", "per_device_train_batch_size", "micro_batch_size"];
     let is_zero = |name: &&str| keys.peek(name).is_some_and(|value| value.trim() == "0");
@@ -27,11 +30,21 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
             ConfigFormat::TrainingArguments => Some(("transformers", 8)),
             ConfigFormat::LlamaFactory => Some(("LLaMA-Factory", 8)),
             ConfigFormat::Axolotl => Some(("axolotl", 1)),
+            ConfigFormat::Trl => Some(("TRL", 8)),
+            ConfigFormat::Swift => Some(("ms-swift", 1)),
             _ => None,
         };
         if let (None, Some((name, default))) = (microbatch, default) {
             keys.assume(format!("{name}'s default microbatch has {default} sequences of a device."));
             microbatch = Some(default);
+        }
+        if let (ConfigFormat::Swift, None, Some(sequences)) = (format, accumulation, microbatch) {
+            keys.assume(format!(
+                "ms-swift's default accumulates until the devices have at least {LEAST} sequences together."
+            ));
+            settings.microbatch = microbatch;
+            settings.batch = Batch::Least { least: LEAST, sequences };
+            return Ok(());
         }
         if accumulation.is_none() && microbatch.is_some() {
             keys.assume("The default of gradient accumulation is 1 step.");

@@ -3,13 +3,13 @@
 use planner::training::{GradientFormat, Precision};
 
 use super::DEEPSPEED;
-use crate::job_config::JobConfigError;
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
 use crate::job_config::unmodelled;
+use crate::job_config::{ConfigFormat, JobConfigError};
 
 /// Returns the precision; `None` if the trainer sets it.
-pub(super) fn read(keys: &mut Keys) -> Result<Option<Precision>, JobConfigError> {
+pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Option<Precision>, JobConfigError> {
     let mut is_on = |names: &[&str]| -> (bool, bool) {
         let values: Vec<String> =
             names.iter().filter_map(|name| keys.text(&[name], "precision")).map(|value| value.to_lowercase()).collect();
@@ -21,10 +21,13 @@ pub(super) fn read(keys: &mut Keys) -> Result<Option<Precision>, JobConfigError>
     let (fp8, _) = is_on(&["fp8", "deepspeed.fp8.enabled"]);
     let (pure, _) = is_on(&["pure_bf16", "bfloat16"]);
     let (half, _) = is_on(&["float16"]);
+    let short = ["bf16_master_weights_and_grads", "bf16_optimizer_states"];
+    let (has_short_states, _) =
+        is_on(&short.map(|name| format!("deepspeed.bf16.{name}")).each_ref().map(String::as_str));
     let mixed = keys.text(&["accelerate.mixed_precision", "mixed_precision"], "precision").unwrap_or_default();
     let mixed = mixed.to_lowercase();
     let is_full = keys.peek("bf16").is_some_and(|value| value.trim() == "full");
-    if pure || is_full {
+    if pure || is_full || has_short_states {
         keys.not_modelled(unmodelled::PURE_BF16);
     }
     let bf16 = bf16 || pure || (mixed.contains("bf16") && !fp16);
@@ -36,7 +39,18 @@ pub(super) fn read(keys: &mut Keys) -> Result<Option<Precision>, JobConfigError>
     if fp16 {
         keys.assume("fp16 is read as bf16: both have the same size and speed.");
     }
-    Ok(match (fp8 || mixed == "fp8", bf16 || fp16) {
+    let default = match format {
+        ConfigFormat::Trl => Some("TRL"),
+        ConfigFormat::Swift => Some("ms-swift"),
+        ConfigFormat::OpenRlhf => Some("OpenRLHF"),
+        _ => None,
+    };
+    let is_stated = keys.has("bf16") || keys.has("fp16") || mixed == "no" || mixed == "fp8";
+    let default = default.filter(|_| !is_stated && !bf16 && !fp16);
+    if let Some(name) = default {
+        keys.assume(format!("{name}'s default precision is bf16."));
+    }
+    Ok(match (fp8 || mixed == "fp8", bf16 || fp16 || default.is_some()) {
         (true, _) => Some(Precision::Fp8),
         (false, true) => Some(Precision::Bf16),
         (false, false) if bf16_auto || fp16_auto => None,

@@ -75,6 +75,18 @@ fn deepspeed(
     }
     let stage = match (stage, named) {
         (Some(stage), _) => stage,
+        // ms-swift has files of its own.
+        (None, Some(name)) if !has_file && built_in(name).is_some() => {
+            let (stage, is_offloaded) = built_in(name).unwrap_or_default();
+            if is_offloaded {
+                settings.optimizer_offload = 1.0;
+                if stage == 3 {
+                    keys.not_modelled("Offload of parameters to the host is not applied.");
+                }
+            }
+            keys.assume(format!("{name} is read as the built-in configuration of DeepSpeed at ZeRO stage {stage}."));
+            stage
+        }
         (None, Some(name)) if !has_file => {
             let stage = stage_in_name(name);
             keys.assume(match stage {
@@ -97,10 +109,17 @@ fn deepspeed(
     Ok(stage)
 }
 
+/// Returns stage and offload of a name such as `zero2_offload`, without a path and an ending.
+fn built_in(name: &str) -> Option<(u32, bool)> {
+    let (stage, rest) = name.trim().strip_prefix("zero")?.split_at_checked(1)?;
+    let stage = stage.parse().ok().filter(|&stage| stage <= 3)?;
+    matches!(rest, "" | "_offload").then_some((stage, !rest.is_empty()))
+}
+
 /// Returns the stage in names such as `ds_z3_config.json`, `zero2.json` and `zero_stage3.json`.
-fn stage_in_name(name: &str) -> Option<u32> {
+pub(super) fn stage_in_name(name: &str) -> Option<u32> {
     let name = name.rsplit(['/', '\\']).next()?.to_lowercase();
-    ["zero_stage", "zero-stage", "stage", "zero", "z"].iter().find_map(|word| {
+    ["zero_stage", "zero-stage", "stage", "zero", "z", "_s"].iter().find_map(|word| {
         name.match_indices(word).find_map(|(start, _)| {
             let rest = name[start + word.len()..].trim_start_matches(['_', '-']);
             rest.chars().next()?.to_digit(10).filter(|&stage| stage <= 3)

@@ -19,15 +19,23 @@ const FUSED_LOSS: &str = "A fused loss without stored logits is not applied.";
 const REFERENCE: &str = "The reference, reward or value model is left out.";
 
 pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
-    let kind = keys.text(&["finetuning_type", "adapter", "peft_method"], "fine-tuning").unwrap_or_default();
+    let kind = keys.text(&["finetuning_type", "adapter", "peft_method"], "fine-tuning");
+    let kind = kind.unwrap_or_else(|| match format {
+        ConfigFormat::Swift => {
+            keys.assume("ms-swift's default fine-tunes adapters (LoRA).");
+            "lora".to_owned()
+        }
+        _ => String::new(),
+    });
     let peft = keys.flag(&["use_peft"], "fine-tuning").unwrap_or(false) || keys.has_section("peft_config.");
     match kind.to_lowercase().as_str() {
         "" | "full" | "none" if !peft => {}
         "freeze" => keys.not_modelled("Frozen layers are trained."),
         kind => {
             let bits = base_bits(keys, kind == "qlora");
-            // LLaMA-Factory adapts all linear layers with rank 8; PEFT and TRL adapt queries and values.
-            let defaults = if format == ConfigFormat::LlamaFactory { (8, true) } else { (16, false) };
+            // LLaMA-Factory and ms-swift adapt all linear layers with rank 8; PEFT and TRL adapt queries and values.
+            let is_all = matches!(format, ConfigFormat::LlamaFactory | ConfigFormat::Swift | ConfigFormat::OpenRlhf);
+            let defaults = if is_all { (8, true) } else { (16, false) };
             optimizer::read_adapters(keys, settings, defaults, bits)?;
         }
     }
@@ -43,9 +51,8 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
     if keys.text(&["plugins"], "plugins").is_some_and(|list| list.contains("CrossEntropy") || list.contains("Liger")) {
         keys.not_modelled(FUSED_LOSS);
     }
-    if keys.text(&["stage"], "fine-tuning").is_some_and(|stage| matches!(stage.as_str(), "dpo" | "ppo" | "kto" | "rm"))
-    {
-        keys.not_modelled(REFERENCE);
+    if let Some(stage) = keys.text(&["stage"], "fine-tuning") {
+        report_stage(&stage, keys);
     }
     let stated = keys.agreed(&["optim", "optimizer"], "optimizer")?;
     let deepspeed = keys.text(&["deepspeed.optimizer.type"], "optimizer");
@@ -53,14 +60,31 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
         optimizer::set(&name, keys, settings);
     }
     let encoder = keys.flag(&["freeze_vision_tower"], "frozen vision encoder");
-    // LLaMA-Factory's default freezes the encoder.
-    if encoder.unwrap_or(format == ConfigFormat::LlamaFactory) {
+    // The default of LLaMA-Factory and ms-swift freezes the encoder.
+    let is_frozen = encoder.unwrap_or(matches!(format, ConfigFormat::LlamaFactory | ConfigFormat::Swift));
+    if is_frozen || settings.adapters.is_some() {
         settings.frozen.push(ModuleRole::VisionEncoder);
+    }
+    if encoder == Some(false) && settings.adapters.is_some() {
+        keys.not_modelled("Adapters of the vision encoder are left out. Its weights are frozen.");
     }
     if keys.flag(&["freeze_language_model"], "frozen language model").unwrap_or(false) {
         settings.frozen.push(ModuleRole::Backbone);
     }
     Ok(())
+}
+
+/// Reports the models and sequences of a kind of training that a scenario does not have.
+pub(super) fn report_stage(stage: &str, keys: &mut Keys) {
+    if ["dpo", "ppo", "kto", "rm", "grpo", "rloo", "gkd", "online_dpo"].iter().any(|kind| stage.starts_with(kind)) {
+        keys.not_modelled(REFERENCE);
+    }
+    if ["dpo", "rm", "reward", "cpo", "orpo", "simpo"].contains(&stage) {
+        keys.not_modelled("A pair of answers is read as one sequence.");
+    }
+    if ["ppo", "grpo", "rloo", "online_dpo"].iter().any(|kind| stage.starts_with(kind)) {
+        keys.not_modelled("Only the training step is read. The generation of answers is left out.");
+    }
 }
 
 /// Returns the bits of quantized base weights, if they are quantized.

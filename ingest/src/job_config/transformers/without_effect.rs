@@ -1,6 +1,14 @@
 //! Keys for data, checkpoints, logs, learning rates and launchers.
 
-const STARTS: [&str; 127] = [
+const STARTS: [&str; 135] = [
+    "pref_",
+    "simpo_",
+    "kto_",
+    "ppo_",
+    "ref_model",
+    "reward_model",
+    "mask_history",
+    "freeze_extra",
     "accelerate.machine_rank",
     "accelerate.main_",
     "accelerate.rdzv",

@@ -8,7 +8,7 @@ use super::edit;
 use crate::checks::syntax::word;
 
 /// Arguments after which new ones are added. Every job has one of them.
-const ANCHORS: [&str; 9] = [
+const ANCHORS: [&str; 17] = [
     "tensor-model-parallel-size",
     "pipeline-model-parallel-size",
     "micro-batch-size",
@@ -18,6 +18,14 @@ const ANCHORS: [&str; 9] = [
     "training.seq_len",
     "model.flavor",
     "job.config_file",
+    "per_device_train_batch_size",
+    "micro_train_batch_size",
+    "train_batch_size",
+    "model_name_or_path",
+    "pretrain",
+    "model",
+    "load",
+    "config",
 ];
 
 /// Arguments with several words.
@@ -93,10 +101,13 @@ fn find<'a>(file: &'a str, name: &str) -> Option<Found<'a>> {
     })
 }
 
-/// Pattern of a name. Underscores are hyphens too, as in torchtitan.
+/// Pattern of a name. Underscores and hyphens are equal, as in torchtitan and transformers.
 fn pattern_of(name: &str) -> String {
-    regex::escape(name).replace('_', "[-_]")
+    name.split(['-', '_']).map(regex::escape).collect::<Vec<_>>().join("[-_]")
 }
+
+/// Words of a switch in the parser of transformers.
+const SWITCH: [&str; 2] = ["True", "False"];
 
 /// Returns the word at the start of a text, without a closing quote. Expressions in `$(( .. ))`, `$( .. )` and `${ .. }`
 /// are part of it, with their blanks and quotes.
@@ -163,7 +174,12 @@ fn argument(file: &str, name: &str, value: Option<&str>) -> Option<Edit> {
             // The flag is set.
             (None, _) => return Some(edit(EditAction::Replace, found.start, found.start, String::new())),
         };
-        let (start, old) = found.value?;
+        let Some((start, old)) = found.value else {
+            // A switch without a value gets one.
+            let is_switch = SWITCH.contains(&text.as_str()) && found.notation == Notation::Shell;
+            let at = found.name_end;
+            return is_switch.then(|| edit(EditAction::Replace, at, at, format!(" {text}")));
+        };
         if let Some(Assignment { name, start, value }) = assignment(file, old) {
             let setting = format!("{name}={text}");
             let range = (start, start + value.len());

@@ -113,10 +113,20 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             Some(vec![
                 Setting::if_stated(&["attn_implementation", "_attn_implementation"], "flash_attention_2"),
                 Setting::if_stated(&["flash_attn"], "fa2"),
+                Setting::if_stated(&["attn_impl"], "flash_attn"),
                 Setting::if_stated(&["eager_attention"], false),
             ])
         }
+        // A script need not have the argument.
+        "/training/attention" if job.format == ConfigFormat::TrainingArguments && job.is_command() => {
+            let name = match training.attention {
+                AttentionKernel::Flash3 => "flash_attention_3",
+                _ => return None,
+            };
+            Some(vec![Setting::if_stated(&["attn_implementation"], name)])
+        }
         "/training/attention" if training.attention == AttentionKernel::Flash3 => Some(vec![match job.format {
+            ConfigFormat::Swift => Setting::set(&["attn_impl"], "flash_attention_3"),
             ConfigFormat::LlamaFactory => Setting::set(&["flash_attn"], "fa3"),
             _ => Setting::set(&["attn_implementation", "_attn_implementation"], "flash_attention_3"),
         }]),
@@ -151,6 +161,10 @@ fn recompute(job: &Job<'_>, recompute: Recompute) -> Vec<Setting> {
             ];
             if is_llama_factory && !job.states(&CHECKPOINTING) {
                 settings.push(Setting::set(&opt_out, true));
+            }
+            // Recomputation is the default of these programs too.
+            if matches!(job.format, ConfigFormat::Trl | ConfigFormat::Swift) {
+                settings.push(Setting::set(&CHECKPOINTING[..1], false));
             }
             settings
         }

@@ -53,7 +53,7 @@ const CHANGES: [(&str, &str); 27] = [
 
 /// Checks that the listed changes have these settings and all others none. Every edited job is the simulated one.
 #[track_caller]
-fn check(texts: &[&str], expected: &[(&str, &[&str])]) {
+pub(super) fn check(texts: &[&str], expected: &[(&str, &[&str])]) {
     let (_, valid) = valid(texts);
     let mut found = Vec::new();
     for (title, fields) in CHANGES {

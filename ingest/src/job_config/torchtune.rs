@@ -1,0 +1,230 @@
+//! torchtune job files (YAML).
+
+use planner::model::{Adapters, Model};
+use planner::training::{AttentionKernel, Precision, Recompute};
+
+use super::keys::Keys;
+use super::settings::{Batch, Settings};
+use super::{JobConfigError, model_config, optimizer, unmodelled};
+
+const COMPONENT: &str = "model._component_";
+const MODEL: &str = "model.";
+
+/// Starts of the names of models with those on the Hugging Face hub. A longer start precedes a shorter one.
+const NAMES: [(&str, &str); 13] = [
+    ("llama2_", "llama-2-"),
+    ("llama3_1_", "llama-3.1-"),
+    ("llama3_2_", "llama-3.2-"),
+    ("llama3_3_", "llama-3.3-"),
+    ("llama3_", "llama-3-"),
+    ("llama4_", "llama-4-"),
+    ("mistral_", "mistral-"),
+    ("qwen2_5_", "qwen2.5-"),
+    ("qwen2_", "qwen2-"),
+    ("qwen3_", "qwen3-"),
+    ("gemma2_", "gemma-2-"),
+    ("gemma_", "gemma-"),
+    ("phi3_", "phi-3-"),
+];
+
+pub(super) fn is_job(keys: &Keys) -> bool {
+    keys.peek(COMPONENT).is_some_and(|name| name.contains("models."))
+}
+
+pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    let mut settings = Settings { has_layout: true, ..Settings::default() };
+    let component = keys.text(&[COMPONENT], "model").unwrap_or_default();
+    let name = component.rsplit('.').next().unwrap_or_default().to_owned();
+    if keys.has("model.num_layers") {
+        settings.model = Some(model(keys, &name)?);
+    } else {
+        settings.model_name = Some((COMPONENT, hub_name(&name)));
+    }
+    settings.sequence = keys.count(&["tokenizer.max_seq_len"], "sequence length")?;
+    settings.tensor = keys.count(&["tensor_parallel_dim"], "tensor parallelism")?;
+    settings.context = keys.count(&["context_parallel_dim"], "context parallelism")?;
+    let sharded = keys.count(&["data_parallel_shard_dim"], "sharded data parallelism")?;
+    let replicated = keys.count(&["data_parallel_replicate_dim"], "replicated data parallelism")?;
+    settings.replicas = sharded.map(|sharded| sharded.saturating_mul(replicated.unwrap_or(1)));
+    if replicated.unwrap_or(1) > 1 {
+        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
+    }
+    batch(keys, &mut settings)?;
+    memory(keys, &mut settings);
+    adapters(keys, &mut settings, &name)?;
+    if let Some(name) = keys.text(&["optimizer._component_"], "optimizer") {
+        optimizer::set(&name, keys, &mut settings);
+    }
+    settings.attention = Some(AttentionKernel::Flash);
+    settings.overlapped_gradients = Some(true);
+    settings.fused_weight_gradients = Some(false);
+    settings.sequence_parallel = Some(true);
+    keys.ignore(is_without_effect);
+    Ok(settings)
+}
+
+/// Returns the name on the Hugging Face hub of `lora_llama3_1_8b`: `llama-3.1-8b`.
+fn hub_name(name: &str) -> String {
+    let plain = ["qlora_", "lora_"].into_iter().find_map(|start| name.strip_prefix(start)).unwrap_or(name);
+    let Some((start, hub)) = NAMES.into_iter().find(|(start, _)| plain.starts_with(start)) else {
+        return plain.to_owned();
+    };
+    let rest = &plain[start.len()..];
+    let is_digit = |at: usize| rest.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+    let letters = rest.char_indices().map(|(at, letter)| match letter {
+        '_' if at > 0 && is_digit(at - 1) && is_digit(at + 1) => '.',
+        '_' => '-',
+        letter => letter,
+    });
+    format!("{hub}{}", letters.collect::<String>())
+}
+
+/// Reads a model whose sizes the file states.
+fn model(keys: &mut Keys, name: &str) -> Result<Model, JobConfigError> {
+    let mut section = keys.section(MODEL);
+    section.rename(|key| match key {
+        "embed_dim" => Some("hidden_size".to_owned()),
+        "intermediate_dim" => Some("intermediate_size".to_owned()),
+        "max_seq_len" => Some("max_position_embeddings".to_owned()),
+        _ => None,
+    });
+    section.relabel(MODEL);
+    let kind = if name.contains("qwen2") { "qwen2" } else { "llama" };
+    let module = model_config::language_model(&mut section, Some(kind), (None, false), name)?;
+    section.ignore(|_| true);
+    keys.replace_section(MODEL, section);
+    Ok(Model { name: name.to_owned(), modules: vec![module] })
+}
+
+fn batch(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    settings.microbatch = keys.count(&["batch_size"], "sequences of a microbatch")?;
+    if settings.microbatch.is_none() {
+        keys.assume("The microbatch is read as 1 sequence.");
+        settings.microbatch = Some(1);
+    }
+    let accumulation = keys.count(&["gradient_accumulation_steps"], "accumulation steps")?.unwrap_or(1);
+    settings.accumulation = Some(accumulation);
+    settings.batch_key = Some("gradient_accumulation_steps");
+    settings.batch = Batch::Replica(settings.microbatch.unwrap_or(1).saturating_mul(accumulation));
+    Ok(())
+}
+
+fn memory(keys: &mut Keys, settings: &mut Settings) {
+    let dtype = keys.text(&["dtype"], "precision").unwrap_or_default();
+    settings.precision = Some(if matches!(dtype.as_str(), "fp32" | "float32") {
+        Precision::Fp32
+    } else {
+        if keys.has("dtype") {
+            keys.not_modelled(unmodelled::PURE_BF16);
+        } else {
+            keys.assume("The precision is not stated. It is read as bf16.");
+        }
+        Precision::Bf16
+    });
+    let is_recomputed = keys.flag(&["enable_activation_checkpointing"], "recomputation").unwrap_or(false);
+    settings.recompute = Some(if is_recomputed { Recompute::Full } else { Recompute::None });
+    let is_resharded = keys.flag(&["fsdp_reshard_after_forward"], "ZeRO stage").unwrap_or(true);
+    settings.zero = Some(if is_resharded { 3 } else { 2 });
+    keys.assume("The file is read as one of a distributed recipe, which shards all states (FSDP).");
+    settings.is_compiled = keys.flag(&["compile", "compile.model"], "torch.compile").unwrap_or(false);
+    if keys.flag(&["fsdp_cpu_offload"], "offload").unwrap_or(false) {
+        keys.not_modelled("Offload of parameters and the optimizer to the host is not applied.");
+    }
+    if keys.flag(&["enable_activation_offloading"], "offload").unwrap_or(false) {
+        keys.not_modelled("Offload of activations to the host is not applied.");
+    }
+    let loss = keys.text(&["loss._component_"], "loss").unwrap_or_default();
+    if loss.contains("Chunked") || loss.contains("LinearCrossEntropy") {
+        keys.not_modelled("A loss over chunks of the logits is not applied.");
+    }
+    let recipes = [("dpo", "A pair of answers is read as one sequence."), ("kd", "The teacher model is left out.")];
+    for (word, sentence) in recipes {
+        if loss.to_lowercase().contains(word) || (word == "kd" && keys.has_section("teacher_model.")) {
+            keys.not_modelled(sentence);
+        }
+    }
+    if keys.has("ref_checkpointer._component_") || loss.to_lowercase().contains("dpo") {
+        keys.not_modelled("The reference, reward or value model is left out.");
+    }
+}
+
+fn adapters(keys: &mut Keys, settings: &mut Settings, name: &str) -> Result<(), JobConfigError> {
+    let rank = keys.count(&["model.lora_rank"], "rank of the adapters")?;
+    let mlp = keys.flag(&["model.apply_lora_to_mlp"], "adapted layers").unwrap_or(false);
+    let is_quantized = keys.flag(&["model.quantize_base"], "quantized weights").unwrap_or(name.starts_with("qlora_"));
+    if name.starts_with("lora_") || name.starts_with("qlora_") {
+        if rank.is_none() {
+            keys.assume("torchtune's default rank of the adapters is 8.");
+        }
+        settings.adapters = Some(Adapters { rank: rank.unwrap_or(8), mlp, base_bits: is_quantized.then_some(4) });
+    }
+    Ok(())
+}
+
+/// True for data, checkpoint, log, optimizer and learning rate keys.
+fn is_without_effect(key: &str) -> bool {
+    let starts = [
+        "output_dir",
+        "tokenizer.",
+        "checkpointer.",
+        "ref_checkpointer.",
+        "dataset",
+        "seed",
+        "shuffle",
+        "epochs",
+        "optimizer.",
+        "optimizer_in_bwd",
+        "lr_scheduler.",
+        "loss.",
+        "max_steps",
+        "clip_grad",
+        "metric_logger.",
+        "log_",
+        "device",
+        "resume",
+        "save_",
+        "profiler.",
+        "model.lora_",
+        "model.apply_lora",
+        "model.use_dora",
+        "custom_sharded",
+        "compile.",
+        "run_val",
+        "batch_size_val",
+        "val_",
+        "teacher_",
+        "kd_ratio",
+        "collate",
+        "cudnn",
+        "packed",
+        "tensor_parallel_plan",
+        "enable_async",
+        "num_warmup",
+        "base_model_path",
+        "checkpoint_dir",
+        "models",
+        "epochs",
+    ];
+    starts.iter().any(|start| key.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn components_have_names_of_the_hub() {
+        for (name, hub) in [
+            ("lora_llama3_1_8b", "llama-3.1-8b"),
+            ("llama3_3_70b", "llama-3.3-70b"),
+            ("qlora_llama2_7b", "llama-2-7b"),
+            ("qwen2_5_1_5b_instruct", "qwen2.5-1.5b-instruct"),
+            ("qwen2_5_0_5b_base", "qwen2.5-0.5b-base"),
+            ("qwen3_30b_a3b_instruct", "qwen3-30b-a3b-instruct"),
+            ("mistral_7b", "mistral-7b"),
+            ("own_model", "own_model"),
+        ] {
+            assert_eq!(hub_name(name), hub);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Keys of torchtune.
+
+use planner::scenario::Scenario;
+use planner::training::{Execution, Recompute};
+
+use super::{Setting, Target};
+use crate::checks::expected::{GLOBAL_BATCH, REPLICAS};
+
+pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
+    let Scenario { layout, training, .. } = &target.scenario;
+    match field {
+        "/layout/microbatch" => Some(vec![Setting::set(&["batch_size"], layout.microbatch?)]),
+        // A degree needs a plan for the layers of the model, and newer recipes.
+        "/layout/tensor" => Some(vec![Setting::if_stated(&["tensor_parallel_dim"], layout.tensor?)]),
+        "/training/context_parallel" => {
+            Some(vec![Setting::if_stated(&["context_parallel_dim"], training.context_parallel)])
+        }
+        GLOBAL_BATCH => Some(vec![Setting::set(&["gradient_accumulation_steps"], target.accumulation()?)]),
+        REPLICAS => Some(Vec::new()),
+        "/training/recompute" if training.recompute_layers.is_none() => match training.recompute {
+            Recompute::None => Some(vec![Setting::set(&["enable_activation_checkpointing"], false)]),
+            Recompute::Full => Some(vec![Setting::set(&["enable_activation_checkpointing"], true)]),
+            Recompute::Selective | Recompute::Operators => None,
+        },
+        "/training/recompute_layers" if training.recompute_layers.is_none() => Some(Vec::new()),
+        "/training/zero" | "/training/distributed_optimizer" => {
+            let stage = training.zero_stage();
+            (stage >= 2).then(|| vec![Setting::set(&["fsdp_reshard_after_forward"], stage == 3)])
+        }
+        "/training/execution" if training.execution == Some(Execution::Compiled) => {
+            Some(vec![Setting::set(&["compile"], true)])
+        }
+        _ => None,
+    }
+}
