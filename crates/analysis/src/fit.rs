@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::analysis::AnalysisError;
-use changes::{LAYERS_PER_STAGE, Proposal, pairs, proposals};
+use changes::{LAYERS_PER_STAGE, PLANNERS, Proposal, pairs, proposals};
 use planscope_core::host::{Cancellation, Workers};
 use planscope_plan::certainty;
 use planscope_plan::observer::Observer;
@@ -209,44 +209,16 @@ pub fn fit_applicable(
     let document = document(valid);
     let base = base(&document, valid, planner, &watch)?;
     let base_s = base.result.iteration_s;
-    let (mut simulated, mut rejected, mut is_partial) = (0, 0, false);
-    let mut changes: Vec<Change> = Vec::new();
-    let proposals = proposals(valid.scenario(), base_s.is_some());
+    let proposals = proposals(valid.scenario(), planner, base_s.is_some());
     // If no single change of the job fits, two may.
     let doubled = if base_s.is_none() { pairs(&proposals) } else { Vec::new() };
-    let first_pair = proposals.len();
-    for (number, Proposal { title, kind, fields }) in proposals.into_iter().chain(doubled).enumerate() {
-        let is_pair = number >= first_pair;
-        if is_pair && changes.iter().any(|change| change.kind != ChangeKind::Cluster) && number == first_pair {
-            break;
-        }
-        // More nodes are always faster; the fewest that fit are the smallest change.
-        let is_enlarged = kind == ChangeKind::Cluster && base_s.is_none();
-        if is_enlarged && changes.iter().any(|change| change.kind == kind) {
-            continue;
-        }
-        let Some(changed) = apply(&document, &fields) else { continue };
-        let Evaluated { result, plan, .. } = match evaluate(&changed, valid, planner, &watch) {
-            Ok(Some(evaluated)) => evaluated,
-            Ok(None) => continue,
-            Err(AnalysisError::TimeIsUp) => {
-                is_partial = true;
-                break;
-            }
-            Err(error) => return Err(error),
-        };
-        simulated += 1;
-        match result.iteration_s {
-            Some(seconds) if base_s.is_none_or(|base| seconds < base * (1.0 - MIN_SHARE)) => {
-                let difference_s = base_s.map(|base| seconds - base);
-                let plans = plan.as_deref().zip(base.plan.as_deref());
-                let probability_faster = plans.map(|(changed, base)| certainty::probability_faster(changed, base));
-                changes.push(Change { title, kind, fields, result, difference_s, probability_faster });
-            }
-            Some(_) => {}
-            None => rejected += 1,
-        }
+    let tried = Tried::default();
+    let mut trials = Trials { document: &document, valid, planner, base: &base, watch: &watch, tried };
+    let mut is_partial = trials.run(proposals)?;
+    if !is_partial && trials.tried.changes.iter().all(|change| change.kind == ChangeKind::Cluster) {
+        is_partial = trials.run(doubled)?;
     }
+    let Tried { mut changes, simulated, rejected } = trials.tried;
     let seconds = |change: &Change| change.result.iteration_s.unwrap_or(f64::INFINITY);
     changes.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
     keep_one_of_a_kind(&mut changes, is_applicable);
@@ -265,6 +237,71 @@ pub fn fit_applicable(
     let limit_gib = valid.scenario().memory_limit().gib();
     let (base, ranks) = (base.result, base.ranks);
     Ok(Fit { planner, base, ranks, limit_gib, changes, simulated, rejected, combination, is_partial })
+}
+
+/// Simulated changes.
+#[derive(Default)]
+struct Tried {
+    /// Changes that fit and save time.
+    changes: Vec<Change>,
+    simulated: u32,
+    rejected: u32,
+}
+
+/// Simulates changes of a scenario, one by one.
+struct Trials<'a> {
+    document: &'a Value,
+    valid: &'a ValidScenario,
+    planner: PlannerKind,
+    base: &'a Evaluated,
+    watch: &'a Watch<'a>,
+    tried: Tried,
+}
+
+impl Trials<'_> {
+    /// Simulates the proposals. Returns true if the time is up before the last one.
+    fn run(&mut self, proposals: Vec<Proposal>) -> Result<bool, AnalysisError> {
+        for proposal in proposals {
+            match self.simulate(proposal) {
+                Ok(()) => {}
+                Err(AnalysisError::TimeIsUp) => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    fn simulate(&mut self, Proposal { title, kind, fields }: Proposal) -> Result<(), AnalysisError> {
+        let base_s = self.base.result.iteration_s;
+        // More nodes are always faster; the fewest that fit are the smallest change.
+        let is_enlarged = kind == ChangeKind::Cluster && base_s.is_none();
+        if is_enlarged && self.tried.changes.iter().any(|change| change.kind == kind) {
+            return Ok(());
+        }
+        let Some(changed) = apply(self.document, &fields) else { return Ok(()) };
+        let planner = planner_after(&changed, self.document, self.planner);
+        let Some(Evaluated { result, plan, .. }) = evaluate(&changed, self.valid, planner, self.watch)? else {
+            return Ok(());
+        };
+        self.tried.simulated += 1;
+        match result.iteration_s {
+            Some(seconds) if base_s.is_none_or(|base| seconds < base * (1.0 - MIN_SHARE)) => {
+                let difference_s = base_s.map(|base| seconds - base);
+                let plans = plan.as_deref().zip(self.base.plan.as_deref());
+                let probability_faster = plans.map(|(changed, base)| certainty::probability_faster(changed, base));
+                self.tried.changes.push(Change { title, kind, fields, result, difference_s, probability_faster });
+            }
+            Some(_) => {}
+            None => self.tried.rejected += 1,
+        }
+        Ok(())
+    }
+}
+
+/// Returns the planner of a changed scenario: `planner`, or the first one if the change replaces the planners.
+fn planner_after(changed: &Value, document: &Value, planner: PlannerKind) -> PlannerKind {
+    let first = || PlannerKind::from_id(changed.pointer(PLANNERS)?.get(0)?.as_str()?);
+    if changed.pointer(PLANNERS) == document.pointer(PLANNERS) { planner } else { first().unwrap_or(planner) }
 }
 
 /// Adds changes to the fastest one in ascending iteration time, while the sum saves time.
@@ -288,6 +325,7 @@ fn combine(
             continue;
         }
         let Some(candidate) = apply(changed, &found_fields(change)) else { continue };
+        let planner = planner_after(&candidate, document, planner);
         let Some(evaluated) = evaluate(&candidate, valid, planner, watch)? else { continue };
         let is_faster = |seconds: f64| best.iteration_s.is_none_or(|best| seconds < best * (1.0 - MIN_SHARE));
         if evaluated.result.iteration_s.is_some_and(is_faster) {

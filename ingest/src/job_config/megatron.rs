@@ -331,7 +331,12 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     let is_short = keys.flag(&["grad-reduce-in-bf16"], "format of gradients").unwrap_or(false);
     let main_format = keys.text(&["main-grads-dtype"], "format of gradients");
     let is_short = is_short || main_format.is_some_and(|format| format.trim() == "bf16");
-    settings.gradients = is_short.then_some(GradientFormat::Bf16);
+    let is_long = keys.flag(&["accumulate-allreduce-grads-in-fp32"], "format of gradients").unwrap_or(false);
+    settings.gradients = match (is_short, is_long) {
+        (true, _) => Some(GradientFormat::Bf16),
+        (false, true) => Some(GradientFormat::Fp32),
+        (false, false) => None,
+    };
     for name in ["exp-avg-dtype", "exp-avg-sq-dtype", "main-params-dtype"] {
         if keys.text(&[name], "format of the optimizer state").is_some_and(|format| format.trim() != "fp32") {
             keys.not_modelled("The optimizer state is read in fp32. Its shorter format is not applied.");

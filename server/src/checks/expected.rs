@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 pub(super) const REPLICAS: &str = "replicas";
 /// Layers of each stage, which are fixed, found or usual.
 pub(super) const STAGES: &str = "/stages";
+/// The schedule, which is no field of a scenario: 1F1B becomes interleaved 1F1B.
+pub(super) const SCHEDULE: &str = "schedule";
 /// Pointer of the global batch.
 pub(super) const GLOBAL_BATCH: &str = "/workload/global_batch";
 
@@ -40,6 +42,9 @@ impl Target {
         let mut changed = target.differences(scenario);
         if target.replicas() != replicas(scenario) {
             changed.push(REPLICAS.to_owned());
+        }
+        if change.fields.iter().any(|field| field.pointer == "/planners") {
+            changed.push(SCHEDULE.to_owned());
         }
         // The key of the chunks can depend on the stages.
         if changed.iter().any(|field| field == "/layout/pipeline") && target.scenario.layout.chunks > Some(1) {

@@ -22,7 +22,7 @@ use planner::scenario::Scenario;
 use serde_json::Value;
 
 use super::edits::Job;
-use super::expected::Target;
+use super::expected::{SCHEDULE, Target};
 
 /// A setting of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +51,9 @@ impl Setting {
 /// Returns the settings that give a field of the scenario its value; `None` if the format has none. A field is a JSON
 /// pointer, or [`super::expected::REPLICAS`].
 pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec<Setting>> {
+    if field == SCHEDULE {
+        return schedule(job.format);
+    }
     match job.format {
         ConfigFormat::Megatron => megatron::settings(job, target, field),
         ConfigFormat::Torchtitan => torchtitan::settings(job, target, field),
@@ -75,6 +78,24 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         ConfigFormat::Levanter => levanter::settings(target, field),
         ConfigFormat::OlmoCore => olmo_core::settings(target, field),
         ConfigFormat::HuggingFaceModel | ConfigFormat::Mlperf => None,
+    }
+}
+
+/// Returns the setting of interleaved 1F1B. Megatron-LM interleaves if there are chunks.
+fn schedule(format: ConfigFormat) -> Option<Vec<Setting>> {
+    match format {
+        ConfigFormat::Torchtitan => {
+            let key = "parallelism.pipeline_parallel_schedule";
+            let of_2024 = "experimental.pipeline_parallel_schedule";
+            Some(vec![Setting::set(&[key, of_2024], "Interleaved1F1B")])
+        }
+        ConfigFormat::Megatron
+        | ConfigFormat::Nemo
+        | ConfigFormat::MegatronBridge
+        | ConfigFormat::Primus
+        | ConfigFormat::Verl
+        | ConfigFormat::Swift => Some(Vec::new()),
+        _ => None,
     }
 }
 

@@ -7,6 +7,7 @@ mod notation;
 use api::check::{EditAction, apply};
 use planner::fit::{ChangeKind, FieldChange, FitResult};
 use planner::outcome::Layout;
+use planner::scenario::PlannerKind;
 use planner::scenario::validate::NoDatasets;
 use serde_json::{Value, json};
 
@@ -136,6 +137,22 @@ fn torchtitan_arguments_are_edited() {
     let (settings, files) = edited_files(&files, &full);
     assert_eq!(settings, ["mode = \"selective\"", "--activation_checkpoint.mode selective"]);
     assert!(files[1].contains("--activation_checkpoint.mode selective"), "{}", files[1]);
+}
+
+/// Megatron-LM interleaves if there are chunks, torchtitan has a key for the schedule.
+#[test]
+fn interleaving_is_edited() {
+    let fields = [("/planners", json!(["interleaved"])), ("/layout/chunks", json!(4))];
+    let change = change(Layout { chunks: 4, ..layout(1, 2, 8, 1) }, &fields);
+    assert_eq!(edited(SCRIPT, &change).0, ["--num-layers-per-virtual-pipeline-stage 4"]);
+    let titan = JOB.replace("[parallelism]", "[parallelism]\npipeline_parallel_degree = 2");
+    let (settings, file) = edited(&titan, &change);
+    assert!(
+        settings.contains(&"[parallelism] pipeline_parallel_schedule = \"Interleaved1F1B\"".to_owned()),
+        "{settings:?}"
+    );
+    let again = read(&[("", file.as_str())], HARDWARE).unwrap().scenario;
+    assert_eq!((again.planners[0], again.layout.chunks), (PlannerKind::Interleaved, Some(4)));
 }
 
 /// Stages that a planner found replace stated ones.

@@ -9,7 +9,7 @@ mod warnings;
 use planner::model::{Bias, Module, ModuleRole, Norm};
 use planner::outcome::{BatchSummary, Planned, is_even, layer_counts};
 use planner::scenario::{PlannerKind, Scenario};
-use planner::training::{ContextExchange, GradientFormat, Optimizer, Precision, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Optimizer, Precision, Recompute};
 
 /// Reason why a plan cannot be exported.
 pub(crate) type Refusal = &'static str;
@@ -212,9 +212,12 @@ fn training(scenario: &Scenario, module: &Module) -> Vec<String> {
                 .push("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1".to_owned()),
         },
     }
-    if training.attention.is_fused() {
-        lines.push("--use-flash-attn".to_owned());
-    }
+    let backend = match training.attention {
+        AttentionKernel::Unfused => "unfused",
+        AttentionKernel::Cudnn => "fused",
+        AttentionKernel::Flash | AttentionKernel::Flash1 | AttentionKernel::Flash2 | AttentionKernel::Flash3 => "flash",
+    };
+    lines.push(format!("--attention-backend {backend}"));
     if training.zero_stage() >= 1 {
         lines.push("--use-distributed-optimizer".to_owned());
     }

@@ -8,7 +8,12 @@ use planscope_core::training::{
 };
 use planscope_core::workload::Packing;
 use planscope_cost::cost::has_rate;
-use planscope_plan::scenario::{FreeSetting, PlanSettings, Scenario};
+use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerKind, Scenario};
+
+/// Pointer of the requested planners.
+pub(super) const PLANNERS: &str = "/planners";
+/// Most chunks of a change of the schedule.
+const MAX_CHUNKS: u32 = 8;
 
 /// A change that is not yet simulated.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,9 +29,11 @@ fn proposal(kind: ChangeKind, title: impl Into<String>, fields: &[(&str, Value)]
     Proposal { title: title.into(), kind, fields: fields.collect() }
 }
 
-/// Returns the changes of a scenario. Settings that are free are not proposed, because planners choose them.
-pub(super) fn proposals(scenario: &Scenario, fits: bool) -> Vec<Proposal> {
+/// Returns the changes of a scenario that `planner` plans. Settings that are free are not proposed, because planners
+/// choose them.
+pub(super) fn proposals(scenario: &Scenario, planner: PlannerKind, fits: bool) -> Vec<Proposal> {
     let mut all = Vec::new();
+    interleaving(scenario, planner, &mut all);
     recomputation(scenario, &mut all);
     training(scenario, &mut all);
     layout(scenario, &mut all);
@@ -59,7 +66,11 @@ pub(super) fn pairs(single: &[Proposal]) -> Vec<Proposal> {
         let changes: Vec<&Proposal> = single.iter().filter(of_field).collect();
         savers.extend(match pointer {
             "/training/recompute" => {
-                changes.iter().find(|change| change.title == "full recomputation").into_iter().collect()
+                let is_full = |change: &&&Proposal| {
+                    let values: Vec<&Value> = change.fields.iter().map(|field| &field.value).collect();
+                    values == [&json!(Recompute::Full), &Value::Null]
+                };
+                changes.iter().find(is_full).into_iter().collect()
             }
             // The smallest microbatch; the largest degrees and shares.
             "/layout/microbatch" => changes.first().into_iter().collect(),
@@ -181,6 +192,43 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
     }
 }
 
+/// Interleaved 1F1B instead of 1F1B, with numbers of chunks that divide the layers of a rank.
+fn interleaving(scenario: &Scenario, planner: PlannerKind, all: &mut Vec<Proposal>) {
+    let Scenario { layout, model, .. } = scenario;
+    if planner != PlannerKind::OneFOneB || !has_pipeline(scenario) || layout.pipeline == Some(1) {
+        return;
+    }
+    let mut planners = vec![PlannerKind::Interleaved];
+    planners.extend(scenario.planners.iter().filter(|&&other| other != planner && other != PlannerKind::Interleaved));
+    let planners = (PLANNERS, json!(planners));
+    let Some(pipeline) = layout.pipeline else {
+        return all.push(proposal(ChangeKind::Layout, "interleaved 1F1B", &[planners]));
+    };
+    if !has_whole_rounds(scenario, pipeline) {
+        return;
+    }
+    let is_even = |chunks: &u32| model.layers().is_multiple_of(pipeline * chunks);
+    for chunks in (2..=MAX_CHUNKS).filter(is_even) {
+        let fields: Vec<_> =
+            [planners.clone(), ("/layout/chunks", json!(chunks))].into_iter().chain(other_stages(scenario)).collect();
+        all.push(proposal(ChangeKind::Layout, format!("interleaved 1F1B, VPP {chunks}"), &fields));
+    }
+}
+
+/// Returns whether the microbatches of a replica are a multiple of PP, as Megatron-LM's interleaved schedule requires,
+/// or not known.
+fn has_whole_rounds(scenario: &Scenario, pipeline: u32) -> bool {
+    let (Some(tensor), Some(microbatch)) = (scenario.layout.tensor, scenario.layout.microbatch) else { return true };
+    let replica = tensor * pipeline * scenario.training.context_parallel;
+    let sequences = (scenario.cluster.devices() / replica.max(1)).max(1) * microbatch;
+    (scenario.workload.global_batch / sequences.max(1)).is_multiple_of(pipeline)
+}
+
+/// The trainers of Hugging Face have no pipeline, and FSDP in PyTorch has none by itself.
+fn has_pipeline(scenario: &Scenario) -> bool {
+    !matches!(scenario.training.framework, Framework::HuggingFace | Framework::Fsdp)
+}
+
 fn layout(scenario: &Scenario, all: &mut Vec<Proposal>) {
     let request = scenario.layout;
     let degrees = [
@@ -189,8 +237,7 @@ fn layout(scenario: &Scenario, all: &mut Vec<Proposal>) {
         ("VPP", "/layout/chunks", request.chunks),
         ("microbatch", "/layout/microbatch", request.microbatch),
     ];
-    // The trainers of Hugging Face have no pipeline, and FSDP in PyTorch has none by itself.
-    let has_pipeline = !matches!(scenario.training.framework, Framework::HuggingFace | Framework::Fsdp);
+    let has_pipeline = has_pipeline(scenario);
     for (name, pointer, value) in degrees {
         let Some(value) = value else { continue };
         if !has_pipeline && value == 1 && matches!(name, "TP" | "PP" | "VPP") {

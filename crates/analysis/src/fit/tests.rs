@@ -133,3 +133,22 @@ fn a_cancelled_search_of_devices_is_partial() {
     let table = fewest_devices(&valid(&[]), &SequentialWorkers, &Over).unwrap();
     assert_eq!((table.rows.len(), table.is_partial), (0, true));
 }
+
+/// Interleaved 1F1B is a change of a job with 1F1B. The changed scenario has the stated time.
+#[test]
+fn interleaving_is_a_change_of_1f1b() {
+    let layout = json!({ "tensor": 1, "pipeline": 4, "microbatch": 1 });
+    let scenario = valid(&[("/layout", layout), ("/planners", json!(["1f1b", "zb_h1"]))]);
+    let found = analyse(&scenario);
+    let change = found.changes.iter().find(|change| change.title.starts_with("interleaved 1F1B, VPP ")).unwrap();
+    assert_eq!(change.fields[0].value, json!(["interleaved", "zb_h1"]));
+    assert!(change.difference_s.unwrap() < 0.0, "{change:?}");
+    let document = serde_json::to_value(scenario.scenario()).unwrap();
+    let changed = apply(&document, &change.fields).unwrap();
+    let again = analyse(&ValidScenario::new(serde_json::from_value(changed).unwrap(), &NoDatasets).unwrap());
+    assert_eq!((again.planner, again.base.iteration_s), (PlannerKind::Interleaved, change.result.iteration_s));
+    // Two replicas have 15 microbatches each, no multiple of PP 4.
+    let layout = json!({ "tensor": 1, "pipeline": 4, "microbatch": 1 });
+    let odd = valid(&[("/layout", layout), ("/planners", json!(["1f1b"])), ("/workload/global_batch", json!(30))]);
+    assert!(analyse(&odd).changes.iter().all(|change| !change.title.contains("interleaved")));
+}

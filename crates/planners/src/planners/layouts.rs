@@ -138,6 +138,11 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
         return Some(format!("PP x VPP does not divide the {layers} layers"));
     }
     let interleaved = matches!(kind.schedule(), Some(ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble));
+    if interleaved && stated > 0 && layout.pipeline >= 2 && layout.chunks < 2 {
+        return Some(format!(
+            "the scenario fixes the layers of {stated} stages, so VPP is 1; interleaving needs VPP 2"
+        ));
+    }
     if interleaved && (layout.pipeline < 2 || layout.chunks < 2) {
         return Some("interleaving needs PP and VPP of 2 or more".to_owned());
     }

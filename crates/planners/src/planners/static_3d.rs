@@ -215,7 +215,7 @@ pub(crate) fn plan(
             let plan = fill(context, &planner, &sized, observer).and_then(|plan| fits(context, plan, observer));
             let misfit = match plan {
                 Ok(plan) => {
-                    let decisions = decisions(&sized, plan.plan(), sizing, search.failed_later());
+                    let decisions = decisions(scenario, &sized, plan.plan(), sizing, search.failed_later());
                     return Ok(plan.with_report(search.report(), decisions));
                 }
                 Err(error) => error.reason()?,
@@ -298,7 +298,7 @@ fn open_degrees(scenario: &Scenario, kind: PlannerKind) -> String {
     if names.is_empty() { "nothing (all degrees are fixed)".to_owned() } else { names.join(", ") }
 }
 
-fn decisions(sized: &Sized, plan: &Plan, sizing: &PackedBatch, failed_later: u32) -> Vec<String> {
+fn decisions(scenario: &Scenario, sized: &Sized, plan: &Plan, sizing: &PackedBatch, failed_later: u32) -> Vec<String> {
     let mut decisions = vec![crate::planners::fastest(sized.layout, sizing.sequences.len(), failed_later)];
     if plan.partition.stages.iter().any(|stage| stage.len() > 1) || plan.partition.stages.len() > 1 {
         let layers: Vec<u32> = plan
@@ -312,8 +312,14 @@ fn decisions(sized: &Sized, plan: &Plan, sizing: &PackedBatch, failed_later: u32
         decisions.push(if min_layers == max_layers {
             format!("{} stages, {min_layers} {} each.", layers.len(), if min_layers == 1 { "layer" } else { "layers" })
         } else {
-            let aim = if sized.by_parameters { "equal parameters" } else { "equal mean time" };
-            format!("{} stages, {min_layers} to {max_layers} layers each, balanced for {aim}.", layers.len())
+            let origin = if !scenario.layers_per_stage.is_empty() {
+                "as the scenario fixes them"
+            } else if sized.by_parameters {
+                "balanced for equal parameters"
+            } else {
+                "balanced for equal mean time"
+            };
+            format!("{} stages, {min_layers} to {max_layers} layers each, {origin}.", layers.len())
         });
     }
     decisions.extend(nnscaler::decision(sized));

@@ -1,7 +1,7 @@
 //! Changes in the words of the form: label, current value and new value of each field.
 
 use api::planner::fit::{Change, ChangeKind, FieldChange};
-use api::planner::scenario::FreeSetting;
+use api::planner::scenario::{FreeSetting, PlannerKind};
 use serde_json::Value;
 
 use crate::editor::{ATTENTION, EXECUTION};
@@ -87,6 +87,7 @@ fn field_lines(FieldChange { pointer: place, value }: &FieldChange, document: &V
     match place.as_str() {
         "/layout" => return vec!["Layout: search all of them".to_owned()],
         "/free" => return freed(old, value),
+        "/planners" => return schedule(value),
         // A change clears fixed stages when it frees them, which is a line of its own.
         "/layers_per_stage" if value.as_array().is_none_or(Vec::is_empty) => return Vec::new(),
         _ if old == new => return Vec::new(),
@@ -109,6 +110,12 @@ fn field_lines(FieldChange { pointer: place, value }: &FieldChange, document: &V
     let space = if matches!(shown, Number(..)) { '\u{a0}' } else { ' ' };
     let arrow = if old.is_empty() { String::new() } else { format!("{old}{space}→{space}") };
     vec![format!("{label}: {arrow}{new}")]
+}
+
+/// Names the schedule of the first planner.
+fn schedule(planners: &Value) -> Vec<String> {
+    let first = planners.get(0).and_then(Value::as_str).and_then(PlannerKind::from_id);
+    first.map(|planner| format!("Schedule: {}", planner.short_title())).into_iter().collect()
 }
 
 /// Names the settings that become free.

@@ -21,7 +21,7 @@ const VERL: &str = include_str!("verl.sh");
 const VERL_MEGATRON: &str = include_str!("verl.yaml");
 
 /// Changes of a scenario. `layout` with a value is one that was free.
-const CHANGES: [(&str, &str); 27] = [
+const CHANGES: [(&str, &str); 28] = [
     ("microbatch 1", r#"[["/layout/microbatch", 1]]"#),
     ("microbatch 4", r#"[["/layout/microbatch", 4]]"#),
     ("tp 1", r#"[["/layout/tensor", 1]]"#),
@@ -31,6 +31,7 @@ const CHANGES: [(&str, &str); 27] = [
     ("pp 2", r#"[["/layout/pipeline", 2]]"#),
     ("vpp 1", r#"[["/layout/chunks", 1]]"#),
     ("vpp 6", r#"[["/layout/chunks", 6]]"#),
+    ("interleaved 6", r#"[["/planners", ["interleaved"]], ["/layout/chunks", 6]]"#),
     ("layout", r#"[["/layout", {}]]"#),
     ("cp ring", r#"[["/training/context_parallel", 2], ["/training/context_exchange", "ring"]]"#),
     ("cp a2a", r#"[["/training/context_parallel", 2], ["/training/context_exchange", "all_to_all"]]"#),
@@ -113,6 +114,7 @@ fn nemo() {
             ("pp 1", &["pipeline_model_parallel_size: 1"]),
             ("vpp 1", &["virtual_pipeline_model_parallel_size: null"]),
             ("vpp 6", &["virtual_pipeline_model_parallel_size: 6"]),
+            ("interleaved 6", &["virtual_pipeline_model_parallel_size: 6"]),
             (
                 "layout",
                 &["micro_batch_size: 1", "tensor_model_parallel_size: 1", "virtual_pipeline_model_parallel_size: null"],
@@ -154,6 +156,7 @@ fn megatron_bridge() {
             ("tp 4", &["tensor_model_parallel_size: 4"]),
             ("pp 2", &["pipeline_model_parallel_size: 2"]),
             ("vpp 6", &["virtual_pipeline_model_parallel_size: 6"]),
+            ("interleaved 6", &["virtual_pipeline_model_parallel_size: 6"]),
             ("layout", &["micro_batch_size: 1", "pipeline_model_parallel_size: 2", "tensor_model_parallel_size: 1"]),
             ("cp ring", &["context_parallel_size: 2"]),
             ("cp a2a", &["cp_comm_type: a2a", "context_parallel_size: 2"]),
@@ -432,6 +435,7 @@ fn verl_with_megatron() {
             ("tp 4", &["tensor_model_parallel_size: 4"]),
             ("pp 1", &["pipeline_model_parallel_size: 1"]),
             ("vpp 6", &["virtual_pipeline_model_parallel_size: 6"]),
+            ("interleaved 6", &["virtual_pipeline_model_parallel_size: 6"]),
             ("layout", &["ppo_micro_batch_size_per_gpu: 1", "tensor_model_parallel_size: 1"]),
             ("cp ring", &["context_parallel_size: 2"]),
             ("ep 2", &["expert_model_parallel_size: 2"]),
