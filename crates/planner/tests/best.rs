@@ -10,12 +10,14 @@ use planner::training::Recompute;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const ALL_FREE: [&str; 9] = [
+const ALL_FREE: [&str; 11] = [
     "recompute",
     "activation_offload",
+    "optimizer_offload",
     "zero",
     "context_parallel",
     "expert_parallel",
+    "expert_tensor_parallel",
     "packing",
     "layers_per_stage",
     "assignment",
@@ -165,10 +167,43 @@ fn one_device_has_a_best_plan_or_a_reason() {
     let PlanOutcome::Infeasible { binding, .. } = &outcome.results[0].answer else { panic!("one device is split") };
     assert!(binding.contains("two devices or more"), "{binding}");
     scenario["planners"] = json!(["best"]);
-    scenario["model"] = json!({ "preset": "llama-3-8b" });
+    scenario["model"] = json!({ "preset": "llama-3-70b" });
     let outcome = planned(&scenario);
     let PlanOutcome::Infeasible { binding, .. } = &outcome.results[0].answer else { panic!("it fits") };
     assert!(binding.contains("GiB"), "{binding}");
+}
+
+/// Llama-3 70B on eight H100 fits only with the optimizer state in host memory.
+#[test]
+fn a_free_optimizer_offload_is_used_if_nothing_else_fits() {
+    let mut scenario = document("llama-3-70b", ("h100", 1), 32, &["best", "1f1b"]);
+    let free: Vec<&str> = ALL_FREE.into_iter().filter(|setting| *setting != "optimizer_offload").collect();
+    scenario["free"] = json!(free);
+    assert!(plan_of(&planned(&scenario), PlannerKind::Best).is_none());
+    scenario["free"] = json!(ALL_FREE);
+    let outcome = planned(&scenario);
+    for planner in [PlannerKind::Best, PlannerKind::OneFOneB] {
+        let settings = plan_of(&outcome, planner).unwrap().settings.unwrap();
+        assert!(settings.optimizer_offload > 0.0, "{settings}");
+    }
+    // A model that fits leaves the optimizer on the devices.
+    let small = planned(&document("llama-3-8b", ("h100", 1), 32, &["best"]));
+    assert_eq!(plan_of(&small, PlannerKind::Best).unwrap().settings.unwrap().optimizer_offload, 0.0);
+}
+
+/// Fine-grained experts with TP fixed at 8: whole experts save the exchange inside the tensor-parallel group.
+#[test]
+fn a_free_expert_tp_is_chosen() {
+    let mut scenario = document("deepseek-v3", ("h100", 32), 256, &["1f1b"]);
+    scenario["layout"] = json!({ "tensor": 8, "pipeline": 8, "microbatch": 1 });
+    scenario["training"] = json!({ "expert_parallel": 4, "recompute": "full" });
+    scenario["free"] = json!(["expert_parallel", "layers_per_stage"]);
+    let fixed = seconds(&planned(&scenario), PlannerKind::OneFOneB);
+    scenario["free"] = json!(["expert_parallel", "expert_tensor_parallel", "layers_per_stage"]);
+    let outcome = planned(&scenario);
+    let plan = plan_of(&outcome, PlannerKind::OneFOneB).unwrap();
+    assert_eq!(plan.settings.unwrap().expert_tensor_parallel, Some(1));
+    assert!(plan.metrics.iteration_s < fixed, "{} s, {fixed} s with experts split", plan.metrics.iteration_s);
 }
 
 /// Records the plans that the search reports.

@@ -18,12 +18,16 @@ pub enum FreeSetting {
     Recompute,
     /// Share of the activations in host memory.
     ActivationOffload,
+    /// Share of the optimizer state in host memory, which also computes the update.
+    OptimizerOffload,
     /// ZeRO stage.
     Zero,
     /// Context-parallel degree and exchange.
     ContextParallel,
     /// Expert-parallel degree.
     ExpertParallel,
+    /// Tensor-parallel degree of experts: that of the model, or 1.
+    ExpertTensorParallel,
     /// Microbatches of several samples without padding.
     Packing,
     /// Layers per stage: stages may be uneven, with embedding and head as load. Chunks per rank (VPP)
@@ -37,12 +41,14 @@ pub enum FreeSetting {
 
 impl FreeSetting {
     /// All settings, in display order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Recompute,
         Self::ActivationOffload,
+        Self::OptimizerOffload,
         Self::Zero,
         Self::ContextParallel,
         Self::ExpertParallel,
+        Self::ExpertTensorParallel,
         Self::Packing,
         Self::LayersPerStage,
         Self::Assignment,
@@ -54,9 +60,11 @@ impl FreeSetting {
         match self {
             Self::Recompute => "recomputation",
             Self::ActivationOffload => "activation offload",
+            Self::OptimizerOffload => "optimizer offload",
             Self::Zero => "ZeRO stage",
             Self::ContextParallel => "context parallelism",
             Self::ExpertParallel => "expert parallelism",
+            Self::ExpertTensorParallel => "expert tensor parallelism",
             Self::Packing => "packing",
             Self::LayersPerStage => "layers per stage",
             Self::Assignment => "assignment of samples",
@@ -104,6 +112,9 @@ pub struct PlanSettings {
     pub recompute_layers: Option<u32>,
     /// Share of the stored activations in host memory, 0 to 1.
     pub activation_offload: f64,
+    /// Share of the optimizer state in host memory, 0 to 1; omitted if 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub optimizer_offload: f64,
     /// ZeRO stage, 0 to 3.
     pub zero: u32,
     /// Context-parallel degree.
@@ -112,8 +123,16 @@ pub struct PlanSettings {
     pub context_exchange: ContextExchange,
     /// Expert-parallel degree.
     pub expert_parallel: u32,
+    /// Tensor-parallel degree of experts; omitted if it is that of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expert_tensor_parallel: Option<u32>,
     /// Packing of samples into sequences.
     pub packing: Packing,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }
 
 impl PlanSettings {
@@ -124,10 +143,12 @@ impl PlanSettings {
             recompute: training.recompute,
             recompute_layers: training.recompute_layers.filter(|_| training.recompute == Recompute::Full),
             activation_offload: training.activation_offload,
+            optimizer_offload: training.optimizer_offload,
             zero: training.zero_stage(),
             context_parallel: training.context_parallel,
             context_exchange: training.context_exchange,
             expert_parallel: training.expert_parallel,
+            expert_tensor_parallel: training.expert_tensor_parallel,
             packing: scenario.workload.packing,
         }
     }
@@ -145,12 +166,14 @@ impl PlanSettings {
         training.recompute = self.recompute;
         training.recompute_layers = self.recompute_layers;
         training.activation_offload = self.activation_offload;
+        training.optimizer_offload = self.optimizer_offload;
         if training.zero_stage() != self.zero {
             training.zero = Some(self.zero);
         }
         training.context_parallel = self.context_parallel;
         training.context_exchange = self.context_exchange;
         training.expert_parallel = self.expert_parallel;
+        training.expert_tensor_parallel = self.expert_tensor_parallel;
     }
 }
 
@@ -170,6 +193,9 @@ impl fmt::Display for PlanSettings {
         if self.activation_offload > 0.0 {
             write!(f, ", {:.0} % of the activations offloaded", 100.0 * self.activation_offload)?;
         }
+        if self.optimizer_offload > 0.0 {
+            write!(f, ", {:.0} % of the optimizer offloaded", 100.0 * self.optimizer_offload)?;
+        }
         if self.context_parallel > 1 {
             let exchange = match self.context_exchange {
                 ContextExchange::Ring => "ring",
@@ -179,6 +205,9 @@ impl fmt::Display for PlanSettings {
         }
         if self.expert_parallel > 1 {
             write!(f, ", EP {}", self.expert_parallel)?;
+        }
+        if let Some(degree) = self.expert_tensor_parallel {
+            write!(f, ", expert TP {degree}")?;
         }
         if self.packing == Packing::Packed { f.write_str(", packed") } else { Ok(()) }
     }

@@ -57,12 +57,14 @@ pub(super) fn candidates_of(
             context_parallel: own.context_parallel,
             context_exchange: own.context_exchange,
             expert_parallel: own.expert_parallel,
+            expert_tensor_parallel: own.expert_tensor_parallel,
             packing: own.packing,
             ..*settings
         },
         PlannerFamily::ModuleLayouts | PlannerFamily::Dflop => PlanSettings {
             context_parallel: own.context_parallel,
             expert_parallel: own.expert_parallel,
+            expert_tensor_parallel: own.expert_tensor_parallel,
             packing: own.packing,
             ..*settings
         },

@@ -111,6 +111,11 @@ fn degrees(scenario: &Scenario, own: PlanSettings) -> Vec<PlanSettings> {
         let degrees = (0..=MAX_EXPERT.ilog2()).map(|power| 1 << power).filter(valid);
         degrees.map(|expert_parallel| PlanSettings { expert_parallel, ..settings }).collect()
     });
+    extend(FreeSetting::ExpertTensorParallel, &|settings| {
+        let is_whole = !experts.is_empty() && scenario.layout.tensor != Some(1);
+        let degrees = [None].into_iter().chain(is_whole.then_some(Some(1)));
+        degrees.map(|expert_tensor_parallel| PlanSettings { expert_tensor_parallel, ..settings }).collect()
+    });
     extend(FreeSetting::Zero, &|settings| (1..=3).map(|zero| PlanSettings { zero, ..settings }).collect());
     extend(FreeSetting::Packing, &|settings| {
         let packed = PlanSettings { packing: Packing::Packed, ..settings };
@@ -119,7 +124,7 @@ fn degrees(scenario: &Scenario, own: PlanSettings) -> Vec<PlanSettings> {
     all
 }
 
-/// Settings between no and full recomputation, and shares of offloaded activations.
+/// Settings between no and full recomputation, and shares of offloaded activations and optimizer states.
 fn refinements(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
     let mut refined = Vec::new();
     if scenario.is_free(FreeSetting::Recompute) {
@@ -134,6 +139,16 @@ fn refinements(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
         let recompute = if scenario.is_free(FreeSetting::Recompute) { Recompute::None } else { base.recompute };
         let shares = [0.25, 0.5, 0.75, 1.0];
         refined.extend(shares.map(|activation_offload| PlanSettings { activation_offload, recompute, ..base }));
+    }
+    if scenario.is_free(FreeSetting::OptimizerOffload) {
+        let offloaded = PlanSettings { optimizer_offload: 1.0, ..base };
+        refined.extend([PlanSettings { optimizer_offload: 0.5, ..base }, offloaded]);
+        if scenario.is_free(FreeSetting::Recompute) {
+            refined.push(PlanSettings { recompute: Recompute::Full, recompute_layers: None, ..offloaded });
+        }
+        if scenario.is_free(FreeSetting::ActivationOffload) {
+            refined.push(PlanSettings { activation_offload: 1.0, ..offloaded });
+        }
     }
     refined
 }
@@ -180,6 +195,7 @@ impl SettingsSearch<'_> {
                 recompute: own.recompute,
                 recompute_layers: own.recompute_layers,
                 activation_offload: own.activation_offload,
+                optimizer_offload: own.optimizer_offload,
                 ..probe.settings
             };
             if !degrees.contains(&base) {
@@ -197,7 +213,8 @@ impl SettingsSearch<'_> {
         self.probes.sort_by_key(|probe| (probe.time.is_none(), probe.time));
         let mut candidates = vec![PlanSettings::from_scenario(self.scenario)];
         let degrees = |settings: &PlanSettings| {
-            (settings.context_parallel, settings.context_exchange, settings.expert_parallel, settings.packing)
+            let experts = (settings.expert_parallel, settings.expert_tensor_parallel);
+            (settings.context_parallel, settings.context_exchange, experts, settings.packing)
         };
         let mut fastest: Vec<PlanSettings> = Vec::new();
         for probe in self.probes.iter().filter(|probe| probe.time.is_some()) {

@@ -25,9 +25,10 @@ pub(super) fn all_layouts(context: PlanningContext<'_>, observer: &dyn Observer)
     let mut device_seconds = 0.0;
     for batch in batches {
         let mut least = vec![f64::INFINITY; scenario.model.modules.len()];
-        for expert in expert_degrees(&scenario) {
+        for (expert, expert_tensor) in expert_degrees(context.scenario) {
             go_on(observer)?;
             scenario.training.expert_parallel = expert;
+            scenario.training.expert_tensor_parallel = expert_tensor;
             let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
             let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
             for size in (0..=MAX_MICROBATCH.ilog2()).map(|power| 1_usize << power) {
@@ -58,14 +59,22 @@ fn tensor_degrees(scenario: &Scenario) -> Vec<u32> {
     (0..5).map(|power| 1 << power).filter(divides).collect()
 }
 
-/// Expert-parallel degrees: that of the scenario, or all that divide the experts.
-fn expert_degrees(scenario: &Scenario) -> Vec<u32> {
+/// Expert-parallel degrees and expert TP: those of the scenario, or all that divide the experts.
+fn expert_degrees(scenario: &Scenario) -> Vec<(u32, Option<u32>)> {
     let experts: Vec<u32> =
         scenario.model.modules.iter().filter_map(|module| module.moe).map(|moe| moe.experts).collect();
-    if experts.is_empty() || !scenario.is_free(FreeSetting::ExpertParallel) {
-        return vec![scenario.training.expert_parallel];
+    let training = &scenario.training;
+    if experts.is_empty() {
+        return vec![(training.expert_parallel, training.expert_tensor_parallel)];
     }
     let devices = scenario.cluster.devices();
     let divides = |expert: &u32| *expert <= devices && experts.iter().all(|experts| experts.is_multiple_of(*expert));
-    (0..8).map(|power| 1 << power).filter(divides).collect()
+    let degrees: Vec<u32> = if scenario.is_free(FreeSetting::ExpertParallel) {
+        (0..8).map(|power| 1 << power).filter(divides).collect()
+    } else {
+        vec![training.expert_parallel]
+    };
+    let is_free = scenario.is_free(FreeSetting::ExpertTensorParallel);
+    let tensor = if is_free { vec![None, Some(1)] } else { vec![training.expert_tensor_parallel] };
+    degrees.iter().flat_map(|&expert| tensor.iter().map(move |&tensor| (expert, tensor))).collect()
 }
