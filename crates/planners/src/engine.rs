@@ -2,6 +2,7 @@
 
 mod best;
 mod settings;
+mod special_cases;
 mod spent;
 
 use std::sync::Mutex;
@@ -315,8 +316,14 @@ fn plan_family(context: PlanningContext<'_>, observer: &mut dyn Observer) -> Res
     }
 }
 
-/// Plans with the method of the planner, then checks and simulates the plan.
+/// Plans with the method of the planner and its special cases, then checks and simulates the plans.
 fn evaluate(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result<Evaluation, PlanError> {
+    let own = evaluate_own(context, observer)?;
+    special_cases::fastest(context, own, observer)
+}
+
+/// Plans with the method of the planner, then checks and simulates the plan.
+fn evaluate_own(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result<Evaluation, PlanError> {
     let tested = match plan_family(context, observer) {
         Ok(tested) => tested,
         Err(error) => return Ok(Evaluation::Infeasible(error.reason()?)),

@@ -56,6 +56,13 @@ impl EvaluatedPlan {
         self
     }
 
+    /// Adds a sentence before the decisions of the planner.
+    #[must_use]
+    pub(crate) fn with_decision(mut self, decision: String) -> Self {
+        self.planned.decisions.insert(0, decision);
+        self
+    }
+
     /// Adds the execution plan file.
     pub(crate) fn record(&mut self, recording: Recording) {
         self.recording = Some(Arc::new(recording));

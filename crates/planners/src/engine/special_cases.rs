@@ -1,0 +1,59 @@
+//! Plans of simpler methods for planners whose space contains them. Searches are heuristic, so the plan of a special
+//! case can be faster on a run.
+
+use super::spent::{Budgeted, Spent};
+use super::{Evaluation, PlanError, evaluate_own};
+use crate::planners::PlanningContext;
+use crate::planners::settings_search::Quiet;
+use planscope_plan::observer::{Observer, go_on};
+use planscope_plan::scenario::PlannerKind;
+use planscope_plan::scenario::budget::EvaluationSize;
+
+/// Planners whose plans are special cases of those of `planner`: groups of powers of two are groups, and one strategy
+/// for all pipelines is a choice of strategies.
+const fn of(planner: PlannerKind) -> &'static [PlannerKind] {
+    match planner {
+        PlannerKind::Dhp => &[PlannerKind::PowerOfTwoContext, PlannerKind::FlexSp],
+        PlannerKind::Hydraulis => &[PlannerKind::StaticStrategy],
+        _ => &[],
+    }
+}
+
+/// Returns the fastest of the plan `own` and the plans of the special cases of its planner. Drafts have no special
+/// cases.
+pub(super) fn fastest(
+    context: PlanningContext<'_>,
+    own: Evaluation,
+    observer: &mut Budgeted<'_>,
+) -> Result<Evaluation, PlanError> {
+    if context.scenario.search.rollouts == 0 {
+        return Ok(own);
+    }
+    let mut best = own;
+    for &planner in of(context.planner) {
+        go_on(observer)?;
+        let size = EvaluationSize::new(context.batches.evaluated.len() as u32, observer.workers().count());
+        let spent = Spent::new(observer.max_bytes(), size);
+        let special = PlanningContext { planner, ..context };
+        let found = evaluate_own(special, &mut Budgeted::new(&spent, &mut Quiet(observer)));
+        go_on(observer)?;
+        let found = match found {
+            Ok(Evaluation::Planned(found)) => found,
+            Ok(Evaluation::Infeasible(_)) | Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        let is_faster = match &best {
+            Evaluation::Planned(best) => found.iteration_s() < best.iteration_s(),
+            Evaluation::Infeasible(_) => true,
+        };
+        if is_faster {
+            observer.spend(found.stored_spans())?;
+            let decision = format!(
+                "The plan of {} is a special case of this method. On this run it is faster than the plan of the search.",
+                planner.title()
+            );
+            best = Evaluation::Planned(Box::new(found.with_decision(decision)));
+        }
+    }
+    Ok(best)
+}
