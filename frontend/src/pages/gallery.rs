@@ -75,7 +75,8 @@ pub(crate) fn GalleryPage() -> impl IntoView {
             <CheckConfiguration />
             <NewScenario presets=presets />
             <h2 id="ready">"Ready scenarios"</h2>
-            <p class="hint topics-hint">"Upper strips: baseline. Lower strips: fastest plan, on the same time axis. Click one to see and change it."</p>
+            <p class="hint topics-hint">"Upper strips: baseline, which is 1F1B or the slowest of the selected plans. Lower strips: fastest plan, on the same time axis. Click one to see and change it."</p>
+            {headline::legend()}
             <div class="topics" aria-labelledby="ready" role="group">{topics}</div>
             <SetUps count=ready_scenarios />
             <OpenedLast heading="Opened last in this browser" />
