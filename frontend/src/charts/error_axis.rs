@@ -77,17 +77,17 @@ const LETTER_PX: f64 = 6.6;
 /// Width of both margins, in px.
 const MARGINS_PX: f64 = 72.0;
 
-/// Returns the labels, their angle and the lower margin. Labels that do not fit beside each other are upright.
-fn labels(values: &[String], width_px: f64) -> (Vec<String>, f64, usize) {
+/// Returns the labels, whether they are upright, and the lower margin. Labels that do not fit beside each other are upright.
+fn labels(values: &[String], width_px: f64) -> (Vec<String>, bool, usize) {
     let longest = |labels: &[String]| labels.iter().map(|label| label.chars().count()).max().unwrap_or(0) as f64;
     let level: Vec<String> = values.iter().map(|value| shortened(value, MAX_LETTERS)).collect();
     let place_px = (width_px - MARGINS_PX) / values.len().max(1) as f64;
     if (longest(&level) + 1.0) * LETTER_PX <= place_px {
-        return (level, 0.0, 56);
+        return (level, false, 56);
     }
     let upright: Vec<String> = values.iter().map(|value| shortened(value, MAX_UPRIGHT)).collect();
-    let margin = 34.0 + longest(&upright) * LETTER_PX;
-    (upright, -90.0, margin as usize)
+    let margin = 14.0 + longest(&upright) * LETTER_PX;
+    (upright, true, margin as usize)
 }
 
 fn plot(set: &AccuracySet, axis: usize, width_px: f64, colours: &Colours) -> String {
@@ -126,14 +126,16 @@ fn plot(set: &AccuracySet, axis: usize, width_px: f64, colours: &Colours) -> Str
     let name = set.properties.get(axis).cloned().unwrap_or_default();
     let places = (0..groups.len()).map(|place| place as f64).collect();
     let values: Vec<String> = groups.iter().map(|(value, _)| value.clone()).collect();
-    let (values, angle, bottom) = labels(&values, width_px);
+    let (values, is_upright, bottom) = labels(&values, width_px);
     let horizontal = colours
         .axis()
         .tick_mode(TickMode::Array)
         .tick_values(places)
         .tick_text(values)
-        .tick_angle(angle)
-        .title(Title::with_text(name).font(colours.font()));
+        .tick_angle(if is_upright { -90.0 } else { 0.0 });
+    // A title would overlap upright labels. The select above names the property.
+    let horizontal =
+        if is_upright { horizontal } else { horizontal.title(Title::with_text(name).font(colours.font())) };
     let vertical = colours.axis().title(Title::with_text("error, %").font(colours.font()));
     plot.set_layout(
         colours
@@ -204,9 +206,9 @@ mod tests {
         assert_eq!(shortened(&"x".repeat(30), MAX_LETTERS).chars().count(), 19);
         assert_eq!([shift(0, 1), shift(0, 2) + shift(1, 2)], [0.0, 0.0], "symmetric to the mean line");
         let models = ["gpt-22B", "gpt-175B", "turing-530B", "gpt-1T"].map(str::to_owned);
-        assert_eq!(labels(&models, 700.0).1, 0.0);
-        let (upright, angle, bottom) = labels(&models, 300.0);
-        assert_eq!((upright.last().map(String::as_str), angle), (Some("gpt-1T"), -90.0));
+        assert!(!labels(&models, 700.0).1);
+        let (upright, is_upright, bottom) = labels(&models, 300.0);
+        assert_eq!((upright.last().map(String::as_str), is_upright), (Some("gpt-1T"), true));
         assert!(bottom > 56, "{bottom}");
     }
 }

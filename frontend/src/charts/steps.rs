@@ -328,7 +328,9 @@ fn json(step_plot: &StepPlot, colours: &Colours) -> String {
     // Step numbers are integers, so tick labels have no fractions.
     let x_axis = if last - first < 7.0 { x_axis.dtick(1.0) } else { x_axis };
     let y_axis = colours.axis().range(AxisRange::new(lower, top)).n_ticks(5).show_line(false);
-    let y_axis = if step_plot.unit.is_empty() { y_axis } else { y_axis.tick_suffix(format!(" {}", step_plot.unit)) };
+    // Longer units are in the title of the chart.
+    let has_short_unit = matches!(step_plot.unit, "s" | "GiB");
+    let y_axis = if has_short_unit { y_axis.tick_suffix(format!(" {}", step_plot.unit)) } else { y_axis };
     plot.set_layout(
         colours
             .layout(Margin::new().left(58).right(14).top(8).bottom(36))

@@ -126,7 +126,7 @@ fn ReadyTile(tile: Tile) -> impl IntoView {
         <div class="ready-place">
             <a class="ready tile" href=href title=summary data-testid=format!("gallery-{slug}")>
                 {headline.clone().map(|headline| headline::strips(&headline))}
-                <span class="tile-title"><b>{title.clone()}</b>{headline.as_ref().and_then(headline::gain).map(|gain| view! { <span class="gain">{gain}</span> })}</span>
+                <span class="tile-title"><b>{title.clone()}</b>{headline.as_ref().and_then(headline::gain).map(|(gain, baseline)| view! { <span class="gain">{gain}<small>{baseline}</small></span> })}</span>
                 {headline.map(|headline| view! { <HeadlineMetrics headline=headline /> })}
                 <span class="muted">{devices}{synthetic}</span>
             </a>

@@ -275,7 +275,8 @@ pub(crate) fn changes(report: &Report) -> Vec<String> {
     let now = fit.base.iteration_s.map(|seconds| format!(" (now {seconds:.3} s)")).unwrap_or_default();
     let simulated = fit.simulated;
     let title = if fit.changes.iter().all(is_hardware) {
-        format!("none of {simulated} simulated changes of the job would {purpose}{now}")
+        let aim = if report.check.verdict == Verdict::DoesNotFit { "makes it fit" } else { "saves time" };
+        format!("{simulated} changes simulated; no change of the job {aim}{now}")
     } else {
         format!("changes that {purpose}, of {simulated} simulated on one global batch{now}:")
     };

@@ -58,10 +58,8 @@ fn List(changes: Arc<CheckChanges>, does_not_fit: bool, document: Value) -> impl
     let all = fit.changes.iter().zip(&changes.edits).enumerate();
     let (hardware, of_job): (Vec<_>, Vec<_>) = all.partition(|(_, (change, _))| is_hardware(change));
     let note = if of_job.is_empty() && !hardware.is_empty() {
-        format!(
-            "None of {simulated} simulated changes of the job {}.",
-            if does_not_fit { "makes it fit" } else { "saves time" }
-        )
+        let aim = if does_not_fit { "makes it fit" } else { "saves time" };
+        format!("{simulated} changes simulated. No change of the job {aim}.")
     } else {
         note
     };

@@ -40,10 +40,10 @@ const ONE_F_ONE_B: &str = PlannerKind::OneFOneB.short_title();
 
 /// Returns the speedup of the fastest plan over the baseline with the name of the baseline: 1F1B, or the slowest plan.
 /// Returns `None` for a gain below 0.5 %.
-pub(super) fn gain(headline: &Headline) -> Option<String> {
+pub(super) fn gain(headline: &Headline) -> Option<(String, &'static str)> {
     let baseline = headline.baseline.as_ref()?;
-    let name = if baseline.planner == ONE_F_ONE_B { ONE_F_ONE_B } else { "slowest" };
-    headline.gain.filter(|gain| *gain >= 1.005).map(|gain| format!("{} vs. {name}", format::ratio(gain)))
+    let name = if baseline.planner == ONE_F_ONE_B { "vs. 1F1B" } else { "vs. slowest" };
+    headline.gain.filter(|gain| *gain >= 1.005).map(|gain| (format::ratio(gain), name))
 }
 
 /// Explains the colours of the strips.
@@ -133,10 +133,10 @@ mod tests {
         assert_eq!(shapes.matches("<rect").count(), 4, "signs that are no kind are not drawn: {shapes}");
         assert!(shapes.contains("<rect class=\"b\" x=\"3\" y=\"0\" width=\"2\" height=\"6\"/>"));
         assert!(shapes.contains("<rect class=\"f\" x=\"0\" y=\"18\" width=\"2\" height=\"6\"/>"));
-        assert_eq!(gain(&headline).as_deref(), Some("1.25× vs. 1F1B"));
+        assert_eq!(gain(&headline), Some(("1.25×".to_owned(), "vs. 1F1B")));
         let slowest = HeadlinePlan { planner: "HotSPa".to_owned(), ..plan(&["0"]) };
         let other = Headline { baseline: Some(slowest), ..headline.clone() };
-        assert_eq!(gain(&other).as_deref(), Some("1.25× vs. slowest"));
+        assert_eq!(gain(&other), Some(("1.25×".to_owned(), "vs. slowest")));
         assert_eq!(gain(&Headline { gain: Some(1.0), ..headline }), None);
     }
 }
