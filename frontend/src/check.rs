@@ -50,6 +50,24 @@ pub(crate) struct Checked {
 /// A plan with its timeline. `None` if nothing fits.
 pub(crate) type DrawnPlan = Option<(Planned, Arc<Timeline>)>;
 
+/// Maximum number of devices of a job. The server has the same limit.
+const MAX_DEVICES: u32 = 131_072;
+
+/// Reads the number of devices. `None` for an empty field.
+///
+/// # Errors
+/// Returns the message for the field.
+fn device_count(text: &str) -> Result<Option<u32>, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let count = text.parse().ok().filter(|count| (1..=MAX_DEVICES).contains(count));
+    count
+        .map(Some)
+        .ok_or_else(|| format!("Enter a whole number from 1 to {}.", crate::format::count(MAX_DEVICES.into())))
+}
+
 /// State of the check page.
 #[derive(Clone, Copy)]
 pub(crate) struct CheckState {
@@ -160,8 +178,16 @@ impl CheckState {
         }
     }
 
+    /// Returns the error of the number of devices.
+    pub(crate) fn devices_error(self) -> Option<String> {
+        self.devices.with(|devices| device_count(devices).err())
+    }
+
     /// True if the text or the devices differ from the checked ones.
     pub(crate) fn is_outdated(self) -> bool {
+        if self.devices_error().is_some() {
+            return self.result.with(|result| matches!(result, Loaded::Here(_)));
+        }
         let request = self.request();
         self.result.with(|result| matches!(result, Loaded::Here(checked) if checked.request != request))
     }
@@ -190,14 +216,18 @@ impl CheckState {
             text: self.text.get(),
             name: self.file_name.get(),
             further: self.further.get(),
-            devices: self.devices.with(|devices| devices.trim().parse().ok()),
+            devices: self.devices.with(|devices| device_count(devices).ok().flatten()),
             device: Some(self.device.get()).filter(|device| !device.is_empty()),
             budget: None,
         }
     }
 
-    /// Checks the configuration. Changes and plans follow.
+    /// Checks the configuration. Changes and plans follow. An invalid number of devices is not checked: the field has
+    /// the error.
     pub(crate) fn run(self) {
+        if untrack(|| self.devices_error()).is_some() {
+            return;
+        }
         let request = untrack(|| self.request());
         let number = self.begin();
         let abort = self.abort.with_value(Clone::clone);
@@ -320,4 +350,18 @@ pub(crate) async fn read_files(files: Vec<web_sys::File>) -> Result<Vec<NamedTex
 /// Returns the files of a list.
 pub(crate) fn listed(files: Option<web_sys::FileList>) -> Vec<web_sys::File> {
     files.map(|files| (0..files.length()).filter_map(|index| files.get(index)).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_whole_numbers() {
+        assert_eq!(device_count(" "), Ok(None));
+        assert_eq!(device_count(" 64 "), Ok(Some(64)));
+        for wrong in ["12.5", "-8", "0", "131073", "8 GPUs"] {
+            assert_eq!(device_count(wrong).unwrap_err(), "Enter a whole number from 1 to 131,072.", "{wrong}");
+        }
+    }
 }

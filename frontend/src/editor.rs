@@ -49,8 +49,8 @@ pub(crate) fn Editor() -> impl IntoView {
                 </button>
                 <span class="grow"></span>
                 <opening_file::OpenFile report=report />
-                <button class="quiet" on:click=move |_| explore.start_afresh() title="Throw the draft away and begin with a ready scenario">
-                    "Start afresh"
+                <button class="quiet" on:click=move |_| explore.start_afresh() title="Discard this draft and start with a ready scenario">
+                    "New"
                 </button>
             </div>
             <job_config_report::JobConfigReport report=report />

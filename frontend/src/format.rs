@@ -67,6 +67,32 @@ pub(crate) fn percent(share: f64) -> String {
     if percent <= -0.005 { format!("−{text}") } else { text }
 }
 
+/// Formats a probability. Probabilities near 0 and 1 are bounds, because their exact value is not known.
+pub(crate) fn probability(share: f64) -> String {
+    const NEAR: f64 = 0.001;
+    if share < NEAR {
+        "below 0.1\u{202f}%".to_owned()
+    } else if share > 1.0 - NEAR {
+        "above 99.9\u{202f}%".to_owned()
+    } else {
+        percent(share)
+    }
+}
+
+/// Formats a number of tokens or items: integers and values from 100 without rounding to three digits.
+pub(crate) fn length(value: f64) -> String {
+    if value >= 0.0 && (value >= 100.0 || value.fract() == 0.0) {
+        count(value.round() as u64)
+    } else {
+        three_digits(value)
+    }
+}
+
+/// Formats a count with its noun, for example "1 line" or "12 lines".
+pub(crate) fn counted(value: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(value), if value == 1 { one } else { many })
+}
+
 /// Formats a fraction in percent with its sign, for example "+1.34 %" or "−14.3 %".
 pub(crate) fn signed_percent(share: f64) -> String {
     let sign = if share < 0.0 { "−" } else { "+" };
@@ -185,6 +211,14 @@ mod tests {
         assert_eq!(plain(&signed_percent(-0.143)), "−14.3 %");
         assert_eq!(plain(&signed_percent(0.0134)), "+1.34 %");
         assert_eq!(nonbreaking_units("mean 8.4 %; largest"), "mean 8.4\u{202f}%; largest");
+        assert_eq!(plain(&probability(0.000_2)), "below 0.1 %");
+        assert_eq!(plain(&probability(1.0)), "above 99.9 %");
+        assert_eq!(plain(&probability(0.557)), "55.7 %");
+        assert_eq!([2992.0, 4077.4, 12.0, 12.345, 0.0].map(length), ["2,992", "4,077", "12", "12.3", "0"]);
+        assert_eq!(
+            (counted(1, "line", "lines"), counted(1200, "line", "lines")),
+            ("1 line".into(), "1,200 lines".into())
+        );
         assert_eq!(ratio(1.611), "1.61×");
         assert_eq!(count(8192), "8,192");
         assert_eq!(count(999), "999");

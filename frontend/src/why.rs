@@ -162,13 +162,13 @@ fn Rejected(search: Search, best_s: Option<f64>) -> impl IntoView {
     let first: Vec<_> = losers.by_ref().take(FIRST_LOSERS).map(line).collect();
     let rest: Vec<_> = losers.map(line).collect();
     let more = rest.len();
-    let title = if best_s.is_some() { "Rejected" } else { "Nearest misses" };
+    let title = if best_s.is_some() { "Layouts searched" } else { "Nearest misses" };
     view! {
         <h3>{title}</h3>
         <p class="hint">
             {format!(
-                "{} layouts: {} simulated; {} not simulated: cannot be faster; {} invalid or too large for memory.",
-                format::count(candidates.into()),
+                "{}: {} simulated; {} not simulated, because they cannot be faster; {} invalid or too large for memory.",
+                format::counted(candidates.into(), "layout", "layouts"),
                 format::count(simulated.into()),
                 format::count(pruned.into()),
                 format::count(rejected.into()),
@@ -178,7 +178,7 @@ fn Rejected(search: Search, best_s: Option<f64>) -> impl IntoView {
         {(more > 0).then(|| view! { <details class="advanced"><summary>{format!("{more} more")}</summary><ul>{rest}</ul></details> })}
         {(!rejections.is_empty()).then(|| {
             let rejections = rejections.into_iter().map(|rejection| view! { <li>{format!("{} × ", format::count(rejection.count.into()))}{rejection.reason}</li> });
-            view! { <details class="advanced"><summary>"Rejections by reason"</summary><ul>{rejections.collect_view()}</ul></details> }
+            view! { <details class="advanced"><summary>"Rejected layouts, by reason"</summary><ul>{rejections.collect_view()}</ul></details> }
         })}
     }
 }

@@ -57,6 +57,12 @@ pub(crate) enum ConfigurationError {
     /// The scenario has invalid fields.
     #[error("{}", .0.iter().map(|error| field_names::describe(error, field_names::in_scenario)).collect::<Vec<_>>().join("\n"))]
     Scenario(Vec<FieldError>),
+    /// The text is the log of a run.
+    #[error(
+        "this is the log of a run ({steps} steps read), not a configuration. Paste the configuration or the arguments of the run, and open \
+         the log with “Open a log of the run” on the page Check, with --log on the command line, or as a run on the page Runs"
+    )]
+    Log { steps: usize },
     /// The number of devices does not fill nodes.
     #[error("{devices} devices do not fill nodes of {per_node}")]
     PartialNode { devices: u32, per_node: u32 },
@@ -118,6 +124,14 @@ pub(crate) fn read_settings(read: Vec<job_config::ReadSetting>) -> Vec<ReadSetti
     read.into_iter().map(setting).collect()
 }
 
+/// Returns the number of steps of a text that is the log of a run. `None` for several files, for other texts and for a
+/// single step, which another text can look like.
+fn log_steps(files: &[(&str, &[u8])]) -> Option<usize> {
+    let [(_, text)] = files else { return None };
+    let points = crate::live::log_points(text).ok()?;
+    Some(points.len()).filter(|&steps| steps > 1)
+}
+
 /// Reads a scenario or the configuration files of one job, on the given devices. A scenario is a single file.
 pub(crate) fn read(files: &[(&str, &str)], hardware: Hardware) -> Result<Configuration, ConfigurationError> {
     let is_scenario =
@@ -128,8 +142,11 @@ pub(crate) fn read(files: &[(&str, &str)], hardware: Hardware) -> Result<Configu
     };
     let Some(text) = scenario else {
         let files: Vec<(&str, &[u8])> = files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
-        let JobConfig { format, scenario, read, assumed, not_modelled, unknown } =
-            job_config::read_files(&files, hardware)?;
+        let config = job_config::read_files(&files, hardware).map_err(|error| match log_steps(&files) {
+            Some(steps) => ConfigurationError::Log { steps },
+            None => error.into(),
+        })?;
+        let JobConfig { format, scenario, read, assumed, not_modelled, unknown } = config;
         let (format, read) = (Some(config_format(format)), read_settings(read));
         return Ok(Configuration { format, scenario, read, assumed, not_modelled, unknown });
     };

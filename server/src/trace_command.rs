@@ -78,7 +78,7 @@ fn load(file: &Path, arguments: &TraceArguments) -> anyhow::Result<Vec<Recorded>
     let source = File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
     let trace = read(source, unit, &Limits::default()).with_context(|| file.display().to_string())?;
     if trace.report.cut {
-        eprintln!("{}: the file breaks off; what stands before was read", file.display());
+        eprintln!("{}: the file is truncated; the part before the end was read", file.display());
     }
     let stated = trace.distributed.as_ref().and_then(|job| job.rank);
     let found = recorded(&trace, &name, stated.or_else(|| rank_in(&name)));

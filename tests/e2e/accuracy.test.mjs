@@ -106,6 +106,10 @@ test("filters select rows with their errors, and the errors have an axis", async
   await page.getByTestId("accuracy-points").getByRole("columnheader", { name: "Microbatch" }).waitFor();
   const choices = page.getByTestId("accuracy-choices").locator("tbody tr");
   assert.equal(await choices.count(), set.choices.length);
+  await page.waitForURL(`**/accuracy?set=${set.id}&TP=8&by=microbatch`);
+  await page.reload();
+  await note.getByText(`${selected.length} of ${set.points.length} rows`).waitFor();
+  assert.equal(await page.getByTestId("error-property").locator("option:checked").innerText(), "Microbatch");
   await page.getByRole("button", { name: "All rows" }).click();
   await note.getByText(`${set.points.length} of ${set.points.length} rows`).waitFor();
   expectNoFaults(page);

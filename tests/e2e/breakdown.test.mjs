@@ -38,7 +38,7 @@ test("the time of every rank adds up to the iteration", async () => {
   assert.deepEqual(await legend(card), [
     "computation",
     "recomputed",
-    "exposed in actions",
+    "exposed communication (TP, CP, EP, sends)",
     "exposed gradient synchronisation",
     "optimizer",
     "bubble",

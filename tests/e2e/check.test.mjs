@@ -97,12 +97,41 @@ test("a measured step is compared with the prediction", async () => {
   await page.getByTestId("explain-slowness").click();
   const causes = page.getByTestId("check-causes").locator("tbody tr");
   await causes.first().waitFor(PATIENCE);
-  assert.match(await page.getByTestId("check-slowness").innerText(), /The run is slower than predicted/);
+  assert.match(await page.getByTestId("check-slowness").innerText(), /slower than predicted, (but inside|outside) the 80 % interval/);
   assert.match(await causes.first().innerText(), /nccl-tests|trace|throttle|dtype/);
   await page.screenshot({ path: join(pictures, "check-slow-dark.png"), fullPage: true });
   await page.getByTestId("measured").fill("0.001");
   await page.getByTestId("explain-slowness").click();
   await page.getByText("above the peak of the devices").waitFor(PATIENCE);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a wrong number has an error at its field, and a pasted log is named", async () => {
+  const page = await stage.open({ refusals: true });
+  await check(page, JOB.replace('"none"', '"full"'));
+  for (const wrong of ["12.5", "-8"]) {
+    await page.getByTestId("check-devices").fill(wrong);
+    await page.getByRole("alert").getByText("Enter a whole number from 1 to 131,072").waitFor();
+    assert.equal(await page.getByTestId("check").isDisabled(), true, wrong);
+  }
+  await page.getByTestId("check-devices").fill("8");
+  const measured = page.getByTestId("check-slowness");
+  for (const [wrong, message] of [["22,5", "decimal point"], ["abc", "Enter a number, for example 22.5"], ["0", "above 0"]]) {
+    await page.getByTestId("measured").fill(wrong);
+    await measured.getByRole("alert").getByText(message).waitFor();
+    assert.equal(await page.getByTestId("explain-slowness").isDisabled(), true, wrong);
+  }
+  await page.getByTestId("measured").fill("");
+  assert.equal(await measured.getByRole("alert").count(), 0);
+  await changed(page);
+  const step = (number) =>
+    ` iteration ${number}/ 100 | consumed samples: ${8 * number} | elapsed time per iteration (ms): 900.0 | ` +
+    `learning rate: 1.000E-04 | global batch size: 8 | lm loss: 2.0E+00 |\n`;
+  await page.getByRole("button", { name: "Clear" }).click();
+  await page.getByTestId("check-text").fill(step(1) + step(2) + step(3));
+  await page.getByTestId("check").click();
+  await page.getByRole("alert").getByText("This is the log of a run").or(page.getByRole("alert").getByText("this is the log of a run")).first().waitFor(PATIENCE);
   expectNoFaults(page);
   await page.context().close();
 });
@@ -126,7 +155,7 @@ test("a log of the run is compared by its timers", async () => {
   await page.getByTestId("log-of-same-job").waitFor(PATIENCE);
   const card = page.getByTestId("check-slowness");
   assert.match(await card.innerText(), /Backward compute[\s\S]*700.ms/i);
-  assert.match(await card.innerText(), /The run is slower than predicted/);
+  assert.match(await card.innerText(), /slower than predicted, outside the 80 % interval/);
   await page.screenshot({ path: join(pictures, "check-log-light.png"), fullPage: true });
   assert.deepEqual(await serious(page), []);
   await open(64);

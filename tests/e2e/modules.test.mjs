@@ -52,7 +52,7 @@ test("a DFLOP plan shows who stands where and how its stages are loaded", async 
   await page.context().close();
 });
 
-test("adaptive correction is simulated, and switches itself off where it does not pay", async () => {
+test("adaptive correction is simulated, and is switched off where it does not pay", async () => {
   const page = await open("dflop");
   const card = await unfold(page, "card-correction");
   const verdict = card.getByTestId("correction-verdict");
@@ -61,7 +61,7 @@ test("adaptive correction is simulated, and switches itself off where it does no
   const slow = card.getByLabel("Slow shapes");
   await slow.fill("0");
   await verdict.getByText(/None of [\d,]+ shapes is slow/).waitFor(PATIENCE);
-  assert.match(await verdict.innerText(), /switches itself off at the end of iteration 19/);
+  assert.match(await verdict.innerText(), /is switched off at the end of iteration 19/);
   await card.getByTestId("correction-table").locator("summary").click();
   assert.equal(await card.locator("tr[data-iteration]").count(), 60);
   assert.match(await card.locator('tr[data-iteration="19"]').innerText(), /switches off/);

@@ -11,6 +11,7 @@ use crate::analysis::AnalysisError;
 use crate::fit::{FieldChange, Watch, apply, base, document, evaluate, reference_planner};
 use crate::run_comparison::{Phase, PredictedPhases, TimerRanks, predicted_phases};
 use planscope_core::host::{Cancellation, Workers};
+use planscope_plan::certainty::{self, Interval};
 use planscope_plan::outcome::Planned;
 use planscope_plan::scenario::{PlannerKind, ValidScenario};
 use suspects::{Suspect, suspects};
@@ -50,6 +51,27 @@ pub enum Relation {
     Slower,
 }
 
+/// Order of the causes of a slower run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CauseOrder {
+    /// The effect that is closest to the gap first. This is no probability.
+    ClosestEffect,
+    /// The best match of the phases that the log times first.
+    Phases,
+}
+
+impl CauseOrder {
+    /// Describes the order.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::ClosestEffect => "effect closest to the difference first",
+            Self::Phases => "best match of the measured phases first",
+        }
+    }
+}
+
 /// A measured step time next to its prediction, and the causes that can explain a difference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -66,10 +88,18 @@ pub struct Slowness {
     pub predicted_mfu: f64,
     /// Relation of both times.
     pub relation: Relation,
-    /// Causes of a slower run, those that explain most of the gap first.
+    /// 80 % interval of the prediction in s.
+    pub interval_s: Interval,
+    /// Causes of a slower run.
     pub causes: Vec<Cause>,
-    /// Causes whose effect is larger than the gap or too small, one title each.
-    pub excluded: Vec<String>,
+    /// Order of the causes.
+    pub order: CauseOrder,
+    /// Causes with a smaller effect than 3 % of the gap, one title each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub too_small: Vec<String>,
+    /// Causes with a larger effect than the gap, one title each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub too_large: Vec<String>,
     /// True if the time limit was reached before all causes were simulated.
     pub is_partial: bool,
 }
@@ -103,6 +133,18 @@ pub struct PhaseShift {
     pub seconds: f64,
 }
 
+impl PhaseShift {
+    /// Name of the phase of a job with `replicas` that reduce gradients. One replica reduces the gradients of a tied
+    /// embedding only, between the first and the last stage.
+    pub fn title(&self, replicas: u32) -> &str {
+        if replicas == 1 && self.phase == Phase::Reduction.name() {
+            "all-reduce of the shared embedding"
+        } else {
+            &self.phase
+        }
+    }
+}
+
 /// Measured minus predicted time of a phase.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PhaseGap<'a> {
@@ -113,6 +155,12 @@ pub struct PhaseGap<'a> {
 }
 
 impl Slowness {
+    /// True if the measurement lies in the 80 % interval of the prediction. A difference can then be an error of the
+    /// prediction.
+    pub fn is_inside_interval(&self) -> bool {
+        (self.interval_s.low..=self.interval_s.high).contains(&self.measured_s)
+    }
+
     /// Sorts the causes by how well they explain which phases are late: by the sum over the phases of the difference
     /// between the measured gap and the change that the cause makes. Fewer than two phases say nothing, and the order
     /// stays.
@@ -125,6 +173,7 @@ impl Slowness {
         };
         let missed = |cause: &Cause| gaps.iter().map(|gap| (gap.seconds - shift(cause, gap)).abs()).sum::<f64>();
         self.causes.sort_by(|a, b| missed(a).total_cmp(&missed(b)));
+        self.order = CauseOrder::Phases;
     }
 }
 
@@ -173,8 +222,11 @@ pub fn explain(
         measured_mfu,
         predicted_mfu: metrics.mfu,
         relation,
+        interval_s: certainty::step_time(valid.scenario(), &plan),
         causes: Vec::new(),
-        excluded: Vec::new(),
+        order: CauseOrder::ClosestEffect,
+        too_small: Vec::new(),
+        too_large: Vec::new(),
         is_partial: false,
     };
     if relation != Relation::Slower {
@@ -186,7 +238,8 @@ pub fn explain(
             Ok(Some(cause)) if (MIN_SHARE..=MAX_SHARE).contains(&(cause.explains_s / gap_s)) => {
                 slowness.causes.push(cause);
             }
-            Ok(Some(cause)) => slowness.excluded.push(cause.title),
+            Ok(Some(cause)) if cause.explains_s > MAX_SHARE * gap_s => slowness.too_large.push(cause.title),
+            Ok(Some(cause)) => slowness.too_small.push(cause.title),
             Ok(None) => {}
             Err(AnalysisError::TimeIsUp) => {
                 slowness.is_partial = true;

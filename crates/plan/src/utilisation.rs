@@ -31,10 +31,10 @@ impl CountedOperations {
     /// Returns the description for readers.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::Model => "without recomputation, all scores",
-            Self::ModelCausal => "without recomputation, causal half of the scores",
-            Self::Hardware => "with recomputation, all scores",
-            Self::HardwareCausal => "with recomputation, causal half of the scores",
+            Self::Model => "without recomputation, all attention scores",
+            Self::ModelCausal => "without recomputation, causal attention (half)",
+            Self::Hardware => "with recomputation, all attention scores",
+            Self::HardwareCausal => "with recomputation, causal attention (half)",
         }
     }
 }

@@ -68,10 +68,10 @@ fn invalid_fields_are_named_with_a_correction() {
             "/layout/tensor",
             json!(3),
             "/layout/tensor",
-            "3 does not divide 32 heads of Llama-2 7B; 1, 2, 4, 8, 16, 32 do",
+            "32 heads of Llama-2 7B are not a multiple of TP 3; possible TP: 1, 2, 4, 8, 16, 32",
         ),
         ("/layout/pipeline", json!(33), "/layout/pipeline", "33 stages for 32 layers"),
-        ("/layout/pipeline", json!(5), "/layout/pipeline", "TP x PP = 20 does not divide 32 devices"),
+        ("/layout/pipeline", json!(5), "/layout/pipeline", "32 devices are not a multiple of TP x PP = 20"),
         ("/layout/microbatch", json!(0), "/layout/microbatch", "1 to 65536"),
         ("/workload/global_batch", json!(0), "/workload/global_batch", "1 to 1048576"),
         ("/workload/context_length", json!(0), "/workload/context_length", "1 to 16777216"),
@@ -147,17 +147,22 @@ fn an_invalid_field_has_a_single_message() {
     only(
         &[("/model", llama.clone()), ("/layout/tensor", json!(5))],
         "/layout/tensor",
-        "5 does not divide 64 heads of Llama-3 70B; 1, 2, 4, 8 do",
+        "64 heads of Llama-3 70B are not a multiple of TP 5; possible TP: 1, 2, 4, 8",
     );
     only(
         &[("/model", llama), ("/layout/tensor", json!(16)), ("/layout/pipeline", json!(2))],
         "/layout/tensor",
-        "16 does not divide 8 key-value heads of Llama-3 70B; 1, 2, 4, 8 do",
+        "8 key-value heads of Llama-3 70B are not a multiple of TP 16; possible TP: 1, 2, 4, 8",
     );
     only(
         &[("/iterations", json!(20_000)), ("/workload/global_batch", json!(1024))],
         "/iterations",
         "20000 is out of range: 1 to 10000",
+    );
+    only(
+        &[("/layout/tensor", json!(64))],
+        "/layout/tensor",
+        "TP 64 needs at least 64 devices; 32 devices have at most TP 32",
     );
     // The degrees cause no error, because the device count is invalid.
     only(&[("/cluster/nodes", json!(0))], "/cluster/nodes", "0 is out of range: 1 to 16384");

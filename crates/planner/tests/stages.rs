@@ -91,7 +91,7 @@ fn contradictory_stages_are_refused() {
     for (stages, change, detail) in [
         (json!([8, 8, 8, 9]), &nothing as &dyn Fn(&mut Scenario), "the stages have 33 layers, the model has 32"),
         (json!([16, 16, 0, 0]), &nothing, "stage 2 has no layer; at least 1"),
-        (json!([16, 8, 8]), &nothing, "3 stages are no multiple of PP 4"),
+        (json!([16, 8, 8]), &nothing, "the number of stages must be a multiple of PP 4 (4, 8, …); 3 are given"),
         (json!([8, 8, 8, 8]), &|scenario| scenario.layout.chunks = Some(2), "4 stages, but PP x VPP is 8"),
         (json!([8, 8, 8, 8]), &|scenario| scenario.layout.pipeline = None, "needs a fixed PP"),
         (json!([8, 8, 8, 8]), &free, "fixed and free at the same time; remove one"),

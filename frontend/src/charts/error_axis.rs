@@ -25,7 +25,7 @@ pub(crate) fn ErrorChart(
     let width = RwSignal::new(500.0);
     let plot = Memo::new(move |_| {
         version.track();
-        set.with(|set| Some(plot(set, axis.get(), &Colours::read())))
+        set.with(|set| Some(plot(set, axis.get(), width.get(), &Colours::read())))
     });
     let label = Signal::derive(move || {
         set.with(|set| {
@@ -67,7 +67,30 @@ fn groups(set: &AccuracySet, axis: usize) -> Vec<(String, Vec<AccuracyPoint>)> {
 /// Half of the width of the marks of a value, in units of the distance of two values.
 const SPREAD: f64 = 0.3;
 
-fn plot(set: &AccuracySet, axis: usize, colours: &Colours) -> String {
+/// Position of one of `count` points of a value, symmetric to the middle of the value.
+fn shift(number: usize, count: usize) -> f64 {
+    SPREAD * ((2 * number + 1) as f64 / count.max(1) as f64 - 1.0)
+}
+
+/// Width of a letter of a label, in px.
+const LETTER_PX: f64 = 6.6;
+/// Width of both margins, in px.
+const MARGINS_PX: f64 = 72.0;
+
+/// Returns the labels, whether they are upright, and the lower margin. Labels that do not fit beside each other are upright.
+fn labels(values: &[String], width_px: f64) -> (Vec<String>, bool, usize) {
+    let longest = |labels: &[String]| labels.iter().map(|label| label.chars().count()).max().unwrap_or(0) as f64;
+    let level: Vec<String> = values.iter().map(|value| shortened(value, MAX_LETTERS)).collect();
+    let place_px = (width_px - MARGINS_PX) / values.len().max(1) as f64;
+    if (longest(&level) + 1.0) * LETTER_PX <= place_px {
+        return (level, false, 56);
+    }
+    let upright: Vec<String> = values.iter().map(|value| shortened(value, MAX_UPRIGHT)).collect();
+    let margin = 14.0 + longest(&upright) * LETTER_PX;
+    (upright, true, margin as usize)
+}
+
+fn plot(set: &AccuracySet, axis: usize, width_px: f64, colours: &Colours) -> String {
     let groups = groups(set, axis);
     let mut plot = Plot::new();
     let step = set.points.len().div_ceil(MAX_POINTS).max(1);
@@ -75,8 +98,7 @@ fn plot(set: &AccuracySet, axis: usize, colours: &Colours) -> String {
     for (place, (value, points)) in groups.iter().enumerate() {
         for (number, point) in points.iter().enumerate().step_by(step) {
             // Points of one value are spread in their order, so that all stay visible.
-            let shift = SPREAD * (2.0 * number as f64 / points.len().max(2) as f64 - 1.0);
-            x.push(place as f64 + if points.len() > 1 { shift } else { 0.0 });
+            x.push(place as f64 + shift(number, points.len()));
             y.push(100.0 * point.error());
             texts.push(hover(point, value, set));
         }
@@ -103,17 +125,21 @@ fn plot(set: &AccuracySet, axis: usize, colours: &Colours) -> String {
     }
     let name = set.properties.get(axis).cloned().unwrap_or_default();
     let places = (0..groups.len()).map(|place| place as f64).collect();
-    let values = groups.iter().map(|(value, _)| shortened(value)).collect();
+    let values: Vec<String> = groups.iter().map(|(value, _)| value.clone()).collect();
+    let (values, is_upright, bottom) = labels(&values, width_px);
     let horizontal = colours
         .axis()
         .tick_mode(TickMode::Array)
         .tick_values(places)
         .tick_text(values)
-        .title(Title::with_text(name).font(colours.font()));
+        .tick_angle(if is_upright { -90.0 } else { 0.0 });
+    // A title would overlap upright labels. The select above names the property.
+    let horizontal =
+        if is_upright { horizontal } else { horizontal.title(Title::with_text(name).font(colours.font())) };
     let vertical = colours.axis().title(Title::with_text("error, %").font(colours.font()));
     plot.set_layout(
         colours
-            .layout(Margin::new().left(58).right(14).top(8).bottom(56))
+            .layout(Margin::new().left(58).right(14).top(8).bottom(bottom))
             .x_axis(horizontal)
             .y_axis(vertical)
             .show_legend(false)
@@ -125,12 +151,14 @@ fn plot(set: &AccuracySet, axis: usize, colours: &Colours) -> String {
 
 /// Maximum number of letters of a value on the axis.
 const MAX_LETTERS: usize = 18;
+/// Maximum number of letters of an upright value.
+const MAX_UPRIGHT: usize = 13;
 
-fn shortened(value: &str) -> String {
+fn shortened(value: &str, max_letters: usize) -> String {
     if value.is_empty() {
         return "not stated".to_owned();
     }
-    let short: String = value.chars().take(MAX_LETTERS).collect();
+    let short: String = value.chars().take(max_letters).collect();
     if short.len() < value.len() { format!("{short}…") } else { short }
 }
 
@@ -174,6 +202,13 @@ mod tests {
         let values: Vec<(String, usize)> =
             groups(&set, 0).into_iter().map(|(value, points)| (value, points.len())).collect();
         assert_eq!(values, [("2".to_owned(), 2), ("16".to_owned(), 1), (String::new(), 1)]);
-        assert_eq!((shortened(""), shortened(&"x".repeat(30)).chars().count()), ("not stated".to_owned(), 19));
+        assert_eq!(shortened("", MAX_LETTERS), "not stated");
+        assert_eq!(shortened(&"x".repeat(30), MAX_LETTERS).chars().count(), 19);
+        assert_eq!([shift(0, 1), shift(0, 2) + shift(1, 2)], [0.0, 0.0], "symmetric to the mean line");
+        let models = ["gpt-22B", "gpt-175B", "turing-530B", "gpt-1T"].map(str::to_owned);
+        assert!(!labels(&models, 700.0).1);
+        let (upright, is_upright, bottom) = labels(&models, 300.0);
+        assert_eq!((upright.last().map(String::as_str), is_upright), (Some("gpt-1T"), true));
+        assert!(bottom > 56, "{bottom}");
     }
 }

@@ -6,7 +6,7 @@ use plotly::common::{DashType, Line, Marker, TickMode};
 use plotly::layout::{Axis, Margin, Shape, ShapeLayer, ShapeLine, ShapeType};
 use plotly::{Bar, Plot};
 
-use super::bins::{Scale, bars, decades, number};
+use super::bins::{Scale, bars, decades};
 use super::figure::Figure;
 use super::{Colours, colour, configuration};
 use crate::format;
@@ -38,10 +38,10 @@ pub(crate) fn Histogram(
             data.as_ref().map(|data| {
                 [
                     // Same number format as in the text next to the chart.
-                    ("mean", format::three_digits(data.mean)),
-                    ("median", number(data.median)),
-                    ("p99", number(data.p99)),
-                    ("max", number(data.max)),
+                    ("mean", format::length(data.mean)),
+                    ("median", format::length(data.median)),
+                    ("p99", format::length(data.p99)),
+                    ("max", format::length(data.max)),
                 ]
             })
         })

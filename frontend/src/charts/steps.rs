@@ -184,7 +184,7 @@ fn legend(plot: &StepPlot) -> Vec<Entry> {
         plot.tracks.iter().map(|track| Entry::Line(track.name.clone(), track.shade, Dash::Solid)).collect();
     entries.extend(plot.levels.iter().map(|level| Entry::Line(level.name.clone(), level.shade, level.dash)));
     if plot.left_out > 0 {
-        entries.push(Entry::Ring(format!("{} left out", format::count(plot.left_out as u64))));
+        entries.push(Entry::Ring(format::counted(plot.left_out as u64, "outlier", "outliers")));
     }
     let top = plot.values().1;
     let beyond = beyond(plot, top).len();
@@ -328,7 +328,9 @@ fn json(step_plot: &StepPlot, colours: &Colours) -> String {
     // Step numbers are integers, so tick labels have no fractions.
     let x_axis = if last - first < 7.0 { x_axis.dtick(1.0) } else { x_axis };
     let y_axis = colours.axis().range(AxisRange::new(lower, top)).n_ticks(5).show_line(false);
-    let y_axis = if step_plot.unit == "s" { y_axis.tick_suffix(" s") } else { y_axis };
+    // Longer units are in the title of the chart.
+    let has_short_unit = matches!(step_plot.unit, "s" | "GiB");
+    let y_axis = if has_short_unit { y_axis.tick_suffix(format!(" {}", step_plot.unit)) } else { y_axis };
     plot.set_layout(
         colours
             .layout(Margin::new().left(58).right(14).top(8).bottom(36))

@@ -54,17 +54,17 @@ pub(super) fn ClusterSection() -> impl IntoView {
             <NumberField pointer="/cluster/intra_node/gb_per_s" label="Link in a node" unit="GB/s" min=1.0 max=100_000.0 step=5.0 />
             <NumberField pointer="/cluster/inter_node/gb_per_s" label="Network" unit="GB/s" min=0.1 max=100_000.0 step=0.5 />
             <Advanced title="Efficiencies and latencies" prefixes=ADVANCED.map(str::to_owned).to_vec()>
-                <NumberField pointer="/cluster/device/matmul_efficiency" label="Matrix products" unit="of peak" min=0.01 max=1.0 step=0.01 />
-                <NumberField pointer="/cluster/device/attention_efficiency" label="Attention" unit="of peak" min=0.01 max=1.0 step=0.01 />
+                <NumberField pointer="/cluster/device/matmul_efficiency" label="Matrix product efficiency" unit="of peak" min=0.01 max=1.0 step=0.01 />
+                <NumberField pointer="/cluster/device/attention_efficiency" label="Attention efficiency" unit="of peak" min=0.01 max=1.0 step=0.01 />
                 <NumberField pointer="/cluster/device/memory_gb_per_s" label="Memory bandwidth" unit="GB/s" min=1.0 max=1_000_000.0 step=10.0 />
-                <NumberField pointer="/cluster/device/memory_efficiency" label="Memory" unit="of bandwidth" min=0.01 max=1.0 step=0.01 />
+                <NumberField pointer="/cluster/device/memory_efficiency" label="Memory efficiency" unit="of bandwidth" min=0.01 max=1.0 step=0.01 />
                 <NumberField pointer="/cluster/device/multiprocessors" label="Multiprocessors" unit="" min=1.0 max=4096.0 />
                 <NumberField pointer="/cluster/device/launch_us" label="Kernel launch" unit="µs" min=0.0 max=1000.0 step=0.5 />
                 <NumberField pointer="/cluster/device/fp8_tflops" label="Peak fp8" unit="TFLOP/s" min=0.1 max=100_000.0 placeholder="none" />
                 <NumberField pointer="/cluster/device/host_gb_per_s" label="Host link" unit="GB/s" min=0.1 max=10_000.0 placeholder="25" />
-                <NumberField pointer="/cluster/intra_node/efficiency" label="Node link reaches" unit="of rate" min=0.01 max=1.0 step=0.01 />
+                <NumberField pointer="/cluster/intra_node/efficiency" label="Node link efficiency" unit="of rate" min=0.01 max=1.0 step=0.01 />
                 <NumberField pointer="/cluster/intra_node/latency_us" label="Node link latency" unit="µs" min=0.0 max=10_000.0 step=0.5 />
-                <NumberField pointer="/cluster/inter_node/efficiency" label="Network reaches" unit="of rate" min=0.01 max=1.0 step=0.01 />
+                <NumberField pointer="/cluster/inter_node/efficiency" label="Network efficiency" unit="of rate" min=0.01 max=1.0 step=0.01 />
                 <NumberField pointer="/cluster/inter_node/latency_us" label="Network latency" unit="µs" min=0.0 max=10_000.0 step=0.5 />
             </Advanced>
         </Section>

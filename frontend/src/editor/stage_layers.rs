@@ -29,7 +29,7 @@ pub(super) fn StageLayers() -> impl IntoView {
                 form.set(LAYERS_PER_STAGE, json!(stages));
                 None
             }
-            None => Some("whole numbers, such as 7 8*6 7".to_owned()),
+            None => Some("Enter whole numbers, for example “7 8*6 7”: 8*6 is six stages of 8 layers.".to_owned()),
         };
         form.unreadable.update(|errors| errors.set(LAYERS_PER_STAGE, complaint));
     };

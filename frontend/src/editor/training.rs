@@ -3,7 +3,7 @@
 use api::planner::scenario::FreeSetting;
 use api::planner::training::{Framework, Optimizer, RecomputedModule};
 use leptos::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::field::{CheckField, NumberField, OptionalField, SelectField};
 use super::free::{IfFixed, is_free};
@@ -29,7 +29,7 @@ pub(super) fn TrainingSection() -> impl IntoView {
             <SelectField
                 pointer="/training/recompute"
                 label="Recompute"
-                options=&[("none", "None"), ("selective", "Attention"), ("operators", "Every second product"), ("full", "Whole layers")]
+                options=&[("none", "None"), ("selective", "Attention"), ("operators", "Every second matrix product"), ("full", "Whole layers")]
                 free=FreeSetting::Recompute
             />
             <Show when=move || keeps_no_scores.get()>
@@ -53,13 +53,13 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <h4>"Memory"</h4>
                 <IfFixed setting=FreeSetting::Recompute>
                     <RecomputedModules />
-                    <NumberField pointer="/training/recompute_layers" label="Recomputed" unit="layers a stage" min=1.0 max=1024.0 placeholder="automatic" />
+                    <NumberField pointer="/training/recompute_layers" label="Recomputed" unit="layers per stage" min=1.0 max=1024.0 placeholder="automatic" />
                 </IfFixed>
-                <p class="hint">"Automatic: all layers. Counts with whole layers recomputed only."</p>
-                <NumberField pointer="/training/activation_offload" label="Offloaded" unit="0 – 1" min=0.0 max=1.0 step=0.05 placeholder="0" free=FreeSetting::ActivationOffload />
-                <p class="hint">"Share of the stored activations in host memory until the backward."</p>
+                <p class="hint">"Empty: all layers. Used only if Recompute is \u{201c}Whole layers\u{201d}."</p>
+                <NumberField pointer="/training/activation_offload" label="Activations on the host" unit="share" min=0.0 max=1.0 step=0.05 placeholder="0" free=FreeSetting::ActivationOffload />
+                <p class="hint">"Share of the activations that are offloaded to host memory, 0 to 1."</p>
                 <SelectField pointer="/training/optimizer" label="Optimizer" options=&OPTIMIZERS />
-                <NumberField pointer="/training/optimizer_offload" label="Optimizer on the host" unit="0 – 1" min=0.0 max=1.0 step=0.05 placeholder="0" />
+                <NumberField pointer="/training/optimizer_offload" label="Optimizer state on the host" unit="share" min=0.0 max=1.0 step=0.05 placeholder="0" />
                 <OptionalField
                     pointer="/training/zero"
                     label="ZeRO stage"
@@ -67,16 +67,16 @@ pub(super) fn TrainingSection() -> impl IntoView {
                     free=FreeSetting::Zero
                 />
                 <SelectField pointer="/training/gradients" label="Gradients" options=&[("fp32", "fp32"), ("bf16", "bf16")] />
-                <CheckField pointer="/training/fused_weight_gradients" label="Accumulate inside the product" when_absent=true />
+                <CheckField pointer="/training/fused_weight_gradients" label="Accumulate weight gradients inside the matrix product" when_absent=true />
                 <h4>"Communication"</h4>
-                <NumberField pointer="/training/tensor_overlap" label="TP hidden" unit="0 – 1" min=0.0 max=1.0 step=0.05 />
-                <NumberField pointer="/training/data_overlap" label="DP hidden" unit="0 – 1" min=0.0 max=1.0 step=0.05 />
-                <NumberField pointer="/training/expert_overlap" label="EP hidden" unit="0 – 1" min=0.0 max=1.0 step=0.05 placeholder="0" />
-                <CheckField pointer="/training/dispatch_by_node" label="Tokens cross to a node once (DeepEP)" />
-                <CheckField pointer="/training/overlapped_backward" label="TP beside weight gradients" when_absent=true />
+                <NumberField pointer="/training/tensor_overlap" label="TP communication hidden" unit="share" min=0.0 max=1.0 step=0.05 />
+                <NumberField pointer="/training/data_overlap" label="DP communication hidden" unit="share" min=0.0 max=1.0 step=0.05 />
+                <NumberField pointer="/training/expert_overlap" label="EP communication hidden" unit="share" min=0.0 max=1.0 step=0.05 placeholder="0" />
+                <CheckField pointer="/training/dispatch_by_node" label="Send each token to a node only once (as DeepEP)" />
+                <CheckField pointer="/training/overlapped_backward" label="Overlap TP all-reduce with the weight gradient" when_absent=true />
                 <h4>"Kernels"</h4>
                 <SelectField pointer="/training/execution" label="Execution" options=&EXECUTION />
-                <p class="hint">"The framework selects fused or eager kernels, the memory of the loss and the host time. Execution replaces its choice."</p>
+                <p class="hint">"The framework sets kernels (fused or eager), memory of the loss and host time. \u{201c}Execution\u{201d} overrides the kernels."</p>
                 <h4>"Further degrees"</h4>
                 <NumberField pointer="/training/context_parallel" label="Context parallel" unit="CP" min=1.0 max=1024.0 placeholder="1" free=FreeSetting::ContextParallel />
                 <CheckField pointer="/training/context_balanced" label="Balanced causal attention (CP)" when_absent=true />
@@ -93,10 +93,54 @@ const MODULES: [(RecomputedModule, &str); 7] = [
     (RecomputedModule::MlaUpProj, "Up-projections of latent attention"),
     (RecomputedModule::Layernorm, "Norms"),
     (RecomputedModule::MoeAct, "Activation of experts"),
-    (RecomputedModule::Mlp, "MLP without experts"),
-    (RecomputedModule::Moe, "Experts with their exchange"),
+    (RecomputedModule::Mlp, "Dense MLP"),
+    (RecomputedModule::Moe, "Experts and their all-to-all"),
     (RecomputedModule::SharedExperts, "Shared experts"),
 ];
+
+/// Modules of a scenario that lists none.
+const DEFAULT_MODULES: [RecomputedModule; 1] = [RecomputedModule::CoreAttn];
+
+/// Returns the modules that are recomputed for the list of a scenario.
+fn shown_modules(listed: Vec<RecomputedModule>) -> Vec<RecomputedModule> {
+    if listed.is_empty() { DEFAULT_MODULES.to_vec() } else { listed }
+}
+
+/// Returns the modules after a change of one of them, in the order of all modules.
+fn toggled(selected: &[RecomputedModule], module: RecomputedModule, is_on: bool) -> Vec<RecomputedModule> {
+    let stays = |other: &RecomputedModule| if *other == module { is_on } else { selected.contains(other) };
+    RecomputedModule::ALL.into_iter().filter(stays).collect()
+}
+
+/// Parts that no module of the model has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct AbsentParts {
+    latent: bool,
+    experts: bool,
+    shared_experts: bool,
+}
+
+impl AbsentParts {
+    fn of_scenario(scenario: &Value) -> Self {
+        let modules = pointer::get(scenario, "/model/modules").and_then(Value::as_array).cloned().unwrap_or_default();
+        let none = |has: fn(&Value) -> bool| !modules.iter().any(has);
+        Self {
+            latent: none(|module| module["latent"].is_object()),
+            experts: none(|module| module["moe"].is_object()),
+            shared_experts: none(|module| module["moe"]["shared_width"].as_u64().is_some_and(|width| width > 0)),
+        }
+    }
+
+    /// Returns why the model has no such module. `None` if it has.
+    fn reason(self, module: RecomputedModule) -> Option<&'static str> {
+        match module {
+            RecomputedModule::MlaUpProj => self.latent.then_some("The model has no latent attention."),
+            RecomputedModule::MoeAct | RecomputedModule::Moe => self.experts.then_some("The model has no experts."),
+            RecomputedModule::SharedExperts => self.shared_experts.then_some("The model has no shared experts."),
+            RecomputedModule::CoreAttn | RecomputedModule::Layernorm | RecomputedModule::Mlp => None,
+        }
+    }
+}
 
 /// Selection of the modules that selective recomputation repeats.
 #[component]
@@ -106,17 +150,16 @@ fn RecomputedModules() -> impl IntoView {
     let is_selective = Memo::new(move |_| {
         form.document.with(|scenario| pointer::text(scenario, "/training/recompute")).as_deref() == Some("selective")
     });
-    let selected = move || {
+    let selected = Memo::new(move |_| {
         form.document.with(|scenario| {
             let modules = pointer::get(scenario, AT).cloned().unwrap_or_default();
-            serde_json::from_value::<Vec<RecomputedModule>>(modules).unwrap_or_default()
+            shown_modules(serde_json::from_value(modules).unwrap_or_default())
         })
-    };
+    });
+    let absent = Memo::new(move |_| form.document.with(AbsentParts::of_scenario));
     let toggle = move |module: RecomputedModule, is_on: bool| {
-        let selected = selected();
-        let stays = |other: &RecomputedModule| if *other == module { is_on } else { selected.contains(other) };
-        let modules: Vec<RecomputedModule> = RecomputedModule::ALL.into_iter().filter(stays).collect();
-        if modules.is_empty() {
+        let modules = selected.with_untracked(|selected| toggled(selected, module, is_on));
+        if modules == DEFAULT_MODULES {
             form.remove(AT);
         } else {
             form.set(AT, json!(modules));
@@ -124,12 +167,20 @@ fn RecomputedModules() -> impl IntoView {
     };
     let boxes = move || {
         let checks = MODULES.map(|(module, title)| {
+            let is_on = move || selected.with(|selected| selected.contains(&module));
+            let is_only = move || is_on() && selected.with(|selected| selected.len() == 1);
+            // A selected module without effect can be removed.
+            let reason = move || {
+                let missing = absent.get().reason(module).filter(|_| !is_on());
+                missing.or_else(|| is_only().then_some("At least one module is recomputed."))
+            };
             view! {
-                <label class="check">
+                <label class="check" title=reason>
                     <input
                         type="checkbox"
                         data-module=module.id()
-                        prop:checked=move || selected().contains(&module)
+                        disabled=move || reason().is_some()
+                        prop:checked=is_on
                         on:change=move |event| toggle(module, event_target_checked(&event))
                     />
                     {title}
@@ -140,7 +191,7 @@ fn RecomputedModules() -> impl IntoView {
             <fieldset class="plain" data-testid="recomputed-modules">
                 <legend>"Recomputed modules"</legend>
                 {checks.into_iter().collect_view()}
-                <p class="hint">"None selected: the attention core."</p>
+                <p class="hint">"The attention core is recomputed by default; further modules are added to it."</p>
             </fieldset>
         }
     };
@@ -202,3 +253,31 @@ const ADVANCED: [&str; 18] = [
     "/training/context_parallel",
     "/training/expert_parallel",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_added_to_the_attention_core() {
+        use RecomputedModule::{CoreAttn, Layernorm};
+        let shown = shown_modules(Vec::new());
+        assert_eq!(shown, [CoreAttn]);
+        let both = toggled(&shown, Layernorm, true);
+        assert!(both.len() == 2 && both.contains(&CoreAttn) && both.contains(&Layernorm), "{both:?}");
+        assert_eq!(toggled(&both, CoreAttn, false), [Layernorm]);
+        assert_eq!(toggled(&both, Layernorm, false), DEFAULT_MODULES);
+    }
+
+    #[test]
+    fn modules_that_the_model_has_not_are_named() {
+        let scenario = |module: Value| json!({"model": {"modules": [{"layers": 2}, module]}});
+        let reasons = |module: Value| {
+            let absent = AbsentParts::of_scenario(&scenario(module));
+            RecomputedModule::ALL.into_iter().filter(|module| absent.reason(*module).is_some()).count()
+        };
+        assert_eq!(reasons(json!({})), 4, "latent attention, activation, experts, shared experts");
+        assert_eq!(reasons(json!({"moe": {"experts": 8}})), 2, "latent attention, shared experts");
+        assert_eq!(reasons(json!({"moe": {"experts": 8, "shared_width": 2048}, "latent": {"kv_rank": 512}})), 0);
+    }
+}

@@ -44,17 +44,17 @@ pub(super) fn WorkloadSection() -> impl IntoView {
             {move || report.get().map(|report| view! { <ImportReportView report=report /> })}
             <SourceFields />
             <figure class="distribution">
-                <figcaption>"Tokens per sample in the draw (drawn with the seed; the mean can differ from that of the file)"</figcaption>
+                <figcaption>"Tokens per sample in the simulated batches (random draw)"</figcaption>
                 <Histogram data=tokens unit="tokens" />
             </figure>
             <Notes />
-            <Drawn title="Images per sample in the draw" unit="images" histogram=|workload| workload.sample_images.clone() />
+            <Drawn title="Images per sample in the simulated batches" unit="images" histogram=|workload| workload.sample_images.clone() />
             <Drawn
-                title="Audio clips per sample in the draw"
+                title="Audio clips per sample in the simulated batches"
                 unit="clips"
                 histogram=|workload| workload.sample_audio_clips.clone()
             />
-            <Drawn title="Video per sample in the draw" unit="s" histogram=|workload| workload.sample_video_s.clone() />
+            <Drawn title="Video per sample in the simulated batches" unit="s" histogram=|workload| workload.sample_video_s.clone() />
             <NumberField
                 pointer="/workload/context_length"
                 label="Context length"
@@ -145,7 +145,7 @@ fn LimitFields() -> impl IntoView {
         </Show>
         <Show when=move || video.get()>
             <NumberField pointer="/workload/max_video_s" label="Longest video" unit="s" min=0.1 max=3600.0 step=0.1 placeholder="no limit" />
-            <p class="hint">"Of a sequence: longer clips are cut, and no more are packed together."</p>
+            <p class="hint">"Longer clips are cut. Packed sequences contain at most this much video."</p>
         </Show>
     }
 }

@@ -64,7 +64,7 @@ pub(crate) fn AccuracyPage() -> impl IntoView {
         <main id="main" class="page accuracy" tabindex="-1">
             <h1>"Accuracy"</h1>
             <p class="lead">
-                "Figures of devices are fitted to published timings of single operators and collectives. The step times and memory sizes below are never fitted to, and a row that helped a fit does not count: they show how far predictions are from what others measured."
+                "Figures of devices are fitted to published timings of single operators and collectives. The step times and memory sizes below are not used in fits. Rows that were used in a fit are excluded. The errors show how far predictions are from what others measured."
             </p>
             {body}
         </main>
@@ -85,19 +85,20 @@ fn Sets(engine: String, sets: Vec<Arc<AccuracySet>>) -> impl IntoView {
         }
         now
     });
-    let detail = move || {
-        match set.get() {
-        Some(set) => view! { <Detail set=set /> }.into_any(),
-        None => view! {
-            <div class="notice bad" role="alert">
-                <b>"This set does not exist"</b>
-                <p>{format!("Nothing is known under \"{}\". Choose a set from the table above.", wanted.get().unwrap_or_default())}</p>
-            </div>
-        }
-        .into_any(),
-    }
+    let detail = move || set.get().map(|set| view! { <Detail set=set /> });
+    // Above the table, where it is visible without scrolling.
+    let unknown = move || {
+        set.with(Option::is_none).then(|| {
+            view! {
+                <div class="notice bad" role="alert">
+                    <b>"This set does not exist"</b>
+                    <p>{format!("No set has the name \"{}\". Choose a set from the table.", wanted.get().unwrap_or_default())}</p>
+                </div>
+            }
+        })
     };
     view! {
+        {unknown}
         <Summary sets=all.get_value() selected=id />
         <p class="hint">{format!("Predicted by {engine}. Errors are in per cent of the measured value; a positive bias predicts too much.")}</p>
         {detail}

@@ -83,10 +83,10 @@ impl StoredItem for DatasetSummary {
 fn facts(columns: &HistogramColumns) -> String {
     format!(
         "mean {}, median {}, 99 % under {}, max. {}",
-        format::three_digits(columns.mean),
-        format::three_digits(columns.median),
-        format::three_digits(columns.p99),
-        format::three_digits(columns.max),
+        format::length(columns.mean),
+        format::length(columns.median),
+        format::length(columns.p99),
+        format::length(columns.max),
     )
 }
 

@@ -75,7 +75,8 @@ pub(crate) fn GalleryPage() -> impl IntoView {
             <CheckConfiguration />
             <NewScenario presets=presets />
             <h2 id="ready">"Ready scenarios"</h2>
-            <p class="hint topics-hint">"Upper strips: baseline. Lower strips: fastest plan, on the same time axis. Click one to see and change it."</p>
+            <p class="hint topics-hint">"Upper strips: baseline, which is 1F1B or the slowest of the selected plans. Lower strips: fastest plan, on the same time axis. Click one to see and change it."</p>
+            {headline::legend()}
             <div class="topics" aria-labelledby="ready" role="group">{topics}</div>
             <SetUps count=ready_scenarios />
             <OpenedLast heading="Opened last in this browser" />
@@ -125,7 +126,7 @@ fn ReadyTile(tile: Tile) -> impl IntoView {
         <div class="ready-place">
             <a class="ready tile" href=href title=summary data-testid=format!("gallery-{slug}")>
                 {headline.clone().map(|headline| headline::strips(&headline))}
-                <span class="tile-title"><b>{title.clone()}</b>{headline.as_ref().and_then(headline::gain).map(|gain| view! { <span class="gain">{gain}</span> })}</span>
+                <span class="tile-title"><b>{title.clone()}</b>{headline.as_ref().and_then(headline::gain).map(|(gain, baseline)| view! { <span class="gain">{gain}<small>{baseline}</small></span> })}</span>
                 {headline.map(|headline| view! { <HeadlineMetrics headline=headline /> })}
                 <span class="muted">{devices}{synthetic}</span>
             </a>

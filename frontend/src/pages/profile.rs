@@ -194,13 +194,31 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
 fn Applied(profile: AppliedProfile) -> impl IntoView {
     let AppliedProfile { scenario, changes } = profile;
     let short = scenario.get(..10).unwrap_or(&scenario).to_owned();
-    let lines = changes.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
+    let lines = changes.into_iter().map(|line| view! { <li>{change_words(&line)}</li> }).collect_view();
     view! {
         <div class="import-report" role="status" data-testid="applied">
             <b><a href=path::share(&short)>"Open the new scenario"</a></b>
             <ul>{lines}</ul>
         </div>
     }
+}
+
+/// Units at the end of the names of fields.
+const FIELD_UNITS: [(&str, &str); 5] =
+    [("_us", "µs"), ("_gb_per_s", "GB/s"), ("_tflops", "TFLOP/s"), ("_gib", "GiB"), ("_bytes", "bytes")];
+
+/// Describes a changed field with words and unit: "intra_node.curve.per_rank_us: 0.38 -> 0.40" becomes "Intra node,
+/// curve, per rank: 0.38 → 0.40 µs". Other lines stay.
+fn change_words(line: &str) -> String {
+    let is_path = |text: &str| {
+        text.contains('.')
+            && text.chars().all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "._".contains(sign))
+    };
+    let Some((path, values)) = line.split_once(": ").filter(|(path, _)| is_path(path)) else { return arrows(line) };
+    let unit = FIELD_UNITS.into_iter().find_map(|(suffix, unit)| Some((path.strip_suffix(suffix)?, unit)));
+    let (path, unit) = unit.unwrap_or((path, ""));
+    let words = format::capitalised(&path.replace('.', ", ").replace('_', " "));
+    format!("{words}: {} {unit}", arrows(values)).trim_end().to_owned()
 }
 
 /// Replaces `->` by an arrow character.
@@ -226,5 +244,22 @@ fn Part(part: FittedPart) -> impl IntoView {
             <p>{detail}</p>
             {chart}
         </section>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_fields_have_words_and_units() {
+        for (line, words) in [
+            ("intra_node.curve.per_rank_us: 0.3820 -> 0.3819", "Intra node, curve, per rank: 0.3820 → 0.3819 µs"),
+            ("intra_node.efficiency: 0.7967 -> 0.5123", "Intra node, efficiency: 0.7967 → 0.5123"),
+            ("cluster H100 -> H100, fitted", "cluster H100 → H100, fitted"),
+            ("3 earlier times for the same layers are replaced", "3 earlier times for the same layers are replaced"),
+        ] {
+            assert_eq!(change_words(line), words);
+        }
     }
 }

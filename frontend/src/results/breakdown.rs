@@ -38,7 +38,7 @@ pub(super) fn NoBreakdown() -> impl IntoView {
     view! {
         <Show
             when=move || has_plan.get()
-            fallback=|| view! { <p class="hint">"This planner found no plan; the reasons stand at the side."</p> }
+            fallback=|| view! { <p class="hint">"This planner found no plan; the reasons are in the panel “Why this plan”."</p> }
         >
             <p class="hint" data-testid="no-breakdown">
                 "This answer was stored before ranks were broken down. "

@@ -64,7 +64,7 @@ pub(super) fn ExecutionPlanCard() -> impl IntoView {
             <RequestCard
                 url=url
                 title="Execution plan"
-                about="What every rank runs, sends, receives and waits for, in the order in which a trainer would follow it. Of the plan that is chosen above."
+                about="What every rank runs, sends, receives and waits for, in order, for the plan selected above."
                 test_id="card-execution-plan"
                 show=show
             />

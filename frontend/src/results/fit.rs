@@ -55,7 +55,7 @@ fn answer_note(fit: &Fit) -> String {
         }
         (None, false) => format!("{simulated} changes simulated on one global batch, {} do not fit.", fit.rejected),
     };
-    let partial = if fit.is_partial { " The time of the server was up before all were simulated." } else { "" };
+    let partial = if fit.is_partial { " The server's time limit was reached before all were simulated." } else { "" };
     format!("{}: {found}{partial}", ranking::short_title(fit.planner))
 }
 
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(answer_note(&fit(None, false)), "1F1B: None of 12 changes makes it fit.");
         assert_eq!(
             answer_note(&fit(Some(2.0), true)),
-            "1F1B: None of 12 changes saves time. The time of the server was up before all were simulated."
+            "1F1B: None of 12 changes saves time. The server's time limit was reached before all were simulated."
         );
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct RowMetrics {
     /// Settings that the planner chose, if the scenario leaves settings free.
     pub(crate) settings: Option<String>,
     /// The fastest plan and the probability that it is faster, if the order is uncertain.
-    pub(crate) tie: Option<String>,
+    pub(crate) unclear: Option<String>,
     /// Metrics in the order of [`COLUMNS`].
     pub(crate) cells: Vec<Cell>,
 }
@@ -175,7 +175,7 @@ pub(crate) fn degrees(layout: &Layout) -> String {
 
 /// Names the planner of the plan, if it is the plan of another planner.
 pub(crate) fn source_text(planned: &Planned) -> Option<String> {
-    planned.source.map(|planner| format!("Plan of {}", planner.title_with(planned.layout.pipeline)))
+    planned.source.map(|planner| format!("Planner: {}", planner.title_with(planned.layout.pipeline)))
 }
 
 /// Formats the settings of the plan, if the scenario leaves settings free.
@@ -190,11 +190,13 @@ const SHOWN_RISK: f64 = 0.01;
 
 /// Names the fastest plan and the probability that it is faster than `planned`, if that is below
 /// [`CERTAIN`]. Plans of equal time are the same plan.
-fn tie_text(fastest: Option<(&str, &Planned)>, planned: &Planned) -> Option<String> {
+fn unclear_text(fastest: Option<(&str, &Planned)>, planned: &Planned) -> Option<String> {
     let (title, fastest) = fastest?;
     let probability = certainty::probability_faster(fastest, planned);
     let differs = planned.metrics.iteration_s > fastest.metrics.iteration_s * (1.0 + 1e-9);
-    (differs && probability < CERTAIN).then(|| format!("tie: {title} is faster with {}", format::percent(probability)))
+    (differs && probability < CERTAIN).then(|| {
+        format!("No clear difference: {title} is faster with a probability of {}", format::percent(probability))
+    })
 }
 
 /// Returns the uncertainty of a metric of a plan.
@@ -235,7 +237,7 @@ pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>, scenar
                     layers: Layers::from_stages(&planned.stages),
                     source: source_text(planned),
                     settings: settings_text(planned),
-                    tie: tie_text(fastest, planned),
+                    unclear: unclear_text(fastest, planned),
                     cells: cells(planned, reference, planning, scenario),
                 })
             }
@@ -408,19 +410,19 @@ mod tests {
         assert_eq!(sketch_rows.iter().map(is_sketch).collect::<Vec<_>>(), [true, false]);
     }
 
-    /// A difference of 1 % between two schedules of one layout is a tie, a factor of two is not.
+    /// A difference of 1 % between two schedules of one layout is not clear, a factor of two is.
     #[test]
-    fn close_plans_are_ties() {
+    fn close_plans_have_no_clear_difference() {
         use PlannerKind::{Interleaved, OneFOneB};
         let plan = |iteration_s| match planned(OneFOneB, iteration_s).answer {
             PlanOutcome::Planned(planned) => planned,
             PlanOutcome::Infeasible { .. } => unreachable!("a plan"),
         };
         let fastest = plan(1.0);
-        let tie = |iteration_s| tie_text(Some((Interleaved.short_title(), &fastest)), &plan(iteration_s));
-        assert_eq!(tie(1.0), None, "the same plan");
-        assert!(tie(1.0001).is_some_and(|text| text.starts_with("tie: ")), "{:?}", tie(1.0001));
-        assert_eq!(tie(2.0), None);
+        let text = |iteration_s| unclear_text(Some((Interleaved.short_title(), &fastest)), &plan(iteration_s));
+        assert_eq!(text(1.0), None, "the same plan");
+        assert!(text(1.0001).is_some_and(|text| text.starts_with("No clear difference: ")), "{:?}", text(1.0001));
+        assert_eq!(text(2.0), None);
     }
 
     #[test]

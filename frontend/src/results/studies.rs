@@ -88,7 +88,7 @@ pub(super) fn Studies() -> impl IntoView {
         <RequestCard
             url=stage_times
             title="Stages"
-            about="How unevenly stages are loaded from microbatch to microbatch, what that adds to the bubble, and what they reach of their devices."
+            about="How unevenly stages are loaded from microbatch to microbatch, what that adds to the bubble, and the TFLOP/s of each stage."
             test_id="card-stages"
             show=stages::show
         />
@@ -96,7 +96,7 @@ pub(super) fn Studies() -> impl IntoView {
             <RequestCard
                 url=modules
                 title="Layouts of the modules"
-                about="Every layout that holds: one for all modules, own ones on shared devices, own ones on devices of their own."
+                about="All layouts: one for all modules; one per module on shared devices; one per module on separate devices."
                 test_id="card-layouts"
                 show=layout_sweep::show
                 unfolded=unfolded
@@ -106,7 +106,7 @@ pub(super) fn Studies() -> impl IntoView {
             <RequestCard
                 url=correction_url
                 title="Adaptive correction"
-                about="DFLOP learns which shapes of items are slower than its tables say, and deals batches accordingly; watching costs throughput, and where that is not won back it switches itself off. A simulation on the batches of this scenario."
+                about="DFLOP measures which input shapes are slower than predicted and rebalances batches. Measuring costs time; if the gain is smaller than the cost, it is switched off. A simulation on the batches of this scenario."
                 test_id="card-correction"
                 show=correction::show
                 settings=move || view! { <correction::SettingsForm settings=settings scenario=corrected /> }
@@ -141,4 +141,5 @@ const REPLICA_BOUND: &str = "Lower bounds are of this replica with these parts, 
                              table is of the plan: the largest of all replicas, as a mean of all iterations.";
 
 /// Note for a study that reached the time limit.
-const CUT: &str = "The time of the server was up before the search had ended; the figures are what was found by then.";
+const CUT: &str =
+    "The server's time limit was reached before the search ended; the figures are the best found until then.";

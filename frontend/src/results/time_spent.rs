@@ -18,7 +18,7 @@ use crate::format;
 pub(crate) const PARTS: [Part; 6] = [
     Part { name: "computation", light: "#0072b2", dark: "#2f8fd0", fill: Fill::Solid },
     Part { name: "recomputed", light: "#66ccee", dark: "#8adcf7", fill: Fill::Solid },
-    Part { name: "exposed in actions", light: "#882255", dark: "#b0568a", fill: Fill::Solid },
+    Part { name: "exposed communication (TP, CP, EP, sends)", light: "#882255", dark: "#b0568a", fill: Fill::Solid },
     Part { name: "exposed gradient synchronisation", light: "#ee99aa", dark: "#f2b6c2", fill: Fill::Solid },
     Part { name: "optimizer", light: "#4a4f58", dark: "#7b828e", fill: Fill::Solid },
     Part { name: "bubble", light: "#8a939e", dark: "#8a939e", fill: Fill::Hatched },

@@ -24,19 +24,21 @@ pub(crate) fn LogReportView(report: LogReport) -> impl IntoView {
     }
 }
 
-/// Summarizes line counts: "250 of 1,000 lines read, 3 repaired, 2 left out".
+/// Summarizes line counts. Each line is parsed, unreadable or ignored, so the counts add up. A repaired line is one of
+/// the others.
 fn summary_text(report: &LogReport) -> String {
-    let mut text =
-        format!("{} of {} lines parsed", format::count(report.parsed + report.repaired), format::count(report.lines));
-    for (count, label) in
-        [(report.repaired, "of them repaired"), (report.skipped, "could not be read"), (report.passed_over, "ignored")]
-    {
+    let mut text = format!("{} of {} lines parsed", format::count(report.parsed), format::count(report.lines));
+    for (count, label) in [(report.skipped, "could not be read"), (report.passed_over, "ignored")] {
         if count > 0 {
             text.push_str(", ");
             text.push_str(&format::count(count));
             text.push(' ');
             text.push_str(label);
         }
+    }
+    if report.repaired > 0 {
+        text.push_str("; ");
+        text.push_str(&format::counted(report.repaired, "line was repaired", "lines were repaired"));
     }
     text
 }
@@ -48,10 +50,10 @@ mod tests {
     #[test]
     fn summary_counts_every_line_kind() {
         let report =
-            LogReport { lines: 1_000, parsed: 247, repaired: 3, passed_over: 748, skipped: 2, ..LogReport::default() };
+            LogReport { lines: 1_000, parsed: 250, repaired: 3, passed_over: 748, skipped: 2, ..LogReport::default() };
         assert_eq!(
             summary_text(&report),
-            "250 of 1,000 lines parsed, 3 of them repaired, 2 could not be read, 748 ignored"
+            "250 of 1,000 lines parsed, 2 could not be read, 748 ignored; 3 lines were repaired"
         );
         assert_eq!(summary_text(&LogReport::default()), "0 of 0 lines parsed");
     }

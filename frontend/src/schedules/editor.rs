@@ -24,8 +24,8 @@ pub(crate) fn RequestEditor() -> impl IntoView {
                 "Redo"
             </button>
             <span class="grow"></span>
-            <button class="quiet" on:click=move |_| schedules.start_afresh() title="Begin with the first question; this can be undone">
-                "Start afresh"
+            <button class="quiet" on:click=move |_| schedules.start_afresh() title="Start with the default sizes and times; this can be undone">
+                "New"
             </button>
         </div>
         <OtherErrors />

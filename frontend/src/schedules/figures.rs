@@ -122,10 +122,23 @@ pub(crate) struct Cell {
 /// Published value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Expected {
-    /// Formula value as text. `None` if the formula does not apply.
+    /// Formula value. `None` if the formula does not apply.
+    pub(crate) value: Option<f64>,
+    /// Formula value as text.
     pub(crate) text: Option<String>,
     /// Formula and conditions.
     pub(crate) formula: String,
+    /// True if the formula is an upper bound.
+    pub(crate) is_bound: bool,
+}
+
+impl Expected {
+    /// True if a simulated value contradicts the formula. A value below an upper bound does not.
+    pub(crate) fn differs(&self, simulated: Option<f64>, text: &str) -> bool {
+        let is_other = self.text.as_ref().is_some_and(|expected| expected != text);
+        let is_below = simulated.zip(self.value).is_some_and(|(simulated, bound)| simulated <= bound);
+        is_other && !(self.is_bound && is_below)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -226,7 +239,8 @@ fn cells(report: &ScheduleReport, reference: Option<&ScheduleReport>) -> Vec<Cel
     let form = report.closed_form.as_ref();
     let expected = |formula: &str, value: Option<f64>| {
         let conditions = form.map_or("", |form| form.conditions.as_str());
-        Some(Expected { text: value.map(units), formula: format!("{formula} ({conditions})") })
+        let is_bound = formula.contains("at most");
+        Some(Expected { value, text: value.map(units), formula: format!("{formula} ({conditions})"), is_bound })
     };
     let cell = |column: Column| {
         let show: fn(f64) -> String = match column {
@@ -311,6 +325,9 @@ mod tests {
             ("9", Some("9"))
         );
         assert_eq!(cell(&rows, "1f1b", Column::Peak).text, "4");
+        let bound = Expected { value: Some(4.5), text: Some("4.5".into()), formula: String::new(), is_bound: true };
+        assert!(!bound.differs(Some(2.5), "2.5") && bound.differs(Some(5.0), "5"));
+        assert!(Expected { is_bound: false, ..bound }.differs(Some(2.5), "2.5"));
         assert_eq!(rows.iter().filter(|row| cell(&rows, &row.key, Column::Makespan).best).count(), 1);
         assert!(rows.iter().all(|row| !cell(&rows, &row.key, Column::Bound).best));
     }

@@ -100,9 +100,10 @@ fn cell_view(
         }
     });
     let expected = cell.expected.map(|expected| {
-        let differs = expected.text.as_ref().is_some_and(|text| *text != cell.text);
+        let differs = expected.differs(cell.value, &cell.text);
         let text = expected.text.unwrap_or_else(|| "–".to_owned());
-        view! { <small class="expected" class:differs=differs title=expected.formula.clone()>"formula "{text}</small> }
+        let name = if expected.is_bound { "at most " } else { "formula " };
+        view! { <small class="expected" class:differs=differs title=expected.formula>{name}{text}</small> }
     });
     let best = cell.best.then(|| view! { <span class="visually-hidden">" (best)"</span> });
     view! {

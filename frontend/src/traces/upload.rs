@@ -52,7 +52,7 @@ pub(crate) fn TraceUpload(#[prop(into)] on_uploaded: Callback<UploadedTrace>) ->
             </select>
         </div>
         <div class="field picker">
-            <label for="trace-stage">"Pipeline stage, where the actions (Forward 0, Backward 0) name none"</label>
+            <label for="trace-stage">"Pipeline stage, if action names such as 'Forward 0' do not contain it"</label>
             <input
                 id="trace-stage"
                 inputmode="numeric"
@@ -98,7 +98,7 @@ pub(crate) fn TraceReportView(
         <div class="import-report" data-testid="trace-report" role="status">
             {name.map(|name| view! { <b class="trace-name">{name}</b> })}
             <span>{read}</span>
-            {report.cut.then(|| view! { <span class="warning">"The file breaks off; what stands before was read."</span> })}
+            {report.cut.then(|| view! { <span class="warning">"The file is truncated. The part before the end was read."</span> })}
             {(!lines.is_empty()).then(|| view! { <details><summary>"What was repaired, left out and assumed"</summary><ul>{lines}</ul></details> })}
         </div>
     }

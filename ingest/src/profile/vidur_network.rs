@@ -24,9 +24,7 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<(), Pro
         return Err(ProfileError::MissingColumn { format: ledger.format(), column });
     }
     ledger.assume("times are the medians, in milliseconds");
-    ledger.assume(
-        "size is in bytes: 64 MiB among 8 A100 take 0.675 ms in the published file and 0.580 ms in vTrain's table, where twice as much takes 1.162 ms",
-    );
+    ledger.assume("sizes are read as bytes, which is consistent with other published timings");
     while let Some(row) = table.next_row()? {
         let column = row.text("collective").map(|name| format!("time_stats.{}.median", name.to_lowercase()));
         let location = || row.describe(column.as_deref().unwrap_or("collective"));

@@ -3,7 +3,7 @@
 use api::check::{Certainty, Check, Edit, EditAction, Verdict};
 use api::job_config::ConfigFormat;
 use api::run::{Agreement, Comparison, PhaseResidual};
-use planner::fit::{Change, Combination, Fit};
+use planner::fit::{Change, ChangeKind, Combination, Fit};
 use planner::outcome::{Layout, Planned, RunCost, RunForecast};
 use planner::slowness::{Cause, Relation, Slowness};
 use planner::utilisation::Utilisation;
@@ -67,7 +67,7 @@ pub(crate) fn outcome(check: &Check) -> Vec<String> {
     }
     if let Some(Certainty { step_s, memory, reason }) = &check.certainty {
         lines.push(format!(
-            "80 % intervals: {:.3} to {:.3} s per step, {:.1} to {:.1} GiB reserved on the device; out of memory with {:.0} %",
+            "80 % intervals: {:.3} to {:.3} s per step, {:.1} to {:.1} GiB reserved on the device; probability of running out of memory {:.0} %",
             step_s.low,
             step_s.high,
             memory.interval_gib.low,
@@ -113,7 +113,8 @@ pub(crate) fn explanation(report: &Report) -> Vec<String> {
         return vec![String::new(), format!("The measurement is not compared. {reason}")];
     }
     let log = report.log.iter().flat_map(log);
-    log.chain(report.slowness.iter().flat_map(slowness)).collect()
+    let replicas = replicas(&report.check);
+    log.chain(report.slowness.iter().flat_map(|it| slowness(it, replicas))).collect()
 }
 
 /// Describes whether the log is of the same job, and the time by phase.
@@ -151,7 +152,9 @@ pub(crate) fn best(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     if report.is_best_requested && report.best.is_none() {
         lines.push(String::new());
-        lines.push("best plan, with free layout and settings: none fits".to_owned());
+        let settings = report.check.best_scenario.free.iter().map(|setting| setting.title());
+        let settings = settings.collect::<Vec<_>>().join(", ");
+        lines.push(format!("best plan: none fits. Searched: all layouts, with free {settings}"));
     }
     if let Some(best) = &report.best {
         lines.push(String::new());
@@ -159,7 +162,7 @@ pub(crate) fn best(report: &Report) -> Vec<String> {
         let settings = best.settings.map(|settings| format!("; {settings}")).unwrap_or_default();
         let source = best
             .source
-            .map(|planner| format!("; plan of {}", planner.title_with(best.layout.pipeline)))
+            .map(|planner| format!("; planner {}", planner.title_with(best.layout.pipeline)))
             .unwrap_or_default();
         lines.push(format!("  {}{settings}{source}", degrees(best.layout)));
     }
@@ -167,13 +170,26 @@ pub(crate) fn best(report: &Report) -> Vec<String> {
 }
 
 /// Describes a measured step time next to the prediction, and the causes of the difference.
-fn slowness(slowness: &Slowness) -> Vec<String> {
-    let Slowness { measured_s, predicted_s, measured_mfu, .. } = slowness;
+fn slowness(slowness: &Slowness, replicas: u32) -> Vec<String> {
+    let Slowness { measured_s, predicted_s, measured_mfu, interval_s, .. } = slowness;
+    let differs = |word: &str| {
+        let share = 100.0 * (measured_s / predicted_s - 1.0).abs();
+        let interval = format!("the 80 % interval ({:.3} to {:.3} s)", interval_s.low, interval_s.high);
+        if slowness.is_inside_interval() {
+            format!(
+                "{share:.0} % {word} than predicted, but inside {interval}: the difference can be an error of the prediction"
+            )
+        } else {
+            format!("{share:.0} % {word} than predicted, outside {interval}")
+        }
+    };
     let relation = match slowness.relation {
-        Relation::Impossible => "impossible: more FLOPs than the peak of the devices. The run is another job.",
-        Relation::Faster => "faster than predicted",
-        Relation::AsPredicted => "as predicted, within 3 %",
-        Relation::Slower => "slower than predicted",
+        Relation::Impossible => {
+            "impossible: more FLOPs than the peak of the devices. The run is another job.".to_owned()
+        }
+        Relation::Faster => differs("faster"),
+        Relation::AsPredicted => "as predicted, within 3 %".to_owned(),
+        Relation::Slower => differs("slower"),
     };
     let mut lines = vec![
         String::new(),
@@ -184,19 +200,30 @@ fn slowness(slowness: &Slowness) -> Vec<String> {
     ];
     let gap = measured_s - predicted_s;
     if slowness.relation == Relation::Slower {
-        lines.push(format!("causes that can explain {gap:.3} s, each alone:"));
+        lines.push(format!("causes that can explain {gap:.3} s, each alone, {}:", slowness.order.title()));
         for cause in &slowness.causes {
-            lines.push(format!("{:>9.3} s  {}{}", cause.explains_s, cause.title, phase_text(cause)));
+            lines.push(format!("{:>9.3} s  {}{}", cause.explains_s, cause.title, phase_text(cause, replicas)));
             lines.push(format!("             {}", cause.confirm));
+        }
+        let excluded =
+            [("effect too small", &slowness.too_small), ("effect larger than the difference", &slowness.too_large)];
+        for (title, causes) in excluded.into_iter().filter(|(_, causes)| !causes.is_empty()) {
+            lines.push(format!("{title}: {}", causes.join("; ")));
         }
         lines.push("not simulated: data loading, checkpoints, evaluation, imbalance of lengths or experts".to_owned());
     }
     lines
 }
 
+/// Number of devices over which gradients are reduced.
+fn replicas(check: &Check) -> u32 {
+    let data = check.plan.as_ref().map_or(1, |plan| plan.layout.data);
+    data.saturating_mul(check.scenario.training.context_parallel)
+}
+
 /// Names the phases that a cause changes: "; backward compute +0.412 s".
-fn phase_text(cause: &Cause) -> String {
-    let shifts = cause.phases.iter().map(|shift| format!("{} {:+.3} s", shift.phase, shift.seconds));
+fn phase_text(cause: &Cause, replicas: u32) -> String {
+    let shifts = cause.phases.iter().map(|shift| format!("{} {:+.3} s", shift.title(replicas), shift.seconds));
     let shifts = shifts.collect::<Vec<_>>().join(", ");
     if shifts.is_empty() { shifts } else { format!("; {shifts}") }
 }
@@ -248,9 +275,19 @@ pub(crate) fn changes(report: &Report) -> Vec<String> {
     }
     let now = fit.base.iteration_s.map(|seconds| format!(" (now {seconds:.3} s)")).unwrap_or_default();
     let simulated = fit.simulated;
-    let title = format!("changes that {purpose}, of {simulated} simulated on one global batch{now}:");
+    let title = if fit.changes.iter().all(is_hardware) {
+        let aim = if report.check.verdict == Verdict::DoesNotFit { "makes it fit" } else { "saves time" };
+        format!("{simulated} changes simulated; no change of the job {aim}{now}")
+    } else {
+        format!("changes that {purpose}, of {simulated} simulated on one global batch{now}:")
+    };
     let mut lines = vec![String::new(), title];
+    let mut has_title = false;
     for (number, (change, edits)) in (1..).zip(fit.changes.iter().zip(&report.edits)) {
+        if is_hardware(change) && !has_title {
+            has_title = true;
+            lines.push(hardware_title(fit));
+        }
         lines.push(change_line(number, change));
         if edits.is_empty() {
             let fields = change.fields.iter().map(|field| match change.result.layout {
@@ -264,6 +301,18 @@ pub(crate) fn changes(report: &Report) -> Vec<String> {
     }
     lines.extend(fit.combination.as_ref().map(|combination| combination_line(fit, combination)));
     lines
+}
+
+/// True for a change of the devices or links. It is a comparison and no change of the job.
+fn is_hardware(change: &Change) -> bool {
+    change.kind == ChangeKind::Cluster
+}
+
+/// Heading of the changes of the hardware, with the rate of the job itself.
+fn hardware_title(fit: &Fit) -> String {
+    let rate = fit.base.tokens_per_s_per_device;
+    let now = rate.map(|rate| format!(" (now {rate:.0} tokens/s per device)")).unwrap_or_default();
+    format!("other hardware, for comparison{now}:")
 }
 
 /// Describes changes together.
@@ -292,11 +341,15 @@ fn edit_line(edit: &Edit, files: &[String]) -> String {
 }
 
 fn change_line(number: u32, change: &Change) -> String {
-    let confidence = change.probability_faster.map(|probability| format!(", faster with {:.0} %", 100.0 * probability));
+    let confidence =
+        change.probability_faster.map(|probability| format!(", {:.0} % likely faster", 100.0 * probability));
     let confidence = confidence.unwrap_or_default();
     let difference = change.difference_s.map(|difference| format!(" ({difference:+.3} s)")).unwrap_or_default();
+    let number = if is_hardware(change) { String::new() } else { number.to_string() };
+    let rate = change.result.tokens_per_s_per_device.filter(|_| is_hardware(change));
+    let rate = rate.map(|rate| format!(", {rate:.0} tokens/s per device")).unwrap_or_default();
     format!(
-        "{number:>3} {:>9.3} s{difference}  {:>6.1} GiB  {}{confidence}",
+        "{number:>3} {:>9.3} s{difference}  {:>6.1} GiB  {}{rate}{confidence}",
         change.result.iteration_s.unwrap_or(0.0),
         change.result.peak_gib.unwrap_or(0.0),
         change.title

@@ -241,3 +241,28 @@ fn changes_of_the_cluster_are_listed_last() {
     assert_eq!(kinds, [ChangeKind::Training, ChangeKind::Layout, ChangeKind::Cluster, ChangeKind::Cluster]);
     assert_eq!(fit.combination.unwrap().changes, [0, 1]);
 }
+
+/// A pasted log is named as a log, with the places that read it. Other texts keep the error of the configuration.
+#[test]
+fn a_log_in_the_place_of_a_configuration_is_named() {
+    let step = |step: u32| {
+        format!(
+            " iteration {step}/ 100 | consumed samples: {} | elapsed time per iteration (ms): 900.0 | learning rate: 1.000E-04 | \
+             global batch size: 8 | lm loss: 2.0E+00 |\n",
+            8 * step
+        )
+    };
+    let log = format!(
+        "------------------------ arguments ------------------------\n  num_layers ...... 24\n{}{}",
+        step(1),
+        step(2)
+    );
+    let error = read(&[("", &log)], HARDWARE).unwrap_err();
+    assert!(matches!(error, ConfigurationError::Log { steps: 2 }), "{error}");
+    let message = error.to_string();
+    assert!(message.starts_with("this is the log of a run (2 steps read)") && message.contains("--log"), "{message}");
+    for other in ["hello", "[model]\nname = ", "a: 1\nb: 2\n"] {
+        let error = read(&[("", other)], HARDWARE).unwrap_err();
+        assert!(matches!(error, ConfigurationError::Config(_)), "{error}");
+    }
+}

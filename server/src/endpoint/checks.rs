@@ -172,7 +172,7 @@ async fn read(
         if let Some(devices) = request.devices
             && !(1..=MAX_DEVICES).contains(&devices)
         {
-            return Err(invalid("/devices", format!("{devices} is out of range: 1 to {MAX_DEVICES}")));
+            return Err(invalid("/devices", format!("must be 1 to {MAX_DEVICES}, not {devices}")));
         }
         let preset = request.device.as_deref().map(checks::preset).transpose();
         let hardware =
@@ -192,6 +192,7 @@ async fn read(
             ConfigurationError::Config(error) => ApiError::InvalidJobConfig(error),
             ConfigurationError::Scenario(errors) => ApiError::InvalidScenario(errors),
             ConfigurationError::PartialNode { .. } => invalid("/devices", error.to_string()),
+            ConfigurationError::Log { .. } => invalid("/text", error.to_string()),
         })?;
         Ok((request, hardware, configuration))
     })

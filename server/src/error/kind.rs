@@ -18,7 +18,7 @@ impl ApiError {
         use StatusCode as S;
         match self {
             Self::InvalidScenario(_) => ("invalid-scenario", S::UNPROCESSABLE_ENTITY, "The scenario is not valid"),
-            Self::InvalidRequest(_) => ("invalid-question", S::UNPROCESSABLE_ENTITY, "The question is not valid"),
+            Self::InvalidRequest(_) => ("invalid-question", S::UNPROCESSABLE_ENTITY, "The input is not valid"),
             Self::InvalidDataset(error) => dataset(error),
             Self::InvalidJobConfig(JobConfigError::TooLarge | JobConfigError::TooManyKeys)
             | Self::InvalidTrace(TraceError::TooLarge { .. })

@@ -173,12 +173,12 @@ fn predictions(
     let job_rate =
         |point: &RunPoint| point.tokens_per_s.or_else(|| point.tokens_per_s_per_device.map(|rate| rate * devices));
     let per_device: Vec<f64> = rates.iter().map(|rate| rate / devices).collect();
-    let reserve = scenario.training.memory_reserve_gib;
-    let mut memory = Band::new(metrics.peak_memory_gib, &peaks, (1.0, 1.0));
-    memory.high += reserve;
+    let reserved = certainty::peak_memory(scenario, planned).interval_gib;
+    let peak = metrics.peak_memory_gib.max(f64::MIN_POSITIVE);
+    let memory = Band::new(metrics.peak_memory_gib, &peaks, (reserved.low / peak, reserved.high / peak));
     let memory_basis = format!(
-        "peaks of {} simulated iterations, plus the reserve of {reserve} GiB for fragmentation, the communication library and the \
-         framework",
+        "spread of the peaks of {} simulated iterations, widened by the 80 % interval of the reserved memory. The predicted value is \
+         the allocated memory, without the cache of the allocator and buffers of libraries",
         steps.len()
     );
     vec![

@@ -247,7 +247,7 @@ impl JobComparison {
         let agree = if same.is_empty() {
             "The log does not state enough to check that run and plan are the same job".to_owned()
         } else {
-            format!("Same job by {same}")
+            format!("Log and plan agree in: {same}")
         };
         if unchecked.is_empty() { format!("{agree}.") } else { format!("{agree}. Not checked: {unchecked}.") }
     }

@@ -316,6 +316,6 @@ fn a_summary_names_agreeing_and_unchecked_quantities() {
     let same = [JobQuantity::GlobalBatch, JobQuantity::FlopsPerStep].map(|quantity| check(quantity, Agreement::Same));
     let checks = [same.to_vec(), vec![unchecked.clone()]].concat();
     let summary = |checks| JobComparison { checks, ..JobComparison::default() }.summary();
-    assert_eq!(summary(checks), "Same job by global batch size, FLOPs per step. Not checked: devices.");
+    assert_eq!(summary(checks), "Log and plan agree in: global batch size, FLOPs per step. Not checked: devices.");
     assert!(summary(vec![unchecked]).starts_with("The log does not state enough"));
 }

@@ -41,6 +41,7 @@ fn a_simulated_slow_network_is_found() {
     assert_eq!(first.title, "a network of 12.5 GB/s per device instead of 50.0");
     assert!((first.explains_s - (slow - found.predicted_s)).abs() < 1e-9);
     assert!(first.confirm.contains("nccl-tests"));
+    assert_eq!(found.order, CauseOrder::ClosestEffect);
     // Full recomputation is set already.
     assert!(found.causes.iter().all(|cause| !cause.title.contains("recomputation")));
 }
@@ -55,6 +56,27 @@ fn other_relations_have_no_causes() {
     ] {
         let found = explained(Measured::StepS(seconds));
         assert_eq!((found.relation, found.causes.len()), (relation, 0));
+    }
+}
+
+/// A difference inside the 80 % interval can be an error of the prediction. Far above it, some causes are too small; for
+/// a small difference, some are too large. No cause is in two lists.
+#[test]
+fn differences_are_compared_with_the_interval_and_causes_with_the_difference() {
+    let predicted = predicted_s(&valid(50.0));
+    let near = explained(Measured::StepS(1.05 * predicted));
+    let Interval { low, high } = near.interval_s;
+    assert!(low < predicted && predicted < high, "{low} {high}");
+    assert!(near.is_inside_interval() && near.relation == Relation::Slower);
+    assert!(!near.too_large.is_empty(), "{near:?}");
+    let far = explained(Measured::StepS(2.0 * high));
+    assert!(!far.is_inside_interval());
+    assert!(!far.too_small.is_empty(), "{far:?}");
+    for found in [near, far] {
+        let titles = found.causes.iter().map(|cause| &cause.title).chain(&found.too_small).chain(&found.too_large);
+        let titles: Vec<&String> = titles.collect();
+        let unique: std::collections::BTreeSet<&&String> = titles.iter().collect();
+        assert_eq!(unique.len(), titles.len(), "{titles:?}");
     }
 }
 
@@ -80,12 +102,14 @@ fn late_phases_order_the_causes() {
     let network = found.causes[0].clone();
     let reduction = network.phases.iter().find(|shift| shift.phase == Phase::Reduction.name()).unwrap();
     assert!(reduction.seconds > 0.0, "{:?}", network.phases);
+    assert_eq!((reduction.title(8), reduction.title(1)), ("gradient reduction", "all-reduce of the shared embedding"));
     let gap = |phase: Phase, seconds: f64| PhaseGap { phase: phase.name(), seconds };
     let late = network.explains_s;
     found.rank_by_phases(&[gap(Phase::Forward, late / 3.0), gap(Phase::Backward, 2.0 * late / 3.0)]);
     let first = &found.causes[0];
     assert!(first.phases.iter().any(|shift| shift.phase == Phase::Backward.name()), "{first:?}");
     assert_ne!(first.title, network.title);
+    assert_eq!(found.order, CauseOrder::Phases);
     found.rank_by_phases(&[gap(Phase::Forward, 0.0), gap(Phase::Reduction, late)]);
     assert_eq!(found.causes[0].title, network.title);
     let before = found.causes.clone();

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use api::accuracy::{AccuracyPoint, AccuracySet, AccuracyVariant, MIXED_UNIT};
 use leptos::html;
 use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::{use_navigate, use_query_map};
 
 use super::choices::Choices;
-use super::filters::{Chosen, Filters, filtered};
+use super::filters::{Chosen, Filters, filtered, from_address};
+use super::link;
 use crate::charts::{AgreementChart, ErrorChart};
-use crate::format;
+use crate::{client, format};
 
 /// Maximum row count in the point table.
 const MAX_ROWS: usize = 100;
@@ -18,7 +21,21 @@ const MAX_ROWS: usize = 100;
 pub(super) fn Detail(set: Arc<AccuracySet>) -> impl IntoView {
     let AccuracySet { id, title, source, unit, variants, assumptions, findings, remarks, choices, .. } = (*set).clone();
     let is_mixed = unit == MIXED_UNIT;
-    let chosen = RwSignal::new(Chosen::new());
+    let address = use_query_map().get_untracked();
+    let chosen = RwSignal::new(from_address(&set.properties, |name| address.get(name)));
+    let axis =
+        RwSignal::new(address.get(BY).and_then(|by| set.properties.iter().position(|name| *name == by)).unwrap_or(0));
+    let names = set.properties.clone();
+    let (own, navigate) = (link(&id), use_navigate());
+    // The address has filters and property, so that a reload and a link show the same rows.
+    Effect::new(move |before: Option<String>| {
+        let url = address_of(&own, &names, &chosen.get(), axis.get());
+        if before.is_some_and(|before| before != url) {
+            navigate(&url, NavigateOptions { replace: true, scroll: false, ..NavigateOptions::default() });
+        }
+        url
+    });
+    let (excluded, findings) = split_excluded(findings);
     let all = Arc::clone(&set);
     // Without a row, the charts show all rows; the note above them says that none is selected.
     let drawn = Memo::new(move |_| chosen.with(|chosen| filtered(&all, chosen)).unwrap_or_else(|| Arc::clone(&all)));
@@ -35,13 +52,14 @@ pub(super) fn Detail(set: Arc<AccuracySet>) -> impl IntoView {
                         view! {
                             <Filters set=all chosen=chosen />
                             <AgreementChart set=drawn />
-                            <ErrorsByProperty set=drawn names=set.properties.clone() />
+                            <ErrorsByProperty set=drawn names=set.properties.clone() axis=axis />
                             <PointsDisclosure set=drawn />
                         }.into_any()
                     }}
                 </div>
                 <div class="set-words">
                     <SentenceList heading="Assumed" sentences=assumptions />
+                    <SentenceList heading="Excluded rows" sentences=excluded />
                     <SentenceList heading="Findings" sentences=findings />
                     <Remarks remarks=remarks />
                     <Variants variants=variants />
@@ -52,10 +70,36 @@ pub(super) fn Detail(set: Arc<AccuracySet>) -> impl IntoView {
     }
 }
 
+/// Name of the property of the error chart in the address.
+const BY: &str = "by";
+
+/// Returns the address of a set with its filters and the property of the error chart. The first property is the default.
+fn address_of(set: &str, names: &[String], chosen: &Chosen, axis: usize) -> String {
+    let filters = chosen.iter().filter_map(|(index, value)| Some((names.get(*index)?.as_str(), value.as_str())));
+    let by = names.get(axis).filter(|_| axis > 0).map(|name| (BY, name.as_str()));
+    let parts = filters.chain(by).map(|(name, value)| format!("&{}={}", client::encode(name), client::encode(value)));
+    parts.fold(set.to_owned(), |url, part| url + &part)
+}
+
+/// Separates the excluded rows from the other findings. They have a heading of their own.
+fn split_excluded(findings: Vec<String>) -> (Vec<String>, Vec<String>) {
+    let (mut excluded, mut others) = (Vec::new(), Vec::new());
+    for finding in findings {
+        match finding.strip_prefix("Excluded: ") {
+            Some(rows) => excluded.push(rows.to_owned()),
+            None => others.push(finding),
+        }
+    }
+    (excluded, others)
+}
+
 /// Errors over the values of a property that the user chooses.
 #[component]
-fn ErrorsByProperty(#[prop(into)] set: Signal<Arc<AccuracySet>>, names: Vec<String>) -> impl IntoView {
-    let axis = RwSignal::new(0);
+fn ErrorsByProperty(
+    #[prop(into)] set: Signal<Arc<AccuracySet>>,
+    names: Vec<String>,
+    axis: RwSignal<usize>,
+) -> impl IntoView {
     (!names.is_empty()).then(|| {
         let options = names
             .into_iter()
@@ -220,6 +264,15 @@ mod tests {
         let order = worst(&[point("a", 11.0), point("b", 7.0), point("c", 10.0)]);
         assert_eq!(order.iter().map(|point| point.label.as_str()).collect::<Vec<_>>(), ["b", "a", "c"]);
         assert_eq!(worst(&vec![point("a", 1.0); 300]).len(), MAX_ROWS);
+    }
+
+    #[test]
+    fn excluded_rows_have_a_heading_of_their_own() {
+        let findings = ["Excluded: 430 rows (slow).", "A straight line."].map(str::to_owned).to_vec();
+        assert_eq!(
+            split_excluded(findings),
+            (vec!["430 rows (slow).".to_owned()], vec!["A straight line.".to_owned()])
+        );
     }
 
     #[test]

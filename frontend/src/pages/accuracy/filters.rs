@@ -11,6 +11,11 @@ use crate::format;
 /// Chosen values by index of the property.
 pub(super) type Chosen = BTreeMap<usize, String>;
 
+/// Returns the filters of an address. `value` returns the value of a name in the address.
+pub(super) fn from_address(names: &[String], value: impl Fn(&str) -> Option<String>) -> Chosen {
+    names.iter().enumerate().filter_map(|(index, name)| Some((index, value(name)?))).collect()
+}
+
 /// Returns the set with the rows that have the chosen values, and their errors. `None` if no row has them.
 pub(super) fn filtered(set: &Arc<AccuracySet>, chosen: &Chosen) -> Option<Arc<AccuracySet>> {
     if chosen.is_empty() {
@@ -132,6 +137,12 @@ mod tests {
             points: vec![point("2", "H100", 11.0), point("16", "H100", 12.0), point("2", "A100", 9.0)],
             ..super::super::tests::set("a")
         })
+    }
+
+    #[test]
+    fn filters_come_from_the_address() {
+        let value = |name: &str| (name == "device").then(|| "H100".to_owned());
+        assert_eq!(from_address(&set().properties, value), [(1, "H100".to_owned())].into());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api::accuracy::{AccuracyGoal, AccuracySet};
 use leptos::prelude::*;
 
+use super::choices::{medians, rank_text};
 use super::link;
 use crate::format;
 
@@ -18,7 +19,7 @@ fn goal(goal: AccuracyGoal) -> String {
 }
 
 /// Returns the table cells for a set, in column order.
-fn statistics_cells(set: &AccuracySet) -> [String; 7] {
+fn statistics_cells(set: &AccuracySet) -> [String; 8] {
     let errors = &set.statistics;
     [
         format::count(errors.count.into()),
@@ -27,18 +28,29 @@ fn statistics_cells(set: &AccuracySet) -> [String; 7] {
         percent(errors.p90_abs_pct),
         percent(errors.max_abs_pct),
         format::signed_percent(errors.bias_pct / 100.0),
-        errors.spearman.map_or_else(|| "–".to_owned(), |rank| format!("{rank:.3}")),
+        errors.spearman.map_or_else(|| "–".to_owned(), |rank| rank_text(rank, 3)),
+        medians(&set.choices).map_or_else(
+            || "–".to_owned(),
+            |(rank, regret)| {
+                let rank = rank.map_or_else(|| "–".to_owned(), |rank| rank_text(rank, 2));
+                format!("{rank}; regret {}", percent(regret))
+            },
+        ),
     ]
 }
 
-const COLUMNS: [(&str, &str); 7] = [
+const COLUMNS: [(&str, &str); 8] = [
     ("Rows", "Measurements compared"),
     ("Mean", "Mean absolute error"),
     ("Median", "Median absolute error"),
     ("p90", "90 % of the absolute errors are smaller"),
     ("Max", "Largest absolute error"),
     ("Bias", "Mean of the signed errors"),
-    ("Rank corr.", "Spearman's rank correlation of predicted and measured values"),
+    ("Rank corr.", "Spearman's rank correlation of predicted and measured values, over all rows"),
+    (
+        "Inside groups",
+        "Medians over the groups of layouts of one model on one cluster: rank correlation, and regret, which is how much slower the layout with the shortest predicted time is than the fastest measured one",
+    ),
 ];
 
 /// True for sets of memory sizes.
@@ -73,7 +85,7 @@ pub(super) fn Summary(sets: Vec<Arc<AccuracySet>>, #[prop(into)] selected: Signa
     let bodies = [("Times", times), ("Memory", memory)].map(|(title, sets)| {
         view! {
             <tbody>
-                <tr class="kind"><th scope="rowgroup" colspan="10">{title}</th></tr>
+                <tr class="kind"><th scope="rowgroup" colspan="11">{title}</th></tr>
                 {sets.into_iter().map(row).collect_view()}
             </tbody>
         }
@@ -102,7 +114,7 @@ mod tests {
     #[test]
     fn cells_have_units_and_signed_bias() {
         let texts = statistics_cells(&super::super::tests::set("a")).map(|text| text.replace('\u{202f}', " "));
-        assert_eq!(texts, ["8", "2.09 %", "0.90 %", "6.00 %", "6.43 %", "−1.34 %", "0.970"]);
+        assert_eq!(texts, ["8", "2.09 %", "0.90 %", "6.00 %", "6.43 %", "−1.34 %", "0.970", "–"]);
         assert_eq!(
             goal(AccuracyGoal { mean: 3.0, largest: Some(6.0) }).replace('\u{202f}', " "),
             "mean 3 %, largest 6 %"

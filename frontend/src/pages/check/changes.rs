@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::check::{CheckChanges, Edit, EditAction, RISK, Verdict};
 use api::planner::certainty::memory_certainty;
-use api::planner::fit::Change;
+use api::planner::fit::{Change, ChangeKind};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use serde_json::Value;
@@ -54,16 +54,40 @@ fn List(changes: Arc<CheckChanges>, does_not_fit: bool, document: Value) -> impl
         (false, _) => format!("{simulated} changes simulated; {} do not fit.", fit.rejected),
     };
     let partial = fit.is_partial.then_some(" The time limit was reached before all were simulated.");
-    let longest = fit.changes.iter().filter_map(|change| change.difference_s).fold(0.0, f64::min);
-    let rows = fit.changes.iter().zip(&changes.edits).enumerate().map(|(index, (change, edits))| {
+    // Hardware is listed last. It is a comparison and no change of the job, so it has no numbers.
+    let all = fit.changes.iter().zip(&changes.edits).enumerate();
+    let (hardware, of_job): (Vec<_>, Vec<_>) = all.partition(|(_, (change, _))| is_hardware(change));
+    let note = if of_job.is_empty() && !hardware.is_empty() {
+        let aim = if does_not_fit { "makes it fit" } else { "saves time" };
+        format!("{simulated} changes simulated. No change of the job {aim}.")
+    } else {
+        note
+    };
+    let longest = of_job.iter().filter_map(|(_, (change, _))| change.difference_s).fold(0.0, f64::min);
+    let row = |(index, (change, edits)): (usize, (&Change, &Vec<Edit>))| {
         view! { <Row number=index + 1 change=change edits=edits.clone() document=&document longest_s=longest peak_gib=fit.base.peak_gib /> }
-    });
-    let rows = rows.collect_view();
+    };
+    let has_hardware = !hardware.is_empty();
+    let (rows, hardware) = (of_job.into_iter().map(row).collect_view(), hardware.into_iter().map(row).collect_view());
+    let rate = fit.base.tokens_per_s_per_device.map(|rate| format!("now {}", rate_text(rate)));
     view! {
         <Together changes=Arc::clone(&changes) />
         <ol class="check-list">{rows}</ol>
         <p class="hint">{note}{partial}</p>
+        {has_hardware.then(|| view! {
+            <h3 class="check-comparison">"Other hardware, for comparison"<small>{rate}</small></h3>
+            <ul class="check-list" data-testid="check-hardware">{hardware}</ul>
+        })}
     }
+}
+
+/// True for a change of the devices or links.
+fn is_hardware(change: &Change) -> bool {
+    change.kind == ChangeKind::Cluster
+}
+
+fn rate_text(rate: f64) -> String {
+    format!("{} tokens/s/GPU", format::three_digits(rate))
 }
 
 /// The best combination of changes.
@@ -110,7 +134,11 @@ fn Row<'a>(
     let title = title(change, document);
     let seconds = change.result.iteration_s.unwrap_or(f64::NAN);
     let main = change.difference_s.map_or_else(|| format::seconds(seconds), format::seconds_difference);
-    let share = change.difference_s.filter(|_| longest_s < 0.0).map(|difference| 100.0 * difference / longest_s);
+    let is_hardware = is_hardware(change);
+    let share = change
+        .difference_s
+        .filter(|_| longest_s < 0.0 && !is_hardware)
+        .map(|difference| 100.0 * difference / longest_s);
     let memory = change.result.peak_gib.map(|peak| {
         let difference = peak_gib.map(|before| peak - before).filter(|difference| difference.abs() >= 0.05);
         let difference = difference.map(|difference| {
@@ -119,7 +147,7 @@ fn Row<'a>(
         format!("{}{}", difference.unwrap_or_default(), format::gib(peak))
     });
     let confidence = change.probability_faster.map(|probability| {
-        view! { <span title="Probability that a run with this change is faster, from errors on published measurements">{format!("faster with {} · ", format::percent(probability))}</span> }
+        view! { <span title="Probability that a run with this change is faster, from errors on published measurements">{format!("{} likely faster · ", format::probability(probability))}</span> }
     });
     let device_gib = pointer::get(document, "/cluster/device/memory_gib").and_then(Value::as_f64);
     let risk = change
@@ -128,8 +156,10 @@ fn Row<'a>(
         .zip(device_gib)
         .map(|(peak, device)| memory_certainty(peak, device).probability_out_of_memory);
     let risk = risk.filter(|risk| *risk > RISK).map(|risk| {
-        view! { <span class="slower">{format!(" · out of memory with {}", format::percent(risk))}</span> }
+        view! { <span class="slower">{format!(" · {} probability of running out of memory", format::probability(risk))}</span> }
     });
+    let rate = change.result.tokens_per_s_per_device.filter(|_| is_hardware);
+    let rate = rate.map(|rate| view! { <b>{rate_text(rate)}</b>" · " });
     let has_edits = !edits.is_empty();
     let state = use_check();
     // The text area shows the first file.
@@ -146,10 +176,10 @@ fn Row<'a>(
     let code = code.collect_view();
     view! {
         <li>
-            <span class="number">{number}</span>
+            <span class="number">{(!is_hardware).then_some(number)}</span>
             <b>{title}</b>
             <span class="seconds" class:faster=change.difference_s.is_some()>{main}</span>
-            <span class="muted memory">{confidence}{change.difference_s.map(|_| format!("{} · ", format::seconds(seconds)))}{memory}{risk}</span>
+            <span class="muted memory">{rate}{confidence}{change.difference_s.map(|_| format!("{} · ", format::seconds(seconds)))}{memory}{risk}</span>
             {share.map(|share| view! { <span class="saving"><i style:width=format!("{share:.0}%")></i></span> })}
             {has_edits.then(|| view! { <div class="code"><code>{code}</code><Buttons edits=edits /></div> })}
         </li>

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api::planner::outcome::{Planned, RankNeed, RankTime};
+use api::planner::scenario::Scenario;
 use leptos::prelude::*;
 
 use super::verdict::OpenInExplore;
@@ -120,7 +121,7 @@ pub(super) fn ScheduleCard(checked: Arc<Checked>) -> impl IntoView {
         }
         .into_any(),
         Loaded::Here(plan) => match plan.as_ref() {
-            None => view! { <p>"No layout fits these devices, also with free settings."</p> }.into_any(),
+            None => view! { <p>{best_scenario.with_value(unfit_text)}</p> }.into_any(),
             Some((planned, _)) => {
                 view! { <BestLine planned=planned own_s=own_s scenario=best_scenario.get_value() /> }.into_any()
             }
@@ -129,7 +130,9 @@ pub(super) fn ScheduleCard(checked: Arc<Checked>) -> impl IntoView {
     view! {
         <section class="card" data-testid="check-schedule-card">
             <header class="card-title"><h2>"Schedule"</h2><span class="muted">"one step, same time axis"</span></header>
-            <Legend timelines=timelines />
+            <Show when=move || timelines.with(|timelines| !timelines.is_empty())>
+                <Legend timelines=timelines />
+            </Show>
             {has_own.then(|| view! {
                 <h3>{own_name.clone()}</h3>
                 <Gantt chart=0 id="own" title=Signal::stored(own_name) timeline=own extent_ns=extent window=state.window selection=selection hover=hover />
@@ -143,13 +146,21 @@ pub(super) fn ScheduleCard(checked: Arc<Checked>) -> impl IntoView {
     }
 }
 
+/// Names what was searched if no plan fits.
+fn unfit_text(searched: &Scenario) -> String {
+    let settings = searched.free.iter().map(|setting| setting.title()).collect::<Vec<_>>().join(", ");
+    format!(
+        "No plan fits these devices. Searched: all layouts, with these settings free: {settings}. Other settings are changed only in the list of changes."
+    )
+}
+
 /// Time, layout and settings of the best plan.
 #[component]
 fn BestLine<'a>(
     planned: &'a Planned,
     /// Time of the configuration, if it fits.
     own_s: Option<f64>,
-    scenario: api::planner::scenario::Scenario,
+    scenario: Scenario,
 ) -> impl IntoView + use<> {
     let seconds = planned.metrics.iteration_s;
     let difference = own_s.map(|own| {

@@ -6,6 +6,7 @@ use leptos::task::spawn_local;
 
 use crate::catalogue::Catalogue;
 use crate::check::{CheckState, Loaded, listed, read_files, use_check};
+use crate::format;
 
 /// Examples, each with its file name.
 const EXAMPLES: [(&str, &str, &str); 3] = [
@@ -51,7 +52,8 @@ pub(super) fn Input() -> impl IntoView {
     let summary = move || {
         let name = state.file_name.get();
         let name = if name.is_empty() { "Configuration".to_owned() } else { name };
-        format!("{name}, {} lines", state.text.with(|text| text.lines().count()))
+        let lines = state.text.with(|text| text.lines().count());
+        format!("{name}, {}", format::counted(lines as u64, "line", "lines"))
     };
     let examples = EXAMPLES.into_iter().map(|(title, name, text)| {
         let open = move |_| state.open(vec![NamedText { name: name.to_owned(), text: text.to_owned() }]);
@@ -96,7 +98,7 @@ pub(super) fn Input() -> impl IntoView {
             }))}
             <div class="check-controls">
                 <Devices state=state />
-                <button class="primary" data-testid="check" title="Ctrl+Enter in the text" disabled=is_empty on:click=check>"Check"</button>
+                <button class="primary" data-testid="check" title="Ctrl+Enter in the text" disabled=move || is_empty() || state.devices_error().is_some() on:click=check>"Check"</button>
                 <label class="button quiet-button">
                     <input type="file" class="visually-hidden" multiple data-testid="check-file" on:change=select />
                     "Open files"
@@ -115,6 +117,9 @@ pub(super) fn Input() -> impl IntoView {
                     <span class="slower" role="status">"The input has changed since this check."</span>
                 </Show>
             </div>
+            {move || state.devices_error().map(|message| view! {
+                <p class="field-error" id="check-devices-error" role="alert">{format!("Devices: {message}")}</p>
+            })}
             {move || wrong.get().map(|message| view! { <p class="field-error" role="alert">{message}</p> })}
         </section>
     }
@@ -136,18 +141,14 @@ fn Devices(state: CheckState) -> impl IntoView {
         };
         clusters.map(|preset| option((preset.id, preset.cluster.name))).collect_view()
     };
-    let is_wrong = move || {
-        state.devices.with(|devices| {
-            let devices = devices.trim();
-            !devices.is_empty() && !devices.parse::<u32>().is_ok_and(|count| (1..=131_072).contains(&count))
-        })
-    };
+    let is_wrong = move || state.devices_error().is_some();
     view! {
         <label>
             "Devices"
             <input
-                type="number" min="1" max="131072" placeholder="from file" data-testid="check-devices"
+                type="text" inputmode="numeric" class="count" placeholder="from file" data-testid="check-devices"
                 aria-invalid=move || is_wrong().to_string()
+                aria-describedby=move || is_wrong().then_some("check-devices-error")
                 prop:value=move || state.devices.get()
                 on:input=move |event| state.devices.set(event_target_value(&event))
             />

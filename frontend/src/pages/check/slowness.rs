@@ -37,11 +37,15 @@ pub(super) fn SlownessCard(checked: std::sync::Arc<Checked>) -> impl IntoView {
     if checked.check.plan.is_none() {
         return ().into_any();
     }
+    // Gradients are reduced over replicas and context-parallel ranks.
+    let data = checked.check.plan.as_ref().map_or(1, |plan| plan.layout.data);
+    let replicas = data.saturating_mul(checked.check.scenario.training.context_parallel);
     let unreadable = RwSignal::new(None::<String>);
     let value = RwSignal::new(String::new());
     let unit = RwSignal::new(0_usize);
     let answer = RwSignal::new(Loaded::<Answer>::Absent);
-    let number = move || value.with(|value| value.trim().parse::<f64>().ok().filter(|value| *value > 0.0));
+    let number = move || value.with(|value| measured_number(value));
+    let wrong = move || number().err();
     let configuration = checked.request.clone();
     let read_log = StoredValue::new(move |files: Vec<web_sys::File>| {
         let Some(file) = files.into_iter().next() else { return };
@@ -74,7 +78,7 @@ pub(super) fn SlownessCard(checked: std::sync::Arc<Checked>) -> impl IntoView {
         }
     };
     let ask = move || {
-        let Some(value) = number() else { return };
+        let Ok(Some(value)) = number() else { return };
         let configuration = checked.request.clone();
         unreadable.set(None);
         let measured = UNITS[unit.get_untracked()].1(value);
@@ -90,7 +94,7 @@ pub(super) fn SlownessCard(checked: std::sync::Arc<Checked>) -> impl IntoView {
     let ask = StoredValue::new(ask);
     let options =
         UNITS.iter().enumerate().map(|(index, (name, _))| view! { <option value=index.to_string()>{*name}</option> });
-    let content = move || answered(answer.get());
+    let content = move || answered(answer.get(), replicas);
     view! {
         <section class="card" data-testid="check-slowness" class:over=move || is_over.get()
             on:dragover=move |event| { event.prevent_default(); event.stop_propagation(); is_over.set(true); }
@@ -103,6 +107,8 @@ pub(super) fn SlownessCard(checked: std::sync::Arc<Checked>) -> impl IntoView {
                     "Measured"
                     <input
                         type="text" inputmode="decimal" data-testid="measured"
+                        aria-invalid=move || wrong().is_some().to_string()
+                        aria-describedby=move || wrong().map(|_| "measured-error")
                         prop:value=move || value.get()
                         on:input=move |event| value.set(event_target_value(&event))
                     />
@@ -110,13 +116,16 @@ pub(super) fn SlownessCard(checked: std::sync::Arc<Checked>) -> impl IntoView {
                 <select aria-label="Unit" on:change=move |event| unit.set(event_target_value(&event).parse().unwrap_or(0))>
                     {options.collect_view()}
                 </select>
-                <button data-testid="explain-slowness" disabled=move || number().is_none()>"Explain"</button>
+                <button data-testid="explain-slowness" disabled=move || !matches!(number(), Ok(Some(_)))>"Explain"</button>
                 <span class="muted">"or"</span>
                 <label class="button quiet-button">
                     <input type="file" class="visually-hidden" data-testid="check-log" on:change=select_log />
                     "Open a log of the run"
                 </label>
             </form>
+            {move || wrong().map(|message| view! {
+                <p class="field-error" id="measured-error" role="alert">{format!("Measured: {message}")}</p>
+            })}
             <p class="hint">"The median step of a log and its timers are compared. A log can be dropped here. It is not stored."</p>
             {move || unreadable.get().map(|message| view! { <p class="field-error" role="alert">{message}</p> })}
             {content}
@@ -126,7 +135,7 @@ pub(super) fn SlownessCard(checked: std::sync::Arc<Checked>) -> impl IntoView {
 }
 
 /// Returns the content below the form.
-fn answered(answer: Loaded<Answer>) -> AnyView {
+fn answered(answer: Loaded<Answer>, replicas: u32) -> AnyView {
     match answer {
         Loaded::Absent => ().into_any(),
         Loaded::Waiting => view! {
@@ -138,7 +147,7 @@ fn answered(answer: Loaded<Answer>) -> AnyView {
             let Answer { comparison, slowness } = (*answer).clone();
             view! {
                 {comparison.map(|comparison| view! { <LogComparison comparison=comparison /> })}
-                {slowness.map(|slowness| view! { <Explanation slowness=slowness /> })}
+                {slowness.map(|slowness| view! { <Explanation slowness=slowness replicas=replicas /> })}
             }
             .into_any()
         }
@@ -154,9 +163,28 @@ async fn check_log(configuration: CheckRequest, file: web_sys::File) -> Result<R
     Ok(response.map(|LogCheck { comparison, slowness }| Answer { comparison: Some(comparison), slowness }))
 }
 
+/// Reads a measurement. `None` for an empty field.
+///
+/// # Errors
+/// Returns the message for the field.
+fn measured_number(text: &str) -> Result<Option<f64>, &'static str> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value.is_finite() => Ok(Some(value)),
+        Ok(_) => Err("Enter a number above 0."),
+        Err(_) if text.contains(',') => {
+            Err("Enter a number with a decimal point and without separators, for example 22.5.")
+        }
+        Err(_) => Err("Enter a number, for example 22.5."),
+    }
+}
+
 /// Describes the relation of both times.
 fn relation_text(slowness: &Slowness) -> String {
-    let Slowness { measured_s, predicted_s, measured_mfu, predicted_mfu, relation, .. } = slowness;
+    let Slowness { measured_s, predicted_s, measured_mfu, predicted_mfu, relation, interval_s, .. } = slowness;
     let both = format!(
         "Measured {} per step, MFU {}; predicted {}, MFU {}.",
         format::seconds(*measured_s),
@@ -164,28 +192,40 @@ fn relation_text(slowness: &Slowness) -> String {
         format::seconds(*predicted_s),
         format::percent(*predicted_mfu)
     );
+    let differs = |word: &str| {
+        let share = format::percent((measured_s / predicted_s - 1.0).abs());
+        let interval = format!("({} to {})", format::seconds(interval_s.low), format::seconds(interval_s.high));
+        if slowness.is_inside_interval() {
+            format!(
+                "The run is {share} {word} than predicted, but inside the 80 % interval {interval}: the difference can be an error of the prediction."
+            )
+        } else {
+            format!("The run is {share} {word} than predicted, outside the 80 % interval {interval}.")
+        }
+    };
     let verdict = match relation {
         Relation::Impossible => {
             "This is above the peak of the devices: the measurement is of another job, or the unit is wrong. Check the number of devices, the global batch and the sequence length."
+                .to_owned()
         }
-        Relation::Faster => "The run is faster than predicted.",
-        Relation::AsPredicted => "The run is as fast as predicted, within 3 %.",
-        Relation::Slower => "The run is slower than predicted.",
+        Relation::Faster => differs("faster"),
+        Relation::AsPredicted => "The run is as fast as predicted, within 3 %.".to_owned(),
+        Relation::Slower => differs("slower"),
     };
     format!("{both} {verdict}")
 }
 
 /// Names the phases that a cause changes: "Changes backward compute by +412 ms".
-fn phase_text(cause: &Cause) -> String {
+fn phase_text(cause: &Cause, replicas: u32) -> String {
     let sign = |seconds: f64| if seconds < 0.0 { "−" } else { "+" };
     let shift = |shift: &PhaseShift| {
-        format!("{} by {}{}", shift.phase, sign(shift.seconds), format::seconds(shift.seconds.abs()))
+        format!("{} by {}{}", shift.title(replicas), sign(shift.seconds), format::seconds(shift.seconds.abs()))
     };
     format!("Changes {}", cause.phases.iter().map(shift).collect::<Vec<_>>().join(", "))
 }
 
 #[component]
-fn Explanation(slowness: Slowness) -> impl IntoView {
+fn Explanation(slowness: Slowness, replicas: u32) -> impl IntoView {
     let gap = slowness.measured_s - slowness.predicted_s;
     let text = relation_text(&slowness);
     let is_slower = slowness.relation == Relation::Slower;
@@ -195,7 +235,7 @@ fn Explanation(slowness: Slowness) -> impl IntoView {
             <tr>
                 <th scope="row">
                     {format::capitalised(&cause.title)}
-                    {(!cause.phases.is_empty()).then(|| view! { <small class="below">{phase_text(cause)}</small> })}
+                    {(!cause.phases.is_empty()).then(|| view! { <small class="below">{phase_text(cause, replicas)}</small> })}
                     <small class="below">{cause.confirm.clone()}</small>
                 </th>
                 <td>{format::seconds(cause.explains_s)}<small class="below">{share}</small></td>
@@ -204,23 +244,83 @@ fn Explanation(slowness: Slowness) -> impl IntoView {
     });
     let rows = rows.collect::<Vec<_>>();
     let has_rows = !rows.is_empty();
-    let excluded = slowness.excluded.join("; ");
+    let excluded =
+        |title: &str, causes: &[String]| (!causes.is_empty()).then(|| format!("{title}: {}. ", causes.join("; ")));
+    let excluded = [
+        excluded("Effect too small", &slowness.too_small),
+        excluded("Effect larger than the difference", &slowness.too_large),
+    ];
+    let order = slowness.order.title();
     let partial = slowness.is_partial.then_some(" The time limit was reached before all causes were simulated.");
     view! {
         <p role="status">{text}</p>
         {(is_slower && has_rows).then(|| view! {
-            <table class="figures check-causes" data-testid="check-causes">
-                <caption>{format!("Causes that can explain {}, each alone, likeliest first", format::seconds(gap))}</caption>
-                <thead><tr><th scope="col">"Cause and how to confirm it"</th><th scope="col">"Explains"</th></tr></thead>
-                <tbody>{rows}</tbody>
-            </table>
+            <div class="table-scroll" role="region" aria-label="Causes of a slower run" tabindex="0">
+                <table class="figures check-causes" data-testid="check-causes">
+                    <caption>{format!("Causes that can explain {}, each alone, {order}", format::seconds(gap))}</caption>
+                    <thead><tr><th scope="col">"Cause and how to confirm it"</th><th scope="col">"Explains"</th></tr></thead>
+                    <tbody>{rows}</tbody>
+                </table>
+            </div>
         })}
         {is_slower.then(|| view! {
+            {excluded.map(|text| text.map(|text| view! { <p class="hint">{text}</p> }))}
             <p class="hint">
-                {(!excluded.is_empty()).then(|| format!("Effect too small or larger than the difference: {excluded}. "))}
                 "Not simulated: data loading, checkpoints, evaluation, imbalance of sequence lengths or experts."
                 {partial}
             </p>
         })}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::planner::certainty::Interval;
+    use api::planner::scenario::PlannerKind;
+    use api::planner::slowness::CauseOrder;
+
+    use super::*;
+
+    fn slowness(measured_s: f64, relation: Relation) -> Slowness {
+        Slowness {
+            planner: PlannerKind::OneFOneB,
+            measured_s,
+            predicted_s: 13.4,
+            measured_mfu: 0.4,
+            predicted_mfu: 0.44,
+            relation,
+            interval_s: Interval { low: 11.7, high: 17.3 },
+            causes: Vec::new(),
+            order: CauseOrder::ClosestEffect,
+            too_small: Vec::new(),
+            too_large: Vec::new(),
+            is_partial: false,
+        }
+    }
+
+    #[test]
+    fn a_difference_inside_the_interval_can_be_an_error_of_the_prediction() {
+        let text = |measured, relation| relation_text(&slowness(measured, relation)).replace('\u{202f}', " ");
+        let inside = text(14.9, Relation::Slower);
+        assert!(
+            inside.contains("11.2 % slower than predicted, but inside the 80 % interval (11.7 s to 17.3 s)"),
+            "{inside}"
+        );
+        let outside = text(20.1, Relation::Slower);
+        assert!(
+            outside.ends_with("50.0 % slower than predicted, outside the 80 % interval (11.7 s to 17.3 s)."),
+            "{outside}"
+        );
+        assert!(text(12.0, Relation::Faster).contains("10.4 % faster than predicted, but inside"));
+    }
+
+    #[test]
+    fn measurements_are_positive_numbers_with_a_point() {
+        assert_eq!((measured_number(" "), measured_number(" 22.5 ")), (Ok(None), Ok(Some(22.5))));
+        assert!(measured_number("22,5").unwrap_err().contains("decimal point"));
+        assert_eq!(measured_number("abc"), Err("Enter a number, for example 22.5."));
+        for wrong in ["0", "-3", "inf", "NaN"] {
+            assert_eq!(measured_number(wrong), Err("Enter a number above 0."), "{wrong}");
+        }
     }
 }

@@ -31,8 +31,8 @@ fn headline(check: &Check) -> String {
         Verdict::Fits => format!("{} to spare: {peak_text} of {limit}{rank}", format::gib(fit.limit_gib - peak)),
         Verdict::AtRisk => {
             let probability = check.certainty.as_ref().map(|certainty| certainty.memory.probability_out_of_memory);
-            let probability = probability.map(format::percent).unwrap_or_default();
-            format!("{peak_text} of {limit} predicted{rank}; out of memory with {probability}")
+            let probability = probability.map(format::probability).unwrap_or_default();
+            format!("{peak_text} of {limit} predicted{rank}; {probability} probability of running out of memory")
         }
         Verdict::DoesNotFit if fit.ranks.is_empty() => {
             format::sentence(fit.base.binding.as_deref().unwrap_or("no layout is possible"))
@@ -132,10 +132,10 @@ fn Figures<'a>(
     let memory = certainty.as_ref().map(|certainty| {
         let MemoryCertainty { interval_gib, probability_out_of_memory } = certainty.memory;
         format!(
-            "80 % of the reserved memory: {} to {}; out of memory with {}",
+            "80 % interval: {} to {} reserved. Probability of running out of memory: {}",
             format::gib(interval_gib.low),
             format::gib(interval_gib.high),
-            format::percent(probability_out_of_memory)
+            format::probability(probability_out_of_memory)
         )
     });
     let reason = certainty.and_then(|certainty| certainty.reason).map(|reason| format!("Widest interval: {reason}"));
@@ -148,7 +148,7 @@ fn Figures<'a>(
                 <dt>"Step time"</dt>
                 <dd data-testid="check-time">{format::seconds(metrics.iteration_s)}</dd>
                 <dd class="interval" data-testid="check-interval">{step}</dd>
-                <dd class="muted">{format!("{samples} sequences, {} tokens a step", format::large(tokens))}</dd>
+                <dd class="muted">{format!("{samples} sequences, {} tokens per step", format::large(tokens))}</dd>
                 <dd class="muted">{reason}</dd>
             </div>
             <div>

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use api::front_page::{Headline, HeadlinePlan};
 use api::planner::outcome::ENGINE;
+use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
 use crate::format;
@@ -21,7 +22,10 @@ const KINDS: [&str; 8] = ["f", "b", "i", "w", "c", "c", "c", "o"];
 #[component]
 pub(super) fn HeadlineMetrics(headline: Headline) -> impl IntoView {
     let Headline { engine, best, baseline, .. } = headline;
-    let baseline = baseline.map(|plan| format!(", {} {}", plan.planner, format::seconds(plan.iteration_s)));
+    let baseline = baseline.map(|plan| {
+        let slowest = if plan.planner == ONE_F_ONE_B { "" } else { "slowest " };
+        format!(", {slowest}{} {}", plan.planner, format::seconds(plan.iteration_s))
+    });
     let old = (engine != ENGINE).then(|| format!(" · as of {engine}"));
     view! {
         <span class="tile-figures">
@@ -31,10 +35,32 @@ pub(super) fn HeadlineMetrics(headline: Headline) -> impl IntoView {
     }
 }
 
-/// Returns the speedup of the fastest plan over the baseline. Returns `None` for a gain below 0.5
-/// %.
-pub(super) fn gain(headline: &Headline) -> Option<String> {
-    headline.gain.filter(|gain| *gain >= 1.005).map(format::ratio)
+/// Name of the usual baseline.
+const ONE_F_ONE_B: &str = PlannerKind::OneFOneB.short_title();
+
+/// Returns the speedup of the fastest plan over the baseline with the name of the baseline: 1F1B, or the slowest plan.
+/// Returns `None` for a gain below 0.5 %.
+pub(super) fn gain(headline: &Headline) -> Option<(String, &'static str)> {
+    let baseline = headline.baseline.as_ref()?;
+    let name = if baseline.planner == ONE_F_ONE_B { "vs. 1F1B" } else { "vs. slowest" };
+    headline.gain.filter(|gain| *gain >= 1.005).map(|gain| (format::ratio(gain), name))
+}
+
+/// Explains the colours of the strips.
+pub(super) fn legend() -> impl IntoView {
+    let entries = [
+        ("f", "forward"),
+        ("b", "backward"),
+        ("i", "input gradient"),
+        ("w", "weight gradient"),
+        ("c", "communication"),
+        ("o", "optimizer"),
+    ];
+    let entries = entries.map(|(class, name)| {
+        let shape = format!("<rect class=\"{class}\" width=\"10\" height=\"10\"/>");
+        view! { <li><svg class="strips key" viewBox="0 0 10 10" aria-hidden="true" inner_html=shape></svg>{name}</li> }
+    });
+    view! { <ul class="chart-legend strips-legend">{entries.into_iter().collect_view()}</ul> }
 }
 
 /// Returns an image with the baseline above the fastest plan.
@@ -107,7 +133,10 @@ mod tests {
         assert_eq!(shapes.matches("<rect").count(), 4, "signs that are no kind are not drawn: {shapes}");
         assert!(shapes.contains("<rect class=\"b\" x=\"3\" y=\"0\" width=\"2\" height=\"6\"/>"));
         assert!(shapes.contains("<rect class=\"f\" x=\"0\" y=\"18\" width=\"2\" height=\"6\"/>"));
-        assert_eq!(gain(&headline).as_deref(), Some("1.25×"));
+        assert_eq!(gain(&headline), Some(("1.25×".to_owned(), "vs. 1F1B")));
+        let slowest = HeadlinePlan { planner: "HotSPa".to_owned(), ..plan(&["0"]) };
+        let other = Headline { baseline: Some(slowest), ..headline.clone() };
+        assert_eq!(gain(&other), Some(("1.25×".to_owned(), "vs. slowest")));
         assert_eq!(gain(&Headline { gain: Some(1.0), ..headline }), None);
     }
 }

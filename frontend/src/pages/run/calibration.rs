@@ -99,7 +99,7 @@ pub(super) fn Calibration() -> impl IntoView {
             <section class="card" data-testid="calibration-card">
                 <header class="card-title">
                     <h2>"Calibrate"</h2>
-                    <span class="muted">"a profile with correction factors from this run"</span>
+                    <span class="muted">"creates a profile with correction factors from this run"</span>
                 </header>
                 <p class="actions">
                     <button data-testid="calibrate" disabled=move || progress_text.get().is_some() on:click=calibrate>"Calibrate with this run"</button>

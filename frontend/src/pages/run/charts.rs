@@ -280,7 +280,7 @@ fn exceptions(
                 OutlierReason::Slow => "far slower than the median",
                 OutlierReason::Fast => "far faster than the median",
             };
-            let text = format!("step {}: {}<br>left out: {reason}", format::count(outlier.step), metric.text(value));
+            let text = format!("step {}: {}<br>outlier: {reason}", format::count(outlier.step), metric.text(value));
             Some((outlier.step as f64, value, text, outlier.deviations.abs()))
         });
         drawn.collect()
@@ -304,7 +304,7 @@ fn levels(monitor: RunMonitor, comparison: Option<&Comparison>, metric: Metric) 
     let next = comparison.and_then(|comparison| {
         let prediction = comparison.predictions.iter().find(|prediction| prediction.quantity == quantity)?;
         let next = prediction.next.as_ref()?;
-        let name = "next steps, from those seen".to_owned();
+        let name = "expected range of the next steps (from the measured steps)".to_owned();
         Some(Level { name, shade: INK, dash: Dash::Dotted, value: next.value, band: (next.low, next.high) })
     });
     levels.extend(next);

@@ -1,6 +1,6 @@
 //! Predicted and measured values, as a table and in sentences.
 
-use api::run::{Comparison, Prediction, PredictionBand, Quantity, SegmentSummary};
+use api::run::{Comparison, Outlier, OutlierReason, Prediction, PredictionBand, Quantity, SegmentSummary};
 use leptos::prelude::*;
 
 use crate::format;
@@ -32,7 +32,7 @@ fn Table(comparison: Comparison) -> impl IntoView {
     let is_comparable = job.is_comparable();
     let formula = job.formulas.first().map(|formula| formula.title());
     let text = if is_comparable {
-        sentences(&predictions, outliers.len())
+        sentences(&predictions, &outliers)
     } else if job.is_same_job() {
         "The plan has another layout than the run, so no differences are shown.".to_owned()
     } else {
@@ -49,7 +49,7 @@ fn Table(comparison: Comparison) -> impl IntoView {
         let range = |band: &PredictionBand| format!("{} to {}", metric.text(band.low), metric.text(band.high));
         let band = range(&prediction.band);
         let next = prediction.next.as_ref().map(|next| {
-            view! { <small class="under" data-testid="next-steps">{format!("next steps: {}", range(next))}</small> }
+            view! { <small class="under" data-testid="next-steps">{format!("expected next steps: {}", range(next))}</small> }
         });
         view! {
             <tr data-quantity=metric.id()>
@@ -71,7 +71,7 @@ fn Table(comparison: Comparison) -> impl IntoView {
     view! {
         <p data-testid="figures-words">{text}</p>
         <div class="table-scroll" role="region" aria-label="Predicted and measured figures" tabindex="0">
-            <table class="list figures">
+            <table class="list figures predicted-measured">
                 <thead>
                     <tr>
                         <th scope="col">"Figure"</th>
@@ -95,8 +95,72 @@ fn Table(comparison: Comparison) -> impl IntoView {
     }
 }
 
+/// Maximum number of listed ranges of steps.
+const MAX_RANGES: usize = 6;
+/// Smallest number of slow steps in a row that are an episode.
+const EPISODE: usize = 3;
+
+/// Splits outliers into runs of consecutive rows.
+fn in_a_row(outliers: &[&Outlier]) -> Vec<Vec<Outlier>> {
+    let mut runs: Vec<Vec<Outlier>> = Vec::new();
+    for &&outlier in outliers {
+        match runs.last_mut() {
+            Some(run) if run.last().is_some_and(|last| last.row + 1 == outlier.row) => run.push(outlier),
+            _ => runs.push(vec![outlier]),
+        }
+    }
+    runs
+}
+
+/// Names the steps of runs: "57, 80–91".
+fn step_ranges(runs: &[Vec<Outlier>]) -> String {
+    let range = |run: &Vec<Outlier>| match (run.first(), run.last()) {
+        (Some(first), Some(last)) if first.step != last.step => {
+            format!("{}–{}", format::count(first.step), format::count(last.step))
+        }
+        (Some(first), _) => format::count(first.step),
+        _ => String::new(),
+    };
+    let ranges: Vec<String> = runs.iter().take(MAX_RANGES).map(range).collect();
+    let more = runs.len().saturating_sub(MAX_RANGES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    ranges.join(", ") + &more
+}
+
+/// Names the steps that are not compared, by reason. Slow steps in a row are described, because they are no noise.
+fn not_compared(outliers: &[Outlier], median_s: Option<f64>) -> Vec<String> {
+    let reasons = [(OutlierReason::WarmUp, "warm-up"), (OutlierReason::Slow, "slow"), (OutlierReason::Fast, "fast")];
+    let mut parts = Vec::new();
+    let mut episodes = Vec::new();
+    for (reason, name) in reasons {
+        let of_reason: Vec<&Outlier> = outliers.iter().filter(|outlier| outlier.reason == reason).collect();
+        if of_reason.is_empty() {
+            continue;
+        }
+        let runs = in_a_row(&of_reason);
+        parts.push(format!("{} {name} ({})", format::count(of_reason.len() as u64), step_ranges(&runs)));
+        let longest = runs.iter().max_by_key(|run| run.len()).filter(|run| run.len() >= EPISODE);
+        if let (OutlierReason::Slow, Some(longest), Some(median_s)) = (reason, longest, median_s) {
+            let mean_s = longest.iter().map(|outlier| outlier.step_s).sum::<f64>() / longest.len() as f64;
+            episodes.push(format!(
+                "Steps {} are {} slow steps in a row, {} slower than the median.",
+                step_ranges(std::slice::from_ref(longest)),
+                longest.len(),
+                format::percent(mean_s / median_s - 1.0)
+            ));
+        }
+    }
+    let mut sentences = Vec::new();
+    if !parts.is_empty() {
+        let count = format::counted(outliers.len() as u64, "step is", "steps are");
+        sentences.push(format!("{count} not compared: {}.", parts.join(", ")));
+    }
+    sentences.extend(episodes);
+    sentences
+}
+
 /// Summarizes the table in sentences.
-fn sentences(predictions: &[Prediction], left_out: usize) -> String {
+fn sentences(predictions: &[Prediction], outliers: &[Outlier]) -> String {
     let mut sentences = Vec::new();
     let step = predictions.iter().find(|prediction| prediction.quantity == Quantity::StepTime);
     if let Some((prediction, measured)) = step.and_then(|prediction| Some((prediction, prediction.measured?))) {
@@ -108,16 +172,12 @@ fn sentences(predictions: &[Prediction], left_out: usize) -> String {
         }
         sentences.push(format!("{text}."));
         if let Some(inside) = prediction.inside {
-            sentences.push(format!("Measured steps lie inside the band: {}.", format::percent(inside)));
+            sentences.push(format!("Compared steps inside the band: {}.", format::percent(inside)));
         }
     } else {
         sentences.push("The log states no step time yet.".to_owned());
     }
-    match left_out {
-        0 => {}
-        1 => sentences.push("One outlier is excluded.".to_owned()),
-        _ => sentences.push(format!("{} outliers are excluded.", format::count(left_out as u64))),
-    }
+    sentences.extend(not_compared(outliers, step.and_then(|step| step.measured)));
     sentences.join(" ")
 }
 
@@ -169,12 +229,27 @@ mod tests {
             inside: Some(0.96),
             next: None,
         };
+        let outlier = |step: u64, step_s: f64, reason: OutlierReason| Outlier {
+            row: step,
+            step,
+            step_s,
+            deviations: 9.0,
+            reason,
+        };
+        let mut outliers = vec![outlier(1, 9.0, OutlierReason::WarmUp), outlier(2, 3.0, OutlierReason::WarmUp)];
+        outliers.push(outlier(57, 4.0, OutlierReason::Slow));
+        outliers.extend((80..92).map(|step| outlier(step, 2.31, OutlierReason::Slow)));
         assert_eq!(
-            sentences(std::slice::from_ref(&prediction), 2).replace('\u{202f}', " "),
-            "A step takes 2.10 s, predicted 2.00 s: +5.00 %. Measured steps lie inside the band: 96.0 %. \
-             2 outliers are excluded."
+            sentences(std::slice::from_ref(&prediction), &outliers).replace('\u{202f}', " "),
+            "A step takes 2.10 s, predicted 2.00 s: +5.00 %. Compared steps inside the band: 96.0 %. \
+             15 steps are not compared: 2 warm-up (1–2), 13 slow (57, 80–91). \
+             Steps 80–91 are 12 slow steps in a row, 10.0 % slower than the median."
+        );
+        assert!(
+            sentences(std::slice::from_ref(&prediction), &outliers[..1])
+                .ends_with("1 step is not compared: 1 warm-up (1).")
         );
         let silent = Prediction { measured: None, error: None, inside: None, ..prediction };
-        assert_eq!(sentences(&[silent], 0), "The log states no step time yet.");
+        assert_eq!(sentences(&[silent], &[]), "The log states no step time yet.");
     }
 }

@@ -77,7 +77,7 @@ fn value_text(value: Option<&Value>) -> String {
 
 pub(super) fn show(changes: &[Change]) -> AnyView {
     if changes.is_empty() {
-        return view! { <p class="hint" data-testid="beside-same">"Both ask the same question."</p> }.into_any();
+        return view! { <p class="hint" data-testid="beside-same">"Both scenarios are equal."</p> }.into_any();
     }
     let (first, more) = changes.split_at(changes.len().min(MAX_VISIBLE));
     let all = (!more.is_empty()).then(|| {

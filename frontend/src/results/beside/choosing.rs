@@ -104,7 +104,7 @@ pub(super) fn Choosing() -> impl IntoView {
             <button
                 class="quiet"
                 data-testid="beside-pin"
-                title="Hold whatever is opened or edited next against the scenario as it is now"
+                title="Compare scenarios that you open or edit next with the current state"
                 disabled=move || explore.stored.with(Option::is_none)
                 on:click=pin
             >

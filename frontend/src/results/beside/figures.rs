@@ -128,7 +128,7 @@ pub(super) fn show(here: &StoredOutcome, there: &StoredOutcome) -> AnyView {
         .filter_map(|result| Some((find_result(&there.outcome.results, result.planner)?, result.clone())))
         .collect();
     if both.is_empty() {
-        return view! { <p class="hint">"No planner was asked in both."</p> }.into_any();
+        return view! { <p class="hint">"The scenarios have no planner in common."</p> }.into_any();
     }
     let row = |(there, here): &(PlannerResult, PlannerResult)| {
         let name = view! { <th scope="row">{short_title(here.planner)}</th> };

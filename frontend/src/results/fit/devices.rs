@@ -8,7 +8,8 @@ use crate::results::ranking;
 
 /// Describes the table in a sentence.
 pub(super) fn note(table: &DeviceTable) -> String {
-    let partial = if table.is_partial { " The time of the server was up before all types were searched." } else { "" };
+    let partial =
+        if table.is_partial { " The server's time limit was reached before all types were searched." } else { "" };
     format!("1F1B with free layout and settings; nodes are doubled until a plan fits.{partial}")
 }
 
@@ -35,7 +36,7 @@ fn row(row: &FewestDevices) -> impl IntoView + use<> {
 
 pub(super) fn show(table: &DeviceTable) -> AnyView {
     if table.rows.is_empty() {
-        return view! { <p class="hint">"No device type was searched in the time of the server."</p> }.into_any();
+        return view! { <p class="hint">"The server's time limit was reached before a device type was searched. Try again later."</p> }.into_any();
     }
     let rows = table.rows.iter().map(row).collect_view();
     let headings = ["Device", "Devices", "Time per step", "Peak memory", "Layout"]

@@ -15,11 +15,13 @@ enum Shown {
     /// Words of a list, by number.
     Numbered(&'static [(u64, &'static str)]),
     Switch,
+    /// A share, shown in percent. An empty field is 0.
+    Share,
     /// A number with its unit, and the text of an empty field.
     Number(&'static str, &'static str),
 }
 
-use Shown::{Number, Numbered, Switch, Words};
+use Shown::{Number, Numbered, Share, Switch, Words};
 
 /// Pointer, label of the form, and form of the value.
 const FIELDS: [(&str, &str, Shown); 20] = [
@@ -29,13 +31,13 @@ const FIELDS: [(&str, &str, Shown); 20] = [
         Words(&[
             ("none", "None"),
             ("selective", "Attention"),
-            ("operators", "Every second product"),
+            ("operators", "Every second matrix product"),
             ("full", "Whole layers"),
         ]),
     ),
-    ("/training/recompute_layers", "Recomputed", Number("layers a stage", "automatic")),
-    ("/training/activation_offload", "Offloaded", Number("", "0")),
-    ("/training/optimizer_offload", "Optimizer on the host", Number("", "0")),
+    ("/training/recompute_layers", "Recomputed", Number("layers per stage", "automatic")),
+    ("/training/activation_offload", "Activations on the host", Share),
+    ("/training/optimizer_offload", "Optimizer state on the host", Share),
     (
         "/training/zero",
         "ZeRO stage",
@@ -107,7 +109,7 @@ fn field_lines(FieldChange { pointer: place, value }: &FieldChange, document: &V
         return Vec::new();
     }
     // Two numbers stay in one line.
-    let space = if matches!(shown, Number(..)) { '\u{a0}' } else { ' ' };
+    let space = if matches!(shown, Number(..) | Share) { '\u{a0}' } else { ' ' };
     let arrow = if old.is_empty() { String::new() } else { format!("{old}{space}→{space}") };
     vec![format!("{label}: {arrow}{new}")]
 }
@@ -137,6 +139,11 @@ fn value_text(value: Option<&Value>) -> String {
     }
 }
 
+/// Formats a share in percent, without decimals that are zero.
+fn share_text(share: f64) -> String {
+    format!("{}\u{a0}%", pointer::write_number(&Value::from((1000.0 * share).round() / 10.0)))
+}
+
 impl Shown {
     /// Returns the text of a value; empty if the form shows no word for it.
     fn text(&self, value: Option<&Value>) -> String {
@@ -154,6 +161,7 @@ impl Shown {
             }
             // The form shows switches without a value as on.
             Switch => if value.and_then(Value::as_bool).unwrap_or(true) { "on" } else { "off" }.to_owned(),
+            Share => share_text(value.and_then(Value::as_f64).unwrap_or(0.0)),
             Number(_, empty) => value.map_or_else(|| (*empty).to_owned(), pointer::write_number),
         }
     }
@@ -217,6 +225,7 @@ mod tests {
                 Words(words) => words.iter().map(|(word, title)| format!("(\"{word}\", \"{title}\")")).collect(),
                 Numbered(words) => words.iter().map(|(word, title)| format!("({word}, \"{title}\")")).collect(),
                 Switch => vec!["when_absent=true".to_owned()],
+                Share => vec!["unit=\"share\"".to_owned(), "placeholder=\"0\"".to_owned()],
                 Number(_, empty) if !empty.is_empty() => vec![format!("placeholder=\"{empty}\"")],
                 Number(..) => Vec::new(),
             };
@@ -239,7 +248,7 @@ mod tests {
         assert_eq!(text(&[("/layout/tensor", json!(4))]), "Tensor parallel: 8 → 4");
         assert_eq!(
             text(&[("/training/recompute", json!("full")), ("/training/recompute_layers", json!(4))]),
-            "Recompute: None → Whole layers; Recomputed: automatic → 4 layers a stage"
+            "Recompute: None → Whole layers; Recomputed: automatic → 4 layers per stage"
         );
         assert_eq!(
             text(&[("/training/recompute", json!("selective")), ("/training/recompute_layers", json!(null))]),
@@ -257,7 +266,8 @@ mod tests {
         );
         assert_eq!(text(&[("/layout", json!({}))]), "Layout: search all of them");
         assert_eq!(text(&[("/free", json!(["packing", "layers_per_stage"]))]), "Layers per stage: free");
-        assert_eq!(text(&[("/training/activation_offload", json!(0.25))]), "Offloaded: 0 → 0.25");
+        assert_eq!(text(&[("/training/activation_offload", json!(0.75))]), "Activations on the host: 0 % → 75 %");
+        assert_eq!(text(&[("/training/optimizer_offload", json!(1))]), "Optimizer state on the host: 0 % → 100 %");
         assert_eq!(text(&[("/cluster/nodes", json!(2))]), "Nodes: 1 → 2");
         assert_eq!(text(&[("/layout/microbatch", json!(1))]), "Microbatch: 2 → 1 sequences");
         assert_eq!(text(&[("/training/sequence_parallel", json!(true))]), "", "already on");

@@ -42,7 +42,7 @@ fn ends(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
 /// Vertical line at the iteration that switches the correction off.
 fn off(analysis: &CorrectionAnalysis, (lower, upper): (f64, f64)) -> Option<Curve> {
     let at = f64::from(analysis.switched_off?);
-    Some(curve("switches itself off", INK, Dash::Dotted, Form::Level, vec![(at, lower), (at, upper)]))
+    Some(curve("switched off", INK, Dash::Dotted, Form::Level, vec![(at, lower), (at, upper)]))
 }
 
 fn times(analysis: &CorrectionAnalysis) -> Vec<Curve> {
@@ -89,7 +89,7 @@ fn summary_lines(analysis: &CorrectionAnalysis) -> Vec<String> {
     let last = analysis.decisions.last();
     let off = match (analysis.switched_off, last) {
         (Some(at), Some(Decision { benefit, .. })) => format!(
-            "It switches itself off at the end of iteration {at}: a mean benefit of {} is not above the cost of {}.",
+            "It is switched off at the end of iteration {at}: a mean benefit of {} is not above the cost of {}.",
             format::percent(*benefit),
             format::percent(analysis.cost)
         ),

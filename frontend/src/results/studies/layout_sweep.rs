@@ -100,7 +100,7 @@ fn Sweep(sweep: Arc<LayoutSweep>) -> impl IntoView {
     );
     let lines = summary.into_iter().map(|text| view! { <li>{text}</li> }).collect_view();
     let caption = format!(
-        "{} layouts simulated on a batch of {} sequences that no plan is judged on, {} left out by their estimates. Click a point for its timeline.",
+        "{} layouts simulated on a separate batch of {} sequences; {} not simulated because of their estimates. Click a point for its timeline.",
         format::count(sweep.simulated.into()),
         format::count(sweep.sequences.into()),
         format::count(sweep.left_out.into())
@@ -137,7 +137,7 @@ fn Sweep(sweep: Arc<LayoutSweep>) -> impl IntoView {
             on_pick=on_pick
             test_id="layouts-chart"
         />
-        <p class="hint">{caption}{is_partial.then_some(" The time was up before all were.")}</p>
+        <p class="hint">{caption}{is_partial.then_some(" The server's time limit was reached before all were simulated.")}</p>
         <PointTables sweep=sweep selected=selected_name on_choose=pick />
         <SelectedLayout point=selected />
         {rejections}
@@ -152,8 +152,8 @@ fn rejections(sweep: &LayoutSweep) -> impl IntoView + use<> {
     let rejected = rejected.collect_view();
     view! {
         <details class="advanced">
-            <summary>"Why others cannot be"</summary>
-            <div class="table-scroll" role="region" aria-label="Layouts that cannot be, by reason" tabindex="0">
+            <summary>"Rejected layouts, by reason"</summary>
+            <div class="table-scroll" role="region" aria-label="Rejected layouts, by reason" tabindex="0">
                 <table class="figures assignment">
                     <thead><tr><th scope="col">"Layouts"</th><th scope="col">"Reason"</th></tr></thead>
                     <tbody>{rejected}</tbody>

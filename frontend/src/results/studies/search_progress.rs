@@ -77,7 +77,7 @@ const fn ended(by: EndedBy) -> &'static str {
         EndedBy::NearBound => "within 0.1\u{202f}% of the bound",
         EndedBy::Exhausted => "all rankings tried",
         EndedBy::Rollouts => "search budget used",
-        EndedBy::Time => "time was up",
+        EndedBy::Time => "time limit",
     }
 }
 

@@ -94,13 +94,13 @@ pub(super) fn show(analysis: Arc<StageAnalysis>) -> impl IntoView {
     let drawn = &plans[..plans.len().min(MAX_DRAWN)];
     let rows = plans.iter().map(row).collect_view();
     let charts = modules(drawn).into_iter().map(|module| {
-        let label = format!("{module}: share of visits over the time of a forward and its backward");
+        let label = format!("{module}: share of microbatches over the time of a forward and its backward");
         view! {
             <h3>{module.clone()}</h3>
             <CurveChart
                 curves=Signal::stored(distribution(drawn, &module))
                 over=Signal::stored("ms of one microbatch in one stage".to_owned())
-                up="share of visits"
+                up="share of microbatches"
                 label=Signal::stored(label)
                 test_id="stage-durations"
             />
@@ -139,7 +139,7 @@ pub(super) fn show(analysis: Arc<StageAnalysis>) -> impl IntoView {
             </table>
         </div>
         <p class="hint">
-            "The ideal bubble is that of equal stages and equal microbatches, (p - 1) / (v m + p - 1); where modules share devices there is none. Durations are of the slowest replica in this iteration, forward and backward together: curves show which share of visits takes no longer."
+            "Ideal bubble: (p - 1) / (v m + p - 1), for equal stages and equal microbatches. It is not defined if modules share devices. Durations: forward and backward together, of the slowest replica in this iteration. Curves: share of microbatches whose time in the stage is at most this long."
             {(left_out > 0).then(|| format!(" The {MAX_DRAWN} fastest plans are drawn."))}
         </p>
         {below_ideal(&plans).map(|text| view! { <p class="hint" data-testid="below-ideal">{text}</p> })}

@@ -67,7 +67,7 @@ fn caption(analysis: &SubMicrobatches) -> String {
 
 pub(super) fn show(analysis: Arc<SubMicrobatches>) -> impl IntoView {
     if analysis.points.is_empty() {
-        return view! { <p class="hint">"The time of the server was up before any size was searched. Try again when it has less to do."</p> }
+        return view! { <p class="hint">"The server's time limit was reached before any size was searched. Try again later."</p> }
             .into_any();
     }
     let caption_text = caption(&analysis);

@@ -146,7 +146,8 @@ mod tests {
         assert!((difference.total_s + 1.999).abs() < 1e-9 && (difference.speedup - 10.0 / 8.001).abs() < 1e-9);
         let text = difference.describe("1F1B", 10.0);
         assert!(text.starts_with("Wait-free is 1.25× as fast as 1F1B"), "{text}");
-        let (bubble, communication) = (text.find("bubble −3"), text.find("exposed in actions +1"));
+        let (bubble, communication) =
+            (text.find("bubble −3"), text.find("exposed communication (TP, CP, EP, sends) +1"));
         assert!(bubble.is_some() && bubble < communication, "{text}");
         assert!(!text.contains("optimizer"), "{text}");
     }

@@ -180,7 +180,7 @@ fn settings(scenario: &Scenario, planner: PlannerKind, pipeline: u32, warnings: 
     }
     if training.recompute == Recompute::Operators {
         warnings.push(
-            "Megatron-LM has no recomputation of every second product: --recompute-activations recomputes attention."
+            "Megatron-LM has no recomputation of every second matrix product: --recompute-activations recomputes attention."
                 .to_owned(),
         );
     }

@@ -159,8 +159,7 @@ pub(super) fn check(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
         String::new()
     } else {
         format!(
-            "The run has {differing}, the plan {}. Their times differ by the layout, which is no error of the prediction: compare the \
-             run with a plan of its own layout.",
+            "The run has {differing}, the plan {}. The layouts differ, so the times cannot be compared. Plan the layout of the run.",
             planned.differing_from(measured)
         )
     };

@@ -87,7 +87,7 @@ fn parallel(scenario: &Scenario, has_devices: bool, ranges: &mut Ranges<'_>) {
     let Training { context_parallel: context, expert_parallel: expert, precision, .. } = scenario.training;
     let devices = scenario.cluster.devices();
     if has_devices && context > 0 && !devices.is_multiple_of(context) {
-        ranges.refuse("/training/context_parallel", format!("{context} does not divide the {devices} devices"));
+        ranges.refuse("/training/context_parallel", format!("{devices} devices are not a multiple of CP {context}"));
     }
     if expert > 1 {
         let experts: Vec<u32> =
@@ -95,7 +95,7 @@ fn parallel(scenario: &Scenario, has_devices: bool, ranges: &mut Ranges<'_>) {
         if experts.is_empty() {
             ranges.refuse("/training/expert_parallel", "the model has no mixture of experts".to_owned());
         } else if let Some(experts) = experts.iter().find(|experts| !experts.is_multiple_of(expert)) {
-            ranges.refuse("/training/expert_parallel", format!("{expert} does not divide the {experts} experts"));
+            ranges.refuse("/training/expert_parallel", format!("{experts} experts are not a multiple of EP {expert}"));
         }
     }
     if let Some(degree) = scenario.training.expert_tensor_parallel {
@@ -240,7 +240,7 @@ fn degrees(layout: &LayoutRequest, model: &Model, cluster: &Cluster, ranges: &mu
     }
     let degrees = layout.tensor.unwrap_or(1).saturating_mul(layout.pipeline.unwrap_or(1));
     if are_right && !devices.is_multiple_of(degrees) {
-        ranges.refuse("/layout/pipeline", format!("TP x PP = {degrees} does not divide {devices} devices"));
+        ranges.refuse("/layout/pipeline", format!("{devices} devices are not a multiple of TP x PP = {degrees}"));
     }
 }
 
@@ -279,7 +279,13 @@ fn stage_layers(scenario: &Scenario, ranges: &mut Ranges<'_>) {
     } else if chunks.is_some() && count as u64 != expected {
         format!("{count} stages, but PP x VPP is {expected}")
     } else if !count.is_multiple_of(pipeline as usize) {
-        format!("{count} stages are no multiple of PP {pipeline}")
+        {
+            let verb = if count == 1 { "is" } else { "are" };
+            format!(
+                "the number of stages must be a multiple of PP {pipeline} ({pipeline}, {}, …); {count} {verb} given",
+                2 * pipeline
+            )
+        }
     } else if scenario.is_free(FreeSetting::LayersPerStage) {
         "fixed and free at the same time; remove one".to_owned()
     } else {
@@ -290,7 +296,15 @@ fn stage_layers(scenario: &Scenario, ranges: &mut Ranges<'_>) {
 
 /// Returns an error that lists the valid tensor-parallel degrees.
 fn tensor_error(tensor: u32, model: &Model, devices: u32) -> Option<String> {
-    if tensor == 0 || tensor > devices {
+    if tensor > devices {
+        let possible = if devices == 1 {
+            "1 device has only TP 1".to_owned()
+        } else {
+            format!("{devices} devices have at most TP {devices}")
+        };
+        return Some(format!("TP {tensor} needs at least {tensor} devices; {possible}"));
+    }
+    if tensor == 0 {
         return Some(format!("{tensor}{RANGE_ERROR}1 to {devices}"));
     }
     let heads: Vec<_> = model
@@ -301,12 +315,12 @@ fn tensor_error(tensor: u32, model: &Model, devices: u32) -> Option<String> {
     let cut = heads.iter().find(|(count, ..)| !count.is_multiple_of(tensor));
     let reason = match cut {
         Some((count, kind, module)) => format!("{count} {kind} of {}", module.name),
-        None if !devices.is_multiple_of(tensor) => format!("the {devices} devices"),
+        None if !devices.is_multiple_of(tensor) => format!("{devices} devices"),
         None => return None,
     };
     let divides_all = |degree: &u32| heads.iter().all(|(count, ..)| count.is_multiple_of(*degree));
     let right = divisors(devices).filter(divides_all);
-    Some(format!("{tensor} does not divide {reason}; {} do", list(right)))
+    Some(format!("{reason} are not a multiple of TP {tensor}; possible TP: {}", list(right)))
 }
 
 /// Returns an error for a pipeline-parallel degree.

@@ -73,8 +73,8 @@ fn another_layout_is_no_other_job() {
     assert_eq!(check.planned_name, "TP 4, PP 4, DP 2, no recomputation");
     assert_eq!(
         check.consequence,
-        "The run has TP 2, DP 4, full recomputation, the plan TP 4, DP 2, no recomputation. Their times differ by the layout, which is \
-         no error of the prediction: compare the run with a plan of its own layout."
+        "The run has TP 2, DP 4, full recomputation, the plan TP 4, DP 2, no recomputation. The layouts differ, so the times \
+         cannot be compared. Plan the layout of the run."
     );
     let [Correction::Layout(correction)] = comparison.corrections[..] else { panic!("{comparison:?}") };
     assert_eq!(correction.to_string(), "TP 2, full recomputation");
