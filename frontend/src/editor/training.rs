@@ -59,7 +59,7 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <NumberField pointer="/training/activation_offload" label="Activations on the host" unit="share" min=0.0 max=1.0 step=0.05 placeholder="0" free=FreeSetting::ActivationOffload />
                 <p class="hint">"Share of the activations that are offloaded to host memory, 0 to 1."</p>
                 <SelectField pointer="/training/optimizer" label="Optimizer" options=&OPTIMIZERS />
-                <NumberField pointer="/training/optimizer_offload" label="Optimizer state on the host" unit="share" min=0.0 max=1.0 step=0.05 placeholder="0" />
+                <NumberField pointer="/training/optimizer_offload" label="Optimizer state on the host" unit="share" min=0.0 max=1.0 step=0.05 placeholder="0" free=FreeSetting::OptimizerOffload />
                 <OptionalField
                     pointer="/training/zero"
                     label="ZeRO stage"
@@ -81,7 +81,7 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <NumberField pointer="/training/context_parallel" label="Context parallel" unit="CP" min=1.0 max=1024.0 placeholder="1" free=FreeSetting::ContextParallel />
                 <CheckField pointer="/training/context_balanced" label="Balanced causal attention (CP)" when_absent=true />
                 <NumberField pointer="/training/expert_parallel" label="Expert parallel" unit="EP" min=1.0 max=1024.0 placeholder="1" free=FreeSetting::ExpertParallel />
-                <OptionalField pointer="/training/expert_tensor_parallel" label="Expert tensor parallel" options=&[(1, "1: whole experts")] />
+                <OptionalField pointer="/training/expert_tensor_parallel" label="Expert tensor parallel" options=&[(1, "1: whole experts")] free=FreeSetting::ExpertTensorParallel />
             </Advanced>
         </Section>
     }

@@ -80,7 +80,7 @@ fn model(keys: &mut Keys) -> Result<Model, JobConfigError> {
             model.as_object().into_iter().flatten().map(move |(flavor, _)| format!("{name} {flavor}"))
         });
         let known: Vec<String> = known.collect();
-        let detail = format!("the sizes of this flavor are in torchtitan's code; known are {}", known.join(", "));
+        let detail = format!("unknown flavor; known flavors: {}", known.join(", "));
         return Err(JobConfigError::Value { key: "model.flavor".to_owned(), detail });
     };
     let mut sizes = document::json(&sizes.to_string())?;

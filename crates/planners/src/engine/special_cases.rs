@@ -20,16 +20,16 @@ const fn of(planner: PlannerKind) -> &'static [PlannerKind] {
 }
 
 /// Returns the fastest of the plan `own` and the plans of the special cases of its planner. Drafts have no special
-/// cases.
+/// cases, and a method that does not apply has none.
 pub(super) fn fastest(
     context: PlanningContext<'_>,
     own: Evaluation,
     observer: &mut Budgeted<'_>,
 ) -> Result<Evaluation, PlanError> {
-    if context.scenario.search.rollouts == 0 {
-        return Ok(own);
-    }
-    let mut best = own;
+    let mut best = match own {
+        Evaluation::Planned(own) if context.scenario.search.rollouts > 0 => own,
+        own => return Ok(own),
+    };
     for &planner in of(context.planner) {
         go_on(observer)?;
         let size = EvaluationSize::new(context.batches.evaluated.len() as u32, observer.workers().count());
@@ -42,18 +42,14 @@ pub(super) fn fastest(
             Ok(Evaluation::Infeasible(_)) | Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => continue,
             Err(error) => return Err(error),
         };
-        let is_faster = match &best {
-            Evaluation::Planned(best) => found.iteration_s() < best.iteration_s(),
-            Evaluation::Infeasible(_) => true,
-        };
-        if is_faster {
+        if found.iteration_s() < best.iteration_s() {
             observer.spend(found.stored_spans())?;
             let decision = format!(
                 "The plan of {} is a special case of this method. On this run it is faster than the plan of the search.",
                 planner.title()
             );
-            best = Evaluation::Planned(Box::new(found.with_decision(decision)));
+            best = Box::new(found.with_decision(decision));
         }
     }
-    Ok(best)
+    Ok(Evaluation::Planned(best))
 }

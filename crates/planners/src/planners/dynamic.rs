@@ -96,9 +96,11 @@ pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) ->
                     partition: sized.partition.clone(),
                     modules: Vec::new(),
                     iterations,
-                    algorithm: "layout by search on a representative batch; every batch: longest-first dealing, then \
-                                list scheduling over a portfolio of entry orders and depths, then swaps"
-                        .to_owned(),
+                    algorithm:
+                        "layout search on a representative batch; for every batch, the longest microbatch is assigned \
+                                first, several start orders and warm-up depths are simulated, and actions of the \
+                                fastest order are swapped"
+                            .to_owned(),
                     status: SolverStatus::Heuristic,
                     search: layouts.report(),
                     decisions: decisions(&sized, sizing, &layouts, batches.len(), evaluated),

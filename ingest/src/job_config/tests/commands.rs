@@ -125,7 +125,10 @@ fn configurations_in_code_are_known_by_name() {
     let old = TITAN.replace("llama3", "llama2").replace("70B", "13B");
     assert!((config(&old).scenario.model.parameters() as f64 / 13.016e9 - 1.0).abs() < 1e-3);
     let unknown = error(&old.replace("13B", "26B"));
-    assert!(unknown.contains("known are") && unknown.contains("llama2 13B, llama2 70B"), "{unknown}");
+    assert!(
+        unknown.contains("unknown flavor; known flavors: ") && unknown.contains("llama2 13B, llama2 70B"),
+        "{unknown}"
+    );
 }
 
 /// Stages count the embedding and the output head as layers.
