@@ -44,6 +44,7 @@ mod litgpt;
 mod llm_foundry;
 mod maxtext;
 mod megatron;
+mod megatron_ignored;
 mod megatron_layers;
 mod megatron_stages;
 mod mixed;

@@ -63,6 +63,7 @@ struct Row {
 }
 
 /// Plans `scenario` with `best` only.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures")]
 fn measure(mut scenario: Scenario, is_verbose: bool) -> Option<Row> {
     scenario.planners = vec![PlannerKind::Best];
     let valid = ValidScenario::new(scenario, &NoDatasets).ok()?;

@@ -188,7 +188,7 @@ fn a_free_optimizer_offload_is_used_if_nothing_else_fits() {
     }
     // A model that fits leaves the optimizer on the devices.
     let small = planned(&document("llama-3-8b", ("h100", 1), 32, &["best"]));
-    assert_eq!(plan_of(&small, PlannerKind::Best).unwrap().settings.unwrap().optimizer_offload, 0.0);
+    assert!(plan_of(&small, PlannerKind::Best).unwrap().settings.unwrap().optimizer_offload <= 0.0);
 }
 
 /// Fine-grained experts with TP fixed at 8: whole experts save the exchange inside the tensor-parallel group.

@@ -6,6 +6,7 @@ use planner::training::{
 };
 
 use super::keys::Keys;
+use super::megatron_ignored;
 use super::megatron_layers;
 use super::megatron_stages;
 use super::model_config::distinct_head_size;
@@ -93,7 +94,7 @@ fn job(keys: &mut Keys, mut settings: Settings, layers: Option<u32>) -> Result<S
     devices(keys, &mut settings)?;
     memory(keys, &mut settings)?;
     unmodelled::report(keys);
-    keys.ignore(is_without_effect);
+    keys.ignore(megatron_ignored::is_without_effect);
     Ok(settings)
 }
 
@@ -442,102 +443,6 @@ fn recompute(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigEr
         settings.recompute_layers = layers;
     }
     Ok(())
-}
-
-/// True for data, checkpoint, log, learning rate and numerics arguments, and for environment
-/// variables.
-fn is_without_effect(key: &str) -> bool {
-    const PREFIXES: [&str; 88] = [
-        "apply-rope",
-        "decoupled-",
-        "squared-relu",
-        "use-precision-aware",
-        "cross-entropy",
-        "no-create-attention",
-        "mscale",
-        "enable-experimental",
-        "calculate-per",
-        "init-model",
-        "use-nccl",
-        "fsdp-double",
-        "use-te",
-        "apply-layernorm",
-        "async-save",
-        "use-persistent",
-        "no-ckpt",
-        "no-masked",
-        "eod-mask",
-        "universal-checkpoint",
-        "sync-tp",
-        "$",
-        "#SBATCH",
-        "deepspeed",
-        "abort-on",
-        "norm-target",
-        "reset-progress",
-        "embed-layernorm",
-        "lr",
-        "min-lr",
-        "log",
-        "save",
-        "load",
-        "data",
-        "train",
-        "eval",
-        "valid",
-        "test",
-        "split",
-        "tensorboard",
-        "wandb",
-        "adam",
-        "weight-decay",
-        "clip-grad",
-        "init-method",
-        "tokenizer",
-        "vocab-file",
-        "merge-file",
-        "seed",
-        "exit",
-        "distributed",
-        "norm-epsilon",
-        "layernorm-epsilon",
-        "rotary",
-        "no-rope",
-        "attention-dropout",
-        "attention-softmax",
-        "rope",
-        "manual-gc",
-        "dist-ckpt",
-        "ckpt",
-        "auto-detect",
-        "no-save",
-        "no-load",
-        "finetune",
-        "num-workers",
-        "no-mmap",
-        "check",
-        "no-check",
-        "ddp",
-        "override",
-        "use-checkpoint",
-        "use-mcore",
-        "transformer-impl",
-        "optimizer",
-        "override-opt",
-        "loss-scale",
-        "initial-loss",
-        "moe-router",
-        "moe-aux",
-        "moe-token",
-        "moe-grouped",
-        "moe-permute",
-        "moe-z",
-        "master",
-        "node-rank",
-        "rdzv",
-        "overlap-param-gather",
-    ];
-    PREFIXES.iter().any(|prefix| key.starts_with(prefix))
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ pub struct PlanSettings {
     pub packing: Packing,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(share: &f64) -> bool {
     *share == 0.0
 }

@@ -90,6 +90,8 @@ fn field_lines(FieldChange { pointer: place, value }: &FieldChange, document: &V
         "/layout" => return vec!["Layout: search all of them".to_owned()],
         "/free" => return freed(old, value),
         "/planners" => return schedule(value),
+        // A schedule without chunks has none to replace.
+        "/layout/chunks" if old.is_none() => return vec![format!("Chunks per rank: {}", value_text(new))],
         // A change clears fixed stages when it frees them, which is a line of its own.
         "/layers_per_stage" if value.as_array().is_none_or(Vec::is_empty) => return Vec::new(),
         _ if old == new => return Vec::new(),

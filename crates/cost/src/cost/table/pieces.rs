@@ -148,8 +148,8 @@ mod tests {
             if load.tokens > 4.0 { costs(2.0, 0.25) } else { costs(1.0, 0.5) }
         }));
         assert_eq!(computed, 2);
-        assert_eq!(pieces.of(1).mean.layer.forward.secs(), 2.0);
-        assert_eq!(pieces.of(3).mean.layer.forward.secs(), 1.0);
+        assert_eq!(pieces.of(1).mean.layer.forward, Seconds::from_secs(2.0));
+        assert_eq!(pieces.of(3).mean.layer.forward, Seconds::from_secs(1.0));
         let (total, least) = (pieces.total(), pieces.least());
         assert_eq!((total.mean.layer.forward.secs(), total.output.forward.secs()), (5.0, 1.75));
         assert_eq!((least.mean.layer.forward.secs(), least.output.forward.secs()), (1.0, 0.25));
