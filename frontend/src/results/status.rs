@@ -164,7 +164,10 @@ mod tests {
         let best = BestSoFar { planner: PlannerKind::Interleaved, iteration_s: 1.5, step: 3 };
         let running =
             PlanState::Running { planner: "Best", phase: "trying".into(), done: 3, total: 9, best: Some(best) };
-        assert_eq!(status_text(&running, 0), "Best: trying… Best so far: 1.50 s per iteration with interleaved.");
+        assert_eq!(
+            status_text(&running, 0),
+            "Best: trying… Best so far: 1.50\u{202f}s per iteration with interleaved."
+        );
         assert_eq!(data_state(&PlanState::Failed(RequestError::Offline), 0), "error");
         assert_eq!(data_state(&PlanState::Cancelled, 0), "idle");
         assert_eq!(fields(1), "1 field is");
