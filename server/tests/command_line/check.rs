@@ -73,7 +73,10 @@ fn fields_have_the_names_of_the_file() {
                   --micro-batch-size 1 --global-batch-size 64 --tensor-model-parallel-size 8 --bf16";
     let output = planscope(&["check", "-", "--gpus", "8"], script);
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.contains("--tensor-model-parallel-size: 8 does not divide 36 heads"), "{stderr}");
+    assert!(
+        stderr.contains("--tensor-model-parallel-size: 36 heads of Megatron-LM model are not a multiple of TP 8"),
+        "{stderr}"
+    );
     assert!(!stderr.contains("/layout"), "{stderr}");
     let command = "trl sft --model_name_or_path Qwen/Qwen2.5-0.5B --per_device_train_batch_size 4 --max_length 1024\n";
     let output = planscope(&["check", "-", "--gpus", "8", "--device", "h100"], command);
