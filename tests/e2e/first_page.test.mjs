@@ -52,7 +52,7 @@ test("a model and a cluster start a scenario with a free layout", async () => {
   assert.equal(scenario.model.name, "Llama-2 13B");
   assert.equal(scenario.cluster.nodes, 2);
   assert.deepEqual(Object.keys(scenario.layout ?? {}), [], "no degree is fixed");
-  assert.equal(scenario.free.length, 9, "no setting is fixed");
+  assert.equal(scenario.free.length, 11, "no setting is fixed");
   assert.equal(scenario.planners[0], "best");
   expectNoFaults(page);
   await page.context().close();
@@ -73,7 +73,7 @@ test("settings of a new scenario are free until they are fixed", async () => {
   await page.keyboard.press("Space");
   await page.locator(`[data-pointer="${pointer}"]:enabled`).waitFor();
   const scenario = (await sent).postDataJSON();
-  assert.equal(scenario.free.length, 8);
+  assert.equal(scenario.free.length, 10);
   assert.ok(!scenario.free.includes("recompute"));
   assert.equal(await field(page, pointer).inputValue(), scenario.training.recompute, "the value of the scenario is back");
   await page.getByRole("button", { name: "Undo" }).click();
