@@ -212,13 +212,14 @@ pub fn fit_applicable(
     let proposals = proposals(valid.scenario(), planner, base_s.is_some());
     // If no single change of the job fits, two may.
     let doubled = if base_s.is_none() { pairs(&proposals) } else { Vec::new() };
-    let tried = Tried::default();
-    let mut trials = Trials { document: &document, valid, planner, base: &base, watch: &watch, tried };
+    let (changes, simulated, rejected) = (Vec::new(), 0, 0);
+    let mut trials =
+        Trials { document: &document, valid, planner, base: &base, watch: &watch, changes, simulated, rejected };
     let mut is_partial = trials.run(proposals)?;
-    if !is_partial && trials.tried.changes.iter().all(|change| change.kind == ChangeKind::Cluster) {
+    if !is_partial && trials.changes.iter().all(|change| change.kind == ChangeKind::Cluster) {
         is_partial = trials.run(doubled)?;
     }
-    let Tried { mut changes, simulated, rejected } = trials.tried;
+    let Trials { mut changes, simulated, rejected, .. } = trials;
     let seconds = |change: &Change| change.result.iteration_s.unwrap_or(f64::INFINITY);
     changes.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
     keep_one_of_a_kind(&mut changes, is_applicable);
@@ -239,15 +240,6 @@ pub fn fit_applicable(
     Ok(Fit { planner, base, ranks, limit_gib, changes, simulated, rejected, combination, is_partial })
 }
 
-/// Simulated changes.
-#[derive(Default)]
-struct Tried {
-    /// Changes that fit and save time.
-    changes: Vec<Change>,
-    simulated: u32,
-    rejected: u32,
-}
-
 /// Simulates changes of a scenario, one by one.
 struct Trials<'a> {
     document: &'a Value,
@@ -255,7 +247,11 @@ struct Trials<'a> {
     planner: PlannerKind,
     base: &'a Evaluated,
     watch: &'a Watch<'a>,
-    tried: Tried,
+    /// Changes that fit and save time.
+    changes: Vec<Change>,
+    simulated: u32,
+    /// Number of changes that do not fit.
+    rejected: u32,
 }
 
 impl Trials<'_> {
@@ -275,7 +271,7 @@ impl Trials<'_> {
         let base_s = self.base.result.iteration_s;
         // More nodes are always faster; the fewest that fit are the smallest change.
         let is_enlarged = kind == ChangeKind::Cluster && base_s.is_none();
-        if is_enlarged && self.tried.changes.iter().any(|change| change.kind == kind) {
+        if is_enlarged && self.changes.iter().any(|change| change.kind == kind) {
             return Ok(());
         }
         let Some(changed) = apply(self.document, &fields) else { return Ok(()) };
@@ -283,16 +279,16 @@ impl Trials<'_> {
         let Some(Evaluated { result, plan, .. }) = evaluate(&changed, self.valid, planner, self.watch)? else {
             return Ok(());
         };
-        self.tried.simulated += 1;
+        self.simulated += 1;
         match result.iteration_s {
             Some(seconds) if base_s.is_none_or(|base| seconds < base * (1.0 - MIN_SHARE)) => {
                 let difference_s = base_s.map(|base| seconds - base);
                 let plans = plan.as_deref().zip(self.base.plan.as_deref());
                 let probability_faster = plans.map(|(changed, base)| certainty::probability_faster(changed, base));
-                self.tried.changes.push(Change { title, kind, fields, result, difference_s, probability_faster });
+                self.changes.push(Change { title, kind, fields, result, difference_s, probability_faster });
             }
             Some(_) => {}
-            None => self.tried.rejected += 1,
+            None => self.rejected += 1,
         }
         Ok(())
     }

@@ -11,13 +11,15 @@ use crate::cost::pricing::{ComponentCosts, LayerCosts};
 #[derive(Debug, Clone)]
 pub(in crate::cost) struct ByLoad<T> {
     distinct: Vec<T>,
+    /// Number of microbatches by index into `distinct`.
+    counts: Vec<u32>,
     /// Index into `distinct` by microbatch.
     index: Vec<u32>,
 }
 
 impl<T> Default for ByLoad<T> {
     fn default() -> Self {
-        Self { distinct: Vec::new(), index: Vec::new() }
+        Self { distinct: Vec::new(), counts: Vec::new(), index: Vec::new() }
     }
 }
 
@@ -41,8 +43,12 @@ impl<T> ByLoad<T> {
             last = Some((key, position));
             position
         });
-        let index = index.collect();
-        Self { distinct, index }
+        let index: Vec<u32> = index.collect();
+        let mut counts = vec![0; distinct.len()];
+        for &position in &index {
+            counts[position as usize] += 1;
+        }
+        Self { distinct, counts, index }
     }
 
     /// Returns the value of a microbatch.
@@ -52,11 +58,7 @@ impl<T> ByLoad<T> {
 
     /// Returns the distinct values and the number of microbatches that have them.
     pub(super) fn counted(&self) -> impl Iterator<Item = (&T, u32)> {
-        let mut counts = vec![0_u32; self.distinct.len()];
-        for &index in &self.index {
-            counts[index as usize] += 1;
-        }
-        self.distinct.iter().zip(counts)
+        self.distinct.iter().zip(self.counts.iter().copied())
     }
 
     /// Returns the index of the value of a microbatch.

@@ -61,6 +61,8 @@ pub(super) struct Steps {
     total: u32,
     /// Limit of the scenario.
     limit: Option<u32>,
+    /// True if the limit ended the search.
+    is_limited: bool,
 }
 
 impl Steps {
@@ -71,8 +73,7 @@ impl Steps {
 
     /// Returns the text of a search that the limit ended.
     pub(super) fn decision(self) -> Option<String> {
-        let ended = self.limit.is_some_and(|limit| self.done >= limit && self.done < self.total);
-        ended.then(|| {
+        self.is_limited.then(|| {
             format!("The search stopped after {} of {} steps, the limit of the scenario.", self.done, self.total)
         })
     }
@@ -102,7 +103,7 @@ pub(super) fn screen_all(
     let layouts_of =
         |planner: PlannerKind| if planner.family() == PlannerFamily::PipeWeaver { PIPEWEAVER_LAYOUTS } else { 1 };
     let total: usize = candidates.iter().map(|&planner| settings_of(planner).len() * layouts_of(planner)).sum();
-    let mut steps = Steps { done: 0, total: total as u32, limit: scenario.search.best_steps };
+    let mut steps = Steps { done: 0, total: total as u32, limit: scenario.search.best_steps, is_limited: false };
     let mut screened: Vec<Screened> = Vec::new();
     let mut fastest = f64::INFINITY;
     let mut reported = draft_s.unwrap_or(f64::INFINITY);
@@ -119,6 +120,7 @@ pub(super) fn screen_all(
             let scenario = Scenario { layout: request, ..scenario.clone() };
             for settings in settings_of(planner) {
                 if steps.is_over(fastest.is_finite()) {
+                    steps.is_limited = true;
                     break 'planners;
                 }
                 observer.progress(PlannerKind::Best, "trying planners and settings", steps.done, steps.total);
