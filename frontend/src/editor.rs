@@ -20,7 +20,7 @@ mod stage_layers;
 mod training;
 mod workload;
 
-pub(crate) use training::{ATTENTION, EXECUTION};
+pub(crate) use training::{ATTENTION, EXECUTION, MOMENTS};
 
 use leptos::prelude::*;
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ mod recompute;
 
 pub use cost_override::{AtDegrees, CostOverride, LAYER, OverridePhase};
 pub use framework::{Execution, Framework, Kernels, Profile, StageRule};
-pub use optimizer::Optimizer;
+pub use optimizer::{MasterWeights, MomentFormat, Optimizer};
 pub use recompute::{RecomputedModule, RecomputedModules};
 
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,12 @@ pub struct Training {
     /// Optimizer of the trained parameters.
     #[serde(default, skip_serializing_if = "is_default")]
     pub optimizer: Optimizer,
+    /// Master weights, which the optimizer updates. fp32 training has none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub master_weights: MasterWeights,
+    /// Number format of the moments of Adam, Muon and SGD.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub moments: MomentFormat,
     /// Fraction of the optimizer state in host memory, 0 to 1. The host updates it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub optimizer_offload: f64,
@@ -242,6 +248,8 @@ impl Default for Training {
             framework: Framework::default(),
             execution: None,
             optimizer: Optimizer::default(),
+            master_weights: MasterWeights::default(),
+            moments: MomentFormat::default(),
             optimizer_offload: 0.0,
             overrides: Vec::new(),
         }

@@ -123,6 +123,10 @@ fn settings_that_cannot_be_are_named_at_their_field() {
     };
     assert!(rejection("llama-2-7b", "a100-80gb", json!({ "precision": "fp8" })).contains("/training/precision A100"));
     assert!(rejection("llama-2-7b", "h100", json!({ "expert_parallel": 2 })).contains("no mixture of experts"));
+    let no_masters = json!({ "precision": "fp32", "master_weights": "none" });
+    assert!(rejection("llama-2-7b", "h100", no_masters).contains("no master weights"));
+    let no_moments = json!({ "optimizer": "adafactor", "moments": "bf16" });
+    assert!(rejection("llama-2-7b", "h100", no_moments).contains("have no other format"));
     assert!(
         rejection("mixtral-8x7b", "h100", json!({ "expert_parallel": 3 }))
             .contains("8 experts are not a multiple of EP 3")

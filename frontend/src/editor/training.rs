@@ -1,7 +1,7 @@
 //! Training settings.
 
 use api::planner::scenario::FreeSetting;
-use api::planner::training::{Framework, Optimizer, RecomputedModule};
+use api::planner::training::{Framework, MasterWeights, MomentFormat, Optimizer, RecomputedModule};
 use leptos::prelude::*;
 use serde_json::{Value, json};
 
@@ -59,6 +59,8 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <NumberField pointer="/training/activation_offload" label="Activations on the host" unit="share" min=0.0 max=1.0 step=0.05 placeholder="0" free=FreeSetting::ActivationOffload />
                 <p class="hint">"Share of the activations that are offloaded to host memory, 0 to 1."</p>
                 <SelectField pointer="/training/optimizer" label="Optimizer" options=&OPTIMIZERS />
+                <SelectField pointer="/training/master_weights" label="Master weights" options=&MASTER_WEIGHTS />
+                <SelectField pointer="/training/moments" label="Moments" options=&MOMENTS />
                 <NumberField pointer="/training/optimizer_offload" label="Optimizer state on the host" unit="share" min=0.0 max=1.0 step=0.05 placeholder="0" free=FreeSetting::OptimizerOffload />
                 <OptionalField
                     pointer="/training/zero"
@@ -229,17 +231,30 @@ const OPTIMIZERS: [(&str, &str); Optimizer::ALL.len()] = {
     options
 };
 
+/// Master weights: value, title.
+const MASTER_WEIGHTS: [(&str, &str); MasterWeights::ALL.len()] = [
+    (MasterWeights::Fp32.id(), "fp32"),
+    (MasterWeights::Half.id(), "16 bits"),
+    (MasterWeights::None.id(), "None (pure bf16)"),
+];
+
+/// Formats of the moments: value, title.
+pub(crate) const MOMENTS: [(&str, &str); MomentFormat::ALL.len()] =
+    [(MomentFormat::Fp32.id(), "fp32"), (MomentFormat::Bf16.id(), "bf16"), (MomentFormat::Fp8.id(), "fp8")];
+
 /// Executions: value, title. Without a value, the framework decides.
 pub(crate) const EXECUTION: [(&str, &str); 4] =
     [("", "As usual in the framework"), ("eager", "Eager"), ("compiled", "Compiled"), ("cuda_graph", "CUDA graph")];
 
-const ADVANCED: [&str; 18] = [
+const ADVANCED: [&str; 20] = [
     "/training/recompute_modules",
     "/training/expert_tensor_parallel",
     "/training/expert_overlap",
     "/training/dispatch_by_node",
     "/training/optimizer",
     "/training/optimizer_offload",
+    "/training/master_weights",
+    "/training/moments",
     "/training/recompute_layers",
     "/training/activation_offload",
     "/training/zero",

@@ -88,6 +88,8 @@ pub(super) const EXPERT_OVERLAP: Column = number("expert_overlap", 0.0, 1.0, "0;
 pub(super) const DISPATCH_BY_NODE: Column = flag("dispatch_by_node", "false; true as with DeepEP");
 pub(super) const LORA_RANK: Column = integer("lora_rank", 0, 4096, "0: all parameters are trained");
 pub(super) const OPTIMIZER: Column = word("optimizer", &["adam", "adam_8bit", "muon", "adafactor", "sgd"], "adam");
+pub(super) const MASTER_WEIGHTS: Column = word("master_weights", &["fp32", "half", "none"], "fp32");
+pub(super) const MOMENTS: Column = word("moments", &["fp32", "bf16", "fp8"], "fp32");
 pub(super) const OPTIMIZER_OFFLOAD: Column = number("optimizer_offload", 0.0, 1.0, "0; share in host memory");
 pub(super) const TP: Column = integer("tp", 1, MAX_DEVICES, "1");
 pub(super) const PP: Column = integer("pp", 1, MAX_DEVICES, "1");
@@ -243,7 +245,7 @@ pub(super) fn position(words: &[&str], text: &str) -> Option<usize> {
 }
 
 /// All known columns.
-pub const COLUMNS: [Column; 54] = [
+pub const COLUMNS: [Column; 56] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -268,6 +270,8 @@ pub const COLUMNS: [Column; 54] = [
     DISPATCH_BY_NODE,
     LORA_RANK,
     OPTIMIZER,
+    MASTER_WEIGHTS,
+    MOMENTS,
     OPTIMIZER_OFFLOAD,
     TP,
     PP,

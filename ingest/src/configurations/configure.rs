@@ -4,15 +4,16 @@ use planner::cluster::Cluster;
 use planner::estimate::Configuration;
 use planner::outcome::Layout;
 use planner::training::{
-    AttentionKernel, Execution, Framework, GradientFormat, Optimizer, Precision, Recompute, Training,
+    AttentionKernel, Execution, Framework, GradientFormat, MasterWeights, MomentFormat, Optimizer, Precision,
+    Recompute, Training,
 };
 
 use super::architecture;
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
     ATTENTION, CP_BALANCED, DATA_OVERLAP, DISPATCH_BY_NODE, DROPOUT, EXECUTION, EXPERT_OVERLAP, FRAMEWORK, FSDP,
-    FUSED_WEIGHT_GRADIENTS, GRADIENTS, LAYERS_PER_STAGE, MEMORY_RESERVE_GIB, OPTIMIZER, OPTIMIZER_OFFLOAD, PRECISION,
-    RECOMPUTE, RECOMPUTE_LAYERS, SEQUENCE_PARALLEL, TENSOR_OVERLAP, ZERO,
+    FUSED_WEIGHT_GRADIENTS, GRADIENTS, LAYERS_PER_STAGE, MASTER_WEIGHTS, MEMORY_RESERVE_GIB, MOMENTS, OPTIMIZER,
+    OPTIMIZER_OFFLOAD, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS, SEQUENCE_PARALLEL, TENSOR_OVERLAP, ZERO,
 };
 use super::degrees::Degrees;
 use super::presets::Presets;
@@ -115,6 +116,8 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) 
         expert_overlap: cells.number(EXPERT_OVERLAP)?.unwrap_or(0.0),
         dispatch_by_node: cells.flag(DISPATCH_BY_NODE)?.unwrap_or(false),
         optimizer: Optimizer::ALL[cells.word(OPTIMIZER)?],
+        master_weights: MasterWeights::ALL[cells.word(MASTER_WEIGHTS)?],
+        moments: MomentFormat::ALL[cells.word(MOMENTS)?],
         optimizer_offload: cells.number(OPTIMIZER_OFFLOAD)?.unwrap_or(0.0),
         execution: [None, Some(Execution::Eager), Some(Execution::Compiled), Some(Execution::CudaGraph)]
             [cells.word(EXECUTION)?],

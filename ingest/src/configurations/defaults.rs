@@ -6,8 +6,9 @@ use planner::training::{Execution, GradientFormat};
 use super::cells::Cells;
 use super::column::{
     ATTENTION, Column, DATA_OVERLAP, DROPOUT, EXECUTION, FFN, FRAMEWORK, FUSED_WEIGHT_GRADIENTS, GLOBAL_BATCH, GPU,
-    GRADIENTS, HEADS, HIDDEN, KV_HEADS, LAYERS, LINK_GB_PER_S, MEMORY_RESERVE_GIB, MICROBATCH, MODEL, NETWORK_GB_PER_S,
-    OPTIMIZER, PRECISION, PRESET, RECOMPUTE, SEQ_LEN, SEQUENCE_PARALLEL, TENSOR_OVERLAP, TIED_EMBEDDINGS, VOCAB, ZERO,
+    GRADIENTS, HEADS, HIDDEN, KV_HEADS, LAYERS, LINK_GB_PER_S, MASTER_WEIGHTS, MEMORY_RESERVE_GIB, MICROBATCH, MODEL,
+    MOMENTS, NETWORK_GB_PER_S, OPTIMIZER, PRECISION, PRESET, RECOMPUTE, SEQ_LEN, SEQUENCE_PARALLEL, TENSOR_OVERLAP,
+    TIED_EMBEDDINGS, VOCAB, ZERO,
 };
 
 /// Returns the default values that the estimate uses, for example "attention flash2; zero 1".
@@ -43,6 +44,8 @@ pub(super) fn used(cells: Cells<'_>, configuration: &Configuration) -> String {
     add(SEQUENCE_PARALLEL, training.sequence_parallel.to_string());
     add(ZERO, training.zero_stage().to_string());
     add(OPTIMIZER, training.optimizer.id().to_owned());
+    add(MASTER_WEIGHTS, training.master_weights.id().to_owned());
+    add(MOMENTS, training.moments.id().to_owned());
     add(GRADIENTS, if training.gradients == GradientFormat::Fp32 { "fp32" } else { "bf16" }.to_owned());
     add(FUSED_WEIGHT_GRADIENTS, training.fused_weight_gradients.to_string());
     add(TENSOR_OVERLAP, training.tensor_overlap.to_string());

@@ -2,7 +2,9 @@
 
 use planner::estimate::{Configuration, estimate};
 use planner::model::{Bias, Mask, Moe, Norm};
-use planner::training::{AttentionKernel, Execution, Framework, GradientFormat, Optimizer, Precision, Recompute};
+use planner::training::{
+    AttentionKernel, Execution, Framework, GradientFormat, MasterWeights, MomentFormat, Optimizer, Precision, Recompute,
+};
 use proptest::prelude::*;
 
 use super::{ANSWERS, COLUMNS, Column, ConfigurationsError, Summary, Table, read, write};
@@ -104,7 +106,7 @@ fn every_column_is_heard() {
         let other = with(&all).unwrap();
         (other != plain, other)
     };
-    let cases: [(&str, &str, Heard); 44] = [
+    let cases: [(&str, &str, Heard); 46] = [
         ("gpu", "h100", |c| c.cluster.name == "H100"),
         ("gpus_per_node", "4", |c| (c.cluster.nodes, c.cluster.devices_per_node) == (2, 4)),
         ("model", "llama-2-7b", |c| c.model.name == "Llama-2 7B"),
@@ -142,6 +144,8 @@ fn every_column_is_heard() {
         ("lora_rank", "16", |c| {
             c.model.modules[0].adapters.is_some_and(|adapters| adapters.rank == 16 && adapters.mlp)
         }),
+        ("master_weights", "none", |c| c.training.master_weights == MasterWeights::None),
+        ("moments", "bf16", |c| c.training.moments == MomentFormat::Bf16),
         ("gradients", "bf16", |c| c.training.gradients == GradientFormat::Bf16),
         ("cp_balanced", "false", |c| !c.training.context_balanced),
         ("fused_weight_gradients", "false", |c| !c.training.fused_weight_gradients),

@@ -132,7 +132,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
     let parameters = of("p=").or_else(|| of("params=")).unwrap_or_else(|| policy.clone());
     settings.precision = Some(if is_long(&compute) { Precision::Fp32 } else { Precision::Bf16 });
     if !is_long(&compute) && !is_long(&parameters) {
-        keys.not_modelled(unmodelled::PURE_BF16);
+        settings.set_pure_bf16();
     }
     let recomputed = keys.text(&["model.gradient_checkpointing"], "recomputation");
     let is_off = recomputed.as_deref().is_some_and(|value| value.eq_ignore_ascii_case("false"));

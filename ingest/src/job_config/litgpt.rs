@@ -101,7 +101,7 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
     });
     settings.precision = Some(if precision.starts_with("32") { Precision::Fp32 } else { Precision::Bf16 });
     if precision.ends_with("-true") && !precision.starts_with("32") {
-        keys.not_modelled(unmodelled::PURE_BF16);
+        settings.set_pure_bf16();
     }
     if precision.starts_with("16") {
         keys.assume("fp16 is read as bf16: both have the same size and speed.");

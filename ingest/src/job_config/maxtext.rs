@@ -9,7 +9,6 @@ use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
-use super::unmodelled::PURE_BF16;
 use super::{JobConfigError, model_config, optimizer, unmodelled};
 
 /// Sizes with their keys in `config.json`. They are multiplied by `global_parameter_scale`, which is 1 by default.
@@ -208,7 +207,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
         keys.not_modelled("Offload of activations to the host is not applied.");
     }
     if keys.text(&["weight_dtype"], "format of weights").is_some_and(|name| name == "bfloat16") {
-        keys.not_modelled(PURE_BF16);
+        settings.set_pure_bf16();
     }
     let quantization = keys.text(&["quantization"], "precision").unwrap_or_default();
     let is_fp32 = keys.text(&["dtype"], "precision").is_some_and(|name| name == "float32");

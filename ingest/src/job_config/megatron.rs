@@ -2,7 +2,8 @@
 
 use planner::model::{Bias, Model, Module, Moe, Norm};
 use planner::training::{
-    AttentionKernel, ContextExchange, Framework, GradientFormat, Precision, Recompute, RecomputedModule,
+    AttentionKernel, ContextExchange, Framework, GradientFormat, MasterWeights, MomentFormat, Precision, Recompute,
+    RecomputedModule,
 };
 
 use super::keys::Keys;
@@ -338,11 +339,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         (false, true) => Some(GradientFormat::Fp32),
         (false, false) => None,
     };
-    for name in ["exp-avg-dtype", "exp-avg-sq-dtype", "main-params-dtype"] {
-        if keys.text(&[name], "format of the optimizer state").is_some_and(|format| format.trim() != "fp32") {
-            keys.not_modelled("The optimizer state is read in fp32. Its shorter format is not applied.");
-        }
-    }
+    state_formats(keys, settings);
     settings.fused_weight_gradients =
         keys.flag(&["no-gradient-accumulation-fusion"], "fused weight gradients").map(|is_off| !is_off);
     let bf16 = keys.flag(&["bf16"], "precision").unwrap_or(false);
@@ -390,6 +387,30 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         }
     }
     Ok(())
+}
+
+/// Reads the formats of the precision-aware optimizer.
+fn state_formats(keys: &mut Keys, settings: &mut Settings) {
+    keys.flag(&["use-precision-aware-optimizer"], "format of the optimizer state");
+    let mut bytes = |name: &str, setting: &'static str| match keys.text(&[name], setting) {
+        Some(format) if format.contains("16") => 2,
+        Some(format) if format.contains('8') => 1,
+        _ => 4,
+    };
+    if bytes("main-params-dtype", "format of master weights") == 2 {
+        settings.master_weights = MasterWeights::Half;
+    }
+    let moments = ["exp-avg-dtype", "exp-avg-sq-dtype"].map(|name| bytes(name, "format of the optimizer state"));
+    settings.moments = match moments {
+        [2, 2] => MomentFormat::Bf16,
+        [1, 1] => MomentFormat::Fp8,
+        [first, second] => {
+            if first != second {
+                keys.not_modelled("The moments have two formats. Both are read in fp32.");
+            }
+            MomentFormat::Fp32
+        }
+    };
 }
 
 fn modules_of_megatron() -> String {

@@ -3,11 +3,10 @@
 /// True for data, checkpoint, log, learning rate and numerics arguments, and for environment
 /// variables.
 pub(super) fn is_without_effect(key: &str) -> bool {
-    const PREFIXES: [&str; 88] = [
+    const PREFIXES: [&str; 87] = [
         "apply-rope",
         "decoupled-",
         "squared-relu",
-        "use-precision-aware",
         "cross-entropy",
         "no-create-attention",
         "mscale",

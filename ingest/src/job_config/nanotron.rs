@@ -2,7 +2,7 @@
 
 use planner::model::Model;
 use planner::scenario::PlannerKind;
-use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
+use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
@@ -55,7 +55,10 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         settings.zero = Some(0);
     }
     let is_long = keys.flag(&["optimizer.accumulate_grad_in_fp32"], "format of gradients").unwrap_or(true);
-    settings.gradients = (!is_long).then_some(GradientFormat::Bf16);
+    // Only the accumulation in fp32 has fp32 weights.
+    if !is_long {
+        settings.set_pure_bf16();
+    }
     settings.precision = Some(match keys.text(&["model.dtype"], "precision").as_deref() {
         Some("float32" | "fp32") => Precision::Fp32,
         _ => Precision::Bf16,

@@ -67,7 +67,6 @@ fn arguments(keys: &mut Keys) -> Result<Settings, JobConfigError> {
             "moe-",
             "pp-",
             "dump-",
-            "use-precision-aware",
             "patch-",
             "use-rocm",
             "hf-",

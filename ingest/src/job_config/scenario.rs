@@ -3,7 +3,7 @@
 use planner::cluster::{Cluster, presets};
 use planner::model::{Model, ModuleRole};
 use planner::scenario::{FreeSetting, PlannerKind, SCHEMA, Scenario, SearchSettings};
-use planner::training::{AttentionKernel, Execution, Framework, LayoutRequest, Training};
+use planner::training::{AttentionKernel, Execution, Framework, LayoutRequest, Precision, Training};
 use planner::workload::{Distribution, Packing, SampleSource, Workload};
 
 use super::ConfigFormat;
@@ -211,6 +211,10 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         keys.assume("The precision is not stated. It is read as bf16.");
     }
     let zero = settings.zero;
+    let precision = settings.precision.unwrap_or(default.precision);
+    // Settings without effect have the default.
+    let has_masters = precision != Precision::Fp32;
+    let has_formats = settings.optimizer.has_moment_format();
     Training {
         recompute: settings.recompute.unwrap_or(default.recompute),
         recompute_layers: settings.recompute_layers,
@@ -219,7 +223,7 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         attention: settings.attention.filter(|kernel| *kernel != AttentionKernel::Flash).unwrap_or(usual),
         framework,
         execution: settings.is_compiled.then_some(Execution::Compiled),
-        precision: settings.precision.unwrap_or(default.precision),
+        precision,
         distributed_optimizer: zero.unwrap_or(1) > 0,
         zero: zero.filter(|&zero| zero > 1),
         gradients: settings.gradients.unwrap_or(default.gradients),
@@ -232,6 +236,8 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         expert_tensor_parallel: settings.expert_tensor,
         dispatch_by_node: settings.dispatch_by_node.unwrap_or(false),
         optimizer: settings.optimizer,
+        master_weights: if has_masters { settings.master_weights } else { default.master_weights },
+        moments: if has_formats { settings.moments } else { default.moments },
         optimizer_offload: settings.optimizer_offload,
         ..default
     }

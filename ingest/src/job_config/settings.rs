@@ -3,7 +3,8 @@
 use planner::model::{Adapters, Model, ModuleRole};
 use planner::scenario::PlannerKind;
 use planner::training::{
-    AttentionKernel, ContextExchange, Framework, GradientFormat, Optimizer, Precision, Recompute, RecomputedModule,
+    AttentionKernel, ContextExchange, Framework, GradientFormat, MasterWeights, MomentFormat, Optimizer, Precision,
+    Recompute, RecomputedModule,
 };
 
 use super::JobConfigError;
@@ -80,6 +81,8 @@ pub(super) struct Settings {
     /// Tokens cross to a node once (DeepEP).
     pub(super) dispatch_by_node: Option<bool>,
     pub(super) optimizer: Optimizer,
+    pub(super) master_weights: MasterWeights,
+    pub(super) moments: MomentFormat,
     /// Share of the optimizer state in host memory.
     pub(super) optimizer_offload: f64,
 }
@@ -103,6 +106,13 @@ impl Settings {
     /// Returns settings with only a model.
     pub(super) fn from_model(model: Model) -> Self {
         Self { model: Some(model), ..Self::default() }
+    }
+
+    /// Sets weights, gradients and moments in bf16 without longer copies.
+    pub(super) fn set_pure_bf16(&mut self) {
+        self.master_weights = MasterWeights::None;
+        self.moments = MomentFormat::Bf16;
+        self.gradients = Some(GradientFormat::Bf16);
     }
 
     /// Number of devices that hold one replica.

@@ -279,7 +279,7 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
         optimizer::set(&name, keys, settings);
     }
     if keys.text(&["training.dtype"], "precision").is_some_and(|name| name == "bfloat16") {
-        keys.not_modelled(unmodelled::PURE_BF16);
+        settings.set_pure_bf16();
     }
     let parameters = keys.text(&["training.mixed_precision_param"], "precision");
     let converters = keys.text(&["model.converters"], "precision").unwrap_or_default();

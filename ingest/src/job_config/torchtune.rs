@@ -5,7 +5,7 @@ use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
-use super::{JobConfigError, model_config, optimizer, unmodelled};
+use super::{JobConfigError, model_config, optimizer};
 
 const COMPONENT: &str = "model._component_";
 const MODEL: &str = "model.";
@@ -115,7 +115,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
         Precision::Fp32
     } else {
         if keys.has("dtype") {
-            keys.not_modelled(unmodelled::PURE_BF16);
+            settings.set_pure_bf16();
         } else {
             keys.assume("The precision is not stated. It is read as bf16.");
         }

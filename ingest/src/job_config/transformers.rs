@@ -119,7 +119,8 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     settings.sequence_parallel = Some(keys.flag(&["sequence_parallel"], "sequence parallelism").unwrap_or(false));
     optimizer::read_offload(keys, &mut settings)?;
     unmodelled::report_offload(keys);
-    programs::report(format, keys, &settings);
+    precision::states(format, keys, &mut settings);
+    programs::report(format, keys);
     keys.ignore(without_effect::is);
     Ok(settings)
 }

@@ -17,10 +17,6 @@ const SPARSE: &str = "Sparse attention is read as full attention.";
 pub(super) const LORA: &str =
     "The adapters (LoRA) are left out. All parameters are trained, so memory and time are upper bounds.";
 
-/// Sentence for jobs without fp32 copies.
-pub(super) const PURE_BF16: &str =
-    "Weights and optimizer state in bf16 are read as bf16 with fp32 copies of weights and optimizer state.";
-
 /// Keys of offload of parameters by DeepSpeed.
 const OFFLOAD: &[&str] =
     &["deepspeed.zero_optimization.offload_param.device", "accelerate.deepspeed_config.offload_param_device"];

@@ -6,7 +6,6 @@ use planner::training::{AttentionKernel, ContextExchange, Framework, Precision, 
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
-use super::unmodelled::PURE_BF16;
 use super::{JobConfigError, optimizer};
 
 const ACTOR: &str = "actor_rollout_ref.actor.";
@@ -174,7 +173,7 @@ fn details(keys: &mut Keys, settings: &mut Settings) {
     }
     let names = ["actor_rollout_ref.actor.fsdp_config.model_dtype", "model.fsdp_config.model_dtype"];
     if keys.text(&names, "format of weights").is_some_and(|name| name.contains("bf16") || name.contains("bfloat16")) {
-        keys.not_modelled(PURE_BF16);
+        settings.set_pure_bf16();
     }
     if keys.has("actor_rollout_ref.actor.ppo_max_token_len_per_gpu") {
         keys.ignore(|key| key == "actor_rollout_ref.actor.ppo_max_token_len_per_gpu");

@@ -9,7 +9,10 @@ mod warnings;
 use planner::model::{Bias, Module, ModuleRole, Norm};
 use planner::outcome::{BatchSummary, Planned, is_even, layer_counts};
 use planner::scenario::{PlannerKind, Scenario};
-use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Optimizer, Precision, Recompute};
+use planner::training::{
+    AttentionKernel, ContextExchange, GradientFormat, MasterWeights, MomentFormat, Optimizer, Precision, Recompute,
+    Training,
+};
 
 /// Reason why a plan cannot be exported.
 pub(crate) type Refusal = &'static str;
@@ -242,11 +245,23 @@ fn training(scenario: &Scenario, module: &Module) -> Vec<String> {
     if matches!(training.optimizer, Optimizer::Sgd | Optimizer::Muon) {
         lines.push(format!("--optimizer {}", training.optimizer.id()));
     }
+    lines.extend(state_formats(training));
     if training.optimizer_offload > 0.0 {
         let share = training.optimizer_offload;
         lines.push(format!("--optimizer-cpu-offload --optimizer-offload-fraction {share}"));
     }
     lines
+}
+
+/// Returns the arguments of the precision-aware optimizer if the plan has other formats than fp32.
+fn state_formats(training: &Training) -> Option<String> {
+    let moments = match training.moments {
+        MomentFormat::Fp32 => None,
+        format => Some(format!("--exp-avg-dtype {0} --exp-avg-sq-dtype {0}", format.id())),
+    };
+    let masters = (training.master_weights == MasterWeights::Half).then(|| "--main-params-dtype fp16".to_owned());
+    let formats: Vec<String> = masters.into_iter().chain(moments).collect();
+    (!formats.is_empty()).then(|| format!("--use-precision-aware-optimizer {}", formats.join(" ")))
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::{ChangeKind, FieldChange};
 use planscope_core::training::{
-    AttentionKernel, ContextExchange, Execution, Framework, GradientFormat, Kernels, Recompute, RecomputedModule,
+    AttentionKernel, ContextExchange, Execution, Framework, GradientFormat, Kernels, MomentFormat, Recompute,
+    RecomputedModule,
 };
 use planscope_core::workload::Packing;
 use planscope_cost::cost::has_rate;
@@ -168,6 +169,9 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
     }
     if settings.gradients == GradientFormat::Fp32 {
         all.push(proposal(kind, "gradients in bf16", &[("/training/gradients", json!(GradientFormat::Bf16))]));
+    }
+    if settings.moments == MomentFormat::Fp32 && settings.optimizer.has_moment_format() {
+        all.push(proposal(kind, "moments in bf16", &[("/training/moments", json!(MomentFormat::Bf16))]));
     }
     if settings.attention == AttentionKernel::Unfused {
         let has_fp8 = scenario.cluster.device.fp8_tflops.is_some();

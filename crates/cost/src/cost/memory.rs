@@ -1,6 +1,6 @@
 //! Model state memory (docs/models.md, section 5). The operator graph computes activation memory.
 
-use planscope_core::training::Training;
+use planscope_core::training::{GradientFormat, Training};
 
 /// Model state in bytes per parameter and device.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -9,7 +9,7 @@ pub struct StateBytes {
     pub weights: f64,
     /// Accumulated gradients.
     pub gradients: f64,
-    /// fp32 master weights and moments on the device. No master weights if the weights are fp32.
+    /// Master weights and moments on the device.
     pub optimizer: f64,
 }
 
@@ -19,11 +19,13 @@ impl StateBytes {
     pub fn new(training: &Training, data: f64) -> Self {
         let stage = training.zero_stage();
         let share = |from: u32| if stage >= from { data } else { 1.0 };
-        let master = if training.width() > 2.0 { 0.0 } else { 4.0 };
-        let state = (master + training.optimizer.moment_bytes()) * (1.0 - training.optimizer_offload);
+        // Gradients in the format of the weights have no second copy.
+        let is_long = training.gradients == GradientFormat::Fp32;
+        let copy = if is_long { training.profile().gradient_copy_bytes } else { 0.0 };
+        let state = (training.master_bytes() + training.moment_bytes()) * (1.0 - training.optimizer_offload);
         Self {
             weights: training.width() / share(3),
-            gradients: training.gradients.bytes() / share(2) + training.profile().gradient_copy_bytes,
+            gradients: training.gradients.bytes() / share(2) + copy,
             optimizer: state / share(1),
         }
     }

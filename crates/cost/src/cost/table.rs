@@ -335,9 +335,15 @@ impl<'a> LayerTable<'a> {
             let shared: Seconds = concerned.map(|&shared| self.tied_embedding_sync(shared, replica_layout)).sum();
             sync.push((reduced + shared).to_nanos());
             let shares = [(parameters.dense, replicas), (parameters.expert, self.expert_replicas(replica_layout))];
-            optimizer.push(optimizer_step::time(self.training, self.cluster, self.widest(), &rates, shares).to_nanos());
+            let updated = optimizer_step::Parameters::sharded(self.training, shares);
+            optimizer.push(self.optimizer_time(&rates, updated));
         }
         (sync, optimizer)
+    }
+
+    /// Returns the time of the optimizer step of a device.
+    fn optimizer_time(&self, rates: &Rates, parameters: optimizer_step::Parameters) -> Nanos {
+        optimizer_step::time(self.training, self.cluster, self.widest(), rates, parameters).to_nanos()
     }
 
     /// Returns the exposed gradient reduction and weight gathering time. The overlap window is

@@ -4,7 +4,7 @@ use api::planner::fit::{Change, ChangeKind, FieldChange};
 use api::planner::scenario::{FreeSetting, PlannerKind};
 use serde_json::Value;
 
-use crate::editor::{ATTENTION, EXECUTION};
+use crate::editor::{ATTENTION, EXECUTION, MOMENTS};
 use crate::field_errors::pointer_label;
 use crate::{format, pointer};
 
@@ -24,7 +24,7 @@ enum Shown {
 use Shown::{Number, Numbered, Share, Switch, Words};
 
 /// Pointer, label of the form, and form of the value.
-const FIELDS: [(&str, &str, Shown); 20] = [
+const FIELDS: [(&str, &str, Shown); 21] = [
     (
         "/training/recompute",
         "Recompute",
@@ -43,6 +43,7 @@ const FIELDS: [(&str, &str, Shown); 20] = [
         "ZeRO stage",
         Numbered(&[(0, "0: nothing"), (1, "1: optimizer"), (2, "2: + gradients"), (3, "3: + weights")]),
     ),
+    ("/training/moments", "Moments", Words(&MOMENTS)),
     ("/training/gradients", "Gradients", Words(&[("fp32", "fp32"), ("bf16", "bf16")])),
     ("/training/attention", "Attention", Words(&ATTENTION)),
     ("/training/execution", "Execution", Words(&EXECUTION)),
@@ -218,7 +219,11 @@ mod tests {
                 FORM.split(&format!("pointer=\"{place}\"")).nth(1).unwrap_or_else(|| panic!("no field {place}"));
             let field = field.split("/>").next().unwrap();
             assert!(field.contains(&format!("label=\"{label}\"")), "{place}: {label} in {field}");
-            let shared = [("options=&ATTENTION", &ATTENTION[..]), ("options=&EXECUTION", &EXECUTION)];
+            let shared = [
+                ("options=&ATTENTION", &ATTENTION[..]),
+                ("options=&EXECUTION", &EXECUTION),
+                ("options=&MOMENTS", &MOMENTS),
+            ];
             if let Some((_, options)) = shared.iter().find(|(option, _)| field.contains(option)) {
                 assert!(matches!(shown, Words(words) if words == options), "{place}");
                 continue;

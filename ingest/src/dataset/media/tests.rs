@@ -127,7 +127,7 @@ fn parquet_columns_hold_media_too() {
 #[test]
 fn rows_that_cannot_be_are_left_out() {
     let good = "{\"text_tokens\": 5, \"images\": [[448, 448]]}\n".repeat(12);
-    let many = format!("{{\"text_tokens\": 5, \"images\": [{}[1, 1]]}}", "[1, 1],".repeat(999_999));
+    let many = format!("{{\"text_tokens\": 5, \"images\": [{}[1, 1]]}}", "[1, 1],".repeat(10_000));
     for (row, message) in [
         (r#"{"text_tokens": 5, "images": [[9, 9], [0, 9]]}"#, "images: image 2: 0 x 9 pixels: edges are 1 to 65536"),
         (r#"{"text_tokens": 5, "images": [[70000, 9]]}"#, "images: image 1: 70000 x 9 pixels: edges are 1 to 65536"),
@@ -143,7 +143,7 @@ fn rows_that_cannot_be_are_left_out() {
         ),
         (r#"{"text_tokens": 5, "image_width": 9}"#, "an image has a width and no height"),
         (r#"{"text_tokens": 0}"#, "neither text nor anything that the rule reads"),
-        (many.as_str(), "images: 1000000 images are more than 10000"),
+        (many.as_str(), "images: 10001 images are more than 10000"),
     ] {
         let (items, _, columns, report) = shaped(format!("{good}{row}\n").as_bytes(), Preprocessing::InternVl);
         assert_eq!((items.len(), columns.backbone_tokens.len(), report.skipped), (12, 12, 1), "{message}");

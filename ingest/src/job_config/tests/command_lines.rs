@@ -1,6 +1,6 @@
 //! Tests of command lines of the trainer of transformers and of the programs around it.
 
-use planner::training::ContextExchange;
+use planner::training::{ContextExchange, GradientFormat, MasterWeights, MomentFormat};
 
 use super::*;
 
@@ -151,7 +151,6 @@ fn ms_swift_has_its_own_names_and_defaults() {
     assert_eq!(numbers(&job), (1, 1, 2, 16, 2048, 4, 0));
     assert_eq!(job.scenario.model.modules[0].adapters.unwrap().rank, 8);
     let plain = "swift sft --model Qwen/Qwen2.5-7B --train_type full --torch_dtype bfloat16 --max_length 2048\n";
-    assert!(says(&config(plain).not_modelled, "Weights and optimizer state in bf16"));
     let offloaded = config(&plain.replace("--max", "--deepspeed zero2_offload --max"));
     assert_eq!((numbers(&offloaded).6, offloaded.scenario.training.optimizer_offload), (2, 1.0));
 }
@@ -253,13 +252,15 @@ fn limits_of_pixels_determine_the_size_of_images() {
 }
 
 #[test]
-fn short_optimizer_states_of_deepspeed_are_reported() {
+fn short_optimizer_states_of_deepspeed_are_read() {
     let sizes = "{\"train_micro_batch_size_per_gpu\": 1, \"zero_optimization\": {\"stage\": 2}, \"bf16\": {\"enabled\": true, \
-                 \"bf16_optimizer_states\": true}}";
+                 \"bf16_master_weights_and_grads\": true, \"bf16_optimizer_states\": true}}";
     let arguments =
         "model_name_or_path: Qwen/Qwen2.5-7B\nper_device_train_batch_size: 1\noutput_dir: x\nmax_length: 2048\n";
     let job = files(&[("ds.json", sizes), ("args.yaml", arguments)]).unwrap();
-    assert!(says(&job.not_modelled, "Weights and optimizer state in bf16"), "{:?}", job.not_modelled);
+    let training = &job.scenario.training;
+    assert_eq!((training.master_weights, training.moments), (MasterWeights::Half, MomentFormat::Bf16));
+    assert_eq!(training.gradients, GradientFormat::Bf16);
 }
 
 /// Names of files and configurations that are not given state the sharding.

@@ -20,7 +20,6 @@ fn litgpt_files_are_read() {
     assert_eq!((training.zero_stage(), training.recompute), (3, Recompute::Full));
     let adapters = model.modules[0].adapters.unwrap();
     assert_eq!((adapters.rank, adapters.mlp, adapters.base_bits), (32, true, Some(4)));
-    assert!(says(&job.not_modelled, "Weights and optimizer state in bf16"));
     // Pretraining.
     let pretraining = "model_name: Llama-3.2-1B\nout_dir: out\nprecision: bf16-mixed\ndata: TinyLlama\ntrain:\n  \
                        global_batch_size: 512\n  micro_batch_size: 4\n  max_seq_length: 2048\ndevices: 8\nnum_nodes: 4\n";

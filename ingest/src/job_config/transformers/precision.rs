@@ -1,11 +1,10 @@
 //! Number formats of products and gradients.
 
-use planner::training::{GradientFormat, Precision};
+use planner::training::{GradientFormat, MasterWeights, MomentFormat, Precision};
 
 use super::DEEPSPEED;
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
-use crate::job_config::unmodelled;
 use crate::job_config::{ConfigFormat, JobConfigError};
 
 /// Returns the precision; `None` if the trainer sets it.
@@ -21,15 +20,8 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Option<Preci
     let (fp8, _) = is_on(&["fp8", "deepspeed.fp8.enabled"]);
     let (pure, _) = is_on(&["pure_bf16", "bfloat16"]);
     let (half, _) = is_on(&["float16"]);
-    let short = ["bf16_master_weights_and_grads", "bf16_optimizer_states"];
-    let (has_short_states, _) =
-        is_on(&short.map(|name| format!("deepspeed.bf16.{name}")).each_ref().map(String::as_str));
     let mixed = keys.text(&["accelerate.mixed_precision", "mixed_precision"], "precision").unwrap_or_default();
     let mixed = mixed.to_lowercase();
-    let is_full = keys.peek("bf16").is_some_and(|value| value.trim() == "full");
-    if pure || is_full || has_short_states {
-        keys.not_modelled(unmodelled::PURE_BF16);
-    }
     let bf16 = bf16 || pure || (mixed.contains("bf16") && !fp16);
     let fp16 = fp16 || half || (mixed.contains("fp16") && !bf16);
     if bf16 && fp16 {
@@ -72,4 +64,31 @@ pub(super) fn gradients(keys: &mut Keys, settings: &mut Settings) {
     }
     let is_long = stated.is_some_and(|format| matches!(format.as_str(), "fp32" | "float32"));
     settings.gradients = (!is_long).then_some(GradientFormat::Bf16);
+}
+
+/// Reads the formats of the optimizer state. The optimizer updates the weights in the format in which they are loaded.
+/// With DeepSpeed and FSDP, it updates fp32 copies, and adapters are fp32 (PEFT).
+pub(super) fn states(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) {
+    let loaded = keys.text(&["torch_dtype", "dtype", "model_init_kwargs.torch_dtype"], "format of weights");
+    let is_short =
+        |format: &str| ["bfloat16", "bf16", "float16", "fp16"].contains(&format.trim().to_lowercase().as_str());
+    let is_full = keys.peek("bf16").is_some_and(|value| value.trim() == "full");
+    let is_pure = ["pure_bf16", "bfloat16"].iter().any(|name| keys.flag(&[name], "precision").unwrap_or(false));
+    let has_deepspeed = keys.has_section(DEEPSPEED);
+    let is_plain = settings.zero == Some(0) && settings.adapters.is_none();
+    let is_default = format == ConfigFormat::Swift && loaded.is_none() && settings.precision == Some(Precision::Bf16);
+    if is_plain && is_default && !has_deepspeed {
+        keys.assume("ms-swift loads the weights in bf16, so the optimizer updates bf16 weights.");
+    }
+    let is_loaded_short = is_default || loaded.as_deref().is_some_and(is_short);
+    if !has_deepspeed && (is_full || is_pure || is_plain && is_loaded_short) {
+        settings.set_pure_bf16();
+    }
+    if keys.flag(&["deepspeed.bf16.bf16_master_weights_and_grads"], "format of weights").unwrap_or(false) {
+        settings.master_weights = MasterWeights::Half;
+        settings.gradients = Some(GradientFormat::Bf16);
+    }
+    if keys.flag(&["deepspeed.bf16.bf16_optimizer_states"], "format of the optimizer state").unwrap_or(false) {
+        settings.moments = MomentFormat::Bf16;
+    }
 }

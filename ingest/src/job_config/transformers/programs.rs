@@ -7,7 +7,7 @@ use super::sharding::stage_in_name;
 use super::tuning::report_stage;
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
-use crate::job_config::{ConfigFormat, JobConfigError, megatron, optimizer, unmodelled};
+use crate::job_config::{ConfigFormat, JobConfigError, megatron, optimizer};
 
 /// Key of a command that runs Megatron-LM through ms-swift.
 pub(super) const MEGATRON: &str = "#megatron";
@@ -335,15 +335,9 @@ fn one_node(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErr
 }
 
 /// Reports properties of the programs that a scenario does not have, and ignores their other keys.
-pub(super) fn report(format: ConfigFormat, keys: &mut Keys, settings: &Settings) {
+pub(super) fn report(format: ConfigFormat, keys: &mut Keys) {
     if let Some(kind) = keys.peek(COMMAND).map(|kind| kind.trim_end_matches("_ray").to_owned()) {
         report_stage(&kind, keys);
-    }
-    // With DeepSpeed and FSDP, the optimizer has fp32 weights.
-    let is_plain = settings.zero == Some(0) && settings.adapters.is_none();
-    let loaded = keys.text(&["torch_dtype", "dtype"], "format of weights");
-    if is_plain && loaded.is_some_and(|format| matches!(format.as_str(), "bfloat16" | "bf16")) {
-        keys.not_modelled(unmodelled::PURE_BF16);
     }
     let ignored: &[&str] = match format {
         ConfigFormat::Trl => &TRL_IGNORED,

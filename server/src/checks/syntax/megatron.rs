@@ -1,7 +1,7 @@
 //! Arguments of Megatron-LM. Other formats give them other names.
 
 use planner::scenario::Scenario;
-use planner::training::{AttentionKernel, ContextExchange, Framework, GradientFormat, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, Framework, GradientFormat, MomentFormat, Recompute};
 use serde_json::Value;
 
 use super::{Job, Setting, Target};
@@ -78,6 +78,12 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         }
         "/layout/chunks" if !job.states(&[CHUNKS]) => chunks_by_layers(target),
         STAGES => Some(stage_layers(target)),
+        // The optimizer with other formats is a distributed one.
+        "/training/moments" if stage == 1 && training.moments == MomentFormat::Bf16 => Some(vec![
+            Setting::set(&["use-precision-aware-optimizer"], true),
+            Setting::set(&["exp-avg-dtype"], "bf16"),
+            Setting::set(&["exp-avg-sq-dtype"], "bf16"),
+        ]),
         "/training/recompute_modules" => Some(vec![Setting::set(&["recompute-modules"], modules(target)?)]),
         _ => arguments(target, field),
     }

@@ -1,7 +1,7 @@
 //! Keys of nanotron.
 
 use planner::scenario::Scenario;
-use planner::training::{AttentionKernel, GradientFormat, Recompute};
+use planner::training::{AttentionKernel, Recompute};
 
 use super::{Setting, Target};
 use crate::checks::expected::{GLOBAL_BATCH, REPLICAS};
@@ -35,10 +35,6 @@ pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
         // nanotron has no other stages.
         "/training/zero" | "/training/distributed_optimizer" if training.zero_stage() <= 1 => {
             set("optimizer.zero_stage", training.zero_stage())
-        }
-        "/training/gradients" => {
-            let is_long = training.gradients == GradientFormat::Fp32;
-            Some(vec![Setting::set(&["optimizer.accumulate_grad_in_fp32"], is_long)])
         }
         "/training/attention" if matches!(training.attention, AttentionKernel::Flash | AttentionKernel::Flash2) => {
             Some(vec![Setting::set(&["model.model_config._attn_implementation"], "flash_attention_2")])

@@ -113,6 +113,10 @@ fn megatron_of_swift() {
             ("cp ring", &["--context_parallel_size 2"]),
             ("full", &["--recompute_granularity full", "--recompute_method uniform", "--recompute_num_layers 1"]),
             ("full 8", &["--recompute_granularity full", "--recompute_method block", "--recompute_num_layers 8"]),
+            (
+                "bf16 moments",
+                &["--use_precision_aware_optimizer True", "--exp_avg_dtype bf16", "--exp_avg_sq_dtype bf16"],
+            ),
         ],
     );
 }

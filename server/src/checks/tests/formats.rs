@@ -21,7 +21,7 @@ const VERL: &str = include_str!("verl.sh");
 const VERL_MEGATRON: &str = include_str!("verl.yaml");
 
 /// Changes of a scenario. `layout` with a value is one that was free.
-const CHANGES: [(&str, &str); 28] = [
+const CHANGES: [(&str, &str); 29] = [
     ("microbatch 1", r#"[["/layout/microbatch", 1]]"#),
     ("microbatch 4", r#"[["/layout/microbatch", 4]]"#),
     ("tp 1", r#"[["/layout/tensor", 1]]"#),
@@ -47,6 +47,7 @@ const CHANGES: [(&str, &str); 28] = [
     ("zero 2", r#"[["/training/zero", 2]]"#),
     ("zero 3", r#"[["/training/zero", 3]]"#),
     ("bf16 gradients", r#"[["/training/gradients", "bf16"]]"#),
+    ("bf16 moments", r#"[["/training/moments", "bf16"]]"#),
     ("flash", r#"[["/training/attention", "flash"]]"#),
     ("compiled", r#"[["/training/execution", "compiled"]]"#),
     ("offload", r#"[["/training/activation_offload", 0.5]]"#),
@@ -96,7 +97,6 @@ fn nanotron() {
             ("sp", &["tp_mode: REDUCE_SCATTER"]),
             ("full", &["recompute_layer: true"]),
             ("zero 1", &["zero_stage: 1"]),
-            ("bf16 gradients", &["accumulate_grad_in_fp32: false"]),
             ("flash", &["_attn_implementation: flash_attention_2"]),
         ],
     );

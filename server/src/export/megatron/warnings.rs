@@ -3,7 +3,7 @@
 use planner::model::{Bias, Mask, Module};
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, Scenario};
-use planner::training::{Optimizer, Precision, Recompute};
+use planner::training::{MasterWeights, Optimizer, Precision, Recompute};
 use planner::workload::Packing;
 
 /// Default of `--make-vocab-size-divisible-by`.
@@ -150,6 +150,17 @@ fn settings(scenario: &Scenario, planner: PlannerKind, pipeline: u32, warnings: 
             "The plan moves {:.0} % of the activations to the host; no argument here does, so more memory is needed.",
             100.0 * training.activation_offload
         ));
+    }
+    if training.master_weights == MasterWeights::None {
+        warnings.push(
+            "The plan has no master weights; Megatron-LM stores them in fp32, so more memory is needed.".to_owned(),
+        );
+    }
+    if training.zero_stage() != 1 && (training.moments, training.master_weights) != Default::default() {
+        warnings.push(
+            "--use-precision-aware-optimizer needs the distributed optimizer (ZeRO-1), which the plan does not have."
+                .to_owned(),
+        );
     }
     if matches!(training.optimizer, Optimizer::Adam8Bit | Optimizer::Adafactor) {
         warnings.push(format!(

@@ -95,6 +95,9 @@ fn activations(training: &Training, planned: &Planned, module: &Module, notes: &
         notes
             .push("Cannot express: the optimizer of the plan, or its offload; AdamW on the device is used.".to_owned());
     }
+    if (training.moments, training.master_weights) != Default::default() {
+        notes.push("Cannot express: the formats of master weights and moments; both are fp32.".to_owned());
+    }
     if training.activation_offload > 0.0 {
         notes.push(format!(
             "Cannot express: {:.0} % of the activations in host memory, so more memory is needed.",

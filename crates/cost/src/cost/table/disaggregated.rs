@@ -1,11 +1,12 @@
 //! Model states with an optimizer state that is sharded evenly over all devices, independent of the
 //! pipelines (Hydraulis Sec. 5.2).
 
-use super::{LayerTable, Parameters, ReplicaLayout};
-use crate::cost::kernel::{Streaming, StreamingClass};
+use super::{LayerTable, Parameters, ReplicaLayout, optimizer_step};
+use crate::cost::memory::StateBytes;
 use crate::cost::operator::Rates;
 use crate::cost::partition::Partition;
 use crate::cost::pipeline::StateMemory;
+use planscope_core::training::Training;
 use planscope_core::units::{Bytes, Nanos};
 
 /// Model state and optimizer time per pipeline device.
@@ -32,18 +33,15 @@ impl LayerTable<'_> {
             self.rank_parameters(partition, replica_layout).into_iter().map(trained_and_frozen).collect();
         let parameters = counts.iter().map(|(trained, _)| trained).sum::<f64>() * f64::from(self.tensor);
         let share = parameters / f64::from(devices);
-        let (width, gradient) = (self.training.width(), self.training.gradients.bytes());
-        let (stored, moved) = if width > 2.0 { (8.0, 24.0) } else { (12.0, 26.0) };
+        let bytes = StateBytes::new(&Training { zero: Some(0), ..self.training.clone() }, 1.0);
         let state = |&(trained, frozen): &(f64, f64)| StateMemory {
-            weights: Bytes::from_f64((trained + frozen) * width),
-            gradients: Bytes::from_f64(trained * gradient),
-            optimizer: Bytes::from_f64(share * stored),
+            weights: Bytes::from_f64((trained + frozen) * bytes.weights),
+            gradients: Bytes::from_f64(trained * bytes.gradients),
+            optimizer: Bytes::from_f64(share * bytes.optimizer),
         };
         let rates = Rates::new(&self.cluster.device);
-        let optimizer = |(trained, _): &(f64, f64)| {
-            // Same accesses as in `optimizer_bytes`.
-            let bytes = share * (2.0 * gradient + moved) + trained * gradient;
-            rates.streaming(Streaming { class: StreamingClass::Optimizer, bytes }).to_nanos()
+        let optimizer = |&(trained, _): &(f64, f64)| {
+            self.optimizer_time(&rates, optimizer_step::Parameters { updated: share, zeroed: trained })
         };
         Disaggregated {
             state: counts.iter().map(state).collect(),

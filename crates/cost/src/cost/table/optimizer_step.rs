@@ -14,18 +14,15 @@ const HOST_MEMORY_GB_PER_S: f64 = 200.0;
 /// Products per Newton-Schulz iteration, and iterations of Muon.
 const ORTHOGONALIZATION: (f64, f64) = (3.0, 5.0);
 
-/// Returns the time of a device for (parameters, replicas) pairs. `hidden` is the size of the square
-/// blocks as which Muon's matrices count.
+/// Returns the time of a device that updates `updated` parameters and then zeroes the gradients of `zeroed` parameters.
+/// `hidden` is the size of the square blocks as which Muon's matrices count.
 pub(super) fn time(
     training: &Training,
     cluster: &Cluster,
     hidden: f64,
     rates: &Rates,
-    shares: [(f64, f64); 2],
+    Parameters { updated, zeroed }: Parameters,
 ) -> Seconds {
-    let stage = training.zero_stage();
-    let updated: f64 = shares.iter().map(|(all, replicas)| if stage >= 1 { all / replicas } else { *all }).sum();
-    let zeroed: f64 = shares.iter().map(|(all, replicas)| if stage >= 2 { all / replicas } else { *all }).sum();
     let on_host = updated * training.optimizer_offload;
     let gradient = training.gradients.bytes();
     let bytes = (updated - on_host) * state_bytes(training) + updated * 2.0 * gradient + zeroed * gradient;
@@ -33,11 +30,32 @@ pub(super) fn time(
     device + orthogonalization(training, hidden, rates, updated) + host(training, cluster, on_host)
 }
 
-/// Bytes per parameter read and written: master weight, moments, and the weight. fp32 training
-/// updates the weight in place. The gradient is read twice, the second time for its norm.
+/// Numbers of parameters of a device.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parameters {
+    /// With an optimizer state on this device.
+    pub updated: f64,
+    /// With a gradient on this device.
+    pub zeroed: f64,
+}
+
+impl Parameters {
+    /// Returns the parameters for (parameters, replicas) pairs after sharding by the ZeRO stage.
+    pub(super) fn sharded(training: &Training, shares: [(f64, f64); 2]) -> Self {
+        let stage = training.zero_stage();
+        let count = |from: u32| {
+            shares.iter().map(|(all, replicas)| if stage >= from { all / replicas } else { *all }).sum::<f64>()
+        };
+        Self { updated: count(1), zeroed: count(2) }
+    }
+}
+
+/// Bytes per parameter read and written: moments, master weight, and the weight that is its copy. Without a master
+/// weight, the weight itself is read and written. The gradient is read twice, the second time for its norm.
 fn state_bytes(training: &Training) -> f64 {
-    let weight = if training.width() > 2.0 { 0.0 } else { training.width() };
-    2.0 * (4.0 + training.optimizer.moment_bytes()) + weight
+    let master = training.master_bytes();
+    let weights = if master > 0.0 { 2.0 * master + training.width() } else { 2.0 * training.width() };
+    weights + 2.0 * training.moment_bytes()
 }
 
 /// Returns the time of Muon's matrix products.

@@ -4,7 +4,7 @@ use super::{FieldError, RANGE_ERROR, Ranges};
 use crate::scenario::{FreeSetting, SCHEMA, Scenario, ScenarioId, budget};
 use planscope_core::cluster::{Cluster, Curves, Link, LinkCurve};
 use planscope_core::model::Model;
-use planscope_core::training::{LayoutRequest, Precision, Training};
+use planscope_core::training::{LayoutRequest, MasterWeights, MomentFormat, Precision, Training};
 
 /// Maximum samples over all iterations, so that a result fits into memory.
 const MAX_SAMPLES: u64 = 1_048_576;
@@ -109,6 +109,20 @@ fn parallel(scenario: &Scenario, has_devices: bool, ranges: &mut Ranges<'_>) {
     if precision == Precision::Fp8 && scenario.cluster.device.fp8_tflops.is_none() {
         let detail = format!("{} has no fp8; choose bf16, or give the peak fp8 of the device", scenario.cluster.name);
         ranges.refuse("/training/precision", detail);
+    }
+    state_formats(&scenario.training, ranges);
+}
+
+/// Refuses formats of the optimizer state that have no effect.
+fn state_formats(training: &Training, ranges: &mut Ranges<'_>) {
+    if training.precision == Precision::Fp32 && training.master_weights != MasterWeights::default() {
+        let detail = "fp32 training has no master weights; leave it out".to_owned();
+        ranges.refuse("/training/master_weights", detail);
+    }
+    let Training { optimizer, moments, .. } = training;
+    if *moments != MomentFormat::default() && !optimizer.has_moment_format() {
+        let detail = format!("the moments of {} have no other format; leave it out", optimizer.title());
+        ranges.refuse("/training/moments", detail);
     }
 }
 

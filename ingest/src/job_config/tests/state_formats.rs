@@ -1,0 +1,72 @@
+//! Tests of the formats of weights, gradients and moments.
+
+use super::*;
+use planner::training::{GradientFormat, MasterWeights, MomentFormat};
+
+/// Formats of master weights, moments and gradients.
+type Formats = (MasterWeights, MomentFormat, GradientFormat);
+
+const PURE: Formats = (MasterWeights::None, MomentFormat::Bf16, GradientFormat::Bf16);
+const MIXED: Formats = (MasterWeights::Fp32, MomentFormat::Fp32, GradientFormat::Fp32);
+
+fn formats(text: &str) -> Formats {
+    let training = config(text).scenario.training;
+    (training.master_weights, training.moments, training.gradients)
+}
+
+#[test]
+fn the_precision_aware_optimizer_of_megatron_has_formats() {
+    let plain = "x --num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --micro-batch-size 2 --bf16 \
+                 --global-batch-size 64 --use-distributed-optimizer";
+    assert_eq!(formats(plain), MIXED);
+    let optimizer = "--use-precision-aware-optimizer --main-params-dtype fp16";
+    let (half, fp32) = (MasterWeights::Half, GradientFormat::Fp32);
+    for (dtype, moments) in [("bf16", MomentFormat::Bf16), ("fp16", MomentFormat::Bf16), ("fp8", MomentFormat::Fp8)] {
+        let job = config(&format!("{plain} {optimizer} --exp-avg-dtype {dtype} --exp-avg-sq-dtype {dtype}"));
+        let training = &job.scenario.training;
+        assert_eq!((training.master_weights, training.moments, training.gradients), (half, moments, fp32));
+        assert_eq!((job.unknown, job.not_modelled), (Vec::new(), Vec::new()), "{dtype}");
+    }
+    // SGD has a moment in the format; Adafactor has none.
+    let bf16 = "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16";
+    assert_eq!(formats(&format!("{plain} {bf16} --optimizer sgd")).1, MomentFormat::Bf16);
+    assert_eq!(formats(&format!("{plain} {bf16} --optimizer adafactor")).1, MomentFormat::Fp32);
+}
+
+#[test]
+fn yaml_files_state_pure_bf16() {
+    let litgpt = "model_name: Llama-3.2-1B\nout_dir: out\nprecision: bf16-mixed\ndata: TinyLlama\ntrain:\n  \
+                  global_batch_size: 512\n  micro_batch_size: 4\n  max_seq_length: 2048\ndevices: 8\nnum_nodes: 1\n";
+    assert_eq!(formats(litgpt), MIXED);
+    assert_eq!(formats(&litgpt.replace("bf16-mixed", "bf16-true")), PURE);
+    let torchtune = "model:\n  _component_: torchtune.models.llama3_1.llama3_1_8b\ntokenizer:\n  _component_: \
+                     torchtune.models.llama3.llama3_tokenizer\n  max_seq_len: 8192\nbatch_size: 2\ndtype: bf16\n";
+    assert_eq!(formats(torchtune), PURE);
+    assert_eq!(formats(&torchtune.replace("bf16", "fp32")), MIXED);
+    // 8-bit moments have no other format.
+    let eight = format!("{torchtune}optimizer:\n  _component_: bitsandbytes.optim.PagedAdamW8bit\n");
+    assert_eq!(formats(&eight), (MasterWeights::None, MomentFormat::Fp32, GradientFormat::Bf16));
+    let torchtitan = "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nseq_len = 8192\nlocal_batch_size = 1\n";
+    assert_eq!(formats(torchtitan), MIXED);
+    assert_eq!(formats(&format!("{torchtitan}dtype = \"bfloat16\"\n")), PURE);
+}
+
+#[test]
+fn trainers_update_the_loaded_weights_without_deepspeed() {
+    let axolotl = "base_model: meta-llama/Llama-3.1-8B\ndatasets:\n  - path: x\nmicro_batch_size: 1\nsequence_len: 4096\n\
+                   gradient_accumulation_steps: 4\nnum_epochs: 1\nlearning_rate: 1e-5\n";
+    assert_eq!(formats(&format!("{axolotl}bf16: full\n")), PURE);
+    assert_eq!(formats(&format!("{axolotl}bf16: true\n")), MIXED);
+    let factory = "stage: sft\nmodel_name_or_path: meta-llama/Llama-3.1-8B\nfinetuning_type: full\ncutoff_len: 4096\n\
+                   per_device_train_batch_size: 1\n";
+    assert_eq!(formats(&format!("{factory}pure_bf16: true\n")), PURE);
+    let command = |more: &str| {
+        formats(&format!("swift sft --model Qwen/Qwen2.5-7B --train_type full --max_length 4096 --dataset x {more}"))
+    };
+    assert_eq!(command("--torch_dtype bfloat16"), PURE);
+    assert_eq!(command(""), PURE);
+    assert_eq!(command("--torch_dtype float32"), MIXED);
+    assert_eq!(command("--train_type lora").0, MasterWeights::Fp32, "adapters are fp32");
+    let (sharded, ..) = command("--torch_dtype bfloat16 --deepspeed zero2");
+    assert_eq!(sharded, MasterWeights::Fp32, "DeepSpeed has fp32 copies");
+}
