@@ -26,7 +26,23 @@ pub struct Cluster {
     pub intra_node: Link,
     /// Network card per device.
     pub inter_node: Link,
+    /// Host memory per node for offloaded activations and optimizer state, in GiB. Every device has an equal share.
+    /// Default: 256 GiB per device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_memory_gib: Option<f64>,
+    /// Bandwidth of the host memory of a node in GB/s, which its devices share. Default: the sum of the links of the
+    /// devices to the host, and at least 200.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_memory_gb_per_s: Option<f64>,
 }
+
+/// Default host memory per device in GiB. A DGX H100 and a DGX A100 have 2 TB for eight devices.
+const HOST_MEMORY_GIB: f64 = 256.0;
+/// Default bandwidth of a device to host memory in GB/s: PCIe 4.
+const HOST_GB_PER_S: f64 = 25.0;
+/// Least default bandwidth of the host memory of a node in GB/s: half of 409 GB/s, of two sockets with eight
+/// channels of DDR4-3200.
+const HOST_MEMORY_GB_PER_S: f64 = 200.0;
 
 /// An accelerator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -85,6 +101,33 @@ impl Cluster {
     pub const fn devices(&self) -> u32 {
         self.nodes.saturating_mul(self.devices_per_node)
     }
+
+    /// Share of a device in the host memory of its node.
+    pub fn host_share(&self) -> Bytes {
+        let devices = f64::from(self.devices_per_node.max(1));
+        Bytes::from_gib(self.host_memory_gib.map_or(HOST_MEMORY_GIB, |memory| memory / devices))
+    }
+
+    /// Returns the reason if plans that offload `needed_gib` per node exceed its host memory.
+    pub fn host_excess(&self, needed_gib: f64) -> Option<String> {
+        let available = self.host_share().gib() * f64::from(self.devices_per_node);
+        (needed_gib > available).then(|| {
+            format!("offloaded activations and optimizer state exceed the host memory of a node, {available:.0} GiB")
+        })
+    }
+
+    /// Share of a device in the bandwidth of the host memory of its node.
+    pub fn host_memory_rate(&self) -> BytesPerSecond {
+        let devices = f64::from(self.devices_per_node.max(1));
+        let default = || (devices * self.device.link_to_host()).max(HOST_MEMORY_GB_PER_S);
+        BytesPerSecond::from_giga(self.host_memory_gb_per_s.unwrap_or_else(default) / devices)
+    }
+
+    /// Rate of transfers between a device and host memory, while all devices of the node transfer.
+    pub fn host_rate(&self) -> BytesPerSecond {
+        let link = BytesPerSecond::from_giga(self.device.link_to_host());
+        if link.get() < self.host_memory_rate().get() { link } else { self.host_memory_rate() }
+    }
 }
 
 impl Device {
@@ -96,6 +139,11 @@ impl Device {
     /// Dense bf16 peak.
     pub fn peak(&self) -> FlopsPerSecond {
         FlopsPerSecond::from_tera(self.peak_tflops)
+    }
+
+    /// Bandwidth of the link to host memory in GB/s.
+    fn link_to_host(&self) -> f64 {
+        self.host_gb_per_s.unwrap_or(HOST_GB_PER_S)
     }
 
     /// Launch overhead per kernel.

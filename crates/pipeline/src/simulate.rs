@@ -15,6 +15,6 @@ mod wait_cycle;
 
 pub use assemble::{StepEnd, assemble};
 pub use execution::{Deadlock, Execution, Start, execute};
-pub use memory::{Peak, peak_composition, peak_memory, peak_memory_over};
+pub use memory::{Peak, peak_composition, peak_host_memory, peak_memory, peak_memory_over};
 pub use resume::{Checkpoint, Simulation};
 pub use wait_cycle::{Placed, Wait, wait_cycle};

@@ -103,6 +103,9 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     let limit = cluster.device.memory_gib - training.memory_reserve_gib;
     let peak = peak_memory.total() / GIB;
     let per_device = flops / iteration / devices;
+    let host = costs.state.iter().map(|state| state.host.gib()).fold(0.0, f64::max);
+    let host_excess = cluster.host_excess(host * f64::from(cluster.devices_per_node));
+    let excess = (peak > limit).then(|| format!("rank {rank} needs {peak:.1} GiB; {limit:.1} GiB available"));
     Ok(Estimate {
         iteration: Seconds::from_secs(iteration),
         tokens_per_s_per_device: tokens / iteration / devices,
@@ -112,7 +115,7 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
         first_rank_memory: memory.first().copied().unwrap_or_default(),
         bubble_fraction: (1.0 - time.active_time / capacity).max(0.0),
         exposed_communication: time.exposed / capacity,
-        infeasibility: (peak > limit).then(|| format!("rank {rank} needs {peak:.1} GiB; {limit:.1} GiB available")),
+        infeasibility: excess.or(host_excess),
     })
 }
 

@@ -295,6 +295,10 @@ pub struct Metrics {
     pub peak_memory_gib: f64,
     /// Plan memory limit, in GiB.
     pub memory_limit_gib: f64,
+    /// Host memory per node for offloaded activations and optimizer state, in GiB: the highest peak of a device, for
+    /// all devices of the node.
+    #[serde(default, skip_serializing_if = "has_none")]
+    pub host_memory_gib: f64,
     /// Mean lower bound on the iteration time for this layout and these microbatches, in s.
     pub lower_bound_s: f64,
     /// (iteration - bound) / bound.
@@ -424,6 +428,11 @@ pub struct Loser {
     pub iteration_s: Option<f64>,
     /// Peak memory in GiB, if computed.
     pub peak_memory_gib: Option<f64>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn has_none(gib: &f64) -> bool {
+    *gib == 0.0
 }
 
 /// Rejections with the same reason.

@@ -36,6 +36,14 @@ fn planned(scenario: &Value) -> Planned {
     }
 }
 
+fn reason(scenario: &Value) -> String {
+    let valid = ValidScenario::new(parse(&scenario.to_string()).unwrap(), &NoDatasets).unwrap();
+    match &plan(&valid, &mut Unobserved).unwrap().outcome.results[0].answer {
+        PlanOutcome::Planned(_) => panic!("a plan"),
+        PlanOutcome::Infeasible { binding, .. } => binding.clone(),
+    }
+}
+
 fn with(scenario: &Value, training: Value) -> Planned {
     let mut changed = scenario.clone();
     changed["training"] = training;
@@ -110,6 +118,44 @@ fn settings_trade_time_for_memory_as_they_should() {
     let ring = with(&base, json!({ "context_parallel": 2 }));
     assert_eq!(ring.layout.data, 1, "TP 4 x CP 2 x PP 2 fill the 16 devices");
     assert!(memory(&ring).activations_gib < 0.55 * memory(&plain).activations_gib);
+}
+
+/// Llama-2 7B on TP 4, PP 2 and DP 2 has 7.4 GiB of optimizer state per device. Offloaded activations are in host
+/// memory from their forward to their backward. A node of eight devices has equal shares.
+#[test]
+fn host_memory_limits_the_offload() {
+    let mut scenario = scenario("llama-2-7b", "a100-80gb", 0);
+    let node = |planned: &Planned| planned.metrics.host_memory_gib;
+    let optimizer = node(&with(&scenario, json!({ "optimizer_offload": 1.0 })));
+    let half = node(&with(&scenario, json!({ "optimizer_offload": 0.5 })));
+    let both = node(&with(&scenario, json!({ "optimizer_offload": 1.0, "activation_offload": 1.0 })));
+    let stored = with(&scenario, json!({})).ranks[0].memory.activations_gib;
+    assert!((optimizer / half - 2.0).abs() < 1e-6 && (8.0 * 4.0..8.0 * 8.0).contains(&optimizer), "{optimizer}");
+    assert!(both > optimizer && both <= optimizer + 8.0 * stored + 1e-6, "{both} {optimizer} {stored}");
+    scenario["training"] = json!({ "optimizer_offload": 1.0 });
+    scenario["cluster"]["host_memory_gib"] = json!(optimizer.ceil());
+    planned(&scenario);
+    for memory in [optimizer.floor(), 0.0] {
+        scenario["cluster"]["host_memory_gib"] = json!(memory);
+        let reason = reason(&scenario);
+        assert!(reason.contains("exceed the host memory of a node"), "{reason}");
+    }
+    // Without an offload, none is needed.
+    scenario["training"] = json!({});
+    assert!(node(&planned(&scenario)) <= 0.0);
+}
+
+/// The devices of a node share its bandwidth to host memory.
+#[test]
+fn the_bandwidth_of_host_memory_is_shared() {
+    let mut scenario = scenario("llama-2-7b", "h100", 0);
+    scenario["training"] = json!({ "activation_offload": 1.0 });
+    let time = |scenario: &Value| planned(scenario).metrics.iteration_s;
+    let links = time(&scenario);
+    scenario["cluster"]["host_memory_gb_per_s"] = json!(400.0);
+    assert!((time(&scenario) - links).abs() < 1e-9, "eight links of 50 GB/s");
+    scenario["cluster"]["host_memory_gb_per_s"] = json!(100.0);
+    assert!(time(&scenario) > 1.2 * links);
 }
 
 #[test]

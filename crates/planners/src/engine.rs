@@ -342,6 +342,9 @@ fn judged(context: PlanningContext<'_>, tested: &TestedPlan, observer: &dyn Obse
             PlanError::Rejected { planner: planner.title(), violation: violation.to_string() }
         }
     })?;
+    if let Some(reason) = scenario.cluster.host_excess(evaluated.host_memory_gib()) {
+        return Ok(Evaluation::Infeasible(NoPlan { binding: reason, search: tested.plan().search.clone() }));
+    }
     if let Some(iteration) = recorded {
         evaluated.record(execution_file(scenario, pricing, planner, tested, iteration as usize, batches.evaluated));
     }

@@ -68,6 +68,7 @@ pub(super) mod tests {
             exposed_communication: 0.0,
             peak_memory_gib: 40.0,
             memory_limit_gib: 76.0,
+            host_memory_gib: 0.0,
             lower_bound_s: 1.0,
             gap: 0.0,
         };

@@ -33,6 +33,8 @@ fn caption(plan: &Plan, iteration: usize) -> String {
         ),
         None => format!("limit {}", format::gib(limit)),
     };
+    let host = plan.metrics.host_memory_gib;
+    let limit = if host > 0.0 { format!("{limit} · {} of host memory per node", format::gib(host)) } else { limit };
     if plan.iterations.len() < 2 {
         return limit;
     }

@@ -300,6 +300,7 @@ mod tests {
             exposed_communication: 0.01,
             peak_memory_gib: 71.3,
             memory_limit_gib: 76.0,
+            host_memory_gib: 0.0,
             lower_bound_s: iteration_s,
             gap: 0.0,
         };

@@ -130,6 +130,7 @@ pub(super) const TENSOR_OVERLAP: Column = number("tensor_overlap", 0.0, 1.0, "0"
 pub(super) const DATA_OVERLAP: Column = number("data_overlap", 0.0, 1.0, "1 if zero >= 1, except nanotron");
 pub(super) const LINK_GB_PER_S: Column = number("link_gb_per_s", 0.1, 100_000.0, "value in the preset");
 pub(super) const NETWORK_GB_PER_S: Column = number("network_gb_per_s", 0.1, 100_000.0, "value in the preset");
+pub(super) const HOST_MEMORY_GIB: Column = number("host_memory_gib", 0.0, 1_048_576.0, "256 per device; per node");
 pub(super) const MEMORY_RESERVE_GIB: Column = number("memory_reserve_gib", 0.0, 1000.0, "4");
 
 /// Other usual names of columns: (name, column).
@@ -245,7 +246,7 @@ pub(super) fn position(words: &[&str], text: &str) -> Option<usize> {
 }
 
 /// All known columns.
-pub const COLUMNS: [Column; 56] = [
+pub const COLUMNS: [Column; 57] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -302,6 +303,7 @@ pub const COLUMNS: [Column; 56] = [
     LINK_GB_PER_S,
     NETWORK_GB_PER_S,
     MEMORY_RESERVE_GIB,
+    HOST_MEMORY_GIB,
 ];
 
 /// Returns a help text with one column per line.

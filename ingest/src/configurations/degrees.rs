@@ -5,8 +5,8 @@ use planner::model::Module;
 
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
-    CP, DP, EP, ETP, GLOBAL_BATCH, GPU, GPUS_PER_NODE, LINK_GB_PER_S, MICROBATCH, N_GPUS, NETWORK_GB_PER_S, PP,
-    SEQ_LEN, TP, VPP,
+    CP, DP, EP, ETP, GLOBAL_BATCH, GPU, GPUS_PER_NODE, HOST_MEMORY_GIB, LINK_GB_PER_S, MICROBATCH, N_GPUS,
+    NETWORK_GB_PER_S, PP, SEQ_LEN, TP, VPP,
 };
 use super::presets::Presets;
 
@@ -94,6 +94,7 @@ impl Degrees {
             return refuse(N_GPUS, format!("{devices} is too many"));
         };
         let mut cluster = Cluster { nodes, devices_per_node, ..preset.clone() };
+        cluster.host_memory_gib = cells.number(HOST_MEMORY_GIB)?.or(cluster.host_memory_gib);
         for (column, link) in [(LINK_GB_PER_S, &mut cluster.intra_node), (NETWORK_GB_PER_S, &mut cluster.inter_node)] {
             if let Some(bandwidth) = cells.number(column)? {
                 link.gb_per_s = bandwidth;

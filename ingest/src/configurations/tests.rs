@@ -106,7 +106,7 @@ fn every_column_is_heard() {
         let other = with(&all).unwrap();
         (other != plain, other)
     };
-    let cases: [(&str, &str, Heard); 46] = [
+    let cases: [(&str, &str, Heard); 47] = [
         ("gpu", "h100", |c| c.cluster.name == "H100"),
         ("gpus_per_node", "4", |c| (c.cluster.nodes, c.cluster.devices_per_node) == (2, 4)),
         ("model", "llama-2-7b", |c| c.model.name == "Llama-2 7B"),
@@ -153,6 +153,7 @@ fn every_column_is_heard() {
         ("data_overlap", "0.5", |c| (0.49..0.51).contains(&c.training.data_overlap)),
         ("link_gb_per_s", "100", |c| (99.0..101.0).contains(&c.cluster.intra_node.gb_per_s)),
         ("network_gb_per_s", "6.25", |c| (6.0..6.5).contains(&c.cluster.inter_node.gb_per_s)),
+        ("host_memory_gib", "512", |c| c.cluster.host_memory_gib == Some(512.0)),
         ("memory_reserve_gib", "2", |c| c.training.memory_reserve_gib < 2.1),
         ("gbs", "64", |c| c.global_batch == 64),
         ("Hidden_Size", "5120", |c| c.model.modules[0].hidden == 5120),

@@ -45,11 +45,18 @@ fn an_infeasible_scenario_has_its_need_and_changes_that_fit() {
     assert!(kinds.contains(&ChangeKind::Layout) && kinds.contains(&ChangeKind::Training), "{kinds:?}");
 }
 
-/// Llama-3 8B without ZeRO needs 128 GB for its states alone, and 144 GiB of activations: no single change of the job is
-/// enough, two are.
+/// Llama-3 8B without ZeRO needs 128 GB for its states alone, and more activations than a device has memory: no single
+/// change of the job is enough, two are, if the host memory has room for all activations of its eight devices.
 #[test]
 fn two_changes_are_tried_if_no_single_one_fits() {
-    let scenario = valid(&[("/training", json!({ "zero": 0, "framework": "hugging_face" }))]);
+    let training = json!({ "zero": 0, "framework": "hugging_face" });
+    let on = |host: f64| {
+        let cluster = json!({ "preset": "h100", "nodes": 1, "host_memory_gib": host });
+        valid(&[("/training", training.clone()), ("/cluster", cluster)])
+    };
+    let offloads = |found: &Fit| found.changes.iter().any(|change| change.title.contains("activations"));
+    assert!(!offloads(&analyse(&on(1024.0))));
+    let scenario = on(4096.0);
     let found = analyse(&scenario);
     let of_job: Vec<&Change> = found.changes.iter().filter(|change| change.kind != ChangeKind::Cluster).collect();
     assert!(of_job.len() > 1 && of_job.iter().all(|change| change.title.contains(" + ")), "{of_job:?}");

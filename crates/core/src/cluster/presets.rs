@@ -44,7 +44,17 @@ pub fn cluster(id: &str) -> Option<Cluster> {
 }
 
 fn preset(id: &'static str, name: &str, device: Device, intra_node: Link, inter_node: Link) -> ClusterPreset {
-    let cluster = Cluster { name: name.into(), nodes: 1, devices_per_node: 8, device, intra_node, inter_node };
+    let (host_memory_gib, host_memory_gb_per_s) = (None, None);
+    let cluster = Cluster {
+        name: name.into(),
+        nodes: 1,
+        devices_per_node: 8,
+        device,
+        intra_node,
+        inter_node,
+        host_memory_gib,
+        host_memory_gb_per_s,
+    };
     ClusterPreset { id, cluster }
 }
 

@@ -15,8 +15,6 @@ use planscope_core::units::Seconds;
 /// Slowdown factor for a compute kernel and a collective that run concurrently. Hetu-Galvatron
 /// measured this overlap coefficient on A100s.
 pub(super) const OVERLAP_SLOWDOWN: f64 = 1.1256;
-/// Default bandwidth to host memory in GB/s (PCIe 4.0 x16), if the device does not define one.
-pub(super) const HOST_GB_PER_S: f64 = 25.0;
 
 /// Time and activation memory per microbatch for a layer, an input block or an output block, on
 /// each tensor-parallel device. The times include communication; the `exposed_*` fields contain the
@@ -43,6 +41,8 @@ pub struct LayerCost {
     pub host_backward: Seconds,
     /// Activation bytes stored between forward and backward.
     pub activation: f64,
+    /// Activation bytes in host memory between forward and backward.
+    pub offloaded: f64,
     /// Temporary bytes during the backward: gradients and recomputed activations.
     pub transient: f64,
 }
@@ -68,6 +68,7 @@ impl LayerCost {
             host_forward: self.host_forward * n,
             host_backward: self.host_backward * n,
             activation: self.activation * n,
+            offloaded: self.offloaded * n,
             transient: self.transient,
         }
     }
@@ -86,6 +87,7 @@ impl LayerCost {
             host_forward: self.host_forward + other.host_forward,
             host_backward: self.host_backward + other.host_backward,
             activation: self.activation + other.activation,
+            offloaded: self.offloaded + other.offloaded,
             transient: self.transient.max(other.transient),
         }
     }
@@ -223,7 +225,7 @@ impl<'a> LayerModel<'a> {
             tensor: Group::placed(cluster, tensor, 1),
             context: Group::placed(cluster, context, tensor),
             expert: Group::placed(cluster, training.expert_parallel, training.expert_tensor(tensor)),
-            host: cluster.device.host_gb_per_s.unwrap_or(HOST_GB_PER_S) * 1e9,
+            host: cluster.host_rate().get(),
             t: f64::from(tensor),
             overrides: Overrides::new(training, module, tensor),
             gradients: Gradients::All,
@@ -352,7 +354,8 @@ impl<'a> LayerModel<'a> {
         let mut cost = self.time(&graph, (repeat, backward), &taken, stretches);
         let lifetimes = graph.lifetimes(repeat);
         let away = lifetimes.stored * self.training.activation_offload;
-        (cost.activation, cost.transient) = (lifetimes.stored - away, lifetimes.transient);
+        (cost.activation, cost.offloaded) = (lifetimes.stored - away, away);
+        cost.transient = lifetimes.transient;
         if away > 0.0 {
             self.offload(&mut cost, away);
         }

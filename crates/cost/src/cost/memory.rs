@@ -11,6 +11,8 @@ pub struct StateBytes {
     pub gradients: f64,
     /// Master weights and moments on the device.
     pub optimizer: f64,
+    /// Master weights and moments in host memory.
+    pub host: f64,
 }
 
 impl StateBytes {
@@ -22,15 +24,16 @@ impl StateBytes {
         // Gradients in the format of the weights have no second copy.
         let is_long = training.gradients == GradientFormat::Fp32;
         let copy = if is_long { training.profile().gradient_copy_bytes } else { 0.0 };
-        let state = (training.master_bytes() + training.moment_bytes()) * (1.0 - training.optimizer_offload);
+        let state = (training.master_bytes() + training.moment_bytes()) / share(1);
         Self {
             weights: training.width() / share(3),
             gradients: training.gradients.bytes() / share(2) + copy,
-            optimizer: state / share(1),
+            optimizer: state * (1.0 - training.optimizer_offload),
+            host: state * training.optimizer_offload,
         }
     }
 
-    /// Returns the sum of weights, gradients and optimizer state.
+    /// Returns the sum of weights, gradients and optimizer state on the device.
     pub fn total(self) -> f64 {
         self.weights + self.gradients + self.optimizer
     }

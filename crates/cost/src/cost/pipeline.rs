@@ -24,6 +24,8 @@ pub struct PipelineCosts {
     pub send_backward: Vec<Nanos>,
     /// Activation memory per cell, from the start of the forward to the end of the backward.
     pub activation: Vec<Bytes>,
+    /// Activations in host memory per cell, for the same time.
+    pub offloaded: Vec<Bytes>,
     /// Temporary memory per cell during the backward.
     pub transient: Vec<Bytes>,
     /// Exposed communication in the forward, per cell.
@@ -66,6 +68,7 @@ impl PipelineCosts {
             send_forward: Vec::new(),
             send_backward: Vec::new(),
             activation: vec![Bytes::new(1); cells],
+            offloaded: vec![Bytes::ZERO; cells],
             transient: vec![Bytes::ZERO; cells],
             exposed_forward: vec![Nanos::ZERO; cells],
             exposed_backward: vec![Nanos::ZERO; cells],
@@ -125,6 +128,7 @@ impl PipelineCosts {
             send_forward: repeat_times(&self.send_forward),
             send_backward: repeat_times(&self.send_backward),
             activation: self.activation.repeat(count),
+            offloaded: self.offloaded.repeat(count),
             transient: self.transient.repeat(count),
             exposed_forward: repeat_times(&self.exposed_forward),
             exposed_backward: repeat_times(&self.exposed_backward),
@@ -149,6 +153,7 @@ impl PipelineCosts {
             send_forward,
             send_backward,
             activation,
+            offloaded,
             transient,
             exposed_forward,
             exposed_backward,
@@ -169,6 +174,7 @@ impl PipelineCosts {
         send_forward[cell] = from.send_forward[at];
         send_backward[cell] = from.send_backward[at];
         activation[cell] = from.activation[at];
+        offloaded[cell] = from.offloaded[at];
         transient[cell] = from.transient[at];
         exposed_forward[cell] = from.exposed_forward[at];
         exposed_backward[cell] = from.exposed_backward[at];
@@ -246,10 +252,12 @@ pub struct StateMemory {
     pub gradients: Bytes,
     /// Memory for master weights and moments.
     pub optimizer: Bytes,
+    /// Master weights and moments in host memory. Not part of the total.
+    pub host: Bytes,
 }
 
 impl StateMemory {
-    /// Returns the total memory.
+    /// Returns the total memory of the device.
     pub fn total(self) -> Bytes {
         self.weights + self.gradients + self.optimizer
     }

@@ -198,6 +198,7 @@ impl<'a> LayerTable<'a> {
                 weights: sum(|bytes| bytes.weights) + Bytes::from_f64(frozen),
                 gradients: sum(|bytes| bytes.gradients),
                 optimizer: sum(|bytes| bytes.optimizer),
+                host: sum(|bytes| bytes.host),
             }
         };
         self.rank_parameters(partition, replica_layout).into_iter().map(state).collect()
@@ -420,6 +421,7 @@ impl<'a> LayerTable<'a> {
             send_forward: column(),
             send_backward: column(),
             activation: Vec::with_capacity(cells),
+            offloaded: Vec::with_capacity(cells),
             transient: Vec::with_capacity(cells),
             exposed_forward: column(),
             exposed_backward: column(),
@@ -477,6 +479,7 @@ impl<'a> LayerTable<'a> {
                 costs.recomputed.push(cost.recomputed.to_nanos());
                 costs.communication.push(cost.communication.to_nanos());
                 costs.activation.push(Bytes::from_f64(cost.activation));
+                costs.offloaded.push(Bytes::from_f64(cost.offloaded));
                 costs.transient.push(Bytes::from_f64(cost.transient + gathered));
             }
         }

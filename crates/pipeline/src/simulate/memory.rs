@@ -118,6 +118,28 @@ pub fn peak_memory_over(schedule: &Schedule, execution: &Execution, costs: &Pipe
         .unwrap_or((0, Bytes::ZERO))
 }
 
+/// Returns the rank with the maximum peak of host memory per device, and the value: offloaded optimizer state, and
+/// activations between their forward and the end of their backward.
+pub fn peak_host_memory(schedule: &Schedule, costs: &PipelineCosts) -> (usize, Bytes) {
+    let peak = |rank: usize| {
+        let (mut stored, mut peak) = (0_u64, 0_u64);
+        for action in &schedule.orders[rank] {
+            let bytes = costs.offloaded[costs.cell(action.stage as usize, action.microbatch as usize)].get();
+            match action.kind {
+                ActionKind::Forward => stored = stored.saturating_add(bytes),
+                ActionKind::InputGrad => {}
+                ActionKind::Backward | ActionKind::WeightGrad => stored = stored.saturating_sub(bytes),
+            }
+            peak = peak.max(stored);
+        }
+        Bytes::new(costs.state[rank].host.get().saturating_add(peak))
+    };
+    (0..schedule.ranks())
+        .map(|rank| (rank, peak(rank)))
+        .max_by_key(|&(rank, peak)| (peak, std::cmp::Reverse(rank)))
+        .unwrap_or((0, Bytes::ZERO))
+}
+
 /// Returns the memory curve per rank.
 pub(super) fn curve(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> MemoryCurve {
     let static_bytes = costs.static_memory[rank].get();

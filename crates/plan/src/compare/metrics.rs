@@ -21,6 +21,8 @@ pub struct IterationTotals {
     pub exposed: Nanos,
     /// Highest peak memory per rank.
     pub peak: Bytes,
+    /// Highest peak of host memory per device.
+    pub host_peak: Bytes,
     /// Model FLOPs, excluding padding and recomputation.
     pub model_flops: Flops,
     /// Backbone tokens, excluding padding.
@@ -83,6 +85,7 @@ pub fn compute_metrics(iterations: &[IterationTotals], cluster: &Cluster, limit:
     let flops: Flops = iterations.iter().map(|iteration| iteration.model_flops).sum();
     let tokens: u64 = iterations.iter().map(|iteration| iteration.tokens).sum();
     let peak = iterations.iter().map(|iteration| iteration.peak).max().unwrap_or(Bytes::ZERO);
+    let host_peak = iterations.iter().map(|iteration| iteration.host_peak).max().unwrap_or(Bytes::ZERO);
     let count = iterations.len().max(1) as f64;
     let devices = f64::from(cluster.devices());
     let per_device = flops.get() / time / devices;
@@ -96,6 +99,7 @@ pub fn compute_metrics(iterations: &[IterationTotals], cluster: &Cluster, limit:
         exposed_communication: exposed / capacity,
         peak_memory_gib: peak.gib(),
         memory_limit_gib: limit.gib(),
+        host_memory_gib: f64::from(cluster.devices_per_node) * host_peak.gib(),
         lower_bound_s: bound / count,
         gap: time / bound - 1.0,
     }

@@ -17,7 +17,7 @@ use planscope_core::timeline::Timeline;
 use planscope_core::units::{Nanos, Seconds};
 use planscope_core::workload::PackedBatch;
 use planscope_cost::cost::Pricing;
-use planscope_pipeline::simulate::{StepEnd, assemble, peak_memory_over};
+use planscope_pipeline::simulate::{StepEnd, assemble, peak_host_memory, peak_memory_over};
 use planscope_plan::compare::{self, IterationTotals};
 use planscope_plan::execution_file::ExecutionFile;
 use planscope_plan::observer::{Cancelled, Observer, go_on};
@@ -74,6 +74,11 @@ impl EvaluatedPlan {
         let recording = Arc::unwrap_or_clone(self.recording.take()?);
         let source = self.planned.source;
         Some(recording.map(|file| ExecutionFile { planner, source, ..file }))
+    }
+
+    /// Returns the peak of the host memory of a node in GiB.
+    pub(crate) const fn host_memory_gib(&self) -> f64 {
+        self.planned.metrics.host_memory_gib
     }
 
     /// Returns the degrees of the plan.
@@ -325,6 +330,7 @@ fn iteration_totals(
             Some(strategy) => pipeline_costs::lower_bound(strategy, &run.costs),
             None => planscope_pipeline::lower_bound::lower_bound(&run.costs),
         });
+        total.host_peak = total.host_peak.max(peak_host_memory(&replica.schedule, &run.costs).1);
         total.peak = total.peak.max(peak_memory_over(&replica.schedule, &run.execution, &run.costs).1);
     }
     // Use at least one clock tick, so that rates stay finite for free work on an ideal device.

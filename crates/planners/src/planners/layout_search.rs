@@ -7,7 +7,7 @@ use planscope_core::units::{Bytes, Nanos};
 use planscope_core::workload::PackedBatch;
 use planscope_cost::cost::partition::LayerRange;
 use planscope_cost::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Pricing, StrategyMix};
-use planscope_pipeline::simulate::{Execution, StepEnd, execute, peak_memory_over};
+use planscope_pipeline::simulate::{Execution, StepEnd, execute, peak_host_memory, peak_memory_over};
 use planscope_plan::compare;
 use planscope_plan::observer::{Cancelled, Observer, go_on};
 use planscope_plan::outcome::{Layout, Loser, RejectionCount, Search};
@@ -362,6 +362,10 @@ impl<'a> LayoutSearch<'a> {
             let Ok(execution) = execute(&schedule, &costs) else {
                 return SimulationResult::Rejected(Infeasibility::deadlock());
             };
+            let host = peak_host_memory(&schedule, &costs).1.gib() * f64::from(cluster.devices_per_node);
+            if let Some(reason) = cluster.host_excess(host) {
+                return SimulationResult::Rejected(Infeasibility::rule(&reason));
+            }
             let (rank, peak) = peak_memory_over(&schedule, &execution, &costs);
             score.peak = score.peak.max(peak);
             if peak > self.limit {

@@ -38,6 +38,7 @@ impl LayerTable<'_> {
             weights: Bytes::from_f64((trained + frozen) * bytes.weights),
             gradients: Bytes::from_f64(trained * bytes.gradients),
             optimizer: Bytes::from_f64(share * bytes.optimizer),
+            host: Bytes::from_f64(share * bytes.host),
         };
         let rates = Rates::new(&self.cluster.device);
         let optimizer = |&(trained, _): &(f64, f64)| {

@@ -1,15 +1,10 @@
 //! Time of the optimizer step (docs/models.md, section 5).
 
 use crate::cost::kernel::{Format, Kernel, MatMul, Product, Streaming, StreamingClass};
-use crate::cost::layer::HOST_GB_PER_S;
 use crate::cost::operator::Rates;
 use planscope_core::cluster::Cluster;
 use planscope_core::training::{Optimizer, Training};
 use planscope_core::units::Seconds;
-
-/// Bandwidth of host memory per node in GB/s, which limits the update on the host. Assumed: two
-/// sockets with eight channels of DDR4-3200 reach about half of their 409 GB/s.
-const HOST_MEMORY_GB_PER_S: f64 = 200.0;
 
 /// Products per Newton-Schulz iteration, and iterations of Muon.
 const ORTHOGONALIZATION: (f64, f64) = (3.0, 5.0);
@@ -72,9 +67,7 @@ fn orthogonalization(training: &Training, hidden: f64, rates: &Rates, parameters
 /// Returns the time of `parameters` updated on the host: gradients move to the host and weights back,
 /// and all devices of a node share the host's memory bandwidth.
 fn host(training: &Training, cluster: &Cluster, parameters: f64) -> Seconds {
-    let link = cluster.device.host_gb_per_s.unwrap_or(HOST_GB_PER_S) * 1e9;
-    let memory = HOST_MEMORY_GB_PER_S * 1e9 / f64::from(cluster.devices_per_node);
     let moved = parameters * (training.gradients.bytes() + training.width());
     let updated = parameters * (state_bytes(training) + training.gradients.bytes());
-    Seconds::from_secs(moved / link + updated / memory)
+    Seconds::from_secs(moved / cluster.host_rate().get() + updated / cluster.host_memory_rate().get())
 }

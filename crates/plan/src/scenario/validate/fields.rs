@@ -144,6 +144,12 @@ fn cluster(cluster: &Cluster, ranges: &mut Ranges<'_>) {
     if let Some(giga) = device.host_gb_per_s {
         ranges.number("/cluster/device/host_gb_per_s", giga, 0.1, 10_000.0, " GB/s");
     }
+    if let Some(memory) = cluster.host_memory_gib {
+        ranges.number("/cluster/host_memory_gib", memory, 0.0, 1_048_576.0, " GiB");
+    }
+    if let Some(giga) = cluster.host_memory_gb_per_s {
+        ranges.number("/cluster/host_memory_gb_per_s", giga, 0.1, 1_000_000.0, " GB/s");
+    }
     if let Some(curves) = &device.curves {
         curve_fields(curves, ranges);
     }

@@ -99,6 +99,7 @@ fn sized(like: &PipelineCosts, count: usize) -> PipelineCosts {
         column.resize(count, Nanos::ZERO);
     }
     columns.activation.resize(count, planscope_core::units::Bytes::ZERO);
+    columns.offloaded.resize(count, planscope_core::units::Bytes::ZERO);
     columns.transient.resize(count, planscope_core::units::Bytes::ZERO);
     columns.shapes.resize(count, planscope_core::timeline::MicrobatchShape::default());
     columns

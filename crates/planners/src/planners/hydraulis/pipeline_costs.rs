@@ -107,6 +107,7 @@ fn append(to: &mut PipelineCosts, from: PipelineCosts) {
     to.send_forward.extend(from.send_forward);
     to.send_backward.extend(from.send_backward);
     to.activation.extend(from.activation);
+    to.offloaded.extend(from.offloaded);
     to.transient.extend(from.transient);
     to.exposed_forward.extend(from.exposed_forward);
     to.exposed_backward.extend(from.exposed_backward);

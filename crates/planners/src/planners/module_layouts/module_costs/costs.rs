@@ -88,6 +88,7 @@ fn empty(flows: Flows) -> PipelineCosts {
         send_forward: times(),
         send_backward: times(),
         activation: bytes(),
+        offloaded: bytes(),
         transient: bytes(),
         exposed_forward: times(),
         exposed_backward: times(),
