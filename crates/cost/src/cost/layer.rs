@@ -47,6 +47,17 @@ pub struct LayerCost {
     pub transient: f64,
 }
 
+/// ZeRO-3 communication of a pass through a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ShardedTraffic {
+    /// Time to gather all weights.
+    pub gather: Seconds,
+    /// Time to reduce all gradients.
+    pub reduce: Seconds,
+    /// Units that are gathered and reduced one after the other.
+    pub units: f64,
+}
+
 impl LayerCost {
     /// Returns the cost of `count` equal layers in sequence. Times and activation memory are
     /// multiplied; temporary memory is not.
@@ -111,12 +122,17 @@ impl LayerCost {
 
     /// Adds ZeRO-3 communication: weight gathering before forward and backward, gradient reduction
     /// after the backward. The share `overlap` runs in parallel with computation, up to the
-    /// computation time.
+    /// computation time. Nothing runs before the first unit of a forward is gathered, or after the
+    /// last unit of a backward is computed.
     #[must_use]
-    pub fn with_sharding(mut self, (gather, reduce): (Seconds, Seconds), overlap: f64) -> Self {
+    pub fn with_sharding(mut self, traffic: ShardedTraffic, overlap: f64) -> Self {
+        let ShardedTraffic { gather, reduce, units } = traffic;
         if gather + reduce > Seconds::ZERO {
-            let exposed_time = |traffic: Seconds, computation: Seconds| exposed(traffic, overlap, Some(computation));
-            let forward = exposed_time(gather, self.forward);
+            let exposed_time = |alone: Seconds, traffic: Seconds, computation: Seconds| {
+                let alone = alone / units.max(1.0);
+                alone + exposed(Seconds::from_secs((traffic - alone).secs().max(0.0)), overlap, Some(computation))
+            };
+            let forward = exposed_time(gather, gather, self.forward);
             self.forward += forward;
             self.exposed_forward += forward;
             self.communication += gather;
@@ -125,7 +141,7 @@ impl LayerCost {
                 // A frozen stage has no backward and needs no second gather.
                 return self;
             }
-            let backward = exposed_time(gather + reduce, backward_time);
+            let backward = exposed_time(reduce, gather + reduce, backward_time);
             self.input_grad += backward;
             self.exposed_backward += backward;
             self.communication += gather + reduce;

@@ -9,7 +9,8 @@ pub struct StateBytes {
     pub weights: f64,
     /// Accumulated gradients.
     pub gradients: f64,
-    /// fp32 master weights and moments on the device. No master weights if the weights are fp32.
+    /// fp32 master weights and moments on the device, and what the update allocates. No master weights if the weights
+    /// are fp32.
     pub optimizer: f64,
 }
 
@@ -24,7 +25,7 @@ impl StateBytes {
         Self {
             weights: training.width() / share(3),
             gradients: training.gradients.bytes() / share(2) + training.profile().gradient_copy_bytes,
-            optimizer: state / share(1),
+            optimizer: (state + training.profile().update_bytes) / share(1),
         }
     }
 
