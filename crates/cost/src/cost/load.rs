@@ -141,7 +141,7 @@ impl MicrobatchLoad {
     /// (docs/models.md, section 2).
     pub fn model_flops(&self, model: &Model) -> Flops {
         let full_range =
-            |(module, definition): (usize, &Module)| LayerRange { module, first: 0, end: definition.layers };
+            |(module, definition): (usize, &Module)| LayerRange { module, first: 0, end: definition.layers, headless: false };
         model.modules.iter().enumerate().map(|entry| self.range_flops(model, full_range(entry))).sum()
     }
 

@@ -318,7 +318,7 @@ mod tests {
                 let layers = base_model.modules[module].layers;
                 let middle = layers / 2;
                 let (first, end) = if second == 0 { (0, middle) } else { (middle, layers) };
-                vec![LayerRange { module, first, end }]
+                vec![LayerRange { module, first, end, headless: false }]
             };
             let stages = vec![half(0, 0), half(0, 1), half(1, 0), half(1, 1)];
             let partition = Partition { stages, placement: Placement::Cyclic };
