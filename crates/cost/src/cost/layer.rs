@@ -101,6 +101,13 @@ impl LayerCost {
         }
     }
 
+    /// Returns the cost without `part`, which is included in it. Temporary memory stays.
+    #[must_use]
+    pub(super) fn without(self, part: Self) -> Self {
+        let rest = self.then(part.scaled(-1.0));
+        Self { transient: self.transient, ..rest }
+    }
+
     /// Returns the minimum for each time. The memory fields are zero.
     #[must_use]
     pub(super) fn min_times(self, other: Self) -> Self {
@@ -332,6 +339,13 @@ impl<'a> LayerModel<'a> {
         }
         let ahead = end(graph::prediction).then(self.kind_layer(kind, load)).then(output);
         output.then(ahead.times(self.module.predicted_ahead))
+    }
+
+    /// Returns the cost of the loss, which is part of the output block.
+    pub(super) fn loss(&self, load: ModuleLoad) -> LayerCost {
+        let backward = Backward { inputs: self.gradients != Gradients::None, weights: false };
+        let kind = self.module.last_kind();
+        self.piece((kind, load), (Repeat::Nothing, backward), graph::loss, |_, _, _, _| Stretches::NONE)
     }
 
     /// Returns all operators of the module with predicted standalone times, without overrides.

@@ -20,11 +20,30 @@ pub struct LayerRange {
     pub first: u32,
     /// End of the range (exclusive).
     pub end: u32,
-    /// A later stage has the output block of the module.
-    pub headless: bool,
+    /// Part of the output block, if the range ends at the last layer.
+    pub output: OutputPart,
+}
+
+/// Part of the output block on a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OutputPart {
+    /// The whole block.
+    #[default]
+    Whole,
+    /// Final norm and output head. The next stage has the loss.
+    Head,
+    /// The loss.
+    Loss,
+    /// Nothing.
+    Nothing,
 }
 
 impl LayerRange {
+    /// Creates the range `first .. end`, with the output block if it contains the last layer.
+    pub const fn new(module: usize, first: u32, end: u32) -> Self {
+        Self { module, first, end, output: OutputPart::Whole }
+    }
+
     /// Number of layers.
     pub const fn len(&self) -> u32 {
         self.end - self.first
@@ -41,10 +60,10 @@ impl LayerRange {
         self.first == 0
     }
 
-    /// Returns whether the stage of the range contains the output block: that of the module's last layer, unless a
-    /// later stage has it.
+    /// Returns whether the stage of the range contains the output block, at least the output head: that of the module's
+    /// last layer, unless a later stage has it.
     pub fn ends(&self, model: &Model) -> bool {
-        !self.headless && self.end == model.modules[self.module].layers
+        matches!(self.output, OutputPart::Whole | OutputPart::Head) && self.end == model.modules[self.module].layers
     }
 }
 
@@ -113,7 +132,7 @@ impl Partition {
             return None;
         }
         let each = module.layers / stages;
-        let range = |stage| vec![LayerRange { module: 0, first: stage * each, end: (stage + 1) * each, headless: false }];
+        let range = |stage| vec![LayerRange::new(0, stage * each, (stage + 1) * each)];
         Some(Self { stages: (0..stages).map(range).collect(), placement: Placement::Cyclic })
     }
 
@@ -202,7 +221,7 @@ impl Partition {
             deal.finish(&mut work);
             let mut first = 0;
             for layers in deal.layers {
-                stages.push(vec![LayerRange { module, first, end: first + layers, headless: false }]);
+                stages.push(vec![LayerRange::new(module, first, first + layers)]);
                 first += layers;
             }
         }
@@ -331,7 +350,7 @@ fn ranges(model: &Model, from: usize, to: usize) -> Vec<LayerRange> {
         let end = offset + module.layers as usize;
         let (first, last) = (from.max(offset), to.min(end));
         if first < last {
-            parts.push(LayerRange { module: index, first: (first - offset) as u32, end: (last - offset) as u32, headless: false });
+            parts.push(LayerRange::new(index, (first - offset) as u32, (last - offset) as u32));
         }
         offset = end;
     }

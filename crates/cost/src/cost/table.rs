@@ -332,7 +332,8 @@ impl<'a> LayerTable<'a> {
         let mut optimizer = Vec::new();
         for (rank, parameters) in self.rank_parameters(partition, replica_layout).into_iter().enumerate() {
             let window = windows.map(|windows| windows[rank]);
-            let exchange = Exchange { dense: parameters.dense, expert: parameters.expert, tensors: tensors[rank], window };
+            let exchange =
+                Exchange { dense: parameters.dense, expert: parameters.expert, tensors: tensors[rank], window };
             let reduced = self.exchange(&exchange, replica_layout);
             let concerned = tied.iter().filter(|(_, first, last)| *first == rank || *last == rank);
             let shared: Seconds = concerned.map(|&shared| self.tied_embedding_sync(shared, replica_layout)).sum();

@@ -1,6 +1,6 @@
 //! Partition by parameters, as in nanotron.
 
-use super::{LayerRange, Partition};
+use super::{LayerRange, OutputPart, Partition};
 use planscope_core::model::{Model, Module};
 use planscope_core::stage_graph::Placement;
 
@@ -10,6 +10,8 @@ struct Blocks {
     layers: Vec<u32>,
     /// Stage of the output head.
     head: u32,
+    /// Stage of the loss.
+    loss: u32,
 }
 
 /// Returns the parameters of a layer as nanotron counts them: four square matrices of attention and three of the MLP.
@@ -21,7 +23,7 @@ fn layer_parameters(module: &Module) -> u64 {
     4 * u64::from(module.query_width()) * h + 3 * u64::from(module.ffn) * h
 }
 
-/// Assigns blocks in order: embedding, layers, final norm, output head. A block after which the parameters exceed the
+/// Assigns blocks in order: embedding, layers, final norm, output head, conversion to fp32, loss. A block after which the parameters exceed the
 /// share of the stages so far is the last of its stage.
 fn blocks(module: &Module, stages: u32) -> Blocks {
     let layer = u128::from(layer_parameters(module));
@@ -39,7 +41,9 @@ fn blocks(module: &Module, stages: u32) -> Blocks {
     place(0);
     let layers = (0..module.layers).map(|_| place(layer)).collect();
     place(0);
-    Blocks { layers, head: place(head) }
+    let head = place(head);
+    // The loss uses the logits in fp32: both are on the stage of the conversion here.
+    Blocks { layers, head, loss: place(0) }
 }
 
 impl Partition {
@@ -59,25 +63,31 @@ impl Partition {
             let latest = module.layers - (stages - stage - 1);
             let last = wanted.iter().rposition(|&at| at <= stage).map_or(0, |index| index as u32 + 1);
             let end = if stage + 1 == stages { module.layers } else { last.clamp(first + 1, latest) };
-            let range = vec![LayerRange { module: 0, first, end, headless: false }];
+            let range = vec![LayerRange::new(0, first, end)];
             first = end;
             range
         };
         Some(Self { stages: (0..stages).map(range).collect(), placement: Placement::Cyclic })
     }
 
-    /// Like [`Self::cumulative`], but the last stages can be without layers, as in nanotron: if the output head alone
-    /// exceeds the share of a stage, it is on a stage of its own. The loss is on the stage of the head. In nanotron it
-    /// can be on the next stage.
+    /// Like [`Self::cumulative`], but the last stages can be without layers, as in nanotron: if the output head
+    /// exceeds the share of its stage, the loss is on the next stage. The send of the logits is priced like any other send
+    /// of the stage.
     pub fn cumulative_blocks(model: &Model, stages: u32) -> Option<Self> {
         let [module] = model.modules.as_slice() else { return None };
         if stages == 0 {
             return None;
         }
-        let Blocks { layers, head } = blocks(module, stages);
+        let Blocks { layers, head, loss } = blocks(module, stages);
         let range = |stage: u32| {
             let before = |stage: u32| layers.iter().filter(|&&at| at < stage).count() as u32;
-            vec![LayerRange { module: 0, first: before(stage), end: before(stage + 1), headless: stage != head }]
+            let output = match (stage == head, stage == loss) {
+                (true, true) => OutputPart::Whole,
+                (true, false) => OutputPart::Head,
+                (false, true) => OutputPart::Loss,
+                (false, false) => OutputPart::Nothing,
+            };
+            vec![LayerRange { module: 0, first: before(stage), end: before(stage + 1), output }]
         };
         Some(Self { stages: (0..stages).map(range).collect(), placement: Placement::Cyclic })
     }
@@ -112,12 +122,14 @@ mod tests {
         (module.head_size, module.vocab) = (None, 131_072);
         let cut = Partition::cumulative_blocks(&model, 8).unwrap();
         assert_eq!(counts(&cut), [3, 3, 2, 3, 2, 3, 0, 0]);
-        let heads: Vec<bool> = cut.stages.iter().map(|ranges| ranges[0].ends(&model)).collect();
-        assert_eq!(heads, [false, false, false, false, false, false, true, false]);
+        let outputs: Vec<OutputPart> = cut.stages.iter().map(|ranges| ranges[0].output).collect();
+        assert_eq!(outputs[5..], [OutputPart::Nothing, OutputPart::Head, OutputPart::Loss]);
+        assert!(cut.stages[6][0].ends(&model) && !cut.stages[5][0].ends(&model) && !cut.stages[7][0].ends(&model));
         assert_eq!(counts(&Partition::cumulative_blocks(&model, 4).unwrap()), [6, 5, 5, 0]);
         assert_eq!(counts(&Partition::cumulative(&model, 4).unwrap()), [6, 5, 4, 1]);
         // Two stages: as every stage has layers, both cuts are equal.
-        let [blocks, layers] = [Partition::cumulative_blocks(&model, 2), Partition::cumulative(&model, 2)].map(Option::unwrap);
+        let [blocks, layers] =
+            [Partition::cumulative_blocks(&model, 2), Partition::cumulative(&model, 2)].map(Option::unwrap);
         assert_eq!((counts(&blocks), counts(&layers)), (vec![11, 5], vec![11, 5]));
     }
 }

@@ -61,8 +61,8 @@ impl LayerTable<'_> {
                 middle..range.end,
                 |costs| costs.without_recompute,
             ));
-            if range.ends(self.model) {
-                cost = cost.then(pieces.output);
+            if range.end == self.model.modules[range.module].layers {
+                cost = cost.then(pieces.output_part(range.output));
             }
         }
         cost
@@ -81,8 +81,8 @@ impl LayerTable<'_> {
             for (layer, count) in layers.iter().zip(mix.take(range.len())) {
                 cost = cost.then(layer.times(count));
             }
-            if range.ends(self.model) {
-                cost = cost.then(pieces.output);
+            if range.end == self.model.modules[range.module].layers {
+                cost = cost.then(pieces.output_part(range.output));
             }
         }
         cost

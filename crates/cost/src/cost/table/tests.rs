@@ -24,7 +24,7 @@ fn in_two_stages<T>(
     let cluster = cluster("a100-80gb").unwrap();
     let table = LayerTable::new(&model, &cluster, &training, 1, &loads);
     let (middle, end) = (model.modules[0].layers / 2, model.modules[0].layers);
-    let stage = |first, end| vec![LayerRange { module: 0, first, end, headless: false }];
+    let stage = |first, end| vec![LayerRange::new(0, first, end)];
     measure(&table, &Partition { stages: vec![stage(0, middle), stage(middle, end)], placement: Placement::Cyclic })
 }
 
@@ -113,7 +113,7 @@ fn layer_weights_equal_their_stage_time() {
 fn whole_experts_have_replicas_in_the_tensor_group() {
     let cluster = cluster("h100").unwrap();
     let model = model("mixtral-8x7b").unwrap();
-    let range = LayerRange { module: 0, first: 0, end: model.modules[0].layers, headless: false };
+    let range = LayerRange::new(0, 0, model.modules[0].layers);
     let partition = Partition { stages: vec![vec![range]], placement: Placement::Cyclic };
     let replica_layout = ReplicaLayout { pipeline: 1, data: 4, replica: 0 };
     let state = |expert_parallel: u32, expert_tensor_parallel: Option<u32>| {
@@ -138,7 +138,7 @@ fn frozen_experts_use_expert_replica_counts() {
         let mut model = model("mixtral-8x7b").unwrap();
         model.modules[0].frozen = frozen;
         let table = LayerTable::new(&model, &cluster, &training, 1, &[]);
-        let range = LayerRange { module: 0, first: 0, end: model.modules[0].layers, headless: false };
+        let range = LayerRange::new(0, 0, model.modules[0].layers);
         let partition = Partition { stages: vec![vec![range]], placement: Placement::Cyclic };
         let replica_layout = ReplicaLayout { pipeline: 1, data: 8, replica: 0 };
         (table.state_memory(&partition, replica_layout)[0].weights, model)
