@@ -195,3 +195,24 @@ fn setup(configuration: &Configuration) -> Vec<Facet> {
         Facet::new("ZeRO", training.zero_stage()),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_reserved_memory_is_the_median_of_the_measurements() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("measurements");
+        let mut ratios = Vec::new();
+        for device in ["h100-80gb", "h200"] {
+            let table = Table::read(&folder.join(device), "memory.csv").unwrap();
+            ratios.extend(table.lines().map(|line| {
+                let mib = |column| line.number::<f64>(column).unwrap();
+                mib("peak_reserved_mib") / mib("peak_allocated_mib")
+            }));
+        }
+        ratios.sort_by(f64::total_cmp);
+        assert_eq!(ratios.len(), 341);
+        assert!((ratios[170] - RESERVED_SHARE).abs() < 0.01, "{}", ratios[170]);
+    }
+}
