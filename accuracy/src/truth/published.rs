@@ -53,7 +53,12 @@ enum Quantity {
     StepTime(&'static str),
     /// GiB per device.
     PeakMemory(&'static str),
+    /// GiB per device that the caching allocator of PyTorch holds.
+    ReservedMemory(&'static str),
 }
+
+/// Median of peak reserved to peak allocated memory of the 341 steps of `accuracy/measurements/*/memory.csv`.
+const RESERVED_SHARE: f64 = 1.15;
 
 /// Predicts the step times of all tables.
 pub(super) fn step_times(folder: &Path) -> Result<Vec<Set>, Error> {
@@ -85,7 +90,7 @@ impl Published {
             source: self.source,
             unit: match self.quantity {
                 Quantity::StepTime(_) => "s",
-                Quantity::PeakMemory(_) => "GiB",
+                Quantity::PeakMemory(_) | Quantity::ReservedMemory(_) => "GiB",
             },
             goal: self.goal,
             peer: self.peer,
@@ -98,8 +103,9 @@ impl Published {
     }
 
     const fn column(&self) -> &'static str {
-        let (Quantity::StepTime(column) | Quantity::PeakMemory(column)) = self.quantity;
-        column
+        match self.quantity {
+            Quantity::StepTime(column) | Quantity::PeakMemory(column) | Quantity::ReservedMemory(column) => column,
+        }
     }
 
     /// Returns the lines as a table for `planscope estimate`.
@@ -147,13 +153,14 @@ impl Published {
 
     /// True for a run that ended because it exceeded the device memory.
     fn ran_out_of_memory(&self, line: Line<'_>) -> bool {
-        matches!(self.quantity, Quantity::PeakMemory(_)) && line.text("oom") == "True"
+        !matches!(self.quantity, Quantity::StepTime(_)) && line.text("oom") == "True"
     }
 
     fn predicted(&self, estimate: &Estimate) -> f64 {
         match self.quantity {
             Quantity::StepTime(_) => estimate.iteration.secs(),
             Quantity::PeakMemory(_) => estimate.peak_memory.total() / 1_073_741_824.0,
+            Quantity::ReservedMemory(_) => RESERVED_SHARE * estimate.peak_memory.total() / 1_073_741_824.0,
         }
     }
 }
@@ -187,4 +194,25 @@ fn setup(configuration: &Configuration) -> Vec<Facet> {
         Facet::new("recomputation", recompute),
         Facet::new("ZeRO", training.zero_stage()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_reserved_memory_is_the_median_of_the_measurements() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("measurements");
+        let mut ratios = Vec::new();
+        for device in ["h100-80gb", "h200"] {
+            let table = Table::read(&folder.join(device), "memory.csv").unwrap();
+            ratios.extend(table.lines().map(|line| {
+                let mib = |column| line.number::<f64>(column).unwrap();
+                mib("peak_reserved_mib") / mib("peak_allocated_mib")
+            }));
+        }
+        ratios.sort_by(f64::total_cmp);
+        assert_eq!(ratios.len(), 341);
+        assert!((ratios[170] - RESERVED_SHARE).abs() < 0.01, "{}", ratios[170]);
+    }
 }

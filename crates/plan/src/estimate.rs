@@ -12,7 +12,7 @@ use crate::compare::IterationTotals;
 use crate::outcome::Layout;
 use planscope_core::cluster::Cluster;
 use planscope_core::model::Model;
-use planscope_core::training::{ContextExchange, Precision, Training};
+use planscope_core::training::{ContextExchange, Precision, StageRule, Training};
 use planscope_core::units::{Nanos, Seconds};
 use planscope_core::workload::{Packing, SampleShape, Sequence};
 use planscope_cost::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, ReplicaLayout};
@@ -123,7 +123,11 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
 fn partition(configuration: &Configuration, table: &LayerTable<'_>, stages: u32) -> Result<Partition, Inconsistent> {
     let Configuration { model, training, layers_per_stage, .. } = configuration;
     if layers_per_stage.is_empty() {
-        return Partition::usual(model, stages, training.framework)
+        // An estimate has stages without layers, where the framework has them. Plans have none.
+        let by_parameters = training.framework.stage_rule() == StageRule::ByParameters;
+        let blocks = by_parameters.then(|| Partition::cumulative_blocks(model, stages)).flatten();
+        return blocks
+            .or_else(|| Partition::usual(model, stages, training.framework))
             .or_else(|| Partition::balanced(model, &table.weights(stages), stages))
             .ok_or_else(|| Inconsistent(format!("{stages} stages for {} layers", model.layers())));
     }

@@ -123,7 +123,7 @@ pub(super) const ATTENTION: Column = word(
 );
 pub(super) const DROPOUT: Column = flag("dropout", "true if attention is unfused and the model is not gated");
 pub(super) const TIED_EMBEDDINGS: Column = flag("tied_embeddings", "true if the model is not gated");
-pub(super) const GRADIENTS: Column = word("gradients", &["fp32", "bf16"], "fp32");
+pub(super) const GRADIENTS: Column = word("gradients", &["fp32", "bf16"], "bf16 for internevo, else fp32");
 pub(super) const CP_BALANCED: Column = flag("cp_balanced", "true");
 pub(super) const FUSED_WEIGHT_GRADIENTS: Column = flag("fused_weight_gradients", "true for megatron, else false");
 pub(super) const TENSOR_OVERLAP: Column = number("tensor_overlap", 0.0, 1.0, "0");

@@ -102,7 +102,11 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) 
         data_overlap: cells.number(DATA_OVERLAP)?.unwrap_or(if overlaps { 1.0 } else { 0.0 }),
         tensor_overlap: cells.number(TENSOR_OVERLAP)?.unwrap_or(0.0),
         memory_reserve_gib: cells.number(MEMORY_RESERVE_GIB)?.unwrap_or(Training::default().memory_reserve_gib),
-        gradients: [GradientFormat::Fp32, GradientFormat::Bf16][cells.word(GRADIENTS)?],
+        gradients: if cells.text(GRADIENTS).is_some() {
+            [GradientFormat::Fp32, GradientFormat::Bf16][cells.word(GRADIENTS)?]
+        } else {
+            framework.gradients()
+        },
         precision,
         zero: Some(zero),
         fused_weight_gradients: cells

@@ -133,7 +133,9 @@ fn every_column_is_heard() {
         ("zero", "2", |c| c.training.zero_stage() == 2),
         ("precision", "FP32", |c| c.training.precision == Precision::Fp32),
         ("fsdp", "1", |c| c.training.zero_stage() == 3 && c.training.framework == Framework::Fsdp),
-        ("framework", "InternEvo v0.2.1", |c| c.training.framework == Framework::Internevo),
+        ("framework", "InternEvo v0.2.1", |c| {
+            c.training.framework == Framework::Internevo && c.training.gradients == GradientFormat::Bf16
+        }),
         ("framework", "NeMo AutoModel", |c| c.training.framework == Framework::Fsdp),
         ("execution", "compile", |c| c.training.execution == Some(Execution::Compiled)),
         ("attention", "fa2", |c| c.training.attention == AttentionKernel::Flash2),

@@ -20,7 +20,7 @@ pub(super) const TABLES: &[Published] = &[
         assumptions: &[
             "Steps of 256 sequences of 4,096 tokens; 1F1B; no recomputation; sequence parallelism where TP > 1; gradients in fp32.",
             "Framework nanotron. The network has the mean bandwidth that the same source measured for this number of nodes \
-             (all-reduce of 256 MB).",
+             (all-reduce of 256 MB), without the time of the ring steps, which the model adds itself.",
             "A stage ends with the layer at which the parameters reach its share, the output head included, as in nanotron.",
         ],
         quantity: Quantity::StepTime("measured_s"),
@@ -129,11 +129,14 @@ pub(super) const TABLES: &[Published] = &[
         source: "InternEvo, performance page of its documentation",
         goal: GOAL,
         peer: "none",
-        assumptions: &["6.25 GB/s of network per device, as published; ZeRO 1; gradients overlapped."],
+        assumptions: &[
+            "6.25 GB/s of network per device, as published; ZeRO 1; gradients overlapped.",
+            "FlashAttention 1: InternLM published the same table, and its installation guide requires version 1.0.5.",
+        ],
         quantity: Quantity::StepTime("measured_s"),
         renamed: &[("precision", "published_precision"), ("network_gb_per_s", "network_gb_per_s_per_gpu")],
         words: &[],
-        constant: &[("framework", "internevo")],
+        constant: &[("framework", "internevo"), ("attention", "flash1")],
         assume: nothing,
         excluded: internevo,
         facets: &[("TP", "tp"), ("GPUs", "n_gpus")],

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AttentionKernel, Training};
+use super::{AttentionKernel, GradientFormat, Training};
 
 /// Framework that runs the training. It selects a [`Profile`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -90,6 +90,14 @@ impl Framework {
         !matches!(self, Self::Nanotron)
     }
 
+    /// Returns the usual format of accumulated gradients. InternEvo accumulates in the format of the weights.
+    pub const fn gradients(self) -> GradientFormat {
+        match self {
+            Self::Internevo => GradientFormat::Bf16,
+            _ => GradientFormat::Fp32,
+        }
+    }
+
     /// True if the product kernels add weight gradients to the accumulated ones. PyTorch adds them
     /// with a kernel of its own.
     pub const fn fuses_weight_gradients(self) -> bool {
@@ -160,7 +168,13 @@ impl Framework {
                 logit_bytes: 16.0,
                 ..Profile::FUSED
             },
-            Self::Internevo => Profile { loss: Kernels::Eager, logit_bytes: 12.0, ..Profile::FUSED },
+            Self::Internevo => Profile {
+                loss: Kernels::Eager,
+                logit_bytes: 12.0,
+                update_bytes: INTERNEVO_UPDATE_BYTES,
+                owners_broadcast: true,
+                ..Profile::FUSED
+            },
         }
     }
 }
@@ -193,6 +207,10 @@ const NAMES: [(&str, Framework); 20] = [
 /// per microbatch for forward and backward, whatever its size (Ultra-Scale Playbook, layouts with
 /// TP 4 and 8 and 4,096 tokens).
 const NANOTRON_HOST_US: f64 = 125.0;
+
+/// Bytes per owned parameter that the update of InternEvo allocates: the gradient in fp32, and a
+/// temporary of the multi-tensor AdamW of PyTorch.
+const INTERNEVO_UPDATE_BYTES: f64 = 8.0;
 
 /// How the operators of PyTorch run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -245,6 +263,11 @@ pub struct Profile {
     pub gathered_inputs: bool,
     /// Bytes per parameter of gradients in the weight format, in addition to the accumulated ones.
     pub gradient_copy_bytes: f64,
+    /// Bytes per parameter that the optimizer step allocates on the owner of the parameter.
+    pub update_bytes: f64,
+    /// A sharded optimizer divides whole tensors. Gradients are all-reduced, and after the step every
+    /// owner broadcasts its weights, which nothing hides.
+    pub owners_broadcast: bool,
     /// fp8 products convert their inputs with kernels of their own, with a scale per call. Otherwise
     /// the kernels before them write fp8.
     pub casts_fp8: bool,
@@ -262,6 +285,8 @@ impl Profile {
         logit_bytes: 6.0,
         gathered_inputs: false,
         gradient_copy_bytes: 0.0,
+        update_bytes: 0.0,
+        owners_broadcast: false,
         casts_fp8: false,
         host_us: None,
     };

@@ -116,6 +116,12 @@ impl Group {
         self.time(Operation::AllGather, bytes)
     }
 
+    /// Returns the time of `count` equal operations one after the other on `bytes` in all.
+    pub fn in_parts(&self, operation: Operation, bytes: f64, count: f64) -> Seconds {
+        let count = count.max(1.0);
+        self.time(operation, bytes / count) * count
+    }
+
     /// Returns the time to broadcast `bytes` from one member with a pipelined ring.
     pub fn broadcast(&self, bytes: f64) -> Seconds {
         // An all-gather does not transfer the member's local shard.

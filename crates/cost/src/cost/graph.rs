@@ -15,7 +15,7 @@ mod transformer;
 
 pub use transformer::layer;
 
-pub use ends::{input, output, prediction};
+pub use ends::{input, loss, output, prediction};
 
 use super::kernel::{Format, Kernel, MatMul, Operation, Product, Streaming, StreamingClass};
 use super::load::ModuleLoad;

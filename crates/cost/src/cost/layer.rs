@@ -47,6 +47,17 @@ pub struct LayerCost {
     pub transient: f64,
 }
 
+/// ZeRO-3 communication of a pass through a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ShardedTraffic {
+    /// Time to gather all weights.
+    pub gather: Seconds,
+    /// Time to reduce all gradients.
+    pub reduce: Seconds,
+    /// Units that are gathered and reduced one after the other.
+    pub units: f64,
+}
+
 impl LayerCost {
     /// Returns the cost of `count` equal layers in sequence. Times and activation memory are
     /// multiplied; temporary memory is not.
@@ -92,6 +103,13 @@ impl LayerCost {
         }
     }
 
+    /// Returns the cost without `part`, which is included in it. Temporary memory stays.
+    #[must_use]
+    pub(super) fn without(self, part: Self) -> Self {
+        let rest = self.then(part.scaled(-1.0));
+        Self { transient: self.transient, ..rest }
+    }
+
     /// Returns the minimum for each time. The memory fields are zero.
     #[must_use]
     pub(super) fn min_times(self, other: Self) -> Self {
@@ -113,12 +131,17 @@ impl LayerCost {
 
     /// Adds ZeRO-3 communication: weight gathering before forward and backward, gradient reduction
     /// after the backward. The share `overlap` runs in parallel with computation, up to the
-    /// computation time.
+    /// computation time. Nothing runs before the first unit of a forward is gathered, or after the
+    /// last unit of a backward is computed.
     #[must_use]
-    pub fn with_sharding(mut self, (gather, reduce): (Seconds, Seconds), overlap: f64) -> Self {
+    pub fn with_sharding(mut self, traffic: ShardedTraffic, overlap: f64) -> Self {
+        let ShardedTraffic { gather, reduce, units } = traffic;
         if gather + reduce > Seconds::ZERO {
-            let exposed_time = |traffic: Seconds, computation: Seconds| exposed(traffic, overlap, Some(computation));
-            let forward = exposed_time(gather, self.forward);
+            let exposed_time = |alone: Seconds, traffic: Seconds, computation: Seconds| {
+                let alone = alone / units.max(1.0);
+                alone + exposed(Seconds::from_secs((traffic - alone).secs().max(0.0)), overlap, Some(computation))
+            };
+            let forward = exposed_time(gather, gather, self.forward);
             self.forward += forward;
             self.exposed_forward += forward;
             self.communication += gather;
@@ -127,7 +150,7 @@ impl LayerCost {
                 // A frozen stage has no backward and needs no second gather.
                 return self;
             }
-            let backward = exposed_time(gather + reduce, backward_time);
+            let backward = exposed_time(reduce, gather + reduce, backward_time);
             self.input_grad += backward;
             self.exposed_backward += backward;
             self.communication += gather + reduce;
@@ -318,6 +341,13 @@ impl<'a> LayerModel<'a> {
         }
         let ahead = end(graph::prediction).then(self.kind_layer(kind, load)).then(output);
         output.then(ahead.times(self.module.predicted_ahead))
+    }
+
+    /// Returns the cost of the loss, which is part of the output block.
+    pub(super) fn loss(&self, load: ModuleLoad) -> LayerCost {
+        let backward = Backward { inputs: self.gradients != Gradients::None, weights: false };
+        let kind = self.module.last_kind();
+        self.piece((kind, load), (Repeat::Nothing, backward), graph::loss, |_, _, _, _| Stretches::NONE)
     }
 
     /// Returns all operators of the module with predicted standalone times, without overrides.

@@ -140,8 +140,7 @@ impl MicrobatchLoad {
     /// three times the forward, less the gradients that a frozen module does not compute
     /// (docs/models.md, section 2).
     pub fn model_flops(&self, model: &Model) -> Flops {
-        let full_range =
-            |(module, definition): (usize, &Module)| LayerRange { module, first: 0, end: definition.layers };
+        let full_range = |(module, definition): (usize, &Module)| LayerRange::new(module, 0, definition.layers);
         model.modules.iter().enumerate().map(|entry| self.range_flops(model, full_range(entry))).sum()
     }
 

@@ -9,7 +9,7 @@ pub struct StateBytes {
     pub weights: f64,
     /// Accumulated gradients.
     pub gradients: f64,
-    /// Master weights and moments on the device.
+    /// Master weights and moments on the device, and what the update allocates.
     pub optimizer: f64,
     /// Master weights and moments in host memory.
     pub host: f64,
@@ -28,7 +28,7 @@ impl StateBytes {
         Self {
             weights: training.width() / share(3),
             gradients: training.gradients.bytes() / share(2) + copy,
-            optimizer: state * (1.0 - training.optimizer_offload),
+            optimizer: state * (1.0 - training.optimizer_offload) + training.profile().update_bytes / share(1),
             host: state * training.optimizer_offload,
         }
     }

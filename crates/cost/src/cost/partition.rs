@@ -1,5 +1,6 @@
 //! Partitions: assignment of consecutive layers to pipeline stages.
 
+mod cumulative;
 mod deal;
 
 use std::ops::Range;
@@ -19,9 +20,30 @@ pub struct LayerRange {
     pub first: u32,
     /// End of the range (exclusive).
     pub end: u32,
+    /// Part of the output block, if the range ends at the last layer.
+    pub output: OutputPart,
+}
+
+/// Part of the output block on a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OutputPart {
+    /// The whole block.
+    #[default]
+    Whole,
+    /// Final norm and output head. The next stage has the loss.
+    Head,
+    /// The loss.
+    Loss,
+    /// Nothing.
+    Nothing,
 }
 
 impl LayerRange {
+    /// Creates the range `first .. end`, with the output block if it contains the last layer.
+    pub const fn new(module: usize, first: u32, end: u32) -> Self {
+        Self { module, first, end, output: OutputPart::Whole }
+    }
+
     /// Number of layers.
     pub const fn len(&self) -> u32 {
         self.end - self.first
@@ -38,10 +60,10 @@ impl LayerRange {
         self.first == 0
     }
 
-    /// Returns whether the range includes the module's last layer. Its stage then contains the
-    /// output block.
+    /// Returns whether the stage of the range contains the output block, at least the output head: that of the module's
+    /// last layer, unless a later stage has it.
     pub fn ends(&self, model: &Model) -> bool {
-        self.end == model.modules[self.module].layers
+        matches!(self.output, OutputPart::Whole | OutputPart::Head) && self.end == model.modules[self.module].layers
     }
 }
 
@@ -110,7 +132,7 @@ impl Partition {
             return None;
         }
         let each = module.layers / stages;
-        let range = |stage| vec![LayerRange { module: 0, first: stage * each, end: (stage + 1) * each }];
+        let range = |stage| vec![LayerRange::new(0, stage * each, (stage + 1) * each)];
         Some(Self { stages: (0..stages).map(range).collect(), placement: Placement::Cyclic })
     }
 
@@ -128,36 +150,6 @@ impl Partition {
             ranges(model, from, first)
         });
         Some(Self { stages: stages.collect(), placement: Placement::Cyclic })
-    }
-
-    /// Fills the stages of a single module in order, as nanotron does: a stage ends with the layer at
-    /// which the parameters reach its share of all layers and the output head. So the first stage
-    /// often has a layer more than the mean. Returns `None` for several modules, or for fewer layers
-    /// than stages.
-    pub fn cumulative(model: &Model, stages: u32) -> Option<Self> {
-        let [module] = model.modules.as_slice() else { return None };
-        if stages == 0 || stages > module.layers {
-            return None;
-        }
-        let head = u64::from(module.hidden) * u64::from(module.predicted());
-        let total = module.range_parameters(0, module.layers).total() + head;
-        let mut first = 0;
-        let range = |stage: u32| {
-            let threshold = u128::from(total) * u128::from(stage + 1);
-            let reaches =
-                |layers: u32| u128::from(module.range_parameters(0, layers).total()) * u128::from(stages) > threshold;
-            // Later stages need a layer each.
-            let latest = module.layers - (stages - stage - 1);
-            let end = if stage + 1 == stages {
-                module.layers
-            } else {
-                (first + 1..latest).find(|&layers| reaches(layers)).unwrap_or(latest)
-            };
-            let range = vec![LayerRange { module: 0, first, end }];
-            first = end;
-            range
-        };
-        Some(Self { stages: (0..stages).map(range).collect(), placement: Placement::Cyclic })
     }
 
     /// Partitions the chain of all layers so that the slowest stage is as fast as possible. Returns
@@ -229,7 +221,7 @@ impl Partition {
             deal.finish(&mut work);
             let mut first = 0;
             for layers in deal.layers {
-                stages.push(vec![LayerRange { module, first, end: first + layers }]);
+                stages.push(vec![LayerRange::new(module, first, first + layers)]);
                 first += layers;
             }
         }
@@ -358,7 +350,7 @@ fn ranges(model: &Model, from: usize, to: usize) -> Vec<LayerRange> {
         let end = offset + module.layers as usize;
         let (first, last) = (from.max(offset), to.min(end));
         if first < last {
-            parts.push(LayerRange { module: index, first: (first - offset) as u32, end: (last - offset) as u32 });
+            parts.push(LayerRange::new(index, (first - offset) as u32, (last - offset) as u32));
         }
         offset = end;
     }
@@ -391,16 +383,6 @@ mod tests {
             assert_eq!(Partition::stated(&llama, wrong), None, "{wrong:?}");
         }
         assert_eq!(Partition::even(&model("vlm-s").unwrap(), 5), None);
-    }
-
-    /// Llama-3 8B: 32 layers of 218.1 million parameters and an output head of 525.3 million, 34.4
-    /// layers. Each of eight stages has a share of 4.30: stages end with layers 5, 9, 13, 18, ...
-    #[test]
-    fn a_cumulative_cut_counts_the_output_head() {
-        let llama = model("llama-3-8b").unwrap();
-        assert_eq!(counts(&Partition::cumulative(&llama, 8).unwrap()), [5, 4, 4, 5, 4, 4, 5, 1]);
-        assert_eq!(counts(&Partition::cumulative(&llama, 32).unwrap()), [1; 32]);
-        assert_eq!(Partition::cumulative(&llama, 33), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::layer::{LayerCost, LayerModel};
 use super::load::{LoadKey, MicrobatchLoad, ModuleLoad};
+use super::partition::OutputPart;
 use super::strategy::LayerStrategy;
 use super::table::{ByLoad, LayerTable, Pieces};
 use planscope_core::cluster::Cluster;
@@ -35,6 +36,8 @@ pub(super) struct ComponentCosts {
     pub input: LayerCost,
     /// Cost of the output block.
     pub output: LayerCost,
+    /// Cost of the loss, which is part of the output block.
+    pub loss: LayerCost,
 }
 
 impl ComponentCosts {
@@ -59,6 +62,17 @@ impl ComponentCosts {
             kinds: (kinds.len() > 1).then(|| all.into()),
             input: costs.input(load),
             output: costs.output(load),
+            loss: costs.loss(load),
+        }
+    }
+
+    /// Returns the cost of a part of the output block.
+    pub(super) fn output_part(&self, part: OutputPart) -> LayerCost {
+        match part {
+            OutputPart::Whole => self.output,
+            OutputPart::Head => self.output.without(self.loss),
+            OutputPart::Loss => self.loss,
+            OutputPart::Nothing => LayerCost::default(),
         }
     }
 
@@ -318,7 +332,7 @@ mod tests {
                 let layers = base_model.modules[module].layers;
                 let middle = layers / 2;
                 let (first, end) = if second == 0 { (0, middle) } else { (middle, layers) };
-                vec![LayerRange { module, first, end }]
+                vec![LayerRange::new(module, first, end)]
             };
             let stages = vec![half(0, 0), half(0, 1), half(1, 0), half(1, 1)];
             let partition = Partition { stages, placement: Placement::Cyclic };

@@ -1,6 +1,7 @@
 //! Layer costs per microbatch, and pipelines built from them.
 
 mod disaggregated;
+mod exchange;
 mod optimizer_step;
 mod pieces;
 mod stage;
@@ -12,10 +13,11 @@ pub(super) use pieces::{ByLoad, Pieces};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use exchange::Exchange;
 use stage::{Routes, neighbours};
 
-use super::collective::{Group, point_to_point};
-use super::layer::{LayerCost, exposed};
+use super::collective::point_to_point;
+use super::layer::LayerCost;
 use super::load::MicrobatchLoad;
 use super::memory::StateBytes;
 use super::operator::Rates;
@@ -24,7 +26,7 @@ use super::pipeline::{NO_GAIN_PPM, PipelineCosts, StateMemory};
 use super::pricing::Pricing;
 use super::strategy::StrategyMix;
 use planscope_core::cluster::Cluster;
-use planscope_core::model::{LayerKind, Model, Module, ParameterCount};
+use planscope_core::model::{Model, Module, ParameterCount};
 use planscope_core::stage_graph::Flows;
 use planscope_core::training::Training;
 use planscope_core::units::{Bytes, Nanos, Seconds};
@@ -319,8 +321,8 @@ impl<'a> LayerTable<'a> {
         replica_layout: ReplicaLayout,
         windows: Option<&[(Seconds, Seconds)]>,
     ) -> (Vec<Nanos>, Vec<Nanos>) {
-        let (dense_group, expert_group) = self.replica_groups(replica_layout);
         let replicas = f64::from(self.replicas(replica_layout));
+        let tensors = self.rank_tensors(partition, replica_layout);
         let rates = Rates::new(&self.cluster.device);
         // Frozen parameters have no gradients to reduce.
         let trained = |(module, ..): &(usize, usize, usize)| {
@@ -331,7 +333,9 @@ impl<'a> LayerTable<'a> {
         let mut optimizer = Vec::new();
         for (rank, parameters) in self.rank_parameters(partition, replica_layout).into_iter().enumerate() {
             let window = windows.map(|windows| windows[rank]);
-            let reduced = self.reduction(&dense_group, &expert_group, parameters, window);
+            let exchange =
+                Exchange { dense: parameters.dense, expert: parameters.expert, tensors: tensors[rank], window };
+            let reduced = self.exchange(&exchange, replica_layout);
             let concerned = tied.iter().filter(|(_, first, last)| *first == rank || *last == rank);
             let shared: Seconds = concerned.map(|&shared| self.tied_embedding_sync(shared, replica_layout)).sum();
             sync.push((reduced + shared).to_nanos());
@@ -345,31 +349,6 @@ impl<'a> LayerTable<'a> {
     /// Returns the time of the optimizer step of a device.
     fn optimizer_time(&self, rates: &Rates, parameters: optimizer_step::Parameters) -> Nanos {
         optimizer_step::time(self.training, self.cluster, self.widest(), rates, parameters).to_nanos()
-    }
-
-    /// Returns the exposed gradient reduction and weight gathering time. The overlap window is
-    /// common to dense and expert parameters.
-    fn reduction(
-        &self,
-        dense: &Group,
-        expert: &Group,
-        parameters: Parameters,
-        window: Option<(Seconds, Seconds)>,
-    ) -> Seconds {
-        let both =
-            |time: &dyn Fn(&Group, f64) -> Seconds| time(dense, parameters.dense) + time(expert, parameters.expert);
-        let (gradient, width) = (self.training.gradients.bytes(), self.training.width());
-        let hidden = |time: Seconds, window: Option<Seconds>| exposed(time, self.training.data_overlap, window);
-        match self.training.zero_stage() {
-            0 => hidden(both(&|group, count| group.all_reduce(gradient * count)), window.map(|window| window.0)),
-            1 | 2 => {
-                let reduced = both(&|group, count| group.reduce_scatter(gradient * count));
-                let gathered = both(&|group, count| group.all_gather(width * count));
-                hidden(reduced, window.map(|window| window.0)) + hidden(gathered, window.map(|window| window.1))
-            }
-            // ZeRO-3 communicates around each stage, see `sharded_traffic`.
-            _ => Seconds::ZERO,
-        }
     }
 
     /// Largest hidden size of a module.
@@ -491,53 +470,6 @@ impl<'a> LayerTable<'a> {
         }
         (costs.sync, costs.optimizer) = self.step_end(partition, replica_layout, Some(&windows));
         costs
-    }
-
-    /// ZeRO-3: (weight gathering time, gradient reduction time) for a single pass through a stage.
-    fn sharded_traffic(&self, ranges: &[LayerRange], replica_layout: ReplicaLayout) -> (Seconds, Seconds) {
-        if self.training.zero_stage() < 3 {
-            return (Seconds::ZERO, Seconds::ZERO);
-        }
-        let (width, gradient) = (self.training.width(), self.training.gradients.bytes());
-        let (dense_group, expert_group) = self.replica_groups(replica_layout);
-        let parameters = self.ranges_parameters(ranges);
-        let group_traffic =
-            |group: &Group, count: f64| (group.all_gather(width * count), group.reduce_scatter(gradient * count));
-        let (dense, expert) =
-            (group_traffic(&dense_group, parameters.dense), group_traffic(&expert_group, parameters.expert));
-        let frozen = dense_group.all_gather(width * parameters.frozen)
-            + expert_group.all_gather(width * parameters.frozen_expert);
-        (dense.0 + expert.0 + frozen, dense.1 + expert.1)
-    }
-
-    /// ZeRO-3: additional memory while a layer runs. It includes gathered weights, prefetched
-    /// weights for the next layer, and unreduced gradients if the layer is trained.
-    fn gathered_bytes(&self, ranges: &[LayerRange]) -> f64 {
-        if self.training.zero_stage() < 3 {
-            return 0.0;
-        }
-        let layer = |range: &LayerRange| {
-            let module = &self.model.modules[range.module];
-            let bytes = |kind: LayerKind| {
-                let (layer, adapters) = (module.kind_parameters(kind), module.adapter_parameters(kind));
-                let parameters = self.parameters_per_device(module, layer, adapters, (0, 0));
-                2.0 * self.training.width() * parameters.total()
-                    + self.training.gradients.bytes() * parameters.trained()
-            };
-            module.layer_kinds().into_iter().map(bytes).fold(0.0, f64::max)
-        };
-        ranges.iter().map(layer).fold(0.0, f64::max)
-    }
-
-    /// Replica groups for dense and expert parameters. Experts are distributed over adjacent
-    /// devices, so the stride between expert replicas is expert TP x EP.
-    fn replica_groups(&self, replica_layout: ReplicaLayout) -> (Group, Group) {
-        let replicas = self.replicas(replica_layout);
-        let stride = self.training.expert_tensor(self.tensor) * self.training.expert_parallel;
-        (
-            Group::placed(self.cluster, replicas, self.tensor),
-            Group::placed(self.cluster, self.expert_replicas(replica_layout) as u32, stride),
-        )
     }
 }
 

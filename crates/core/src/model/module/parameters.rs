@@ -139,6 +139,36 @@ impl Module {
         self.sum_range(first, end, |kind| self.kind_parameters(kind))
     }
 
+    /// Weight tensors of a layer of kind `kind`: matrices, biases and norms. Queries, keys and values are one matrix.
+    fn kind_tensors(&self, kind: LayerKind) -> u64 {
+        let norm = match self.norm {
+            Norm::Rms => 1,
+            Norm::Layer => 2,
+        };
+        let (mixer_biases, mlp_biases) = match self.bias {
+            Bias::None => (0, 0),
+            Bias::Qkv => (1, 0),
+            Bias::All => (2, self.mlp_matrices()),
+        };
+        let projections = if self.latent.is_some() { 5 } else { 2 };
+        let mixer = kind.mixer.map_or(0, |_| projections + mixer_biases + norm);
+        let mlp = match (kind.mlp, self.moe) {
+            (None, _) => 0,
+            (Some(MlpKind::Experts), Some(moe)) => {
+                let experts = u64::from(moe.experts) + u64::from(moe.shared_width > 0);
+                1 + experts * self.mlp_matrices() + norm
+            }
+            (Some(_), _) => self.mlp_matrices() + mlp_biases + norm,
+        };
+        mixer + mlp
+    }
+
+    /// Weight tensors of the layers `first .. end`, without adapters.
+    pub fn range_tensors(&self, first: u32, end: u32) -> u64 {
+        let tensors = |kind| ParameterCount { dense: self.kind_tensors(kind), expert: 0 };
+        self.sum_range(first, end, tensors).dense
+    }
+
     /// Adapter parameters of the layers `first .. end`.
     pub fn range_adapters(&self, first: u32, end: u32) -> u64 {
         if self.adapters.is_none() {

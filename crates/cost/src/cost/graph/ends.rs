@@ -2,7 +2,7 @@
 
 use super::super::kernel::{Kernel, MatMul, Operation, StreamingClass};
 use super::transformer::norm_kernel;
-use super::{Builder, OperatorGraph, Phase, Shape, input_grad, product, stream, weight_grad};
+use super::{Builder, OperatorGraph, Phase, Shape, TensorId, input_grad, product, stream, weight_grad};
 use planscope_core::training::Kernels;
 
 /// Builds the input block: token embedding, patch projection for images or video, or convolutions
@@ -96,11 +96,7 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
     let logits = (v > 0.0).then(|| {
         super::transformer::gather(&mut graph, shape, n, Phase::Forward, None);
         graph.run("output head", Phase::Forward, Kernel::MatMul(product(n, h, v, shape.format())), &[normed]);
-        let (forward, _) = loss_bytes(shape);
-        graph.run("loss", Phase::Forward, stream(StreamingClass::Loss, forward * n * v), &[]);
-        graph.tensor_collective(shape, "sum over vocabulary", Phase::Forward, Operation::AllReduce, 12.0 * n, None);
-        // The logit gradient in bf16 is part of the peak.
-        graph.makes("logits", (shape.training.profile().logit_bytes - 2.0) * n * v)
+        loss_forward(&mut graph, shape, v)
     });
     graph.turn();
     if let Some(logits) = logits {
@@ -121,6 +117,32 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
         graph.run("merge and project", Phase::WeightGrad, weight_grad(projection), &[input]);
     }
     graph.run("final norm", Phase::InputGrad, norm_kernel(shape, Phase::InputGrad), &[x]);
+    graph.graph
+}
+
+/// Runs the loss on `v` logits per token and returns the logits.
+fn loss_forward(graph: &mut Builder, shape: &Shape<'_>, v: f64) -> TensorId {
+    let n = shape.n;
+    let (forward, _) = loss_bytes(shape);
+    graph.run("loss", Phase::Forward, stream(StreamingClass::Loss, forward * n * v), &[]);
+    graph.tensor_collective(shape, "sum over vocabulary", Phase::Forward, Operation::AllReduce, 12.0 * n, None);
+    // The logit gradient in bf16 is part of the peak.
+    graph.makes("logits", (shape.training.profile().logit_bytes - 2.0) * n * v)
+}
+
+/// Builds the loss, which is part of the output block.
+pub fn loss(shape: &Shape<'_>) -> OperatorGraph {
+    let mut graph = Builder::new();
+    let v = f64::from(shape.module.predicted()) / shape.t;
+    if v > 0.0 {
+        let logits = loss_forward(&mut graph, shape, v);
+        graph.turn();
+        let bytes = loss_bytes(shape).1 * shape.n * v;
+        graph.run("loss", Phase::InputGrad, stream(StreamingClass::Loss, bytes), &[logits]);
+        graph.makes("logit gradient", shape.w * shape.n * v);
+    } else {
+        graph.turn();
+    }
     graph.graph
 }
 

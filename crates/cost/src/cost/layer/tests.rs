@@ -100,3 +100,18 @@ fn eager_kernels_are_slower() {
     let casts = time(Framework::Torchtitan, Some(Execution::Compiled), Precision::Fp8);
     assert!(casts > 1.05 * time(Framework::Megatron, None, Precision::Fp8));
 }
+
+/// Four units of 0.25 s: the first gather and the last reduction are exposed, the other three quarters slow the
+/// computation by 12.56 %. In the backward, weights are gathered again.
+#[test]
+fn the_first_gather_and_the_last_reduction_are_exposed() {
+    let second = Seconds::from_secs(1.0);
+    let pass = LayerCost { forward: second * 10.0, input_grad: second * 20.0, ..LayerCost::default() };
+    let traffic = ShardedTraffic { gather: second, reduce: second * 2.0, units: 4.0 };
+    let cost = pass.with_sharding(traffic, 1.0);
+    assert!((cost.exposed_forward.secs() - (0.25 + 0.75 * 0.1256)).abs() < 1e-9, "{cost:?}");
+    assert!((cost.exposed_backward.secs() - (0.5 + 2.5 * 0.1256)).abs() < 1e-9, "{cost:?}");
+    let alone = pass.with_sharding(traffic, 0.0);
+    assert!((alone.exposed_forward.secs() - 1.0).abs() < 1e-9 && (alone.exposed_backward.secs() - 3.0).abs() < 1e-9);
+    assert_eq!(pass.with_sharding(ShardedTraffic::default(), 1.0), pass);
+}

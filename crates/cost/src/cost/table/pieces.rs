@@ -123,6 +123,7 @@ impl ComponentCosts {
             kinds: kinds.map(|(a, b)| a.iter().zip(b.iter()).map(|(a, b)| (a.0, layer(a.1, b.1))).collect()),
             input: cost(self.input, other.input),
             output: cost(self.output, other.output),
+            loss: cost(self.loss, other.loss),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{LayerTable, ReplicaLayout};
 use crate::cost::collective::{Group, Hop};
-use crate::cost::layer::LayerCost;
+use crate::cost::layer::{LayerCost, ShardedTraffic};
 use crate::cost::operator::Rates;
 use crate::cost::partition::{LayerRange, Partition};
 use crate::cost::pricing::ComponentCosts;
@@ -61,8 +61,8 @@ impl LayerTable<'_> {
                 middle..range.end,
                 |costs| costs.without_recompute,
             ));
-            if range.ends(self.model) {
-                cost = cost.then(pieces.output);
+            if range.end == self.model.modules[range.module].layers {
+                cost = cost.then(pieces.output_part(range.output));
             }
         }
         cost
@@ -81,8 +81,8 @@ impl LayerTable<'_> {
             for (layer, count) in layers.iter().zip(mix.take(range.len())) {
                 cost = cost.then(layer.times(count));
             }
-            if range.ends(self.model) {
-                cost = cost.then(pieces.output);
+            if range.end == self.model.modules[range.module].layers {
+                cost = cost.then(pieces.output_part(range.output));
             }
         }
         cost
@@ -103,7 +103,7 @@ impl LayerTable<'_> {
     }
 
     /// Adds ZeRO-3 communication and host time.
-    pub(super) fn as_run(&self, cost: LayerCost, traffic: (Seconds, Seconds), host: Seconds) -> LayerCost {
+    pub(super) fn as_run(&self, cost: LayerCost, traffic: ShardedTraffic, host: Seconds) -> LayerCost {
         cost.with_sharding(traffic, self.training.data_overlap).with_host_time(host)
     }
 

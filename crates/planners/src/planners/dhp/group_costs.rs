@@ -22,7 +22,7 @@ use planscope_plan::scenario::Scenario;
 /// Returns a partition that has all layers on one stage.
 pub(crate) fn single_stage_partition(model: &Model) -> Partition {
     let range = |(module, module_spec): (usize, &planscope_core::model::Module)| {
-        planscope_cost::cost::partition::LayerRange { module, first: 0, end: module_spec.layers }
+        planscope_cost::cost::partition::LayerRange::new(module, 0, module_spec.layers)
     };
     Partition { stages: vec![model.modules.iter().enumerate().map(range).collect()], placement: Placement::Cyclic }
 }

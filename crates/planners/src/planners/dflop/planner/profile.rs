@@ -263,7 +263,7 @@ mod tests {
             let [encoder_profile, _] = profiles.each_ref().map(|profile| &profile.degrees[1]);
             let taken = work(model, &sequence).encoder_flops / encoder_profile.linear.at(4.0) / 2.0;
             assert!((taken / expected - 1.0).abs() < 1e-9, "{taken} {expected}");
-            let stages = (0..2).map(|module| vec![LayerRange { module, first: 0, end: model.modules[module].layers }]);
+            let stages = (0..2).map(|module| vec![LayerRange::new(module, 0, model.modules[module].layers)]);
             let partition = Partition { stages: stages.collect(), placement: Placement::Cyclic };
             for data in [1, 4] {
                 let memory = table.static_memory(&partition, ReplicaLayout { pipeline: 2, data, replica: 0 });
