@@ -3,7 +3,7 @@
 /// True for data, checkpoint, log, learning rate and numerics arguments, and for environment
 /// variables.
 pub(super) fn is_without_effect(key: &str) -> bool {
-    const PREFIXES: [&str; 88] = [
+    const PREFIXES: [&str; 103] = [
         "apply-rope",
         "decoupled-",
         "squared-relu",
@@ -92,6 +92,21 @@ pub(super) fn is_without_effect(key: &str) -> bool {
         "node-rank",
         "rdzv",
         "overlap-param-gather",
+        "fp8-amax",
+        "fp8-margin",
+        "fp8-interval",
+        "fp8-recipe",
+        "mpi",
+        "moe-shared-expert-overlap",
+        "no-position-embedding",
+        "cuda-graph-",
+        "te-rng",
+        "inference-",
+        "kill-on",
+        "container-",
+        "no-query-key",
+        "no-pipeline-parallel",
+        "query-in-block",
     ];
     PREFIXES.iter().any(|prefix| key.starts_with(prefix))
 }

@@ -45,6 +45,9 @@ pub(super) fn read_offload(keys: &mut Keys, settings: &mut Settings) -> Result<(
     let mut is_on = false;
     for name in names {
         let value = keys.text(&[name], "optimizer offload").map(|value| value.trim().to_lowercase());
+        if value.as_deref() == Some("nvme") {
+            keys.not_modelled("Offload of the optimizer to NVMe is read as offload to host memory.");
+        }
         is_on |= value.is_some_and(|value| !matches!(value.as_str(), "none" | "false" | "0"));
     }
     let shares = ["optimizer-offload-fraction", "deepspeed.zero_optimization.offload_optimizer.ratio"];

@@ -2,7 +2,9 @@ mod command_lines;
 mod commands;
 mod families;
 mod frameworks;
+mod programs;
 mod trainers;
+mod wrappers;
 mod yaml_programs;
 
 use planner::model::{Bias, LatentAttention, Moe, Norm, Window};

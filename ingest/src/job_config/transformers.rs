@@ -112,13 +112,24 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     precision::gradients(keys, &mut settings);
     settings.recompute = Some(recompute(format, keys));
     settings.attention = attention(keys);
-    let fusing = ["torch_compile", "use_liger_kernel", "enable_liger_kernel"];
-    settings.is_compiled = fusing.iter().filter_map(|name| keys.flag(&[name], "fused kernels")).any(|is_on| is_on);
+    let fusing = [
+        "torch_compile",
+        "use_liger_kernel",
+        "enable_liger_kernel",
+        "liger_rope",
+        "liger_rms_norm",
+        "liger_glu_activation",
+        "liger_layer_norm",
+    ];
+    // Every key is read, also after the first that is on.
+    let is_fused = |is_any: bool, name: &&str| keys.flag(&[name], "fused kernels").unwrap_or(false) || is_any;
+    settings.is_compiled = fusing.iter().fold(false, is_fused);
     tuning::read(format, keys, &mut settings)?;
     settings.fused_weight_gradients = Some(false);
     settings.sequence_parallel = Some(keys.flag(&["sequence_parallel"], "sequence parallelism").unwrap_or(false));
     optimizer::read_offload(keys, &mut settings)?;
     unmodelled::report_offload(keys);
+    unmodelled::report_encoder(keys);
     programs::report(format, keys, &settings);
     keys.ignore(without_effect::is);
     Ok(settings)
@@ -236,7 +247,7 @@ fn recompute(format: ConfigFormat, keys: &mut Keys) -> Recompute {
         "fsdp_config.fsdp_activation_checkpointing",
         "fsdp_config.activation_checkpointing",
     ];
-    let fsdp = fsdp.iter().filter_map(|name| keys.flag(&[name], "recomputation")).any(|is_on| is_on);
+    let fsdp = fsdp.iter().fold(false, |is_any, name| keys.flag(&[name], "recomputation").unwrap_or(false) || is_any);
     let is_off = keys.flag(&["disable_gradient_checkpointing"], "recomputation").unwrap_or(false);
     let granularity = keys.text(&["recompute_granularity"], "recomputation");
     let deepspeed: Vec<bool> = ["partition_activations", "cpu_checkpointing", "contiguous_memory_optimization"]
@@ -281,7 +292,8 @@ fn attention(keys: &mut Keys) -> Option<AttentionKernel> {
     let kernel =
         keys.text(&["attn_implementation", "flash_attn", "_attn_implementation", "attn_impl"], "attention kernel");
     let flags = ["flash_attention", "sdp_attention", "xformers_attention", "use_flash_attention_2", "use_flash_attn"];
-    let is_fused = flags.iter().filter_map(|name| keys.flag(&[name], "attention kernel")).any(|is_on| is_on);
+    let is_fused =
+        flags.iter().fold(false, |is_any, name| keys.flag(&[name], "attention kernel").unwrap_or(false) || is_any);
     let is_eager = keys.flag(&["eager_attention"], "attention kernel").unwrap_or(false);
     match kernel.as_deref() {
         Some("eager" | "disabled") => Some(AttentionKernel::Unfused),

@@ -89,6 +89,13 @@ fn deepspeed(
         }
         (None, Some(name)) if !has_file => {
             let stage = stage_in_name(name);
+            if stage.is_some() && name.to_lowercase().contains("offload") {
+                settings.optimizer_offload = 1.0;
+                keys.assume("The name of the DeepSpeed file states offload. The optimizer is read as offloaded.");
+                if stage == Some(3) {
+                    keys.not_modelled("Offload of parameters to the host is not applied.");
+                }
+            }
             keys.assume(match stage {
                 Some(stage) => {
                     format!("The DeepSpeed file is not given. Its name states ZeRO stage {stage}. Add the file.")
