@@ -3,7 +3,7 @@
 /// True for data, checkpoint, log, learning rate and numerics arguments, and for environment
 /// variables.
 pub(super) fn is_without_effect(key: &str) -> bool {
-    const PREFIXES: [&str; 103] = [
+    const PREFIXES: [&str; 110] = [
         "apply-rope",
         "decoupled-",
         "squared-relu",
@@ -105,6 +105,13 @@ pub(super) fn is_without_effect(key: &str) -> bool {
         "kill-on",
         "container-",
         "no-query-key",
+        "nv",
+        "hostfile",
+        "jobid",
+        "delay-wgrad",
+        "high-priority",
+        "enable-gloo",
+        "nccl-",
         "no-pipeline-parallel",
         "query-in-block",
     ];

@@ -91,7 +91,7 @@ pub(super) fn read_adapters(
 }
 
 /// True if the adapted layers include those of the MLP.
-fn adapts_mlp(targets: &str) -> bool {
+pub(super) fn adapts_mlp(targets: &str) -> bool {
     let targets = targets.to_lowercase();
     ["all", "gate", "up_proj", "down_proj", "mlp", "fc1", "fc2", "w1", "linear_fc"]
         .iter()

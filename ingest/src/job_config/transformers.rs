@@ -16,7 +16,7 @@ pub(super) use command::{
     argument, is_megatron as is_megatron_command, read as read_command, recognise as recognise_command,
 };
 
-use planner::training::{AttentionKernel, ContextExchange, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, Framework, Recompute};
 
 use super::keys::Keys;
 use super::settings::Settings;
@@ -106,6 +106,17 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     settings.sequence = sequence(format, keys)?;
     settings.image_pixels = image_pixels(format, keys)?;
     degrees(format, keys, &mut settings)?;
+    // The adapter of LLaMA-Factory for Megatron-LM has its degrees.
+    if format == ConfigFormat::LlamaFactory
+        && ["tensor_model_parallel_size", "pipeline_model_parallel_size", "expert_model_parallel_size"]
+            .iter()
+            .any(|name| keys.has(name))
+    {
+        settings.framework = Some(Framework::Megatron);
+        let starts =
+            ["moe_", "bias_", "apply_rope", "overlap_param", "cross_entropy", "masked_softmax", "transformer_impl"];
+        keys.ignore(|key| starts.iter().any(|start| key.starts_with(start)));
+    }
     sharding::read(keys, &mut settings)?;
     batch::read(format, keys, &mut settings)?;
     settings.precision = precision::read(format, keys)?;
@@ -250,6 +261,9 @@ fn recompute(format: ConfigFormat, keys: &mut Keys) -> Recompute {
     let fsdp = fsdp.iter().fold(false, |is_any, name| keys.flag(&[name], "recomputation").unwrap_or(false) || is_any);
     let is_off = keys.flag(&["disable_gradient_checkpointing"], "recomputation").unwrap_or(false);
     let granularity = keys.text(&["recompute_granularity"], "recomputation");
+    if keys.flag(&["activation_offloading"], "offload").unwrap_or(false) {
+        keys.not_modelled("Offload of activations to the host is not applied.");
+    }
     let deepspeed: Vec<bool> = ["partition_activations", "cpu_checkpointing", "contiguous_memory_optimization"]
         .iter()
         .filter_map(|name| keys.flag(&[&format!("deepspeed.activation_checkpointing.{name}")], "recomputation"))
@@ -300,6 +314,8 @@ fn attention(keys: &mut Keys) -> Option<AttentionKernel> {
         // Scripts with a switch instead of a name.
         Some("false" | "False") => None,
         Some("flash_attention_3" | "fa3") => Some(AttentionKernel::Flash3),
+        // Kernels of the hub, for example kernels-community/flash-attn3.
+        Some(name) if name.contains("flash-attn3") => Some(AttentionKernel::Flash3),
         Some("auto") | None if is_eager => Some(AttentionKernel::Unfused),
         Some("auto") | None => is_fused.then_some(AttentionKernel::Flash),
         Some(_) => Some(AttentionKernel::Flash),

@@ -12,7 +12,12 @@ use super::{JobConfigError, optimizer};
 const ACTOR: &str = "actor_rollout_ref.actor.";
 
 /// Starts of keys for generation, data, losses, checkpoints and logs.
-const WITHOUT_EFFECT: [&str; 64] = [
+const WITHOUT_EFFECT: [&str; 68] = [
+    // Arguments of `ray start` and `ray job submit`.
+    "head",
+    "address",
+    "runtime-env",
+    "working-dir",
     "actor_rollout_ref.rollout.",
     "actor_rollout_ref.ref.",
     "actor_rollout_ref.hybrid_engine",

@@ -230,3 +230,37 @@ fn overrides_of_primus_are_those_of_its_frameworks() {
     let job = config(&of("megatron", "mixtral_8x7B", overrides));
     assert_eq!((job.scenario.model.layers(), job.scenario.model.modules[0].hidden), (4, 4096));
 }
+
+#[test]
+fn adapters_and_sharding_of_trainers_are_read() {
+    let foundry = "model: {name: hf_causal_lm, pretrained_model_name_or_path: meta-llama/Llama-2-7b-hf, peft_config: {r: 16, \
+                   target_modules: [q_proj, v_proj]}}\nmax_seq_len: 128\nglobal_train_batch_size: 64\n\
+                   device_train_microbatch_size: 2\nprecision: amp_bf16\nfsdp_config: {sharding_strategy: FULL_SHARD}\n";
+    let job = config(foundry);
+    let adapters = job.scenario.model.modules[0].adapters.unwrap();
+    assert_eq!((adapters.rank, adapters.mlp), (16, false));
+    assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+    let axolotl = "base_model: meta-llama/Llama-3.2-3B\nsequence_len: 4096\nmicro_batch_size: 1\ndp_shard_size: 2\nrl: dpo\n\
+                   tensor_parallel_size: 2\nliger_rope: true\nliger_rms_norm: true\nbf16: true\n";
+    let job = config(axolotl);
+    assert_eq!((job.scenario.training.zero_stage(), job.scenario.cluster.devices()), (3, 4));
+    assert!(job.scenario.training.execution.is_some() && says(&job.not_modelled, "A pair of answers"));
+    assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+    let trl = "trl sft --model_name_or_path openai/gpt-oss-20b --num_processes 4 --accelerate_config zero3 --max_length 4096 \
+               --attn_implementation kernels-community/vllm-flash-attn3 --activation_offloading\n";
+    let job = config(trl);
+    assert_eq!(job.scenario.cluster.devices(), 4);
+    assert_eq!((job.scenario.training.attention, job.scenario.training.zero_stage()), (AttentionKernel::Flash3, 3));
+    assert!(says(&job.not_modelled, "Offload of activations") && job.unknown.is_empty(), "{:?}", job.unknown);
+    let megatron = "model_name_or_path: Qwen/Qwen3-30B-A3B\nfinetuning_type: full\ncutoff_len: 8192\n\
+                    tensor_model_parallel_size: 2\nexpert_model_parallel_size: 4\nmoe_grouped_gemm: true\nbf16: true\n\
+                    per_device_train_batch_size: 1\nuse_distributed_optimizer: true\noutput_dir: x\n";
+    let job = config(megatron);
+    assert_eq!((job.scenario.training.framework, job.scenario.training.zero_stage()), (Framework::Megatron, 1));
+    assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+    let named = "model_name_or_path: Qwen/Qwen3-8B\nper_device_train_batch_size: 1\nbf16: true\n\
+                 deepspeed: ds_z3_offload_config.json\noutput_dir: x\n";
+    let job = config(named);
+    assert!((job.scenario.training.optimizer_offload - 1.0).abs() < f64::EPSILON);
+    assert!(says(&job.assumed, "The name of the DeepSpeed file states offload."));
+}

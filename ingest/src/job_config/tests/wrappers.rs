@@ -107,6 +107,21 @@ fn nodes_before_the_program_are_read() {
     assert_eq!((job.scenario.cluster.name.as_str(), job.scenario.cluster.devices()), ("H100", 16));
 }
 
+#[test]
+fn entry_points_of_ray_are_commands() {
+    let job = config(
+        "apiVersion: ray.io/v1\nkind: RayJob\nspec:\n  entrypoint: python3 -m verl.trainer.main_ppo data.max_prompt_length=512 \
+         data.max_response_length=512 data.train_batch_size=256 actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct \
+         actor_rollout_ref.actor.ppo_mini_batch_size=64 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4 \
+         trainer.nnodes=2 trainer.n_gpus_per_node=8\n  rayClusterSpec:\n    workerGroupSpecs:\n    - replicas: 2\n      \
+         template:\n        spec:\n          nodeSelector: {nvidia.com/gpu.product: NVIDIA-H200}\n          containers:\n          \
+         - name: w\n            image: x\n            resources: {limits: {nvidia.com/gpu: 8}}\n",
+    );
+    assert_eq!(job.format, ConfigFormat::Verl);
+    assert_eq!((job.scenario.cluster.name.as_str(), job.scenario.cluster.devices()), ("H200", 16));
+    assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+}
+
 /// The degrees of a file and the number of devices contradict each other.
 #[test]
 fn devices_other_than_the_degrees_are_reported() {

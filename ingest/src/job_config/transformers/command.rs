@@ -121,7 +121,8 @@ pub(in crate::job_config) fn is_megatron(text: &str) -> bool {
 /// Reads the arguments of a script.
 pub(in crate::job_config) fn read(format: ConfigFormat, arguments: Keys, text: &str) -> Result<Keys, JobConfigError> {
     let program = program(text).unwrap_or(Program { format, kind: String::new(), is_megatron: false });
-    let is_accelerate = mentions(text, "accelerate", "launch");
+    // The command of TRL also takes arguments of accelerate.
+    let is_accelerate = mentions(text, "accelerate", "launch") || program.format == ConfigFormat::Trl;
     let (job_file, overrides) = job_file(&arguments, text);
     let mut keys = arguments.converted(|argument, value| {
         let (key, name, value) = setting(argument, value)?;

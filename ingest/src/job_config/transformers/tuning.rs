@@ -60,7 +60,8 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
     if keys.text(&["plugins"], "plugins").is_some_and(|list| list.contains("CrossEntropy") || list.contains("Liger")) {
         keys.not_modelled(FUSED_LOSS);
     }
-    if let Some(stage) = keys.text(&["stage"], "fine-tuning") {
+    // "rl" is the name of axolotl.
+    if let Some(stage) = keys.text(&["stage"], "fine-tuning").or_else(|| keys.peek("rl").map(str::to_owned)) {
         report_stage(&stage, keys);
     }
     let stated = keys.agreed(&["optim", "optimizer"], "optimizer")?;

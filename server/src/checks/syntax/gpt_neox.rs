@@ -5,7 +5,7 @@ use planner::training::Recompute;
 use serde_json::Value;
 
 use super::{Setting, Target};
-use crate::checks::expected::GLOBAL_BATCH;
+use crate::checks::expected::{GLOBAL_BATCH, REPLICAS};
 
 pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
     let Scenario { layout, training, .. } = &target.scenario;
@@ -20,6 +20,7 @@ pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
             let steps = set("gradient_accumulation_steps", target.accumulation()?.into())?;
             Some(steps.into_iter().chain([total]).collect())
         }
+        REPLICAS => Some(Vec::new()),
         "/training/recompute" | "/training/recompute_layers" if training.recompute_layers.is_none() => {
             match training.recompute {
                 Recompute::None => set("checkpoint_activations", false.into()),
