@@ -248,7 +248,7 @@ fn of_keys(keys: &Keys) -> Option<ConfigFormat> {
 
 /// Detects the format and parses the keys. A file of a scheduler is read as the command that it contains.
 pub(super) fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
-    if let Ok(Some(script)) = wrapper::script(text.trim_start())
+    if let Some(script) = wrapper::script(text.trim_start())
         && let Ok((format, mut keys)) = of_text(&script.text)
     {
         script.name_directives(&mut keys);

@@ -299,7 +299,8 @@ impl Keys {
         // Arguments and keys of another file have their complete names.
         let is_short = |entry: &&mut Entry| {
             let name = entry.file_key();
-            !name.is_empty() && !name.starts_with("--") && !(entry.in_file.is_some() && name.starts_with(prefix))
+            let is_complete = entry.in_file.is_some() && name.starts_with(prefix);
+            !name.is_empty() && !name.starts_with("--") && !is_complete
         };
         for entry in self.entries.iter_mut().filter(is_short) {
             entry.set_file_key(format!("{prefix}{}", entry.file_key()));

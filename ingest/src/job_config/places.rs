@@ -51,7 +51,7 @@ pub struct Places {
 pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
     let trimmed = text.trim_start_matches('\u{feff}').trim_start();
     let offset = text.len() - trimmed.len();
-    let is_wrapped = matches!(wrapper::script(trimmed), Ok(Some(_)));
+    let is_wrapped = wrapper::script(trimmed).is_some();
     let (notation, mut places) = match format {
         ConfigFormat::Megatron | ConfigFormat::Mlperf | ConfigFormat::OpenRlhf => return None,
         ConfigFormat::Torchtitan => {

@@ -61,15 +61,15 @@ fn program(words: &[String]) -> Option<Program> {
         }
         let path = word.replace('/', ".").to_lowercase();
         let is = |parts: &[&str]| parts.iter().any(|part| path.contains(part));
-        if is(&["maxtext.train", "maxtext.trainers.", "maxtext.sft", "maxtext.src.maxtext.train"]) {
+        if is(&["maxtext.train", "maxtext.sft"]) {
             of(ConfigFormat::Maxtext, "", at + 1)
         } else if is(&["megatron_gpt_pretraining.py", "megatron_gpt_finetuning.py", "megatron_gpt_sft.py"]) {
             of(ConfigFormat::Nemo, "", at + 1)
-        } else if is(&["levanter.main.train", "levanter.src.levanter.main.train"]) {
+        } else if is(&["levanter.main.train"]) {
             of(ConfigFormat::Levanter, "", at + 1)
         } else if base_name(word) == "run_train.py" && words.iter().any(|word| word.starts_with("--config-file")) {
             of(ConfigFormat::Nanotron, "", at + 1)
-        } else if word.ends_with(".py") && words.iter().any(|word| is_bridge_key(word)) {
+        } else if words.iter().any(|word| is_bridge_key(word)) && is_python(word) {
             of(ConfigFormat::MegatronBridge, "", at + 1)
         } else {
             None
@@ -79,6 +79,10 @@ fn program(words: &[String]) -> Option<Program> {
 
 fn is_train(word: &str) -> bool {
     matches!(base_name(word), "train.py" | "train_llm.py") || word == "llmfoundry"
+}
+
+fn is_python(word: &str) -> bool {
+    std::path::Path::new(word).extension().is_some_and(|end| end == "py")
 }
 
 /// True for an override of a recipe of Megatron-Bridge.

@@ -132,9 +132,7 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
         "liger_glu_activation",
         "liger_layer_norm",
     ];
-    // Every key is read, also after the first that is on.
-    let is_fused = |is_any: bool, name: &&str| keys.flag(&[name], "fused kernels").unwrap_or(false) || is_any;
-    settings.is_compiled = fusing.iter().fold(false, is_fused);
+    settings.is_compiled = is_any(keys, &fusing, "fused kernels");
     tuning::read(format, keys, &mut settings)?;
     settings.fused_weight_gradients = Some(false);
     settings.sequence_parallel = Some(keys.flag(&["sequence_parallel"], "sequence parallelism").unwrap_or(false));
@@ -144,6 +142,12 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     programs::report(format, keys, &settings);
     keys.ignore(without_effect::is);
     Ok(settings)
+}
+
+/// True if one of the switches is on. All of them are read.
+fn is_any(keys: &mut Keys, names: &[&str], setting: &'static str) -> bool {
+    let switches: Vec<bool> = names.iter().filter_map(|name| keys.flag(&[name], setting)).collect();
+    switches.contains(&true)
 }
 
 /// Reads the most pixels of an image, with the default of LLaMA-Factory.
@@ -258,7 +262,7 @@ fn recompute(format: ConfigFormat, keys: &mut Keys) -> Recompute {
         "fsdp_config.fsdp_activation_checkpointing",
         "fsdp_config.activation_checkpointing",
     ];
-    let fsdp = fsdp.iter().fold(false, |is_any, name| keys.flag(&[name], "recomputation").unwrap_or(false) || is_any);
+    let fsdp = is_any(keys, &fsdp, "recomputation");
     let is_off = keys.flag(&["disable_gradient_checkpointing"], "recomputation").unwrap_or(false);
     let granularity = keys.text(&["recompute_granularity"], "recomputation");
     if keys.flag(&["activation_offloading"], "offload").unwrap_or(false) {
@@ -306,8 +310,7 @@ fn attention(keys: &mut Keys) -> Option<AttentionKernel> {
     let kernel =
         keys.text(&["attn_implementation", "flash_attn", "_attn_implementation", "attn_impl"], "attention kernel");
     let flags = ["flash_attention", "sdp_attention", "xformers_attention", "use_flash_attention_2", "use_flash_attn"];
-    let is_fused =
-        flags.iter().fold(false, |is_any, name| keys.flag(&[name], "attention kernel").unwrap_or(false) || is_any);
+    let is_fused = is_any(keys, &flags, "attention kernel");
     let is_eager = keys.flag(&["eager_attention"], "attention kernel").unwrap_or(false);
     match kernel.as_deref() {
         Some("eager" | "disabled") => Some(AttentionKernel::Unfused),

@@ -50,6 +50,6 @@ const FRAMEWORKS: [(&str, &[&[&str]], &str); 15] = [
 /// Returns the error of a framework whose files are not read; `None` if none is recognised.
 pub(super) fn find(text: &str) -> Option<JobConfigError> {
     let has = |words: &&[&str]| words.iter().all(|word| text.contains(word));
-    let found = FRAMEWORKS.into_iter().find(|(_, marks, _)| marks.iter().any(|words| has(words)));
+    let found = FRAMEWORKS.into_iter().find(|(_, marks, _)| marks.iter().any(has));
     found.map(|(framework, _, remedy)| JobConfigError::Unsupported { framework, remedy })
 }

@@ -2,7 +2,6 @@
 //!
 //! The file becomes a script: directives with the nodes and devices, its variables, and the command.
 
-use super::JobConfigError;
 use super::keys::Keys;
 use super::yaml::{self, Node};
 
@@ -27,27 +26,27 @@ pub(super) struct Script {
     pub(super) text: String,
     kind: &'static str,
     nodes: &'static str,
-    devices: String,
+    devices: &'static str,
 }
 
 impl Script {
     /// Names the directives as the file does, and reports the file.
     pub(super) fn name_directives(&self, keys: &mut Keys) {
         keys.set_name("#SBATCH nodes", self.nodes);
-        keys.set_name("#SBATCH gpus-per-node", &self.devices);
-        keys.set_name("#SBATCH constraint", &self.devices);
+        keys.set_name("#SBATCH gpus-per-node", self.devices);
+        keys.set_name("#SBATCH constraint", self.devices);
         keys.assume(format!("The command, the nodes and the devices of the {} are read.", self.kind));
     }
 }
 
 /// Returns the script of a file; `None` if it is no file of a scheduler, or contains no command.
-pub(super) fn script(text: &str) -> Result<Option<Script>, JobConfigError> {
+pub(super) fn script(text: &str) -> Option<Script> {
     let has = |words: &[&str]| words.iter().all(|word| text.lines().any(|line| line.starts_with(word)));
     if has(&["apiVersion:", "kind:"]) {
         return kubernetes(text);
     }
     let is_task = ["resources:", "num_nodes:", "setup:"].iter().any(|word| has(&[word]));
-    if has(&["run:"]) && is_task { sky(text) } else { Ok(None) }
+    if has(&["run:"]) && is_task { sky(text) } else { None }
 }
 
 fn field<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
@@ -67,41 +66,38 @@ fn count(node: &Node, name: &str) -> Option<u32> {
 }
 
 /// Returns statements that set variables. Values with line feeds are left out.
-fn exports<'a>(variables: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+fn exports<'a>(variables: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
     let is_plain = |value: &str| !value.contains(['\n', '"', '$', '`']);
-    variables
-        .filter(|(name, value)| !name.is_empty() && is_plain(value))
-        .map(|(name, value)| format!("export {name}=\"{value}\"\n"))
-        .collect()
+    let plain = variables.filter(|(name, value)| !name.is_empty() && is_plain(value));
+    plain.map(|(name, value)| format!("export {name}=\"{value}\"")).collect()
 }
 
 /// Reads a task of SkyPilot.
-fn sky(text_of_file: &str) -> Result<Option<Script>, JobConfigError> {
-    let document = yaml::document(text_of_file)?;
-    let Some(command) = text(&document, "run") else { return Ok(None) };
+fn sky(file: &str) -> Option<Script> {
+    let document = yaml::document(file).ok()?;
+    let command = text(&document, "run")?;
     let nodes = count(&document, "num_nodes").unwrap_or(1);
-    let mut script = format!("#SBATCH --nodes={nodes}\nexport SKYPILOT_NUM_NODES={nodes}\n");
+    let mut lines = vec![format!("#SBATCH --nodes={nodes}"), format!("export SKYPILOT_NUM_NODES={nodes}")];
     let resources = field(&document, "resources");
     let stated = resources.and_then(|resources| accelerators(field(resources, "accelerators")?));
     if let Some((device, number)) = &stated {
-        script.push_str(&format!("#SBATCH --gpus-per-node={device}:{number}\n"));
-        script.push_str(&format!("export SKYPILOT_NUM_GPUS_PER_NODE={number}\n"));
+        lines.push(format!("#SBATCH --gpus-per-node={device}:{number}"));
+        lines.push(format!("export SKYPILOT_NUM_GPUS_PER_NODE={number}"));
     }
     let instance = resources.and_then(|resources| text(resources, "instance_type"));
     if let (None, Some(instance)) = (&stated, instance) {
-        script.push_str(&format!("#SBATCH --constraint={}\n", of_instance(instance)));
+        lines.push(format!("#SBATCH --constraint={}", of_instance(instance)));
     }
     if let Some(Node::Map(variables)) = field(&document, "envs") {
         let plain = variables.iter().filter_map(|(name, value)| match value {
             Node::Text(value) => Some((name.as_str(), value.as_str())),
             _ => None,
         });
-        script.push_str(&exports(plain));
+        lines.extend(exports(plain));
     }
-    script.push_str(command);
-    script.push('\n');
+    lines.push(command.to_owned());
     let devices = if stated.is_some() { "resources.accelerators" } else { "resources.instance_type" };
-    Ok(Some(Script { text: script, kind: "SkyPilot task", nodes: "num_nodes", devices: devices.to_owned() }))
+    Some(Script { text: lines.join("\n"), kind: "SkyPilot task", nodes: "num_nodes", devices })
 }
 
 /// Returns type and number of `H100:8`, `{H100: 8}`, or of the first entry of a list of them.
@@ -128,43 +124,33 @@ fn of_instance(name: &str) -> String {
     INSTANCES.into_iter().find(|(part, _)| name.contains(part)).map_or(name, |(_, device)| device.to_owned())
 }
 
-/// Reads the first workload with a command.
-fn kubernetes(text: &str) -> Result<Option<Script>, JobConfigError> {
-    for part in text.split("\n---") {
-        let part = part.trim_start_matches(['-', '\n', ' ']);
-        if part.trim().is_empty() {
-            continue;
-        }
-        let Ok(document) = yaml::document(part) else { continue };
+/// Reads the first workload with a command. Documents that are not read have none.
+fn kubernetes(text: &str) -> Option<Script> {
+    text.split("\n---").find_map(|part| {
+        let document = yaml::document(part.trim_start_matches(['-', '\n', ' '])).ok()?;
         let mut command = String::new();
         commands(&document, &mut command);
-        if command.trim().is_empty() {
-            continue;
-        }
-        return Ok(Some(workload(&document, &command)));
-    }
-    Ok(None)
+        (!command.trim().is_empty()).then(|| workload(&document, &command))
+    })
 }
 
 fn workload(document: &Node, command: &str) -> Script {
-    let pods = pods(document).max(1);
-    let mut script = format!("#SBATCH --nodes={pods}\n");
+    let mut lines = vec![format!("#SBATCH --nodes={}", pods(document).max(1))];
     let number = devices(document);
     let mut labels = Vec::new();
     types(document, false, &mut labels);
     let device = labels.iter().map(|label| of_instance(label)).find(|label| super::launcher::preset(label).is_some());
-    match (number, device) {
-        (Some(number), Some(device)) => script.push_str(&format!("#SBATCH --gpus-per-node={device}:{number}\n")),
-        (Some(number), None) => script.push_str(&format!("#SBATCH --gpus-per-node={number}\n")),
-        (None, Some(device)) => script.push_str(&format!("#SBATCH --constraint={device}\n")),
-        (None, None) => {}
-    }
+    lines.extend(match (number, device) {
+        (Some(number), Some(device)) => Some(format!("#SBATCH --gpus-per-node={device}:{number}")),
+        (Some(number), None) => Some(format!("#SBATCH --gpus-per-node={number}")),
+        (None, Some(device)) => Some(format!("#SBATCH --constraint={device}")),
+        (None, None) => None,
+    });
     let mut variables = Vec::new();
     environment(document, &mut variables);
-    script.push_str(&exports(variables.into_iter()));
-    script.push_str(command);
-    script.push('\n');
-    Script { text: script, kind: "Kubernetes workload", nodes: "replicas", devices: "resources.limits".to_owned() }
+    lines.extend(exports(variables.into_iter()));
+    lines.push(command.to_owned());
+    Script { text: lines.join("\n"), kind: "Kubernetes workload", nodes: "replicas", devices: "resources.limits" }
 }
 
 /// Appends the commands of the containers with their arguments.
@@ -173,11 +159,7 @@ fn commands(node: &Node, script: &mut String) {
         Node::Map(entries) => {
             let is_container = field(node, "image").is_some() || field(node, "resources").is_some();
             let parts = ["command", "args"].map(|name| field(node, name));
-            if is_container || parts.iter().all(Option::is_some) {
-                for part in parts.into_iter().flatten() {
-                    append(part, script);
-                }
-            } else if matches!(parts, [Some(Node::List(_)), _]) {
+            if is_container || matches!(parts, [Some(Node::List(_)), _]) {
                 parts.into_iter().flatten().for_each(|part| append(part, script));
             }
             if let Some(Node::Text(entrypoint)) = field(node, "entrypoint") {
