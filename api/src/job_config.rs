@@ -30,6 +30,8 @@ pub enum ConfigFormat {
     Swift,
     /// Command line of OpenRLHF.
     OpenRlhf,
+    /// Job file of GPT-NeoX.
+    GptNeox,
     /// Job file of nanotron.
     Nanotron,
     /// Job file of llm-foundry.
@@ -73,6 +75,7 @@ impl ConfigFormat {
             Self::Trl => "TRL command line",
             Self::Swift => "ms-swift command line",
             Self::OpenRlhf => "OpenRLHF command line",
+            Self::GptNeox => "GPT-NeoX job file",
             Self::Nanotron => "nanotron job file",
             Self::LlmFoundry => "llm-foundry job file",
             Self::Olmo => "OLMo job file",
@@ -103,6 +106,7 @@ impl ConfigFormat {
             Self::Trl => Some("TRL"),
             Self::Swift => Some("ms-swift"),
             Self::OpenRlhf => Some("OpenRLHF"),
+            Self::GptNeox => Some("GPT-NeoX"),
             Self::Nanotron => Some("nanotron"),
             Self::LlmFoundry => Some("llm-foundry"),
             Self::Olmo => Some("OLMo"),

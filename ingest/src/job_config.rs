@@ -10,6 +10,7 @@
 //! | accelerate (YAML, JSON) | `distributed_type`, `compute_environment` or `num_processes` with `num_machines` |
 //! | LLaMA-Factory (YAML, JSON) | `model_name_or_path` or `model` with `finetuning_type`, `cutoff_len`, `template` or `dist_config` |
 //! | axolotl (YAML) | `base_model` with `sequence_len`, `micro_batch_size` or `datasets` |
+//! | GPT-NeoX (YAML) | `pipe_parallel_size` or `model_parallel_size` with `num_layers` or a related key |
 //! | nanotron (YAML) | `parallelism.dp`, or `model.model_config` with `tokens` |
 //! | llm-foundry (YAML) | `model.name` with `global_train_batch_size` or `device_train_microbatch_size` |
 //! | OLMo (YAML) | the same without `model.name`, and `model.d_model` |
@@ -22,6 +23,8 @@
 //! | torchtune (YAML) | `model._component_` |
 //! | Levanter (YAML) | `trainer.train_batch_size` with `model.type` or `trainer.mp` |
 //! | OLMo-core (JSON) | `model.d_model` with `train_module.rank_microbatch_size` or `data_loader.global_batch_size` |
+//! | torchtune, litgpt, `MaxText`, Megatron-Bridge, `NeMo`, llm-foundry, Levanter, nanotron (command lines) | the program |
+//! | SkyPilot tasks, Kubernetes workloads (YAML) | `run` with `resources` or `num_nodes`; `apiVersion` with `kind`; they contain a command |
 //! | verl (overrides in a script, YAML) | `actor_rollout_ref`, or `model.partial_pretrain` with `data` |
 //! | `MLPerf` variables | `DGXNNODES` with `MINIBS` or a tensor-parallel degree |
 //!
@@ -36,8 +39,10 @@ mod error;
 mod family;
 mod file_name;
 mod format;
+mod gpt_neox;
 mod interpolation;
 mod keys;
+mod launcher;
 mod layer_kinds;
 mod levanter;
 mod litgpt;
@@ -58,15 +63,19 @@ mod olmo_core;
 mod optimizer;
 mod places;
 mod primus;
+mod programs;
 mod scenario;
 mod settings;
 mod similar;
+mod slime;
 mod torchtitan;
 mod torchtune;
 mod transformers;
 mod unmodelled;
+mod unsupported;
 mod verl;
 mod without_effect;
+mod wrapper;
 mod yaml;
 
 pub use error::JobConfigError;
@@ -184,6 +193,10 @@ fn build(
     let stated = model_keys.as_mut().map(model_config::read).transpose()?;
     let (format, mut keys) = join(jobs, names)?;
     let mut settings = read_settings(format, &mut keys).map_err(|error| in_words_of_file(format, &keys, error))?;
+    if (keys.has(programs::COMMAND) && !format.is_transformers()) || format == ConfigFormat::Verl {
+        launcher::complete(&mut keys, &mut settings)?;
+        keys.ignore(|key| key.starts_with(['$', '#']));
+    }
     let mut model = model(format, &mut settings, stated, &mut keys)?;
     if let Some(model_keys) = model_keys {
         keys.absorb_file(model_keys);
@@ -226,13 +239,24 @@ fn in_words_of_file(format: ConfigFormat, keys: &Keys, error: JobConfigError) ->
 }
 
 /// Joins the files of a job. Without files, the format is that of the model.
-fn join(mut jobs: Vec<(ConfigFormat, Keys)>, names: &[&str]) -> Result<(ConfigFormat, Keys), JobConfigError> {
+fn join(jobs: Vec<(ConfigFormat, Keys)>, names: &[&str]) -> Result<(ConfigFormat, Keys), JobConfigError> {
     if !jobs.is_empty() && jobs.iter().all(|(format, _)| *format == ConfigFormat::Torchtitan) {
         let keys = torchtitan::join(jobs.into_iter().map(|(_, keys)| keys).collect(), names)?;
         return Ok((ConfigFormat::Torchtitan, keys));
     }
     if !jobs.is_empty() && jobs.iter().all(|(format, _)| format.is_transformers()) {
         return transformers::join(jobs, names);
+    }
+    let (commands, mut jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|(_, keys)| keys.has(programs::COMMAND));
+    if let Some(format) = commands.first().map(|(format, _)| *format) {
+        let has_file = !jobs.is_empty();
+        let mut keys = Keys::default();
+        for (_, file) in jobs {
+            keys.adopt_file("", file)?;
+        }
+        let commands = commands.into_iter().map(|(_, keys)| keys).collect();
+        programs::apply(format, &mut keys, commands, (has_file, names))?;
+        return Ok((format, keys));
     }
     // The main file precedes the DeepSpeed file of Megatron-DeepSpeed.
     jobs.sort_by_key(|(format, _)| *format == ConfigFormat::Deepspeed);
@@ -257,6 +281,7 @@ fn read_settings(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobC
         | ConfigFormat::Trl
         | ConfigFormat::Swift
         | ConfigFormat::OpenRlhf => transformers::read(format, keys),
+        ConfigFormat::GptNeox => gpt_neox::read(keys),
         ConfigFormat::Nanotron => nanotron::read(keys),
         ConfigFormat::LlmFoundry => llm_foundry::read(keys),
         ConfigFormat::Olmo => olmo::read(keys),

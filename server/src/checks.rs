@@ -102,6 +102,7 @@ pub(crate) const fn config_format(format: job_config::ConfigFormat) -> ConfigFor
         job_config::ConfigFormat::Trl => ConfigFormat::Trl,
         job_config::ConfigFormat::Swift => ConfigFormat::Swift,
         job_config::ConfigFormat::OpenRlhf => ConfigFormat::OpenRlhf,
+        job_config::ConfigFormat::GptNeox => ConfigFormat::GptNeox,
         job_config::ConfigFormat::Nanotron => ConfigFormat::Nanotron,
         job_config::ConfigFormat::LlmFoundry => ConfigFormat::LlmFoundry,
         job_config::ConfigFormat::Olmo => ConfigFormat::Olmo,

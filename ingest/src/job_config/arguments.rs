@@ -85,7 +85,7 @@ fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
 /// Converts short SLURM options to their long form: `-N 4` and `-N4` are `--nodes=4`.
 fn long_options(directive: &str) -> String {
     let mut long = directive.to_owned();
-    for (short, name) in [("N", "nodes"), ("C", "constraint"), ("n", "ntasks"), ("G", "gpus")] {
+    for (short, name) in [("N", "nodes"), ("C", "constraint"), ("n", "ntasks"), ("G", "gpus"), ("p", "partition")] {
         let (spaced, joined) = (format!(" -{short} "), format!(" -{short}"));
         long = long.replace(&spaced, &format!(" --{name}="));
         if let Some(at) = long.find(&joined).filter(|at| long[at + joined.len()..].starts_with(char::is_alphanumeric)) {
@@ -261,6 +261,13 @@ pub(super) fn words(value: &str) -> String {
     let words = value.split_whitespace().take_while(is_end).enumerate();
     let words = words.filter(|(index, word)| *index == 0 || !word.starts_with('$')).map(|(_, word)| word);
     words.collect::<Vec<_>>().join(" ").trim_end_matches([';', '`']).to_owned()
+}
+
+/// Returns the words of the commands, without comments and quotes, one list for each command.
+pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
+    let plain = |word: &str| word.trim_matches(['"', '\'', '\\', '(', ')', '`']).to_owned();
+    let split = |line: String| without_comment(&line).split_whitespace().map(plain).collect::<Vec<_>>();
+    lines(text).into_iter().map(split).filter(|words| !words.is_empty()).collect()
 }
 
 /// Removes shell array brackets around a word. Brackets inside a value remain.

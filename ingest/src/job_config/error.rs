@@ -30,10 +30,17 @@ pub enum JobConfigError {
     #[error(
         "the file is no configuration that Planscope reads; it reads scenario JSON files, config.json of Hugging Face \
          models, torchtitan job files (TOML), Megatron-LM arguments, DeepSpeed JSON, files or command lines of \
-         transformers, TRL, accelerate, LLaMA-Factory, axolotl, ms-swift and OpenRLHF, and files of nanotron, \
+         transformers, TRL, accelerate, LLaMA-Factory, axolotl, ms-swift and OpenRLHF, and files of GPT-NeoX, nanotron, \
          llm-foundry, OLMo, NeMo, Megatron-Bridge, MaxText, Primus, verl, litgpt, torchtune, Levanter, OLMo-core and MLPerf"
     )]
     Unknown,
+    /// A framework whose files are not read.
+    #[error("the file is one of {framework}, which Planscope does not read; {remedy}")]
+    Unsupported {
+        framework: &'static str,
+        /// What to give instead.
+        remedy: &'static str,
+    },
     /// The file states neither a model nor its sizes.
     #[error("the {format} {} no model; add config.json of the model, or a job file that names it", states(format))]
     NoModel {

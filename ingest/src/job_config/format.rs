@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::Keys;
 use super::{
-    JobConfigError, arguments, document, interpolation, levanter, litgpt, llm_foundry, maxtext, megatron, mixed,
-    mlperf, model_config, nanotron, nemo, olmo, olmo_core, primus, torchtitan, torchtune, transformers, verl, yaml,
+    JobConfigError, arguments, document, gpt_neox, interpolation, levanter, litgpt, llm_foundry, maxtext, megatron,
+    mixed, mlperf, model_config, nanotron, nemo, olmo, olmo_core, primus, programs, torchtitan, torchtune,
+    transformers, unsupported, verl, wrapper, yaml,
 };
 
 /// Format of a configuration file.
@@ -35,6 +36,8 @@ pub enum ConfigFormat {
     Swift,
     /// Command line of OpenRLHF.
     OpenRlhf,
+    /// Job file of GPT-NeoX.
+    GptNeox,
     /// Job file of nanotron.
     Nanotron,
     /// Job file of llm-foundry.
@@ -78,6 +81,7 @@ impl ConfigFormat {
             Self::Trl => "TRL command line",
             Self::Swift => "ms-swift command line",
             Self::OpenRlhf => "OpenRLHF command line",
+            Self::GptNeox => "GPT-NeoX job file",
             Self::Nanotron => "nanotron job file",
             Self::LlmFoundry => "llm-foundry job file",
             Self::Olmo => "OLMo job file",
@@ -108,6 +112,7 @@ impl ConfigFormat {
             Self::Trl => "trl",
             Self::Swift => "swift",
             Self::OpenRlhf => "open_rlhf",
+            Self::GptNeox => "gpt_neox",
             Self::Nanotron => "nanotron",
             Self::LlmFoundry => "llm_foundry",
             Self::Olmo => "olmo",
@@ -135,6 +140,7 @@ impl ConfigFormat {
             Self::Trl => "TRL",
             Self::Swift => "ms-swift",
             Self::OpenRlhf => "OpenRLHF",
+            Self::GptNeox => "GPT-NeoX",
             Self::Nanotron => "nanotron",
             Self::LlmFoundry => "llm-foundry",
             Self::Olmo => "OLMo",
@@ -171,6 +177,7 @@ impl ConfigFormat {
             | Self::Swift
             | Self::OpenRlhf
             | Self::Verl => Framework::HuggingFace,
+            Self::GptNeox => Framework::MegatronDeepspeed,
             Self::Nanotron => Framework::Nanotron,
             Self::LlmFoundry | Self::Olmo | Self::Litgpt | Self::Torchtune | Self::Levanter | Self::OlmoCore => {
                 Framework::Fsdp
@@ -213,8 +220,9 @@ type Test = fn(&Keys) -> bool;
 
 /// Tests of formats with dotted keys. The first that matches is the format. Job files may contain keys of
 /// `config.json`, so they precede it.
-const TESTS: [(ConfigFormat, Test); 18] = [
+const TESTS: [(ConfigFormat, Test); 19] = [
     (ConfigFormat::Primus, primus::is_job),
+    (ConfigFormat::GptNeox, gpt_neox::is_job),
     (ConfigFormat::Torchtune, torchtune::is_job),
     (ConfigFormat::Litgpt, litgpt::is_job),
     (ConfigFormat::Levanter, levanter::is_job),
@@ -238,14 +246,34 @@ fn of_keys(keys: &Keys) -> Option<ConfigFormat> {
     TESTS.into_iter().find(|(_, is)| is(keys)).map(|(format, _)| format)
 }
 
-/// Detects the format and parses the keys.
+/// Detects the format and parses the keys. A file of a scheduler is read as the command that it contains.
 pub(super) fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
+    if let Some(script) = wrapper::script(text.trim_start())
+        && let Ok((format, mut keys)) = of_text(&script.text)
+    {
+        script.name_directives(&mut keys);
+        return Ok((format, keys));
+    }
+    of_text(text).map_err(|error| match (&error, unsupported::find(text)) {
+        (JobConfigError::Unknown | JobConfigError::Malformed { .. }, Some(found)) => found,
+        _ => error,
+    })
+}
+
+fn of_text(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
     let trimmed = text.trim_start();
     if trimmed.is_empty() {
         return Err(JobConfigError::Empty);
     }
     if trimmed.starts_with('{') {
-        let keys = document::json(trimmed)?;
+        let keys = match document::json(trimmed) {
+            // GPT-NeoX reads files in braces as YAML.
+            Err(error) => match yaml::keys(trimmed) {
+                Ok(keys) if gpt_neox::is_job(&keys) => keys,
+                _ => return Err(error),
+            },
+            Ok(keys) => keys,
+        };
         return of_keys(&keys).map(|format| (format, keys)).ok_or(JobConfigError::Unknown);
     }
     // Arguments are tried first: a script with a line `a = "b"` is not TOML, and a job file has no
@@ -266,6 +294,9 @@ pub(super) fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigErr
     }
     if torchtitan::is_command(&keys, text) {
         return Ok((ConfigFormat::Torchtitan, torchtitan::read_command(keys, text)?));
+    }
+    if let Some(found) = programs::recognise(&keys, text)? {
+        return Ok(found);
     }
     let command = transformers::recognise_command(&keys, text);
     if yaml::is_yaml(trimmed) {

@@ -146,7 +146,8 @@ impl Keys {
         names: &[&str],
         setting: &'static str,
     ) -> Result<Option<u32>, JobConfigError> {
-        let is_unset = |name: &&str| self.peek(name).is_some_and(|value| value.contains('$'));
+        // Words after the first are those of the script, for example the program.
+        let is_unset = |name: &&str| self.peek(name).is_some_and(|value| first_word(value).contains('$'));
         let stated: Vec<&str> = names.iter().filter(|name| !is_unset(name)).copied().collect();
         self.ignore(|key| names.contains(&key));
         self.count(&stated, setting)
@@ -295,8 +296,29 @@ impl Keys {
 
     /// Adds `prefix` to the names in the file.
     pub(super) fn relabel(&mut self, prefix: &str) {
-        for entry in self.entries.iter_mut().filter(|entry| !entry.file_key().is_empty()) {
+        // Arguments and keys of another file have their complete names.
+        let is_short = |entry: &&mut Entry| {
+            let name = entry.file_key();
+            let is_complete = entry.in_file.is_some() && name.starts_with(prefix);
+            !name.is_empty() && !name.starts_with("--") && !is_complete
+        };
+        for entry in self.entries.iter_mut().filter(is_short) {
             entry.set_file_key(format!("{prefix}{}", entry.file_key()));
+        }
+    }
+
+    /// Sets the name of a key in reports.
+    pub(super) fn set_name(&mut self, key: &str, name: &str) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key) {
+            entry.set_file_key(name.to_owned());
+        }
+    }
+
+    /// Adds a key that the reader expects, for a value that the file states under another name.
+    pub(super) fn translate(&mut self, name: &str, value: &str, (in_file, stated): (&str, &str)) {
+        self.derive(name, value, "");
+        if let Some(entry) = self.entries.last_mut() {
+            entry.in_file = Some((in_file.to_owned(), stated.to_owned()));
         }
     }
 

@@ -45,7 +45,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         settings.model = Some(model(keys)?);
     }
     memory(keys, &mut settings);
-    settings.tensor = keys.count(&["trainer.model_axis_size"], "tensor parallelism")?;
+    mesh(keys, &mut settings)?;
     let global = keys.count(&["trainer.train_batch_size"], "global batch")?.unwrap_or(512);
     settings.batch_key = Some("trainer.train_batch_size");
     settings.microbatch = keys.count(&["trainer.per_device_parallelism"], "sequences of a microbatch")?;
@@ -66,6 +66,43 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.is_compiled = true;
     keys.ignore(is_without_effect);
     Ok(settings)
+}
+
+/// Reads the axes of the mesh. An axis of -1 takes the rest of the devices.
+fn mesh(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let axis = |keys: &mut Keys, name: &str, setting| {
+        let names = ["axes", "dcn_axes"].map(|kind| format!("trainer.mesh.{kind}.{name}"));
+        let (mut product, mut is_stated) = (1_u32, false);
+        for name in &names {
+            if let Some(size) = keys.count(&[name], setting)? {
+                (product, is_stated) = (product.saturating_mul(size), true);
+            }
+        }
+        Ok::<_, JobConfigError>(is_stated.then_some(product))
+    };
+    let tensor = keys.count(&["trainer.model_axis_size"], "tensor parallelism")?;
+    settings.tensor = tensor.or(axis(keys, "model", "tensor parallelism")?);
+    settings.context = axis(keys, "context", "context parallelism")?;
+    settings.expert = axis(keys, "expert", "expert parallelism")?;
+    let sharded = axis(keys, "data", "sharded data parallelism")?;
+    let mut replicated = axis(keys, "replica", "replicated data parallelism")?;
+    for name in [
+        "trainer.mesh.axes.replica_dcn",
+        "trainer.mesh.dcn_axes.replica_dcn",
+        "trainer.replica_ici_axis_size",
+        "trainer.replica_dcn_axis_size",
+    ] {
+        if let Some(size) = keys.count(&[name], "replicated data parallelism")? {
+            replicated = Some(replicated.unwrap_or(1).saturating_mul(size));
+        }
+    }
+    if replicated.unwrap_or(1) > 1 {
+        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
+    }
+    // The expert axis has devices of its own, which are data-parallel elsewhere.
+    let expert = settings.expert.unwrap_or(1);
+    settings.replicas = sharded.map(|sharded| sharded.saturating_mul(replicated.unwrap_or(1)).saturating_mul(expert));
+    Ok(())
 }
 
 /// Reads the model. Its keys are those of `config.json` under other names. The tokenizer determines the vocabulary.
@@ -170,7 +207,10 @@ fn is_without_effect(key: &str) -> bool {
         "trainer.per_device_eval",
         "trainer.distributed",
         "trainer.profiler",
-        "trainer.replica_",
+        "trainer.mesh.compute_mapping",
+        "trainer.mesh.param_mapping",
+        "trainer.mesh.shared_mapping",
+        "trainer.mesh.batch_axis",
         "trainer.run_",
         "optimizer.",
         "epoch",

@@ -1,6 +1,6 @@
 //! llm-foundry job files (YAML) with MPT or Hugging Face models.
 
-use planner::model::Model;
+use planner::model::{Adapters, Model};
 use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
@@ -47,6 +47,11 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.overlapped_gradients = Some(true);
     settings.fused_weight_gradients = Some(false);
     settings.sequence_parallel = Some(false);
+    if let Some(rank) = keys.count(&["model.peft_config.r"], "rank of the adapters")? {
+        let targets = keys.text(&["model.peft_config.target_modules"], "adapted layers").unwrap_or_default();
+        settings.adapters = Some(Adapters { rank, mlp: optimizer::adapts_mlp(&targets), base_bits: None });
+    }
+    keys.ignore(|key| key.starts_with("model.peft_config."));
     if let Some(name) = keys.text(&["optimizer.name"], "optimizer") {
         optimizer::set(&name, keys, &mut settings);
     }

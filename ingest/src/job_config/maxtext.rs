@@ -37,18 +37,20 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     } else {
         settings.model_name = name.map(|name| ("model_name", name));
     }
-    settings.has_layout = ["per_device_batch_size", "max_target_length"].iter().any(|name| keys.has(name));
-    if settings.has_layout {
-        settings.sequence = Some(keys.count(&["max_target_length"], "sequence length")?.unwrap_or_else(|| {
+    settings.has_layout = true;
+    let is_job = ["per_device_batch_size", "max_target_length"].iter().any(|name| keys.has(name));
+    let sequence = keys.count(&["max_target_length"], "sequence length")?;
+    settings.sequence = sequence.or_else(|| {
+        is_job.then(|| {
             keys.assume("MaxText's default sequence length is 2048 tokens.");
             2048
-        }));
-        degrees(keys, &mut settings)?;
-        devices(keys, &mut settings)?;
-        schedule(keys, &mut settings)?;
-        batch(keys, &mut settings)?;
-        memory(keys, &mut settings);
-    }
+        })
+    });
+    degrees(keys, &mut settings)?;
+    devices(keys, &mut settings)?;
+    schedule(keys, &mut settings)?;
+    batch(keys, &mut settings)?;
+    memory(keys, &mut settings);
     keys.ignore(is_without_effect);
     Ok(settings)
 }

@@ -1,6 +1,6 @@
 //! Arguments for Megatron-LM and Megatron-DeepSpeed, with Megatron-LM defaults.
 
-use planner::model::{Bias, Model, Module, Moe, Norm};
+use planner::model::{Bias, Model, Module, ModuleRole, Moe, Norm};
 use planner::training::{
     AttentionKernel, ContextExchange, Framework, GradientFormat, MasterWeights, MomentFormat, Precision, Recompute,
     RecomputedModule,
@@ -12,30 +12,10 @@ use super::megatron_layers;
 use super::megatron_stages;
 use super::model_config::distinct_head_size;
 use super::settings::{Batch, Settings};
-use super::{JobConfigError, optimizer, unmodelled};
+use super::{JobConfigError, launcher, optimizer, slime, unmodelled};
 
 /// Vocabulary size if the file gives only a tokenizer: GPT-2, padded to a multiple of 1,024.
 const VOCABULARY: u32 = 51_200;
-
-/// Device names used by schedulers, with their presets. A name must precede all names that it is a
-/// substring of.
-const DEVICES: [(&str, &str); 15] = [
-    ("gb200", "gb200-nvl72"),
-    ("gb300", "gb300-nvl72"),
-    ("h100", "h100"),
-    ("h800", "h800"),
-    ("h200", "h200"),
-    ("b200", "b200"),
-    ("b300", "b300"),
-    ("h20", "h20"),
-    ("a100-40", "a100-40gb"),
-    ("a100", "a100-80gb"),
-    ("a800", "a800"),
-    ("mi300x", "mi300x"),
-    ("mi325x", "mi325x"),
-    ("mi355x", "mi355x"),
-    ("l40s", "l40s"),
-];
 
 /// Megatron-LM programs for bidirectional models or models with cross-attention in the decoder.
 const OTHER_PROGRAMS: [(&str, &str); 4] = [
@@ -70,6 +50,7 @@ pub(super) fn other_model(text: &str) -> Option<&'static str> {
 
 /// Reads the settings of a Megatron-LM command line.
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    slime::add_defaults(keys);
     let sequence = sequence(keys)?;
     let module = module(keys, sequence)?;
     let layers = module.layers;
@@ -92,11 +73,25 @@ fn sequence(keys: &mut Keys) -> Result<Option<u32>, JobConfigError> {
 fn job(keys: &mut Keys, mut settings: Settings, layers: Option<u32>) -> Result<Settings, JobConfigError> {
     settings.has_layout = true;
     degrees(keys, &mut settings, layers)?;
-    devices(keys, &mut settings)?;
+    launcher::devices(keys, &mut settings)?;
     memory(keys, &mut settings)?;
+    encoder(keys, &mut settings);
     unmodelled::report(keys);
     keys.ignore(megatron_ignored::is_without_effect);
     Ok(settings)
+}
+
+/// Reads the frozen parts of a model with a vision encoder. The sizes of the encoder are not stated.
+fn encoder(keys: &mut Keys, settings: &mut Settings) {
+    if keys.flag(&["freeze-lm"], "frozen language model").unwrap_or(false) {
+        settings.frozen.push(ModuleRole::Backbone);
+    }
+    if keys.has("vision-model-type") {
+        let starts =
+            ["freeze-vit", "img-", "patch-dim", "language-model-type", "disable-vision", "pixel-", "use-tiling"];
+        let others = ["max-num-tiles", "use-thumbnail", "num-frames", "image-", "tokenizer-prompt", "dataloader-seq"];
+        keys.ignore(|key| starts.iter().chain(&others).any(|start| key.starts_with(start)));
+    }
 }
 
 fn required(keys: &mut Keys, name: &'static str, setting: &'static str) -> Result<u32, JobConfigError> {
@@ -258,60 +253,6 @@ fn refused(key: &str, detail: &str) -> JobConfigError {
     JobConfigError::Value { key: key.to_owned(), detail: detail.to_owned() }
 }
 
-/// Reads the devices that the launcher, the scheduler and variables state.
-pub(super) fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
-    let nodes = ["nnodes", "num-nodes", "#SBATCH nodes", "nodes", "$NNODES", "$NUM_NODES", "$SLURM_NNODES"];
-    settings.nodes = keys.launch_count(&nodes, "nodes")?;
-    let per_node = ["nproc-per-node", "gpus-per-node", "num-gpus", "$GPUS_PER_NODE", "$NPROC_PER_NODE", "$NGPU"];
-    settings.devices_per_node = keys.launch_count(&per_node, "devices of a node")?;
-    for name in ["#SBATCH gpus-per-node", "#SBATCH gres", "#SBATCH constraint"] {
-        let Some(text) = keys.text(&[name], "devices of a node") else { continue };
-        settings.device = settings.device.or_else(|| preset(&text));
-        if let Some(device) = other_device(&text).filter(|_| settings.device.is_none()) {
-            keys.not_modelled(format!(
-                "The device {device} has no preset. Choose a device with similar rates and memory."
-            ));
-        }
-        if name != "#SBATCH constraint" {
-            settings.devices_per_node = settings.devices_per_node.or_else(|| gpus(&text));
-        }
-    }
-    settings.devices = keys.launch_count(&["world-size", "$WORLD_SIZE"], "devices")?;
-    Ok(())
-}
-
-/// Devices without a preset.
-const OTHER_DEVICES: [&str; 12] =
-    ["gh200", "v100", "p100", "a10", "a30", "a40", "l4", "l40", "t4", "mi100", "mi210", "mi250x"];
-
-/// Returns the device preset for SLURM text such as `gpu:a100:4` or `a100-80gb`.
-fn preset(text: &str) -> Option<&'static str> {
-    let text = text.to_lowercase().replace('_', "-");
-    let is_word = |(start, name): (usize, &str)| {
-        !text[..start].ends_with(|letter: char| letter.is_ascii_alphanumeric()) && {
-            let after = &text[start + name.len()..];
-            !after.starts_with(|letter: char| letter.is_ascii_digit())
-        }
-    };
-    let is_named = |(name, _): &(&str, &str)| text.match_indices(name).any(is_word);
-    DEVICES.into_iter().find(is_named).map(|(_, id)| id)
-}
-
-/// Returns the name of a device without a preset.
-fn other_device(text: &str) -> Option<String> {
-    let text = text.to_lowercase();
-    let mut names = text.split(|letter: char| !letter.is_ascii_alphanumeric());
-    names.find(|name| OTHER_DEVICES.contains(name)).map(str::to_uppercase)
-}
-
-/// Returns the GPU count in `gpu:a100:4,nvme:1`, `a100:4` and `4`.
-fn gpus(text: &str) -> Option<u32> {
-    let mut resources = text.split(',');
-    let gpu_resource = resources.clone().find(|resource| resource.trim_start().starts_with("gpu"));
-    let resource = gpu_resource.or_else(|| resources.next())?;
-    resource.split([':', ' ', '(']).find_map(|part| part.parse().ok())
-}
-
 fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     recompute(keys, settings)?;
     let is_distributed = keys.flag(&["use-distributed-optimizer"], "ZeRO stage").unwrap_or(false);
@@ -464,24 +405,4 @@ fn recompute(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigEr
         settings.recompute_layers = layers;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slurm_resources_state_gpus_and_devices() {
-        for (text, count, device) in [
-            ("a100:4", Some(4), Some("a100-80gb")),
-            ("4", Some(4), None),
-            ("gpu:a100:4,nvme:1", Some(4), Some("a100-80gb")),
-            ("nvme:1,gpu:h100:8", Some(8), Some("h100")),
-            ("gpu:8", Some(8), None),
-            ("gpu:a100_40gb:4(S:0-1)", Some(4), Some("a100-40gb")),
-            ("a100-80gb", None, Some("a100-80gb")),
-        ] {
-            assert_eq!((gpus(text), preset(text)), (count, device), "{text}");
-        }
-    }
 }

@@ -10,7 +10,11 @@ use super::{JobConfigError, document, model_config, torchtitan};
 const SIZES: &str = include_str!("models.json");
 
 /// Families in this file or in `flavors.json`, by the start of a name. A longer start precedes a shorter one.
-const FAMILIES: [(&str, &str); 22] = [
+const FAMILIES: [(&str, &str); 26] = [
+    ("gemma-2-", "gemma-2"),
+    ("mistral-small-", "mistral-small"),
+    ("deepseek-r1-distill-qwen-", "qwen2.5"),
+    ("deepseek-r1-distill-llama-", "llama3"),
     ("qwen2.5-vl-", "qwen2.5-vl"),
     ("qwen2.5-", "qwen2.5"),
     ("qwen2-", "qwen2"),
@@ -63,9 +67,10 @@ const PRESETS: [(&str, &str); 23] = [
 ];
 
 /// Words of a name that change no sizes.
-const VARIANTS: [&str; 28] = [
-    "instruct", "base", "chat", "hf", "it", "pt", "v0.1", "v0.2", "v0.3", "2507", "thinking", "bnb", "4bit", "8bit",
-    "nf4", "bf16", "fp8", "awq", "gptq", "int4", "int8", "coder", "math", "unsloth", "v1.0", "v1.5", "deduped", "sft",
+const VARIANTS: [&str; 33] = [
+    "1m", "2501", "mixture", "dpo", "rlhf", "instruct", "base", "chat", "hf", "it", "pt", "v0.1", "v0.2", "v0.3",
+    "2507", "thinking", "bnb", "4bit", "8bit", "nf4", "bf16", "fp8", "awq", "gptq", "int4", "int8", "coder", "math",
+    "unsloth", "v1.0", "v1.5", "deduped", "sft",
 ];
 
 /// Returns the model of a name such as `meta-llama/Llama-3.1-8B-Instruct`. `None` if its sizes are not known.
@@ -164,6 +169,13 @@ mod tests {
             ("TinyLlama/TinyLlama-1.1B-Chat-v1.0", 1_100.0),
             ("lmsys/vicuna-7b-v1.5", 6_738.4),
             ("Qwen/Qwen2.5-VL-7B-Instruct", 8_292.2),
+            ("Qwen/Qwen2.5-7B-Instruct-1M", 7_615.6),
+            ("google/gemma-2-9b-it", 9_241.7),
+            ("google/gemma-2-2b", 2_614.3),
+            ("google/gemma-2-27b", 27_227.1),
+            ("mistralai/Mistral-Small-24B-Instruct-2501", 23_572.4),
+            ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", 8_030.3),
+            ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", 7_615.6),
         ] {
             let model = find(name, &mut Keys::default()).unwrap().unwrap_or_else(|| panic!("{name}"));
             let counted = model.parameters() as f64 / 1e6;

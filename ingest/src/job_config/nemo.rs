@@ -3,6 +3,8 @@
 //! A key `model.NAME` (in Megatron-Bridge also `train.`, `ddp.`, `dist.`, `optimizer.`) is the argument `--NAME`, except
 //! for [`NAMES`] and for switches that the two state with opposite or other words ([`switches`]).
 
+use planner::model::Adapters;
+
 use super::keys::Keys;
 use super::settings::Settings;
 use super::{JobConfigError, megatron, unmodelled};
@@ -41,19 +43,35 @@ pub(super) fn read_nemo(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         keys.rename(|key| (key == "recompute-method").then(|| "unused-recompute-method".to_owned()));
     }
     switches(keys);
-    let settings = megatron::read(keys)?;
+    let mut settings = megatron::read(keys)?;
+    adapters(keys, &mut settings)?;
     ignore(keys);
     Ok(settings)
+}
+
+/// Reads the adapters of `NeMo`: LoRA. Other kinds are reported.
+fn adapters(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let scheme = keys.text(&["peft.peft-scheme"], "fine-tuning").unwrap_or_default();
+    if scheme == "lora" || scheme == "qlora" {
+        let rank = keys.count(&["peft.lora-tuning.adapter-dim"], "rank of the adapters")?;
+        if rank.is_none() {
+            keys.assume("NeMo's default rank of the adapters is 32.");
+        }
+        let targets = keys.text(&["peft.lora-tuning.target-modules"], "adapted layers").unwrap_or_default();
+        let mlp = ["all", "mlp"].iter().any(|word| targets.contains(word));
+        let base_bits = (scheme == "qlora").then_some(4);
+        settings.adapters = Some(Adapters { rank: rank.unwrap_or(32), mlp, base_bits });
+    } else if !matches!(scheme.as_str(), "" | "none" | "null") {
+        keys.not_modelled(unmodelled::LORA);
+    }
+    keys.ignore(|key| key.starts_with("peft."));
+    Ok(())
 }
 
 /// Reads the overrides of a Megatron-Bridge recipe. The recipe itself is Python code.
 pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     keys.rename(|key| (key == "dataset.seq_length").then(|| "decoder-seq-length".to_owned()));
     rename(keys, &["model.", "train.", "ddp.", "dist."]);
-    if keys.has_section("peft.") {
-        keys.ignore(|key| key.starts_with("peft."));
-        keys.not_modelled(unmodelled::LORA);
-    }
     let recipe = keys.peek("mixed_precision").unwrap_or_default().to_lowercase();
     if recipe.contains("fp8") || recipe.contains("fp4") {
         keys.derive("fp8-format", "hybrid", "mixed_precision");
@@ -70,10 +88,46 @@ pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         keys.derive("bf16", "true", "mixed_precision");
     }
     keys.assume("The recipe of Megatron-Bridge is Python code. Settings that only the recipe states are not read.");
+    for (name, sentence) in [
+        ("use-distributed-optimizer", "distribute the optimizer (ZeRO stage 1)"),
+        ("overlap-grad-reduce", "overlap gradient communication"),
+    ] {
+        let section = format!("optimizer.{}", name.replace('-', "_"));
+        if !keys.has(name) && !keys.has(&section) {
+            keys.derive(name, "true", "");
+            keys.assume(format!("The recipes of Megatron-Bridge {sentence}."));
+        }
+    }
+    let recipe = keys.text(&["recipe"], "model");
     switches(keys);
-    let settings = if keys.has("num-layers") { megatron::read(keys)? } else { megatron::read_job(keys)? };
+    let mut settings = if keys.has("num-layers") { megatron::read(keys)? } else { megatron::read_job(keys)? };
+    if settings.model.is_none() {
+        settings.model_name = recipe.and_then(|recipe| Some(("recipe", model_of_recipe(&recipe)?)));
+    }
+    if let Some(rank) = keys.count(&["peft.dim"], "rank of the adapters")? {
+        let targets = keys.text(&["peft.target_modules"], "adapted layers");
+        let mlp = targets.is_none_or(|targets| targets.contains("fc") || targets.contains("all"));
+        settings.adapters = Some(Adapters { rank, mlp, base_bits: None });
+    } else if keys.has_section("peft.") {
+        keys.not_modelled(unmodelled::LORA);
+    }
+    keys.ignore(|key| key.starts_with("peft."));
     ignore(keys);
     Ok(settings)
+}
+
+/// Returns the name of the model in the name of a recipe: `qwen3-30b-a3b` of `qwen3_30b_a3b_pretrain_config`.
+fn model_of_recipe(recipe: &str) -> Option<String> {
+    let name = recipe.rsplit(['.', ':']).next()?.to_lowercase();
+    let kinds = ["_pretrain", "_finetune", "_sft", "_peft", "_lora", "_config"];
+    let end = kinds.iter().filter_map(|kind| name.find(kind)).min()?;
+    let mut name = name[..end].to_owned();
+    for (digits, version) in
+        [("llama31", "llama3.1"), ("llama32", "llama3.2"), ("llama33", "llama3.3"), ("qwen25", "qwen2.5")]
+    {
+        name = name.replace(digits, version);
+    }
+    Some(name.replace('_', "-"))
 }
 
 /// Renames the keys of sections to arguments.

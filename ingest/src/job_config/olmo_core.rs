@@ -1,7 +1,7 @@
 //! Configurations of OLMo-core, which its runs save as JSON. Batches are counted in tokens.
 
 use planner::model::Model;
-use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
@@ -10,7 +10,7 @@ use super::{JobConfigError, model_config, optimizer};
 const MODEL: &str = "model.";
 
 /// Keys of the model with their names in `config.json`.
-const SIZES: [(&str, &str); 10] = [
+const SIZES: [(&str, &str); 14] = [
     ("d_model", "hidden_size"),
     ("n_layers", "num_hidden_layers"),
     ("vocab_size", "vocab_size"),
@@ -21,6 +21,10 @@ const SIZES: [(&str, &str); 10] = [
     ("block.sequence_mixer.n_heads", "num_attention_heads"),
     ("block.sequence_mixer.n_kv_heads", "num_key_value_heads"),
     ("block.sequence_mixer.head_dim", "head_dim"),
+    ("block.feed_forward_moe.num_experts", "num_experts"),
+    ("block.feed_forward_moe.hidden_size", "moe_intermediate_size"),
+    ("block.feed_forward_moe.router.top_k", "num_experts_per_tok"),
+    ("block.feed_forward_moe.shared_mlp.hidden_size", "shared_expert_intermediate_size"),
 ];
 
 pub(super) fn is_job(keys: &Keys) -> bool {
@@ -54,7 +58,12 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.context = degree("cp_config", "context parallelism")?;
     settings.pipeline = degree("pp_config", "pipeline parallelism")?;
     settings.expert = degree("ep_config", "expert parallelism")?;
-    sharding(keys, &mut settings);
+    if keys.has_section("train_module.cp_config.ulysses.") {
+        settings.context_exchange = ContextExchange::AllToAll;
+    }
+    sharding(keys, &mut settings)?;
+    settings.nodes = keys.count(&["launch.num_nodes"], "nodes")?;
+    settings.devices_per_node = keys.count(&["launch.num_gpus"], "devices of a node")?;
     recompute(keys, &mut settings);
     settings.is_compiled = keys.flag(&["train_module.compile_model"], "torch.compile").unwrap_or(false);
     if let Some(name) = keys.text(&["train_module.optim._CLASS_", "optim._CLASS_"], "optimizer") {
@@ -72,9 +81,16 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
 
 fn model(keys: &mut Keys) -> Result<Model, JobConfigError> {
     let mut section = keys.section(MODEL);
-    if section.has_section("block.feed_forward_moe.") {
-        let detail = "the experts of OLMo-core are not read; give config.json of the model and the degrees".to_owned();
-        return Err(JobConfigError::Value { key: "model.block.feed_forward_moe".to_owned(), detail });
+    let has_experts = section.has_section("block.feed_forward_moe.");
+    let is_hybrid = has_experts && section.has("block.feed_forward.hidden_size");
+    if is_hybrid {
+        // The width of an expert is that of the layer.
+        section.rename(|key| key.strip_prefix("block.feed_forward.").map(|name| format!("dense.{name}")));
+        section.not_modelled("The dense MLP next to the experts of a layer is left out.");
+    }
+    if has_experts && !section.has("block.feed_forward_moe.router.top_k") {
+        section.derive("block.feed_forward_moe.router.top_k", "1", "");
+        section.assume("OLMo-core's default is one expert of a token.");
     }
     section.rename(|key| SIZES.iter().find(|(from, _)| *from == key).map(|(_, to)| (*to).to_owned()));
     section.relabel(MODEL);
@@ -85,7 +101,7 @@ fn model(keys: &mut Keys) -> Result<Model, JobConfigError> {
     Ok(Model { name: "OLMo-core model".to_owned(), modules: vec![module] })
 }
 
-fn sharding(keys: &mut Keys, settings: &mut Settings) {
+fn sharding(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let kind = keys.text(&["train_module.dp_config.name"], "sharding").unwrap_or_default();
     if kind.is_empty() {
         keys.assume("Data parallelism is not configured. Every device holds all weights and optimizer state.");
@@ -97,6 +113,9 @@ fn sharding(keys: &mut Keys, settings: &mut Settings) {
     if kind == "hsdp" {
         keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
     }
+    let sharded = keys.count(&["train_module.dp_config.shard_degree"], "sharded data parallelism")?;
+    let replicated = keys.count(&["train_module.dp_config.num_replicas"], "replicated data parallelism")?;
+    settings.replicas = sharded.zip(replicated).map(|(sharded, replicated)| sharded.saturating_mul(replicated));
     let names = ["train_module.dp_config.param_dtype", "train_module.autocast_precision"];
     let format = keys.text(&names, "precision");
     settings.precision = Some(match format.as_deref() {
@@ -112,6 +131,7 @@ fn sharding(keys: &mut Keys, settings: &mut Settings) {
     if keys.flag(&["train_module.float8_config.enabled"], "precision").unwrap_or(false) {
         settings.precision = Some(Precision::Fp8);
     }
+    Ok(())
 }
 
 fn recompute(keys: &mut Keys, settings: &mut Settings) {

@@ -45,6 +45,9 @@ pub(super) fn read_offload(keys: &mut Keys, settings: &mut Settings) -> Result<(
     let mut is_on = false;
     for name in names {
         let value = keys.text(&[name], "optimizer offload").map(|value| value.trim().to_lowercase());
+        if value.as_deref() == Some("nvme") {
+            keys.not_modelled("Offload of the optimizer to NVMe is read as offload to host memory.");
+        }
         is_on |= value.is_some_and(|value| !matches!(value.as_str(), "none" | "false" | "0"));
     }
     let shares = ["optimizer-offload-fraction", "deepspeed.zero_optimization.offload_optimizer.ratio"];
@@ -88,7 +91,7 @@ pub(super) fn read_adapters(
 }
 
 /// True if the adapted layers include those of the MLP.
-fn adapts_mlp(targets: &str) -> bool {
+pub(super) fn adapts_mlp(targets: &str) -> bool {
     let targets = targets.to_lowercase();
     ["all", "gate", "up_proj", "down_proj", "mlp", "fc1", "fc2", "w1", "linear_fc"]
         .iter()

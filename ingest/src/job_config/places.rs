@@ -7,7 +7,7 @@ mod yaml;
 
 use std::ops::Range;
 
-use super::{ConfigFormat, MAX_KEYS};
+use super::{ConfigFormat, MAX_KEYS, wrapper};
 
 /// Notation of a file with dotted keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,7 @@ pub struct Places {
 pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
     let trimmed = text.trim_start_matches('\u{feff}').trim_start();
     let offset = text.len() - trimmed.len();
+    let is_wrapped = wrapper::script(trimmed).is_some();
     let (notation, mut places) = match format {
         ConfigFormat::Megatron | ConfigFormat::Mlperf | ConfigFormat::OpenRlhf => return None,
         ConfigFormat::Torchtitan => {
@@ -62,7 +63,14 @@ pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
             (Notation::Toml, places)
         }
         _ if trimmed.starts_with('{') => (Notation::Json, json::places(trimmed)?),
-        _ if super::yaml::is_yaml(trimmed) => (Notation::Yaml, yaml::places(trimmed)?),
+        // Arguments of a command line.
+        ConfigFormat::Litgpt | ConfigFormat::Levanter | ConfigFormat::Nanotron
+            if is_wrapped || !super::yaml::is_yaml(trimmed) && !trimmed.starts_with('{') =>
+        {
+            return None;
+        }
+        _ if is_wrapped && format.is_transformers() => return None,
+        _ if super::yaml::is_yaml(trimmed) && !is_wrapped => (Notation::Yaml, yaml::places(trimmed)?),
         // A command line of LLaMA-Factory has overrides or arguments.
         ConfigFormat::LlamaFactory if !has_arguments(trimmed) => (Notation::Overrides, overrides::places(trimmed)),
         format if format.is_transformers() => return None,

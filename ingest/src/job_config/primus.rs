@@ -1,8 +1,11 @@
-//! Primus experiment files: overrides of Megatron-LM or `MaxText` settings, with a model file by name.
+//! Primus experiment files: overrides of Megatron-LM, `MaxText` or torchtitan settings, with a model file by name.
+
+use planner::model::{Model, ModuleRole};
+use planner::training::Framework;
 
 use super::keys::Keys;
 use super::settings::Settings;
-use super::{JobConfigError, maxtext, megatron};
+use super::{JobConfigError, maxtext, megatron, model_names, torchtitan};
 
 const SECTION: &str = "modules.pre_trainer.";
 const OVERRIDES: &str = "modules.pre_trainer.overrides.";
@@ -15,9 +18,9 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     let framework = keys.text(&["modules.pre_trainer.framework"], "framework").unwrap_or_default();
     let is_megatron = match framework.as_str() {
         "megatron" => true,
-        "maxtext" => false,
+        "maxtext" | "torchtitan" => false,
         _ => {
-            let detail = "the framework is not megatron or maxtext".to_owned();
+            let detail = "the framework is not megatron, maxtext or torchtitan".to_owned();
             return Err(JobConfigError::Value { key: "modules.pre_trainer.framework".to_owned(), detail });
         }
     };
@@ -31,10 +34,48 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         let starts = [SECTION, "work_group", "user_name", "exp_name", "workspace", "env.", "platform"];
         starts.iter().any(|start| key.starts_with(start))
     });
+    if framework == "torchtitan" {
+        return titan(keys, name);
+    }
+    let layers =
+        if keys.has("num-layers") && !keys.has("hidden-size") { keys.count(&["num-layers"], "layers")? } else { None };
     let mut settings = if is_megatron { arguments(keys)? } else { maxtext::read(keys)? };
+    if let (Some(layers), Some(name)) = (layers, &name) {
+        settings.model = shortened(name, layers, keys)?;
+    }
     if settings.model.is_none() {
         settings.model_name = name.map(|name| ("modules.pre_trainer.model", name));
     }
+    Ok(settings)
+}
+
+/// Returns the model of a name with another number of layers.
+fn shortened(name: &str, layers: u32, keys: &mut Keys) -> Result<Option<Model>, JobConfigError> {
+    let Some(mut model) = model_names::find(name, keys)? else { return Ok(None) };
+    if let Some(module) = model.modules.iter_mut().find(|module| module.role == ModuleRole::Backbone) {
+        module.layers = layers;
+        if let Some(moe) = &mut module.moe {
+            moe.dense_layers = moe.dense_layers.min(layers.saturating_sub(1));
+        }
+    }
+    keys.assume(format!("The sizes of the model are those of {}, with {layers} layers.", model.name));
+    Ok(Some(model))
+}
+
+/// Reads the overrides as the job file of torchtitan.
+fn titan(keys: &mut Keys, name: Option<String>) -> Result<Settings, JobConfigError> {
+    let key = "modules.pre_trainer.model";
+    let name = name.unwrap_or_default();
+    // Newer names of files also have the precision.
+    let plain = ["-bf16", "-fp8"].iter().fold(name.to_lowercase(), |name, end| name.trim_end_matches(end).to_owned());
+    let model = model_names::find(&plain, keys)?.ok_or_else(|| JobConfigError::Value {
+        key: key.to_owned(),
+        detail: "the sizes of this model are not known".to_owned(),
+    })?;
+    keys.assume(format!("The sizes of the model are those of {}, known by its name ({key}).", model.name));
+    let mut settings = torchtitan::read_job(keys, model)?;
+    settings.framework = Some(Framework::Torchtitan);
+    keys.ignore(|key| key.starts_with("primus_turbo."));
     Ok(settings)
 }
 
@@ -49,7 +90,7 @@ fn arguments(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     }
     keys.assume("The default attention of Primus is fused (flash attention).");
     keys.derive("use-flash-attn", "true", "use-flash-attn");
-    let settings = if keys.has("num-layers") { megatron::read(keys)? } else { megatron::read_job(keys)? };
+    let settings = if keys.has("hidden-size") { megatron::read(keys)? } else { megatron::read_job(keys)? };
     keys.ignore(|key| {
         let starts = [
             "stderr",

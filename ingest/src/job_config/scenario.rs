@@ -101,6 +101,13 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
         devices
     });
     let devices = devices.max(1);
+    let replicas = devices / unit.max(1);
+    if let Some(named) = settings.replicas.filter(|&named| named != replicas && settings.stated_devices().is_some()) {
+        keys.assume(format!(
+            "The degrees state {named} data-parallel replicas, but {devices} devices have {replicas}. The number of devices \
+             counts."
+        ));
+    }
     let preset = presets::cluster(settings.device.unwrap_or(DEVICE))
         .unwrap_or_else(|| presets::clusters().swap_remove(0).cluster);
     let per_node = if settings.device.is_some_and(|device| device.contains("nvl")) {

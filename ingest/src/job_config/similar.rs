@@ -51,7 +51,9 @@ pub(super) fn without_credentials(value: &str) -> String {
         let mut from = 0;
         while let Some(at) = text[from..].find(start).map(|at| from + at) {
             let rest = &text[at + start.len()..];
-            let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+            // Tokens of Hugging Face have no further underscore: `hf_causal_lm` is a name.
+            let has_marks = start != "hf_";
+            let is_part = |letter: char| letter.is_ascii_alphanumeric() || (has_marks && "_-".contains(letter));
             let length = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
             let is_word = !text[..at].ends_with(|letter: char| letter.is_ascii_alphanumeric());
             from = at + start.len();
@@ -105,6 +107,7 @@ mod tests {
             ("a hf_short sk-123456789 b", "a hf_short *** b"),
             ("self_hf_abcdefghijk", "self_***"),
             ("task-sk-", "task-sk-"),
+            ("hf_causal_lm", "hf_causal_lm"),
         ] {
             assert_eq!(without_credentials(value), shown, "{value}");
         }

@@ -2,8 +2,10 @@ mod command_lines;
 mod commands;
 mod families;
 mod frameworks;
+mod programs;
 mod state_formats;
 mod trainers;
+mod wrappers;
 mod yaml_programs;
 
 use planner::model::{Bias, LatentAttention, Moe, Norm, Window};

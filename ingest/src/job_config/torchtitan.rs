@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
-use super::{ConfigFormat, JobConfigError, document, megatron, model_config, optimizer, unmodelled};
+use super::{ConfigFormat, JobConfigError, document, launcher, model_config, optimizer, unmodelled};
 
 /// Published dimensions by model and flavor, with Hugging Face configuration keys.
 const FLAVORS: &str = include_str!("flavors.json");
@@ -26,10 +26,15 @@ pub(super) fn is_job(keys: &Keys) -> bool {
 
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     let model = model(keys)?;
+    read_job(keys, model)
+}
+
+/// Reads the settings of a job with a model.
+pub(super) fn read_job(keys: &mut Keys, model: Model) -> Result<Settings, JobConfigError> {
     let layers = model.layers();
     let mut settings = Settings::from_model(model);
     settings.has_layout = true;
-    settings.sequence = keys.count(&["training.seq_len"], "sequence length")?;
+    settings.sequence = keys.count(&["training.seq_len", "training.max_context_length"], "sequence length")?;
     if settings.sequence.is_none() {
         keys.assume("torchtitan's default sequence length is 2048 tokens.");
         settings.sequence = Some(2048);
@@ -50,7 +55,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
 
 /// Reads the devices of the launcher. Job files state none.
 fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
-    megatron::devices(keys, settings)?;
+    launcher::devices(keys, settings)?;
     if settings.nodes.is_none() && settings.replicas.is_none() && settings.devices_per_node.is_some() {
         keys.assume("The number of nodes is not stated. It is 1, the default of torchrun.");
         settings.nodes = Some(1);
@@ -129,6 +134,9 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resul
         keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
     }
     schedule(keys, settings, model_layers)?;
+    let names = ["parallelism.expert_parallel_comm_backend", "parallelism.moe_comm_backend"];
+    // DeepEP and HybridEP send a token to a node once.
+    settings.dispatch_by_node = keys.text(&names, "exchange between experts").map(|kind| kind.trim() != "standard");
     if keys.flag(&["parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"], "overlap")
         == Some(true)
     {
@@ -226,9 +234,21 @@ fn schedule(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resu
     Ok(())
 }
 
+/// Reads the local batch of versions that count it in tokens.
+fn packed(keys: &mut Keys, settings: &Settings) -> Result<Option<u32>, JobConfigError> {
+    let name = "training.num_tokens_per_microbatch_per_dp_rank";
+    let Some(tokens) = keys.count(&[name], "tokens of a replica")? else { return Ok(None) };
+    let length = settings.sequence.unwrap_or(1).max(1);
+    if !tokens.is_multiple_of(length) {
+        let detail = format!("{tokens} tokens are no multiple of {length} tokens of a sequence");
+        return Err(JobConfigError::Value { key: name.to_owned(), detail });
+    }
+    Ok(Some(tokens / length))
+}
+
 fn batch(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let names = ["training.local_batch_size", "training.batch_size"];
-    let local = keys.count(&names, "sequences of a replica")?.unwrap_or_else(|| {
+    let local = keys.count(&names, "sequences of a replica")?.or(packed(keys, settings)?).unwrap_or_else(|| {
         keys.assume("torchtitan's default local batch is 8 sequences.");
         8
     });
@@ -281,9 +301,20 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
     if keys.text(&["training.dtype"], "precision").is_some_and(|name| name == "bfloat16") {
         settings.set_pure_bf16();
     }
+    if keys.flag(&["training.enable_cpu_offload"], "offload").unwrap_or(false) {
+        keys.not_modelled("Offload of parameters and the optimizer to the host is not applied.");
+    }
     let parameters = keys.text(&["training.mixed_precision_param"], "precision");
     let converters = keys.text(&["model.converters"], "precision").unwrap_or_default();
     let is_enabled = keys.flag(&["float8.enable_float8_linear", "float8.enable"], "precision").unwrap_or(false);
+    if !is_enabled && converters.trim_matches(['[', ']', ' ']).is_empty() {
+        let sections = ["quantize.", "float8.", "mx."];
+        if let Some(key) = sections.into_iter().find_map(|section| keys.first_below(section)) {
+            keys.assume(format!(
+                "{key} has no effect: model.converters names no quantization. Products are read as bf16."
+            ));
+        }
+    }
     settings.precision = Some(if is_enabled || converters.contains("float8") || converters.contains("mx") {
         Precision::Fp8
     } else if parameters.as_deref() == Some("float32") {
@@ -295,7 +326,7 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
 
 /// True for data, checkpoint, log, learning rate and numerics keys.
 fn is_without_effect(key: &str) -> bool {
-    const PREFIXES: [&str; 28] = [
+    const PREFIXES: [&str; 31] = [
         "$",
         "#SBATCH",
         "job.",
@@ -309,6 +340,9 @@ fn is_without_effect(key: &str) -> bool {
         "compile.",
         "float8.",
         "quantize.",
+        "mx.",
+        "activation_checkpoint.early_stop",
+        "activation_checkpoint.per_op",
         "fault_tolerance.",
         "memory_estimation.",
         "debug.",

@@ -5,7 +5,7 @@ use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
-use super::{JobConfigError, model_config, optimizer};
+use super::{JobConfigError, model_config, optimizer, programs};
 
 const COMPONENT: &str = "model._component_";
 const MODEL: &str = "model.";
@@ -50,7 +50,13 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
     }
     batch(keys, &mut settings)?;
-    memory(keys, &mut settings);
+    let recipe = [programs::COMMAND, programs::JOB_FILE].map(|key| keys.peek(key).unwrap_or_default().to_owned());
+    let is_single = recipe.iter().any(|name| name.contains("single_device"));
+    memory(keys, &mut settings, is_single);
+    if is_single {
+        keys.assume("The recipe runs on a single device.");
+        (settings.nodes, settings.devices_per_node, settings.replicas) = (Some(1), Some(1), None);
+    }
     adapters(keys, &mut settings, &name)?;
     if let Some(name) = keys.text(&["optimizer._component_"], "optimizer") {
         optimizer::set(&name, keys, &mut settings);
@@ -109,7 +115,7 @@ fn batch(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError>
     Ok(())
 }
 
-fn memory(keys: &mut Keys, settings: &mut Settings) {
+fn memory(keys: &mut Keys, settings: &mut Settings, is_single: bool) {
     let dtype = keys.text(&["dtype"], "precision").unwrap_or_default();
     settings.precision = Some(if matches!(dtype.as_str(), "fp32" | "float32") {
         Precision::Fp32
@@ -124,8 +130,14 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
     let is_recomputed = keys.flag(&["enable_activation_checkpointing"], "recomputation").unwrap_or(false);
     settings.recompute = Some(if is_recomputed { Recompute::Full } else { Recompute::None });
     let is_resharded = keys.flag(&["fsdp_reshard_after_forward"], "ZeRO stage").unwrap_or(true);
-    settings.zero = Some(if is_resharded { 3 } else { 2 });
-    keys.assume("The file is read as one of a distributed recipe, which shards all states (FSDP).");
+    settings.zero = Some(match (is_single, is_resharded) {
+        (true, _) => 0,
+        (false, true) => 3,
+        (false, false) => 2,
+    });
+    if !is_single {
+        keys.assume("The file is read as one of a distributed recipe, which shards all states (FSDP).");
+    }
     settings.is_compiled = keys.flag(&["compile", "compile.model"], "torch.compile").unwrap_or(false);
     if keys.flag(&["fsdp_cpu_offload"], "offload").unwrap_or(false) {
         keys.not_modelled("Offload of parameters and the optimizer to the host is not applied.");

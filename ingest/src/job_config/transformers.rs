@@ -16,7 +16,7 @@ pub(super) use command::{
     argument, is_megatron as is_megatron_command, read as read_command, recognise as recognise_command,
 };
 
-use planner::training::{AttentionKernel, ContextExchange, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, Framework, Recompute};
 
 use super::keys::Keys;
 use super::settings::Settings;
@@ -106,23 +106,49 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     settings.sequence = sequence(format, keys)?;
     settings.image_pixels = image_pixels(format, keys)?;
     degrees(format, keys, &mut settings)?;
+    // The adapter of LLaMA-Factory for Megatron-LM has its degrees.
+    if format == ConfigFormat::LlamaFactory
+        && ["tensor_model_parallel_size", "pipeline_model_parallel_size", "expert_model_parallel_size"]
+            .iter()
+            .any(|name| keys.has(name))
+    {
+        settings.framework = Some(Framework::Megatron);
+        let starts =
+            ["moe_", "bias_", "apply_rope", "overlap_param", "cross_entropy", "masked_softmax", "transformer_impl"];
+        keys.ignore(|key| starts.iter().any(|start| key.starts_with(start)));
+    }
     sharding::read(keys, &mut settings)?;
     batch::read(format, keys, &mut settings)?;
     settings.precision = precision::read(format, keys)?;
     precision::gradients(keys, &mut settings);
     settings.recompute = Some(recompute(format, keys));
     settings.attention = attention(keys);
-    let fusing = ["torch_compile", "use_liger_kernel", "enable_liger_kernel"];
-    settings.is_compiled = fusing.iter().filter_map(|name| keys.flag(&[name], "fused kernels")).any(|is_on| is_on);
+    let fusing = [
+        "torch_compile",
+        "use_liger_kernel",
+        "enable_liger_kernel",
+        "liger_rope",
+        "liger_rms_norm",
+        "liger_glu_activation",
+        "liger_layer_norm",
+    ];
+    settings.is_compiled = is_any(keys, &fusing, "fused kernels");
     tuning::read(format, keys, &mut settings)?;
     settings.fused_weight_gradients = Some(false);
     settings.sequence_parallel = Some(keys.flag(&["sequence_parallel"], "sequence parallelism").unwrap_or(false));
     optimizer::read_offload(keys, &mut settings)?;
     unmodelled::report_offload(keys);
+    unmodelled::report_encoder(keys);
     precision::states(format, keys, &mut settings);
     programs::report(format, keys);
     keys.ignore(without_effect::is);
     Ok(settings)
+}
+
+/// True if one of the switches is on. All of them are read.
+fn is_any(keys: &mut Keys, names: &[&str], setting: &'static str) -> bool {
+    let switches: Vec<bool> = names.iter().filter_map(|name| keys.flag(&[name], setting)).collect();
+    switches.contains(&true)
 }
 
 /// Reads the most pixels of an image, with the default of LLaMA-Factory.
@@ -237,9 +263,12 @@ fn recompute(format: ConfigFormat, keys: &mut Keys) -> Recompute {
         "fsdp_config.fsdp_activation_checkpointing",
         "fsdp_config.activation_checkpointing",
     ];
-    let fsdp = fsdp.iter().filter_map(|name| keys.flag(&[name], "recomputation")).any(|is_on| is_on);
+    let fsdp = is_any(keys, &fsdp, "recomputation");
     let is_off = keys.flag(&["disable_gradient_checkpointing"], "recomputation").unwrap_or(false);
     let granularity = keys.text(&["recompute_granularity"], "recomputation");
+    if keys.flag(&["activation_offloading"], "offload").unwrap_or(false) {
+        keys.not_modelled("Offload of activations to the host is not applied.");
+    }
     let deepspeed: Vec<bool> = ["partition_activations", "cpu_checkpointing", "contiguous_memory_optimization"]
         .iter()
         .filter_map(|name| keys.flag(&[&format!("deepspeed.activation_checkpointing.{name}")], "recomputation"))
@@ -282,13 +311,15 @@ fn attention(keys: &mut Keys) -> Option<AttentionKernel> {
     let kernel =
         keys.text(&["attn_implementation", "flash_attn", "_attn_implementation", "attn_impl"], "attention kernel");
     let flags = ["flash_attention", "sdp_attention", "xformers_attention", "use_flash_attention_2", "use_flash_attn"];
-    let is_fused = flags.iter().filter_map(|name| keys.flag(&[name], "attention kernel")).any(|is_on| is_on);
+    let is_fused = is_any(keys, &flags, "attention kernel");
     let is_eager = keys.flag(&["eager_attention"], "attention kernel").unwrap_or(false);
     match kernel.as_deref() {
         Some("eager" | "disabled") => Some(AttentionKernel::Unfused),
         // Scripts with a switch instead of a name.
         Some("false" | "False") => None,
         Some("flash_attention_3" | "fa3") => Some(AttentionKernel::Flash3),
+        // Kernels of the hub, for example kernels-community/flash-attn3.
+        Some(name) if name.contains("flash-attn3") => Some(AttentionKernel::Flash3),
         Some("auto") | None if is_eager => Some(AttentionKernel::Unfused),
         Some("auto") | None => is_fused.then_some(AttentionKernel::Flash),
         Some(_) => Some(AttentionKernel::Flash),

@@ -44,6 +44,14 @@ const PARTS: &[(&[&str], When, &str)] = &[
     (&["cross_attention_layers"], When::Set, "Cross-attention layers are read as layers with self-attention."),
     (&["quantization_config.quant_method"], When::Set, "The quantised weights are read as bf16."),
     (&["audio_config.model_type"], When::Set, "The audio encoder is left out."),
+    (&["fp8-param-gather", "fp8-param"], When::Set, "Weights that are stored and gathered in fp8 are read as bf16."),
+    (
+        &["num-distributed-optimizer-instances"],
+        When::IsNot("1"),
+        "The optimizer state is read as sharded over all data-parallel replicas, without copies.",
+    ),
+    (&["cuda-graph-impl"], When::IsNot("none"), "CUDA graphs are not applied."),
+    (&["enable-cuda-graph", "external-cuda-graph"], When::Set, "CUDA graphs are not applied."),
     (&["vision-model-type"], When::Set, "The vision encoder is left out: the file does not state its sizes."),
 ];
 
@@ -87,6 +95,12 @@ pub(super) fn report_offload(keys: &mut Keys) {
         let is_flag = keys.peek(name).is_some_and(|value| value.trim().eq_ignore_ascii_case("false"));
         report_part(keys, &[name], if is_flag { When::Set } else { When::IsNot("none") }, sentence);
     }
+}
+
+/// Reports the encoder of a script with the trainer that names it.
+pub(super) fn report_encoder(keys: &mut Keys) {
+    let sentence = "The vision encoder is left out: the arguments do not state its sizes.";
+    report_part(keys, &["vision_tower", "vision_model_name_or_path"], When::Set, sentence);
 }
 
 /// Reports stated features that a scenario cannot represent.

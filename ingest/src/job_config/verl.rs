@@ -11,7 +11,12 @@ use super::{JobConfigError, optimizer};
 const ACTOR: &str = "actor_rollout_ref.actor.";
 
 /// Starts of keys for generation, data, losses, checkpoints and logs.
-const WITHOUT_EFFECT: [&str; 64] = [
+const WITHOUT_EFFECT: [&str; 68] = [
+    // Arguments of `ray start` and `ray job submit`.
+    "head",
+    "address",
+    "runtime-env",
+    "working-dir",
     "actor_rollout_ref.rollout.",
     "actor_rollout_ref.ref.",
     "actor_rollout_ref.hybrid_engine",
@@ -116,7 +121,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     sequence(keys, &mut settings, is_actor)?;
     degrees(keys, &mut settings)?;
     batch(keys, &mut settings, is_actor)?;
-    memory(keys, &mut settings);
+    memory(keys, &mut settings)?;
     if let Some(rank) = keys.count(&["actor_rollout_ref.model.lora_rank", "model.lora_rank"], "fine-tuning")? {
         // verl adapts all linear layers unless the file states others.
         let names = ["actor_rollout_ref.model.target_modules", "model.target_modules"];
@@ -260,7 +265,7 @@ fn batch(keys: &mut Keys, settings: &mut Settings, is_actor: bool) -> Result<(),
     Ok(())
 }
 
-fn memory(keys: &mut Keys, settings: &mut Settings) {
+fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let is_megatron = keys.has_section("actor_rollout_ref.actor.megatron.");
     let strategy = keys.text(&["actor_rollout_ref.actor.strategy"], "sharding").unwrap_or_default();
     let names =
@@ -279,6 +284,12 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
     let trainer = keys.flag(&names, "recomputation");
     let name = "actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity";
     let granularity = keys.text(&[name], "recomputation");
+    let section = "actor_rollout_ref.actor.megatron.override_transformer_config.";
+    let method = keys.text(&[&format!("{section}recompute_method")], "recomputation");
+    let layers = keys.count(&[&format!("{section}recompute_num_layers")], "layers with recomputation")?;
+    if method.as_deref() == Some("block") {
+        settings.recompute_layers = layers;
+    }
     settings.recompute = Some(match (granularity.as_deref(), is_megatron, trainer) {
         (Some("full"), ..) | (_, false, Some(true)) => Recompute::Full,
         (Some("selective"), ..) => Recompute::Selective,
@@ -300,4 +311,5 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
             keys.not_modelled("Offload of parameters and the optimizer to the host is not applied.");
         }
     }
+    Ok(())
 }

@@ -14,7 +14,7 @@ const MAX_LIST_BYTES: usize = 4_096;
 
 /// A value in a document.
 #[derive(Debug)]
-enum Node {
+pub(super) enum Node {
     Null,
     Text(String),
     List(Vec<Self>),
@@ -50,7 +50,8 @@ fn malformed(detail: impl Into<String>) -> JobConfigError {
     JobConfigError::Malformed { format: "YAML", detail: detail.into() }
 }
 
-fn document(text: &str) -> Result<Node, JobConfigError> {
+/// Returns the root of a document.
+pub(super) fn document(text: &str) -> Result<Node, JobConfigError> {
     let mut parser = Parser::new_from_str(text);
     let mut open: Vec<Open> = Vec::new();
     let mut root = None;

@@ -37,7 +37,8 @@ struct Document<'a> {
 /// True for formats whose settings can be arguments of a command line.
 const fn has_arguments(format: job_config::ConfigFormat) -> bool {
     use job_config::ConfigFormat as Format;
-    matches!(format, Format::Megatron | Format::Torchtitan | Format::OpenRlhf) || has_words(format)
+    matches!(format, Format::Megatron | Format::Torchtitan | Format::OpenRlhf | Format::Litgpt | Format::Levanter)
+        || has_words(format)
 }
 
 /// True for programs with the parser of transformers.

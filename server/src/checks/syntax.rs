@@ -1,5 +1,6 @@
 //! Fields of a scenario as settings of configuration files. Every format has a table.
 
+mod gpt_neox;
 mod levanter;
 mod litgpt;
 mod llm_foundry;
@@ -65,6 +66,7 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         | ConfigFormat::Trl => transformers::settings(job, target, field),
         ConfigFormat::Swift => swift::settings(job, target, field),
         ConfigFormat::OpenRlhf => open_rlhf::settings(job, target, field),
+        ConfigFormat::GptNeox => gpt_neox::settings(target, field),
         ConfigFormat::Nanotron => nanotron::settings(target, field),
         ConfigFormat::LlmFoundry => llm_foundry::settings(target, field),
         ConfigFormat::Olmo => olmo::settings(target, field),

@@ -12,10 +12,11 @@ use crate::checks::{MAX_DEVICES, preset};
 #[derive(Debug, Clone, Args)]
 pub struct CheckArguments {
     /// Configuration of a job: torchtitan TOML, Megatron-LM arguments in a script, list or YAML, `config.json` of a
-    /// Hugging Face model, DeepSpeed JSON, TrainingArguments, accelerate, LLaMA-Factory, axolotl, nanotron, llm-foundry,
-    /// NeMo, MaxText, Primus, verl, litgpt, torchtune or Levanter YAML, a script with a command of the Hugging Face
-    /// Trainer, accelerate, TRL, LLaMA-Factory, ms-swift or OpenRLHF, or a scenario. Several files belong to one job, for example `config.json` and
-    /// DeepSpeed JSON. - for standard input.
+    /// Hugging Face model, DeepSpeed JSON, TrainingArguments, accelerate, LLaMA-Factory, axolotl, GPT-NeoX, nanotron,
+    /// llm-foundry, NeMo, MaxText, Primus, verl, litgpt, torchtune or Levanter YAML, a script with a command of the
+    /// Hugging Face Trainer, accelerate, TRL, LLaMA-Factory, ms-swift, OpenRLHF, torchtune, litgpt or MaxText, a task of
+    /// `SkyPilot` or a workload of Kubernetes with such a command, or a scenario. Several files belong to one job, for
+    /// example `config.json` and DeepSpeed JSON. - for standard input.
     #[arg(required = true, num_args = 1..=8, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Number of devices. Default: as the file states, or the fewest for its layout.

@@ -23,8 +23,9 @@ use crate::observation::Log;
 #[serde(deny_unknown_fields)]
 pub(super) struct ConfigurationArguments {
     /// Content of the configuration: torchtitan TOML, Megatron-LM arguments or script, `config.json` of a Hugging Face
-    /// model, YAML of axolotl, LLaMA-Factory, nanotron, NeMo, MaxText, Primus, verl, litgpt, torchtune or Levanter, a
-    /// command of the Hugging Face Trainer, TRL, ms-swift or OpenRLHF, or a Planscope scenario.
+    /// model, YAML of axolotl, LLaMA-Factory, GPT-NeoX, nanotron, NeMo, MaxText, Primus, verl, litgpt, torchtune or
+    /// Levanter, a command of the Hugging Face Trainer, TRL, ms-swift, OpenRLHF, torchtune, litgpt or MaxText, a task of
+    /// SkyPilot or a workload of Kubernetes with such a command, or a Planscope scenario.
     text: String,
     /// Contents of further files of the same job, for example DeepSpeed JSON next to a `config.json`.
     #[serde(default)]

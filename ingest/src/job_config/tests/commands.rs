@@ -91,7 +91,8 @@ fn a_missing_job_file_is_named() {
     assert_eq!(
         missing(&of("--module llama3 --config my_model")),
         "--config: the configuration my_model is in torchtitan's code; known are llama3_8b, llama3_70b, llama3_405b, \
-         deepseek_v3_16b, deepseek_v3_671b; for another one, state --model.name and --model.flavor"
+         deepseek_v3_16b, deepseek_v3_671b, qwen3_0_6b, qwen3_1_7b, qwen3_14b, qwen3_30b_a3b, qwen3_32b, \
+         llama4_17bx16e, llama4_17bx128e, gpt_oss_20b, gpt_oss_120b; for another one, state --model.name and --model.flavor"
     );
     assert!(missing(&of("")).starts_with("the torchtitan job file states no model"));
     let job = config(&of("--job.config_file my.toml --model.name llama3 --model.flavor 8B"));

@@ -103,7 +103,8 @@ fn recipes_of_megatron_bridge_need_a_model() {
     let job = read_files(&files, Hardware::default()).unwrap();
     assert_eq!((job.format, job.scenario.title.as_deref()), (ConfigFormat::MegatronBridge, Some("recipe.yaml")));
     assert_eq!((job.scenario.layout.tensor, job.scenario.workload.global_batch), (Some(2), 128));
-    assert!(says(&job, "adapters") && says(&job, "recipe of Megatron-Bridge is Python code"));
+    assert!(says(&job, "recipe of Megatron-Bridge is Python code"));
+    assert_eq!(job.scenario.model.modules[0].adapters.map(|adapters| adapters.rank), Some(8));
 }
 
 #[test]

@@ -114,7 +114,21 @@ fn saved_configurations_of_olmo_core_are_read() {
     assert_eq!(job.unknown, Vec::<String>::new());
     let odd = OLMO_CORE.replace("8192,", "8193,");
     assert!(error(&odd).starts_with("train_module.rank_microbatch_size: 8193 tokens are no multiple of 4096"));
-    let experts =
-        OLMO_CORE.replace("\"feed_forward\": {", "\"feed_forward_moe\": {\"num_experts\": 8}, \"feed_forward\": {");
-    assert!(error(&experts).contains("experts of OLMo-core are not read"));
+    let experts = OLMO_CORE.replace(
+        "\"feed_forward\": {",
+        "\"feed_forward_moe\": {\"num_experts\": 8, \"hidden_size\": 1024, \"router\": {\"top_k\": 2}, \"shared_mlp\": \
+         {\"hidden_size\": 2048}}, \"other\": {",
+    );
+    let experts = experts.replace(
+        "\"train_module\": {",
+        "\"launch\": {\"num_nodes\": 8, \"num_gpus\": 8}, \"train_module\": {\"ep_config\": {\"degree\": 8}, \
+         \"cp_config\": {\"degree\": 2},",
+    );
+    let job = config(&experts);
+    let module = &job.scenario.model.modules[0];
+    let moe = module.moe.unwrap();
+    assert_eq!((moe.experts, moe.top_k, module.ffn, moe.shared_width), (8, 2, 1024, 2048));
+    let Scenario { cluster, training, .. } = &job.scenario;
+    assert_eq!((cluster.nodes, cluster.devices_per_node, training.expert_parallel), (8, 8, 8));
+    assert_eq!(training.context_parallel, 2);
 }

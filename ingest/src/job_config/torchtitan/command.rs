@@ -14,12 +14,16 @@ const CONFIG_FILE: &str = "job.config_file";
 
 /// Arguments of the launcher and variables that state devices, the job file, or a configuration in torchtitan's code.
 const LAUNCHER: [&str; 6] = ["nnodes", "nproc-per-node", "$NGPU", "$NNODES", "$GPUS_PER_NODE", "$NPROC_PER_NODE"];
-const DIRECTIVES: [&str; 7] = [
+const DIRECTIVES: [&str; 11] = [
     "config",
     "#SBATCH nodes",
     "#SBATCH gpus-per-node",
     "#SBATCH gres",
     "#SBATCH constraint",
+    "#SBATCH partition",
+    "#SBATCH gpus",
+    "#SBATCH gpus-per-task",
+    "#SBATCH ntasks-per-node",
     "$CONFIG_FILE",
     "$CONFIG",
 ];

@@ -5,7 +5,7 @@
 //! the keys of its configuration.
 
 use super::{COMMAND, programs};
-use crate::job_config::arguments::{lines, without_comment, words};
+use crate::job_config::arguments::{commands, words};
 use crate::job_config::keys::Keys;
 use crate::job_config::{ConfigFormat, JobConfigError};
 
@@ -28,8 +28,17 @@ const LAUNCHER: [&str; 11] = [
     "$WORLD_SIZE",
     "$CUDA_VISIBLE_DEVICES",
 ];
-const DIRECTIVES: [&str; 5] =
-    ["#SBATCH nodes", "#SBATCH gpus-per-node", "#SBATCH gres", "#SBATCH constraint", "$MAX_PIXELS"];
+const DIRECTIVES: [&str; 9] = [
+    "#SBATCH nodes",
+    "#SBATCH gpus-per-node",
+    "#SBATCH gres",
+    "#SBATCH constraint",
+    "#SBATCH partition",
+    "#SBATCH gpus",
+    "#SBATCH gpus-per-task",
+    "#SBATCH ntasks-per-node",
+    "$MAX_PIXELS",
+];
 
 /// Arguments of `accelerate launch` and their keys in its configuration, without the prefix.
 const ACCELERATE: [(&str, &str); 8] = [
@@ -112,7 +121,8 @@ pub(in crate::job_config) fn is_megatron(text: &str) -> bool {
 /// Reads the arguments of a script.
 pub(in crate::job_config) fn read(format: ConfigFormat, arguments: Keys, text: &str) -> Result<Keys, JobConfigError> {
     let program = program(text).unwrap_or(Program { format, kind: String::new(), is_megatron: false });
-    let is_accelerate = mentions(text, "accelerate", "launch");
+    // The command of TRL also takes arguments of accelerate.
+    let is_accelerate = mentions(text, "accelerate", "launch") || program.format == ConfigFormat::Trl;
     let (job_file, overrides) = job_file(&arguments, text);
     let mut keys = arguments.converted(|argument, value| {
         let (key, name, value) = setting(argument, value)?;
@@ -219,13 +229,6 @@ fn launcher_key(key: &str) -> Option<(String, Option<&'static str>)> {
         _ => None,
     });
     key.map(|key| (format!("{}{key}", super::ACCELERATE), None))
-}
-
-/// Returns the words of the commands, without comments and quotes, one list for each command.
-fn commands(text: &str) -> Vec<Vec<String>> {
-    let plain = |word: &str| word.trim_matches(['"', '\'', '\\', '(', ')', '`']).to_owned();
-    let split = |line: String| without_comment(&line).split_whitespace().map(plain).collect::<Vec<_>>();
-    lines(text).into_iter().map(split).filter(|words| !words.is_empty()).collect()
 }
 
 /// True if a script has two words, one after the other.

@@ -7,7 +7,7 @@ use super::sharding::stage_in_name;
 use super::tuning::report_stage;
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
-use crate::job_config::{ConfigFormat, JobConfigError, megatron, optimizer};
+use crate::job_config::{ConfigFormat, JobConfigError, launcher, megatron, optimizer};
 
 /// Key of a command that runs Megatron-LM through ms-swift.
 pub(super) const MEGATRON: &str = "#megatron";
@@ -316,7 +316,7 @@ pub(super) fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), Jo
     if !keys.has(COMMAND) {
         return Ok(());
     }
-    megatron::devices(keys, settings)?;
+    launcher::devices(keys, settings)?;
     one_node(keys, settings)
 }
 
@@ -371,6 +371,8 @@ pub(super) fn report(format: ConfigFormat, keys: &mut Keys) {
                     "image_folder",
                     "mm_",
                     "reduce_loss",
+                    "version",
+                    "tf32",
                 ]
                 .iter()
                 .any(|start| key.starts_with(start))

@@ -5,6 +5,14 @@ use crate::job_config::JobConfigError;
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
 
+/// Keys of the devices over which data parallelism shards.
+const SHARD_DEGREES: [&str; 2] = ["accelerate.parallelism_config.parallelism_config_dp_shard_size", "dp_shard_size"];
+
+/// True for a degree above 1.
+fn is_several(value: &str) -> bool {
+    value.trim().parse::<u32>().is_ok_and(|degree| degree > 1)
+}
+
 pub(super) fn read(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let kind = keys.text(&["accelerate.distributed_type"], "data parallelism").unwrap_or_default();
     let named = named_file(keys);
@@ -32,6 +40,9 @@ pub(super) fn read(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobCo
         fsdp(keys, strategies.as_deref().unwrap_or_default(), &backend)?
     } else if keys.flag(&["use_distributed_optimizer"], "ZeRO stage").unwrap_or(false) {
         1
+    } else if SHARD_DEGREES.iter().any(|name| keys.peek(name).is_some_and(is_several)) {
+        keys.assume("Sharded data parallelism is FSDP, which shards weights, gradients and optimizer state.");
+        3
     } else {
         if settings.replicas.is_none() {
             keys.assume(
@@ -89,6 +100,13 @@ fn deepspeed(
         }
         (None, Some(name)) if !has_file => {
             let stage = stage_in_name(name);
+            if stage.is_some() && name.to_lowercase().contains("offload") {
+                settings.optimizer_offload = 1.0;
+                keys.assume("The name of the DeepSpeed file states offload. The optimizer is read as offloaded.");
+                if stage == Some(3) {
+                    keys.not_modelled("Offload of parameters to the host is not applied.");
+                }
+            }
             keys.assume(match stage {
                 Some(stage) => {
                     format!("The DeepSpeed file is not given. Its name states ZeRO stage {stage}. Add the file.")

@@ -10,7 +10,16 @@ use crate::job_config::{ConfigFormat, JobConfigError, optimizer};
 const SWITCHES: [(&[&str], &str); 5] = [
     (&["quant_config.name"], "The quantized weights are read as bf16."),
     (&["use_galore", "use_apollo", "use_badam"], "The optimizer is read as Adam with all states."),
-    (&["use_liger_kernel", "enable_liger_kernel", "liger_fused_linear_cross_entropy"], FUSED_LOSS),
+    (
+        &[
+            "use_liger_kernel",
+            "enable_liger_kernel",
+            "liger_fused_linear_cross_entropy",
+            "chunked_cross_entropy",
+            "cut_cross_entropy",
+        ],
+        FUSED_LOSS,
+    ),
     (&["freeze_trainable_layers", "unfrozen_parameters"], "Frozen parts of the language model are trained."),
     (&["rl", "rlhf"], REFERENCE),
 ];
@@ -51,7 +60,8 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
     if keys.text(&["plugins"], "plugins").is_some_and(|list| list.contains("CrossEntropy") || list.contains("Liger")) {
         keys.not_modelled(FUSED_LOSS);
     }
-    if let Some(stage) = keys.text(&["stage"], "fine-tuning") {
+    // "rl" is the name of axolotl.
+    if let Some(stage) = keys.text(&["stage"], "fine-tuning").or_else(|| keys.peek("rl").map(str::to_owned)) {
         report_stage(&stage, keys);
     }
     let stated = keys.agreed(&["optim", "optimizer"], "optimizer")?;

@@ -1,6 +1,11 @@
 //! Keys for data, checkpoints, logs, learning rates and launchers.
 
-const STARTS: [&str; 135] = [
+const STARTS: [&str; 140] = [
+    "use_unsloth_gc",
+    "rope_scaling",
+    "quantization_method",
+    "double_quantization",
+    "accelerate.fp8_config.",
     "pref_",
     "simpo_",
     "kto_",

@@ -6,6 +6,7 @@ const ACCELERATE: &str = include_str!("accelerate.yaml");
 const ARGUMENTS: &str = include_str!("arguments.json");
 const AXOLOTL: &str = include_str!("axolotl.yaml");
 const BRIDGE: &str = include_str!("bridge.yaml");
+const GPT_NEOX: &str = include_str!("gpt_neox.yaml");
 const DEEPSPEED: &str = include_str!("deepspeed.json");
 const LLAMA_FACTORY: &str = include_str!("llama_factory.yaml");
 const LLM_FOUNDRY: &str = include_str!("llm_foundry.yaml");
@@ -98,6 +99,33 @@ fn nanotron() {
             ("full", &["recompute_layer: true"]),
             ("zero 1", &["zero_stage: 1"]),
             ("flash", &["_attn_implementation: flash_attention_2"]),
+        ],
+    );
+}
+
+#[test]
+fn gpt_neox() {
+    check(
+        &[GPT_NEOX],
+        &[
+            ("microbatch 1", &["train_micro_batch_size_per_gpu: 1", "gradient_accumulation_steps: 8"]),
+            ("microbatch 4", &["train_micro_batch_size_per_gpu: 4", "gradient_accumulation_steps: 2"]),
+            ("tp 1", &["model_parallel_size: 1", "gradient_accumulation_steps: 2"]),
+            ("tp 4", &["model_parallel_size: 4", "gradient_accumulation_steps: 8"]),
+            ("pp 2", &["pipe_parallel_size: 2", "gradient_accumulation_steps: 8"]),
+            (
+                "layout",
+                &[
+                    "train_micro_batch_size_per_gpu: 1",
+                    "pipe_parallel_size: 2",
+                    "model_parallel_size: 1",
+                    "gradient_accumulation_steps: 8",
+                ],
+            ),
+            ("full", &["checkpoint_activations: true"]),
+            ("zero 1", &["stage: 1"]),
+            ("zero 2", &["stage: 2"]),
+            ("zero 3", &["stage: 3"]),
         ],
     );
 }

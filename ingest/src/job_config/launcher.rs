@@ -1,0 +1,178 @@
+//! Devices that launchers, schedulers and variables of a script state.
+
+use super::JobConfigError;
+use super::keys::Keys;
+use super::settings::Settings;
+
+/// Device names used by schedulers, with their presets. A name must precede all names that it is a
+/// substring of.
+const DEVICES: [(&str, &str); 21] = [
+    ("gb200", "gb200-nvl72"),
+    ("gb300", "gb300-nvl72"),
+    ("h100", "h100"),
+    ("h800", "h800"),
+    ("h200", "h200"),
+    ("b200", "b200"),
+    ("b300", "b300"),
+    ("h20", "h20"),
+    ("a100-40", "a100-40gb"),
+    ("a100", "a100-80gb"),
+    ("a800", "a800"),
+    ("mi300x", "mi300x"),
+    ("mi325x", "mi325x"),
+    ("mi355x", "mi355x"),
+    ("l40s", "l40s"),
+    // Instances of AWS.
+    ("p5en", "h200"),
+    ("p5e", "h200"),
+    ("p5", "h100"),
+    ("p4de", "a100-80gb"),
+    ("p4d", "a100-40gb"),
+    ("p6-b200", "b200"),
+];
+
+/// Arguments and variables that state nodes.
+const NODES: [&str; 10] = [
+    "nnodes",
+    "num-nodes",
+    "#SBATCH nodes",
+    "nodes",
+    "actor-num-nodes",
+    "$NNODES",
+    "$NUM_NODES",
+    "$SLURM_NNODES",
+    "$PET_NNODES",
+    "$SKYPILOT_NUM_NODES",
+];
+
+/// Arguments and variables that state the devices of a node.
+const PER_NODE: [&str; 8] = [
+    "nproc-per-node",
+    "gpus-per-node",
+    "num-gpus",
+    "actor-num-gpus-per-node",
+    "$GPUS_PER_NODE",
+    "$NPROC_PER_NODE",
+    "$NGPU",
+    "$SKYPILOT_NUM_GPUS_PER_NODE",
+];
+
+/// SLURM directives that state the devices of a node, or their type.
+const DIRECTIVES: [&str; 5] =
+    ["#SBATCH gpus-per-node", "#SBATCH gres", "#SBATCH gpus-per-task", "#SBATCH constraint", "#SBATCH partition"];
+
+/// SLURM directives that state only the type of the devices.
+const TYPES: [&str; 2] = ["#SBATCH constraint", "#SBATCH partition"];
+
+/// Reads the devices that the launcher, the scheduler and variables state.
+pub(super) fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    settings.nodes = keys.launch_count(&NODES, "nodes")?;
+    settings.devices_per_node = keys.launch_count(&PER_NODE, "devices of a node")?;
+    for name in DIRECTIVES {
+        let is_type = TYPES.contains(&name);
+        // The name of a partition is any word.
+        if name == "#SBATCH partition" && keys.peek(name).and_then(preset).is_none() {
+            continue;
+        }
+        let setting = if is_type { "device" } else { "devices of a node" };
+        let Some(text) = keys.text(&[name], setting) else { continue };
+        settings.device = settings.device.or_else(|| preset(&text));
+        if let Some(device) = other_device(&text).filter(|_| settings.device.is_none()) {
+            keys.not_modelled(format!(
+                "The device {device} has no preset. Choose a device with similar rates and memory."
+            ));
+        }
+        if !is_type {
+            settings.devices_per_node = settings.devices_per_node.or_else(|| gpus(&text));
+        }
+    }
+    settings.devices = keys.launch_count(&["world-size", "$WORLD_SIZE"], "devices")?;
+    if let Some(text) = keys.text(&["#SBATCH gpus"], "devices") {
+        settings.device = settings.device.or_else(|| preset(&text));
+        settings.devices = settings.devices.or_else(|| gpus(&text));
+    }
+    // A task for each device.
+    let tasks = keys.launch_count(&["#SBATCH ntasks-per-node"], "devices of a node")?.filter(|&tasks| tasks > 1);
+    settings.devices_per_node = settings.devices_per_node.or(tasks);
+    Ok(())
+}
+
+/// Adds the devices of the launcher to those that a job file states.
+pub(super) fn complete(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let mut stated = Settings::default();
+    devices(keys, &mut stated)?;
+    settings.device = settings.device.or(stated.device);
+    if settings.devices.is_some() || settings.nodes.is_some() {
+        return Ok(());
+    }
+    settings.devices = stated.devices;
+    settings.nodes = stated.nodes;
+    settings.devices_per_node = stated.devices_per_node.or(settings.devices_per_node);
+    if settings.devices.is_none() && settings.nodes.is_none() && settings.devices_per_node.is_some() {
+        keys.assume("The number of nodes is not stated. It is 1, the default of the launcher.");
+        settings.nodes = Some(1);
+    }
+    Ok(())
+}
+
+/// Devices without a preset.
+const OTHER_DEVICES: [&str; 12] =
+    ["gh200", "v100", "p100", "a10", "a30", "a40", "l4", "l40", "t4", "mi100", "mi210", "mi250x"];
+
+/// Returns the device preset for text such as `gpu:a100:4`, `a100-80gb` and `NVIDIA-H100-80GB-HBM3`.
+pub(super) fn preset(text: &str) -> Option<&'static str> {
+    let text = text.to_lowercase().replace('_', "-");
+    let is_word = |(start, name): (usize, &str)| {
+        !text[..start].ends_with(|letter: char| letter.is_ascii_alphanumeric()) && {
+            let after = &text[start + name.len()..];
+            let is_instance = name.starts_with('p');
+            !after
+                .starts_with(|letter: char| letter.is_ascii_digit() || (is_instance && letter != '.' && letter != '-'))
+        }
+    };
+    let is_named = |(name, _): &(&str, &str)| text.match_indices(name).any(is_word);
+    let found = DEVICES.into_iter().find(is_named).map(|(_, id)| id);
+    // Names such as `nvidia-a100-sxm4-40gb`.
+    if found == Some("a100-80gb") && text.contains("40gb") { Some("a100-40gb") } else { found }
+}
+
+/// Returns the name of a device without a preset.
+pub(super) fn other_device(text: &str) -> Option<String> {
+    let text = text.to_lowercase();
+    let mut names = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+    names.find(|name| OTHER_DEVICES.contains(name)).map(str::to_uppercase)
+}
+
+/// Returns the GPU count in `gpu:a100:4,nvme:1`, `a100:4` and `4`.
+fn gpus(text: &str) -> Option<u32> {
+    let mut resources = text.split(',');
+    let gpu_resource = resources.clone().find(|resource| resource.trim_start().starts_with("gpu"));
+    let resource = gpu_resource.or_else(|| resources.next())?;
+    resource.split([':', ' ', '(']).find_map(|part| part.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slurm_resources_state_gpus_and_devices() {
+        for (text, count, device) in [
+            ("a100:4", Some(4), Some("a100-80gb")),
+            ("4", Some(4), None),
+            ("gpu:a100:4,nvme:1", Some(4), Some("a100-80gb")),
+            ("nvme:1,gpu:h100:8", Some(8), Some("h100")),
+            ("gpu:8", Some(8), None),
+            ("gpu:a100_40gb:4(S:0-1)", Some(4), Some("a100-40gb")),
+            ("a100-80gb", None, Some("a100-80gb")),
+            ("NVIDIA-H100-80GB-HBM3", None, Some("h100")),
+            ("NVIDIA-A100-SXM4-40GB", None, Some("a100-40gb")),
+            ("p4d.24xlarge", None, Some("a100-40gb")),
+            ("p5.48xlarge", None, Some("h100")),
+            ("p5en.48xlarge", None, Some("h200")),
+            ("p50", None, None),
+        ] {
+            assert_eq!((gpus(text), preset(text)), (count, device), "{text}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! slime: reinforcement learning with the arguments of Megatron-LM and arguments of its own.
+
+use super::keys::Keys;
+
+/// Starts of arguments for generation, rewards, losses and data.
+const IGNORED: [&str; 30] = [
+    "actor-num",
+    "address",
+    "advantage-",
+    "apply-chat",
+    "balance-data",
+    "colocate",
+    "custom-",
+    "dynamic-",
+    "entropy",
+    "eps-clip",
+    "hf-checkpoint",
+    "input-key",
+    "kl-",
+    "label-key",
+    "metadata-key",
+    "n-samples",
+    "num-rollout",
+    "num-steps-per-rollout",
+    "over-sampling",
+    "prompt-data",
+    "ref-load",
+    "reward-",
+    "rm-type",
+    "rollout-",
+    "runtime-env",
+    "sglang-",
+    "update-weight",
+    "use-kl",
+    "use-tis",
+    "working-dir",
+];
+
+/// Adds the defaults of slime to arguments of Megatron-LM, if they are those of slime.
+pub(super) fn add_defaults(keys: &mut Keys) {
+    let is_own = keys.has("actor-num-gpus-per-node") || keys.has("actor-num-nodes");
+    if !is_own || !keys.has("rollout-batch-size") {
+        return;
+    }
+    if !keys.has("bf16") && !keys.has("fp16") {
+        keys.derive("bf16", "true", "");
+        keys.assume("slime's default precision is bf16.");
+    }
+    if !keys.has("use-distributed-optimizer") {
+        keys.derive("use-distributed-optimizer", "true", "");
+        keys.assume("slime distributes the optimizer (ZeRO stage 1).");
+    }
+    if keys.has("use-dynamic-batch-size") {
+        keys.not_modelled("Microbatches with a number of tokens instead of sequences are not applied.");
+        keys.ignore(|key| matches!(key, "use-dynamic-batch-size" | "max-tokens-per-gpu"));
+    }
+    keys.not_modelled(
+        "Only the training step of the actor is read. Generation, the reference and the reward model are left out.",
+    );
+    keys.ignore(|key| !key.ends_with("-num-nodes") && IGNORED.iter().any(|start| key.starts_with(start)));
+}
