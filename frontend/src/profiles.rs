@@ -20,7 +20,7 @@ pub(crate) fn source_text(source: &ProfileSource) -> String {
     match source {
         ProfileSource::Files { formats } if formats.is_empty() => "files".to_owned(),
         ProfileSource::Files { formats } => formats.join(", "),
-        ProfileSource::Run { .. } => "a run beside its plan".to_owned(),
+        ProfileSource::Run { .. } => "a run compared with its plan".to_owned(),
     }
 }
 

@@ -34,7 +34,7 @@ fn figure_row(figure: PaperFigure) -> impl IntoView {
     let PaperFigure { label, unit, published, ours, missing, difference, is_wall_time } = figure;
     let published = published.map_or_else(|| "–".to_owned(), |value| range(value, &unit));
     let ours = ours.map_or_else(|| missing.unwrap_or_else(|| "–".to_owned()), |value| with_unit(value, &unit));
-    let label = if is_wall_time { format!("{label} (wall time where it was measured)") } else { label };
+    let label = if is_wall_time { format!("{label} (wall time if measured)") } else { label };
     view! {
         <tr>
             <th scope="row">{label}</th>

@@ -54,7 +54,7 @@ fn report(table: &Table<'_>, summary: &Summary, elapsed: Duration) -> std::io::R
     }
     let ignored: Vec<String> = table.ignored().map(|name| format!("{name:?}")).collect();
     if !ignored.is_empty() {
-        writeln!(out, "columns kept and otherwise ignored: {}", ignored.join(", "))?;
+        writeln!(out, "columns copied to the output and not used: {}", ignored.join(", "))?;
     }
     for (name, column) in table.ignored().filter_map(|name| Some((name, configurations::similar(name)?))) {
         writeln!(out, "column {name:?} is ignored; did you mean {column}?")?;

@@ -36,42 +36,41 @@ const ENTRIES: [Entry; 5] = [
     Entry {
         slug: "vlm-s-image-heavy",
         group: None,
-        summary: "Samples hold anything from no image to 32, so microbatches take very different times. Static schedules \
-                  wait for the longest one; PipeWeaver cuts every batch by module, orders it anew and recomputes only \
-                  where memory asks for it.",
+        summary: "Samples have 0 to 32 images, so the times of microbatches differ much. Static schedules wait for the \
+                  longest microbatch. PipeWeaver splits every batch by module, orders it again and recomputes only if \
+                  memory requires it.",
         data: Data::Synthetic,
         file: include_str!("../../examples/vlm-s-image-heavy.json"),
     },
     Entry {
         slug: "llama-2-7b-long-documents",
         group: None,
-        summary: "Documents of very different length, one to a sequence, so every microbatch takes its own time. Shows \
-                  how much of a static schedule is waiting, and how much virtual stages and a dynamic order win back.",
+        summary: "Documents of very different lengths, one per sequence, so the times of microbatches differ. Shows the \
+                  waiting time of static schedules, and the gain of virtual stages and of a dynamic order.",
         data: Data::Synthetic,
         file: include_str!("../../examples/llama-2-7b-long-documents.json"),
     },
     Entry {
         slug: "source-files-strategies",
         group: None,
-        summary: "Files of source code as long as they were measured: most are short, a few need many devices. Pipelines of \
-                  different size, chosen anew for every batch, against one size for all.",
+        summary: "Source files with measured lengths: most are short, a few need many devices. Compares pipelines of \
+                  different sizes, chosen for every batch, with one size for all.",
         data: Data::Measured,
         file: include_str!("../../examples/source-files-strategies.json"),
     },
     Entry {
         slug: "source-files-groups",
         group: None,
-        summary: "The same files in groups of devices that share long sequences, of one degree for all or of any degree \
-                  for every microbatch.",
+        summary: "The same files with groups of devices that share long sequences. Compares one degree for all sequences \
+                  with any degree for every microbatch.",
         data: Data::Measured,
         file: include_str!("../../examples/source-files-groups.json"),
     },
     Entry {
         slug: "gpt-3-175b-uniform",
         group: None,
-        summary: "The largest preset on samples of one length: the textbook case, in which the bubble follows the \
-                  closed form and a dynamic order has nothing to gain. GPipe, which holds the activations of every \
-                  microbatch, runs out of memory.",
+        summary: "The largest preset with samples of equal length. The bubble follows the closed form, and a dynamic order \
+                  has no gain. GPipe stores the activations of all microbatches and runs out of memory.",
         data: Data::Constant,
         file: include_str!("../../examples/gpt-3-175b-uniform.json"),
     },

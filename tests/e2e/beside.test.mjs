@@ -91,7 +91,7 @@ test("every paper has a page with its set-ups and figures, and old links into th
   await page.waitForFunction((place) => document.getElementById(place)?.getBoundingClientRect().top < innerHeight, `${id}-${sets.at(-1).id}`);
   await page.locator("details.set-ups > summary").click();
   await page.goto(`/papers/nothing`);
-  await page.getByText("This paper does not exist here").waitFor();
+  await page.getByText("Unknown paper").waitFor();
   expectNoFaults(page);
   await page.context().close();
 });

@@ -111,7 +111,7 @@ pub(super) fn CalibrationStatus() -> impl IntoView {
                     <p>{label}"."</p>
                     {changed.map(|changes| view! { <p data-testid="calibration-edited"><b>"Edited: no longer as fitted"</b>{format!(" ({}).", changes.join(", "))}</p> })}
                     {(!source.is_empty()).then(|| view! { <details class="advanced"><summary>"Sources"</summary><p>{source}</p></details> })}
-                    <p><a href="/accuracy">"How accurate predictions are"</a></p>
+                    <p><a href="/accuracy">"Accuracy of the predictions"</a></p>
                 </div>
             }
         })

@@ -29,8 +29,8 @@ fn nothing(response: ResponseSignal) -> AnyView {
         Some(Err(error)) => view! { <ErrorNotice error=error on_retry=move |()| fetch(response) /> }.into_any(),
         Some(Ok(_)) => view! {
             <div class="empty">
-                <p>"This server was built without figures of papers."</p>
-                <p><code>"cargo xtask papers"</code>" plans their set-ups; a server built after it shows them here."</p>
+                <p>"This server has no published figures."</p>
+                <p><code>"cargo xtask papers"</code>" computes them. Build the server again to show them here."</p>
             </div>
         }
         .into_any(),
@@ -38,7 +38,7 @@ fn nothing(response: ResponseSignal) -> AnyView {
 }
 
 /// Introduction: source and limits of the comparison.
-const LEAD: &str = "Published results compared with the results of this engine for the same set-ups. Most papers do not publish their data and batch sizes; synthetic data replace them and are labelled. No parameter is fitted to these results.";
+const LEAD: &str = "Published results compared with the results of this engine for the same scenarios. Most papers do not publish their data and batch sizes; synthetic data replace them and are labelled. No parameter is fitted to these results.";
 
 #[component]
 pub(crate) fn PapersPage() -> impl IntoView {
@@ -63,7 +63,7 @@ pub(crate) fn PapersPage() -> impl IntoView {
             let cards = papers.iter().map(card).collect_view();
             view! {
                 <ul class="paper-cards">{cards}</ul>
-                <p class="hint">{format!("Planned by {engine}. ")}<a href="/accuracy">"How accurate predictions are"</a></p>
+                <p class="hint">{format!("Planned by {engine}. ")}<a href="/accuracy">"Accuracy of the predictions"</a></p>
             }
             .into_any()
         }
@@ -93,7 +93,7 @@ fn card(paper: &Paper) -> impl IntoView + use<> {
     places.dedup();
     let places =
         places.into_iter().map(|location| view! { <span class="chip">{location.to_owned()}</span> }).collect_view();
-    let facts = format!("{} tables and figures, {} set-ups", sets.len(), set_ups.len());
+    let facts = format!("{} tables and figures, {} scenarios", sets.len(), set_ups.len());
     let compared = format!("{near} of {} published values within {NEAR} % or points", compared.len());
     view! {
         <li>

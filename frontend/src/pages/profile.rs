@@ -56,7 +56,7 @@ fn Detail(profile: Profile) -> impl IntoView {
         ProfileSource::Files { .. } => view! { <span>{source_text(&summary.source)}</span> }.into_any(),
         ProfileSource::Run { run, scenario } => {
             let short = scenario.get(..10).unwrap_or(scenario).to_owned();
-            view! { <span>"from a "<a href=path::run_page(run)>"run"</a>" beside "<a href=path::share(&short)>"its scenario"</a></span> }.into_any()
+            view! { <span>"from a "<a href=path::run_page(run)>"run"</a>" compared with "<a href=path::share(&short)>"its scenario"</a></span> }.into_any()
         }
     };
     let residual =

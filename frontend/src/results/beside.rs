@@ -154,7 +154,7 @@ fn Compared(reference: Arc<Reference>) -> impl IntoView {
     let table = move || explore.result.get().map(|here| figures::show(&here, &reference_metrics.outcome));
     view! {
         <p class="beside-other">
-            "Beside "<a href=link data-testid="beside-link" on:click=go>{title}</a>
+            "Compared with "<a href=link data-testid="beside-link" on:click=go>{title}</a>
             <span class="muted">{format!(" planned by {engine}")}</span>
         </p>
         {differing}

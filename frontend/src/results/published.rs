@@ -33,7 +33,7 @@ pub(super) fn PublishedCard() -> impl IntoView {
             <section class="card" data-testid="card-published">
                 <header class="card-title"><h2>"Published figures"</h2></header>
                 <p class="hint">
-                    "What the paper gives for this set-up, and what this engine gives. The values of ours are those of the shipped library; "
+                    "Published values for this scenario, and the predictions of Planscope as shipped; "
                     "plans of this page are in the table above."
                 </p>
                 {sets}
@@ -46,14 +46,14 @@ pub(super) fn PublishedCard() -> impl IntoView {
 fn Cited(cited: CitedSet) -> impl IntoView {
     let CitedSet { paper, title, set } = cited;
     let href = format!("{}#{paper}-{}", api::path::paper_page(&paper), set.id);
-    let label = format!("{title}, {}: published values and ours", set.place);
+    let label = format!("{title}, {}: published and predicted values", set.place);
     let synthetic = set.is_synthetic.then(|| view! { <span class="chip">"synthetic data"</span> });
     let open = set.figures.len() <= MAX_OPEN;
     view! {
         <details class="advanced" open=open>
             <summary>{format!("{title}, {}: {}", set.place, set.title)}" "{synthetic}</summary>
             <FigureTable values=set.figures label=label />
-            <p class="hint"><a href=href rel="external">"With its assumptions and the plans behind it"</a></p>
+            <p class="hint"><a href=href rel="external">"Assumptions and plans"</a></p>
         </details>
     }
 }

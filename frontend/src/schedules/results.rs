@@ -29,9 +29,9 @@ pub(crate) fn ScheduleResults() -> impl IntoView {
         let count = schedules.unlinked.get();
         (count > 0).then(|| {
             let text = if count == 1 {
-                "A table is too long for a link; send its CSV beside it."
+                "A table is too long for a link; send its CSV with the link."
             } else {
-                "Some tables are too long for a link; send their CSVs beside it."
+                "Some tables are too long for a link; send their CSVs with the link."
             };
             view! { <p class="hint">{text}</p> }
         })

@@ -6,18 +6,12 @@ use super::{Data, Entry};
 /// Display name of the group.
 const GROUP: &str = "DFLOP (2026)";
 
-const MIXED: &str = "Photographs, diagrams, infographics, several images and video in one batch. The optimizer gives encoder and \
-                     backbone devices and degrees of their own; the scheduler fills microbatches that take equally long on both.";
-const STAGES: &str = "The same data against static plans of four stages, as the paper draws its baseline: one layout for both \
-                      modules, microbatches as they come. Most of the time of the longest ranks is waiting. Held to four stages is the \
-                      backbone of DFLOP too; free of that it stands among the mixed batches.";
-const SMALLER: &str = "The encoder of 400 million parameters: the loads of encoder and backbone are further apart than with the \
-                       larger one, and few devices are the encoder's.";
-const AUDIO: &str = "Clips of sound, which the encoder pads to 30 seconds and the backbone reads as 750 tokens: the two modules \
-                     have about as much to do.";
-const DATA: &str = "One kind of data by itself: several images are narrow, videos spread from 4 to 32 frames.";
-const NODES: &str = "The same samples a node on 1 to 32 nodes. With more replicas the slowest of them decides more often, and there \
-                     are more ways to split the devices.";
+const MIXED: &str = "Photographs, diagrams, infographics, several images and videos in one batch. The optimizer chooses devices and degrees for encoder and backbone. The scheduler fills microbatches that take equal time in both.";
+const STAGES: &str = "The same data with static plans of four stages, like the baseline in the paper: one layout for both modules, and microbatches in the order of the samples. The longest ranks wait most of the time. The backbone of DFLOP also has four stages here; without this limit, see the mixed batches.";
+const SMALLER: &str = "An encoder of 400 million parameters. Its load differs more from that of the backbone than with the larger encoder, and it needs few devices.";
+const AUDIO: &str = "Audio clips. The encoder pads each clip to 30 seconds, and the backbone reads it as 750 tokens. Both modules have a similar load.";
+const DATA: &str = "One kind of data: several images per sample vary little, videos have 4 to 32 frames.";
+const NODES: &str = "The same number of samples per node on 1 to 32 nodes. With more replicas, the slowest one is slower, and there are more ways to split the devices.";
 
 /// Creates an entry from a file, with the table or figure in the paper.
 macro_rules! set_up {

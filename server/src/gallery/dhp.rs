@@ -6,18 +6,12 @@ use super::{Data, Entry};
 /// Display name of the group.
 const GROUP: &str = "DHP (Niu et al., 2026)";
 
-const OPEN_VID: &str = "Video with the longest tail of the three datasets: a few clips need several ranks, most share one. \
-                        One degree for all leaves ranks waiting; degrees of any size for every microbatch do not.";
-const INTERN_VID: &str = "Video with a long tail, less so than OpenVid: how much is won over one degree for all depends on how \
-                          many clips are longer than what a rank holds.";
-const MSR_VTT: &str = "The most even of the three datasets: clips of 10 to 30 seconds. Static context parallelism packs them \
-                       about as well as dynamic groups do, and there is next to nothing to win.";
-const FROZEN: &str = "The vision encoder's layers are not trained: they run forward only, and what is left to balance is the language \
-                      model's work.";
-const SCALING: &str = "The long tail on a number of devices: with few ranks every microbatch is full and most planners find \
-                       the same plan. The gain comes with the number of ranks.";
-const BATCH: &str =
-    "The long tail in smaller global batches: the fewer the samples, the less there is to balance them with.";
+const OPEN_VID: &str = "The video dataset with the longest tail: a few clips need several ranks, most share one. With one degree for all clips, ranks wait. DHP chooses degrees of any size for every microbatch.";
+const INTERN_VID: &str = "A video dataset with a shorter tail than OpenVid. The gain over one degree for all clips depends on the number of clips that do not fit on one rank.";
+const MSR_VTT: &str = "The dataset with the most equal lengths: clips of 10 to 30 seconds. Static context parallelism packs them almost as well as dynamic groups, so the gain is small.";
+const FROZEN: &str = "The layers of the vision encoder are not trained. They run forward only, so the language model has most of the work.";
+const SCALING: &str = "The dataset with the longest tail on 8 to 32 devices. With few ranks, every microbatch is full and most planners find the same plan. The gain grows with the number of ranks.";
+const BATCH: &str = "The dataset with the longest tail in smaller global batches. With fewer samples, there are fewer ways to balance the ranks.";
 
 /// Creates an entry from a file, with the table or figure in the paper.
 macro_rules! set_up {

@@ -6,18 +6,13 @@ use super::{Data, Entry};
 /// Display name of the group.
 const GROUP: &str = "Heterogeneous parallelism";
 
-const LONG: &str = "A backbone whose context grows from 16k to 256k tokens behind an encoder whose images stay small. Past what \
-                    tensor parallelism holds, one layout for all cuts the images over the backbone's context-parallel group too; \
-                    an encoder with a layout of its own does not.";
-const FULL_ACTIVATIONS: &str = "All activations are kept, so that memory forces the backbone into groups over two nodes or into tensor parallelism over eight devices. One layout for all takes the encoder along; layouts of its own do not, on the same devices or on others.";
-const SHARE: &str = "8k tokens on 64 devices, and an encoder that has less or more to do. Devices of its own spare it the \
-                     backbone's layout, and cost waiting; the result is compared with one layout for all.";
-const DRAWN: &str = "Long documents with many images, of very different length: a small encoder, a backbone under context \
-                     parallelism.";
+const LONG: &str = "A backbone with a context of 16k to 256k tokens after an encoder with small images. Above the limit of tensor parallelism, one layout for all modules also splits the images over the context-parallel group of the backbone. An encoder with a layout of its own does not.";
+const FULL_ACTIVATIONS: &str = "All activations are stored. So memory forces the backbone into groups over two nodes or into tensor parallelism over eight devices. With one layout for all modules, the encoder has the same groups. With a layout of its own it does not, on the same or on other devices.";
+const SHARE: &str = "8k tokens on 64 devices, with an encoder that has less or more work. On devices of its own the encoder does not need the layout of the backbone, but devices wait. The result is compared with one layout for all modules.";
+const DRAWN: &str = "Long documents with many images and very different lengths: a small encoder, and a backbone with context parallelism.";
 const THREE: &str =
-    "Three modules: each encoder gets a layout of its own on the backbone's devices, or both stand apart.";
-const EXPERTS: &str = "A backbone of experts: expert-parallel degrees beside tensor and context parallelism, and an encoder that \
-                       has none of them.";
+    "Three modules: each encoder has a layout of its own, on the devices of the backbone or on separate devices.";
+const EXPERTS: &str = "A backbone with experts, which has expert-parallel degrees in addition to tensor and context parallelism. The encoder has no experts.";
 
 /// Creates an entry from a file.
 macro_rules! set_up {

@@ -6,22 +6,14 @@ use super::{Data, Entry};
 /// Display name of the group.
 const GROUP: &str = "Hydraulis (Li et al., 2025)";
 
-const COMMON_CRAWL: &str = "Web pages: most have a few hundred tokens, a rare one tens of thousands. A static strategy must hold that \
-                            one and packs the rest into few long microbatches; Hydraulis chooses pipelines and packing for \
-                            every batch.";
-const GITHUB: &str = "Source code: longer than web pages and as uneven, so that a batch has several long files and fewer to \
-                      balance them with.";
-const SHORT: &str = "The same web pages cut at 16K: smaller schemes hold the longest of them, and there is less to win over a \
-                     static strategy.";
-const TOKENS: &str = "The same web pages, twice as many to a batch: with more to balance, static packing leaves fewer pipelines \
-                      without work.";
-const SCALING: &str = "LLaMA 7B with one of devices, context and tokens changed at a time. Strategies that adapt to each batch are \
-                       less sensitive to the longest sequence that might come.";
-const STEPS: &str = "One technique of Hydraulis after the other, from a homogeneous strategy to dynamic ones, and how far the \
-                     slowest pipeline is from the fastest.";
-const SWITCH: &str = "HotSPa runs strategies one after the other and moves parameters between them in every iteration; Hydraulis \
-                      pulls them once, beside computation.";
-const LARGE: &str = "Beyond what the paper ran: strategies for 1,024 devices and batches of five thousand sequences.";
+const COMMON_CRAWL: &str = "Web pages: most have a few hundred tokens, some have tens of thousands. A static strategy must hold the longest sequence and packs the rest into few long microbatches. Hydraulis chooses pipelines and packing for every batch.";
+const GITHUB: &str = "Source code. Its files are longer than web pages and their lengths vary as much, so a batch has several long files and fewer sequences to balance them.";
+const SHORT: &str = "Web pages, cut at 16K tokens. Smaller schemes hold the longest sequence, so the gain over a static strategy is smaller.";
+const TOKENS: &str = "Web pages with twice as many tokens per batch. With more sequences to balance, static packing leaves fewer pipelines without work.";
+const SCALING: &str = "LLaMA 7B with another number of devices, context length or tokens per batch. Strategies that adapt to each batch depend less on the longest possible sequence.";
+const STEPS: &str = "The techniques of Hydraulis, added one by one from a homogeneous strategy to dynamic strategies, and the difference between the slowest and the fastest pipeline.";
+const SWITCH: &str = "HotSPa runs several strategies in every iteration and moves parameters between them. Hydraulis moves them once, overlapped with computation.";
+const LARGE: &str = "Larger than in the paper: strategies for 1,024 devices and batches of 5,000 sequences.";
 
 /// Creates an entry from a file, with the table or figure in the paper.
 macro_rules! set_up {

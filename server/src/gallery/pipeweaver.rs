@@ -21,92 +21,88 @@ pub(super) const ENTRIES: [Entry; 18] = [
     entry(
         "pipeweaver-lm-7b",
         "Table 1",
-        "A plain language model of 7B under 1F1B on 8 devices: what the multimodal models of its size are \
-         measured against.",
+        "A 7B language model under 1F1B on 8 devices, for comparison with multimodal models of its size.",
         Data::Constant,
         include_str!("../../../examples/pipeweaver/lm-7b.json"),
     ),
     entry(
         "pipeweaver-vlm-7b-static",
         "Table 1",
-        "ViT 2B + LM 5B with eight images to every sequence: what cutting two kinds of layers into four \
-         stages costs, before any data vary.",
+        "ViT 2B + LM 5B with eight images per sequence: the cost of two kinds of layers in four stages, without \
+         variation of the data.",
         Data::Constant,
         include_str!("../../../examples/pipeweaver/vlm-7b-static.json"),
     ),
     entry(
         "pipeweaver-vlm-7b-dynamic",
         "Table 1",
-        "The same model on a mix of datasets whose microbatches hold anything from no image to 48: 1F1B \
-         loses two fifths of its utilisation.",
+        "The same model on a mix of datasets with 0 to 48 images per microbatch: the utilisation under 1F1B falls by 40 %.",
         Data::Synthetic,
         include_str!("../../../examples/pipeweaver/vlm-7b-dynamic.json"),
     ),
     entry(
         "pipeweaver-mixed-one-segment",
         "Section 5",
-        "ViT 2B + LM 5B with both modules in one pipeline segment, in the best order found and under \
-         1F1B.",
+        "ViT 2B + LM 5B with both modules in one pipeline segment, in the best order found and under 1F1B.",
         Data::Synthetic,
         include_str!("../../../examples/pipeweaver/mixed-one-segment.json"),
     ),
     entry(
         "pipeweaver-separated",
         "Section 5",
-        "The same batches with every module in segments of its own: the other side of the 13.1 % of the \
-         paper.",
+        "The same batches with separate segments for each module. The paper states a gain of 13.1 %.",
         Data::Synthetic,
         include_str!("../../../examples/pipeweaver/separated.json"),
     ),
     entry(
         "pipeweaver-vlm-s",
         "Figures 9a and 10, tables 3 and 4",
-        "VLM-S (ViT 5B + Llama-3 8B) on 16 devices, against Megatron-LM, nnScaler* and Optimus; studies \
-         show the sizes of sub-microbatches.",
+        "VLM-S (ViT 5B + Llama-3 8B) on 16 devices, compared with Megatron-LM, nnScaler* and Optimus. \
+         Studies show the sizes of sub-microbatches.",
         Data::Synthetic,
         include_str!("../../../examples/pipeweaver/vlm-s.json"),
     ),
     entry(
         "pipeweaver-vlm-m",
         "Figure 9a, tables 3 and 4",
-        "VLM-M (ViT 5B + Qwen2 32B) on 32 devices, against Megatron-LM, nnScaler* and Optimus.",
+        "VLM-M (ViT 5B + Qwen2 32B) on 32 devices, compared with Megatron-LM, nnScaler* and Optimus.",
         Data::Synthetic,
         include_str!("../../../examples/pipeweaver/vlm-m.json"),
     ),
     entry(
         "pipeweaver-vlm-l",
         "Figures 9a and 12, tables 3 and 4",
-        "VLM-L (ViT 22B + Qwen2 72B) on 64 devices, against three baselines; studies show how the search \
-         of the ranking goes.",
+        "VLM-L (ViT 22B + Qwen2 72B) on 64 devices, compared with three baselines. Studies show the \
+         search of the ranking.",
         Data::Synthetic,
         include_str!("../../../examples/pipeweaver/vlm-l.json"),
     ),
     entry(
         "pipeweaver-t2v-s",
         "Figure 9a, tables 3 and 4",
-        "T2V-S (Llama-3 8B + DiT 5B), text to video on 16 devices, against Megatron-LM and nnScaler*.",
+        "T2V-S (Llama-3 8B + DiT 5B), text to video on 16 devices, compared with Megatron-LM and nnScaler*.",
         Data::Synthetic,
         include_str!("../../../examples/pipeweaver/t2v-s.json"),
     ),
     entry(
         "pipeweaver-t2v-l",
         "Figure 9a, tables 3 and 4",
-        "T2V-L (Qwen2 32B + DiT 30B), text to video on 64 devices, against Megatron-LM and nnScaler*.",
+        "T2V-L (Qwen2 32B + DiT 30B), text to video on 64 devices, compared with Megatron-LM and nnScaler*.",
         Data::Synthetic,
         include_str!("../../../examples/pipeweaver/t2v-l.json"),
     ),
     entry(
         "pipeweaver-rise-and-fall",
         "Figure 9b",
-        "Images rise and fall twice over 40 iterations: plans made once fit some of them, a plan for \
-         every batch fits all.",
+        "The number of images rises and falls twice in 40 iterations. A static plan suits some iterations, a plan for \
+         each batch suits all.",
         Data::Synthetic,
         include_str!("../../../examples/pipeweaver/rise-and-fall.json"),
     ),
     entry(
         "pipeweaver-ablation",
         "Table 5",
-        "PipeWeaver's techniques switched on one after the other, on the mix of datasets.",
+        "The techniques of PipeWeaver, added one by one, on the mix of datasets.",
         Data::Synthetic,
         include_str!("../../../examples/pipeweaver/ablation.json"),
     ),
@@ -121,8 +117,8 @@ pub(super) const ENTRIES: [Entry; 18] = [
     entry(
         "pipeweaver-vlm-m-memory",
         "Figure 11",
-        "VLM-M with an eye on the first rank's memory: Megatron-LM leaves it free, Optimus fills it with \
-         encoder activations, layer tuning uses it all.",
+        "Memory of the first rank of VLM-M: Megatron-LM leaves part of it free, Optimus fills it with activations of \
+         the encoder, layer tuning uses all of it.",
         Data::Synthetic,
         include_str!("../../../examples/pipeweaver/vlm-m-memory.json"),
     ),
@@ -136,7 +132,7 @@ pub(super) const ENTRIES: [Entry; 18] = [
     entry(
         "pipeweaver-vlm-xl-16k",
         "Table 6 and figure 14",
-        "The same with 16 pipeline ranks on 16,384 H100: longer pipelines need more careful orders.",
+        "The same with 16 pipeline ranks on 16,384 H100: the order matters more in longer pipelines.",
         Data::Synthetic,
         include_str!("../../../examples/pipeweaver/vlm-xl-16k.json"),
     ),

@@ -163,7 +163,7 @@ fn report(
         }
     } else {
         report.push(
-            "The log has no timers of both passes: one factor on all layers stands for whatever makes the step longer."
+            "The log has no timers of both passes: one factor on all layers represents everything that makes the step longer."
                 .to_owned(),
         );
     }

@@ -21,13 +21,15 @@ pub enum CopyError {
     #[error(transparent)]
     Unusable(#[from] FileFault),
     /// The target file exists already.
-    #[error("{0} is there already and is not overwritten")]
+    #[error("{0} exists and is not overwritten")]
     Exists(PathBuf),
     /// A file exists that SQLite uses as the journal of the copy.
-    #[error("{0} is there and would be taken for the journal of the copy; move it away, or give the copy another name")]
+    #[error(
+        "{0} exists and SQLite would read it as the journal of the copy; move it, or choose another name for the copy"
+    )]
     Journal(PathBuf),
     /// A database exists at the restore target.
-    #[error("{0} is there already and is not overwritten; --replace puts the backup in its place and keeps it beside")]
+    #[error("{0} exists and is not overwritten; --replace renames it and restores the backup in its place")]
     TargetExists(PathBuf),
     /// The database is open in a different process.
     #[error("the database {0} is in use by another program; stop that first")]

@@ -49,7 +49,7 @@ pub(super) fn SetUps(
     view! {
         <details class="set-ups" data-testid="all-set-ups" on:toggle=toggle>
             <summary>
-                {move || count.get().map_or_else(|| "All papers' set-ups".to_owned(), |count| format!("All papers' set-ups: {count} scenarios"))}
+                {move || count.get().map_or_else(|| "Scenarios of all papers".to_owned(), |count| format!("Scenarios of all papers: {count}"))}
             </summary>
             <Show when=move || is_open.get()>
                 <p class="set-ups-search">
@@ -61,7 +61,7 @@ pub(super) fn SetUps(
                         prop:value=search_text
                         on:input=move |event| search_text.set(event_target_value(&event))
                     />
-                    <a href="/papers">"Published results and ours"</a>
+                    <a href="/papers">"Published results compared"</a>
                 </p>
                 {body}
             </Show>

@@ -31,7 +31,7 @@ pub(crate) fn PaperPage() -> impl IntoView {
             match papers.into_iter().find(|paper| paper.id == id.get()) {
                 Some(paper) => view! { <PaperContent paper=paper ready=ready engine=engine /> }.into_any(),
                 None => view! {
-                    <h1>"This paper does not exist here"</h1>
+                    <h1>"Unknown paper"</h1>
                     <p><a href="/papers">"All papers"</a></p>
                 }
                 .into_any(),
@@ -82,11 +82,11 @@ fn PaperContent(paper: Paper, ready: RwSignal<Vec<Glance>>, engine: String) -> i
         <ul class="contents" aria-label="Tables and figures">{contents}</ul>
         <Show when=move || !entries.with(Vec::is_empty)>
             <details class="set-ups" open=move || entries.with(|current| current.len() <= 12)>
-                <summary>{move || format!("{} set-ups, ready to open", entries.with(Vec::len))}</summary>
+                <summary>{move || format!("{} scenarios to open", entries.with(Vec::len))}</summary>
                 <ul class="shelf" data-testid="set-ups">{lines}</ul>
             </details>
         </Show>
         <section data-testid=format!("paper-{id}")>{sets}</section>
-        <p class="hint">{format!("Planned by {engine}. ")}<a href="/accuracy">"How accurate predictions are"</a></p>
+        <p class="hint">{format!("Planned by {engine}. ")}<a href="/accuracy">"Accuracy of the predictions"</a></p>
     }
 }

@@ -17,12 +17,12 @@ pub(super) fn Set(
     let PaperSet { id, place: location, title, is_synthetic, assumptions, figures: values, plans, chart } = set;
     let anchor = [paper, id].join("-");
     let synthetic = is_synthetic.then(|| view! { <span class="chip">"synthetic data"</span> });
-    let label = format!("{location}: published values and ours");
+    let label = format!("{location}: published and predicted values");
     let assumptions = (!assumptions.is_empty()).then(|| {
         let lines = assumptions.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
         view! {
             <details class="advanced">
-                <summary>"What is assumed"</summary>
+                <summary>"Assumptions"</summary>
                 <ul class="reasons-list">{lines}</ul>
             </details>
         }
@@ -43,7 +43,7 @@ pub(super) fn Set(
 #[component]
 fn Plans(plans: Vec<PaperPlan>) -> impl IntoView {
     let lines = plans.into_iter().map(plan_row).collect_view();
-    let heads = ["Set-up", "Planner", "Iteration", "MFU", "Bubble", "Exposed", "Over bound", "Memory"];
+    let heads = ["Scenario", "Planner", "Iteration", "MFU", "Bubble", "Exposed", "Above bound", "Memory"];
     view! {
         <details class="advanced">
             <summary>"Plans of these results"</summary>
@@ -101,7 +101,7 @@ const STROKES: [(&str, &str, Dash); 5] = [
 fn Chart(chart: PaperChart, location: String) -> impl IntoView {
     let PaperChart { x, y, curves } = chart;
     let names = curves.iter().map(|curve| curve.label.clone()).collect::<Vec<_>>().join(", ");
-    let label = format!("{location}, ours: {y} over {x} of {names}");
+    let label = format!("{location}, predicted: {y} over {x} of {names}");
     let up = if y.ends_with(", s") { String::new() } else { y };
     let curves: Vec<Curve> = curves
         .into_iter()

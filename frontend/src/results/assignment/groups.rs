@@ -15,7 +15,7 @@ fn caption(groups: &IterationGroups) -> String {
     let pool = match lookups {
         0 => "no group of more than one rank".to_owned(),
         _ => format!(
-            "{} of {} communication groups were in the pool, making the others costs {} beside the batch before",
+            "{} of {} communication groups are in the pool, creating the others takes {} during the previous batch",
             groups.pool_hits,
             lookups,
             format::seconds(groups.creation_s)
@@ -123,7 +123,7 @@ mod tests {
         };
         assert_eq!(
             caption(&groups).replace('\u{202f}', " "),
-            "0 microbatches, estimated 2.00 s; in the simulation the busiest rank works 2.10 s, the mean 1.90 s; 3 of 4 communication groups were in the pool, making the others costs 100 ms beside the batch before."
+            "0 microbatches, estimated 2.00 s; in the simulation the busiest rank works 2.10 s, the mean 1.90 s; 3 of 4 communication groups are in the pool, creating the others takes 100 ms during the previous batch."
         );
         let single_ranks = IterationGroups { pool_hits: 0, pool_misses: 0, ..groups };
         assert!(caption(&single_ranks).ends_with("no group of more than one rank."));

@@ -169,7 +169,7 @@ pub(crate) struct AlignmentOptions {
         (status = 300, description = "The prefix of the scenario is ambiguous; the candidates are named"),
         (status = 400, description = "A wrong query"),
         (status = 404, description = "Unknown, no such iteration, or no plan of that planner"),
-        (status = 409, description = "The trace is held against no scenario, or one that is not planned yet or has no plan"),
+        (status = 409, description = "The trace has no scenario, or its scenario has no plan yet"),
         (status = 410, description = "Deleted"),
         (status = 422, description = "No name of the trace is an action of a pipeline schedule"),
     )

@@ -182,7 +182,7 @@ fn settings(scenario: &Scenario, planner: PlannerKind, pipeline: u32, warnings: 
     }
     if planner == PlannerKind::OneFOneB && training.overlapped_sends && pipeline > 1 {
         warnings.push(
-            "The plan sends between stages beside computation; Megatron-LM does so for interleaved schedules only."
+            "The plan overlaps sends between stages with computation; Megatron-LM overlaps them only in interleaved schedules."
                 .to_owned(),
         );
     }
