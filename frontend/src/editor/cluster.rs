@@ -62,7 +62,7 @@ pub(super) fn ClusterSection() -> impl IntoView {
                 <NumberField pointer="/cluster/device/launch_us" label="Kernel launch" unit="µs" min=0.0 max=1000.0 step=0.5 />
                 <NumberField pointer="/cluster/device/fp8_tflops" label="Peak fp8" unit="TFLOP/s" min=0.1 max=100_000.0 placeholder="none" />
                 <NumberField pointer="/cluster/device/host_gb_per_s" label="Host link" unit="GB/s" min=0.1 max=10_000.0 placeholder="25" />
-                <NumberField pointer="/cluster/host_memory_gib" label="Host memory" unit="GiB per node" min=0.0 max=1_048_576.0 step=16.0 placeholder="256 per device" />
+                <NumberField pointer="/cluster/host_memory_gib" label="Host memory" unit="GiB per node" min=0.0 max=1_048_576.0 step=16.0 placeholder="automatic" />
                 <NumberField pointer="/cluster/host_memory_gb_per_s" label="Host memory bandwidth" unit="GB/s per node" min=0.1 max=1_000_000.0 placeholder="automatic" />
                 <NumberField pointer="/cluster/intra_node/efficiency" label="Node link efficiency" unit="of rate" min=0.01 max=1.0 step=0.01 />
                 <NumberField pointer="/cluster/intra_node/latency_us" label="Node link latency" unit="µs" min=0.0 max=10_000.0 step=0.5 />
