@@ -4,6 +4,23 @@ use super::JobConfigError;
 use super::keys::Keys;
 use super::settings::Settings;
 
+/// Directives of SLURM that state nodes and devices.
+const SLURM: [&str; 8] = [
+    "#SBATCH nodes",
+    "#SBATCH gpus-per-node",
+    "#SBATCH gres",
+    "#SBATCH constraint",
+    "#SBATCH partition",
+    "#SBATCH gpus",
+    "#SBATCH gpus-per-task",
+    "#SBATCH ntasks-per-node",
+];
+
+/// True for a directive of SLURM that states nodes or devices.
+pub(super) fn is_directive(argument: &str) -> bool {
+    SLURM.contains(&argument)
+}
+
 /// Device names used by schedulers, with their presets. A name must precede all names that it is a
 /// substring of.
 const DEVICES: [(&str, &str); 21] = [

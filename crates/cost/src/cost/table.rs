@@ -322,7 +322,6 @@ impl<'a> LayerTable<'a> {
         windows: Option<&[(Seconds, Seconds)]>,
     ) -> (Vec<Nanos>, Vec<Nanos>) {
         let replicas = f64::from(self.replicas(replica_layout));
-        let tensors = self.rank_tensors(partition, replica_layout);
         let rates = Rates::new(&self.cluster.device);
         // Frozen parameters have no gradients to reduce.
         let trained = |(module, ..): &(usize, usize, usize)| {
@@ -333,9 +332,8 @@ impl<'a> LayerTable<'a> {
         let mut optimizer = Vec::new();
         for (rank, parameters) in self.rank_parameters(partition, replica_layout).into_iter().enumerate() {
             let window = windows.map(|windows| windows[rank]);
-            let exchange =
-                Exchange { dense: parameters.dense, expert: parameters.expert, tensors: tensors[rank], window };
-            let reduced = self.exchange(&exchange, replica_layout);
+            let exchange = Exchange { dense: parameters.dense, expert: parameters.expert, window };
+            let reduced = self.exchange(&exchange, (partition, rank), replica_layout);
             let concerned = tied.iter().filter(|(_, first, last)| *first == rank || *last == rank);
             let shared: Seconds = concerned.map(|&shared| self.tied_embedding_sync(shared, replica_layout)).sum();
             sync.push((reduced + shared).to_nanos());

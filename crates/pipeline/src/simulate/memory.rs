@@ -121,8 +121,12 @@ pub fn peak_memory_over(schedule: &Schedule, execution: &Execution, costs: &Pipe
 /// Returns the rank with the maximum peak of host memory per device, and the value: offloaded optimizer state, and
 /// activations between their forward and the end of their backward.
 pub fn peak_host_memory(schedule: &Schedule, costs: &PipelineCosts) -> (usize, Bytes) {
+    let is_offloaded = costs.offloaded.iter().any(|bytes| *bytes > Bytes::ZERO);
     let peak = |rank: usize| {
         let (mut stored, mut peak) = (0_u64, 0_u64);
+        if !is_offloaded {
+            return costs.state[rank].host;
+        }
         for action in &schedule.orders[rank] {
             let bytes = costs.offloaded[costs.cell(action.stage as usize, action.microbatch as usize)].get();
             match action.kind {

@@ -6,7 +6,7 @@
 use super::configurations;
 use crate::job_config::arguments::words;
 use crate::job_config::keys::Keys;
-use crate::job_config::{JobConfigError, document};
+use crate::job_config::{JobConfigError, document, launcher};
 
 /// Key of a command line without the text of a job file. Reports leave it out.
 const COMMAND: &str = "#command";
@@ -14,19 +14,8 @@ const CONFIG_FILE: &str = "job.config_file";
 
 /// Arguments of the launcher and variables that state devices, the job file, or a configuration in torchtitan's code.
 const LAUNCHER: [&str; 6] = ["nnodes", "nproc-per-node", "$NGPU", "$NNODES", "$GPUS_PER_NODE", "$NPROC_PER_NODE"];
-const DIRECTIVES: [&str; 11] = [
-    "config",
-    "#SBATCH nodes",
-    "#SBATCH gpus-per-node",
-    "#SBATCH gres",
-    "#SBATCH constraint",
-    "#SBATCH partition",
-    "#SBATCH gpus",
-    "#SBATCH gpus-per-task",
-    "#SBATCH ntasks-per-node",
-    "$CONFIG_FILE",
-    "$CONFIG",
-];
+/// Arguments and variables that state the job file.
+const FILES: [&str; 3] = ["config", "$CONFIG_FILE", "$CONFIG"];
 
 /// Name of an argument that only torchtitan has; `None` if there is none.
 pub(in crate::job_config) fn argument(keys: &Keys) -> Option<String> {
@@ -62,7 +51,7 @@ pub(in crate::job_config) fn read(arguments: Keys, text: &str) -> Result<Keys, J
 /// Returns key, name in reports and value of an argument; `None` for arguments without effect.
 fn setting(argument: &str, value: &str) -> Option<(String, String, String)> {
     let same = || Some((argument.to_owned(), argument.to_owned(), value.to_owned()));
-    if DIRECTIVES.contains(&argument) {
+    if launcher::is_directive(argument) || FILES.contains(&argument) {
         return same();
     }
     if LAUNCHER.contains(&argument) {

@@ -7,7 +7,7 @@
 use super::{COMMAND, programs};
 use crate::job_config::arguments::{commands, words};
 use crate::job_config::keys::Keys;
-use crate::job_config::{ConfigFormat, JobConfigError};
+use crate::job_config::{ConfigFormat, JobConfigError, launcher};
 
 /// Key of the job file that a command names.
 const JOB_FILE: &str = "#job_file";
@@ -27,17 +27,6 @@ const LAUNCHER: [&str; 11] = [
     "$SLURM_NNODES",
     "$WORLD_SIZE",
     "$CUDA_VISIBLE_DEVICES",
-];
-const DIRECTIVES: [&str; 9] = [
-    "#SBATCH nodes",
-    "#SBATCH gpus-per-node",
-    "#SBATCH gres",
-    "#SBATCH constraint",
-    "#SBATCH partition",
-    "#SBATCH gpus",
-    "#SBATCH gpus-per-task",
-    "#SBATCH ntasks-per-node",
-    "$MAX_PIXELS",
 ];
 
 /// Arguments of `accelerate launch` and their keys in its configuration, without the prefix.
@@ -153,7 +142,7 @@ pub(in crate::job_config) fn read(format: ConfigFormat, arguments: Keys, text: &
 /// Returns key, name in reports and value of an argument; `None` for one without effect.
 fn setting(argument: &str, value: &str) -> Option<(String, String, String)> {
     let same = |value: &str| Some((argument.to_owned(), argument.to_owned(), value.to_owned()));
-    if DIRECTIVES.contains(&argument) {
+    if launcher::is_directive(argument) || argument == "$MAX_PIXELS" {
         return same(value);
     }
     if LAUNCHER.contains(&argument) {

@@ -71,8 +71,8 @@ impl Partition {
     }
 
     /// Like [`Self::cumulative`], but the last stages can be without layers, as in nanotron: if the output head
-    /// exceeds the share of its stage, the loss is on the next stage. The send of the logits is priced like any other send
-    /// of the stage.
+    /// exceeds the share of its stage, the loss is on the next stage. The send of the logits is priced with the size of a
+    /// hidden state.
     pub fn cumulative_blocks(model: &Model, stages: u32) -> Option<Self> {
         let [module] = model.modules.as_slice() else { return None };
         if stages == 0 {

@@ -15,8 +15,6 @@ pub(super) struct Exchange {
     pub(super) dense: f64,
     /// Trained expert parameters of a device.
     pub(super) expert: f64,
-    /// Weight tensors of a device.
-    pub(super) tensors: f64,
     /// Last backward and first forward, which limit the overlap. `None`: no limit.
     pub(super) window: Option<(Seconds, Seconds)>,
 }
@@ -24,7 +22,12 @@ pub(super) struct Exchange {
 impl LayerTable<'_> {
     /// Returns the exposed gradient reduction and weight gathering time. The overlap window is
     /// common to dense and expert parameters.
-    pub(super) fn exchange(&self, exchange: &Exchange, replica_layout: ReplicaLayout) -> Seconds {
+    pub(super) fn exchange(
+        &self,
+        exchange: &Exchange,
+        (partition, rank): (&Partition, usize),
+        replica_layout: ReplicaLayout,
+    ) -> Seconds {
         let (dense, expert) = self.replica_groups(replica_layout);
         let both =
             |time: &dyn Fn(&Group, f64) -> Seconds| time(&dense, exchange.dense) + time(&expert, exchange.expert);
@@ -36,7 +39,8 @@ impl LayerTable<'_> {
             0 => hidden(both(&|group, count| group.all_reduce(gradient * count)), backward),
             1 | 2 if self.training.profile().owners_broadcast => {
                 let reduced = both(&|group, count| group.all_reduce(gradient * count));
-                let owners = exchange.tensors.min(f64::from(self.replicas(replica_layout))).max(1.0);
+                let tensors = self.rank_tensors(partition, replica_layout, rank);
+                let owners = tensors.min(f64::from(self.replicas(replica_layout))).max(1.0);
                 let sent = both(&|group, count| group.broadcast(width * count / owners) * owners);
                 hidden(reduced, backward) + sent
             }
@@ -50,14 +54,14 @@ impl LayerTable<'_> {
         }
     }
 
-    /// Weight tensors per device for all ranks.
-    pub(super) fn rank_tensors(&self, partition: &Partition, replica_layout: ReplicaLayout) -> Vec<f64> {
+    /// Weight tensors per device of a rank.
+    pub(super) fn rank_tensors(&self, partition: &Partition, replica_layout: ReplicaLayout, rank: usize) -> f64 {
         let ranks = replica_layout.pipeline as usize;
         let tensors = |range: &LayerRange| {
             let ends = u64::from(range.begins()) + 2 * u64::from(range.ends(self.model));
             self.model.modules[range.module].range_tensors(range.first, range.end) + ends
         };
-        (0..ranks).map(|rank| partition.stages_on(rank, ranks).flatten().map(tensors).sum::<u64>() as f64).collect()
+        partition.stages_on(rank, ranks).flatten().map(tensors).sum::<u64>() as f64
     }
 
     /// ZeRO-3 communication for a single pass through a stage. Every layer is a unit, as in FSDP. Embedding and output

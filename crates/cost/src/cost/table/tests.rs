@@ -166,7 +166,7 @@ fn owners_broadcast_their_weights_one_after_the_other() {
         let whole = vec![LayerRange::new(0, 0, model.modules[0].layers)];
         let partition = Partition { stages: vec![whole], placement: Placement::Cyclic };
         let layout = ReplicaLayout { pipeline: 1, data, replica: 0 };
-        assert_eq!(table.rank_tensors(&partition, layout)[0].to_bits(), 227.0_f64.to_bits());
+        assert_eq!(table.rank_tensors(&partition, layout, 0).to_bits(), 227.0_f64.to_bits());
         table.step_end(&partition, layout, None).0[0].secs()
     };
     let (owners, gathered) = (sync(Framework::Internevo, data), sync(Framework::Megatron, data));
