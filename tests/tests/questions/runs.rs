@@ -63,7 +63,7 @@ async fn is_the_throughput_of_my_log_good() {
 #[tokio::test(flavor = "multi_thread")]
 async fn how_do_i_use_a_profile_of_my_own_gpu() {
     let server = TestServer::open().await;
-    let measured = include_str!("../../../accuracy/measurements/h100-80gb/products.csv");
+    let measured = include_str!("../../../crates/accuracy/measurements/h100-80gb/products.csv");
     // The table with times multiplied by a factor.
     let table = |factor: f64| {
         let mut table = "kernel,m,k,n,time_us\n".to_owned();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::known::{root, sources, text};
 
-/// Calls in fuzz/readers by file in ingest/src and function name.
+/// Calls in fuzz/readers by file in crates/ingest/src and function name.
 const CALLS: [(&str, &str, &str); 30] = [
     ("configurations.rs", "read", "configurations::read("),
     ("dataset.rs", "import", "dataset::import("),
@@ -54,7 +54,7 @@ fn takes_foreign_bytes(declaration: &str) -> bool {
 
 #[test]
 fn every_parser_is_fuzzed() {
-    let source = root().join("ingest/src");
+    let source = root().join("crates/ingest/src");
     let mut files = Vec::new();
     sources(&source, ".rs", &mut files);
     let mut found = BTreeSet::new();

@@ -74,7 +74,7 @@ fn documented_kinds(text: &str) -> BTreeSet<(u16, String)> {
 fn problem_kinds_match_the_api_document() {
     let rust = sources(".rs");
     let constants: String =
-        rust.iter().filter(|source| source.is_under("api/src/")).map(|source| source.text.as_str()).collect();
+        rust.iter().filter(|source| source.is_under("crates/api/src/")).map(|source| source.text.as_str()).collect();
     let errors = rust.iter().filter(|source| is_error_definition(source));
     let sent: BTreeSet<_> = errors.flat_map(|source| kinds(&source.text, &constants)).collect();
     assert!(sent.len() > 40, "{sent:?}");

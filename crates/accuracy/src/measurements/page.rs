@@ -14,7 +14,7 @@ const INTRODUCTION: &str = "\
 # Measured devices
 
 Own measurements with `planscope measure`, and what the simulator predicts for them. `cargo xtask measurements` writes this page from \
-the tables in accuracy/measurements (licence: MIT OR Apache-2.0, as the project). No preset and no constant of the model was changed \
+the tables in crates/accuracy/measurements (licence: MIT OR Apache-2.0, as the project). No preset and no constant of the model was changed \
 for it.
 
 Errors are predicted / measured - 1 in percent: positive is too slow. *Preset* are the constants of the device preset, *calibrated* \

@@ -87,7 +87,7 @@ fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Committed model of errors.
-const ERRORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/plan/src/certainty/errors.json");
+const ERRORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../plan/src/certainty/errors.json");
 
 fn fit_host(data: &Path) -> Result<()> {
     println!("fitted to {} rows of vtrain_single", accuracy::truth::FITTED_ROWS.len());

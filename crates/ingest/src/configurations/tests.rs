@@ -28,7 +28,7 @@ fn answered(table: &str) -> (String, Summary) {
 
 #[test]
 fn the_documentation_lists_every_column() {
-    let documentation = include_str!("../../../docs/estimate.md");
+    let documentation = include_str!("../../../../docs/estimate.md");
     for Column { name, holds, default } in COLUMNS {
         let line = format!("| `{name}` | {holds} | {default} |\n");
         assert!(documentation.contains(&line), "{line}");

@@ -15,8 +15,11 @@ struct Arguments {
 }
 
 fn main() -> anyhow::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the package is in a workspace")?;
-    let folder = root.join("accuracy/measurements");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .and_then(Path::parent)
+        .context("the package is in a workspace")?;
+    let folder = root.join("crates/accuracy/measurements");
     for named in Arguments::parse().profiles {
         let (name, file) = named.split_once('=').with_context(|| format!("{named:?} is not FOLDER=FILE"))?;
         accuracy::measurements::convert(&PathBuf::from(file), &folder.join(name))?;

@@ -4,7 +4,7 @@
 use super::*;
 use planner::trace_comparison::Phase;
 
-const EXPORT: &[u8] = include_bytes!("../../../../fuzz/seeds/trace/38");
+const EXPORT: &[u8] = include_bytes!("../../../../../fuzz/seeds/trace/38");
 
 /// Replaces texts by others of equal length.
 fn renamed(names: &[(&str, &str)]) -> Vec<u8> {

@@ -10,7 +10,7 @@ use super::quantity::Quantity;
 use super::*;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent).unwrap().to_owned()
 }
 
 fn papers() -> Vec<PublishedPaper> {

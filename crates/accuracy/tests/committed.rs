@@ -14,7 +14,7 @@ fn no_set_is_worse_than_committed_and_intervals_are_current() {
         eprintln!("skipped: PLANSCOPE_DATA is not set, so nothing is measured");
         return;
     };
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/accuracy.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/accuracy.json");
     let text = std::fs::read_to_string(&path).expect("docs/accuracy.json is part of the source");
     let committed: Document = serde_json::from_str(&text).expect("docs/accuracy.json is a document");
     let measured = accuracy::measure(Path::new(&data)).expect("every row is predicted");

@@ -57,7 +57,7 @@ enum Quantity {
     ReservedMemory(&'static str),
 }
 
-/// Median of peak reserved to peak allocated memory of the 341 steps of `accuracy/measurements/*/memory.csv`.
+/// Median of peak reserved to peak allocated memory of the 341 steps of `crates/accuracy/measurements/*/memory.csv`.
 const RESERVED_SHARE: f64 = 1.15;
 
 /// Predicts the step times of all tables.
