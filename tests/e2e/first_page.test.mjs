@@ -52,7 +52,7 @@ test("a model and a cluster start a scenario with a free layout", async () => {
   assert.equal(scenario.model.name, "Llama-2 13B");
   assert.equal(scenario.cluster.nodes, 2);
   assert.deepEqual(Object.keys(scenario.layout ?? {}), [], "no degree is fixed");
-  assert.equal(scenario.free.length, 11, "no setting is fixed");
+  assert.equal(scenario.free.length, 12, "no setting is fixed");
   assert.equal(scenario.planners[0], "best");
   expectNoFaults(page);
   await page.context().close();

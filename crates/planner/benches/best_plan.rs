@@ -60,6 +60,8 @@ struct Row {
     /// Product of the gains over the fastest plan of a single planner, minus 1.
     gain: f64,
     steps: u32,
+    /// Layout, settings, shares of idle time and exposed communication.
+    description: String,
 }
 
 /// Plans `scenario` with `best` only.
@@ -75,15 +77,30 @@ fn measure(mut scenario: Scenario, is_verbose: bool) -> Option<Row> {
     let PlanOutcome::Planned(planned) = &outcome.results[0].answer else { return None };
     let iteration_s = planned.metrics.iteration_s;
     let bound_s = planned.all_layouts_bound_s.expect("a plan of `best`");
-    let swaps = planned.gains.iter().find(|gain| gain.ingredient.starts_with("swaps"));
+    let is_own = |ingredient: &str| ingredient.starts_with("swaps") || ingredient.ends_with("refined settings");
+    let own = planned.gains.iter().filter(|gain| is_own(&gain.ingredient));
+    let ratio: f64 = own.map(|gain| gain.opponent_s / gain.iteration_s).product();
     Some(Row {
         first,
         whole,
         winner: planned.source.map_or("", PlannerKind::short_title).to_owned(),
         iteration_s,
         gap: iteration_s / bound_s - 1.0,
-        gain: swaps.map_or(0.0, |gain| gain.opponent_s / gain.iteration_s - 1.0),
+        gain: ratio - 1.0,
         steps: improvements.found.last().map_or(0, |(_, best)| best.step),
+        description: format!(
+            "TP {} PP {} VPP {} DP {} MB {}; {}; idle {:.1} %, exposed communication {:.1} %, {:.1} of {:.1} GiB",
+            planned.layout.tensor,
+            planned.layout.pipeline,
+            planned.layout.chunks,
+            planned.layout.data,
+            planned.layout.microbatch,
+            planned.settings.map_or_else(String::new, |settings| settings.to_string()),
+            100.0 * planned.metrics.bubble,
+            100.0 * planned.metrics.exposed_communication,
+            planned.metrics.peak_memory_gib,
+            planned.metrics.memory_limit_gib,
+        ),
     })
 }
 
@@ -111,7 +128,7 @@ fn main() {
     // `cargo bench` passes `--bench`.
     let files: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     println!(
-        "scenario | devices | first plan | all steps | planner | iteration | over the bound | gain of swaps | last improvement at step"
+        "scenario | devices | first plan | all steps | planner | iteration | over the bound | gain over one planner | last improvement at step"
     );
     let mut jobs: Vec<(String, Scenario)> = Vec::new();
     if files.is_empty() {
@@ -140,6 +157,9 @@ fn main() {
             100.0 * row.gain,
             row.steps,
         );
+        if is_verbose {
+            println!("  {}", row.description);
+        }
         if files.is_empty() {
             println!("measured first_plan_{name}: {:.1} ms", row.first.as_secs_f64() * 1e3);
             println!("measured all_steps_{name}: {:.1} ms", row.whole.as_secs_f64() * 1e3);

@@ -10,7 +10,7 @@ use planner::training::Recompute;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const ALL_FREE: [&str; 11] = [
+const ALL_FREE: [&str; 12] = [
     "recompute",
     "activation_offload",
     "optimizer_offload",
@@ -18,6 +18,7 @@ const ALL_FREE: [&str; 11] = [
     "context_parallel",
     "expert_parallel",
     "expert_tensor_parallel",
+    "sequence_parallel",
     "packing",
     "layers_per_stage",
     "assignment",
@@ -204,6 +205,48 @@ fn a_free_expert_tp_is_chosen() {
     let plan = plan_of(&outcome, PlannerKind::OneFOneB).unwrap();
     assert_eq!(plan.settings.unwrap().expert_tensor_parallel, Some(1));
     assert!(plan.metrics.iteration_s < fixed, "{} s, {fixed} s with experts split", plan.metrics.iteration_s);
+}
+
+/// The faster of both values is chosen, whichever the scenario states.
+#[test]
+fn free_sequence_parallelism_is_chosen() {
+    let mut scenario = document("llama-3-8b", ("h100", 1), 16, &["1f1b"]);
+    scenario["layout"] = json!({ "tensor": 8, "pipeline": 1, "microbatch": 1 });
+    let times = [false, true].map(|sequence_parallel| {
+        scenario["training"] = json!({ "sequence_parallel": sequence_parallel });
+        ["fixed", "free"].map(|free| {
+            scenario["free"] = if free == "free" { json!(["sequence_parallel"]) } else { json!([]) };
+            seconds(&planned(&scenario), PlannerKind::OneFOneB)
+        })
+    });
+    let [[without, free_without], [with, free_with]] = times;
+    assert!((without - with).abs() > 0.0);
+    let fastest = without.min(with);
+    assert!((free_without - fastest).abs() < 1e-9 && (free_with - fastest).abs() < 1e-9, "{times:?}");
+}
+
+/// A limit slightly below the need without recomputation: recomputed norms cost less time than whole layers.
+#[test]
+fn a_free_recomputation_chooses_modules() {
+    let mut scenario = document("llama-3-8b", ("h100", 1), 16, &["1f1b"]);
+    scenario["layout"] = json!({ "tensor": 4, "pipeline": 1, "microbatch": 1 });
+    scenario["training"] = json!({ "recompute": "none" });
+    scenario["free"] = json!([]);
+    let unlimited = planned(&scenario);
+    let metrics = &plan_of(&unlimited, PlannerKind::OneFOneB).unwrap().metrics;
+    let reserve = metrics.memory_limit_gib - 0.99 * metrics.peak_memory_gib;
+    scenario["training"]["memory_reserve_gib"] = json!(reserve + 80.0 - metrics.memory_limit_gib);
+    assert!(plan_of(&planned(&scenario), PlannerKind::OneFOneB).is_none());
+    scenario["free"] = json!(["recompute"]);
+    let outcome = planned(&scenario);
+    let plan = plan_of(&outcome, PlannerKind::OneFOneB).unwrap();
+    let settings = plan.settings.unwrap();
+    assert!(!settings.recompute_modules.is_empty(), "{settings}");
+    // Only Megatron-LM recomputes chosen modules.
+    scenario["training"]["framework"] = json!("torchtitan");
+    let outcome = planned(&scenario);
+    let plan = plan_of(&outcome, PlannerKind::OneFOneB);
+    assert!(plan.is_none_or(|plan| plan.settings.unwrap().recompute_modules.is_empty()));
 }
 
 /// Records the plans that the search reports.

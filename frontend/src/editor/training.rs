@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use serde_json::{Value, json};
 
 use super::field::{CheckField, NumberField, OptionalField, SelectField};
-use super::free::{IfFixed, is_free};
+use super::free::{FreeCheck, IfFixed, is_free};
 use super::section::{Advanced, Section};
 use crate::explore::use_explore;
 use crate::form::use_form;
@@ -44,7 +44,12 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 label="Precision"
                 options=&[("bf16", "bf16"), ("fp8", "fp8 products"), ("fp32", "fp32 (TF32)")]
             />
-            <CheckField pointer="/training/sequence_parallel" label="Sequence parallel" when_absent=true />
+            <div class="choosable">
+                <IfFixed setting=FreeSetting::SequenceParallel>
+                    <CheckField pointer="/training/sequence_parallel" label="Sequence parallel" when_absent=true />
+                </IfFixed>
+                <FreeCheck setting=FreeSetting::SequenceParallel />
+            </div>
             <IfFixed setting=FreeSetting::Zero>
                 <CheckField pointer="/training/distributed_optimizer" label="Distributed optimizer (ZeRO-1)" when_absent=true />
             </IfFixed>

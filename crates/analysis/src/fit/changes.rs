@@ -123,25 +123,15 @@ fn recomputation(scenario: &Scenario, all: &mut Vec<Proposal>) {
 
 /// Recomputation of modules that need little time, as Megatron-LM has it.
 fn recomputed_modules(scenario: &Scenario) -> Option<Proposal> {
-    if scenario.training.framework != Framework::Megatron {
+    let set = *PlanSettings::recomputed_modules(scenario).first()?;
+    if PlanSettings::from_scenario(scenario).recompute_modules == set {
         return None;
     }
-    let modules = &scenario.model.modules;
-    let mut recomputed = vec![RecomputedModule::Layernorm];
-    if modules.iter().any(|module| module.latent.is_some()) {
-        recomputed.insert(0, RecomputedModule::MlaUpProj);
-    }
-    if modules.iter().any(|module| module.moe.is_some()) {
-        recomputed.push(RecomputedModule::MoeAct);
-    }
-    if scenario.training.recompute == Recompute::Selective && scenario.training.recompute_modules == recomputed {
-        return None;
-    }
-    let names: Vec<&str> = recomputed.iter().map(|module| module.id()).collect();
+    let names: Vec<&str> = set.iter().map(RecomputedModule::id).collect();
     let fields = [
         ("/training/recompute", json!(Recompute::Selective)),
         ("/training/recompute_layers", Value::Null),
-        ("/training/recompute_modules", json!(recomputed)),
+        ("/training/recompute_modules", json!(set)),
     ];
     Some(proposal(ChangeKind::Training, format!("recomputation of {}", names.join(", ")), &fields))
 }
@@ -187,7 +177,7 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
         let kernel = json!(AttentionKernel::Flash3);
         all.push(proposal(kind, "FlashAttention 3", &[("/training/attention", kernel)]));
     }
-    if !settings.sequence_parallel {
+    if !settings.sequence_parallel && !scenario.is_free(FreeSetting::SequenceParallel) {
         all.push(proposal(kind, "sequence parallelism", &[("/training/sequence_parallel", json!(true))]));
     }
     if scenario.workload.packing != Packing::Packed && !scenario.is_free(FreeSetting::Packing) {

@@ -48,9 +48,22 @@ impl RecomputedModule {
     }
 }
 
-/// Set of modules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Set of modules. In JSON, a list of modules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<RecomputedModule>", into = "Vec<RecomputedModule>")]
 pub struct RecomputedModules(u8);
+
+impl From<Vec<RecomputedModule>> for RecomputedModules {
+    fn from(modules: Vec<RecomputedModule>) -> Self {
+        Self::of(&modules)
+    }
+}
+
+impl From<RecomputedModules> for Vec<RecomputedModule> {
+    fn from(set: RecomputedModules) -> Self {
+        set.iter().collect()
+    }
+}
 
 impl RecomputedModules {
     /// Returns the set of some modules.
@@ -70,13 +83,19 @@ impl RecomputedModules {
         Self(self.0 & !(1 << module as u8))
     }
 
+    /// Returns the modules, in display order.
+    pub fn iter(self) -> impl Iterator<Item = RecomputedModule> {
+        RecomputedModule::ALL.into_iter().filter(move |&module| self.intersects(Self::of(&[module])))
+    }
+
     /// Returns true if the sets have a module in common.
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
     /// Returns true if the set has no module.
-    pub const fn is_empty(self) -> bool {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    pub const fn is_empty(&self) -> bool {
         self.0 == 0
     }
 }

@@ -5,7 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Scenario;
-use planscope_core::training::{ContextExchange, Recompute, Training};
+use planscope_core::training::{
+    AttentionKernel, ContextExchange, Framework, Recompute, RecomputedModule, RecomputedModules, Training,
+};
 use planscope_core::workload::Packing;
 
 /// A setting that every planner may choose. Settings that a scenario does not list have the value of
@@ -14,7 +16,7 @@ use planscope_core::workload::Packing;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FreeSetting {
-    /// Recomputation: none, selective, or full for any number of layers per stage.
+    /// Recomputation: none, selective, of modules, or full for any number of layers per stage.
     Recompute,
     /// Share of the activations in host memory.
     ActivationOffload,
@@ -28,6 +30,9 @@ pub enum FreeSetting {
     ExpertParallel,
     /// Tensor-parallel degree of experts: that of the model, or 1.
     ExpertTensorParallel,
+    /// Sequence parallelism: norms and dropout on shares of the sequence, or whole sequences on every device of
+    /// a tensor-parallel group.
+    SequenceParallel,
     /// Microbatches of several samples without padding.
     Packing,
     /// Layers per stage: stages may be uneven, with embedding and head as load. Chunks per rank (VPP)
@@ -41,7 +46,7 @@ pub enum FreeSetting {
 
 impl FreeSetting {
     /// All settings, in display order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Recompute,
         Self::ActivationOffload,
         Self::OptimizerOffload,
@@ -49,6 +54,7 @@ impl FreeSetting {
         Self::ContextParallel,
         Self::ExpertParallel,
         Self::ExpertTensorParallel,
+        Self::SequenceParallel,
         Self::Packing,
         Self::LayersPerStage,
         Self::Assignment,
@@ -65,6 +71,7 @@ impl FreeSetting {
             Self::ContextParallel => "context parallelism",
             Self::ExpertParallel => "expert parallelism",
             Self::ExpertTensorParallel => "expert tensor parallelism",
+            Self::SequenceParallel => "sequence parallelism",
             Self::Packing => "packing",
             Self::LayersPerStage => "layers per stage",
             Self::Assignment => "assignment of samples",
@@ -110,6 +117,10 @@ pub struct PlanSettings {
     /// With full recomputation: recomputed layers per stage; omitted if all are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recompute_layers: Option<u32>,
+    /// With selective recomputation: recomputed modules; omitted if it is the attention core.
+    #[serde(default, skip_serializing_if = "RecomputedModules::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<RecomputedModule>))]
+    pub recompute_modules: RecomputedModules,
     /// Share of the stored activations in host memory, 0 to 1.
     pub activation_offload: f64,
     /// Share of the optimizer state in host memory, 0 to 1; omitted if 0.
@@ -126,6 +137,9 @@ pub struct PlanSettings {
     /// Tensor-parallel degree of experts; omitted if it is that of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expert_tensor_parallel: Option<u32>,
+    /// Sequence parallelism; omitted if it is that of the scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence_parallel: Option<bool>,
     /// Packing of samples into sequences.
     pub packing: Packing,
 }
@@ -142,6 +156,10 @@ impl PlanSettings {
         Self {
             recompute: training.recompute,
             recompute_layers: training.recompute_layers.filter(|_| training.recompute == Recompute::Full),
+            recompute_modules: match training.recompute {
+                Recompute::Selective => RecomputedModules::of(&training.recompute_modules),
+                _ => RecomputedModules::default(),
+            },
             activation_offload: training.activation_offload,
             optimizer_offload: training.optimizer_offload,
             zero: training.zero_stage(),
@@ -149,8 +167,22 @@ impl PlanSettings {
             context_exchange: training.context_exchange,
             expert_parallel: training.expert_parallel,
             expert_tensor_parallel: training.expert_tensor_parallel,
+            sequence_parallel: None,
             packing: scenario.workload.packing,
         }
+    }
+
+    /// Returns the settings with another recomputation: of `layers` per stage if it is full, of the attention core
+    /// if it is selective.
+    #[must_use]
+    pub fn with_recompute(self, recompute: Recompute, layers: Option<u32>) -> Self {
+        Self { recompute, recompute_layers: layers, recompute_modules: RecomputedModules::default(), ..self }
+    }
+
+    /// Returns the settings with recomputation of modules.
+    #[must_use]
+    pub fn with_recomputed_modules(self, modules: RecomputedModules) -> Self {
+        Self { recompute_modules: modules, ..self.with_recompute(Recompute::Selective, None) }
     }
 
     /// Returns the layers per stage for which full recomputation is tried: 1, 2, 3, 4, 6, 8, 12, .. below `layers`.
@@ -161,10 +193,43 @@ impl PlanSettings {
         counts
     }
 
+    /// Returns the sets of modules that are tried, those that save most memory per second first. Only Megatron-LM
+    /// recomputes chosen modules.
+    pub fn recomputed_modules(scenario: &Scenario) -> Vec<RecomputedModules> {
+        if scenario.training.framework != Framework::Megatron {
+            return Vec::new();
+        }
+        let modules = &scenario.model.modules;
+        let mut set = RecomputedModules::of(&[RecomputedModule::Layernorm]);
+        if modules.iter().any(|module| module.latent.is_some()) {
+            set = set.with(RecomputedModule::MlaUpProj);
+        }
+        let has_experts = modules.iter().any(|module| module.moe.is_some());
+        if has_experts {
+            set = set.with(RecomputedModule::MoeAct);
+        }
+        let mut sets = vec![set];
+        if scenario.training.attention == AttentionKernel::Unfused {
+            set = set.with(RecomputedModule::CoreAttn);
+            sets.push(set);
+        }
+        // The MLP is the largest product of a layer, so it comes last.
+        if has_experts {
+            let whole = set.without(RecomputedModule::MoeAct).with(RecomputedModule::Moe);
+            sets.push(whole.with(RecomputedModule::Mlp).with(RecomputedModule::SharedExperts));
+        } else {
+            sets.push(set.with(RecomputedModule::Mlp));
+        }
+        sets
+    }
+
     /// Sets the values in `training`.
     pub fn apply(&self, training: &mut Training) {
         training.recompute = self.recompute;
         training.recompute_layers = self.recompute_layers;
+        if self.recompute == Recompute::Selective {
+            training.recompute_modules = self.recompute_modules.iter().collect();
+        }
         training.activation_offload = self.activation_offload;
         training.optimizer_offload = self.optimizer_offload;
         if training.zero_stage() != self.zero {
@@ -174,6 +239,7 @@ impl PlanSettings {
         training.context_exchange = self.context_exchange;
         training.expert_parallel = self.expert_parallel;
         training.expert_tensor_parallel = self.expert_tensor_parallel;
+        training.sequence_parallel = self.sequence_parallel.unwrap_or(training.sequence_parallel);
     }
 }
 
@@ -183,7 +249,11 @@ impl fmt::Display for PlanSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.recompute, self.recompute_layers) {
             (Recompute::None, _) => f.write_str("no recomputation")?,
-            (Recompute::Selective, _) => f.write_str("selective recomputation")?,
+            (Recompute::Selective, _) if self.recompute_modules.is_empty() => f.write_str("selective recomputation")?,
+            (Recompute::Selective, _) => {
+                let names: Vec<&str> = self.recompute_modules.iter().map(RecomputedModule::id).collect();
+                write!(f, "recomputation of {}", names.join(", "))?;
+            }
             (Recompute::Operators, _) => f.write_str("recomputation by operator")?,
             (Recompute::Full, None) => f.write_str("full recomputation")?,
             (Recompute::Full, Some(1)) => f.write_str("full recomputation of 1 layer per stage")?,
@@ -208,6 +278,11 @@ impl fmt::Display for PlanSettings {
         }
         if let Some(degree) = self.expert_tensor_parallel {
             write!(f, ", expert TP {degree}")?;
+        }
+        match self.sequence_parallel {
+            Some(true) => f.write_str(", sequence parallelism")?,
+            Some(false) => f.write_str(", no sequence parallelism")?,
+            None => {}
         }
         if self.packing == Packing::Packed { f.write_str(", packed") } else { Ok(()) }
     }

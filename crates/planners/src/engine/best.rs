@@ -4,6 +4,7 @@
 //! families are then compared on the batches of the run.
 
 mod bound;
+mod neighbours;
 mod orders;
 mod steps;
 
@@ -23,6 +24,8 @@ pub(super) use steps::report_draft;
 
 /// Plans that are compared on the batches of the run.
 const FINALISTS: usize = 3;
+/// Limit on the settings of a planner that are tried if its plans do not fit the batches of the run.
+const MAX_ATTEMPTS: usize = 8;
 /// Layouts of a finalist that are simulated to the end, up to this ratio to its fastest time on the sizing batch.
 /// They are alternatives if the fastest does not fit a batch of the run.
 const REPORTED: f64 = 1.25;
@@ -35,29 +38,34 @@ pub(super) fn plan(
     others: &[(PlannerKind, &Evaluation)],
     observer: &mut Budgeted<'_>,
 ) -> Result<Evaluation, PlanError> {
-    let Screening { screened, steps } = steps::screen_all(context, (settings, draft_s), observer)?;
+    let Screening { screened, steps, common_steps } = steps::screen_all(context, (settings, draft_s), observer)?;
     let feasible: Vec<&Screened> = screened.iter().filter(|candidate| candidate.time.is_ok()).collect();
     let fastest = feasible.first().map_or(f64::INFINITY, |first| first.seconds());
     let requested = |kind: PlannerKind| others.iter().any(|&(other, _)| other == kind);
-    // Planner, degrees that were fixed for it, and plan.
-    let mut winner: Option<(PlannerKind, LayoutRequest, EvaluatedPlan)> = None;
-    let mut consider = |kind: PlannerKind, request: LayoutRequest, evaluated: &EvaluatedPlan| {
+    // Planner and whether its settings are refined, degrees that were fixed for it, and plan.
+    let mut winner: Option<((PlannerKind, bool), LayoutRequest, EvaluatedPlan)> = None;
+    let mut consider = |source: (PlannerKind, bool), request: LayoutRequest, evaluated: &EvaluatedPlan| {
         if winner.as_ref().is_none_or(|(.., best)| evaluated.iteration_s() < best.iteration_s()) {
-            winner = Some((kind, request, evaluated.clone()));
+            winner = Some((source, request, evaluated.clone()));
         }
     };
     for &(kind, evaluation) in others {
         if let Evaluation::Planned(evaluated) = evaluation {
-            consider(kind, context.scenario.layout, evaluated);
+            consider((kind, false), context.scenario.layout, evaluated);
         }
     }
-    let mut finalists: Vec<PlannerKind> = Vec::new();
+    let (mut finalists, mut failed) = (Vec::new(), Vec::new());
     for (number, candidate) in feasible.iter().enumerate() {
         let is_close = candidate.seconds() <= CLOSE * fastest;
         if finalists.len() >= FINALISTS && !is_close {
             break;
         }
-        if requested(candidate.planner) || finalists.contains(&candidate.planner) {
+        let planner = candidate.planner;
+        let is_planned = requested(planner) && candidate.step <= common_steps;
+        let attempts = failed.iter().filter(|&&other| other == planner).count();
+        // On the batches of the run, refined settings can be slower than those that all planners try.
+        let finalist = (planner, candidate.step > common_steps);
+        if is_planned || finalists.contains(&finalist) || attempts == MAX_ATTEMPTS {
             continue;
         }
         observer.progress(PlannerKind::Best, "comparing the fastest plans", number as u32, feasible.len() as u32);
@@ -65,23 +73,26 @@ pub(super) fn plan(
         let spent = Spent::new(observer.max_bytes(), size);
         let scenario = Scenario { layout: candidate.request, ..context.scenario.clone() };
         let ceiling = Seconds::from_secs(REPORTED * candidate.seconds()).to_nanos();
-        let finalist = PlanningContext { planner: candidate.planner, scenario: &scenario, ceiling, ..context };
-        let evaluation = plan_with(finalist, candidate.settings, &mut Budgeted::new(&spent, &mut Quiet(observer)));
+        let step = PlanningContext { planner: candidate.planner, scenario: &scenario, ceiling, ..context };
+        let evaluation = plan_with(step, candidate.settings, &mut Budgeted::new(&spent, &mut Quiet(observer)));
         go_on(observer)?;
         match evaluation {
             Ok(Evaluation::Planned(evaluated)) => {
-                consider(candidate.planner, candidate.request, &evaluated);
-                finalists.push(candidate.planner);
+                consider(finalist, candidate.request, &evaluated);
+                finalists.push(finalist);
             }
             // The plan does not fit a batch of the run, or exceeds the limits of an answer.
-            Ok(Evaluation::Infeasible(_)) | Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => {}
+            Ok(Evaluation::Infeasible(_)) | Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => {
+                failed.push(planner);
+            }
             Err(error) => return Err(error),
         }
     }
-    let Some((kind, request, evaluated)) = winner else {
+    let Some(((kind, is_refined), request, evaluated)) = winner else {
         return Ok(Evaluation::Infeasible(no_plan(&screened)));
     };
-    let mut gains = gains(context, &screened, kind, observer)?;
+    let refined = is_refined.then_some(kind);
+    let mut gains = gains(context, (&screened, common_steps), refined, observer)?;
     let mut decisions = decisions(kind, &screened);
     decisions.extend(steps.decision());
     let scenario = Scenario { layout: request, ..context.scenario.clone() };
@@ -143,23 +154,26 @@ fn no_plan(screened: &[Screened]) -> NoPlan {
         .unwrap_or(NoPlan { binding: String::new(), search: Search::default() })
 }
 
-/// Seconds that each ingredient saves on the sizing batch: the free settings, and the planner over the best static
-/// schedule, or over 1F1B if it is a static schedule.
+/// Seconds that each ingredient saves on the sizing batch: the free settings; the fastest planner with settings that
+/// all planners try, over the best static schedule, or over 1F1B if it is one; and the planner `refined`, whose plan
+/// with refined settings is the result.
+/// `screened` is sorted by time.
 fn gains(
     context: PlanningContext<'_>,
-    screened: &[Screened],
-    winner: PlannerKind,
+    (screened, common_steps): (&[Screened], u32),
+    refined: Option<PlannerKind>,
     observer: &dyn Observer,
 ) -> Result<Vec<Gain>, PlanError> {
     let fastest_of = |is_one: &dyn Fn(PlannerKind) -> bool| {
         screened
             .iter()
-            .filter(|candidate| is_one(candidate.planner))
+            .filter(|candidate| candidate.step <= common_steps && is_one(candidate.planner))
             .map(Screened::seconds)
             .fold(f64::INFINITY, f64::min)
     };
     let statics = fastest_of(&|kind| kind.family() == PlannerFamily::Static);
-    let best = fastest_of(&|kind| kind == winner);
+    let Some(common) = screened.iter().find(|candidate| candidate.step <= common_steps) else { return Ok(Vec::new()) };
+    let (leader, best) = (common.planner, common.seconds());
     let mut gains = Vec::new();
     if context.scenario.has_free_settings() {
         let own = [PlanSettings::from_scenario(context.scenario)];
@@ -170,14 +184,20 @@ fn gains(
         }
         gains.push(Gain::new("free settings", "1F1B or interleaved with the settings of the scenario", fixed, statics));
     }
-    let is_static = winner.family() == PlannerFamily::Static;
+    let is_static = leader.family() == PlannerFamily::Static;
     let (opponent, opponent_s) = if is_static {
         ("1F1B", fastest_of(&|kind| kind == PlannerKind::OneFOneB))
     } else {
         ("the best static schedule", statics)
     };
-    if winner != PlannerKind::OneFOneB {
-        gains.push(Gain::new(winner.short_title(), opponent, opponent_s, best));
+    if leader != PlannerKind::OneFOneB {
+        gains.push(Gain::new(leader.short_title(), opponent, opponent_s, best));
+    }
+    if let Some(planner) = refined {
+        let own = screened.iter().filter(|candidate| candidate.planner == planner && candidate.step > common_steps);
+        let refined = own.map(Screened::seconds).fold(f64::INFINITY, f64::min);
+        let ingredient = format!("{} with refined settings", planner.short_title());
+        gains.push(Gain::new(&ingredient, "the fastest planner with settings that all planners try", best, refined));
     }
     Ok(gains.into_iter().flatten().collect())
 }

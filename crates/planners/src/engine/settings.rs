@@ -25,6 +25,8 @@ pub(super) struct Screened {
     pub request: LayoutRequest,
     /// Layout of the plan.
     pub layout: Option<Layout>,
+    /// Number of the step of `best` that planned it.
+    pub step: u32,
     /// Mean iteration time in s, or the reason why there is no plan.
     pub time: Result<f64, NoPlan>,
 }
@@ -50,7 +52,7 @@ pub(super) fn candidates_of(
     let restrict = |settings: &PlanSettings| match planner.family() {
         // It chooses the strategies of layers, so settings that differ in recomputation are equal.
         PlannerFamily::PipeWeaver if chooses_layers && is_recompute_free => {
-            PlanSettings { recompute: Recompute::None, recompute_layers: None, activation_offload: 0.0, ..*settings }
+            PlanSettings { activation_offload: 0.0, ..settings.with_recompute(Recompute::None, None) }
         }
         PlannerFamily::Best | PlannerFamily::Static | PlannerFamily::WaitFree | PlannerFamily::PipeWeaver => *settings,
         PlannerFamily::ContextParallel | PlannerFamily::Strategies => PlanSettings {
@@ -97,7 +99,7 @@ pub(super) fn screen(
             }
             Evaluation::Infeasible(none) => (None, Err(none)),
         };
-        screened.push(Screened { planner, settings, request: context.scenario.layout, layout, time });
+        screened.push(Screened { planner, settings, request: context.scenario.layout, layout, step: 0, time });
     }
     screened.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
     Ok(screened)

@@ -50,7 +50,7 @@ pub(crate) fn candidates(
 ) -> Result<Vec<PlanSettings>, Cancelled> {
     let own = PlanSettings::from_scenario(scenario);
     if scenario.search.rollouts == 0 {
-        let full = PlanSettings { recompute: Recompute::Full, recompute_layers: None, ..own };
+        let full = own.with_recompute(Recompute::Full, None);
         let is_free = scenario.is_free(FreeSetting::Recompute) && full != own;
         return Ok(if is_free { vec![own, full] } else { vec![own] });
     }
@@ -61,8 +61,8 @@ pub(crate) fn candidates(
     let mut search = SettingsSearch { scenario, batches, observer, probes: Vec::new() };
     for &recompute in recomputations {
         for &settings in &degrees {
-            let layers = own.recompute_layers.filter(|_| recompute == own.recompute);
-            search.probe(PlanSettings { recompute, recompute_layers: layers, ..settings })?;
+            let is_own = recompute == own.recompute;
+            search.probe(if is_own { settings } else { settings.with_recompute(recompute, None) })?;
         }
     }
     for base in search.best_degrees() {
@@ -129,22 +129,29 @@ fn refinements(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
     let mut refined = Vec::new();
     if scenario.is_free(FreeSetting::Recompute) {
         let counts = PlanSettings::recomputed_layers(scenario.model.layers());
-        refined.extend(counts.into_iter().map(|count| PlanSettings {
-            recompute: Recompute::Full,
-            recompute_layers: Some(count),
-            ..base
-        }));
+        refined.extend(counts.into_iter().map(|count| base.with_recompute(Recompute::Full, Some(count))));
+        let sets = PlanSettings::recomputed_modules(scenario);
+        refined.extend(sets.into_iter().map(|modules| base.with_recomputed_modules(modules)));
+    }
+    if scenario.is_free(FreeSetting::SequenceParallel) && scenario.layout.tensor != Some(1) {
+        let other = PlanSettings { sequence_parallel: Some(!scenario.training.sequence_parallel), ..base };
+        refined.push(other);
+        if scenario.is_free(FreeSetting::Recompute) {
+            refined
+                .extend([Recompute::Selective, Recompute::Full].map(|recompute| other.with_recompute(recompute, None)));
+        }
     }
     if scenario.is_free(FreeSetting::ActivationOffload) {
-        let recompute = if scenario.is_free(FreeSetting::Recompute) { Recompute::None } else { base.recompute };
+        let is_free = scenario.is_free(FreeSetting::Recompute);
+        let base = if is_free { base.with_recompute(Recompute::None, None) } else { base };
         let shares = [0.25, 0.5, 0.75, 1.0];
-        refined.extend(shares.map(|activation_offload| PlanSettings { activation_offload, recompute, ..base }));
+        refined.extend(shares.map(|activation_offload| PlanSettings { activation_offload, ..base }));
     }
     if scenario.is_free(FreeSetting::OptimizerOffload) {
         let offloaded = PlanSettings { optimizer_offload: 1.0, ..base };
         refined.extend([PlanSettings { optimizer_offload: 0.5, ..base }, offloaded]);
         if scenario.is_free(FreeSetting::Recompute) {
-            refined.push(PlanSettings { recompute: Recompute::Full, recompute_layers: None, ..offloaded });
+            refined.push(offloaded.with_recompute(Recompute::Full, None));
         }
         if scenario.is_free(FreeSetting::ActivationOffload) {
             refined.push(PlanSettings { activation_offload: 1.0, ..offloaded });
@@ -194,6 +201,7 @@ impl SettingsSearch<'_> {
             let base = PlanSettings {
                 recompute: own.recompute,
                 recompute_layers: own.recompute_layers,
+                recompute_modules: own.recompute_modules,
                 activation_offload: own.activation_offload,
                 optimizer_offload: own.optimizer_offload,
                 ..probe.settings

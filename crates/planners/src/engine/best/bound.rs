@@ -25,10 +25,11 @@ pub(super) fn all_layouts(context: PlanningContext<'_>, observer: &dyn Observer)
     let mut device_seconds = 0.0;
     for batch in batches {
         let mut least = vec![f64::INFINITY; scenario.model.modules.len()];
-        for (expert, expert_tensor) in expert_degrees(context.scenario) {
+        for (expert, expert_tensor, sequence_parallel) in degrees(context.scenario) {
             go_on(observer)?;
             scenario.training.expert_parallel = expert;
             scenario.training.expert_tensor_parallel = expert_tensor;
+            scenario.training.sequence_parallel = sequence_parallel;
             let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
             let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
             for size in (0..=MAX_MICROBATCH.ilog2()).map(|power| 1_usize << power) {
@@ -57,6 +58,14 @@ fn tensor_degrees(scenario: &Scenario) -> Vec<u32> {
             && scenario.model.modules.iter().all(|module| module.supports_tensor(*tensor))
     };
     (0..5).map(|power| 1 << power).filter(divides).collect()
+}
+
+/// Expert-parallel degrees, expert TP and sequence parallelism: those of the scenario, or all that are possible.
+fn degrees(scenario: &Scenario) -> Vec<(u32, Option<u32>, bool)> {
+    let own = scenario.training.sequence_parallel;
+    let choices = if scenario.is_free(FreeSetting::SequenceParallel) { vec![own, !own] } else { vec![own] };
+    let experts = expert_degrees(scenario);
+    choices.iter().flat_map(|&choice| experts.iter().map(move |&(expert, tensor)| (expert, tensor, choice))).collect()
 }
 
 /// Expert-parallel degrees and expert TP: those of the scenario, or all that divide the experts.

@@ -4,6 +4,7 @@
 use super::super::PlanError;
 use super::super::settings::{CLOSE, Screened, candidates_of, screen};
 use super::super::spent::Budgeted;
+use super::neighbours;
 use crate::planners::{Batches, PlanningContext};
 use planscope_core::training::{LayoutRequest, Recompute};
 use planscope_core::units::Seconds;
@@ -51,14 +52,16 @@ const PIPEWEAVER_LAYOUTS: usize = 2;
 pub(super) struct Screening {
     pub screened: Vec<Screened>,
     pub steps: Steps,
+    /// Number of steps with the settings that all planners try. Times of later steps are of refined settings.
+    pub common_steps: u32,
 }
 
 /// Steps of a search.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Steps {
-    done: u32,
+    pub done: u32,
     /// Steps of a search without limit. Smaller searches have fewer if a planner has no layout to try.
-    total: u32,
+    pub total: u32,
     /// Limit of the scenario.
     limit: Option<u32>,
     /// True if the limit ended the search.
@@ -79,15 +82,66 @@ impl Steps {
     }
 }
 
-/// Plans the sizing batch with every candidate under all settings, up to the limit of steps of the scenario, and
-/// reports each plan that is faster than the draft and all plans before.
+/// Search for the best plan on the sizing batch.
+pub(super) struct PlanSearch<'a, 'o> {
+    pub context: PlanningContext<'a>,
+    observer: &'a mut Budgeted<'o>,
+    pub screened: Vec<Screened>,
+    pub steps: Steps,
+    /// Fastest time in s.
+    pub fastest: f64,
+    /// Fastest time that was reported, in s.
+    reported: f64,
+}
+
+impl PlanSearch<'_, '_> {
+    /// Plans the sizing batch with `planner` under `settings` and the degrees of `request`, and reports the plan if it
+    /// is faster than all before. Plans of `ceiling_s` seconds and more, or far slower than the fastest, are not
+    /// simulated. Returns false if the limit of steps ends the search.
+    pub(super) fn step(
+        &mut self,
+        planner: PlannerKind,
+        request: LayoutRequest,
+        settings: PlanSettings,
+        ceiling_s: f64,
+    ) -> Result<bool, PlanError> {
+        if self.steps.is_over(self.fastest.is_finite()) {
+            self.steps.is_limited = true;
+            return Ok(false);
+        }
+        self.observer.progress(PlannerKind::Best, "trying planners and settings", self.steps.done, self.steps.total);
+        let scenario = Scenario { layout: request, ..self.context.scenario.clone() };
+        let ceiling_s = ceiling_s.min(CLOSE * self.fastest);
+        let ceiling =
+            if ceiling_s.is_finite() { Seconds::from_secs(ceiling_s).to_nanos() } else { self.context.ceiling };
+        let step = PlanningContext { scenario: &scenario, planner, ceiling, ..self.context };
+        let tried = screen(step, &[settings], self.observer)?;
+        self.steps.done += 1;
+        self.steps.total = self.steps.total.max(self.steps.done);
+        for candidate in &tried {
+            self.fastest = self.fastest.min(candidate.seconds());
+            if self.fastest < self.reported {
+                self.reported = self.fastest;
+                let step = self.steps.done;
+                self.observer.improved(BestSoFar { planner, iteration_s: self.fastest, step });
+            }
+        }
+        let number = self.steps.done;
+        self.screened.extend(tried.into_iter().map(|candidate| Screened { step: number, ..candidate }));
+        Ok(true)
+    }
+}
+
+/// Plans the sizing batch with every candidate under all settings, then under settings close to the fastest, up to
+/// the limit of steps of the scenario, and reports each plan that is faster than the draft and all plans before.
 pub(super) fn screen_all(
     context: PlanningContext<'_>,
     (settings, draft_s): (&[PlanSettings], Option<f64>),
     observer: &mut Budgeted<'_>,
 ) -> Result<Screening, PlanError> {
     let scenario = context.scenario;
-    let candidates: &[PlannerKind] = if scenario.search.rollouts == 0 { &QUICK } else { &CANDIDATES };
+    let is_quick = scenario.search.rollouts == 0;
+    let candidates: &[PlannerKind] = if is_quick { &QUICK } else { &CANDIDATES };
     // With equal sequences, groups and strategies by length equal those of a static plan with the same degrees.
     let is_uniform = scenario.is_free(FreeSetting::ContextParallel) && has_equal_sequences(context.batches);
     let is_needless = |planner: PlannerKind| {
@@ -103,45 +157,33 @@ pub(super) fn screen_all(
     let layouts_of =
         |planner: PlannerKind| if planner.family() == PlannerFamily::PipeWeaver { PIPEWEAVER_LAYOUTS } else { 1 };
     let total: usize = candidates.iter().map(|&planner| settings_of(planner).len() * layouts_of(planner)).sum();
-    let mut steps = Steps { done: 0, total: total as u32, limit: scenario.search.best_steps, is_limited: false };
-    let mut screened: Vec<Screened> = Vec::new();
-    let mut fastest = f64::INFINITY;
-    let mut reported = draft_s.unwrap_or(f64::INFINITY);
+    let steps = Steps { done: 0, total: total as u32, limit: scenario.search.best_steps, is_limited: false };
+    let reported = draft_s.unwrap_or(f64::INFINITY);
+    let mut search = PlanSearch { context, observer, screened: Vec::new(), steps, fastest: f64::INFINITY, reported };
     'planners: for &planner in candidates {
-        if fastest.is_finite() && is_needless(planner) {
+        if search.fastest.is_finite() && is_needless(planner) {
             continue;
         }
         // Its search of layouts takes minutes, so PipeWeaver uses those that are fastest for other planners.
         let requests = match planner.family() {
-            PlannerFamily::PipeWeaver => pipelines(scenario, &screened),
+            PlannerFamily::PipeWeaver => pipelines(scenario, &search.screened),
             _ => vec![scenario.layout],
         };
         for request in requests {
-            let scenario = Scenario { layout: request, ..scenario.clone() };
             for settings in settings_of(planner) {
-                if steps.is_over(fastest.is_finite()) {
-                    steps.is_limited = true;
+                if !search.step(planner, request, settings, f64::INFINITY)? {
                     break 'planners;
                 }
-                observer.progress(PlannerKind::Best, "trying planners and settings", steps.done, steps.total);
-                let ceiling =
-                    if fastest.is_finite() { Seconds::from_secs(CLOSE * fastest).to_nanos() } else { context.ceiling };
-                let step = PlanningContext { scenario: &scenario, planner, ceiling, ..context };
-                let tried = screen(step, &[settings], observer)?;
-                steps.done += 1;
-                for candidate in &tried {
-                    fastest = fastest.min(candidate.seconds());
-                    if fastest < reported {
-                        reported = fastest;
-                        observer.improved(BestSoFar { planner, iteration_s: fastest, step: steps.done });
-                    }
-                }
-                screened.extend(tried);
             }
         }
     }
+    let common_steps = search.steps.done;
+    if !is_quick && !search.steps.is_limited {
+        neighbours::refine(&mut search)?;
+    }
+    let PlanSearch { mut screened, steps, .. } = search;
     screened.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
-    Ok(Screening { screened, steps })
+    Ok(Screening { screened, steps, common_steps })
 }
 
 /// Returns whether all sequences of the batches have the same shape.
@@ -160,7 +202,7 @@ pub(in super::super) fn report_draft(
     let own = PlanSettings::from_scenario(context.scenario);
     let mut settings = vec![own];
     if context.scenario.is_free(FreeSetting::Recompute) {
-        settings.push(PlanSettings { recompute: Recompute::Full, recompute_layers: None, ..own });
+        settings.push(own.with_recompute(Recompute::Full, None));
     }
     observer.progress(PlannerKind::Best, "looking for a first plan", 0, 1);
     for settings in settings {

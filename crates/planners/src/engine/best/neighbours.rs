@@ -1,0 +1,192 @@
+//! Settings close to the fastest: one or two settings change at a time, as long as a plan gets faster.
+
+use super::super::PlanError;
+use super::super::settings::{Screened, candidates_of};
+use super::steps::PlanSearch;
+use planscope_core::training::{ContextExchange, Recompute};
+use planscope_core::workload::Packing;
+use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, PlannerKind, Scenario};
+
+/// Planners whose settings are refined.
+const REFINED_PLANNERS: usize = 3;
+/// Limit on the steps of a planner of pipelines, up to `STEP_DEVICES / MAX_STEPS` devices. A step takes longer with
+/// more devices.
+const MAX_STEPS: u32 = 72;
+/// Product of devices and steps.
+const STEP_DEVICES: u32 = 40_000;
+/// Limit on the steps of a planner that profiles or searches for each combination of settings.
+const MAX_EXPENSIVE_STEPS: u32 = 8;
+/// Steps of the offloaded shares.
+const SHARE: f64 = 0.125;
+/// Maximum context-parallel and expert-parallel degree.
+const MAX_DEGREE: u32 = 128;
+
+/// Improves the settings of the fastest planners by coordinate descent. Every plan is added to the search.
+pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
+    for start in starts(&search.screened) {
+        let Screened { planner, request, .. } = start;
+        let limit = max_steps(planner, search.context.scenario.cluster.devices());
+        search.steps.total += limit;
+        let end = search.steps.done + limit;
+        let (mut settings, mut seconds) = (start.settings, start.seconds());
+        let mut tried = vec![settings];
+        'descent: loop {
+            let scenario = search.context.scenario;
+            let moves = candidates_of(planner, scenario, &neighbours(scenario, settings));
+            let mut is_improved = false;
+            for next in moves {
+                if tried.contains(&next) {
+                    continue;
+                }
+                if search.steps.done >= end {
+                    break 'descent;
+                }
+                tried.push(next);
+                if !search.step(planner, request, next, seconds)? {
+                    return Ok(());
+                }
+                let Some(last) = search.screened.last().filter(|last| last.seconds() < seconds) else { continue };
+                (settings, seconds) = (last.settings, last.seconds());
+                is_improved = true;
+                break;
+            }
+            if !is_improved {
+                break;
+            }
+        }
+        search.steps.total -= end.saturating_sub(search.steps.done);
+    }
+    Ok(())
+}
+
+fn max_steps(planner: PlannerKind, devices: u32) -> u32 {
+    let is_pipeline = matches!(planner.family(), PlannerFamily::Static | PlannerFamily::WaitFree);
+    (STEP_DEVICES / devices.max(1)).min(if is_pipeline { MAX_STEPS } else { MAX_EXPENSIVE_STEPS })
+}
+
+/// Returns the fastest plan of each of the fastest planners.
+fn starts(screened: &[Screened]) -> Vec<Screened> {
+    let mut order: Vec<&Screened> = screened.iter().filter(|candidate| candidate.time.is_ok()).collect();
+    order.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
+    let mut starts: Vec<Screened> = Vec::new();
+    for candidate in order {
+        if starts.len() < REFINED_PLANNERS && starts.iter().all(|other| other.planner != candidate.planner) {
+            starts.push(candidate.clone());
+        }
+    }
+    starts
+}
+
+/// Settings that differ from `base` in one free setting, then those that also differ in another one: a change that
+/// saves time can need memory, which the other saves. Pairs with changed degrees come first.
+fn neighbours(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
+    let single = changes(scenario, base);
+    let mut all = single.clone();
+    all.extend(single.iter().rev().flat_map(|&first| memory_changes(scenario, first)));
+    let mut distinct: Vec<PlanSettings> = Vec::with_capacity(all.len());
+    for settings in all {
+        if settings != base && !distinct.contains(&settings) {
+            distinct.push(settings);
+        }
+    }
+    distinct
+}
+
+/// One changed setting.
+fn changes(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
+    let mut all = memory_changes(scenario, base);
+    if scenario.is_free(FreeSetting::SequenceParallel) && scenario.layout.tensor != Some(1) {
+        let own = scenario.training.sequence_parallel;
+        let other = if base.sequence_parallel.unwrap_or(own) == own { Some(!own) } else { None };
+        all.push(PlanSettings { sequence_parallel: other, ..base });
+    }
+    if scenario.is_free(FreeSetting::Packing) {
+        let own = scenario.workload.packing;
+        let packing = if base.packing == Packing::Packed { own } else { Packing::Packed };
+        all.push(PlanSettings { packing, ..base });
+    }
+    all.extend(degree_changes(scenario, base));
+    all
+}
+
+/// Changed degrees: half and twice the degree, and the other exchange.
+fn degree_changes(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
+    let mut all = Vec::new();
+    let devices = scenario.cluster.devices();
+    let near = |degree: u32| [degree / 2, degree * 2].into_iter().filter(|near| (1..=MAX_DEGREE).contains(near));
+    if scenario.is_free(FreeSetting::ContextParallel) {
+        for context_parallel in near(base.context_parallel).chain([base.context_parallel]) {
+            for context_exchange in [ContextExchange::Ring, ContextExchange::AllToAll] {
+                let modules = &scenario.model.modules;
+                let is_possible = devices.is_multiple_of(context_parallel)
+                    && (context_exchange == ContextExchange::Ring
+                        || modules.iter().all(|module| module.supports_all_to_all(1, context_parallel)));
+                if is_possible {
+                    let context_exchange = if context_parallel == 1 { base.context_exchange } else { context_exchange };
+                    all.push(PlanSettings { context_parallel, context_exchange, ..base });
+                }
+            }
+        }
+    }
+    let experts = || scenario.model.modules.iter().filter_map(|module| module.moe).map(|moe| moe.experts);
+    if experts().next().is_some() {
+        if scenario.is_free(FreeSetting::ExpertParallel) {
+            let divides = |degree: &u32| *degree <= devices && experts().all(|count| count.is_multiple_of(*degree));
+            let degrees = near(base.expert_parallel).filter(divides);
+            all.extend(degrees.map(|expert_parallel| PlanSettings { expert_parallel, ..base }));
+        }
+        if scenario.is_free(FreeSetting::ExpertTensorParallel) && scenario.layout.tensor != Some(1) {
+            let expert_tensor_parallel = if base.expert_tensor_parallel.is_none() { Some(1) } else { None };
+            all.push(PlanSettings { expert_tensor_parallel, ..base });
+        }
+    }
+    all
+}
+
+/// Changed settings that exchange time for memory.
+fn memory_changes(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
+    let mut all = Vec::new();
+    if scenario.is_free(FreeSetting::Recompute) {
+        all.extend(recomputations(scenario, base));
+    }
+    let near = |share: f64| [share - SHARE, share + SHARE].into_iter().filter(|near| (0.0..=1.0).contains(near));
+    if scenario.is_free(FreeSetting::ActivationOffload) {
+        let shares = near(base.activation_offload);
+        all.extend(shares.map(|activation_offload| PlanSettings { activation_offload, ..base }));
+    }
+    if scenario.is_free(FreeSetting::OptimizerOffload) && base.optimizer_offload > 0.0 {
+        all.extend(near(base.optimizer_offload).map(|optimizer_offload| PlanSettings { optimizer_offload, ..base }));
+    }
+    if scenario.is_free(FreeSetting::Zero) {
+        let stages = [base.zero.saturating_sub(1), base.zero + 1].into_iter().filter(|zero| (1..=3).contains(zero));
+        all.extend(stages.map(|zero| PlanSettings { zero, ..base }));
+    }
+    all
+}
+
+/// The next smaller and larger numbers of recomputed layers; from no recomputation, all kinds of it.
+fn recomputations(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
+    let layers = scenario.model.layers();
+    let full = |count: u32| base.with_recompute(Recompute::Full, (count < layers).then_some(count));
+    match (base.recompute, base.recompute_layers) {
+        (Recompute::Full, count) => {
+            let count = count.unwrap_or(layers);
+            let (less, more) = (count - count.div_ceil(4), (count + count.div_ceil(4)).min(layers));
+            let mut all: Vec<PlanSettings> = [less, more].into_iter().filter(|&near| near > 0).map(full).collect();
+            all.push(base.with_recompute(Recompute::None, None));
+            all.extend(modules(scenario, base));
+            all
+        }
+        (Recompute::None | Recompute::Selective | Recompute::Operators, _) => {
+            let mut all: Vec<PlanSettings> = vec![base.with_recompute(Recompute::None, None)];
+            all.push(base.with_recompute(Recompute::Selective, None));
+            all.extend(modules(scenario, base));
+            all.extend([1, 2, 4, 8].into_iter().filter(|&count| count < layers).map(full));
+            all
+        }
+    }
+}
+
+fn modules(scenario: &Scenario, base: PlanSettings) -> impl Iterator<Item = PlanSettings> {
+    PlanSettings::recomputed_modules(scenario).into_iter().map(move |set| base.with_recomputed_modules(set))
+}
