@@ -320,7 +320,8 @@ async fn drawn_plan(scenario: &Scenario, abort: Option<&Abort>) -> Result<DrawnP
     let unreadable = |error: &dyn std::fmt::Display| RequestError::Unreadable(error.to_string());
     let Some(abort) = abort else { return Err(RequestError::Offline) };
     let body = serde_json::to_string(scenario).map_err(|error| unreadable(&error))?;
-    let bytes = client::ask_bytes(&path::plan_preview(0), body, path::PLAN_PREVIEW_MEDIA_TYPE, &abort.signal()).await?;
+    let bytes =
+        client::post_for_bytes(&path::plan_preview(0), body, path::PLAN_PREVIEW_MEDIA_TYPE, &abort.signal()).await?;
     let preview = api::what_if::decode(&bytes).map_err(|error| unreadable(&error))?;
     let outcome = preview.outcome.read().map_err(|error| unreadable(&error))?;
     let result = outcome.outcome.results.into_iter().next();

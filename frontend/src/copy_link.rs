@@ -135,7 +135,7 @@ pub(crate) fn CopyLink() -> impl IntoView {
                         <button class="quiet" on:click=move |_| unsaved.set(None)>"Close"</button>
                     </div>
                 })}
-                <p class="copy-words" role="status" data-testid="copy-words">{status}</p>
+                <p class="copy-status" role="status" data-testid="copy-status">{status}</p>
             </div>
         </Show>
     }
@@ -162,7 +162,7 @@ impl Keeping {
     async fn send(&self) -> Result<(), RequestError> {
         let keep = Keep { title: self.title.clone(), source: Some(SavedSource::Link) };
         let body = serde_json::to_string(&keep).map_err(|error| RequestError::Unreadable(error.to_string()))?;
-        client::tell("POST", &path::keep(&self.id), Body::Json(body)).await
+        client::submit("POST", &path::keep(&self.id), Body::Json(body)).await
     }
 
     /// Marks the open scenario as saved, so that the Save button shows it.

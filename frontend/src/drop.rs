@@ -3,7 +3,7 @@
 use leptos::html;
 use leptos::prelude::*;
 
-use crate::sending::Sending;
+use crate::file_uploads::FileUploads;
 
 /// Area for file drops and file selection.
 #[component]
@@ -14,7 +14,7 @@ pub(crate) fn FileDrop(
     /// Identifier for tests.
     test_id: &'static str,
     /// Uploads in progress.
-    sending: Sending,
+    sending: FileUploads,
     /// Renders a single line instead of a drop area.
     #[prop(optional)]
     compact: bool,
@@ -35,7 +35,7 @@ pub(crate) fn FileDrop(
         more => format!("Reading {more} files…"),
     };
     let cancel = move |_| {
-        sending.call_back();
+        sending.cancel_all();
         if let Some(on_cancel) = on_cancel {
             on_cancel.run(());
         }

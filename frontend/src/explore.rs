@@ -2,13 +2,13 @@
 //!
 //! The state persists when the user navigates to other pages and back.
 
-mod answer;
+mod address;
 mod chart_number;
 pub(crate) mod modalities;
-pub(crate) mod opening;
+pub(crate) mod open;
 mod planning;
-mod resting;
-mod watching;
+mod results;
+mod settled;
 mod what_if;
 
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
 use serde_json::Value;
 
-pub(crate) use self::answer::{Plan, Results};
 pub(crate) use self::chart_number::{chart_index, planner_at_chart};
+pub(crate) use self::results::{Plan, Results};
 use crate::client::RequestError;
 use crate::field_errors::FieldErrors;
 use crate::form::Form;
@@ -266,10 +266,10 @@ impl Explore {
 
     fn replace(&self, scenario: Value) {
         storage::write(storage::DRAFT, &scenario.to_string());
-        let asks_the_same = self.scenario.with_untracked(|before| asks_the_same(before, &scenario));
+        let is_same_request = self.scenario.with_untracked(|before| is_same_request(before, &scenario));
         self.scenario.set(scenario);
         self.undoable.set(self.history.with_value(|history| (history.can_undo(), history.can_redo())));
-        if !asks_the_same {
+        if !is_same_request {
             self.plan_soon();
             self.request_preview();
         }
@@ -347,7 +347,7 @@ impl Explore {
 
 /// Compares two scenarios without their titles. A title does not affect the plan, so a title edit
 /// does not trigger planning.
-fn asks_the_same(first: &Value, other: &Value) -> bool {
+fn is_same_request(first: &Value, other: &Value) -> bool {
     let (Some(first_object), Some(other)) = (first.as_object(), other.as_object()) else { return false };
     let field_count = |scenario: &serde_json::Map<String, Value>| scenario.keys().filter(|key| *key != "title").count();
     field_count(first_object) == field_count(other)
@@ -378,10 +378,10 @@ mod tests {
     #[test]
     fn title_edit_does_not_change_the_request() {
         let scenario = json!({"schema": "scenario/1", "title": "One", "seed": 1});
-        assert!(asks_the_same(&scenario, &json!({"schema": "scenario/1", "title": "Two", "seed": 1})));
-        assert!(asks_the_same(&scenario, &json!({"schema": "scenario/1", "seed": 1})));
-        assert!(!asks_the_same(&scenario, &json!({"schema": "scenario/1", "title": "One", "seed": 2})));
-        assert!(!asks_the_same(&scenario, &json!({"schema": "scenario/1", "title": "One"})));
-        assert!(!asks_the_same(&Value::Null, &Value::Null));
+        assert!(is_same_request(&scenario, &json!({"schema": "scenario/1", "title": "Two", "seed": 1})));
+        assert!(is_same_request(&scenario, &json!({"schema": "scenario/1", "seed": 1})));
+        assert!(!is_same_request(&scenario, &json!({"schema": "scenario/1", "title": "One", "seed": 2})));
+        assert!(!is_same_request(&scenario, &json!({"schema": "scenario/1", "title": "One"})));
+        assert!(!is_same_request(&Value::Null, &Value::Null));
     }
 }

@@ -1,11 +1,10 @@
 //! Centre column on the explore page: title, iterations, ranking table, charts.
 
-mod asked;
 mod assignment;
-mod beside;
 mod breakdown;
 mod budget;
 mod cards;
+mod comparison;
 mod execution_plan;
 mod fit;
 mod gains;
@@ -18,6 +17,7 @@ mod placement;
 mod published;
 mod ranking;
 mod ranking_table;
+mod request_card;
 mod status;
 mod studies;
 mod time_and_memory;
@@ -90,7 +90,7 @@ fn Further() -> impl IntoView {
     view! {
         <Provider value=at_rest>
             <Show when=move || is_due.get()>
-                <beside::ComparisonCard />
+                <comparison::ComparisonCard />
                 <published::PublishedCard />
                 <assignment::AssignmentCard />
                 <placement::PlacementCard />

@@ -11,7 +11,7 @@ use plotly::{Plot, Scatter};
 use super::figure::Figure;
 use super::{Colours, MAX_POINTS, colour, configuration};
 use crate::format;
-use crate::gantt::watch::theme_version;
+use crate::gantt::observers::theme_version;
 
 /// Errors over a property: a point per row, and a line at the mean of each value.
 #[component]

@@ -79,8 +79,8 @@ impl Scrub {
 }
 
 /// Distance beyond the dead zone.
-fn beyond(way: f64, slack: f64) -> f64 {
-    way - way.clamp(-slack, slack)
+fn beyond(distance: f64, slack: f64) -> f64 {
+    distance - distance.clamp(-slack, slack)
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_tap_moves_nothing_and_a_way_begins_where_the_slack_ends() {
         let distances = [-20, -8, -3, 0, 7, 8, 12];
-        let left = |slack: f64| distances.map(|way| beyond(f64::from(way), slack) as i32);
+        let left = |slack: f64| distances.map(|distance| beyond(f64::from(distance), slack) as i32);
         assert_eq!(left(TAP_PX), [-12, 0, 0, 0, 0, 0, 4]);
         assert_eq!(left(0.0), distances);
     }

@@ -12,7 +12,7 @@ use super::preset::{PresetOption, PresetPicker};
 use super::slider::Slider;
 use crate::catalogue::use_catalogue;
 use crate::explore::modalities::Modalities;
-use crate::explore::opening::use_dataset;
+use crate::explore::open::use_dataset;
 use crate::explore::use_explore;
 use crate::{format, pointer};
 

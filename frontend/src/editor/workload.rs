@@ -13,7 +13,7 @@ use super::source::{SAMPLES, SourceFields, SourcePicker};
 use crate::catalogue::use_catalogue;
 use crate::charts::Histogram;
 use crate::explore::modalities::Modalities;
-use crate::explore::opening::use_dataset;
+use crate::explore::open::use_dataset;
 use crate::explore::use_explore;
 use crate::pointer;
 use crate::upload::{ImportReportView, Upload};

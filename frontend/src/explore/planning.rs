@@ -264,7 +264,7 @@ impl Explore {
             spawn_local(async move {
                 // The request may fail because the job has ended or the server is down. In both
                 // cases there is no worker to free.
-                drop(client::tell("DELETE", &path::job(&job), Body::Empty).await);
+                drop(client::submit("DELETE", &path::job(&job), Body::Empty).await);
             });
         }
     }
@@ -324,7 +324,7 @@ fn fetch_overview(
     planner: PlannerKind,
     iteration: u32,
 ) -> impl Future<Output = Result<Arc<Overview>, RequestError>> + use<> {
-    let begun = client::begin_bytes(&path::overview(id, planner.id(), iteration), path::OVERVIEW_MEDIA_TYPE);
+    let begun = client::start_bytes(&path::overview(id, planner.id(), iteration), path::OVERVIEW_MEDIA_TYPE);
     async move {
         let overview = overview::decode(&begun.await?);
         Ok(Arc::new(overview.map_err(|error| RequestError::Unreadable(error.to_string()))?))
@@ -336,7 +336,7 @@ fn fetch_timeline(
     planner: PlannerKind,
     iteration: u32,
 ) -> impl Future<Output = Result<Arc<Timeline>, RequestError>> + use<> {
-    let begun = client::begin_bytes(&path::timeline(id, planner.id(), iteration), path::TIMELINE_MEDIA_TYPE);
+    let begun = client::start_bytes(&path::timeline(id, planner.id(), iteration), path::TIMELINE_MEDIA_TYPE);
     async move {
         let timeline = api::timeline::decode(&begun.await?);
         Ok(Arc::new(timeline.map_err(|error| RequestError::Unreadable(error.to_string()))?))

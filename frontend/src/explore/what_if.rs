@@ -94,7 +94,7 @@ impl Explore {
         let iteration = self.view.with_untracked(|view| view.iteration.unwrap_or(0));
         spawn_local(async move {
             let response =
-                client::ask_bytes(&path::sketch(iteration), body, path::PLAN_PREVIEW_MEDIA_TYPE, &signal).await;
+                client::post_for_bytes(&path::sketch(iteration), body, path::PLAN_PREVIEW_MEDIA_TYPE, &signal).await;
             let Some(asking) = self.asking.try_update_value(Option::take).flatten() else { return };
             self.stall_timeout_ms.set_value(patience_after(js_sys::Date::now() - asking.since));
             // The response is obsolete if another scenario was opened or the current outcome is

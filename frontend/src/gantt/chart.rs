@@ -9,13 +9,13 @@ use leptos::html;
 use leptos::prelude::*;
 
 use super::area::Area;
+use super::colours::SpanColours;
 use super::gesture::{Band, Gesture};
-use super::inks::Inks;
 use super::layout::{Arrangement, Layout};
+use super::observers::{pixel_ratio, theme_version};
 use super::overlay::{self, Marks};
 use super::paint::Painter;
 use super::scene::{Content, Scene, Size};
-use super::watch::{pixel_ratio, theme_version};
 use super::{Selection, TimeWindow, rows, shared};
 
 /// Canvases to repaint in the next frame.
@@ -60,7 +60,7 @@ pub(crate) struct Chart {
     /// Foldable rank groups.
     pub(crate) groups: Memo<Vec<Range<u32>>>,
     pub(crate) layout: Memo<Same<Layout>>,
-    pub(super) inks: Memo<Option<Same<Inks>>>,
+    pub(super) inks: Memo<Option<Same<SpanColours>>>,
     pub(crate) area: RwSignal<Option<Area>>,
     /// Canvas size in px.
     pub(crate) size: RwSignal<(f64, f64)>,

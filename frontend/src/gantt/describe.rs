@@ -4,7 +4,7 @@ use api::planner::timeline::{NO_SPAN, SpanKind, Timeline};
 
 use super::rows::RowNames;
 use super::time_text::{duration, interval, memory, range};
-use super::walk::is_critical;
+use super::traversal::is_critical;
 
 /// Span description.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -26,7 +26,7 @@ pub(crate) fn span_at(
     let reach_ns = REACH * window.width_ns() / width_px.max(1.0);
     let compute = || nearest(timeline, timeline.compute_lane(rank), ns, reach_ns);
     match lane {
-        Lane::Compute | Lane::Inside => compute(),
+        Lane::Compute | Lane::Exposed => compute(),
         Lane::Communication => nearest(timeline, timeline.communication_lane(rank), ns, reach_ns).or_else(compute),
     }
 }

@@ -7,10 +7,10 @@ use super::chart::Chart;
 use super::gesture::{Motion, Press, Release};
 use super::keys::{Command, Modifiers, command};
 use super::layout::Row;
-use super::steering::{
+use super::navigation::{
     self, anchor, band_area, band_window, fit, fold, pan_px, pin, rows_height, selected_rank, walk_to, zoom,
 };
-use super::{Selection, hit, rows, shared, walk};
+use super::{Selection, hit, rows, shared, traversal};
 
 /// Height of a scroll line in px, for browsers that report wheel events in lines.
 const LINE_PX: f64 = 16.0;
@@ -29,11 +29,11 @@ pub(crate) fn key(chart: Chart, event: &KeyboardEvent) {
         Command::Zoom(factor) => zoom(chart, anchor(chart), factor),
         Command::Pan(share) => chart.change(|window, extent| window.panned(window.width_ns() * share, extent)),
         Command::Walk(step) => walk_to(chart, |timeline, selected, window| match selected {
-            Some(span) => walk::step(timeline, span, step),
-            None => walk::first_in(timeline, window),
+            Some(span) => traversal::step(timeline, span, step),
+            None => traversal::first_in(timeline, window),
         }),
         Command::Fit => fit(chart),
-        Command::ZoomToSelection => steering::zoom_to_selection(chart),
+        Command::ZoomToSelection => navigation::zoom_to_selection(chart),
         Command::Clear => {
             chart.gesture.update_value(super::gesture::Gesture::cancel);
             chart.band.set(None);
@@ -51,7 +51,7 @@ pub(crate) fn key(chart: Chart, event: &KeyboardEvent) {
                 search.select();
             }
         }
-        Command::Area => steering::reach_area(chart),
+        Command::Area => navigation::reach_area(chart),
         Command::Pin => {
             if let Some(rank) = selected_rank(chart) {
                 pin(chart, rank);
@@ -59,7 +59,7 @@ pub(crate) fn key(chart: Chart, event: &KeyboardEvent) {
         }
         Command::Fold => match selected_rank(chart) {
             Some(rank) => fold(chart, rank),
-            None => steering::fold_all(chart),
+            None => navigation::fold_all(chart),
         },
         Command::ToggleCritical => shared::critical_is_marked().update(|marked| *marked = !*marked),
     }

@@ -10,12 +10,12 @@ use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData, PointerEve
 
 use super::TimeWindow;
 use super::chart::Chart;
-use super::chrome::Style;
-use super::inks::Paint;
+use super::colours::Paint;
+use super::observers::{SizeObserver, pixel_ratio, theme_version};
 use super::raster::{Area, Raster, Rgb};
 use super::rows;
 use super::scene::RIGHT;
-use super::watch::{SizeObserver, pixel_ratio, theme_version};
+use super::style::Style;
 
 /// Strip height in px.
 const HEIGHT: f64 = 14.0;
@@ -207,7 +207,7 @@ fn make(raster: &mut Raster, chart: Chart, style: &Style, (width, height): (usiz
 
 #[cfg(test)]
 mod tests {
-    use super::super::inks::paints;
+    use super::super::colours::paints;
     use super::super::palette::Theme;
     use super::super::sample;
     use super::*;

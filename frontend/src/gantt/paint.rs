@@ -6,13 +6,13 @@ use api::planner::timeline::{SpanKind, Timeline};
 use wasm_bindgen::Clamped;
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
 
-use super::chrome::Style;
-use super::inks::{Colouring, Inks, MANY};
+use super::colours::{Colouring, MANY, SpanColours};
 use super::layout::Row;
 use super::lod::{self, Cell, Fold};
 use super::raster::{Area, Line, Raster};
 use super::rows::{self, Lane};
 use super::scene::{Content, Scene};
+use super::style::Style;
 use super::{label, ticks};
 
 /// Distance between hatch lines of idle time, in px.
@@ -79,9 +79,9 @@ impl Painter {
         let top = (scene.y(index) * ratio).round();
         self.idle(style, scene, top);
         let mut spans = 0;
-        for lane in [Lane::Compute, Lane::Inside, Lane::Communication] {
+        for lane in [Lane::Compute, Lane::Exposed, Lane::Communication] {
             self.cells.clear();
-            if lane == Lane::Inside {
+            if lane == Lane::Exposed {
                 let Some(inside) = Source::inside(scene) else { continue };
                 self.collect(scene, inside, row, Lane::Compute);
             } else {
@@ -118,7 +118,7 @@ impl Painter {
                 }
                 Source::Spans(timeline, inks) => {
                     let spans = match lane {
-                        Lane::Compute | Lane::Inside => timeline.compute_lane(rank),
+                        Lane::Compute | Lane::Exposed => timeline.compute_lane(rank),
                         Lane::Communication => timeline.communication_lane(rank),
                     };
                     if is_fold {
@@ -158,7 +158,7 @@ impl Painter {
         self.raster.lane(&self.line, top, height);
     }
 
-    fn labels(&mut self, style: &Style, scene: &Scene<'_>, (timeline, inks): (&Timeline, &Inks), top: i32) {
+    fn labels(&mut self, style: &Style, scene: &Scene<'_>, (timeline, inks): (&Timeline, &SpanColours), top: i32) {
         let ratio = scene.size.ratio;
         for cell in self.cells.iter().filter(|cell| cell.spans == 1) {
             let (left, right) = bar(cell, ratio);

@@ -6,7 +6,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement};
 
 use super::TimeWindow;
-use super::inks::Inks;
+use super::colours::SpanColours;
 use super::layout::Layout;
 use super::rows;
 
@@ -55,7 +55,7 @@ pub(crate) enum Content<'a> {
     /// All spans.
     Spans {
         timeline: &'a Timeline,
-        inks: &'a Inks,
+        inks: &'a SpanColours,
     },
     Overview(&'a Overview),
 }

@@ -8,19 +8,19 @@ use leptos::prelude::*;
 
 use super::area_panel::AreaPanel;
 use super::chart::{Chart, Due, Same};
+use super::colours::{Colouring, SpanColours};
 use super::describe::{Details, grouped};
 use super::differences::Differences;
 use super::gesture::Gesture;
-use super::inks::{Colouring, Inks};
 use super::layout::{self, Layout};
 use super::minimap::Minimap;
+use super::observers::{SizeObserver, theme_version};
 use super::paint::Painter;
 use super::rank_devices::ComparedDevices;
 use super::table::SpanTable;
 use super::tools::{Found, Tools};
 use super::tooltip::Tooltip;
-use super::watch::{SizeObserver, theme_version};
-use super::{Selection, TimeWindow, input, rows, shared, steering};
+use super::{Selection, TimeWindow, input, navigation, rows, shared};
 
 /// Gantt chart with one row per rank, on the page's shared time axis.
 #[component]
@@ -193,7 +193,7 @@ fn Stage(chart: Chart, label: Signal<String>, spoken_id: String, test_id: String
                         on:pointerup=move |event| input::released(chart, &event)
                         on:pointercancel=move |_| input::cancelled(chart)
                         on:pointerleave=move |_| input::left(chart)
-                        on:dblclick=move |_| steering::fit(chart)
+                        on:dblclick=move |_| navigation::fit(chart)
                         on:mousedown=|event| {
                             // The middle button pans. Prevents the browser's autoscroll.
                             if event.button() == 1 {
@@ -217,7 +217,7 @@ fn inks(
     timeline: Signal<Option<Arc<Timeline>>>,
     (against, devices): (Signal<Option<Arc<Timeline>>>, Signal<ComparedDevices>),
     found: Memo<Found>,
-) -> Memo<Option<Same<Inks>>> {
+) -> Memo<Option<Same<SpanColours>>> {
     let differences = shared::differences_enabled();
     Memo::new(move |_| {
         let timeline = timeline.get()?;
@@ -238,7 +238,7 @@ fn inks(
             }
             (None, None) => Colouring::Kinds,
         };
-        Some(Same(Arc::new(Inks::new(&timeline, colouring))))
+        Some(Same(Arc::new(SpanColours::new(&timeline, colouring))))
     })
 }
 

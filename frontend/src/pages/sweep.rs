@@ -19,7 +19,7 @@ use crate::client::{self, Body, RequestError};
 use crate::form::put_back;
 use crate::format;
 use crate::notice::ErrorNotice;
-use crate::opened::{Kind, Opened};
+use crate::resource_page::{Kind, ResourcePage};
 use crate::sweeps::{Progress, curves, follow, reasons};
 use front::FrontCard;
 use map::{HeatMap, Pick};
@@ -33,7 +33,7 @@ pub(crate) fn SweepPage() -> impl IntoView {
     let show = |sweep: Arc<StoredSweep>| view! { <Detail sweep=Arc::unwrap_or_clone(sweep) /> }.into_any();
     view! {
         <main id="main" class="page" tabindex="-1">
-            <Opened kind=Kind { noun: "sweep", list: "/sweeps" } url=path::sweep show=show />
+            <ResourcePage kind=Kind { noun: "sweep", list: "/sweeps" } url=path::sweep show=show />
         </main>
     }
 }
@@ -115,7 +115,7 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
         spawn_local(async move {
             let url = if is_on { path::sweep_start(&id) } else { path::sweep_cancel(&id) };
             let refreshed = async {
-                client::tell("POST", &url, Body::Empty).await?;
+                client::submit("POST", &url, Body::Empty).await?;
                 client::get::<StoredSweep>(&path::sweep(&id)).await
             };
             match refreshed.await {
@@ -198,7 +198,7 @@ fn TitleRow(sweep: RwSignal<StoredSweep>, last_error: RwSignal<Option<RequestErr
             known.set_value(name.clone());
             let (url, body) = (path::sweep(&id), serde_json::json!({ "name": name }).to_string());
             spawn_local(async move {
-                let response = client::tell("PATCH", &url, Body::Json(body)).await;
+                let response = client::submit("PATCH", &url, Body::Json(body)).await;
                 last_error.try_set(response.err());
             });
         }

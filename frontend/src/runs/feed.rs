@@ -39,7 +39,7 @@ const POINTS_PER_MS: usize = 40;
 
 /// Transport of new points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum FeedMode {
     /// Loading stored points.
     Loading,
     /// Server-sent events.
@@ -56,7 +56,7 @@ pub(crate) struct Feed {
     /// Summary and parse report.
     pub(crate) detail: RwSignal<Option<Arc<RunDetail>>>,
     pub(crate) state: RwSignal<Option<RunState>>,
-    pub(crate) way: RwSignal<Way>,
+    pub(crate) mode: RwSignal<FeedMode>,
     /// Last request error.
     pub(crate) last_error: RwSignal<Option<RequestError>>,
     /// Points. They are not in a signal because copies are large.
@@ -115,7 +115,7 @@ impl Feed {
             id: StoredValue::new(id),
             detail: RwSignal::new(None),
             state: RwSignal::new(None),
-            way: RwSignal::new(Way::Loading),
+            mode: RwSignal::new(FeedMode::Loading),
             last_error: RwSignal::new(None),
             points: StoredValue::default(),
             version: RwSignal::new(0),
@@ -231,7 +231,7 @@ impl Feed {
                 self.poll_while_live().await;
             }
             if self.is_alive() && self.is_over() {
-                self.way.set(Way::Over);
+                self.mode.set(FeedMode::Over);
                 pause(SLOW_POLL_MS).await;
                 self.look_again().await;
             }
@@ -242,11 +242,11 @@ impl Feed {
         if !self.load().await {
             return;
         }
-        self.way.set(if self.is_over() { Way::Over } else { Way::Polling });
+        self.mode.set(if self.is_over() { FeedMode::Over } else { FeedMode::Polling });
         while self.is_alive() {
             pause(SLOW_POLL_MS).await;
-            if self.is_alive() && self.way.get_untracked() != Way::Streaming {
-                self.way.set(if self.is_over() { Way::Over } else { Way::Polling });
+            if self.is_alive() && self.mode.get_untracked() != FeedMode::Streaming {
+                self.mode.set(if self.is_over() { FeedMode::Over } else { FeedMode::Polling });
                 self.look_again().await;
             }
         }
@@ -254,7 +254,7 @@ impl Feed {
 
     async fn poll_while_live(self) {
         while self.is_alive() && !self.is_over() {
-            self.way.set(Way::Polling);
+            self.mode.set(FeedMode::Polling);
             pause(POLL_MS).await;
             self.look_again().await;
         }
@@ -349,7 +349,7 @@ impl Feed {
 
     /// Called when a stream opens. Fetches points between the last page and the stream.
     fn begin_streaming(self) {
-        self.way.set(Way::Streaming);
+        self.mode.set(FeedMode::Streaming);
         self.last_error.set(None);
         let after = self.points.with_value(Points::last_row);
         spawn_local(async move {
@@ -423,7 +423,7 @@ impl Feed {
 
     fn refresh_soon(self, now: f64) {
         let due = self.pace.try_update_value(|pace| {
-            let due = self.way.get_untracked() == Way::Streaming && now - pace.requested_ms >= DETAIL_MS;
+            let due = self.mode.get_untracked() == FeedMode::Streaming && now - pace.requested_ms >= DETAIL_MS;
             if due {
                 pace.requested_ms = now;
             }

@@ -47,7 +47,7 @@ pub(super) fn OpenTable() -> impl IntoView {
             <small>"or paste one anywhere (Ctrl+V)"</small>
         </label>
         <p class="hint">"One row per rank, cells like 0F0, 1I3, 3W1, 0B2."</p>
-        {move || schedules.unopened.get().map(|detail| view! { <p class="field-error" role="alert">{detail}</p> })}
+        {move || schedules.open_error.get().map(|detail| view! { <p class="field-error" role="alert">{detail}</p> })}
     }
 }
 
@@ -55,14 +55,14 @@ fn open_files(schedules: &Schedules, files: &web_sys::FileList) {
     for file in (0..files.length()).filter_map(|index| files.get(index)) {
         let name = file.name();
         if file.size() > MAX {
-            schedules.unopened.set(Some(format!("{name} is larger than 16 MiB.")));
+            schedules.open_error.set(Some(format!("{name} is larger than 16 MiB.")));
             continue;
         }
         let schedules = *schedules;
         spawn_local(async move {
             match JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string()) {
                 Some(text) => schedules.open_table(name.trim_end_matches(".csv"), text),
-                None => schedules.unopened.set(Some(format!("{name} could not be read."))),
+                None => schedules.open_error.set(Some(format!("{name} could not be read."))),
             }
         });
     }

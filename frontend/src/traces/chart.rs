@@ -16,7 +16,7 @@ use super::layout::{Content, Layout, ROW};
 use super::paint::{self, AXIS, HEADER, Scene, plot_width};
 use crate::client::{self, RequestError};
 use crate::gantt::gesture::Gesture;
-use crate::gantt::watch::{pixel_ratio, theme_version};
+use crate::gantt::observers::{pixel_ratio, theme_version};
 use crate::gantt::{Size, TimeWindow};
 
 /// Debounce interval for requests.

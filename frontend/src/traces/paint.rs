@@ -7,7 +7,7 @@ use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement};
 
 use super::layout::{Content, HEADING, Layout, ROW, lane_name, process_name};
 use super::palette::colours;
-use crate::gantt::{Size, Theme, TimeWindow, axis, watch};
+use crate::gantt::{Size, Theme, TimeWindow, axis, observers};
 
 /// Width of the lane names in px.
 pub(super) const HEADER: f64 = 150.0;
@@ -69,7 +69,7 @@ impl Scene<'_> {
 
 pub(super) fn paint(canvas: &HtmlCanvasElement, scene: &Scene<'_>) -> Option<Painted> {
     let context = scene.size.prepare(canvas)?;
-    let variable = watch::css_variables();
+    let variable = observers::css_variables();
     let (ink, mute, line, panel, accent) = (
         variable("--ink", "#1a1d21"),
         variable("--mute", "#667080"),
@@ -85,7 +85,7 @@ pub(super) fn paint(canvas: &HtmlCanvasElement, scene: &Scene<'_>) -> Option<Pai
     context.rect(0.0, 0.0, scene.size.width, scene.rows_height());
     context.clip();
     steps(&context, scene, &line);
-    let slices = spans(&context, scene, watch::theme());
+    let slices = spans(&context, scene, observers::theme());
     marks(&context, scene, &ink, &accent);
     let arrows = arrows::paint(&context, scene, &accent);
     headings(&context, scene, [&ink, &mute, &line, &panel]);

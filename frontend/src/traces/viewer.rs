@@ -13,11 +13,11 @@ use super::paint::{AXIS, HEADER};
 use super::palette::{LEGEND, colours};
 use super::search::SearchBar;
 use super::selection::SelectionPanel;
-use super::words::{spoken, times, title};
+use super::span_text::{spoken, times, title};
 use crate::format;
 use crate::gantt::gesture::{Motion, Press, Release};
 use crate::gantt::keys::{Command, Modifiers, command};
-use crate::gantt::watch::{SizeObserver, theme, theme_version};
+use crate::gantt::observers::{SizeObserver, theme, theme_version};
 use crate::gantt::{Step, TimeWindow, time_text};
 use crate::notice::ErrorNotice;
 

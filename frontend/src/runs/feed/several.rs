@@ -14,7 +14,7 @@ use wasm_bindgen::closure::Closure;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::EventSource;
 
-use super::{BREAKS, Batch, Feed, Points, Stream, Way, listener};
+use super::{BREAKS, Batch, Feed, FeedMode, Points, Stream, listener};
 use crate::client::pause;
 
 /// Wait interval in ms until the stored points are loaded. The stream starts after them.
@@ -51,7 +51,7 @@ impl Several {
         }
         spawn_local(async move {
             for _ in 0..WAITS {
-                if !feeds.iter().any(|feed| feed.is_alive() && feed.way.get_untracked() == Way::Loading) {
+                if !feeds.iter().any(|feed| feed.is_alive() && feed.mode.get_untracked() == FeedMode::Loading) {
                     break;
                 }
                 pause(WAIT_MS).await;
@@ -60,12 +60,12 @@ impl Several {
                 }
             }
             // Skip runs that failed to load; their feeds report the error.
-            let there = |feed: &Feed| feed.is_alive() && feed.way.get_untracked() != Way::Loading;
+            let there = |feed: &Feed| feed.is_alive() && feed.mode.get_untracked() != FeedMode::Loading;
             let feeds: Vec<Feed> = feeds.into_iter().filter(there).collect();
             if self.turn.try_get_value() == Some(turn) && !feeds.is_empty() {
                 self.carry(&feeds).await;
                 for feed in feeds.iter().filter(|feed| feed.is_alive()) {
-                    feed.way.set(if feed.is_over() { Way::Over } else { Way::Polling });
+                    feed.mode.set(if feed.is_over() { FeedMode::Over } else { FeedMode::Polling });
                 }
             }
         });

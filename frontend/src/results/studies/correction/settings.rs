@@ -177,7 +177,7 @@ pub(crate) fn SettingsForm(
         view! { <NumberField pointer=pointer label=label unit=unit min=lower max=upper step=step /> }
     });
     view! {
-        <div class="asked-fields" data-testid="correction-settings">
+        <div class="request-card-fields" data-testid="correction-settings">
             {fields.collect_view()}
             <RunField settings=settings scenario=scenario />
             <button class="quiet" on:click=move |_| settings.reset()>"As at first"</button>
