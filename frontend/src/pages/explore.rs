@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use leptos_router::hooks::{use_location, use_params_map, use_query_map};
 
 use crate::editor::Editor;
-use crate::explore::open::Start;
+use crate::explore::creation::Start;
 use crate::explore::{Explore, use_explore};
 use crate::gantt::{Measure, set_measure};
 use crate::help::takes_text;
