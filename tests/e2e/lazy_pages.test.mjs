@@ -53,7 +53,7 @@ test("a page fetches only its own modules, once", async () => {
   await page.waitForSelector('h1:not(:text-is("Runs"))');
   await page.goForward();
   await page.waitForSelector('h1:text-is("Runs")');
-  assert.deepEqual(asked, [], "a room that was seen is there");
+  assert.deepEqual(asked, [], "a page that was opened is loaded");
   expectNoFaults(page);
   await page.context().close();
 });

@@ -18,7 +18,7 @@ test("all ways to open the explore page keep its state", async () => {
   await header(page, "Explore").click();
   await page.getByTestId("export").waitFor();
   assert.equal(await header(page, "Explore").getAttribute("aria-current"), "page");
-  // From another road into the same room.
+  // Another way to open the same page.
   await header(page, "Datasets").click();
   await page.getByTestId("export").waitFor({ state: "detached" });
   await header(page, "Explore").click();

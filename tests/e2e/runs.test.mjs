@@ -102,9 +102,9 @@ test("a run is opened, sent with the displayed commands, interrupted, resumed, a
 
 test("a log of another job has no differences, and one click corrects the scenario", async () => {
   const page = await fixture.open();
-  const fixture = readFileSync(join(root, "tests/e2e/fixtures/megatron_run.log"));
+  const log = readFileSync(join(root, "tests/e2e/fixtures/megatron_run.log"));
   const headers = { origin: fixture.server.url };
-  const run = (await (await fetch(`${fixture.server.url}/api/v1/runs/import`, { method: "POST", headers, body: fixture })).json()).summary.id;
+  const run = (await (await fetch(`${fixture.server.url}/api/v1/runs/import`, { method: "POST", headers, body: log })).json()).summary.id;
   await page.goto(`/runs/${run}`);
   // A link to the scenario, pasted into the search field.
   await page.getByTestId("choose-scenario").fill(`${fixture.server.url}/s/${scenario.slice(0, 12)}#i=1`);
