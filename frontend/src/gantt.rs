@@ -6,9 +6,11 @@
 //! [`area`] (sums), [`differences`], [`describe`], [`palette`], [`gesture`], [`keys`]. [`paint`]
 //! and [`overlay`] draw a [`scene`] on the canvas. [`chart`] schedules the redraws, [`navigation`]
 //! implements the chart actions, [`input`] maps events to them, and [`view`] is the component.
+//! Charts of traces share [`surface`] (navigation), [`hit`], [`axis_paint`] and [`frame`] (redraws).
 
 mod area;
 mod area_panel;
+pub(crate) mod axis_paint;
 mod camera;
 mod chart;
 mod colours;
@@ -16,9 +18,10 @@ mod compare_bar;
 pub(crate) mod describe;
 mod differences;
 mod exposed;
+pub(crate) mod frame;
 pub(crate) mod gesture;
 mod glyphs;
-mod hit;
+pub(crate) mod hit;
 mod input;
 pub(crate) mod keys;
 mod label;
@@ -41,6 +44,7 @@ pub(crate) mod sample;
 mod scene;
 mod shared;
 mod style;
+pub(crate) mod surface;
 mod table;
 mod ticks;
 pub(crate) mod time_text;
@@ -57,10 +61,10 @@ pub(crate) use palette::Theme;
 #[cfg(test)]
 pub(crate) use palette::fill;
 pub(crate) use rank_devices::{ComparedDevices, RankDevices};
-pub(crate) use scene::RIGHT as RIGHT_MARGIN_PX;
 pub(crate) use scene::Size;
 pub(crate) use shared::cursor_ns;
 pub(crate) use shared::selection_difference;
+pub(crate) use surface::RIGHT as RIGHT_MARGIN_PX;
 pub(crate) use ticks::axis;
 pub(crate) use time_text::{Measure, set_measure};
 pub(crate) use traversal::Step;

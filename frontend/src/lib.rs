@@ -52,6 +52,7 @@ mod notice;
 mod outcome_fetch;
 mod pages;
 mod phase_table;
+mod picked_files;
 mod plan_reasons;
 mod pointer;
 mod profiles;

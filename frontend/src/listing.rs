@@ -189,12 +189,12 @@ impl<T: StoredItem> Collection<T> {
             parameters.track();
             collection.reload();
         });
-        collection.keep_fresh();
+        collection.refresh_periodically();
         collection
     }
 
     /// Changes the list parameters. Adds a browser history entry unless `is_replaced` is true.
-    pub(super) fn ask(self, change: impl FnOnce(&mut ListParameters), is_replaced: bool) {
+    pub(super) fn change(self, change: impl FnOnce(&mut ListParameters), is_replaced: bool) {
         let mut changed = self.parameters.get_untracked();
         change(&mut changed);
         if changed != self.parameters.get_untracked() {
@@ -215,7 +215,7 @@ impl<T: StoredItem> Collection<T> {
     }
 
     /// Refreshes the list periodically while it contains changing objects.
-    fn keep_fresh(self) {
+    fn refresh_periodically(self) {
         spawn_local(async move {
             loop {
                 pause(AGAIN_MS).await;
@@ -378,7 +378,7 @@ fn DeletedLink<T: StoredItem>(collection: Collection<T>) -> impl IntoView {
         move || (collection.page().deleted_bytes > 0).then(|| format!("Deleted {} that can be restored", T::NOUN.1));
     move || {
         label().map(|text| {
-            view! { <p><button class="quiet" on:click=move |_| collection.ask(|parameters| parameters.deleted = true, false)>{text}</button></p> }
+            view! { <p><button class="quiet" on:click=move |_| collection.change(|parameters| parameters.deleted = true, false)>{text}</button></p> }
         })
     }
 }

@@ -28,5 +28,5 @@ pub(crate) use plan_choice::PlanSelect;
 pub(crate) use points::Points;
 pub(crate) use report::LogReportView;
 pub(crate) use thinning::{share_out, thin};
-pub(crate) use token::keep_token;
+pub(crate) use token::store_token;
 pub(crate) use view::RunView;

@@ -223,7 +223,7 @@ impl Schedules {
     fn replace(self, request: Value) {
         self.request.set(request);
         self.undoable.set(self.history.with_value(|history| (history.can_undo(), history.can_redo())));
-        self.ask_soon();
+        self.request_soon();
     }
 
     fn entries(self) -> Vec<ScheduleEntry> {

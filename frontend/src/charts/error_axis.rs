@@ -59,8 +59,7 @@ fn groups(set: &AccuracySet, axis: usize) -> Vec<(String, Vec<AccuracyPoint>)> {
             None => groups.push((value, vec![point.clone()])),
         }
     }
-    let number = |text: &str| text.parse::<f64>().unwrap_or(f64::INFINITY);
-    groups.sort_by(|(a, _), (b, _)| number(a).total_cmp(&number(b)).then_with(|| a.cmp(b)));
+    groups.sort_by(|(a, _), (b, _)| format::numbers_first(a, b));
     groups
 }
 

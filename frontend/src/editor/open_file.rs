@@ -4,13 +4,13 @@ use api::job_config::JobConfig;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use serde_json::Value;
-use wasm_bindgen_futures::JsFuture;
 
 use crate::client::{self, Body};
 use crate::explore::use_explore;
+use crate::picked_files::{read_text, selected};
 
-/// Maximum file size in bytes; the server has the same limit.
-const MAX_BYTES: f64 = 1024.0 * 1024.0;
+/// Maximum file size in MiB; the server has the same limit.
+const MAX_MIB: u32 = 1;
 
 /// Parses a scenario, or the API response for a stored scenario. Returns `None` for other formats,
 /// and an error for newer scenario versions.
@@ -32,11 +32,7 @@ fn parse_scenario(text: &str) -> Result<Option<Value>, String> {
 
 /// Reads a scenario from a file. For a job configuration, also returns the import report.
 async fn open(file: &web_sys::File) -> Result<(Value, Option<JobConfig>), String> {
-    if file.size() > MAX_BYTES {
-        return Err("The file is larger than 1 MiB.".to_owned());
-    }
-    let text = JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string());
-    let text = text.ok_or_else(|| "The browser cannot read the file.".to_owned())?;
+    let text = read_text(file, MAX_MIB).await?;
     if let Some(scenario) = parse_scenario(&text)? {
         return Ok((scenario, None));
     }
@@ -57,10 +53,7 @@ pub(super) fn OpenFile(
     let explore = use_explore();
     let wrong = RwSignal::new(None::<String>);
     let open_selected = move |event: web_sys::Event| {
-        let input = event_target::<web_sys::HtmlInputElement>(&event);
-        let Some(file) = input.files().and_then(|files| files.get(0)) else { return };
-        // Clears the input, so that selecting the same file again fires a change event.
-        input.set_value("");
+        let Some(file) = selected(&event).into_iter().next() else { return };
         spawn_local(async move {
             let opened = open(&file).await;
             // Clears the error and the report of the previous file.

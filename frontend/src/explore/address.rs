@@ -100,7 +100,7 @@ impl Explore {
     /// Opens another stored scenario from the current page and adds a history entry. The router
     /// does not know the addresses that this module writes. It may have the same location already
     /// and would then ignore the link.
-    pub(crate) fn go(self, id: &str, link: &str) {
+    pub(crate) fn open_linked(self, id: &str, link: &str) {
         self.write_address();
         if let Ok(history) = window().history() {
             // If the browser rejects the write, the old address stays until the next change.

@@ -7,12 +7,8 @@ use super::area::Area;
 use super::chart::Chart;
 use super::gesture::Band;
 use super::layout::Row;
+use super::surface::Surface;
 use super::{Selection, TimeWindow, rows};
-
-/// Shows the full time range.
-pub(crate) fn fit(chart: Chart) {
-    chart.change(|_, extent| TimeWindow::fit(extent));
-}
 
 /// Selects a span and makes it visible.
 pub(crate) fn show(chart: Chart, span: usize) {
@@ -28,29 +24,14 @@ pub(crate) fn show(chart: Chart, span: usize) {
     if matches!(row, Some(Row::Fold(_))) {
         fold(chart, rank);
     }
-    if let Some(scroller) = chart.scroller.get_untracked() {
-        let (from, height) = (f64::from(scroller.scroll_top()), f64::from(scroller.client_height()) - rows::AXIS);
-        let wanted = chart.layout.with_untracked(|layout| layout.0.revealing(layout.0.row_index(rank), from, height));
-        if (wanted - from).abs() >= 1.0 {
-            scroller.set_scroll_top(wanted as i32);
-        }
-    }
-}
-
-/// Multiplies the visible duration by `factor`. The time `about_ns` remains at its position.
-pub(super) fn zoom(chart: Chart, about_ns: f64, factor: f64) {
-    chart.change(|window, extent| window.zoomed(about_ns, factor, extent));
-}
-
-/// Shifts the window by a distance in px.
-pub(super) fn pan_px(chart: Chart, px: f64) {
-    let plot = chart.plot_width();
-    chart.change(|window, extent| window.panned(-px / plot * window.width_ns(), extent));
+    chart.viewport.scroll_to(rows::AXIS, |from, height| {
+        chart.layout.with_untracked(|layout| layout.0.revealing(layout.0.row_index(rank), from, height))
+    });
 }
 
 /// Fixed time of a keyboard zoom: the pointer position, else the selection, else the centre.
 pub(super) fn anchor(chart: Chart) -> f64 {
-    let window = chart.visible_window_untracked();
+    let window = chart.visible();
     let inside = |ns: &f64| *ns >= window.start_ns && *ns <= window.end_ns;
     let selected = || {
         let span = untrack(|| chart.selected())?;
@@ -76,21 +57,14 @@ pub(crate) fn zoom_to_selection(chart: Chart) {
 pub(super) fn walk_to(chart: Chart, to: impl FnOnce(&Timeline, Option<usize>, TimeWindow) -> Option<usize>) {
     let Some(timeline) = chart.timeline.get_untracked() else { return };
     let selected = untrack(|| chart.selected()).filter(|&span| span < timeline.len());
-    if let Some(span) = to(&timeline, selected, chart.visible_window_untracked()) {
+    if let Some(span) = to(&timeline, selected, chart.visible()) {
         show(chart, span);
     }
 }
 
-/// Time range under a selection rectangle.
-pub(super) fn band_window(chart: Chart, band: Band) -> TimeWindow {
-    let (plot, window) = (chart.plot_width(), chart.visible_window_untracked());
-    let ns = |x: f64| window.ns_at((x - rows::HEADER).clamp(0.0, plot), plot);
-    TimeWindow { start_ns: ns(band.left), end_ns: ns(band.right) }
-}
-
 /// Area under a selection rectangle, with full rows.
 pub(super) fn band_area(chart: Chart, band: Band) -> Option<Area> {
-    let scrolled = chart.scrolled.get_untracked();
+    let scrolled = chart.viewport.scrolled.get_untracked();
     let height = rows_height(chart);
     chart.layout.with_untracked(|layout| {
         let row = |y: f64| layout.0.at(y.clamp(0.0, height - 1.0), scrolled).map(|(row, _)| row);
@@ -99,7 +73,7 @@ pub(super) fn band_area(chart: Chart, band: Band) -> Option<Area> {
         let mut ranks: Vec<usize> =
             (first..=last).filter(under).filter_map(|row| layout.0.row(row)).flat_map(Row::ranks).collect();
         ranks.sort_unstable();
-        Some(Area { window: band_window(chart, band), ranks })
+        Some(Area { window: chart.band_window(band), ranks })
     })
 }
 
@@ -159,5 +133,5 @@ pub(crate) fn fold_all(chart: Chart) {
 
 /// Row area height in px, excluding the axis.
 pub(super) fn rows_height(chart: Chart) -> f64 {
-    chart.size.get_untracked().1 - rows::AXIS
+    chart.viewport.size.get_untracked().1 - rows::AXIS
 }

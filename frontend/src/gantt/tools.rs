@@ -55,7 +55,7 @@ pub(crate) fn Tools(chart: Chart, found: Memo<Found>) -> impl IntoView {
         }
         "Escape" => {
             chart.query.set(String::new());
-            if let Some(canvas) = chart.canvas.get_untracked() {
+            if let Some(canvas) = chart.viewport.canvas.get_untracked() {
                 // If the element rejects the focus, the focus does not move.
                 drop(canvas.focus());
             }
@@ -85,7 +85,7 @@ pub(crate) fn Tools(chart: Chart, found: Memo<Found>) -> impl IntoView {
             <input
                 type="search"
                 class="gantt-search"
-                node_ref=chart.search
+                node_ref=chart.viewport.search
                 placeholder="Search actions  /"
                 title=format!("For example {EXAMPLE}")
                 aria-label="Search actions of this chart"

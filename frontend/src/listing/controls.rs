@@ -30,7 +30,7 @@ pub(super) fn Controls<T: StoredItem>(collection: Collection<T>) -> impl IntoVie
             if typed.try_get_untracked().as_ref() != Some(&text) {
                 return;
             }
-            collection.ask(
+            collection.change(
                 |new_parameters| {
                     new_parameters.q = text;
                     new_parameters.page.clear();
@@ -54,7 +54,7 @@ pub(super) fn Controls<T: StoredItem>(collection: Collection<T>) -> impl IntoVie
             let key = tag.clone();
             let press = move |_| {
                 let key = key.clone();
-                collection.ask(
+                collection.change(
                     |tag_parameters| {
                         tag_parameters.tag = if tag_parameters.tag == key { String::new() } else { key };
                         tag_parameters.page.clear();
@@ -69,7 +69,7 @@ pub(super) fn Controls<T: StoredItem>(collection: Collection<T>) -> impl IntoVie
     let filter_select = T::filter().map(|filter| view! { <Choose collection=collection filter=filter /> });
     let toggle = move |event| {
         let deleted = event_target_checked(&event);
-        collection.ask(
+        collection.change(
             |deleted_parameters| {
                 deleted_parameters.deleted = deleted;
                 deleted_parameters.page.clear();
@@ -118,7 +118,7 @@ fn Choose<T: StoredItem>(collection: Collection<T>, filter: ListFilter) -> impl 
     });
     let choose = move |event| {
         let value = event_target_value(&event);
-        collection.ask(
+        collection.change(
             |new_parameters| {
                 new_parameters.filter = value;
                 new_parameters.page.clear();
@@ -156,7 +156,7 @@ pub(super) fn Head<T: StoredItem>(collection: Collection<T>) -> impl IntoView {
         };
         view! {
             <th scope="col" class=class aria-sort=direction>
-                <button class="sort" on:click=move |_| collection.ask(|new_parameters| new_parameters.sort_by(order), false)>
+                <button class="sort" on:click=move |_| collection.change(|new_parameters| new_parameters.sort_by(order), false)>
                     {column.title}<span aria-hidden="true">{mark}</span>
                 </button>
             </th>
@@ -180,7 +180,7 @@ pub(super) fn Head<T: StoredItem>(collection: Collection<T>) -> impl IntoView {
 pub(super) fn Pager<T: StoredItem>(collection: Collection<T>) -> impl IntoView {
     let turn = move |to: Option<String>| {
         if let Some(to) = to {
-            collection.ask(|parameters| parameters.page = to, false);
+            collection.change(|parameters| parameters.page = to, false);
         }
     };
     let page = Memo::new(move |_| collection.page());

@@ -11,7 +11,7 @@ use leptos::task::spawn_local;
 
 use crate::charts::FitChart;
 use crate::client::{self, Body, RequestError};
-use crate::form::put_back;
+use crate::form::restore_text;
 use crate::format;
 use crate::listing::parse_tags;
 use crate::notice::ErrorNotice;
@@ -46,7 +46,7 @@ fn Detail(profile: Profile) -> impl IntoView {
     let rename = move |event: web_sys::Event| {
         let typed = event_target_value(&event).trim().to_owned();
         if typed.is_empty() {
-            put_back(&event, &name.get_value());
+            restore_text(&event, &name.get_value());
         } else {
             name.set_value(typed.clone());
             change.run(("name", typed.into()));

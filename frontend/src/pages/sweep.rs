@@ -16,7 +16,7 @@ use leptos_router::hooks::use_navigate;
 use crate::accuracy_link::AccuracyLink;
 use crate::charts::CurveChart;
 use crate::client::{self, Body, RequestError};
-use crate::form::put_back;
+use crate::form::restore_text;
 use crate::format;
 use crate::notice::ErrorNotice;
 use crate::resource_page::{Kind, ResourcePage};
@@ -40,7 +40,7 @@ pub(crate) fn SweepPage() -> impl IntoView {
 
 /// Displayed metric and axes.
 #[derive(Clone, Copy)]
-struct Looking {
+struct SweepView {
     x: RwSignal<usize>,
     /// Vertical axis, if the sweep has several axes.
     y: RwSignal<Option<usize>>,
@@ -49,7 +49,7 @@ struct Looking {
     metric: RwSignal<Metric>,
 }
 
-impl Looking {
+impl SweepView {
     fn from_sweep(sweep: &StoredSweep) -> Self {
         let last = sweep.axes.len() - 1;
         Self {
@@ -79,7 +79,7 @@ impl Looking {
 #[component]
 fn Detail(sweep: StoredSweep) -> impl IntoView {
     document().set_title(&format!("{} · Planscope", sweep.title));
-    let looking = Looking::from_sweep(&sweep);
+    let looking = SweepView::from_sweep(&sweep);
     let picture = RwSignal::new(None::<Result<Picture, RequestError>>);
     let last_error = RwSignal::new(None::<RequestError>);
     let sweep = RwSignal::new(sweep);
@@ -192,7 +192,7 @@ fn TitleRow(sweep: RwSignal<StoredSweep>, last_error: RwSignal<Option<RequestErr
         move |event: web_sys::Event| {
             let name = event_target_value(&event).trim().to_owned();
             if name.is_empty() {
-                put_back(&event, &known.get_value());
+                restore_text(&event, &known.get_value());
                 return;
             }
             known.set_value(name.clone());
@@ -216,7 +216,7 @@ fn TitleRow(sweep: RwSignal<StoredSweep>, last_error: RwSignal<Option<RequestErr
 
 /// Selection of metric and axes.
 #[component]
-fn Controls(sweep: RwSignal<StoredSweep>, looking: Looking) -> impl IntoView {
+fn Controls(sweep: RwSignal<StoredSweep>, looking: SweepView) -> impl IntoView {
     let axes = sweep.with_untracked(|sweep| sweep.axes.clone());
     let planners = sweep.with_untracked(|sweep| sweep.planners.clone());
     let several = axes.len() > 1;

@@ -142,7 +142,7 @@ fn Compared(reference: Arc<Reference>) -> impl IntoView {
     let go = move |event: web_sys::MouseEvent| {
         if links::is_plain(&event) {
             event.prevent_default();
-            explore.go(&id, &to);
+            explore.open_linked(&id, &to);
         }
     };
     let there = StoredValue::new(serde_json::to_value(&scenario.scenario).unwrap_or_default());

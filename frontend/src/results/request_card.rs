@@ -66,7 +66,7 @@ impl<T: DeserializeOwned + Send + Sync + 'static> CardRequest<T> {
         Effect::new(move |_| {
             request.url.track();
             if request.open.get_untracked() && request.url.with_untracked(Option::is_some) {
-                request.ask();
+                request.send();
             } else {
                 request.stop(RequestState::Idle);
             }
@@ -79,7 +79,7 @@ impl<T: DeserializeOwned + Send + Sync + 'static> CardRequest<T> {
                 RequestState::Loaded(_) | RequestState::Failed(_) => None,
             });
             match (is_open, is_idle) {
-                (true, Some(true)) => request.ask(),
+                (true, Some(true)) => request.send(),
                 (false, Some(false)) => request.stop(RequestState::Idle),
                 _ => {}
             }
@@ -88,7 +88,7 @@ impl<T: DeserializeOwned + Send + Sync + 'static> CardRequest<T> {
         request
     }
 
-    fn ask(self) {
+    fn send(self) {
         let Some(url) = self.url.get_untracked() else { return };
         let abort = Abort::new();
         self.end();
@@ -173,11 +173,11 @@ where
             Some(view! { <div class="request-card-before" aria-busy="true">{show(previous)}</div> }.into_any())
         }
         RequestState::Loaded(response) => Some(show(response).into_any()),
-        RequestState::Stopped => {
-            Some(view! { <p>"Cancelled. "<button on:click=move |_| request.ask()>"Compute it"</button></p> }.into_any())
-        }
+        RequestState::Stopped => Some(
+            view! { <p>"Cancelled. "<button on:click=move |_| request.send()>"Compute it"</button></p> }.into_any(),
+        ),
         RequestState::Failed(error) => {
-            Some(view! { <ErrorNotice error=error on_retry=move |()| request.ask() /> }.into_any())
+            Some(view! { <ErrorNotice error=error on_retry=move |()| request.send() /> }.into_any())
         }
     };
     view! {

@@ -97,7 +97,7 @@ impl Feed {
     /// Subscribes to a run until the user leaves the page.
     pub(crate) fn follow(id: String) -> Self {
         let feed = Self::new(id);
-        spawn_local(feed.keep_following());
+        spawn_local(feed.run());
         feed
     }
 
@@ -105,7 +105,7 @@ impl Feed {
     /// polling.
     pub(crate) fn poll(id: String) -> Self {
         let feed = Self::new(id);
-        spawn_local(feed.keep_watching());
+        spawn_local(feed.watch());
         feed
     }
 
@@ -203,7 +203,7 @@ impl Feed {
             let done = self.note(
                 async {
                     self.refresh().await?;
-                    self.catch_up(0, None).await
+                    self.fetch_missing(0, None).await
                 }
                 .await,
             );
@@ -222,7 +222,7 @@ impl Feed {
         }
     }
 
-    async fn keep_following(self) {
+    async fn run(self) {
         if !self.load().await {
             return;
         }
@@ -233,12 +233,12 @@ impl Feed {
             if self.is_alive() && self.is_over() {
                 self.mode.set(FeedMode::Over);
                 pause(SLOW_POLL_MS).await;
-                self.look_again().await;
+                self.poll_once().await;
             }
         }
     }
 
-    async fn keep_watching(self) {
+    async fn watch(self) {
         if !self.load().await {
             return;
         }
@@ -247,7 +247,7 @@ impl Feed {
             pause(SLOW_POLL_MS).await;
             if self.is_alive() && self.mode.get_untracked() != FeedMode::Streaming {
                 self.mode.set(if self.is_over() { FeedMode::Over } else { FeedMode::Polling });
-                self.look_again().await;
+                self.poll_once().await;
             }
         }
     }
@@ -256,25 +256,25 @@ impl Feed {
         while self.is_alive() && !self.is_over() {
             self.mode.set(FeedMode::Polling);
             pause(POLL_MS).await;
-            self.look_again().await;
+            self.poll_once().await;
         }
     }
 
-    async fn look_again(self) {
+    async fn poll_once(self) {
         if !self.is_alive() {
             return;
         }
         let before = self.points.with_value(Points::last_row);
         let result = async {
             self.refresh().await?;
-            self.catch_up(before, None).await
+            self.fetch_missing(before, None).await
         }
         .await;
         self.note(result);
     }
 
     /// Fetches pages after a row, until row `before` or the end.
-    async fn catch_up(self, mut after: u64, before: Option<u64>) -> Result<(), RequestError> {
+    async fn fetch_missing(self, mut after: u64, before: Option<u64>) -> Result<(), RequestError> {
         loop {
             let Some(url) = self.id.try_with_value(|id| path::run_points(id, after, PAGE)) else { return Ok(()) };
             let page = client::get::<PointPage>(&url).await;
@@ -305,7 +305,7 @@ impl Feed {
         });
         let on_gap = listener(move |gap: RunGap| self.fill(gap));
         let on_state = listener(move |state: RunState| {
-            self.turn_to(state);
+            self.set_state(state);
             if self.is_over() {
                 self.close_soon();
             }
@@ -353,19 +353,19 @@ impl Feed {
         self.last_error.set(None);
         let after = self.points.with_value(Points::last_row);
         spawn_local(async move {
-            self.note(self.catch_up(after, None).await);
+            self.note(self.fetch_missing(after, None).await);
         });
     }
 
     /// Fetches points that the stream skipped.
     fn fill(self, gap: RunGap) {
         spawn_local(async move {
-            self.note(self.catch_up(gap.after, Some(gap.before)).await);
+            self.note(self.fetch_missing(gap.after, Some(gap.before)).await);
         });
     }
 
     /// Updates the state and requests new statistics.
-    fn turn_to(self, state: RunState) {
+    fn set_state(self, state: RunState) {
         self.enter(state);
         spawn_local(async move {
             self.note(self.refresh().await);
@@ -386,12 +386,12 @@ impl Feed {
 
     fn add(&self, points: &[RunPoint]) {
         if self.points.try_update_value(|known| known.add(points)) == Some(true) {
-            self.announce();
+            self.publish();
         }
     }
 
     /// Notifies the charts at a limited rate.
-    fn announce(self) {
+    fn publish(self) {
         let now = Date::now();
         let min_interval_ms = (self.points.with_value(Points::len) / POINTS_PER_MS) as f64;
         let wait = self.pace.try_update_value(|pace| {

@@ -55,7 +55,7 @@ impl RunMonitor {
             asks: StoredValue::new(false),
             owner: StoredValue::new(Owner::current().unwrap_or_default()),
         };
-        this.keep_in_step();
+        this.synchronize();
         this
     }
 
@@ -103,7 +103,7 @@ impl RunMonitor {
         });
     }
 
-    fn keep_in_step(self) {
+    fn synchronize(self) {
         let against = Memo::new(move |_| self.comparison_target());
         let scenario = Memo::new(move |_| against.get().map(|(scenario, _)| scenario));
         // Clear old comparisons when the scenario changes. Otherwise they appear under the wrong

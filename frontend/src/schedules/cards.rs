@@ -11,7 +11,7 @@ use super::editor::SchedulePill;
 use super::figures::{entry_report, share, table_key, units};
 use super::table_card::TableEditor;
 use super::{DisplayedSchedules, input, use_schedules};
-use crate::form::put_back;
+use crate::form::restore_text;
 use crate::gantt::{Gantt, Legend};
 
 #[component]
@@ -120,7 +120,7 @@ fn ScheduleCard(key: String) -> impl IntoView {
         let wanted = event_target_value(&event);
         let Some(from) = table_name(key) else { return };
         if wanted.trim().is_empty() {
-            return put_back(&event, &from);
+            return restore_text(&event, &from);
         }
         schedules.edit("/imported", |json| {
             input::rename_table(json, &from, &wanted);

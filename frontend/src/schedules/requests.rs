@@ -39,14 +39,14 @@ impl Schedules {
         self.view.set(view);
         if self.request.with_untracked(|before| *before != request) || self.displayed.with_untracked(Option::is_none) {
             self.request.set(request);
-            self.ask();
+            self.request_now();
         }
     }
 
-    pub(super) fn ask_soon(self) {
+    pub(super) fn request_soon(self) {
         self.next_generation();
         self.state.set(AskState::Asking);
-        let timer = set_timeout_with_handle(move || self.ask(), DEBOUNCE);
+        let timer = set_timeout_with_handle(move || self.request_now(), DEBOUNCE);
         self.timer.update_value(|slot| {
             if let Some(old) = slot.take() {
                 old.clear();
@@ -57,7 +57,7 @@ impl Schedules {
     }
 
     /// Sends a request for the current input and cancels older requests.
-    pub(crate) fn ask(self) {
+    pub(crate) fn request_now(self) {
         let generation = self.next_generation();
         let json = self.request.get_untracked();
         if input::kinds(&json).is_empty() && input::tables(&json).is_empty() {

@@ -183,7 +183,7 @@ fn inside(errors: &FieldErrors, pointer: &str) -> Vec<String> {
             .collect();
         format!("Value {}: {detail}", at.join(", "))
     };
-    errors.unplaced(pointer, &none).into_iter().take(3).map(line).collect()
+    errors.without_field(pointer, &none).into_iter().take(3).map(line).collect()
 }
 
 #[cfg(test)]

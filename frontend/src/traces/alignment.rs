@@ -15,7 +15,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::client::{self, Body, RequestError};
-use crate::form::put_back;
+use crate::form::restore_text;
 use crate::gantt::{Gantt, Legend, TimeWindow};
 use crate::notice::ErrorNotice;
 use crate::outcome_fetch;
@@ -245,7 +245,7 @@ fn Choices(compared: Compared) -> impl IntoView {
             compared.speed.set(speed);
         } else {
             // Restore the current value if the input is not a valid factor.
-            put_back(&event, &compared.speed.get_untracked().to_string());
+            restore_text(&event, &compared.speed.get_untracked().to_string());
         }
     };
     let on_select = move |event: web_sys::Event| {

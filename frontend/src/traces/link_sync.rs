@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 impl TraceChart {
     /// Applies the view from the address bar, then writes changes back.
-    pub(super) fn keep_linked(self) {
+    pub(super) fn sync_with_address(self) {
         self.read_address();
         let timer = StoredValue::new(None::<TimeoutHandle>);
         let write_soon = move || {

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::client::{RequestError, pause};
-use crate::form::put_back;
+use crate::form::restore_text;
 use crate::format;
 use crate::listing::parse_tags;
 use crate::notice::ErrorNotice;
@@ -46,7 +46,7 @@ pub(super) fn RunTitle() -> impl IntoView {
     let rename = move |event: web_sys::Event| {
         let typed = event_target_value(&event).trim().to_owned();
         if typed.is_empty() {
-            put_back(&event, &name.get_untracked());
+            restore_text(&event, &name.get_untracked());
         } else if typed != name.get_untracked() {
             change.run(RunChange { name: Some(typed), ..RunChange::default() });
         }

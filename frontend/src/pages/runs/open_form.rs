@@ -8,7 +8,7 @@ use leptos::task::spawn_local;
 
 use crate::client::{self, Body, RequestError};
 use crate::notice::ErrorNotice;
-use crate::runs::{LogTableField, LogTableFile, PlanSelect, SendingCommands, keep_token};
+use crate::runs::{LogTableField, LogTableFile, PlanSelect, SendingCommands, store_token};
 
 /// The form, and the commands for the last opened run.
 #[component]
@@ -37,7 +37,7 @@ pub(super) fn OpenRunForm(changed: Callback<()>) -> impl IntoView {
             }
             match response {
                 Ok(created) => {
-                    keep_token(&created.run, &created.ingest_token);
+                    store_token(&created.run, &created.ingest_token);
                     last_error.set(None);
                     name.set(String::new());
                     opened.set(Some(created));

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::client::{self, Body, RequestError};
-use crate::form::put_back;
+use crate::form::restore_text;
 use crate::listing::parse_tags;
 use crate::notice::ErrorNotice;
 
@@ -39,7 +39,7 @@ pub(super) fn TraceFields(trace: RwSignal<TraceSummary>) -> impl IntoView {
     let rename = move |event: web_sys::Event| {
         let typed = event_target_value(&event).trim().to_owned();
         if typed.is_empty() {
-            put_back(&event, &name.get_untracked());
+            restore_text(&event, &name.get_untracked());
         } else if trace.with_untracked(|trace| trace.name != typed) {
             change(TraceChange { name: Some(typed), ..TraceChange::default() });
         }
@@ -52,7 +52,7 @@ pub(super) fn TraceFields(trace: RwSignal<TraceSummary>) -> impl IntoView {
     let attach = move |event| change(TraceChange { run: Some(event_target_value(&event)), ..TraceChange::default() });
     let rank = move |event: web_sys::Event| match event_target_value(&event).trim().parse() {
         Ok(rank) => change(TraceChange { rank: Some(rank), ..TraceChange::default() }),
-        Err(_) => put_back(&event, &rank_text.get_untracked()),
+        Err(_) => restore_text(&event, &rank_text.get_untracked()),
     };
     let tags = text(|trace| trace.tags.join(", "));
     let note = text(|trace| trace.note.clone().unwrap_or_default());

@@ -107,7 +107,7 @@ pub(super) fn OtherTimeline(reference: Arc<Reference>) -> impl IntoView {
             <h3>{title}</h3>
             <Gantt
                 chart=CHART
-                id="beside"
+                id="comparison"
                 title=title
                 timeline=timeline
                 against=against

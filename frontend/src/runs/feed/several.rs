@@ -63,7 +63,7 @@ impl Several {
             let there = |feed: &Feed| feed.is_alive() && feed.mode.get_untracked() != FeedMode::Loading;
             let feeds: Vec<Feed> = feeds.into_iter().filter(there).collect();
             if self.turn.try_get_value() == Some(turn) && !feeds.is_empty() {
-                self.carry(&feeds).await;
+                self.receive(&feeds).await;
                 for feed in feeds.iter().filter(|feed| feed.is_alive()) {
                     feed.mode.set(if feed.is_over() { FeedMode::Over } else { FeedMode::Polling });
                 }
@@ -72,7 +72,7 @@ impl Several {
     }
 
     /// Reads the stream until it ends.
-    async fn carry(self, feeds: &[Feed]) {
+    async fn receive(self, feeds: &[Feed]) {
         let ids: Vec<String> = feeds.iter().map(Feed::id).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         let after: Vec<u64> = feeds.iter().map(|feed| feed.points.with_value(Points::last_row)).collect();
@@ -86,7 +86,7 @@ impl Several {
             match update.event {
                 RunEvent::Point(point) => batch.put(*point),
                 RunEvent::Gap(gap) => batch.feed.fill(gap),
-                RunEvent::State(state) => batch.feed.turn_to(state),
+                RunEvent::State(state) => batch.feed.set_state(state),
             }
         });
         for name in ["point", "gap", "state"] {
