@@ -1,6 +1,6 @@
 // Starts the dashboard. The theme is set first, so that the page never flashes in the wrong one.
 import init from "./planscope.js";
-import { rooms } from "./rooms.js";
+import { pageFiles } from "./page_files.js";
 
 let chosen = null;
 try {
@@ -11,12 +11,12 @@ try {
 const dark = chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
 document.documentElement.dataset.theme = dark ? "dark" : "light";
 
-// The code of a page comes in parts of its own (frontend/src/rooms.rs). Those of the page that is opened are asked for at once,
-// beside the program; those of pages that may come next, when nothing else is loading.
+// Every page has modules of its own (frontend/src/lazy_pages.rs). The modules of the opened page are fetched with the program,
+// those of pages that may be opened next when nothing else is loading.
 const hinted = new Set();
 const hint = (how, path) => {
-  const room = roomOf(path);
-  for (const file of rooms[room] ?? []) {
+  const page = pageOf(path);
+  for (const file of pageFiles[page] ?? []) {
     if (hinted.has(file)) continue;
     hinted.add(file);
     const link = document.createElement("link");
@@ -28,17 +28,16 @@ const hint = (how, path) => {
   }
 };
 
-// A path that is none of these has no code of its own, or a room that is named like it.
-const roomOf = (path) => {
+// Name of the page of a path. Other paths have no module, or a module with their first segment as name.
+const pageOf = (path) => {
   const [first, second] = path.split("/").slice(1);
   if (["new", "s", "c"].includes(first)) return "explore";
-  return second && rooms[first.replace(/s$/, "")] ? first.replace(/s$/, "") : first;
+  return second && pageFiles[first.replace(/s$/, "")] ? first.replace(/s$/, "") : first;
 };
 
 hint("preload", location.pathname);
 
-// What the page of a scenario begins with is asked for beside the program, which takes these answers as its own
-// (frontend/src/client/ahead.rs). What it does not find here it asks for itself.
+// Responses that the page of a scenario needs first are requested with the program (frontend/src/client/prefetch.rs).
 const ahead = new Map();
 globalThis.planscopeAhead = ahead;
 const ask = (path) => fetch(path, { headers: { accept: "application/json" } });

@@ -12,8 +12,8 @@ use crate::check::CheckState;
 use crate::explore::Explore;
 use crate::header::Header;
 use crate::help::HelpDialog;
+use crate::lazy_pages;
 use crate::pages::gallery::GalleryPage;
-use crate::rooms;
 use crate::schedules::Schedules;
 
 /// Root component of the dashboard.
@@ -25,7 +25,7 @@ pub(crate) fn App() -> impl IntoView {
     provide_context(Schedules::new());
     provide_context(CheckState::new());
     // New and stored scenarios use the same page component.
-    let explore = rooms::explore();
+    let explore = lazy_pages::explore();
     view! {
         <Router>
             <a class="skip" href="#main" on:click=|event| skip(&event, "main")>"Skip to the content"</a>
@@ -37,27 +37,27 @@ pub(crate) fn App() -> impl IntoView {
             <Header />
             <Routes fallback=NotFound>
                 <Route path=path!("/") view=GalleryPage />
-                <Route path=path!("/check") view=rooms::check().page() />
+                <Route path=path!("/check") view=lazy_pages::check().page() />
                 <Route path=path!("/new") view=explore.page() />
                 <Route path=path!("/s/:id") view=explore.page() />
-                <Route path=path!("/c") view=rooms::contained().page() />
-                <Route path=path!("/schedules") view=rooms::schedules().page() />
-                <Route path=path!("/scenarios") view=rooms::scenarios().page() />
-                <Route path=path!("/plans") view=rooms::plans().page() />
-                <Route path=path!("/datasets") view=rooms::datasets().page() />
-                <Route path=path!("/traces") view=rooms::traces().page() />
-                <Route path=path!("/traces/compare") view=rooms::trace_comparison().page() />
-                <Route path=path!("/traces/:id") view=rooms::trace().page() />
-                <Route path=path!("/runs") view=rooms::runs().page() />
-                <Route path=path!("/runs/:id") view=rooms::run().page() />
-                <Route path=path!("/profiles") view=rooms::profiles().page() />
-                <Route path=path!("/profiles/:id") view=rooms::profile().page() />
-                <Route path=path!("/sweeps") view=rooms::sweeps().page() />
-                <Route path=path!("/sweeps/:id") view=rooms::sweep().page() />
-                <Route path=path!("/papers") view=rooms::papers().page() />
-                <Route path=path!("/papers/:id") view=rooms::paper().page() />
-                <Route path=path!("/accuracy") view=rooms::accuracy().page() />
-                <Route path=path!("/access") view=rooms::access().page() />
+                <Route path=path!("/c") view=lazy_pages::contained().page() />
+                <Route path=path!("/schedules") view=lazy_pages::schedules().page() />
+                <Route path=path!("/scenarios") view=lazy_pages::scenarios().page() />
+                <Route path=path!("/plans") view=lazy_pages::plans().page() />
+                <Route path=path!("/datasets") view=lazy_pages::datasets().page() />
+                <Route path=path!("/traces") view=lazy_pages::traces().page() />
+                <Route path=path!("/traces/compare") view=lazy_pages::trace_comparison().page() />
+                <Route path=path!("/traces/:id") view=lazy_pages::trace().page() />
+                <Route path=path!("/runs") view=lazy_pages::runs().page() />
+                <Route path=path!("/runs/:id") view=lazy_pages::run().page() />
+                <Route path=path!("/profiles") view=lazy_pages::profiles().page() />
+                <Route path=path!("/profiles/:id") view=lazy_pages::profile().page() />
+                <Route path=path!("/sweeps") view=lazy_pages::sweeps().page() />
+                <Route path=path!("/sweeps/:id") view=lazy_pages::sweep().page() />
+                <Route path=path!("/papers") view=lazy_pages::papers().page() />
+                <Route path=path!("/papers/:id") view=lazy_pages::paper().page() />
+                <Route path=path!("/accuracy") view=lazy_pages::accuracy().page() />
+                <Route path=path!("/access") view=lazy_pages::access().page() />
             </Routes>
             <HelpDialog />
             <Steps />

@@ -41,7 +41,7 @@ use plotly::configuration::DisplayModeBar;
 use plotly::layout::{Axis, Margin};
 use plotly::{Configuration, Layout};
 
-use crate::gantt::watch::css_variables;
+use crate::gantt::observers::css_variables;
 
 /// Maximum points per line.
 pub(crate) const MAX_POINTS: usize = 5_000;

@@ -10,10 +10,10 @@ use api::planner::timeline::Timeline;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use serde::de::DeserializeOwned;
-use wasm_bindgen_futures::JsFuture;
 
 use crate::client::{self, Abort, Body, RequestError};
 use crate::gantt::TimeWindow;
+use crate::picked_files::read_text;
 
 /// Content that is requested from the server.
 #[derive(Debug, Clone, PartialEq)]
@@ -320,7 +320,8 @@ async fn drawn_plan(scenario: &Scenario, abort: Option<&Abort>) -> Result<DrawnP
     let unreadable = |error: &dyn std::fmt::Display| RequestError::Unreadable(error.to_string());
     let Some(abort) = abort else { return Err(RequestError::Offline) };
     let body = serde_json::to_string(scenario).map_err(|error| unreadable(&error))?;
-    let bytes = client::ask_bytes(&path::plan_preview(0), body, path::PLAN_PREVIEW_MEDIA_TYPE, &abort.signal()).await?;
+    let bytes =
+        client::post_for_bytes(&path::plan_preview(0), body, path::PLAN_PREVIEW_MEDIA_TYPE, &abort.signal()).await?;
     let preview = api::what_if::decode(&bytes).map_err(|error| unreadable(&error))?;
     let outcome = preview.outcome.read().map_err(|error| unreadable(&error))?;
     let result = outcome.outcome.results.into_iter().next();
@@ -333,23 +334,11 @@ async fn drawn_plan(scenario: &Scenario, abort: Option<&Abort>) -> Result<DrawnP
 
 /// Reads files of at most 1 MiB as text. The server has the same limit.
 pub(crate) async fn read_files(files: Vec<web_sys::File>) -> Result<Vec<NamedText>, String> {
-    const MAX_BYTES: f64 = 1024.0 * 1024.0;
     let mut read = Vec::new();
     for file in files {
-        let name = file.name();
-        if file.size() > MAX_BYTES {
-            return Err(format!("{name} is larger than 1 MiB."));
-        }
-        let text = JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string());
-        let text = text.ok_or_else(|| format!("The browser cannot read {name}."))?;
-        read.push(NamedText { name, text });
+        read.push(NamedText { name: file.name(), text: read_text(&file, 1).await? });
     }
     Ok(read)
-}
-
-/// Returns the files of a list.
-pub(crate) fn listed(files: Option<web_sys::FileList>) -> Vec<web_sys::File> {
-    files.map(|files| (0..files.length()).filter_map(|index| files.get(index)).collect()).unwrap_or_default()
 }
 
 #[cfg(test)]

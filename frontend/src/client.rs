@@ -1,7 +1,7 @@
 //! HTTP client for the API. Maps all errors to [`RequestError`], which pages can display.
 
-mod ahead;
 mod job;
+mod prefetch;
 
 pub(crate) use job::{PAUSES_MS, follow, pause};
 
@@ -96,7 +96,7 @@ pub(crate) async fn get_until<T: DeserializeOwned>(url: &str, abort: Option<&Abo
 
 /// Sends a GET request and parses the JSON response.
 pub(crate) async fn get<T: DeserializeOwned>(url: &str) -> Result<T, RequestError> {
-    if let Some(prefetched) = ahead::take(url)
+    if let Some(prefetched) = prefetch::take(url)
         && let Ok(response) = JsFuture::from(prefetched).await
         && let Ok(response) = response.dyn_into::<Response>()
     {
@@ -121,12 +121,16 @@ pub(crate) async fn send_until<T: DeserializeOwned>(
 }
 
 /// Sends a POST request that the caller can cancel, and parses the JSON response.
-pub(crate) async fn ask<T: DeserializeOwned>(url: &str, json: String, signal: &AbortSignal) -> Result<T, RequestError> {
+pub(crate) async fn post_abortable<T: DeserializeOwned>(
+    url: &str,
+    json: String,
+    signal: &AbortSignal,
+) -> Result<T, RequestError> {
     read_json(&fetch_until("POST", url, Body::Json(json), "application/json", Some(signal.clone())).await?).await
 }
 
 /// Sends a POST request that the caller can cancel, and returns the response bytes.
-pub(crate) async fn ask_bytes(
+pub(crate) async fn post_for_bytes(
     url: &str,
     json: String,
     accept: &str,
@@ -136,19 +140,19 @@ pub(crate) async fn ask_bytes(
 }
 
 /// Sends a request and ignores the response body.
-pub(crate) async fn tell(method: &str, url: &str, body: Body) -> Result<(), RequestError> {
+pub(crate) async fn submit(method: &str, url: &str, body: Body) -> Result<(), RequestError> {
     fetch(method, url, body, "application/json").await.map(drop)
 }
 
 /// Sends a GET request and returns the response bytes.
 pub(crate) async fn get_bytes(url: &str, accept: &str) -> Result<Vec<u8>, RequestError> {
-    begin_bytes(url, accept).await
+    start_bytes(url, accept).await
 }
 
 /// Sends a GET request and returns a future for the response bytes. The request starts before the
 /// first poll, so several requests can run in parallel.
-pub(crate) fn begin_bytes(url: &str, accept: &str) -> impl Future<Output = Result<Vec<u8>, RequestError>> + use<> {
-    let begun = begin("GET", url, &Body::Empty, accept, None);
+pub(crate) fn start_bytes(url: &str, accept: &str) -> impl Future<Output = Result<Vec<u8>, RequestError>> + use<> {
+    let begun = start("GET", url, &Body::Empty, accept, None);
     async move { read_bytes(&end(begun).await?).await }
 }
 
@@ -176,10 +180,10 @@ async fn fetch_until(
     accept: &str,
     signal: Option<AbortSignal>,
 ) -> Result<Response, RequestError> {
-    end(begin(method, url, &body, accept, signal.as_ref())).await
+    end(start(method, url, &body, accept, signal.as_ref())).await
 }
 
-fn begin(
+fn start(
     method: &str,
     url: &str,
     body: &Body,

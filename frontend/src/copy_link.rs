@@ -35,7 +35,7 @@ pub(crate) fn CopyLink() -> impl IntoView {
     let pathname = use_location().pathname;
     let copied = RwSignal::new(None::<Copied>);
     // Scenarios that could not be saved, and the error.
-    let unsaved = RwSignal::new(None::<(Vec<Keeping>, RequestError)>);
+    let unsaved = RwSignal::new(None::<(Vec<SavedScenario>, RequestError)>);
     // True if the scenario of the last copied link is saved.
     let is_saved = RwSignal::new(false);
     let on_stored_page = move || pathname.with(|path| STORED_PAGES.iter().any(|page| path.starts_with(page)));
@@ -45,16 +45,16 @@ pub(crate) fn CopyLink() -> impl IntoView {
             || explore.unsaved.with(Option::is_some)
             || (explore.stored.with(Option::is_some) && explore.state.with(|state| *state != PlanState::Sending))
     };
-    let save = move |keepings: Vec<Keeping>| {
+    let save = move |scenarios: Vec<SavedScenario>| {
         unsaved.set(None);
         spawn_local(async move {
             let mut rejected = Vec::new();
             let mut reason = None;
-            for keeping in keepings {
-                match keeping.send().await {
-                    Ok(()) => keeping.note_in(explore),
+            for scenario in scenarios {
+                match scenario.send().await {
+                    Ok(()) => scenario.note_in(explore),
                     Err(error) => {
-                        rejected.push(keeping);
+                        rejected.push(scenario);
                         reason = Some(error);
                     }
                 }
@@ -92,9 +92,9 @@ pub(crate) fn CopyLink() -> impl IntoView {
         });
         if !untrack(on_stored_page) {
             explore.leave_job();
-            let keepings = keepings(explore);
-            if !keepings.is_empty() {
-                save(keepings);
+            let scenarios = scenarios_to_save(explore);
+            if !scenarios.is_empty() {
+                save(scenarios);
             }
         }
     };
@@ -127,15 +127,15 @@ pub(crate) fn CopyLink() -> impl IntoView {
                 {move || copied.get().filter(|copied| !copied.is_on_clipboard).map(|copied| view! {
                     <input class="copy-by-hand" readonly=true prop:value=copied.url aria-label="Link to this view" />
                 })}
-                {move || unsaved.get().map(|(keepings, error)| view! {
+                {move || unsaved.get().map(|(scenarios, error)| view! {
                     <div class="copy-failure notice bad" role="alert" data-testid="copy-failure">
                         <b>"The scenario of the copied link could not be saved"</b>
                         <p>{error.title()}". "{error.detail()}" Until it is saved, the link opens only as long as the draft exists."</p>
-                        <button on:click=move |_| save(keepings.clone())>"Try again"</button>
+                        <button on:click=move |_| save(scenarios.clone())>"Try again"</button>
                         <button class="quiet" on:click=move |_| unsaved.set(None)>"Close"</button>
                     </div>
                 })}
-                <p class="copy-words" role="status" data-testid="copy-words">{status}</p>
+                <p class="copy-status" role="status" data-testid="copy-status">{status}</p>
             </div>
         </Show>
     }
@@ -153,16 +153,16 @@ const fn status_text(is_on_clipboard: bool, is_saved: bool) -> &'static str {
 
 /// Scenario that a link refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Keeping {
+struct SavedScenario {
     id: String,
     title: Option<String>,
 }
 
-impl Keeping {
+impl SavedScenario {
     async fn send(&self) -> Result<(), RequestError> {
         let keep = Keep { title: self.title.clone(), source: Some(SavedSource::Link) };
         let body = serde_json::to_string(&keep).map_err(|error| RequestError::Unreadable(error.to_string()))?;
-        client::tell("POST", &path::keep(&self.id), Body::Json(body)).await
+        client::submit("POST", &path::keep(&self.id), Body::Json(body)).await
     }
 
     /// Marks the open scenario as saved, so that the Save button shows it.
@@ -183,12 +183,12 @@ impl Keeping {
 }
 
 /// Returns the open scenario and the compared scenario of the link.
-fn keepings(explore: crate::explore::Explore) -> Vec<Keeping> {
+fn scenarios_to_save(explore: crate::explore::Explore) -> Vec<SavedScenario> {
     let open_id = explore.stored.with_untracked(|stored| stored.as_ref().map(|stored| stored.id.clone()));
     let title = explore.scenario.with_untracked(|scenario| pointer::text(scenario, "/title"));
     let title = title.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty());
     let compared = explore.view.with_untracked(|view| view.compared.map(|compared| compared.as_str().to_owned()));
     let other = compared.filter(|other| !open_id.as_ref().is_some_and(|id| id.starts_with(other)));
-    let open_scenario = open_id.map(|id| Keeping { id, title });
-    open_scenario.into_iter().chain(other.map(|id| Keeping { id, title: None })).collect()
+    let open_scenario = open_id.map(|id| SavedScenario { id, title });
+    open_scenario.into_iter().chain(other.map(|id| SavedScenario { id, title: None })).collect()
 }

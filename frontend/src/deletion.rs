@@ -49,7 +49,7 @@ impl Deletions {
         self.last_error.set(None);
         self.waiting.update(|waiting| drop(waiting.insert(id.clone(), name)));
         spawn_local(async move {
-            if let Err(error) = client::tell("DELETE", &url, Body::Empty).await {
+            if let Err(error) = client::submit("DELETE", &url, Body::Empty).await {
                 this.last_error.try_set(Some(error));
                 this.waiting.try_update(|waiting| drop(waiting.remove(&id)));
                 return;
@@ -71,7 +71,7 @@ impl Deletions {
             // URL is available or the deletion fails.
             while this.waiting.try_with_untracked(|waiting| waiting.contains_key(&id)) == Some(true) {
                 if let Some(restore) = this.restores.try_update_value(|restores| restores.remove(&id)).flatten() {
-                    let response = client::tell("POST", &restore, Body::Empty).await;
+                    let response = client::submit("POST", &restore, Body::Empty).await;
                     let had_focus = focus::is_in(".toast");
                     this.last_error.try_set(response.err());
                     this.waiting.try_update(|waiting| drop(waiting.remove(&id)));

@@ -1,9 +1,9 @@
 //! Area for file drops and file selection.
 
-use leptos::html;
 use leptos::prelude::*;
 
-use crate::sending::Sending;
+use crate::file_uploads::FileUploads;
+use crate::picked_files::{DropTarget, selected};
 
 /// Area for file drops and file selection.
 #[component]
@@ -14,7 +14,7 @@ pub(crate) fn FileDrop(
     /// Identifier for tests.
     test_id: &'static str,
     /// Uploads in progress.
-    sending: Sending,
+    sending: FileUploads,
     /// Renders a single line instead of a drop area.
     #[prop(optional)]
     compact: bool,
@@ -35,43 +35,27 @@ pub(crate) fn FileDrop(
         more => format!("Reading {more} files…"),
     };
     let cancel = move |_| {
-        sending.call_back();
+        sending.cancel_all();
         if let Some(on_cancel) = on_cancel {
             on_cancel.run(());
         }
     };
-    let input = NodeRef::<html::Input>::new();
-    let over = RwSignal::new(false);
-    let hand_over = move |files: Option<web_sys::FileList>| {
-        let Some(files) = files else { return };
-        let file_limit = if multiple { files.length() } else { files.length().min(1) };
-        (0..file_limit).filter_map(|index| files.get(index)).for_each(|file| on_file.run(file));
+    let hand_over = move |files: Vec<web_sys::File>| {
+        let limit = if multiple { files.len() } else { 1 };
+        files.into_iter().take(limit).for_each(|file| on_file.run(file));
     };
-    let on_select = move |_| {
-        let Some(input) = input.get() else { return };
-        hand_over(input.files());
-        // Clears the input, so that selecting the same file again fires a change event.
-        input.set_value("");
-    };
-    let dropped = move |event: web_sys::DragEvent| {
-        event.prevent_default();
-        over.set(false);
-        hand_over(event.data_transfer().and_then(|data| data.files()));
-    };
+    let target = DropTarget::new(hand_over);
     view! {
         <label
             class="drop"
             class:compact=compact
-            class:over=move || over.get()
+            class:over=move || target.is_over()
             aria-busy=move || is_sending().to_string()
-            on:dragover=move |event| {
-                event.prevent_default();
-                over.set(true);
-            }
-            on:dragleave=move |_| over.set(false)
-            on:drop=dropped
+            on:dragover=move |event| target.drag_over(&event)
+            on:dragleave=move |_| target.drag_leave()
+            on:drop=move |event| target.drop(&event)
         >
-            <input type="file" class="visually-hidden" data-testid=test_id multiple=multiple node_ref=input on:change=on_select />
+            <input type="file" class="visually-hidden" data-testid=test_id multiple=multiple on:change=move |event| hand_over(selected(&event)) />
             <span class="drop-title">{displayed_title}</span>
             <small>{hint}</small>
         </label>

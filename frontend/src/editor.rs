@@ -10,7 +10,7 @@ mod layer_kinds;
 mod mixture;
 mod model;
 mod modules;
-mod opening_file;
+mod open_file;
 mod preset;
 mod scrub;
 mod section;
@@ -48,7 +48,7 @@ pub(crate) fn Editor() -> impl IntoView {
                     "Redo"
                 </button>
                 <span class="grow"></span>
-                <opening_file::OpenFile report=report />
+                <open_file::OpenFile report=report />
                 <button class="quiet" on:click=move |_| explore.start_afresh() title="Discard this draft and start with a ready scenario">
                     "New"
                 </button>

@@ -1,117 +1,51 @@
 //! State of the explore page: edited scenario, planning outcome and view.
 //!
 //! The state persists when the user navigates to other pages and back.
+//!
+//! Pure state machines contain the logic and have native tests: [`request`] (planning request and
+//! job), [`document`] (opening and creating a scenario), [`preview`] (what-if requests) and
+//! [`timelines`] (timelines of an iteration). They return effects, which [`planning`], [`open`],
+//! [`what_if`] and [`iterations`] execute.
 
-mod answer;
+mod address;
 mod chart_number;
+pub(crate) mod creation;
+mod document;
+mod iterations;
 pub(crate) mod modalities;
-pub(crate) mod opening;
+mod open;
 mod planning;
-mod resting;
-mod watching;
+mod preview;
+mod request;
+mod results;
+mod settled;
+mod timelines;
 mod what_if;
 
 use std::sync::Arc;
 
 use api::job::StoredOutcome;
-use api::planner::observer::BestSoFar;
 use api::planner::scenario::PlannerKind;
-use api::planner::timeline::Timeline;
-use api::planner::timeline::levels::Overview;
 use api::scenario::StoredScenario;
 use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
 use serde_json::Value;
 
-pub(crate) use self::answer::{Plan, Results};
 pub(crate) use self::chart_number::{chart_index, planner_at_chart};
-use crate::client::RequestError;
+use self::document::Document;
+use self::preview::Previews;
+use self::request::PlanRequest;
+pub(crate) use self::request::PlanState;
+pub(crate) use self::results::{Plan, Results};
+pub(crate) use self::timelines::DisplayedIteration;
+use self::timelines::TimelineLoader;
+use crate::client::Abort;
 use crate::field_errors::FieldErrors;
 use crate::form::Form;
 use crate::fragment::View;
 use crate::gantt::{Selection, TimeWindow};
 use crate::storage;
 use crate::undo::History;
-
-/// State of the planning request.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum PlanState {
-    Idle,
-    /// The page loads a scenario.
-    Opening,
-    /// An edit is not yet stored on the server.
-    Sending,
-    /// The job waits for a worker.
-    Queued,
-    /// The job runs.
-    Running {
-        planner: &'static str,
-        /// Phase of the planner.
-        phase: String,
-        /// Completed steps.
-        done: u32,
-        /// Total steps.
-        total: u32,
-        /// Fastest plan of `best` so far.
-        best: Option<BestSoFar>,
-    },
-    /// The outcome is shown.
-    Done,
-    /// The outcome is shown, and no planner found a plan.
-    Infeasible,
-    /// Cancelled by the user.
-    Cancelled,
-    Failed(RequestError),
-}
-
-impl PlanState {
-    /// True while the page waits for an outcome.
-    pub(crate) const fn is_pending(&self) -> bool {
-        matches!(self, Self::Opening | Self::Sending | Self::Queued | Self::Running { .. })
-    }
-}
-
-/// Timelines of an iteration.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct DisplayedIteration {
-    pub(crate) iteration: u32,
-    /// Planners with a plan, in result order.
-    pub(crate) planners: Vec<PlannerKind>,
-    /// Loaded timelines by planner.
-    pub(crate) timelines: Vec<(PlannerKind, Arc<Timeline>)>,
-    /// Overviews of large timelines.
-    pub(crate) overviews: Vec<(PlannerKind, Arc<Overview>)>,
-}
-
-impl DisplayedIteration {
-    /// Returns the timeline of a planner.
-    pub(crate) fn timeline(&self, planner: PlannerKind) -> Option<Arc<Timeline>> {
-        self.timelines.iter().find(|(kind, _)| *kind == planner).map(|(_, timeline)| Arc::clone(timeline))
-    }
-
-    /// Returns the overview of a planner's timeline.
-    pub(crate) fn overview(&self, planner: PlannerKind) -> Option<Arc<Overview>> {
-        self.overviews.iter().find(|(kind, _)| *kind == planner).map(|(_, overview)| Arc::clone(overview))
-    }
-
-    /// Returns true if the timelines of all given planners are loaded.
-    fn has_all(&self, mut planners: impl Iterator<Item = PlannerKind>) -> bool {
-        planners.all(|planner| self.timelines.iter().any(|(kind, _)| *kind == planner))
-    }
-
-    /// Compares the timelines by pointer.
-    fn is_same(&self, other: &Self) -> bool {
-        let pairs = self.timelines.iter().zip(&other.timelines);
-        self.timelines.len() == other.timelines.len()
-            && pairs.into_iter().all(|((_, left), (_, two))| Arc::ptr_eq(left, two))
-    }
-
-    /// Maximum makespan.
-    pub(crate) fn extent_ns(&self) -> u64 {
-        let makespans = self.timelines.iter().map(|(_, timeline)| timeline.makespan_ns);
-        makespans.chain(self.overviews.iter().map(|(_, overview)| overview.makespan_ns)).max().unwrap_or(0)
-    }
-}
 
 /// State of the explore page.
 #[derive(Clone, Copy)]
@@ -132,7 +66,10 @@ pub(crate) struct Explore {
     pub(crate) result: RwSignal<Option<Arc<StoredOutcome>>>,
     /// True if the current outcome is a preview that is not stored on the server.
     is_preview: RwSignal<bool>,
-    pub(crate) state: RwSignal<PlanState>,
+    /// Planning request.
+    request: RwSignal<PlanRequest>,
+    /// State of the planning request, for display.
+    pub(crate) state: Memo<PlanState>,
     pub(crate) view: RwSignal<View>,
     /// Timelines of the shown iteration.
     pub(crate) displayed: RwSignal<DisplayedIteration>,
@@ -156,31 +93,23 @@ pub(crate) struct Explore {
     /// number can be 2.
     mounted: RwSignal<u32>,
     history: StoredValue<History<Value>>,
-    /// Request generation. Responses of older generations are discarded.
-    generation: StoredValue<u64>,
     /// Fragment of the followed link, until it is parsed.
     pub(crate) arrived: StoredValue<Option<String>>,
-    /// Generation in which the current scenario was opened.
-    opened: StoredValue<u64>,
-    /// Identifier or prefix of the opened scenario; empty for new scenarios.
-    named: StoredValue<String>,
-    /// Preview request in progress.
-    asking: StoredValue<Option<what_if::Asking>, LocalStorage>,
-    /// Timeout in ms after which a newer preview request replaces the running one.
-    stall_timeout_ms: StoredValue<f64>,
-    /// Time in ms since which the charts are newer than text and numbers.
-    ahead_since: StoredValue<Option<f64>>,
-    job: StoredValue<Option<String>>,
-    timer: StoredValue<Option<TimeoutHandle>>,
+    /// The open scenario.
+    document: StoredValue<Document>,
+    /// Loads the timelines of an iteration.
+    loader: StoredValue<TimelineLoader>,
+    /// Preview requests.
+    previews: StoredValue<Previews>,
+    /// Aborts the preview request in progress.
+    preview_abort: StoredValue<Option<Abort>, LocalStorage>,
     url_timer: StoredValue<Option<TimeoutHandle>>,
 }
-
-/// Debounce interval for storing edits. The preview appears earlier.
-const DEBOUNCE: std::time::Duration = std::time::Duration::from_millis(350);
 
 impl Explore {
     /// Creates the state of an empty page.
     pub(crate) fn new() -> Self {
+        let request = RwSignal::new(PlanRequest::default());
         Self {
             scenario: RwSignal::new(Value::Null),
             errors: RwSignal::default(),
@@ -190,7 +119,8 @@ impl Explore {
             stored: RwSignal::new(None),
             result: RwSignal::new(None),
             is_preview: RwSignal::new(false),
-            state: RwSignal::new(PlanState::Idle),
+            request,
+            state: Memo::new(move |_| request.with(PlanRequest::state)),
             view: RwSignal::default(),
             displayed: RwSignal::default(),
             charted: RwSignal::default(),
@@ -202,15 +132,11 @@ impl Explore {
             contained_link: RwSignal::new(None),
             mounted: RwSignal::new(0),
             history: StoredValue::new(History::default()),
-            generation: StoredValue::new(0),
             arrived: StoredValue::new(None),
-            opened: StoredValue::new(0),
-            named: StoredValue::default(),
-            asking: StoredValue::new_local(None),
-            stall_timeout_ms: StoredValue::new(what_if::PATIENCE_MS),
-            ahead_since: StoredValue::new(None),
-            job: StoredValue::new(None),
-            timer: StoredValue::new(None),
+            document: StoredValue::new(Document::default()),
+            loader: StoredValue::new(TimelineLoader::default()),
+            previews: StoredValue::new(Previews::default()),
+            preview_abort: StoredValue::new_local(None),
             url_timer: StoredValue::new(None),
         }
     }
@@ -266,52 +192,14 @@ impl Explore {
 
     fn replace(&self, scenario: Value) {
         storage::write(storage::DRAFT, &scenario.to_string());
-        let asks_the_same = self.scenario.with_untracked(|before| asks_the_same(before, &scenario));
+        let is_same = self.scenario.with_untracked(|before| is_same_request(before, &scenario));
         self.scenario.set(scenario);
         self.undoable.set(self.history.with_value(|history| (history.can_undo(), history.can_redo())));
-        if !asks_the_same {
-            self.plan_soon();
+        if !is_same {
+            self.document_command(document::Command::Edit);
+            self.plan_command(request::Command::Edit);
             self.request_preview();
         }
-    }
-
-    fn plan_soon(&self) {
-        let this = *self;
-        let generation = self.next_generation();
-        // The previous job is obsolete. Cancelling it frees the worker for the new request.
-        self.abandon_job();
-        self.state.set(PlanState::Sending);
-        let timer = set_timeout_with_handle(
-            move || {
-                if this.is_current(generation) {
-                    this.send(generation);
-                }
-            },
-            DEBOUNCE,
-        );
-        self.timer.update_value(|slot| {
-            if let Some(old) = slot.take() {
-                old.clear();
-            }
-            // `set_timeout` does not fail in a browser window.
-            *slot = timer.ok();
-        });
-    }
-
-    /// Sets the timelines in the charts and in the text.
-    fn set_displayed(&self, content: DisplayedIteration) {
-        self.charted.set(content.clone());
-        self.displayed.set(content);
-        self.ahead_since.set_value(None);
-    }
-
-    fn next_generation(&self) -> u64 {
-        self.generation.update_value(|generation| *generation += 1);
-        self.generation.get_value()
-    }
-
-    fn is_current(&self, generation: u64) -> bool {
-        self.generation.get_value() == generation
     }
 
     /// Registers a mounted page until its reactive owner is disposed.
@@ -347,7 +235,7 @@ impl Explore {
 
 /// Compares two scenarios without their titles. A title does not affect the plan, so a title edit
 /// does not trigger planning.
-fn asks_the_same(first: &Value, other: &Value) -> bool {
+fn is_same_request(first: &Value, other: &Value) -> bool {
     let (Some(first_object), Some(other)) = (first.as_object(), other.as_object()) else { return false };
     let field_count = |scenario: &serde_json::Map<String, Value>| scenario.keys().filter(|key| *key != "title").count();
     field_count(first_object) == field_count(other)
@@ -366,22 +254,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timelines_that_did_not_come_are_missed() {
-        let both = [PlannerKind::Gpipe, PlannerKind::OneFOneB];
-        let timelines = both.map(|planner| (planner, Arc::new(crate::gantt::sample::lane(&[(0, 0, 1)])))).to_vec();
-        let content = DisplayedIteration { timelines, ..DisplayedIteration::default() };
-        assert!(content.has_all(both.into_iter()));
-        assert!(!DisplayedIteration::default().has_all(both.into_iter()));
-        assert!(DisplayedIteration::default().has_all(std::iter::empty()), "nobody has a plan");
-    }
-
-    #[test]
     fn title_edit_does_not_change_the_request() {
         let scenario = json!({"schema": "scenario/1", "title": "One", "seed": 1});
-        assert!(asks_the_same(&scenario, &json!({"schema": "scenario/1", "title": "Two", "seed": 1})));
-        assert!(asks_the_same(&scenario, &json!({"schema": "scenario/1", "seed": 1})));
-        assert!(!asks_the_same(&scenario, &json!({"schema": "scenario/1", "title": "One", "seed": 2})));
-        assert!(!asks_the_same(&scenario, &json!({"schema": "scenario/1", "title": "One"})));
-        assert!(!asks_the_same(&Value::Null, &Value::Null));
+        assert!(is_same_request(&scenario, &json!({"schema": "scenario/1", "title": "Two", "seed": 1})));
+        assert!(is_same_request(&scenario, &json!({"schema": "scenario/1", "seed": 1})));
+        assert!(!is_same_request(&scenario, &json!({"schema": "scenario/1", "title": "One", "seed": 2})));
+        assert!(!is_same_request(&scenario, &json!({"schema": "scenario/1", "title": "One"})));
+        assert!(!is_same_request(&Value::Null, &Value::Null));
     }
 }

@@ -11,9 +11,9 @@ use leptos::task::spawn_local;
 use wasm_bindgen::JsCast;
 
 use crate::explore::use_explore;
+use crate::gantt::observers::theme;
 use crate::gantt::picture;
-use crate::gantt::watch::theme;
-use crate::{clipboard, saving};
+use crate::{clipboard, download};
 
 /// Export menu: files of the current outcome, and the self-contained link.
 #[component]
@@ -60,7 +60,7 @@ pub(crate) fn ExportMenu() -> impl IntoView {
     let save_scenario = move |_| {
         let scenario = explore.scenario.get_untracked();
         let text = serde_json::to_string_pretty(&scenario).unwrap_or_default();
-        if saving::text("scenario.json", &text).is_err() {
+        if download::text("scenario.json", &text).is_err() {
             message.set(Some("The browser refuses to save a file.".to_owned()));
         }
         close(());
@@ -99,7 +99,7 @@ pub(crate) fn ExportMenu() -> impl IntoView {
                         </button>
                     </li>
                 </ul>
-                <p class="hint" role="status" data-testid="export-words">{move || message.get()}</p>
+                <p class="hint" role="status" data-testid="export-status">{move || message.get()}</p>
                 {move || by_hand.get().map(|url| view! { <input readonly=true prop:value=url aria-label="Self-contained link" /> })}
             </div>
         </details>
@@ -132,14 +132,14 @@ fn PlanFiles(
                 planner.title()
             );
             let picture = picture::svg(&timeline, explore.window.get_untracked(), &title, theme());
-            report_result(saving::text(&format!("{name}.svg"), &picture).is_ok());
+            report_result(download::text(&format!("{name}.svg"), &picture).is_ok());
         }
     };
     let png = {
         let name = name.clone();
         move |_| {
             report_result(
-                chart_png(planner).and_then(|url| saving::address(&format!("{name}.png"), &url).ok()).is_some(),
+                chart_png(planner).and_then(|url| download::address(&format!("{name}.png"), &url).ok()).is_some(),
             );
         }
     };

@@ -51,7 +51,7 @@ impl FieldErrors {
     }
 
     /// Errors at or below `prefix` without a field on the page.
-    pub(crate) fn unplaced(&self, prefix: &str, fields: &BTreeSet<String>) -> Vec<(String, String)> {
+    pub(crate) fn without_field(&self, prefix: &str, fields: &BTreeSet<String>) -> Vec<(String, String)> {
         self.by_pointer
             .iter()
             .filter(|(pointer, _)| is_under(pointer, prefix) && !fields.contains(*pointer))
@@ -61,7 +61,7 @@ impl FieldErrors {
 
     /// Errors without a field on the page and outside all sections.
     pub(crate) fn homeless(&self, sections: &[&str], fields: &BTreeSet<String>) -> Vec<(String, String)> {
-        let mut errors = self.unplaced("", fields);
+        let mut errors = self.without_field("", fields);
         errors.retain(|(pointer, _)| !sections.iter().any(|section| is_under(pointer, section)));
         errors
     }
@@ -108,7 +108,7 @@ mod tests {
         ]);
         assert_eq!(errors.at("/cluster/nodes"), Some("at least 1; at most 4096"));
         let fields = BTreeSet::from(["/cluster/nodes".to_owned()]);
-        assert_eq!(errors.unplaced("/cluster", &fields), [("/cluster/name".to_owned(), "too long".to_owned())]);
+        assert_eq!(errors.without_field("/cluster", &fields), [("/cluster/name".to_owned(), "too long".to_owned())]);
         let homeless: Vec<_> =
             errors.homeless(&["/cluster"], &fields).into_iter().map(|(pointer, _)| pointer).collect();
         assert_eq!(homeless, ["", "/clusters"]);

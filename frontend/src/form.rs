@@ -37,7 +37,7 @@ impl Form {
 
 /// Restores the text of an input element. Necessary because an unchanged signal does not update the
 /// DOM.
-pub(crate) fn put_back(event: &web_sys::Event, text: &str) {
+pub(crate) fn restore_text(event: &web_sys::Event, text: &str) {
     if let Some(field) = event.target().and_then(|target| target.dyn_into::<web_sys::HtmlInputElement>().ok()) {
         field.set_value(text);
     }

@@ -156,6 +156,12 @@ fn group(digits: &str) -> String {
     grouped
 }
 
+/// Order of values as text: numbers by value, then other texts by letters.
+pub(crate) fn numbers_first(first: &str, other: &str) -> std::cmp::Ordering {
+    let number = |text: &str| text.parse::<f64>().unwrap_or(f64::INFINITY);
+    number(first).total_cmp(&number(other)).then_with(|| first.cmp(other))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,5 +232,12 @@ mod tests {
         assert_eq!(plain(&large(12.0)), "12.0");
         assert_eq!(three_digits(f64::NAN), "–");
         assert_eq!(moment("2026-11-21T00:50:17Z"), "2026-11-21 00:50");
+    }
+
+    #[test]
+    fn numbers_are_before_other_texts() {
+        let mut values = ["none", "16", "8", "1.5", "full"];
+        values.sort_by(|a, b| numbers_first(a, b));
+        assert_eq!(values, ["1.5", "8", "16", "full", "none"]);
     }
 }

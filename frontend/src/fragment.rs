@@ -73,7 +73,7 @@ const MAX_NAME: usize = 400;
 
 impl View {
     /// Parses a fragment, with or without `#`. The second value is a message about invalid keys.
-    pub(crate) fn parse_telling(fragment: &str) -> (Self, Option<String>) {
+    pub(crate) fn parse_with_warning(fragment: &str) -> (Self, Option<String>) {
         let mut view = Self::default();
         let fragment = fragment.trim_start_matches('#');
         if fragment.len() > MAX {
@@ -181,7 +181,7 @@ mod tests {
 
     impl View {
         fn parse(fragment: &str) -> Self {
-            Self::parse_telling(fragment).0
+            Self::parse_with_warning(fragment).0
         }
     }
 
@@ -208,16 +208,16 @@ mod tests {
 
     #[test]
     fn unreadable_keys_are_reported_by_name() {
-        let message = |fragment: &str| View::parse_telling(fragment).1;
+        let message = |fragment: &str| View::parse_with_warning(fragment).1;
         assert_eq!(message("#i=3&p=1f1b"), None);
         assert_eq!(
             message("#i=x&p=1f1b&sel=r999&cmp=short").as_deref(),
             Some("Parts of this link could not be read and were left out: i, sel, cmp.")
         );
-        let (view, error_message) = View::parse_telling("#i=2&t=9..1&<script>=1&a=1&b=2&c=3");
+        let (view, error_message) = View::parse_with_warning("#i=2&t=9..1&<script>=1&a=1&b=2&c=3");
         assert_eq!(view, View { iteration: Some(2), ..View::default() });
         assert!(error_message.is_some_and(|text| text.ends_with("t, <script>, a and 2 more.")));
-        let (view, long_message) = View::parse_telling(&format!("#i=2&x={}", "a".repeat(100_000)));
+        let (view, long_message) = View::parse_with_warning(&format!("#i=2&x={}", "a".repeat(100_000)));
         assert!(view == View::default() && long_message.is_some());
     }
 

@@ -1,32 +1,36 @@
 //! Gantt chart on a canvas with one row per rank.
 //!
 //! Code that does not need a browser compiles natively and has unit tests: [`camera`] (time to
-//! pixels), [`lod`] (level of detail), [`layout`] (rows, folds, pins), [`inks`] (colours),
-//! [`raster`] (pixels), [`hit`], [`ticks`], [`rows`], [`label`], [`walk`], [`query`] (search),
+//! pixels), [`lod`] (level of detail), [`layout`] (rows, folds, pins), [`colours`] (colours),
+//! [`raster`] (pixels), [`hit`], [`ticks`], [`rows`], [`label`], [`traversal`], [`query`] (search),
 //! [`area`] (sums), [`differences`], [`describe`], [`palette`], [`gesture`], [`keys`]. [`paint`]
-//! and [`overlay`] draw a [`scene`] on the canvas. [`chart`] schedules the redraws, [`steering`]
+//! and [`overlay`] draw a [`scene`] on the canvas. [`chart`] schedules the redraws, [`navigation`]
 //! implements the chart actions, [`input`] maps events to them, and [`view`] is the component.
+//! Charts of traces share [`surface`] (navigation), [`hit`], [`axis_paint`] and [`frame`] (redraws).
 
 mod area;
 mod area_panel;
+pub(crate) mod axis_paint;
 mod camera;
 mod chart;
-mod chrome;
+mod colours;
 mod compare_bar;
 pub(crate) mod describe;
 mod differences;
+mod exposed;
+pub(crate) mod frame;
 pub(crate) mod gesture;
 mod glyphs;
-mod hit;
-mod inks;
+pub(crate) mod hit;
 mod input;
-mod inside;
 pub(crate) mod keys;
 mod label;
 mod layout;
 mod legend;
 mod lod;
 mod minimap;
+mod navigation;
+pub(crate) mod observers;
 mod overlay;
 mod paint;
 mod palette;
@@ -39,15 +43,15 @@ pub(crate) mod rows;
 pub(crate) mod sample;
 mod scene;
 mod shared;
-mod steering;
+mod style;
+pub(crate) mod surface;
 mod table;
 mod ticks;
 pub(crate) mod time_text;
 mod tools;
 mod tooltip;
+mod traversal;
 mod view;
-mod walk;
-pub(crate) mod watch;
 
 pub(crate) use compare_bar::CompareBar;
 pub(crate) use differences::Differences;
@@ -57,14 +61,14 @@ pub(crate) use palette::Theme;
 #[cfg(test)]
 pub(crate) use palette::fill;
 pub(crate) use rank_devices::{ComparedDevices, RankDevices};
-pub(crate) use scene::RIGHT as RIGHT_MARGIN_PX;
 pub(crate) use scene::Size;
 pub(crate) use shared::cursor_ns;
 pub(crate) use shared::selection_difference;
+pub(crate) use surface::RIGHT as RIGHT_MARGIN_PX;
 pub(crate) use ticks::axis;
 pub(crate) use time_text::{Measure, set_measure};
+pub(crate) use traversal::Step;
 pub(crate) use view::Gantt;
-pub(crate) use walk::Step;
 
 /// Visible time range of all charts on a page, in ns.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,8 +6,8 @@ use leptos_router::hooks::use_location;
 use crate::copy_link::CopyLink;
 use crate::explore::use_explore;
 use crate::help;
+use crate::lazy_pages;
 use crate::links;
-use crate::rooms;
 use crate::theme::ThemeToggle;
 
 /// Page header.
@@ -22,7 +22,7 @@ pub(crate) fn Header() -> impl IntoView {
             pathname.with(|path| path.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
         is_below.then_some("page")
     };
-    let menu = rooms::export_menu();
+    let menu = lazy_pages::export_menu();
     let explores = move || explore.on_page();
     // Links to the current exploration instead of an empty page.
     let explore_link = move || {

@@ -21,7 +21,6 @@
 )]
 
 mod accuracy_link;
-mod answered;
 mod app;
 mod catalogue;
 mod charts;
@@ -30,11 +29,13 @@ mod client;
 mod clipboard;
 mod copy_link;
 mod deletion;
+mod download;
 mod drop;
 mod editor;
 mod explore;
 mod export_menu;
 mod field_errors;
+mod file_uploads;
 mod focus;
 mod form;
 mod format;
@@ -43,30 +44,30 @@ mod gantt;
 mod header;
 mod help;
 mod job_checks;
+mod lazy_pages;
 mod links;
+mod listing;
 mod mixture;
 mod notice;
-mod opened;
+mod outcome_fetch;
 mod pages;
 mod phase_table;
+mod picked_files;
+mod plan_reasons;
 mod pointer;
 mod profiles;
 mod published;
 mod recent;
+mod resource_page;
 mod results;
-mod rooms;
 mod runs;
-mod saving;
 mod schedules;
-mod sending;
-mod shelf;
 mod storage;
 mod sweeps;
 mod theme;
 mod traces;
 mod undo;
 mod upload;
-mod why;
 
 /// Mounts the dashboard. Called once by `start.js`.
 #[cfg(target_arch = "wasm32")]

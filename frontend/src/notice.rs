@@ -30,3 +30,9 @@ pub(crate) fn ErrorNotice(
         </div>
     }
 }
+
+/// List of lines below a title, or `None` without lines.
+pub(crate) fn titled_list(title: impl IntoView, class: &'static str, lines: Vec<String>) -> Option<impl IntoView> {
+    let items = lines.into_iter().map(|line| view! { <li>{line}</li> }).collect::<Vec<_>>();
+    (!items.is_empty()).then(|| view! { <div class=class>{title}<ul>{items}</ul></div> })
+}

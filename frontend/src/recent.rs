@@ -97,7 +97,7 @@ pub(crate) fn OpenedLast(heading: &'static str) -> impl IntoView {
                 view! { <li><a href=path::share(&opened.short)>{opened.title}</a></li> }
             });
             view! {
-                <section class="opened-last" aria-label=heading data-testid="opened-last">
+                <section class="recent-scenario" aria-label=heading data-testid="recent-scenario">
                     <h2>{heading}</h2>
                     <ul>{links.collect_view()}</ul>
                 </section>

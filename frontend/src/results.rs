@@ -1,11 +1,10 @@
 //! Centre column on the explore page: title, iterations, ranking table, charts.
 
-mod asked;
 mod assignment;
-mod beside;
 mod breakdown;
 mod budget;
 mod cards;
+mod comparison;
 mod execution_plan;
 mod fit;
 mod gains;
@@ -18,6 +17,7 @@ mod placement;
 mod published;
 mod ranking;
 mod ranking_table;
+mod request_card;
 mod status;
 mod studies;
 mod time_and_memory;
@@ -26,7 +26,7 @@ mod title;
 
 pub(crate) use budget::{CostCard, Throughput};
 pub(crate) use fit::change_lines;
-pub(crate) use peak_memory::{PARTS as MEMORY_PARTS, values as memory_values};
+pub(crate) use peak_memory::{PARTS as MEMORY_PARTS, fullest as fullest_rank, values as memory_values};
 pub(crate) use ranking::{degrees, selected_planner, settings_text, short_title, source_text};
 pub(crate) use time_spent::{PARTS as TIME_PARTS, values as time_values};
 
@@ -55,7 +55,7 @@ pub(crate) fn Results() -> impl IntoView {
         <title::TitleRow />
         <status::StatusLine />
         {move || plan_error().map(|request_error| {
-            view! { <ErrorNotice error=request_error on_retry=move |()| begin_again(explore) /> }
+            view! { <ErrorNotice error=request_error on_retry=move |()| plan_again(explore) /> }
         })}
         <Show when=move || has_result.get() fallback=move || view! { <div class="skeleton results-skeleton" class:still=move || !is_pending.get() aria-hidden="true"></div> }>
             <div
@@ -90,7 +90,7 @@ fn Further() -> impl IntoView {
     view! {
         <Provider value=at_rest>
             <Show when=move || is_due.get()>
-                <beside::ComparisonCard />
+                <comparison::ComparisonCard />
                 <published::PublishedCard />
                 <assignment::AssignmentCard />
                 <placement::PlacementCard />
@@ -121,7 +121,7 @@ fn BreakdownCards() -> impl IntoView {
 }
 
 /// Plans again. A link that failed to open reloads the page.
-fn begin_again(explore: Explore) {
+fn plan_again(explore: Explore) {
     if explore.scenario.with_untracked(serde_json::Value::is_object) {
         explore.retry();
     } else {

@@ -1,13 +1,14 @@
 //! Observed training runs: point storage, live updates, downsampling, view state.
 //!
-//! [`metric`], [`plan_offers`], [`points`], [`thinning`], [`view`] and [`words`] have native tests.
-//! [`feed`] communicates with the server; [`observed`] contains the state of the run page.
+//! [`metric`], [`plan_offers`], [`points`], [`thinning`], [`view`] and [`description`] have native tests.
+//! [`feed`] communicates with the server; [`monitor`] contains the state of the run page.
 
 mod commands;
+mod description;
 mod feed;
 mod log_table;
 mod metric;
-mod observed;
+mod monitor;
 mod plan_choice;
 mod plan_offers;
 mod plan_search;
@@ -16,17 +17,16 @@ mod report;
 mod thinning;
 mod token;
 mod view;
-mod words;
 
 pub(crate) use commands::SendingCommands;
-pub(crate) use feed::Way;
+pub(crate) use description::{StateBadge, ago, clock, origin_text, progress_text, remaining_s, size};
+pub(crate) use feed::FeedMode;
 pub(crate) use log_table::{LogTableField, LogTableFile};
 pub(crate) use metric::Metric;
-pub(crate) use observed::{RunMonitor, read_detail, use_run_monitor};
+pub(crate) use monitor::{RunMonitor, read_detail, use_run_monitor};
 pub(crate) use plan_choice::PlanSelect;
 pub(crate) use points::Points;
 pub(crate) use report::LogReportView;
 pub(crate) use thinning::{share_out, thin};
-pub(crate) use token::keep_token;
+pub(crate) use token::store_token;
 pub(crate) use view::RunView;
-pub(crate) use words::{StateBadge, ago, clock, origin_text, progress_text, remaining_s, size};

@@ -3,7 +3,6 @@
 //! The state outlives the page, so navigation loses no input. [`request`], [`values`], [`grid`],
 //! [`link`] and [`figures`] have native tests; the other modules contain only views.
 
-mod asking;
 mod cards;
 mod csv_download;
 mod deadlock;
@@ -13,10 +12,11 @@ mod figures;
 mod grid;
 mod grid_view;
 mod import;
+mod input;
 mod link;
 mod memory_card;
-mod question;
 mod ranking_table;
+mod requests;
 mod results;
 mod selection;
 mod table_card;
@@ -123,7 +123,7 @@ pub(crate) struct Schedules {
     /// Span under the pointer.
     pub(crate) hover: RwSignal<Option<Selection>>,
     /// Error message for input that could not be opened.
-    pub(crate) unopened: RwSignal<Option<String>>,
+    pub(crate) open_error: RwSignal<Option<String>>,
     /// Key of the table whose editor expands automatically.
     pub(crate) fresh: RwSignal<Option<String>>,
     /// Number of tables too long for a link.
@@ -151,7 +151,7 @@ impl Schedules {
             window: RwSignal::new(TimeWindow { start_ns: 0.0, end_ns: 0.0 }),
             selection: RwSignal::new(None),
             hover: RwSignal::new(None),
-            unopened: RwSignal::new(None),
+            open_error: RwSignal::new(None),
             fresh: RwSignal::new(None),
             unlinked: RwSignal::new(0),
             on_page: RwSignal::new(false),
@@ -174,7 +174,7 @@ impl Schedules {
     /// Returns the input as a form.
     pub(crate) fn form(self) -> Form {
         let change = Callback::new(move |(field_pointer, value): (String, Option<Value>)| {
-            self.edit(&field_pointer, |json| question::change(json, &field_pointer, value));
+            self.edit(&field_pointer, |json| input::change(json, &field_pointer, value));
         });
         let Self { request, errors, unreadable, fields, .. } = self;
         Form { document: request, errors, unreadable, fields, change }
@@ -209,21 +209,21 @@ impl Schedules {
     /// Resets the input to the default. This can be undone.
     pub(crate) fn start_afresh(self) {
         self.view.set(link::View::default());
-        self.edit("", |json| *json = question::first());
+        self.edit("", |json| *json = input::first());
     }
 
     /// Adds a table.
     pub(crate) fn open_table(self, name: &str, csv: String) {
         let mut added = String::new();
-        self.edit("/imported", |json| added = question::add_table(json, name, csv));
-        self.unopened.set(None);
+        self.edit("/imported", |json| added = input::add_table(json, name, csv));
+        self.open_error.set(None);
         self.fresh.set(Some(figures::table_key(&added)));
     }
 
     fn replace(self, request: Value) {
         self.request.set(request);
         self.undoable.set(self.history.with_value(|history| (history.can_undo(), history.can_redo())));
-        self.ask_soon();
+        self.request_soon();
     }
 
     fn entries(self) -> Vec<ScheduleEntry> {

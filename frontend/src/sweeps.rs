@@ -1,6 +1,6 @@
 //! Shared code for sweep pages: progress updates and chart curves.
 
-mod making;
+mod form;
 mod scaling;
 
 pub(crate) use scaling::ScalingCard;
@@ -32,7 +32,7 @@ pub(crate) async fn begin(sweep: String) -> Result<StoredSweep, RequestError> {
     if stored.progress.state == SweepState::Done {
         return Ok(stored);
     }
-    client::tell("POST", &path::sweep_start(&stored.id), Body::Empty).await?;
+    client::submit("POST", &path::sweep_start(&stored.id), Body::Empty).await?;
     client::get(&path::sweep(&stored.id)).await
 }
 

@@ -4,25 +4,25 @@
 //! [`paint`] only calls the canvas API. [`chart`] decides when to paint and fetches visible data.
 //! [`viewer`] is the component. [`comparison`] has the tables of several traces.
 
+mod active_time;
 mod alignment;
-mod busy;
 mod chart;
 mod comparison;
 mod counters;
 mod hit;
 mod layout;
 mod link;
-mod linking;
+mod link_sync;
 mod paint;
 mod palette;
 mod search;
 mod selection;
+mod span_text;
 mod upload;
 mod viewer;
-mod words;
 
+pub(crate) use active_time::ActiveTimeCard;
 pub(crate) use alignment::AlignmentCard;
-pub(crate) use busy::ActiveTimeCard;
 pub(crate) use comparison::{DifferenceCard, RanksCard};
 pub(crate) use counters::CountersCard;
 pub(crate) use upload::{TraceReportView, TraceUpload};

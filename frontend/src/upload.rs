@@ -14,7 +14,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::drop::FileDrop;
-use crate::sending::Sending;
+use crate::file_uploads::FileUploads;
 use card::ImportCard;
 use import::Import;
 use options::PreprocessingField;
@@ -34,7 +34,7 @@ pub(crate) fn Upload(
 ) -> impl IntoView {
     let import = Import::new();
     // The card shows the progress.
-    let idle = Sending::new();
+    let idle = FileUploads::new();
     let files = StoredValue::new_local(Vec::<web_sys::File>::new());
     let take = move |file: web_sys::File| {
         files.update_value(|files| files.push(file));

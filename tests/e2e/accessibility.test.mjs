@@ -1,4 +1,4 @@
-// Everyone: axe on every page in both themes, narrow screens, the keyboard alone.
+// Accessibility: axe on every page in both themes, narrow screens, keyboard only.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -6,10 +6,10 @@ import { serious } from "./axe.mjs";
 import { expectNoFaults, tooWide } from "./browser.mjs";
 import { gantt, openReady, settled, shown } from "./explore.mjs";
 import { root } from "./server.mjs";
-import { pictures, readme, setStage } from "./stage.mjs";
+import { pictures, readme, useFixture } from "./fixture.mjs";
 
 const pages = [];
-const stage = setStage(async ({ open }) => {
+const fixture = useFixture(async ({ open }) => {
   // Something to list on every page.
   const page = await open();
   await openReady(page, "vlm-s-image-heavy");
@@ -56,7 +56,7 @@ async function open(page, name, path) {
 for (const scheme of ["light", "dark"]) {
   test(`axe finds nothing serious, ${scheme}`, async () => {
     const found = [];
-    const page = await stage.open({ scheme });
+    const page = await fixture.open({ scheme });
     for (const [name, path] of pages) {
       await open(page, name, path);
       found.push(...(await serious(page)).map((line) => `${name}: ${line}`));
@@ -68,7 +68,7 @@ for (const scheme of ["light", "dark"]) {
 
   for (const width of [1440, 390]) {
     test(`pictures at ${width} px, ${scheme}, nothing wider than the page`, async () => {
-      const page = await stage.open({ scheme, width, height: width > 1000 ? 1000 : 844 });
+      const page = await fixture.open({ scheme, width, height: width > 1000 ? 1000 : 844 });
       const wide = [];
       for (const [name, path] of pages) {
         await open(page, name, path);
@@ -85,8 +85,8 @@ for (const scheme of ["light", "dark"]) {
   }
 }
 
-test("nothing jumps while a page loads", async () => {
-  const page = await stage.open();
+test("the layout is stable while a page loads", async () => {
+  const page = await fixture.open();
   await page.addInitScript(() => {
     window.shift = 0;
     const note = (list) => list.getEntries().forEach((entry) => (window.shift += entry.hadRecentInput ? 0 : entry.value));
@@ -103,9 +103,9 @@ test("nothing jumps while a page loads", async () => {
   assert.deepEqual(jumpy, []);
 });
 
-test("colours that the system forces, and four thousand pixels: nothing is lost", async () => {
+test("forced colours and a width of 4,000 px lose no content", async () => {
   for (const [look, settings] of [["forced", { forcedColors: "active", scheme: "dark" }], ["4k", { width: 3840, height: 2160 }]]) {
-    const page = await stage.open(settings);
+    const page = await fixture.open(settings);
     const wide = [];
     for (const [name, path] of pages) {
       await open(page, name, path);
@@ -127,7 +127,7 @@ test("colours that the system forces, and four thousand pixels: nothing is lost"
 
 /** Nothing on any page is wider than the page. */
 async function fits(width, height) {
-  const page = await stage.open({ width, height });
+  const page = await fixture.open({ width, height });
   const wide = [];
   for (const [name, path] of pages) {
     await open(page, name, path);
@@ -142,8 +142,8 @@ test("usable at 600 px", () => fits(600, 800));
 test("usable at 768 px", () => fits(768, 1024));
 test("usable at 1024 px", () => fits(1024, 768));
 
-test("the keyboard alone reaches the charts", async () => {
-  const page = await stage.open();
+test("the charts are reachable by keyboard", async () => {
+  const page = await fixture.open();
   await page.goto("/");
   await page.getByTestId("gallery-llama-2-7b-long-documents").waitFor();
   await page.keyboard.press("Tab");
@@ -176,8 +176,8 @@ async function tabTo(page, id) {
   assert.fail(`${id} is not reached by 250 presses of Tab`);
 }
 
-test("the theme is a choice that lasts", async () => {
-  const page = await stage.open();
+test("the theme is stored", async () => {
+  const page = await fixture.open();
   await page.goto("/");
   const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
   const first = await theme();
@@ -191,8 +191,8 @@ test("the theme is a choice that lasts", async () => {
   await page.context().close();
 });
 
-test("a chart's numbers are there as a table too", async () => {
-  const page = await stage.open();
+test("the numbers of a chart are available as a table", async () => {
+  const page = await fixture.open();
   await open(page, "explore", pages.find(([name]) => name === "explore")[1]);
   const figure = page.locator("figure.gantt").first();
   await figure.locator("details summary").first().click();

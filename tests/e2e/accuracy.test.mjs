@@ -1,13 +1,13 @@
-// Predictions against measurements: the page, and what the cluster editor says of a device's figures.
+// Predictions compared with measurements: the accuracy page, and the accuracy of a device in the cluster editor.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { serious } from "./axe.mjs";
 import { expectNoFaults, tooWide } from "./browser.mjs";
 import { field, openReady, reveal, setNumber } from "./explore.mjs";
-import { setStage } from "./stage.mjs";
+import { useFixture } from "./fixture.mjs";
 
 let sets;
-const stage = setStage(async ({ server }) => {
+const fixture = useFixture(async ({ server }) => {
   ({ sets } = await server.get("/accuracy"));
 });
 
@@ -22,8 +22,8 @@ async function points(page) {
   return chart(page).locator(".scatterlayer .trace .points path").count();
 }
 
-test("every set stands in the table, its goal met or missed in words", async () => {
-  const page = await stage.open();
+test("every set is in the table, with text for a met or missed goal", async () => {
+  const page = await fixture.open();
   await page.goto("/");
   await page.locator("header").getByRole("link", { name: "Accuracy", exact: true }).click();
   assert.ok(sets.length > 0, "the server was built with measurements");
@@ -40,7 +40,7 @@ test("every set stands in the table, its goal met or missed in words", async () 
 });
 
 test("choosing a set changes the chart and the address, by keyboard too", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await page.goto("/accuracy");
   const [first, second] = drawn();
   assert.equal(await chart(page).getAttribute("data-set"), first.id);
@@ -62,7 +62,7 @@ test("choosing a set changes the chart and the address, by keyboard too", async 
 });
 
 test("a link opens its set, and the pointer names the configuration", async () => {
-  const page = await stage.open({ scheme: "dark" });
+  const page = await fixture.open({ scheme: "dark" });
   const set = drawn().findLast(({ points }) => points.length < 100 && points[0].label);
   await page.goto(`/accuracy?set=${set.id}`);
   assert.equal(await points(page), set.points.length);
@@ -83,7 +83,7 @@ test("a link opens its set, and the pointer names the configuration", async () =
 });
 
 test("filters select rows with their errors, and the errors have an axis", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   const set = sets.find(({ id }) => id === "ultrascale_h100");
   const property = set.properties.indexOf("TP");
   const selected = set.points.filter(({ properties }) => properties[property] === "8");
@@ -116,8 +116,8 @@ test("filters select rows with their errors, and the errors have an axis", async
   await page.context().close();
 });
 
-test("an unknown set is said to be unknown", async () => {
-  const page = await stage.open();
+test("an unknown set has an error message", async () => {
+  const page = await fixture.open();
   await page.goto("/accuracy?set=nothing");
   await page.getByText("This set does not exist").waitFor();
   assert.equal(await chart(page).count(), 0);
@@ -125,8 +125,8 @@ test("an unknown set is said to be unknown", async () => {
   await page.context().close();
 });
 
-test("without measurements the page says how they come to be", async () => {
-  const page = await stage.open();
+test("without measurements the page describes how to create them", async () => {
+  const page = await fixture.open();
   await page.route("**/api/v1/accuracy", (route) => route.fulfill({ json: { engine: "", sets: [] } }));
   await page.goto("/accuracy");
   await page.getByText("cargo xtask accuracy").waitFor();
@@ -138,7 +138,7 @@ for (const scheme of ["light", "dark"]) {
   test(`axe finds nothing serious, nothing is wider than a narrow page, ${scheme}`, async () => {
     const found = [];
     for (const width of [1440, 320]) {
-      const page = await stage.open({ scheme, width });
+      const page = await fixture.open({ scheme, width });
       for (const { id } of sets) {
         await page.goto(`/accuracy?set=${id}`);
         await page.getByTestId("accuracy-detail").waitFor();
@@ -153,8 +153,8 @@ for (const scheme of ["light", "dark"]) {
   });
 }
 
-test("the editor says what a device's figures stand on", async () => {
-  const page = await stage.open();
+test("the editor states the source of a device's figures", async () => {
+  const page = await fixture.open();
   await openReady(page, "llama-2-7b-long-documents");
   await page.getByTestId("cluster-preset").selectOption("a100-80gb");
   const status = page.getByTestId("calibration");
@@ -173,8 +173,8 @@ test("the editor says what a device's figures stand on", async () => {
   await page.context().close();
 });
 
-test("the further training settings reach the scenario and leave it again", async () => {
-  const page = await stage.open();
+test("advanced training settings are added to the scenario and removed", async () => {
+  const page = await fixture.open();
   await openReady(page, "llama-2-7b-long-documents");
   await reveal(page, "/training/zero");
   const sent = () => page.waitForRequest((request) => request.method() === "PUT" && request.url().endsWith("/scenarios"));

@@ -1,4 +1,4 @@
-// What axe finds on a page.
+// Accessibility violations that axe reports for a page.
 import { createRequire } from "node:module";
 
 const source = createRequire(import.meta.url)("axe-core").source;

@@ -1,12 +1,12 @@
-// Wrong input: a clear answer at the field, nothing stored, nothing lost.
+// Invalid input: an error at the field, nothing stored, no input lost.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
 import { errorAt, field, openReady, ranking, setNumber, settled, status } from "./explore.mjs";
-import { setStage } from "./stage.mjs";
+import { useFixture } from "./fixture.mjs";
 
 let page;
-const stage = setStage(async ({ open }) => {
+const fixture = useFixture(async ({ open }) => {
   page = await open({ refusals: true });
   await openReady(page, "llama-2-7b-long-documents");
 });
@@ -43,7 +43,7 @@ for (const [name, pointer, value, message] of cases) {
   });
 }
 
-test("letters in a number field are told from an empty one", async () => {
+test("letters in a number field and an empty field have different errors", async () => {
   const nodes = field(page, "/cluster/nodes");
   const good = await nodes.inputValue();
   await nodes.fill("");
@@ -57,7 +57,7 @@ test("letters in a number field are told from an empty one", async () => {
   await settled(page);
 });
 
-test("a reserve as large as the memory of a device is refused with its range", async () => {
+test("a reserve as large as the device memory is rejected with the valid range", async () => {
   const good = (await field(page, "/training/memory_reserve_gib").inputValue()) || "4";
   await setNumber(page, "/training/memory_reserve_gib", 90);
   const error = errorAt(page, "/training/memory_reserve_gib");
@@ -88,11 +88,11 @@ const uploads = [
 
 for (const [name, file, content, message] of uploads) {
   test(`upload of ${name}: refused with the reason, nothing stored`, async () => {
-    const before = (await stage.server.get("/datasets")).datasets.length;
+    const before = (await fixture.server.get("/datasets")).datasets.length;
     const answer = await ranking(page);
     await page.getByTestId("upload").setInputFiles({ name: file, mimeType: "text/plain", buffer: Buffer.from(content, "latin1") });
     await page.locator("main").getByText(message).first().waitFor();
-    assert.equal((await stage.server.get("/datasets")).datasets.length, before);
+    assert.equal((await fixture.server.get("/datasets")).datasets.length, before);
     assert.deepEqual(await ranking(page), answer);
   });
 }
@@ -107,7 +107,7 @@ test("a file name is shown, never run", async () => {
   assert.equal(await page.locator('img[src="x"]').count(), 0);
 });
 
-test("a model that cannot fit is an answer with the binding constraint", async () => {
+test("a model that cannot fit has a result with the binding constraint", async () => {
   await openReady(page, "gpt-3-175b-uniform");
   await setNumber(page, "/layout/tensor", "");
   await setNumber(page, "/layout/pipeline", "");
@@ -125,7 +125,7 @@ test("a model that cannot fit is an answer with the binding constraint", async (
   assert.ok(Math.max(...sums) > 76, `${sums} of 76 GiB: 80 GiB less the reserve of 4 GiB`);
 });
 
-test("pages that do not exist say so", async () => {
+test("unknown pages have an error message", async () => {
   for (const [path, message] of [
     ["/s/aaaaaaaaaa", /no scenario|not found|unknown|does not exist|no such/i],
     ["/s/abc", /10|ten|short/i],

@@ -1,12 +1,12 @@
-// Where time and memory of the ranks go: legends, bars, tables that agree with the answer.
+// Time and memory of the ranks: legends, bars, and tables that agree with the outcome.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
 import { openReady, settled, stored } from "./explore.mjs";
-import { setStage } from "./stage.mjs";
+import { useFixture } from "./fixture.mjs";
 
 let page, outcome;
-const stage = setStage(async ({ open, server }) => {
+const fixture = useFixture(async ({ open, server }) => {
   page = await open();
   await openReady(page, "llama-2-7b-long-documents");
   ({ outcome } = await stored(page, server));
@@ -54,7 +54,7 @@ test("the time of every rank adds up to the iteration", async () => {
   assert.equal(await card.getByTestId("time-stages").locator("tbody tr").count(), first.answer.stages.length);
 });
 
-test("bars are of ranks or of planners, and follow the chosen plan", async () => {
+test("bars show ranks or planners, for the selected plan", async () => {
   const card = page.getByTestId("card-time");
   await card.getByRole("radio", { name: "By planner" }).check();
   await bars(card, 6, planned().length);
@@ -88,8 +88,8 @@ test("memory at the peak adds up to the peak and ends before the limit", async (
   expectNoFaults(page);
 });
 
-test("an answer from before ranks were broken down offers to compute it again", async () => {
-  const old = await stage.open();
+test("an outcome of an old engine without breakdowns can be computed again", async () => {
+  const old = await fixture.open();
   await old.route("**/api/v1/scenarios/*/outcome", async (route) => {
     const response = await route.fetch();
     const body = await response.json();

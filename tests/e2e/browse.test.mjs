@@ -1,4 +1,4 @@
-// Finding what is stored, and links: search, tag, rename, pin, delete and bring back, pages, files, pictures, every form of link.
+// Lists of stored objects and links: search, tags, names, pins, deletion and undo, pages, files, pictures, all forms of links.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,18 +8,18 @@ import { serious } from "./axe.mjs";
 import { expectNoFaults, openPage, tooWide } from "./browser.mjs";
 import { field, gantt, setNumber, settled, shown } from "./explore.mjs";
 import { root, startServer } from "./server.mjs";
-import { pictures, setStage } from "./stage.mjs";
+import { pictures, useFixture } from "./fixture.mjs";
 
 const example = JSON.parse(readFileSync(join(root, "examples/llama-2-7b-long-documents.json"), "utf8"));
 const { links } = JSON.parse(readFileSync(join(root, "tests/e2e/fixtures/links.json"), "utf8"));
 
 let page;
-const stage = setStage(async ({ open }) => {
+const fixture = useFixture(async ({ open }) => {
   page = await open({ refusals: true });
 });
 
 const send = async (method, path, body, type = "application/json") => {
-  const response = await fetch(`${stage.server.url}/api/v1${path}`, { method, body, headers: { "content-type": type } });
+  const response = await fetch(`${fixture.server.url}/api/v1${path}`, { method, body, headers: { "content-type": type } });
   return { status: response.status, body: response.status === 204 ? null : await response.json() };
 };
 const put = async (scenario) => (await send("PUT", "/scenarios", JSON.stringify(scenario))).body;
@@ -44,14 +44,14 @@ const eventually = async (read, wanted, what) => {
   }
 };
 
-test("an empty list says what to do", async () => {
+test("an empty list describes the next step", async () => {
   for (const [list, words] of [["scenarios", /press Save/], ["plans", /ready scenario/i], ["datasets", /Drop a file/], ["runs", /paste its command/], ["traces", /Drop one above/], ["profiles", /calibrate a profile/]]) {
     await page.goto(`/${list}`);
     await page.getByTestId(`${list}-empty`).getByText(words).first().waitFor();
   }
 });
 
-test("scenarios are found by words and tags, named, noted and pinned", async () => {
+test("scenarios are found by text and tags, renamed, annotated and pinned", async () => {
   for (const [title, seed] of [["Alpha 100%", 901], ["Beta a_b", 902], ["Gamma <img src=x onerror=alert(1)>", 903]]) await keep(title, seed);
   await page.goto("/scenarios");
   await eventually(() => names("scenarios"), ["Gamma <img src=x onerror=alert(1)>", "Beta a_b", "Alpha 100%"], "newest first");
@@ -85,12 +85,12 @@ test("scenarios are found by words and tags, named, noted and pinned", async () 
   assert.equal(await page.locator("th[aria-sort=descending]").innerText(), "Name ▼");
   assert.equal(await page.locator('img[src="x"]').count(), 0);
   await page.goto("/");
-  await page.getByTestId("kept-last").getByRole("link").first().waitFor();
-  assert.match(await page.getByTestId("kept-last").locator("li").first().innerText(), /★.*Alpha 100%/s);
+  await page.getByTestId("last-saved").getByRole("link").first().waitFor();
+  assert.match(await page.getByTestId("last-saved").locator("li").first().innerText(), /★.*Alpha 100%/s);
 });
 
-test("what is deleted comes back at once, from the list of deleted things, and from its link", async () => {
-  const stored = (await stage.server.get("/scenarios?q=Alpha")).scenarios[0];
+test("a deletion is undone at once, in the list of deleted objects, and from the link", async () => {
+  const stored = (await fixture.server.get("/scenarios?q=Alpha")).scenarios[0];
   await page.goto("/scenarios");
   await page.getByRole("button", { name: "Delete Alpha 100%" }).click();
   await page.getByRole("link", { name: "Alpha 100%" }).waitFor({ state: "detached" });
@@ -104,11 +104,11 @@ test("what is deleted comes back at once, from the list of deleted things, and f
   await page.getByRole("button", { name: "Delete Alpha 100%" }).click();
   await page.getByRole("link", { name: "Alpha 100%" }).waitFor({ state: "detached" });
   await page.goto("/scenarios?deleted=true");
-  await eventually(async () => (await stage.server.get("/scenarios?q=Alpha")).total, 0, "deleted though the page was left at once");
+  await eventually(async () => (await fixture.server.get("/scenarios?q=Alpha")).total, 0, "deleted though the page was left at once");
   await page.reload();
   await page.getByRole("button", { name: "Restore Alpha 100%" }).click();
   await eventually(() => rows("scenarios").count(), 0, "nothing deleted is left");
-  assert.equal((await stage.server.get("/scenarios?q=Alpha")).total, 1);
+  assert.equal((await fixture.server.get("/scenarios?q=Alpha")).total, 1);
 
   await send("DELETE", `/scenarios/${stored.id}`);
   await page.goto(`/s/${stored.short}`);
@@ -120,7 +120,7 @@ test("what is deleted comes back at once, from the list of deleted things, and f
   assert.equal(await page.getByTestId("title").inputValue(), "Alpha 100%");
 });
 
-test("many things have pages that the back button knows", async () => {
+test("long lists have pages in the browser history", async () => {
   for (let number = 0; number < 60; number += 1) await send("POST", "/runs", JSON.stringify({ name: `run ${String(number).padStart(2, "0")}` }));
   await page.goto("/runs?sort=name");
   await eventually(() => rows("runs").count(), 50, "a page");
@@ -136,7 +136,7 @@ test("many things have pages that the back button knows", async () => {
   await page.getByText("Nothing matches.").waitFor();
 });
 
-test("plans of all scenarios are listed and lead to their page", async () => {
+test("plans of all scenarios are listed with links to their pages", async () => {
   await page.goto("/plans?sort=time");
   await rows("plans").first().waitFor();
   const count = await rows("plans").count();
@@ -147,7 +147,7 @@ test("plans of all scenarios are listed and lead to their page", async () => {
   assert.match(page.url(), /#p=1f1b/);
 });
 
-test("a link that may mean several scenarios lets one choose", async () => {
+test("an ambiguous link shows its scenarios for selection", async () => {
   // No two identifiers meet in ten characters by chance, so the answer is the test's.
   await page.route("**/api/v1/scenarios/qqqqqqqqqq", (route) =>
     route.fulfill({
@@ -171,22 +171,22 @@ test("a link that may mean several scenarios lets one choose", async () => {
   await page.unroute("**/api/v1/scenarios/qqqqqqqqqq");
 });
 
-test("a view in a link: what cannot be read is left out with a quiet word, the rest is shown", async () => {
+test("unreadable parts of a view in a link are ignored with a notice", async () => {
   const stored = await put(example);
   await page.goto("about:blank");
   await page.goto(`/s/${stored.short}#i=1&t=9..1&sel=r999&future=1&p=interleaved`);
   await settled(page);
-  assert.match(await page.getByTestId("link-words").innerText(), /left out: t, sel, future/);
+  assert.match(await page.getByTestId("link-status").innerText(), /left out: t, sel, future/);
   assert.match(page.url(), /#i=1&p=interleaved$/);
   await page.goto("about:blank");
   await page.goto(`/s/${stored.short}#${"x".repeat(100_000)}`);
   await settled(page);
-  assert.match(await page.getByTestId("link-words").innerText(), /longer than any view/);
+  assert.match(await page.getByTestId("link-status").innerText(), /longer than any view/);
 
   await page.goto("about:blank");
   await page.goto(`/s/${stored.short}#p=1f1b&sel=r1.s1.mb0.B`);
   await settled(page);
-  assert.equal((await page.getByTestId("link-words").innerText()).trim(), "");
+  assert.equal((await page.getByTestId("link-status").innerText()).trim(), "");
   await page.getByTestId("selection").getByText(/backward of microbatch 0/i).first().waitFor();
   assert.match(page.url(), /sel=r1\.s1\.mb0\.B/, "the selection stands in the address");
 });
@@ -206,7 +206,7 @@ for (const { form, since, link, id } of links) {
   });
 }
 
-test("a self-contained link goes round without a stored row, and is stored only when planned", async () => {
+test("a self-contained link works without a stored scenario and is stored on planning", async () => {
   const stored = await put(example);
   await page.goto(`/s/${stored.short}`);
   await settled(page);
@@ -218,13 +218,13 @@ test("a self-contained link goes round without a stored row, and is stored only 
   assert.ok(url.length < 8300, `${url.length} characters`);
 
   const other = await startServer();
-  const there = await openPage(stage.browser, other);
+  const there = await openPage(fixture.browser, other);
   const sent = [];
   there.on("request", (request) => {
     const path = new URL(request.url()).pathname;
     if (request.method() !== "GET" && path !== "/api/v1/scenarios/identity") sent.push(`${request.method()} ${path}`);
   });
-  await there.goto(url.replace(stage.server.url, other.url));
+  await there.goto(url.replace(fixture.server.url, other.url));
   await there.getByTestId("unsaved").waitFor();
   assert.equal(await there.getByTestId("title").inputValue(), example.title);
   assert.equal(await field(there, "/cluster/nodes").inputValue(), String(example.cluster.nodes));
@@ -235,7 +235,7 @@ test("a self-contained link goes round without a stored row, and is stored only 
   // Opened again it shows the stored results without planning.
   sent.length = 0;
   await there.goto("about:blank");
-  await there.goto(url.replace(stage.server.url, other.url));
+  await there.goto(url.replace(fixture.server.url, other.url));
   await settled(there);
   assert.equal(await there.getByTestId("unsaved").count(), 0);
   assert.deepEqual(sent, [], "nothing is planned");
@@ -252,7 +252,7 @@ test("copying a link saves the scenario, which the list can undo", async () => {
   await page.getByTestId("copy-link").click();
   assert.match(await page.evaluate(() => navigator.clipboard.readText()), new RegExp(`/s/${stored.short}`));
   await saved;
-  await page.getByTestId("copy-words").getByText("Saved and copied", { exact: true }).waitFor();
+  await page.getByTestId("copy-status").getByText("Saved and copied", { exact: true }).waitFor();
   await page.getByTestId("save").getByText("Saved", { exact: true }).waitFor();
   await page.goto("/scenarios");
   const row = page.locator(`tr[data-id="${stored.id}"]`);
@@ -278,7 +278,7 @@ test("copying a link saves the scenario, which the list can undo", async () => {
   assert.deepEqual(page.faults.splice(0).filter((words) => !words.includes("/keep")), [], "the request that was cut off alone");
 });
 
-test("wrong self-contained links say what is wrong", async () => {
+test("invalid self-contained links have an error message", async () => {
   const bomb = deflateRawSync(Buffer.alloc(4 << 20, 32)).toString("base64url");
   const future = deflateRawSync('{"schema":"scenario/99"}').toString("base64url");
   for (const [fragment, words] of [
@@ -295,7 +295,7 @@ test("wrong self-contained links say what is wrong", async () => {
   }
 });
 
-test("an exported scenario opens again as the same one, and wrong files are refused", async () => {
+test("an exported scenario can be imported unchanged, and invalid files are rejected", async () => {
   const stored = await put(example);
   await page.goto(`/s/${stored.short}`);
   await settled(page);
@@ -332,7 +332,7 @@ test("the configuration of a training job opens as a scenario with a report", as
   assert.equal(await report.count(), 0);
 });
 
-test("plans leave as pictures and as files of other programs", async () => {
+test("plans are exported as pictures and in formats of other programs", async () => {
   const stored = await put(example);
   await page.goto(`/s/${stored.short}`);
   await settled(page);
@@ -362,7 +362,7 @@ test("plans leave as pictures and as files of other programs", async () => {
   assert.ok(uploaded.body.trace.actions > 0, "its actions are recognised");
 });
 
-test("the draft and its edits outlive a reload, undo and redo go step by step", async () => {
+test("the draft survives a reload, and edits are undone and redone step by step", async () => {
   await page.goto("/new?ready=llama-2-7b-long-documents");
   await settled(page);
   const nodes = await field(page, "/cluster/nodes").inputValue();
@@ -383,11 +383,11 @@ test("the draft and its edits outlive a reload, undo and redo go step by step", 
 });
 
 test("a query of a megabyte is refused, languages and unknown words in it are ignored", async () => {
-  const long = await fetch(`${stage.server.url}/api/v1/scenarios?q=${"x".repeat(1 << 20)}`).catch(() => ({ status: 431 }));
+  const long = await fetch(`${fixture.server.url}/api/v1/scenarios?q=${"x".repeat(1 << 20)}`).catch(() => ({ status: 431 }));
   assert.ok([414, 431].includes(long.status), `${long.status}`);
-  const odd = await fetch(`${stage.server.url}/scenarios?lang=../../`, { headers: { "accept-language": "../../etc, x".repeat(50) } });
+  const odd = await fetch(`${fixture.server.url}/scenarios?lang=../../`, { headers: { "accept-language": "../../etc, x".repeat(50) } });
   assert.equal(odd.status, 200);
-  assert.equal((await fetch(`${stage.server.url}/api/v1/scenarios?lang=../../`)).status, 200);
+  assert.equal((await fetch(`${fixture.server.url}/api/v1/scenarios?lang=../../`)).status, 200);
 });
 
 for (const scheme of ["light", "dark"]) {
@@ -398,7 +398,7 @@ for (const scheme of ["light", "dark"]) {
     const paths = [["gallery", "/"], ["scenarios", "/scenarios"], ["plans", "/plans"], ["datasets", "/datasets"], ["runs", "/runs"], ["traces", "/traces"], ["profiles", "/profiles"], ["deleted", `/s/${deleted.short}`], ["link-error", "/c/#z1.AAAA"]];
     const found = [];
     for (const width of [1440, 320]) {
-      const here = await stage.open({ scheme, width, height: 900, refusals: true });
+      const here = await fixture.open({ scheme, width, height: 900, refusals: true });
       for (const [name, path] of paths) {
         await here.goto("about:blank");
         await here.goto(path);
@@ -417,7 +417,7 @@ for (const scheme of ["light", "dark"]) {
   });
 }
 
-test("the keyboard alone searches, sorts, edits and deletes", async () => {
+test("lists are searched, sorted, edited and deleted by keyboard", async () => {
   await page.goto("/scenarios");
   await page.getByTestId("scenarios-search").focus();
   await page.keyboard.type("Gamma");

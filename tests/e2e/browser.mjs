@@ -1,4 +1,4 @@
-// A real Chromium, and pages that remember everything that must not happen.
+// Chromium, and pages that record all faults.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";

@@ -1,12 +1,12 @@
-// A training configuration is checked: verdict, memory, changes in its own syntax, slow runs, and the first page.
+// Check of a training configuration: verdict, memory, changes in its own syntax, slow runs, and the first page.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { serious } from "./axe.mjs";
 import { expectNoFaults, tooWide } from "./browser.mjs";
-import { pictures, readme, setStage } from "./stage.mjs";
+import { pictures, readme, useFixture } from "./fixture.mjs";
 
-const stage = setStage();
+const fixture = useFixture();
 
 /** A study computes for 20 s at most, after the studies before it. */
 const PATIENCE = { timeout: 60_000 };
@@ -40,7 +40,7 @@ async function check(page, text) {
 }
 
 test("a job that does not fit fits after a change in its own syntax, and undo restores the file", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await check(page, JOB);
   assert.match(await badge(page).innerText(), /Does not fit[\s\S]*GiB needed on rank 0/);
   await page.getByTestId("check-memory-card").locator(".chart-stacked").waitFor();
@@ -71,7 +71,7 @@ test("a job that does not fit fits after a change in its own syntax, and undo re
 
 test("an example has intervals, a combination of changes and a faster plan on one axis", async () => {
   for (const scheme of ["light", "dark"]) {
-    const page = await stage.open({ scheme });
+    const page = await fixture.open({ scheme });
     await page.goto("/check");
     await page.getByTestId("check-devices").fill("64");
     await page.getByTestId("example-torchtitan").click();
@@ -90,7 +90,7 @@ test("an example has intervals, a combination of changes and a faster plan on on
 });
 
 test("a measured step is compared with the prediction", async () => {
-  const page = await stage.open({ scheme: "dark" });
+  const page = await fixture.open({ scheme: "dark" });
   await check(page, JOB.replace('"none"', '"full"'));
   await changed(page);
   await page.getByTestId("measured").fill("6");
@@ -107,8 +107,8 @@ test("a measured step is compared with the prediction", async () => {
   await page.context().close();
 });
 
-test("a wrong number has an error at its field, and a pasted log is named", async () => {
-  const page = await stage.open({ refusals: true });
+test("an invalid number has an error at its field, and a pasted log is recognised", async () => {
+  const page = await fixture.open({ refusals: true });
   await check(page, JOB.replace('"none"', '"full"'));
   for (const wrong of ["12.5", "-8"]) {
     await page.getByTestId("check-devices").fill(wrong);
@@ -146,7 +146,7 @@ test("a log of the run is compared by its timers", async () => {
       `learning rate: 1.000E-04 | global batch size: ${batch} | lm loss: 2.0E+00 |\n` +
       "time (ms) | forward-compute: 40.00 | backward-compute: 700.00 | backward-params-all-reduce: 2.00 | optimizer: 5.00\n",
     ).join("");
-  const page = await stage.open({ scheme: "light", refusals: true });
+  const page = await fixture.open({ scheme: "light", refusals: true });
   await check(page, arguments_);
   await changed(page);
   const open = (batch) =>
@@ -169,7 +169,7 @@ test("a log of the run is compared by its timers", async () => {
 });
 
 test("the first page checks a pasted configuration, on a narrow page", async () => {
-  const page = await stage.open({ width: 390, height: 844 });
+  const page = await fixture.open({ width: 390, height: 844 });
   await page.goto("/");
   await page.getByTestId("first-check-text").fill(JOB.replace('"none"', '"full"'));
   await page.getByTestId("first-check").click();
@@ -185,8 +185,8 @@ test("the first page checks a pasted configuration, on a narrow page", async () 
   await page.context().close();
 });
 
-test("a file that is no configuration is named, and several files are one job", async () => {
-  const page = await stage.open({ refusals: true });
+test("a file without a configuration is named, and several files form one job", async () => {
+  const page = await fixture.open({ refusals: true });
   await page.goto("/check");
   await page.getByTestId("check-text").fill("hello");
   await page.getByTestId("check").click();

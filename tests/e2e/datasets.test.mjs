@@ -1,18 +1,18 @@
-// Files of lengths: a preview before anything is stored, a choice of columns, errors in place, shards, mixtures.
+// Files of sample lengths: preview before storage, choice of columns, errors at the field, shards, mixtures.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { violations } from "./axe.mjs";
 import { expectNoFaults, tooWide } from "./browser.mjs";
 import { settled, stored } from "./explore.mjs";
 import { join } from "node:path";
-import { pictures, setStage } from "./stage.mjs";
+import { pictures, useFixture } from "./fixture.mjs";
 
-const stage = setStage();
+const fixture = useFixture();
 
 const file = (name, content) => ({ name, mimeType: "text/plain", buffer: Buffer.from(content) });
 const lengths = (name, values) => file(name, `num_tokens\n${values.join("\n")}\n`);
 const drop = (page, files) => page.getByTestId("upload").setInputFiles(files);
-const datasets = async () => (await stage.server.get("/datasets")).datasets;
+const datasets = async () => (await fixture.server.get("/datasets")).datasets;
 
 /** Layout shifts of a page without recent input, summed up. */
 const shifts = (page) =>
@@ -27,8 +27,8 @@ const shifts = (page) =>
       }),
   );
 
-test("a file is shown before it is stored, and an error replaces the box of the file before", async () => {
-  const page = await stage.open({ refusals: true });
+test("a file has a preview before storage, and an error replaces the previous preview", async () => {
+  const page = await fixture.open({ refusals: true });
   await page.goto("/datasets");
   await drop(page, lengths("a.csv", [100, 200, 300, 400]));
   const figures = page.getByTestId("preview-figures");
@@ -65,7 +65,7 @@ const unclear = file("unclear.csv", `alpha,beta\n${Array.from({ length: 40 }, (_
 
 test("a column of unknown meaning is chosen by the user, with sample values and histograms", async () => {
   for (const [scheme, width] of [["light", 1440], ["dark", 1440], ["light", 390], ["dark", 390]]) {
-    const page = await stage.open({ scheme, width, refusals: true });
+    const page = await fixture.open({ scheme, width, refusals: true });
     await page.goto("/datasets");
     await page.getByTestId("upload").waitFor({ state: "attached" });
     // The list is there: what moves it below is the card of the file.
@@ -92,7 +92,7 @@ test("a column of unknown meaning is chosen by the user, with sample values and 
 });
 
 test("a table of a distribution asks for the number of samples of each row", async () => {
-  const page = await stage.open({ refusals: true });
+  const page = await fixture.open({ refusals: true });
   await page.goto("/datasets");
   await drop(page, file("table.csv", "alpha,beta\n10,4\n20,3\n30,2\n40,1\n50,1\n60,1\n"));
   await page.getByTestId("column-unclear").waitFor();
@@ -107,7 +107,7 @@ test("a table of a distribution asks for the number of samples of each row", asy
 });
 
 test("shards become one dataset, and a shard of other columns is named", async () => {
-  const page = await stage.open({ refusals: true });
+  const page = await fixture.open({ refusals: true });
   await page.goto("/datasets");
   await drop(page, [lengths("s-0.csv", [100, 200]), lengths("s-1.csv", [600])]);
   await page.getByTestId("preview-figures").getByText("3 samples, mean 300 tokens").waitFor();
@@ -119,8 +119,8 @@ test("shards become one dataset, and a shard of other columns is named", async (
   await page.context().close();
 });
 
-test("a tokenizer that is none is refused in its place", async () => {
-  const page = await stage.open({ refusals: true });
+test("an invalid tokenizer file is rejected at its field", async () => {
+  const page = await fixture.open({ refusals: true });
   await page.goto("/datasets");
   await drop(page, file("texts.jsonl", '{"text": "a b c"}\n{"text": "a b c d e"}\n'));
   await page.getByTestId("preview-figures").waitFor();
@@ -140,7 +140,7 @@ test("a tokenizer that is none is refused in its place", async () => {
 });
 
 test("datasets are mixed by weight, in the list and in a scenario", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await page.goto("/datasets");
   for (const [name, value] of [["short", 128], ["long", 4096]]) {
     await drop(page, lengths(`${name}.csv`, [value, value]));
@@ -158,7 +158,7 @@ test("datasets are mixed by weight, in the list and in a scenario", async () => 
   await page.screenshot({ path: join(pictures, "mix-1440-light.png"), fullPage: true });
   await page.getByTestId("mix-open").click();
   await settled(page, ["done", "infeasible", "error"]);
-  const { scenario } = await stored(page, stage.server);
+  const { scenario } = await stored(page, fixture.server);
   const parts = scenario.workload.samples.parts.map(({ weight, source }) => [weight, source.id]);
   assert.deepEqual(parts, [[3, short], [1, long]]);
   assert.match(await page.getByTestId("mixture-share").first().innerText(), /75/);
@@ -168,14 +168,14 @@ test("datasets are mixed by weight, in the list and in a scenario", async () => 
   await page.getByTestId("samples-add").selectOption(`dataset:${short}`);
   await page.getByTestId("mixture-share").nth(1).waitFor();
   await settled(page, ["done", "infeasible", "error"]);
-  const mixed = await stored(page, stage.server);
+  const mixed = await stored(page, fixture.server);
   assert.deepEqual(mixed.scenario.workload.samples.parts.map(({ source }) => source.id), [long, short]);
   expectNoFaults(page);
   await page.context().close();
 });
 
 test("a card of a file has no violations of accessibility rules", async () => {
-  const page = await stage.open({ refusals: true });
+  const page = await fixture.open({ refusals: true });
   await page.goto("/datasets");
   await drop(page, unclear);
   await page.getByTestId("column-unclear").waitFor();

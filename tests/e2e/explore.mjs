@@ -1,4 +1,4 @@
-// The explore page as tests use it: edit fields, wait for the answer, read table and charts.
+// Helpers for the explore page: edit fields, wait for the outcome, read table and charts.
 import assert from "node:assert/strict";
 
 const PLANNING_MS = 120_000;

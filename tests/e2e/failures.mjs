@@ -1,4 +1,4 @@
-// A reporter: one line per test that failed, short enough to stand in a summary.
+// Reporter: one line per failed test, for the summary.
 
 /** What went wrong, down to its cause; `node:test` wraps errors of tests in one of its own. */
 const words = (error) => {

@@ -1,15 +1,15 @@
-// The first page: a new scenario first, a dozen ready ones with figures of the server, all others behind a summary.
+// First page: a new scenario first, a dozen ready scenarios with figures from the server, all others behind a summary.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
 import { field, reveal, settled, stored } from "./explore.mjs";
-import { pictures, setStage } from "./stage.mjs";
+import { pictures, useFixture } from "./fixture.mjs";
 
-const stage = setStage();
+const fixture = useFixture();
 
 test("the first page starts with a new scenario and shows a dozen with their figures", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await page.goto("/");
   await page.locator(".ready.tile").first().waitFor();
   const order = await page.evaluate(() => {
@@ -18,7 +18,7 @@ test("the first page starts with a new scenario and shows a dozen with their fig
     return first.compareDocumentPosition(tile) & Node.DOCUMENT_POSITION_FOLLOWING;
   });
   assert.ok(order, "the new scenario comes before the tiles");
-  const front = await stage.server.get("/gallery/front-page");
+  const front = await fixture.server.get("/gallery/front-page");
   const tiles = front.topics.flatMap((topic) => topic.tiles);
   assert.equal(tiles.length, 12);
   assert.equal(await page.locator(".ready.tile").count(), 12);
@@ -40,7 +40,7 @@ test("the first page starts with a new scenario and shows a dozen with their fig
 });
 
 test("a model and a cluster start a scenario with a free layout", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await page.goto("/");
   await page.locator('[data-testid="new-model"] option[value="llama-2-13b"]').waitFor({ state: "attached" });
   await page.getByTestId("new-model").selectOption("llama-2-13b");
@@ -48,7 +48,7 @@ test("a model and a cluster start a scenario with a free layout", async () => {
   await page.getByTestId("new-nodes").blur();
   await page.getByTestId("start-scenario").click();
   await settled(page);
-  const { scenario } = await stored(page, stage.server);
+  const { scenario } = await stored(page, fixture.server);
   assert.equal(scenario.model.name, "Llama-2 13B");
   assert.equal(scenario.cluster.nodes, 2);
   assert.deepEqual(Object.keys(scenario.layout ?? {}), [], "no degree is fixed");
@@ -59,7 +59,7 @@ test("a model and a cluster start a scenario with a free layout", async () => {
 });
 
 test("settings of a new scenario are free until they are fixed", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await page.goto("/new");
   await settled(page, ["done", "infeasible"]);
   const pointer = "/training/recompute";
@@ -84,18 +84,18 @@ test("settings of a new scenario are free until they are fixed", async () => {
 });
 
 test("all other scenarios are found by search and opened by link", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await page.goto("/");
-  await page.getByTestId("all-set-ups").locator("summary").click();
-  await page.getByTestId("set-ups-search").fill("hydraulis 13b 32 github");
+  await page.getByTestId("all-scenarios").locator("summary").click();
+  await page.getByTestId("all-scenarios-search").fill("hydraulis 13b 32 github");
   await page.getByTestId("gallery-hydraulis-13b-32-github").waitFor();
-  assert.ok((await page.locator(".shelf li").count()) < 5);
-  await page.getByTestId("set-ups-search").fill("xyzzy");
+  assert.ok((await page.locator(".scenario-list li").count()) < 5);
+  await page.getByTestId("all-scenarios-search").fill("xyzzy");
   await page.getByText("No scenario matches.").waitFor();
-  const all = await stage.server.get("/gallery");
-  await page.getByTestId("set-ups-search").fill("");
-  await page.locator(".shelf li").first().waitFor();
-  assert.equal(await page.locator(".shelf li").count(), all.entries.length);
+  const all = await fixture.server.get("/gallery");
+  await page.getByTestId("all-scenarios-search").fill("");
+  await page.locator(".scenario-list li").first().waitFor();
+  assert.equal(await page.locator(".scenario-list li").count(), all.entries.length);
   expectNoFaults(page);
   await page.context().close();
 });

@@ -1,13 +1,13 @@
-// Changes that make a scenario fit, and changes that save most time: found on request, applied, undone, cancelled.
+// Changes that make a scenario fit, and changes that save time: computed on request, applied, undone, cancelled.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { serious } from "./axe.mjs";
 import { expectNoFaults, tooWide } from "./browser.mjs";
 import { ranking, settled } from "./explore.mjs";
-import { pictures, setStage } from "./stage.mjs";
+import { pictures, useFixture } from "./fixture.mjs";
 
-const stage = setStage();
+const fixture = useFixture();
 
 /** A study computes for 20 s at most, after whoever has the turn before it. */
 const PATIENCE = { timeout: 60_000 };
@@ -32,7 +32,7 @@ const scenario = (training) => ({
 
 /** Stores a scenario and opens it. */
 async function openScenario(page, training, states) {
-  const response = await fetch(`${stage.server.url}/api/v1/scenarios`, {
+  const response = await fetch(`${fixture.server.url}/api/v1/scenarios`, {
     method: "PUT",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(scenario(training)),
@@ -64,7 +64,7 @@ async function staleness(page, expected) {
 }
 
 test("a scenario that does not fit fits after the first change is applied, and undo brings its changes back", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await openScenario(page, { recompute: "none" }, ["infeasible"]);
   assert.equal(await panel(page).getByRole("heading").first().innerText(), "What makes it fit");
   assert.equal(await rows(page).count(), 0, "nothing is simulated before it is asked for");
@@ -103,7 +103,7 @@ test("a scenario that does not fit fits after the first change is applied, and u
 });
 
 test("a scenario that fits shows what saves most time, on a narrow dark page", async () => {
-  const page = await stage.open({ scheme: "dark", width: 390, height: 844 });
+  const page = await fixture.open({ scheme: "dark", width: 390, height: 844 });
   await openScenario(page, { recompute: "full" }, ["done"]);
   assert.equal(await panel(page).getByRole("heading").first().innerText(), "What wins most");
   const { "1f1b": now } = await ranking(page);
@@ -125,8 +125,8 @@ test("a scenario that fits shows what saves most time, on a narrow dark page", a
   await page.context().close();
 });
 
-test("a search is cancelled, asked again, and says in place when it fails", async () => {
-  const page = await stage.open();
+test("a search can be cancelled and repeated, and shows its failure in place", async () => {
+  const page = await fixture.open();
   await openScenario(page, { recompute: "full" }, ["done"]);
   let answer = "hold";
   await page.route("**/studies/fit?**", async (route) => {
@@ -148,7 +148,7 @@ test("a search is cancelled, asked again, and says in place when it fails", asyn
 });
 
 test("the fewest devices of every type are searched on request", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await openScenario(page, { recompute: "none" }, ["infeasible"]);
   const group = panel(page).getByTestId("fit-devices");
   await group.locator("summary").click();

@@ -1,12 +1,12 @@
-// The Gantt charts under the hand: keyboard, wheel, hover, selection.
+// Gantt charts: keyboard, wheel, hover, selection.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
 import { findSpan, gantt, openReady, shown, shownAfter } from "./explore.mjs";
-import { setStage } from "./stage.mjs";
+import { useFixture } from "./fixture.mjs";
 
 let page, chart;
-setStage(async ({ open }) => {
+useFixture(async ({ open }) => {
   page = await open();
   await openReady(page, "llama-2-7b-long-documents");
   chart = gantt(page, "wait_free_cyclic");
@@ -31,7 +31,7 @@ test("keys zoom, pan and fit all charts together", async () => {
   assert.deepEqual([fitted.start, fitted.end], [whole.start, whole.end]);
 });
 
-test("the wheel zooms about the pointer, and far in something is still painted", async () => {
+test("the wheel zooms at the pointer, and the narrowest window still shows spans", async () => {
   const before = await shown(chart);
   await chart.focus();
   const at = await findSpan(chart);
@@ -48,7 +48,7 @@ test("the wheel zooms about the pointer, and far in something is still painted",
   await shownAfter(chart, now);
 });
 
-test("without the focus the wheel belongs to the page", async () => {
+test("without focus the wheel scrolls the page", async () => {
   await page.getByTestId("title").focus();
   const before = await shown(chart);
   const box = await chart.boundingBox();
@@ -59,7 +59,7 @@ test("without the focus the wheel belongs to the page", async () => {
   assert.deepEqual([now.start, now.end], [before.start, before.end]);
 });
 
-test("hover explains, a click selects, Escape lets go", async () => {
+test("hover shows a tooltip, a click selects, Escape clears the selection", async () => {
   const at = await findSpan(chart);
   const tip = await page.locator(".gantt-tooltip").first().innerText();
   assert.match(tip, /rank \d+/i);
@@ -75,7 +75,7 @@ test("hover explains, a click selects, Escape lets go", async () => {
   await panel.getByText(/microbatch \d+/i).first().waitFor({ state: "detached" });
 });
 
-test("arrow keys walk from span to span and say so", async () => {
+test("arrow keys select the next span and announce it", async () => {
   await chart.focus();
   await page.keyboard.press("ArrowRight");
   const panel = page.getByTestId("selection");
@@ -89,8 +89,8 @@ test("arrow keys walk from span to span and say so", async () => {
   await page.keyboard.press("f");
 });
 
-test("the reasons name decisions and losers", async () => {
-  const why = await page.getByTestId("why").innerText();
+test("the reasons list decisions and rejected candidates", async () => {
+  const why = await page.getByTestId("reasons").innerText();
   assert.ok(why.trim().length > 100, why);
   expectNoFaults(page);
 });

@@ -1,16 +1,16 @@
-// What stands around the Gantt charts: search, critical path, areas, minimap, axis, pins, folds, comparison, table, help.
+// Tools of the Gantt charts: search, critical path, areas, minimap, axis, pins, folds, comparison, table, help.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
 import { gantt, openReady, setNumber, settled, shown, shownAfter } from "./explore.mjs";
-import { setStage } from "./stage.mjs";
+import { useFixture } from "./fixture.mjs";
 
 /** Width of the row headers and height of the axis, in px. */
 const HEADER = 52;
 const AXIS = 20;
 
 let page, figure, chart, whole;
-setStage(async ({ open }) => {
+useFixture(async ({ open }) => {
   page = await open();
   await openReady(page, "llama-2-7b-long-documents");
   chart = gantt(page, "wait_free_cyclic");
@@ -43,7 +43,7 @@ async function changed(locator, before) {
   assert.fail(`stays "${before}"`);
 }
 
-test("a search counts what it finds, walks through it, and says what it cannot read", async () => {
+test("a search counts and steps through its matches and names unreadable terms", async () => {
   await press("/");
   const search = figure.getByRole("searchbox");
   await search.waitFor();
@@ -64,7 +64,7 @@ test("a search counts what it finds, walks through it, and says what it cannot r
   await fit();
 });
 
-test("the critical path is walked from its end to its beginning and back", async () => {
+test("the critical path is traversed in both directions", async () => {
   await press("ArrowRight");
   await selection().getByText(/rank \d+/i).first().waitFor();
   let text = await selection().innerText();
@@ -132,7 +132,7 @@ test("a drag on the axis zooms, a drag in the minimap moves", async () => {
   await fit();
 });
 
-test("a pinned rank stays on top until it is let go", async () => {
+test("a pinned rank stays on top until it is unpinned", async () => {
   await press("ArrowDown", "ArrowDown", "p");
   const unpin = figure.getByRole("button", { name: "Unpin 1" });
   await unpin.waitFor();

@@ -1,15 +1,15 @@
-// Rows with images: upload, choose a rule and another one, plan with DFLOP what each made.
+// Rows with images: upload, choice of a preprocessing rule, planning with DFLOP.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
 import { choosePlanners, field, ranking, setNumber, settled, stored } from "./explore.mjs";
 import { root } from "./server.mjs";
-import { pictures, setStage } from "./stage.mjs";
+import { pictures, useFixture } from "./fixture.mjs";
 
 const FILE = join(root, "tests/e2e/fixtures/media_rows.jsonl");
 
-const stage = setStage();
+const fixture = useFixture();
 
 const card = (page) => page.getByTestId("import-card");
 
@@ -25,8 +25,8 @@ async function store(page) {
   await card(page).waitFor({ state: "detached" });
 }
 
-test("a scenario is planned on what the chosen rule makes of images", async () => {
-  const page = await stage.open();
+test("a scenario is planned with the selected rule for images", async () => {
+  const page = await fixture.open();
   await page.goto("/");
   await page.getByTestId("new-scenario").click();
   await settled(page, ["done", "infeasible", "error"]);
@@ -45,7 +45,7 @@ test("a scenario is planned on what the chosen rule makes of images", async () =
   await advice.waitFor();
   assert.match(await advice.innerText(), /internvl/);
   await store(page);
-  const plain = (await stage.server.get("/datasets")).datasets[0];
+  const plain = (await fixture.server.get("/datasets")).datasets[0];
 
   await page.getByTestId("upload").setInputFiles(FILE);
   await choose(page, "internvl", "Encoder, with InternVL");
@@ -54,8 +54,8 @@ test("a scenario is planned on what the chosen rule makes of images", async () =
   assert.match(report, /Not read by InternVL: 2 clips of sound/);
   await store(page);
   await settled(page);
-  const first = await stored(page, stage.server);
-  const tiles = (await stage.server.get("/datasets")).datasets[0];
+  const first = await stored(page, fixture.server);
+  const tiles = (await fixture.server.get("/datasets")).datasets[0];
   assert.equal(tiles.shaped.preprocessing, "internvl");
   assert.equal(first.scenario.workload.samples.id, tiles.id);
   assert.notEqual(tiles.id, plain.id);
@@ -66,7 +66,7 @@ test("a scenario is planned on what the chosen rule makes of images", async () =
   await store(page);
   await page.getByTestId("workload-note").getByText("LLaVA-OneVision").waitFor();
   await settled(page);
-  const second = await stored(page, stage.server);
+  const second = await stored(page, fixture.server);
   const longest = (answer) => answer.outcome.workload.sample_tokens.max;
   assert.ok(longest(second) > longest(first), "more tokens of the same images");
   const seconds = (answer) => answer.outcome.results.find(({ planner }) => planner === "dflop").answer.metrics.iteration_s;
@@ -77,7 +77,7 @@ test("a scenario is planned on what the chosen rule makes of images", async () =
 
 test("the page of datasets shows items and lengths", async () => {
   for (const [scheme, width] of [["light", 1440], ["dark", 390]]) {
-    const page = await stage.open({ scheme, width });
+    const page = await fixture.open({ scheme, width });
     await page.goto("/datasets");
     await page.getByTestId("upload-preprocessing").selectOption("qwen-vl");
     await page.getByTestId("upload").setInputFiles(FILE);

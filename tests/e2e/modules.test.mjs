@@ -1,16 +1,16 @@
-// Modules with layouts of their own: who stands where, how stages are loaded, adaptive correction, and the sweep whose points are shown whole.
+// Modules with separate layouts: placement, stage loads, adaptive correction, and the sweep with a view of every point.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { serious } from "./axe.mjs";
 import { expectNoFaults, tooWide } from "./browser.mjs";
 import { settled, shown } from "./explore.mjs";
-import { setStage } from "./stage.mjs";
+import { useFixture } from "./fixture.mjs";
 
 /** A study computes for 20 s at most, after whoever has the turn before it. */
 const PATIENCE = { timeout: 60_000 };
 
 const paths = {};
-const stage = setStage(async ({ open }) => {
+const fixture = useFixture(async ({ open }) => {
   for (const [name, slug] of [["dflop", "dflop-nodes-1"], ["heterogeneous", "heterogeneous-vlm-s-16k"]]) {
     const page = await open();
     await page.goto(`/new?ready=${slug}`);
@@ -21,7 +21,7 @@ const stage = setStage(async ({ open }) => {
 });
 
 async function open(name, options, view = "") {
-  const page = await stage.open(options);
+  const page = await fixture.open(options);
   await page.goto(paths[name] + view);
   await settled(page);
   return page;
@@ -34,7 +34,7 @@ async function unfold(page, name) {
   return card;
 }
 
-test("a DFLOP plan shows who stands where and how its stages are loaded", async () => {
+test("a DFLOP plan shows the placement of modules and the load of its stages", async () => {
   const page = await open("dflop", undefined, "#p=dflop");
   const placement = page.getByTestId("card-placement");
   await placement.locator(".placement-row").first().waitFor();
@@ -52,7 +52,7 @@ test("a DFLOP plan shows who stands where and how its stages are loaded", async 
   await page.context().close();
 });
 
-test("adaptive correction is simulated, and is switched off where it does not pay", async () => {
+test("adaptive correction is simulated and is disabled where it saves no time", async () => {
   const page = await open("dflop");
   const card = await unfold(page, "card-correction");
   const verdict = card.getByTestId("correction-verdict");
@@ -77,15 +77,15 @@ test("adaptive correction is simulated, and is switched off where it does not pa
   await page.context().close();
 });
 
-test("a run teaches correction its shapes", async () => {
+test("correction uses the shapes of a run", async () => {
   const page = await open("dflop");
-  const { id } = await stage.server.get(`/scenarios/${paths.dflop.split("/").pop()}`);
-  const { outcome } = await stage.server.get(`/scenarios/${id}/outcome`);
+  const { id } = await fixture.server.get(`/scenarios/${paths.dflop.split("/").pop()}`);
+  const { outcome } = await fixture.server.get(`/scenarios/${id}/outcome`);
   const planned = outcome.results.find(({ planner }) => planner === "dflop").answer.iterations;
   const line = (iteration, step) =>
     ` iteration ${step}/ 100 | consumed samples: ${step * 32} | elapsed time per iteration (ms): ${(iteration.iteration_s * (step === 1 ? 2600 : 1300)).toFixed(4)} | lm loss: 2.0 |\n`;
   const log = planned.map((iteration, index) => line(iteration, index + 1)).join("");
-  const answer = await fetch(`${stage.server.url}/api/v1/runs/import?name=night`, { method: "POST", body: log });
+  const answer = await fetch(`${fixture.server.url}/api/v1/runs/import?name=night`, { method: "POST", body: log });
   assert.ok(answer.ok, await answer.text());
   await page.reload();
   await settled(page);
@@ -98,7 +98,7 @@ test("a run teaches correction its shapes", async () => {
   await page.context().close();
 });
 
-test("a layout of the sweep is shown whole by keyboard, by link and by a click on its point", async () => {
+test("a layout of the sweep is shown in full by keyboard, link and click", async () => {
   const page = await open("heterogeneous");
   const card = await unfold(page, "card-layouts");
   const rows = card.getByTestId("layouts-front").locator("tbody tr");
@@ -112,7 +112,7 @@ test("a layout of the sweep is shown whole by keyboard, by link and by a click o
   await chosen.waitFor(PATIENCE);
   const first = await shown(card.getByTestId("gantt-layout"));
   assert.equal((await chosen.locator("h3").textContent()).trim(), title);
-  assert.match(await chosen.getByTestId("chosen-words").innerText(), /fewer tokens\/s than the fastest|The fastest of all.*Order: .*Critical path: .*What binds: .*Memory: /s);
+  assert.match(await chosen.getByTestId("layout-description").innerText(), /fewer tokens\/s than the fastest|The fastest of all.*Order: .*Critical path: .*What binds: .*Memory: /s);
   assert.ok((await chosen.locator(".placement-row").count()) >= 1);
   assert.equal(await show.getAttribute("aria-pressed"), "true");
   await page.waitForFunction(() => location.hash.includes("layout="));
@@ -134,10 +134,10 @@ test("a layout of the sweep is shown whole by keyboard, by link and by a click o
     if (page.url() !== link) break;
   }
   assert.notEqual(page.url(), link, "a click on a point shows it");
-  await chosen.getByTestId("chosen-words").getByText("Order:").waitFor(PATIENCE);
+  await chosen.getByTestId("layout-description").getByText("Order:").waitFor(PATIENCE);
   assert.notEqual((await chosen.locator("h3").textContent()).trim(), title);
 
-  const other = await stage.open();
+  const other = await fixture.open();
   await other.goto(link);
   await settled(other);
   const again = other.getByTestId("chosen-layout");
@@ -166,7 +166,7 @@ async function openAll(page, name) {
   const show = card.getByTestId("layouts-front").getByRole("button", { name: /^Show the timeline of / }).first();
   await show.waitFor(PATIENCE);
   await show.click();
-  await card.getByTestId("chosen-words").getByText("Order:").waitFor(PATIENCE);
+  await card.getByTestId("layout-description").getByText("Order:").waitFor(PATIENCE);
 }
 
 for (const scheme of ["light", "dark"]) {

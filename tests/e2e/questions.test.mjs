@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { serious } from "./axe.mjs";
 import { expectNoFaults, tooWide } from "./browser.mjs";
-import { pictures, setStage } from "./stage.mjs";
+import { pictures, useFixture } from "./fixture.mjs";
 
-const stage = setStage();
+const fixture = useFixture();
 
 const PATIENCE = { timeout: 60_000 };
 
@@ -26,7 +26,7 @@ async function check(page, text) {
 }
 
 test("why does rank 0 run out of memory and the last stage not", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await check(page, ARGUMENTS);
   assert.match(await page.getByTestId("verdict").innerText(), /Does not fit[\s\S]*GiB needed on rank 0/);
   const card = page.getByTestId("check-memory-card");
@@ -41,7 +41,7 @@ test("why does rank 0 run out of memory and the last stage not", async () => {
 });
 
 test("how many days, GPU hours and dollars do 15 trillion tokens take", async () => {
-  const page = await stage.open({ width: 390, height: 844 });
+  const page = await fixture.open({ width: 390, height: 844 });
   await check(page, ARGUMENTS.replace("--pipeline-model-parallel-size 4", "--pipeline-model-parallel-size 8"));
   const card = page.getByTestId("card-budget");
   await card.waitFor(PATIENCE);

@@ -1,19 +1,19 @@
-// The ranked table: columns, charts in its order, the way to it by keyboard, communication inside actions.
+// Ranking table: columns, order of the charts, keyboard access, communication inside actions.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
 import { field, gantt, openReady, ranking, reveal, settled, shown, stored } from "./explore.mjs";
-import { pictures, setStage } from "./stage.mjs";
+import { pictures, useFixture } from "./fixture.mjs";
 
-const stage = setStage();
+const fixture = useFixture();
 const READY = "llama-2-7b-long-documents";
 
 test("every plan has its layout, its layers per stage and its tokens/s/GPU in the table", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await openReady(page, READY);
   const rows = await ranking(page);
-  const { outcome, scenario } = await stored(page, stage.server);
+  const { outcome, scenario } = await stored(page, fixture.server);
   const devices = scenario.cluster.nodes * scenario.cluster.devices_per_node;
   for (const { planner, answer } of outcome.results.filter((result) => result.answer.status === "planned")) {
     const { layout, metrics } = answer;
@@ -29,8 +29,8 @@ test("every plan has its layout, its layers per stage and its tokens/s/GPU in th
   await page.context().close();
 });
 
-test("results are reached by ten presses of Tab", async () => {
-  const page = await stage.open();
+test("results are reachable with ten presses of Tab", async () => {
+  const page = await fixture.open();
   await openReady(page, READY);
   const link = await page.url();
   await page.goto(link);
@@ -50,7 +50,7 @@ test("results are reached by ten presses of Tab", async () => {
 });
 
 test("charts follow the table while a slider is dragged", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await openReady(page, READY);
   await page.evaluate(() => {
     const order = (selector, read) => [...document.querySelectorAll(selector)].map(read);
@@ -74,10 +74,10 @@ test("charts follow the table while a slider is dragged", async () => {
   await page.context().close();
 });
 
-test("communication inside actions is drawn, and sums of an area are those of the table", async () => {
-  const page = await stage.open();
+test("communication inside actions is drawn, and the sums of an area equal the table", async () => {
+  const page = await fixture.open();
   await openReady(page, READY);
-  const { outcome } = await stored(page, stage.server);
+  const { outcome } = await stored(page, fixture.server);
   const [{ planner, answer }] = outcome.results;
   assert.ok(answer.metrics.exposed_communication > 0.001);
   const canvas = gantt(page, planner);
@@ -101,7 +101,7 @@ test("communication inside actions is drawn, and sums of an area are those of th
 });
 
 test("a dynamic plan has differences to a static one", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await openReady(page, "vlm-s-image-heavy");
   await page.getByTestId("gantt-differences-switch").click();
   const card = page.getByTestId("card-pipeweaver");

@@ -1,4 +1,4 @@
-// Sending logs as people do: the commands that the page shows, run by a real shell.
+// Sends logs with the commands of the page in a shell.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 

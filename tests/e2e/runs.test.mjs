@@ -1,4 +1,4 @@
-// Observed runs: opened on the page, fed by the shown commands, drawn beside a plan and beside each other.
+// Live runs: opened on the page, fed by the displayed commands, drawn with a plan and with other runs.
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,12 +9,12 @@ import { expectNoFaults, tooWide } from "./browser.mjs";
 import { openReady } from "./explore.mjs";
 import { allPoints, beginShell, chooseScenario, drawn, eventually, runShell } from "./runs.mjs";
 import { root } from "./server.mjs";
-import { pictures, readme, setStage } from "./stage.mjs";
+import { pictures, readme, useFixture } from "./fixture.mjs";
 
 let folder, scenario, log;
 /** The run that was sent by the shell, and the one that was imported. */
 let sent, imported;
-const stage = setStage(async ({ open, server }) => {
+const fixture = useFixture(async ({ open, server }) => {
   folder = mkdtempSync(join(tmpdir(), "planscope-log-"));
   log = readFileSync(logFile());
   const page = await open();
@@ -37,9 +37,9 @@ function logFile() {
   return real;
 }
 
-test("a run is opened, sent by the shown commands, cut, taken up again, and is what an import gives", async (t) => {
+test("a run is opened, sent with the displayed commands, interrupted, resumed, and equals an import", async (t) => {
   t.diagnostic(`${process.env.PLANSCOPE_DATA ? "the log of a real job" : "the fixture"}, ${log.length} bytes`);
-  const page = await stage.open();
+  const page = await fixture.open();
   await page.goto("/");
   await page.locator("header").getByRole("link", { name: "Runs", exact: true }).click();
   await page.getByTestId("run-name").fill("Nightly");
@@ -54,8 +54,8 @@ test("a run is opened, sent by the shown commands, cut, taken up again, and is w
   await page.getByTestId("command-looped").locator("xpath=../..").getByRole("button").click();
   await page.getByRole("button", { name: /^Copied: / }).waitFor();
   assert.equal((await page.evaluate(() => navigator.clipboard.readText())).trim(), looped.trim(), "the button copies what is shown");
-  sent = await page.getByTestId("opened").getAttribute("data-run");
-  await page.getByTestId("opened-link").click();
+  sent = await page.getByTestId("run-created").getAttribute("data-run");
+  await page.getByTestId("run-link").click();
   await page.waitForURL(`**/runs/${sent}`);
   await page.getByText("No step has arrived yet").waitFor();
   assert.equal(await page.getByTestId("run-state").locator(".state").getAttribute("data-state"), "waiting");
@@ -71,17 +71,17 @@ test("a run is opened, sent by the shown commands, cut, taken up again, and is w
     const first = await drawn(page, "step");
     appendFileSync(file, log.subarray(sixth, half));
     await eventually(() => drawn(page, "step"), (count) => count > first, "more points appear");
-    await eventually(async () => (await stage.server.get(`/runs/${sent}`)).summary.bytes, (bytes) => bytes === half, "half is stored");
+    await eventually(async () => (await fixture.server.get(`/runs/${sent}`)).summary.bytes, (bytes) => bytes === half, "half is stored");
   } finally {
     await stream.kill();
   }
-  assert.equal(await page.getByTestId("way").getAttribute("data-way"), "streaming");
+  assert.equal(await page.getByTestId("feed-mode").getAttribute("data-mode"), "streaming");
   assert.equal(await page.getByTestId("run-state").locator(".state").getAttribute("data-state"), "live");
   const before = await drawn(page, "step");
   appendFileSync(file, log.subarray(half));
   const loop = beginShell(looped, folder);
   try {
-    await eventually(async () => (await stage.server.get(`/runs/${sent}`)).summary.bytes, (bytes) => bytes === log.length, "all of it is stored", 60_000);
+    await eventually(async () => (await fixture.server.get(`/runs/${sent}`)).summary.bytes, (bytes) => bytes === log.length, "all of it is stored", 60_000);
     await eventually(() => drawn(page, "step"), (count) => count > before, "the page goes on");
   } finally {
     await loop.kill();
@@ -93,26 +93,26 @@ test("a run is opened, sent by the shown commands, cut, taken up again, and is w
   await page.getByTestId("import-log").setInputFiles(logFile());
   imported = await page.getByTestId("imported").getAttribute("data-run");
   await page.getByTestId("imported").getByTestId("log-report").getByText(/lines parsed/).waitFor();
-  const points = await allPoints(stage.server, sent);
-  assert.deepEqual(points, await allPoints(stage.server, imported), "in pieces and as a whole");
+  const points = await allPoints(fixture.server, sent);
+  assert.deepEqual(points, await allPoints(fixture.server, imported), "in pieces and as a whole");
   assert.ok(points.length > 40, `${points.length} points`);
   expectNoFaults(page);
   await page.context().close();
 });
 
 test("a log of another job has no differences, and one click corrects the scenario", async () => {
-  const page = await stage.open();
-  const fixture = readFileSync(join(root, "tests/e2e/fixtures/megatron_run.log"));
-  const headers = { origin: stage.server.url };
-  const run = (await (await fetch(`${stage.server.url}/api/v1/runs/import`, { method: "POST", headers, body: fixture })).json()).summary.id;
+  const page = await fixture.open();
+  const log = readFileSync(join(root, "tests/e2e/fixtures/megatron_run.log"));
+  const headers = { origin: fixture.server.url };
+  const run = (await (await fetch(`${fixture.server.url}/api/v1/runs/import`, { method: "POST", headers, body: log })).json()).summary.id;
   await page.goto(`/runs/${run}`);
   // A link to the scenario, pasted into the search field.
-  await page.getByTestId("choose-scenario").fill(`${stage.server.url}/s/${scenario.slice(0, 12)}#i=1`);
+  await page.getByTestId("choose-scenario").fill(`${fixture.server.url}/s/${scenario.slice(0, 12)}#i=1`);
   await page.locator(`[data-testid="choose-scenario"][data-scenario="${scenario}"]`).waitFor();
   const other = page.getByTestId("other-job");
   await other.waitFor();
   assert.match(await other.locator('tr[data-check="global-batch"]').innerText(), /512/);
-  assert.match(await page.getByTestId("figures-words").innerText(), /different jobs/);
+  assert.match(await page.getByTestId("figures-summary").innerText(), /different jobs/);
   assert.equal(await page.locator('[data-metric="error"]').count(), 0, "no differences");
   assert.equal(await page.getByTestId("calibrate").count(), 0);
   assert.equal(await page.locator('[data-testid="chart-step"]').getAttribute("data-levels"), "0", "no prediction of another job is drawn");
@@ -120,17 +120,17 @@ test("a log of another job has no differences, and one click corrects the scenar
   await page.getByTestId("correct-scenario").click();
   await page.getByTestId("same-job").waitFor({ timeout: 120_000 });
   await other.waitFor({ state: "detached" });
-  const corrected = (await stage.server.get(`/runs/${run}`)).summary.scenario;
+  const corrected = (await fixture.server.get(`/runs/${run}`)).summary.scenario;
   assert.notEqual(corrected, scenario);
-  assert.equal((await stage.server.get(`/scenarios/${corrected}`)).scenario.workload.global_batch, 512);
+  assert.equal((await fixture.server.get(`/scenarios/${corrected}`)).scenario.workload.global_batch, 512);
   assert.match(await page.getByTestId("same-job").innerText(), /global batch size.*Not checked: tokens per step/s);
 
-  const comparison = await stage.server.get(`/runs/${run}/comparison`);
+  const comparison = await fixture.server.get(`/runs/${run}/comparison`);
   const step = comparison.predictions.find(({ quantity }) => quantity === "step_time");
   const row = page.locator('[data-testid="figures"] tr[data-quantity="step"]');
   const sign = step.error < 0 ? "−" : "+";
   assert.ok((await row.locator('[data-metric="error"]').innerText()).startsWith(sign), await row.innerText());
-  assert.match(await page.getByTestId("figures-words").innerText(), /A step takes .* predicted .* inside the band: [\d.]+\s%/);
+  assert.match(await page.getByTestId("figures-summary").innerText(), /A step takes .* predicted .* inside the band: [\d.]+\s%/);
   await page.locator('[data-testid="chart-step"][data-levels="2"]').waitFor();
   const levels = page.getByTestId("chart-step");
   await page.getByTestId("plan-interleaved").check();
@@ -144,8 +144,8 @@ test("a log of another job has no differences, and one click corrects the scenar
   await page.context().close();
 });
 
-test("the plan of a run is found among drafts and the gallery, by words and by keys", async () => {
-  const page = await stage.open();
+test("the plan of a run is found among drafts and gallery, by text and by keyboard", async () => {
+  const page = await fixture.open();
   await page.goto("/runs");
   const field = page.getByTestId("choose-scenario");
   const offers = page.getByTestId("scenario-offers");
@@ -159,7 +159,7 @@ test("the plan of a run is found among drafts and the gallery, by words and by k
   await field.press("ArrowUp");
   await field.press("Enter");
   await page.locator('[data-testid="choose-plan"] option').nth(1).waitFor({ state: "attached", timeout: 120_000 });
-  assert.equal((await stage.server.get(`/scenarios/${await field.getAttribute("data-scenario")}`)).kept, false, "it need not be saved");
+  assert.equal((await fixture.server.get(`/scenarios/${await field.getAttribute("data-scenario")}`)).kept, false, "it need not be saved");
   await page.getByTestId("choose-none").click();
   assert.equal(await field.getAttribute("data-scenario"), null);
   await field.fill("/s/aaaaaaaaaaaa");
@@ -169,8 +169,8 @@ test("the plan of a run is found among drafts and the gallery, by words and by k
   await page.context().close();
 });
 
-test("a second run is drawn beside it, and both stand in a table", async () => {
-  const page = await stage.open();
+test("a second run is drawn with the first, and both are in a table", async () => {
+  const page = await fixture.open();
   await page.goto(`/runs/${sent}`);
   const alone = await eventually(() => drawn(page, "step"), (count) => count > 0, "points");
   await page.getByTestId("add-run").focus();
@@ -190,13 +190,13 @@ test("a second run is drawn beside it, and both stand in a table", async () => {
   await page.context().close();
 });
 
-test("without streams the page asks again and again", async () => {
-  const page = await stage.open({ refusals: true });
+test("without event streams the page polls", async () => {
+  const page = await fixture.open({ refusals: true });
   await page.route("**/events?*", (route) => route.fulfill({ status: 404, body: "" }));
-  const opened = await (await fetch(`${stage.server.url}/api/v1/runs`, { method: "POST", body: '{"name": "Polled"}' })).json();
+  const opened = await (await fetch(`${fixture.server.url}/api/v1/runs`, { method: "POST", body: '{"name": "Polled"}' })).json();
   await page.goto(opened.url);
-  await page.locator('[data-testid="way"][data-way="polling"]').waitFor({ state: "attached" });
-  const answer = await fetch(`${stage.server.url}/api/v1/runs/${opened.run}/log?offset=0`, {
+  await page.locator('[data-testid="feed-mode"][data-mode="polling"]').waitFor({ state: "attached" });
+  const answer = await fetch(`${fixture.server.url}/api/v1/runs/${opened.run}/log?offset=0`, {
     method: "PUT",
     headers: { authorization: `Bearer ${opened.ingest_token}` },
     body: log,
@@ -207,8 +207,8 @@ test("without streams the page asks again and again", async () => {
   await page.context().close();
 });
 
-test("runs are named, tagged, found, deleted and brought back", async () => {
-  const page = await stage.open();
+test("runs are renamed, tagged, found, deleted and restored", async () => {
+  const page = await fixture.open();
   await page.goto(`/runs/${sent}`);
   await page.getByTestId("run-title").fill("Nightly of the 7B");
   await page.getByTestId("run-title").press("Enter");
@@ -216,7 +216,7 @@ test("runs are named, tagged, found, deleted and brought back", async () => {
   await page.getByTestId("run-tags").press("Tab");
   await page.getByTestId("run-note").fill("with offload");
   await page.getByTestId("run-note").press("Tab");
-  await eventually(async () => (await stage.server.get(`/runs/${sent}`)).summary.note, (note) => note === "with offload", "the note is stored");
+  await eventually(async () => (await fixture.server.get(`/runs/${sent}`)).summary.note, (note) => note === "with offload", "the note is stored");
   await page.goto("/runs");
   const rows = page.getByTestId("runs").locator("tbody tr[data-id]");
   await page.getByTestId("runs-tags").getByRole("button", { name: "nightly" }).click();
@@ -228,22 +228,22 @@ test("runs are named, tagged, found, deleted and brought back", async () => {
   await rows.first().waitFor();
   await page.getByRole("button", { name: "Delete Nightly of the 7B" }).click();
   await eventually(() => rows.count(), (count) => count === 0, "it leaves the list");
-  await eventually(async () => (await fetch(`${stage.server.url}/api/v1/runs/${sent}`)).status, (status) => status === 410, "it is deleted");
+  await eventually(async () => (await fetch(`${fixture.server.url}/api/v1/runs/${sent}`)).status, (status) => status === 410, "it is deleted");
   await page.getByRole("button", { name: "Undo" }).click();
   await eventually(() => rows.count(), (count) => count === 1, "it is back");
-  assert.equal((await stage.server.get(`/runs/${sent}`)).summary.name, "Nightly of the 7B");
+  assert.equal((await fixture.server.get(`/runs/${sent}`)).summary.name, "Nightly of the 7B");
   expectNoFaults(page);
   await page.context().close();
 });
 
 test("an example log is replayed as a live run", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await page.goto("/runs");
   await page.getByTestId("replay-example").click();
   await page.waitForURL(/\/runs\/[a-z2-7]+/, { timeout: 60_000 });
   await page.getByTestId("run-state").getByText("Live").waitFor();
   const run = new URL(page.url()).pathname.split("/").pop();
-  await eventually(async () => (await stage.server.get(`/runs/${run}`)).summary.points, (points) => points > 3, "its first points");
+  await eventually(async () => (await fixture.server.get(`/runs/${run}`)).summary.points, (points) => points > 3, "its first points");
   await page.screenshot({ path: join(pictures, "replay-1440-light.png") });
   expectNoFaults(page);
   await page.context().close();
@@ -268,15 +268,15 @@ function logOfPlan(steps, { iterations }, globalBatch) {
   return Array.from({ length: steps }, line).join("");
 }
 
-test("a job that runs as planned is drawn live inside the predicted band", async () => {
-  const headers = { origin: stage.server.url, "content-type": "application/json" };
+test("a job that runs as planned is drawn live inside the predicted interval", async () => {
+  const headers = { origin: fixture.server.url, "content-type": "application/json" };
   const asked = { name: "Llama-2 7B, long documents", scenario, plan: "wait_free_cyclic" };
-  const opened = await (await fetch(`${stage.server.url}/api/v1/runs`, { method: "POST", headers, body: JSON.stringify(asked) })).json();
-  const { outcome } = await stage.server.get(`/scenarios/${scenario}/outcome`);
+  const opened = await (await fetch(`${fixture.server.url}/api/v1/runs`, { method: "POST", headers, body: JSON.stringify(asked) })).json();
+  const { outcome } = await fixture.server.get(`/scenarios/${scenario}/outcome`);
   const plan = outcome.results.find(({ planner }) => planner === asked.plan).answer;
-  const { scenario: question } = await stage.server.get(`/scenarios/${scenario}`);
+  const { scenario: question } = await fixture.server.get(`/scenarios/${scenario}`);
   const text = logOfPlan(140, plan, question.workload.global_batch);
-  const log = `${stage.server.url}/api/v1/runs/${opened.run}/log`;
+  const log = `${fixture.server.url}/api/v1/runs/${opened.run}/log`;
   const put = async (from, to) => {
     const body = text.slice(from, to);
     const authorization = `Bearer ${opened.ingest_token}`;
@@ -286,14 +286,14 @@ test("a job that runs as planned is drawn live inside the predicted band", async
   const half = text.indexOf("\n", text.length / 2) + 1;
   await put(0, half);
   for (const scheme of ["light", "dark"]) {
-    const page = await stage.open({ scheme });
+    const page = await fixture.open({ scheme });
     await page.goto(`/runs/${opened.run}`);
     await eventually(() => drawn(page, "step"), (count) => count >= 60, "the first half");
     if (scheme === "light") await put(half, text.length);
     // The last step stays open until the next begins.
     await eventually(() => drawn(page, "step"), (count) => count >= 139, "the second half");
     assert.equal(await page.getByTestId("run-state").locator(".state").getAttribute("data-state"), "live");
-    const inside = /inside the band: ([\d.]+)\s%/.exec(await page.getByTestId("figures-words").innerText());
+    const inside = /inside the band: ([\d.]+)\s%/.exec(await page.getByTestId("figures-summary").innerText());
     assert.ok(Number(inside?.[1]) > 90, `${inside?.[1]} % inside the band`);
     await page.getByText(/step 140 of 400/).waitFor();
     if (readme) await page.screenshot({ path: join(readme, `run-${scheme}.png`) });
@@ -307,7 +307,7 @@ for (const scheme of ["light", "dark"]) {
     const found = [];
     const pages = [["runs", "/runs"], ["run", `/runs/${sent}?runs=${imported}`], ["profiles", "/profiles"]];
     for (const width of [1440, 390, 320]) {
-      const page = await stage.open({ scheme, width, height: width > 1000 ? 1000 : 844 });
+      const page = await fixture.open({ scheme, width, height: width > 1000 ? 1000 : 844 });
       for (const [name, path] of pages) {
         await page.goto(path);
         await page.locator("main").waitFor();

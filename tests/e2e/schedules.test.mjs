@@ -1,16 +1,16 @@
-// Schedules with no model: compare, edit, open tables of one's own, hand on a link.
+// Schedules without a model: compare, edit, import own tables, share a link.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { serious } from "./axe.mjs";
 import { expectNoFaults, tooWide } from "./browser.mjs";
 import { field, gantt, setNumber, settled, shown, shownAfter } from "./explore.mjs";
-import { pictures, readme, setStage } from "./stage.mjs";
+import { pictures, readme, useFixture } from "./fixture.mjs";
 
 /** Rank 1 wants both forwards before a backward, rank 0 a backward before its second forward. */
 const DEADLOCK = "0F0,0B0,0F1,0B1\n,1F0,1F1,1B0,1B1\n";
 
-const stage = setStage();
+const fixture = useFixture();
 
 /** Waits until the answer to the last edit is shown. */
 async function answered(page, state = "done") {
@@ -19,7 +19,7 @@ async function answered(page, state = "done") {
 }
 
 async function start(options, address = "/schedules") {
-  const page = await stage.open(options);
+  const page = await fixture.open(options);
   await page.goto(address);
   await answered(page);
   return page;
@@ -34,7 +34,7 @@ const openTable = (page, name, text) =>
   page.getByTestId("open-table").setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
 
 test("the page opens with four schedules on one time axis", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await page.goto("/");
   await page.getByRole("link", { name: "Schedules", exact: true }).click();
   await answered(page);
@@ -59,7 +59,7 @@ test("the page opens with four schedules on one time axis", async () => {
   await page.context().close();
 });
 
-test("an arrow key changes the microbatches and with them the table", async () => {
+test("an arrow key changes the microbatches and updates the table", async () => {
   const page = await start();
   await field(page, "/microbatches").focus();
   await page.keyboard.press("ArrowUp");
@@ -80,7 +80,7 @@ test("an arrow key changes the microbatches and with them the table", async () =
   await page.context().close();
 });
 
-test("a number is typed key by key, and a field that is left empty takes its value back", async () => {
+test("a number is typed key by key, and an empty field restores its value", async () => {
   const page = await start();
   const forward = field(page, "/times/forward");
   await forward.focus();
@@ -118,7 +118,7 @@ test("the table is sorted by any figure, and any row can be the baseline", async
   await page.context().close();
 });
 
-test("what cannot be built says why", async () => {
+test("a schedule that cannot be built has a reason", async () => {
   const page = await start();
   await field(page, "/kinds/dual_pipe").check();
   await setNumber(page, "/ranks", 3);
@@ -150,7 +150,7 @@ test("uneven times: an example, lists, a paste of a spreadsheet", async () => {
   await page.context().close();
 });
 
-test("a deadlock is shown as the circle of cells that wait", async () => {
+test("a deadlock is shown as a cycle of waiting cells", async () => {
   const page = await start({ width: 1440 }, "/schedules#p=2&m=2");
   await openTable(page, "mine.csv", DEADLOCK);
   await answered(page);
@@ -221,7 +221,7 @@ test("a copy of a schedule is edited, and the makespan changes", async () => {
   await page.context().close();
 });
 
-test("a link opens the same question", async () => {
+test("a link opens the same input", async () => {
   const page = await start();
   await setNumber(page, "/microbatches", 6);
   await setNumber(page, "/times/forward", 1.5);
@@ -243,7 +243,7 @@ test("a link opens the same question", async () => {
   await page.context().close();
 });
 
-test("a look elsewhere leaves question, table and charts", async () => {
+test("input, table and charts survive navigation", async () => {
   const page = await start();
   await setNumber(page, "/times/input_grad", 1.5);
   await openTable(page, "mine.csv", "0F0,0B0\n1F0,1B0");

@@ -1,4 +1,4 @@
-// The real server on a free port, with a database of its own.
+// A server on a free port with its own database.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

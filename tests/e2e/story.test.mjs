@@ -1,4 +1,4 @@
-// The main job: real lengths, three schedules side by side, a link that shows the same numbers elsewhere.
+// The main workflow: measured lengths, three schedules compared, a link that shows the same numbers elsewhere.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,12 +6,12 @@ import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
 import { choosePlanners, field, gantt, openReady, ranking, reveal, setNumber, settled, shown, stored } from "./explore.mjs";
 import { root } from "./server.mjs";
-import { setStage } from "./stage.mjs";
+import { useFixture } from "./fixture.mjs";
 
 const PLANNERS = ["1f1b", "interleaved", "wait_free_cyclic"];
 const READY = ["vlm-s-image-heavy", "llama-2-7b-long-documents", "gpt-3-175b-uniform"];
 
-const stage = setStage();
+const fixture = useFixture();
 
 /** The measured lengths where they are at hand, else the fixture. */
 function lengthFile() {
@@ -27,10 +27,10 @@ const ungrouped = (text) => text.replace(/(?<=\d)[\s,.'\u2009\u202f\u00a0](?=\d{
 
 for (const slug of READY) {
   test(`the gallery's ${slug} shows its charts`, async () => {
-    const page = await stage.open();
+    const page = await fixture.open();
     await openReady(page, slug);
     const rows = await ranking(page);
-    const { outcome } = await stored(page, stage.server);
+    const { outcome } = await stored(page, fixture.server);
     assert.equal(Object.keys(rows).length, outcome.results.length);
     const planned = outcome.results.filter(({ answer }) => answer.status === "planned");
     assert.ok(planned.length >= 3, `only ${planned.map(({ planner }) => planner)} have a plan`);
@@ -44,10 +44,10 @@ for (const slug of READY) {
   });
 }
 
-test("real lengths, three schedules, one link, the same numbers", async (t) => {
+test("a link with measured lengths and three schedules shows the same numbers", async (t) => {
   const file = lengthFile();
   t.diagnostic(`lengths from ${process.env.PLANSCOPE_DATA ? "the measured arXiv file" : "the fixture"}`);
-  const page = await stage.open();
+  const page = await fixture.open();
   await page.goto("/");
   await page.getByTestId("new-scenario").click();
   await settled(page, ["done", "infeasible", "error"]);
@@ -72,7 +72,7 @@ test("real lengths, three schedules, one link, the same numbers", async (t) => {
   await field(page, "/planners/best").setChecked(false);
   await settled(page);
 
-  const { scenario, outcome } = await stored(page, stage.server);
+  const { scenario, outcome } = await stored(page, fixture.server);
   assert.equal(scenario.model.name, "Llama-2 7B");
   assert.equal(scenario.cluster.nodes * scenario.cluster.devices_per_node, 32);
   assert.equal(scenario.workload.samples.kind, "dataset");
@@ -101,7 +101,7 @@ test("real lengths, three schedules, one link, the same numbers", async (t) => {
   const url = await link.jsonValue();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), url);
 
-  const elsewhere = await stage.open({ scheme: "dark" });
+  const elsewhere = await fixture.open({ scheme: "dark" });
   const planned = [];
   elsewhere.on("response", (response) => {
     if (response.request().method() === "POST") planned.push(`${response.status()} ${new URL(response.url()).pathname}`);
@@ -118,9 +118,9 @@ test("real lengths, three schedules, one link, the same numbers", async (t) => {
 });
 
 test("a dynamic planner has a chart for every iteration", async () => {
-  const page = await stage.open();
+  const page = await fixture.open();
   await openReady(page, "llama-2-7b-long-documents");
-  const { outcome } = await stored(page, stage.server);
+  const { outcome } = await stored(page, fixture.server);
   const count = outcome.batches.length;
   assert.equal(await page.locator('[data-testid^="iteration-"]').count(), count);
   const timeline = page.waitForResponse((response) => response.url().endsWith(`/timelines/wait_free_cyclic/${count - 1}`));
@@ -131,8 +131,8 @@ test("a dynamic planner has a chart for every iteration", async () => {
   await page.context().close();
 });
 
-test("the name of a number is its slider", async () => {
-  const page = await stage.open();
+test("the label of a number field is a slider", async () => {
+  const page = await fixture.open();
   await openReady(page, "llama-2-7b-long-documents");
   const times = async () => Object.values(await ranking(page)).map((cells) => Number(cells.iteration_s));
   const before = await times();
@@ -166,8 +166,8 @@ test("the name of a number is its slider", async () => {
   await page.context().close();
 });
 
-test("what is kept is listed, opens again and can be deleted", async () => {
-  const page = await stage.open();
+test("a saved scenario is listed, opens again and can be deleted", async () => {
+  const page = await fixture.open();
   await openReady(page, "gpt-3-175b-uniform");
   const before = await ranking(page);
   await page.getByTestId("title").fill("Kept by the browser test");
@@ -185,8 +185,8 @@ test("what is kept is listed, opens again and can be deleted", async () => {
   await page.context().close();
 });
 
-test("while the number of images is drawn PipeWeaver is sketched, and searched when the hand rests", async () => {
-  const page = await stage.open();
+test("PipeWeaver is sketched during a drag of the number of images and searched afterwards", async () => {
+  const page = await fixture.open();
   await page.goto("/new?ready=vlm-s-image-heavy");
   await settled(page);
   const pointer = "/workload/samples/images/max";
@@ -219,7 +219,7 @@ test("while the number of images is drawn PipeWeaver is sketched, and searched w
   await sketched.waitFor({ state: "detached" });
   const whole = (await ranking(page)).pipeweaver.iteration_s;
   assert.notEqual(whole, sketch.iteration);
-  const { outcome } = await stored(page, stage.server);
+  const { outcome } = await stored(page, fixture.server);
   const planned = outcome.results.find(({ planner }) => planner === "pipeweaver").answer;
   assert.equal(Number(whole), planned.metrics.iteration_s);
   expectNoFaults(page);

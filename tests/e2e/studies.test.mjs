@@ -1,12 +1,12 @@
-// Studies of a PipeWeaver plan: computed when opened, drawn and tabled, cancelled, and honest about failures.
+// Studies of a PipeWeaver plan: computed on request, drawn and tabulated, cancelled, with errors shown.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults, tooWide } from "./browser.mjs";
 import { openReady, settled, stored } from "./explore.mjs";
-import { setStage } from "./stage.mjs";
+import { useFixture } from "./fixture.mjs";
 
 let page, outcome, path;
-const stage = setStage(async ({ open, server }) => {
+const fixture = useFixture(async ({ open, server }) => {
   page = await open();
   await openReady(page, "vlm-s-image-heavy");
   ({ outcome } = await stored(page, server));
@@ -44,7 +44,7 @@ test("the search of the plan is drawn over rankings and over time, and as a tabl
   expectNoFaults(page);
 });
 
-test("sizes of sub-microbatches show the plan's own", async () => {
+test("sizes of sub-microbatches mark the size of the plan", async () => {
   const card = page.getByTestId("card-sizes");
   await unfold(card);
   await card.getByTestId("sizes-caption").waitFor(PATIENCE);
@@ -65,7 +65,7 @@ test("memory of a rank has figures of every plan", async () => {
   assert.match(await rows.first().innerText(), /GiB.*GiB.*(GiB|–)/s);
 });
 
-test("what a rank does is a table, and the whole plan a file", async () => {
+test("the actions of a rank are a table, and the plan is a file", async () => {
   const card = page.getByTestId("card-execution-plan");
   await unfold(card);
   await card.getByTestId("execution-summary").waitFor(PATIENCE);
@@ -82,8 +82,8 @@ test("what a rank does is a table, and the whole plan a file", async () => {
   expectNoFaults(page);
 });
 
-test("a study can be cancelled, asked again, and says when it fails", async () => {
-  const other = await stage.open();
+test("a study can be cancelled and repeated, and shows its failure", async () => {
+  const other = await fixture.open();
   await other.goto(path);
   await settled(other);
   let answer = "hold";
@@ -107,7 +107,7 @@ test("a study can be cancelled, asked again, and says when it fails", async () =
 });
 
 test("studies fit a narrow dark page", async () => {
-  const narrow = await stage.open({ scheme: "dark", width: 320, height: 800 });
+  const narrow = await fixture.open({ scheme: "dark", width: 320, height: 800 });
   await narrow.goto(path);
   await settled(narrow);
   const card = narrow.getByTestId("card-search");

@@ -1,16 +1,16 @@
-// Sweeps: a scaling study with one click, its page, a sweep of two axes from chosen fields, points opened as scenarios.
+// Sweeps: a scaling study with one click, its page, a sweep over two axes, points opened as scenarios.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { violations } from "./axe.mjs";
 import { expectNoFaults, tooWide } from "./browser.mjs";
 import { openReady, settled } from "./explore.mjs";
-import { pictures, setStage } from "./stage.mjs";
+import { pictures, useFixture } from "./fixture.mjs";
 
 const PATIENCE = { timeout: 120_000 };
 
 let page;
-const stage = setStage(async ({ open }) => {
+const fixture = useFixture(async ({ open }) => {
   page = await open();
 });
 
@@ -22,7 +22,7 @@ async function shot(of, name) {
   await of.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
 }
 
-test("without sweeps the list says how to make one", async () => {
+test("an empty list of sweeps describes how to create one", async () => {
   await page.goto("/sweeps");
   await page.getByText("No sweep yet.").waitFor();
   await accessible(page);
@@ -98,7 +98,7 @@ test("a sweep is found in the list, and its page fits narrow dark screens", asyn
   const href = await lines.first().getByRole("link").first().getAttribute("href");
   await shot(page, "sweeps-light");
   for (const width of [320, 390]) {
-    const narrow = await stage.open({ scheme: "dark", width, height: 800 });
+    const narrow = await fixture.open({ scheme: "dark", width, height: 800 });
     await narrow.goto(href);
     await narrow.getByTestId("sweep-points").locator("tbody tr").first().waitFor(PATIENCE);
     assert.deepEqual(await tooWide(narrow), []);

@@ -1,15 +1,15 @@
-// Traces: upload, look at every zoom, search, delete and bring back, and the pipeline beside its plan.
+// Traces: upload, zoom levels, search, deletion and undo, and the recorded pipeline compared with its plan.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { serious } from "./axe.mjs";
 import { expectNoFaults, tooWide } from "./browser.mjs";
-import { pictures, setStage } from "./stage.mjs";
+import { pictures, useFixture } from "./fixture.mjs";
 
 const EVIL = "<img src=x onerror=alert(1)>";
 
 let page;
-const stage = setStage(async ({ open }) => {
+const fixture = useFixture(async ({ open }) => {
   page = await open();
   page.on("dialog", () => page.faults.push("a dialog opened"));
 });
@@ -77,7 +77,7 @@ test("every slice is painted, and fewer of them when zoomed in", async () => {
   assert.deepEqual([fitted.start, fitted.end], [whole.start, whole.end]);
 });
 
-test("the next slice of a name is found, selected and told", async () => {
+test("the next slice of a name is found, selected and announced", async () => {
   await page.getByTestId("trace-search").fill("onerror");
   await page.keyboard.press("Enter");
   await page.getByTestId("trace-found").getByText("1 slices of 1 names").waitFor();
@@ -94,7 +94,7 @@ test("the next slice of a name is found, selected and told", async () => {
   await canvas().focus();
   await page.keyboard.press("ArrowRight");
   await panel.getByText("gemm").first().waitFor();
-  await page.getByTestId("trace-busy").getByText("Added up from the kernels").waitFor();
+  await page.getByTestId("trace-active-time").getByText("Added up from the kernels").waitFor();
   assert.deepEqual(await serious(page), []);
   expectNoFaults(page);
 });
@@ -139,7 +139,7 @@ test("a link shows the same stretch and slice, and arrows lead on", async () => 
   const end = (ph, pid, tid, ts) => ({ ph, id: 1, cat: "ac2g", name: "ac2g", pid, tid, ts, bp: "e" });
   const events = [slice("launch", 1, 1, 10, 5), slice("kernel", 0, 7, 400, 50), slice("last", 1, 1, 990, 10), end("s", 1, 1, 11), end("f", 0, 7, 400)];
   const body = JSON.stringify({ traceEvents: events });
-  const answer = await fetch(`${stage.server.url}/api/v1/traces?name=arrow.json`, { method: "POST", body });
+  const answer = await fetch(`${fixture.server.url}/api/v1/traces?name=arrow.json`, { method: "POST", body });
   const { trace: uploaded } = await answer.json();
   await page.goto(`/traces/${uploaded.id}`);
   await page.getByTestId("trace-search").fill("launch");
@@ -176,7 +176,7 @@ test("a link shows the same stretch and slice, and arrows lead on", async () => 
 
 test("the observed pipeline stands above its plan", async () => {
   const ask = async (method, path, body) => {
-    const response = await fetch(`${stage.server.url}/api/v1${path}`, { method, body, headers: { accept: "application/json" } });
+    const response = await fetch(`${fixture.server.url}/api/v1${path}`, { method, body, headers: { accept: "application/json" } });
     assert.ok(response.ok, `${method} ${path}: ${response.status} ${await response.clone().text()}`);
     return response.json();
   };
@@ -221,7 +221,7 @@ test("the observed pipeline stands above its plan", async () => {
     await page.waitForFunction((name) => Number(document.querySelector(`[data-testid="${name}"]`)?.dataset.paintedSpans) > 0, chart);
   }
   assert.match(await page.getByTestId("alignment-kinds").innerText(), /forward[\s\S]*1\.25×[\s\S]*backward[\s\S]*1\.25×/);
-  await page.getByTestId("trace-busy").getByText("annotated actions").waitFor();
+  await page.getByTestId("trace-active-time").getByText("annotated actions").waitFor();
   // What is no speed gives way to the one that counts.
   await page.getByTestId("trace-speed").fill("-1");
   await page.getByTestId("trace-speed").blur();

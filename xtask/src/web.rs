@@ -51,14 +51,14 @@ pub(crate) fn build(workspace: &Workspace, profile: Profile) -> Result<()> {
     }
 
     let generated = workspace.at("target/web-bindgen");
-    let rooms = compile::bind(&compiled, &generated)?;
+    let page_files = compile::bind(&compiled, &generated)?;
     if profile == Profile::Release {
         compile::optimise(workspace, &generated)?;
     }
 
     let mut site = Site::new(static_files)?;
     site.add_plotly(plotly);
-    site.add_program(&generated, &rooms)?;
+    site.add_program(&generated, &page_files)?;
     // Write to a temporary folder and swap, so that a running server never reads a partial build.
     let fresh = workspace.at("target/web.new");
     remove(&fresh)?;

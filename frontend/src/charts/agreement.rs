@@ -12,7 +12,7 @@ use super::bins::decades;
 use super::figure::Figure;
 use super::{Colours, MAX_POINTS, colour, configuration};
 use crate::format;
-use crate::gantt::watch::theme_version;
+use crate::gantt::observers::theme_version;
 
 /// Relative half-width of the band around the line of equality.
 const BAND: f64 = 0.1;

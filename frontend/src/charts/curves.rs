@@ -8,7 +8,7 @@ use plotly::{Plot, Scatter};
 use super::figure::Figure;
 use super::{Colours, colour, configuration};
 use crate::gantt::Theme;
-use crate::gantt::watch::{theme, theme_version};
+use crate::gantt::observers::{theme, theme_version};
 
 /// Dash pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

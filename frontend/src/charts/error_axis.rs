@@ -11,7 +11,7 @@ use plotly::{Plot, Scatter};
 use super::figure::Figure;
 use super::{Colours, MAX_POINTS, colour, configuration};
 use crate::format;
-use crate::gantt::watch::theme_version;
+use crate::gantt::observers::theme_version;
 
 /// Errors over a property: a point per row, and a line at the mean of each value.
 #[component]
@@ -59,8 +59,7 @@ fn groups(set: &AccuracySet, axis: usize) -> Vec<(String, Vec<AccuracyPoint>)> {
             None => groups.push((value, vec![point.clone()])),
         }
     }
-    let number = |text: &str| text.parse::<f64>().unwrap_or(f64::INFINITY);
-    groups.sort_by(|(a, _), (b, _)| number(a).total_cmp(&number(b)).then_with(|| a.cmp(b)));
+    groups.sort_by(|(a, _), (b, _)| format::numbers_first(a, b));
     groups
 }
 

@@ -8,8 +8,8 @@ use web_sys::HtmlElement;
 
 use super::script::{self, Script, error_message};
 use crate::client::pause;
-use crate::gantt::watch::{SizeObserver, css_variables};
-use crate::saving;
+use crate::download;
+use crate::gantt::observers::{SizeObserver, css_variables};
 
 /// DOM element of a plot. Frees the plot when the component unmounts.
 struct Mounted {
@@ -209,7 +209,7 @@ fn Saves(drawing: Drawing, label: Signal<String>) -> impl IntoView {
         else {
             return;
         };
-        let name = label.with_untracked(|label| saving::file_name(short(label), "chart"));
+        let name = label.with_untracked(|label| download::file_name(short(label), "chart"));
         let ground = css_variables()("--panel", "#ffffff");
         let size = (container_element.client_width(), container_element.client_height());
         spawn_local(async move {
@@ -218,7 +218,7 @@ fn Saves(drawing: Drawing, label: Signal<String>) -> impl IntoView {
                 Err(error) => Err(error),
             };
             let saved = saved
-                .and_then(|url| saving::address(&format!("{name}.{format}"), &url.as_string().unwrap_or_default()));
+                .and_then(|url| download::address(&format!("{name}.{format}"), &url.as_string().unwrap_or_default()));
             if let Err(error) = saved {
                 drawing.error_message.try_set(Some(format!("as a picture: {}", error_message(&error))));
             }

@@ -11,7 +11,7 @@ use super::figure::Figure;
 use super::{Colours, colour, configuration};
 use crate::format;
 use crate::gantt::describe::grouped;
-use crate::gantt::watch::theme_version;
+use crate::gantt::observers::theme_version;
 
 /// Width per axis label, in px.
 const PX_PER_LABEL: f64 = 45.0;

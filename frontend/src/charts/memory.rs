@@ -12,8 +12,8 @@ use plotly::{Plot, Scatter};
 use super::figure::Figure;
 use super::stroke::Stroke;
 use super::{Colours, MAX_POINTS, colour, configuration, staircase};
+use crate::gantt::observers::theme_version;
 use crate::gantt::time_text::{Measure, measure};
-use crate::gantt::watch::theme_version;
 use crate::gantt::{RIGHT_MARGIN_PX, TimeWindow, axis, cursor_ns, rows, time_text};
 
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;

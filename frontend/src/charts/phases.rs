@@ -8,7 +8,7 @@ use plotly::{Bar, Plot};
 use super::figure::Figure;
 use super::{Colours, colour, configuration};
 use crate::format;
-use crate::gantt::watch::theme_version;
+use crate::gantt::observers::theme_version;
 
 /// Phase of a training step.
 #[derive(Debug, Clone, PartialEq)]

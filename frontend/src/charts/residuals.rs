@@ -10,7 +10,7 @@ use super::bins::decades;
 use super::figure::Figure;
 use super::{Colours, colour, configuration};
 use crate::format;
-use crate::gantt::watch::theme_version;
+use crate::gantt::observers::theme_version;
 
 /// Measured and fitted times by size.
 #[component]

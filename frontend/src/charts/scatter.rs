@@ -9,7 +9,7 @@ use super::figure::Figure;
 use super::point_names::{Area, shifts};
 use super::{Colours, colour, configuration};
 use crate::gantt::Theme;
-use crate::gantt::watch::{theme, theme_version};
+use crate::gantt::observers::{theme, theme_version};
 
 /// Points of one kind.
 #[derive(Debug, Clone, PartialEq)]

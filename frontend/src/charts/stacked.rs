@@ -11,7 +11,7 @@ use super::figure::Figure;
 use super::{Colours, colour, configuration};
 use crate::format;
 use crate::gantt::Theme;
-use crate::gantt::watch::{theme, theme_version};
+use crate::gantt::observers::{theme, theme_version};
 
 /// Segment type shared by all bars. Adjacent segments also differ in lightness, for readers who
 /// cannot distinguish the colours.

@@ -11,7 +11,7 @@ use super::figure::Figure;
 use super::{Colours, colour, configuration};
 use crate::format;
 use crate::gantt::Theme;
-use crate::gantt::watch::{theme, theme_version};
+use crate::gantt::observers::{theme, theme_version};
 
 /// Lines up to this point count show a marker at each point.
 const MARKED: usize = 60;

@@ -6,7 +6,7 @@ use api::planner::schedule::ScheduleKind;
 use plotly::common::DashType;
 
 use crate::gantt::Theme;
-use crate::gantt::watch::theme;
+use crate::gantt::observers::theme;
 
 /// Line style.
 #[derive(Debug, Clone)]

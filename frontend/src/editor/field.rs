@@ -9,7 +9,7 @@ use wasm_bindgen::JsCast;
 use super::free::{FreeCheck, is_free};
 use super::scrub::Scrub;
 use super::slider::Slider;
-use crate::form::{Form, put_back, use_form};
+use crate::form::{Form, restore_text, use_form};
 use crate::pointer;
 
 /// HTML id of a field's input.
@@ -123,7 +123,7 @@ pub(crate) fn NumberField(
         // Some browsers also send blur events for fields that are already unmounted.
         if stored_pointer.try_with_value(is_unreadable) == Some(true) {
             let known = value.get_untracked().as_ref().map(pointer::write_number).unwrap_or_default();
-            put_back(event, &known);
+            restore_text(event, &known);
             text.set(known);
             form.unreadable.update(|errors| stored_pointer.with_value(|field_pointer| errors.set(field_pointer, None)));
         }
@@ -143,8 +143,8 @@ pub(crate) fn NumberField(
             <label
                 for=id.clone()
                 class="scrubbed"
-                on:pointerdown=move |event| scrub.begin(&event)
-                on:pointermove=move |event| scrub.go_on(&event)
+                on:pointerdown=move |event| scrub.start(&event)
+                on:pointermove=move |event| scrub.drag(&event)
                 on:pointerup=move |_| scrub.end()
                 on:pointercancel=move |_| scrub.end()
                 on:lostpointercapture=move |_| scrub.end()

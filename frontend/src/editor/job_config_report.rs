@@ -3,6 +3,8 @@
 use api::job_config::JobConfig;
 use leptos::prelude::*;
 
+use crate::notice::titled_list;
+
 /// Lists the imported, assumed, ignored and unknown settings.
 #[component]
 pub(super) fn JobConfigReport(
@@ -24,17 +26,12 @@ pub(super) fn JobConfigReport(
                         <summary>{summary}</summary>
                         <div class="wide"><table><tbody>{read}</tbody></table></div>
                     </details>
-                    {sentences("Assumed", "", config.assumed)}
-                    {sentences("Not modelled", "warning", config.not_modelled)}
-                    {sentences("Keys that are not recognised", "warning", config.unknown)}
+                    {titled_list(view! { <b>"Assumed"</b> }, "", config.assumed)}
+                    {titled_list(view! { <b>"Not modelled"</b> }, "warning", config.not_modelled)}
+                    {titled_list(view! { <b>"Keys that are not recognised"</b> }, "warning", config.unknown)}
                     <button class="quiet" on:click=move |_| report.set(None)>"Close"</button>
                 </section>
             }
         })
     }
-}
-
-fn sentences(title: &'static str, class: &'static str, lines: Vec<String>) -> Option<impl IntoView> {
-    let items = lines.into_iter().map(|line| view! { <li>{line}</li> }).collect::<Vec<_>>();
-    (!items.is_empty()).then(|| view! { <div class=class><b>{title}</b><ul>{items}</ul></div> })
 }

@@ -47,7 +47,7 @@ impl Scrub {
         Self { stored_pointer, form, begun: StoredValue::new(Box::new(begun)), active_drag: StoredValue::new(None) }
     }
 
-    pub(super) fn begin(self, event: &web_sys::PointerEvent) {
+    pub(super) fn start(self, event: &web_sys::PointerEvent) {
         let Some(name) = event.current_target().map(JsCast::unchecked_into::<web_sys::Element>) else { return };
         if event.button() != 0 || name.set_pointer_capture(event.pointer_id()).is_err() {
             return;
@@ -57,7 +57,7 @@ impl Scrub {
         self.active_drag.set_value(Some(ActiveDrag { slider, x: f64::from(event.client_x()), slack, from: at, at }));
     }
 
-    pub(super) fn go_on(self, event: &web_sys::PointerEvent) {
+    pub(super) fn drag(self, event: &web_sys::PointerEvent) {
         let Some(drag) = self.active_drag.get_value() else { return };
         let (lower, upper) = drag.slider.range();
         let by = (beyond(f64::from(event.client_x()) - drag.x, drag.slack) / PX_PER_POSITION).trunc();
@@ -79,8 +79,8 @@ impl Scrub {
 }
 
 /// Distance beyond the dead zone.
-fn beyond(way: f64, slack: f64) -> f64 {
-    way - way.clamp(-slack, slack)
+fn beyond(distance: f64, slack: f64) -> f64 {
+    distance - distance.clamp(-slack, slack)
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_tap_moves_nothing_and_a_way_begins_where_the_slack_ends() {
         let distances = [-20, -8, -3, 0, 7, 8, 12];
-        let left = |slack: f64| distances.map(|way| beyond(f64::from(way), slack) as i32);
+        let left = |slack: f64| distances.map(|distance| beyond(f64::from(distance), slack) as i32);
         assert_eq!(left(TAP_PX), [-12, 0, 0, 0, 0, 0, 4]);
         assert_eq!(left(0.0), distances);
     }

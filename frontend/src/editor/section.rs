@@ -19,11 +19,12 @@ pub(super) fn Section(
     children: Children,
 ) -> impl IntoView {
     let explore = use_explore();
-    let unplaced = move || explore.fields.with(|fields| explore.errors.with(|errors| errors.unplaced(pointer, fields)));
+    let without_field =
+        move || explore.fields.with(|fields| explore.errors.with(|errors| errors.without_field(pointer, fields)));
     view! {
         <section class="editor-section">
             <h3>{title}{(!note.is_empty()).then(|| view! { <small>{note}</small> })}</h3>
-            {move || error_lines(unplaced())}
+            {move || error_lines(without_field())}
             {children()}
         </section>
     }

@@ -11,8 +11,8 @@ use super::mixture::{AddPart, MixtureFields};
 use super::preset::{PresetOption, PresetPicker};
 use super::slider::Slider;
 use crate::catalogue::use_catalogue;
+use crate::explore::creation::use_dataset;
 use crate::explore::modalities::Modalities;
-use crate::explore::opening::use_dataset;
 use crate::explore::use_explore;
 use crate::{format, pointer};
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use api::planner::timeline::{SpanKind, Timeline};
 
 use super::TimeWindow;
-use super::inside as strip;
+use super::exposed as strip;
 use super::lod::visible;
 
 /// Time range on a set of ranks.

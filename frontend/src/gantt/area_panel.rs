@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use super::area::Sums;
 use super::chart::Chart;
 use super::describe::{grouped, name};
-use super::{steering, time_text};
+use super::{navigation, time_text};
 
 /// Sums for the selected area.
 #[component]
@@ -63,7 +63,7 @@ pub(crate) fn AreaPanel(chart: Chart) -> impl IntoView {
                     <header>
                         <strong>{title}</strong>
                         <span class="grow"></span>
-                        <button type="button" class="quiet" on:click=move |_| steering::zoom_to_selection(chart)>"Zoom to it"</button>
+                        <button type="button" class="quiet" on:click=move |_| navigation::zoom_to_selection(chart)>"Zoom to it"</button>
                         <button type="button" class="quiet" on:click=move |_| chart.area.set(None)>"Close"</button>
                     </header>
                     <dl class="gantt-area-totals">{totals.collect_view()}</dl>

@@ -9,21 +9,16 @@ use leptos::html;
 use leptos::prelude::*;
 
 use super::area::Area;
-use super::gesture::{Band, Gesture};
-use super::inks::Inks;
+use super::colours::SpanColours;
+use super::frame::{Due, request_paint};
+use super::gesture::Band;
 use super::layout::{Arrangement, Layout};
+use super::observers::{pixel_ratio, theme_version};
 use super::overlay::{self, Marks};
 use super::paint::Painter;
 use super::scene::{Content, Scene, Size};
-use super::watch::{pixel_ratio, theme_version};
+use super::surface::{Surface, Viewport, write_attributes};
 use super::{Selection, TimeWindow, rows, shared};
-
-/// Canvases to repaint in the next frame.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Due {
-    pub(super) bars: bool,
-    pub(super) marks: bool,
-}
 
 /// Shared large value, compared by pointer.
 #[derive(Debug)]
@@ -60,20 +55,11 @@ pub(crate) struct Chart {
     /// Foldable rank groups.
     pub(crate) groups: Memo<Vec<Range<u32>>>,
     pub(crate) layout: Memo<Same<Layout>>,
-    pub(super) inks: Memo<Option<Same<Inks>>>,
+    pub(super) inks: Memo<Option<Same<SpanColours>>>,
     pub(crate) area: RwSignal<Option<Area>>,
-    /// Canvas size in px.
-    pub(crate) size: RwSignal<(f64, f64)>,
-    /// Scroll offset of the rows in px.
-    pub(crate) scrolled: RwSignal<f64>,
     /// Selection rectangle during a drag, in canvas px.
     pub(crate) band: RwSignal<Option<Band>>,
-    /// Pointer position in canvas px, if the pointer is over this chart.
-    pub(crate) pointer: RwSignal<Option<(f64, f64)>>,
-    pub(crate) gesture: StoredValue<Gesture>,
-    pub(crate) canvas: NodeRef<html::Canvas>,
-    pub(crate) scroller: NodeRef<html::Div>,
-    pub(crate) search: NodeRef<html::Input>,
+    pub(crate) viewport: Viewport,
     pub(super) overlay: NodeRef<html::Canvas>,
     pub(super) painter: StoredValue<Painter, LocalStorage>,
     pub(super) due: StoredValue<Due>,
@@ -89,10 +75,6 @@ impl Chart {
     /// differences are hidden.
     pub(super) fn difference_text(self, timeline: &Timeline, span: usize) -> Option<String> {
         self.inks.with(|inks| inks.as_ref().and_then(|inks| inks.0.difference_text(timeline, span)))
-    }
-
-    pub(crate) fn plot_width(self) -> f64 {
-        self.measure().plot()
     }
 
     /// End time in ns. Available as soon as the overview is loaded.
@@ -122,22 +104,6 @@ impl Chart {
         TimeWindow { start_ns: window.start_ns * scale, end_ns: window.end_ns * scale }
     }
 
-    /// Same as [`Self::visible_window`] without reactive tracking.
-    pub(crate) fn visible_window_untracked(self) -> TimeWindow {
-        untrack(|| self.visible_window())
-    }
-
-    /// Changes the visible range in chart time. The change applies to all charts.
-    pub(crate) fn change(self, to: impl FnOnce(TimeWindow, u64) -> TimeWindow) {
-        let scale = untrack(|| self.scale());
-        let before = self.visible_window_untracked();
-        let extent = untrack(|| self.extent());
-        let after = to(before, extent);
-        if after != before {
-            self.window.set(TimeWindow { start_ns: after.start_ns / scale, end_ns: after.end_ns / scale });
-        }
-    }
-
     /// Sets the shared cursor to a time of this chart, or clears it.
     pub(super) fn set_cursor(self, ns: Option<f64>) {
         let scale = untrack(|| self.scale());
@@ -151,30 +117,22 @@ impl Chart {
     }
 
     fn measure(self) -> Size {
-        let (width, height) = self.size.try_get_untracked().unwrap_or_default();
+        let (width, height) = self.viewport.size.try_get_untracked().unwrap_or_default();
         Size { width, height, ratio: pixel_ratio() }
     }
 
     /// Schedules a repaint for the next frame. Combines several requests.
     pub(super) fn request(self, due: Due) {
-        let first = self.due.try_update_value(|waiting| {
-            let first = !waiting.bars && !waiting.marks;
-            waiting.bars |= due.bars;
-            waiting.marks |= due.marks;
-            first
+        request_paint(self.due, due, move || {
+            // `None` means that the component is unmounted or still has zero size.
+            let _painted = self.frame();
         });
-        if first == Some(true) {
-            request_animation_frame(move || {
-                // `None` means that the component is unmounted or still has zero size.
-                let _painted = self.frame();
-            });
-        }
     }
 
     /// Paints the requested canvases. Does nothing after unmounting.
     fn frame(self) -> Option<()> {
         let due = self.due.try_update_value(std::mem::take)?;
-        let canvas = self.canvas.try_get_untracked()??;
+        let canvas = self.viewport.canvas.try_get_untracked()??;
         let overlay = self.overlay.try_get_untracked()??;
         let size = self.measure();
         if size.width < rows::HEADER || size.height < rows::AXIS {
@@ -197,9 +155,9 @@ impl Chart {
             content,
             layout: &layout.0,
             folds: self.groups.try_with_untracked(|groups| !groups.is_empty())?,
-            window: self.visible_window_untracked(),
+            window: self.visible(),
             size,
-            scrolled: self.scrolled.try_get_untracked()?,
+            scrolled: self.viewport.scrolled.try_get_untracked()?,
             critical: shared::critical_is_marked().get_untracked(),
         };
         self.painter.try_update_value(|painter| {
@@ -243,13 +201,36 @@ impl Chart {
 /// debugging.
 fn note(canvas: &web_sys::HtmlCanvasElement, scene: Scene<'_>, spans: u64) {
     let painted_layer = if scene.timeline().is_some() { "spans" } else { "overview" };
-    for (name, value) in [
-        ("data-start-ns", format!("{:.0}", scene.window.start_ns)),
-        ("data-end-ns", format!("{:.0}", scene.window.end_ns)),
-        ("data-painted-spans", spans.to_string()),
-        ("data-painted", painted_layer.to_owned()),
-    ] {
-        // `set_attribute` fails only for invalid attribute names.
-        drop(canvas.set_attribute(name, &value));
+    write_attributes(
+        canvas,
+        [
+            ("data-start-ns", format!("{:.0}", scene.window.start_ns)),
+            ("data-end-ns", format!("{:.0}", scene.window.end_ns)),
+            ("data-painted-spans", spans.to_string()),
+            ("data-painted", painted_layer.to_owned()),
+        ],
+    );
+}
+
+impl Surface for Chart {
+    const HEADER_PX: f64 = rows::HEADER;
+
+    fn viewport(self) -> Viewport {
+        self.viewport
+    }
+
+    /// Visible range in chart time.
+    fn visible(self) -> TimeWindow {
+        untrack(|| self.visible_window())
+    }
+
+    /// Changes the visible range in chart time. The change applies to all charts.
+    fn change(self, to: impl FnOnce(TimeWindow, u64) -> TimeWindow) {
+        let scale = untrack(|| self.scale());
+        let before = self.visible();
+        let after = to(before, untrack(|| self.extent()));
+        if after != before {
+            self.window.set(TimeWindow { start_ns: after.start_ns / scale, end_ns: after.end_ns / scale });
+        }
     }
 }

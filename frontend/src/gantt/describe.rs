@@ -4,7 +4,7 @@ use api::planner::timeline::{NO_SPAN, SpanKind, Timeline};
 
 use super::rows::RowNames;
 use super::time_text::{duration, interval, memory, range};
-use super::walk::is_critical;
+use super::traversal::is_critical;
 
 /// Span description.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Details {
         if exposed > 0 {
             rows.push(("Exposed communication".to_owned(), time_share(exposed as f64, end - start)));
         }
-        rows.push(("Waited".to_owned(), waited_for(timeline, names, span, waited)));
+        rows.push(("Waited".to_owned(), describe_wait(timeline, names, span, waited)));
         if has_microbatch(kind)
             && let Some(shape) = timeline.microbatches.get(timeline.microbatch[span] as usize)
         {
@@ -144,7 +144,7 @@ pub(crate) fn waited_ns(timeline: &Timeline, span: usize) -> u64 {
     timeline.start_ns[span].saturating_sub(free)
 }
 
-fn waited_for(timeline: &Timeline, names: &RowNames, span: usize, waited: u64) -> String {
+fn describe_wait(timeline: &Timeline, names: &RowNames, span: usize, waited: u64) -> String {
     if waited == 0 {
         return "not at all".to_owned();
     }

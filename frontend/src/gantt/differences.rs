@@ -184,7 +184,7 @@ impl Differences {
 
     /// Selects the more informative aspect: durations if any duration differs by 0.1 % or more,
     /// otherwise end times.
-    pub(crate) fn telling(&self, timeline: &Timeline, other: &Timeline) -> Aspect {
+    pub(crate) fn clearest_aspect(&self, timeline: &Timeline, other: &Timeline) -> Aspect {
         let differs = (0..timeline.len())
             .any(|span| self.at(timeline, other, span, Aspect::Duration).is_some_and(|(_, share)| share.abs() >= 1e-3));
         if differs { Aspect::Duration } else { Aspect::End }

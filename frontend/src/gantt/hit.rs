@@ -9,7 +9,7 @@ use super::lod::{self, bisect};
 use super::rows::Lane;
 
 /// Maximum distance between pointer and span, in px.
-const REACH: f64 = 3.0;
+pub(crate) const REACH: f64 = 3.0;
 
 /// Returns the span at a point of the plot, in a lane of a rank.
 ///
@@ -26,7 +26,7 @@ pub(crate) fn span_at(
     let reach_ns = REACH * window.width_ns() / width_px.max(1.0);
     let compute = || nearest(timeline, timeline.compute_lane(rank), ns, reach_ns);
     match lane {
-        Lane::Compute | Lane::Inside => compute(),
+        Lane::Compute | Lane::Exposed => compute(),
         Lane::Communication => nearest(timeline, timeline.communication_lane(rank), ns, reach_ns).or_else(compute),
     }
 }
@@ -34,15 +34,29 @@ pub(crate) fn span_at(
 /// Span of a lane that contains the time, or else the nearest span within `reach_ns`. On ties
 /// returns the longer span.
 pub(crate) fn nearest(timeline: &Timeline, lane: Range<usize>, ns: f64, reach_ns: f64) -> Option<usize> {
-    let after = bisect(lane.clone(), |span| (timeline.start_ns[span] as f64) <= ns);
+    nearest_span(lane, ns, reach_ns, |span| (timeline.start_ns[span] as f64, timeline.end_ns(span) as f64))
+}
+
+/// Same as [`nearest`] for any spans that are sorted by time. `ends` returns start and end of a
+/// span in ns.
+pub(crate) fn nearest_span(
+    lane: Range<usize>,
+    ns: f64,
+    reach_ns: f64,
+    ends: impl Fn(usize) -> (f64, f64),
+) -> Option<usize> {
+    let after = bisect(lane.clone(), |span| ends(span).0 <= ns);
     let before = after.checked_sub(1).filter(|span| lane.contains(span));
     let after = Some(after).filter(|span| lane.contains(span));
-    let distance = |span: usize| (timeline.start_ns[span] as f64 - ns).max(ns - timeline.end_ns(span) as f64).max(0.0);
+    let distance = |span: usize| {
+        let (start, end) = ends(span);
+        (start - ns).max(ns - end).max(0.0)
+    };
+    let length = |span: usize| ends(span).1 - ends(span).0;
     let nearest = match (before, after) {
         (Some(left), Some(right)) => {
             let closer = distance(right).total_cmp(&distance(left));
-            let longer = timeline.duration_ns[left].cmp(&timeline.duration_ns[right]);
-            if closer.then(longer).is_lt() { right } else { left }
+            if closer.then(length(left).total_cmp(&length(right))).is_lt() { right } else { left }
         }
         (first, other) => first.or(other)?,
     };

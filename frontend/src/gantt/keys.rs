@@ -1,6 +1,6 @@
 //! Keyboard commands of a focused chart.
 
-use super::walk::Step;
+use super::traversal::Step;
 
 /// Chart command.
 #[derive(Debug, Clone, Copy, PartialEq)]

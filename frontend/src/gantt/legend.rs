@@ -5,10 +5,10 @@ use std::sync::Arc;
 use api::planner::timeline::{SpanKind, Timeline};
 use leptos::prelude::*;
 
-use super::inks::Tone;
+use super::colours::Tone;
+use super::observers::{theme, theme_version};
 use super::palette::{LEGEND, fill, outline};
 use super::shared;
-use super::watch::{theme, theme_version};
 
 /// Span kinds of the page's charts with their colours. Hatching marks idle time.
 #[component]

@@ -10,12 +10,12 @@ use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData, PointerEve
 
 use super::TimeWindow;
 use super::chart::Chart;
-use super::chrome::Style;
-use super::inks::Paint;
+use super::colours::Paint;
+use super::observers::{SizeObserver, pixel_ratio, theme_version};
 use super::raster::{Area, Raster, Rgb};
 use super::rows;
-use super::scene::RIGHT;
-use super::watch::{SizeObserver, pixel_ratio, theme_version};
+use super::style::Style;
+use super::surface::{RIGHT, Surface, plot_px};
 
 /// Strip height in px.
 const HEIGHT: f64 = 14.0;
@@ -103,7 +103,7 @@ pub(crate) fn Minimap(chart: Chart) -> impl IntoView {
         });
     });
     let to = move |event: &PointerEvent| {
-        let plot = (width.get_untracked() - rows::HEADER - RIGHT).max(1.0);
+        let plot = plot_px(width.get_untracked(), rows::HEADER);
         let share = ((f64::from(event.offset_x()) - rows::HEADER) / plot).clamp(0.0, 1.0);
         share * untrack(|| chart.extent()) as f64
     };
@@ -118,7 +118,7 @@ pub(crate) fn Minimap(chart: Chart) -> impl IntoView {
             title="The whole of it; drag to move what is shown"
             on:pointerdown=move |event| {
                 let at = to(&event);
-                let window = chart.visible_window_untracked();
+                let window = chart.visible();
                 // A press inside the window drags it from this point. A press outside centres the
                 // window there.
                 let inside = at >= window.start_ns && at <= window.end_ns;
@@ -207,7 +207,7 @@ fn make(raster: &mut Raster, chart: Chart, style: &Style, (width, height): (usiz
 
 #[cfg(test)]
 mod tests {
-    use super::super::inks::paints;
+    use super::super::colours::paints;
     use super::super::palette::Theme;
     use super::super::sample;
     use super::*;

@@ -6,11 +6,11 @@ use api::planner::timeline::{NO_SPAN, SpanKind, Timeline};
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement};
 
 use super::area::Area;
-use super::chrome::{Chrome, Style};
 use super::gesture::Band;
 use super::layout::Row;
 use super::rows::{self, Lane};
 use super::scene::Scene;
+use super::style::{Chrome, Style};
 use super::time_text;
 
 /// Maximum number of arrows to dependent spans. A larger number would hide the chart.

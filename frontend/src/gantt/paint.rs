@@ -6,14 +6,15 @@ use api::planner::timeline::{SpanKind, Timeline};
 use wasm_bindgen::Clamped;
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
 
-use super::chrome::Style;
-use super::inks::{Colouring, Inks, MANY};
+use super::axis_paint::{self, AxisStyle};
+use super::colours::{Colouring, MANY, SpanColours};
+use super::label;
 use super::layout::Row;
 use super::lod::{self, Cell, Fold};
 use super::raster::{Area, Line, Raster};
 use super::rows::{self, Lane};
 use super::scene::{Content, Scene};
-use super::{label, ticks};
+use super::style::Style;
 
 /// Distance between hatch lines of idle time, in px.
 const HATCH: f64 = 6.0;
@@ -44,7 +45,8 @@ impl Painter {
         let spans = self.picture(&style, &scene);
         self.put(&context, &scene);
         headers(&context, &style, &scene);
-        axis(&context, &style, &scene);
+        let axis_style = AxisStyle { font: &style.axis_font, ink: &style.chrome.ink, mute: &style.chrome.mute };
+        axis_paint::paint(&context, &axis_style, scene.window, (scene.size, rows::HEADER, scene.size.rows()));
         self.style = Some(style);
         Some(spans)
     }
@@ -79,9 +81,9 @@ impl Painter {
         let top = (scene.y(index) * ratio).round();
         self.idle(style, scene, top);
         let mut spans = 0;
-        for lane in [Lane::Compute, Lane::Inside, Lane::Communication] {
+        for lane in [Lane::Compute, Lane::Exposed, Lane::Communication] {
             self.cells.clear();
-            if lane == Lane::Inside {
+            if lane == Lane::Exposed {
                 let Some(inside) = Source::inside(scene) else { continue };
                 self.collect(scene, inside, row, Lane::Compute);
             } else {
@@ -118,7 +120,7 @@ impl Painter {
                 }
                 Source::Spans(timeline, inks) => {
                     let spans = match lane {
-                        Lane::Compute | Lane::Inside => timeline.compute_lane(rank),
+                        Lane::Compute | Lane::Exposed => timeline.compute_lane(rank),
                         Lane::Communication => timeline.communication_lane(rank),
                     };
                     if is_fold {
@@ -158,7 +160,7 @@ impl Painter {
         self.raster.lane(&self.line, top, height);
     }
 
-    fn labels(&mut self, style: &Style, scene: &Scene<'_>, (timeline, inks): (&Timeline, &Inks), top: i32) {
+    fn labels(&mut self, style: &Style, scene: &Scene<'_>, (timeline, inks): (&Timeline, &SpanColours), top: i32) {
         let ratio = scene.size.ratio;
         for cell in self.cells.iter().filter(|cell| cell.spans == 1) {
             let (left, right) = bar(cell, ratio);
@@ -298,26 +300,5 @@ fn headers(context: &CanvasRenderingContext2d, style: &Style, scene: &Scene<'_>)
             context.fill_rect(0.0, scene.y(row) + 1.0, 3.0, rows::BAR - 2.0);
         }
         context.restore();
-    }
-}
-
-fn axis(context: &CanvasRenderingContext2d, style: &Style, scene: &Scene<'_>) {
-    let top = scene.size.rows();
-    let axis = ticks::axis(scene.window, scene.size.plot());
-    context.set_font(&style.axis_font);
-    context.set_text_baseline("top");
-    context.set_text_align("left");
-    for tick in &axis.ticks {
-        let x = rows::HEADER + scene.snap(tick.x);
-        context.set_fill_style_str(&style.chrome.mute);
-        context.fill_rect(x, top, 1.0 / scene.size.ratio.min(1.0), 3.0);
-        let width = context.measure_text(&tick.label).map_or(0.0, |metrics| metrics.width());
-        let left = (x - width / 2.0).min(scene.size.width - width).max(rows::HEADER - 10.0);
-        let _ = context.fill_text(&tick.label, scene.snap(left), top + 6.0);
-    }
-    if let Some(origin) = &axis.origin {
-        context.set_fill_style_str(&style.chrome.ink);
-        context.set_text_align("right");
-        let _ = context.fill_text(origin, rows::HEADER - 12.0, top + 6.0);
     }
 }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use api::planner::timeline::{SpanKind, Timeline};
 
-use super::inside::Inside;
+use super::exposed::ExposedSpans;
 use super::palette::{LEGEND, Theme, fill, ink, outline};
 use super::rows::{AXIS, HEADER, Lane, ROW, RowNames, lane_box};
 use super::{TimeWindow, label, ticks};
@@ -52,7 +52,7 @@ pub(crate) fn svg(timeline: &Timeline, window: TimeWindow, title: &str, theme: T
          <text x=\"8\" y=\"18\" font-size=\"13\" font-weight=\"600\" fill=\"{pen}\">{}</text>\n",
         escaped(title)
     );
-    let inside = Inside::from_timeline(timeline);
+    let inside = ExposedSpans::from_timeline(timeline);
     for rank in 0..ranks {
         let y = TITLE + rank as f64 * ROW;
         push(
@@ -65,7 +65,7 @@ pub(crate) fn svg(timeline: &Timeline, window: TimeWindow, title: &str, theme: T
                 draw(&mut out, timeline, bar, (y + offset, tall), theme);
             }
             if let (Lane::Compute, Some(inside)) = (kind, &inside) {
-                let (offset, tall) = lane_box(Lane::Inside);
+                let (offset, tall) = lane_box(Lane::Exposed);
                 for bar in bars(&inside.spans, lane, window, plot) {
                     draw(&mut out, &inside.spans, Bar { span: None, ..bar }, (y + offset, tall), theme);
                 }

@@ -2,7 +2,7 @@
 
 use api::planner::timeline::{SpanKind, Timeline};
 
-use super::walk::is_critical;
+use super::traversal::is_critical;
 
 /// Search query. A span must satisfy all given conditions.
 #[derive(Debug, Clone, Default, PartialEq)]

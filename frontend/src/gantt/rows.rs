@@ -25,7 +25,7 @@ pub(crate) const ROWS_WITHOUT_SCROLLING: usize = 32;
 pub(crate) enum Lane {
     Compute,
     /// Communication inside actions, drawn over the bars.
-    Inside,
+    Exposed,
     /// Sends.
     Communication,
 }
@@ -82,7 +82,7 @@ impl RowNames {
 pub(crate) const fn lane_box(lane: Lane) -> (f64, f64) {
     match lane {
         Lane::Compute => (0.0, BAR),
-        Lane::Inside => (BAR - INSIDE, INSIDE),
+        Lane::Exposed => (BAR - INSIDE, INSIDE),
         Lane::Communication => (BAR, STRIP),
     }
 }

@@ -6,12 +6,10 @@ use wasm_bindgen::JsCast;
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement};
 
 use super::TimeWindow;
-use super::inks::Inks;
+use super::colours::SpanColours;
 use super::layout::Layout;
 use super::rows;
-
-/// Right margin of the plot for the last axis label, in px.
-pub(crate) const RIGHT: f64 = 12.0;
+use super::surface::plot_px;
 
 /// Canvas size.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,12 +25,17 @@ pub(crate) struct Size {
 impl Size {
     /// Plot width in px, excluding headers and margin.
     pub(crate) fn plot(self) -> f64 {
-        (self.width - rows::HEADER - RIGHT).max(1.0)
+        plot_px(self.width, rows::HEADER)
     }
 
     /// Row area height in px, excluding the axis.
     pub(crate) fn rows(self) -> f64 {
         (self.height - rows::AXIS).max(0.0)
+    }
+
+    /// Rounds to the nearest device pixel.
+    pub(crate) fn snap(self, px: f64) -> f64 {
+        (px * self.ratio).round() / self.ratio
     }
 
     /// Resizes and clears a canvas, and scales its context to CSS pixels.
@@ -55,7 +58,7 @@ pub(crate) enum Content<'a> {
     /// All spans.
     Spans {
         timeline: &'a Timeline,
-        inks: &'a Inks,
+        inks: &'a SpanColours,
     },
     Overview(&'a Overview),
 }
@@ -98,7 +101,7 @@ impl<'a> Scene<'a> {
 
     /// Rounds to the nearest device pixel.
     pub(crate) fn snap(&self, px: f64) -> f64 {
-        (px * self.size.ratio).round() / self.size.ratio
+        self.size.snap(px)
     }
 
     /// Visible row indices.

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use super::chart::Chart;
 use super::describe::{grouped, has_microbatch, name, waited_ns};
-use super::{TimeWindow, lod, steering, time_text};
+use super::{TimeWindow, lod, navigation, time_text};
 
 /// Table rows per page.
 const PAGE: usize = 100;
@@ -75,7 +75,7 @@ pub(crate) fn SpanTable(chart: Chart) -> impl IntoView {
                     <tr aria-selected=move || is_selected().to_string()>
                         <td>{rank}</td>
                         <td>
-                            <button type="button" on:click=move |_| steering::show(chart, span)>{action_name}</button>
+                            <button type="button" on:click=move |_| navigation::show(chart, span)>{action_name}</button>
                         </td>
                         {rest.into_iter().take(columns() - 2).map(|cell| view! { <td>{cell}</td> }).collect_view()}
                         {chart.difference_text(&timeline, span).map(|difference| view! { <td>{difference}</td> })}

@@ -5,11 +5,11 @@ use leptos::prelude::*;
 use web_sys::KeyboardEvent;
 
 use super::chart::{Chart, Same};
+use super::colours::{Colouring, Tone};
 use super::describe::grouped;
 use super::differences::{Aspect, Differences};
-use super::inks::{Colouring, Tone};
+use super::navigation;
 use super::query::Query;
-use super::steering;
 use crate::format::{signed_percent, three_digits};
 
 /// Search example.
@@ -45,7 +45,7 @@ pub(crate) fn Tools(chart: Chart, found: Memo<Found>) -> impl IntoView {
         let Found::Spans(spans) = found.get_untracked() else { return };
         let selected = untrack(|| chart.selected());
         if let Some(span) = next(&spans.0, selected, forward) {
-            steering::show(chart, span);
+            navigation::show(chart, span);
         }
     };
     let key = move |event: KeyboardEvent| match event.key().as_str() {
@@ -55,7 +55,7 @@ pub(crate) fn Tools(chart: Chart, found: Memo<Found>) -> impl IntoView {
         }
         "Escape" => {
             chart.query.set(String::new());
-            if let Some(canvas) = chart.canvas.get_untracked() {
+            if let Some(canvas) = chart.viewport.canvas.get_untracked() {
                 // If the element rejects the focus, the focus does not move.
                 drop(canvas.focus());
             }
@@ -85,7 +85,7 @@ pub(crate) fn Tools(chart: Chart, found: Memo<Found>) -> impl IntoView {
             <input
                 type="search"
                 class="gantt-search"
-                node_ref=chart.search
+                node_ref=chart.viewport.search
                 placeholder="Search actions  /"
                 title=format!("For example {EXAMPLE}")
                 aria-label="Search actions of this chart"
@@ -108,7 +108,7 @@ pub(crate) fn Tools(chart: Chart, found: Memo<Found>) -> impl IntoView {
                 </button>
             </Show>
             <Show when=can_fold>
-                <button type="button" class="quiet" data-testid="gantt-fold" on:click=move |_| steering::fold_all(chart)>
+                <button type="button" class="quiet" data-testid="gantt-fold" on:click=move |_| navigation::fold_all(chart)>
                     {move || if all_folded() { "Unfold ranks" } else { "Fold ranks" }}
                 </button>
             </Show>

@@ -5,18 +5,18 @@ use leptos::prelude::*;
 
 use super::chart::Chart;
 use super::describe::{Details, grouped, has_microbatch};
+use super::surface::{Surface, tooltip_style};
 use super::{hit, time_text};
 
 /// Tooltip size in px. If the space is unavailable, the tooltip appears on the opposite pointer
 /// side.
 const EXTENT: (f64, f64) = (250.0, 90.0);
-const OFFSET: f64 = 14.0;
 
 /// Tooltip with title, start, duration and tokens for the span under the pointer.
 #[component]
 pub(crate) fn Tooltip(chart: Chart) -> impl IntoView {
     let content = Memo::new(move |_| {
-        let (x, _) = chart.pointer.get()?;
+        let (x, _) = chart.viewport.pointer.get()?;
         let span = chart.hover.get().filter(|hover| hover.chart == chart.number)?.span;
         let timeline = chart.timeline.get().filter(|timeline| span < timeline.len())?;
         let (start, length) = (timeline.start_ns[span] as f64, timeline.duration_ns[span] as f64);
@@ -32,31 +32,15 @@ pub(crate) fn Tooltip(chart: Chart) -> impl IntoView {
             lines.push(format!("{} tokens", grouped(u64::from(shape.tokens))));
         }
         lines.extend(chart.difference_text(&timeline, span));
-        let together =
-            hit::together(&timeline, chart.visible_window(), chart.plot_width(), x - super::rows::HEADER, span);
+        let together = hit::together(&timeline, chart.visible_window(), chart.plot_px(), x - super::rows::HEADER, span);
         if together > 1 {
             lines.push(format!("one of {} spans in this pixel", grouped(together as u64)));
         }
         let title = chart.layout.with(|layout| Details::named(&timeline, span, &layout.0.names).title);
         Some((title, lines))
     });
-    let position_style = move || {
-        let (x, y) = chart.pointer.get().unwrap_or_default();
-        let (width, height) = chart.size.get();
-        let left = if x + OFFSET + EXTENT.0 <= width {
-            format!("left:{:.0}px", x + OFFSET)
-        } else {
-            format!("right:{:.0}px", (width - x + OFFSET).min(width - 60.0).max(0.0))
-        };
-        // In the upper half the tooltip is below the pointer, so that it does not extend beyond the
-        // top of the page.
-        let top = if y + EXTENT.1 <= height.max(2.0 * EXTENT.1) {
-            format!("top:{:.0}px", y + OFFSET)
-        } else {
-            format!("bottom:{:.0}px", height - y + OFFSET)
-        };
-        format!("{left};{top}")
-    };
+    let position_style =
+        move || tooltip_style(chart.viewport.pointer.get().unwrap_or_default(), chart.viewport.size.get(), EXTENT);
     view! {
         <Show when=move || content.with(Option::is_some)>
             <div class="gantt-tooltip" aria-hidden="true" style=position_style>

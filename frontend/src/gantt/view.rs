@@ -7,20 +7,21 @@ use api::planner::timeline::levels::Overview;
 use leptos::prelude::*;
 
 use super::area_panel::AreaPanel;
-use super::chart::{Chart, Due, Same};
+use super::chart::{Chart, Same};
+use super::colours::{Colouring, SpanColours};
 use super::describe::{Details, grouped};
 use super::differences::Differences;
-use super::gesture::Gesture;
-use super::inks::{Colouring, Inks};
+use super::frame::Due;
 use super::layout::{self, Layout};
 use super::minimap::Minimap;
+use super::observers::theme_version;
 use super::paint::Painter;
 use super::rank_devices::ComparedDevices;
+use super::surface::{Surface, Viewport};
 use super::table::SpanTable;
 use super::tools::{Found, Tools};
 use super::tooltip::Tooltip;
-use super::watch::{SizeObserver, theme_version};
-use super::{Selection, TimeWindow, input, rows, shared, steering};
+use super::{Selection, TimeWindow, input, rows, shared};
 
 /// Gantt chart with one row per rank, on the page's shared time axis.
 #[component]
@@ -93,19 +94,13 @@ pub(crate) fn Gantt(
         layout,
         inks: inks(timeline, (against, devices), found),
         area: RwSignal::new(None),
-        size: RwSignal::new((0.0, 0.0)),
-        scrolled: RwSignal::new(0.0),
         band: RwSignal::new(None),
-        pointer: RwSignal::new(None),
-        gesture: StoredValue::new(Gesture::default()),
-        canvas: NodeRef::new(),
-        scroller: NodeRef::new(),
-        search: NodeRef::new(),
+        viewport: Viewport::new(),
         overlay: NodeRef::new(),
         painter: StoredValue::new_local(Painter::default()),
         due: StoredValue::new(Due::default()),
     };
-    track_size(chart);
+    chart.viewport.track_size();
     paint_on_change(chart);
     // An area is valid only for its timeline.
     Effect::new(move |_| {
@@ -171,15 +166,15 @@ fn Stage(chart: Chart, label: Signal<String>, spoken_id: String, test_id: String
         <div
             class="gantt-scroll"
             class:gantt-many=move || { layout.with(|layout| layout.0.len()) > rows::ROWS_WITHOUT_SCROLLING }
-            node_ref=chart.scroller
-            on:scroll=move |_| input::scrolled(chart)
+            node_ref=chart.viewport.scroller
+            on:scroll=move |_| chart.viewport.read_scroll()
         >
             <div class="gantt-rows" style:height=height>
                 <div class="gantt-stage" style:height=height>
                     <canvas
                         class="gantt-canvas"
                         data-testid=test_id.clone()
-                        node_ref=chart.canvas
+                        node_ref=chart.viewport.canvas
                         tabindex="0"
                         role="application"
                         aria-roledescription="Gantt chart"
@@ -193,7 +188,7 @@ fn Stage(chart: Chart, label: Signal<String>, spoken_id: String, test_id: String
                         on:pointerup=move |event| input::released(chart, &event)
                         on:pointercancel=move |_| input::cancelled(chart)
                         on:pointerleave=move |_| input::left(chart)
-                        on:dblclick=move |_| steering::fit(chart)
+                        on:dblclick=move |_| chart.fit()
                         on:mousedown=|event| {
                             // The middle button pans. Prevents the browser's autoscroll.
                             if event.button() == 1 {
@@ -217,7 +212,7 @@ fn inks(
     timeline: Signal<Option<Arc<Timeline>>>,
     (against, devices): (Signal<Option<Arc<Timeline>>>, Signal<ComparedDevices>),
     found: Memo<Found>,
-) -> Memo<Option<Same<Inks>>> {
+) -> Memo<Option<Same<SpanColours>>> {
     let differences = shared::differences_enabled();
     Memo::new(move |_| {
         let timeline = timeline.get()?;
@@ -232,31 +227,14 @@ fn inks(
                 if let Some(reason) = pairs.refusal() {
                     Colouring::NotComparable { reason }
                 } else {
-                    let aspect = pairs.telling(&timeline, &against);
+                    let aspect = pairs.clearest_aspect(&timeline, &against);
                     Colouring::Differences { against, pairs: Arc::new(pairs), aspect }
                 }
             }
             (None, None) => Colouring::Kinds,
         };
-        Some(Same(Arc::new(Inks::new(&timeline, colouring))))
+        Some(Same(Arc::new(SpanColours::new(&timeline, colouring))))
     })
-}
-
-fn track_size(chart: Chart) {
-    let observer = StoredValue::new_local(None::<SizeObserver>);
-    Effect::new(move |_| {
-        let Some(canvas) = chart.canvas.get() else { return };
-        let read = move || {
-            if let Some(Some(canvas)) = chart.canvas.try_get_untracked() {
-                let size = (f64::from(canvas.client_width()), f64::from(canvas.client_height()));
-                if chart.size.try_get_untracked().is_some_and(|before| before != size) {
-                    chart.size.set(size);
-                }
-            }
-        };
-        read();
-        observer.set_value(SizeObserver::new(&canvas, read));
-    });
 }
 
 fn paint_on_change(chart: Chart) {
@@ -268,11 +246,11 @@ fn paint_on_change(chart: Chart) {
         chart.inks.track();
         chart.layout.track();
         chart.visible_window();
-        chart.size.track();
-        chart.scrolled.track();
+        chart.viewport.size.track();
+        chart.viewport.scrolled.track();
         critical.track();
         theme.track();
-        chart.request(Due { bars: true, marks: true });
+        chart.request(Due::ALL);
     });
     let cursor = shared::cursor_ns();
     Effect::new(move |_| {
@@ -281,6 +259,6 @@ fn paint_on_change(chart: Chart) {
         chart.band.track();
         chart.area.track();
         cursor.track();
-        chart.request(Due { bars: false, marks: true });
+        chart.request(Due::MARKS);
     });
 }

@@ -62,7 +62,7 @@ fn IdentityCard(identity: Identity) -> impl IntoView {
     let is_out = RwSignal::new(false);
     let log_out = move |_| {
         spawn_local(async move {
-            match client::tell("DELETE", path::SESSION, Body::Empty).await {
+            match client::submit("DELETE", path::SESSION, Body::Empty).await {
                 Ok(()) => drop(is_out.try_set(true)),
                 Err(problem) => drop(last_error.try_set(Some(problem))),
             }

@@ -5,9 +5,9 @@ use leptos::prelude::*;
 use leptos_router::hooks::use_location;
 
 use super::explore::Workbench;
+use crate::download;
 use crate::explore::use_explore;
 use crate::format;
-use crate::saving;
 
 /// Shows the scenario from the link. The results follow if the server has them, or after planning.
 /// An invalid link shows an error.
@@ -42,12 +42,12 @@ fn Wrong(error: ContainedError) -> impl IntoView {
     let message = format::sentence(&error.to_string());
     let raw = match error {
         ContainedError::Newer { text, .. } => Some(view! {
-            <p><button on:click=move |_| drop(saving::text("scenario.json", &text))>"Save its JSON"</button></p>
+            <p><button on:click=move |_| drop(download::text("scenario.json", &text))>"Save its JSON"</button></p>
         }),
         _ => None,
     };
     view! {
-        <main id="main" class="page unopened" tabindex="-1">
+        <main id="main" class="page open-error" tabindex="-1">
             <h1>"This link cannot be opened"</h1>
             <p class="lead" data-testid="link-error" role="alert">{message}</p>
             {raw}

@@ -1,6 +1,6 @@
 //! Datasets page: upload, preview, search, mix, use and delete datasets.
 
-mod mixing;
+mod mixture;
 
 use api::dataset::{DatasetList, DatasetSummary, ImportReport, Uploaded};
 use api::path;
@@ -11,10 +11,10 @@ use leptos::prelude::*;
 use crate::catalogue::use_catalogue;
 use crate::charts::Histogram;
 use crate::format;
+use crate::listing::{About, Collection, CollectionView, Column, StoredItem};
 use crate::runs::size;
-use crate::shelf::{About, Collection, CollectionView, Column, StoredItem};
 use crate::upload::{ImportReportView, Upload};
-use mixing::MixPanel;
+use mixture::MixPanel;
 
 impl StoredItem for DatasetSummary {
     type List = DatasetList;

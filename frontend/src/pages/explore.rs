@@ -1,6 +1,6 @@
 //! Explore page: scenario editor, results, explanations.
 
-mod unopened;
+mod open_error;
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use leptos::prelude::*;
 use leptos_router::hooks::{use_location, use_params_map, use_query_map};
 
 use crate::editor::Editor;
-use crate::explore::opening::Start;
+use crate::explore::creation::Start;
 use crate::explore::{Explore, use_explore};
 use crate::gantt::{Measure, set_measure};
 use crate::help::takes_text;
 use crate::mixture::read_query;
+use crate::plan_reasons::ReasonsPanel;
 use crate::pointer;
 use crate::results::Results;
-use crate::why::WhyPanel;
-use unopened::{Unopened, is_unopened};
+use open_error::{OpenErrorPage, is_open_error};
 
 /// Explore page for a new or a stored scenario.
 #[component]
@@ -58,7 +58,7 @@ pub(crate) fn ExplorePage() -> impl IntoView {
     });
     on_cleanup(move || stepped.remove());
     view! {
-        <Show when=move || !is_unopened(&explore) fallback=|| view! { <Unopened /> }>
+        <Show when=move || !is_open_error(&explore) fallback=|| view! { <OpenErrorPage /> }>
             <Workbench />
         </Show>
     }
@@ -105,7 +105,7 @@ pub(crate) fn Workbench() -> impl IntoView {
                 <Results />
             </div>
             <Side class_name="reasons" label="Reasons">
-                <WhyPanel />
+                <ReasonsPanel />
             </Side>
         </main>
     }
@@ -131,7 +131,7 @@ fn undo_key(explore: &Explore, event: &web_sys::KeyboardEvent) {
 fn LinkNotice() -> impl IntoView {
     let explore = use_explore();
     view! {
-        <div role="status" data-testid="link-words">
+        <div role="status" data-testid="link-status">
             {move || explore.link_error.get().map(|message| view! {
                 <p class="notice quiet-word">
                     <span>{message}</span>

@@ -1,12 +1,12 @@
 //! Start page: new scenario, prepared scenarios by topic, recent scenarios, and all published
 //! setups.
 
+mod all_scenarios;
 mod check_configuration;
-pub(crate) mod glance;
 mod headline;
 mod new_scenario;
-pub(crate) mod ready_line;
-mod set_ups;
+pub(crate) mod scenario_line;
+pub(crate) mod summary;
 
 use api::front_page::{FrontPage, Tile, Topic};
 use api::path;
@@ -18,10 +18,10 @@ use crate::client::{self, RequestError};
 use crate::format;
 use crate::notice::ErrorNotice;
 use crate::recent::OpenedLast;
+use all_scenarios::AllScenarios;
 use check_configuration::CheckConfiguration;
 use headline::HeadlineMetrics;
 use new_scenario::NewScenario;
-use set_ups::SetUps;
 
 /// Number of stored scenarios on this page. The scenarios page lists all.
 const RECENT: usize = 8;
@@ -78,11 +78,11 @@ pub(crate) fn GalleryPage() -> impl IntoView {
             <p class="hint topics-hint">"Upper strips: baseline, which is 1F1B or the slowest of the selected plans. Lower strips: fastest plan, on the same time axis. Click one to see and change it."</p>
             {headline::legend()}
             <div class="topics" aria-labelledby="ready" role="group">{topics}</div>
-            <SetUps count=ready_scenarios />
+            <AllScenarios count=ready_scenarios />
             <OpenedLast heading="Opened last in this browser" />
             <Show when=move || !recent.with(Vec::is_empty)>
                 <h2>"Pinned and saved scenarios"</h2>
-                <ul class="recent" data-testid="kept-last">
+                <ul class="recent" data-testid="last-saved">
                     {move || recent.get().into_iter().map(|line| view! { <RecentLine line=line /> }).collect_view()}
                 </ul>
                 <p><a href="/scenarios">"All scenarios"</a>" · "<a href="/plans">"All plans"</a></p>
@@ -96,7 +96,7 @@ fn TopicSkeleton() -> impl IntoView {
     let tile = |_| view! { <div class="skeleton tile-skeleton" aria-hidden="true"></div> };
     view! {
         <section class="topic" aria-hidden="true">
-            <div class="topic-words"><span class="skeleton topic-skeleton"></span></div>
+            <div class="topic-text"><span class="skeleton topic-skeleton"></span></div>
             <div class="tiles">{(0..TILES).map(tile).collect_view()}</div>
         </section>
     }
@@ -108,22 +108,22 @@ fn TopicRow(topic: Topic) -> impl IntoView {
     let Topic { title, text, tiles } = topic;
     view! {
         <section class="topic">
-            <div class="topic-words">
+            <div class="topic-text">
                 <h3>{title}</h3>
                 <p class="summary">{text}</p>
             </div>
-            <div class="tiles">{tiles.into_iter().map(|tile| view! { <ReadyTile tile=tile /> }).collect_view()}</div>
+            <div class="tiles">{tiles.into_iter().map(|tile| view! { <ScenarioTile tile=tile /> }).collect_view()}</div>
         </section>
     }
 }
 
 #[component]
-fn ReadyTile(tile: Tile) -> impl IntoView {
+fn ScenarioTile(tile: Tile) -> impl IntoView {
     let Tile { slug, title, summary, devices, is_synthetic, free_layout, headline } = tile;
     let href = format!("/new?ready={slug}{}", if free_layout { "&layout=free" } else { "" });
     let synthetic = is_synthetic.then_some(" · synthetic lengths");
     view! {
-        <div class="ready-place">
+        <div class="tile-place">
             <a class="ready tile" href=href title=summary data-testid=format!("gallery-{slug}")>
                 {headline.clone().map(|headline| headline::strips(&headline))}
                 <span class="tile-title"><b>{title.clone()}</b>{headline.as_ref().and_then(headline::gain).map(|(gain, baseline)| view! { <span class="gain">{gain}<small>{baseline}</small></span> })}</span>

@@ -7,8 +7,8 @@ use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::format;
+use crate::listing::{About, Collection, CollectionView, Column, ListFilter, StoredItem};
 use crate::results::degrees;
-use crate::shelf::{About, Collection, CollectionView, Column, ListFilter, StoredItem};
 
 impl StoredItem for PlanLine {
     type List = PlanList;

@@ -11,20 +11,20 @@ use leptos::task::spawn_local;
 
 use crate::charts::FitChart;
 use crate::client::{self, Body, RequestError};
-use crate::form::put_back;
+use crate::form::restore_text;
 use crate::format;
+use crate::listing::parse_tags;
 use crate::notice::ErrorNotice;
-use crate::opened::{Kind, Opened};
 use crate::profiles::{EffectSummary, Factors, changes, source_text};
+use crate::resource_page::{Kind, ResourcePage};
 use crate::runs::size;
-use crate::shelf::parse_tags;
 
 #[component]
 pub(crate) fn ProfilePage() -> impl IntoView {
     let show = |profile: Arc<Profile>| view! { <Detail profile=Arc::unwrap_or_clone(profile) /> }.into_any();
     view! {
         <main id="main" class="page" tabindex="-1">
-            <Opened kind=Kind { noun: "profile", list: "/profiles" } url=path::profile show=show />
+            <ResourcePage kind=Kind { noun: "profile", list: "/profiles" } url=path::profile show=show />
         </main>
     }
 }
@@ -38,7 +38,7 @@ fn Detail(profile: Profile) -> impl IntoView {
     let change = Callback::new(move |(field, value): (&'static str, serde_json::Value)| {
         let (url, body) = (url.clone(), serde_json::json!({ field: value }).to_string());
         spawn_local(async move {
-            let response = client::tell("PATCH", &url, Body::Json(body)).await;
+            let response = client::submit("PATCH", &url, Body::Json(body)).await;
             last_error.try_set(response.err());
         });
     });
@@ -46,7 +46,7 @@ fn Detail(profile: Profile) -> impl IntoView {
     let rename = move |event: web_sys::Event| {
         let typed = event_target_value(&event).trim().to_owned();
         if typed.is_empty() {
-            put_back(&event, &name.get_value());
+            restore_text(&event, &name.get_value());
         } else {
             name.set_value(typed.clone());
             change.run(("name", typed.into()));
@@ -81,7 +81,7 @@ fn Detail(profile: Profile) -> impl IntoView {
             </h1>
         </div>
         <div class="run-status">{source}<span class="muted">{facts}</span></div>
-        <div class="run-words">
+        <div class="run-labels">
             <label>
                 <span>"Tags"</span>
                 <input placeholder="none; several by commas" prop:value=summary.tags.join(", ") on:change=move |event| change.run(("tags", parse_tags(&event_target_value(&event)).into())) />

@@ -1,6 +1,6 @@
 //! Profiles page: upload measurements, list fitted and calibrated profiles.
 
-mod uploading;
+mod upload;
 
 use api::path;
 use api::profile::{ProfileList, ProfileSummary};
@@ -8,10 +8,10 @@ use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::format;
+use crate::listing::{About, Collection, CollectionView, Column, StoredItem};
 use crate::profiles::{page, source_text};
 use crate::runs::size;
-use crate::shelf::{About, Collection, CollectionView, Column, StoredItem};
-use uploading::UploadProfile;
+use upload::UploadProfile;
 
 impl StoredItem for ProfileSummary {
     type List = ProfileList;

@@ -1,21 +1,21 @@
 //! Run page: state, metrics by step, comparison with a plan, calibration.
 
-mod against;
 mod calibration;
 mod charts;
 mod figures;
 mod log;
 mod other_job;
-mod others;
+mod other_runs;
 mod phases;
+mod plan_comparison;
 mod title;
 mod traces;
 
 use leptos::prelude::*;
 use leptos_router::hooks::{use_params_map, use_query_map};
 
-use crate::opened::{Kind, ObjectErrorPage};
-use crate::runs::{RunMonitor, RunView, Way};
+use crate::resource_page::{Kind, ResourceErrorPage};
+use crate::runs::{FeedMode, RunMonitor, RunView};
 
 #[component]
 pub(crate) fn RunPage() -> impl IntoView {
@@ -50,7 +50,7 @@ fn Run(id: String, view: RunView) -> impl IntoView {
             }
             // After a rejected request, reload the page.
             let again = |()| drop(window().location().reload());
-            view! { <ObjectErrorPage kind=Kind { noun: "run", list: "/runs" } error=error on_retry=again /> }.into_any()
+            view! { <ResourceErrorPage kind=Kind { noun: "run", list: "/runs" } error=error on_retry=again /> }.into_any()
         })
     };
     let loading = move || {
@@ -67,24 +67,24 @@ fn Run(id: String, view: RunView) -> impl IntoView {
         {loading}
         <Show when=move || has_detail.get()>
             <title::RunTitle />
-            <against::Against />
+            <plan_comparison::PlanComparison />
             <charts::Charts />
             <figures::MetricsCard />
             <phases::Phases />
             <traces::TracesCard />
-            <others::OtherRuns />
+            <other_runs::OtherRuns />
             <calibration::Calibration />
             <log::Log />
         </Show>
-        <p class="visually-hidden" data-testid="way" data-way=move || way_id(feed.way.get())></p>
+        <p class="visually-hidden" data-testid="feed-mode" data-mode=move || mode_id(feed.mode.get())></p>
     }
 }
 
-const fn way_id(way: Way) -> &'static str {
-    match way {
-        Way::Loading => "loading",
-        Way::Streaming => "streaming",
-        Way::Polling => "polling",
-        Way::Over => "over",
+const fn mode_id(mode: FeedMode) -> &'static str {
+    match mode {
+        FeedMode::Loading => "loading",
+        FeedMode::Streaming => "streaming",
+        FeedMode::Polling => "polling",
+        FeedMode::Over => "over",
     }
 }

@@ -1,8 +1,8 @@
 //! Runs page: open a run, import a log, list stored runs.
 
-mod importing;
-mod opening;
-mod replaying;
+mod import;
+mod open_form;
+mod replay;
 
 use api::path;
 use api::run::{RunList, RunState, RunSummary};
@@ -10,11 +10,11 @@ use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::format;
+use crate::listing::{About, Collection, CollectionView, Column, ListFilter, StoredItem};
 use crate::runs::{StateBadge, origin_text, progress_text, size};
-use crate::shelf::{About, Collection, CollectionView, Column, ListFilter, StoredItem};
-use importing::ImportLog;
-use opening::OpenRun;
-use replaying::ReplayExample;
+use import::ImportLog;
+use open_form::OpenRunForm;
+use replay::ReplayExample;
 
 impl StoredItem for RunSummary {
     type List = RunList;
@@ -84,8 +84,8 @@ pub(crate) fn RunsPage() -> impl IntoView {
             <p class="lead">
                 "Logs of training jobs, live or imported, compared with a plan. The trainer does not change: a shell loop uploads the log file that it writes."
             </p>
-            <div class="two-ways">
-                <OpenRun changed=changed />
+            <div class="two-options">
+                <OpenRunForm changed=changed />
                 <ImportLog changed=changed />
             </div>
             <ReplayExample />

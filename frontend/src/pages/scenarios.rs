@@ -6,8 +6,8 @@ use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::format;
+use crate::listing::{About, Collection, CollectionView, Column, StoredItem, Undo};
 use crate::recent::OpenedLast;
-use crate::shelf::{About, Collection, CollectionView, Column, StoredItem, Undo};
 
 impl StoredItem for ScenarioLine {
     type List = ScenarioList;

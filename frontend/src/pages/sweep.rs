@@ -16,10 +16,10 @@ use leptos_router::hooks::use_navigate;
 use crate::accuracy_link::AccuracyLink;
 use crate::charts::CurveChart;
 use crate::client::{self, Body, RequestError};
-use crate::form::put_back;
+use crate::form::restore_text;
 use crate::format;
 use crate::notice::ErrorNotice;
-use crate::opened::{Kind, Opened};
+use crate::resource_page::{Kind, ResourcePage};
 use crate::sweeps::{Progress, curves, follow, reasons};
 use front::FrontCard;
 use map::{HeatMap, Pick};
@@ -33,14 +33,14 @@ pub(crate) fn SweepPage() -> impl IntoView {
     let show = |sweep: Arc<StoredSweep>| view! { <Detail sweep=Arc::unwrap_or_clone(sweep) /> }.into_any();
     view! {
         <main id="main" class="page" tabindex="-1">
-            <Opened kind=Kind { noun: "sweep", list: "/sweeps" } url=path::sweep show=show />
+            <ResourcePage kind=Kind { noun: "sweep", list: "/sweeps" } url=path::sweep show=show />
         </main>
     }
 }
 
 /// Displayed metric and axes.
 #[derive(Clone, Copy)]
-struct Looking {
+struct SweepView {
     x: RwSignal<usize>,
     /// Vertical axis, if the sweep has several axes.
     y: RwSignal<Option<usize>>,
@@ -49,7 +49,7 @@ struct Looking {
     metric: RwSignal<Metric>,
 }
 
-impl Looking {
+impl SweepView {
     fn from_sweep(sweep: &StoredSweep) -> Self {
         let last = sweep.axes.len() - 1;
         Self {
@@ -79,7 +79,7 @@ impl Looking {
 #[component]
 fn Detail(sweep: StoredSweep) -> impl IntoView {
     document().set_title(&format!("{} · Planscope", sweep.title));
-    let looking = Looking::from_sweep(&sweep);
+    let looking = SweepView::from_sweep(&sweep);
     let picture = RwSignal::new(None::<Result<Picture, RequestError>>);
     let last_error = RwSignal::new(None::<RequestError>);
     let sweep = RwSignal::new(sweep);
@@ -115,7 +115,7 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
         spawn_local(async move {
             let url = if is_on { path::sweep_start(&id) } else { path::sweep_cancel(&id) };
             let refreshed = async {
-                client::tell("POST", &url, Body::Empty).await?;
+                client::submit("POST", &url, Body::Empty).await?;
                 client::get::<StoredSweep>(&path::sweep(&id)).await
             };
             match refreshed.await {
@@ -192,13 +192,13 @@ fn TitleRow(sweep: RwSignal<StoredSweep>, last_error: RwSignal<Option<RequestErr
         move |event: web_sys::Event| {
             let name = event_target_value(&event).trim().to_owned();
             if name.is_empty() {
-                put_back(&event, &known.get_value());
+                restore_text(&event, &known.get_value());
                 return;
             }
             known.set_value(name.clone());
             let (url, body) = (path::sweep(&id), serde_json::json!({ "name": name }).to_string());
             spawn_local(async move {
-                let response = client::tell("PATCH", &url, Body::Json(body)).await;
+                let response = client::submit("PATCH", &url, Body::Json(body)).await;
                 last_error.try_set(response.err());
             });
         }
@@ -216,7 +216,7 @@ fn TitleRow(sweep: RwSignal<StoredSweep>, last_error: RwSignal<Option<RequestErr
 
 /// Selection of metric and axes.
 #[component]
-fn Controls(sweep: RwSignal<StoredSweep>, looking: Looking) -> impl IntoView {
+fn Controls(sweep: RwSignal<StoredSweep>, looking: SweepView) -> impl IntoView {
     let axes = sweep.with_untracked(|sweep| sweep.axes.clone());
     let planners = sweep.with_untracked(|sweep| sweep.planners.clone());
     let several = axes.len() > 1;

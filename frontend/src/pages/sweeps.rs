@@ -6,8 +6,8 @@ use api::sweep::{SweepLine, SweepList};
 use leptos::prelude::*;
 
 use crate::format;
+use crate::listing::{About, Collection, CollectionView, Column, StoredItem};
 use crate::runs::size;
-use crate::shelf::{About, Collection, CollectionView, Column, StoredItem};
 use crate::sweeps::page;
 
 impl StoredItem for SweepLine {

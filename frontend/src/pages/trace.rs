@@ -1,6 +1,6 @@
 //! Trace page.
 
-mod words;
+mod labels;
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use leptos::prelude::*;
 
 use crate::format;
 use crate::gantt::{Measure, set_measure, time_text};
-use crate::opened::{Kind, Opened};
+use crate::resource_page::{Kind, ResourcePage};
 use crate::traces::{ActiveTimeCard, AlignmentCard, CountersCard, TraceReportView, Viewer};
-use words::TraceFields;
+use labels::TraceFields;
 
 /// Chart, time breakdown, and comparison with a plan.
 #[component]
@@ -22,7 +22,7 @@ pub(crate) fn TracePage() -> impl IntoView {
     view! {
         <main id="main" class="page trace-page" tabindex="-1">
             <p><a href="/traces">"← Traces"</a></p>
-            <Opened kind=Kind { noun: "trace", list: "/traces" } url=path::trace show=show />
+            <ResourcePage kind=Kind { noun: "trace", list: "/traces" } url=path::trace show=show />
         </main>
     }
 }

@@ -7,8 +7,8 @@ use leptos::prelude::*;
 
 use crate::format;
 use crate::gantt::{Measure, set_measure, time_text};
+use crate::listing::{About, Collection, CollectionView, Column, StoredItem};
 use crate::runs::size;
-use crate::shelf::{About, Collection, CollectionView, Column, StoredItem};
 use crate::traces::{TraceReportView, TraceUpload};
 
 impl StoredItem for TraceSummary {

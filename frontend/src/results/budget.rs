@@ -1,8 +1,8 @@
 //! Training days, device hours and cost for a token budget.
 
-use api::planner::certainty::Interval;
+use api::planner::certainty::{self, Interval};
 use api::planner::outcome::{Budget, Metrics, PlanOutcome, PlannerResult, RunCost};
-use api::planner::scenario::PlannerKind;
+use api::planner::scenario::{PlannerKind, Scenario};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -62,11 +62,13 @@ pub(crate) struct Throughput {
 /// of its duration.
 type Row = (PlannerKind, String, RunCost, Option<(RunCost, RunCost)>);
 
-fn throughputs(results: &[PlannerResult]) -> Vec<Throughput> {
+/// Throughput of every plan. `scenario` is the scenario of the results, for intervals.
+fn throughputs(results: &[PlannerResult], scenario: Option<&Scenario>) -> Vec<Throughput> {
     let throughput = |result: &PlannerResult| match &result.answer {
         PlanOutcome::Planned(plan) => {
             let title = ranking::short_title(result.planner).to_owned();
-            Some(Throughput { planner: result.planner, title, metrics: plan.metrics.clone(), step_s: None })
+            let step_s = scenario.map(|scenario| certainty::step_time(scenario, plan));
+            Some(Throughput { planner: result.planner, title, metrics: plan.metrics.clone(), step_s })
         }
         PlanOutcome::Infeasible { .. } => None,
     };
@@ -100,7 +102,14 @@ pub(super) fn BudgetCard() -> impl IntoView {
     let devices = Memo::new(move |_| {
         explore.stored.with(|stored| stored.as_ref().map_or(0, |stored| stored.scenario.cluster.devices()))
     });
-    let plans = Memo::new(move |_| throughputs(&explore.results()));
+    let plans = Memo::new(move |_| {
+        let shown = explore.stored_scenario_id();
+        explore.stored.with(|stored| {
+            // A preview is the outcome of another scenario than the stored one.
+            let stored = stored.as_ref().filter(|stored| Some(&stored.id) == shown.as_ref());
+            throughputs(&explore.results(), stored.map(|stored| &stored.scenario))
+        })
+    });
     view! { <CostCard plans=plans devices=devices /> }
 }
 
@@ -207,7 +216,7 @@ mod tests {
     #[test]
     fn every_plan_has_a_row() {
         let result = super::super::breakdown::tests::planned(PlannerKind::OneFOneB, vec![]);
-        let rows = costs(&throughputs(&[result]), 2, Typed::FIRST);
+        let rows = costs(&throughputs(&[result], None), 2, Typed::FIRST);
         assert_eq!(rows.len(), 1);
         let hours = 1e12 / 0.9 / 3600.0;
         assert!((rows[0].2.device_hours / (2.0 * hours) - 1.0).abs() < 1e-12);
@@ -218,12 +227,26 @@ mod tests {
     #[test]
     fn the_interval_of_the_step_time_is_that_of_the_run() {
         let result = super::super::breakdown::tests::planned(PlannerKind::OneFOneB, vec![]);
-        let mut plan = throughputs(&[result]).remove(0);
+        let mut plan = throughputs(&[result], None).remove(0);
         let step_s = plan.metrics.iteration_s;
         plan.step_s = Some(Interval { low: step_s / 2.0, high: step_s * 3.0 });
         let (_, _, expected, range) = costs(&[plan], 2, Typed::FIRST).remove(0);
         let (low, high) = range.unwrap();
         assert!((low.days * 2.0 / expected.days - 1.0).abs() < 1e-12);
         assert!((high.days / 3.0 / expected.days - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn plans_of_a_known_scenario_have_intervals() {
+        let example = include_str!("../../../examples/vlm-s-image-heavy.json");
+        let scenario = api::planner::scenario::parse(example).unwrap();
+        let result = super::super::breakdown::tests::planned(PlannerKind::OneFOneB, vec![]);
+        let plan = throughputs(&[result], Some(&scenario)).remove(0);
+        let step_s = plan.metrics.iteration_s;
+        let interval = plan.step_s.expect("an interval");
+        assert!(interval.low < step_s && step_s < interval.high, "{interval:?}");
+        let (_, _, cost, range) = costs(&[plan], 2, Typed::FIRST).remove(0);
+        let (low, high) = range.expect("an interval of the cost");
+        assert!(low.money < cost.money && cost.money < high.money);
     }
 }

@@ -7,8 +7,8 @@ use api::planner::execution_plan::{PlanAction, PlanActionKind, Transfer};
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
-use super::asked::RequestCard;
 use super::ranking;
+use super::request_card::RequestCard;
 use crate::explore::use_explore;
 use crate::format;
 use crate::gantt::time_text;
@@ -99,7 +99,7 @@ fn show(plan: Arc<ExecutionPlanView>) -> impl IntoView {
         request.rank.set(event_target_value(&event).parse().unwrap_or(0));
     };
     view! {
-        <div class="asked-controls">
+        <div class="request-card-controls">
             <select aria-label="Rank whose list is shown" on:change=pick>{options}</select>
             <select aria-label="Buffers of each pair of ranks" on:change=move |event| request.buffers.set(event_target_value(&event).parse().ok())>
                 {buffer_options(request.buffers.get_untracked())}
@@ -185,10 +185,11 @@ fn name(action: &PlanAction) -> String {
 fn other_end(action: &PlanAction, transfer: &Transfer) -> String {
     let Transfer { payload, peer, peer_stage, peer_microbatch, tag, .. } = transfer;
     let payload = payload.name();
-    let way = if matches!(action.action, PlanActionKind::Isend | PlanActionKind::WaitIsend) { "to" } else { "from" };
+    let direction =
+        if matches!(action.action, PlanActionKind::Isend | PlanActionKind::WaitIsend) { "to" } else { "from" };
     let microbatch =
         if *peer_microbatch == action.microbatch { String::new() } else { format!(" microbatch {peer_microbatch}") };
-    format!("{payload} {tag} {way} rank {peer}, stage {peer_stage}{microbatch}")
+    format!("{payload} {tag} {direction} rank {peer}, stage {peer_stage}{microbatch}")
 }
 
 #[component]

@@ -110,21 +110,25 @@ const COLOURS: u32 = 8;
 
 /// A strategy and the iterations that use it.
 #[derive(Debug, Clone, PartialEq)]
-struct Used {
+struct UsedStrategy {
     number: u32,
     label: String,
     iterations: Vec<usize>,
 }
 
 /// Returns strategies in order of first use. Empty if the planner has no strategies.
-fn strategies(planned: &Planned) -> Vec<Used> {
-    let mut known: Vec<Used> = Vec::new();
+fn strategies(planned: &Planned) -> Vec<UsedStrategy> {
+    let mut known: Vec<UsedStrategy> = Vec::new();
     for (index, iteration) in planned.iterations.iter().enumerate() {
         let Some(strategy) = &iteration.strategy else { continue };
         match known.iter_mut().find(|known| known.number == strategy.number) {
             Some(known) => known.iterations.push(index),
             None => {
-                known.push(Used { number: strategy.number, label: strategy.label.clone(), iterations: vec![index] });
+                known.push(UsedStrategy {
+                    number: strategy.number,
+                    label: strategy.label.clone(),
+                    iterations: vec![index],
+                });
             }
         }
     }
@@ -137,7 +141,7 @@ fn letter(number: u32) -> String {
     if number < 26 { letter.to_string() } else { format!("{letter}{}", number / 26) }
 }
 
-fn entry(used: Used) -> impl IntoView {
+fn entry(used: UsedStrategy) -> impl IntoView {
     let times = match used.iterations.len() {
         1 => "1 iteration".to_owned(),
         count => format!("{count} iterations"),

@@ -59,6 +59,11 @@ struct Miss {
     needs_gib: f64,
 }
 
+/// Returns the rank with the maximum memory. For equal memory, the first rank.
+pub(crate) fn fullest<R>(ranks: &[R], memory: impl Fn(&R) -> &RankMemory) -> Option<&R> {
+    ranks.iter().rev().max_by(|a, b| memory(a).resident_gib().total_cmp(&memory(b).resident_gib()))
+}
+
 impl RankPeaks {
     fn from_result(result: &PlannerResult) -> Option<Self> {
         let planner = result.planner;
@@ -84,9 +89,8 @@ impl RankPeaks {
         }
     }
 
-    /// Returns the rank with the maximum memory. For equal memory, the lowest rank.
     fn fullest(&self) -> Option<&Rank> {
-        self.ranks.iter().rev().max_by(|a, b| a.memory.resident_gib().total_cmp(&b.memory.resident_gib()))
+        fullest(&self.ranks, |rank| &rank.memory)
     }
 
     fn reserve_gib(&self) -> f64 {

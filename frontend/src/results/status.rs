@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 
-use super::begin_again;
+use super::plan_again;
 use crate::client::RequestError;
 use crate::explore::{Explore, PlanState, use_explore};
 use crate::field_errors::FieldErrors;
@@ -131,7 +131,7 @@ pub(super) fn StatusLine() -> impl IntoView {
                 <button class="quiet" data-testid="go-to-field" on:click=move |_| go_to_field(&pointer)>"Go to the field"</button>
             })}
             <Show when=move || is_cancelled.get()>
-                <button data-testid="plan-cancelled" on:click=move |_| begin_again(explore)>"Plan it"</button>
+                <button data-testid="plan-cancelled" on:click=move |_| plan_again(explore)>"Plan it"</button>
             </Show>
             <Show when=move || is_pending.get()>
                 <div class="progress">

@@ -11,7 +11,7 @@ use api::planner::outcome::PlanOutcome;
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
-use super::asked::{RequestCard, Unfolded};
+use super::request_card::{RequestCard, Unfolded};
 use crate::explore::use_explore;
 
 /// Rollouts per strategy. This number is large enough for the curves to become flat.

@@ -41,7 +41,7 @@ pub(super) fn TitleRow() -> impl IntoView {
         let keep = Keep { title: (!title.trim().is_empty()).then(|| title.trim().to_owned()), source: None };
         let Ok(body) = serde_json::to_string(&keep) else { return };
         spawn_local(async move {
-            match client::tell("POST", &path::keep(&id), Body::Json(body)).await {
+            match client::submit("POST", &path::keep(&id), Body::Json(body)).await {
                 Ok(()) => drop(saved.try_set(Some((id, title)))),
                 Err(error) => drop(unsaved.try_set(Some(((id, title), error)))),
             }

@@ -5,7 +5,7 @@ use api::run::{ClientCommands, CreatedRun};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use super::token::{keep_token, stored_token};
+use super::token::{store_token, stored_token};
 use crate::client::{self, Body, RequestError};
 use crate::clipboard;
 use crate::notice::ErrorNotice;
@@ -32,7 +32,7 @@ pub(crate) fn SendingCommands(run: String) -> impl IntoView {
             }
             match response {
                 Ok(created) => {
-                    keep_token(&run, &created.ingest_token);
+                    store_token(&run, &created.ingest_token);
                     last_error.set(None);
                     token.set(Some(created.ingest_token));
                 }

@@ -39,7 +39,7 @@ const POINTS_PER_MS: usize = 40;
 
 /// Transport of new points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum FeedMode {
     /// Loading stored points.
     Loading,
     /// Server-sent events.
@@ -56,7 +56,7 @@ pub(crate) struct Feed {
     /// Summary and parse report.
     pub(crate) detail: RwSignal<Option<Arc<RunDetail>>>,
     pub(crate) state: RwSignal<Option<RunState>>,
-    pub(crate) way: RwSignal<Way>,
+    pub(crate) mode: RwSignal<FeedMode>,
     /// Last request error.
     pub(crate) last_error: RwSignal<Option<RequestError>>,
     /// Points. They are not in a signal because copies are large.
@@ -97,7 +97,7 @@ impl Feed {
     /// Subscribes to a run until the user leaves the page.
     pub(crate) fn follow(id: String) -> Self {
         let feed = Self::new(id);
-        spawn_local(feed.keep_following());
+        spawn_local(feed.run());
         feed
     }
 
@@ -105,7 +105,7 @@ impl Feed {
     /// polling.
     pub(crate) fn poll(id: String) -> Self {
         let feed = Self::new(id);
-        spawn_local(feed.keep_watching());
+        spawn_local(feed.watch());
         feed
     }
 
@@ -115,7 +115,7 @@ impl Feed {
             id: StoredValue::new(id),
             detail: RwSignal::new(None),
             state: RwSignal::new(None),
-            way: RwSignal::new(Way::Loading),
+            mode: RwSignal::new(FeedMode::Loading),
             last_error: RwSignal::new(None),
             points: StoredValue::default(),
             version: RwSignal::new(0),
@@ -203,7 +203,7 @@ impl Feed {
             let done = self.note(
                 async {
                     self.refresh().await?;
-                    self.catch_up(0, None).await
+                    self.fetch_missing(0, None).await
                 }
                 .await,
             );
@@ -222,7 +222,7 @@ impl Feed {
         }
     }
 
-    async fn keep_following(self) {
+    async fn run(self) {
         if !self.load().await {
             return;
         }
@@ -231,50 +231,50 @@ impl Feed {
                 self.poll_while_live().await;
             }
             if self.is_alive() && self.is_over() {
-                self.way.set(Way::Over);
+                self.mode.set(FeedMode::Over);
                 pause(SLOW_POLL_MS).await;
-                self.look_again().await;
+                self.poll_once().await;
             }
         }
     }
 
-    async fn keep_watching(self) {
+    async fn watch(self) {
         if !self.load().await {
             return;
         }
-        self.way.set(if self.is_over() { Way::Over } else { Way::Polling });
+        self.mode.set(if self.is_over() { FeedMode::Over } else { FeedMode::Polling });
         while self.is_alive() {
             pause(SLOW_POLL_MS).await;
-            if self.is_alive() && self.way.get_untracked() != Way::Streaming {
-                self.way.set(if self.is_over() { Way::Over } else { Way::Polling });
-                self.look_again().await;
+            if self.is_alive() && self.mode.get_untracked() != FeedMode::Streaming {
+                self.mode.set(if self.is_over() { FeedMode::Over } else { FeedMode::Polling });
+                self.poll_once().await;
             }
         }
     }
 
     async fn poll_while_live(self) {
         while self.is_alive() && !self.is_over() {
-            self.way.set(Way::Polling);
+            self.mode.set(FeedMode::Polling);
             pause(POLL_MS).await;
-            self.look_again().await;
+            self.poll_once().await;
         }
     }
 
-    async fn look_again(self) {
+    async fn poll_once(self) {
         if !self.is_alive() {
             return;
         }
         let before = self.points.with_value(Points::last_row);
         let result = async {
             self.refresh().await?;
-            self.catch_up(before, None).await
+            self.fetch_missing(before, None).await
         }
         .await;
         self.note(result);
     }
 
     /// Fetches pages after a row, until row `before` or the end.
-    async fn catch_up(self, mut after: u64, before: Option<u64>) -> Result<(), RequestError> {
+    async fn fetch_missing(self, mut after: u64, before: Option<u64>) -> Result<(), RequestError> {
         loop {
             let Some(url) = self.id.try_with_value(|id| path::run_points(id, after, PAGE)) else { return Ok(()) };
             let page = client::get::<PointPage>(&url).await;
@@ -305,7 +305,7 @@ impl Feed {
         });
         let on_gap = listener(move |gap: RunGap| self.fill(gap));
         let on_state = listener(move |state: RunState| {
-            self.turn_to(state);
+            self.set_state(state);
             if self.is_over() {
                 self.close_soon();
             }
@@ -349,23 +349,23 @@ impl Feed {
 
     /// Called when a stream opens. Fetches points between the last page and the stream.
     fn begin_streaming(self) {
-        self.way.set(Way::Streaming);
+        self.mode.set(FeedMode::Streaming);
         self.last_error.set(None);
         let after = self.points.with_value(Points::last_row);
         spawn_local(async move {
-            self.note(self.catch_up(after, None).await);
+            self.note(self.fetch_missing(after, None).await);
         });
     }
 
     /// Fetches points that the stream skipped.
     fn fill(self, gap: RunGap) {
         spawn_local(async move {
-            self.note(self.catch_up(gap.after, Some(gap.before)).await);
+            self.note(self.fetch_missing(gap.after, Some(gap.before)).await);
         });
     }
 
     /// Updates the state and requests new statistics.
-    fn turn_to(self, state: RunState) {
+    fn set_state(self, state: RunState) {
         self.enter(state);
         spawn_local(async move {
             self.note(self.refresh().await);
@@ -386,12 +386,12 @@ impl Feed {
 
     fn add(&self, points: &[RunPoint]) {
         if self.points.try_update_value(|known| known.add(points)) == Some(true) {
-            self.announce();
+            self.publish();
         }
     }
 
     /// Notifies the charts at a limited rate.
-    fn announce(self) {
+    fn publish(self) {
         let now = Date::now();
         let min_interval_ms = (self.points.with_value(Points::len) / POINTS_PER_MS) as f64;
         let wait = self.pace.try_update_value(|pace| {
@@ -423,7 +423,7 @@ impl Feed {
 
     fn refresh_soon(self, now: f64) {
         let due = self.pace.try_update_value(|pace| {
-            let due = self.way.get_untracked() == Way::Streaming && now - pace.requested_ms >= DETAIL_MS;
+            let due = self.mode.get_untracked() == FeedMode::Streaming && now - pace.requested_ms >= DETAIL_MS;
             if due {
                 pace.requested_ms = now;
             }

@@ -7,9 +7,9 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use super::plan_search::PlanSearch;
-use crate::answered;
 use crate::client::RequestError;
 use crate::notice::ErrorNotice;
+use crate::outcome_fetch;
 
 /// Planners with a feasible plan for the scenario.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,14 +56,14 @@ pub(crate) fn PlanSelect(
                     selected_scenario.try_get_untracked().is_none_or(|current| current.as_deref() == Some(id.as_str()))
                 }
             };
-            let known = answered::stored(&id).await;
+            let known = outcome_fetch::stored(&id).await;
             if !is_current() {
                 return;
             }
             let result = match known {
                 Ok(None) => {
                     planners.set(Planners::Planning);
-                    answered::plan_while(&id, is_wanted).await
+                    outcome_fetch::fetch_or_plan_while(&id, is_wanted).await
                 }
                 known => known,
             };

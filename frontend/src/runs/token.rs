@@ -9,7 +9,7 @@ thread_local! {
 }
 
 /// Stores the token until the tab closes.
-pub(crate) fn keep_token(run: &str, token: &str) {
+pub(crate) fn store_token(run: &str, token: &str) {
     TOKENS.with_borrow_mut(|tokens| tokens.insert(run.to_owned(), token.to_owned()));
 }
 

@@ -10,8 +10,8 @@ use super::deadlock::RefusalView;
 use super::editor::SchedulePill;
 use super::figures::{entry_report, share, table_key, units};
 use super::table_card::TableEditor;
-use super::{DisplayedSchedules, question, use_schedules};
-use crate::form::put_back;
+use super::{DisplayedSchedules, input, use_schedules};
+use crate::form::restore_text;
 use crate::gantt::{Gantt, Legend};
 
 #[component]
@@ -59,7 +59,7 @@ fn ScheduleCard(key: String) -> impl IntoView {
     // identifiers use the counter.
     let number = schedules
         .request
-        .with_untracked(|json| question::tables(json).iter().position(|table| table.0 == name).unwrap_or(0));
+        .with_untracked(|json| input::tables(json).iter().position(|table| table.0 == name).unwrap_or(0));
     let card = CARDS.fetch_add(1, Ordering::Relaxed);
     let title = Signal::stored(name.clone());
     let timeline = Signal::derive(move || {
@@ -98,7 +98,7 @@ fn ScheduleCard(key: String) -> impl IntoView {
     };
     let csv = Callback::new(move |()| {
         let table_csv = table_name(key).and_then(|name| {
-            let tables = schedules.request.with_untracked(question::tables);
+            let tables = schedules.request.with_untracked(input::tables);
             tables.into_iter().find(|table| table.0 == name).map(|table| table.1)
         });
         table_csv.unwrap_or_else(|| {
@@ -120,15 +120,15 @@ fn ScheduleCard(key: String) -> impl IntoView {
         let wanted = event_target_value(&event);
         let Some(from) = table_name(key) else { return };
         if wanted.trim().is_empty() {
-            return put_back(&event, &from);
+            return restore_text(&event, &from);
         }
         schedules.edit("/imported", |json| {
-            question::rename_table(json, &from, &wanted);
+            input::rename_table(json, &from, &wanted);
         });
     };
     let remove = move |_| {
         if let Some(name) = table_name(key) {
-            schedules.edit("/imported", |json| question::remove_table(json, &name));
+            schedules.edit("/imported", |json| input::remove_table(json, &name));
         }
     };
     let heading = match kind {

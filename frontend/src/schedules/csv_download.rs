@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::{clipboard, saving};
+use crate::{clipboard, download};
 
 /// Buttons that save and copy a table.
 #[component]
@@ -14,9 +14,9 @@ pub(super) fn SaveAndCopy(
     #[prop(into)]
     csv: Callback<(), String>,
 ) -> impl IntoView {
-    let file = format!("{}.csv", saving::file_name(&name, "schedule"));
+    let file = format!("{}.csv", download::file_name(&name, "schedule"));
     let is_rejected = RwSignal::new(false);
-    let save = move |_| is_rejected.set(saving::text(&file, &csv.run(())).is_err());
+    let save = move |_| is_rejected.set(download::text(&file, &csv.run(())).is_err());
     view! {
         <button class="quiet" aria-label=format!("Save CSV: {name}") data-testid="save-csv" on:click=save>"Save CSV"</button>
         <CopyButton text=csv label="Copy CSV" subject=name />

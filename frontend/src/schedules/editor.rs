@@ -5,12 +5,12 @@ use leptos::prelude::*;
 
 use super::import::OpenTable;
 use super::times::TimesFields;
-use super::{explain, question, use_schedules};
+use super::{explain, input, use_schedules};
 use crate::charts::Stroke;
 use crate::editor::field::{FieldError, NumberField};
 use crate::editor::slider::Slider;
 use crate::form::use_form;
-use crate::gantt::watch::theme_version;
+use crate::gantt::observers::theme_version;
 
 #[component]
 pub(crate) fn RequestEditor() -> impl IntoView {
@@ -82,10 +82,10 @@ fn OtherErrors() -> impl IntoView {
 #[component]
 fn KindsSection() -> impl IntoView {
     let schedules = use_schedules();
-    let selected_kinds = Memo::new(move |_| schedules.request.with(question::kinds));
+    let selected_kinds = Memo::new(move |_| schedules.request.with(input::kinds));
     let choose = move |kinds: &[ScheduleKind]| {
         let kinds = kinds.to_vec();
-        schedules.edit("/kinds", |json| question::set_kinds(json, |kind| kinds.contains(&kind)));
+        schedules.edit("/kinds", |json| input::set_kinds(json, |kind| kinds.contains(&kind)));
     };
     let toggle = move |kind: ScheduleKind, on: bool| {
         let mut kinds = selected_kinds.get_untracked();
@@ -120,7 +120,7 @@ fn KindsSection() -> impl IntoView {
             <h3>"Schedules"</h3>
             <p class="actions">
                 <button class="quiet" on:click=move |_| choose(&ScheduleKind::ALL)>"All"</button>
-                <button class="quiet" on:click=move |_| choose(&question::FIRST_KINDS)>"First four"</button>
+                <button class="quiet" on:click=move |_| choose(&input::FIRST_KINDS)>"First four"</button>
                 <button class="quiet" on:click=move |_| choose(&[])>"None"</button>
             </p>
             <fieldset class="plain" data-pointer="/kinds">

@@ -294,11 +294,11 @@ pub(crate) fn units(value: f64) -> String {
 mod tests {
     use api::planner::schedule_comparison::{Limits, ScheduleResponse, ValidRequest, respond};
 
-    use super::super::question;
+    use super::super::input;
     use super::*;
 
     fn response_for(change: impl FnOnce(&mut serde_json::Value)) -> ScheduleResponse {
-        let mut json = question::first();
+        let mut json = input::first();
         change(&mut json);
         let request = serde_json::from_value(json).expect("a question");
         respond(&ValidRequest::new(request, Limits::SERVED).expect("a valid question"))

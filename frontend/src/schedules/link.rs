@@ -7,7 +7,7 @@ use api::planner::schedule::ScheduleKind;
 use serde_json::{Value, json};
 
 use super::figures::{Column, Order};
-use super::question;
+use super::input;
 use super::values::{self, Spread, joined};
 use crate::{fragment, pointer};
 
@@ -40,7 +40,7 @@ const VALUES: [(&str, &str); 5] = [
 
 /// Parses a fragment with or without `#`. Missing keys have default values.
 pub(crate) fn parse(fragment: &str) -> (Value, View) {
-    let mut request = question::first();
+    let mut request = input::first();
     let mut view = View::default();
     for pair in fragment.trim_start_matches('#').split('&') {
         let Some((key, value)) = pair.split_once('=') else { continue };
@@ -65,13 +65,13 @@ pub(crate) fn parse(fragment: &str) -> (Value, View) {
                 "k" => {
                     let selected: Vec<_> = value.split(',').filter_map(ScheduleKind::from_id).collect();
                     if !selected.is_empty() || value.is_empty() {
-                        question::set_kinds(&mut request, |kind| selected.contains(&kind));
+                        input::set_kinds(&mut request, |kind| selected.contains(&kind));
                     }
                 }
                 "table" => {
                     if let Some((name, rows)) = value.split_once(':') {
                         let csv = rows.replace('/', "\n");
-                        question::add_table(&mut request, &decode(name), decode(&csv));
+                        input::add_table(&mut request, &decode(name), decode(&csv));
                     }
                 }
                 "base" => view.baseline = Some(decode(value)),
@@ -91,7 +91,7 @@ pub(crate) fn write(request: &Value, view: &View) -> (String, usize) {
     for (key, count_pointer) in COUNTS {
         pairs.extend(written(count_pointer).map(|text| format!("{key}={text}")));
     }
-    let kinds: Vec<_> = question::kinds(request).into_iter().map(ScheduleKind::id).collect();
+    let kinds: Vec<_> = input::kinds(request).into_iter().map(ScheduleKind::id).collect();
     pairs.push(format!("k={}", kinds.join(",")));
     pairs.extend(pointer::text(request, "/times/per").map(|per| format!("per={per}")));
     for (key, value_pointer) in VALUES.into_iter().chain(NUMBERS) {
@@ -104,7 +104,7 @@ pub(crate) fn write(request: &Value, view: &View) -> (String, usize) {
     pairs.extend(view.window_ns.map(|window| format!("t={}", fragment::write_window(window))));
     let mut length = pairs.iter().map(|pair| pair.len() + 1).sum::<usize>();
     let mut left_out = 0;
-    for (name, csv) in question::tables(request) {
+    for (name, csv) in input::tables(request) {
         // Retain idle lines, because they determine the addresses of other lines.
         let rows: Vec<String> = csv.lines().map(encode).collect();
         let pair = format!("table={}:{}", encode(&name), rows.join("/"));
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn old_links_are_parsed() {
         let (request, view) = parse("#p=4&m=8&k=1f1b,interleaved,zb_h1,zbv&per=rank&f=1&i=1&w=1&c=0");
-        assert_eq!((request, view), (question::first(), View::default()));
+        assert_eq!((request, view), (input::first(), View::default()));
         let (complete_request, view) = parse(
             "#p=2&m=2&v=2&k=dual_pipe_v&per=stage&f=1,2&i=1/0.5&w=2&o=3&cap=4&a=2&base=table%3Amy%20own&sort=-gap&t=1ms..3ms&table=my%20own:0F0,,0B0/1F0,1B0",
         );
@@ -199,26 +199,26 @@ mod tests {
 
     #[test]
     fn written_link_round_trips() {
-        let mut request = question::first();
+        let mut request = input::first();
         pointer::set(&mut request, "/times/forward", json!([[1, 2], [3, 4.5]]));
         pointer::set(&mut request, "/times/input_grad", json!([[1]]));
         pointer::set(&mut request, "/times/weight_grad", json!([3]));
         pointer::set(&mut request, "/memory_cap", json!(2.5));
-        question::add_table(&mut request, "a:b&c=ä%/1", "0F0,(1F0;0B0)OVERLAP_F_B\n\n\"x y\"".to_owned());
+        input::add_table(&mut request, "a:b&c=ä%/1", "0F0,(1F0;0B0)OVERLAP_F_B\n\n\"x y\"".to_owned());
         let view = View { baseline: Some("1f1b".to_owned()), ..View::default() };
         let (text, left_out) = write(&request, &view);
         assert_eq!(left_out, 0);
         assert!(text.is_ascii() && !text.contains([' ', '"']), "{text}");
         assert_eq!(parse(&text), (request, view));
-        let mut none = question::first();
-        question::set_kinds(&mut none, |_| false);
+        let mut none = input::first();
+        input::set_kinds(&mut none, |_| false);
         assert_eq!(parse(&write(&none, &View::default()).0).0, none);
     }
 
     #[test]
     fn invalid_link_keys_do_not_affect_others() {
         let (request, view) = parse("#p=x&m=6&k=nonsense&f=1,y&per=day&cap=&table=x&t=5&sort=zz&future=1&&=&w=%zz");
-        let mut expected = question::first();
+        let mut expected = input::first();
         pointer::set(&mut expected, "/microbatches", json!(6));
         assert_eq!((request, view), (expected, View::default()));
         assert_eq!(decode("%"), "%");
@@ -227,11 +227,11 @@ mod tests {
 
     #[test]
     fn a_long_table_is_left_out_and_counted() {
-        let mut request = question::first();
-        question::add_table(&mut request, "long", "0F0,".repeat(5_000));
-        question::add_table(&mut request, "short", "0F0,0B0".to_owned());
+        let mut request = input::first();
+        input::add_table(&mut request, "long", "0F0,".repeat(5_000));
+        input::add_table(&mut request, "short", "0F0,0B0".to_owned());
         let (text, left_out) = write(&request, &View::default());
         assert!(text.len() <= MAX);
-        assert_eq!((left_out, question::tables(&parse(&text).0).len()), (1, 1));
+        assert_eq!((left_out, input::tables(&parse(&text).0).len()), (1, 1));
     }
 }

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use super::editor::SchedulePill;
 use super::figures::{self, Cell, Column, Order, Row};
-use super::{question, use_schedules};
+use super::{input, use_schedules};
 
 /// Schedule table. A heading sorts; a radio button selects the baseline.
 #[component]
@@ -58,7 +58,7 @@ fn ScheduleRow(row: Row, baseline: Memo<Option<String>>) -> impl IntoView {
     let kind = ScheduleKind::from_id(&key);
     let number = schedules
         .request
-        .with_untracked(|json| question::tables(json).iter().position(|table| table.0 == name).unwrap_or(0));
+        .with_untracked(|json| input::tables(json).iter().position(|table| table.0 == name).unwrap_or(0));
     let row_key = StoredValue::new(key.clone());
     let is_baseline = move || row_key.with_value(|key| baseline.get().as_ref() == Some(key));
     let cells = match cells {

@@ -43,7 +43,7 @@ pub(crate) fn ScheduleResults() -> impl IntoView {
         </div>
         <StatusLine />
         {unlinked}
-        {move || request_error().map(|response_error| view! { <ErrorNotice error=response_error on_retry=move |()| schedules.ask() /> })}
+        {move || request_error().map(|response_error| view! { <ErrorNotice error=response_error on_retry=move |()| schedules.request_now() /> })}
         <Show when=move || empty.get()>
             <div class="empty">
                 <p>"No schedule is chosen."</p>

@@ -8,7 +8,7 @@ use super::deadlock::RefusalView;
 use super::figures::table_key;
 use super::grid::{CellPosition, Grid};
 use super::grid_view::{GridView, Marks, marks};
-use super::{question, use_schedules};
+use super::{input, use_schedules};
 
 /// Name, text, grid and errors of a table.
 #[component]
@@ -22,7 +22,7 @@ pub(super) fn TableEditor(
     let name = StoredValue::new(name);
     let key = table_key(&name.get_value());
     let csv = Memo::new(move |_| {
-        let tables = schedules.request.with(question::tables);
+        let tables = schedules.request.with(input::tables);
         name.with_value(|name| {
             tables.into_iter().find(|table| table.0 == *name).map(|table| table.1).unwrap_or_default()
         })
@@ -39,12 +39,12 @@ pub(super) fn TableEditor(
         Memo::new(move |_| refusal.with(|refusal| refusal.as_ref().map(marks).unwrap_or_default()));
     let write = move |text: String| {
         let history_key = name.with_value(|name| format!("/imported/{name}"));
-        schedules.edit(&history_key, |json| name.with_value(|name| question::set_table(json, name, text)));
+        schedules.edit(&history_key, |json| name.with_value(|name| input::set_table(json, name, text)));
     };
     let moved = Callback::new(move |grid: Grid| {
         // Each grid move is a separate undo step, so the name contains the time.
         let edit_key = name.with_value(|name| format!("/imported/{name}/{}", js_sys::Date::now()));
-        schedules.edit(&edit_key, |json| name.with_value(|name| question::set_table(json, name, grid.write())));
+        schedules.edit(&edit_key, |json| name.with_value(|name| input::set_table(json, name, grid.write())));
     });
     let selected = RwSignal::new(CellPosition::default());
     let node = NodeRef::<html::Table>::new();

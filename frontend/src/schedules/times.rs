@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use serde_json::Value;
 
-use super::question::{self, TIMES};
+use super::input::{self, TIMES};
 use super::use_schedules;
 use super::values::{self, Spread};
 use crate::editor::field::{FieldError, NumberField, SelectField};
@@ -28,7 +28,7 @@ pub(super) fn TimesFields() -> impl IntoView {
     let choose = move |event| {
         let to = Spread::from_id(&event_target_value(&event));
         schedules.edit("/times", |json| {
-            let (ranks, microbatches) = (question::count(json, "/ranks"), question::count(json, "/microbatches"));
+            let (ranks, microbatches) = (input::count(json, "/ranks"), input::count(json, "/microbatches"));
             for field_pointer in TIMES {
                 if let Some(value) = pointer::get(json, field_pointer) {
                     let value = values::spread(value, to, ranks, microbatches);
@@ -66,7 +66,7 @@ pub(super) fn TimesFields() -> impl IntoView {
                 class="quiet"
                 data-testid="long-tail"
                 title="Most microbatches short, some long, as samples of real data are"
-                on:click=move |_| schedules.edit("/times", question::set_long_tail)
+                on:click=move |_| schedules.edit("/times", input::set_long_tail)
             >
                 "Example: long tail"
             </button>
@@ -183,7 +183,7 @@ fn inside(errors: &FieldErrors, pointer: &str) -> Vec<String> {
             .collect();
         format!("Value {}: {detail}", at.join(", "))
     };
-    errors.unplaced(pointer, &none).into_iter().take(3).map(line).collect()
+    errors.without_field(pointer, &none).into_iter().take(3).map(line).collect()
 }
 
 #[cfg(test)]

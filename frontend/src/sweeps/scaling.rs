@@ -7,7 +7,7 @@ use leptos::html;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use super::making::Making;
+use super::form::SweepForm;
 use super::{Progress, begin, curves, follow, page, reasons};
 use crate::accuracy_link::AccuracyLink;
 use crate::charts::{Curve, CurveChart};
@@ -149,7 +149,7 @@ pub(crate) fn ScalingCard() -> impl IntoView {
         })
     };
     view! {
-        <section class="card asked" data-testid="card-scaling">
+        <section class="card request-card" data-testid="card-scaling">
             <details node_ref=details on:toggle=toggled>
                 <summary><h2>"Scaling"</h2></summary>
                 <p class="hint">"Plans this scenario with all its planners for a quarter to four times the value of one field. Runs at low priority and is stored as a sweep."</p>
@@ -171,7 +171,7 @@ fn Offered(offered: ScenarioSweeps, studied: Studied, scenario: Memo<Option<Stri
     };
     view! {
         <div class="chips" role="group" aria-label="Scaling studies">{studies.into_iter().map(button).collect_view()}</div>
-        <Making fields=fields scenario=scenario />
+        <SweepForm fields=fields scenario=scenario />
     }
 }
 

@@ -14,11 +14,11 @@ use api::trace::{ActionList, Alignment, TraceChange, TraceSummary};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::answered;
 use crate::client::{self, Body, RequestError};
-use crate::form::put_back;
+use crate::form::restore_text;
 use crate::gantt::{Gantt, Legend, TimeWindow};
 use crate::notice::ErrorNotice;
+use crate::outcome_fetch;
 use differences::Differences;
 
 type Fetched<T> = RwSignal<Option<Result<T, RequestError>>>;
@@ -137,7 +137,7 @@ impl Compared {
                 .outcome
                 .with_untracked(|outcome| outcome.as_ref().is_none_or(|stored| stored.outcome.scenario != scenario))
             {
-                let outcome = answered::stored(&scenario).await.ok().flatten().map(Arc::new);
+                let outcome = outcome_fetch::stored(&scenario).await.ok().flatten().map(Arc::new);
                 if !is_current() {
                     return;
                 }
@@ -245,7 +245,7 @@ fn Choices(compared: Compared) -> impl IntoView {
             compared.speed.set(speed);
         } else {
             // Restore the current value if the input is not a valid factor.
-            put_back(&event, &compared.speed.get_untracked().to_string());
+            restore_text(&event, &compared.speed.get_untracked().to_string());
         }
     };
     let on_select = move |event: web_sys::Event| {

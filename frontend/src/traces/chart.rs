@@ -6,23 +6,22 @@ use std::time::Duration;
 
 use api::path;
 use api::trace::{SliceArrow, SliceDetail, SliceKind, TraceDetail, TraceView, VIEW_MEDIA_TYPE, decode};
-use leptos::html;
 use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use super::hit;
 use super::layout::{Content, Layout, ROW};
-use super::paint::{self, AXIS, HEADER, Scene, plot_width};
+use super::paint::{self, AXIS, HEADER, Scene};
 use crate::client::{self, RequestError};
-use crate::gantt::gesture::Gesture;
-use crate::gantt::watch::{pixel_ratio, theme_version};
+use crate::gantt::frame::{Due, request_paint};
+use crate::gantt::hit::REACH;
+use crate::gantt::observers::{pixel_ratio, theme_version};
+use crate::gantt::surface::{Surface, Viewport, plot_px, write_attributes};
 use crate::gantt::{Size, TimeWindow};
 
 /// Debounce interval for requests.
 const PAUSE: Duration = Duration::from_millis(70);
-/// Maximum distance in px between pointer and span for a hit.
-const REACH: f64 = 3.0;
 
 /// Span copied from a view, so that it remains valid when the view changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,24 +86,17 @@ pub(super) struct TraceChart {
     pub(super) window: RwSignal<TimeWindow>,
     pub(super) view: RwSignal<Option<Arc<TraceView>>>,
     pub(super) last_error: RwSignal<Option<RequestError>>,
-    pub(super) size: RwSignal<(f64, f64)>,
-    pub(super) scrolled: RwSignal<f64>,
-    pub(super) pointer: RwSignal<Option<(f64, f64)>>,
     pub(super) hover: RwSignal<Option<Mark>>,
     pub(super) selected: RwSignal<Option<Mark>>,
     /// Arrows of the selected slice.
     pub(super) arrows: RwSignal<Vec<SliceArrow>>,
     /// Search text.
     pub(super) text: RwSignal<String>,
-    pub(super) gesture: StoredValue<Gesture>,
-    pub(super) canvas: NodeRef<html::Canvas>,
-    pub(super) scroller: NodeRef<html::Div>,
-    /// Search field element.
-    pub(super) search: NodeRef<html::Input>,
+    pub(super) viewport: Viewport,
     /// Request number. Responses to older requests are discarded.
     request_number: StoredValue<u64>,
     timer: StoredValue<Option<TimeoutHandle>>,
-    due: StoredValue<bool>,
+    due: StoredValue<Due>,
 }
 
 impl TraceChart {
@@ -123,23 +115,17 @@ impl TraceChart {
             window,
             view: RwSignal::new(None),
             last_error: RwSignal::new(None),
-            size: RwSignal::new((0.0, 0.0)),
-            scrolled: RwSignal::new(0.0),
-            pointer: RwSignal::new(None),
             hover: RwSignal::new(None),
             selected: RwSignal::new(None),
             arrows: RwSignal::new(Vec::new()),
             text: RwSignal::new(String::new()),
-            gesture: StoredValue::new(Gesture::default()),
-            canvas: NodeRef::new(),
-            scroller: NodeRef::new(),
-            search: NodeRef::new(),
+            viewport: Viewport::new(),
             request_number: StoredValue::new(0),
             timer: StoredValue::new(None),
-            due: StoredValue::new(false),
+            due: StoredValue::new(Due::default()),
         };
         chart.subscribe();
-        chart.keep_linked();
+        chart.sync_with_address();
         chart
     }
 
@@ -154,11 +140,6 @@ impl TraceChart {
         self.detail.with_value(|detail| detail.trace.span_ns)
     }
 
-    /// Plot width in px.
-    pub(super) fn plot(self) -> f64 {
-        plot_width(self.size.get_untracked().0)
-    }
-
     /// Zooms so that the selection covers a third of the window.
     pub(super) fn zoom_to_selection(self) {
         if let Some(mark) = self.selected.get_untracked() {
@@ -167,30 +148,19 @@ impl TraceChart {
         }
     }
 
-    /// Changes the visible time range.
-    pub(super) fn change(self, to: impl FnOnce(TimeWindow, u64) -> TimeWindow) {
-        let before = self.window.get_untracked();
-        let after = to(before, self.extent_ns());
-        if after != before {
-            self.window.set(after);
-        }
-    }
-
     /// Returns the span at a canvas position.
     pub(super) fn at(self, x: f64, y: f64) -> Option<Mark> {
-        let (_, height) = self.size.get_untracked();
+        let (_, height) = self.viewport.size.get_untracked();
         if x < HEADER || y >= height - AXIS {
             return None;
         }
         let view = self.view.get_untracked()?;
-        let y = y + self.scrolled.get_untracked();
+        let y = y + self.viewport.scrolled.get_untracked();
         let band = self.layout.with_untracked(|layout| layout.at(y))?;
         let Content::Lane(lane) = band.content else { return None };
         let row = ((y - band.top) / ROW) as u16;
-        let window = self.window.get_untracked();
-        let ns = window.ns_at(x - HEADER, self.plot());
-        let reach = REACH * window.width_ns() / self.plot();
-        let span = hit::nearest(&view, lane, row, ns, reach)?;
+        let reach_ns = REACH * self.visible().width_ns() / self.plot_px();
+        let span = hit::nearest(&view, lane, row, self.ns_at(x), reach_ns)?;
         Some(Mark::from_view(&view, lane, span))
     }
 
@@ -212,14 +182,12 @@ impl TraceChart {
                 folded.remove(&process);
             });
         }
-        if let (Some(scroller), Some(band)) =
-            (self.scroller.get_untracked(), self.layout.with_untracked(|layout| layout.lane_band(mark.lane)))
-        {
+        if let Some(band) = self.layout.with_untracked(|layout| layout.lane_band(mark.lane)) {
             let top = band.top + f64::from(mark.row) * ROW;
-            let (from, height) = (f64::from(scroller.scroll_top()), f64::from(scroller.client_height()) - AXIS);
-            if top < from || top + ROW > from + height {
-                scroller.set_scroll_top((top - height / 2.0).max(0.0) as i32);
-            }
+            self.viewport.scroll_to(AXIS, |from, height| {
+                let is_visible = top >= from && top + ROW <= from + height;
+                if is_visible { from } else { (top - height / 2.0).max(0.0) }
+            });
         }
     }
 
@@ -228,15 +196,15 @@ impl TraceChart {
         let theme = theme_version();
         Effect::new(move |_| {
             self.window.track();
-            self.size.track();
-            self.scrolled.track();
+            self.viewport.size.track();
+            self.viewport.scrolled.track();
             self.layout.track();
-            self.ask_soon();
+            self.fetch_soon();
         });
         Effect::new(move |_| {
             self.window.track();
-            self.size.track();
-            self.scrolled.track();
+            self.viewport.size.track();
+            self.viewport.scrolled.track();
             self.layout.track();
             self.view.track();
             self.hover.track();
@@ -253,8 +221,8 @@ impl TraceChart {
         });
     }
 
-    fn ask_soon(self) {
-        let timer = set_timeout_with_handle(move || self.ask(), PAUSE).ok();
+    fn fetch_soon(self) {
+        let timer = set_timeout_with_handle(move || self.fetch(), PAUSE).ok();
         self.timer.update_value(|slot| {
             if let Some(before) = std::mem::replace(slot, timer) {
                 before.clear();
@@ -264,20 +232,22 @@ impl TraceChart {
 
     /// Fetches the visible range plus the same width on both sides, so that panning shows data
     /// immediately.
-    fn ask(self) {
-        let (Some(window), Some((width, height))) = (self.window.try_get_untracked(), self.size.try_get_untracked())
+    fn fetch(self) {
+        let (Some(window), Some((width, height))) =
+            (self.window.try_get_untracked(), self.viewport.size.try_get_untracked())
         else {
             return;
         };
-        let lanes =
-            self.layout.with_untracked(|layout| layout.lanes(self.scrolled.get_untracked() - height, height * 3.0));
+        let lanes = self
+            .layout
+            .with_untracked(|layout| layout.lanes(self.viewport.scrolled.get_untracked() - height, height * 3.0));
         if width <= HEADER || lanes.is_empty() {
             return;
         }
         let margin = window.width_ns() / 2.0;
         let from = (window.start_ns - margin).max(0.0);
         let to = (window.end_ns + margin).min(self.extent_ns() as f64 + 1.0).max(from + 1.0);
-        let pixels = ((to - from) / window.width_ns() * plot_width(width)).clamp(1.0, 8192.0);
+        let pixels = ((to - from) / window.width_ns() * plot_px(width, HEADER)).clamp(1.0, 8192.0);
         let id = self.detail.with_value(|detail| detail.trace.id.clone());
         let url = path::trace_view(&id, from as u64, (to.ceil() as u64).max(from as u64 + 1), pixels as u32, &lanes);
         let number = self.request_number.try_update_value(|latest| {
@@ -303,19 +273,16 @@ impl TraceChart {
 
     /// Requests a paint in the next frame. Several changes share a paint.
     fn request(self) {
-        if self.due.try_update_value(|due| std::mem::replace(due, true)) == Some(false) {
-            request_animation_frame(move || {
-                // `None` if the component was removed or has no size. Then there is nothing to
-                // paint.
-                let _painted = self.frame();
-            });
-        }
+        request_paint(self.due, Due::ALL, move || {
+            // `None` if the component was removed or has no size. Then there is nothing to paint.
+            let _painted = self.frame();
+        });
     }
 
     fn frame(self) -> Option<()> {
-        self.due.try_set_value(false);
-        let canvas = self.canvas.try_get_untracked()??;
-        let (width, height) = self.size.try_get_untracked()?;
+        self.due.try_set_value(Due::default());
+        let canvas = self.viewport.canvas.try_get_untracked()??;
+        let (width, height) = self.viewport.size.try_get_untracked()?;
         if width < HEADER || height < AXIS {
             return None;
         }
@@ -337,23 +304,42 @@ impl TraceChart {
             found: &found,
             window: self.window.try_get_untracked()?,
             size: Size { width, height, ratio: pixel_ratio() },
-            scrolled: self.scrolled.try_get_untracked()?,
+            scrolled: self.viewport.scrolled.try_get_untracked()?,
             marked: [mark_position(self.selected), mark_position(self.hover)],
             folded: &self.folded.try_get_untracked()?,
             arrows: &self.arrows.try_get_untracked()?,
         };
         let painted = paint::paint(&canvas, &scene)?;
-        // Attributes for tests and debugging.
-        for (name, value) in [
-            ("data-start-ns", format!("{:.0}", scene.window.start_ns)),
-            ("data-end-ns", format!("{:.0}", scene.window.end_ns)),
-            ("data-painted-slices", painted.slices.to_string()),
-            ("data-painted-arrows", painted.arrows.to_string()),
-            ("data-level", view.as_ref().map_or_else(String::new, |view| view.level.to_string())),
-        ] {
-            // Setting an attribute with a valid name cannot fail.
-            drop(canvas.set_attribute(name, &value));
-        }
+        write_attributes(
+            &canvas,
+            [
+                ("data-start-ns", format!("{:.0}", scene.window.start_ns)),
+                ("data-end-ns", format!("{:.0}", scene.window.end_ns)),
+                ("data-painted-slices", painted.slices.to_string()),
+                ("data-painted-arrows", painted.arrows.to_string()),
+                ("data-level", view.as_ref().map_or_else(String::new, |view| view.level.to_string())),
+            ],
+        );
         Some(())
+    }
+}
+
+impl Surface for TraceChart {
+    const HEADER_PX: f64 = HEADER;
+
+    fn viewport(self) -> Viewport {
+        self.viewport
+    }
+
+    fn visible(self) -> TimeWindow {
+        self.window.get_untracked()
+    }
+
+    fn change(self, to: impl FnOnce(TimeWindow, u64) -> TimeWindow) {
+        let before = self.visible();
+        let after = to(before, self.extent_ns());
+        if after != before {
+            self.window.set(after);
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use api::trace::TraceView;
 
+use crate::gantt::hit::nearest_span;
+
 /// Returns the span index range of a row, sorted by time.
 pub(super) fn row(view: &TraceView, lane: u32, row: u16) -> std::ops::Range<usize> {
     let Ok(position) = view.lanes.binary_search(&lane) else { return 0..0 };
@@ -14,15 +16,11 @@ pub(super) fn row(view: &TraceView, lane: u32, row: u16) -> std::ops::Range<usiz
 
 /// Returns the span that contains a time, or the nearest span within `reach_ns`.
 pub(super) fn nearest(view: &TraceView, lane: u32, at_row: u16, ns: f64, reach_ns: f64) -> Option<usize> {
-    let spans = row(view, lane, at_row);
-    let after = spans.start + view.start_ns[spans.clone()].partition_point(|&start| start as f64 <= ns);
-    let distance = |span: usize| {
+    let ends = |span: usize| {
         let start = view.start_ns[span] as f64;
-        (start - ns).max(ns - (start + view.extent_ns[span] as f64)).max(0.0)
+        (start, start + view.extent_ns[span] as f64)
     };
-    let candidates = [after.checked_sub(1), Some(after)].into_iter().flatten().filter(|span| spans.contains(span));
-    let best = candidates.min_by(|&first, &other| distance(first).total_cmp(&distance(other)))?;
-    (distance(best) <= reach_ns).then_some(best)
+    nearest_span(row(view, lane, at_row), ns, reach_ns, ends)
 }
 
 #[cfg(test)]

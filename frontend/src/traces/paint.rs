@@ -7,23 +7,18 @@ use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement};
 
 use super::layout::{Content, HEADING, Layout, ROW, lane_name, process_name};
 use super::palette::colours;
-use crate::gantt::{Size, Theme, TimeWindow, axis, watch};
+use crate::gantt::axis_paint::{self, AxisStyle};
+use crate::gantt::surface::plot_px;
+use crate::gantt::{Size, Theme, TimeWindow, observers};
 
 /// Width of the lane names in px.
 pub(super) const HEADER: f64 = 150.0;
 /// Axis height in px.
 pub(super) const AXIS: f64 = 20.0;
-/// Right margin in px.
-const RIGHT: f64 = 12.0;
 /// Upper estimate for the character width of small text in px.
 const CHARACTER: f64 = 6.4;
 /// Minimum width of a span with a name in px.
 const NAMED: f64 = 24.0;
-
-/// Plot width for a canvas width, in px.
-pub(super) fn plot_width(width: f64) -> f64 {
-    (width - HEADER - RIGHT).max(1.0)
-}
 
 /// Data to paint.
 pub(super) struct Scene<'a> {
@@ -58,7 +53,7 @@ pub(super) struct Painted {
 
 impl Scene<'_> {
     fn x(&self, ns: f64) -> f64 {
-        let plot = plot_width(self.size.width);
+        let plot = plot_px(self.size.width, HEADER);
         HEADER + self.window.x_at(ns, plot).clamp(-4.0, plot + 4.0)
     }
 
@@ -69,7 +64,7 @@ impl Scene<'_> {
 
 pub(super) fn paint(canvas: &HtmlCanvasElement, scene: &Scene<'_>) -> Option<Painted> {
     let context = scene.size.prepare(canvas)?;
-    let variable = watch::css_variables();
+    let variable = observers::css_variables();
     let (ink, mute, line, panel, accent) = (
         variable("--ink", "#1a1d21"),
         variable("--mute", "#667080"),
@@ -78,19 +73,21 @@ pub(super) fn paint(canvas: &HtmlCanvasElement, scene: &Scene<'_>) -> Option<Pai
         variable("--accent", "#0b62d6"),
     );
     let family = variable("--face", "sans-serif");
-    context.set_font(&format!("11px {family}"));
+    let font = format!("11px {family}");
+    context.set_font(&font);
     context.set_text_baseline("middle");
     context.save();
     context.begin_path();
     context.rect(0.0, 0.0, scene.size.width, scene.rows_height());
     context.clip();
     steps(&context, scene, &line);
-    let slices = spans(&context, scene, watch::theme());
+    let slices = spans(&context, scene, observers::theme());
     marks(&context, scene, &ink, &accent);
     let arrows = arrows::paint(&context, scene, &accent);
     headings(&context, scene, [&ink, &mute, &line, &panel]);
     context.restore();
-    bottom(&context, scene, &ink, &mute);
+    let axis_style = AxisStyle { font: &font, ink: &ink, mute: &mute };
+    axis_paint::paint(&context, &axis_style, scene.window, (scene.size, HEADER, scene.rows_height()));
     Some(Painted { slices, arrows })
 }
 
@@ -201,25 +198,5 @@ fn headings(context: &CanvasRenderingContext2d, scene: &Scene<'_>, [ink, mute, l
                 let _ = context.fill_text(&lane_label, 12.0, y + ROW / 2.0 + 0.5);
             }
         }
-    }
-}
-
-fn bottom(context: &CanvasRenderingContext2d, scene: &Scene<'_>, ink: &str, mute: &str) {
-    let top = scene.rows_height();
-    let axis = axis(scene.window, plot_width(scene.size.width));
-    context.set_text_baseline("top");
-    context.set_text_align("left");
-    for tick in &axis.ticks {
-        let x = HEADER + tick.x;
-        context.set_fill_style_str(mute);
-        context.fill_rect(x.round(), top, 1.0, 3.0);
-        let width = context.measure_text(&tick.label).map_or(0.0, |metrics| metrics.width());
-        let left = (x - width / 2.0).min(scene.size.width - width).max(HEADER - 10.0);
-        let _ = context.fill_text(&tick.label, left, top + 6.0);
-    }
-    if let Some(origin) = &axis.origin {
-        context.set_fill_style_str(ink);
-        context.set_text_align("right");
-        let _ = context.fill_text(origin, HEADER - 12.0, top + 6.0);
     }
 }

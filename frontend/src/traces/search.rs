@@ -8,6 +8,7 @@ use leptos::task::spawn_local;
 use super::chart::{Mark, TraceChart};
 use crate::client::{self, RequestError};
 use crate::format;
+use crate::gantt::surface::Surface;
 use crate::gantt::time_text;
 use crate::notice::ErrorNotice;
 
@@ -56,7 +57,7 @@ pub(super) fn SearchBar(chart: TraceChart) -> impl IntoView {
         <form class="trace-search" role="search" on:submit=submit>
             <input
                 type="search"
-                node_ref=chart.search
+                node_ref=chart.viewport.search
                 data-testid="trace-search"
                 placeholder="Search names"
                 aria-label="Search names of slices"
@@ -67,7 +68,7 @@ pub(super) fn SearchBar(chart: TraceChart) -> impl IntoView {
             <button type="button" class="quiet" on:click=move |_| chart.fold_all()>
                 {move || if chart.folded.with(std::collections::BTreeSet::is_empty) { "Fold all" } else { "Unfold all" }}
             </button>
-            <button type="button" class="quiet" data-testid="trace-fit" on:click=move |_| chart.change(|_, extent| crate::gantt::TimeWindow::fit(extent))>
+            <button type="button" class="quiet" data-testid="trace-fit" on:click=move |_| chart.fit()>
                 "Show everything"
             </button>
         </form>

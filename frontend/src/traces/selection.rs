@@ -7,7 +7,7 @@ use leptos::task::spawn_local;
 
 use super::chart::TraceChart;
 use super::layout::{lane_name, process_name};
-use super::words::{times, title};
+use super::span_text::{times, title};
 use crate::client::{self, RequestError};
 use crate::format;
 use crate::gantt::time_text;

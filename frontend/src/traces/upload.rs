@@ -7,14 +7,14 @@ use leptos::task::spawn_local;
 
 use crate::client::{self, RequestError};
 use crate::drop::FileDrop;
+use crate::file_uploads::FileUploads;
 use crate::format;
 use crate::notice::ErrorNotice;
-use crate::sending::Sending;
 
 /// Drop area for traces.
 #[component]
 pub(crate) fn TraceUpload(#[prop(into)] on_uploaded: Callback<UploadedTrace>) -> impl IntoView {
-    let sending = Sending::new();
+    let sending = FileUploads::new();
     let failures = RwSignal::new(Vec::<(String, RequestError)>::new());
     let unit = RwSignal::new("us".to_owned());
     let stage = RwSignal::new(String::new());

@@ -4,31 +4,32 @@ use std::sync::Arc;
 
 use api::trace::{SliceKind, TraceDetail};
 use leptos::prelude::*;
-use web_sys::{KeyboardEvent, PointerEvent, WheelEvent};
+use web_sys::{KeyboardEvent, PointerEvent};
 
 use super::chart::{Mark, TraceChart};
 use super::hit;
 use super::layout::{Content, lane_name};
-use super::paint::{AXIS, HEADER};
+use super::paint::AXIS;
 use super::palette::{LEGEND, colours};
 use super::search::SearchBar;
 use super::selection::SelectionPanel;
-use super::words::{spoken, times, title};
+use super::span_text::{spoken, times, title};
 use crate::format;
-use crate::gantt::gesture::{Motion, Press, Release};
+use crate::gantt::gesture::{Motion, Release};
 use crate::gantt::keys::{Command, Modifiers, command};
-use crate::gantt::watch::{SizeObserver, theme, theme_version};
-use crate::gantt::{Step, TimeWindow, time_text};
+use crate::gantt::observers::{theme, theme_version};
+use crate::gantt::surface::{self, Surface, WheelMode, tooltip_style};
+use crate::gantt::{Step, time_text};
 use crate::notice::ErrorNotice;
 
-/// Zoom factor exponent per px of wheel movement.
-const ZOOM_PER_PX: f64 = 0.005;
+/// Largest size of the tooltip in px.
+const TOOLTIP_EXTENT: (f64, f64) = (276.0, 90.0);
 
 /// Trace chart with search and selection.
 #[component]
 pub(crate) fn Viewer(detail: Arc<TraceDetail>) -> impl IntoView {
     let chart = TraceChart::new(Arc::clone(&detail));
-    track_size(chart);
+    chart.viewport.track_size();
     let rows = move || format!("{}px", chart.layout.with(|layout| layout.height()) + AXIS);
     let label = format!(
         "Gantt chart of {} lanes and {} slices. Arrow keys go from span to span, W and S zoom, A and D pan, F shows everything, G folds, slash searches.",
@@ -39,17 +40,13 @@ pub(crate) fn Viewer(detail: Arc<TraceDetail>) -> impl IntoView {
     view! {
         <SearchBar chart=chart />
         <figure class="gantt trace-chart">
-            <div class="gantt-scroll trace-scroll" node_ref=chart.scroller tabindex="-1" on:scroll=move |_| {
-                if let Some(scroller) = chart.scroller.get_untracked() {
-                    chart.scrolled.set(f64::from(scroller.scroll_top()));
-                }
-            }>
+            <div class="gantt-scroll trace-scroll" node_ref=chart.viewport.scroller tabindex="-1" on:scroll=move |_| chart.viewport.read_scroll()>
                 <div class="gantt-rows" style:height=rows>
                     <div class="gantt-stage trace-stage" style:height=rows>
                         <canvas
                             class="gantt-canvas"
                             data-testid="trace-canvas"
-                            node_ref=chart.canvas
+                            node_ref=chart.viewport.canvas
                             tabindex="0"
                             role="application"
                             aria-roledescription="Gantt chart"
@@ -57,13 +54,16 @@ pub(crate) fn Viewer(detail: Arc<TraceDetail>) -> impl IntoView {
                             aria-describedby="trace-spoken"
                             aria-busy=move || chart.view.with(Option::is_none).to_string()
                             on:keydown=move |event| key(chart, &event)
-                            on:wheel=move |event| wheel(chart, &event)
-                            on:pointerdown=move |event| pressed(chart, &event)
+                            on:wheel=move |event| {
+                                // The hover follows at the next movement of the pointer.
+                                let _moved = surface::wheel(chart, &event, WheelMode::ScrollRows);
+                            }
+                            on:pointerdown=move |event| surface::pressed(chart, &event, f64::INFINITY)
                             on:pointermove=move |event| moved(chart, &event)
                             on:pointerup=move |event| released(chart, &event)
                             on:pointercancel=move |_| left(chart)
                             on:pointerleave=move |_| left(chart)
-                            on:dblclick=move |_| chart.change(|_, extent| TimeWindow::fit(extent))
+                            on:dblclick=move |_| chart.fit()
                         ></canvas>
                         <Tooltip chart=chart />
                     </div>
@@ -109,19 +109,7 @@ fn Legend() -> impl IntoView {
 #[component]
 fn Tooltip(chart: TraceChart) -> impl IntoView {
     let position_style = move || {
-        let (x, y) = chart.pointer.get().unwrap_or_default();
-        let (width, height) = chart.size.get();
-        let across = if x + 290.0 <= width {
-            format!("left:{:.0}px", x + 14.0)
-        } else {
-            format!("right:{:.0}px", (width - x + 14.0).max(0.0))
-        };
-        let down = if y + 90.0 <= height.max(180.0) {
-            format!("top:{:.0}px", y + 14.0)
-        } else {
-            format!("bottom:{:.0}px", height - y + 14.0)
-        };
-        format!("{across};{down}")
+        tooltip_style(chart.viewport.pointer.get().unwrap_or_default(), chart.viewport.size.get(), TOOLTIP_EXTENT)
     };
     let content = move || {
         let mark = chart.hover.get()?;
@@ -135,27 +123,10 @@ fn Tooltip(chart: TraceChart) -> impl IntoView {
         })
     };
     view! {
-        <Show when=move || chart.hover.with(Option::is_some) && chart.pointer.with(Option::is_some)>
+        <Show when=move || chart.hover.with(Option::is_some) && chart.viewport.pointer.with(Option::is_some)>
             <div class="gantt-tooltip" data-testid="trace-tooltip" aria-hidden="true" style=position_style>{content}</div>
         </Show>
     }
-}
-
-fn track_size(chart: TraceChart) {
-    let observer = StoredValue::new_local(None::<SizeObserver>);
-    Effect::new(move |_| {
-        let Some(canvas) = chart.canvas.get() else { return };
-        let read = move || {
-            if let Some(Some(canvas)) = chart.canvas.try_get_untracked() {
-                let size = (f64::from(canvas.client_width()), f64::from(canvas.client_height()));
-                if chart.size.try_get_untracked().is_some_and(|before| before != size) {
-                    chart.size.set(size);
-                }
-            }
-        };
-        read();
-        observer.set_value(SizeObserver::new(&canvas, read));
-    });
 }
 
 fn key(chart: TraceChart, event: &KeyboardEvent) {
@@ -166,30 +137,30 @@ fn key(chart: TraceChart, event: &KeyboardEvent) {
         return;
     }
     event.prevent_default();
-    let window = chart.window.get_untracked();
-    let about = match (chart.pointer.get_untracked(), chart.selected.get_untracked()) {
-        (Some((x, _)), _) => window.ns_at(x - HEADER, chart.plot()),
-        (None, Some(mark)) if (mark.start_ns as f64) < window.end_ns && mark.start_ns as f64 > window.start_ns => {
-            mark.start_ns as f64
-        }
-        _ => window.centre_ns(),
-    };
+    let Some(command) = surface::navigate(chart, command, || anchor(chart)) else { return };
     match command {
-        Command::Zoom(factor) => chart.change(|window, extent| window.zoomed(about, factor, extent)),
-        Command::Pan(share) => chart.change(|window, extent| window.panned(window.width_ns() * share, extent)),
-        Command::Fit => chart.change(|_, extent| TimeWindow::fit(extent)),
         Command::Clear => chart.selected.set(None),
         Command::ZoomToSelection => chart.zoom_to_selection(),
         Command::Walk(step) => walk(chart, step),
-        Command::Search => {
-            if let Some(field) = chart.search.get_untracked() {
-                // If the browser refuses the focus, the field is reachable with Tab.
-                drop(field.focus());
-            }
-        }
         Command::Fold => fold(chart),
-        Command::ToggleCritical | Command::Area | Command::Pin => {}
+        Command::Zoom(_)
+        | Command::Pan(_)
+        | Command::Fit
+        | Command::Search
+        | Command::ToggleCritical
+        | Command::Area
+        | Command::Pin => {}
     }
+}
+
+/// Fixed time of a keyboard zoom: the pointer position, else the start of the selection, else the
+/// centre.
+fn anchor(chart: TraceChart) -> f64 {
+    let window = chart.visible();
+    let inside = |ns: &f64| *ns > window.start_ns && *ns < window.end_ns;
+    let selected = || chart.selected.with_untracked(|mark| mark.as_ref().map(|mark| mark.start_ns as f64));
+    let pointer = chart.viewport.pointer.get_untracked().map(|(x, _)| chart.ns_at(x));
+    pointer.or_else(|| selected().filter(inside)).unwrap_or_else(|| window.centre_ns())
 }
 
 /// Collapses or expands the process of the selection. Without a selection, all processes.
@@ -253,81 +224,31 @@ fn neighbour(chart: TraceChart, mark: &Mark, view: &api::trace::TraceView, by: i
     None
 }
 
-fn wheel(chart: TraceChart, event: &WheelEvent) {
-    let unit = match event.delta_mode() {
-        WheelEvent::DOM_DELTA_LINE => 16.0,
-        WheelEvent::DOM_DELTA_PAGE => 320.0,
-        _ => 1.0,
-    };
-    let (across, down) = (event.delta_x() * unit, event.delta_y() * unit);
-    if event.ctrl_key() || event.meta_key() {
-        event.prevent_default();
-        let about = chart.window.get_untracked().ns_at(f64::from(event.offset_x()) - HEADER, chart.plot());
-        let factor = (down.clamp(-80.0, 80.0) * ZOOM_PER_PX).exp();
-        chart.change(|window, extent| window.zoomed(about, factor, extent));
-    } else if event.shift_key() || across.abs() > down.abs() {
-        event.prevent_default();
-        pan_px(chart, -if across == 0.0 { down } else { across });
-    }
-}
-
-fn pan_px(chart: TraceChart, px: f64) {
-    let plot = chart.plot();
-    chart.change(|window, extent| window.panned(-px / plot * window.width_ns(), extent));
-}
-
-fn pressed(chart: TraceChart, event: &PointerEvent) {
-    let press = match (event.pointer_type().as_str(), event.button()) {
-        ("touch", _) | (_, 1) => Press::Pan,
-        (_, 0) if event.shift_key() => Press::Pan,
-        (_, 0) => Press::Select,
-        _ => return,
-    };
-    if let Some(canvas) = chart.canvas.get_untracked() {
-        // Without pointer capture, a drag ends at the canvas edge. This is acceptable.
-        drop(canvas.set_pointer_capture(event.pointer_id()));
-    }
-    let (x, y) = (f64::from(event.offset_x()), f64::from(event.offset_y()));
-    chart.gesture.update_value(|gesture| gesture.down(event.pointer_id(), x, y, press));
-}
-
 fn moved(chart: TraceChart, event: &PointerEvent) {
-    let (x, y) = (f64::from(event.offset_x()), f64::from(event.offset_y()));
-    match chart.gesture.try_update_value(|gesture| gesture.moved(event.pointer_id(), x, y)) {
-        Some(Motion::Hover) => {
-            chart.pointer.set(Some((x, y)));
-            let over = chart.at(x, y);
-            if chart.hover.with_untracked(|hover| *hover != over) {
-                chart.hover.set(over);
-            }
+    if surface::moved(chart, event) == Some(Motion::Hover) {
+        let (x, y) = surface::position(event);
+        chart.viewport.pointer.set(Some((x, y)));
+        let over = chart.at(x, y);
+        if chart.hover.with_untracked(|hover| *hover != over) {
+            chart.hover.set(over);
         }
-        Some(Motion::Pan(by)) => pan_px(chart, by),
-        Some(Motion::Pinch { factor, about, moved }) => {
-            let about = chart.window.get_untracked().ns_at(about - HEADER, chart.plot());
-            chart.change(|window, extent| window.zoomed(about, factor, extent));
-            pan_px(chart, moved);
-        }
-        Some(Motion::Undecided | Motion::Band(..)) | None => {}
     }
 }
 
 fn released(chart: TraceChart, event: &PointerEvent) {
-    let (x, y) = (f64::from(event.offset_x()), f64::from(event.offset_y()));
-    match chart.gesture.try_update_value(|gesture| gesture.up(event.pointer_id(), x, y)) {
+    let (x, y) = surface::position(event);
+    match surface::released(chart, event) {
         Some(Release::Click) => clicked(chart, x, y),
         Some(Release::Band(band) | Release::Stretch(band)) => {
-            let plot = chart.plot();
-            chart.change(|window, extent| {
-                let ns = |x: f64| window.ns_at((x - HEADER).clamp(0.0, plot), plot);
-                TimeWindow { start_ns: ns(band.left), end_ns: ns(band.right) }.clamped(extent)
-            });
+            let window = chart.band_window(band);
+            chart.change(|_, extent| window.clamped(extent));
         }
         Some(Release::End) | None => {}
     }
 }
 
 fn clicked(chart: TraceChart, x: f64, y: f64) {
-    let band = chart.layout.with_untracked(|layout| layout.at(y + chart.scrolled.get_untracked()));
+    let band = chart.layout.with_untracked(|layout| layout.at(y + chart.viewport.scrolled.get_untracked()));
     if let Some(Content::Process(process)) = band.map(|band| band.content) {
         chart.folded.update(|folded| {
             if !folded.remove(&process) {
@@ -340,6 +261,6 @@ fn clicked(chart: TraceChart, x: f64, y: f64) {
 }
 
 fn left(chart: TraceChart) {
-    chart.pointer.set(None);
+    chart.viewport.pointer.set(None);
     chart.hover.set(None);
 }

@@ -7,8 +7,8 @@ use super::choice::{ImportOptions, Purpose, UNITS};
 use super::import::Import;
 use crate::client::RequestError;
 use crate::drop::FileDrop;
+use crate::file_uploads::FileUploads;
 use crate::notice::ErrorNotice;
-use crate::sending::Sending;
 
 /// Picker options: value, text.
 type Options = Vec<(String, String)>;
@@ -190,7 +190,7 @@ fn CharactersPerToken(import: Import) -> impl IntoView {
 /// Drop area for a tokenizer, or the selected tokenizer.
 #[component]
 fn TokenizerField(import: Import) -> impl IntoView {
-    let idle = Sending::new();
+    let idle = FileUploads::new();
     let used = move || {
         let tokenizer = import.options.with(|current| current.tokenizer.clone())?;
         let example = format!(

@@ -59,11 +59,11 @@ try {
   }
   if (!only || only === "size") {
     const assets = join(process.env.PLANSCOPE_WEB ?? join(root, "target/web"), "assets");
-    const { first, rooms, largest, all, parts } = await measureSize(assets);
+    const { first, pages, largest, all, parts } = await measureSize(assets);
     note("wasm raw", "wasm of the first page, raw", first[0], 900, "kB", `all ${parts} parts ${all[0].toFixed(0)} kB, the largest ${largest[0].toFixed(0)} kB`);
     note("wasm brotli", "wasm of the first page, brotli", first[1], 350, "kB", `all parts ${all[1].toFixed(0)} kB, the largest ${largest[1].toFixed(0)} kB`);
-    for (const { room, files, size } of rooms) {
-      console.log(`first load of ${room}: ${size[0].toFixed(0)} kB raw, ${size[1].toFixed(0)} kB brotli, ${files} files`);
+    for (const { page: name, files, size } of pages) {
+      console.log(`first load of ${name}: ${size[0].toFixed(0)} kB raw, ${size[1].toFixed(0)} kB brotli, ${files} files`);
     }
   }
 } finally {

@@ -1,24 +1,24 @@
-// What the pages weigh: the part that every visitor loads, what each room adds, and everything together.
+// Sizes: the module that every visitor loads, the modules of each page, and all modules.
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** Kilobytes of wasm: `first` is the gallery, `rooms` the first load of each room, `largest` one file, `all` every part. Each is [raw, brotli]. */
+/** Kilobytes of wasm: `first` is the gallery, `pages` the first load of each page, `largest` one file, `all` every part. Each is [raw, brotli]. */
 export async function measureSize(assets) {
   const files = readdirSync(assets);
   const named = (start, end) => files.find((name) => name.startsWith(start) && name.endsWith(end));
   const size = (name) => [name, `${name}.br`].map((file) => statSync(join(assets, file)).size / 1e3);
   const sum = (names) => names.map(size).reduce(([raw, brotli], [a, b]) => [raw + a, brotli + b], [0, 0]);
   const main = named("planscope_bg.", ".wasm");
-  const { rooms } = await import(pathToFileURL(join(assets, named("rooms.", ".js"))));
+  const { pageFiles } = await import(pathToFileURL(join(assets, named("page_files.", ".js"))));
   const parts = files.filter((name) => name.endsWith(".wasm"));
-  const first = Object.entries(rooms).map(([room, needed]) => {
+  const first = Object.entries(pageFiles).map(([page, needed]) => {
     const names = needed.map((name) => name.replace("./", ""));
-    return { room, files: names.length + 1, size: sum([main, ...names]) };
+    return { page, files: names.length + 1, size: sum([main, ...names]) };
   });
   return {
     first: size(main),
-    rooms: first.sort((a, b) => b.size[0] - a.size[0]),
+    pages: first.sort((a, b) => b.size[0] - a.size[0]),
     largest: parts.map(size).sort(([a], [b]) => b - a)[0],
     all: sum(parts),
     parts: parts.length,

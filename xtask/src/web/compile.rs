@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use wasm_bindgen_cli_support::Bindgen;
 
 use super::Profile;
-use super::parts::{self, Rooms};
+use super::parts::{self, PageFiles};
 use crate::node;
 use crate::step::Step;
 use crate::workspace::Workspace;
@@ -46,7 +46,7 @@ pub(super) fn frontend(workspace: &Workspace, profile: Profile) -> Result<Vec<u8
 /// Splits the compiled module into an initial module and page modules, and generates the
 /// JavaScript: planscope.js and planscope_bg.wasm, the loader split.js, and a wasm file per page
 /// module. Returns the files needed by each page.
-pub(super) fn bind(compiled: &[u8], folder: &Path) -> Result<Rooms> {
+pub(super) fn bind(compiled: &[u8], folder: &Path) -> Result<PageFiles> {
     super::remove(folder)?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let main = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;

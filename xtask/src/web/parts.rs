@@ -17,13 +17,13 @@ use anyhow::{Context, Result};
 use packing::{Bundle, packed};
 
 /// Module names by page, without file extension.
-pub(super) type Rooms = BTreeMap<String, Vec<String>>;
+pub(super) type PageFiles = BTreeMap<String, Vec<String>>;
 
 /// Loader script without its last lines, which contain an entry per page.
 const LOADER: &str = include_str!("parts/loader.js");
 
 /// Replaces the modules in a folder by merged modules, and the generated loader by this loader.
-pub(super) fn gather(folder: &Path, cut: &Rooms) -> Result<Rooms> {
+pub(super) fn gather(folder: &Path, cut: &PageFiles) -> Result<PageFiles> {
     let numbers: BTreeMap<&str, u32> = cut.keys().map(String::as_str).zip(0..).collect();
     let mut needed: BTreeMap<&str, u32> = BTreeMap::new();
     for (page, modules) in cut {
@@ -33,26 +33,26 @@ pub(super) fn gather(folder: &Path, cut: &Rooms) -> Result<Rooms> {
     }
     let mut bundles = Vec::new();
     let mut contents = BTreeMap::new();
-    for (module, rooms) in needed {
+    for (module, pages) in needed {
         let path = folder.join(format!("{module}.wasm"));
         let content = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-        bundles.push(Bundle { rooms, bytes: content.len() as u64, modules: vec![module.to_owned()] });
+        bundles.push(Bundle { pages, bytes: content.len() as u64, modules: vec![module.to_owned()] });
         contents.insert(module, content);
     }
-    let mut rooms: Rooms = cut.keys().map(|page| (page.clone(), Vec::new())).collect();
+    let mut page_files: PageFiles = cut.keys().map(|page| (page.clone(), Vec::new())).collect();
     let mut shared = 0;
     for bundle in packed(bundles) {
         let within: Vec<&str> =
-            numbers.iter().filter(|(_, number)| bundle.rooms >> **number & 1 == 1).map(|(page, _)| *page).collect();
+            numbers.iter().filter(|(_, number)| bundle.pages >> **number & 1 == 1).map(|(page, _)| *page).collect();
         let name = if let [single] = within.as_slice() {
-            format!("room_{single}")
+            format!("page_{single}")
         } else {
             shared += 1;
             format!("shared_{shared}")
         };
         for page in within {
-            rooms.entry(page.to_owned()).or_default().push(name.clone());
+            page_files.entry(page.to_owned()).or_default().push(name.clone());
         }
         let modules: Vec<&[u8]> = bundle.modules.iter().map(|module| contents[module.as_str()].as_slice()).collect();
         let merged = merge::merged(&modules).with_context(|| format!("merging {name}"))?;
@@ -61,8 +61,8 @@ pub(super) fn gather(folder: &Path, cut: &Rooms) -> Result<Rooms> {
     let names: BTreeSet<&String> = cut.keys().collect();
     let mut loader = LOADER.to_owned();
     for page in names {
-        writeln!(loader, "export const __wasm_split_load_{page} = door(\"{page}\");")?;
+        writeln!(loader, "export const __wasm_split_load_{page} = loadPage(\"{page}\");")?;
     }
     fs::write(folder.join("split.js"), loader).context("cannot write split.js")?;
-    Ok(rooms)
+    Ok(page_files)
 }

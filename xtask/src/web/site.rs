@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::parts::Rooms;
+use super::parts::PageFiles;
 use super::{StaticFile, content_hash};
 
 /// References required in index.html. Without them the page is empty.
@@ -65,7 +65,7 @@ impl Site {
     }
 
     /// Adds the wasm modules, their loader, and the start script that loads the initial module.
-    pub(super) fn add_program(&mut self, generated: &Path, rooms: &Rooms) -> Result<()> {
+    pub(super) fn add_program(&mut self, generated: &Path, page_files: &PageFiles) -> Result<()> {
         let mut parts = BTreeMap::new();
         let mut snippets = Vec::new();
         for file in super::files_under(generated)? {
@@ -91,8 +91,8 @@ impl Site {
         for (name, content) in parts {
             self.add(&name, content);
         }
-        let rooms = self.rooms(rooms)?;
-        self.add("rooms.js", rooms.into_bytes());
+        let page_files = self.page_files(page_files)?;
+        self.add("page_files.js", page_files.into_bytes());
         // wasm-bindgen writes this name without "./".
         let module = module.replace("planscope_bg.wasm", self.hashed("planscope_bg.wasm")?);
         let split = self.rewritten(&split);
@@ -113,9 +113,9 @@ impl Site {
     }
 
     /// Generates a script with the files of each page, for prefetching.
-    fn rooms(&self, rooms: &Rooms) -> Result<String> {
-        let mut lines = String::from("export const rooms = {\n");
-        for (page, parts) in rooms {
+    fn page_files(&self, page_files: &PageFiles) -> Result<String> {
+        let mut lines = String::from("export const pageFiles = {\n");
+        for (page, parts) in page_files {
             let parts = parts.iter().map(|part| Ok(format!("\"./{}\"", self.hashed(&format!("{part}.wasm"))?)));
             writeln!(lines, "  {page}: [{}],", parts.collect::<Result<Vec<_>>>()?.join(", "))?;
         }
@@ -191,7 +191,10 @@ mod tests {
             file("css/20-b.css", "b{background:url(/assets/icon.svg)}"),
             file("icon.svg", "<svg/>"),
             page(),
-            file("start.js", r#"import init from "./planscope.js"; import { rooms } from "./rooms.js"; init();"#),
+            file(
+                "start.js",
+                r#"import init from "./planscope.js"; import { pageFiles } from "./page_files.js"; init();"#,
+            ),
         ])
         .expect("a whole site");
         site.add_plotly(b"plotly".to_vec());
@@ -201,15 +204,15 @@ mod tests {
                 "planscope.js",
                 r#"import * as split from "./split.js"; ({"./split.js": split}); new URL('planscope_bg.wasm', import.meta.url)"#,
             ),
-            ("split.js", r#"import { initSync } from "./planscope.js"; import { rooms } from "./rooms.js";"#),
+            ("split.js", r#"import { initSync } from "./planscope.js"; import { pageFiles } from "./page_files.js";"#),
             ("planscope_bg.wasm", "wasm"),
-            ("room_runs.wasm", "runs"),
+            ("page_runs.wasm", "runs"),
         ];
         for (name, content) in files {
             fs::write(generated.path().join(name), content).expect("written");
         }
-        let rooms = Rooms::from([("runs".to_owned(), vec!["room_runs".to_owned()])]);
-        site.add_program(generated.path(), &rooms).expect("a program");
+        let page_files = PageFiles::from([("runs".to_owned(), vec!["page_runs".to_owned()])]);
+        site.add_program(generated.path(), &page_files).expect("a program");
         let folder = tempfile::tempdir().expect("a folder");
         site.write(folder.path()).expect("written");
         super::super::files_under(folder.path())
@@ -247,11 +250,11 @@ mod tests {
         assert!(content(&files, split).contains(&module.replace("assets/", "./")), "{module}");
         // The import name in the wasm module stays unchanged.
         assert!(content(&files, module).contains(r#"{"./split.js": split}"#));
-        let runs = file_name(&files, "assets/room_runs.", ".wasm").replace("assets/", "./");
-        let rooms = file_name(&files, "assets/rooms.", ".js");
-        assert!(content(&files, rooms).contains(&runs), "{runs}");
+        let runs = file_name(&files, "assets/page_runs.", ".wasm").replace("assets/", "./");
+        let page_files = file_name(&files, "assets/page_files.", ".js");
+        assert!(content(&files, page_files).contains(&runs), "{runs}");
         for script in [content(&files, split), start] {
-            assert!(script.contains(&rooms.replace("assets/", "./")), "{script}");
+            assert!(script.contains(&page_files.replace("assets/", "./")), "{script}");
         }
         // Pages may also refer to these files without /assets/.
         assert!(files.contains_key("icon.svg"));

@@ -14,7 +14,7 @@ fn a_timeline_does_not_differ_from_itself() {
             assert_eq!(same.at(&timeline, &timeline, span, aspect), Some((0.0, 0.0)));
         }
     }
-    assert_eq!(same.telling(&timeline, &timeline), Aspect::End);
+    assert_eq!(same.clearest_aspect(&timeline, &timeline), Aspect::End);
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn differences_have_a_sign_and_a_share() {
     let found = Differences::with_equal_devices(&after, &before);
     // 1,250 ns instead of 1,000 ns.
     assert_eq!(found.at(&after, &before, span, Aspect::Duration), Some((250.0, 0.25)));
-    assert_eq!(found.telling(&after, &before), Aspect::Duration);
+    assert_eq!(found.clearest_aspect(&after, &before), Aspect::Duration);
     let back = Differences::with_equal_devices(&before, &after);
     assert_eq!(back.at(&before, &after, span, Aspect::Duration), Some((-250.0, -0.2)));
     let difference_text = |aspect| back.difference_text(&before, &after, span, aspect);

@@ -25,7 +25,7 @@ pub(super) fn TokensCard() -> impl IntoView {
     fetch(response);
     let revoke = move |name: String| {
         spawn_local(async move {
-            let revoked = client::tell("DELETE", &path::token(&name), Body::Empty).await;
+            let revoked = client::submit("DELETE", &path::token(&name), Body::Empty).await;
             if last_error.try_set(revoked.err()).is_none() {
                 fetch(response);
             }

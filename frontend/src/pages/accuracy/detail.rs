@@ -57,7 +57,7 @@ pub(super) fn Detail(set: Arc<AccuracySet>) -> impl IntoView {
                         }.into_any()
                     }}
                 </div>
-                <div class="set-words">
+                <div class="set-text">
                     <SentenceList heading="Assumed" sentences=assumptions />
                     <SentenceList heading="Excluded rows" sentences=excluded />
                     <SentenceList heading="Findings" sentences=findings />

@@ -39,8 +39,7 @@ fn values(set: &Arc<AccuracySet>, chosen: &Chosen, index: usize) -> Vec<String> 
 
 /// Sorts numbers by value, and other texts after them by letters.
 pub(super) fn sorted(mut values: Vec<String>) -> Vec<String> {
-    let number = |text: &String| text.parse::<f64>().unwrap_or(f64::INFINITY);
-    values.sort_by(|a, b| number(a).total_cmp(&number(b)).then_with(|| a.cmp(b)));
+    values.sort_by(|a, b| format::numbers_first(a, b));
     values
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::check::{Checked, Loaded, use_check};
 use crate::notice::ErrorNotice;
 use crate::results::{change_lines, degrees};
-use crate::{clipboard, format, pointer, saving};
+use crate::{clipboard, download, format, pointer};
 
 /// Panel of the changes.
 #[component]
@@ -206,7 +206,7 @@ fn Buttons(edits: Vec<Edit>) -> impl IntoView {
             let is_changed = edits.with_value(|edits| edits.iter().any(|edit| edit.file == index));
             if let Some(name) = state.name(index).filter(|_| is_changed) {
                 // If the browser refuses the download, the lines are still on the page.
-                drop(saving::text(&saving::file_name(&name, "configuration.txt"), &file));
+                drop(download::text(&download::file_name(&name, "configuration.txt"), &file));
             }
         }
     };

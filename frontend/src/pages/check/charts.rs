@@ -12,7 +12,9 @@ use crate::check::{Checked, DrawnPlan, Loaded, use_check};
 use crate::format;
 use crate::gantt::{Gantt, Legend};
 use crate::notice::ErrorNotice;
-use crate::results::{MEMORY_PARTS, TIME_PARTS, degrees, memory_values, settings_text, source_text, time_values};
+use crate::results::{
+    MEMORY_PARTS, TIME_PARTS, degrees, fullest_rank, memory_values, settings_text, source_text, time_values,
+};
 
 /// Memory need by rank and term, also of a job that does not fit.
 #[component]
@@ -42,7 +44,7 @@ pub(super) fn MemoryCard(checked: Arc<Checked>) -> impl IntoView {
 
 /// Describes the fullest rank and the reserve.
 fn memory_caption(ranks: &[RankNeed], limit_gib: f64) -> Option<String> {
-    let fullest = ranks.iter().rev().max_by(|a, b| a.memory.resident_gib().total_cmp(&b.memory.resident_gib()))?;
+    let fullest = fullest_rank(ranks, |need| &need.memory)?;
     let parts = memory_values(&fullest.memory);
     let (part, value) = MEMORY_PARTS.iter().zip(parts).max_by(|a, b| a.1.total_cmp(&b.1))?;
     let reserve = fullest.memory.reserve_gib;

@@ -5,8 +5,9 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::catalogue::Catalogue;
-use crate::check::{CheckState, Loaded, listed, read_files, use_check};
+use crate::check::{CheckState, Loaded, read_files, use_check};
 use crate::format;
+use crate::picked_files::{DropTarget, selected};
 
 /// Examples, each with its file name.
 const EXAMPLES: [(&str, &str, &str); 3] = [
@@ -33,22 +34,8 @@ fn open_files(state: CheckState, files: Vec<web_sys::File>, wrong: RwSignal<Opti
 pub(super) fn Input() -> impl IntoView {
     let state = use_check();
     let wrong = RwSignal::new(None::<String>);
-    let over = RwSignal::new(false);
     let is_checked = Memo::new(move |_| state.result.with(|result| matches!(result, Loaded::Here(_))));
-    let select = move |event: web_sys::Event| {
-        let input = event_target::<web_sys::HtmlInputElement>(&event);
-        open_files(state, listed(input.files()), wrong);
-        // Clears the input, so that selecting the same file again fires a change event.
-        input.set_value("");
-    };
-    let drop_file = move |event: web_sys::DragEvent| {
-        over.set(false);
-        let files = listed(event.data_transfer().and_then(|data| data.files()));
-        if !files.is_empty() {
-            event.prevent_default();
-            open_files(state, files, wrong);
-        }
-    };
+    let target = DropTarget::new(move |files| open_files(state, files, wrong));
     let summary = move || {
         let name = state.file_name.get();
         let name = if name.is_empty() { "Configuration".to_owned() } else { name };
@@ -68,10 +55,10 @@ pub(super) fn Input() -> impl IntoView {
     };
     let is_empty = move || state.text.with(|text| text.trim().is_empty());
     view! {
-        <section class="check-input" class:over=move || over.get()
-            on:dragover=move |event| { event.prevent_default(); over.set(true); }
-            on:dragleave=move |_| over.set(false)
-            on:drop=drop_file
+        <section class="check-input" class:over=move || target.is_over()
+            on:dragover=move |event| target.drag_over(&event)
+            on:dragleave=move |_| target.drag_leave()
+            on:drop=move |event| target.drop(&event)
         >
             <details open=move || !is_checked.get()>
                 <summary>{summary}</summary>
@@ -100,7 +87,7 @@ pub(super) fn Input() -> impl IntoView {
                 <Devices state=state />
                 <button class="primary" data-testid="check" title="Ctrl+Enter in the text" disabled=move || is_empty() || state.devices_error().is_some() on:click=check>"Check"</button>
                 <label class="button quiet-button">
-                    <input type="file" class="visually-hidden" multiple data-testid="check-file" on:change=select />
+                    <input type="file" class="visually-hidden" multiple data-testid="check-file" on:change=move |event| open_files(state, selected(&event), wrong) />
                     "Open files"
                 </label>
                 <Show when=move || is_empty()>

@@ -6,6 +6,7 @@ use api::check::Check;
 use leptos::prelude::*;
 
 use crate::check::Checked;
+use crate::notice::titled_list;
 
 /// Settings of the file, assumptions, and everything that the result does not include.
 #[component]
@@ -25,15 +26,10 @@ pub(super) fn ReadPanel(checked: Arc<Checked>) -> impl IntoView {
     view! {
         <aside class="card check-read" aria-label="What was read" data-testid="check-read">
             <header class="card-title"><h2>"Read from the file"</h2><span class="muted">{format!("{count} settings")}</span></header>
-            {sentences("Assumed", "", assumed)}
-            {sentences("Not modelled", "warning", not_modelled)}
-            {sentences("Keys that are not recognised", "warning", unknown)}
+            {titled_list(view! { <h3>"Assumed"</h3> }, "", assumed)}
+            {titled_list(view! { <h3>"Not modelled"</h3> }, "warning", not_modelled)}
+            {titled_list(view! { <h3>"Keys that are not recognised"</h3> }, "warning", unknown)}
             {(count > 0).then(|| view! { <h3>"Read"</h3><ul class="check-settings">{settings}</ul> })}
         </aside>
     }
-}
-
-fn sentences(title: &'static str, class: &'static str, lines: Vec<String>) -> Option<impl IntoView> {
-    let items = lines.into_iter().map(|line| view! { <li>{line}</li> }).collect::<Vec<_>>();
-    (!items.is_empty()).then(|| view! { <div class=class><h3>{title}</h3><ul>{items}</ul></div> })
 }

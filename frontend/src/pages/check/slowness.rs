@@ -7,10 +7,11 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use super::log_comparison::{LogComparison, read_log};
-use crate::check::{Checked, Loaded, listed};
+use crate::check::{Checked, Loaded};
 use crate::client::{self, Body, RequestError};
 use crate::format;
 use crate::notice::ErrorNotice;
+use crate::picked_files::{DropTarget, selected};
 
 /// Comparison with a log or with a number.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,21 +63,7 @@ pub(super) fn SlownessCard(checked: std::sync::Arc<Checked>) -> impl IntoView {
             }
         });
     });
-    let select_log = move |event: web_sys::Event| {
-        let input = event_target::<web_sys::HtmlInputElement>(&event);
-        read_log.with_value(|read| read(listed(input.files())));
-        input.set_value("");
-    };
-    let is_over = RwSignal::new(false);
-    let drop_log = move |event: web_sys::DragEvent| {
-        is_over.set(false);
-        let files = listed(event.data_transfer().and_then(|data| data.files()));
-        if !files.is_empty() {
-            event.prevent_default();
-            event.stop_propagation();
-            read_log.with_value(|read| read(files));
-        }
-    };
+    let target = DropTarget::new(move |files| read_log.with_value(|read| read(files)));
     let ask = move || {
         let Ok(Some(value)) = number() else { return };
         let configuration = checked.request.clone();
@@ -96,10 +83,10 @@ pub(super) fn SlownessCard(checked: std::sync::Arc<Checked>) -> impl IntoView {
         UNITS.iter().enumerate().map(|(index, (name, _))| view! { <option value=index.to_string()>{*name}</option> });
     let content = move || answered(answer.get(), replicas);
     view! {
-        <section class="card" data-testid="check-slowness" class:over=move || is_over.get()
-            on:dragover=move |event| { event.prevent_default(); event.stop_propagation(); is_over.set(true); }
-            on:dragleave=move |_| is_over.set(false)
-            on:drop=drop_log
+        <section class="card" data-testid="check-slowness" class:over=move || target.is_over()
+            on:dragover=move |event| target.drag_over(&event)
+            on:dragleave=move |_| target.drag_leave()
+            on:drop=move |event| target.drop(&event)
         >
             <header class="card-title"><h2>"Is my run slower?"</h2></header>
             <form class="check-controls" on:submit=move |event| { event.prevent_default(); ask.with_value(|ask| ask()); }>
@@ -119,7 +106,7 @@ pub(super) fn SlownessCard(checked: std::sync::Arc<Checked>) -> impl IntoView {
                 <button data-testid="explain-slowness" disabled=move || !matches!(number(), Ok(Some(_)))>"Explain"</button>
                 <span class="muted">"or"</span>
                 <label class="button quiet-button">
-                    <input type="file" class="visually-hidden" data-testid="check-log" on:change=select_log />
+                    <input type="file" class="visually-hidden" data-testid="check-log" on:change=move |event| read_log.with_value(|read| read(selected(&event))) />
                     "Open a log of the run"
                 </label>
             </form>

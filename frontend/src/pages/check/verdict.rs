@@ -17,14 +17,13 @@ use crate::check::Checked;
 use crate::client::{self, Body, RequestError};
 use crate::format;
 use crate::notice::ErrorNotice;
-use crate::results::degrees;
+use crate::results::{degrees, fullest_rank};
 
 /// Describes the verdict with its decisive figure.
 fn headline(check: &Check) -> String {
     let fit = &check.fit;
     let peak = fit.base.peak_gib.unwrap_or(0.0);
-    let ranks = fit.ranks.iter();
-    let fullest = ranks.rev().max_by(|a, b| a.memory.resident_gib().total_cmp(&b.memory.resident_gib()));
+    let fullest = fullest_rank(&fit.ranks, |need| &need.memory);
     let rank = fullest.map(|need| format!(" on rank {}", need.rank)).unwrap_or_default();
     let (peak_text, limit) = (format::gib(peak), format::gib(fit.limit_gib));
     match check.verdict {

@@ -6,14 +6,14 @@ use leptos::task::spawn_local;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 
-use crate::check::{listed, read_files, use_check};
+use crate::check::{read_files, use_check};
+use crate::picked_files::{DropTarget, selected};
 
 /// Field for a configuration. The check page shows the result.
 #[component]
 pub(super) fn CheckConfiguration() -> impl IntoView {
     let state = use_check();
     let text = RwSignal::new(String::new());
-    let over = RwSignal::new(false);
     let navigate = StoredValue::new_local(use_navigate());
     let wrong = RwSignal::new(None::<String>);
     let check = move |files: Vec<NamedText>| {
@@ -28,26 +28,14 @@ pub(super) fn CheckConfiguration() -> impl IntoView {
             }
         });
     };
-    let drop_file = move |event: web_sys::DragEvent| {
-        over.set(false);
-        let files = listed(event.data_transfer().and_then(|data| data.files()));
-        if !files.is_empty() {
-            event.prevent_default();
-            read(files);
-        }
-    };
-    let select = move |event: web_sys::Event| {
-        let input = event_target::<web_sys::HtmlInputElement>(&event);
-        read(listed(input.files()));
-        input.set_value("");
-    };
+    let target = DropTarget::new(read);
     let paste = move |_| check(vec![NamedText { name: String::new(), text: text.get_untracked() }]);
     let is_empty = move || text.with(|text| text.trim().is_empty());
     view! {
-        <section class="new-scenario check-first" class:over=move || over.get() aria-labelledby="check-configuration"
-            on:dragover=move |event| { event.prevent_default(); over.set(true); }
-            on:dragleave=move |_| over.set(false)
-            on:drop=drop_file
+        <section class="new-scenario check-first" class:over=move || target.is_over() aria-labelledby="check-configuration"
+            on:dragover=move |event| target.drag_over(&event)
+            on:dragleave=move |_| target.drag_leave()
+            on:drop=move |event| target.drop(&event)
         >
             <h2 id="check-configuration">"Check a configuration"</h2>
             <textarea
@@ -63,7 +51,7 @@ pub(super) fn CheckConfiguration() -> impl IntoView {
             <p class="new-more">
                 <button class="primary" data-testid="first-check" disabled=is_empty on:click=paste>"Check"</button>
                 <label class="button quiet-button">
-                    <input type="file" class="visually-hidden" multiple on:change=select />
+                    <input type="file" class="visually-hidden" multiple on:change=move |event| read(selected(&event)) />
                     "Open files"
                 </label>
                 <a href="/check">"Examples"</a>

@@ -10,8 +10,8 @@ use leptos_router::hooks::use_params_map;
 use super::set::Set;
 use super::{LEAD, fetch, nothing};
 use crate::client;
-use crate::pages::gallery::glance::{Glance, Glances};
-use crate::pages::gallery::ready_line::ReadyLine;
+use crate::pages::gallery::scenario_line::ScenarioLine;
+use crate::pages::gallery::summary::{ScenarioSummaries, ScenarioSummary};
 
 #[component]
 pub(crate) fn PaperPage() -> impl IntoView {
@@ -19,10 +19,10 @@ pub(crate) fn PaperPage() -> impl IntoView {
     let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
     let response = RwSignal::new(None);
     fetch(response);
-    let ready = RwSignal::new(Vec::<Glance>::new());
+    let ready = RwSignal::new(Vec::<ScenarioSummary>::new());
     spawn_local(async move {
         // If the gallery request fails, the figures still link to their setups.
-        if let Ok(gallery) = client::get::<Glances>(path::GALLERY).await {
+        if let Ok(gallery) = client::get::<ScenarioSummaries>(path::GALLERY).await {
             ready.set(gallery.entries);
         }
     });
@@ -43,7 +43,7 @@ pub(crate) fn PaperPage() -> impl IntoView {
 }
 
 #[component]
-fn PaperContent(paper: Paper, ready: RwSignal<Vec<Glance>>, engine: String) -> impl IntoView {
+fn PaperContent(paper: Paper, ready: RwSignal<Vec<ScenarioSummary>>, engine: String) -> impl IntoView {
     let Paper { id, title, source, sets } = paper;
     document().set_title(&format!("{title} · Planscope"));
     let contents = sets
@@ -57,11 +57,11 @@ fn PaperContent(paper: Paper, ready: RwSignal<Vec<Glance>>, engine: String) -> i
         let title = title.clone();
         Memo::new(move |_| {
             let belongs_to_paper =
-                |entry: &&Glance| entry.paper.as_ref().is_some_and(|paper_ref| paper_ref.title == title);
+                |entry: &&ScenarioSummary| entry.paper.as_ref().is_some_and(|paper_ref| paper_ref.title == title);
             ready.with(|ready| ready.iter().filter(belongs_to_paper).cloned().collect::<Vec<_>>())
         })
     };
-    let lines = move || entries.get().into_iter().map(|entry| view! { <ReadyLine entry=entry /> }).collect_view();
+    let lines = move || entries.get().into_iter().map(|entry| view! { <ScenarioLine entry=entry /> }).collect_view();
     let sets = {
         let id = id.clone();
         sets.into_iter().map(|set| view! { <Set paper=id.clone() set=set /> }).collect_view()
@@ -81,9 +81,9 @@ fn PaperContent(paper: Paper, ready: RwSignal<Vec<Glance>>, engine: String) -> i
         <h2>"Tables and figures"</h2>
         <ul class="contents" aria-label="Tables and figures">{contents}</ul>
         <Show when=move || !entries.with(Vec::is_empty)>
-            <details class="set-ups" open=move || entries.with(|current| current.len() <= 12)>
+            <details class="all-scenarios" open=move || entries.with(|current| current.len() <= 12)>
                 <summary>{move || format!("{} scenarios to open", entries.with(Vec::len))}</summary>
-                <ul class="shelf" data-testid="set-ups">{lines}</ul>
+                <ul class="scenario-list" data-testid="all-scenarios">{lines}</ul>
             </details>
         </Show>
         <section data-testid=format!("paper-{id}")>{sets}</section>

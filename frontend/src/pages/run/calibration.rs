@@ -13,10 +13,10 @@ use api::scenario::StoredScenario;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::answered::plan_to_the_end;
 use crate::client::{self, Body, RequestError};
 use crate::format;
 use crate::notice::ErrorNotice;
+use crate::outcome_fetch::fetch_or_plan;
 use crate::profiles::{EffectSummary, Factors, ProfileLink};
 use crate::runs::use_run_monitor;
 
@@ -121,7 +121,7 @@ async fn replan_with(profile: &str, scenario: String) -> Result<Replanned, Reque
     let AppliedProfile { scenario, changes } =
         client::send("POST", &path::profile_apply(profile), Body::Json(body)).await?;
     let after = client::get::<StoredScenario>(&path::scenario(&scenario)).await?;
-    let new = plan_to_the_end(&scenario).await?;
+    let new = fetch_or_plan(&scenario).await?;
     Ok(Replanned { times: times(&old, &new), before, after, changes })
 }
 

@@ -69,7 +69,7 @@ fn Table(comparison: Comparison) -> impl IntoView {
     });
     let notes = notes.into_iter().map(|note| view! { <li>{note}</li> }).collect_view();
     view! {
-        <p data-testid="figures-words">{text}</p>
+        <p data-testid="figures-summary">{text}</p>
         <div class="table-scroll" role="region" aria-label="Predicted and measured figures" tabindex="0">
             <table class="list figures predicted-measured">
                 <thead>

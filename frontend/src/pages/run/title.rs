@@ -7,11 +7,11 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::client::{RequestError, pause};
-use crate::form::put_back;
+use crate::form::restore_text;
 use crate::format;
+use crate::listing::parse_tags;
 use crate::notice::ErrorNotice;
-use crate::runs::{StateBadge, Way, ago, clock, origin_text, progress_text, remaining_s, size, use_run_monitor};
-use crate::shelf::parse_tags;
+use crate::runs::{FeedMode, StateBadge, ago, clock, origin_text, progress_text, remaining_s, size, use_run_monitor};
 
 /// Clock interval in ms.
 const TICK_MS: i32 = 1_000;
@@ -46,7 +46,7 @@ pub(super) fn RunTitle() -> impl IntoView {
     let rename = move |event: web_sys::Event| {
         let typed = event_target_value(&event).trim().to_owned();
         if typed.is_empty() {
-            put_back(&event, &name.get_untracked());
+            restore_text(&event, &name.get_untracked());
         } else if typed != name.get_untracked() {
             change.run(RunChange { name: Some(typed), ..RunChange::default() });
         }
@@ -86,12 +86,12 @@ pub(super) fn RunTitle() -> impl IntoView {
             Some((summary.last_step.unwrap_or(0).min(total), total))
         })
     });
-    let way = move || match feed.way.get() {
-        Way::Loading => Some("connecting…"),
-        Way::Streaming => Some("live updates"),
-        Way::Polling => Some("updates every two seconds: the event stream is blocked"),
+    let mode_text = move || match feed.mode.get() {
+        FeedMode::Loading => Some("connecting…"),
+        FeedMode::Streaming => Some("live updates"),
+        FeedMode::Polling => Some("updates every two seconds: the event stream is blocked"),
         // The run state already shows this.
-        Way::Over => None,
+        FeedMode::Over => None,
     };
     let exports = move || exports(&feed.id(), &name.get());
     view! {
@@ -111,10 +111,10 @@ pub(super) fn RunTitle() -> impl IntoView {
             {move || remaining.get().map(|text| view! { <span>{text}</span> })}
             {move || updated.get().map(|updated_text| view! { <span class="muted">{updated_text}</span> })}
             <span class="muted">{text(|summary| format!("{}, {}, {} points", origin_text(summary.origin), size(summary.bytes), format::count(summary.points)))}</span>
-            {move || way().map(|mode_text| view! { <span class="muted">{mode_text}</span> })}
+            {move || mode_text().map(|mode_text| view! { <span class="muted">{mode_text}</span> })}
         </div>
         {move || end_reason.get().map(|reason| view! { <p class="notice end-reason" class:bad=move || state.get() == RunState::Crashed role="status" data-testid="end-reason">{reason}</p> })}
-        <div class="run-words">
+        <div class="run-labels">
             <label>
                 <span>"Tags"</span>
                 <input data-testid="run-tags" placeholder="none; several by commas" prop:value=move || tags.get() on:change=tag />

@@ -91,7 +91,7 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Study<T> {
         self.last.with(|last| last.as_ref().is_some_and(|last| self.url.with(|url| url.as_ref() != Some(&last.url))))
     }
 
-    pub(super) fn ask(self) {
+    pub(super) fn request(self) {
         let Some(url) = self.url.get_untracked() else { return };
         let document = self.document.get_untracked();
         let abort = Abort::new();
@@ -174,7 +174,7 @@ where
     };
     view! {
         <div class="fit-controls">
-            <button on:click=move |_| study.ask() disabled=move || waits.get() || !study.is_possible()>{label}</button>
+            <button on:click=move |_| study.request() disabled=move || waits.get() || !study.is_possible()>{label}</button>
             <p class="hint" role="status">{text}</p>
             <Show when=move || waits.get() fallback=move || further.as_ref().map(ViewFn::run)>
                 <div class="progress">
@@ -183,7 +183,7 @@ where
                 </div>
             </Show>
         </div>
-        {move || error().map(|error| view! { <ErrorNotice error=error on_retry=move |()| study.ask() /> })}
+        {move || error().map(|error| view! { <ErrorNotice error=error on_retry=move |()| study.request() /> })}
     }
 }
 

@@ -1,7 +1,7 @@
 //! Scatter chart with all module layouts. It shows the benefit of different layouts per module. A
 //! selected point is shown in detail.
 
-mod chosen;
+mod selected_layout;
 mod table;
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use leptos::prelude::*;
 use crate::charts::{Cloud, Mark, ScatterChart};
 use crate::explore::use_explore;
 use crate::format;
-use chosen::SelectedLayout;
+use selected_layout::SelectedLayout;
 use table::PointTables;
 
 const KINDS: [(Freedom, &str, &str, &str, Mark); 3] = [

@@ -14,7 +14,7 @@ use wasm_bindgen::closure::Closure;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::EventSource;
 
-use super::{BREAKS, Batch, Feed, Points, Stream, Way, listener};
+use super::{BREAKS, Batch, Feed, FeedMode, Points, Stream, listener};
 use crate::client::pause;
 
 /// Wait interval in ms until the stored points are loaded. The stream starts after them.
@@ -51,7 +51,7 @@ impl Several {
         }
         spawn_local(async move {
             for _ in 0..WAITS {
-                if !feeds.iter().any(|feed| feed.is_alive() && feed.way.get_untracked() == Way::Loading) {
+                if !feeds.iter().any(|feed| feed.is_alive() && feed.mode.get_untracked() == FeedMode::Loading) {
                     break;
                 }
                 pause(WAIT_MS).await;
@@ -60,19 +60,19 @@ impl Several {
                 }
             }
             // Skip runs that failed to load; their feeds report the error.
-            let there = |feed: &Feed| feed.is_alive() && feed.way.get_untracked() != Way::Loading;
+            let there = |feed: &Feed| feed.is_alive() && feed.mode.get_untracked() != FeedMode::Loading;
             let feeds: Vec<Feed> = feeds.into_iter().filter(there).collect();
             if self.turn.try_get_value() == Some(turn) && !feeds.is_empty() {
-                self.carry(&feeds).await;
+                self.receive(&feeds).await;
                 for feed in feeds.iter().filter(|feed| feed.is_alive()) {
-                    feed.way.set(if feed.is_over() { Way::Over } else { Way::Polling });
+                    feed.mode.set(if feed.is_over() { FeedMode::Over } else { FeedMode::Polling });
                 }
             }
         });
     }
 
     /// Reads the stream until it ends.
-    async fn carry(self, feeds: &[Feed]) {
+    async fn receive(self, feeds: &[Feed]) {
         let ids: Vec<String> = feeds.iter().map(Feed::id).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         let after: Vec<u64> = feeds.iter().map(|feed| feed.points.with_value(Points::last_row)).collect();
@@ -86,7 +86,7 @@ impl Several {
             match update.event {
                 RunEvent::Point(point) => batch.put(*point),
                 RunEvent::Gap(gap) => batch.feed.fill(gap),
-                RunEvent::State(state) => batch.feed.turn_to(state),
+                RunEvent::State(state) => batch.feed.set_state(state),
             }
         });
         for name in ["point", "gap", "state"] {

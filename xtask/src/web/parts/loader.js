@@ -1,14 +1,14 @@
-// Fetches the parts of rooms. The main part calls a door, which answers through the table of functions that all parts share.
+// Fetches the modules of lazily loaded pages. The main module calls a loader, which answers through the function table of all modules.
 import { initSync } from "./planscope.js";
-import { rooms } from "./rooms.js";
+import { pageFiles } from "./page_files.js";
 
 const parts = new Map();
 
-/** Starts a part beside the program, once; one that failed is asked for again at the next call. */
+/** Starts a module once. A module that failed is fetched again at the next call. */
 function load(file) {
   let part = parts.get(file);
   if (!part) {
-    // Without a module to start, this answers what the main part exports.
+    // Without an argument, this returns the exports of the main module.
     part = WebAssembly.instantiateStreaming(fetch(new URL(file, import.meta.url)), { __wasm_split: initSync() });
     part.catch(() => parts.delete(file));
     parts.set(file, part);
@@ -16,14 +16,14 @@ function load(file) {
   return part;
 }
 
-const door = (room) => async (callback, data) => {
-  let there = true;
+const loadPage = (page) => async (callback, data) => {
+  let isLoaded = true;
   try {
-    await Promise.all(rooms[room].map(load));
+    await Promise.all(pageFiles[page].map(load));
   } catch (error) {
     console.error(error);
-    there = false;
+    isLoaded = false;
   }
-  initSync().__indirect_function_table.get(callback)(data, there);
+  initSync().__indirect_function_table.get(callback)(data, isLoaded);
 };
 

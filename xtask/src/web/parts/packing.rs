@@ -7,7 +7,7 @@ const REQUEST_SHARE: u64 = 300;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bundle {
     /// Bit set of the pages that download this file.
-    pub(super) rooms: u32,
+    pub(super) pages: u32,
     /// Size in bytes.
     pub(super) bytes: u64,
     /// Module names.
@@ -30,8 +30,8 @@ pub(super) fn packed(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
             }
         }
         let Some((_, into, from)) = best else { return bundles };
-        let Bundle { rooms, bytes, modules } = bundles.swap_remove(from);
-        bundles[into].rooms |= rooms;
+        let Bundle { pages, bytes, modules } = bundles.swap_remove(from);
+        bundles[into].pages |= pages;
         bundles[into].bytes += bytes;
         bundles[into].modules.extend(modules);
     }
@@ -39,18 +39,18 @@ pub(super) fn packed(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
 
 /// Bytes saved over the first visits to all pages if two bundles are merged.
 fn gain(first: &Bundle, other: &Bundle, request: u64) -> i64 {
-    let rooms = |set: u32| i64::from(set.count_ones());
+    let count = |set: u32| i64::from(set.count_ones());
     let bytes = |bundle: &Bundle| i64::try_from(bundle.bytes).unwrap_or(i64::MAX);
-    let saved = i64::try_from(request).unwrap_or(i64::MAX) * rooms(first.rooms & other.rooms);
-    saved - bytes(first) * rooms(other.rooms & !first.rooms) - bytes(other) * rooms(first.rooms & !other.rooms)
+    let saved = i64::try_from(request).unwrap_or(i64::MAX) * count(first.pages & other.pages);
+    saved - bytes(first) * count(other.pages & !first.pages) - bytes(other) * count(first.pages & !other.pages)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn bundle(rooms: u32, bytes: u64, name: &str) -> Bundle {
-        Bundle { rooms, bytes, modules: vec![name.to_owned()] }
+    fn bundle(pages: u32, bytes: u64, name: &str) -> Bundle {
+        Bundle { pages, bytes, modules: vec![name.to_owned()] }
     }
 
     #[test]
@@ -60,12 +60,12 @@ mod tests {
         // 3 an extra 40 bytes. Merging the large bundles would cost the other page more.
         let packed =
             packed(vec![bundle(1, 100_000, "a"), bundle(2, 60_000, "b"), bundle(3, 40, "c"), bundle(7, 20, "d")]);
-        let found: Vec<_> = packed.iter().map(|bundle| (bundle.rooms, bundle.bytes, bundle.modules.concat())).collect();
+        let found: Vec<_> = packed.iter().map(|bundle| (bundle.pages, bundle.bytes, bundle.modules.concat())).collect();
         assert_eq!(found, [(1, 100_000, "a".to_owned()), (2, 60_000, "b".to_owned()), (7, 60, "cd".to_owned())]);
     }
 
     #[test]
-    fn rooms_that_share_nothing_share_no_file() {
+    fn pages_without_shared_code_share_no_file() {
         let separate = vec![bundle(1, 10, "a"), bundle(2, 10, "b")];
         assert_eq!(packed(separate.clone()), separate);
     }

@@ -125,7 +125,7 @@ impl Settings {
         let change = Callback::new(move |(field_pointer, value): (String, Option<Value>)| {
             if let Some(value) = value {
                 self.document.update(|document| pointer::set(document, &field_pointer, value));
-                self.ask_soon();
+                self.request_soon();
             }
         });
         let Self { document, errors, unreadable, fields, .. } = self;
@@ -133,7 +133,7 @@ impl Settings {
     }
 
     /// Validates the input. If it is valid, the query changes after [`PAUSE`].
-    fn ask_soon(self) {
+    fn request_soon(self) {
         let run = self.run.get_untracked();
         let found = self.document.with_untracked(|document| query(document, run.as_deref()));
         let timer = match found {
@@ -158,7 +158,7 @@ impl Settings {
     fn reset(self) {
         self.run.set(None);
         self.document.set(defaults());
-        self.ask_soon();
+        self.request_soon();
     }
 }
 
@@ -177,7 +177,7 @@ pub(crate) fn SettingsForm(
         view! { <NumberField pointer=pointer label=label unit=unit min=lower max=upper step=step /> }
     });
     view! {
-        <div class="asked-fields" data-testid="correction-settings">
+        <div class="request-card-fields" data-testid="correction-settings">
             {fields.collect_view()}
             <RunField settings=settings scenario=scenario />
             <button class="quiet" on:click=move |_| settings.reset()>"As at first"</button>
@@ -211,7 +211,7 @@ fn RunField(settings: Settings, scenario: Signal<Option<String>>) -> impl IntoVi
     let choose = move |event| {
         let id = event_target_value(&event);
         settings.run.set((!id.is_empty()).then_some(id));
-        settings.ask_soon();
+        settings.request_soon();
     };
     let failed = move || {
         let error = runs.get().and_then(Result::err)?;

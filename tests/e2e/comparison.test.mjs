@@ -1,0 +1,97 @@
+// Comparison of scenarios: pinned, pasted, in the link. The pages of the papers.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { serious } from "./axe.mjs";
+import { expectNoFaults } from "./browser.mjs";
+import { openReady, setNumber, settled, stored } from "./explore.mjs";
+import { useFixture } from "./fixture.mjs";
+
+const fixture = useFixture();
+
+test("a pinned scenario stays compared during edits and in the link until it is removed", async () => {
+  const page = await fixture.open();
+  await openReady(page, "vlm-s-image-heavy");
+  const before = await stored(page, fixture.server);
+  const card = page.getByTestId("card-comparison");
+  await card.getByTestId("comparison-pin").click();
+  await card.getByTestId("comparison-same").waitFor();
+
+  await setNumber(page, "/workload/global_batch", 32);
+  await settled(page);
+  const after = await stored(page, fixture.server);
+  const changes = card.getByTestId("comparison-changes").locator("tbody tr");
+  await changes.first().waitFor();
+  assert.deepEqual(await changes.locator("th, td").allInnerTexts(), ["workload › global batch", "64", "32"]);
+  const rows = card.getByTestId("comparison-figures").locator("tbody tr");
+  assert.equal(await rows.count(), after.outcome.results.length);
+  const time = (outcome) => outcome.results.find(({ planner }) => planner === "1f1b").answer.metrics.iteration_s;
+  const change = 100 * (time(after.outcome) / time(before.outcome) - 1);
+  const row = rows.filter({ has: page.locator("th", { hasText: /^1F1B$/ }) });
+  const shown = (await row.locator("td").first().innerText()).replace("−", "-");
+  assert.ok(change < -30, `half the batch takes less: ${change}`);
+  assert.match(shown, new RegExp(`-${Math.abs(change).toPrecision(2).slice(0, 2)}`), shown);
+  assert.match(await card.getByTestId("comparison-explained").innerText(), /1F1B is [\d.]+× as fast as in the other scenario \(−.*computation −/);
+  const chart = card.getByTestId("gantt-comparison");
+  await page.waitForFunction((chart) => Number(chart.dataset.paintedSpans) > 0, await chart.elementHandle());
+
+  await page.waitForFunction((id) => location.hash.includes(`cmp=${id}`), before.scenario.id ?? new URL(page.url()).hash.match(/cmp=(\w+)/)[1]);
+  const elsewhere = await fixture.open({ scheme: "dark", width: 390 });
+  await elsewhere.goto(page.url());
+  await settled(elsewhere);
+  await elsewhere.getByTestId("comparison-changes").waitFor();
+  assert.deepEqual(await serious(elsewhere), []);
+  expectNoFaults(elsewhere);
+  await elsewhere.context().close();
+
+  await card.getByTestId("comparison-stop").click();
+  await card.getByTestId("comparison-changes").waitFor({ state: "detached" });
+  await page.waitForFunction(() => !location.hash.includes("cmp="));
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a pasted link selects the comparison, and invalid text has an error", async () => {
+  const page = await fixture.open({ refusals: true });
+  await page.goto("/new?ready=llama-2-7b-long-documents");
+  await settled(page);
+  const link = page.url();
+  await page.goto("/new?ready=vlm-s-image-heavy");
+  await settled(page);
+  const card = page.getByTestId("card-comparison");
+  const field = card.getByTestId("comparison-link-field");
+  await field.fill("not a link");
+  await field.blur();
+  await card.getByRole("alert").waitFor();
+  await field.fill(link);
+  await field.blur();
+  await card.getByTestId("comparison-figures").waitFor();
+  await field.fill("/s/zzzzzzzzzzzz");
+  await field.blur();
+  await card.locator(".notice.bad").waitFor();
+  await page.context().close();
+});
+
+test("every paper has a page with its scenarios and figures, and old links into the list lead there", async () => {
+  const page = await fixture.open();
+  await page.goto("/papers");
+  const { papers } = await fixture.server.get("/papers");
+  for (const { id, sets } of papers) {
+    await page.getByTestId(`paper-card-${id}`).click();
+    await page.waitForURL(`**/papers/${id}`);
+    await page.getByTestId(`set-${id}-${sets[0].id}`).waitFor();
+    assert.equal(await page.locator("article.set").count(), sets.length);
+    await page.getByTestId("all-scenarios").locator("li").first().waitFor({ state: "attached" });
+    await page.goBack();
+    await page.getByTestId(`paper-card-${id}`).waitFor();
+  }
+  const { id, sets } = papers.at(-1);
+  await page.goto("/");
+  await page.goto(`/papers#${id}-${sets.at(-1).id}`);
+  await page.waitForURL(`**/papers/${id}#*`);
+  await page.waitForFunction((place) => document.getElementById(place)?.getBoundingClientRect().top < innerHeight, `${id}-${sets.at(-1).id}`);
+  await page.locator("details.all-scenarios > summary").click();
+  await page.goto(`/papers/nothing`);
+  await page.getByText("Unknown paper").waitFor();
+  expectNoFaults(page);
+  await page.context().close();
+});

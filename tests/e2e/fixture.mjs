@@ -1,0 +1,34 @@
+// Fixture of a test file: a server with its own database and a browser, closed after the tests.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { after, before } from "node:test";
+import { openPage, startBrowser } from "./browser.mjs";
+import { root, startServer } from "./server.mjs";
+
+/** Folder of the pictures that tests take. */
+export const pictures = join(root, "target/e2e");
+/** Folder of the pictures of the README. Unset unless they are to be updated. */
+export const readme = process.env.PLANSCOPE_PICTURES;
+
+/**
+ * Starts server and browser before the tests of a file and calls `prepare`. `open` opens a page in a new
+ * context, with the options of `openPage`.
+ */
+export function useFixture(prepare = async () => {}) {
+  const fixture = {
+    server: undefined,
+    browser: undefined,
+    open: (options) => openPage(fixture.browser, fixture.server, options),
+  };
+  before(async () => {
+    for (const folder of [pictures, readme]) if (folder) mkdirSync(folder, { recursive: true });
+    fixture.server = await startServer();
+    fixture.browser = await startBrowser();
+    await prepare(fixture);
+  });
+  after(async () => {
+    await fixture.browser?.close();
+    await fixture.server?.stop();
+  });
+  return fixture;
+}

@@ -1,0 +1,117 @@
+// Lazily loaded pages: what is fetched when, and what is shown while a page loads or cannot be loaded.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { expectNoFaults } from "./browser.mjs";
+import { useFixture } from "./fixture.mjs";
+
+const fixture = useFixture();
+
+const isPart = (url) => url.pathname.endsWith(".wasm") && !url.pathname.includes("planscope_bg");
+const partsAsked = (page) => {
+  const asked = [];
+  page.on("request", (request) => isPart(new URL(request.url())) && asked.push(new URL(request.url()).pathname));
+  return asked;
+};
+
+test("the gallery needs one module, and hovering over a link fetches the next page", async () => {
+  const page = await fixture.open();
+  // Nothing but the program itself can be had.
+  await page.route(isPart, (route) => route.abort());
+  await page.goto("/");
+  await page.waitForSelector('[data-testid^="gallery-"]');
+  await page.unroute(isPart);
+  await page.context().close();
+
+  const second = await fixture.open();
+  const asked = partsAsked(second);
+  await second.goto("/");
+  await second.waitForSelector('[data-testid^="gallery-"]');
+  await second.waitForLoadState("networkidle");
+  assert.deepEqual(asked, [], "a first visit stays small");
+  await second.hover('[data-testid="new-scenario"]');
+  await second.waitForLoadState("networkidle");
+  const early = new Set(asked);
+  assert.ok(early.size > 0, "the explore page is fetched before the click");
+  await second.click('[data-testid="new-scenario"]');
+  await second.waitForSelector("main.explore");
+  assert.deepEqual(asked.filter((path) => !early.has(path)), [], "its first visit asks for nothing new");
+  expectNoFaults(second);
+  await second.context().close();
+});
+
+test("a page fetches only its own modules, once", async () => {
+  const page = await fixture.open();
+  await page.goto("/accuracy");
+  await page.waitForSelector("h1:not(.visually-hidden)");
+  const asked = partsAsked(page);
+  await page.click('nav a[href="/runs"]');
+  await page.waitForSelector('h1:text-is("Runs")');
+  assert.ok(asked.length > 0);
+  await page.waitForLoadState("networkidle");
+  asked.length = 0;
+  await page.goBack();
+  await page.waitForSelector('h1:not(:text-is("Runs"))');
+  await page.goForward();
+  await page.waitForSelector('h1:text-is("Runs")');
+  assert.deepEqual(asked, [], "a page that was opened is loaded");
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a slow module shows a placeholder, and the layout is stable when it arrives", async () => {
+  const page = await fixture.open();
+  await page.addInitScript(() => {
+    window.shift = 0;
+    new PerformanceObserver((list) => {
+      for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
+    }).observe({ type: "layout-shift", buffered: true });
+  });
+  let release;
+  const held = new Promise((resolve) => (release = resolve));
+  await page.route(isPart, async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.goto("/sweeps", { waitUntil: "commit" });
+  await page.waitForSelector('[data-testid="page-loading"]');
+  // The frame is there meanwhile.
+  assert.ok(await page.isVisible("header.bar"));
+  release();
+  await page.waitForSelector('h1:text-is("Sweeps")');
+  await page.waitForTimeout(300);
+  const shift = await page.evaluate(() => window.shift);
+  assert.ok(shift < 0.05, `layout shift ${shift}`);
+  await page.unroute(isPart);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a module that fails to load shows an error with retry and reload", async () => {
+  const page = await fixture.open();
+  await page.goto("/");
+  await page.waitForSelector('[data-testid^="gallery-"]');
+  await page.waitForLoadState("networkidle");
+  // As after an upgrade of the server: the name is of another build.
+  const gone = (route) => route.fulfill({ status: 404, contentType: "application/problem+json", body: "{}" });
+  await page.route(isPart, gone);
+  await page.click('nav a[href="/traces"]');
+  const notice = page.getByTestId("page-load-error");
+  await notice.waitFor();
+  assert.equal(await notice.getAttribute("role"), "alert");
+  // Another page still opens: the frame works.
+  await page.click('a.brand');
+  await page.waitForSelector('[data-testid^="gallery-"]');
+  await page.click('nav a[href="/traces"]');
+  await notice.waitFor();
+  await page.unroute(isPart);
+  await notice.getByRole("button", { name: "Try again" }).click();
+  await page.waitForSelector('h1:text-is("Traces")');
+
+  await page.route(isPart, gone);
+  await page.click('nav a[href="/profiles"]');
+  await notice.waitFor();
+  await page.unroute(isPart);
+  await Promise.all([page.waitForNavigation(), notice.getByRole("button", { name: "Reload" }).click()]);
+  await page.waitForSelector('h1:text-is("Profiles")');
+  await page.context().close();
+});

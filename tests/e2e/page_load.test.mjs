@@ -1,0 +1,58 @@
+// Layout stability while pages load, and the size of the first visit.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openReady } from "./explore.mjs";
+import { useFixture } from "./fixture.mjs";
+
+const fixture = useFixture();
+const MAX_SHIFT = 0.1;
+const MAX_FIRST_VISIT_KB = 600;
+/** Development builds are larger; the limit is that of what is shipped. */
+const isRelease = process.env.PLANSCOPE_RELEASE === "1";
+
+test("the layout of every page is stable while it loads", async (t) => {
+  const prepared = await fixture.open();
+  await openReady(prepared, "llama-2-7b-long-documents");
+  const link = new URL(prepared.url()).pathname;
+  await prepared.context().close();
+  const paths = ["/", link, "/new?ready=gpt-3-175b-uniform", "/schedules", "/scenarios", "/plans", "/sweeps", "/datasets", "/runs", "/traces", "/profiles", "/papers", "/papers/dhp", "/accuracy"];
+  const shifts = {};
+  for (const [width, height] of [[1440, 1000], [390, 844]]) {
+    for (const path of paths) {
+      const page = await fixture.open({ width, height });
+      await page.addInitScript(() => {
+        globalThis.shifts = [];
+        new PerformanceObserver((list) => {
+          for (const entry of list.getEntries()) {
+            if (entry.hadRecentInput) continue;
+            const sources = entry.sources.map(({ node }) => node?.className || node?.nodeName).join(" ");
+            globalThis.shifts.push([entry.value, sources]);
+          }
+        }).observe({ type: "layout-shift", buffered: true });
+      });
+      await page.goto(path);
+      await page.waitForLoadState("networkidle");
+      await page.waitForTimeout(1000);
+      const found = await page.evaluate(() => globalThis.shifts);
+      const sum = found.reduce((all, [value]) => all + value, 0);
+      t.diagnostic(`${width} ${path}: ${sum.toFixed(4)}`);
+      if (sum >= MAX_SHIFT) shifts[`${width} ${path}`] = [sum, found];
+      await page.context().close();
+    }
+  }
+  assert.deepEqual(shifts, {});
+});
+
+test("the first visit is small", async (t) => {
+  const page = await fixture.open();
+  const session = await page.context().newCDPSession(page);
+  await session.send("Network.enable");
+  let bytes = 0;
+  session.on("Network.loadingFinished", ({ encodedDataLength }) => (bytes += encodedDataLength));
+  await page.goto("/");
+  await page.locator(".ready.tile").first().waitFor();
+  await page.waitForLoadState("networkidle");
+  t.diagnostic(`${(bytes / 1000).toFixed(0)} kB on the wire`);
+  if (isRelease) assert.ok(bytes <= MAX_FIRST_VISIT_KB * 1000, `${bytes} bytes`);
+  await page.context().close();
+});
