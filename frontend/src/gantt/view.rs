@@ -25,7 +25,6 @@ use super::{Selection, TimeWindow, input, rows, shared};
 
 /// Gantt chart with one row per rank, on the page's shared time axis.
 #[component]
-#[expect(clippy::too_many_lines, reason = "one view and its handlers")]
 pub(crate) fn Gantt(
     /// Chart index on the page.
     chart: usize,
