@@ -164,7 +164,8 @@ pub(crate) fn read(files: &[(&str, &str)], hardware: Hardware) -> Result<Configu
         }
         (scenario.cluster.nodes, scenario.cluster.devices_per_node) = (devices / per_node, per_node);
     }
-    let (read, assumed, not_modelled, unknown) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (read, not_modelled, unknown) = (Vec::new(), Vec::new(), Vec::new());
+    let assumed = job_config::remarks(&scenario);
     Ok(Configuration { format: None, scenario, read, assumed, not_modelled, unknown })
 }
 

@@ -34,6 +34,7 @@
 //! [`read_files`] reads the files of one job together, for example `config.json` and DeepSpeed JSON.
 
 mod arguments;
+mod bridge_performance;
 mod document;
 mod error;
 mod family;
@@ -64,6 +65,7 @@ mod optimizer;
 mod places;
 mod primus;
 mod programs;
+mod remarks;
 mod scenario;
 mod settings;
 mod similar;
@@ -82,6 +84,7 @@ pub use error::JobConfigError;
 pub use format::ConfigFormat;
 pub use keys::ReadSetting;
 pub use places::{Notation, Place, Places, places};
+pub use remarks::remarks;
 
 use planner::model::Model;
 use planner::scenario::Scenario;
@@ -216,6 +219,7 @@ fn build(
         settings.check_batch().map_err(|error| in_words_of_file(format, &keys, error))?;
     }
     let scenario = scenario::build(name, model, (format, &settings), &mut keys);
+    remarks(&scenario).into_iter().for_each(|remark| keys.assume(remark));
     Ok(keys.finish(format, scenario))
 }
 

@@ -48,6 +48,7 @@ mod reading;
 mod report;
 mod rows;
 mod setup;
+mod shapes;
 mod sniff;
 mod step_csv;
 mod steps;

@@ -219,6 +219,20 @@ fn a_device_in_the_file_name_stays() {
     assert!(changes.edits.iter().any(|edits| !edits.is_empty()));
 }
 
+/// A scenario that states more recomputed layers than the model has is valid, with a remark.
+#[test]
+fn a_scenario_with_too_many_recomputed_layers_has_a_remark() {
+    let mut scenario = read(&[("", JOB)], HARDWARE).unwrap().scenario;
+    let assumed = |scenario: &Scenario| {
+        let text = serde_json::to_string(scenario).unwrap();
+        read(&[("", text.as_str())], HARDWARE).unwrap().assumed
+    };
+    scenario.training.recompute_layers = Some(32);
+    assert!(assumed(&scenario).is_empty());
+    scenario.training.recompute_layers = Some(64);
+    assert!(assumed(&scenario)[0].contains("64 layers are to be recomputed, and the model has 32"));
+}
+
 /// torchtitan has no number of recomputed layers.
 #[test]
 fn a_change_without_a_setting_has_no_edits() {

@@ -12,7 +12,10 @@ mod unit;
 
 pub(super) use packing::{DECODER, INPUTS, Packing, counts_packed, holds_lengths, packing, reads_numbers};
 pub(super) use parts::{Counted, Side, counted, is_section, sample_part};
-pub(super) use totals::{is_anonymous, is_batch_size, is_group, is_steps, is_total_tokens, may_be_total, names_rows};
+pub(super) use totals::{
+    is_anonymous, is_batch_size, is_group, is_step, is_steps, is_total_tokens, is_training_metric, may_be_total,
+    names_rows,
+};
 pub(super) use unit::Quantity;
 
 use super::media::Field;

@@ -1,7 +1,9 @@
 //! Reads statistics of a Hugging Face dataset, the response of the server's `/statistics`: a
-//! histogram with ten bins per column.
+//! histogram with ten bins per column. Statistics of TensorFlow Data Validation are converted to this form.
 //!
 //! Texts are counted in characters, lists by element count.
+
+mod tfdv;
 
 use planner::outcome::HistogramColumns;
 use serde::Deserialize;
@@ -48,13 +50,16 @@ struct Bins {
 
 /// Returns whether a JSON text looks like a statistics response.
 pub(super) fn is(text: &str) -> bool {
-    text.trim_start().starts_with('{') && text.contains("\"statistics\"") && text.contains("\"column_statistics\"")
+    let is_hub =
+        text.trim_start().starts_with('{') && text.contains("\"statistics\"") && text.contains("\"column_statistics\"");
+    is_hub || tfdv::is(text)
 }
 
 /// Reads the histogram of a column. The table of names selects the column, as for other formats.
 pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
-    let document: Document =
-        serde_json::from_str(text).map_err(|error| ImportError::Json { detail: error.to_string() })?;
+    let read =
+        if tfdv::is(text) { tfdv::document(text) } else { serde_json::from_str(text).map(|hub| (hub, Vec::new())) };
+    let (document, others) = read.map_err(|error| ImportError::Json { detail: error.to_string() })?;
     let profiles: Vec<Profile> = document.statistics.iter().map(Column::profile).collect();
     let refuse = |detail: String| Err(ImportError::Histogram { detail });
     // Histograms of two columns cannot be added because the correspondence between samples is
@@ -76,7 +81,8 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     };
     let mut imported = histogram::import(Some("tokens"), edges, counts)?;
     let report = &mut imported.report;
-    "Hugging Face statistics".clone_into(&mut report.format);
+    let format = if tfdv::is(text) { "TFDV statistics" } else { "Hugging Face statistics" };
+    format.clone_into(&mut report.format);
     let prefix = match part.measure {
         Measure::Elements => "lengths of the lists of column",
         Measure::Text => "characters of column",
@@ -85,8 +91,10 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     report.source = format!("{prefix} {}", column.name);
     report.candidates = document.candidates(&profiles, options, Some(part.index));
     report.skipped = column.statistics.nan_count.unwrap_or_default().max(0.0) as u64;
-    report.warnings =
-        vec!["A bin of the statistics is a tenth of the range: lengths inside a bin are spread evenly.".to_owned()];
+    report.warnings = vec!["Lengths inside a bin of the statistics are spread evenly.".to_owned()];
+    if !others.is_empty() {
+        report.warnings.push(format!("Only the first dataset is read, not {}.", others.join(", ")));
+    }
     if part.measure == Measure::Text {
         report.repaired = std::mem::take(&mut report.parsed);
         report.warnings.push(format!(

@@ -239,6 +239,7 @@ mod parts;
 mod prints;
 mod summaries;
 mod texts;
+mod tools;
 mod totals;
 
 proptest! {

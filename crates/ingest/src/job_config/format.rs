@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::Keys;
 use super::{
-    JobConfigError, arguments, document, gpt_neox, interpolation, levanter, litgpt, llm_foundry, maxtext, megatron,
-    mixed, mlperf, model_config, nanotron, nemo, olmo, olmo_core, primus, programs, torchtitan, torchtune,
-    transformers, unsupported, verl, wrapper, yaml,
+    JobConfigError, arguments, bridge_performance, document, gpt_neox, interpolation, levanter, litgpt, llm_foundry,
+    maxtext, megatron, mixed, mlperf, model_config, nanotron, nemo, olmo, olmo_core, primus, programs, torchtitan,
+    torchtune, transformers, unsupported, verl, wrapper, yaml,
 };
 
 /// Format of a configuration file.
@@ -281,6 +281,9 @@ fn of_text(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
     let mut keys = arguments::read(text)?;
     if transformers::is_megatron_command(text) {
         return transformers::read_command(ConfigFormat::Swift, keys, text).map(|keys| (ConfigFormat::Swift, keys));
+    }
+    if let Some(keys) = bridge_performance::recognise(&keys, text)? {
+        return Ok((ConfigFormat::MegatronBridge, keys));
     }
     mixed::check(&mut keys, text)?;
     if megatron::is_megatron(&keys) {

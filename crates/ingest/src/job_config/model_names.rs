@@ -66,6 +66,10 @@ const PRESETS: [(&str, &str); 23] = [
     ("internvl3-5-8b", "internvl3.5-8b"),
 ];
 
+/// Models without a size in their name, by the start of a name, with family and size. A longer start precedes a shorter one.
+const WITHOUT_SIZE: [(&str, &str, &str); 3] =
+    [("phi-4-mini", "phi-4", "3.8b"), ("phi-4", "phi-4", "14b"), ("mistral-nemo", "mistral-nemo", "12b")];
+
 /// Words of a name that change no sizes.
 const VARIANTS: [&str; 33] = [
     "1m", "2501", "mixture", "dpo", "rlhf", "instruct", "base", "chat", "hf", "it", "pt", "v0.1", "v0.2", "v0.3",
@@ -121,6 +125,15 @@ fn preset(name: &str) -> Option<&'static str> {
 
 fn family_and_size(name: &str) -> Option<(&'static str, String)> {
     let name = normalized(name)?;
+    let is_variant =
+        |word: &str| VARIANTS.contains(&word) || matches!(word, "" | "12b" | "14b" | "2407" | "reasoning" | "plus");
+    let mut without_size = WITHOUT_SIZE.into_iter().filter_map(|(start, family, size)| {
+        let rest = name.strip_prefix(start)?;
+        rest.split('-').all(is_variant).then(|| (family, size.to_owned()))
+    });
+    if let Some(found) = without_size.next() {
+        return Some(found);
+    }
     let (start, family) = FAMILIES.into_iter().find(|(start, _)| name.starts_with(start))?;
     let mut words = name[start.len()..].split('-').filter(|word| !VARIANTS.contains(word));
     let size = words.next().filter(|word| is_size(word))?;
@@ -174,6 +187,10 @@ mod tests {
             ("google/gemma-2-2b", 2_614.3),
             ("google/gemma-2-27b", 27_227.1),
             ("mistralai/Mistral-Small-24B-Instruct-2501", 23_572.4),
+            ("mistralai/Mistral-Nemo-Instruct-2407", 12_247.8),
+            ("microsoft/phi-4", 14_659.5),
+            ("microsoft/Phi-4-reasoning-plus", 14_659.5),
+            ("microsoft/Phi-4-mini-instruct", 3_836.0),
             ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", 8_030.3),
             ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", 7_615.6),
         ] {
@@ -193,9 +210,16 @@ mod tests {
             let counted = model.parameters() as f64 / 1e9;
             assert!((counted / billions - 1.0).abs() < 5e-3, "{name}: {counted}");
         }
-        for name in
-            ["Llama-3.2-11B-Vision", "DeepSeek-V3.2-Exp", "GLM-4.5-V", "my-model", "Qwen3-8B-pruned", "", "Llama-2-9b"]
-        {
+        for name in [
+            "Llama-3.2-11B-Vision",
+            "DeepSeek-V3.2-Exp",
+            "GLM-4.5-V",
+            "my-model",
+            "Qwen3-8B-pruned",
+            "",
+            "Llama-2-9b",
+            "Phi-4-multimodal-instruct",
+        ] {
             assert!(find(name, &mut Keys::default()).unwrap().is_none(), "{name}");
         }
     }

@@ -32,7 +32,13 @@ pub(super) fn is_nemo(keys: &Keys) -> bool {
 
 pub(super) fn is_bridge(keys: &Keys) -> bool {
     let names = ["train.micro_batch_size", "train.global_batch_size", "train.train_iters"];
-    names.iter().any(|name| keys.has(name))
+    names.iter().any(|name| keys.has(name)) && !is_veomni(keys)
+}
+
+/// `VeOmni` has a section `train` too, with a batch of the same names.
+fn is_veomni(keys: &Keys) -> bool {
+    let names = ["data_parallel_mode", "ulysses_parallel_size", "enable_gradient_checkpointing", "enable_full_shard"];
+    names.iter().any(|name| keys.has(&format!("train.{name}"))) || keys.has_section("train.accelerator.")
 }
 
 /// Reads a `NeMo` job file.

@@ -1,5 +1,5 @@
-//! Command lines of programs with a job file: torchtune, litgpt, MaxText, Megatron-Bridge, `NeMo`, llm-foundry, Levanter
-//! and nanotron. Their arguments are keys of the job file, as `key=value` or as `--key value`.
+//! Command lines of programs with a job file: torchtune, litgpt, MaxText, Megatron-Bridge, `NeMo`, llm-foundry, OLMo,
+//! Levanter and nanotron. Their arguments are keys of the job file, as `key=value` or as `--key value`.
 
 use super::arguments::{commands, words};
 use super::keys::Keys;
@@ -65,6 +65,8 @@ fn program(words: &[String]) -> Option<Program> {
             of(ConfigFormat::Maxtext, "", at + 1)
         } else if is(&["megatron_gpt_pretraining.py", "megatron_gpt_finetuning.py", "megatron_gpt_sft.py"]) {
             of(ConfigFormat::Nemo, "", at + 1)
+        } else if base_name(word) == "train.py" && words[at + 1..].iter().any(|word| is_file(word) && is_olmo(word)) {
+            of(ConfigFormat::Olmo, "", at + 1)
         } else if is(&["levanter.main.train"]) {
             of(ConfigFormat::Levanter, "", at + 1)
         } else if base_name(word) == "run_train.py" && words.iter().any(|word| word.starts_with("--config-file")) {
@@ -79,6 +81,10 @@ fn program(words: &[String]) -> Option<Program> {
 
 fn is_train(word: &str) -> bool {
     matches!(base_name(word), "train.py" | "train_llm.py") || word == "llmfoundry"
+}
+
+fn is_olmo(file: &str) -> bool {
+    file.to_lowercase().contains("olmo")
 }
 
 fn is_python(word: &str) -> bool {
@@ -128,7 +134,7 @@ pub(super) fn recognise(arguments: &Keys, text: &str) -> Result<Option<(ConfigFo
         return Ok(None);
     };
     let format = program.format;
-    let is_dashed = matches!(format, ConfigFormat::Litgpt | ConfigFormat::Levanter);
+    let is_dashed = matches!(format, ConfigFormat::Litgpt | ConfigFormat::Levanter | ConfigFormat::Olmo);
     let mut keys = arguments.clone().converted(|argument, value| setting(argument, value, is_dashed));
     let value = |text: &str| {
         let name = text.strip_prefix('$').map(|name| name.trim_matches(['{', '}']));
@@ -260,8 +266,9 @@ pub(super) fn apply(
     if let Some(component) = built_in.filter(|_| !keys.has("model._component_")) {
         keys.translate("model._component_", &component, ("--config", &file));
         keys.assume(format!(
-            "The configuration {file} is not given. Its model is read by name; settings that the command does not state \
-             are not read. Add the file (tune cp {file} .)."
+            "The configuration {file} is not given. Its model is read by name. Settings that the command does not state \
+             are not those of the file: 1 sequence, no accumulation and no recomputation are read. Add the file (tune cp \
+             {file} .)."
         ));
         return Ok(());
     }

@@ -2,6 +2,7 @@ mod command_lines;
 mod commands;
 mod families;
 mod frameworks;
+mod newer_files;
 mod programs;
 mod state_formats;
 mod trainers;

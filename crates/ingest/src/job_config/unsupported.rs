@@ -8,7 +8,7 @@ const COMMAND: &str = "give the command line with its arguments (torchrun, accel
                        model with DeepSpeed JSON or the file of accelerate";
 
 /// Framework, texts of which a file has all of one entry, and the remedy.
-const FRAMEWORKS: [(&str, &[&[&str]], &str); 15] = [
+const FRAMEWORKS: [(&str, &[&[&str]], &str); 18] = [
     ("xtuner", &[&["xtuner"], &["mmengine"]], CONFIG_JSON),
     ("ColossalAI", &[&["colossalai"]], CONFIG_JSON),
     ("fairseq", &[&["fairseq-train"], &["fairseq-hydra-train"], &["fairseq_cli"]], CONFIG_JSON),
@@ -24,7 +24,7 @@ const FRAMEWORKS: [(&str, &[&[&str]], &str); 15] = [
         "a recipe is Python code; give its YAML overrides or its command with config.json of the model",
     ),
     ("NeMo AutoModel", &[&["nemo_automodel"], &["NeMoAutoModel"], &["automodel finetune"]], CONFIG_JSON),
-    ("NeMo RL", &[&["nemo_rl"]], CONFIG_JSON),
+    ("NeMo RL", &[&["nemo_rl"], &["policy:", "dtensor_cfg:"], &["policy:", "megatron_cfg:"]], CONFIG_JSON),
     ("picotron", &[&["\"pp_engine\"", "\"distributed\""]], CONFIG_JSON),
     (
         "composer",
@@ -33,10 +33,22 @@ const FRAMEWORKS: [(&str, &[&[&str]], &str); 15] = [
     ),
     ("unsloth", &[&["from unsloth import"], &["FastLanguageModel"]], COMMAND),
     ("veScale", &[&["vescale"]], CONFIG_JSON),
-    ("VeOmni", &[&["veomni"]], CONFIG_JSON),
+    (
+        "VeOmni",
+        &[&["veomni"], &["ulysses_parallel_size:"], &["data_parallel_mode:"], &["ulysses_size:", "accelerator:"]],
+        CONFIG_JSON,
+    ),
+    ("prime-rl", &[&["prime_rl"], &["prime-rl"], &["[orchestrator"], &["[trainer.model]"]], CONFIG_JSON),
+    ("torchforge", &[&["hf_assets_path:", "trainer:"], &["apps.sft"], &["apps/sft"]], CONFIG_JSON),
+    (
+        "Megatron-Bridge performance scripts",
+        &[&["--model_recipe_name"], &["setup_experiment.py", "-mr "]],
+        "the degrees of a recipe are Python code; state model, devices, batch and degrees in the command (-mr, -ng, -gb, -mb, \
+         -tp, -pp, -cp, -vp, -ep)",
+    ),
     (
         "OLMo-core scripts",
-        &[&["olmo_core"]],
+        &[&["olmo_core"], &["src/scripts/train/"]],
         "a script of OLMo-core is Python code; give config.json that the run saves in its folder",
     ),
     ("Lightning", &[&["import lightning"], &["pytorch_lightning"], &["lightning.pytorch"]], CONFIG_JSON),

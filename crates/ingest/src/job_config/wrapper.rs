@@ -195,6 +195,10 @@ fn append(node: &Node, script: &mut String) {
 fn pods(node: &Node) -> u32 {
     match node {
         Node::Map(entries) => {
+            if let Some(group) = field(node, "leaderWorkerTemplate") {
+                let replicas = COUNTS.iter().filter_map(|name| count(node, name)).fold(1, u32::saturating_mul);
+                return group_pods(group).saturating_mul(replicas);
+            }
             let is_pod = field(node, "containers").is_some() || field(node, "resourcesPerNode").is_some();
             let below = if is_pod {
                 u32::from(devices(node).is_some())
@@ -206,6 +210,16 @@ fn pods(node: &Node) -> u32 {
         Node::List(items) => items.iter().map(pods).fold(0, u32::saturating_add),
         Node::Text(_) | Node::Null => 0,
     }
+}
+
+/// Returns the pods with devices of a group of a `LeaderWorkerSet`: its size counts the leader, which has the template of the
+/// workers unless it has one of its own.
+fn group_pods(group: &Node) -> u32 {
+    let has_devices = |name| field(group, name).map(|template| u32::from(devices(template).is_some()));
+    let workers = has_devices("workerTemplate").unwrap_or_default();
+    let leader = has_devices("leaderTemplate").unwrap_or(workers);
+    let size = count(group, "size").unwrap_or(1);
+    workers.saturating_mul(size.saturating_sub(1)).saturating_add(leader)
 }
 
 /// Returns the most devices of a container.

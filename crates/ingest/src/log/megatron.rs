@@ -5,7 +5,7 @@ use super::Limits;
 use super::clock::time_us;
 use super::metric::Measure;
 use super::point::{Memory, Named, Note, NoteKind, Point, RankTime, Source, Timer};
-use super::quantity::quantity;
+use super::quantity::{duration_s, quantity};
 use super::reading::{Draft, Reading, Table, Tear};
 use super::steps::Mark;
 use super::text::{clip, leading_digits, number};
@@ -69,6 +69,11 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
         let Some(value) = value else { return Some(Reading::Torn(Tear::Cut)) };
         // These trainers never group thousands, so a comma indicates text from another line.
         if is_missing(value) || (!value.contains(',') && draft.set_text(name, value, None, limits)) {
+            continue;
+        }
+        // ms-swift prints `remaining time: 1h 3m 4s`.
+        if let Some(seconds) = duration_s(value) {
+            draft.set_text(&format!("{name} (s)"), &seconds.to_string(), None, limits);
             continue;
         }
         // Primus prints the step value and the average: 2701.3/2712.7.

@@ -221,6 +221,10 @@ impl Pace {
                 // A table can have a second name for the step time.
                 Some(Unclear::StepTime) if point.step_time_origin == Some(StepTimeOrigin::Log) => None,
                 Some(Unclear::StepTime) => {
+                    if self.per_second.is_none() && is_of_trl(point) {
+                        report.assume("step_time beside figures of completions is TRL's, in seconds");
+                        self.per_second = Some(1.0);
+                    }
                     self.per_second = self.per_second.or_else(|| match derived {
                         Some((seconds, _, precise)) => per_second_by_clock(value, seconds, precise),
                         // The next point determines the unit.
@@ -286,6 +290,12 @@ impl Pace {
 fn is_off(point: &Point, clock_s: f64) -> bool {
     let is_bar = point.step_time_origin == Some(StepTimeOrigin::ProgressBar);
     is_bar && clock_s >= MIN_CLOCK_S && point.step_time_s.is_some_and(|bar_s| !(0.5..=2.0).contains(&(bar_s / clock_s)))
+}
+
+/// Returns whether the trainers of TRL that generate completions printed a dict.
+fn is_of_trl(point: &Point) -> bool {
+    let is_dict = matches!(point.source, Source::HuggingFaceDict | Source::TrainerState);
+    is_dict && point.others.iter().any(|other| other.name.starts_with("completions/"))
 }
 
 /// Returns the units per second for a step time, from the elapsed time per step.

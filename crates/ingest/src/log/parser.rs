@@ -12,10 +12,11 @@ use super::cut::{self, LineEnd};
 use super::hugging_face::{Dict, Progress};
 use super::lines::{Line, Lines};
 use super::mlperf::Counting;
-use super::point::{Note, NoteKind, Point, Source, Timer};
+use super::point::{Note, NoteKind, Point, Timer};
 use super::prefix::{self, Stripped};
 use super::reading::{Reading, Table, Tear};
 use super::report::{Location, Report};
+use super::shapes::Shapes;
 use super::steps::{Mark, Steps};
 use super::table::LogTable;
 use super::text::{without_colours, without_rank};
@@ -58,8 +59,7 @@ pub(super) struct Reader {
     entry: Option<Arc<str>>,
     /// End of the current line.
     line_end: LineEnd,
-    /// True if a Megatron-LM line ended with a bar. Later lines without it are torn.
-    has_bars: bool,
+    shapes: Shapes,
     /// Clock time of a wrapped line.
     wrapped_us: Option<i64>,
     /// Run of the current line, if lines name runs.
@@ -323,18 +323,7 @@ impl Reader {
         if self.line_end == LineEnd::Missing && cut::may_continue(text) {
             return cut::cut(reading);
         }
-        let is_megatron = matches!(
-            &reading,
-            Reading::Step { point, mark: Mark::Named, .. } if point.source == Source::Megatron
-        );
-        if is_megatron {
-            let has_bar = text.trim_end().ends_with('|');
-            self.has_bars |= has_bar;
-            if self.has_bars && !has_bar {
-                return Some(Reading::Torn(Tear::Cut));
-            }
-        }
-        Some(reading)
+        Some(self.shapes.checked(reading, text))
     }
 
     /// Classifies a line without changing state; `None` if it contains no metrics. `stripped` is the

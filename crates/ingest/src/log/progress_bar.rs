@@ -25,7 +25,9 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     let (done, total): (u64, u64) = (done.parse().ok()?, total.parse().ok()?);
     let content = inside.trim_end().strip_suffix(']');
     let (_, parts) = content.unwrap_or(inside).split_once(", ")?;
-    if !parts.contains('=') {
+    // VeOmni prints `loss: 2.10`. Bars of other programs have colons too.
+    let separator = if parts.contains('=') { "=" } else { ": " };
+    if !parts.contains(separator) || (separator == ": " && !parts.contains("loss: ")) {
         return None;
     }
     if parts.contains("%|") {
@@ -40,7 +42,7 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     let mut global = None;
     let mut draft = Draft::new(Point { source: Source::ProgressBar, ..Point::default() });
     for part in parts.split(", ") {
-        let Some((name, value)) = part.split_once('=') else {
+        let Some((name, value)) = part.split_once(separator) else {
             smoothed = smoothed.or_else(|| time_per_iteration(part));
             continue;
         };

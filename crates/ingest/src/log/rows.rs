@@ -19,6 +19,8 @@ use super::{Limits, Log, LogError};
 
 /// Maximum number of panel columns. Further columns are skipped.
 const MAX_COLUMNS: usize = 1000;
+/// Rows that show the number of decimals of a column.
+const MIN_ROWS: u32 = 2;
 
 /// Returns the points in a Hugging Face trainer state.
 pub(super) fn trainer_state(document: Value, limits: &Limits) -> Result<Log, LogError> {
@@ -109,6 +111,7 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     }
     let mut by_run: BTreeMap<usize, Vec<Point>> = BTreeMap::new();
     let mut stored = 0;
+    let mut last_cells = LastCells::default();
     loop {
         let location = Location { line: rows.position().line(), offset: rows.position().byte() };
         match rows.read_record(&mut record) {
@@ -121,7 +124,7 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
             }
         }
         reader.report.lines += 1;
-        leave_out_cut_cell(&rows, bytes, &mut record, &mut reader.report, location);
+        last_cells.check(&rows, bytes, &mut record, &mut reader.report, location);
         let Some(step) = record.get(0).and_then(number).filter(|step| (0.0..9e15).contains(step)) else {
             reader.report.skip("a row has no step", location);
             continue;
@@ -171,17 +174,37 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     Ok(finish(reader, points, limits))
 }
 
-/// Removes the last cell of a table that may be cut.
-pub(super) fn leave_out_cut_cell(
-    rows: &csv::Reader<&[u8]>,
-    table: &[u8],
-    record: &mut StringRecord,
-    report: &mut Report,
-    location: Location,
-) {
-    if rows.position().byte() >= table.len() as u64 && has_open_end(table) {
-        report.problem(LAST_CELL, location);
-        record.truncate(record.len().saturating_sub(1));
+/// Last cells of the rows of a table.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LastCells {
+    rows: u32,
+    /// Cells of a row, and digits behind the point of its last cell; `None` if rows differ.
+    form: Option<(usize, usize)>,
+}
+
+impl LastCells {
+    /// Removes the last cell of a table without a final line end, unless it has as many decimals as the cell has in all rows before:
+    /// a cut number has fewer.
+    pub(super) fn check(
+        &mut self,
+        rows: &csv::Reader<&[u8]>,
+        table: &[u8],
+        record: &mut StringRecord,
+        report: &mut Report,
+        location: Location,
+    ) {
+        let cell = record.iter().next_back().and_then(|cell| cell.trim().rsplit_once('.')).map(|(_, digits)| digits);
+        let is_decimal = |digits: &&str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+        let form = cell.filter(is_decimal).map(|digits| (record.len(), digits.len()));
+        if rows.position().byte() >= table.len() as u64 && has_open_end(table) {
+            if self.rows < MIN_ROWS || form.is_none() || form != self.form {
+                report.problem(LAST_CELL, location);
+                record.truncate(record.len().saturating_sub(1));
+            }
+            return;
+        }
+        self.form = if self.rows == 0 { form } else { self.form.filter(|known| Some(*known) == form) };
+        self.rows += 1;
     }
 }
 
@@ -213,6 +236,7 @@ pub(super) fn scalars(bytes: &[u8], limits: &Limits) -> Log {
     let mut points = Vec::new();
     let mut rows = ReaderBuilder::new().has_headers(true).flexible(true).from_reader(bytes);
     let mut record = StringRecord::new();
+    let mut last_cells = LastCells::default();
     loop {
         let location = Location { line: rows.position().line(), offset: rows.position().byte() };
         match rows.read_record(&mut record) {
@@ -225,7 +249,7 @@ pub(super) fn scalars(bytes: &[u8], limits: &Limits) -> Log {
             }
         }
         reader.report.lines += 1;
-        leave_out_cut_cell(&rows, bytes, &mut record, &mut reader.report, location);
+        last_cells.check(&rows, bytes, &mut record, &mut reader.report, location);
         let cell = |index: usize| record.get(index).and_then(number);
         let step = cell(1).filter(|step| (0.0..9e15).contains(step));
         let (Some(step), Some(value)) = (step, cell(2)) else {

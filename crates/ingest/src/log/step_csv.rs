@@ -18,7 +18,7 @@ use super::parser::Reader;
 use super::point::{Point, Source};
 use super::reading::Draft;
 use super::report::Location;
-use super::rows::{finish, leave_out_cut_cell};
+use super::rows::{LastCells, finish};
 use super::steps::Mark;
 use super::{Limits, Log, LogError};
 
@@ -82,6 +82,7 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
     let mut long = Long::default();
     let mut points = Vec::new();
     let mut record = StringRecord::new();
+    let mut last_cells = LastCells::default();
     loop {
         let location = Location { line: rows.position().line(), offset: rows.position().byte() };
         match rows.read_record(&mut record) {
@@ -94,7 +95,7 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
             }
         }
         reader.report.lines += 1;
-        leave_out_cut_cell(&rows, bytes, &mut record, &mut reader.report, location);
+        last_cells.check(&rows, bytes, &mut record, &mut reader.report, location);
         let cells = names.iter().zip(record.iter()).filter(|(name, cell)| !name.is_empty() && !cell.trim().is_empty());
         if let Some(columns) = &columns {
             let value = columns.value(|at| record.get(at).map(|cell| notation.plain(cell)));

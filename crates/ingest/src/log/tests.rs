@@ -6,6 +6,7 @@ mod doubts;
 mod hugging_face;
 mod left_out;
 mod more_trainers;
+mod newer_trainers;
 mod order;
 mod prefixes;
 mod properties;

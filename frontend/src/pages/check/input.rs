@@ -68,7 +68,7 @@ pub(super) fn Input() -> impl IntoView {
                     autocomplete="off"
                     data-testid="check-text"
                     aria-label="Training configuration"
-                    placeholder="Paste a torchtitan TOML, a script or command of Megatron-LM, Hugging Face, TRL, ms-swift or OpenRLHF, a config.json, YAML of axolotl, LLaMA-Factory, nanotron, NeMo, MaxText or verl, or a scenario. Or drop the files of one job here, for example config.json and DeepSpeed JSON."
+                    placeholder="Paste a torchtitan TOML, a script or command of Megatron-LM, Megatron-Bridge, Hugging Face, TRL, ms-swift, OpenRLHF or torchtune, a config.json, YAML of axolotl, LLaMA-Factory, nanotron, NeMo, MaxText, litgpt, Levanter, OLMo or verl, a SkyPilot task, a Kubernetes workload, or a scenario. Or drop the files of one job here, for example config.json and DeepSpeed JSON."
                     prop:value=move || state.text.get()
                     on:input=move |event| state.text.set(event_target_value(&event))
                     on:keydown=press

@@ -4,11 +4,15 @@ use super::super::candidate::Candidate;
 use super::super::histogram::samples;
 use super::super::profile::Profile;
 use super::super::value::Row;
-use super::super::{ImportError, Kind, Unit, names, stated};
+use super::super::{ImportError, Kind, Meaning, Unit, names, stated};
 use super::{Length, Measure, Meter, Part, Selection, contents, groups, texts, turns};
 
 /// Note for a column that may contain totals.
 pub(super) const TOTALS: &str = "the numbers may be totals of several samples, such as the tokens of a shard; upload one length per sample, or lengths with the number of samples of each";
+
+/// Note for a column of a log of training steps.
+const STEPS: &str = "the file is a log of training steps: its numbers count the tokens of steps, not of samples; import it as a run, or \
+                     upload one length per sample";
 
 /// Returns the error that asks whether the columns contain lengths, with a note for each column.
 pub(super) fn unclear_error(parts: &[Part], note: &str) -> ImportError {
@@ -20,6 +24,23 @@ pub(super) fn ask_for_turns(profiles: &[Profile], head: &[&Row<'_>]) -> Result<(
     turns::reason(profiles, head).map_or(Ok(()), |(column, reason)| {
         Err(ImportError::Unclear { candidates: vec![Candidate::noted(&profiles[column].name, &reason)] })
     })
+}
+
+/// Returns whether the rows are training steps: a step increases from row to row beside metrics of training, or the token counts
+/// increase with it.
+fn are_steps(profiles: &[Profile], parts: &[Part]) -> bool {
+    /// Rows that show an order.
+    const MIN_ROWS: usize = 3;
+    let is_step = |profile: &Profile| {
+        profile.kind == Kind::Number && names::is_step(&profile.name) && profile.strictly_sorted >= MIN_ROWS
+    };
+    let has_metric =
+        || profiles.iter().any(|profile| profile.kind == Kind::Number && names::is_training_metric(&profile.name));
+    let increases = |part: &Part| {
+        let profile = &profiles[part.index];
+        names::may_be_total(&profile.name) && profile.strictly_sorted >= MIN_ROWS
+    };
+    profiles.iter().any(is_step) && (has_metric() || parts.iter().all(increases))
 }
 
 /// Returns an error if numbers exceed plausible sample lengths or contradict
@@ -51,6 +72,18 @@ pub(super) fn ask(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Re
         is_count && column.samples.iter().any(|count| count != "1")
     };
     if profiles.iter().any(is_packed) || groups::are_totals(profiles, parts, head) {
+        return Err(unclear_error(parts, TOTALS));
+    }
+    if are_steps(profiles, parts) {
+        return Err(unclear_error(parts, STEPS));
+    }
+    if let [_] = head
+        && profiles.len() > parts.len() + 1
+        && profiles.iter().any(|profile| {
+            let is_count = profile.meaning == Meaning::Weight && profile.kind == Kind::Number;
+            is_count && profile.samples.iter().any(|count| count != "1")
+        })
+    {
         return Err(unclear_error(parts, TOTALS));
     }
     if let Some(reason) = contents::contradiction(profiles, parts, &super::text_parts(profiles), head) {

@@ -4,7 +4,7 @@ use super::super::media::{self, listed};
 use super::super::names::{Counted, Side};
 use super::super::profile::Profile;
 use super::super::text;
-use super::super::value::Row;
+use super::super::value::{Row, Value};
 use super::super::{Kind, Meaning, Options, Unit, names, token_ids};
 use super::automatic::media_tokens;
 use super::texts::{self, left_out};
@@ -78,8 +78,9 @@ pub(super) fn sentences(
             "Characters are divided by {per_token} characters per token. Choose the tokenizer.json of the model for exact counts."
         ));
     }
-    if parts.iter().any(|part| part.measure == Measure::Text && profiles[part.index].kind == Kind::Chat) {
-        found.push("The chat template adds some tokens per message. They are not counted.".to_owned());
+    let is_chat = |part: &&Part| part.measure == Measure::Text && profiles[part.index].kind == Kind::Chat;
+    if let Some(chat) = parts.iter().find(is_chat) {
+        found.push(template(chat, head));
     }
     for part in parts {
         if let Measure::Number(_, unit @ (Unit::Characters | Unit::Bytes)) = part.measure {
@@ -330,4 +331,29 @@ fn totals(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
 /// Returns whether a name may count any quantity.
 fn is_general(name: &str) -> bool {
     ["length", "lengths", "len", "lens"].iter().any(|known| names::is_same(name, known))
+}
+
+/// Tokens that the templates of ChatML, Llama 3 and Gemma add to a message: start, role, line feed, end and line feed.
+const TEMPLATE_TOKENS: f64 = 5.0;
+
+/// Returns the sentence on the chat template, with the messages of the first rows.
+fn template(chat: &Part, head: &[&Row<'_>]) -> String {
+    let count = |row: &&Row<'_>| match row.value(chat.index, &chat.name) {
+        Value::List(list) => Some(list.count as f64),
+        Value::Text(json) => match text::messages(json)? {
+            Value::List(list) => Some(list.count as f64),
+            _ => None,
+        },
+        _ => None,
+    };
+    let counts: Vec<f64> = head.iter().filter_map(count).collect();
+    let start = "Tokens of the chat template are not counted: about 5 per message in ChatML, Llama 3 and Gemma.";
+    if counts.is_empty() {
+        return start.to_owned();
+    }
+    let messages = counts.iter().sum::<f64>() / counts.len() as f64;
+    format!(
+        "{start} The first rows have {messages:.1} messages on average, so about {:.0} tokens per sample are missing.",
+        messages * TEMPLATE_TOKENS
+    )
 }

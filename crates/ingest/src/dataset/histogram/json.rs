@@ -9,6 +9,8 @@ use super::samples::Numbering;
 use super::summary::Summary;
 use super::{edges, keyed, known, number, percentiles, refuse, samples, scale, shares, table};
 
+/// Maximum number of objects around a histogram.
+const MAX_DEPTH: usize = 4;
 /// Names of edge lists.
 const EDGES: [&str; 4] = ["bin_edges", "edges", "bins", "binedges"];
 /// Names of count lists.
@@ -24,8 +26,37 @@ const CUMULATIVE: [&str; 5] = ["cdf", "ecdf", "cumulative", "cumsum", "cum_count
 pub(in super::super) fn read(document: &Value, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     match document {
         Value::Array(items) => list(items, options),
-        Value::Object(fields) => summary(fields, options).or_else(|| object(fields, options)),
+        Value::Object(fields) => {
+            let read = |fields: &Map<String, Value>| summary(fields, options).or_else(|| object(fields, options));
+            read(fields).or_else(|| deeper(fields, MAX_DEPTH, &read))
+        }
         _ => None,
+    }
+}
+
+/// Reads the histogram or summary below single objects, such as `{"splits": {"train": {"length": {"p50": 512, ..}}}}`. Names on
+/// the way must not denote another quantity.
+fn deeper(
+    fields: &Map<String, Value>,
+    depth: usize,
+    read: &dyn Fn(&Map<String, Value>) -> Option<Result<Imported, ImportError>>,
+) -> Option<Result<Imported, ImportError>> {
+    let mut objects = fields.iter().filter_map(|(name, value)| Some((name, value.as_object()?)));
+    let (name, inner) = objects.next()?;
+    let is_only = objects.next().is_none() && !fields.values().any(Value::is_array);
+    if !is_only || !matches!(stated::parse(name), Stated::Unknown | Stated::Lengths) {
+        return None;
+    }
+    let found = if inner.values().any(Value::is_object) { read(inner) } else { None };
+    match found {
+        Some(Ok(mut imported)) => {
+            let name: String = name.chars().take(80).collect();
+            imported.report.warnings.push(format!("Only {name:?} of the file is read."));
+            Some(Ok(imported))
+        }
+        Some(error) => Some(error),
+        None if depth > 0 => deeper(inner, depth - 1, read),
+        None => None,
     }
 }
 

@@ -48,6 +48,18 @@ pub(in super::super) fn is_steps(name: &str) -> bool {
     ["steps", "numsteps", "nsteps", "trainsteps", "iterations", "iters", "untilstep"].contains(&letters(name).as_str())
 }
 
+/// Returns whether a name numbers the training step of a row.
+pub(in super::super) fn is_step(name: &str) -> bool {
+    let name = letters(last(name));
+    ["step", "globalstep", "iteration", "iter", "update", "numupdates", "trainglobalstep"].contains(&name.as_str())
+}
+
+/// Returns whether a name is a metric of a training step.
+pub(in super::super) fn is_training_metric(name: &str) -> bool {
+    let name = letters(last(name));
+    ["loss", "trainloss", "lmloss", "learningrate", "lr", "gradnorm"].contains(&name.as_str())
+}
+
 /// Returns whether a name denotes the total tokens of a sample.
 pub(in super::super) fn is_total_tokens(name: &str) -> bool {
     ["totaltokens", "numtotaltokens", "totaltokencount"].contains(&letters(last(name)).as_str())

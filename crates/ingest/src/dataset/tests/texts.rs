@@ -195,3 +195,13 @@ fn rows_without_text_are_left_out() {
     assert_eq!((imported.report.parsed, imported.report.skipped), (20, 2));
     assert_eq!(imported.report.first_problem.as_deref(), Some("line 21: there is no text"));
 }
+
+/// The tokens of a chat template depend on the number of messages.
+#[test]
+fn the_chat_template_is_named_with_its_size() {
+    let turn = r#"{"role":"user","content":"hello hello"},{"role":"assistant","content":"hello hello"}"#;
+    let file = format!("{{\"messages\":[{turn}]}}\n{{\"messages\":[{turn},{turn}]}}\n");
+    let report = import(file.as_bytes(), None).expect("lengths").report;
+    let found = |text: &str| report.warnings.iter().any(|warning| warning.contains(text));
+    assert!(found("3.0 messages on average, so about 15 tokens per sample"), "{:?}", report.warnings);
+}

@@ -4,7 +4,7 @@
 //! is false, and hyphens and underscores are equal.
 
 use super::configurations;
-use crate::job_config::arguments::words;
+use crate::job_config::arguments::{commands, words};
 use crate::job_config::keys::Keys;
 use crate::job_config::{JobConfigError, document, launcher};
 
@@ -38,6 +38,7 @@ pub(in crate::job_config) fn is_command(keys: &Keys, text: &str) -> bool {
 /// Reads the arguments of a script, over the job file in its text, if there is one.
 pub(in crate::job_config) fn read(arguments: Keys, text: &str) -> Result<Keys, JobConfigError> {
     let mut command = arguments.converted(setting);
+    subcommands(&mut command, text);
     configurations::add(&mut command);
     let Some(job_file) = job_file(text) else {
         command.derive(COMMAND, "", COMMAND);
@@ -46,6 +47,29 @@ pub(in crate::job_config) fn read(arguments: Keys, text: &str) -> Result<Keys, J
     let mut keys = document::toml(&job_file)?;
     keys.override_with(command)?;
     Ok(keys)
+}
+
+/// Reads the subcommands of tyro, `section:kind`, which select the kind of a section. Only those of recomputation change a plan.
+fn subcommands(command: &mut Keys, text: &str) {
+    let commands = commands(text);
+    for word in commands.iter().flatten() {
+        let Some((section, kind)) = word.split_once(':') else { continue };
+        let is_name = |name: &str| {
+            name.starts_with(|letter: char| letter.is_ascii_lowercase())
+                && name.chars().all(|letter| letter.is_ascii_lowercase() || matches!(letter, '-' | '_' | '.'))
+        };
+        if !is_name(section) || !is_name(kind) {
+            continue;
+        }
+        if section.replace('-', "_") != "activation_checkpoint" {
+            command.assume(format!("The subcommand {word} is not read."));
+            continue;
+        }
+        match ["full", "selective", "none"].into_iter().find(|mode| kind.contains(mode)) {
+            Some(mode) => command.translate("activation_checkpoint.mode", mode, (section, kind)),
+            None => command.not_modelled(format!("The recomputation of the subcommand {word} is not applied.")),
+        }
+    }
 }
 
 /// Returns key, name in reports and value of an argument; `None` for arguments without effect.

@@ -100,7 +100,7 @@ fn deepspeed(
         }
         (None, Some(name)) if !has_file => {
             let stage = stage_in_name(name);
-            if stage.is_some() && name.to_lowercase().contains("offload") {
+            if stage.is_some() && states_offload(name) {
                 settings.optimizer_offload = 1.0;
                 keys.assume("The name of the DeepSpeed file states offload. The optimizer is read as offloaded.");
                 if stage == Some(3) {
@@ -132,6 +132,16 @@ fn built_in(name: &str) -> Option<(u32, bool)> {
     let (stage, rest) = name.trim().strip_prefix("zero")?.split_at_checked(1)?;
     let stage = stage.parse().ok().filter(|&stage| stage <= 3)?;
     matches!(rest, "" | "_offload").then_some((stage, !rest.is_empty()))
+}
+
+/// True for `ds_z3_offload_config.json`, false for `stage3_no_offloading.conf`.
+fn states_offload(name: &str) -> bool {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or_default().to_lowercase();
+    let is_separator = |letter: char| matches!(letter, '_' | '-' | '.' | ' ');
+    name.match_indices("offload").any(|(at, _)| {
+        let before = name[..at].trim_end_matches(is_separator).rsplit(is_separator).next().unwrap_or_default();
+        !matches!(before, "no" | "non" | "not" | "without" | "wo" | "disable")
+    })
 }
 
 /// Returns the stage in names such as `ds_z3_config.json`, `zero2.json` and `zero_stage3.json`.

@@ -112,6 +112,14 @@ fn the_complete_line_of_a_step_replaces_a_cut_one() {
 fn lines_without_bars_are_read_if_no_line_has_one() {
     let text = " iteration 1/ 9 | elapsed time per iteration (ms): 2000.5 | lm loss: 9.5\n iteration 2/ 9 | elapsed time per iteration (ms): 2000.5 | lm loss: 9.25\n";
     assert_eq!(read(text).points.iter().map(|point| point.loss).collect::<Vec<_>>(), [Some(9.5), Some(9.25)]);
+    let cut = text
+        .replace("lm loss: 9.25", "lm loss: 9.25 | grad norm: 1.5")
+        .replace("lm loss: 9.5", "lm loss: 9.5 | grad norm: 1.25");
+    let cut = cut
+        + " iteration 3/ 9 | elapsed time per iteration (ms): 20\n"
+        + " iteration 4/ 9 | elapsed time per iteration (ms): 2000.5 | lm loss: 9.125 | grad norm: 1.125\n";
+    let points = read(&cut).points;
+    assert_eq!(points.iter().map(|point| point.step).collect::<Vec<_>>(), [1, 2, 4]);
 }
 
 #[test]
@@ -121,6 +129,11 @@ fn the_last_cell_of_a_cut_table_is_not_read() {
     assert_eq!(points.iter().map(|p| p.step_time_s).collect::<Vec<_>>(), [Some(4.125), Some(4.125), None]);
     assert_eq!(reasons(&report), ["the last cell of the file has no line end, so that it may be cut: it is not read"]);
     assert_eq!(read("step,loss\n1,2.5\n2,2.25\n3").points.len(), 2);
+    // A cell with the decimals of its column is complete.
+    let Log { points, report, .. } = read("step,loss,step_time_s\n1,2.5,4.125\n2,2.25,4.250\n3,2.25,4.375");
+    assert_eq!((points[2].step_time_s, report.problems.len()), (Some(4.375), 0));
+    assert_eq!(read("step,loss,step_time_s\n1,2.5,4.125\n2,2.25,4.375").points[1].step_time_s, None);
+    assert_eq!(read("step,loss,tokens_per_s\n1,2.5,4125\n2,2.25,4250\n3,2.25,43").points[2].tokens_per_s, None);
     assert_eq!(read("\"step\",\"loss\"\n\"1\",\"2.5\"\n\"2\",\"2.25\"").points[1].loss, Some(2.25));
     assert_eq!(read("1700000000500 2.5 10\n1700000001500 2.25 1").points.len(), 1);
     assert_eq!(read("Wall time,Step,Value\n1700000000,1,2.5\n1700000001,2,2.").points.len(), 1);
@@ -138,4 +151,66 @@ fn a_file_may_end_inside_a_line() {
     let seen: Vec<_> = points.iter().map(|point| (point.segment, point.step, point.line, point.loss)).collect();
     assert_eq!(seen, [(0, 1, 1, Some(9.69)), (0, 2, 3, Some(9.69))]);
     assert_eq!((report.torn, report.lines), (1, 3));
+}
+
+/// A crash cuts a line, and the next start writes behind it.
+#[test]
+fn lines_in_the_middle_may_be_cut() {
+    for (line, cut) in [
+        (
+            "step:  2  loss:  8.1  grad_norm:  1.2  memory: 10.00GiB(12.63%)  tps: 5,000  tflops: 40.00  mfu: 4.00%",
+            "tps: 5",
+        ),
+        ("step:2 - actor/pg_loss:-0.011 - timing_s/step:120.125 - perf/throughput:1041.25", "timing_s/step:12"),
+        (
+            "completed step: 2, seconds: 3.211, TFLOP/s/device: 401.125, Tokens/s/device: 9876.500, loss: 9.125",
+            "device: 98",
+        ),
+        (
+            "Training epoch 0, iteration 2/99 | lr: 1e-05 | global_batch_size: 128 | train_step_timing in s: 6.512 | consumed_samples: 128",
+            "in s: 6",
+        ),
+        (
+            "2024-03-01 10:00:02 | INFO | train_inner | epoch 001:    200 / 5000 loss=10.125, wps=650.5, num_updates=200, lr=1e-05, wall=120",
+            "num_updates=2",
+        ),
+        (
+            "iteration: 2 / 99 | consumed_tokens: 1.02M | elapsed_time_per_iteration_ms: 1150 | lm_loss: 7.125",
+            "iteration_ms: 11",
+        ),
+        ("steps: 2 loss: 2.3456 iter time (s): 1.234 samples/sec: 51.864", "samples"),
+    ] {
+        let first = line.replace("step:  2", "step:  1").replace("step:2", "step:1").replace("step: 2", "step: 1");
+        let first = first
+            .replace("iteration 2/", "iteration 1/")
+            .replace("=200", "=100")
+            .replace("iteration: 2", "iteration: 1");
+        let first = first.replace("steps: 2", "steps: 1");
+        let end = line.find(cut).unwrap() + cut.len();
+        let text = format!("{first}\n{}\nTraceback (most recent call last):\n{line}\n", &line[..end]);
+        let Log { points, report, .. } = read(&text);
+        assert_eq!(
+            (points.len(), report.torn, report.restarts),
+            (2, u64::from(cut != "samples"), 0),
+            "{line}: {report:?}"
+        );
+        let whole = &read(&format!("{first}\n{line}\n")).points[1];
+        assert_eq!(
+            (points[1].loss, points[1].step_time_s, points[1].tokens_per_s_per_device),
+            (whole.loss, whole.step_time_s, whole.tokens_per_s_per_device),
+            "{line}"
+        );
+    }
+}
+
+/// Some trainers add a metric to every tenth line.
+#[test]
+fn shorter_lines_are_read_if_they_occur_again() {
+    let lines: String = (1..=30).fold(String::new(), |lines, step| {
+        let extra = if step % 10 == 1 { " | val_loss: 2.5" } else { "" };
+        lines + &format!("Step {step} | loss:2.125 tokens_per_second_per_gpu:100{extra}\n")
+    });
+    let Log { points, report, .. } = read(&lines);
+    assert_eq!((points.len(), report.torn), (29, 1));
+    assert_eq!(report.torn_lines[0].line, 2);
 }

@@ -121,7 +121,7 @@ fn fairseq() {
 
 #[test]
 fn torchtune() {
-    let text = "Step 1 | loss:1.5 lr:2e-05 tokens_per_second_per_gpu:1234.5 peak_memory_active:12.25\nStep 2 | loss:1.25 lr:2e-05\n";
+    let text = "Step 1 | loss:1.5 lr:2e-05 tokens_per_second_per_gpu:1234.5 peak_memory_active:12.25 \nStep 2 | loss:1.25 lr:2e-05 \n";
     assert_eq!(seen(text), [(1, None, Some(1.5)), (2, None, Some(1.25))]);
     let point = &read(text).points[0];
     assert_eq!((rate(point), point.memory[0].max_allocated_gib), ((None, Some(1234.5)), Some(12.25)));

@@ -1,0 +1,108 @@
+//! Commands of the performance scripts of Megatron-Bridge: `setup_experiment.py -m llama -mr llama3_70b -g h100 -ng 64 -tp 4`.
+//!
+//! The scripts take a model by name and replace settings of its recipe, which is Python code.
+
+use super::arguments::commands;
+use super::keys::Keys;
+use super::{JobConfigError, programs};
+
+/// Short and long argument with the key of a Megatron-Bridge override.
+const ARGUMENTS: [(&str, &str, &str); 16] = [
+    ("-mr", "--model_recipe_name", RECIPE),
+    ("-ng", "--num_gpus", "world-size"),
+    ("-gn", "--gpus_per_node", "nproc-per-node"),
+    ("-g", "--gpu", "#SBATCH constraint"),
+    ("-c", "--compute_dtype", "mixed_precision"),
+    ("-gb", "--global_batch_size", "train.global_batch_size"),
+    ("-mb", "--micro_batch_size", "train.micro_batch_size"),
+    ("-sl", "--seq_length", "dataset.seq_length"),
+    ("-tp", "--tensor_model_parallel_size", "model.tensor_model_parallel_size"),
+    ("-pp", "--pipeline_model_parallel_size", "model.pipeline_model_parallel_size"),
+    ("-cp", "--context_parallel_size", "model.context_parallel_size"),
+    ("-vp", "--virtual_pipeline_model_parallel_size", "model.virtual_pipeline_model_parallel_size"),
+    ("-ep", "--expert_model_parallel_size", "model.expert_model_parallel_size"),
+    ("-et", "--expert_tensor_parallel_size", "model.expert_tensor_parallel_size"),
+    ("-rl", "--recompute_num_layers", RECOMPUTE_LAYERS),
+    ("", "--recompute_modules", "model.recompute_modules"),
+];
+const RECIPE: &str = "recipe";
+const RECOMPUTE_LAYERS: &str = "model.recompute_num_layers";
+/// Degrees of a job.
+const DEGREES: [(&str, &str); 3] = [
+    ("model.tensor_model_parallel_size", "-tp"),
+    ("model.pipeline_model_parallel_size", "-pp"),
+    ("model.context_parallel_size", "-cp"),
+];
+/// Arguments that change what the overrides do not state.
+const NOT_APPLIED: [(&str, &str, &str); 4] = [
+    ("", "--num_layers", "Another number of layers than that of the recipe is not applied."),
+    ("", "--hidden_size", "Another width than that of the recipe is not applied."),
+    ("-ol", "--activation_offload_layers", "Offload of activations to the host is not applied."),
+    ("", "--use_megatron_fsdp", "Sharding by Megatron-FSDP is not applied."),
+];
+
+/// Returns the overrides that a command of a performance script states; `None` if the text has no such command. `variables` are
+/// those of the text.
+///
+/// # Errors
+/// The command states no degree, so that all of them are in Python code.
+pub(super) fn recognise(variables: &Keys, text: &str) -> Result<Option<Keys>, JobConfigError> {
+    let commands = commands(text);
+    let is_script = |words: &&Vec<String>| {
+        words.iter().any(|word| word.ends_with("setup_experiment.py") || word.ends_with("run_script.py"))
+            && words.iter().any(|word| is_argument(word, "-mr", "--model_recipe_name"))
+    };
+    let Some(words) = commands.iter().find(is_script) else { return Ok(None) };
+    let mut keys = Keys::default();
+    for (at, word) in words.iter().enumerate() {
+        let next = words.get(at + 1).map(String::as_str).unwrap_or_default();
+        let (name, value) = word.split_once('=').unwrap_or((word, next));
+        let variable = value.strip_prefix('$').map(|name| format!("${}", name.trim_matches(['{', '}'])));
+        let value = variable.and_then(|name| variables.peek(&name)).unwrap_or(value);
+        let is_stated = !matches!(value, "" | "None" | "none") && !value.starts_with('-');
+        let found = ARGUMENTS.into_iter().find(|(short, long, _)| is_argument(name, short, long));
+        if let Some((.., key)) = found.filter(|_| is_stated) {
+            keys.translate(key, &meaning(key, value), (name, value));
+        }
+        let not_applied = NOT_APPLIED.into_iter().find(|(short, long, _)| is_argument(name, short, long));
+        if let Some((.., sentence)) = not_applied.filter(|_| !matches!(value, "0" | "false" | "False" | "None")) {
+            keys.not_modelled(sentence);
+        }
+        if name == "--task" && value == "lora" {
+            keys.not_modelled("The adapters of a recipe are Python code. Fine-tuning is read as that of all weights.");
+        }
+    }
+    let open: Vec<&str> = DEGREES.into_iter().filter(|(key, _)| !keys.has(key)).map(|(_, short)| short).collect();
+    if open.len() == DEGREES.len() && !keys.has("model.expert_model_parallel_size") {
+        let detail = "the degrees of this recipe are Python code; state -tp, -pp, -cp, -ep, -gb and -mb".to_owned();
+        return Err(JobConfigError::Value { key: "-mr".to_owned(), detail });
+    }
+    if !open.is_empty() {
+        let listed = open.join(", ");
+        keys.assume(format!("The command does not state {listed}. The recipe may: the degrees are read as 1."));
+    }
+    if keys.has(RECOMPUTE_LAYERS) {
+        keys.derive("model.recompute_granularity", "full", "");
+        keys.derive("model.recompute_method", "block", "");
+    } else if keys.has("model.recompute_modules") {
+        keys.derive("model.recompute_granularity", "selective", "");
+    }
+    keys.derive(programs::COMMAND, "", programs::COMMAND);
+    Ok(Some(keys))
+}
+
+fn is_argument(word: &str, short: &str, long: &str) -> bool {
+    let name = word.split('=').next().unwrap_or_default();
+    (!short.is_empty() && name == short) || name.replace('-', "_") == long.replace('-', "_")
+}
+
+/// Returns the value of an override.
+fn meaning(key: &str, value: &str) -> String {
+    match key {
+        RECIPE => format!("{value}_pretrain"),
+        "mixed_precision" if value.starts_with("fp8") => "bf16_with_fp8_mixed".to_owned(),
+        "mixed_precision" if value == "nvfp4" => "bf16_with_fp4_mixed".to_owned(),
+        "mixed_precision" => "bf16_mixed".to_owned(),
+        _ => value.to_owned(),
+    }
+}
