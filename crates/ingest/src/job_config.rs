@@ -219,7 +219,9 @@ fn build(
         settings.check_batch().map_err(|error| in_words_of_file(format, &keys, error))?;
     }
     let scenario = scenario::build(name, model, (format, &settings), &mut keys);
-    remarks(&scenario).into_iter().for_each(|remark| keys.assume(remark));
+    for remark in remarks(&scenario) {
+        keys.assume(remark);
+    }
     Ok(keys.finish(format, scenario))
 }
 

@@ -26,28 +26,25 @@ const CUMULATIVE: [&str; 5] = ["cdf", "ecdf", "cumulative", "cumsum", "cum_count
 pub(in super::super) fn read(document: &Value, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     match document {
         Value::Array(items) => list(items, options),
-        Value::Object(fields) => {
-            let read = |fields: &Map<String, Value>| summary(fields, options).or_else(|| object(fields, options));
-            read(fields).or_else(|| deeper(fields, MAX_DEPTH, &read))
-        }
+        Value::Object(fields) => summary_or_object(fields, options).or_else(|| deeper(fields, MAX_DEPTH, options)),
         _ => None,
     }
 }
 
+fn summary_or_object(fields: &Map<String, Value>, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
+    summary(fields, options).or_else(|| object(fields, options))
+}
+
 /// Reads the histogram or summary below single objects, such as `{"splits": {"train": {"length": {"p50": 512, ..}}}}`. Names on
 /// the way must not denote another quantity.
-fn deeper(
-    fields: &Map<String, Value>,
-    depth: usize,
-    read: &dyn Fn(&Map<String, Value>) -> Option<Result<Imported, ImportError>>,
-) -> Option<Result<Imported, ImportError>> {
+fn deeper(fields: &Map<String, Value>, depth: usize, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     let mut objects = fields.iter().filter_map(|(name, value)| Some((name, value.as_object()?)));
     let (name, inner) = objects.next()?;
     let is_only = objects.next().is_none() && !fields.values().any(Value::is_array);
     if !is_only || !matches!(stated::parse(name), Stated::Unknown | Stated::Lengths) {
         return None;
     }
-    let found = if inner.values().any(Value::is_object) { read(inner) } else { None };
+    let found = if inner.values().any(Value::is_object) { summary_or_object(inner, options) } else { None };
     match found {
         Some(Ok(mut imported)) => {
             let name: String = name.chars().take(80).collect();
@@ -55,7 +52,7 @@ fn deeper(
             Some(Ok(imported))
         }
         Some(error) => Some(error),
-        None if depth > 0 => deeper(inner, depth - 1, read),
+        None if depth > 0 => deeper(inner, depth - 1, options),
         None => None,
     }
 }

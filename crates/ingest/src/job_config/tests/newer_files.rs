@@ -56,7 +56,7 @@ fn names_without_offload_state_none() {
     let without = job("stage3_no_offloading_accelerate.conf");
     assert_eq!((without.scenario.training.zero_stage(), without.scenario.training.optimizer_offload), (3, 0.0));
     assert!(!says(&without.assumed, "offload"), "{:?}", without.assumed);
-    assert_eq!(job("stage3_offloading_accelerate.conf").scenario.training.optimizer_offload, 1.0);
+    assert!(job("stage3_offloading_accelerate.conf").scenario.training.optimizer_offload >= 1.0);
 }
 
 #[test]
