@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use accuracy::papers::{PublishedPaper, compare, console, fill};
+use accuracy::papers::{PublishedPaper, Seeds, compare, console, fill};
 use anyhow::{Context, Result, bail};
 use api::papers::{Paper, Papers};
 use clap::Parser;
@@ -18,6 +18,12 @@ struct Arguments {
     /// Compare only this paper, for example pipeweaver
     #[arg(long, value_name = "ID")]
     paper: Option<String>,
+    /// Seeds per scenario: its own and the numbers after it
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    seeds: u32,
+    /// Threads that plan the other seeds
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    threads: u32,
     /// Folder with the prepared scenarios and published/
     #[arg(long, value_name = "DIR", default_value = "examples")]
     examples: PathBuf,
@@ -45,7 +51,8 @@ fn run(arguments: &Arguments) -> Result<()> {
     for paper in &published {
         let began = Instant::now();
         let starts = |set: &str| eprintln!("{:7.1} s  {set}", began.elapsed().as_secs_f64());
-        papers.push(compare(&arguments.examples, paper, starts)?);
+        let seeds = Seeds { count: arguments.seeds, threads: arguments.threads };
+        papers.push(compare(&arguments.examples, paper, seeds, &starts)?);
         starts("done");
     }
     for paper in &papers {
@@ -92,7 +99,6 @@ fn write(docs: &Path, papers: Vec<Paper>) -> Result<()> {
             None => all.push(paper),
         }
     }
-    all.sort_by(|a, b| a.id.cmp(&b.id));
     all.sort_by(|a, b| a.id.cmp(&b.id));
     let document = Papers { engine: ENGINE.to_owned(), papers: all };
     for (path, text) in [(data, serde_json::to_string_pretty(&document)? + "\n"), (page, text)] {

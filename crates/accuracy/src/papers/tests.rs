@@ -105,7 +105,8 @@ fn a_small_paper_is_compared() {
         }],
     }))
     .unwrap();
-    let compared = compare(&root().join("examples"), &paper, |_| ()).unwrap();
+    let seeds = Seeds { count: 3, threads: 2 };
+    let compared = compare(&root().join("examples"), &paper, seeds, &|_| ()).unwrap();
     let set = &compared.sets[0];
     let value = |figure: usize| set.figures[figure].ours.unwrap();
     // (1 + a)(1 + b) = 1, within the four stored digits.
