@@ -30,6 +30,9 @@ struct Arguments {
     /// Folder with papers.md and papers.json
     #[arg(long, value_name = "DIR", default_value = "docs")]
     docs: PathBuf,
+    /// Plan nothing, and write the tables of papers.md from papers.json
+    #[arg(long, conflicts_with_all = ["paper", "dry_run"])]
+    tables: bool,
     /// Print only, write nothing
     #[arg(long)]
     dry_run: bool,
@@ -46,6 +49,9 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.tables {
+        return write(&arguments.docs, Vec::new());
+    }
     let published = published(&arguments.examples, arguments.paper.as_deref())?;
     let mut papers = Vec::with_capacity(published.len());
     for paper in &published {
@@ -93,13 +99,15 @@ fn write(docs: &Path, papers: Vec<Paper>) -> Result<()> {
     let mut text = std::fs::read_to_string(&page).with_context(|| page.display().to_string())?;
     let mut all = earlier.map_or_else(Vec::new, |earlier| earlier.papers);
     for paper in papers {
-        text = fill(&text, &paper)?;
         match all.iter_mut().find(|candidate| candidate.id == paper.id) {
             Some(slot) => *slot = paper,
             None => all.push(paper),
         }
     }
     all.sort_by(|a, b| a.id.cmp(&b.id));
+    for paper in &all {
+        text = fill(&text, paper)?;
+    }
     let document = Papers { engine: ENGINE.to_owned(), papers: all };
     for (path, text) in [(data, serde_json::to_string_pretty(&document)? + "\n"), (page, text)] {
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;

@@ -100,20 +100,25 @@ fn seeds(figure: &PaperFigure) -> (String, String) {
     (limits, number(spread.own, &figure.unit))
 }
 
-fn number(value: f64, unit: &str) -> String {
-    let value = if value.abs() >= 100.0 || value == 0.0 || unit == "images" {
+/// Formats a value with the digits for its unit, without the unit.
+fn digits(value: f64, unit: &str) -> String {
+    if value.abs() >= 100.0 || value == 0.0 || unit == "images" {
         format!("{value:.0}")
     } else if value.abs() >= 10.0 || unit == "%" {
         format!("{value:.1}")
     } else {
         format!("{value:.3}")
-    };
+    }
+}
+
+fn number(value: f64, unit: &str) -> String {
+    let value = digits(value, unit);
     if unit.is_empty() { value } else { format!("{value} {unit}") }
 }
 
 fn range(published: PublishedValue, unit: &str) -> String {
     if published.from < published.to {
-        format!("{} to {}", number(published.from, ""), number(published.to, unit))
+        format!("{} to {}", digits(published.from, unit), number(published.to, unit))
     } else {
         number(published.from, unit)
     }
