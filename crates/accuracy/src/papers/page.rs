@@ -36,9 +36,12 @@ pub fn fill(page: &str, paper: &Paper) -> Result<String, Error> {
 }
 
 fn table(set: &PaperSet) -> String {
-    let mut text = String::from(
-        "| | published | here | minimum to maximum | seed of the scenario | difference |\n|---|---|---|---|---|---|\n",
-    );
+    let mut text = String::new();
+    if !set.figures.is_empty() {
+        text.push_str(
+            "| | published | here | minimum to maximum | seed of the scenario | difference |\n|---|---|---|---|---|---|\n",
+        );
+    }
     for figure in &set.figures {
         let (limits, own) = seeds(figure);
         let _ = writeln!(
@@ -51,7 +54,8 @@ fn table(set: &PaperSet) -> String {
         );
     }
     if !set.choices.is_empty() {
-        text.push_str("\n| | published | here |\n|---|---|---|\n");
+        text.push_str(if text.is_empty() { "" } else { "\n" });
+        text.push_str("| | published | here |\n|---|---|---|\n");
         for choice in &set.choices {
             let published = choice.published.as_deref().unwrap_or("not given");
             let _ = writeln!(text, "| {} | {published} | {} |", choice.label, choice.ours);
