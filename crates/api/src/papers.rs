@@ -90,7 +90,7 @@ pub struct PaperFigure {
     /// Published value. Omitted if the paper only draws it or does not compare it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedValue>,
-    /// Our value: the mean of [`PaperFigure::spread`] or, without it, the value for the seed of the
+    /// Our value: the mean over the seeds or, without a spread, the value for the seed of the
     /// scenario. Omitted if there is no plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ours: Option<f64>,
