@@ -16,8 +16,6 @@ use planner::random::Random;
 const RUNS: usize = 5;
 /// Batches for dispatching and packing, as in the paper.
 const BATCHES: u64 = 10;
-/// Branch-and-bound nodes for ideal dispatching.
-const NODES: u64 = 500_000;
 
 fn main() {
     println!("DHP, all solver steps for a batch");
@@ -25,8 +23,8 @@ fn main() {
         println!("  {sequences} sequences, {ranks} ranks: {:.2} ms", 1e3 * dhp_seconds(sequences, ranks));
     }
     println!("Hydraulis");
-    for (devices, sequences) in [(64, 323), (1024, 5167)] {
-        hydraulis(devices, sequences);
+    for (devices, sequences, nodes) in [(64, 323, 500_000), (1024, 5167, 10_000)] {
+        hydraulis(devices, sequences, nodes);
     }
 }
 
@@ -95,7 +93,8 @@ fn schemes() -> Vec<SchemeCost> {
     schemes
 }
 
-fn hydraulis(devices: u32, sequences: usize) {
+/// Measures the parts of the planning. `nodes` limits the branch and bound for ideal dispatching.
+fn hydraulis(devices: u32, sequences: usize, nodes: u64) {
     let schemes = schemes();
     let data: Vec<(u64, f64)> = lengths(0, 20_000).into_iter().map(|tokens| (tokens, 1.0)).collect();
     let mut proposal = None;
@@ -119,7 +118,7 @@ fn hydraulis(devices: u32, sequences: usize) {
     );
     println!("    strategy proposal: {proposing:.2} s ({} strategies)", proposal.strategies.len());
     let greedy = DispatchSettings { nodes: 0, gap: 0.0, ..DispatchSettings::default() };
-    let ideal = DispatchSettings { nodes: NODES, ..greedy };
+    let ideal = DispatchSettings { nodes, ..greedy };
     let (mut seconds, mut dispatched, mut packed) = ([0.0; 3], Vec::new(), Vec::new());
     for batch in 1..=BATCHES {
         let lengths = lengths(batch, sequences);
