@@ -46,6 +46,9 @@ pub struct PaperSet {
     pub assumptions: Vec<String>,
     /// Published values and ours.
     pub figures: Vec<PaperFigure>,
+    /// Published choices, for example degrees, and ours.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<PaperChoice>,
     /// Plans behind our values, with their time breakdown.
     pub plans: Vec<PaperPlan>,
     /// Our curves, if the paper draws curves.
@@ -87,9 +90,17 @@ pub struct PaperFigure {
     /// Published value. Omitted if the paper only draws it or does not compare it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedValue>,
-    /// Our value. Omitted if there is no plan.
+    /// Our value: the mean over the seeds or, without a spread, the value for the seed of the
+    /// scenario. Omitted if there is no plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ours: Option<f64>,
+    /// Values over several seeds. Omitted if only the seed of the scenario is planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
+    /// The fastest other planner for the seed of the scenario. Omitted if the quantity names its
+    /// reference plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opponent: Option<PlannerKind>,
     /// Why there is no value of ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
@@ -99,6 +110,41 @@ pub struct PaperFigure {
     /// True for wall times, which differ between runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_wall_time: bool,
+}
+
+/// Values of a figure over several seeds: that of the scenario, and the numbers after it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Spread {
+    /// Seeds with a value.
+    pub seeds: u32,
+    /// Planned seeds without a value, because a plan is infeasible.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub without_value: u32,
+    /// Value for the seed of the scenario.
+    pub own: f64,
+    /// Minimum over the seeds.
+    pub min: f64,
+    /// Maximum over the seeds.
+    pub max: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is fixed by serde")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// A published choice of a planner, and ours.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PaperChoice {
+    /// Description of the choice.
+    pub label: String,
+    /// Published choice. Omitted if the paper does not give it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<String>,
+    /// Our choice for the first iteration, for the seed of the scenario.
+    pub ours: String,
 }
 
 /// A published number or range.

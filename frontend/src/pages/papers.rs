@@ -38,7 +38,7 @@ fn nothing(response: ResponseSignal) -> AnyView {
 }
 
 /// Introduction: source and limits of the comparison.
-const LEAD: &str = "Published results compared with the results of this engine for the same scenarios. Most papers do not publish their data and batch sizes; synthetic data replace them and are labelled. No parameter is fitted to these results.";
+const LEAD: &str = "Published results compared with the results of this engine for the same scenarios. Most papers do not publish their data and batch sizes; synthetic data replace them and are labelled. Values are means over several seeds. No parameter is fitted to the published results.";
 
 #[component]
 pub(crate) fn PapersPage() -> impl IntoView {

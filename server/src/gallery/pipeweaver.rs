@@ -17,7 +17,7 @@ const fn entry(
 }
 
 /// In paper order.
-pub(super) const ENTRIES: [Entry; 18] = [
+pub(super) const ENTRIES: [Entry; 24] = [
     entry(
         "pipeweaver-lm-7b",
         "Table 1",
@@ -92,6 +92,20 @@ pub(super) const ENTRIES: [Entry; 18] = [
         include_str!("../../../examples/pipeweaver/t2v-l.json"),
     ),
     entry(
+        "pipeweaver-t2v-s-768",
+        "Figure 9a, other resolution",
+        "T2V-S with videos of 768 pixels, nine times the tokens per second.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/t2v-s-768.json"),
+    ),
+    entry(
+        "pipeweaver-t2v-l-768",
+        "Figure 9a, other resolution",
+        "T2V-L with videos of 768 pixels, nine times the tokens per second.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/t2v-l-768.json"),
+    ),
+    entry(
         "pipeweaver-rise-and-fall",
         "Figure 9b",
         "The number of images rises and falls twice in 40 iterations. A static plan suits some iterations, a plan for \
@@ -113,6 +127,34 @@ pub(super) const ENTRIES: [Entry; 18] = [
          tuning (17.3, 38.9, 48.3 and 62.8 % in the paper).",
         Data::Synthetic,
         include_str!("../../../examples/vlm-s-pipeweaver-steps.json"),
+    ),
+    entry(
+        "pipeweaver-ablation-vpp-3",
+        "Table 5, fixed VPP",
+        "The baseline of the steps on the mix of datasets: Megatron-LM with 3 virtual stages per rank.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/ablation-vpp-3.json"),
+    ),
+    entry(
+        "pipeweaver-ablation-vpp-4",
+        "Table 5, fixed VPP",
+        "The baseline of the steps on the mix of datasets: Megatron-LM with 4 virtual stages per rank.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/ablation-vpp-4.json"),
+    ),
+    entry(
+        "pipeweaver-uniform-vpp-3",
+        "Table 5, fixed VPP",
+        "The baseline of the steps on sequences with 0 to 32 images: Megatron-LM with 3 virtual stages per rank.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/uniform-vpp-3.json"),
+    ),
+    entry(
+        "pipeweaver-uniform-vpp-4",
+        "Table 5, fixed VPP",
+        "The baseline of the steps on sequences with 0 to 32 images: Megatron-LM with 4 virtual stages per rank.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/uniform-vpp-4.json"),
     ),
     entry(
         "pipeweaver-vlm-m-memory",

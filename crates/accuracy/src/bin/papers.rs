@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use accuracy::papers::{PublishedPaper, compare, console, fill};
+use accuracy::papers::{PublishedPaper, Seeds, compare, console, fill};
 use anyhow::{Context, Result, bail};
 use api::papers::{Paper, Papers};
 use clap::Parser;
@@ -18,12 +18,21 @@ struct Arguments {
     /// Compare only this paper, for example pipeweaver
     #[arg(long, value_name = "ID")]
     paper: Option<String>,
+    /// Seeds per scenario: its own and the numbers after it
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    seeds: u32,
+    /// Threads that plan the other seeds
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    threads: u32,
     /// Folder with the prepared scenarios and published/
     #[arg(long, value_name = "DIR", default_value = "examples")]
     examples: PathBuf,
     /// Folder with papers.md and papers.json
     #[arg(long, value_name = "DIR", default_value = "docs")]
     docs: PathBuf,
+    /// Plan nothing, and write the tables of papers.md from papers.json
+    #[arg(long, conflicts_with_all = ["paper", "dry_run"])]
+    tables: bool,
     /// Print only, write nothing
     #[arg(long)]
     dry_run: bool,
@@ -40,12 +49,16 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.tables {
+        return write(&arguments.docs, Vec::new());
+    }
     let published = published(&arguments.examples, arguments.paper.as_deref())?;
     let mut papers = Vec::with_capacity(published.len());
     for paper in &published {
         let began = Instant::now();
         let starts = |set: &str| eprintln!("{:7.1} s  {set}", began.elapsed().as_secs_f64());
-        papers.push(compare(&arguments.examples, paper, starts)?);
+        let seeds = Seeds { count: arguments.seeds, threads: arguments.threads };
+        papers.push(compare(&arguments.examples, paper, seeds, &starts)?);
         starts("done");
     }
     for paper in &papers {
@@ -86,14 +99,15 @@ fn write(docs: &Path, papers: Vec<Paper>) -> Result<()> {
     let mut text = std::fs::read_to_string(&page).with_context(|| page.display().to_string())?;
     let mut all = earlier.map_or_else(Vec::new, |earlier| earlier.papers);
     for paper in papers {
-        text = fill(&text, &paper)?;
         match all.iter_mut().find(|candidate| candidate.id == paper.id) {
             Some(slot) => *slot = paper,
             None => all.push(paper),
         }
     }
     all.sort_by(|a, b| a.id.cmp(&b.id));
-    all.sort_by(|a, b| a.id.cmp(&b.id));
+    for paper in &all {
+        text = fill(&text, paper)?;
+    }
     let document = Papers { engine: ENGINE.to_owned(), papers: all };
     for (path, text) in [(data, serde_json::to_string_pretty(&document)? + "\n"), (page, text)] {
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;

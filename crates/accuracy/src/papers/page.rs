@@ -36,16 +36,30 @@ pub fn fill(page: &str, paper: &Paper) -> Result<String, Error> {
 }
 
 fn table(set: &PaperSet) -> String {
-    let mut text = String::from("| | published | here | difference |\n|---|---|---|---|\n");
+    let mut text = String::new();
+    if !set.figures.is_empty() {
+        text.push_str(
+            "| | published | here | minimum to maximum | seed of the scenario | difference |\n|---|---|---|---|---|---|\n",
+        );
+    }
     for figure in &set.figures {
+        let (limits, own) = seeds(figure);
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} |",
+            "| {} | {} | {} | {limits} | {own} | {} |",
             figure.label,
             figure.published.map_or_else(|| "not given".to_owned(), |published| range(published, &figure.unit)),
             ours(figure),
             figure.difference.map_or_else(String::new, difference),
         );
+    }
+    if !set.choices.is_empty() {
+        text.push_str(if text.is_empty() { "" } else { "\n" });
+        text.push_str("| | published | here |\n|---|---|---|\n");
+        for choice in &set.choices {
+            let published = choice.published.as_deref().unwrap_or("not given");
+            let _ = writeln!(text, "| {} | {published} | {} |", choice.label, choice.ours);
+        }
     }
     if !set.plans.is_empty() {
         text.push_str(
@@ -67,26 +81,48 @@ fn table(set: &PaperSet) -> String {
 
 fn ours(figure: &PaperFigure) -> String {
     match (figure.ours, &figure.missing) {
-        (Some(value), _) => number(value, &figure.unit),
+        (Some(value), _) => {
+            let value = number(value, &figure.unit);
+            figure.opponent.map_or_else(|| value.clone(), |planner| format!("{value} ({})", planner.short_title()))
+        }
         (None, Some(why)) => format!("none: {why}"),
         (None, None) => String::new(),
     }
 }
 
-fn number(value: f64, unit: &str) -> String {
-    let value = if value.abs() >= 100.0 || value == 0.0 || unit == "images" {
+/// Returns the limits over the seeds, and the value for the seed of the scenario.
+fn seeds(figure: &PaperFigure) -> (String, String) {
+    let Some(spread) = figure.spread else {
+        let limits = if figure.ours.is_some() { "one seed" } else { "" };
+        return (limits.to_owned(), String::new());
+    };
+    let limits = range(PublishedValue { from: spread.min, to: spread.max }, &figure.unit);
+    let limits = match spread.without_value {
+        0 => limits,
+        without => format!("{limits}, no plan for {without} of {} seeds", spread.seeds + without),
+    };
+    (limits, number(spread.own, &figure.unit))
+}
+
+/// Formats a value with the digits for its unit, without the unit.
+fn digits(value: f64, unit: &str) -> String {
+    if value.abs() >= 100.0 || value == 0.0 || unit == "images" {
         format!("{value:.0}")
     } else if value.abs() >= 10.0 || unit == "%" {
         format!("{value:.1}")
     } else {
         format!("{value:.3}")
-    };
+    }
+}
+
+fn number(value: f64, unit: &str) -> String {
+    let value = digits(value, unit);
     if unit.is_empty() { value } else { format!("{value} {unit}") }
 }
 
 fn range(published: PublishedValue, unit: &str) -> String {
     if published.from < published.to {
-        format!("{} to {}", number(published.from, ""), number(published.to, unit))
+        format!("{} to {}", digits(published.from, unit), number(published.to, unit))
     } else {
         number(published.from, unit)
     }

@@ -1,23 +1,56 @@
 //! Lazily planned scenarios of a paper.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use api::papers::PaperPlan;
 use planner::analysis::{SearchProgress, SubMicrobatches};
-use planner::engine::{Unobserved, plan};
+use planner::engine::plan;
 use planner::outcome::{Outcome, PlanOutcome, Planned, PlannedTimeline, RankTime};
 use planner::scenario::validate::NoDatasets;
-use planner::scenario::{PlannerKind, ValidScenario, parse};
+use planner::scenario::{PlannerKind, Scenario, ValidScenario, parse};
 use planner::timeline::Timeline;
 
-use super::published::PlanReference;
+use super::clock::PlanningClock;
+use super::published::{PlanReference, PublishedFigure, PublishedPaper};
 use super::studies;
 use super::{Error, four_digits};
 
+/// Planners and timelines that the figures of a paper need, by scenario.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    planners: BTreeMap<String, BTreeSet<PlannerKind>>,
+    timelines: BTreeSet<String>,
+}
+
+impl Needs {
+    /// Returns the needs of all figures.
+    pub(super) fn of_all(paper: &PublishedPaper) -> Self {
+        Self::of(paper.sets.iter().flat_map(|set| &set.figures))
+    }
+
+    /// Returns the needs of the figures.
+    pub(super) fn of<'a>(figures: impl Iterator<Item = &'a PublishedFigure>) -> Self {
+        let mut needs = Self::default();
+        for quantity in figures.map(|figure| &figure.quantity) {
+            for plan in quantity.plans().into_iter().chain(quantity.opponents()) {
+                if quantity.needs_timelines() {
+                    needs.timelines.insert(plan.scenario.clone());
+                }
+                needs.planners.entry(plan.scenario).or_default().insert(plan.planner);
+            }
+        }
+        needs
+    }
+}
+
 /// Scenarios in a folder, with their plans.
-pub(super) struct Plans {
+pub(super) struct Plans<'a> {
     folder: PathBuf,
+    needs: &'a Needs,
+    /// Added to the seed of each scenario. For 0, all planners of a scenario are planned, and
+    /// otherwise only the needed planners.
+    offset: u32,
     planned: BTreeMap<String, PlannedScenario>,
 }
 
@@ -25,14 +58,16 @@ pub(super) struct Plans {
 pub(super) struct PlannedScenario {
     pub valid: ValidScenario,
     pub outcome: Outcome,
+    /// Planning times per batch.
+    pub clock: PlanningClock,
     timelines: Vec<PlannedTimeline>,
     pub search: Option<SearchProgress>,
     pub sizes: Option<SubMicrobatches>,
 }
 
-impl Plans {
-    pub(super) const fn new(folder: PathBuf) -> Self {
-        Self { folder, planned: BTreeMap::new() }
+impl<'a> Plans<'a> {
+    pub(super) const fn new(folder: PathBuf, needs: &'a Needs, offset: u32) -> Self {
+        Self { folder, needs, offset, planned: BTreeMap::new() }
     }
 
     /// Returns a scenario by its path in the folder, without file extension.
@@ -47,15 +82,33 @@ impl Plans {
     fn plan(&self, name: &str) -> Result<PlannedScenario, Error> {
         let path = self.folder.join(format!("{name}.json"));
         let text = std::fs::read_to_string(&path).map_err(|error| Error::File { path: path.clone(), error })?;
-        let valid = parse(&text).and_then(|scenario| ValidScenario::new(scenario, &NoDatasets));
+        let valid = parse(&text).and_then(|mut scenario| {
+            self.adapt(name, &mut scenario);
+            ValidScenario::new(scenario, &NoDatasets)
+        });
         let valid = valid.map_err(|fields| Error::Scenario {
             path,
             field: fields.first().map_or_else(String::new, ToString::to_string),
         })?;
-        let planning =
-            plan(&valid, &mut Unobserved).map_err(|error| Error::Plan { scenario: name.to_owned(), error })?;
-        let (outcome, timelines) = (planning.outcome, planning.timelines);
-        Ok(PlannedScenario { valid, outcome, timelines, search: None, sizes: None })
+        let mut clock = PlanningClock::default();
+        let planning = plan(&valid, &mut clock).map_err(|error| Error::Plan { scenario: name.to_owned(), error })?;
+        let (outcome, mut timelines) = (planning.outcome, planning.timelines);
+        if !self.needs.timelines.contains(name) {
+            timelines.clear();
+        }
+        Ok(PlannedScenario { valid, outcome, clock, timelines, search: None, sizes: None })
+    }
+
+    /// Sets the seed, and adds needed planners that the scenario does not request.
+    fn adapt(&self, name: &str, scenario: &mut Scenario) {
+        scenario.seed = scenario.seed.wrapping_add(self.offset);
+        let Some(needed) = self.needs.planners.get(name) else { return };
+        if self.offset > 0 {
+            scenario.planners.retain(|planner| needed.contains(planner));
+        }
+        let missing: Vec<PlannerKind> =
+            needed.iter().copied().filter(|planner| !scenario.planners.contains(planner)).collect();
+        scenario.planners.extend(missing);
     }
 
     /// Returns a plan.

@@ -37,6 +37,9 @@ pub struct PublishedSet {
     /// True if batches come from synthetic distributions.
     #[serde(default, rename = "synthetic")]
     pub is_synthetic: bool,
+    /// True if the scenarios take too long to plan for several seeds.
+    #[serde(default)]
+    pub one_seed: bool,
     /// Assumptions about details that the paper does not publish.
     #[serde(default)]
     pub assumptions: Vec<String>,
@@ -45,6 +48,9 @@ pub struct PublishedSet {
     pub chart: Option<Chart>,
     /// Published values.
     pub figures: Vec<PublishedFigure>,
+    /// Published choices.
+    #[serde(default)]
+    pub choices: Vec<PublishedChoice>,
 }
 
 /// A published value.
@@ -61,6 +67,19 @@ pub struct PublishedFigure {
     pub published: Option<Published>,
     /// Computed quantity to compare with.
     pub quantity: Quantity,
+}
+
+/// A published choice of a planner.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedChoice {
+    /// Description of the choice.
+    pub label: String,
+    /// The choice in the notation of Planscope. `None` if the paper does not give it.
+    #[serde(default)]
+    pub published: Option<String>,
+    /// Plan with the computed choice: the strategy or the groups of the first iteration, or the layout.
+    pub plan: PlanReference,
 }
 
 /// A number, or minimum and maximum.

@@ -1,7 +1,8 @@
 //! Computed quantities that correspond to published values.
 
 use planner::analysis::{RankMemoryMetrics, rank_memory};
-use planner::outcome::{IterationStrategy, Planned};
+use planner::outcome::{IterationMetrics, IterationStrategy, Planned};
+use planner::scenario::PlannerKind;
 use planner::timeline::Timeline;
 use serde::Deserialize;
 
@@ -46,6 +47,61 @@ pub enum Quantity {
         /// First and last iteration to include, starting at 1. `None`: all iterations.
         #[serde(default)]
         iterations: Option<[u32; 2]>,
+    },
+    /// Throughput gain over the fastest of several planners for the same scenario, in percent.
+    GainOverBest {
+        /// Evaluated plan.
+        plan: PlanReference,
+        /// Planners to compare with. Planners that are not in the scenario are planned in addition.
+        among: Vec<PlannerKind>,
+    },
+    /// Iteration time divided by that of another plan, also for another scenario.
+    TimeRatio {
+        /// Evaluated plan.
+        plan: PlanReference,
+        /// Reference plan.
+        over: PlanReference,
+    },
+    /// Decrease in idle time per iteration relative to another plan, in percent.
+    IdleReduction {
+        /// Evaluated plan.
+        plan: PlanReference,
+        /// Reference plan.
+        over: PlanReference,
+    },
+    /// Mean throughput of the stages relative to another plan, in percent more.
+    StageThroughput {
+        /// Evaluated plan.
+        plan: PlanReference,
+        /// Reference plan.
+        over: PlanReference,
+    },
+    /// Standard deviation of the throughput of the stages, in percent of their mean.
+    StageVariation {
+        /// Evaluated plan.
+        plan: PlanReference,
+    },
+    /// Mean difference between the estimate of a planner and the simulated time, in percent of the
+    /// simulated time.
+    EstimationError {
+        /// Evaluated plan.
+        plan: PlanReference,
+    },
+    /// Net speed-up of the adaptive correction of DFLOP in the second half of a run, in percent.
+    Correction {
+        /// Scenario name.
+        scenario: String,
+        /// Iterations in the run.
+        iterations: u32,
+        /// Fraction of all shapes that are slow.
+        rate: f64,
+        /// Extra time of a slow item, as a fraction of the longest stage.
+        magnitude: f64,
+    },
+    /// Mean planning time of a batch on one thread, in ms.
+    PlanningTime {
+        /// Evaluated plan.
+        plan: PlanReference,
     },
     /// Pipeline imbalance, 1 - fastest / slowest, averaged over the iterations.
     PipelineSpread {
@@ -132,19 +188,29 @@ pub enum Quantity {
 
 /// A value, or an explanation for a missing value.
 impl Quantity {
-    /// Returns the plans that the quantity needs.
-    pub(super) fn plans(&self) -> Vec<&PlanReference> {
+    /// Returns the named plans that the quantity needs.
+    pub(super) fn plans(&self) -> Vec<PlanReference> {
         match self {
             Self::Time { plan }
             | Self::Operations { plan }
             | Self::Utilisation { plan }
+            | Self::GainOverBest { plan, .. }
+            | Self::StageVariation { plan }
+            | Self::EstimationError { plan }
+            | Self::PlanningTime { plan }
             | Self::PipelineSpread { plan }
-            | Self::SwitchTime { plan } => vec![plan],
+            | Self::SwitchTime { plan } => vec![plan.clone()],
             Self::UtilisationLost { plan, over }
             | Self::Gain { plan, over, .. }
+            | Self::TimeRatio { plan, over }
+            | Self::IdleReduction { plan, over }
+            | Self::StageThroughput { plan, over }
             | Self::PeakMemory { plan, over }
             | Self::SteadierMemory { plan, over }
-            | Self::EvenerMemory { plan, over } => vec![over, plan],
+            | Self::EvenerMemory { plan, over } => vec![over.clone(), plan.clone()],
+            Self::Correction { scenario, .. } => {
+                vec![PlanReference { scenario: scenario.clone(), planner: PlannerKind::Dflop }]
+            }
             Self::OrderGap { .. }
             | Self::SizePenalty { .. }
             | Self::ChosenSize { .. }
@@ -153,13 +219,53 @@ impl Quantity {
         }
     }
 
+    /// Returns the plans of which the quantity takes the fastest.
+    pub(super) fn opponents(&self) -> Vec<PlanReference> {
+        let Self::GainOverBest { plan, among } = self else { return Vec::new() };
+        let opponent = |&planner| PlanReference { scenario: plan.scenario.clone(), planner };
+        among.iter().map(opponent).collect()
+    }
+
+    /// Returns the fastest of [`Self::opponents`], or `None` for other quantities.
+    pub(super) fn opponent(&self, plans: &mut Plans<'_>) -> Result<Option<PlanReference>, Unavailable> {
+        let mut best: Option<(f64, PlanReference)> = None;
+        for opponent in self.opponents() {
+            match plans.planned(&opponent) {
+                Ok(planned) => {
+                    let seconds = planned.metrics.iteration_s;
+                    if best.as_ref().is_none_or(|(known, _)| seconds < *known) {
+                        best = Some((seconds, opponent));
+                    }
+                }
+                Err(Unavailable::Infeasible(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(best.map(|(_, opponent)| opponent))
+    }
+
     /// True if the value is a wall-clock time, which differs between runs.
     pub(super) const fn is_wall_time(&self) -> bool {
-        matches!(self, Self::SearchTime { .. })
+        matches!(self, Self::SearchTime { .. } | Self::PlanningTime { .. })
+    }
+
+    /// True if the value is computed for several seeds. Wall times and studies of a search are computed for the seed of
+    /// the scenario only.
+    pub(super) const fn is_over_seeds(&self) -> bool {
+        !self.is_wall_time()
+            && !matches!(
+                self,
+                Self::OrderGap { .. } | Self::SizePenalty { .. } | Self::ChosenSize { .. } | Self::SearchBehind { .. }
+            )
+    }
+
+    /// True if the value needs the timelines of its plans.
+    pub(super) const fn needs_timelines(&self) -> bool {
+        matches!(self, Self::PeakMemory { .. } | Self::SteadierMemory { .. } | Self::EvenerMemory { .. })
     }
 
     /// Computes the value.
-    pub(super) fn value(&self, plans: &mut Plans) -> Result<f64, Unavailable> {
+    pub(super) fn value(&self, plans: &mut Plans<'_>) -> Result<f64, Unavailable> {
         match self {
             Self::Time { plan } => single(plans, plan, |planned, _| planned.metrics.iteration_s),
             Self::Operations { plan } => single(plans, plan, |planned, devices| {
@@ -179,6 +285,51 @@ impl Quantity {
             Self::Gain { plan, over, iterations } => {
                 let iteration_time = |planned: &Planned| time(planned, *iterations);
                 pair(plans, plan, over, iteration_time, |current, over| 100.0 * (over / current - 1.0))
+            }
+            Self::GainOverBest { plan, .. } => {
+                let current = plans.planned(plan)?.metrics.iteration_s;
+                let opponent = self
+                    .opponent(plans)?
+                    .ok_or_else(|| Unavailable::Infeasible("no other planner has a plan".to_owned()))?;
+                Ok(100.0 * (plans.planned(&opponent)?.metrics.iteration_s / current - 1.0))
+            }
+            Self::TimeRatio { plan, over } => {
+                pair(plans, plan, over, |planned| Ok(planned.metrics.iteration_s), |current, over| current / over)
+            }
+            Self::IdleReduction { plan, over } => {
+                let idle = |planned: &Planned| {
+                    let idle = planned.ranks.iter().map(|rank| rank.time.bubble_s).sum::<f64>();
+                    Ok(idle / planned.ranks.len().max(1) as f64)
+                };
+                pair(plans, plan, over, idle, |current, over| 100.0 * (1.0 - current / over))
+            }
+            Self::StageThroughput { plan, over } => {
+                let mean = |planned: &Planned| throughput(planned).map(|(mean, _)| mean);
+                pair(plans, plan, over, mean, |current, over| 100.0 * (current / over - 1.0))
+            }
+            Self::StageVariation { plan } => {
+                let (mean, deviation) = throughput(plans.planned(plan)?)?;
+                Ok(100.0 * deviation / mean)
+            }
+            Self::EstimationError { plan } => {
+                let iterations = &plans.planned(plan)?.iterations;
+                let error = |iteration: &IterationMetrics| {
+                    let estimated = iteration.groups.as_ref()?.estimated_s;
+                    Some((estimated / iteration.iteration_s - 1.0).abs())
+                };
+                let errors: Option<Vec<f64>> = iterations.iter().map(error).collect();
+                let errors = errors.filter(|errors| !errors.is_empty()).ok_or_else(|| "no estimate".to_owned())?;
+                Ok(100.0 * errors.iter().sum::<f64>() / errors.len() as f64)
+            }
+            Self::Correction { scenario, iterations, rate, magnitude } => {
+                let planned = plans.scenario(scenario)?;
+                Ok(super::studies::corrected(&planned.valid, &planned.outcome, *iterations, *rate, *magnitude)?)
+            }
+            Self::PlanningTime { plan } => {
+                let scenario = plans.scenario(&plan.scenario)?;
+                scenario.planned(plan.planner)?;
+                let seconds = scenario.clock.mean(plan.planner);
+                Ok(1e3 * seconds.ok_or_else(|| "the planner plans no batches online".to_owned())?)
             }
             Self::PeakMemory { plan, over } => memory(plans, plan, over, |current, over| {
                 let peak = |memory: &[Memory]| memory.iter().map(|entry| entry.metrics.peak_gib).fold(0.0, f64::max);
@@ -224,7 +375,7 @@ impl Quantity {
 }
 
 fn single(
-    plans: &mut Plans,
+    plans: &mut Plans<'_>,
     plan: &PlanReference,
     value: impl FnOnce(&Planned, f64) -> f64,
 ) -> Result<f64, Unavailable> {
@@ -235,7 +386,7 @@ fn single(
 
 /// Averages a value over the iterations of a plan with different pipeline schemes.
 fn strategies(
-    plans: &mut Plans,
+    plans: &mut Plans<'_>,
     plan: &PlanReference,
     value: impl Fn(&IterationStrategy) -> f64,
 ) -> Result<f64, Unavailable> {
@@ -249,7 +400,7 @@ fn strategies(
 /// Computes a value of both plans and combines the values. An infeasible plan has priority over a
 /// value that does not apply.
 fn pair(
-    plans: &mut Plans,
+    plans: &mut Plans<'_>,
     plan: &PlanReference,
     over: &PlanReference,
     value: impl Fn(&Planned) -> Result<f64, String>,
@@ -269,7 +420,7 @@ struct Memory {
 
 /// Compares the memory of the first rank by iteration.
 fn memory(
-    plans: &mut Plans,
+    plans: &mut Plans<'_>,
     plan: &PlanReference,
     over: &PlanReference,
     both: impl FnOnce(&[Memory], &[Memory]) -> Option<f64>,
@@ -301,4 +452,13 @@ fn time(planned: &Planned, iterations: Option<[u32; 2]>) -> Result<f64, String> 
     let selected =
         selection.ok_or_else(|| format!("no iterations {first} to {last} of {}", planned.iterations.len()))?;
     Ok(selected.iter().map(|iteration| iteration.iteration_s).sum())
+}
+
+/// Mean and standard deviation of the throughput per device over the stages.
+fn throughput(planned: &Planned) -> Result<(f64, f64), String> {
+    let rates: Option<Vec<f64>> = planned.stages.iter().map(|stage| stage.tflops_per_device).collect();
+    let rates = rates.filter(|rates| !rates.is_empty()).ok_or_else(|| "its stages have no throughput".to_owned())?;
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let variance = rates.iter().map(|rate| (rate - mean) * (rate - mean)).sum::<f64>() / rates.len() as f64;
+    Ok((mean, variance.sqrt()))
 }

@@ -4,9 +4,12 @@ use std::time::Instant;
 
 use api::papers::{PaperChart, PaperCurve};
 use planner::analysis::search_progress::ExploredBy;
-use planner::analysis::{Effort, SearchProgress, SubMicrobatches, Subject, search_progress, sub_microbatches};
+use planner::analysis::{
+    Effort, SearchProgress, SlowShapes, SubMicrobatches, Subject, correction, search_progress, sub_microbatches,
+};
 use planner::host::{Cancellation, SequentialWorkers};
 use planner::outcome::Outcome;
+use planner::planners::dflop::CorrectionSettings;
 use planner::scenario::ValidScenario;
 use serde::Deserialize;
 
@@ -50,7 +53,7 @@ pub enum Chart {
 
 impl Chart {
     /// Computes the curves. Returns a message if a study does not apply.
-    pub(super) fn draw(&self, plans: &mut Plans) -> Result<PaperChart, Unavailable> {
+    pub(super) fn draw(&self, plans: &mut Plans<'_>) -> Result<PaperChart, Unavailable> {
         match self {
             Self::Iterations { scenario } => {
                 let outcome = &plans.scenario(scenario)?.outcome;
@@ -110,6 +113,19 @@ pub(super) fn sizes(valid: &ValidScenario, outcome: &Outcome, rollouts: u32) -> 
     let effort = Effort { rollouts, seconds: f64::INFINITY, workers: &SequentialWorkers, cancellation: &clock };
     let subject = Subject::from_outcome(outcome, 0).map_err(|none| none.to_string())?;
     sub_microbatches(valid, subject, &effort).map_err(|none| none.to_string())
+}
+
+/// Returns the net speed-up of the adaptive correction in the second half of a run, in percent.
+pub(super) fn corrected(
+    valid: &ValidScenario,
+    outcome: &Outcome,
+    iterations: u32,
+    rate: f64,
+    magnitude: f64,
+) -> Result<f64, String> {
+    let slow = SlowShapes { iterations, rate, magnitude, settings: CorrectionSettings::default() };
+    let run = correction(valid, outcome, slow, &[], &Clock(Instant::now())).map_err(|none| none.to_string())?;
+    Ok(100.0 * run.settled)
 }
 
 /// Returns the tree search time in seconds until the makespan is within `per_cent` of the minimum

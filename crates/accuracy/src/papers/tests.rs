@@ -101,16 +101,31 @@ fn a_small_paper_is_compared() {
                 {"label": "a", "unit": "%", "published": [0, 1], "quantity": gain("pipeweaver", "1f1b")},
                 {"label": "b", "unit": "%", "quantity": gain("1f1b", "pipeweaver")},
                 {"label": "c", "unit": "s", "published": 1.0, "quantity": {"of": "time", "plan": plan_json("1f1b")}},
+                {"label": "d", "unit": "%", "quantity": {
+                    "of": "gain_over_best", "plan": plan_json("pipeweaver"), "among": ["1f1b", "gpipe"],
+                }},
+                {"label": "e", "quantity": {"of": "time_ratio", "plan": plan_json("1f1b"), "over": plan_json("pipeweaver")}},
+                {"label": "f", "unit": "ms", "quantity": {"of": "planning_time", "plan": plan_json("pipeweaver")}},
             ],
+            "choices": [{"label": "g", "published": "TP 2", "plan": plan_json("1f1b")}],
         }],
     }))
     .unwrap();
-    let compared = compare(&root().join("examples"), &paper, |_| ()).unwrap();
+    let seeds = Seeds { count: 3, threads: 2 };
+    let compared = compare(&root().join("examples"), &paper, seeds, &|_| ()).unwrap();
     let set = &compared.sets[0];
     let value = |figure: usize| set.figures[figure].ours.unwrap();
     // (1 + a)(1 + b) = 1, within the four stored digits.
     assert!(((1.0 + value(0) / 100.0) * (1.0 + value(1) / 100.0) - 1.0).abs() < 1e-4, "{set:?}");
     assert_eq!(set.plans.len(), 2, "each plan once");
+    // GPipe is not in the scenario. It is planned, and slower than 1F1B or as fast.
+    assert_eq!(set.figures[3].opponent, Some(PlannerKind::OneFOneB));
+    assert!((value(3) - value(0)).abs() < 1e-9 && (value(4) - 1.0 - value(0) / 100.0).abs() < 1e-3, "{set:?}");
+    let spread = set.figures[0].spread.unwrap();
+    assert_eq!((spread.seeds, spread.without_value), (3, 0));
+    assert!(spread.min <= value(0) && value(0) <= spread.max && (spread.min..=spread.max).contains(&spread.own));
+    assert!(set.figures[5].is_wall_time && set.figures[5].spread.is_none() && value(5) > 0.0);
+    assert_eq!(set.choices[0].ours, "TP 2, PP 4, DP 1, VPP 1");
     let time = set.plans.iter().find(|plan| plan.planner.id() == "1f1b").unwrap();
     assert_eq!(time.iteration_s.to_bits(), value(2).to_bits());
     let parts = time.time;
@@ -125,6 +140,8 @@ fn a_small_paper_is_compared() {
         page.starts_with("before\n") && page.ends_with("<!-- end -->\nbehind\n") && !page.contains("old"),
         "{page}"
     );
+    assert!(page.contains("| f | not given |") && page.contains(" | one seed |  |  |"), "{page}");
+    assert!(page.contains("| g | TP 2 | TP 2, PP 4, DP 1, VPP 1 |"), "{page}");
     assert!(page.contains("| c | 1.000 s |") && fill("no markers", &compared).is_err());
 }
 

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use crate::charts::{Curve, CurveChart, Dash, Form};
 use crate::format;
-use crate::published::FigureTable;
+use crate::published::{ChoiceTable, FigureTable};
 use crate::results::{degrees, short_title};
 
 #[component]
@@ -14,7 +14,8 @@ pub(super) fn Set(
     paper: String,
     set: PaperSet,
 ) -> impl IntoView {
-    let PaperSet { id, place: location, title, is_synthetic, assumptions, figures: values, plans, chart } = set;
+    let PaperSet { id, place: location, title, is_synthetic, assumptions, figures: values, choices, plans, chart } =
+        set;
     let anchor = [paper, id].join("-");
     let synthetic = is_synthetic.then(|| view! { <span class="chip">"synthetic data"</span> });
     let label = format!("{location}: published and predicted values");
@@ -27,12 +28,18 @@ pub(super) fn Set(
             </details>
         }
     });
+    let values = (!values.is_empty()).then(|| view! { <FigureTable values=values label=label /> });
+    let choices = (!choices.is_empty()).then(|| {
+        let label = format!("{location}: published and predicted choices");
+        view! { <ChoiceTable choices=choices label=label /> }
+    });
     let plans = (!plans.is_empty()).then(|| view! { <Plans plans=plans /> });
     let chart = chart.map(|chart| view! { <Chart chart=chart location=location.clone() /> });
     view! {
         <article class="card set" id=anchor.clone() data-testid=format!("set-{anchor}")>
             <h3>{location}" "<small>{title}</small>" "{synthetic}</h3>
-            <FigureTable values=values label=label />
+            {values}
+            {choices}
             {chart}
             {plans}
             {assumptions}
