@@ -4,6 +4,8 @@
 //! `cargo run --release -p planscope-planner --example solver_times`. The inputs are random and the
 //! same on all machines. The times differ in every run.
 
+#![allow(clippy::disallowed_methods, reason = "the example measures wall times")]
+
 use std::time::Instant;
 
 use planner::planners::dhp::{AllowedDegrees, DegreeRule, Effort, Exchange, GroupCost, GroupProblem, Sequence};

@@ -345,6 +345,17 @@ impl Quantity {
                 };
                 Some(100.0 * (1.0 - mean(current, relative_fluctuation)? / mean(over, relative_fluctuation)?))
             }),
+            Self::OrderGap { .. }
+            | Self::SizePenalty { .. }
+            | Self::ChosenSize { .. }
+            | Self::SearchTime { .. }
+            | Self::SearchBehind { .. } => self.search_value(plans),
+        }
+    }
+
+    /// Computes a value of a study of a search.
+    fn search_value(&self, plans: &mut Plans<'_>) -> Result<f64, Unavailable> {
+        match self {
             Self::OrderGap { scenario, sizes: [from, to], rollouts } => {
                 let sizes = plans.scenario(scenario)?.sizes(*rollouts)?;
                 let within = sizes.points.iter().filter(|point| (*from..=*to).contains(&point.size));
@@ -370,6 +381,7 @@ impl Quantity {
             Self::SearchBehind { scenario, explored, rollouts } => {
                 Ok(super::studies::behind(plans.scenario(scenario)?.search(*rollouts)?, *explored)?)
             }
+            _ => Err("the quantity is no study of a search".to_owned().into()),
         }
     }
 }
