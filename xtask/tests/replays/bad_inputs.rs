@@ -97,15 +97,11 @@ const ROWS: &[(u32, &str, &[&str])] = &[
         "links to scenarios",
         &["prefix_lookup_is_unique_or_explains_why_not", "an_ambiguous_link_names_its_candidates"],
     ),
-    (
-        54,
-        "views that cannot be read",
-        &["a view in a link: what cannot be read is left out with a quiet word, the rest is shown"],
-    ),
+    (54, "views that cannot be read", &["unreadable parts of a view in a link are ignored with a notice"]),
     (
         55,
         "self-contained links that are bombs or broken",
-        &["compression_bombs_and_long_scenarios_are_rejected", "wrong self-contained links say what is wrong"],
+        &["compression_bombs_and_long_scenarios_are_rejected", "invalid self-contained links have an error message"],
     ),
     (56, "documents of the future", &["invalid_links_report_the_error", "newer_database_is_unchanged"]),
     (57, "changes from other sites", &["changes_require_the_same_origin"]),
@@ -145,7 +141,11 @@ const ROWS: &[(u32, &str, &[&str])] = &[
     (
         69,
         "browsers that do less",
-        &["usable at 320 px", "the keyboard alone reaches the charts", "a chart's numbers are there as a table too"],
+        &[
+            "usable at 320 px",
+            "the charts are reachable by keyboard",
+            "the numbers of a chart are available as a table",
+        ],
     ),
     (70, "exports opened again", &["exports_and_traces_round_trip"]),
     (
@@ -157,7 +157,7 @@ const ROWS: &[(u32, &str, &[&str])] = &[
             "a column of unknown meaning is chosen by the user, with sample values and histograms",
         ],
     ),
-    (72, "an invalid tokenizer", &["a tokenizer that is none is refused in its place"]),
+    (72, "an invalid tokenizer", &["an invalid tokenizer file is rejected at its field"]),
     (73, "encrypted, cut or damaged Parquet", &["invalid_files_are_rejected", "any_footer_is_read_or_rejected"]),
     (74, "Parquet whose bytes change at random", &["any_change_is_read_or_rejected"]),
     (
