@@ -58,7 +58,7 @@ fn hold(outcomes: &[(String, Outcome)]) {
 #[test]
 fn pipeweaver_setups_are_planned() {
     let outcomes = outcomes(|devices| devices <= LARGE);
-    assert_eq!(outcomes.len(), 13);
+    assert_eq!(outcomes.len(), 19);
     hold(&outcomes);
 }
 

@@ -172,7 +172,7 @@ async fn catalogues_contain_scenario_presets() {
     assert!(!presets["samples"].as_array().unwrap().is_empty());
     let gallery: Value = server.get(api::path::GALLERY).await.json();
     let entries = gallery["entries"].as_array().unwrap();
-    assert_eq!(entries.len(), 116);
+    assert_eq!(entries.len(), 122);
     for entry in entries {
         server.store(&entry["scenario"]).await;
     }
