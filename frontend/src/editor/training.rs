@@ -44,7 +44,7 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 label="Precision"
                 options=&[("bf16", "bf16"), ("fp8", "fp8 products"), ("fp32", "fp32 (TF32)")]
             />
-            <div class="choosable">
+            <div class="choosable-check">
                 <IfFixed setting=FreeSetting::SequenceParallel>
                     <CheckField pointer="/training/sequence_parallel" label="Sequence parallel" when_absent=true />
                 </IfFixed>
