@@ -73,7 +73,7 @@ test("settings of a new scenario are free until they are fixed", async () => {
   await page.keyboard.press("Space");
   await page.locator(`[data-pointer="${pointer}"]:enabled`).waitFor();
   const scenario = (await sent).postDataJSON();
-  assert.equal(scenario.free.length, 10);
+  assert.equal(scenario.free.length, 11);
   assert.ok(!scenario.free.includes("recompute"));
   assert.equal(await field(page, pointer).inputValue(), scenario.training.recompute, "the value of the scenario is back");
   await page.getByRole("button", { name: "Undo" }).click();
