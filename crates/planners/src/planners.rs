@@ -21,6 +21,7 @@ mod measured_layers;
 pub mod module_layouts;
 pub mod pipeweaver;
 pub(crate) mod replica;
+pub(crate) mod setting_choices;
 pub(crate) mod settings_search;
 mod stage_flops;
 pub(crate) mod static_3d;

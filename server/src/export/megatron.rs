@@ -204,6 +204,10 @@ fn training(scenario: &Scenario, module: &Module) -> Vec<String> {
     }
     match training.recompute {
         Recompute::None => {}
+        Recompute::Selective if !training.recompute_modules.is_empty() => {
+            let names: Vec<&str> = training.recompute_modules.iter().map(|module| module.id()).collect();
+            lines.push(format!("--recompute-granularity selective --recompute-modules {}", names.join(" ")));
+        }
         Recompute::Selective | Recompute::Operators => lines.push("--recompute-activations".to_owned()),
         Recompute::Full => match training.recompute_layers {
             Some(layers) if layers < module.layers => {

@@ -1,6 +1,6 @@
 //! Degrees of parallelism and activation settings in an execution plan file.
 
-use planscope_core::training::{ContextExchange, Recompute};
+use planscope_core::training::{ContextExchange, Recompute, RecomputedModules};
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Layout;
@@ -101,6 +101,9 @@ pub struct ActivationSettings {
     /// Number of recomputed layers per stage, if limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recompute_layers: Option<u32>,
+    /// Modules that selective recomputation repeats; omitted if it is the attention core.
+    #[serde(default, skip_serializing_if = "RecomputedModules::is_empty")]
+    pub recompute_modules: RecomputedModules,
     /// Share of the activations in host memory, 0 to 1.
     pub activation_offload: f64,
 }

@@ -156,8 +156,7 @@ fn no_plan(screened: &[Screened]) -> NoPlan {
 
 /// Seconds that each ingredient saves on the sizing batch: the free settings; the fastest planner with settings that
 /// all planners try, over the best static schedule, or over 1F1B if it is one; and the planner `refined`, whose plan
-/// with refined settings is the result.
-/// `screened` is sorted by time.
+/// with refined settings is the result. `screened` is sorted by time.
 fn gains(
     context: PlanningContext<'_>,
     (screened, common_steps): (&[Screened], u32),

@@ -20,7 +20,7 @@ use planscope_plan::execution_file::{
 };
 use planscope_plan::outcome::ENGINE;
 use planscope_plan::plan::{Arrangement, OptimizerSharding, Plan, ReplicaPlan};
-use planscope_plan::scenario::{PlannerKind, Scenario};
+use planscope_plan::scenario::{PlanSettings, PlannerKind, Scenario};
 
 /// Buffers per channel that are tried in order, before unlimited buffers. The first that delay nothing are
 /// used.
@@ -102,6 +102,7 @@ pub(crate) fn execution_file(
         activations: ActivationSettings {
             recompute: training.recompute,
             recompute_layers: training.recompute_layers,
+            recompute_modules: PlanSettings::from_scenario(scenario).recompute_modules,
             activation_offload: training.activation_offload,
         },
         iteration_ns: iteration_time.unwrap_or(Nanos::ZERO).get().max(1),

@@ -5,10 +5,11 @@
 //! planners then choose among the same candidates.
 
 use crate::planners::layout_search::LayoutSearch;
+use crate::planners::setting_choices;
 use crate::planners::static_3d::Fixed;
 use crate::planners::{Batches, NO_CEILING, PlanningContext};
 use planscope_core::host::Workers;
-use planscope_core::training::{ContextExchange, Recompute};
+use planscope_core::training::Recompute;
 use planscope_core::units::{Bytes, Nanos, Seconds};
 use planscope_core::workload::Packing;
 use planscope_cost::cost::Pricing;
@@ -24,13 +25,6 @@ const CEILING: f64 = 1.25;
 const LEANEST: usize = 2;
 /// Combinations of degrees, ZeRO stage and packing whose recomputation is refined.
 const REFINED: usize = 4;
-/// Minimum tokens per device of a context-parallel group. Shorter shares are dominated by the exchange.
-const MIN_CONTEXT_TOKENS: u32 = 1024;
-/// Maximum context-parallel degree.
-const MAX_CONTEXT: u32 = 64;
-/// Maximum expert-parallel degree.
-const MAX_EXPERT: u32 = 128;
-
 /// Result of the reference planner for one combination of settings.
 #[derive(Debug, Clone, Copy)]
 struct Probe {
@@ -81,39 +75,18 @@ fn degrees(scenario: &Scenario, own: PlanSettings) -> Vec<PlanSettings> {
             all = all.iter().flat_map(|&settings| change(settings)).collect();
         }
     };
-    let devices = scenario.cluster.devices();
     extend(FreeSetting::ContextParallel, &|settings| {
-        let mut contexts = vec![PlanSettings { context_parallel: 1, ..settings }];
-        let mut context_parallel = 2;
-        let context_length = scenario.workload.context_length;
-        while context_parallel <= MAX_CONTEXT
-            && devices.is_multiple_of(context_parallel)
-            && context_length / context_parallel >= MIN_CONTEXT_TOKENS
-        {
-            contexts.push(PlanSettings { context_parallel, context_exchange: ContextExchange::Ring, ..settings });
-            if scenario.model.modules.iter().all(|module| module.supports_all_to_all(1, context_parallel)) {
-                let context_exchange = ContextExchange::AllToAll;
-                contexts.push(PlanSettings { context_parallel, context_exchange, ..settings });
-            }
-            context_parallel *= 2;
-        }
+        let contexts = setting_choices::contexts(scenario).into_iter();
         contexts
+            .map(|(context_parallel, context_exchange)| PlanSettings { context_parallel, context_exchange, ..settings })
+            .collect()
     });
-    let experts: Vec<u32> =
-        scenario.model.modules.iter().filter_map(|module| module.moe).map(|moe| moe.experts).collect();
     extend(FreeSetting::ExpertParallel, &|settings| {
-        let valid = |&expert: &u32| {
-            expert == 1
-                || (!experts.is_empty()
-                    && expert <= devices
-                    && experts.iter().all(|experts| experts.is_multiple_of(expert)))
-        };
-        let degrees = (0..=MAX_EXPERT.ilog2()).map(|power| 1 << power).filter(valid);
+        let degrees = setting_choices::expert_degrees(scenario).into_iter();
         degrees.map(|expert_parallel| PlanSettings { expert_parallel, ..settings }).collect()
     });
     extend(FreeSetting::ExpertTensorParallel, &|settings| {
-        let is_whole = !experts.is_empty() && scenario.layout.tensor != Some(1);
-        let degrees = [None].into_iter().chain(is_whole.then_some(Some(1)));
+        let degrees = setting_choices::expert_tensor_degrees(scenario).into_iter();
         degrees.map(|expert_tensor_parallel| PlanSettings { expert_tensor_parallel, ..settings }).collect()
     });
     extend(FreeSetting::Zero, &|settings| (1..=3).map(|zero| PlanSettings { zero, ..settings }).collect());
@@ -133,7 +106,7 @@ fn refinements(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
         let sets = PlanSettings::recomputed_modules(scenario);
         refined.extend(sets.into_iter().map(|modules| base.with_recomputed_modules(modules)));
     }
-    if scenario.is_free(FreeSetting::SequenceParallel) && scenario.layout.tensor != Some(1) {
+    if setting_choices::chooses_sequence_parallelism(scenario) {
         let other = PlanSettings { sequence_parallel: Some(!scenario.training.sequence_parallel), ..base };
         refined.push(other);
         if scenario.is_free(FreeSetting::Recompute) {

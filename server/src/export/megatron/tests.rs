@@ -1,4 +1,6 @@
-//! Arguments for the layers per stage.
+//! Arguments for the layers per stage and for recomputed modules.
+
+use planner::training::RecomputedModule;
 
 use super::*;
 use crate::export::testing;
@@ -28,6 +30,19 @@ fn other_stages_are_a_layout_with_embedding_and_head() {
     assert_eq!(layout(&[0, 4, 1, 0], 1), "--pipeline-model-parallel-layout 'E|t*4|t|L'");
     // Two virtual stages on each of two ranks: rank 0 has stages 0 and 2.
     assert_eq!(layout(&[7, 8, 8, 9], 2), "--pipeline-model-parallel-layout 'Et*7|t*8|t*8|t*9L'");
+}
+
+#[test]
+fn recomputed_modules_are_exported() {
+    let (mut scenario, planned, batches) = testing::planned("1f1b", &[]);
+    scenario.training.recompute = Recompute::Selective;
+    scenario.training.recompute_modules = vec![RecomputedModule::CoreAttn, RecomputedModule::Layernorm];
+    let text = arguments(&scenario, PlannerKind::OneFOneB, &planned, &batches).unwrap();
+    let modules = "--recompute-granularity selective --recompute-modules core_attn layernorm";
+    assert!(text.contains(modules) && !text.contains("--recompute-activations"), "{text}");
+    scenario.training.recompute_modules.clear();
+    let text = arguments(&scenario, PlannerKind::OneFOneB, &planned, &batches).unwrap();
+    assert!(text.contains("--recompute-activations") && !text.contains("--recompute-modules"), "{text}");
 }
 
 /// 32 layers on four stages. The head of Llama-3 takes as long as several layers, so free stages are uneven.

@@ -4,10 +4,10 @@ use planscope_core::training::Recompute;
 use planscope_core::workload::Packing;
 use planscope_cost::cost::Pricing;
 use planscope_plan::observer::{Cancelled, Observer, go_on};
+use planscope_plan::scenario::Scenario;
 use planscope_plan::scenario::budget::MAX_MICROBATCH;
-use planscope_plan::scenario::{FreeSetting, Scenario};
 
-use crate::planners::{PlanningContext, replica};
+use crate::planners::{PlanningContext, replica, setting_choices};
 
 /// Returns the mean time per batch of the run, in s, that no plan of any layout undercuts: every module runs at the
 /// tensor-parallel degree, expert-parallel degree and microbatch size with the least device time, without
@@ -63,27 +63,14 @@ fn tensor_degrees(scenario: &Scenario) -> Vec<u32> {
 /// Expert-parallel degrees, expert TP and sequence parallelism: those of the scenario, or all that are possible.
 fn degrees(scenario: &Scenario) -> Vec<(u32, Option<u32>, bool)> {
     let own = scenario.training.sequence_parallel;
-    let choices = if scenario.is_free(FreeSetting::SequenceParallel) { vec![own, !own] } else { vec![own] };
-    let experts = expert_degrees(scenario);
-    choices.iter().flat_map(|&choice| experts.iter().map(move |&(expert, tensor)| (expert, tensor, choice))).collect()
-}
-
-/// Expert-parallel degrees and expert TP: those of the scenario, or all that divide the experts.
-fn expert_degrees(scenario: &Scenario) -> Vec<(u32, Option<u32>)> {
-    let experts: Vec<u32> =
-        scenario.model.modules.iter().filter_map(|module| module.moe).map(|moe| moe.experts).collect();
-    let training = &scenario.training;
-    if experts.is_empty() {
-        return vec![(training.expert_parallel, training.expert_tensor_parallel)];
+    let is_free = setting_choices::chooses_sequence_parallelism(scenario);
+    let choices = if is_free { vec![own, !own] } else { vec![own] };
+    let mut degrees = Vec::new();
+    for &choice in &choices {
+        for expert in setting_choices::expert_degrees(scenario) {
+            let tensors = setting_choices::expert_tensor_degrees(scenario).into_iter();
+            degrees.extend(tensors.map(|tensor| (expert, tensor, choice)));
+        }
     }
-    let devices = scenario.cluster.devices();
-    let divides = |expert: &u32| *expert <= devices && experts.iter().all(|experts| experts.is_multiple_of(*expert));
-    let degrees: Vec<u32> = if scenario.is_free(FreeSetting::ExpertParallel) {
-        (0..8).map(|power| 1 << power).filter(divides).collect()
-    } else {
-        vec![training.expert_parallel]
-    };
-    let is_free = scenario.is_free(FreeSetting::ExpertTensorParallel);
-    let tensor = if is_free { vec![None, Some(1)] } else { vec![training.expert_tensor_parallel] };
-    degrees.iter().flat_map(|&expert| tensor.iter().map(move |&tensor| (expert, tensor))).collect()
+    degrees
 }

@@ -3,7 +3,8 @@
 use super::super::PlanError;
 use super::super::settings::{Screened, candidates_of};
 use super::steps::PlanSearch;
-use planscope_core::training::{ContextExchange, Recompute};
+use crate::planners::setting_choices;
+use planscope_core::training::Recompute;
 use planscope_core::workload::Packing;
 use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, PlannerKind, Scenario};
 
@@ -18,8 +19,6 @@ const STEP_DEVICES: u32 = 40_000;
 const MAX_EXPENSIVE_STEPS: u32 = 8;
 /// Steps of the offloaded shares.
 const SHARE: f64 = 0.125;
-/// Maximum context-parallel and expert-parallel degree.
-const MAX_DEGREE: u32 = 128;
 
 /// Improves the settings of the fastest planners by coordinate descent. Every plan is added to the search.
 pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
@@ -95,7 +94,7 @@ fn neighbours(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
 /// One changed setting.
 fn changes(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
     let mut all = memory_changes(scenario, base);
-    if scenario.is_free(FreeSetting::SequenceParallel) && scenario.layout.tensor != Some(1) {
+    if setting_choices::chooses_sequence_parallelism(scenario) {
         let own = scenario.training.sequence_parallel;
         let other = if base.sequence_parallel.unwrap_or(own) == own { Some(!own) } else { None };
         all.push(PlanSettings { sequence_parallel: other, ..base });
@@ -111,35 +110,17 @@ fn changes(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
 
 /// Changed degrees: half and twice the degree, and the other exchange.
 fn degree_changes(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
-    let mut all = Vec::new();
-    let devices = scenario.cluster.devices();
-    let near = |degree: u32| [degree / 2, degree * 2].into_iter().filter(|near| (1..=MAX_DEGREE).contains(near));
-    if scenario.is_free(FreeSetting::ContextParallel) {
-        for context_parallel in near(base.context_parallel).chain([base.context_parallel]) {
-            for context_exchange in [ContextExchange::Ring, ContextExchange::AllToAll] {
-                let modules = &scenario.model.modules;
-                let is_possible = devices.is_multiple_of(context_parallel)
-                    && (context_exchange == ContextExchange::Ring
-                        || modules.iter().all(|module| module.supports_all_to_all(1, context_parallel)));
-                if is_possible {
-                    let context_exchange = if context_parallel == 1 { base.context_exchange } else { context_exchange };
-                    all.push(PlanSettings { context_parallel, context_exchange, ..base });
-                }
-            }
-        }
-    }
-    let experts = || scenario.model.modules.iter().filter_map(|module| module.moe).map(|moe| moe.experts);
-    if experts().next().is_some() {
-        if scenario.is_free(FreeSetting::ExpertParallel) {
-            let divides = |degree: &u32| *degree <= devices && experts().all(|count| count.is_multiple_of(*degree));
-            let degrees = near(base.expert_parallel).filter(divides);
-            all.extend(degrees.map(|expert_parallel| PlanSettings { expert_parallel, ..base }));
-        }
-        if scenario.is_free(FreeSetting::ExpertTensorParallel) && scenario.layout.tensor != Some(1) {
-            let expert_tensor_parallel = if base.expert_tensor_parallel.is_none() { Some(1) } else { None };
-            all.push(PlanSettings { expert_tensor_parallel, ..base });
-        }
-    }
+    let is_near = |degree: u32, own: u32| degree == own || 2 * degree == own || degree == 2 * own;
+    let contexts = setting_choices::contexts(scenario).into_iter();
+    let mut all: Vec<PlanSettings> = contexts
+        .filter(|&(degree, _)| is_near(degree, base.context_parallel))
+        .map(|(context_parallel, context_exchange)| PlanSettings { context_parallel, context_exchange, ..base })
+        .collect();
+    let experts = setting_choices::expert_degrees(scenario).into_iter();
+    let near = experts.filter(|&degree| is_near(degree, base.expert_parallel));
+    all.extend(near.map(|expert_parallel| PlanSettings { expert_parallel, ..base }));
+    let tensors = setting_choices::expert_tensor_degrees(scenario).into_iter();
+    all.extend(tensors.map(|expert_tensor_parallel| PlanSettings { expert_tensor_parallel, ..base }));
     all
 }
 
