@@ -10,7 +10,7 @@ mod execution_plan;
 mod modules;
 mod run;
 
-pub use assignment::{check_assignment, check_layers_per_stage, check_phases};
+pub use assignment::{check_assignment, check_layers_per_stage, check_microbatch_sizes, check_phases};
 pub use execution_file::{FileReplay, FileViolation, TableProblem, check_execution_file, check_run_lists};
 pub use execution_plan::{At, ExecutionViolation, Replay, check_execution_plan};
 pub use modules::{check_module_run, check_modules};

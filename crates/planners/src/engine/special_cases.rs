@@ -6,15 +6,19 @@ use super::{Evaluation, PlanError, evaluate_own};
 use crate::planners::PlanningContext;
 use crate::planners::settings_search::Quiet;
 use planscope_plan::observer::{Observer, go_on};
-use planscope_plan::scenario::PlannerKind;
 use planscope_plan::scenario::budget::EvaluationSize;
+use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario};
 
-/// Planners whose plans are special cases of those of `planner`: groups of powers of two are groups, and one strategy
-/// for all pipelines is a choice of strategies.
-const fn of(planner: PlannerKind) -> &'static [PlannerKind] {
+/// Planners whose plans are special cases of those of `planner`: groups of powers of two are groups, one strategy
+/// for all pipelines is a choice of strategies, and one layout for encoder and backbone, with balanced microbatches,
+/// is a choice of layouts. As published, the layouts of DFLOP have disjoint devices.
+fn of(planner: PlannerKind, scenario: &Scenario) -> &'static [PlannerKind] {
     match planner {
         PlannerKind::Dhp => &[PlannerKind::PowerOfTwoContext, PlannerKind::FlexSp],
         PlannerKind::Hydraulis => &[PlannerKind::StaticStrategy],
+        PlannerKind::Dflop if scenario.is_free(FreeSetting::Assignment) => {
+            &[PlannerKind::OneFOneB, PlannerKind::Interleaved]
+        }
         _ => &[],
     }
 }
@@ -30,7 +34,7 @@ pub(super) fn fastest(
         Evaluation::Planned(own) if context.scenario.search.rollouts > 0 => own,
         own => return Ok(own),
     };
-    for &planner in of(context.planner) {
+    for &planner in of(context.planner, context.scenario) {
         go_on(observer)?;
         let size = EvaluationSize::new(context.batches.evaluated.len() as u32, observer.workers().count());
         let spent = Spent::new(observer.max_bytes(), size);

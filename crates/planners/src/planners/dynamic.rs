@@ -119,11 +119,13 @@ fn decisions(
     batches: usize,
     evaluated: u32,
 ) -> Vec<String> {
-    vec![
+    let mut decisions = vec![
         crate::planners::fastest(sized.layout, sizing.sequences.len(), layouts.failed_later()),
         "The longest microbatches are assigned first.".to_owned(),
         format!("Simulated {evaluated} orders for {batches} batches and used the fastest for each."),
-    ]
+    ];
+    decisions.extend(sized.composition.describe().map(str::to_owned));
+    decisions
 }
 
 /// Returns the plans of all batches, and the number of simulated orders.
@@ -149,10 +151,7 @@ fn fill_batch(
 ) -> Result<(IterationPlan, u32), Infeasibility> {
     let layout = sized.layout;
     let order = order_by_length(scenario, batch);
-    let microbatches: Vec<Vec<u32>> = order
-        .chunks(layout.microbatch as usize)
-        .map(|chunk| chunk.iter().map(|&sequence| sequence as u32).collect())
-        .collect();
+    let microbatches = sized.composition.microbatches(scenario, pricing, layout.microbatch, batch, &order);
     let loads = crate::planners::replica::loads(scenario, batch, &microbatches);
     let table = pricing.table(layout.tensor, &loads);
     let actions = 2 * sized.partition.stages.len() * microbatches.len();

@@ -24,7 +24,7 @@ use planscope_plan::observer::{Cancelled, Observer, go_on};
 use planscope_plan::outcome::{Gain, IterationMetrics, IterationStrategy, Layout, Planned, Provenance};
 use planscope_plan::plan::{IterationPlan, Plan, ReplicaKind, ReplicaPlan, Strategy};
 use planscope_plan::scenario::budget::Spans;
-use planscope_plan::scenario::{PlanSettings, PlannerKind, Scenario};
+use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerKind, Scenario};
 
 /// Execution plan file of an iteration, or the reason why there is none.
 pub(crate) type Recording = Result<ExecutionFile, ExecutionFileError>;
@@ -260,6 +260,7 @@ fn check_placement(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) ->
     let (training, devices) = (&scenario.training, scenario.cluster.devices());
     if plan.modules.is_empty() {
         check::check_layers_per_stage(&plan.partition, &scenario.layers_per_stage)?;
+        check::check_microbatch_sizes(plan, scenario.is_free(FreeSetting::Assignment))?;
         check::check_assignment(plan, &scenario.model, devices, training, batches)
     } else {
         check::check_modules(plan, &scenario.model, devices, training, batches)

@@ -14,11 +14,13 @@ use planscope_plan::outcome::{Layout, Loser, RejectionCount, Search};
 use planscope_plan::scenario::{PlannerKind, Scenario};
 
 mod bound;
+mod composition;
 mod nearest;
 mod stages;
 
 pub(crate) use bound::Ramp;
 use bound::work_bound;
+pub(crate) use composition::Composition;
 pub(crate) use stages::balanced;
 
 use crate::planners::infeasible::{BindingConstraint, Infeasibility};
@@ -42,16 +44,19 @@ pub(crate) struct Sized {
     pub mixes: Vec<StrategyMix>,
     /// True if stages are balanced by parameters rather than time.
     pub by_parameters: bool,
+    /// How sequences form microbatches.
+    pub composition: Composition,
 }
 
 impl Sized {
     /// Builds a layout of undivided microbatches, using the layer strategies from the settings.
     pub(crate) const fn undivided(layout: Layout, partition: Partition) -> Self {
-        Self { layout, partition, sizes: Vec::new(), mixes: Vec::new(), by_parameters: false }
+        let composition = Composition::Consecutive;
+        Self { layout, partition, sizes: Vec::new(), mixes: Vec::new(), by_parameters: false, composition }
     }
 }
 
-/// The sizing batch, split into microbatches of equal sequence count.
+/// The sizing batch, split into microbatches.
 pub(crate) struct Microbatches<'a> {
     pub scenario: &'a Scenario,
     pub pricing: &'a Pricing<'a>,
@@ -138,8 +143,8 @@ pub(crate) struct LayoutSearch<'a> {
     open: Vec<(Nanos, Sized)>,
     simulated: Vec<(Score, Sized)>,
     rejected: Vec<(Layout, Infeasibility)>,
-    /// Microbatches by sequence count.
-    microbatches: Vec<(u32, Microbatches<'a>)>,
+    /// Microbatches by mean sequence count and composition.
+    microbatches: Vec<((u32, Composition), Microbatches<'a>)>,
     total: u32,
     failed_later: u32,
     /// Layouts whose simulation reached the ceiling.
@@ -174,10 +179,8 @@ impl<'a> LayoutSearch<'a> {
             failed_later: 0,
             slow: Vec::new(),
         };
-        let order: Vec<u32> =
-            layout_planner.sequence_order(scenario, batch).into_iter().map(|index| index as u32).collect();
         let mut viable: Vec<Layout> = Vec::new();
-        for Candidate { layout, rule } in candidates(scenario, kind, order.len() as u32) {
+        for Candidate { layout, rule } in candidates(scenario, kind, batch.sequences.len() as u32) {
             search.total += 1;
             match rule {
                 Some(rule) => search.rejected.push((layout, Infeasibility::rule(&rule))),
@@ -188,18 +191,28 @@ impl<'a> LayoutSearch<'a> {
         sizes.sort_unstable();
         sizes.dedup();
         for size in sizes {
-            let sequences: Vec<Vec<u32>> = order.chunks(size as usize).map(<[u32]>::to_vec).collect();
-            let loads = replica::loads(scenario, batch, &sequences);
-            search.microbatches.push((size, Microbatches { scenario, pricing, batch, sequences, loads }));
+            search.compose(Composition::Consecutive, size, batch);
         }
         search.bound_all(viable, observer)?;
         search.simulate_all(observer)?;
-        search.simulate_variants(observer)?;
+        search.simulate_variants(batch, observer)?;
         Ok(search)
     }
 
-    fn microbatches_for(&self, layout: Layout) -> Option<&Microbatches<'a>> {
-        let entry = self.microbatches.iter().find(|(size, _)| *size == layout.microbatch);
+    /// Splits the sizing batch into microbatches of `size` sequences in the mean, unless they are known.
+    fn compose(&mut self, composition: Composition, size: u32, batch: &'a PackedBatch) {
+        let (scenario, pricing, key) = (self.scenario, self.pricing, (size, composition));
+        if self.microbatches.iter().any(|(known, _)| *known == key) {
+            return;
+        }
+        let order = self.planner.sequence_order(scenario, batch);
+        let sequences = composition.microbatches(scenario, pricing, size, batch, &order);
+        let loads = replica::loads(scenario, batch, &sequences);
+        self.microbatches.push((key, Microbatches { scenario, pricing, batch, sequences, loads }));
+    }
+
+    fn microbatches_for(&self, layout: Layout, composition: Composition) -> Option<&Microbatches<'a>> {
+        let entry = self.microbatches.iter().find(|(key, _)| *key == (layout.microbatch, composition));
         entry.map(|(_, microbatches)| microbatches)
     }
 
@@ -221,7 +234,8 @@ impl<'a> LayoutSearch<'a> {
         let microbatches = std::mem::take(&mut self.microbatches);
         for group in viable.chunk_by(|a, b| (a.tensor, a.microbatch) == (b.tensor, b.microbatch)) {
             go_on(observer)?;
-            let Some((_, batch)) = microbatches.iter().find(|(size, _)| *size == group[0].microbatch) else { continue };
+            let key = (group[0].microbatch, Composition::Consecutive);
+            let Some((_, batch)) = microbatches.iter().find(|(known, _)| *known == key) else { continue };
             let table = self.table(group[0].tensor, &batch.loads);
             for &layout in group {
                 match self.bound(batch, &table, layout) {
@@ -299,15 +313,33 @@ impl<'a> LayoutSearch<'a> {
     }
 
     /// Simulates the variants of the fastest layouts.
-    fn simulate_variants(&mut self, observer: &mut dyn Observer) -> Result<(), Cancelled> {
-        let mut fastest: Vec<&(Score, Sized)> = self.simulated.iter().collect();
-        fastest.sort_by_key(|(score, sized)| (score.time, sized.layout));
+    fn simulate_variants(&mut self, batch: &'a PackedBatch, observer: &mut dyn Observer) -> Result<(), Cancelled> {
         let variants_of = |sized: &Sized| {
-            let batch = self.microbatches_for(sized.layout);
+            let batch = self.microbatches_for(sized.layout, sized.composition);
             batch.map_or_else(Vec::new, |batch| self.planner.variants(batch, sized))
         };
-        let variants: Vec<Sized> =
-            fastest.into_iter().take(VARIED_LAYOUTS).flat_map(|(_, sized)| variants_of(sized)).collect();
+        let variants: Vec<Sized> = self.fastest(|_| true).into_iter().flat_map(variants_of).collect();
+        self.simulate_each(variants, observer)?;
+        if !Composition::is_free(self.scenario, batch) {
+            return Ok(());
+        }
+        let composed = |sized: &Sized| Composition::EQUAL.map(|composition| Sized { composition, ..sized.clone() });
+        let several: Vec<Sized> = self.fastest(|layout| layout.microbatch > 1).into_iter().flat_map(composed).collect();
+        for sized in &several {
+            self.compose(sized.composition, sized.layout.microbatch, batch);
+        }
+        self.simulate_each(several, observer)
+    }
+
+    /// Returns the fastest of the layouts that `includes` accepts.
+    fn fastest(&self, includes: impl Fn(Layout) -> bool) -> Vec<&Sized> {
+        let mut fastest: Vec<&(Score, Sized)> =
+            self.simulated.iter().filter(|(_, sized)| includes(sized.layout)).collect();
+        fastest.sort_by_key(|(score, sized)| (score.time, sized.layout));
+        fastest.into_iter().take(VARIED_LAYOUTS).map(|(_, sized)| sized).collect()
+    }
+
+    fn simulate_each(&mut self, variants: Vec<Sized>, observer: &mut dyn Observer) -> Result<(), Cancelled> {
         for sized in variants {
             go_on(observer)?;
             self.total += 1;
@@ -329,7 +361,7 @@ impl<'a> LayoutSearch<'a> {
     fn simulate(&self, sized: &Sized) -> SimulationResult {
         let cluster = &self.scenario.cluster;
         let layout = sized.layout;
-        let Some(batch) = self.microbatches_for(layout) else {
+        let Some(batch) = self.microbatches_for(layout, sized.composition) else {
             return SimulationResult::Rejected(Infeasibility::rule("no microbatches of that size"));
         };
         let loads = batch.loads.as_slice();
@@ -419,7 +451,8 @@ impl<'a> LayoutSearch<'a> {
         observer: &mut dyn Observer,
     ) -> Result<(), Cancelled> {
         if let Some(winner) = self.winner() {
-            self.simulated.retain(|(_, sized)| (sized.layout, &sized.sizes) != (winner.layout, &winner.sizes));
+            let key = |sized: &Sized| (sized.layout, sized.composition, sized.sizes.clone());
+            self.simulated.retain(|(_, sized)| key(sized) != key(&winner));
             let reason = format!("{} on another batch", infeasibility.reason);
             self.rejected.push((winner.layout, Infeasibility { reason, constraint: infeasibility.constraint }));
             self.failed_later += 1;

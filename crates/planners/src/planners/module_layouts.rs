@@ -7,6 +7,7 @@
 //! per device already exceeds the lowest time. [`fill`] creates the winner's plan for each batch in
 //! the run. The report compares the winner with the best single layout for all modules.
 
+mod estimates;
 mod fill;
 pub mod module_costs;
 mod named;
@@ -16,7 +17,7 @@ mod report;
 mod search;
 mod space;
 
-use fill::fill;
+pub(crate) use fill::wave_pieces;
 use search::Sweep;
 use space::anchor;
 
@@ -27,6 +28,7 @@ pub use space::{Ground, Mode, ModuleShape, Point, degree_settings, space as poin
 
 use crate::planners::batches::SpanCount;
 use crate::planners::infeasible::Infeasibility;
+use crate::planners::layout_search::Composition;
 use crate::planners::{Batches, NO_CEILING, NoPlan, PlanningContext, SearchError};
 use planscope_cost::cost::Partition;
 use planscope_plan::observer::{Observer, go_on};
@@ -59,9 +61,11 @@ pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) ->
     let mut failed_later = 0;
     loop {
         let Some((point, partition)) = sweep.winner() else { return Err(sweep.no_plan().into()) };
-        match fill_all(context, (&point, &partition), observer) {
+        let composition = fill::fastest_composition(scenario, pricing, (&point, &partition), sizing);
+        match fill_all(context, (&point, &partition), composition, observer) {
             Ok(iterations) => {
                 let mut decisions = report::decisions(scenario, &sweep, sizing.sequences.len(), failed_later);
+                decisions.extend(composition.describe().map(str::to_owned));
                 if mode != Mode::Homogeneous && !is_limited {
                     let mut single = Sweep::new(scenario, pricing, Mode::Homogeneous, sizing);
                     single.run(COMPARED, kind, observer)?;
@@ -98,6 +102,7 @@ pub(crate) fn backbone_layout(scenario: &Scenario, point: &Point) -> Layout {
 fn fill_all(
     context: PlanningContext<'_>,
     placed: (&Point, &Partition),
+    composition: Composition,
     observer: &mut dyn Observer,
 ) -> Result<Vec<IterationPlan>, SearchError<Infeasibility>> {
     let PlanningContext { scenario, pricing, planner: kind, batches: Batches { evaluated: batches, .. }, .. } = context;
@@ -105,7 +110,7 @@ fn fill_all(
     for (index, batch) in batches.iter().enumerate() {
         go_on(observer)?;
         observer.progress(kind, "filling batches", index as u32, batches.len() as u32);
-        let filled = fill(scenario, pricing, placed, batch)?;
+        let filled = fill::fill_composed(scenario, pricing, placed, (batch, composition))?;
         let order = report::order(placed.0.mode, (filled.order, filled.dealing), filled.plan.microbatches.len());
         spans += filled.plan.spans();
         observer.drafted(spans);

@@ -140,6 +140,7 @@ pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) ->
                 let mut decisions =
                     vec![crate::planners::fastest(sized.layout, sizing.sequences.len(), layouts.failed_later())];
                 decisions.extend(steps::decisions(context.scenario, &sized, step, &tally, batches.len()));
+                decisions.extend(sized.composition.describe().map(str::to_owned));
                 return Ok(Plan {
                     layout: sized.layout,
                     partition: sized.partition.clone(),
@@ -209,8 +210,8 @@ fn fill_batch(
 ) -> Result<(IterationPlan, Tally), Infeasibility> {
     let layout = sized.layout;
     let mut tally = Tally::default();
-    let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
-    let microbatches: Vec<Vec<u32>> = all.chunks(layout.microbatch as usize).map(<[u32]>::to_vec).collect();
+    let consecutive: Vec<usize> = (0..batch.sequences.len()).collect();
+    let microbatches = sized.composition.microbatches(scenario, pricing, layout.microbatch, batch, &consecutive);
     let loads = replica::loads(scenario, batch, &microbatches);
     let times = pricing.table(layout.tensor, &loads).microbatch_times(layout.pipeline * layout.chunks);
     let mut replicas: Vec<ReplicaPlan> = Vec::with_capacity(layout.data as usize);

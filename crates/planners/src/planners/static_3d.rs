@@ -240,9 +240,8 @@ fn fill(
     let (mut iterations, mut spans) = (Vec::with_capacity(batches.len()), 0);
     for batch in batches {
         go_on(observer)?;
-        let all: Vec<u32> =
-            planner.sequence_order(scenario, batch).into_iter().map(|sequence| sequence as u32).collect();
-        let microbatches: Vec<Vec<u32>> = all.chunks(layout.microbatch as usize).map(<[u32]>::to_vec).collect();
+        let order = planner.sequence_order(scenario, batch);
+        let microbatches = sized.composition.microbatches(scenario, pricing, layout.microbatch, batch, &order);
         let times = || {
             let loads = replica::loads(scenario, batch, &microbatches);
             pricing.table(layout.tensor, &loads).microbatch_times(layout.pipeline * layout.chunks)
@@ -323,7 +322,13 @@ fn decisions(scenario: &Scenario, sized: &Sized, plan: &Plan, sizing: &PackedBat
         });
     }
     decisions.extend(nnscaler::decision(sized));
-    decisions.push("Microbatches keep the data-loader order and are assigned to the replicas round-robin.".to_owned());
+    decisions.push(match (sized.composition.describe(), scenario.is_free(FreeSetting::Assignment)) {
+        (Some(microbatches), _) => format!("{microbatches} The replicas are balanced by compute time."),
+        (None, true) => "Microbatches are assigned to replicas by compute time.".to_owned(),
+        (None, false) => {
+            "Microbatches keep the data-loader order and are assigned to the replicas round-robin.".to_owned()
+        }
+    });
     decisions
 }
 

@@ -164,6 +164,20 @@ pub fn partition_until(
     Ok(scale.build_result(items, start, search, bound, settings.gap))
 }
 
+/// Moves an item from the largest bucket to each empty bucket, because a pipeline cannot run empty
+/// microbatches.
+pub(crate) fn fill_empty(buckets: &mut [Vec<u32>]) {
+    while let Some(empty) = buckets.iter().position(Vec::is_empty) {
+        let fullest = (0..buckets.len()).max_by_key(|&bucket| (buckets[bucket].len(), std::cmp::Reverse(bucket)));
+        let Some(item) =
+            fullest.filter(|&fullest_bucket| buckets[fullest_bucket].len() > 1).and_then(|index| buckets[index].pop())
+        else {
+            return;
+        };
+        buckets[empty].push(item);
+    }
+}
+
 /// Returns the maximum height within `gap` of the bound.
 fn good_enough(bound: u64, gap: f64) -> u64 {
     (bound as f64 / (1.0 - gap.clamp(0.0, 0.999))).floor() as u64

@@ -13,6 +13,7 @@ mod round;
 mod tests;
 
 use crate::planners::batches::{EachBatch, SpanCount};
+use crate::planners::dflop::partition::fill_empty;
 use crate::planners::dflop::{
     Configuration, ConfigurationEstimate, Degrees, Fixed, Item, ItemWork, Optimized, OptimizerError, OptimizerInput,
     PartitionSettings, Round, item_seconds, optimize, partition_until, shortlist,
@@ -359,7 +360,7 @@ impl Planner<'_> {
         let dealt = partition_until(&items, buckets, SCHEDULER, &|| observer.cancelled())
             .map_err(|error| Infeasibility::rule(&error.to_string()))?;
         let mut filled = dealt.buckets;
-        no_empty_bucket(&mut filled);
+        fill_empty(&mut filled);
         let decision = format!(
             "{rounds} microbatches per copy, the longest {:.1} ms, at most {:.3} % above the lower bound; {:.1} ms in data-loader order",
             dealt.makespan * 1e3,
@@ -504,20 +505,6 @@ fn partition_makespan(items: &[Item], buckets: &[Vec<u32>]) -> f64 {
         })
     };
     buckets.iter().map(sum).fold(0.0, |max, (encoder, backbone)| max.max(encoder).max(backbone))
-}
-
-/// Moves an item from the largest bucket to each empty bucket, because a pipeline cannot run empty
-/// microbatches.
-fn no_empty_bucket(buckets: &mut [Vec<u32>]) {
-    while let Some(empty) = buckets.iter().position(Vec::is_empty) {
-        let fullest = (0..buckets.len()).max_by_key(|&bucket| (buckets[bucket].len(), std::cmp::Reverse(bucket)));
-        let Some(item) =
-            fullest.filter(|&fullest_bucket| buckets[fullest_bucket].len() > 1).and_then(|index| buckets[index].pop())
-        else {
-            return;
-        };
-        buckets[empty].push(item);
-    }
 }
 
 fn describe(configuration: &Configuration) -> String {

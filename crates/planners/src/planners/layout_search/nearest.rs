@@ -1,6 +1,6 @@
 //! Peak memory of layouts that were rejected for memory: model states plus activations per rank.
 
-use super::{LayoutSearch, Microbatches, Sized};
+use super::{Composition, LayoutSearch, Microbatches, Sized};
 use crate::planners::breakdown::rank_memory;
 use crate::planners::infeasible::Infeasibility;
 use planscope_core::model::{Model, ModuleRole};
@@ -77,7 +77,7 @@ impl LayoutSearch<'_> {
 
     /// Simulates a layout's memory requirement on the sizing batch. `None` if it cannot run.
     fn simulated_need(&self, layout: Layout) -> Option<Need> {
-        let batch = self.microbatches_for(layout)?;
+        let batch = self.microbatches_for(layout, Composition::Consecutive)?;
         let table = self.table(layout.tensor, &batch.loads);
         let assignment = self.planner.assign(self.scenario, layout, &batch.loads, &table);
         // Some planners use all available memory, so the limit increases only until the layout

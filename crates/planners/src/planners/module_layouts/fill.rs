@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::space::{Mode, Point, anchor};
 use crate::planners::infeasible::Infeasibility;
+use crate::planners::layout_search::Composition;
 use crate::planners::layouts::MAX_CELLS;
 use crate::planners::module_layouts::module_costs;
 use planscope_core::action::Schedule;
@@ -40,6 +41,8 @@ pub(crate) enum Dealing {
     /// Pipelines run complete microbatches, round-robin. This improves the balance but extends the
     /// warm-up.
     InTurn,
+    /// All pipelines run equal parts of every wave, whatever their number (DFLOP Sec. 4).
+    Wave,
 }
 
 /// Assigns layers to the stages of a point for equal time.
@@ -84,10 +87,14 @@ pub(crate) fn prices<'a, 'b>(
 /// Groups sequences into microbatches in data-loader order. Backbone copies on the same rank share
 /// a microbatch.
 pub(crate) fn microbatches(point: &Point, main: usize, batch: &PackedBatch) -> Vec<Vec<u32>> {
-    let copies_per_rank =
-        point.modules.iter().find(|layout| layout.modules().contains(&main)).map_or(1, |layout| layout.copies_per_rank);
     let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
-    all.chunks((point.microbatch * copies_per_rank) as usize).map(<[u32]>::to_vec).collect()
+    all.chunks(sequences_per_microbatch(point, main)).map(<[u32]>::to_vec).collect()
+}
+
+/// Returns the sequences of a microbatch, with those of all backbone copies on its rank.
+pub(crate) fn sequences_per_microbatch(point: &Point, main: usize) -> usize {
+    let backbone = point.modules.iter().find(|layout| layout.modules().contains(&main));
+    (point.microbatch * backbone.map_or(1, |layout| layout.copies_per_rank)) as usize
 }
 
 /// Plan, order, time and memory of a batch.
@@ -140,32 +147,61 @@ fn parts(scenario: &Scenario, point: &Point, contents: &[MicrobatchContents], de
             (0..copies).map(serving_pipelines).collect()
         })
         .collect();
+    let counts: Vec<Vec<u32>> = contents
+        .iter()
+        .map(|contents| {
+            let count = |module| Instances::new(contents, module, scenario.workload.packing).count();
+            model.modules.iter().map(count).collect()
+        })
+        .collect();
     let mut parts = Vec::new();
-    for (microbatch, contents) in contents.iter().enumerate() {
-        let (copy, wave) = (microbatch % copies as usize, microbatch / copies as usize);
-        for (index, module) in model.modules.iter().enumerate() {
-            if point.mode == Mode::Chain && index != main {
-                continue;
-            }
-            let count = Instances::new(contents, module, scenario.workload.packing).count();
-            let serving = &lines[index][copy];
-            let pieces = match dealing {
-                Dealing::Shared => (serving.len() as u32).min(count).max(1),
-                Dealing::InTurn => 1,
-            };
-            for piece in 0..pieces {
-                let cut = |piece: u32| (u64::from(count) * u64::from(piece) / u64::from(pieces)) as u32;
-                let (first, end) = (cut(piece), cut(piece + 1));
-                if first < end {
-                    // With fewer instances than pipelines, the starting pipeline changes per wave.
-                    let line = serving
-                        [(piece as usize + if pieces < serving.len() as u32 { wave } else { 0 }) % serving.len()];
-                    parts.push(Part { microbatch: microbatch as u32, module: index as u32, first, end, copy: line });
+    for (wave, members) in counts.chunks(copies as usize).enumerate() {
+        for (copy, counts) in members.iter().enumerate() {
+            let microbatch = (wave * copies as usize + copy) as u32;
+            for (index, &count) in counts.iter().enumerate() {
+                if point.mode == Mode::Chain && index != main {
+                    continue;
+                }
+                let module = index as u32;
+                let mut add = |(copy, Range { start: first, end }): (u32, Range<u32>)| {
+                    parts.push(Part { microbatch, module, first, end, copy });
+                };
+                let serving = &lines[index][copy];
+                let pieces = match dealing {
+                    Dealing::Wave if index != main => {
+                        let sum = |members: &[Vec<u32>]| members.iter().map(|counts| u64::from(counts[index])).sum();
+                        let before: u64 = sum(&members[..copy]);
+                        let own = before..before + u64::from(count);
+                        let pipelines = module_layout(index).map_or(1, ModuleLayout::pipelines);
+                        wave_pieces(sum(members), own, pipelines).for_each(add);
+                        continue;
+                    }
+                    Dealing::Shared | Dealing::Wave => (serving.len() as u32).min(count).max(1),
+                    Dealing::InTurn => 1,
+                };
+                for piece in 0..pieces {
+                    let cut = |piece: u32| (u64::from(count) * u64::from(piece) / u64::from(pieces)) as u32;
+                    let range = cut(piece)..cut(piece + 1);
+                    if !range.is_empty() {
+                        // With fewer instances than pipelines, the starting pipeline changes per wave.
+                        let start = if pieces < serving.len() as u32 { wave } else { 0 };
+                        add((serving[(piece as usize + start) % serving.len()], range));
+                    }
                 }
             }
         }
     }
     parts
+}
+
+/// Divides the `all` instances of a wave equally among the copies of a module. Returns the pieces of the microbatch
+/// that has the instances `own`, relative to its first instance, with the copy.
+pub(crate) fn wave_pieces(all: u64, own: Range<u64>, copies: u32) -> impl Iterator<Item = (u32, Range<u32>)> {
+    let cut = move |copy: u32| {
+        let at = all * u64::from(copy) / u64::from(copies);
+        (at.clamp(own.start, own.end) - own.start) as u32
+    };
+    (0..copies).map(move |copy| (copy, cut(copy)..cut(copy + 1))).filter(|(_, range)| !range.is_empty())
 }
 
 /// Number of stages on the longest path to the end, including the stage itself, per stage of the
@@ -192,25 +228,73 @@ fn depths(model: &Model, arrangement: &Arrangement) -> Vec<u32> {
     depths
 }
 
-/// Plans a batch in the fastest dealing and order. Returns `Err` if no variant fits in memory.
+/// Plans a batch of consecutive sequences in the fastest dealing and order. Returns `Err` if no variant fits in memory.
 pub(crate) fn fill(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
     candidate: (&Point, &Partition),
     batch: &PackedBatch,
 ) -> Result<Filled, Infeasibility> {
-    let shared = fill_dealt(scenario, pricing, candidate, batch, Dealing::Shared);
+    fill_composed(scenario, pricing, candidate, (batch, Composition::Consecutive))
+}
+
+/// Returns the composition whose plan is the fastest on `batch`. If the assignment is fixed, sequences are consecutive.
+pub(crate) fn fastest_composition(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    candidate: (&Point, &Partition),
+    batch: &PackedBatch,
+) -> Composition {
+    if !Composition::is_free(scenario, batch) || sequences_per_microbatch(candidate.0, anchor(&scenario.model)) == 1 {
+        return Composition::Consecutive;
+    }
+    let time = |composition: Composition| {
+        let filled = fill_composed(scenario, pricing, candidate, (batch, composition)).ok()?;
+        Some((filled.time, composition))
+    };
+    let compositions = std::iter::once(Composition::Consecutive).chain(Composition::EQUAL);
+    compositions.filter_map(time).min_by_key(|(time, _)| *time).map_or(Composition::Consecutive, |(_, fastest)| fastest)
+}
+
+/// Plans a batch in the fastest dealing and order. Returns `Err` if no variant fits in memory.
+pub(crate) fn fill_composed(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    candidate: (&Point, &Partition),
+    batch: (&PackedBatch, Composition),
+) -> Result<Filled, Infeasibility> {
     let point = candidate.0;
     let main = anchor(&scenario.model);
     let backbone = point.modules.iter().find(|layout| layout.modules().contains(&main));
     let copies = backbone.map_or(1, ModuleLayout::pipelines);
-    if point.mode != Mode::NonColocated || point.modules.iter().all(|layout| layout.pipelines() <= copies) {
-        return shared;
+    let (mut fastest, mut misfit) = (None::<Filled>, None);
+    for &dealing in dealings(point, copies) {
+        match fill_dealt(scenario, pricing, candidate, batch, dealing) {
+            Ok(filled) => {
+                if fastest.as_ref().is_none_or(|fastest| filled.time < fastest.time) {
+                    fastest = Some(filled);
+                }
+            }
+            Err(error) => {
+                misfit.get_or_insert(error);
+            }
+        }
     }
-    match (shared, fill_dealt(scenario, pricing, candidate, batch, Dealing::InTurn)) {
-        (Ok(shared), Ok(turns)) => Ok(if turns.time < shared.time { turns } else { shared }),
-        (Err(_), Ok(turns)) => Ok(turns),
-        (shared, Err(_)) => shared,
+    fastest.ok_or_else(|| misfit.unwrap_or_else(|| Infeasibility::rule("no order to run")))
+}
+
+/// Returns the dealings that a point can use. Pipelines serve fixed copies of the backbone if one number divides the
+/// other.
+fn dealings(point: &Point, copies: u32) -> &'static [Dealing] {
+    let pipelines = || point.modules.iter().map(ModuleLayout::pipelines);
+    if point.mode != Mode::NonColocated {
+        &[Dealing::Shared]
+    } else if !pipelines().all(|own| own.max(copies).is_multiple_of(own.min(copies))) {
+        &[Dealing::Wave]
+    } else if pipelines().all(|own| own <= copies) {
+        &[Dealing::Shared, Dealing::Wave]
+    } else {
+        &[Dealing::Shared, Dealing::InTurn, Dealing::Wave]
     }
 }
 
@@ -236,12 +320,14 @@ fn fill_dealt(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
     (point, partition): (&Point, &Partition),
-    batch: &PackedBatch,
+    (batch, composition): (&PackedBatch, Composition),
     dealing: Dealing,
 ) -> Result<Filled, Infeasibility> {
     let model = &scenario.model;
     let main = anchor(model);
-    let microbatches = microbatches(point, main, batch);
+    let order: Vec<usize> = (0..batch.sequences.len()).collect();
+    let size = sequences_per_microbatch(point, main) as u32;
+    let microbatches = composition.microbatches(scenario, pricing, size, batch, &order);
     let arrangement =
         Arrangement::new(&point.modules, partition, model.modules.len()).map_err(|why| Infeasibility::rule(&why))?;
     let copies = point.modules[arrangement.modules[main].layout].pipelines();

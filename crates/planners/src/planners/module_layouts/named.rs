@@ -2,7 +2,7 @@
 
 use super::fill::{self, Filled, fill};
 use super::report;
-use super::space::{Ground, Mode, Point, Space, anchor, space};
+use super::space::{Ground, Mode, Point, Space, anchor, space_by};
 use super::{backbone_layout, points};
 use crate::planners::infeasible::Infeasibility;
 use crate::planners::replica;
@@ -80,8 +80,10 @@ pub fn plan_point(
     batch: &PackedBatch,
 ) -> Result<PlannedPoint, NoPoint> {
     let mode = if point.mode == Mode::Chain { Mode::Homogeneous } else { point.mode };
+    // The limit on points does not exclude the requested one.
+    let mut score = |other: &Point| if other.modules == point.modules { 0.0 } else { 1.0 };
     let Space { points: legal, illegal, .. } =
-        space(&Ground::from_scenario(scenario), mode, batch.sequences.len() as u32);
+        space_by(&Ground::from_scenario(scenario), mode, batch.sequences.len() as u32, &mut score);
     if !legal.contains(point) {
         let rule = illegal.into_iter().find(|(other, _)| other.mode == point.mode && other.modules == point.modules);
         return Err(rule.map_or(NoPoint::Unknown, |(_, rule)| NoPoint::Infeasible(rule)));

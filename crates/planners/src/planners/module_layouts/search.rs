@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::estimates::{Estimate, Estimates};
 use super::fill::{self, Filled, fill};
 use super::report::describe;
-use super::space::{Ground, Mode, Point, Space, anchor, space};
+use super::space::{Ground, Mode, Point, Space, anchor, space_by};
 use super::{backbone_layout, nearest};
 use crate::planners::infeasible::{BindingConstraint, Infeasibility};
 use crate::planners::layout_search::{ENDLESS, MAX_SECONDS};
@@ -81,12 +82,10 @@ pub(crate) struct Sweep<'a> {
 impl<'a> Sweep<'a> {
     /// Computes bounds and estimates of all points.
     pub(crate) fn new(scenario: &'a Scenario, pricing: &'a Pricing<'a>, mode: Mode, sizing: &'a PackedBatch) -> Self {
-        Self::over(
-            scenario,
-            pricing,
-            space(&Ground::from_scenario(scenario), mode, sizing.sequences.len() as u32),
-            sizing,
-        )
+        let mut estimates = Estimates::new(scenario, pricing, sizing);
+        let mut score = |point: &Point| estimates.of(point).map_or(f64::INFINITY, |found| found.estimate);
+        let space = space_by(&Ground::from_scenario(scenario), mode, sizing.sequences.len() as u32, &mut score);
+        Self::over(scenario, pricing, space, sizing)
     }
 
     fn over(scenario: &'a Scenario, pricing: &'a Pricing<'a>, space: Space, sizing: &'a PackedBatch) -> Self {
@@ -110,29 +109,13 @@ impl<'a> Sweep<'a> {
             total,
             left_out,
         };
-        let main = anchor(&scenario.model);
-        let mut loads: BTreeMap<usize, Vec<MicrobatchLoad>> = BTreeMap::new();
-        // The work is independent of DP and PP.
-        let mut known: BTreeMap<([u32; 5], usize), Result<f64, Infeasibility>> = BTreeMap::new();
+        let mut estimates = Estimates::new(scenario, pricing, sizing);
         for point in points {
-            let sequences = fill::microbatches(&point, main, sizing);
-            let size = sequences.first().map_or(0, Vec::len);
-            let size_loads = loads.entry(size).or_insert_with(|| replica::loads(scenario, sizing, &sequences));
-            let work = |layout: &ModuleLayout| {
-                let key = [layout.first, layout.end, layout.tensor, layout.context, layout.expert];
-                let price = || fill::work(pricing, layout, size_loads);
-                known.entry((key, size)).or_insert_with(price).clone()
-            };
-            let works: Result<Vec<f64>, Infeasibility> = point.modules.iter().map(work).collect();
-            match works {
-                Ok(works) => {
-                    let open = Open::new(point, &works, sequences.len());
-                    if open.bound <= MAX_SECONDS {
-                        sweep.open.push(open);
-                    } else {
-                        sweep.seen.push((open.point, Seen::Rejected(Infeasibility::rule(ENDLESS))));
-                    }
+            match estimates.of(&point) {
+                Ok(Estimate { bound, estimate }) if bound <= MAX_SECONDS => {
+                    sweep.open.push(Open { bound, estimate, point });
                 }
+                Ok(_) => sweep.seen.push((point, Seen::Rejected(Infeasibility::rule(ENDLESS)))),
                 Err(infeasibility) => sweep.seen.push((point, Seen::Rejected(infeasibility))),
             }
         }
@@ -415,28 +398,10 @@ fn steps(point: &Point, main: usize, sequences: u64) -> u64 {
     microbatches * point.modules.iter().map(each).sum::<u64>() * (50 + ranks / 16)
 }
 
-impl Open {
-    /// Computes bound and estimate from single-rank work per layout and the number of microbatches.
-    fn new(point: Point, works: &[f64], microbatches: usize) -> Self {
-        let (mut bound, mut estimate) = (0.0_f64, 0.0_f64);
-        for (layout, work) in point.modules.iter().zip(works) {
-            let share = work / f64::from(layout.pipeline * layout.data);
-            let each = (microbatches as f64 / f64::from(layout.pipelines())).max(1.0);
-            let filled = share * (1.0 + f64::from(layout.pipeline - 1) / each);
-            if point.mode == Mode::NonColocated {
-                (bound, estimate) = (bound.max(share), estimate.max(filled) + share / each);
-            } else {
-                (bound, estimate) = (bound + share, estimate + filled);
-            }
-        }
-        Self { bound, estimate, point }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::planners::module_layouts::space::degree_settings;
+    use crate::planners::module_layouts::space::{degree_settings, space};
     use planscope_core::workload::packing;
     use planscope_plan::observer::Unobserved;
     use planscope_plan::scenario::Sampler;

@@ -16,6 +16,10 @@ const MAX_MICROBATCH: u32 = 16;
 /// Maximum rank count. All ranks are simulated individually, because the order of actions depends
 /// on all ranks.
 const MAX_RANKS: u32 = 1024;
+/// Steps of the number of devices of a module beside the main module: each number up to 64 devices, if one range of
+/// devices is beside that of the main module. Two ranges have fewer steps, because their numbers are combined.
+const STEPS_OF_ONE: u32 = 64;
+const STEPS_OF_TWO: u32 = 16;
 /// Limit on points. Points above the limit are counted.
 const MAX_POINTS: usize = 60_000;
 
@@ -154,9 +158,14 @@ impl Ground {
     }
 }
 
-/// Enumerates the points of a mode.
+/// Enumerates the points of a mode. If there are more than the limit, the first ones.
 pub fn space(ground: &Ground, mode: Mode, sequences: u32) -> Space {
-    let mut space = enumerate_points(ground, mode, sequences);
+    space_by(ground, mode, sequences, &mut |_| 0.0)
+}
+
+/// Enumerates the points of a mode. If there are more than the limit, those with the lowest scores.
+pub(crate) fn space_by(ground: &Ground, mode: Mode, sequences: u32, score: &mut dyn FnMut(&Point) -> f64) -> Space {
+    let mut space = Enumeration { ground, mode, sequences, score, scored: Vec::new(), space: Space::default() }.run();
     // With PP 1 both modes are equal. A chain has undivided microbatches, so the main module must
     // be the last module.
     if mode == Mode::Homogeneous && ground.slots.len() > 1 && ground.main + 1 == ground.slots.len() {
@@ -168,66 +177,121 @@ pub fn space(ground: &Ground, mode: Mode, sequences: u32) -> Space {
     space
 }
 
-fn enumerate_points(ground: &Ground, mode: Mode, sequences: u32) -> Space {
-    let (count, devices) = (ground.slots.len() as u32, ground.devices);
-    let main = ground.main as u32;
-    let mut space = Space::default();
-    if count < 2 && mode != Mode::Homogeneous {
-        return space;
-    }
-    let runs: Vec<Range<u32>> = match mode {
-        Mode::Homogeneous | Mode::Chain => std::iter::once(0..count).collect(),
-        Mode::Colocated => (0..count).map(|module| module..module + 1).collect(),
-        // Encoders share a layout.
-        Mode::NonColocated => {
-            let sides = [0..main, main..main + 1, main + 1..count];
-            sides.into_iter().filter(|side| !side.is_empty()).collect()
+/// Enumeration of the points of a mode.
+struct Enumeration<'a> {
+    ground: &'a Ground,
+    mode: Mode,
+    sequences: u32,
+    score: &'a mut dyn FnMut(&Point) -> f64,
+    /// Valid points and their scores.
+    scored: Vec<(f64, Point)>,
+    space: Space,
+}
+
+impl Enumeration<'_> {
+    fn run(mut self) -> Space {
+        let (ground, mode) = (self.ground, self.mode);
+        let (count, main, devices) = (ground.slots.len() as u32, ground.main as u32, ground.devices);
+        if count < 2 && mode != Mode::Homogeneous {
+            return self.space;
         }
-    };
-    for shares in shares(mode, runs.len(), devices, runs.iter().position(|run| run.contains(&main)).unwrap_or(0)) {
-        let options: Vec<Vec<ModuleLayout>> =
-            runs.iter().zip(&shares).map(|(run, share)| options(ground, mode, run, share)).collect();
-        let mut selected = vec![0; runs.len()];
-        loop {
-            if options.iter().all(|layouts| !layouts.is_empty()) {
-                let modules: Vec<ModuleLayout> =
-                    options.iter().zip(&selected).map(|(layouts, &index)| layouts[index].clone()).collect();
-                space.add(ground, mode, modules, sequences);
+        let runs: Vec<Range<u32>> = match mode {
+            Mode::Homogeneous | Mode::Chain => std::iter::once(0..count).collect(),
+            Mode::Colocated => (0..count).map(|module| module..module + 1).collect(),
+            // Encoders share a layout.
+            Mode::NonColocated => {
+                let sides = [0..main, main..main + 1, main + 1..count];
+                sides.into_iter().filter(|side| !side.is_empty()).collect()
             }
-            // Advance to the next combination.
-            let Some(turned) = (0..runs.len()).find(|&run| selected[run] + 1 < options[run].len()) else { break };
-            selected[turned] += 1;
-            selected[..turned].fill(0);
+        };
+        let main_run = runs.iter().position(|run| run.contains(&main)).unwrap_or(0);
+        for shares in shares(mode, runs.len(), (devices, ground.devices_per_node), main_run) {
+            let options: Vec<Vec<ModuleLayout>> =
+                runs.iter().zip(&shares).map(|(run, share)| options(ground, mode, run, share)).collect();
+            let mut selected = vec![0; runs.len()];
+            loop {
+                if options.iter().all(|layouts| !layouts.is_empty()) {
+                    let modules: Vec<ModuleLayout> =
+                        options.iter().zip(&selected).map(|(layouts, &index)| layouts[index].clone()).collect();
+                    self.add(modules);
+                }
+                // Advance to the next combination.
+                let Some(turned) = (0..runs.len()).find(|&run| selected[run] + 1 < options[run].len()) else { break };
+                selected[turned] += 1;
+                selected[..turned].fill(0);
+            }
+        }
+        self.select();
+        self.space.points = self.scored.into_iter().map(|(_, point)| point).collect();
+        self.space
+    }
+
+    /// Adds one point per microbatch size for the given layouts, or the violated rule.
+    fn add(&mut self, mut modules: Vec<ModuleLayout>) {
+        let (ground, mode, sequences) = (self.ground, self.mode, self.sequences);
+        let alignment = if mode == Mode::Colocated { set_copies_per_rank(&mut modules) } else { Ok(()) };
+        let point = |modules: Vec<ModuleLayout>, microbatch| Point { mode, modules, microbatch };
+        let broken = alignment.err().or_else(|| broken_rule(ground, mode, &modules));
+        if let Some(rule) = broken {
+            self.space.illegal.push((point(modules, ground.request.microbatch.unwrap_or(1)), rule));
+            return;
+        }
+        let copies =
+            modules.iter().find(|layout| layout.modules().contains(&ground.main)).map_or(1, |layout| layout.data);
+        let max_size = (sequences / copies).min(MAX_MICROBATCH);
+        let sizes = match ground.request.microbatch {
+            Some(size) => vec![size],
+            None if max_size == 0 => Vec::new(),
+            None => (0..=max_size.ilog2()).map(|power| 1 << power).collect(),
+        };
+        if sizes.is_empty() || sizes.iter().all(|&size| sequences.div_ceil(size) < copies) {
+            let rule = format!("{sequences} sequences give fewer microbatches than copies of the backbone");
+            self.space.illegal.push((point(modules, 1), rule));
+            return;
+        }
+        for size in sizes.into_iter().filter(|&size| sequences.div_ceil(size) >= copies) {
+            let point = point(modules.clone(), size);
+            self.scored.push(((self.score)(&point), point));
+        }
+        if self.scored.len() >= 2 * MAX_POINTS {
+            self.select();
         }
     }
-    space
+
+    /// Removes the points with the highest scores above the limit.
+    fn select(&mut self) {
+        if self.scored.len() > MAX_POINTS {
+            self.space.left_out += (self.scored.len() - MAX_POINTS) as u64;
+            self.scored.sort_by(|a, b| a.0.total_cmp(&b.0));
+            self.scored.truncate(MAX_POINTS);
+        }
+    }
 }
 
 /// Enumerates device ranges for the module runs: all devices, or consecutive disjoint ranges with
 /// the main module's range at the start.
-fn shares(mode: Mode, runs: usize, devices: u32, main: usize) -> Vec<Vec<Range<u32>>> {
+fn shares(mode: Mode, runs: usize, (devices, per_node): (u32, u32), main: usize) -> Vec<Vec<Range<u32>>> {
     if mode != Mode::NonColocated {
         return vec![vec![0..devices; runs]];
     }
     if (devices as usize) < runs {
         return Vec::new();
     }
-    // Candidate sizes of the remaining ranges: powers of two and eighths of the cluster.
-    let mut takes: Vec<u32> = (0..=devices.ilog2()).map(|power| 1 << power).collect();
-    takes.extend((1..8).map(|eighths| devices * eighths / 8));
-    takes.retain(|&take| take > 0 && take < devices);
-    takes.sort_unstable();
-    takes.dedup();
-    let mut all = Vec::new();
     let others = runs - 1;
+    let takes = takes(devices, others);
+    let mut all = Vec::new();
     let mut selected = vec![0; others];
     loop {
         let taken: Vec<u32> = selected.iter().map(|&index| takes[index]).collect();
         let sum: u32 = taken.iter().sum();
         if sum < devices {
             let left = devices - sum;
-            let rounded = 1 << left.ilog2();
-            for main_size in if rounded == left { vec![left] } else { vec![left, rounded] } {
+            // Few degrees divide an odd number of devices, so the main module can leave devices idle.
+            let mut sizes = vec![left, left / per_node * per_node, 1 << left.ilog2()];
+            sizes.retain(|&size| size > 0);
+            sizes.sort_unstable();
+            sizes.dedup();
+            for main_size in sizes {
                 let mut next = main_size;
                 let mut others = taken.iter();
                 let share = |run: usize| {
@@ -246,6 +310,18 @@ fn shares(mode: Mode, runs: usize, devices: u32, main: usize) -> Vec<Vec<Range<u
         selected[..turned].fill(0);
     }
     all
+}
+
+/// Returns the possible device counts of each of `others` ranges beside that of the main module: every multiple of
+/// a step, and powers of two.
+fn takes(devices: u32, others: usize) -> Vec<u32> {
+    let steps = if others > 1 { STEPS_OF_TWO } else { STEPS_OF_ONE };
+    let step = devices.div_ceil(steps);
+    let mut takes: Vec<u32> = (step..devices).step_by(step as usize).collect();
+    takes.extend((0..=devices.ilog2()).map(|power| 1 << power).filter(|&take| take < devices));
+    takes.sort_unstable();
+    takes.dedup();
+    takes
 }
 
 /// Enumerates layouts for a module run on a device range.
@@ -291,39 +367,6 @@ fn options(ground: &Ground, mode: Mode, run: &Range<u32>, devices: &Range<u32>) 
     options
 }
 
-impl Space {
-    /// Adds one point per microbatch size for the given layouts, or the violated rule.
-    fn add(&mut self, ground: &Ground, mode: Mode, mut modules: Vec<ModuleLayout>, sequences: u32) {
-        let alignment = if mode == Mode::Colocated { set_copies_per_rank(&mut modules) } else { Ok(()) };
-        let point = |modules: Vec<ModuleLayout>, microbatch| Point { mode, modules, microbatch };
-        let broken = alignment.err().or_else(|| broken_rule(ground, mode, &modules));
-        if let Some(rule) = broken {
-            self.illegal.push((point(modules, ground.request.microbatch.unwrap_or(1)), rule));
-            return;
-        }
-        let copies =
-            modules.iter().find(|layout| layout.modules().contains(&ground.main)).map_or(1, |layout| layout.data);
-        let max_size = (sequences / copies).min(MAX_MICROBATCH);
-        let sizes = match ground.request.microbatch {
-            Some(size) => vec![size],
-            None if max_size == 0 => Vec::new(),
-            None => (0..=max_size.ilog2()).map(|power| 1 << power).collect(),
-        };
-        if sizes.is_empty() || sizes.iter().all(|&size| sequences.div_ceil(size) < copies) {
-            let rule = format!("{sequences} sequences give fewer microbatches than copies of the backbone");
-            self.illegal.push((point(modules, 1), rule));
-            return;
-        }
-        for size in sizes.into_iter().filter(|&size| sequences.div_ceil(size) >= copies) {
-            if self.points.len() < MAX_POINTS {
-                self.points.push(point(modules.clone(), size));
-            } else {
-                self.left_out += 1;
-            }
-        }
-    }
-}
-
 /// Sets the number of copies per rank so that all ranks use equal device blocks.
 fn set_copies_per_rank(modules: &mut [ModuleLayout]) -> Result<(), String> {
     let max_size = modules.iter().map(ModuleLayout::rank_size).max().unwrap_or(1);
@@ -357,7 +400,8 @@ fn broken_rule(ground: &Ground, mode: Mode, modules: &[ModuleLayout]) -> Option<
         return Some(format!("more than {MAX_RANKS} ranks"));
     }
     let backbone = modules.iter().find(|layout| layout.modules().contains(&ground.main))?;
-    if mode == Mode::Homogeneous {
+    // On disjoint devices, the instances of a wave are divided among all copies of a module.
+    if matches!(mode, Mode::Homogeneous | Mode::NonColocated) {
         return None;
     }
     for layout in modules.iter().filter(|layout| *layout != backbone) {

@@ -9,8 +9,9 @@ use planscope_plan::plan::ModuleLayout;
 use planscope_plan::scenario::validate::NoDatasets;
 use planscope_plan::scenario::{PlannerKind, Scenario, ValidScenario, parse};
 
-use super::fill::fill;
-use super::space::{Ground, Mode, Point, degrees, space};
+use super::fill::{fill, wave_pieces};
+use super::space::{Ground, Mode, Point, degrees, space, space_by};
+use std::collections::BTreeSet;
 
 /// One node of eight H100s, `images` per sample.
 fn scenario(model: &str, images: u32, planners: &[&str]) -> Scenario {
@@ -128,6 +129,37 @@ fn layouts_that_trade_heads_have_heads_enough() {
         let has_rejection = found.illegal.iter().any(|(_, rule)| rule.contains("cannot distribute the heads"));
         assert!(has_rejection || mode == Mode::NonColocated, "{mode:?}");
     }
+}
+
+/// Every number of devices is tried for the encoder, with copies that do not divide those of the backbone. Above the
+/// limit, the points with the lowest scores remain.
+#[test]
+fn any_split_of_the_devices_is_tried() {
+    let mut scenario = scenario("vlm-s", 4, &ALL);
+    scenario.cluster.nodes = 2;
+    let found = space(&Ground::from_scenario(&scenario), Mode::NonColocated, 256);
+    let counts: BTreeSet<u32> = found.points.iter().map(|point| point.modules[0].devices().len() as u32).collect();
+    assert_eq!(counts, (1..16).collect());
+    let is_uneven = |point: &Point| {
+        let [encoder, backbone] = [0, 1].map(|module| point.modules[module].data);
+        encoder.max(backbone) % encoder.min(backbone) != 0
+    };
+    assert!(found.points.iter().any(is_uneven));
+    scenario.cluster.nodes = 8;
+    let encoder_devices = |point: &Point| point.modules[0].devices().len() as f64;
+    let mut score = |point: &Point| (encoder_devices(point) - 40.0).abs();
+    let found = space_by(&Ground::from_scenario(&scenario), Mode::NonColocated, 256, &mut score);
+    assert!(found.left_out > 0 && found.points.iter().all(|point| (20.0..60.0).contains(&encoder_devices(point))));
+}
+
+/// A wave has 2 and 5 instances for 3 encoder copies: pieces of 2, 2 and 3. The second microbatch has no piece on the
+/// first copy.
+#[test]
+fn a_wave_is_divided_among_all_copies() {
+    let first: Vec<_> = wave_pieces(7, 0..2, 3).collect();
+    let second: Vec<_> = wave_pieces(7, 2..7, 3).collect();
+    assert_eq!(first, [(0, 0..2)]);
+    assert_eq!(second, [(1, 0..2), (2, 2..5)]);
 }
 
 /// All divisors are tried in addition to powers of two. Three nodes with eight devices allow CP 3,

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::planners::{PlanningContext, pipeweaver};
-use planscope_check::check::{Violation, check_assignment};
+use planscope_check::check::{Violation, check_assignment, check_microbatch_sizes};
 use planscope_core::workload::packing;
 use planscope_cost::cost::{Pricing, StrategyMix};
 use planscope_plan::observer::Unobserved;
@@ -38,7 +38,20 @@ fn spoilt(kind: PlannerKind, spoil: impl FnOnce(&mut ReplicaPlan)) -> Result<(),
     let replica = &mut plan.iterations[0].replicas[0];
     spoil(replica);
     replica.schedule.microbatches = replica.parts().len();
+    check_microbatch_sizes(&plan, false)?;
     check_assignment(&plan, &scenario.model, scenario.cluster.devices(), &scenario.training, &batches)
+}
+
+/// The layout says one sequence per microbatch. If the assignment is free, it is the mean.
+#[test]
+fn microbatches_with_too_many_sequences_are_rejected() {
+    let two = |replica: &mut ReplicaPlan| {
+        let moved = replica.microbatches.pop().unwrap();
+        replica.microbatches[0].extend(moved);
+    };
+    let rejected = spoilt(PlannerKind::PipeWeaverInterleaving, two);
+    let shape = |found, expected| Violation::Shape { element: "sequences of a microbatch", found, expected };
+    assert_eq!(rejected, Err(shape(2, 1)));
 }
 
 #[test]

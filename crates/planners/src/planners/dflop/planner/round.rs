@@ -1,5 +1,6 @@
 //! Rounds of microbatches, one per backbone copy. All encoder copies split the images of a round.
 
+use crate::planners::module_layouts::wave_pieces;
 use planscope_core::workload::PackedBatch;
 use planscope_cost::cost::load::Instances;
 use planscope_plan::plan::Part;
@@ -27,12 +28,8 @@ pub(crate) fn parts(
         for (copy, (sequences, &images)) in (0_u32..).zip(members.iter().zip(&counts)) {
             let microbatch = (round as u32) * backbones + copy;
             let behind = before + u64::from(images);
-            for encoder in 0..u64::from(encoders) {
-                let cut = |at: u64| (all * at / u64::from(encoders)).clamp(before, behind) - before;
-                let (first, end) = (cut(encoder) as u32, cut(encoder + 1) as u32);
-                if first < end {
-                    parts.push(Part { microbatch, module: 0, first, end, copy: encoder as u32 });
-                }
+            for (copy, range) in wave_pieces(all, before..behind, encoders) {
+                parts.push(Part { microbatch, module: 0, first: range.start, end: range.end, copy });
             }
             before = behind;
             parts.push(Part { microbatch, module: 1, first: 0, end: count(sequences, 1), copy });

@@ -205,7 +205,7 @@ fn binned_items_have_the_same_mean() {
 #[test]
 fn no_microbatch_is_empty() {
     let mut buckets = vec![vec![], vec![1, 2, 3], vec![0], vec![]];
-    no_empty_bucket(&mut buckets);
+    fill_empty(&mut buckets);
     assert!(buckets.iter().all(|bucket| !bucket.is_empty()));
     let mut all: Vec<u32> = buckets.into_iter().flatten().collect();
     all.sort_unstable();
