@@ -7,8 +7,8 @@ use planscope_core::units::Bytes;
 pub struct Sequence {
     /// Length in tokens.
     pub tokens: u64,
-    /// Mask factor: 0 for causal attention, 1 for full attention. Values in between are the
-    /// fraction of tokens that attend to all tokens.
+    /// Mask factor: 0 for causal attention, 1 for full attention. Values in between are the attention work of
+    /// tokens under full masks, relative to that under the causal mask.
     pub eta: f64,
 }
 

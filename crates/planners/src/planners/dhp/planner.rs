@@ -37,7 +37,7 @@ use planscope_plan::scenario::{PlannerKind, Scenario};
 use arrangement::{Arrangement, Ranks};
 use choice::CLOSE_STATIC;
 use prices::Way;
-use profile::Profile;
+use profile::{Profile, packed_sequence};
 use rules::{broken_rule, does_not_apply, is_static, tensor_degrees};
 
 /// Limit on reductions of the token limit, used when simulated memory exceeds the profile's
@@ -197,7 +197,7 @@ fn size(context: PlanningContext<'_>, tensor: u32, longest: u64) -> Result<(f64,
         setting.fixed = Some(degree);
     }
     for _ in 0..REFINEMENTS {
-        let sequences = sequences(sizing, &setting.sides[0].profile);
+        let sequences = sequences(scenario, sizing);
         let plans = setting.candidates(&sequences).map_err(|error| error.to_string())?;
         let arranged = setting.fastest(&plans, sizing, &sequences)?;
         setting.refine(&arranged);
@@ -228,13 +228,8 @@ fn simulate(
 }
 
 /// Converts the sequences of a batch for the group solver.
-fn sequences(batch: &PackedBatch, profile: &Profile) -> Vec<Sequence> {
-    // An empty sample counts as a single token, so that the solver assigns it like any other.
-    let to_sequence = |packed: &planscope_core::workload::Sequence| Sequence {
-        tokens: packed.computed_tokens.max(1).into(),
-        eta: profile.eta,
-    };
-    batch.sequences.iter().map(to_sequence).collect()
+fn sequences(scenario: &Scenario, batch: &PackedBatch) -> Vec<Sequence> {
+    batch.sequences.iter().map(|packed| packed_sequence(scenario, packed)).collect()
 }
 
 impl Setting<'_> {
@@ -305,7 +300,7 @@ impl Setting<'_> {
     /// Returns the static degree that is fastest on a batch by the operator graph, and fits a sequence with `max_length`
     /// tokens.
     fn best_static_degree(&self, batch: &PackedBatch, max_length: u64) -> Option<u32> {
-        let sequences = sequences(batch, &self.sides[0].profile);
+        let sequences = sequences(self.context.scenario, batch);
         let candidates = self.static_candidates(&sequences, max_length);
         let fastest = candidates.iter().map(|(seconds, _)| *seconds).fold(f64::INFINITY, f64::min);
         let close = candidates.into_iter().filter(|(seconds, _)| *seconds <= fastest * CLOSE_STATIC);
@@ -385,7 +380,7 @@ impl Setting<'_> {
     }
 
     fn iteration(&self, batch: &PackedBatch, pool: &mut GroupPool) -> Result<IterationPlan, String> {
-        let sequences = sequences(batch, &self.sides[0].profile);
+        let sequences = sequences(self.context.scenario, batch);
         let plans = self.candidates(&sequences).map_err(|error| error.to_string())?;
         let arranged = self.fastest(&plans, batch, &sequences)?;
         let on = self.ranks();

@@ -36,8 +36,6 @@ pub(crate) struct Profile {
     pub fit: Fit,
     /// Memory limit, model states and bytes per token.
     pub memory: RankMemory,
-    /// Mask factor η of the backbone.
-    pub eta: f64,
     /// Timings of the fit.
     samples: Vec<Measured>,
     network: GroupCost,
@@ -55,8 +53,6 @@ impl Profile {
     ) -> Result<Self, String> {
         let mut selected = spread(sizing);
         let mut loads: Vec<MicrobatchLoad> = crate::planners::dhp::group_costs::loads(scenario, sizing, &selected);
-        let backbone = scenario.model.backbone();
-        let eta = if backbone.is_some_and(|module| module.mask == Mask::Causal) { 0.0 } else { 1.0 };
         let tokens = |sequences: &Vec<u32>| u64::from(sizing.sequences[sequences[0] as usize].computed_tokens);
         let mut tokens: Vec<u64> = selected.iter().map(tokens).collect();
         let small = degrees.list().partition_point(|&degree| degree <= SMALL_DEGREES);
@@ -85,6 +81,7 @@ impl Profile {
             let prices = GroupPrices::new(pricing, &scenario.model, layout, &loads, &exchange_degrees)
                 .ok_or_else(|| format!("there are no prices of degree {degree}"))?;
             for (item, &tokens) in tokens.iter().enumerate() {
+                let eta = mask_factor(&scenario.model, &loads[item]);
                 let load = Load::from_sequence(Sequence { tokens, eta });
                 samples.push(Measured { load, degree, seconds: prices.seconds(item) });
                 if degree == 1 {
@@ -119,15 +116,14 @@ impl Profile {
             let prices = GroupPrices::new(pricing, &scenario.model, layout, &loads, &ways)
                 .ok_or("there are no prices of a degree")?;
             for (item, (sequences, way)) in selected.iter().zip(&ways).enumerate() {
-                let tokens = |&index: &u32| u64::from(sizing.sequences[index as usize].computed_tokens);
-                let load =
-                    sequences.iter().map(tokens).map(|tokens| Load::from_sequence(Sequence { tokens, eta })).sum();
+                let sequence = |&index: &u32| packed_sequence(scenario, &sizing.sequences[index as usize]);
+                let load = sequences.iter().map(sequence).map(Load::from_sequence).sum();
                 samples.push(Measured { load, degree: way.1, seconds: prices.seconds(item) });
             }
         }
         let network = network(scenario, layout, exchange);
         let fit = fit(&samples, &network).map_err(|error| error.to_string())?;
-        Ok(Self { fit, memory, eta, samples, network })
+        Ok(Self { fit, memory, samples, network })
     }
 
     /// Adds timings of groups that a plan uses, and fits again.
@@ -165,6 +161,28 @@ impl Profile {
             self.memory.per_token / 1024.0
         )
     }
+}
+
+/// Converts a sequence for the group solver. An empty sample counts as a single token, so that the solver assigns it
+/// like any other.
+pub(crate) fn packed_sequence(scenario: &Scenario, packed: &PackedSequence) -> Sequence {
+    let load = MicrobatchLoad::new(std::slice::from_ref(packed), &scenario.model, scenario.workload.packing);
+    Sequence { tokens: packed.computed_tokens.max(1).into(), eta: mask_factor(&scenario.model, &load) }
+}
+
+/// Returns the mask factor η of a load: the attention work under full masks (vision and audio tokens in their encoders)
+/// relative to that under the causal mask of the backbone, at most 1. It is 1 for a backbone with full attention.
+fn mask_factor(model: &Model, load: &MicrobatchLoad) -> f64 {
+    let Some(index) = model.modules.iter().position(|module| module.role == ModuleRole::Backbone) else { return 1.0 };
+    if model.modules[index].mask != Mask::Causal {
+        return 1.0;
+    }
+    let work = |(module, load): (&Module, &ModuleLoad)| module.attention_flops(load.tokens, load.squared).get();
+    let works: Vec<f64> = model.modules.iter().zip(&load.modules).map(work).collect();
+    let all: f64 = works.iter().sum();
+    // The operations of a causal mask include its masked half.
+    let causal = works[index] / 2.0;
+    if causal > 0.0 { ((all - works[index]) / causal).clamp(0.0, 1.0) } else { 0.0 }
 }
 
 /// Load for a one-token text sequence.
@@ -245,4 +263,35 @@ fn every(list: &[u32], count: usize) -> impl Iterator<Item = u32> + '_ {
     let count = count.min(list.len());
     let last = list.len().saturating_sub(1);
     (0..count).map(move |index| list[index * last / count.saturating_sub(1).max(1)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use planscope_core::model::presets;
+
+    /// Text has the causal mask. An image adds its attention in the encoder: with length l there, and s in the backbone,
+    /// 2 L_e h_e l² / (L_b h_b s²). The factor decreases with the text beside the image, and is at most 1.
+    #[test]
+    fn images_raise_the_mask_factor() {
+        let model = presets::model("internvl3-2b").unwrap();
+        let length = f64::from(model.modules[0].tokens_per_item());
+        let factor = |text: f64, images: f64| {
+            let vision = model.modules[0].attention_flops(images * length, images * length * length).get();
+            let tokens = text + images * length / 4.0;
+            let load = MicrobatchLoad {
+                modules: vec![
+                    ModuleLoad::unpadded(images * length, images * length * length),
+                    ModuleLoad::unpadded(tokens, tokens * tokens),
+                ],
+                shape: planscope_core::timeline::MicrobatchShape::default(),
+            };
+            (mask_factor(&model, &load), 2.0 * vision / model.modules[1].attention_flops(tokens, tokens * tokens).get())
+        };
+        assert_eq!(factor(4000.0, 0.0).0, 0.0);
+        let (found, expected) = factor(4000.0, 8.0);
+        assert!((found / expected - 1.0).abs() < 1e-12 && found > 0.0 && found < 1.0, "{found} {expected}");
+        assert!(factor(16_000.0, 8.0).0 < found);
+        assert_eq!(factor(10.0, 1.0).0, 1.0);
+    }
 }

@@ -124,7 +124,7 @@ fn no_baseline_is_estimated_faster_under_the_same_cost() {
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_contexts(&contexts);
         let (_, mut setting) =
             size(PlanningContext::new(scenario, &pricing, PlannerKind::Dhp, &sizing, &[]), 1, 0).unwrap();
-        let sequences = sequences(&sizing, &setting.sides[0].profile);
+        let sequences = sequences(scenario, &sizing);
         let dhp = fitted_minimum(&setting, &sequences).unwrap();
         assert!(dhp > 0.0);
         for degree in [1, 2, 4, 8] {
@@ -201,7 +201,7 @@ fn more_memory_never_hurts_the_estimate() {
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_contexts(&contexts);
     let (_, mut setting) =
         size(PlanningContext::new(scenario, &pricing, PlannerKind::Dhp, &sizing, &[]), 1, 0).unwrap();
-    let sequences = sequences(&sizing, &setting.sides[0].profile);
+    let sequences = sequences(scenario, &sizing);
     let mut before = f64::INFINITY;
     for tokens in [8_000, 12_000, 20_000, 40_000, 80_000] {
         setting.tokens_per_rank = tokens;
