@@ -15,6 +15,8 @@ use crate::planners::{
     plan_spans, settings_search, static_3d,
 };
 use planscope_core::host::side_by_side;
+use planscope_core::training::Recompute;
+use planscope_core::units::Seconds;
 use planscope_core::workload::{GlobalBatch, PackedBatch, Packing, SampleShape, packing};
 use planscope_cost::cost::{ContextSettings, DegreeSettings, Pricing};
 use planscope_plan::execution_file::ExecutionFile;
@@ -260,7 +262,40 @@ fn plan_fixed(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Resu
             let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_contexts(&contexts);
             evaluate(PlanningContext { scenario: &scenario, pricing: &pricing, ..context }, observer)
         }
+        Prescribed::Alternatives(scenarios) => evaluate_alternatives(context, &scenarios, observer),
         Prescribed::Inapplicable(binding) => Ok(Evaluation::Infeasible(NoPlan::inapplicable(binding))),
+    }
+}
+
+/// Plans under each of the `scenarios`, and returns the fastest plan.
+fn evaluate_alternatives(
+    context: PlanningContext<'_>,
+    scenarios: &[Scenario],
+    observer: &mut Budgeted<'_>,
+) -> Result<Evaluation, PlanError> {
+    let (mut fastest, mut infeasible): (Option<Box<EvaluatedPlan>>, _) = (None, None);
+    for scenario in scenarios {
+        let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+        let known = fastest.as_ref().map_or(NO_CEILING, |plan| Seconds::from_secs(plan.iteration_s()).to_nanos());
+        let ceiling = context.ceiling.min(known);
+        let alternative = PlanningContext { scenario, pricing: &pricing, ceiling, ..context };
+        match special_cases::evaluate_apart(alternative, observer)? {
+            Evaluation::Planned(plan) => {
+                if fastest.as_ref().is_none_or(|fastest| plan.iteration_s() < fastest.iteration_s()) {
+                    fastest = Some(plan);
+                }
+            }
+            Evaluation::Infeasible(none) => {
+                infeasible.get_or_insert(none);
+            }
+        }
+    }
+    match fastest {
+        Some(plan) => {
+            observer.spend(plan.stored_spans())?;
+            Ok(Evaluation::Planned(plan))
+        }
+        None => Ok(Evaluation::Infeasible(infeasible.unwrap_or_else(|| NoPlan::inapplicable("no settings to try")))),
     }
 }
 
@@ -271,6 +306,8 @@ enum Prescribed {
     Workload(Box<Scenario>),
     /// Operator costs change.
     Training(Box<Scenario>),
+    /// The method chooses among these settings.
+    Alternatives(Vec<Scenario>),
     /// The scenario contradicts the method, for the given reason.
     Inapplicable(&'static str),
 }
@@ -294,6 +331,14 @@ fn prescribed(planner: PlannerKind, scenario: &Scenario) -> Prescribed {
             let mut scenario = Box::new(scenario.clone());
             scenario.workload.packing = Packing::Packed;
             Prescribed::Workload(scenario)
+        }
+        // It chooses the strategies of layers, so its plan does not depend on the recomputation of the scenario. Stages are
+        // cut, and orders start, without and with full recomputation.
+        PlannerKind::PipeWeaver if scenario.search.rollouts > 0 => {
+            let own = PlanSettings::from_scenario(scenario);
+            let alternatives = [Recompute::None, Recompute::Full];
+            let recomputing = |recompute| scenario.with_settings(&own.with_recompute(recompute, None));
+            Prescribed::Alternatives(alternatives.map(recomputing).to_vec())
         }
         _ => Prescribed::Unchanged,
     }

@@ -4,7 +4,7 @@ use super::spent::{Budgeted, Spent};
 use super::{Evaluation, PlanError, plan_fixed};
 use crate::planners::settings_search::Quiet;
 use crate::planners::{Batches, NoPlan, PlanningContext};
-use planscope_core::training::{LayoutRequest, Recompute};
+use planscope_core::training::LayoutRequest;
 use planscope_core::units::Seconds;
 use planscope_cost::cost::{ContextSettings, DegreeSettings, Pricing};
 use planscope_plan::observer::{Observer, go_on};
@@ -47,13 +47,13 @@ pub(super) fn candidates_of(
 ) -> Vec<PlanSettings> {
     let own = PlanSettings::from_scenario(scenario);
     let chooses_layers = planner == PlannerKind::PipeWeaver;
-    let is_recompute_free =
-        scenario.is_free(FreeSetting::Recompute) && scenario.is_free(FreeSetting::ActivationOffload);
+    let is_offload_free = scenario.is_free(FreeSetting::ActivationOffload);
     let restrict = |settings: &PlanSettings| match planner.family() {
         // It chooses the strategies of layers, so settings that differ in recomputation are equal.
-        PlannerFamily::PipeWeaver if chooses_layers && is_recompute_free => {
-            PlanSettings { activation_offload: 0.0, ..settings.with_recompute(Recompute::None, None) }
-        }
+        PlannerFamily::PipeWeaver if chooses_layers => PlanSettings {
+            activation_offload: if is_offload_free { 0.0 } else { own.activation_offload },
+            ..settings.with_recompute(own.recompute, own.recompute_layers)
+        },
         PlannerFamily::Best | PlannerFamily::Static | PlannerFamily::WaitFree | PlannerFamily::PipeWeaver => *settings,
         PlannerFamily::ContextParallel | PlannerFamily::Strategies => PlanSettings {
             context_parallel: own.context_parallel,

@@ -3,8 +3,8 @@
 
 use super::spent::{Budgeted, Spent};
 use super::{Evaluation, PlanError, evaluate_own};
-use crate::planners::PlanningContext;
 use crate::planners::settings_search::Quiet;
+use crate::planners::{NoPlan, PlanningContext};
 use planscope_plan::observer::{Observer, go_on};
 use planscope_plan::scenario::budget::EvaluationSize;
 use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario};
@@ -35,17 +35,8 @@ pub(super) fn fastest(
         own => return Ok(own),
     };
     for &planner in of(context.planner, context.scenario) {
-        go_on(observer)?;
-        let size = EvaluationSize::new(context.batches.evaluated.len() as u32, observer.workers().count());
-        let spent = Spent::new(observer.max_bytes(), size);
         let special = PlanningContext { planner, ..context };
-        let found = evaluate_own(special, &mut Budgeted::new(&spent, &mut Quiet(observer)));
-        go_on(observer)?;
-        let found = match found {
-            Ok(Evaluation::Planned(found)) => found,
-            Ok(Evaluation::Infeasible(_)) | Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => continue,
-            Err(error) => return Err(error),
-        };
+        let Evaluation::Planned(found) = evaluate_apart(special, observer)? else { continue };
         if found.iteration_s() < best.iteration_s() {
             observer.spend(found.stored_spans())?;
             let decision = format!(
@@ -56,4 +47,23 @@ pub(super) fn fastest(
         }
     }
     Ok(Evaluation::Planned(best))
+}
+
+/// Plans with the method of the planner, without progress reports and with a memory budget of its own: of several such
+/// plans, one is stored. A plan that exceeds the budget is infeasible.
+pub(super) fn evaluate_apart(
+    context: PlanningContext<'_>,
+    observer: &mut Budgeted<'_>,
+) -> Result<Evaluation, PlanError> {
+    go_on(observer)?;
+    let size = EvaluationSize::new(context.batches.evaluated.len() as u32, observer.workers().count());
+    let spent = Spent::new(observer.max_bytes(), size);
+    let found = evaluate_own(context, &mut Budgeted::new(&spent, &mut Quiet(observer)));
+    go_on(observer)?;
+    match found {
+        Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => {
+            Ok(Evaluation::Infeasible(NoPlan::inapplicable("the plan exceeds the limits of an answer")))
+        }
+        other => other,
+    }
 }
