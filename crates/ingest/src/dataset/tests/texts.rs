@@ -180,6 +180,15 @@ fn a_tokenizer_counts_exactly() {
     for broken in ["", "{}", "[1, 2]", "{\"model\": {\"type\": \"BPE\"}}"] {
         assert!(matches!(Tokenizer::read(broken.as_bytes()), Err(ImportError::Tokenizer { .. })), "{broken}");
     }
+    for (file, reason) in [
+        ("\u{a}\u{e}<unk>", "no JSON"),
+        ("{\"text\": \"a\"}\n{\"text\": \"b\"}\n", "other JSON"),
+        ("{\"hello\": 5, \"world\": 7}", "tokenizer_config.json are other files"),
+        ("{\"version\": \"1.0\", \"model\": {\"type\": \"Tokens\"}}", "model \"Tokens\" is none of BPE"),
+    ] {
+        let error = Tokenizer::read(file.as_bytes()).expect_err(reason).to_string();
+        assert!(error.contains(reason), "{file}: {error}");
+    }
     // Regression test: the crate panicked if the file ends or is invalid inside the decoder.
     for decoder in [r#"{"type" "#, r#"{"type": "ByteLevel"#, "nul"] {
         let broken = WORD_TOKENIZER.replace(r#""decoder": null"#, &format!(r#""decoder": {decoder}"#));
