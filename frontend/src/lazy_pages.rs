@@ -143,11 +143,12 @@ impl LazyPage {
 /// Placeholder for a page that is loading.
 #[component]
 fn LoadingPage() -> impl IntoView {
+    // Not the element of a page: the renderer would keep it, and its change of width is a layout shift.
     view! {
-        <main id="main" class="page" tabindex="-1" aria-busy="true" data-testid="page-loading">
+        <div id="main" class="page" role="main" tabindex="-1" aria-busy="true" data-testid="page-loading">
             <h1 class="visually-hidden">"Opening"</h1>
             <div class="skeleton results-skeleton" aria-hidden="true"></div>
-        </main>
+        </div>
     }
 }
 

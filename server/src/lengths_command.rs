@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use api::dataset::Uploaded;
 use ingest::dataset::{
-    ImportError, Imported, Options, Report, Stream, Tokenizer, Unit, arrow, from_rows, import, merge, parquet,
+    CHARACTERS_PER_TOKEN_RANGE, ImportError, Imported, Options, Report, Stream, Tokenizer, Unit, arrow, from_rows,
+    import, merge, parquet,
 };
 use planner::workload::Dataset;
 use serde_json::json;
@@ -43,8 +44,8 @@ pub fn run(arguments: &LengthsArguments) -> anyhow::Result<ExitCode> {
         characters_per_token: arguments.characters_per_token,
         ..Options::default()
     };
-    if !(options.characters_per_token > 0.0 && options.characters_per_token.is_finite()) {
-        bail!("--characters-per-token is {}; it is a number above zero", options.characters_per_token);
+    if !CHARACTERS_PER_TOKEN_RANGE.contains(&options.characters_per_token) {
+        bail!("--characters-per-token is {}; it is a number from 0.1 to 100", options.characters_per_token);
     }
     let imported = read_all(&arguments.files, &options)?;
     print_report(&imported.report);

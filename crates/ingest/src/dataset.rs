@@ -51,6 +51,8 @@ pub use merge::merge;
 pub use stream::Stream;
 pub use tokenizer::Tokenizer;
 
+use std::ops::RangeInclusive;
+
 use planner::workload::Dataset;
 use planner::workload::preprocessing::Preprocessing;
 
@@ -66,13 +68,15 @@ pub const MAX_IMAGES: u32 = 1_000_000;
 pub const MAX_BINS: usize = 100_000;
 /// Characters per token of English text; tokenizers of current models give 4 to 4.5.
 pub const CHARACTERS_PER_TOKEN: f64 = 4.0;
+/// Accepted characters per token.
+pub const CHARACTERS_PER_TOKEN_RANGE: RangeInclusive<f64> = 0.1..=100.0;
 
 /// Import options that the user chooses. The default uses only the table of names.
 #[derive(Debug, Clone)]
 pub struct Options<'a> {
     /// Column or key with the lengths; columns without a header are numbered from 1.
     pub column: Option<&'a str>,
-    /// Column whose lengths are added, for example the tokens of the completion. Used only with `column`; without both, prompt and
+    /// Column whose lengths are added, for example the tokens of the completion. It needs `column`; without both, prompt and
     /// completion are added.
     pub add: Option<&'a str>,
     /// Column with the number of samples per row. If the name is empty, each row is one sample.
@@ -103,6 +107,35 @@ impl Default for Options<'_> {
             as_histogram: false,
         }
     }
+}
+
+impl Options<'_> {
+    /// Checks the values that do not depend on a file.
+    fn check(&self) -> Result<(), ImportError> {
+        if !CHARACTERS_PER_TOKEN_RANGE.contains(&self.characters_per_token) {
+            return Err(ImportError::CharactersPerToken { value: self.characters_per_token });
+        }
+        let is_named = |name: Option<&str>| name.is_some_and(|name| !name.is_empty());
+        if is_named(self.add) && !is_named(self.column) {
+            return Err(ImportError::AddedToNone { column: clip_name(self.add.unwrap_or_default()) });
+        }
+        Ok(())
+    }
+
+    /// Returns an error if a chosen column is none of the columns of a file without named columns.
+    fn check_columns(&self, available: &[&str]) -> Result<(), ImportError> {
+        let mut chosen = [self.column, self.add, self.weight].into_iter().flatten();
+        chosen.find(|name| !name.is_empty() && !available.contains(name)).map_or(Ok(()), |name| {
+            Err(ImportError::NoSuchColumn {
+                requested: clip_name(name),
+                available: available.iter().map(|&name| name.to_owned()).collect(),
+            })
+        })
+    }
+}
+
+fn clip_name(name: &str) -> String {
+    name.chars().take(80).collect()
 }
 
 /// A dataset and the report of its import.
@@ -139,9 +172,7 @@ pub struct Report {
 
 /// Reads a length file.
 pub fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
-    if !(0.5..=20.0).contains(&options.characters_per_token) {
-        return Err(ImportError::CharactersPerToken { value: options.characters_per_token });
-    }
+    options.check()?;
     let options = &Options { column: options.column.filter(|column| !column.is_empty()), ..options.clone() };
     if options.preprocessing.is_none() {
         return read(bytes, options);
@@ -173,7 +204,7 @@ fn read(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
 /// Reads a file that is not compressed with gzip or zstd.
 fn read_unpacked(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
     if bytes.starts_with(megatron::MAGIC) {
-        return megatron::import(bytes, options.column);
+        return megatron::import(bytes, options);
     }
     if bytes.starts_with(npy::MAGIC) {
         return npy::import(bytes, options);

@@ -40,6 +40,13 @@ fn Run(id: String, view: RunView) -> impl IntoView {
         document().set_title(&format!("{name} · Planscope"));
     });
     let has_detail = Memo::new(move |_| feed.detail.with(Option::is_some));
+    // The charts and what follows them appear together with the first stored points.
+    let has_content = Memo::new(move |before: Option<&bool>| {
+        let has_points =
+            || feed.mode.get() != FeedMode::Loading || feed.with_points(|points| !points.samples().is_empty());
+        before.is_some_and(|&before| before)
+            || (has_detail.get() && (has_points() || feed.last_error.with(Option::is_some)))
+    });
     let error_view = move || {
         feed.last_error.get().map(|error| {
             if has_detail.get() {
@@ -54,7 +61,7 @@ fn Run(id: String, view: RunView) -> impl IntoView {
         })
     };
     let loading = move || {
-        (!has_detail.get() && feed.last_error.with(Option::is_none)).then(|| {
+        (!has_content.get() && feed.last_error.with(Option::is_none)).then(|| {
             view! {
                 <h1 class="visually-hidden">"Run"</h1>
                 <div class="skeleton run-title-skeleton" aria-hidden="true"></div>
@@ -65,7 +72,7 @@ fn Run(id: String, view: RunView) -> impl IntoView {
     view! {
         {error_view}
         {loading}
-        <Show when=move || has_detail.get()>
+        <Show when=move || has_content.get()>
             <title::RunTitle />
             <plan_comparison::PlanComparison />
             <charts::Charts />

@@ -21,7 +21,7 @@ pub(crate) fn ActiveTimeCard(
     let url = path::trace_time_breakdown(&id);
     spawn_local(async move { list.set(Some(client::get::<TimeBreakdownList>(&url).await)) });
     let body = move || match list.get() {
-        None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
+        None => view! { <div class="skeleton active-time-skeleton" aria-hidden="true"></div> }.into_any(),
         Some(Err(error)) => view! { <ErrorNotice error=error /> }.into_any(),
         Some(Ok(list)) if list.ranks.is_empty() => {
             view! { <p class="muted">"The trace has neither kernels of a device nor actions of a schedule."</p> }

@@ -154,6 +154,18 @@ impl Selection {
             warnings.extend(parts.iter().filter(|part| names::has_other_unit(&part.name)).map(|part| {
                 format!("{} is read as a number of tokens, as chosen. Its name states another unit.", part.name)
             }));
+            // Numbers with the name of another quantity.
+            let is_other = |meaning| {
+                use Meaning::{BinEdge, Duration, Identifier, Images, Label, Media, Score, Time, Weight};
+                matches!(meaning, BinEdge | Duration | Identifier | Images | Label | Media | Score | Time | Weight)
+            };
+            let numbers = parts.iter().filter(|part| matches!(part.measure, Measure::Number(..)));
+            let others =
+                numbers.filter(|part| is_other(profiles[part.index].meaning) && !names::has_other_unit(&part.name));
+            warnings.extend(others.map(|part| {
+                let meaning = profiles[part.index].meaning.title();
+                format!("{} is read as a number of tokens, as chosen. Its name means: {meaning}.", part.name)
+            }));
         }
         warnings.splice(0..0, sentences(profiles, &parts, &repeated, head, options));
         warnings.extend(contents::sentences(profiles, &parts, &text_parts(profiles), head));
@@ -266,6 +278,7 @@ fn text_parts(profiles: &[Profile]) -> Vec<Part> {
 
 /// Selects the only column of a file without names: plain numbers are lengths.
 pub(super) fn unnamed(own: &Profile, head: &[&Row<'_>], options: &Options<'_>) -> Result<Selection, ImportError> {
+    options.check_columns(&[&own.name])?;
     if own.has_paths {
         return Err(ImportError::NoLengths { column: own.name.clone(), kind: "paths or addresses" });
     }

@@ -72,6 +72,9 @@ pub enum ImportError {
     /// The length column is also the added column.
     #[error("column {column} is chosen twice; choose another column to add, or none")]
     AddedTwice { column: String },
+    /// An added column without the column that it is added to.
+    #[error("column {column} is to be added, but no column of lengths is chosen; choose both")]
+    AddedToNone { column: String },
     /// The notation is ambiguous: all numbers look like 1.261.
     #[error(
         "column {column} has two readings: {value} is {} with thousands separators or {} with decimals. Write numbers without separators, and upload the file again",
@@ -93,7 +96,7 @@ pub enum ImportError {
         detail: String,
     },
     /// The number of characters per token is implausible.
-    #[error("{value} characters per token: enter a number between 0.5 and 20")]
+    #[error("{value} characters per token: enter a number between 0.1 and 100")]
     CharactersPerToken { value: f64 },
     /// The `tokenizer.json` cannot be used.
     #[error("the tokenizer cannot be used: {detail}. Choose the tokenizer.json of a Hugging Face model")]

@@ -9,7 +9,7 @@
 
 use super::number::Number;
 use super::rows::Rows;
-use super::{Candidate, ImportError, Imported, MAX_ROWS};
+use super::{Candidate, ImportError, Imported, MAX_ROWS, Options};
 
 pub(super) const MAGIC: &[u8] = b"MMIDIDX\0\0";
 /// Number of bytes before the lengths.
@@ -23,16 +23,10 @@ fn broken(detail: String) -> ImportError {
     ImportError::Broken { format: FORMAT, detail }
 }
 
-/// Reads each sequence as a sample, or each document if `asked` is `documents`.
-pub(super) fn import(bytes: &[u8], requested: Option<&str>) -> Result<Imported, ImportError> {
-    let by_document = match requested {
-        None | Some("sequences") => false,
-        Some(DOCUMENTS) => true,
-        Some(requested) => {
-            let available = vec!["sequences".to_owned(), DOCUMENTS.to_owned()];
-            return Err(ImportError::NoSuchColumn { requested: requested.chars().take(80).collect(), available });
-        }
-    };
+/// Reads each sequence as a sample, or each document if the column is `documents`.
+pub(super) fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
+    options.check_columns(&["sequences", DOCUMENTS])?;
+    let by_document = options.column == Some(DOCUMENTS);
     let eight = |at: usize| bytes.get(at..)?.first_chunk().map(|&eight| u64::from_le_bytes(eight));
     let head = (eight(9), bytes.get(17), eight(18), eight(26));
     let (Some(version), Some(&dtype), Some(sequences), Some(documents)) = head else {
@@ -139,8 +133,12 @@ mod tests {
         bytes
     }
 
+    fn by(column: Option<&str>) -> Options<'_> {
+        Options { column, ..Options::default() }
+    }
+
     fn lengths(bytes: &[u8], requested: Option<&str>) -> Vec<u32> {
-        match import(bytes, requested) {
+        match import(bytes, &by(requested)) {
             Ok(Imported { dataset: Dataset::Rows { text_tokens, .. }, .. }) => text_tokens,
             other => panic!("{other:?}"),
         }
@@ -189,19 +187,22 @@ mod tests {
             (index(&[0, 0, 5], &[0, 3]), "2 of 3 rows"),
             (index(&[], &[]), "no length found"),
         ] {
-            let error = import(&bytes, None).expect_err(message).to_string();
+            let error = import(&bytes, &Options::default()).expect_err(message).to_string();
             assert!(error.contains(message), "{message}: {error}");
         }
-        assert!(matches!(import(&sound, Some("pages")), Err(ImportError::NoSuchColumn { .. })));
+        let weighted = Options { weight: Some("pages"), ..Options::default() };
+        for options in [by(Some("pages")), weighted] {
+            assert!(matches!(import(&sound, &options), Err(ImportError::NoSuchColumn { .. })));
+        }
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..200), at in 9_usize..90, byte in any::<u8>()) {
-            let _ = import(&[MAGIC, &bytes].concat(), None);
+            let _ = import(&[MAGIC, &bytes].concat(), &Options::default());
             let mut sound = index(&[5, 3, 7], &[0, 2, 3]);
             sound[at] = byte;
-            let _ = import(&sound, Some("documents"));
+            let _ = import(&sound, &by(Some("documents")));
         }
     }
 }

@@ -168,6 +168,30 @@ pub(super) fn quantity(text: &str) -> Option<(f64, Suffix)> {
     Some((value * factor, suffix))
 }
 
+/// Returns whether a character separates words. Narrow and no-break spaces separate thousands.
+pub(super) fn is_blank(c: char) -> bool {
+    c.is_whitespace() && !matches!(c, '\u{202f}' | '\u{a0}' | '\u{2009}')
+}
+
+/// Splits a line at blanks.
+pub(super) fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(is_blank).filter(|word| !word.is_empty())
+}
+
+/// Returns whether the line is one number with blanks before each group of three digits, as in `1 024`.
+pub(super) fn is_spaced(line: &str) -> bool {
+    let line = line.trim();
+    line.contains(' ') && line.bytes().all(|byte| byte.is_ascii_digit() || byte == b' ') && is_grouped(line, ' ')
+}
+
+/// Returns whether the line is one number with a unit, as in `1.5 kB` or `512 tokens`.
+pub(super) fn has_unit(line: &str) -> bool {
+    let line = line.trim();
+    let is_unit = |unit: &str| unit.chars().all(|c| c.is_alphabetic() || c == '%');
+    matches!(words(line).collect::<Vec<_>>().as_slice(), [number, unit] if read(number).is_some() && is_unit(unit))
+        && (quantity(line).is_some() || read(line).is_some())
+}
+
 /// Parses a suffix and its factor: `1.5k` is 1500, `512 tokens` is 512.
 fn thousands_suffix(text: &str) -> (&str, f64) {
     let text = ["tokens", "token", "tok"].iter().find_map(|word| text.strip_suffix(word)).unwrap_or(text).trim_end();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::choice::Length;
-use super::number::{Notation, Number, is_grouped};
+use super::number::{self, Notation, Number, is_blank, is_grouped};
 use super::profile::{Column, Profile};
 use super::rows::{Rows, Samples};
 use super::stated::{self, Stated};
@@ -17,14 +17,13 @@ pub(super) const PLAIN: &str = "Plain numbers are read as lengths in tokens.";
 pub(super) const IDENTIFIERS: &str =
     "the numbers may be identifiers of tokens; if they are lengths, choose this column";
 
+/// Note for numbers whose blanks may separate thousands.
+const SPACED: &str = "blanks may separate thousands (1 024) or numbers; write numbers without blanks inside, or choose this column if \
+                      they separate numbers";
+
 /// Reads plain numbers. Lines of a YAML list start with a dash.
 pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
-    if let Some(name) = options.column.filter(|name| *name != "1") {
-        return Err(ImportError::NoSuchColumn {
-            requested: name.chars().take(80).collect(),
-            available: vec!["1".to_owned()],
-        });
-    }
+    options.check_columns(&["1"])?;
     let separators = separators(text)?;
     let terms = |line| split_terms(line, separators);
     let notation = Notation::detect(sniff::data_lines(text).flat_map(terms).take(10_000))
@@ -36,6 +35,9 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     }
     if is_open && is_ragged(text) {
         return Err(unclear(text, head, Some(IDENTIFIERS.to_owned())));
+    }
+    if is_open && has_spaced(text) {
+        return Err(unclear(text, head, Some(SPACED.to_owned())));
     }
     let comments = if is_open { comments(text) } else { Vec::new() };
     if let Some((comment, _)) = comments.iter().find(|(_, stated)| *stated == Stated::Other) {
@@ -95,7 +97,10 @@ pub(super) fn check_start(text: &str, options: &Options<'_>) -> Result<(), Impor
     }
     let is_other = |stated: Stated| matches!(stated, Stated::Other | Stated::Unit(_));
     let note = comments(text).into_iter().find(|(_, stated)| is_other(*stated)).map_or_else(
-        || is_ragged(text).then(|| IDENTIFIERS.to_owned()),
+        || {
+            let note = is_ragged(text).then_some(IDENTIFIERS).or_else(|| has_spaced(text).then_some(SPACED));
+            note.map(str::to_owned)
+        },
         |(comment, _)| Some(format!("the comment {comment:?} names another quantity or unit than tokens")),
     );
     note.map_or(Ok(()), |note| Err(unclear(text, head(text), Some(note))))
@@ -129,6 +134,13 @@ fn is_ragged(text: &str) -> bool {
         line.len() + 1 + first.len() > widest
     };
     max > min && max > 2 && !lines.array_windows().all(is_full)
+}
+
+/// Returns whether each line is one number, and blanks separate the thousands of some, as in `1 024`.
+fn has_spaced(text: &str) -> bool {
+    let lines = || sniff::data_lines(text).take(10_000).map(str::trim);
+    let is_plain = |line: &str| line.bytes().all(|byte| byte.is_ascii_digit());
+    lines().any(|line| line.contains(" 0")) && lines().all(|line| is_plain(line) || number::is_spaced(line))
 }
 
 /// Separators between the numbers of a line.
@@ -209,8 +221,8 @@ fn split_terms(line: &str, separators: Separators) -> impl Iterator<Item = &str>
     let line = line.trim();
     let line = line.strip_prefix("- ").unwrap_or(line);
     let is_separator = move |c: char| match separators {
-        Separators::All => matches!(c, ',' | ';' | '[' | ']') || c.is_whitespace(),
-        Separators::Blanks => c.is_whitespace(),
+        Separators::All => matches!(c, ',' | ';' | '[' | ']') || is_blank(c),
+        Separators::Blanks => is_blank(c),
     };
     line.split(is_separator).map(|word| word.trim_end_matches(',')).filter(|word| !word.is_empty())
 }

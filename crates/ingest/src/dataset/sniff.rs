@@ -154,9 +154,13 @@ pub(super) fn format(text: &str) -> Format {
         if head.iter().all(is_item) {
             return Format::Numbers;
         }
-        let widths: Vec<usize> = head.iter().map(|line| line.split_whitespace().count()).collect();
+        let widths: Vec<usize> = head.iter().map(|line| number::words(line).count()).collect();
         // Without a delimiter, a first line that does not start with a number is a header.
-        let headed = first.split_whitespace().next().is_some_and(|word| !is_number(word));
+        let headed = number::words(first).next().is_some_and(|word| !is_number(word));
+        // A blank inside a number, or before its unit, separates no columns.
+        if headed && widths[0] == 1 && are_single_numbers(&head[1..]) {
+            return Format::Table(Delimiter::None);
+        }
         let rows = &widths[1..];
         let is_even = rows.iter().all(|&width| width == rows[0]);
         // A wrapped list ends with a shorter line of numbers; a printed pandas series ends with a
@@ -164,11 +168,11 @@ pub(super) fn format(text: &str) -> Format {
         let is_series = widths.len() > 2
             && widths[0] > 1
             && widths[..widths.len() - 1].iter().all(|&width| width == widths[0])
-            && !head.iter().all(|line| line.split_whitespace().all(is_number));
+            && !head.iter().all(|line| number::words(line).all(is_number));
         let is_table = !rows.is_empty()
             && is_even
             && if headed {
-                let has_numbers = head[1..].iter().all(|line| line.split_whitespace().any(is_number));
+                let has_numbers = head[1..].iter().all(|line| number::words(line).any(is_number));
                 has_numbers && rows[0] > 1 && (rows[0] == widths[0] || rows[0] == widths[0] + 1)
             } else {
                 widths[0] == rows[0] && widths[0] > 1
@@ -215,6 +219,15 @@ fn has_thousands(lines: &[&str]) -> bool {
         && lines().all(is_number)
         && !lines().all(is_plain)
         && (lines().any(is_plain) || lines().any(is_padded))
+}
+
+/// Returns whether each line is one number although it has blanks: all lines have a unit, or some have thousands such as `1 024`.
+fn are_single_numbers(lines: &[&str]) -> bool {
+    let is_plain = |line: &str| line.trim().bytes().all(|byte| byte.is_ascii_digit());
+    let is_padded = |line: &str| line.contains(" 0");
+    (!lines.is_empty() && lines.iter().all(|line| number::has_unit(line)))
+        || (lines.iter().all(|line| is_plain(line) || number::is_spaced(line))
+            && lines.iter().any(|line| is_padded(line.trim())))
 }
 
 /// Returns the lines that are neither blank nor comments.

@@ -62,8 +62,12 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     let (document, others) = read.map_err(|error| ImportError::Json { detail: error.to_string() })?;
     let profiles: Vec<Profile> = document.statistics.iter().map(Column::profile).collect();
     let refuse = |detail: String| Err(ImportError::Histogram { detail });
-    // Histograms of two columns cannot be added because the correspondence between samples is
-    // unknown.
+    // The correspondence between the samples of two columns is unknown.
+    if let Some(name) = [options.add, options.weight].into_iter().flatten().find(|name| !name.is_empty()) {
+        return refuse(format!(
+            "statistics do not relate the rows of {name} to those of another column; choose one column"
+        ));
+    }
     let options = &Options { add: None, weight: Some(""), ..options.clone() };
     let selection = match Selection::new(&profiles, &[], options) {
         Ok(selection) => selection,

@@ -14,7 +14,7 @@ use super::reader::{Reader, cells};
 use super::sniff::{self, Delimiter, Format};
 use super::table::Table;
 use super::value::Location;
-use super::{ImportError, Imported, Options, lines, numbers, plain, quotes, read_unpacked};
+use super::{ImportError, Imported, Options, lines, number, numbers, plain, quotes, read_unpacked};
 
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
@@ -311,8 +311,9 @@ impl Kind<'_> {
                     if line.trim_start().starts_with('#') {
                         continue;
                     }
-                    for word in
-                        line.split(|c: char| c == ',' || c == ';' || c.is_whitespace()).filter(|word| !word.is_empty())
+                    for word in line
+                        .split(|c: char| c == ',' || c == ';' || number::is_blank(c))
+                        .filter(|word| !word.is_empty())
                     {
                         reader.push(Location { item: "line", number }, cells(std::iter::once(word)))?;
                     }
@@ -437,6 +438,11 @@ mod tests {
         assert_eq!(lengths(stray.as_bytes().chunks(70), &options), Ok(expected.clone()));
         let numbers = (1..=rows).fold(String::new(), |numbers, row| numbers + &format!("{filler}{}\n", length(row)));
         assert_eq!(lengths(zstd(numbers.as_bytes()).chunks(10), &options), Ok(expected));
+        let grouped = "1\u{202f}024\n512\n".repeat(4000);
+        let result = lengths(grouped.as_bytes().chunks(999), &options);
+        assert_eq!(result, Ok([1024, 512].repeat(4000)));
+        let result = lengths("1 024\n512\n".repeat(4000).as_bytes().chunks(999), &options);
+        assert!(matches!(result, Err(ImportError::Unclear { .. })), "{result:?}");
         let documents = (1..=rows).fold(String::new(), |text, row| {
             text + &format!(
                 "A {}.{}<|endoftext|>",

@@ -3,7 +3,7 @@
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 use super::commas::Commas;
-use super::number::is_grouped;
+use super::number::{self, is_grouped};
 use super::profile::{self, Column};
 use super::reader::{self, Reader};
 use super::sniff::Delimiter;
@@ -147,7 +147,7 @@ fn other_header<'c>(cells: &[&'c str], header: &[String]) -> Option<&'c str> {
 fn blank_cells(text: &str) -> Vec<&str> {
     let mut cells: Vec<&str> = Vec::new();
     let mut starts: Vec<usize> = Vec::new();
-    for word in text.split_whitespace() {
+    for word in number::words(text) {
         let at = word.as_ptr().addr() - text.as_ptr().addr();
         let is_unit = [('(', ')'), ('[', ']')].iter().any(|&(open, close)| {
             word.strip_prefix(open)

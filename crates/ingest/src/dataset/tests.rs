@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use planner::workload::preprocessing::Preprocessing;
 
-use super::{ImportError, Imported, Options};
+use super::{ImportError, Imported, Meaning, Options, Unit};
 
 /// Imports with a chosen column.
 pub(super) fn import(bytes: &[u8], column: Option<&str>) -> Result<Imported, ImportError> {
@@ -226,6 +226,7 @@ fn rows_are_limited() {
     assert_eq!(import(file.as_bytes(), None), Err(ImportError::TooManyRows));
 }
 
+mod choices;
 mod contents;
 mod distributions;
 mod documents;

@@ -106,7 +106,9 @@ impl Distributed {
             return Some(stage);
         }
         let world = self.world_size?;
-        let has_all_ranks = |group: &Group| group.size.is_none_or(|size| size == world || size <= 1);
+        let listed = |group: &Group| u32::try_from(group.ranks.len()).ok().filter(|&size| size > 0);
+        let has_all_ranks =
+            |group: &Group| group.size.or_else(|| listed(group)).is_none_or(|size| size == world || size <= 1);
         (rank < world && self.groups.iter().all(has_all_ranks)).then_some(rank)
     }
 }

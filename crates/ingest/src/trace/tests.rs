@@ -339,9 +339,11 @@ fn actions_without_a_stage_use_that_for_their_rank() {
             trace.report
         );
     }
-    for job in
-        ["", r#""distributedInfo":{"rank":1,"world_size":8,"pg_config":[{"pg_name":"2","pg_desc":"tp","pg_size":2}]},"#]
-    {
+    for job in [
+        "",
+        r#""distributedInfo":{"rank":1,"world_size":8,"pg_config":[{"pg_name":"2","pg_desc":"tp","pg_size":2}]},"#,
+        r#""distributedInfo":{"rank":1,"world_size":4,"pg_config":[{"pg_name":"2","ranks":[0,1]}]},"#,
+    ] {
         let mut trace = trace(job);
         assert_eq!((trace.actions.len(), trace.unplaced.len()), (0, 2), "{job}");
         assert!(trace.report.assumptions[1].starts_with("2 actions (Forward 0, Backward 0) name no stage"));

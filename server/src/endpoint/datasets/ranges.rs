@@ -21,8 +21,8 @@ use crate::shares::Sharer;
 /// Returns the byte ranges of a Parquet file that are required for reading sequence lengths.
 ///
 /// The request body is the end of the file: the footer, its length, and the magic bytes. The ranges
-/// contain the length columns, at most 256 MiB, and the first values of all other columns, so an
-/// upload of the ranges can list the available columns.
+/// contain the length columns, at most 256 MiB (texts and lists: 64 MiB), and the first values of all
+/// other columns, so an upload of the ranges can list the available columns.
 #[utoipa::path(
     post, path = "/api/v1/datasets/footers", tag = "datasets", params(UploadOptions),
     request_body(content = String, content_type = "application/octet-stream", description = "The end of the file"),

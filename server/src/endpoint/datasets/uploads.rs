@@ -9,7 +9,7 @@ use axum::extract::{Query, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
-use ingest::dataset::{ImportError, Imported, Stream, Unit, arrow, parquet};
+use ingest::dataset::{CHARACTERS_PER_TOKEN_RANGE, ImportError, Imported, Stream, Unit, arrow, parquet};
 use planner::workload::preprocessing::Preprocessing;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -79,7 +79,7 @@ impl UploadOptions {
                 })?),
             };
         if let Some(ratio) = self.characters_per_token
-            && !(0.1..=100.0).contains(&ratio)
+            && !CHARACTERS_PER_TOKEN_RANGE.contains(&ratio)
         {
             return Err(ApiError::Malformed(format!("characters_per_token: {ratio} is not between 0.1 and 100")));
         }

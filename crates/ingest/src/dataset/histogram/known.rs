@@ -125,7 +125,7 @@ pub(super) const COUNTS: [&str; 36] = [
     "percent",
 ];
 /// Names of cumulative counts or shares.
-pub(super) const CUMULATIVE: [&str; 14] = [
+pub(super) const CUMULATIVE: [&str; 26] = [
     "cumulative",
     "cum",
     "cumsum",
@@ -136,6 +136,18 @@ pub(super) const CUMULATIVE: [&str; 14] = [
     "cumulative_frequency",
     "cum_pct",
     "cumulative_share",
+    "cum_percent",
+    "cum_%",
+    "cum_share",
+    "cum_fraction",
+    "cumulative_pct",
+    "cumulative_percent",
+    "cumulative_percentage",
+    "cumulative_%",
+    "cumulative_fraction",
+    "cumulative_proportion",
+    "cumulative_probability",
+    "cumulative_freq",
     "cdf",
     "ecdf",
     "percentile",

@@ -125,7 +125,7 @@ pub(super) fn read<'a>(
     let samples = samples.unwrap_or(100.0);
     let mut found = Vec::new();
     if lowest > 0.0 {
-        form.warn(format!("there is no minimum: lengths below {first} are spread from 1"));
+        form.warn(format!("there is no minimum: lengths below {} are spread from 1", rounded(first)));
         found.push(Bin { left: first.min(1.0), right: first, count: lowest * samples });
     }
     for [(share, left), (next, right)] in quantiles.array_windows() {
@@ -138,9 +138,14 @@ pub(super) fn read<'a>(
         && highest < 1.0
     {
         let rest = (1.0 - highest) * 100.0;
-        form.warn(format!("there is no maximum: the longest {} % count as {last}", (rest * 1e6).round() / 1e6));
+        form.warn(format!("there is no maximum: the longest {} % count as {}", rounded(rest), rounded(last)));
         found.push(Bin { left: last, right: last, count: (1.0 - highest) * samples });
     }
     found.retain(|bin| bin.count > 0.0);
     bins(form, found)
+}
+
+/// Rounds a value for a sentence of the report.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
 }

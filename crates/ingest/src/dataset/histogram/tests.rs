@@ -142,6 +142,12 @@ fn cumulative_counts_are_not_counts() {
         assert_eq!((edges, counts), (vec![512.0, 512.0, 1024.0, 4096.0], vec![3.0, 2.0, 1.0]), "{input:?}");
         assert!(report.warnings[0].contains("approximate"), "{:?}", report.warnings);
     }
+    for name in ["cumulative_percent", "Cumulative %", "cum_share", "cumulative_fraction", "cumulative_freq"] {
+        let input = format!("length,{name}\n512,50\n1024,80\n4096,100\n");
+        let (edges, counts, _) = read(csv(&input), &input);
+        assert_eq!(edges, [512.0, 512.0, 1024.0, 4096.0], "{input:?}");
+        assert_eq!(counts, [50.0, 30.0, 20.0], "{input:?}");
+    }
     let falling = "length,cdf\n512,0.5\n1024,0.2\n";
     assert!(refusal(csv(falling), falling).contains("falls from 0.5 to 0.2"));
 }

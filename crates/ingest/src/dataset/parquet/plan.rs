@@ -4,11 +4,16 @@ use std::ops::Range;
 
 use parquet::basic::Type;
 
-use super::super::choice::{Measure, Selection};
+use super::super::choice::{Measure, Part, Selection};
 use super::super::profile::{Column, Profile};
 use super::super::{Kind, Meaning, Options, names, token_ids};
 use super::Footer;
 
+/// Maximum size of the columns whose values are measured or counted, in bytes. Their values are
+/// decompressed as a whole, and a part of them is a sufficient sample.
+const CONTENT: u64 = 64 << 20;
+/// Maximum number of list elements that are read.
+const ELEMENTS: u64 = 16 << 20;
 /// Size of the column start that contains the first values, in bytes.
 const HEAD: u64 = 128 << 10;
 /// Maximum total size of all column starts, in bytes.
@@ -33,8 +38,9 @@ pub struct Plan {
 impl Footer {
     /// Returns the parts to read with the given options: the columns that names and kinds select
     /// within a byte budget, and the first values of the other columns, so that the user can choose
-    /// among them. A large column is sampled at evenly spaced row groups.
-    pub fn plan(&self, options: &Options<'_>, budget: u64) -> Plan {
+    /// among them. A large column is sampled at evenly spaced row groups, of texts and lists at most
+    /// [`CONTENT`].
+    pub fn plan(&self, options: &Options<'_>, limit: u64) -> Plan {
         let columns = self.columns();
         let nested = self.nested();
         let all = columns
@@ -67,7 +73,7 @@ impl Footer {
             |column: usize| (columns.len()..).zip(&nested).any(|(index, (root, _))| *root == column && is_part(index));
         let is_needed = |index: usize| is_part(index) || is_around(index) || is_other(&profiles[index]);
         let needed: Vec<usize> = (0..columns.len()).filter(|&index| is_needed(index)).collect();
-        let (groups, mut ranges) = self.select(&needed, budget);
+        let (groups, mut ranges) = self.select(&needed, budget(&parts, limit, self.bytes_per_value(&needed)));
         let mut left = ALL_HEADS;
         if let Some(first) = groups.first().and_then(|&group| self.groups().get(group)) {
             for leaf in self.leaves(&(0..columns.len()).filter(|&index| !is_needed(index)).collect::<Vec<_>>()) {
@@ -87,6 +93,15 @@ impl Footer {
 }
 
 impl Footer {
+    /// Returns the compressed bytes per value of columns.
+    fn bytes_per_value(&self, columns: &[usize]) -> f64 {
+        let leaves = self.leaves(columns);
+        let chunks = || self.groups().iter().flat_map(|group| leaves.iter().map(|&leaf| group.column(leaf)));
+        let bytes: u64 = chunks().map(|chunk| chunk.byte_range().1).sum();
+        let values: u64 = chunks().map(|chunk| chunk.num_values().unsigned_abs()).sum();
+        bytes as f64 / values.max(1) as f64
+    }
+
     /// Returns names of nested numbers with their column index.
     fn nested(&self) -> Vec<(usize, String)> {
         let descriptor = self.metadata.parquet_schema();
@@ -101,6 +116,15 @@ impl Footer {
             .take(MAX_NESTED)
             .collect()
     }
+}
+
+/// Returns the byte budget of the columns.
+fn budget(parts: &[Part], limit: u64, bytes_per_value: f64) -> u64 {
+    let has = |is: fn(Measure) -> bool| parts.iter().any(|part| is(part.measure));
+    if has(|measure| matches!(measure, Measure::Elements)) {
+        return limit.min(CONTENT).min((ELEMENTS as f64 * bytes_per_value).ceil() as u64);
+    }
+    if has(|measure| matches!(measure, Measure::Text)) { limit.min(CONTENT) } else { limit }
 }
 
 /// Sorts and merges ranges; removes empty ranges.
@@ -119,7 +143,26 @@ fn join(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::Unit;
+    use super::super::super::number::Notation;
     use super::*;
+
+    /// Row groups of texts are sampled earlier than row groups of numbers.
+    #[test]
+    fn texts_are_sampled_earlier() {
+        let all = 256 << 20;
+        assert_eq!(budget(&[], all, 1.0), all);
+        let profile = Profile::new(&Column { name: "x".to_owned(), kind: None }, [].iter());
+        let part = |measure| Part::new(0, &profile, measure);
+        let number = part(Measure::Number(Notation::Point, Unit::Tokens));
+        let text = part(Measure::Text);
+        assert_eq!(budget(std::slice::from_ref(&number), all, 1.0), all);
+        assert_eq!(budget(&[number, text.clone()], all, 1.0), CONTENT);
+        assert_eq!(budget(&[text], 100, 1.0), 100);
+        for (bytes_per_value, expected) in [(8.0, CONTENT), (0.5, ELEMENTS / 2)] {
+            assert_eq!(budget(&[part(Measure::Elements)], all, bytes_per_value), expected);
+        }
+    }
 
     #[test]
     fn ranges_are_joined() {

@@ -156,7 +156,7 @@ fn characters_per_token_can_be_changed() {
 
 #[test]
 fn characters_per_token_are_checked() {
-    for characters_per_token in [0.0, -4.0, 0.4, 21.0, f64::NAN, f64::INFINITY] {
+    for characters_per_token in [0.0, -4.0, 0.09, 101.0, f64::NAN, f64::INFINITY] {
         let options = Options { characters_per_token, ..Options::default() };
         let error = super::super::import(b"5\n7\n", &options);
         assert!(matches!(error, Err(ImportError::CharactersPerToken { .. })), "{characters_per_token}");
@@ -179,6 +179,15 @@ fn a_tokenizer_counts_exactly() {
     assert!(imported.report.warnings.iter().all(|warning| !warning.contains("divided")));
     for broken in ["", "{}", "[1, 2]", "{\"model\": {\"type\": \"BPE\"}}"] {
         assert!(matches!(Tokenizer::read(broken.as_bytes()), Err(ImportError::Tokenizer { .. })), "{broken}");
+    }
+    for (file, reason) in [
+        ("\u{a}\u{e}<unk>", "no JSON"),
+        ("{\"text\": \"a\"}\n{\"text\": \"b\"}\n", "other JSON"),
+        ("{\"hello\": 5, \"world\": 7}", "tokenizer_config.json are other files"),
+        ("{\"version\": \"1.0\", \"model\": {\"type\": \"Tokens\"}}", "model \"Tokens\" is none of BPE"),
+    ] {
+        let error = Tokenizer::read(file.as_bytes()).expect_err(reason).to_string();
+        assert!(error.contains(reason), "{file}: {error}");
     }
     // Regression test: the crate panicked if the file ends or is invalid inside the decoder.
     for decoder in [r#"{"type" "#, r#"{"type": "ByteLevel"#, "nul"] {

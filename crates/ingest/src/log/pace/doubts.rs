@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::log::point::{Point, StepTimeOrigin};
+use crate::log::point::{Point, Source, StepTimeOrigin};
 use crate::log::report::Report;
 
 /// Maximum ratio between clocks and step times. Evaluation and checkpoints take time between steps.
@@ -54,6 +54,10 @@ const KINDS: [(Kind, &str, &[&str]); 5] = [
     (Kind::Memory, "memory", &["mem_", "_mem", "memory", "mem-", "vram"]),
 ];
 
+/// Note for points without step numbers, of which no times follow.
+const UNNUMBERED: &str = "no step time is read or derived: the steps between two lines are not known; a log with its progress bar, or \
+                          trainer_state.json, has them";
+
 impl Kind {
     fn is_in(self, point: &Point) -> bool {
         match self {
@@ -73,6 +77,8 @@ pub(super) struct Doubts {
     /// True if a point has a step time; true if the log contains step numbers.
     has_times: bool,
     is_numbered: bool,
+    /// True if the log has Hugging Face dicts without step numbers.
+    has_counted_dicts: bool,
     seen: [bool; KINDS.len()],
     /// Unrecognized names.
     names: BTreeSet<String>,
@@ -88,6 +94,7 @@ impl Doubts {
         self.points += 1;
         self.has_times |= point.step_time_s.is_some();
         self.is_numbered |= !point.step_counted;
+        self.has_counted_dicts |= point.step_counted && point.source == Source::HuggingFaceDict;
         for ((kind, ..), seen) in KINDS.iter().zip(&mut self.seen) {
             *seen |= kind.is_in(point);
         }
@@ -143,6 +150,9 @@ impl Doubts {
         }
         if self.points > 1 && self.is_numbered && !self.has_times && !has_candidate {
             report.assume("no step time is read or derived: no known field has it, and the lines have no times of day in a known form");
+        }
+        if self.points > 1 && self.has_counted_dicts && !self.is_numbered && !self.has_times && !has_candidate {
+            report.assume(UNNUMBERED);
         }
     }
 }

@@ -118,6 +118,23 @@ fn rounded_epochs_and_dict_pairs_are_reported() {
     assert!(has_note(&ranks, "dicts of one epoch and learning rate follow each other"));
 }
 
+const UNNUMBERED: &str = "no step time is read or derived: the steps between two lines are not known";
+
+/// The steps between two dicts without numbers are unknown, also if the lines have times of day.
+#[test]
+fn unnumbered_dicts_without_times_are_reported() {
+    let dict = |step: u32| format!("{{'loss': {}.5, 'learning_rate': 1e-05, 'epoch': 0.{step}}}\n", 9 - step);
+    let plain: String = (1..5).map(dict).collect();
+    let timed: String = (1..5).map(|step| format!("2024-05-01 10:0{step}:00,123 - INFO - {}", dict(step))).collect();
+    for log in [&plain, &timed] {
+        assert!(has_note(log, UNNUMBERED), "{log}");
+        assert!(read(log).points.iter().all(|point| point.step_time_s.is_none()));
+    }
+    let summed_up =
+        format!("{plain}{{'train_runtime': 40.0, 'train_steps_per_second': 0.5, 'train_loss': 2.5, 'epoch': 0.4}}\n");
+    assert!(!has_note(&summed_up, UNNUMBERED));
+}
+
 #[test]
 fn possibly_missed_metrics_are_named() {
     let custom =
