@@ -93,6 +93,7 @@ mod tests {
             duration_ns,
             step: None,
             call: None,
+            launched_ns: None,
         };
         let recorded = Recorded {
             names: vec!["copy".to_owned(), "gemm".to_owned()],
