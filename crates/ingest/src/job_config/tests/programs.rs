@@ -274,7 +274,7 @@ fn a_row_of_the_performance_tables_is_read() {
     let job = config(text);
     let scenario = &job.scenario;
     assert_eq!(job.format, ConfigFormat::MegatronBridge);
-    assert_eq!(scenario.cluster.name, "GB200-NVL72");
+    assert_eq!(scenario.cluster.name, "GB200 NVL72");
     assert_eq!((scenario.cluster.devices(), scenario.workload.global_batch), (16, 64));
     assert_eq!((scenario.layout.pipeline, scenario.layout.microbatch), (Some(2), Some(2)));
     assert_eq!((scenario.training.expert_parallel, scenario.training.precision), (8, Precision::Fp8));
