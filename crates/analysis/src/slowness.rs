@@ -106,7 +106,7 @@ pub struct Slowness {
 
 /// A property of the run that differs from the scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = SlownessCause))]
 pub struct Cause {
     /// Description, for example "a network of 12.5 GB/s instead of 50".
     pub title: String,

@@ -9,7 +9,7 @@ use super::recorded::{Activity, Recorded};
 
 /// Time of a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = TracePhaseTime))]
 pub struct PhaseTime {
     /// Phase, as in [`super::PhaseDifference`].
     pub phase: String,
