@@ -219,7 +219,7 @@ fn unknown_keys_of_sections_are_reported() {
         "offload_optimizer": {"device": "cpu", "pin_memory": true, "pinn": 1}}}"#;
     let job = together(&[LLAMA_70B, deepspeed], on(64)).unwrap();
     let unknown =
-        ["activation_checkpointing.partitions", "zero_optimization.stagee", "zero_optimization.offload_optimizer.pinn"];
+        ["activation_checkpointing.partitions", "zero_optimization.offload_optimizer.pinn", "zero_optimization.stagee"];
     assert_eq!(job.unknown, unknown);
     let accelerate = "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 64\nnum_machines: 8\nfsdp_config:\n  \
                       fsdp_version: 2\n  fsdp_reshard_after_forward: true\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  \
