@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use api::check::{Check, CheckChanges, Edit, LogCheck, MAX_LOG_BYTES, Verdict};
+use api::check::{Check, CheckChanges, Edit, LogCheck, MAX_LOG_BYTES, Verdict, apply_to_files};
 use api::run::Comparison;
 use ingest::job_config::Hardware;
 use planner::fit::{FewestDevices, FieldChange, fewest_devices};
@@ -16,6 +16,8 @@ use planner::outcome::{Budget, PlanOutcome, Planned, Planning};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{Scenario, ValidScenario};
 use planner::slowness::{self, Measured, Slowness};
+use planner::trace_comparison::Recorded;
+use planner::trace_prediction::{self, TracePrediction};
 use serde::Serialize;
 
 use crate::checks::{self, Configuration};
@@ -23,6 +25,7 @@ use crate::config::CheckArguments;
 use crate::field_names;
 use crate::observation::{Log, check_log};
 use crate::plan_command::plan;
+use crate::trace_command;
 use crate::workers::Threads;
 
 /// Exit code if the job does not fit.
@@ -52,6 +55,9 @@ pub(crate) struct Report {
     /// Comparison with the log, if it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) log: Option<Comparison>,
+    /// Comparison with a profiler trace, if it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<TracePrediction>,
     /// True if a measurement was given and the job does not fit.
     #[serde(skip)]
     is_not_compared: bool,
@@ -69,11 +75,23 @@ pub(crate) struct Parts {
     pub(crate) measured: Option<Measured>,
     /// Compare this log.
     pub(crate) log: Option<Log>,
+    /// Compare this trace, of the given rank.
+    pub(crate) trace: Option<(Recorded, Option<u32>)>,
     /// Add duration and cost of a run over these tokens.
     pub(crate) budget: Option<Budget>,
 }
 
 impl Report {
+    /// Edits of the files for each change.
+    pub(crate) fn edits(&self) -> impl Iterator<Item = &[Edit]> {
+        self.edits.iter().map(Vec::as_slice)
+    }
+
+    /// The best plan, if it was requested and found.
+    pub(crate) const fn best_plan(&self) -> Option<&Planned> {
+        self.best.as_ref()
+    }
+
     /// Adds the result of the search for the best plan.
     pub(crate) fn with_best(self, best: Option<Planned>) -> Self {
         Self { is_best_requested: true, best, ..self }
@@ -87,9 +105,20 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let files = files.collect::<anyhow::Result<Vec<(String, String)>>>()?;
     let hardware = Hardware { preset: arguments.device, devices: arguments.gpus };
     let log = arguments.log.as_deref().map(|path| read_log(path).with_context(|| path.display().to_string()));
-    let parts = Parts { measured: arguments.measured(), log: log.transpose()?, budget: arguments.budget()? };
+    let trace =
+        arguments.trace.as_deref().map(|path| Ok((trace_command::activity(path, arguments.rank)?, arguments.rank)));
+    let parts = Parts {
+        measured: arguments.measured(),
+        log: log.transpose()?,
+        trace: trace.transpose().map_err(|error: anyhow::Error| error)?,
+        budget: arguments.budget()?,
+    };
     let threads = arguments.search_threads.map_or_else(Threads::all_cores, Threads::new);
+    let texts = files.clone();
     let mut report = JobFiles::read(files, hardware)?.report(parts, &threads, &NeverCancelled)?;
+    if let Some(folder) = &arguments.export {
+        export(&report, &texts, (folder, arguments.change))?;
+    }
     if arguments.best {
         let planning = plan(&validated(report.check.best_scenario.clone())?, threads)?;
         report = report.with_best(first_plan(planning));
@@ -151,7 +180,12 @@ impl JobFiles {
         // A job that does not fit has no time to compare.
         let comparable = parts.measured.filter(|_| fit.base.iteration_s.is_some());
         let explained = comparable.map(|measured| slowness::explain(&valid, measured, workers, cancellation));
-        let is_measured = parts.measured.is_some() || parts.log.is_some();
+        let is_measured = parts.measured.is_some() || parts.log.is_some() || parts.trace.is_some();
+        let planned = check.plan.as_ref();
+        let trace = parts
+            .trace
+            .zip(planned)
+            .map(|((recorded, rank), planned)| trace_prediction::compare(&valid, planned, &recorded, rank));
         let log = parts.log.filter(|_| fit.base.iteration_s.is_some());
         let (log, slowness) = match log.map(|log| check_log(log, &valid, workers, cancellation)).transpose()? {
             Some(LogCheck { comparison, slowness }) => (Some(comparison), slowness),
@@ -163,9 +197,10 @@ impl JobFiles {
             edits,
             combination_edits,
             fewest_devices: devices.map(|table| table.rows),
-            is_not_compared: is_measured && slowness.is_none() && log.is_none(),
+            is_not_compared: is_measured && slowness.is_none() && log.is_none() && trace.is_none(),
             slowness,
             log,
+            trace,
             is_best_requested: false,
             best: None,
         })
@@ -186,6 +221,30 @@ pub(crate) fn first_plan(planning: Planning) -> Option<Planned> {
         PlanOutcome::Planned(planned) => Some(*planned),
         PlanOutcome::Infeasible { .. } => None,
     }
+}
+
+/// Writes the files of the job with a change.
+fn export(report: &Report, texts: &[(String, String)], (folder, number): (&Path, Option<u32>)) -> anyhow::Result<()> {
+    let changes = CheckChanges {
+        fit: report.check.fit.clone(),
+        edits: report.edits.clone(),
+        combination_edits: report.combination_edits.clone(),
+    };
+    let texts_only: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
+    let exported = changes.exported(number.map(|number| number - 1));
+    let edited = exported.and_then(|(titles, edits)| Some((titles, apply_to_files(&texts_only, edits)?)));
+    let Some((titles, edited)) = edited else {
+        anyhow::bail!("nothing is exported: there is no such change, or the files have no setting for it");
+    };
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    for ((name, _), text) in texts.iter().zip(edited) {
+        let path = folder.join(if name.is_empty() { "configuration" } else { name });
+        let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
+        let mut file = file.with_context(|| format!("cannot create {}", path.display()))?;
+        file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+        eprintln!("{}: {}", path.display(), titles.join("; "));
+    }
+    Ok(())
 }
 
 fn read_log(path: &Path) -> anyhow::Result<Log> {

@@ -82,7 +82,8 @@ pub(crate) fn preset(id: &str) -> Result<&'static str, String> {
         ));
     }
     let known = presets.iter().find(|preset| preset.id.eq_ignore_ascii_case(id)).map(|preset| preset.id);
-    known.ok_or_else(|| {
+    // Names of products, such as `a100`, `H100-SXM5-80GB` and `NVIDIA A100-SXM4-40GB`.
+    known.or_else(|| job_config::device_preset(id)).ok_or_else(|| {
         let ids: Vec<&str> = presets.iter().map(|preset| preset.id).collect();
         format!("unknown device type; known: {}", ids.join(", "))
     })

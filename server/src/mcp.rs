@@ -3,6 +3,7 @@
 
 mod glossary;
 mod host;
+mod structured;
 mod tools;
 
 pub(crate) use host::Host;

@@ -148,6 +148,7 @@ fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(traces::planned::actions))
         .routes(routes!(traces::planned::timeline))
         .routes(routes!(traces::planned::alignment))
+        .routes(routes!(traces::planned::prediction))
         .routes(routes!(traces::compared::times))
         .routes(routes!(traces::compared::difference))
         .routes(routes!(traces::compared::ranks))

@@ -16,11 +16,19 @@ use serde::Serialize;
 use crate::config::{TraceArguments, Unit};
 use crate::traces::tables::{self, Table};
 
+/// Returns the activity of a rank in a trace.
+pub(crate) fn activity(file: &Path, rank: Option<u32>) -> anyhow::Result<Recorded> {
+    let ranks = load(file, Unit::Us)?;
+    // The only device has the rank that the user states.
+    let wanted = rank.filter(|_| ranks.len() > 1);
+    one(ranks, wanted)
+}
+
 /// Reads the traces and writes tables to standard output.
 pub fn run(arguments: &TraceArguments) -> anyhow::Result<ExitCode> {
     let mut ranks = Vec::new();
     for file in &arguments.files {
-        let found = load(file, arguments)?;
+        let found = load(file, arguments.unit)?;
         ranks.push(found);
     }
     let mut out = std::io::stdout().lock();
@@ -68,8 +76,8 @@ fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-fn load(file: &Path, arguments: &TraceArguments) -> anyhow::Result<Vec<Recorded>> {
-    let unit = match arguments.unit {
+fn load(file: &Path, unit: Unit) -> anyhow::Result<Vec<Recorded>> {
+    let unit = match unit {
         Unit::Us => TimeUnit::Microseconds,
         Unit::Ms => TimeUnit::Milliseconds,
         Unit::Ns => TimeUnit::Nanoseconds,

@@ -8,3 +8,4 @@ pub mod slowness;
 pub mod sweep;
 pub mod trace_alignment;
 pub mod trace_comparison;
+pub mod trace_prediction;

@@ -14,7 +14,7 @@ use planscope_core::host::{Cancellation, Workers};
 use planscope_plan::certainty::{self, Interval};
 use planscope_plan::outcome::Planned;
 use planscope_plan::scenario::{PlannerKind, ValidScenario};
-use suspects::{Suspect, suspects};
+use suspects::{Degree, Suspect, suspects};
 
 /// Differences below this share of the predicted time are not explained: they are within the error of predictions.
 const ALIKE: f64 = 0.03;
@@ -106,13 +106,13 @@ pub struct Slowness {
 
 /// A property of the run that differs from the scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = SlownessCause))]
 pub struct Cause {
     /// Description, for example "a network of 12.5 GB/s instead of 50".
     pub title: String,
     /// Fields of the scenario with the property.
     pub fields: Vec<FieldChange>,
-    /// Iteration time with the property in s.
+    /// Time with the property for the tokens of a predicted step, in s.
     pub iteration_s: f64,
     /// Seconds of the gap that it explains.
     pub explains_s: f64,
@@ -152,6 +152,13 @@ pub struct PhaseGap<'a> {
     pub phase: &'a str,
     /// Difference in s.
     pub seconds: f64,
+}
+
+impl Cause {
+    /// True if the cause is reading of data.
+    pub fn is_reading(&self) -> bool {
+        self.fields.iter().any(|field| field.pointer == suspects::HOST_MICROBATCH)
+    }
 }
 
 impl Slowness {
@@ -233,7 +240,8 @@ pub fn explain(
         return Ok(slowness);
     }
     let phases = predicted_phases(&plan, TimerRanks::Slowest, None);
-    for suspect in suspects(valid.scenario()) {
+    let is_rate = !matches!(measured, Measured::StepS(_));
+    for suspect in suspects(valid.scenario(), is_rate) {
         match closest(&document, valid, planner, &suspect, (predicted_s, gap_s, phases), &watch) {
             Ok(Some(cause)) if (MIN_SHARE..=MAX_SHARE).contains(&(cause.explains_s / gap_s)) => {
                 slowness.causes.push(cause);
@@ -263,10 +271,10 @@ fn closest(
     watch: &Watch<'_>,
 ) -> Result<Option<Cause>, AnalysisError> {
     let mut best: Option<Cause> = None;
-    for (title, fields) in &suspect.degrees {
+    for Degree { title, fields, steps } in &suspect.degrees {
         let Some(changed) = apply(document, fields) else { continue };
         let Some(evaluated) = evaluate(&changed, valid, planner, watch)? else { continue };
-        let Some(iteration_s) = evaluated.result.iteration_s else { continue };
+        let Some(iteration_s) = evaluated.result.iteration_s.map(|seconds| steps * seconds) else { continue };
         let cause = Cause {
             title: title.clone(),
             fields: fields.clone(),

@@ -200,6 +200,24 @@ pub struct CheckChanges {
     pub combination_edits: Vec<Edit>,
 }
 
+impl CheckChanges {
+    /// Returns the titles and the edits of a change, by its index. Without an index, those of the combination, or of the
+    /// first change with edits if there is none. `None` if there is no such change, or no setting for it in the files.
+    pub fn exported(&self, change: Option<u32>) -> Option<(Vec<String>, &[Edit])> {
+        let title = |index: usize| self.fit.changes.get(index).map(|change| change.title.clone());
+        if let Some(combination) = self.fit.combination.as_ref().filter(|_| change.is_none())
+            && !self.combination_edits.is_empty()
+        {
+            let titles = combination.changes.iter().filter_map(|&index| title(index as usize)).collect();
+            return Some((titles, &self.combination_edits));
+        }
+        let first = || self.edits.iter().position(|edits| !edits.is_empty());
+        let index = change.map_or_else(first, |index| usize::try_from(index).ok())?;
+        let edits = self.edits.get(index).filter(|edits| !edits.is_empty())?;
+        Some((vec![title(index)?], edits))
+    }
+}
+
 /// What an edit does to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

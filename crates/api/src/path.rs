@@ -281,6 +281,11 @@ pub fn trace_alignment(id: &str, measured: u32, iteration: u32) -> String {
     format!("{TRACES}/{id}/alignment?observed={measured}&iteration={iteration}")
 }
 
+/// GET: kernels of a rank by type against predicted operators, exposed communication, and idle time by cause.
+pub fn trace_prediction(id: &str) -> String {
+    format!("{TRACES}/{id}/prediction")
+}
+
 /// GET: time by kernel, phase and step. With `format=csv`, one table as CSV.
 pub fn trace_times(id: &str) -> String {
     format!("{TRACES}/{id}/times")

@@ -35,6 +35,7 @@
 
 mod arguments;
 mod bridge_performance;
+mod bridge_recipes;
 mod document;
 mod error;
 mod family;
@@ -112,6 +113,11 @@ pub struct JobConfig {
     pub not_modelled: Vec<String>,
     /// Unknown keys.
     pub unknown: Vec<String>,
+}
+
+/// Returns the device preset that the name of a product states, for example `a100` or `NVIDIA-H100-80GB-HBM3`.
+pub fn device_preset(name: &str) -> Option<&'static str> {
+    launcher::preset(name)
 }
 
 /// Reads a configuration file. `name` becomes part of the scenario title.

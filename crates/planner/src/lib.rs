@@ -7,6 +7,7 @@
 
 pub use planscope_analysis::{
     analysis, fit, run_comparison, schedule_comparison, slowness, sweep, trace_alignment, trace_comparison,
+    trace_prediction,
 };
 pub use planscope_check::check;
 pub use planscope_core::{

@@ -1,5 +1,7 @@
 //! Report of `planscope check` as text.
 
+mod trace;
+
 use api::check::{Certainty, Check, Edit, EditAction, Verdict};
 use api::job_config::ConfigFormat;
 use api::run::{Agreement, Comparison, PhaseResidual};
@@ -114,7 +116,8 @@ pub(crate) fn explanation(report: &Report) -> Vec<String> {
     }
     let log = report.log.iter().flat_map(log);
     let replicas = replicas(&report.check);
-    log.chain(report.slowness.iter().flat_map(|it| slowness(it, replicas))).collect()
+    let log = log.chain(report.slowness.iter().flat_map(|it| slowness(it, replicas)));
+    log.chain(report.trace.iter().flat_map(trace::describe)).collect()
 }
 
 /// Describes whether the log is of the same job, and the time by phase.
@@ -210,7 +213,7 @@ fn slowness(slowness: &Slowness, replicas: u32) -> Vec<String> {
         for (title, causes) in excluded.into_iter().filter(|(_, causes)| !causes.is_empty()) {
             lines.push(format!("{title}: {}", causes.join("; ")));
         }
-        lines.push("not simulated: data loading, checkpoints, evaluation, imbalance of lengths or experts".to_owned());
+        lines.push("not simulated: checkpoints, evaluation".to_owned());
     }
     lines
 }

@@ -84,11 +84,6 @@ impl<'a> Job<'a> {
         keys.iter().any(|key| self.value(key).is_some())
     }
 
-    /// Returns true if a command line states settings of the job.
-    pub(super) fn is_command(&self) -> bool {
-        self.documents.iter().any(|document| document.places.is_none())
-    }
-
     /// Returns true if a file contains a text outside comments.
     pub(super) fn mentions(&self, text: &str) -> bool {
         let lines = self.documents.iter().flat_map(|document| document.text.lines());

@@ -40,6 +40,21 @@ pub struct CheckArguments {
     /// Log of the run: compare its steps, and its timers by phase, and explain why it is slower than predicted.
     #[arg(long, value_name = "FILE", group = "measured")]
     pub log: Option<PathBuf>,
+    /// Profiler trace of the run: compare kernels by type with predicted operators, exposed communication, and idle time
+    /// by cause. Kineto and other Chrome trace events, Perfetto, SQLite export of Nsight Systems.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Rank of the trace, or of one of its devices. Default: as the trace or its file name states, otherwise 0.
+    #[arg(long, value_name = "RANK", requires = "trace")]
+    pub rank: Option<u32>,
+    /// Write the files with a change applied into this folder, which must not have them yet. Text outside of the changed
+    /// settings is unchanged.
+    #[arg(long, value_name = "FOLDER")]
+    pub export: Option<PathBuf>,
+    /// Number of the exported change in the list. Default: the changes that are best together, or the first change that
+    /// the files have a setting for.
+    #[arg(long, value_name = "NUMBER", requires = "export", value_parser = clap::value_parser!(u32).range(1..))]
+    pub change: Option<u32>,
     /// Tokens of the whole run, for example 15T or 300e9: its days, device hours and cost.
     #[arg(long, value_name = "TOKENS", value_parser = tokens)]
     pub tokens: Option<f64>,

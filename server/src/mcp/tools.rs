@@ -1,17 +1,19 @@
-//! The tools. Each one returns text, or an error that names the wrong field.
+//! The tools. Each one returns text and JSON with a schema, or an error that names the wrong field.
 
 use ingest::job_config::Hardware;
 use planner::certainty::probability_faster;
 use planner::outcome::Budget;
 use planner::slowness::Measured;
 use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{CallToolResult, ContentBlock};
 use rmcp::{ServerHandler, schemars, tool, tool_handler, tool_router};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::glossary;
 use super::host::{Host, blocking};
+use super::structured::{CheckAnswer, CompareAnswer, PlanAnswer, SlowAnswer};
 use crate::check_command::text::{best, changes, describe, explanation, outcome};
 use crate::check_command::{JobFiles, Parts, Report};
 use crate::checks;
@@ -100,26 +102,28 @@ impl Tools {
 
     #[tool(
         description = "Check a training configuration: whether it fits the device memory, memory by rank and term, step time, tokens/s, \
-                       MFU with 80 % intervals, days and cost of a number of tokens, what was assumed, and the changes that help most as lines of the configuration."
+                       MFU with 80 % intervals, days and cost of a number of tokens, what was assumed, and the changes that help most as lines of the configuration.",
+        output_schema = schema_for_output::<CheckAnswer>()
     )]
     async fn check(&self, Parameters(arguments): Parameters<ConfigurationArguments>) -> CallToolResult {
-        self.answer(arguments, Parts::default(), describe).await
+        self.answer(arguments, Parts::default(), (describe, CheckAnswer::of)).await
     }
 
     #[tool(
         description = "List the single changes that make a training configuration fit, or that save most time, each simulated; if none \
-                       helps, the fewest devices of every device type."
+                       helps, the fewest devices of every device type.",
+        output_schema = schema_for_output::<CheckAnswer>()
     )]
     async fn fit(&self, Parameters(arguments): Parameters<ConfigurationArguments>) -> CallToolResult {
-        self.answer(arguments, Parts::default(), |report| {
-            joined(&[outcome(&report.check), memory_table(&report.check.fit), changes(report)])
-        })
-        .await
+        let text =
+            |report: &Report| joined(&[outcome(&report.check), memory_table(&report.check.fit), changes(report)]);
+        self.answer(arguments, Parts::default(), (text, CheckAnswer::of)).await
     }
 
     #[tool(
         description = "Search the best plan of a job: degrees of parallelism, recomputation, offload, ZeRO stage and schedule are free. \
-                       Takes seconds to minutes."
+                       Takes seconds to minutes.",
+        output_schema = schema_for_output::<PlanAnswer>()
     )]
     async fn plan(&self, Parameters(arguments): Parameters<ConfigurationArguments>) -> CallToolResult {
         let report = match self.report(arguments, Parts::default()).await {
@@ -130,11 +134,12 @@ impl Tools {
             Ok(plan) => report.with_best(plan),
             Err(error) => return failed(error),
         };
-        succeeded(joined(&[outcome(&report.check), best(&report)]))
+        structured(joined(&[outcome(&report.check), best(&report)]), &PlanAnswer::of(&report))
     }
 
     #[tool(
-        description = "Compare two training configurations: memory, step time, tokens/s, MFU, and the probability that the first is faster."
+        description = "Compare two training configurations: memory, step time, tokens/s, MFU, and the probability that the first is faster.",
+        output_schema = schema_for_output::<CompareAnswer>()
     )]
     async fn compare(&self, Parameters(CompareArguments { a, b }): Parameters<CompareArguments>) -> CallToolResult {
         let (a, b) = match (self.report(a, Parts::default()).await, self.report(b, Parts::default()).await) {
@@ -143,17 +148,21 @@ impl Tools {
             (_, Err(error)) => return failed(format!("b: {error}")),
         };
         let plans = a.check.plan.as_ref().zip(b.check.plan.as_ref());
-        let faster = plans.map(|(a, b)| {
-            format!("a is faster than b with {:.0} %, if both are the same job", 100.0 * probability_faster(a, b))
-        });
+        let probability = plans.map(|(a, b)| probability_faster(a, b));
+        let faster = probability
+            .map(|share| format!("a is faster than b with {:.0} %, if both are the same job", 100.0 * share));
+        let answer =
+            CompareAnswer { a: CheckAnswer::of(&a), b: CheckAnswer::of(&b), probability_a_faster: probability };
         let (a, b) = (outcome(&a.check), outcome(&b.check));
-        succeeded(joined(&[vec!["a:".to_owned()], a, vec!["b:".to_owned()], b, faster.into_iter().collect()]))
+        let text = joined(&[vec!["a:".to_owned()], a, vec!["b:".to_owned()], b, faster.into_iter().collect()]);
+        structured(text, &answer)
     }
 
     #[tool(
         description = "Explain why a run is slower than predicted: whether a log is of the same job, measured and predicted time by \
                        phase, and causes, each simulated alone, with the seconds that they explain and the counter or trace that \
-                       confirms them."
+                       confirms them.",
+        output_schema = schema_for_output::<SlowAnswer>()
     )]
     async fn why_slow(&self, Parameters(arguments): Parameters<WhySlowArguments>) -> CallToolResult {
         let WhySlowArguments { configuration, step_s, tokens_per_s_per_device, tflops_per_device, log } = arguments;
@@ -178,7 +187,8 @@ impl Tools {
             }
             _ => return failed("give one of step_s, tokens_per_s_per_device, tflops_per_device and log".to_owned()),
         };
-        self.answer(configuration, parts, |report| joined(&[outcome(&report.check), explanation(report)])).await
+        let text = |report: &Report| joined(&[outcome(&report.check), explanation(report)]);
+        self.answer(configuration, parts, (text, SlowAnswer::of)).await
     }
 
     #[tool(description = "Explain a term of the field or of Planscope, with its source.")]
@@ -190,14 +200,14 @@ impl Tools {
 
 impl Tools {
     /// Checks a configuration and describes the report.
-    async fn answer(
+    async fn answer<T: Serialize>(
         &self,
         arguments: ConfigurationArguments,
         parts: Parts,
-        describe: impl FnOnce(&Report) -> String,
+        (text, answer): (impl FnOnce(&Report) -> String, impl FnOnce(&Report) -> T),
     ) -> CallToolResult {
         match self.report(arguments, parts).await {
-            Ok(report) => succeeded(describe(&report)),
+            Ok(report) => structured(text(&report), &answer(&report)),
             Err(error) => failed(error),
         }
     }
@@ -237,6 +247,13 @@ fn joined(sections: &[Vec<String>]) -> String {
 
 fn succeeded(text: String) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
+}
+
+/// Returns an answer as text and as JSON.
+fn structured(text: String, answer: &impl Serialize) -> CallToolResult {
+    let mut result = succeeded(text);
+    result.structured_content = serde_json::to_value(answer).ok();
+    result
 }
 
 fn failed(text: String) -> CallToolResult {

@@ -122,6 +122,10 @@ fn with_data_time(mut slowness: Slowness, comparison: &Comparison) -> Slowness {
     let gap_s = slowness.measured_s - slowness.predicted_s;
     let data = comparison.phases.iter().find(|phase| phase.phase == Phase::Data.name());
     let read_s = data.map_or(0.0, |phase| phase.measured_s);
+    if data.is_some() {
+        // The timer decides.
+        slowness.causes.retain(|cause| !cause.is_reading());
+    }
     if slowness.relation == Relation::Slower && read_s >= MIN_SHARE * gap_s {
         slowness.causes.push(Cause {
             title: "reading of batches, by its timer".to_owned(),

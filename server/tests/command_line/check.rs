@@ -85,3 +85,110 @@ fn fields_have_the_names_of_the_file() {
     assert!(stdout.contains("add after line 1: --torch_compile True"), "{stdout}");
     assert!(!stdout.contains("/training/") && !stdout.contains("/cluster/"), "{stdout}");
 }
+
+#[test]
+fn devices_have_the_names_of_products() {
+    for (name, device) in [
+        ("a100", "A100-80GB"),
+        ("NVIDIA-H100-80GB-HBM3", "H100"),
+        ("A100-SXM4-40GB", "A100-40GB"),
+        ("gb200", "GB200 NVL72"),
+    ] {
+        let output = planscope(&["check", "-", "--gpus", "8", "--device", name], &job("full"));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            text.contains(&format!("on 8 {device} (")),
+            "{name}: {text}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+/// The exported file differs in the changed lines only, and a check of it gives the changed plan.
+#[test]
+fn a_file_is_exported_with_a_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+    let own = format!("# my job\r\n{}# HF_TOKEN=hf_AbCdEfGhIjKlMnOp\n", job("full"));
+    std::fs::write(path("job.toml"), &own).unwrap();
+    let file = path("job.toml");
+    let check =
+        |arguments: &[&str]| planscope(&[&["check", "--gpus", "8", "--device", "h100"], arguments].concat(), "");
+    let report: serde_json::Value = serde_json::from_slice(&check(&[&file, "--json"]).stdout).unwrap();
+    let number =
+        1 + report["edits"].as_array().unwrap().iter().position(|edits| edits.as_array().unwrap().len() == 1).unwrap();
+    let folder = path("changed");
+    let output = check(&[&file, "--export", &folder, "--change", &number.to_string()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let exported = std::fs::read_to_string(directory.path().join("changed/job.toml")).unwrap();
+    let differing = own.lines().filter(|line| !exported.lines().any(|other| other == *line)).count();
+    assert!(differing <= 1 && exported != own && exported.starts_with("# my job\r\n"), "{exported}");
+    assert!(exported.contains("hf_AbCdEfGhIjKlMnOp"), "comments are unchanged");
+    let again: serde_json::Value =
+        serde_json::from_slice(&check(&[&path("changed/job.toml"), "--json"]).stdout).unwrap();
+    let expected = &report["fit"]["changes"][number - 1]["result"];
+    assert_eq!(again["plan"]["metrics"]["iteration_s"], expected["iteration_s"]);
+
+    // Nothing is overwritten, and a change without a setting is no file.
+    let output = check(&[&file, "--export", &folder]);
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("cannot create"));
+    let output = check(&[&file, "--export", &path("other"), "--change", "99"]);
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("nothing is exported"));
+    assert!(!directory.path().join("other").exists());
+}
+
+/// Two steps with a product, attention, an all-gather and gaps, in the columns of Kineto.
+fn trace() -> String {
+    let mut events = Vec::new();
+    for step in 0..2_u64 {
+        let at = 1_000_000 * step;
+        let kernels = [
+            ("nvjet_tst_128x256", 0, 300_000),
+            ("flash_fwd_kernel", 310_000, 100_000),
+            ("ncclDevKernel_AllGather_RING", 500_000, 200_000),
+        ];
+        for (name, start, duration) in kernels {
+            events.push(serde_json::json!({
+                "ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": at + start, "dur": duration
+            }));
+        }
+        events.push(serde_json::json!({
+            "ph": "X", "cat": "user_annotation", "name": format!("ProfilerStep#{step}"), "pid": 9, "tid": 1, "ts": at, "dur": 999_990
+        }));
+    }
+    serde_json::json!({ "traceEvents": events }).to_string()
+}
+
+#[test]
+fn a_trace_is_compared_with_predicted_operators() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("rank3.json");
+    std::fs::write(&path, trace()).unwrap();
+    let path = path.to_string_lossy();
+    let arguments = ["check", "-", "--gpus", "8", "--device", "h100", "--trace", &path];
+    let output = planscope(&[&arguments[..], &["--json"]].concat(), &job("full"));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found: planner::trace_prediction::TracePrediction = serde_json::from_value(report["trace"].clone()).unwrap();
+    assert_eq!((found.rank, found.steps), (3, 2));
+    let measured = |kind: &str| {
+        let row = found.kernels.iter().find(|row| row.kind.title() == kind).unwrap();
+        ((1e6 * row.measured_s).round(), row.predicted_s.is_some())
+    };
+    assert_eq!(measured("matrix products"), (300_000.0, true));
+    assert_eq!(measured("attention"), (100_000.0, true));
+    assert_eq!(measured("all-gather"), (200_000.0, false));
+    let idle: f64 = found.idle.iter().map(|row| row.time_s).sum();
+    let part = found.parts.iter().find(|part| part.part.title() == "idle").unwrap();
+    assert!((idle - part.measured_s).abs() < 1e-6, "{:?} {part:?}", found.idle);
+
+    let output = planscope(&arguments, &job("full"));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for line in
+        ["trace rank3.json: rank 3, pipeline rank 0, mean of 2 steps", "exposed communication", "idle time by cause"]
+    {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    // A job that does not fit has no operators to compare.
+    let output = planscope(&arguments, &job("none"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("The measurement is not compared."));
+}

@@ -48,6 +48,29 @@ fn tools_check_compare_and_explain() {
         tools["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["check", "compare", "explain", "fit", "plan", "why_slow"]);
+    // Answers of the computing tools have the JSON that their schemas describe.
+    let tool = |name: &str| tools["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
+    for (id, name) in [(2, "check"), (3, "compare"), (4, "why_slow")] {
+        let answer = &results.iter().find(|(other, _)| *other == id).unwrap().1["structuredContent"];
+        let schema = &tool(name)["outputSchema"];
+        assert_eq!(schema["type"], "object", "{name}");
+        let stated: Vec<&String> = answer.as_object().unwrap().keys().collect();
+        let described: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(stated, described, "{name}");
+        for key in schema["required"].as_array().unwrap() {
+            assert!(
+                !answer[key.as_str().unwrap()].is_null() || answer.get(key.as_str().unwrap()).is_some(),
+                "{name}: {key}"
+            );
+        }
+    }
+    let of = |id: i64| &results.iter().find(|(other, _)| *other == id).unwrap().1["structuredContent"];
+    assert_eq!(of(2)["verdict"], "fits");
+    let changes = of(2)["changes"].as_array().unwrap();
+    let edits = changes.iter().flat_map(|change| change["edits"].as_array().unwrap());
+    assert!(edits.map(|edit| &edit["setting"]).any(|setting| setting == "mode = \"selective\""));
+    assert!(of(3)["probability_a_faster"].as_f64().is_some_and(|share| (share - 0.5).abs() < 1e-9));
+    assert!(of(4)["relation"] == "slower" && of(4)["causes"][0]["explains_s"].as_f64().is_some());
     let (is_error, checked) = text(&results, 2);
     assert!(!is_error && checked.contains("80 % intervals") && checked.contains("mode = \"selective\""), "{checked}");
     assert!(text(&results, 3).1.contains("a is faster than b with 50 %"));

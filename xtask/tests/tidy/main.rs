@@ -216,3 +216,37 @@ fn no_page_asks_another_machine_for_anything() {
     }
     none(&offences, "an address of another machine in static/");
 }
+
+/// Types with the same name would share one schema in the OpenAPI document, that of the last.
+#[test]
+fn schemas_have_distinct_names() {
+    let mut seen: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
+    let mut offences = Vec::new();
+    for source in sources(".rs").iter().filter(|source| is_not_this(source)) {
+        let mut stated: Option<Option<String>> = None;
+        for (number, line) in source.text.lines().enumerate() {
+            let line = line.trim_start();
+            if line.starts_with("#[") && line.contains("utoipa::ToSchema") {
+                let name = line.split("schema(as = ").nth(1).and_then(|rest| rest.split([')', ',']).next());
+                stated = Some(name.map(str::to_owned));
+            } else if let Some(name) = type_name(line) {
+                let Some(own) = stated.take() else { continue };
+                let name = own.unwrap_or_else(|| name.to_owned());
+                let place = format!("{}:{}", source.path, number + 1);
+                if let Some(other) = seen.insert(name.clone(), place.clone()) {
+                    offences.push(format!("{place}: {name} is also in {other}"));
+                }
+            }
+        }
+    }
+    assert!(seen.len() > 100, "{} types with a schema", seen.len());
+    none(&offences, "schemas have distinct names; state one with schema(as = ..)");
+}
+
+/// Returns the name of the type that a line defines.
+fn type_name(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("pub")?;
+    let rest = rest.strip_prefix("(crate)").or_else(|| rest.strip_prefix("(super)")).unwrap_or(rest).trim_start();
+    let rest = rest.strip_prefix("struct ").or_else(|| rest.strip_prefix("enum "))?;
+    Some(&rest[..rest.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(rest.len())])
+}

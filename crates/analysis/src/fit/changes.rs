@@ -153,7 +153,10 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
         }
     }
     if !scenario.is_free(FreeSetting::Zero) {
-        for zero in (0..=3).filter(|&zero| zero != settings.zero_stage()) {
+        // The pipeline engine of DeepSpeed shards neither gradients nor weights.
+        let has_engine = settings.framework == Framework::MegatronDeepspeed && scenario.layout.pipeline != Some(1);
+        let most = if has_engine { 1 } else { 3 };
+        for zero in (0..=most).filter(|&zero| zero != settings.zero_stage()) {
             all.push(proposal(kind, format!("ZeRO {zero}"), &[("/training/zero", json!(zero))]));
         }
     }

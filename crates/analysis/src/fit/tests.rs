@@ -159,3 +159,22 @@ fn interleaving_is_a_change_of_1f1b() {
     let odd = valid(&[("/layout", layout), ("/planners", json!(["1f1b"])), ("/workload/global_batch", json!(30))]);
     assert!(analyse(&odd).changes.iter().all(|change| !change.title.contains("interleaved")));
 }
+
+/// The pipeline engine of DeepSpeed shards neither gradients nor weights, so its jobs have no such change.
+#[test]
+fn deepspeed_pipelines_have_no_zero_2() {
+    let titles = |framework: &str, pipeline: u32| -> Vec<String> {
+        let scenario = valid(&[
+            ("/training", json!({ "zero": 0, "framework": framework })),
+            ("/layout", json!({ "tensor": 2, "pipeline": pipeline, "microbatch": 1 })),
+        ]);
+        changes::proposals(scenario.scenario(), reference_planner(&scenario), true)
+            .into_iter()
+            .map(|change| change.title)
+            .collect()
+    };
+    let has = |titles: Vec<String>, stage: u32| titles.contains(&format!("ZeRO {stage}"));
+    assert!(has(titles("megatron_deepspeed", 2), 1) && !has(titles("megatron_deepspeed", 2), 2));
+    assert!(has(titles("megatron_deepspeed", 1), 3));
+    assert!(has(titles("torchtitan", 2), 2));
+}

@@ -1,5 +1,7 @@
 //! Properties of a run that make it slower than a scenario.
 
+mod load;
+
 use serde_json::{Value, json};
 
 use crate::fit::FieldChange;
@@ -9,10 +11,26 @@ use planscope_plan::scenario::Scenario;
 /// A property in several degrees, weakest first.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Suspect {
-    /// Title and fields of each degree.
-    pub degrees: Vec<(String, Vec<FieldChange>)>,
+    pub degrees: Vec<Degree>,
     pub confirm: &'static str,
 }
+
+/// A degree of a property.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Degree {
+    pub title: String,
+    pub fields: Vec<FieldChange>,
+    /// Steps with the property that have the tokens of a predicted step.
+    pub steps: f64,
+}
+
+impl Degree {
+    pub(super) fn new(title: String, changes: &[(&str, Value)]) -> Self {
+        Self { title, fields: fields(changes), steps: 1.0 }
+    }
+}
+
+pub(super) use load::HOST_MICROBATCH;
 
 /// Shares of the bandwidth of a slower link.
 const LINK_SHARES: [f64; 4] = [0.7, 0.5, 0.25, 0.1];
@@ -27,17 +45,19 @@ fn fields(fields: &[(&str, Value)]) -> Vec<FieldChange> {
 }
 
 fn single(title: &str, changes: &[(&str, Value)], confirm: &'static str) -> Suspect {
-    Suspect { degrees: vec![(title.to_owned(), fields(changes))], confirm }
+    Suspect { degrees: vec![Degree::new(title.to_owned(), changes)], confirm }
 }
 
-/// Returns the properties that a scenario does not have yet.
-pub(super) fn suspects(scenario: &Scenario) -> Vec<Suspect> {
+/// Returns the properties that a scenario does not have yet. A smaller global batch explains a lower rate, but no longer
+/// step: `is_rate` is true if a rate was measured.
+pub(super) fn suspects(scenario: &Scenario, is_rate: bool) -> Vec<Suspect> {
     let mut all = settings(scenario);
     all.extend(links(scenario));
+    all.extend(load::suspects(scenario, is_rate));
     let device = &scenario.cluster.device;
     let host = HOST_US.into_iter().filter(|&us| us > device.launch_us).map(|us| {
         let title = format!("{us:.0} µs of host time per kernel instead of {:.1}", device.launch_us);
-        (title, fields(&[("/cluster/device/launch_us", json!(us))]))
+        Degree::new(title, &[("/cluster/device/launch_us", json!(us))])
     });
     all.push(Suspect {
         degrees: host.collect(),
@@ -50,7 +70,7 @@ pub(super) fn suspects(scenario: &Scenario) -> Vec<Suspect> {
             ("/cluster/device/peak_tflops", json!(share * device.peak_tflops)),
             ("/cluster/device/memory_gb_per_s", json!(share * device.memory_gb_per_s)),
         ];
-        (title, fields(&changes))
+        Degree::new(title, &changes)
     });
     all.push(Suspect {
         degrees: clocks.collect(),
@@ -122,7 +142,7 @@ fn links(scenario: &Scenario) -> Vec<Suspect> {
     let slower = |name: &str, pointer: &'static str, rate: f64, confirm| {
         let degrees = LINK_SHARES.into_iter().map(|share| {
             let title = format!("{name} of {:.1} GB/s per device instead of {rate:.1}", share * rate);
-            (title, fields(&[(pointer, json!(share * rate))]))
+            Degree::new(title, &[(pointer, json!(share * rate))])
         });
         Suspect { degrees: degrees.collect(), confirm }
     };

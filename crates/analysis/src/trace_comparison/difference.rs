@@ -260,7 +260,8 @@ mod tests {
     use crate::trace_comparison::RecordedStep;
 
     fn slice(name: u32, activity: Activity, phase: Option<Phase>, start_ns: u64, duration_ns: u64) -> DeviceSlice {
-        DeviceSlice { name, activity, phase, start_ns, duration_ns, step: Some(start_ns / 100), call: None }
+        let step = Some(start_ns / 100);
+        DeviceSlice { name, activity, phase, start_ns, duration_ns, step, call: None, launched_ns: None }
     }
 
     /// Steps of 100 ns, each with a forward kernel of `gemm_ns` at 0, a backward kernel of 30 ns at

@@ -48,6 +48,8 @@ pub struct DeviceSlice {
     pub step: Option<u64>,
     /// Index in [`Recorded::calls`], for collectives.
     pub call: Option<u32>,
+    /// Time of the launch on the host, if known.
+    pub launched_ns: Option<u64>,
 }
 
 impl DeviceSlice {
@@ -102,18 +104,18 @@ pub(super) type ByName<'r> = BTreeMap<(Activity, &'r str), (u64, u64)>;
 
 /// Unions of intervals by activity, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Usage {
-    pub(super) span: u64,
-    pub(super) compute: u64,
-    pub(super) communication: u64,
-    pub(super) exposed: u64,
-    pub(super) copies: u64,
-    pub(super) busy: u64,
+pub(crate) struct Usage {
+    pub(crate) span: u64,
+    pub(crate) compute: u64,
+    pub(crate) communication: u64,
+    pub(crate) exposed: u64,
+    pub(crate) copies: u64,
+    pub(crate) busy: u64,
 }
 
 impl Usage {
     /// Computes the unions of slices.
-    pub(super) fn of<'s>(slices: impl Iterator<Item = &'s DeviceSlice>) -> Self {
+    pub(crate) fn of<'s>(slices: impl Iterator<Item = &'s DeviceSlice>) -> Self {
         let mut intervals: [Vec<(u64, u64)>; 3] = Default::default();
         for slice in slices {
             intervals[slice.activity as usize].push((slice.start_ns, slice.end_ns()));

@@ -9,7 +9,7 @@ use super::recorded::{Activity, Recorded};
 
 /// Time of a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = TracePhaseTime))]
 pub struct PhaseTime {
     /// Phase, as in [`super::PhaseDifference`].
     pub phase: String,
@@ -93,6 +93,7 @@ mod tests {
             duration_ns,
             step: None,
             call: None,
+            launched_ns: None,
         };
         let recorded = Recorded {
             names: vec!["copy".to_owned(), "gemm".to_owned()],

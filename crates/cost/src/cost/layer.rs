@@ -1,6 +1,10 @@
 //! Time and memory for a transformer layer, an input block or an output block, summed from the
 //! operator graph (docs/models.md, section 3).
 
+mod timed;
+
+pub use timed::TimedOperator;
+
 use super::collective::Group;
 use super::graph::{self, Operator, OperatorGraph, Phase, Repeat, Shape, Span};
 use super::kernel::Kernel;
@@ -297,8 +301,13 @@ impl<'a> LayerModel<'a> {
     }
 
     fn layer_with(&self, kind: LayerKind, load: ModuleLoad, recompute: Recompute) -> LayerCost {
+        self.piece((kind, load), (self.repeat(recompute), self.layer_backward()), graph::layer, Self::stretches)
+    }
+
+    /// Returns the operators of a layer that a recomputation setting repeats.
+    fn repeat(&self, recompute: Recompute) -> Repeat {
         let modules = RecomputedModules::of(&self.training.recompute_modules);
-        let repeat = match (recompute, self.training.attention) {
+        match (recompute, self.training.attention) {
             (Recompute::Selective, kernel) if !modules.is_empty() => {
                 let is_stored = kernel == AttentionKernel::Unfused;
                 Repeat::Modules(if is_stored { modules } else { modules.without(RecomputedModule::CoreAttn) })
@@ -309,30 +318,46 @@ impl<'a> LayerModel<'a> {
             (Recompute::None | Recompute::Selective, _) => Repeat::Nothing,
             (Recompute::Operators, _) => Repeat::Operators,
             (Recompute::Full, _) => Repeat::All,
-        };
-        let backward = match self.gradients {
+        }
+    }
+
+    /// Returns the gradients that the backward of a layer computes.
+    fn layer_backward(&self) -> Backward {
+        match self.gradients {
             Gradients::All => Backward::FULL,
             Gradients::Inputs => Backward { weights: false, ..Backward::FULL },
             Gradients::None => Backward::NONE,
-        };
-        self.piece((kind, load), (repeat, backward), graph::layer, Self::stretches)
+        }
+    }
+
+    /// True if the weights of the input and output block are trained.
+    fn is_end_trained(&self) -> bool {
+        self.gradients == Gradients::All && self.module.adapters.is_none()
+    }
+
+    fn input_backward(&self) -> Backward {
+        if self.is_end_trained() { Backward::FULL } else { Backward::NONE }
+    }
+
+    fn output_backward(&self) -> Backward {
+        let weights = self.is_end_trained() || self.module.has_projection();
+        Backward { inputs: self.gradients != Gradients::None, weights }
     }
 
     /// Returns the cost of the input block: token embedding or patch projection.
     pub fn input(&self, load: ModuleLoad) -> LayerCost {
-        let is_trained = self.gradients == Gradients::All && self.module.adapters.is_none();
-        let backward = if is_trained { Backward::FULL } else { Backward::NONE };
-        self.piece((self.module.main_kind(), load), (Repeat::Nothing, backward), graph::input, |_, _, _, _| {
-            Stretches::NONE
-        })
+        self.piece(
+            (self.module.main_kind(), load),
+            (Repeat::Nothing, self.input_backward()),
+            graph::input,
+            |_, _, _, _| Stretches::NONE,
+        )
     }
 
     /// Returns the cost of the output block: final norm, output head, loss, and the layers of
     /// multi-token prediction with an output head each.
     pub fn output(&self, load: ModuleLoad) -> LayerCost {
-        let is_trained = self.gradients == Gradients::All && self.module.adapters.is_none();
-        let backward =
-            Backward { inputs: self.gradients != Gradients::None, weights: is_trained || self.module.has_projection() };
+        let backward = self.output_backward();
         let kind = self.module.last_kind();
         let end = |build| self.piece((kind, load), (Repeat::Nothing, backward), build, |_, _, _, _| Stretches::NONE);
         let output = end(graph::output);

@@ -41,6 +41,45 @@ const NOT_APPLIED: [(&str, &str, &str); 4] = [
     ("", "--use_megatron_fsdp", "Sharding by Megatron-FSDP is not applied."),
 ];
 
+/// Keys of a row of the performance tables with the key of an override.
+const ROW: [(&str, &str); 12] = [
+    ("system", "#SBATCH constraint"),
+    ("gpus", "world-size"),
+    ("model", RECIPE),
+    ("precision", "mixed_precision"),
+    ("global_batch_size", "train.global_batch_size"),
+    ("micro_batch_size", "train.micro_batch_size"),
+    ("seq_length", "dataset.seq_length"),
+    ("tensor_model_parallel_size", "model.tensor_model_parallel_size"),
+    ("pipeline_model_parallel_size", "model.pipeline_model_parallel_size"),
+    ("context_parallel_size", "model.context_parallel_size"),
+    ("expert_model_parallel_size", "model.expert_model_parallel_size"),
+    ("virtual_pipeline_model_parallel_size", "model.virtual_pipeline_model_parallel_size"),
+];
+
+/// Returns the overrides of a row of the performance tables, written as lines `key=value`; `None` for other texts.
+pub(super) fn recognise_row(text: &str) -> Option<Keys> {
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let entry =
+        |line: &'_ str| line.split_once('=').map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
+    let entries: Vec<(String, String)> = lines().map(entry).collect::<Option<_>>()?;
+    let has = |name: &str| entries.iter().any(|(key, _)| key == name);
+    let is_row = ["system", "gpus", "model", "global_batch_size"].into_iter().all(has);
+    if !is_row {
+        return None;
+    }
+    let mut keys = Keys::default();
+    for (name, value) in &entries {
+        match ROW.into_iter().find(|(key, _)| key == name) {
+            Some((_, key)) => keys.translate(key, &meaning(key, value), (name, value)),
+            None => keys.push(name.clone(), value.clone()).ok()?,
+        }
+    }
+    keys.assume("The recomputation is not stated. It is read as none.");
+    keys.derive(programs::COMMAND, "", programs::COMMAND);
+    Some(keys)
+}
+
 /// Returns the overrides that a command of a performance script states; `None` if the text has no such command. `variables` are
 /// those of the text.
 ///
@@ -100,8 +139,8 @@ fn is_argument(word: &str, short: &str, long: &str) -> bool {
 fn meaning(key: &str, value: &str) -> String {
     match key {
         RECIPE => format!("{value}_pretrain"),
-        "mixed_precision" if value.starts_with("fp8") => "bf16_with_fp8_mixed".to_owned(),
-        "mixed_precision" if value == "nvfp4" => "bf16_with_fp4_mixed".to_owned(),
+        "mixed_precision" if value.to_lowercase().contains("fp8") => "bf16_with_fp8_mixed".to_owned(),
+        "mixed_precision" if value.eq_ignore_ascii_case("nvfp4") => "bf16_with_fp4_mixed".to_owned(),
         "mixed_precision" => "bf16_mixed".to_owned(),
         _ => value.to_owned(),
     }

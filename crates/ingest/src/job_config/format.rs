@@ -282,6 +282,9 @@ fn of_text(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
     if transformers::is_megatron_command(text) {
         return transformers::read_command(ConfigFormat::Swift, keys, text).map(|keys| (ConfigFormat::Swift, keys));
     }
+    if let Some(keys) = bridge_performance::recognise_row(text) {
+        return Ok((ConfigFormat::MegatronBridge, keys));
+    }
     if let Some(keys) = bridge_performance::recognise(&keys, text)? {
         return Ok((ConfigFormat::MegatronBridge, keys));
     }

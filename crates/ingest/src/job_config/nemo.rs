@@ -7,7 +7,7 @@ use planner::model::Adapters;
 
 use super::keys::Keys;
 use super::settings::Settings;
-use super::{JobConfigError, megatron, unmodelled};
+use super::{JobConfigError, bridge_recipes, megatron, unmodelled};
 
 /// Keys with another name in Megatron-LM.
 const NAMES: [(&str, &str); 13] = [
@@ -104,11 +104,15 @@ pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
             keys.assume(format!("The recipes of Megatron-Bridge {sentence}."));
         }
     }
+    bridge_recipes::add(keys);
     let recipe = keys.text(&["recipe"], "model");
+    let class = keys.text(&["-target-"], "model");
     switches(keys);
     let mut settings = if keys.has("num-layers") { megatron::read(keys)? } else { megatron::read_job(keys)? };
     if settings.model.is_none() {
-        settings.model_name = recipe.and_then(|recipe| Some(("recipe", model_of_recipe(&recipe)?)));
+        let of_recipe = recipe.and_then(|recipe| Some(("recipe", bridge_recipes::model_of_recipe(&recipe)?)));
+        let of_class = || Some(("-target-", bridge_recipes::model_of_class(&class?)?));
+        settings.model_name = of_recipe.or_else(of_class);
     }
     if let Some(rank) = keys.count(&["peft.dim"], "rank of the adapters")? {
         let targets = keys.text(&["peft.target_modules"], "adapted layers");
@@ -120,20 +124,6 @@ pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     keys.ignore(|key| key.starts_with("peft."));
     ignore(keys);
     Ok(settings)
-}
-
-/// Returns the name of the model in the name of a recipe: `qwen3-30b-a3b` of `qwen3_30b_a3b_pretrain_config`.
-fn model_of_recipe(recipe: &str) -> Option<String> {
-    let name = recipe.rsplit(['.', ':']).next()?.to_lowercase();
-    let kinds = ["_pretrain", "_finetune", "_sft", "_peft", "_lora", "_config"];
-    let end = kinds.iter().filter_map(|kind| name.find(kind)).min()?;
-    let mut name = name[..end].to_owned();
-    for (digits, version) in
-        [("llama31", "llama3.1"), ("llama32", "llama3.2"), ("llama33", "llama3.3"), ("qwen25", "qwen2.5")]
-    {
-        name = name.replace(digits, version);
-    }
-    Some(name.replace('_', "-"))
 }
 
 /// Renames the keys of sections to arguments.

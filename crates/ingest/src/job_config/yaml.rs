@@ -62,7 +62,11 @@ pub(super) fn document(text: &str) -> Result<Node, JobConfigError> {
         let line = marker.line();
         let node = match event {
             Event::StreamEnd => break,
-            Event::Alias(_) => return Err(malformed(format!("line {line}: aliases (*name) are not read"))),
+            Event::Alias(_) => {
+                return Err(malformed(format!(
+                    "line {line}: aliases (*name) are not read; write their values instead"
+                )));
+            }
             Event::Scalar(text, style, ..) => scalar(text, style),
             Event::SequenceStart(..) | Event::MappingStart(..) => {
                 if open.len() >= MAX_DEPTH {

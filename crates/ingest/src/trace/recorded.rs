@@ -59,6 +59,7 @@ pub fn recorded(trace: &Trace, name: &str, rank: Option<u32>) -> Vec<Recorded> {
             duration_ns: trace.slices.duration_ns[slice],
             step: steps.at(start_ns, launches.launch_ns[slice]),
             call,
+            launched_ns: launches.launch_ns[slice],
         });
     }
     let only = devices.len() == 1;

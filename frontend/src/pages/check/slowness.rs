@@ -253,7 +253,7 @@ fn Explanation(slowness: Slowness, replicas: u32) -> impl IntoView {
         {is_slower.then(|| view! {
             {excluded.map(|text| text.map(|text| view! { <p class="hint">{text}</p> }))}
             <p class="hint">
-                "Not simulated: data loading, checkpoints, evaluation, imbalance of sequence lengths or experts."
+                "Not simulated: checkpoints, evaluation."
                 {partial}
             </p>
         })}

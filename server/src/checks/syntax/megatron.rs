@@ -22,6 +22,8 @@ const ONE_CONNECTION: &str = "CUDA_DEVICE_MAX_CONNECTIONS=1";
 fn deepspeed_settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec<Setting>> {
     let training = &target.scenario.training;
     match field {
+        // The configuration of DeepSpeed in the text of the script states the stage too.
+        "/training/zero" | "/training/distributed_optimizer" if job.mentions("zero_optimization") => None,
         "/training/zero" | "/training/distributed_optimizer" => {
             Some(vec![Setting::set(&DEEPSPEED_STAGE, training.zero_stage())])
         }

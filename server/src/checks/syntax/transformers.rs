@@ -117,8 +117,8 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
                 Setting::if_stated(&["eager_attention"], false),
             ])
         }
-        // A script need not have the argument.
-        "/training/attention" if job.format == ConfigFormat::TrainingArguments && job.is_command() => {
+        // TrainingArguments have no such setting, and a script need not have the argument.
+        "/training/attention" if matches!(job.format, ConfigFormat::TrainingArguments | ConfigFormat::Accelerate) => {
             let name = match training.attention {
                 AttentionKernel::Flash3 => "flash_attention_3",
                 _ => return None,

@@ -239,7 +239,7 @@ async fn load_ranks(app: &App, wanted: &RanksOptions) -> Result<Vec<Recorded>, A
 }
 
 /// Loads the device activity of traces, one trace after the other.
-async fn load(app: &App, ids: &[String]) -> Result<Vec<Vec<Recorded>>, ApiError> {
+pub(super) async fn load(app: &App, ids: &[String]) -> Result<Vec<Vec<Recorded>>, ApiError> {
     if ids.len() > MAX_TRACES {
         return Err(ApiError::Malformed(format!("traces: at most {MAX_TRACES} at once, not {}", ids.len())));
     }

@@ -13,12 +13,14 @@ use planner::scenario::PlannerKind;
 use planner::timeline::Timeline;
 use planner::trace_alignment;
 use planner::trace_alignment::Rows;
+use planner::trace_comparison::Recorded;
+use planner::trace_prediction::{self, TracePrediction};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::super::outcomes::written;
-use super::super::scenarios::find;
-use super::{overview, parse_planner};
+use super::super::scenarios::{find, validate};
+use super::{compared, overview, parse_planner};
 use crate::app::{App, Shared};
 use crate::endpoint::{off_thread, wants_json};
 use crate::error::ApiError;
@@ -182,7 +184,8 @@ pub(crate) async fn alignment(
     let Query(options) = options?;
     let speed = checked_speed(options.speed)?;
     let trace = app.store.reader().trace(&id).await?;
-    let (scenario, planner) = find_plan(&app, &trace, &options).await?;
+    let (scenario, planner) =
+        find_plan(&app, &trace, (options.scenario.as_deref(), options.planner.as_deref())).await?;
     let iteration = options.iteration.unwrap_or(0);
     let simulated = app.store.reader().timeline(&scenario, planner, iteration).await?;
     let observed_iteration = options.observed.unwrap_or(0);
@@ -198,11 +201,69 @@ pub(crate) async fn alignment(
     Ok(Json(Alignment { scenario, planner, iteration, observed_iteration, aligned, notes }))
 }
 
-/// Returns the scenario and planner to compare a trace with.
+/// Selects the rank and the plan.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PredictionOptions {
+    /// Rank of the trace, or of one of its devices. Default: as the trace states, otherwise 0.
+    rank: Option<u32>,
+    /// Scenario, by identifier or unique prefix. Default: the scenario attached to the trace.
+    scenario: Option<String>,
+    /// Planner. Default: the planner attached to the trace, otherwise the fastest.
+    planner: Option<String>,
+}
+
+/// Compares the kernels of a rank with the predicted operators of a plan, by type.
+///
+/// Times are means per step of the trace. `parts` adds up to the step: computation, exposed communication, copies and idle
+/// time. `idle` has the idle time by cause.
+#[utoipa::path(
+    get, path = "/api/v1/traces/{id}/prediction", tag = "traces",
+    params(("id" = String, Path, description = "Content address"), PredictionOptions),
+    responses(
+        (status = 200, body = TracePrediction),
+        (status = 300, description = "The prefix of the scenario is ambiguous; the candidates are named"),
+        (status = 400, description = "A wrong query"),
+        (status = 404, description = "Unknown, or no plan of that planner"),
+        (status = 409, description = "The trace has no scenario, or its scenario has no plan yet"),
+        (status = 410, description = "Deleted"),
+        (status = 422, description = "The trace has no kernels or copies of a device"),
+    )
+)]
+pub(crate) async fn prediction(
+    State(app): Shared,
+    Path(id): Path<String>,
+    options: Result<Query<PredictionOptions>, QueryRejection>,
+) -> Result<Json<TracePrediction>, ApiError> {
+    let Query(PredictionOptions { rank, scenario, planner }) = options?;
+    let trace = app.store.reader().trace(&id).await?;
+    let (scenario, planner) = find_plan(&app, &trace, (scenario.as_deref(), planner.as_deref())).await?;
+    let stored = app.store.reader().outcome(&scenario).await?;
+    let planned = stored.outcome.results.into_iter().find_map(|result| match result.answer {
+        PlanOutcome::Planned(planned) if result.planner == planner => Some(planned),
+        _ => None,
+    });
+    let planned = planned.ok_or(ApiError::NoPlannerPlan(planner))?;
+    let scenario = find(&app, &scenario).await?.scenario;
+    let valid = validate(app.store.reader(), scenario).await?;
+    let mut devices: Vec<Recorded> = compared::load(&app, &[id]).await?.into_iter().flatten().collect();
+    let several = devices.len() > 1;
+    let index = devices.iter().position(|device| !several || rank.is_none_or(|rank| rank == device.rank));
+    let Some(index) = index else {
+        return Err(ApiError::TraceComparison(
+            "it has no kernels or copies of a device, or not of this rank".to_owned(),
+        ));
+    };
+    let recorded = devices.swap_remove(index);
+    let found = off_thread(move || Ok(trace_prediction::compare(&valid, &planned, &recorded, rank))).await?;
+    Ok(Json(found))
+}
+
+/// Returns the scenario and planner to compare a trace with, by default those attached to the trace.
 async fn find_plan(
     app: &App,
     trace: &TraceSummary,
-    options: &AlignmentOptions,
+    (scenario, planner): (Option<&str>, Option<&str>),
 ) -> Result<(String, PlannerKind), ApiError> {
     // By default, a trace uses the scenario and planner of its run.
     let of_run = match (&trace.plan, &trace.run) {
@@ -212,11 +273,11 @@ async fn find_plan(
     let of_run = of_run.map(|run| run.summary);
     let of_run = of_run.and_then(|run| Some(TracePlan { scenario: run.scenario?, planner: run.plan }));
     let attached = trace.plan.as_ref().or(of_run.as_ref());
-    let asked = options.scenario.as_deref().filter(|scenario| !scenario.is_empty());
+    let asked = scenario.filter(|scenario| !scenario.is_empty());
     let scenario = asked.or(attached.map(|plan| plan.scenario.as_str())).ok_or(ApiError::NoTracePlan)?;
     let scenario = find(app, scenario).await?.id;
     let of_attached = attached.filter(|plan| plan.scenario == scenario).and_then(|plan| plan.planner);
-    let named = parse_planner(options.planner.as_deref())?.or(of_attached);
+    let named = parse_planner(planner)?.or(of_attached);
     let outcome = match app.store.reader().outcome(&scenario).await {
         Ok(stored) => stored.outcome,
         Err(crate::store::StoreError::Unknown { .. }) => return Err(ApiError::NotPlanned),

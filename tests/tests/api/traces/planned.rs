@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api::trace::{ActionList, Alignment, TimeBreakdownList};
 use harness::{TestServer, engines, test_server};
 use planner::timeline::{SpanKind, Timeline};
+use planner::trace_prediction::{KernelType, StepPart, TracePrediction};
 use serde_json::{Value, json};
 
 use super::uploaded;
@@ -148,4 +149,34 @@ async fn traces_in_a_run_are_combined() {
         breakdown.ranks.iter().map(|entry| entry.rank).collect::<Vec<_>>(),
         (0..simulated.ranks).map(Some).collect::<Vec<_>>()
     );
+}
+
+/// Kernels of a stored trace are compared with the operators of the plan of its scenario.
+#[tokio::test]
+async fn kernels_are_compared_with_predicted_operators() {
+    let server = TestServer::open().await;
+    let (scenario, _) = planned(&server).await;
+    let kernel = |name: &str, ts: u32, dur: u32| json!({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": ts, "dur": dur});
+    let body = json!({"traceEvents": [
+        kernel("nvjet_tst_128x256", 0, 700), kernel("flash_fwd_kernel", 700, 100), kernel("my_kernel", 900, 100)
+    ]});
+    let id = uploaded(&server, &format!("?scenario={scenario}&planner=1f1b"), body.to_string()).await;
+    let found: TracePrediction = server.get(&api::path::trace_prediction(&id)).await.json();
+    assert_eq!((found.rank, found.pipeline_rank, found.steps), (0, 0, 1));
+    let row = |kind: KernelType| found.kernels.iter().find(|row| row.kind == kind).unwrap();
+    let products = row(KernelType::Matmul);
+    assert!((products.measured_s - 7e-4).abs() < 1e-9 && products.predicted_s.is_some_and(|seconds| seconds > 0.0));
+    assert_eq!((row(KernelType::Unassigned).predicted_s, found.unassigned[0].name.as_str()), (None, "my_kernel"));
+    let idle = found.parts.iter().find(|part| part.part == StepPart::Idle).unwrap();
+    assert!((idle.measured_s - 1e-4).abs() < 1e-9, "{idle:?}");
+    // The rank of the only device can be stated.
+    let path = format!("{}?rank=1", api::path::trace_prediction(&id));
+    assert_eq!(server.get(&path).await.json::<TracePrediction>().rank, 1);
+
+    let alone = uploaded(&server, "", json!([kernel("gemm", 0, 10)]).to_string()).await;
+    assert_eq!(server.get(&api::path::trace_prediction(&alone)).await.problem().status, 409, "no scenario");
+    let host = json!([super::event("op", &json!(1), &json!(1), 0.0, 5.0)]).to_string();
+    let host = uploaded(&server, &format!("?scenario={scenario}"), host).await;
+    assert_eq!(server.get(&api::path::trace_prediction(&host)).await.problem().status, 422, "no kernels");
+    assert_eq!(server.get(&api::path::trace_prediction(&"a".repeat(52))).await.status, 404);
 }

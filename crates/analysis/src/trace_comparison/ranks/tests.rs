@@ -14,6 +14,7 @@ fn recorded(rank: u32, clock: u64, compute: &[u64]) -> Recorded {
         duration_ns: end - start,
         step: Some(step),
         call,
+        launched_ns: None,
     };
     let steps = (0..).zip(compute);
     let slices = steps.flat_map(|(step, &compute)| {

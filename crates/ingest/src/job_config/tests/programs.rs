@@ -264,3 +264,58 @@ fn adapters_and_sharding_of_trainers_are_read() {
     assert!((job.scenario.training.optimizer_offload - 1.0).abs() < f64::EPSILON);
     assert!(says(&job.assumed, "The name of the DeepSpeed file states offload."));
 }
+
+/// A row of the performance tables of Megatron-Bridge, written as lines.
+#[test]
+fn a_row_of_the_performance_tables_is_read() {
+    let text = "# a row\nsystem=DGX-GB200\ngpus=16\nmodel=Qwen3_30B_a3B\nprecision=MXFP8\nglobal_batch_size=64\nmicro_batch_size=2\n\
+                seq_length=4096\ntensor_model_parallel_size=1\npipeline_model_parallel_size=2\ncontext_parallel_size=1\n\
+                expert_model_parallel_size=8\nmade_up=3\n";
+    let job = config(text);
+    let scenario = &job.scenario;
+    assert_eq!(job.format, ConfigFormat::MegatronBridge);
+    assert_eq!(scenario.cluster.name, "GB200 NVL72");
+    assert_eq!((scenario.cluster.devices(), scenario.workload.global_batch), (16, 64));
+    assert_eq!((scenario.layout.pipeline, scenario.layout.microbatch), (Some(2), Some(2)));
+    assert_eq!((scenario.training.expert_parallel, scenario.training.precision), (8, Precision::Fp8));
+    assert_eq!(scenario.model.backbone().unwrap().moe.unwrap().experts, 128);
+    assert_eq!(job.unknown, ["made_up"]);
+    assert!(job.read.iter().any(|setting| setting.key == "expert_model_parallel_size" && setting.value == "8"));
+    // A script with other variables is no row.
+    assert!(read("file", b"system=x\ngpus=8\necho hello\n").is_err());
+}
+
+/// The degrees of a known recipe are read where the command states nothing. Stated values and other recipes keep theirs.
+#[test]
+fn a_known_recipe_of_megatron_bridge_has_its_degrees() {
+    let command = |recipe: &str, more: &str| {
+        config(&format!(
+            "torchrun --nproc_per_node=8 --nnodes 8 scripts/training/run_recipe.py --recipe {recipe} train.global_batch_size=128 \
+             train.micro_batch_size=1 {more}"
+        ))
+    };
+    let job = command("llama3_70b_pretrain_config", "");
+    let scenario = &job.scenario;
+    assert_eq!((scenario.layout.tensor, scenario.layout.pipeline, scenario.layout.chunks), (Some(4), Some(4), Some(5)));
+    assert_eq!((scenario.training.context_parallel, scenario.training.sequence_parallel), (2, true));
+    assert_eq!(scenario.workload.context_length, 8192);
+    assert!(job.assumed.iter().any(|sentence| sentence.contains("sequence_parallel true")), "{:?}", job.assumed);
+    let job = command(
+        "llama3_70b_pretrain_config",
+        "model.pipeline_model_parallel_size=1 model.tensor_model_parallel_size=8",
+    );
+    assert_eq!((job.scenario.layout.tensor, job.scenario.layout.pipeline), (Some(8), Some(1)));
+    assert_eq!(job.scenario.layout.chunks.unwrap_or(1), 1);
+    let job = command("llama3_70b_sft_config", "model.seq_length=4096");
+    assert_eq!((job.scenario.layout.tensor, job.scenario.training.context_parallel), (Some(1), 1));
+}
+
+/// The class of the provider names the model of a configuration without sizes.
+#[test]
+fn a_provider_class_of_megatron_bridge_names_the_model() {
+    let text = "model:\n  _target_: megatron.bridge.models.llama.llama_provider.Llama3ModelProvider8B\n  \
+                tensor_model_parallel_size: 2\n  seq_length: 8192\ntrain:\n  micro_batch_size: 1\n  global_batch_size: 64\n";
+    let job = config(text);
+    assert_eq!(job.scenario.model.parameters(), 8_030_261_248);
+    assert!(!job.unknown.iter().any(|key| key.contains("target")), "{:?}", job.unknown);
+}

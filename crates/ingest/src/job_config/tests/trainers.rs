@@ -209,3 +209,35 @@ fn job_files_name_their_model() {
     let vision = config("model_name_or_path: Qwen/Qwen3-VL-4B-Instruct\ncutoff_len: 2048\n");
     assert!(vision.scenario.model.modules[0].frozen && !vision.scenario.model.modules[1].frozen);
 }
+
+/// Keys of DeepSpeed and FSDP that no version has are reported, also below their sections. Known keys without effect are not.
+#[test]
+fn unknown_keys_of_sections_are_reported() {
+    let deepspeed = r#"{"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+        "activation_checkpointing": {"profile": false, "partitions": 3},
+        "zero_optimization": {"stage": 3, "reduce_bucket_size": 5e8, "stage3_prefetch_bucket_size": "auto", "stagee": 1,
+        "offload_optimizer": {"device": "cpu", "pin_memory": true, "pinn": 1}}}"#;
+    let job = together(&[LLAMA_70B, deepspeed], on(64)).unwrap();
+    let unknown =
+        ["activation_checkpointing.partitions", "zero_optimization.offload_optimizer.pinn", "zero_optimization.stagee"];
+    assert_eq!(job.unknown, unknown);
+    let accelerate = "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 64\nnum_machines: 8\nfsdp_config:\n  \
+                      fsdp_version: 2\n  fsdp_reshard_after_forward: true\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  \
+                      fsdp_state_dict_type: SHARDED_STATE_DICT\n  fsdp_shading: 3\n";
+    let job = together(&[LLAMA_70B, accelerate], Hardware::default()).unwrap();
+    assert_eq!(job.unknown, ["fsdp_config.fsdp_shading"]);
+}
+
+/// Settings of DeepSpeed that change traffic or sharding are named, because they are not simulated.
+#[test]
+fn other_sharding_of_deepspeed_is_named() {
+    let with = |more: &str| {
+        let text = format!(
+            "{{\"train_micro_batch_size_per_gpu\": 1, \"bf16\": {{\"enabled\": true}}, \"zero_optimization\": {{\"stage\": 3, {more}}}}}"
+        );
+        together(&[LLAMA_70B, &text], on(64)).unwrap()
+    };
+    assert!(says(&with("\"zero_quantized_weights\": true"), "Quantised communication"));
+    assert!(!says(&with("\"zero_quantized_weights\": false"), "Quantised communication"));
+    assert!(says(&with("\"mics_shard_size\": 8"), "Hybrid sharding"));
+}

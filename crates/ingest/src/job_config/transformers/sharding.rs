@@ -84,6 +84,18 @@ fn deepspeed(
     if keys.text(&["deepspeed.zero_optimization.zero_hpz_partition_size"], "sharding").is_some_and(|size| size != "1") {
         keys.not_modelled("Secondary sharding within nodes (hpZ) is not applied.");
     }
+    let is_quantised = ["zero_quantized_weights", "zero_quantized_gradients", "zeropp_loco_param"].map(|name| {
+        let key = format!("deepspeed.zero_optimization.{name}");
+        keys.flag(&[&key], "sharding").unwrap_or(false)
+    });
+    if is_quantised.contains(&true) {
+        keys.not_modelled(
+            "Quantised communication of weights and gradients (ZeRO++) is read as that of their formats.",
+        );
+    }
+    if keys.count(&["deepspeed.zero_optimization.mics_shard_size"], "sharding")?.is_some() {
+        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
+    }
     let stage = match (stage, named) {
         (Some(stage), _) => stage,
         // ms-swift has files of its own.

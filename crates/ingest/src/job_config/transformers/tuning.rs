@@ -50,8 +50,9 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
     }
     keys.ignore(|key| ["lora_", "peft_", "galore_", "apollo_", "badam_"].iter().any(|start| key.starts_with(start)));
     for (names, sentence) in SWITCHES {
+        let setting = if sentence == FUSED_LOSS { "fused kernels" } else { "fine-tuning" };
         for name in names {
-            let value = keys.text(&[name], "fine-tuning").unwrap_or_default();
+            let value = keys.text(&[name], setting).unwrap_or_default();
             if !matches!(value.to_lowercase().as_str(), "" | "false" | "0" | "none" | "[]") {
                 keys.not_modelled(sentence);
             }

@@ -1,6 +1,6 @@
 //! Keys for data, checkpoints, logs, learning rates and launchers.
 
-const STARTS: [&str; 140] = [
+const STARTS: [&str; 137] = [
     "use_unsloth_gc",
     "rope_scaling",
     "quantization_method",
@@ -29,7 +29,6 @@ const STARTS: [&str; 140] = [
     "accelerate.deepspeed_config.gradient_clipping",
     "accelerate.deepspeed_config.zero3_",
     "accelerate.deepspeed_config.deepspeed_multinode",
-    "accelerate.fsdp_config.",
     "accelerate.parallelism_config.",
     "accelerate.use_parallelism_config",
     "deepspeed._comment",
@@ -52,10 +51,8 @@ const STARTS: [&str; 140] = [
     "deepspeed.flops_profiler",
     "deepspeed.checkpoint",
     "deepspeed.aio",
-    "deepspeed.activation_checkpointing.",
     "deepspeed.zero_allow",
     "deepspeed.zero_force",
-    "deepspeed.zero_optimization.",
     "deepspeed.communication_data_type",
     "deepspeed.seq_parallel_communication",
     "deepspeed.memory_breakdown",
@@ -182,8 +179,95 @@ const NAMES: [&str; 36] = [
     "warmup_steps",
 ];
 
+/// Sections whose keys are listed, so that others are reported.
+const SECTIONS: [(&str, &[&str]); 4] = [
+    (
+        "deepspeed.zero_optimization.",
+        &[
+            "allgather_bucket_size",
+            "allgather_partitions",
+            "allgather_sequential",
+            "contiguous_gradients",
+            "elastic_checkpoint",
+            "gather_16bit_weights_on_model_save",
+            "grad_hooks",
+            "ignore_unused_parameters",
+            "legacy_stage1",
+            "load_from_fp32_weights",
+            "log_trace_cache_warnings",
+            "max_live_parameters",
+            "max_reuse_distance",
+            "memory_efficient_linear",
+            "mics_hierarchical_params_gather",
+            "model_persistence_threshold",
+            "module_granularity_threshold",
+            "offload_optimizer.buffer_count",
+            "offload_optimizer.fast_init",
+            "offload_optimizer.nvme_path",
+            "offload_optimizer.pin_memory",
+            "offload_optimizer.pipeline",
+            "offload_optimizer.pipeline_read",
+            "offload_optimizer.pipeline_write",
+            "offload_param.buffer_count",
+            "offload_param.buffer_size",
+            "offload_param.max_in_cpu",
+            "offload_param.nvme_path",
+            "offload_param.pin_memory",
+            "override_module_apply",
+            "param_persistence_threshold",
+            "pipeline_loading_checkpoint",
+            "prefetch_bucket_size",
+            "reduce_bucket_size",
+            "reduce_scatter",
+            "round_robin_gradients",
+            "stage3_gather_16bit_weights_on_model_save",
+            "stage3_gather_fp16_weights_on_model_save",
+            "stage3_max_live_parameters",
+            "stage3_max_reuse_distance",
+            "stage3_model_persistence_threshold",
+            "stage3_param_persistence_threshold",
+            "stage3_prefetch_bucket_size",
+            "stage3_use_all_reduce_for_fetch_params",
+            "sub_group_size",
+            "use_all_reduce_for_fetch_params",
+            "use_multi_rank_bucket_allreduce",
+            "zero_quantized_nontrainable_weights",
+        ],
+    ),
+    ("deepspeed.activation_checkpointing.", &["number_checkpoints", "profile", "synchronize_checkpoint_boundary"]),
+    ("accelerate.fsdp_config.", &FSDP),
+    ("fsdp_config.", &FSDP),
+];
+
+/// Keys of FSDP, without the prefix `fsdp_`.
+const FSDP: [&str; 16] = [
+    "auto_wrap_policy",
+    "backward_prefetch",
+    "backward_prefetch_policy",
+    "cpu_ram_efficient_loading",
+    "final_state_dict_type",
+    "forward_prefetch",
+    "limit_all_gathers",
+    "min_num_params",
+    "state_dict_type",
+    "sync_module_states",
+    "transformer_layer_cls_to_wrap",
+    "use_orig_params",
+    "xla",
+    "xla_fsdp_grad_ckpt",
+    "xla_fsdp_settings",
+    "xla_fsdp_v2",
+];
+
 /// True if a key affects neither time nor memory.
 pub(super) fn is(key: &str) -> bool {
+    if let Some((section, names)) = SECTIONS.into_iter().find(|(section, _)| key.starts_with(section)) {
+        let name = &key[section.len()..];
+        let name = name.strip_prefix("fsdp_").filter(|_| section.ends_with("fsdp_config.")).unwrap_or(name);
+        return names
+            .iter()
+            .any(|known| name == *known || name.strip_prefix(known).is_some_and(|rest| rest.starts_with('.')));
+    }
     let sections = ["special_tokens.", "tokenizer", "torch", "wandb", "mlflow", "comet", "weight_decay", "use_mps"];
     NAMES.contains(&key) || STARTS.iter().chain(&sections).any(|start| key.starts_with(start))
 }

@@ -1,0 +1,141 @@
+//! Work that is smaller, uneven or late: batches, stages, lengths, experts and reading of data.
+
+use serde_json::json;
+
+use super::{Degree, Suspect};
+use planscope_core::workload::{Distribution, SampleSource};
+use planscope_plan::scenario::Scenario;
+
+/// Tokens of the busiest expert-parallel rank relative to the mean.
+const SKEWS: [f64; 5] = [1.25, 1.5, 2.0, 3.0, 4.0];
+/// Largest difference of a sample length from the mean, relative to it.
+const SPREADS: [f64; 3] = [0.25, 0.5, 0.9];
+/// Layers that the first stage has less than planned, and the last stage more.
+const MOVED: [u32; 3] = [1, 2, 4];
+/// Time to read the data of a microbatch in ms.
+const READING_MS: [f64; 22] = [
+    5.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 56.0, 80.0, 112.0, 160.0, 224.0, 320.0, 450.0, 640.0, 900.0, 1300.0,
+    1800.0, 2500.0, 5000.0, 10_000.0, 20_000.0,
+];
+/// Key of the host time of a microbatch.
+pub(in crate::slowness) const HOST_MICROBATCH: &str = "/cluster/device/curves/host_microbatch_us";
+
+pub(super) fn suspects(scenario: &Scenario, is_rate: bool) -> Vec<Suspect> {
+    let global = is_rate.then(|| global_batch(scenario));
+    let all = [microbatch(scenario), stages(scenario), lengths(scenario), reading(scenario)];
+    let single = all.into_iter().flatten().chain(global).chain(experts(scenario));
+    single.filter(|suspect| !suspect.degrees.is_empty()).collect()
+}
+
+/// Smaller microbatches, with more of them in a step.
+fn microbatch(scenario: &Scenario) -> Option<Suspect> {
+    let stated = scenario.layout.microbatch.filter(|&size| size > 1)?;
+    let smaller = std::iter::successors(Some(stated / 2), |size| Some(size / 2).filter(|&size| size > 0));
+    let degree = |size: u32| {
+        Degree::new(format!("microbatch {size} instead of {stated}"), &[("/layout/microbatch", json!(size))])
+    };
+    Some(Suspect {
+        degrees: smaller.filter(|&size| size > 0).map(degree).collect(),
+        confirm: "Read the sequences of a microbatch from the log, or the rows of the products in a profiler trace.",
+    })
+}
+
+/// A smaller global batch, for the tokens of a planned one.
+fn global_batch(scenario: &Scenario) -> Suspect {
+    let batch = scenario.workload.global_batch;
+    let parts = [2, 4, 8, 16].into_iter().filter(|parts| batch.is_multiple_of(*parts));
+    let degree = |parts: u32| {
+        let size = batch / parts;
+        let title = format!("a global batch of {size} sequences instead of {batch}");
+        Degree { steps: f64::from(parts), ..Degree::new(title, &[("/workload/global_batch", json!(size))]) }
+    };
+    Suspect {
+        degrees: parts.map(degree).collect(),
+        confirm: "Read the global batch and its ramp from the log: a small batch has few microbatches per pipeline, and as many \
+                  reductions and optimizer steps as a large one.",
+    }
+}
+
+/// A last pipeline stage with more layers than planned, and a first one with fewer.
+fn stages(scenario: &Scenario) -> Option<Suspect> {
+    let [module] = &scenario.model.modules[..] else { return None };
+    let stages = scenario.layout.pipeline.filter(|&ranks| ranks > 1)? * scenario.layout.chunks.unwrap_or(1);
+    let stated = &scenario.layers_per_stage;
+    let planned = if stated.is_empty() {
+        let (each, rest) = (module.layers / stages, module.layers % stages);
+        (0..stages).map(|stage| each + u32::from(stage < rest)).collect()
+    } else {
+        stated.clone()
+    };
+    let degree = |moved: u32| {
+        let mut layers = planned.clone();
+        let first = layers.first()?.checked_sub(moved).filter(|&layers| layers > 0)?;
+        let last = layers.last()? + moved;
+        *layers.first_mut()? = first;
+        *layers.last_mut()? = last;
+        let title = format!("{last} layers on the last stage instead of {}", last - moved);
+        Some(Degree::new(title, &[("/layers_per_stage", json!(layers))]))
+    };
+    Some(Suspect {
+        degrees: MOVED.into_iter().filter_map(degree).collect(),
+        confirm: "Compare the forward times of the pipeline ranks: a trace of each, or the timers of all ranks \
+                  (--timing-log-option all of Megatron-LM).",
+    })
+}
+
+/// Samples of different lengths, with the planned mean.
+fn lengths(scenario: &Scenario) -> Option<Suspect> {
+    let SampleSource::Drawn { text_tokens: Distribution::Constant { value }, .. } = &scenario.workload.samples else {
+        return None;
+    };
+    let mean = *value;
+    let degree = |spread: f64| {
+        let most = (f64::from(mean) * spread) as u32;
+        let (min, max) = (mean - most, mean.checked_add(most)?);
+        let changes = [
+            ("/workload/samples/text_tokens", json!({ "kind": "uniform", "min": min, "max": max })),
+            ("/workload/context_length", json!(max)),
+            ("/workload/packing", json!("single")),
+        ];
+        (most > 0).then(|| Degree::new(format!("samples of {min} to {max} tokens instead of {mean}"), &changes))
+    };
+    Some(Suspect {
+        degrees: SPREADS.into_iter().filter_map(degree).collect(),
+        confirm: "Compare the tokens of the microbatches of different replicas. If they differ, deal the sequences by length, or pack \
+                  them.",
+    })
+}
+
+/// Reading of data that is slower than the computation.
+fn reading(scenario: &Scenario) -> Option<Suspect> {
+    let host_us = scenario.cluster.device.curves.as_ref()?.host_microbatch_us;
+    let degree = |ms: f64| {
+        let title = format!("reading of data that takes {ms:.0} ms per microbatch");
+        Degree::new(title, &[(HOST_MICROBATCH, json!(1000.0 * ms))])
+    };
+    Some(Suspect {
+        degrees: READING_MS.into_iter().filter(|ms| 1000.0 * ms > host_us).map(degree).collect(),
+        confirm: "Run some steps on synthetic data (--mock-data of Megatron-LM). Look for idle time before the first forward kernel of a \
+                  microbatch in a profiler trace.",
+    })
+}
+
+/// Tokens that the router divides unevenly over expert-parallel ranks.
+fn experts(scenario: &Scenario) -> Vec<Suspect> {
+    if scenario.training.expert_parallel < 2 {
+        return Vec::new();
+    }
+    let modules = scenario.model.modules.iter().enumerate();
+    let suspect = |(index, skew): (usize, f64)| {
+        let pointer = format!("/model/modules/{index}/moe/skew");
+        let degree = |more: f64| {
+            let title = format!("{more} times the mean tokens on the busiest expert-parallel rank");
+            Degree::new(title, &[(&pointer, json!(more))])
+        };
+        Suspect {
+            degrees: SKEWS.into_iter().filter(|&more| more > skew).map(degree).collect(),
+            confirm: "Log the tokens of each expert, or compare the grouped products of the expert-parallel ranks in their traces.",
+        }
+    };
+    modules.filter_map(|(index, module)| Some((index, module.moe?.skew))).map(suspect).collect()
+}
