@@ -119,7 +119,7 @@ fn late_phases_order_the_causes() {
     assert_eq!(found.causes, before, "one phase says nothing");
 }
 
-fn job(model: serde_json::Value, layout: serde_json::Value, training: serde_json::Value) -> ValidScenario {
+fn job(model: &serde_json::Value, layout: &serde_json::Value, training: &serde_json::Value) -> ValidScenario {
     let document = json!({
         "schema": "scenario/1", "model": model, "cluster": { "preset": "h100", "nodes": 2 },
         "workload": {
@@ -139,19 +139,19 @@ fn job(model: serde_json::Value, layout: serde_json::Value, training: serde_json
 #[test]
 fn uneven_small_and_late_work_is_simulated() {
     let dense = job(
-        json!({ "preset": "llama-3-8b" }),
-        json!({ "tensor": 2, "pipeline": 4, "microbatch": 2 }),
-        json!({ "recompute": "full" }),
+        &json!({ "preset": "llama-3-8b" }),
+        &json!({ "tensor": 2, "pipeline": 4, "microbatch": 2 }),
+        &json!({ "recompute": "full" }),
     );
     let sparse = job(
-        json!({ "preset": "mixtral-8x7b" }),
-        json!({ "tensor": 2, "pipeline": 4, "microbatch": 1 }),
-        json!({ "recompute": "full", "expert_parallel": 2, "zero": 1 }),
+        &json!({ "preset": "mixtral-8x7b" }),
+        &json!({ "tensor": 2, "pipeline": 4, "microbatch": 1 }),
+        &json!({ "recompute": "full", "expert_parallel": 2, "zero": 1 }),
     );
     let whole = job(
-        json!({ "preset": "llama-3-8b" }),
-        json!({ "tensor": 8, "pipeline": 1, "microbatch": 4 }),
-        json!({ "recompute": "full", "zero": 1 }),
+        &json!({ "preset": "llama-3-8b" }),
+        &json!({ "tensor": 8, "pipeline": 1, "microbatch": 4 }),
+        &json!({ "recompute": "full", "zero": 1 }),
     );
     for (valid, words) in [
         (&whole, &["microbatch 2"][..]),
@@ -191,9 +191,9 @@ fn uneven_small_and_late_work_is_simulated() {
     assert!(!titles(false).iter().any(|title| title.contains("global batch")));
     // One expert-parallel rank has no imbalance, and one stage is not uneven.
     let single = job(
-        json!({ "preset": "mixtral-8x7b" }),
-        json!({ "tensor": 8, "pipeline": 1, "microbatch": 1 }),
-        json!({ "recompute": "full", "zero": 3 }),
+        &json!({ "preset": "mixtral-8x7b" }),
+        &json!({ "tensor": 8, "pipeline": 1, "microbatch": 1 }),
+        &json!({ "recompute": "full", "zero": 3 }),
     );
     let all = suspects(single.scenario(), false);
     let has = |word: &str| all.iter().any(|suspect| suspect.degrees[0].title.contains(word));

@@ -7,7 +7,7 @@ use planscope_core::host::{NeverCancelled, SequentialWorkers};
 use planscope_plan::scenario::parse;
 use planscope_plan::scenario::validate::NoDatasets;
 
-fn valid(layout: Value, training: Value) -> ValidScenario {
+fn valid(layout: &Value, training: &Value) -> ValidScenario {
     let document = json!({
         "schema": "scenario/1", "model": { "preset": "llama-3-8b" }, "cluster": { "preset": "h100", "nodes": 1 },
         "workload": {
@@ -94,7 +94,7 @@ fn a_trace_as_predicted_has_no_differences() {
             json!({ "recompute": "full", "recompute_layers": 4, "zero": 1 }),
         ),
     ] {
-        let valid = valid(layout.clone(), training);
+        let valid = valid(&layout, &training);
         let planned = planned(&valid);
         let rank = planned.ranks.len() as u32 - 1;
         let found = compare(&valid, &planned, &recorded(&valid, &planned, rank), Some(7));
@@ -125,7 +125,7 @@ fn a_trace_as_predicted_has_no_differences() {
 /// A slower attention kernel is the first row, and unknown kernels are named.
 #[test]
 fn the_largest_difference_comes_first() {
-    let valid = valid(json!({ "tensor": 2, "pipeline": 2, "microbatch": 1 }), json!({ "recompute": "none" }));
+    let valid = valid(&json!({ "tensor": 2, "pipeline": 2, "microbatch": 1 }), &json!({ "recompute": "none" }));
     let planned = planned(&valid);
     let mut trace = recorded(&valid, &planned, 0);
     let slow = trace.names.iter().position(|name| name == "flash_fwd_kernel").unwrap() as u32;
@@ -149,7 +149,7 @@ fn the_largest_difference_comes_first() {
 /// A trace with too little work for the job is named as another job.
 #[test]
 fn a_trace_of_another_job_is_named() {
-    let valid = valid(json!({ "tensor": 2, "pipeline": 2, "microbatch": 1 }), json!({ "recompute": "none" }));
+    let valid = valid(&json!({ "tensor": 2, "pipeline": 2, "microbatch": 1 }), &json!({ "recompute": "none" }));
     let planned = planned(&valid);
     let mut trace = recorded(&valid, &planned, 0);
     let is_named = |found: &TracePrediction| found.notes.iter().any(|note| note.contains("another job"));
@@ -161,7 +161,7 @@ fn a_trace_of_another_job_is_named() {
 /// A rank that the plan does not have, and a trace without steps, are reported.
 #[test]
 fn missing_ranks_and_steps_are_reported() {
-    let valid = valid(json!({ "tensor": 2, "pipeline": 2, "microbatch": 1 }), json!({ "recompute": "none" }));
+    let valid = valid(&json!({ "tensor": 2, "pipeline": 2, "microbatch": 1 }), &json!({ "recompute": "none" }));
     let planned = planned(&valid);
     let mut trace = recorded(&valid, &planned, 0);
     trace.steps.clear();

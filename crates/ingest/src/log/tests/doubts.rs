@@ -125,7 +125,8 @@ const UNNUMBERED: &str = "no step time is read or derived: the steps between two
 fn unnumbered_dicts_without_times_are_reported() {
     let dict = |step: u32| format!("{{'loss': {}.5, 'learning_rate': 1e-05, 'epoch': 0.{step}}}\n", 9 - step);
     let plain: String = (1..5).map(dict).collect();
-    let timed: String = (1..5).map(|step| format!("2024-05-01 10:0{step}:00,123 - INFO - {}", dict(step))).collect();
+    let line = |step: u32| format!("2024-05-01 10:0{step}:00,123 - INFO - {}", dict(step));
+    let timed: String = (1..5).map(line).collect();
     for log in [&plain, &timed] {
         assert!(has_note(log, UNNUMBERED), "{log}");
         assert!(read(log).points.iter().all(|point| point.step_time_s.is_none()));
