@@ -167,6 +167,7 @@ mod tests {
         let mut expected = recorded(&trace, "a", Some(1));
         for slice in &mut expected[0].slices {
             slice.start_ns -= trace.origin_ns;
+            slice.launched_ns = slice.launched_ns.map(|launched_ns| launched_ns - trace.origin_ns);
         }
         let prepared = pack_trace(trace);
         let chunks = prepared.chunks.into_iter().filter(|chunk| chunk.tier % 2 == 0);
