@@ -16,7 +16,6 @@ use crate::planners::{
 };
 use planscope_core::host::side_by_side;
 use planscope_core::training::Recompute;
-use planscope_core::units::Seconds;
 use planscope_core::workload::{GlobalBatch, PackedBatch, Packing, SampleShape, packing};
 use planscope_cost::cost::{ContextSettings, DegreeSettings, Pricing};
 use planscope_plan::execution_file::ExecutionFile;
@@ -276,9 +275,8 @@ fn evaluate_alternatives(
     let (mut fastest, mut infeasible): (Option<Box<EvaluatedPlan>>, _) = (None, None);
     for scenario in scenarios {
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
-        let known = fastest.as_ref().map_or(NO_CEILING, |plan| Seconds::from_secs(plan.iteration_s()).to_nanos());
-        let ceiling = context.ceiling.min(known);
-        let alternative = PlanningContext { scenario, pricing: &pricing, ceiling, ..context };
+        // The time of a plan on the run is no ceiling for the times of layouts on the sizing batch.
+        let alternative = PlanningContext { scenario, pricing: &pricing, ..context };
         match special_cases::evaluate_apart(alternative, observer)? {
             Evaluation::Planned(plan) => {
                 if fastest.as_ref().is_none_or(|fastest| plan.iteration_s() < fastest.iteration_s()) {
