@@ -36,7 +36,7 @@ pub(super) fn fastest(
     };
     for &planner in of(context.planner, context.scenario) {
         let special = PlanningContext { planner, ..context };
-        let Evaluation::Planned(found) = evaluate_apart(special, observer)? else { continue };
+        let Evaluation::Planned(found) = evaluate_apart(special, &mut Quiet(observer))? else { continue };
         if found.iteration_s() < best.iteration_s() {
             observer.spend(found.stored_spans())?;
             let decision = format!(
@@ -49,16 +49,16 @@ pub(super) fn fastest(
     Ok(Evaluation::Planned(best))
 }
 
-/// Plans with the method of the planner, without progress reports and with a memory budget of its own: of several such
-/// plans, one is stored. A plan that exceeds the budget is infeasible.
+/// Plans with the method of the planner and a memory budget of its own: of several such plans, one is stored. A plan
+/// that exceeds the budget is infeasible.
 pub(super) fn evaluate_apart(
     context: PlanningContext<'_>,
-    observer: &mut Budgeted<'_>,
+    observer: &mut dyn Observer,
 ) -> Result<Evaluation, PlanError> {
     go_on(observer)?;
     let size = EvaluationSize::new(context.batches.evaluated.len() as u32, observer.workers().count());
     let spent = Spent::new(observer.max_bytes(), size);
-    let found = evaluate_own(context, &mut Budgeted::new(&spent, &mut Quiet(observer)));
+    let found = evaluate_own(context, &mut Budgeted::new(&spent, observer));
     go_on(observer)?;
     match found {
         Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => {
