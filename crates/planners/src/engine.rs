@@ -238,11 +238,7 @@ fn run_planner(
 ) -> Result<Evaluation, PlanError> {
     go_on(observer)?;
     observer.started(context.planner);
-    let has_fixed_stages = context.scenario.layers_per_stage.len() > 1;
-    let evaluation = if has_fixed_stages && !context.planner.follows_layers_per_stage() {
-        let binding = "does not apply: the scenario fixes the layers per stage, and this planner has stages of its own";
-        Evaluation::Infeasible(NoPlan::inapplicable(binding))
-    } else if candidates.is_empty() {
+    let evaluation = if candidates.is_empty() {
         plan_fixed(context, observer)?
     } else {
         settings::plan_free(context, candidates, observer)?
@@ -253,6 +249,10 @@ fn run_planner(
 
 /// Plans with the settings of the scenario and those that the method prescribes.
 fn plan_fixed(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result<Evaluation, PlanError> {
+    if context.scenario.layers_per_stage.len() > 1 && !context.planner.follows_layers_per_stage() {
+        let binding = "does not apply: the scenario fixes the layers per stage, and this planner has stages of its own";
+        return Ok(Evaluation::Infeasible(NoPlan::inapplicable(binding)));
+    }
     match prescribed(context.planner, context.scenario) {
         Prescribed::Unchanged => evaluate(context, observer),
         Prescribed::Workload(scenario) => evaluate(PlanningContext { scenario: &scenario, ..context }, observer),
