@@ -153,9 +153,15 @@ fn uneven_small_and_late_work_is_simulated() {
         &json!({ "tensor": 8, "pipeline": 1, "microbatch": 4 }),
         &json!({ "recompute": "full", "zero": 1 }),
     );
+    let padded = job(
+        &json!({ "preset": "llama-3-8b" }),
+        &json!({ "tensor": 1, "pipeline": 1, "microbatch": 2 }),
+        &json!({ "recompute": "full", "zero": 3, "framework": "hugging_face" }),
+    );
     for (valid, words) in [
         (&whole, &["microbatch 2"][..]),
-        (&dense, &["on the last stage", "samples of", "reading of data", "a global batch of"][..]),
+        (&dense, &["on the last stage", "reading of data", "a global batch of"][..]),
+        (&padded, &["samples of"][..]),
         (&sparse, &["expert-parallel rank"][..]),
     ] {
         let predicted = predicted_s(valid);
@@ -189,6 +195,8 @@ fn uneven_small_and_late_work_is_simulated() {
         suspects(dense.scenario(), is_rate).into_iter().map(|suspect| suspect.degrees[0].title.clone()).collect()
     };
     assert!(!titles(false).iter().any(|title| title.contains("global batch")));
+    // Megatron-LM concatenates documents.
+    assert!(!titles(false).iter().any(|title| title.contains("samples of")));
     // One expert-parallel rank has no imbalance, and one stage is not uneven.
     let single = job(
         &json!({ "preset": "mixtral-8x7b" }),

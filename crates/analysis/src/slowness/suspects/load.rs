@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{Degree, Suspect};
+use planscope_core::training::Framework;
 use planscope_core::workload::{Distribution, SampleSource};
 use planscope_plan::scenario::Scenario;
 
@@ -83,8 +84,12 @@ fn stages(scenario: &Scenario) -> Option<Suspect> {
     })
 }
 
-/// Samples of different lengths, with the planned mean.
+/// Samples of different lengths, with the planned mean. Programs for pre-training concatenate documents to sequences of
+/// equal length, so only trainers that pad samples have this cause.
 fn lengths(scenario: &Scenario) -> Option<Suspect> {
+    if scenario.training.framework != Framework::HuggingFace {
+        return None;
+    }
     let SampleSource::Drawn { text_tokens: Distribution::Constant { value }, .. } = &scenario.workload.samples else {
         return None;
     };
