@@ -277,7 +277,7 @@ fn evaluate_alternatives(
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
         // The time of a plan on the run is no ceiling for the times of layouts on the sizing batch.
         let alternative = PlanningContext { scenario, pricing: &pricing, ..context };
-        match special_cases::evaluate_apart(alternative, observer)? {
+        match evaluate_apart(alternative, observer)? {
             Evaluation::Planned(plan) => {
                 if fastest.as_ref().is_none_or(|fastest| plan.iteration_s() < fastest.iteration_s()) {
                     fastest = Some(plan);
@@ -374,6 +374,22 @@ fn evaluate_own(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Re
     // Check the limit before timelines are stored.
     observer.spend(plan_spans(tested.plan()))?;
     judged(context, &tested, observer)
+}
+
+/// Plans with the method of the planner and a memory budget of its own: of several such plans, one is stored. A plan
+/// that exceeds the budget is infeasible.
+fn evaluate_apart(context: PlanningContext<'_>, observer: &mut dyn Observer) -> Result<Evaluation, PlanError> {
+    go_on(observer)?;
+    let size = budget::EvaluationSize::new(context.batches.evaluated.len() as u32, observer.workers().count());
+    let spent = Spent::new(observer.max_bytes(), size);
+    let found = evaluate_own(context, &mut Budgeted::new(&spent, observer));
+    go_on(observer)?;
+    match found {
+        Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => {
+            Ok(Evaluation::Infeasible(NoPlan::inapplicable("the plan exceeds the limits of an answer")))
+        }
+        other => other,
+    }
 }
 
 /// Checks and simulates a plan.

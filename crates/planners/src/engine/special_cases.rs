@@ -1,12 +1,10 @@
 //! Plans of simpler methods for planners whose space contains them. Searches are heuristic, so the plan of a special
 //! case can be faster on a run.
 
-use super::spent::{Budgeted, Spent};
-use super::{Evaluation, PlanError, evaluate_own};
+use super::spent::Budgeted;
+use super::{Evaluation, PlanError, evaluate_apart};
+use crate::planners::PlanningContext;
 use crate::planners::settings_search::Quiet;
-use crate::planners::{NoPlan, PlanningContext};
-use planscope_plan::observer::{Observer, go_on};
-use planscope_plan::scenario::budget::EvaluationSize;
 use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario};
 
 /// Planners whose plans are special cases of those of `planner`: groups of powers of two are groups, one strategy
@@ -47,23 +45,4 @@ pub(super) fn fastest(
         }
     }
     Ok(Evaluation::Planned(best))
-}
-
-/// Plans with the method of the planner and a memory budget of its own: of several such plans, one is stored. A plan
-/// that exceeds the budget is infeasible.
-pub(super) fn evaluate_apart(
-    context: PlanningContext<'_>,
-    observer: &mut dyn Observer,
-) -> Result<Evaluation, PlanError> {
-    go_on(observer)?;
-    let size = EvaluationSize::new(context.batches.evaluated.len() as u32, observer.workers().count());
-    let spent = Spent::new(observer.max_bytes(), size);
-    let found = evaluate_own(context, &mut Budgeted::new(&spent, observer));
-    go_on(observer)?;
-    match found {
-        Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => {
-            Ok(Evaluation::Infeasible(NoPlan::inapplicable("the plan exceeds the limits of an answer")))
-        }
-        other => other,
-    }
 }

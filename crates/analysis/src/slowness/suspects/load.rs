@@ -36,7 +36,7 @@ fn microbatch(scenario: &Scenario) -> Option<Suspect> {
         Degree::new(format!("microbatch {size} instead of {stated}"), &[("/layout/microbatch", json!(size))])
     };
     Some(Suspect {
-        degrees: smaller.filter(|&size| size > 0).map(degree).collect(),
+        degrees: smaller.map(degree).collect(),
         confirm: "Read the sequences of a microbatch from the log, or the rows of the products in a profiler trace.",
     })
 }
