@@ -58,6 +58,11 @@ pub struct Training {
     /// otherwise 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero: Option<u32>,
+    /// Number of devices with the same parameters (DP x CP) over which ZeRO shards (hybrid sharding,
+    /// HSDP). Several groups of this size then have a copy each, and reduce gradients with each other.
+    /// If it does not divide DP x CP, the next smaller divisor applies. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard_degree: Option<u32>,
     /// Number format for gradient accumulation and reduction.
     #[serde(default, skip_serializing_if = "is_default")]
     pub gradients: GradientFormat,
@@ -97,6 +102,10 @@ pub struct Training {
     /// of a token crosses on its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dispatch_by_node: bool,
+    /// Output head and loss run on chunks of the tokens, so that no logits are stored (fused linear cross
+    /// entropy of Liger-Kernel, cut cross entropy).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub chunked_loss: bool,
     /// Framework whose kernels, buffers and host overhead are assumed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub framework: Framework,
@@ -174,6 +183,13 @@ impl Training {
         self.zero.unwrap_or(u32::from(self.distributed_optimizer))
     }
 
+    /// Number of `replicas` over which ZeRO shards: the largest divisor up to the shard degree.
+    pub fn shards(&self, replicas: u32) -> u32 {
+        let replicas = replicas.max(1);
+        let limit = self.shard_degree.unwrap_or(replicas).clamp(1, replicas);
+        (1..=limit).rev().find(|&shards| replicas.is_multiple_of(shards)).unwrap_or(1)
+    }
+
     /// Tensor-parallel degree of routed experts in a model with tensor-parallel degree `tensor`.
     pub fn expert_tensor(&self, tensor: u32) -> u32 {
         self.expert_tensor_parallel.map_or(tensor, |degree| degree.min(tensor)).max(1)
@@ -234,6 +250,7 @@ impl Default for Training {
             activation_offload: 0.0,
             precision: Precision::default(),
             zero: None,
+            shard_degree: None,
             gradients: GradientFormat::default(),
             fused_weight_gradients: true,
             overlapped_backward: true,
@@ -245,6 +262,7 @@ impl Default for Training {
             expert_tensor_parallel: None,
             expert_overlap: 0.0,
             dispatch_by_node: false,
+            chunked_loss: false,
             framework: Framework::default(),
             execution: None,
             optimizer: Optimizer::default(),

@@ -73,6 +73,8 @@ pub(super) fn TrainingSection() -> impl IntoView {
                     options=&[(0, "0: nothing"), (1, "1: optimizer"), (2, "2: + gradients"), (3, "3: + weights")]
                     free=FreeSetting::Zero
                 />
+                <NumberField pointer="/training/shard_degree" label="Shard over" unit="devices" min=1.0 max=131_072.0 placeholder="all" />
+                <p class="hint">"Devices (DP x CP) that share a copy of the states under ZeRO. Empty: all. Fewer: hybrid sharding (HSDP), for example 8 for a copy per node."</p>
                 <SelectField pointer="/training/gradients" label="Gradients" options=&[("fp32", "fp32"), ("bf16", "bf16")] />
                 <CheckField pointer="/training/fused_weight_gradients" label="Accumulate weight gradients inside the matrix product" when_absent=true />
                 <h4>"Communication"</h4>
@@ -84,6 +86,7 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <h4>"Kernels"</h4>
                 <SelectField pointer="/training/execution" label="Execution" options=&EXECUTION />
                 <p class="hint">"The framework sets kernels (fused or eager), memory of the loss and host time. \u{201c}Execution\u{201d} overrides the kernels."</p>
+                <CheckField pointer="/training/chunked_loss" label="Loss in chunks, without stored logits (as Liger-Kernel)" />
                 <h4>"Further degrees"</h4>
                 <NumberField pointer="/training/context_parallel" label="Context parallel" unit="CP" min=1.0 max=1024.0 placeholder="1" free=FreeSetting::ContextParallel />
                 <CheckField pointer="/training/context_balanced" label="Balanced causal attention (CP)" when_absent=true />
@@ -263,6 +266,8 @@ const ADVANCED: [&str; 20] = [
     "/training/recompute_layers",
     "/training/activation_offload",
     "/training/zero",
+    "/training/shard_degree",
+    "/training/chunked_loss",
     "/training/gradients",
     "/training/fused_weight_gradients",
     "/training/tensor_overlap",

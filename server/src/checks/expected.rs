@@ -134,6 +134,15 @@ impl Target {
         replicas(&self.scenario)
     }
 
+    /// Number of devices over which ZeRO shards, and number of copies. `None` if the shard degree has no effect.
+    pub(super) fn shards_and_copies(&self) -> Option<(u32, u32)> {
+        let training = &self.scenario.training;
+        let all = self.replicas().saturating_mul(training.context_parallel.max(1));
+        let shards = training.shards(all);
+        let is_effective = training.shard_degree.is_none_or(|degree| degree == shards && shards < all);
+        (training.zero_stage() > 0 && is_effective).then(|| (shards, all / shards))
+    }
+
     /// Number of devices of a replica.
     pub(super) fn devices_per_replica(&self) -> u32 {
         self.scenario.cluster.devices() / self.replicas()

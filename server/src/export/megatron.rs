@@ -44,7 +44,7 @@ pub(crate) fn arguments(
     }
     let mut lines = layout(scenario, planned, module, is_interleaved);
     lines.extend(model(module, scenario.workload.context_length, planned.layout.tensor));
-    lines.extend(training(scenario, module));
+    lines.extend(training(scenario, planned, module));
     let world = scenario.cluster.devices();
     let mut text = format!(
         "# {} on {world} devices: a plan of {} by Planscope, for pretrain_gpt.py of Megatron-LM.\n# Data, tokenizer, optimizer \
@@ -194,7 +194,7 @@ fn model(module: &Module, context: u32, tensor: u32) -> Vec<String> {
     lines
 }
 
-fn training(scenario: &Scenario, module: &Module) -> Vec<String> {
+fn training(scenario: &Scenario, planned: &Planned, module: &Module) -> Vec<String> {
     let training = &scenario.training;
     let mut lines = Vec::new();
     match training.precision {
@@ -227,6 +227,11 @@ fn training(scenario: &Scenario, module: &Module) -> Vec<String> {
     lines.push(format!("--attention-backend {backend}"));
     if training.zero_stage() >= 1 {
         lines.push("--use-distributed-optimizer".to_owned());
+        let replicas = planned.layout.data.saturating_mul(training.context_parallel);
+        let copies = replicas / training.shards(replicas);
+        if copies > 1 {
+            lines.push(format!("--num-distributed-optimizer-instances {copies}"));
+        }
     }
     if training.data_overlap > 0.0 {
         lines.push("--overlap-grad-reduce".to_owned());

@@ -71,7 +71,13 @@ pub(crate) fn job_file(
          \"{precision}\"\n",
         scenario.workload.context_length, scenario.workload.global_batch
     );
-    let (replicated, sharded) = if training.zero_stage() == 0 { (layout.data, 1) } else { (1, layout.data) };
+    let context = training.context_parallel.max(1);
+    let (replicated, sharded) = match training.shards(layout.data.saturating_mul(context)) {
+        _ if training.zero_stage() == 0 => (layout.data, 1),
+        shards if shards.is_multiple_of(context) => (layout.data * context / shards, shards / context),
+        // Fewer devices share a copy than a context-parallel group has. torchtitan cannot express this.
+        _ => (layout.data, 1),
+    };
     let reshards = if training.zero_stage() == 3 { "always" } else { "never" };
     let _ = write!(
         text,

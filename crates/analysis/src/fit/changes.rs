@@ -160,6 +160,11 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
             all.push(proposal(kind, format!("ZeRO {zero}"), &[("/training/zero", json!(zero))]));
         }
     }
+    hybrid_sharding(scenario, all);
+    if settings.framework == Framework::HuggingFace && !settings.chunked_loss {
+        let fields = [("/training/chunked_loss", json!(true)), ("/training/execution", json!(Execution::Compiled))];
+        all.push(proposal(kind, "Liger-Kernel (fused kernels, loss in chunks)", &fields));
+    }
     if settings.gradients == GradientFormat::Fp32 {
         all.push(proposal(kind, "gradients in bf16", &[("/training/gradients", json!(GradientFormat::Bf16))]));
     }
@@ -186,6 +191,29 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
     if scenario.workload.packing != Packing::Packed && !scenario.is_free(FreeSetting::Packing) {
         let packed = [("/workload/packing", json!(Packing::Packed))];
         all.push(proposal(ChangeKind::Workload, "samples packed to the context length", &packed));
+    }
+}
+
+/// Hybrid sharding: a copy per node, or per group of two or four nodes; all devices instead of several copies.
+fn hybrid_sharding(scenario: &Scenario, all: &mut Vec<Proposal>) {
+    let Scenario { training, cluster, layout, .. } = scenario;
+    let degrees = layout.tensor.unwrap_or(1).saturating_mul(layout.pipeline.unwrap_or(1)).max(1);
+    let replicas = cluster.devices() / degrees;
+    if training.zero_stage() == 0 || scenario.is_free(FreeSetting::Zero) {
+        return;
+    }
+    let shards = training.shards(replicas);
+    let of_node = (cluster.devices_per_node / layout.tensor.unwrap_or(1).max(1)).max(1);
+    for nodes in [1, 2, 4] {
+        let fewer = of_node.saturating_mul(nodes);
+        if fewer > 1 && fewer < replicas && fewer != shards && replicas.is_multiple_of(fewer) {
+            let title = format!("hybrid sharding over {fewer} devices");
+            all.push(proposal(ChangeKind::Training, title, &[("/training/shard_degree", json!(fewer))]));
+        }
+    }
+    if shards < replicas {
+        let title = format!("sharding over all {replicas} replicas");
+        all.push(proposal(ChangeKind::Training, title, &[("/training/shard_degree", Value::Null)]));
     }
 }
 

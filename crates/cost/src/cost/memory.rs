@@ -16,11 +16,11 @@ pub struct StateBytes {
 }
 
 impl StateBytes {
-    /// Computes the state for `data` replicas. ZeRO stage 1 shards the optimizer state, stage 2
-    /// also gradients, stage 3 also weights.
-    pub fn new(training: &Training, data: f64) -> Self {
+    /// Computes the state for `shards` devices that ZeRO shards over. Stage 1 shards the optimizer
+    /// state, stage 2 also gradients, stage 3 also weights.
+    pub fn new(training: &Training, shards: f64) -> Self {
         let stage = training.zero_stage();
-        let share = |from: u32| if stage >= from { data } else { 1.0 };
+        let share = |from: u32| if stage >= from { shards } else { 1.0 };
         // Gradients in the format of the weights have no second copy.
         let is_long = training.gradients == GradientFormat::Fp32;
         let copy = if is_long { training.profile().gradient_copy_bytes } else { 0.0 };

@@ -4,6 +4,7 @@ mod disaggregated;
 mod exchange;
 mod optimizer_step;
 mod pieces;
+mod sharding;
 mod stage;
 mod weights;
 
@@ -186,11 +187,8 @@ impl<'a> LayerTable<'a> {
 
     /// Returns weights, gradients and optimizer state per rank.
     pub fn state_memory(&self, partition: &Partition, replica_layout: ReplicaLayout) -> Vec<StateMemory> {
-        let replicas = f64::from(self.replicas(replica_layout));
-        let (dense, expert) = (
-            StateBytes::new(self.training, replicas),
-            StateBytes::new(self.training, self.expert_replicas(replica_layout)),
-        );
+        let [dense, expert] =
+            self.sharding(replica_layout).map(|sharding| StateBytes::new(self.training, sharding.shards));
         let state = |parameters: Parameters| {
             let sum = |component: fn(StateBytes) -> f64| {
                 Bytes::from_f64(parameters.dense * component(dense) + parameters.expert * component(expert))
@@ -209,14 +207,6 @@ impl<'a> LayerTable<'a> {
     /// Number of devices with the same parameters.
     fn replicas(&self, replica_layout: ReplicaLayout) -> u32 {
         self.all_replicas.unwrap_or(replica_layout.data * self.training.context_parallel)
-    }
-
-    /// Number of replicas of an expert: data-parallel degree x TP / (expert-parallel degree x expert TP).
-    fn expert_replicas(&self, replica_layout: ReplicaLayout) -> f64 {
-        let replicas = f64::from(self.replicas(replica_layout));
-        let devices = replicas * f64::from(self.tensor);
-        let of_experts = f64::from(self.training.expert_tensor(self.tensor)) * f64::from(self.training.expert_parallel);
-        (devices / of_experts).max(1.0)
     }
 
     /// Parameters per device for all ranks. If the tied output head is on a different rank, it is a
@@ -321,7 +311,7 @@ impl<'a> LayerTable<'a> {
         replica_layout: ReplicaLayout,
         windows: Option<&[(Seconds, Seconds)]>,
     ) -> (Vec<Nanos>, Vec<Nanos>) {
-        let replicas = f64::from(self.replicas(replica_layout));
+        let [dense, expert] = self.sharding(replica_layout).map(|sharding| sharding.shards);
         let rates = Rates::new(&self.cluster.device);
         // Frozen parameters have no gradients to reduce.
         let trained = |(module, ..): &(usize, usize, usize)| {
@@ -337,7 +327,7 @@ impl<'a> LayerTable<'a> {
             let concerned = tied.iter().filter(|(_, first, last)| *first == rank || *last == rank);
             let shared: Seconds = concerned.map(|&shared| self.tied_embedding_sync(shared, replica_layout)).sum();
             sync.push((reduced + shared).to_nanos());
-            let shares = [(parameters.dense, replicas), (parameters.expert, self.expert_replicas(replica_layout))];
+            let shares = [(parameters.dense, dense), (parameters.expert, expert)];
             let updated = optimizer_step::Parameters::sharded(self.training, shares);
             optimizer.push(self.optimizer_time(&rates, updated));
         }

@@ -107,6 +107,8 @@ pub(super) const RECOMPUTE_LAYERS: Column =
     integer("recompute_layers", 1, 1024, "all layers of a stage; needs recompute full");
 pub(super) const SEQUENCE_PARALLEL: Column = flag("sequence_parallel", "true if tp > 1 and the framework has it");
 pub(super) const ZERO: Column = integer("zero", 0, 3, "1 if dp x cp > 1, else 0");
+pub(super) const SHARD_DEGREE: Column = integer("shard_degree", 1, 131_072, "dp x cp; needs zero >= 1");
+pub(super) const CHUNKED_LOSS: Column = flag("chunked_loss", "false");
 pub(super) const PRECISION: Column = word("precision", &["bf16", "fp16", "fp8", "fp32"], "bf16");
 pub(super) const FSDP: Column = flag("fsdp", "false");
 pub(super) const FRAMEWORK: Column = name(
@@ -134,7 +136,7 @@ pub(super) const HOST_MEMORY_GIB: Column = number("host_memory_gib", 0.0, 1_048_
 pub(super) const MEMORY_RESERVE_GIB: Column = number("memory_reserve_gib", 0.0, 1000.0, "4");
 
 /// Other usual names of columns: (name, column).
-const ALIASES: [(&str, &str); 45] = [
+const ALIASES: [(&str, &str); 47] = [
     ("expert_tensor_parallel", "etp"),
     ("expert_tensor_parallel_size", "etp"),
     ("moe_intermediate_size", "expert_ffn"),
@@ -174,6 +176,8 @@ const ALIASES: [(&str, &str); 45] = [
     ("gbs", "global_batch"),
     ("global_batch_size", "global_batch"),
     ("zero_stage", "zero"),
+    ("dp_shard", "shard_degree"),
+    ("hsdp", "shard_degree"),
     ("dtype", "precision"),
     ("compiled", "execution"),
     ("tied_word_vectors", "tied_embeddings"),
@@ -246,7 +250,7 @@ pub(super) fn position(words: &[&str], text: &str) -> Option<usize> {
 }
 
 /// All known columns.
-pub const COLUMNS: [Column; 57] = [
+pub const COLUMNS: [Column; 59] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -297,6 +301,8 @@ pub const COLUMNS: [Column; 57] = [
     RECOMPUTE_LAYERS,
     GRADIENTS,
     CP_BALANCED,
+    SHARD_DEGREE,
+    CHUNKED_LOSS,
     FUSED_WEIGHT_GRADIENTS,
     TENSOR_OVERLAP,
     DATA_OVERLAP,

@@ -11,9 +11,10 @@ use planner::training::{
 use super::architecture;
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
-    ATTENTION, CP_BALANCED, DATA_OVERLAP, DISPATCH_BY_NODE, DROPOUT, EXECUTION, EXPERT_OVERLAP, FRAMEWORK, FSDP,
-    FUSED_WEIGHT_GRADIENTS, GRADIENTS, LAYERS_PER_STAGE, MASTER_WEIGHTS, MEMORY_RESERVE_GIB, MOMENTS, OPTIMIZER,
-    OPTIMIZER_OFFLOAD, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS, SEQUENCE_PARALLEL, TENSOR_OVERLAP, ZERO,
+    ATTENTION, CHUNKED_LOSS, CP_BALANCED, DATA_OVERLAP, DISPATCH_BY_NODE, DROPOUT, EXECUTION, EXPERT_OVERLAP,
+    FRAMEWORK, FSDP, FUSED_WEIGHT_GRADIENTS, GRADIENTS, LAYERS_PER_STAGE, MASTER_WEIGHTS, MEMORY_RESERVE_GIB, MOMENTS,
+    OPTIMIZER, OPTIMIZER_OFFLOAD, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS, SEQUENCE_PARALLEL, SHARD_DEGREE,
+    TENSOR_OVERLAP, ZERO,
 };
 use super::degrees::Degrees;
 use super::presets::Presets;
@@ -109,6 +110,8 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) 
         },
         precision,
         zero: Some(zero),
+        shard_degree: shard_degree(cells, degrees, zero)?,
+        chunked_loss: cells.flag(CHUNKED_LOSS)?.unwrap_or(false),
         fused_weight_gradients: cells
             .flag(FUSED_WEIGHT_GRADIENTS)?
             .unwrap_or_else(|| framework.fuses_weight_gradients()),
@@ -154,6 +157,19 @@ fn zero(cells: Cells<'_>, degrees: Degrees, framework: Framework, is_fsdp: bool)
         (true, _) => 3,
         (false, given) => given.unwrap_or(u32::from(replicated)),
     })
+}
+
+/// Returns the number of devices over which ZeRO shards, which divides DP x CP.
+fn shard_degree(cells: Cells<'_>, degrees: Degrees, zero: u32) -> Result<Option<u32>, Rejection> {
+    let Some(shards) = cells.integer(SHARD_DEGREE)? else { return Ok(None) };
+    let replicas = degrees.data.saturating_mul(degrees.context);
+    if zero == 0 {
+        return refuse(SHARD_DEGREE, "contradicts zero 0, which shards nothing");
+    }
+    if !replicas.is_multiple_of(shards) {
+        return refuse(SHARD_DEGREE, format!("{shards} does not divide dp x cp = {replicas}"));
+    }
+    Ok((shards < replicas).then_some(shards))
 }
 
 /// Returns the attention kernel. Selective recomputation only saves memory if attention scores are

@@ -106,7 +106,7 @@ fn every_column_is_heard() {
         let other = with(&all).unwrap();
         (other != plain, other)
     };
-    let cases: [(&str, &str, Heard); 47] = [
+    let cases: [(&str, &str, Heard); 49] = [
         ("gpu", "h100", |c| c.cluster.name == "H100"),
         ("gpus_per_node", "4", |c| (c.cluster.nodes, c.cluster.devices_per_node) == (2, 4)),
         ("model", "llama-2-7b", |c| c.model.name == "Llama-2 7B"),
@@ -131,6 +131,8 @@ fn every_column_is_heard() {
         ("recompute", "Selective", |c| c.training.attention == AttentionKernel::Unfused),
         ("sequence_parallel", "true", |c| c.training.sequence_parallel),
         ("zero", "2", |c| c.training.zero_stage() == 2),
+        ("shard_degree", "2", |c| c.training.shard_degree == Some(2)),
+        ("chunked_loss", "true", |c| c.training.chunked_loss),
         ("precision", "FP32", |c| c.training.precision == Precision::Fp32),
         ("fsdp", "1", |c| c.training.zero_stage() == 3 && c.training.framework == Framework::Fsdp),
         ("framework", "InternEvo v0.2.1", |c| {
@@ -223,6 +225,8 @@ fn invalid_values_are_reported_by_column() {
     }
     for (columns, says) in [
         (&[("fsdp", "true"), ("zero", "1")][..], "zero: 1 contradicts fsdp true, which shards weights"),
+        (&[("dp", "4"), ("shard_degree", "3")], "shard_degree: 3 does not divide dp x cp = 4"),
+        (&[("zero", "0"), ("shard_degree", "2")], "shard_degree: contradicts zero 0, which shards nothing"),
         (&[("recompute", "selective"), ("recompute_layers", "2")], "recompute_layers: needs recompute full"),
         (&[("data_overlap", "1.5")], "data_overlap: 1.5 is not in 0 to 1"),
         (&[("memory_reserve_gib", "much")], "memory_reserve_gib: \"much\" is not a number"),

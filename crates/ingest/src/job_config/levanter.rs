@@ -4,7 +4,7 @@ use planner::model::Model;
 use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
-use super::settings::{Batch, Settings};
+use super::settings::{Batch, Settings, Sharding};
 use super::{JobConfigError, model_config, optimizer, unmodelled};
 
 const MODEL: &str = "model.";
@@ -96,9 +96,7 @@ fn mesh(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> 
             replicated = Some(replicated.unwrap_or(1).saturating_mul(size));
         }
     }
-    if replicated.unwrap_or(1) > 1 {
-        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
-    }
+    settings.sharding = replicated.map(Sharding::Copies);
     // The expert axis has devices of its own, which are data-parallel elsewhere.
     let expert = settings.expert.unwrap_or(1);
     settings.replicas = sharded.map(|sharded| sharded.saturating_mul(replicated.unwrap_or(1)).saturating_mul(expert));

@@ -4,7 +4,7 @@ use planner::model::{Adapters, Model};
 use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
-use super::settings::{Batch, NODE, Settings};
+use super::settings::{Batch, NODE, Settings, Sharding};
 use super::{JobConfigError, model_config, optimizer, unmodelled, without_effect};
 
 /// Sections with the sizes of a model.
@@ -123,7 +123,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings, is_tuned: bool) {
         ),
     }
     if !is_tuned && settings.nodes > Some(1) {
-        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
+        settings.sharding = Some(Sharding::WithinNode);
     }
 }
 

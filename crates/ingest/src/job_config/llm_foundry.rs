@@ -4,7 +4,7 @@ use planner::model::{Adapters, Model};
 use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
-use super::settings::{Batch, Settings};
+use super::settings::{Batch, Settings, within_node};
 use super::{JobConfigError, model_config, optimizer, unmodelled, without_effect};
 
 const MODEL: &str = "model.";
@@ -75,7 +75,7 @@ fn sharding(keys: &mut Keys, settings: &mut Settings) {
         Some(_) => 3,
     });
     if strategy.as_deref().is_some_and(|strategy| strategy.contains("HYBRID")) {
-        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
+        settings.sharding = Some(within_node(keys));
     }
     if keys.text(&["fsdp_config.mixed_precision"], "format of gradients").is_some_and(|name| name == "PURE") {
         settings.gradients = Some(GradientFormat::Bf16);

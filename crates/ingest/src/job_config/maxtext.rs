@@ -8,7 +8,7 @@ use planner::scenario::PlannerKind;
 use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
-use super::settings::{Batch, Settings};
+use super::settings::{Batch, Settings, Sharding};
 use super::{JobConfigError, model_config, optimizer, unmodelled};
 
 /// Sizes with their keys in `config.json`. They are multiplied by `global_parameter_scale`, which is 1 by default.
@@ -109,9 +109,7 @@ fn degrees(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErro
     let sharded = degree(keys, &["fsdp", "fsdp_transpose"], if is_default { None } else { Some(1) })?;
     let replicated = degree(keys, &["data"], Some(1))?;
     settings.zero = Some(if sharded == Some(1) { 0 } else { 3 });
-    if sharded != Some(1) && replicated != Some(1) {
-        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
-    }
+    settings.sharding = replicated.map(Sharding::Copies).or(sharded.map(Sharding::Shards));
     // Expert parallelism has devices of its own, which are data-parallel elsewhere.
     settings.replicas = sharded
         .and_then(|sharded| Some(sharded.saturating_mul(replicated?).saturating_mul(settings.expert.unwrap_or(1))));

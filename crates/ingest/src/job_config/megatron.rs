@@ -11,7 +11,7 @@ use super::megatron_ignored;
 use super::megatron_layers;
 use super::megatron_stages;
 use super::model_config::distinct_head_size;
-use super::settings::{Batch, Settings};
+use super::settings::{Batch, Settings, Sharding};
 use super::{JobConfigError, launcher, optimizer, slime, unmodelled};
 
 /// Vocabulary size if the file gives only a tokenizer: GPT-2, padded to a multiple of 1,024.
@@ -268,6 +268,8 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         (_, true, _) => 3,
         (_, false, _) => u32::from(is_distributed),
     });
+    let copies = keys.count(&["num-distributed-optimizer-instances"], "copies of the sharded state")?;
+    settings.sharding = copies.map(Sharding::Copies);
     let is_deepspeed = deepspeed.is_some() || keys.flag(&["deepspeed"], "framework").unwrap_or(false);
     settings.framework = is_deepspeed.then_some(Framework::MegatronDeepspeed);
     settings.overlapped_gradients = keys.flag(&["overlap-grad-reduce"], "overlap of gradient communication");

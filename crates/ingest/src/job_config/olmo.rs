@@ -4,7 +4,7 @@ use planner::model::Model;
 use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
-use super::settings::{Batch, Settings};
+use super::settings::{Batch, Settings, within_node};
 use super::{JobConfigError, model_config, optimizer, without_effect};
 
 const MODEL: &str = "model.";
@@ -101,7 +101,7 @@ fn sharding(keys: &mut Keys, settings: &mut Settings) {
         }
     });
     if kind.contains("HYBRID") {
-        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
+        settings.sharding = Some(within_node(keys));
     }
     let format = keys.text(&["fsdp.precision"], "format of gradients");
     settings.gradients = (format.as_deref() == Some("pure")).then_some(GradientFormat::Bf16);

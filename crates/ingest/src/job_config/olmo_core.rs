@@ -4,7 +4,7 @@ use planner::model::Model;
 use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
-use super::settings::{Batch, Settings};
+use super::settings::{Batch, Settings, Sharding, within_node};
 use super::{JobConfigError, model_config, optimizer};
 
 const MODEL: &str = "model.";
@@ -110,11 +110,14 @@ fn sharding(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErr
         "fsdp" | "hsdp" => 3,
         _ => 0,
     });
-    if kind == "hsdp" {
-        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
-    }
     let sharded = keys.count(&["train_module.dp_config.shard_degree"], "sharded data parallelism")?;
     let replicated = keys.count(&["train_module.dp_config.num_replicas"], "replicated data parallelism")?;
+    settings.sharding = match (kind.as_str(), replicated, sharded) {
+        ("hsdp", Some(copies), _) => Some(Sharding::Copies(copies)),
+        ("hsdp", None, Some(shards)) => Some(Sharding::Shards(shards)),
+        ("hsdp", None, None) => Some(within_node(keys)),
+        _ => None,
+    };
     settings.replicas = sharded.zip(replicated).map(|(sharded, replicated)| sharded.saturating_mul(replicated));
     let names = ["train_module.dp_config.param_dtype", "train_module.autocast_precision"];
     let format = keys.text(&names, "precision");

@@ -233,6 +233,8 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         precision,
         distributed_optimizer: zero.unwrap_or(1) > 0,
         zero: zero.filter(|&zero| zero > 1),
+        chunked_loss: settings.chunked_loss,
+        shard_degree: settings.shard_degree(cluster),
         gradients: settings.gradients.unwrap_or(default.gradients),
         sequence_parallel: settings.sequence_parallel.unwrap_or(default.sequence_parallel),
         fused_weight_gradients: settings.fused_weight_gradients.unwrap_or(default.fused_weight_gradients),

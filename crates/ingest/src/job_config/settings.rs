@@ -1,5 +1,6 @@
 //! Common representation of all formats: a model and the job settings stated in the file.
 
+use planner::cluster::Cluster;
 use planner::model::{Adapters, Model, ModuleRole};
 use planner::scenario::PlannerKind;
 use planner::training::{
@@ -8,6 +9,7 @@ use planner::training::{
 };
 
 use super::JobConfigError;
+use super::keys::Keys;
 
 /// Devices of a node that the file does not describe.
 pub(super) const NODE: u32 = 8;
@@ -63,12 +65,16 @@ pub(super) struct Settings {
     pub(super) attention: Option<AttentionKernel>,
     pub(super) precision: Option<Precision>,
     pub(super) zero: Option<u32>,
+    /// Devices over which ZeRO shards. `None`: all with the same parameters.
+    pub(super) sharding: Option<Sharding>,
     pub(super) gradients: Option<GradientFormat>,
     /// Without effect at a tensor-parallel degree of 1.
     pub(super) sequence_parallel: Option<bool>,
     pub(super) fused_weight_gradients: Option<bool>,
     /// Memory-bound operators are fused by torch.compile or Liger-Kernel.
     pub(super) is_compiled: bool,
+    /// The loss stores no logits.
+    pub(super) chunked_loss: bool,
     /// Gradient and parameter communication overlaps with computation.
     pub(super) overlapped_gradients: Option<bool>,
     /// True if the file fixes the degrees; missing degrees are then 1. Otherwise the planner
@@ -85,6 +91,23 @@ pub(super) struct Settings {
     pub(super) moments: MomentFormat,
     /// Share of the optimizer state in host memory.
     pub(super) optimizer_offload: f64,
+}
+
+/// Hybrid sharding: several copies of the model, each sharded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharding {
+    /// Number of copies.
+    Copies(u32),
+    /// Number of devices with a copy.
+    Shards(u32),
+    /// Every node has a copy.
+    WithinNode,
+}
+
+/// Returns hybrid sharding of a program whose file does not state the number of devices.
+pub(super) fn within_node(keys: &mut Keys) -> Sharding {
+    keys.assume("Hybrid sharding shards within each node.");
+    Sharding::WithinNode
 }
 
 /// Batch size in sequences per step.
@@ -142,6 +165,18 @@ impl Settings {
             self.devices_per_node = Some(processes / nodes);
         }
         Ok(())
+    }
+
+    /// Returns the shard degree on the cluster, or `None` if all devices with the same parameters share one copy.
+    pub(super) fn shard_degree(&self, cluster: &Cluster) -> Option<u32> {
+        let tensor = self.tensor.unwrap_or(1).max(1);
+        let replicas = cluster.devices() / tensor / self.pipeline.unwrap_or(1).max(1);
+        let shards = match self.sharding? {
+            Sharding::Copies(copies) => replicas / copies.max(1),
+            Sharding::Shards(shards) => shards,
+            Sharding::WithinNode => cluster.devices_per_node / tensor,
+        };
+        (self.zero != Some(0) && shards < replicas).then_some(shards.max(1))
     }
 
     /// Refuses a global batch that the microbatch, the accumulation and the replicas do not form.

@@ -14,7 +14,7 @@ use planner::training::{AttentionKernel, Precision, Recompute};
 use serde_json::Value;
 
 use super::keys::Keys;
-use super::settings::{Batch, Settings};
+use super::settings::{Batch, Settings, Sharding};
 use super::{ConfigFormat, JobConfigError, document, launcher, model_config, optimizer, unmodelled};
 
 /// Published dimensions by model and flavor, with Hugging Face configuration keys.
@@ -130,9 +130,7 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resul
         (_, Some("never")) => 2,
         _ => 3,
     });
-    if sharded != Some(1) && replicated.unwrap_or(1) > 1 {
-        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
-    }
+    settings.sharding = replicated.map(Sharding::Copies);
     schedule(keys, settings, model_layers)?;
     let names = ["parallelism.expert_parallel_comm_backend", "parallelism.moe_comm_backend"];
     // DeepEP and HybridEP send a token to a node once.

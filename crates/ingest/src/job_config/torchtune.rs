@@ -4,7 +4,7 @@ use planner::model::{Adapters, Model};
 use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
-use super::settings::{Batch, Settings};
+use super::settings::{Batch, Settings, Sharding};
 use super::{JobConfigError, model_config, optimizer, programs};
 
 const COMPONENT: &str = "model._component_";
@@ -46,9 +46,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     let sharded = keys.count(&["data_parallel_shard_dim"], "sharded data parallelism")?;
     let replicated = keys.count(&["data_parallel_replicate_dim"], "replicated data parallelism")?;
     settings.replicas = sharded.map(|sharded| sharded.saturating_mul(replicated.unwrap_or(1)));
-    if replicated.unwrap_or(1) > 1 {
-        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
-    }
+    settings.sharding = replicated.map(Sharding::Copies);
     batch(keys, &mut settings)?;
     let recipe = [programs::COMMAND, programs::JOB_FILE].map(|key| keys.peek(key).unwrap_or_default().to_owned());
     let is_single = recipe.iter().any(|name| name.contains("single_device"));

@@ -19,7 +19,7 @@ pub(super) use command::{
 use planner::training::{AttentionKernel, ContextExchange, Framework, Recompute};
 
 use super::keys::Keys;
-use super::settings::Settings;
+use super::settings::{Settings, Sharding};
 use super::{ConfigFormat, JobConfigError, optimizer, unmodelled};
 
 const DEEPSPEED: &str = "deepspeed.";
@@ -226,9 +226,7 @@ fn degrees(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Re
         &["accelerate.parallelism_config.parallelism_config_dp_replicate_size", "dp_replicate_size"],
         "replicated data parallelism",
     )?;
-    if replicated.unwrap_or(1) > 1 && sharded.unwrap_or(1) > 1 {
-        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
-    }
+    settings.sharding = replicated.map(Sharding::Copies).or(settings.sharding);
     // axolotl divides the experts over devices that the sharding degree does not count.
     let expert = settings.expert.filter(|_| format == ConfigFormat::Axolotl).unwrap_or(1);
     let replicas = sharded

@@ -45,11 +45,6 @@ const PARTS: &[(&[&str], When, &str)] = &[
     (&["quantization_config.quant_method"], When::Set, "The quantised weights are read as bf16."),
     (&["audio_config.model_type"], When::Set, "The audio encoder is left out."),
     (&["fp8-param-gather", "fp8-param"], When::Set, "Weights that are stored and gathered in fp8 are read as bf16."),
-    (
-        &["num-distributed-optimizer-instances"],
-        When::IsNot("1"),
-        "The optimizer state is read as sharded over all data-parallel replicas, without copies.",
-    ),
     (&["cuda-graph-impl"], When::IsNot("none"), "CUDA graphs are not applied."),
     (&["enable-cuda-graph", "external-cuda-graph"], When::Set, "CUDA graphs are not applied."),
     (&["vision-model-type"], When::Set, "The vision encoder is left out: the file does not state its sizes."),

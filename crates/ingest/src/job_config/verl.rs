@@ -5,7 +5,7 @@ use planner::model::Adapters;
 use planner::training::{AttentionKernel, ContextExchange, Framework, Precision, Recompute};
 
 use super::keys::Keys;
-use super::settings::{Batch, Settings};
+use super::settings::{Batch, Settings, Sharding};
 use super::{JobConfigError, optimizer};
 
 const ACTOR: &str = "actor_rollout_ref.actor.";
@@ -164,10 +164,11 @@ fn details(keys: &mut Keys, settings: &mut Settings) {
     }
     let liger = models.map(|section| format!("{section}use_liger"));
     settings.is_compiled = keys.flag(&liger.each_ref().map(String::as_str), "fused kernels").unwrap_or(false);
+    let fused = models.map(|section| format!("{section}use_fused_kernels"));
+    let is_fused = keys.flag(&fused.each_ref().map(String::as_str), "fused kernels").unwrap_or(false);
+    settings.chunked_loss = settings.is_compiled || is_fused;
     let shards = keys.text(&["actor_rollout_ref.actor.fsdp_config.fsdp_size"], "sharding");
-    if shards.is_some_and(|size| size.trim() != "-1") {
-        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
-    }
+    settings.sharding = shards.and_then(|size| size.trim().parse().ok()).map(Sharding::Shards);
     for (name, sentence) in [
         ("actor.fsdp_config.offload_policy", "Offload of parameters and the optimizer to the host is not applied."),
         ("model.enable_activation_offload", "Offload of activations to the host is not applied."),

@@ -125,6 +125,7 @@ pub(super) fn arguments(target: &Target, field: &str) -> Option<Vec<Setting>> {
         ]),
         "/training/recompute" | "/training/recompute_layers" => Some(recompute(target)),
         "/training/zero" | "/training/distributed_optimizer" => Some(sharding(training.zero_stage())),
+        "/training/shard_degree" => set("num-distributed-optimizer-instances", target.shards_and_copies()?.1),
         _ => None,
     }
 }

@@ -64,6 +64,15 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         "/training/execution" if training.execution == Some(Execution::Compiled) => {
             Some(vec![Setting::set(&["compile.enable", "training.compile"], true)])
         }
+        "/training/shard_degree" => {
+            let (shards, copies) = target.shards_and_copies()?;
+            // The devices of a context-parallel group share one shard degree.
+            let context = training.context_parallel.max(1);
+            shards.is_multiple_of(context).then(|| {
+                let sharded = Setting::set(&degree!("data_parallel_shard_degree"), shards / context);
+                vec![sharded, Setting::set(&degree!("data_parallel_replicate_degree"), copies)]
+            })
+        }
         "/training/zero" | "/training/distributed_optimizer" => {
             let reshard = match training.zero_stage() {
                 2 => "never",

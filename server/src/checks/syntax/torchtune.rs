@@ -23,6 +23,14 @@ pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
             Recompute::Selective | Recompute::Operators => None,
         },
         "/training/recompute_layers" if training.recompute_layers.is_none() => Some(Vec::new()),
+        "/training/shard_degree" => {
+            let (shards, copies) = target.shards_and_copies()?;
+            let context = training.context_parallel.max(1);
+            shards.is_multiple_of(context).then(|| {
+                let sharded = Setting::set(&["data_parallel_shard_dim"], shards / context);
+                vec![sharded, Setting::set(&["data_parallel_replicate_dim"], copies)]
+            })
+        }
         "/training/zero" | "/training/distributed_optimizer" => {
             let stage = training.zero_stage();
             (stage >= 2).then(|| vec![Setting::set(&["fsdp_reshard_after_forward"], stage == 3)])

@@ -97,6 +97,15 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             Some(recompute(job, training.recompute))
         }
         "/training/zero" | "/training/distributed_optimizer" => sharding::settings(job, training.zero_stage()),
+        "/training/shard_degree" => sharding::hybrid(job, target),
+        // Liger-Kernel; axolotl needs a plugin.
+        "/training/chunked_loss" if training.chunked_loss => match job.format {
+            ConfigFormat::LlamaFactory => Some(vec![Setting::set(&["enable_liger_kernel"], true)]),
+            ConfigFormat::TrainingArguments | ConfigFormat::Accelerate | ConfigFormat::Trl | ConfigFormat::Swift => {
+                Some(vec![Setting::set(&["use_liger_kernel"], true)])
+            }
+            _ => None,
+        },
         // DeepSpeed offloads the whole optimizer, except with its ratio.
         "/training/optimizer_offload" if training.optimizer_offload >= 1.0 && job.has_section("deepspeed.") => {
             Some(vec![Setting::set(&["deepspeed.zero_optimization.offload_optimizer.device"], "cpu")])
@@ -130,6 +139,8 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             ConfigFormat::LlamaFactory => Setting::set(&["flash_attn"], "fa3"),
             _ => Setting::set(&["attn_implementation", "_attn_implementation"], "flash_attention_3"),
         }]),
+        // Liger-Kernel has fused kernels and a loss in chunks.
+        "/training/execution" if training.chunked_loss && job.format != ConfigFormat::Axolotl => Some(Vec::new()),
         "/training/execution" if training.execution == Some(Execution::Compiled) => {
             Some(vec![Setting::set(&["torch_compile"], true)])
         }

@@ -57,6 +57,13 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
                 Recompute::Selective | Recompute::Operators => None,
             }
         }
+        "/training/shard_degree" if is_actor && !is_megatron => {
+            let key = "actor_rollout_ref.actor.fsdp_config.fsdp_size";
+            Some(vec![match target.shards_and_copies()? {
+                (_, 1) => Setting::if_stated(&[key], -1),
+                (shards, _) => Setting::set(&[key], shards),
+            }])
+        }
         "/training/zero" | "/training/distributed_optimizer" if !is_megatron => {
             let key = either(
                 "actor_rollout_ref.actor.fsdp_config.reshard_after_forward",

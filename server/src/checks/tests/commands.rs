@@ -18,6 +18,7 @@ fn trainer() {
             ("none", &["--gradient_checkpointing False"]),
             ("zero 0", &["--fsdp no_shard"]),
             ("zero 2", &["--fsdp shard_grad_op"]),
+            ("liger", &["--use_liger_kernel True"]),
             ("compiled", &["--torch_compile True"]),
         ],
     );
@@ -37,6 +38,8 @@ fn trl_with_accelerate() {
             ("none", &["--gradient_checkpointing False"]),
             ("zero 0", &["--fsdp_sharding_strategy NO_SHARD"]),
             ("zero 2", &["--fsdp_sharding_strategy SHARD_GRAD_OP"]),
+            ("hybrid 8", &["--fsdp_sharding_strategy HYBRID_SHARD"]),
+            ("liger", &["--use_liger_kernel True"]),
             ("compiled", &["--torch_compile True"]),
         ],
     );
@@ -54,6 +57,7 @@ fn llama_factory() {
             ("microbatch 1", &["--per_device_train_batch_size 1", "--gradient_accumulation_steps 8"]),
             ("microbatch 4", &["--per_device_train_batch_size 4", "--gradient_accumulation_steps 2"]),
             ("none", &["--disable_gradient_checkpointing True"]),
+            ("liger", &["--enable_liger_kernel True"]),
             ("compiled", &["--torch_compile True"]),
         ],
     );
@@ -73,6 +77,7 @@ fn llama_factory_with_overrides() {
                 &["per_device_train_batch_size: 4", "per_device_train_batch_size=4", "gradient_accumulation_steps: 2"],
             ),
             ("none", &["disable_gradient_checkpointing: true"]),
+            ("liger", &["enable_liger_kernel: true"]),
             ("compiled", &["torch_compile: true"]),
         ],
     );
@@ -90,6 +95,7 @@ fn swift() {
             ("microbatch 1", &["--per_device_train_batch_size 1", "--gradient_accumulation_steps 8"]),
             ("microbatch 4", &["--per_device_train_batch_size 4", "--gradient_accumulation_steps 2"]),
             ("none", &["--gradient_checkpointing False"]),
+            ("liger", &["--use_liger_kernel True"]),
             ("compiled", &["--torch_compile True"]),
         ],
     );
@@ -113,6 +119,7 @@ fn megatron_of_swift() {
             ("cp ring", &["--context_parallel_size 2"]),
             ("full", &["--recompute_granularity full", "--recompute_method uniform", "--recompute_num_layers 1"]),
             ("full 8", &["--recompute_granularity full", "--recompute_method block", "--recompute_num_layers 8"]),
+            ("hybrid 2", &["--num_distributed_optimizer_instances 2"]),
             (
                 "bf16 moments",
                 &["--use_precision_aware_optimizer True", "--exp_avg_dtype bf16", "--exp_avg_sq_dtype bf16"],
@@ -166,6 +173,8 @@ fn torchtune() {
             ("microbatch 4", &["batch_size: 4", "gradient_accumulation_steps: 2"]),
             ("none", &["enable_activation_checkpointing: false"]),
             ("zero 2", &["fsdp_reshard_after_forward: false"]),
+            ("hybrid 2", &["data_parallel_shard_dim: 2", "data_parallel_replicate_dim: 8"]),
+            ("hybrid 8", &["data_parallel_shard_dim: 8", "data_parallel_replicate_dim: 2"]),
             ("compiled", &["compile: true"]),
         ],
     );

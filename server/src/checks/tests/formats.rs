@@ -22,7 +22,7 @@ const VERL: &str = include_str!("verl.sh");
 const VERL_MEGATRON: &str = include_str!("verl.yaml");
 
 /// Changes of a scenario. `layout` with a value is one that was free.
-const CHANGES: [(&str, &str); 29] = [
+const CHANGES: [(&str, &str); 32] = [
     ("microbatch 1", r#"[["/layout/microbatch", 1]]"#),
     ("microbatch 4", r#"[["/layout/microbatch", 4]]"#),
     ("tp 1", r#"[["/layout/tensor", 1]]"#),
@@ -47,6 +47,9 @@ const CHANGES: [(&str, &str); 29] = [
     ("zero 1", r#"[["/training/zero", 1]]"#),
     ("zero 2", r#"[["/training/zero", 2]]"#),
     ("zero 3", r#"[["/training/zero", 3]]"#),
+    ("hybrid 2", r#"[["/training/shard_degree", 2]]"#),
+    ("hybrid 8", r#"[["/training/shard_degree", 8]]"#),
+    ("liger", r#"[["/training/chunked_loss", true], ["/training/execution", "compiled"]]"#),
     ("bf16 gradients", r#"[["/training/gradients", "bf16"]]"#),
     ("bf16 moments", r#"[["/training/moments", "bf16"]]"#),
     ("flash", r#"[["/training/attention", "flash"]]"#),
@@ -405,6 +408,7 @@ fn llama_factory_with_deepspeed() {
             ("zero 0", &["\"stage\": 0"]),
             ("zero 1", &["\"stage\": 1"]),
             ("zero 3", &["\"stage\": 3", "\"overlap_comm\": false"]),
+            ("liger", &["enable_liger_kernel: true"]),
             ("flash", &["flash_attn: fa2"]),
             ("compiled", &["torch_compile: true"]),
         ],
@@ -421,6 +425,7 @@ fn training_arguments() {
             ("full", &["\"gradient_checkpointing\": true"]),
             ("zero 0", &["\"fsdp\": \"no_shard auto_wrap\""]),
             ("zero 2", &["\"fsdp\": \"shard_grad_op auto_wrap\""]),
+            ("liger", &["\"use_liger_kernel\": true"]),
             ("compiled", &["\"torch_compile\": true"]),
         ],
     );
@@ -435,6 +440,8 @@ fn training_arguments_with_accelerate() {
             ("full", &["fsdp_activation_checkpointing: true"]),
             ("zero 0", &["fsdp_sharding_strategy: NO_SHARD"]),
             ("zero 2", &["fsdp_sharding_strategy: SHARD_GRAD_OP"]),
+            ("hybrid 8", &["fsdp_sharding_strategy: HYBRID_SHARD"]),
+            ("liger", &["use_liger_kernel: true"]),
             ("compiled", &["torch_compile: true"]),
         ],
     );
@@ -449,6 +456,8 @@ fn verl() {
             ("cp a2a", &["actor_rollout_ref.actor.ulysses_sequence_parallel_size=2"]),
             ("none", &["actor_rollout_ref.model.enable_gradient_checkpointing=false"]),
             ("zero 2", &["actor_rollout_ref.actor.fsdp_config.reshard_after_forward=false"]),
+            ("hybrid 2", &["actor_rollout_ref.actor.fsdp_config.fsdp_size=2"]),
+            ("hybrid 8", &["actor_rollout_ref.actor.fsdp_config.fsdp_size=8"]),
         ],
     );
 }
@@ -556,6 +565,14 @@ fn torchtitan() {
             ("none", &["mode = \"none\""]),
             ("operators", &["mode = \"selective\""]),
             ("zero 2", &["[parallelism] fsdp_reshard_after_forward = \"never\""]),
+            (
+                "hybrid 2",
+                &["[parallelism] data_parallel_shard_degree = 2", "[parallelism] data_parallel_replicate_degree = 8"],
+            ),
+            (
+                "hybrid 8",
+                &["[parallelism] data_parallel_shard_degree = 8", "[parallelism] data_parallel_replicate_degree = 2"],
+            ),
             ("compiled", &["[compile] enable = true"]),
         ],
     );

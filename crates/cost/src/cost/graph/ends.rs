@@ -100,8 +100,9 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
     });
     graph.turn();
     if let Some(logits) = logits {
-        graph.run("loss", Phase::InputGrad, stream(StreamingClass::Loss, loss_bytes(shape).1 * n * v), &[logits]);
-        let gradient = graph.makes("logit gradient", w * n * v);
+        let read: &[TensorId] = if shape.training.chunked_loss { &[] } else { &[logits] };
+        graph.run("loss", Phase::InputGrad, stream(StreamingClass::Loss, loss_bytes(shape).1 * n * v), read);
+        let gradient = graph.makes("logit gradient", w * n * v * chunk(shape, v));
         let head = product(n, h, v, shape.format());
         let is_overlapped = shape.training.overlapped_backward;
         let at = graph.run("output head", Phase::InputGrad, input_grad(head), &[gradient]);
@@ -127,7 +128,13 @@ fn loss_forward(graph: &mut Builder, shape: &Shape<'_>, v: f64) -> TensorId {
     graph.run("loss", Phase::Forward, stream(StreamingClass::Loss, forward * n * v), &[]);
     graph.tensor_collective(shape, "sum over vocabulary", Phase::Forward, Operation::AllReduce, 12.0 * n, None);
     // The logit gradient in bf16 is part of the peak.
-    graph.makes("logits", (shape.training.profile().logit_bytes - 2.0) * n * v)
+    graph.makes("logits", (shape.training.profile().logit_bytes - 2.0) * n * v * chunk(shape, v))
+}
+
+/// Returns the share of the tokens whose logits are in memory at a time. The logits of a chunk have the size of
+/// the input, as in Liger-Kernel.
+fn chunk(shape: &Shape<'_>, v: f64) -> f64 {
+    if shape.training.chunked_loss { (shape.h() / v).min(1.0) } else { 1.0 }
 }
 
 /// Builds the loss, which is part of the output block.

@@ -115,3 +115,18 @@ fn the_first_gather_and_the_last_reduction_are_exposed() {
     assert!((alone.exposed_forward.secs() - 1.0).abs() < 1e-9 && (alone.exposed_backward.secs() - 3.0).abs() < 1e-9);
     assert_eq!(pass.with_sharding(ShardedTraffic::default(), 1.0), pass);
 }
+
+/// A loss in chunks stores no logits: 4 bytes per logit less in Megatron-LM. The logits of 8,192 tokens take 6 bytes each
+/// at the peak; a chunk has as many as the input has values. Times are equal.
+#[test]
+fn a_loss_in_chunks_stores_no_logits() {
+    let load = ModuleLoad::unpadded(8192.0, 8192.0 * 8192.0);
+    let (whole, chunked) = (
+        costs(&Training::default(), 1, load).1,
+        costs(&Training { chunked_loss: true, ..Training::default() }, 1, load).1,
+    );
+    let logits = 8192.0 * 128_256.0;
+    assert!((whole.activation - chunked.activation - 4.0 * logits).abs() < 1.0, "{whole:?} {chunked:?}");
+    assert!(whole.transient - chunked.transient >= 2.0 * (logits - 8192.0 * 4096.0) - 1.0, "{whole:?} {chunked:?}");
+    assert_eq!(whole.total(), chunked.total());
+}

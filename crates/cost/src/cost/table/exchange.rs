@@ -1,8 +1,7 @@
 //! Exchange of weights and gradients between replicas (docs/models.md, section 4).
 
+use super::sharding::Sharding;
 use super::{LayerTable, ReplicaLayout};
-use crate::cost::collective::Group;
-use crate::cost::kernel::Operation;
 use crate::cost::layer::{ShardedTraffic, exposed};
 use crate::cost::partition::{LayerRange, Partition};
 use planscope_core::model::LayerKind;
@@ -28,25 +27,23 @@ impl LayerTable<'_> {
         (partition, rank): (&Partition, usize),
         replica_layout: ReplicaLayout,
     ) -> Seconds {
-        let (dense, expert) = self.replica_groups(replica_layout);
+        let [dense, expert] = self.sharding(replica_layout);
         let both =
-            |time: &dyn Fn(&Group, f64) -> Seconds| time(&dense, exchange.dense) + time(&expert, exchange.expert);
+            |time: &dyn Fn(&Sharding, f64) -> Seconds| time(&dense, exchange.dense) + time(&expert, exchange.expert);
         let (gradient, width) = (self.training.gradients.bytes(), self.training.width());
         let backward = exchange.window.map(|window| window.0);
         let forward = exchange.window.map(|window| window.1);
         let hidden = |time: Seconds, window: Option<Seconds>| exposed(time, self.training.data_overlap, window);
         match self.training.zero_stage() {
-            0 => hidden(both(&|group, count| group.all_reduce(gradient * count)), backward),
+            0 => hidden(both(&|sharding, count| sharding.all_reduce(gradient * count)), backward),
             1 | 2 if self.training.profile().owners_broadcast => {
-                let reduced = both(&|group, count| group.all_reduce(gradient * count));
-                let tensors = self.rank_tensors(partition, replica_layout, rank);
-                let owners = tensors.min(f64::from(self.replicas(replica_layout))).max(1.0);
-                let sent = both(&|group, count| group.broadcast(width * count / owners) * owners);
-                hidden(reduced, backward) + sent
+                let reduced = both(&|sharding, count| sharding.all_reduce(gradient * count));
+                let owners = self.rank_tensors(partition, replica_layout, rank).min(dense.shards).max(1.0);
+                hidden(reduced, backward) + both(&|sharding, count| sharding.broadcast(width * count, owners))
             }
             1 | 2 => {
-                let reduced = both(&|group, count| group.reduce_scatter(gradient * count));
-                let gathered = both(&|group, count| group.all_gather(width * count));
+                let reduced = both(&|sharding, count| sharding.reduce(gradient * count, 1.0));
+                let gathered = both(&|sharding, count| sharding.gather(width * count, 1.0));
                 hidden(reduced, backward) + hidden(gathered, forward)
             }
             // ZeRO-3 communicates around each stage, see `sharded_traffic`.
@@ -71,17 +68,16 @@ impl LayerTable<'_> {
             return ShardedTraffic::default();
         }
         let (width, gradient) = (self.training.width(), self.training.gradients.bytes());
-        let (dense_group, expert_group) = self.replica_groups(replica_layout);
         let parameters = self.ranges_parameters(ranges);
         let range_units =
             |range: &LayerRange| range.len() + u32::from(range.begins()) + u32::from(range.ends(self.model));
         let units = f64::from(ranges.iter().map(range_units).sum::<u32>());
-        let group_traffic = |group: &Group, trained: f64, frozen: f64| {
-            let gather = group.in_parts(Operation::AllGather, width * (trained + frozen), units);
-            (gather, group.in_parts(Operation::ReduceScatter, gradient * trained, units))
+        let traffic = |sharding: &Sharding, trained: f64, frozen: f64| {
+            (sharding.gather(width * (trained + frozen), units), sharding.reduce(gradient * trained, units))
         };
-        let dense = group_traffic(&dense_group, parameters.dense, parameters.frozen);
-        let expert = group_traffic(&expert_group, parameters.expert, parameters.frozen_expert);
+        let [dense, expert] = self.sharding(replica_layout);
+        let dense = traffic(&dense, parameters.dense, parameters.frozen);
+        let expert = traffic(&expert, parameters.expert, parameters.frozen_expert);
         ShardedTraffic { gather: dense.0 + expert.0, reduce: dense.1 + expert.1, units }
     }
 
@@ -102,16 +98,5 @@ impl LayerTable<'_> {
             module.layer_kinds().into_iter().map(bytes).fold(0.0, f64::max)
         };
         ranges.iter().map(layer).fold(0.0, f64::max)
-    }
-
-    /// Replica groups for dense and expert parameters. Experts are distributed over adjacent
-    /// devices, so the stride between expert replicas is expert TP x EP.
-    fn replica_groups(&self, replica_layout: ReplicaLayout) -> (Group, Group) {
-        let replicas = self.replicas(replica_layout);
-        let stride = self.training.expert_tensor(self.tensor) * self.training.expert_parallel;
-        (
-            Group::placed(self.cluster, replicas, self.tensor),
-            Group::placed(self.cluster, self.expert_replicas(replica_layout) as u32, stride),
-        )
     }
 }

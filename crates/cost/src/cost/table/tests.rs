@@ -1,4 +1,6 @@
 use super::*;
+use crate::cost::collective::Group;
+use crate::cost::kernel::Operation;
 use crate::cost::layer::ShardedTraffic;
 use planscope_core::cluster::presets::cluster;
 use planscope_core::model::presets::model;
@@ -193,4 +195,44 @@ fn each_unit_of_a_stage_is_gathered_on_its_own() {
     assert_eq!(all.units.to_bits(), 17.0_f64.to_bits());
     assert!(all.reduce > all.gather && all.gather > Seconds::ZERO);
     assert_eq!(traffic(|training| training.zero = Some(1)), ShardedTraffic::default());
+}
+
+/// 16 nodes of 8 devices. Sharding within a node stores as much as on one node, gathers as fast as on one node, and
+/// reduces a shard of an eighth between the nodes. A shard degree of all devices changes nothing.
+#[test]
+fn hybrid_sharding_has_a_copy_per_group() {
+    let model = model("llama-3-8b").unwrap();
+    let sequence = Sequence { samples: 1, tokens: 2048, computed_tokens: 2048, ..Sequence::default() };
+    let loads = [MicrobatchLoad::new(&[sequence], &model, Packing::Packed)];
+    let costs = |nodes, zero, shard_degree| {
+        let cluster = Cluster { nodes, ..cluster("a100-80gb").unwrap() };
+        let training = Training { zero: Some(zero), shard_degree, ..Training::default() };
+        let table = LayerTable::new(&model, &cluster, &training, 1, &loads);
+        let whole = vec![LayerRange::new(0, 0, model.modules[0].layers)];
+        let partition = Partition { stages: vec![whole.clone()], placement: Placement::Cyclic };
+        let layout = ReplicaLayout { pipeline: 1, data: nodes * 8, replica: 0 };
+        let memory = table.static_memory(&partition, layout)[0].get();
+        let (sync, optimizer) = table.step_end(&partition, layout, None);
+        (memory, table.sharded_traffic(&whole, layout), sync[0], optimizer[0])
+    };
+    for zero in [1, 2, 3] {
+        let (all, same, hybrid, node) =
+            (costs(16, zero, None), costs(16, zero, Some(128)), costs(16, zero, Some(8)), costs(1, zero, None));
+        assert_eq!(all, same);
+        assert_eq!((hybrid.0, hybrid.3), (node.0, node.3), "memory and optimizer step are those of a node");
+        assert!(hybrid.0 > all.0, "{hybrid:?} {all:?}");
+        assert_eq!(hybrid.1.gather, node.1.gather, "weights stay inside the node");
+        let reduced = if zero == 3 {
+            hybrid.1.reduce - node.1.reduce
+        } else {
+            Seconds::from_secs((hybrid.2.get() - node.2.get()) as f64 * 1e-9)
+        };
+        let gradients = Training::default().gradients.bytes() * model.parameters() as f64;
+        let units = if zero == 3 { hybrid.1.units } else { 1.0 };
+        let cluster = Cluster { nodes: 16, ..cluster("a100-80gb").unwrap() };
+        let between = Group::placed(&cluster, 16, 8).in_parts(Operation::AllReduce, gradients / 8.0, units);
+        assert!((reduced.secs() / between.secs() - 1.0).abs() < 1e-6, "{reduced:?} {between:?}");
+    }
+    // 128 devices in groups of at most 12: eight.
+    assert_eq!(costs(16, 3, Some(12)), costs(16, 3, Some(8)));
 }

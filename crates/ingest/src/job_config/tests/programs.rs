@@ -184,7 +184,7 @@ fn meshes_of_levanter_state_degrees() {
     let job = config(text);
     let Scenario { cluster, layout, .. } = &job.scenario;
     assert_eq!((layout.tensor, cluster.devices()), (Some(4), 64));
-    assert!(says(&job.not_modelled, "Hybrid sharding"));
+    assert_eq!(job.scenario.training.shard_degree, Some(8), "two copies on 16 devices of each TP rank");
     assert!(job.unknown.is_empty(), "{:?}", job.unknown);
     let open = config(&text.replace("data: 8", "data: -1"));
     assert_eq!((open.scenario.layout.tensor, open.scenario.cluster.devices()), (Some(4), 8));

@@ -156,7 +156,8 @@ fn accelerate_states_devices_sharding_and_degrees() {
         let text = format!("distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: {strategy}\n");
         let job = together(&[&text, LLAMA_70B], Hardware::default()).unwrap();
         assert_eq!(job.scenario.training.zero_stage(), stage, "{strategy}");
-        assert_eq!(says(&job, "Hybrid sharding"), strategy == "HYBRID_SHARD");
+        let is_hybrid = strategy == "HYBRID_SHARD" && job.scenario.cluster.nodes > 1;
+        assert_eq!(job.scenario.training.shard_degree, is_hybrid.then_some(8), "{strategy}");
     }
     // A file with all arguments has an FSDP section although FSDP is off.
     let text = r#"{"per_device_train_batch_size": 1, "fsdp": [], "fsdp_config": {"min_num_params": 0}, "bf16": true}"#;
@@ -239,5 +240,6 @@ fn other_sharding_of_deepspeed_is_named() {
     };
     assert!(says(&with("\"zero_quantized_weights\": true"), "Quantised communication"));
     assert!(!says(&with("\"zero_quantized_weights\": false"), "Quantised communication"));
-    assert!(says(&with("\"mics_shard_size\": 8"), "Hybrid sharding"));
+    assert_eq!(with("\"mics_shard_size\": 8").scenario.training.shard_degree, Some(8));
+    assert_eq!(with("\"mics_shard_size\": 64").scenario.training.shard_degree, None, "all devices");
 }

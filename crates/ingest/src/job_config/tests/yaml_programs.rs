@@ -2,10 +2,6 @@
 
 use super::*;
 
-fn says(sentences: &[String], text: &str) -> bool {
-    sentences.iter().any(|sentence| sentence.contains(text))
-}
-
 #[test]
 fn litgpt_files_are_read() {
     let text = "checkpoint_dir: checkpoints/meta-llama/Meta-Llama-3.1-8B\nout_dir: out\nprecision: bf16-true\nquantize: bnb.nf4\n\
@@ -26,7 +22,7 @@ fn litgpt_files_are_read() {
     let job = config(pretraining);
     let Scenario { training, cluster, workload, .. } = &job.scenario;
     assert_eq!((cluster.devices(), workload.global_batch, training.recompute), (32, 512, Recompute::None));
-    assert!(training.execution.is_some() && says(&job.not_modelled, "Hybrid sharding"));
+    assert!(training.execution.is_some() && training.shard_degree == Some(8));
     assert_eq!(job.unknown, Vec::<String>::new());
     // A model whose sizes the file states.
     let own = "model:\n  name: tiny-llama-1.1b\n  block_size: 2048\n  vocab_size: 32000\n  padded_vocab_size: 32000\n  n_layer: 22\n  \
@@ -110,7 +106,7 @@ fn saved_configurations_of_olmo_core_are_read() {
     assert_eq!((layout.microbatch, workload.global_batch, workload.context_length), (Some(2), 1024, 4096));
     assert_eq!((layout.tensor, training.zero_stage(), training.recompute), (Some(2), 3, Recompute::Full));
     assert_eq!(training.precision, Precision::Bf16);
-    assert!(training.execution.is_some() && says(&job.not_modelled, "Hybrid sharding"));
+    assert!(training.execution.is_some() && training.shard_degree.is_none(), "one node has one copy");
     assert_eq!(job.unknown, Vec::<String>::new());
     let odd = OLMO_CORE.replace("8192,", "8193,");
     assert!(error(&odd).starts_with("train_module.rank_microbatch_size: 8193 tokens are no multiple of 4096"));
@@ -130,5 +126,9 @@ fn saved_configurations_of_olmo_core_are_read() {
     assert_eq!((moe.experts, moe.top_k, module.ffn, moe.shared_width), (8, 2, 1024, 2048));
     let Scenario { cluster, training, .. } = &job.scenario;
     assert_eq!((cluster.nodes, cluster.devices_per_node, training.expert_parallel), (8, 8, 8));
-    assert_eq!(training.context_parallel, 2);
+    assert_eq!(
+        (training.context_parallel, training.shard_degree),
+        (2, Some(4)),
+        "a node has four devices of each TP rank"
+    );
 }

@@ -3,7 +3,7 @@
 use super::{ACCELERATE, DEEPSPEED};
 use crate::job_config::JobConfigError;
 use crate::job_config::keys::Keys;
-use crate::job_config::settings::Settings;
+use crate::job_config::settings::{Settings, Sharding, within_node};
 
 /// Keys of the devices over which data parallelism shards.
 const SHARD_DEGREES: [&str; 2] = ["accelerate.parallelism_config.parallelism_config_dp_shard_size", "dp_shard_size"];
@@ -37,7 +37,7 @@ pub(super) fn read(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobCo
     settings.zero = Some(if is_deepspeed {
         deepspeed(keys, settings, has_file, named.as_deref())?
     } else if is_fsdp {
-        fsdp(keys, strategies.as_deref().unwrap_or_default(), &backend)?
+        fsdp(keys, settings, strategies.as_deref().unwrap_or_default(), &backend)?
     } else if keys.flag(&["use_distributed_optimizer"], "ZeRO stage").unwrap_or(false) {
         1
     } else if SHARD_DEGREES.iter().any(|name| keys.peek(name).is_some_and(is_several)) {
@@ -93,9 +93,8 @@ fn deepspeed(
             "Quantised communication of weights and gradients (ZeRO++) is read as that of their formats.",
         );
     }
-    if keys.count(&["deepspeed.zero_optimization.mics_shard_size"], "sharding")?.is_some() {
-        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
-    }
+    let shards = keys.count(&["deepspeed.zero_optimization.mics_shard_size"], "sharding")?;
+    settings.sharding = shards.map(Sharding::Shards).or(settings.sharding);
     let stage = match (stage, named) {
         (Some(stage), _) => stage,
         // ms-swift has files of its own.
@@ -167,7 +166,7 @@ pub(super) fn stage_in_name(name: &str) -> Option<u32> {
     })
 }
 
-fn fsdp(keys: &mut Keys, strategies: &str, backend: &str) -> Result<u32, JobConfigError> {
+fn fsdp(keys: &mut Keys, settings: &mut Settings, strategies: &str, backend: &str) -> Result<u32, JobConfigError> {
     let mut setting = |name: &str, setting: &'static str| {
         let names = [
             format!("{ACCELERATE}fsdp_config.fsdp_{name}"),
@@ -191,8 +190,8 @@ fn fsdp(keys: &mut Keys, strategies: &str, backend: &str) -> Result<u32, JobConf
     let stated = if is_second { reshard.or(strategy) } else { strategy.or(reshard) };
     let stated = stated.unwrap_or_else(|| strategies.to_owned()).to_uppercase();
     let has = |word: &str| stated.contains(word);
-    if has("HYBRID") || matches!(stated.as_str(), "4" | "5") {
-        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
+    if settings.sharding.is_none() && (has("HYBRID") || matches!(stated.as_str(), "4" | "5")) {
+        settings.sharding = Some(within_node(keys));
     }
     Ok(match stated.as_str() {
         "TRUE" | "1" | "4" => 3,

@@ -7,24 +7,22 @@ use crate::job_config::settings::Settings;
 use crate::job_config::{ConfigFormat, JobConfigError, optimizer};
 
 /// Keys that are switches of methods that a scenario cannot represent, with the consequence.
-const SWITCHES: [(&[&str], &str); 5] = [
+const SWITCHES: [(&[&str], &str); 4] = [
     (&["quant_config.name"], "The quantized weights are read as bf16."),
     (&["use_galore", "use_apollo", "use_badam"], "The optimizer is read as Adam with all states."),
-    (
-        &[
-            "use_liger_kernel",
-            "enable_liger_kernel",
-            "liger_fused_linear_cross_entropy",
-            "chunked_cross_entropy",
-            "cut_cross_entropy",
-        ],
-        FUSED_LOSS,
-    ),
     (&["freeze_trainable_layers", "unfrozen_parameters"], "Frozen parts of the language model are trained."),
     (&["rl", "rlhf"], REFERENCE),
 ];
 
-const FUSED_LOSS: &str = "A fused loss without stored logits is not applied.";
+/// Switches of a loss without stored logits.
+const CHUNKED_LOSS: [&str; 5] = [
+    "use_liger_kernel",
+    "enable_liger_kernel",
+    "liger_fused_linear_cross_entropy",
+    "chunked_cross_entropy",
+    "cut_cross_entropy",
+];
+
 const REFERENCE: &str = "The reference, reward or value model is left out.";
 
 pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
@@ -50,17 +48,17 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
     }
     keys.ignore(|key| ["lora_", "peft_", "galore_", "apollo_", "badam_"].iter().any(|start| key.starts_with(start)));
     for (names, sentence) in SWITCHES {
-        let setting = if sentence == FUSED_LOSS { "fused kernels" } else { "fine-tuning" };
         for name in names {
-            let value = keys.text(&[name], setting).unwrap_or_default();
-            if !matches!(value.to_lowercase().as_str(), "" | "false" | "0" | "none" | "[]") {
+            if is_on(keys, name, "fine-tuning") {
                 keys.not_modelled(sentence);
             }
         }
     }
-    if keys.text(&["plugins"], "plugins").is_some_and(|list| list.contains("CrossEntropy") || list.contains("Liger")) {
-        keys.not_modelled(FUSED_LOSS);
+    for name in CHUNKED_LOSS {
+        settings.chunked_loss |= is_on(keys, name, "loss in chunks");
     }
+    // A plugin of axolotl for Liger-Kernel has a switch for its loss.
+    settings.chunked_loss |= keys.text(&["plugins"], "plugins").is_some_and(|list| list.contains("CrossEntropy"));
     // "rl" is the name of axolotl.
     if let Some(stage) = keys.text(&["stage"], "fine-tuning").or_else(|| keys.peek("rl").map(str::to_owned)) {
         report_stage(&stage, keys);
@@ -85,6 +83,12 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
     Ok(())
 }
 
+/// True if the file states `name` with a value that is not off.
+fn is_on(keys: &mut Keys, name: &str, setting: &'static str) -> bool {
+    let value = keys.text(&[name], setting).unwrap_or_default();
+    !matches!(value.to_lowercase().as_str(), "" | "false" | "0" | "none" | "[]")
+}
+
 /// Reports the models and sequences of a kind of training that a scenario does not have.
 pub(super) fn report_stage(stage: &str, keys: &mut Keys) {
     if ["dpo", "ppo", "kto", "rm", "grpo", "rloo", "gkd", "online_dpo"].iter().any(|kind| stage.starts_with(kind)) {
@@ -101,8 +105,8 @@ pub(super) fn report_stage(stage: &str, keys: &mut Keys) {
 /// Returns the bits of quantized base weights, if they are quantized.
 fn base_bits(keys: &mut Keys, is_qlora: bool) -> Option<u32> {
     let bits = keys.text(&["quantization_bit"], "quantized weights").and_then(|bits| bits.trim().parse().ok());
-    let mut is_on = |name| keys.flag(&[name], "quantized weights").unwrap_or(false);
-    match (is_on("load_in_4bit"), is_on("load_in_8bit")) {
+    let mut is_stated = |name| keys.flag(&[name], "quantized weights").unwrap_or(false);
+    match (is_stated("load_in_4bit"), is_stated("load_in_8bit")) {
         (true, _) => Some(4),
         (false, true) => Some(8),
         (false, false) => bits.filter(|bits| [4, 8].contains(bits)).or(is_qlora.then_some(4)),

@@ -230,6 +230,9 @@ fn training(training: &Training, ranges: &mut Ranges<'_>) {
     if let Some(zero) = training.zero {
         ranges.integer("/training/zero", zero, 0, 3, "");
     }
+    if let Some(shards) = training.shard_degree {
+        ranges.integer("/training/shard_degree", shards, 1, 131_072, " devices");
+    }
     ranges.integer("/training/context_parallel", training.context_parallel, 1, 1024, "");
     ranges.integer("/training/expert_parallel", training.expert_parallel, 1, 1024, "");
 }

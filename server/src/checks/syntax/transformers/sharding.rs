@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{Job, Setting, fsdp_strategy};
+use super::super::{Job, Setting, Target, fsdp_strategy};
 
 const STAGE: [&str; 2] = ["deepspeed.zero_optimization.stage", "accelerate.deepspeed_config.zero_stage"];
 const STRATEGY: [&str; 4] = [
@@ -18,6 +18,27 @@ const RESHARD: [&str; 4] = [
     "fsdp_reshard_after_forward",
 ];
 const OPTIMIZER: [&str; 1] = ["use_distributed_optimizer"];
+
+/// Returns the settings of hybrid sharding: MiCS of DeepSpeed, or the strategy of FSDP for a copy per node.
+pub(super) fn hybrid(job: &Job<'_>, target: &Target) -> Option<Vec<Setting>> {
+    let (shards, copies) = target.shards_and_copies()?;
+    let training = &target.scenario.training;
+    if job.states(&STAGE) || job.has_section("deepspeed.") {
+        let key = ["deepspeed.zero_optimization.mics_shard_size"];
+        let is_mics = training.zero_stage() == 3 && job.has_section("deepspeed.");
+        return is_mics
+            .then(|| vec![if copies > 1 { Setting::set(&key, shards) } else { Setting::if_stated(&key, -1) }]);
+    }
+    let is_node = shards == target.scenario.cluster.devices_per_node;
+    let strategy = match (training.zero_stage(), copies > 1) {
+        (3, true) if is_node => "HYBRID_SHARD",
+        (3, false) => "FULL_SHARD",
+        (2, true) if is_node => "HYBRID_SHARD_ZERO2",
+        (2, false) => "SHARD_GRAD_OP",
+        _ => return None,
+    };
+    job.states(&STRATEGY).then(|| vec![Setting::if_stated(&STRATEGY, strategy)])
+}
 
 pub(super) fn settings(job: &Job<'_>, stage: u32) -> Option<Vec<Setting>> {
     if job.states(&STAGE) || job.has_section("deepspeed.") {
