@@ -89,14 +89,20 @@ fn with_free_layout(mut scenario: Value) -> Value {
     scenario
 }
 
+const DATA_OVERLAP: &str = "/training/data_overlap";
+
 /// Returns a new scenario: the default gallery scenario without fixed degrees and settings.
 async fn new_scenario() -> Result<Value, RequestError> {
     Ok(with_free_settings(with_free_layout(untitled(ready(FIRST).await?))))
 }
 
-/// Leaves all settings to the planners, and adds the fastest plan of all planners.
+/// Leaves all settings to the planners, and adds the fastest plan of all planners. Gradient communication overlaps
+/// with the backward, as in current trainers and in `planscope estimate`.
 fn with_free_settings(mut scenario: Value) -> Value {
     crate::pointer::set(&mut scenario, "/free", json!(FreeSetting::ALL));
+    if scenario.pointer(DATA_OVERLAP).is_none() {
+        crate::pointer::set(&mut scenario, DATA_OVERLAP, json!(1.0));
+    }
     let best = json!(PlannerKind::Best);
     if let Some(Value::Array(planners)) = scenario.get_mut("planners") {
         planners.retain(|planner| *planner != best);
@@ -155,7 +161,10 @@ mod tests {
         let created = with_free_settings(scenario);
         assert_eq!(created["planners"], json!(["best", "1f1b", "interleaved"]));
         assert_eq!(created["free"].as_array().map(Vec::len), Some(FreeSetting::ALL.len()));
+        assert_eq!(created["training"]["data_overlap"], 1.0);
         assert_eq!(with_free_settings(created.clone()), created);
+        let stated = with_free_settings(json!({"training": {"data_overlap": 0.0}}));
+        assert_eq!(stated["training"]["data_overlap"], 0.0);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 /// used only for releases.
 pub(super) fn siblings(workspace: &Workspace, folder: &Path, profile: Profile) -> Result<()> {
     let quality = match profile {
-        Profile::Dev => "6",
+        Profile::Dev => "9",
         Profile::Release => "11",
     };
     node::node(workspace).arg(workspace.at("xtask/src/web/compress.mjs")).arg(folder).arg(quality).run()

@@ -83,7 +83,7 @@ fn sharding(keys: &mut Keys, settings: &mut Settings) {
     let is_recomputed = keys.flag(&["fsdp_config.activation_checkpointing"], "recomputation").unwrap_or(false);
     settings.recompute = Some(if is_recomputed { Recompute::Full } else { Recompute::None });
     if keys.flag(&["fsdp_config.activation_cpu_offload"], "offload").unwrap_or(false) {
-        keys.not_modelled("Offload of activations to the host is not applied.");
+        settings.activation_offload = 1.0;
     }
 }
 

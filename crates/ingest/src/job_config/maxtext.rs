@@ -204,7 +204,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
         }
     });
     if policy.contains("offload") {
-        keys.not_modelled("Offload of activations to the host is not applied.");
+        settings.activation_offload = 1.0;
     }
     if keys.text(&["weight_dtype"], "format of weights").is_some_and(|name| name == "bfloat16") {
         settings.set_pure_bf16();

@@ -321,13 +321,13 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     if let Some(name) = keys.text(&["optimizer"], "optimizer") {
         optimizer::set(&name, keys, settings);
     }
-    for (names, sentence) in [
-        (["tp-comm-overlap", "tp-comm-overlap-ag"], "Overlap of tensor-parallel communication is not applied."),
-        (["cpu-offloading", "cpu-offloading-num-layers"], "Offload of activations to the host is not applied."),
-    ] {
-        if keys.flag(&names, "overlap and offload").unwrap_or(false) {
-            keys.not_modelled(sentence);
-        }
+    if keys.flag(&["tp-comm-overlap", "tp-comm-overlap-ag"], "overlap").unwrap_or(false) {
+        keys.not_modelled("Overlap of tensor-parallel communication is not applied.");
+    }
+    let offloaded = keys.integer(&["cpu-offloading-num-layers"], "layers with offloaded activations")?;
+    if keys.flag(&["cpu-offloading"], "offload").unwrap_or(offloaded.is_some()) {
+        settings.offloaded_layers = offloaded;
+        settings.activation_offload = 1.0;
     }
     Ok(())
 }

@@ -26,7 +26,8 @@ pub(super) fn build(
     let (cluster, replicas) = cluster(settings, keys);
     let workload = workload(&model, settings, replicas, keys);
     let title = name.rsplit(['/', '\\']).next().filter(|title| !title.is_empty());
-    let training = training(format, settings, &cluster, keys);
+    let activation_offload = settings.offloaded_activations(model.layers());
+    let training = Training { activation_offload, ..training(format, settings, &cluster, keys) };
     let microbatch = match settings.batch {
         Batch::Whole(batch) if settings.microbatch.is_none() => Some((batch / replicas.max(1)).max(1)),
         _ => settings.microbatch,

@@ -89,6 +89,10 @@ pub(super) struct Settings {
     pub(super) optimizer: Optimizer,
     pub(super) master_weights: MasterWeights,
     pub(super) moments: MomentFormat,
+    /// Share of the activations that are offloaded to host memory.
+    pub(super) activation_offload: f64,
+    /// Number of layers per device whose activations are offloaded. `None`: all.
+    pub(super) offloaded_layers: Option<u32>,
     /// Share of the optimizer state in host memory.
     pub(super) optimizer_offload: f64,
 }
@@ -177,6 +181,12 @@ impl Settings {
             Sharding::WithinNode => cluster.devices_per_node / tensor,
         };
         (self.zero != Some(0) && shards < replicas).then_some(shards.max(1))
+    }
+
+    /// Returns the share of the activations in host memory, of a model with `layers` layers.
+    pub(super) fn offloaded_activations(&self, layers: u32) -> f64 {
+        let on_device = (f64::from(layers) / f64::from(self.pipeline.unwrap_or(1).max(1))).max(1.0);
+        self.activation_offload * self.offloaded_layers.map_or(1.0, |layers| (f64::from(layers) / on_device).min(1.0))
     }
 
     /// Refuses a global batch that the microbatch, the accumulation and the replicas do not form.

@@ -69,7 +69,8 @@ fn megatron_arguments_are_read_with_megatron_defaults() {
         "torchrun --nnodes 4 --nproc_per_node 8 pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 \\\n \
          --seq-length 2048 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --micro-batch-size 4 \\\n \
          --swiglu --normalization RMSNorm --disable-bias-linear --fp8-format hybrid --recompute-granularity selective \\\n \
-         --position-embedding-type rope --untie-embeddings-and-output-weights --use-distributed-optimizer --vocab-size 32000",
+         --position-embedding-type rope --untie-embeddings-and-output-weights --use-distributed-optimizer --vocab-size 32000 \\\n \
+         --num-distributed-optimizer-instances 2 --cpu-offloading --cpu-offloading-num-layers 3",
     );
     let module = &job.scenario.model.modules[0];
     assert_eq!((module.ffn, module.kv_heads, module.vocab), (5440, 16, 32_000));
@@ -80,6 +81,9 @@ fn megatron_arguments_are_read_with_megatron_defaults() {
     assert_eq!(job.scenario.workload.global_batch, 32);
     assert_eq!(job.scenario.training.precision, Precision::Fp8);
     assert_eq!(job.scenario.training.zero_stage(), 1);
+    // Two copies on eight replicas; three of the twelve layers of a device.
+    assert_eq!((job.scenario.training.shard_degree, job.scenario.training.activation_offload), (Some(4), 0.25));
+    assert!(job.not_modelled.is_empty() && job.unknown.is_empty(), "{job:?}");
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings, is_single: bool) {
         keys.not_modelled("Offload of parameters and the optimizer to the host is not applied.");
     }
     if keys.flag(&["enable_activation_offloading"], "offload").unwrap_or(false) {
-        keys.not_modelled("Offload of activations to the host is not applied.");
+        settings.activation_offload = 1.0;
     }
     let loss = keys.text(&["loss._component_"], "loss").unwrap_or_default();
     if loss.contains("Chunked") || loss.contains("LinearCrossEntropy") {

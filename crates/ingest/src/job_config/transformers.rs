@@ -121,7 +121,7 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     batch::read(format, keys, &mut settings)?;
     settings.precision = precision::read(format, keys)?;
     precision::gradients(keys, &mut settings);
-    settings.recompute = Some(recompute(format, keys));
+    settings.recompute = Some(recompute(format, keys, &mut settings));
     settings.attention = attention(keys);
     let fusing = [
         "torch_compile",
@@ -248,12 +248,12 @@ fn degrees(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Re
     Ok(())
 }
 
-fn recompute(format: ConfigFormat, keys: &mut Keys) -> Recompute {
+fn recompute(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Recompute {
     let names = ["gradient_checkpointing", "enable_gradient_checkpointing"];
     let trainer = keys.text(&names, "recomputation");
     // axolotl: "offload" and "unsloth" recompute and offload the inputs of layers.
     if matches!(trainer.as_deref(), Some("offload" | "unsloth")) {
-        keys.not_modelled("Offload of activations to the host is not applied.");
+        settings.activation_offload = 1.0;
     }
     let trainer = trainer.map(|value| !value.trim().eq_ignore_ascii_case("false"));
     let fsdp = [
@@ -265,14 +265,14 @@ fn recompute(format: ConfigFormat, keys: &mut Keys) -> Recompute {
     let is_off = keys.flag(&["disable_gradient_checkpointing"], "recomputation").unwrap_or(false);
     let granularity = keys.text(&["recompute_granularity"], "recomputation");
     if keys.flag(&["activation_offloading"], "offload").unwrap_or(false) {
-        keys.not_modelled("Offload of activations to the host is not applied.");
+        settings.activation_offload = 1.0;
     }
     let deepspeed: Vec<bool> = ["partition_activations", "cpu_checkpointing", "contiguous_memory_optimization"]
         .iter()
         .filter_map(|name| keys.flag(&[&format!("deepspeed.activation_checkpointing.{name}")], "recomputation"))
         .collect();
     if deepspeed.get(1) == Some(&true) {
-        keys.not_modelled("Offload of activations to the host is not applied.");
+        settings.activation_offload = 1.0;
     }
     let is_megatron = keys.has("use_distributed_optimizer") || keys.has("tensor_model_parallel_size");
     match granularity.as_deref() {

@@ -169,13 +169,11 @@ fn details(keys: &mut Keys, settings: &mut Settings) {
     settings.chunked_loss = settings.is_compiled || is_fused;
     let shards = keys.text(&["actor_rollout_ref.actor.fsdp_config.fsdp_size"], "sharding");
     settings.sharding = shards.and_then(|size| size.trim().parse().ok()).map(Sharding::Shards);
-    for (name, sentence) in [
-        ("actor.fsdp_config.offload_policy", "Offload of parameters and the optimizer to the host is not applied."),
-        ("model.enable_activation_offload", "Offload of activations to the host is not applied."),
-    ] {
-        if keys.flag(&[&format!("actor_rollout_ref.{name}")], "offload").unwrap_or(false) {
-            keys.not_modelled(sentence);
-        }
+    if keys.flag(&["actor_rollout_ref.actor.fsdp_config.offload_policy"], "offload").unwrap_or(false) {
+        keys.not_modelled("Offload of parameters and the optimizer to the host is not applied.");
+    }
+    if keys.flag(&["actor_rollout_ref.model.enable_activation_offload"], "offload").unwrap_or(false) {
+        settings.activation_offload = 1.0;
     }
     let names = ["actor_rollout_ref.actor.fsdp_config.model_dtype", "model.fsdp_config.model_dtype"];
     if keys.text(&names, "format of weights").is_some_and(|name| name.contains("bf16") || name.contains("bfloat16")) {

@@ -134,11 +134,15 @@ pub(super) const TABLES: &[Published] = &[
             "FlashAttention 1: InternLM published the same table, and its installation guide requires version 1.0.5.",
         ],
         quantity: Quantity::StepTime("measured_s"),
-        renamed: &[("precision", "published_precision"), ("network_gb_per_s", "network_gb_per_s_per_gpu")],
+        renamed: &[
+            ("precision", "published_precision"),
+            ("network_gb_per_s", "network_gb_per_s_per_gpu"),
+            ("shard_degree", "optimizer_shard_group"),
+        ],
         words: &[],
         constant: &[("framework", "internevo"), ("attention", "flash1")],
         assume: nothing,
-        excluded: internevo,
+        excluded: |_| None,
         facets: &[("TP", "tp"), ("GPUs", "n_gpus")],
         listing: Listing::Rows,
     },
@@ -233,12 +237,6 @@ pub(super) fn ultrascale(line: Line<'_>) -> Option<&'static str> {
         "pipeline with TP" => Some("pipeline with TP above 2, slow in nanotron"),
         _ => Some("TP across nodes"),
     }
-}
-
-fn internevo(line: Line<'_>) -> Option<&'static str> {
-    let number = |column| line.number::<u32>(column).ok();
-    let replicas = number("n_gpus").zip(number("tp")).map(|(devices, tensor)| devices / tensor);
-    (number("optimizer_shard_group") != replicas).then_some("optimizer state sharded over a part of the replicas")
 }
 
 fn mlperf(line: Line<'_>) -> Option<&'static str> {

@@ -251,7 +251,11 @@ fn adapters_and_sharding_of_trainers_are_read() {
     let job = config(trl);
     assert_eq!(job.scenario.cluster.devices(), 4);
     assert_eq!((job.scenario.training.attention, job.scenario.training.zero_stage()), (AttentionKernel::Flash3, 3));
-    assert!(says(&job.not_modelled, "Offload of activations") && job.unknown.is_empty(), "{:?}", job.unknown);
+    assert!(
+        (job.scenario.training.activation_offload - 1.0).abs() < 1e-12 && job.unknown.is_empty(),
+        "{:?}",
+        job.unknown
+    );
     let megatron = "model_name_or_path: Qwen/Qwen3-30B-A3B\nfinetuning_type: full\ncutoff_len: 8192\n\
                     tensor_model_parallel_size: 2\nexpert_model_parallel_size: 4\nmoe_grouped_gemm: true\nbf16: true\n\
                     per_device_train_batch_size: 1\nuse_distributed_optimizer: true\noutput_dir: x\n";
