@@ -130,7 +130,8 @@ pub(super) const TABLES: &[Published] = &[
         goal: GOAL,
         peer: "none",
         assumptions: &[
-            "6.25 GB/s of network per device, as published; ZeRO 1; gradients overlapped.",
+            "6.25 GB/s of network per device, as published; ZeRO 1, in 14 rows over 8 or 4 devices (hybrid sharding); gradients \
+             overlapped.",
             "FlashAttention 1: InternLM published the same table, and its installation guide requires version 1.0.5.",
         ],
         quantity: Quantity::StepTime("measured_s"),
