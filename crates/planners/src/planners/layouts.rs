@@ -135,7 +135,7 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
         && kind != PlannerKind::NnScaler
         && !scenario.is_free(FreeSetting::LayersPerStage);
     if is_usual && Partition::usual(&scenario.model, stages, scenario.training.framework).is_none() {
-        return Some(format!("PP x VPP does not divide the {layers} layers"));
+        return Some(format!("PP x VPP does not divide the {layers} layers; set the layers per stage to free"));
     }
     let interleaved = matches!(kind.schedule(), Some(ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble));
     if interleaved && stated > 0 && layout.pipeline >= 2 && layout.chunks < 2 {
