@@ -230,4 +230,27 @@ mod tests {
         let rule = all[0].rule.as_deref();
         assert_eq!(rule, Some("its spans over all iterations exceed the limit of an answer"));
     }
+
+    /// 32 layers on PP 3: the message names the remedy.
+    #[test]
+    fn free_layers_per_stage_are_the_remedy_of_an_uneven_pipeline() {
+        let rules = |free: &[&str]| -> Vec<Option<String>> {
+            let scenario_json = serde_json::json!({
+                "schema": "scenario/1", "model": { "preset": "llama-3-8b" }, "cluster": { "preset": "h800", "nodes": 3 },
+                "workload": {
+                    "samples": {
+                        "kind": "drawn", "text_tokens": { "kind": "constant", "value": 4096 },
+                        "images": { "kind": "constant", "value": 0 }
+                    },
+                    "global_batch": 24, "context_length": 8192, "packing": "single"
+                },
+                "layout": { "tensor": 8, "pipeline": 3, "microbatch": 1 }, "free": free, "planners": ["1f1b"]
+            });
+            let scenario = planscope_plan::scenario::parse(&scenario_json.to_string()).unwrap();
+            candidates(&scenario, PlannerKind::OneFOneB, 24).into_iter().map(|candidate| candidate.rule).collect()
+        };
+        let message = "PP x VPP does not divide the 32 layers; set the layers per stage to free";
+        assert_eq!(rules(&[]), [Some(message.to_owned())]);
+        assert_eq!(rules(&["layers_per_stage"]), [None]);
+    }
 }
