@@ -31,8 +31,8 @@ pub(super) fn unwrapped(text: &str) -> Option<(String, Option<i64>)> {
     }
     let row: Map<String, Value> = serde_json::from_str(text).ok()?;
     let (line, inner) = line(&row).map(|line| (line, &row)).or_else(|| {
-        let objects = OBJECTS.iter().filter_map(|key| row.get(*key)?.as_object());
-        objects.filter_map(|object| Some((line(object)?, object))).next()
+        let mut objects = OBJECTS.iter().filter_map(|key| row.get(*key)?.as_object());
+        objects.find_map(|object| Some((line(object)?, object)))
     })?;
     // A metrics row may contain a field with the same name, for example a source location.
     if [&row, inner].iter().any(|object| object.keys().any(|name| json_lines::step_name(name).is_some())) {

@@ -51,11 +51,11 @@ fn slower_counter(points: &[Point]) -> Option<(&'static str, u64)> {
     let name = OPTIMIZER_STEPS
         .into_iter()
         .find(|name| points.first().is_some_and(|point| point.others.iter().any(|other| other.name == *name)))?;
-    let counter = |point: &Point| point.others.iter().find(|other| other.name == name).map(|other| other.value);
+    let counter = |point: &Point| point.others.iter().find(|other| other.name == name).map(|other| other.value as u64);
     let rises: Vec<u64> = points
         .windows(2)
         .filter_map(|pair| match pair {
-            [before, after] if counter(before)? + 1.0 == counter(after)? => Some(after.step),
+            [before, after] if counter(before)?.checked_add(1) == counter(after) => Some(after.step),
             _ => None,
         })
         .collect();

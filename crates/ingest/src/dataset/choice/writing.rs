@@ -37,10 +37,15 @@ impl Seen {
                 let is_solid = characters >= LONG && dense * 10 < characters && !start().any(char::is_whitespace);
                 self.solid += usize::from(is_solid);
             }
-            Value::List(list) if depth > 0 => list.items.iter().for_each(|item| self.add(item, depth - 1)),
+            Value::List(list) if depth > 0 => {
+                for item in &list.items {
+                    self.add(item, depth - 1);
+                }
+            }
             Value::Object(members) if depth > 0 => {
-                let texts = members.iter().filter(|(name, _)| !LABELS.contains(&&**name));
-                texts.for_each(|(_, value)| self.add(value, depth - 1));
+                for (_, value) in members.iter().filter(|(name, _)| !LABELS.contains(&&**name)) {
+                    self.add(value, depth - 1);
+                }
             }
             _ => {}
         }
@@ -61,7 +66,9 @@ pub(super) fn sentence(parts: &[Part], head: &[&Row<'_>]) -> Option<String> {
     let texts: Vec<&Part> = parts.iter().filter(|part| part.measure == Measure::Text).collect();
     let mut seen = Seen::default();
     for row in head.iter().take(ROWS) {
-        texts.iter().for_each(|part| seen.add(row.value(part.index, &part.name), 4));
+        for part in &texts {
+            seen.add(row.value(part.index, &part.name), 4);
+        }
     }
     let names = texts.iter().map(|part| part.name.as_str()).collect::<Vec<&str>>().join(" + ");
     let remedy = "Choose the tokenizer.json of the model, or set the characters per token.";

@@ -62,12 +62,15 @@ fn tables_of_log_lines() {
     assert_eq!((first.time_us, first.step_time_s), (Some(1_740_823_200_000_000), Some(0.15)));
 }
 
+/// Writes the entry of a line and a step.
+type Entry<'a> = &'a dyn Fn(&str, u32) -> String;
+
 /// Entries of JSON collectors hold the line in different keys, some inside an object.
 #[test]
 fn entries_may_nest_the_line() {
     let seconds = |step: u32| format!("2025-03-01T10:00:0{step}Z");
     let micros = |step: u32| (1_740_823_200 + u64::from(step)) * 1_000_000;
-    let shapes: [&dyn Fn(&str, u32) -> String; 6] = [
+    let shapes: [Entry<'_>; 6] = [
         &|line, step| {
             format!(r#"{{"attributes": {{"message": {line}, "status": "info"}}, "timestamp": "{}"}}"#, seconds(step))
         },

@@ -221,6 +221,7 @@ fn shorter_lines_are_read_if_they_occur_again() {
 /// A terminal wraps lines at its width. The last number of each first part is cut.
 #[test]
 fn wrapped_lines_are_named() {
+    const STEPS: [u32; 7] = [1, 2, 3, 4, 5, 6, 7];
     let whole = |step: u32| {
         format!(
             " [2025-03-01 10:00:{:02}] iteration {step}/ 9 | elapsed time per iteration (ms): 2000.5 | lm loss: 9.25 |",
@@ -228,16 +229,15 @@ fn wrapped_lines_are_named() {
         )
     };
     let width = whole(1).find("00.5").unwrap();
-    let wrapped: String =
-        (1..8).map(|step| format!("{}\n{}\n", &whole(step)[..width], &whole(step)[width..])).collect();
+    let wrapped = STEPS.map(|step| format!("{}\n{}\n", &whole(step)[..width], &whole(step)[width..])).concat();
     let log = read(&wrapped);
     assert_eq!(log.points[0].step_time_s, Some(0.02));
     let has = |log: &Log, words: &str| log.report.assumptions.iter().any(|note| note.contains(words));
     assert!(has(&log, &format!("ends with a number at column {width}")), "{:?}", log.report.assumptions);
     assert!(has(&log, "the clocks contradict the step times"), "{:?}", log.report.assumptions);
-    let natural: String = (1..8).map(|step| whole(step) + "\nsaved\n").collect();
+    let natural = STEPS.map(|step| whole(step) + "\nsaved\n").concat();
     assert!(!has(&read(&natural), "wrapped") && !has(&read(&natural), "clocks"));
     // Other lines may be as short, if not each step line is followed by one.
-    let open: String = (1..8).map(|step| format!("iteration {step}/ 9 | lm loss: 9.25\n")).collect();
-    assert!(!has(&read(&(open.clone() + "saved\n")), "wrapped"));
+    let open = STEPS.map(|step| format!("iteration {step}/ 9 | lm loss: 9.25\n")).concat();
+    assert!(!has(&read(&(open + "saved\n")), "wrapped"));
 }
