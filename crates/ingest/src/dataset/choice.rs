@@ -11,6 +11,7 @@ mod automatic;
 mod contents;
 mod documents;
 mod doubt;
+mod files;
 mod groups;
 mod kinds;
 mod packed;
@@ -26,6 +27,7 @@ mod sides;
 mod texts;
 mod turns;
 mod weight;
+mod writing;
 
 pub(super) use documents::{document_ends, documents};
 pub(super) use packed::Packed;
@@ -169,6 +171,7 @@ impl Selection {
         }
         warnings.splice(0..0, sentences(profiles, &parts, &repeated, head, options));
         warnings.extend(contents::sentences(profiles, &parts, &text_parts(profiles), head));
+        warnings.extend(files::sentences(profiles, &is_part, images.is_some(), head));
         let packed = Packed::detect(profiles, &parts, head, options.column.is_some())
             .filter(|packed| images.is_none() || packed.is_single());
         warnings.extend(packed.as_ref().and_then(Packed::sentence));

@@ -12,6 +12,11 @@ pub(super) fn is_document(text: &str) -> bool {
     is_json(text) || without_nan(text).is_some_and(|plain| is_json(&plain))
 }
 
+/// Removes a comma behind an object; returns `None` if there is none.
+pub(super) fn without_comma(line: &str) -> Option<&str> {
+    line.trim_end().strip_suffix(',').filter(|object| object.ends_with('}'))
+}
+
 /// Replaces non-finite numbers by `null`; returns `None` if the text has none.
 pub(super) fn without_nan(text: &str) -> Option<String> {
     if !text.contains("NaN") && !text.contains("Infinity") {

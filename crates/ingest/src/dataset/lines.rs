@@ -15,6 +15,8 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
 
 /// Reads a line. A blank line is not a row.
 pub(super) fn push(reader: &mut Reader<'_>, number: u64, line: &str) -> Result<(), ImportError> {
+    // RFC 7464 starts each document with a record separator.
+    let line = line.trim_start_matches('\u{1e}');
     if line.trim().is_empty() {
         return Ok(());
     }
@@ -22,8 +24,8 @@ pub(super) fn push(reader: &mut Reader<'_>, number: u64, line: &str) -> Result<(
     match serde_json::from_str::<Row<'_>>(line) {
         Ok(row) => reader.push(location, row),
         Err(error) => {
-            // Python writes NaN.
-            let plain = json_text::without_nan(line);
+            // Python writes NaN. A list without its brackets has commas behind the documents.
+            let plain = json_text::without_nan(line).or_else(|| json_text::without_comma(line).map(str::to_owned));
             if let Some(row) = plain.as_deref().and_then(|plain| serde_json::from_str::<Row<'_>>(plain).ok()) {
                 return reader.push(location, row);
             }

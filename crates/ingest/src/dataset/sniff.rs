@@ -115,11 +115,11 @@ fn utf_16(bytes: &[u8]) -> Option<String> {
 
 /// Detects the format of a non-empty text.
 pub(super) fn format(text: &str) -> Format {
-    let start = text.trim_start();
+    let start = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{1e}');
     if start.starts_with(['{', '[']) {
         let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-        let first = lines.next().unwrap_or_default();
-        let complete = json_text::is_document(first);
+        let first = lines.next().unwrap_or_default().trim_start_matches('\u{1e}');
+        let complete = json_text::is_document(json_text::without_comma(first).unwrap_or(first));
         if complete && lines.next().is_some() {
             return Format::JsonLines;
         }

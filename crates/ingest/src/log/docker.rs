@@ -1,39 +1,58 @@
 //! Unwraps lines from log collectors.
 //!
 //! - JSON wrappers: Docker json-file driver, `{"log":"step: 1
-//!   ...\n","stream":"stdout","time":"2024-05-01T10:20:30.5Z"}`, Loki (`line`, `timestamp`), Google
-//!   Cloud Logging (`textPayload`, `timestamp`) and CloudWatch (`message`, `timestamp`).
+//!   ...\n","stream":"stdout","time":"2024-05-01T10:20:30.5Z"}`, Loki, Google Cloud Logging,
+//!   CloudWatch, Datadog, Splunk, Elasticsearch, journald and loggers that write JSON. [`LINES`],
+//!   [`TIMES`] and [`OBJECTS`] list the keys.
 //! - Container runtime interface (CRI) lines. The CRI splits long lines into parts.
 //! - `kubectl logs --prefix`, which adds the pod name to each line.
 
-use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::json_lines;
 use super::text::clip;
 
-#[derive(Deserialize)]
-struct Wrapped {
-    #[serde(alias = "line", alias = "textPayload", alias = "message")]
-    log: String,
-    #[serde(default, alias = "timestamp")]
-    time: Option<serde_json::Value>,
-    #[serde(flatten)]
-    others: serde_json::Map<String, serde_json::Value>,
-}
+/// Keys of the text of a line.
+const LINES: [&str; 7] = ["log", "line", "textPayload", "message", "MESSAGE", "_raw", "msg"];
+/// Keys of its timestamp.
+const TIMES: [&str; 8] =
+    ["timestamp", "time", "receiveTimestamp", "@timestamp", "__REALTIME_TIMESTAMP", "_time", "asctime", "ts"];
+/// Keys of objects that contain the line.
+const OBJECTS: [&str; 5] = ["attributes", "jsonPayload", "result", "_source", "content"];
 
 /// Returns the inner text of a wrapped line and its timestamp in microseconds since 1970.
 pub(super) fn unwrapped(text: &str) -> Option<(String, Option<i64>)> {
-    let is_wrapped = ["\"log\":", "\"line\":", "\"textPayload\":", "\"message\":"].iter().any(|key| text.contains(key));
-    if !is_wrapped || !text.trim_start().starts_with('{') {
+    let has_key = |key: &&str| {
+        let mut places = text.match_indices(*key);
+        places.any(|(at, _)| text[..at].ends_with('"') && text[at + key.len()..].starts_with("\":"))
+    };
+    if !text.trim_start().starts_with('{') || !LINES.iter().any(has_key) {
         return None;
     }
-    let wrapped: Wrapped = serde_json::from_str(text).ok()?;
+    let row: Map<String, Value> = serde_json::from_str(text).ok()?;
+    let (line, inner) = line(&row).map(|line| (line, &row)).or_else(|| {
+        let mut objects = OBJECTS.iter().filter_map(|key| row.get(*key)?.as_object());
+        objects.find_map(|object| Some((line(object)?, object)))
+    })?;
     // A metrics row may contain a field with the same name, for example a source location.
-    if wrapped.others.keys().any(|name| json_lines::step_name(name).is_some()) {
+    if [&row, inner].iter().any(|object| object.keys().any(|name| json_lines::step_name(name).is_some())) {
         return None;
     }
-    let time = wrapped.time.as_ref().and_then(json_lines::instant);
-    Some((wrapped.log, time))
+    Some((line.to_owned(), time_us(inner).or_else(|| time_us(&row))))
+}
+
+fn line(row: &Map<String, Value>) -> Option<&str> {
+    LINES.iter().find_map(|key| row.get(*key)?.as_str())
+}
+
+/// Returns the timestamp of an entry or of the object that contains its line.
+pub(super) fn entry_time(row: &Map<String, Value>) -> Option<i64> {
+    let inside = || OBJECTS.iter().filter_map(|key| row.get(*key)?.as_object()).find_map(time_us);
+    time_us(row).or_else(inside)
+}
+
+fn time_us(row: &Map<String, Value>) -> Option<i64> {
+    TIMES.iter().find_map(|key| row.get(*key).and_then(json_lines::instant))
 }
 
 /// A CRI line: `2026-03-05T00:00:00.1Z stdout P text`.

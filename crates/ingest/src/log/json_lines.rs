@@ -64,6 +64,11 @@ pub(super) fn step_name(name: &str) -> Option<usize> {
     STEPS.iter().position(|known| *known == name)
 }
 
+/// Returns whether a priority is that of the step of a logger, which may count its calls.
+pub(super) fn is_logger_step(priority: usize) -> bool {
+    STEPS.get(priority) == Some(&"_step")
+}
+
 /// Parses `{"_step":7,"_runtime":12.5,"_timestamp":1700000012.5,"train/loss":2.5,"grad_norm":NaN}`.
 ///
 /// `known` is the best step key so far, as priority from [`step_name`].

@@ -4,10 +4,8 @@
 use csv::ReaderBuilder;
 use serde_json::{Map, Value};
 
-use super::json_lines::{instant, step_name};
-
-/// Timestamp keys in log collector entries.
-const TIMES: [&str; 3] = ["timestamp", "time", "receiveTimestamp"];
+use super::docker::entry_time;
+use super::json_lines::step_name;
 
 /// Returns the rows as JSON lines, oldest first; `None` if the document has no such list.
 pub(super) fn lines(document: &Value) -> Option<String> {
@@ -25,13 +23,12 @@ pub(super) fn lines(document: &Value) -> Option<String> {
             match (lists.next(), lists.next()) {
                 (Some(rows), None) => rows,
                 (Some(_), Some(_)) => return None,
-                (None, _) => return columns(members),
+                (None, _) => return columns(members).or_else(|| nested(members)),
             }
         }
         _ => return None,
     };
-    let times: Vec<i64> =
-        rows.iter().filter_map(|row| TIMES.iter().find_map(|name| row.get(*name)).and_then(instant)).collect();
+    let times: Vec<i64> = rows.iter().filter_map(|row| entry_time(row)).collect();
     // Cloud consoles export the newest entry first.
     let is_newest_first =
         times.len() == rows.len() && times.first() > times.last() && times.is_sorted_by(|a, b| a >= b);
@@ -40,6 +37,18 @@ pub(super) fn lines(document: &Value) -> Option<String> {
         lines.reverse();
     }
     Some(lines.join("\n"))
+}
+
+/// Returns the rows of a list one level below, if only one object has such a list: `{"hits": {"hits": [..]}}`.
+fn nested(members: &Map<String, Value>) -> Option<String> {
+    let has_list = |object: &&Value| {
+        object
+            .as_object()
+            .is_some_and(|object| object.values().filter_map(Value::as_array).any(|list| objects(list).is_some()))
+    };
+    let mut found = members.values().filter(has_list);
+    let only = found.next()?;
+    if found.next().is_none() { lines(only) } else { None }
 }
 
 /// Columns with log lines, and columns with their times, in tables of Grafana (Loki), CloudWatch, Google

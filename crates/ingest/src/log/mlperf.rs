@@ -1,8 +1,8 @@
 //! MLPerf: `:::MLLOG {"namespace": "", "time_ms": 1, "event_type": "POINT_IN_TIME", "key":
 //! "train_loss", "value": 2.5, "metadata": {"step": 10}}`.
 //!
-//! `tracked_stats` and `train_loss` with a step become points. All other events become notes on the
-//! preceding step. Submissions count steps, samples or tokens. The unit is derived from two events,
+//! `tracked_stats` and `train_loss` with a step become points. Without them, evaluations become
+//! points. All other events become notes on the preceding step. Submissions count steps, samples or tokens. The unit is derived from two events,
 //! their times, throughput and batch size, so the first events are buffered.
 
 use std::collections::VecDeque;
@@ -22,6 +22,11 @@ use super::text::{clip, float};
 const MAX_WAITING: usize = 256;
 /// Larger step numbers are token counts.
 const TOKENS: f64 = 1e8;
+/// Maximum stored evaluations.
+const MAX_EVALUATIONS: usize = 10_000;
+/// Reason for evaluations without a step.
+const NO_SAMPLES: &str = "evaluations of MLPerf name an epoch, and the log does not state train_samples and global_batch_size, so their \
+                          steps are not known";
 /// Upper bound for plausible samples per second.
 const MAX_SAMPLES_PER_S: f64 = 1e5;
 
@@ -31,7 +36,7 @@ enum Unit {
     Steps,
     Samples,
     Tokens,
-    /// Epochs: no step can be derived.
+    /// Epochs: the samples of an epoch give the step.
     Epochs,
 }
 
@@ -43,9 +48,19 @@ pub(super) struct Event {
     unit: Option<Unit>,
     time_us: Option<i64>,
     values: Vec<(String, f64)>,
+    is_evaluation: bool,
 }
 
 impl Event {
+    /// Returns the event as a note on the step before it.
+    fn into_note(self, limits: &Limits) -> Reading {
+        let named = |(name, value): (String, f64)| Named { name: clip(&name, limits.name_chars), value };
+        let mut values: Vec<Named> = self.values.into_iter().map(named).collect();
+        values.retain(|value| value.value.is_finite());
+        let name = values.first().map(|value| value.name.clone()).unwrap_or_default();
+        Reading::Note(Note { kind: NoteKind::Event, name, step: None, time_us: self.time_us, values, text: None })
+    }
+
     fn throughput(&self) -> Option<f64> {
         self.values.iter().find(|(name, value)| name == "throughput" && *value > 0.0).map(|(_, value)| *value)
     }
@@ -59,6 +74,11 @@ type Waiting = (Reading, Option<u32>, Location);
 pub(super) struct Counting {
     batch: Option<f64>,
     sequence: Option<f64>,
+    /// Samples of an epoch.
+    epoch_samples: Option<f64>,
+    /// Evaluations, which are the steps of a log without other counts.
+    evaluations: Vec<Waiting>,
+    has_steps: bool,
     decided: Option<(Unit, Option<Unit>)>,
     waiting: VecDeque<Waiting>,
     last: Option<f64>,
@@ -89,7 +109,9 @@ pub(super) fn event(text: &str, limits: &Limits) -> Option<Reading> {
         (0.0..9_007_199_254_740_992.0).contains(&count).then_some((count, *unit))
     });
     let value = event.get("value").unwrap_or(&Value::Null);
-    if let (Some((count, unit)), "tracked_stats" | "train_loss") = (count, key) {
+    let is_stats = matches!(key, "tracked_stats" | "train_loss");
+    let is_evaluation = key == "eval_accuracy" && count.is_some_and(|(_, unit)| unit.is_some());
+    if let (Some((count, unit)), true) = (count, is_stats || is_evaluation) {
         let values = match value {
             Value::Object(fields) => fields
                 .iter()
@@ -98,7 +120,7 @@ pub(super) fn event(text: &str, limits: &Limits) -> Option<Reading> {
                 .collect(),
             value => float(value).map(|value| (key.to_owned(), value)).into_iter().collect(),
         };
-        return Some(Reading::Mlperf(Event { count, unit, time_us, values }));
+        return Some(Reading::Mlperf(Event { count, unit, time_us, values, is_evaluation }));
     }
     let mut values = Vec::new();
     let mut text = None;
@@ -124,11 +146,43 @@ pub(super) fn event(text: &str, limits: &Limits) -> Option<Reading> {
 
 impl Counting {
     /// Adds a line and returns, in order, the lines whose step is now known.
-    pub(super) fn push(&mut self, reading: Reading, rank: Option<u32>, location: Location) -> Vec<Waiting> {
+    pub(super) fn push(
+        &mut self,
+        reading: Reading,
+        rank: Option<u32>,
+        place: Location,
+        limits: &Limits,
+    ) -> Vec<Waiting> {
+        let reading = match reading {
+            Reading::Mlperf(event) if event.is_evaluation && self.has_steps => event.into_note(limits),
+            Reading::Mlperf(event) if event.is_evaluation => {
+                if self.evaluations.len() < MAX_EVALUATIONS {
+                    self.evaluations.push((Reading::Mlperf(event), rank, place));
+                }
+                return Vec::new();
+            }
+            reading => reading,
+        };
+        let mut decided = Vec::new();
+        if matches!(reading, Reading::Mlperf(_)) {
+            self.has_steps = true;
+            decided = std::mem::take(&mut self.evaluations);
+            for (reading, ..) in &mut decided {
+                if let Reading::Mlperf(event) = reading {
+                    *reading = event.clone().into_note(limits);
+                }
+            }
+        }
+        decided.append(&mut self.step_or_note(reading, rank, place));
+        decided
+    }
+
+    fn step_or_note(&mut self, reading: Reading, rank: Option<u32>, location: Location) -> Vec<Waiting> {
         if let Reading::Note(note) = &reading {
             let value = || note.values.first().map(|value| value.value).filter(|&value| value > 0.0);
             match note.name.as_str() {
                 "global_batch_size" => self.batch = value().or(self.batch),
+                "train_samples" => self.epoch_samples = value().or(self.epoch_samples),
                 "max_sequence_length" | "max_seq_length" | "sequence_length" | "seq_length" => {
                     self.sequence = value().or(self.sequence);
                 }
@@ -147,8 +201,18 @@ impl Counting {
         if self.decided.is_some() { self.waiting.drain(..).collect() } else { Vec::new() }
     }
 
-    /// Returns the remaining buffered lines at the end of the log.
+    /// Returns the remaining buffered lines at the end of the log. Evaluations are the steps of a log without others.
     pub(super) fn finish(&mut self) -> Vec<Waiting> {
+        if let Some((Reading::Mlperf(first), ..)) = self.evaluations.first() {
+            let unit = first.unit.unwrap_or(Unit::Epochs);
+            self.decided = Some((unit, None));
+            let is_known = self.batch.is_some() && (unit != Unit::Epochs || self.epoch_samples.is_some());
+            let mut evaluations = std::mem::take(&mut self.evaluations);
+            for (reading, ..) in evaluations.iter_mut().filter(|_| !is_known) {
+                *reading = Reading::Skipped(NO_SAMPLES);
+            }
+            return evaluations;
+        }
         self.decided = self.decided.or_else(|| Some(self.by_counts()));
         self.waiting.drain(..).collect()
     }
@@ -235,9 +299,14 @@ impl Counting {
                 point.consumed_tokens = Some(count as u64);
                 batch.zip(self.sequence).map(|(batch, sequence)| batch * sequence)
             }
-            Unit::Epochs => None,
+            Unit::Epochs => {
+                batch.zip(self.epoch_samples).filter(|_| event.is_evaluation).map(|(batch, samples)| batch / samples)
+            }
         };
         match (unit, divisor.is_some()) {
+            (Unit::Epochs, true) => {
+                report.assume("the log has evaluations only; steps are epochs x train_samples / global_batch_size");
+            }
             (Unit::Samples, true) => {
                 report.assume("step of MLPerf events counts samples; steps are samples / global_batch_size");
             }

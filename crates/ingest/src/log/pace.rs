@@ -161,7 +161,12 @@ impl Pace {
         if point.tflops_per_device.is_some() && report.flop_formula.is_none() {
             report.flop_formula = formula(point).map(str::to_owned);
         }
-        self.doubts.point(point, derived.filter(|(.., precise)| *precise).map(|(seconds, ..)| seconds), report);
+        let clock_s = derived.map(|(seconds, _, precise)| {
+            let steps = self.before.map_or(1, |before| point.step.saturating_sub(before.step)).max(1);
+            let error = if precise { 0.0 } else { 1.0 / steps as f64 };
+            seconds - error..=seconds + error
+        });
+        self.doubts.point(point, clock_s, report);
         self.before = Some(Before {
             segment: point.segment,
             step: point.step,

@@ -16,10 +16,10 @@ use super::point::{Note, NoteKind, Point, Timer};
 use super::prefix::{self, Stripped};
 use super::reading::{Reading, Table, Tear};
 use super::report::{Location, Report};
-use super::shapes::Shapes;
+use super::shapes::{self, Shapes};
 use super::steps::{Mark, Steps};
 use super::table::LogTable;
-use super::text::{without_colours, without_rank};
+use super::text::{self, without_rank};
 use super::utf16::Decoder;
 use super::{Limits, deepspeed, docker, hugging_face, json_lines, megatron, mlperf, progress_bar, table, torchtitan};
 use beginning::{Beginning, MIN_LINES, WHOLE_FILE};
@@ -205,6 +205,10 @@ impl Reader {
             self.report.assume(&format!("each run is a segment: {}", listed(&self.runs)));
         }
         self.report_labels();
+        let by_calls = self.step_name.filter(|&name| json_lines::is_logger_step(name)).map(|_| LOGGER_STEPS.to_owned());
+        for note in by_calls.into_iter().chain(self.shapes.wrapped()) {
+            self.report.assume(&note);
+        }
         (points, std::mem::take(&mut self.report))
     }
 
@@ -228,7 +232,7 @@ impl Reader {
         }
         let text = String::from_utf8_lossy(bytes);
         let invalid = matches!(text, Cow::Owned(_));
-        let plain = without_colours(&text);
+        let plain = text::plain(&text);
         let is_open = !line.is_ended && !cut::ends_with_colour(&text);
         self.line_end = if is_open { LineEnd::Missing } else { LineEnd::Terminated };
         if let Some((inner, time_us)) = docker::unwrapped(&plain) {
@@ -236,7 +240,7 @@ impl Reader {
             // The closing brace shows that the text is complete.
             self.line_end = LineEnd::Terminated;
             for piece in inner.split(['\n', '\r']).filter(|piece| !piece.is_empty()) {
-                self.text(&without_colours(piece), false, location, limits);
+                self.text(&text::plain(piece), false, location, limits);
             }
             self.wrapped_us = None;
             return;
@@ -284,6 +288,7 @@ impl Reader {
         let entry = self.entry.take();
         if pieces.len() == 1 {
             let reading = self.read(text, stripped, rank, entry.as_deref(), limits);
+            self.shapes.end(text, reading.as_ref().is_some_and(shapes::is_step));
             match reading.and_then(|reading| self.checked(reading, text)) {
                 Some(reading) => {
                     if let Some(run) = run {
@@ -487,7 +492,7 @@ impl Reader {
                 return;
             }
             reading @ (Reading::Mlperf(_) | Reading::Note(Note { kind: NoteKind::Event, .. })) => {
-                for (reading, rank, location) in self.mlperf.push(reading, rank, location) {
+                for (reading, rank, location) in self.mlperf.push(reading, rank, location, limits) {
                     self.take_decided(reading, rank, location, limits);
                 }
                 return;
@@ -540,7 +545,7 @@ impl Reader {
                 let is_stored = self.steps.note(note, limits) || is_header;
                 self.companion(is_stored, location);
             }
-            _ => {}
+            other => self.take(other, rank, location, "", limits),
         }
     }
 
@@ -583,6 +588,10 @@ impl Reader {
         self.steps.restart(limits, &mut self.report);
     }
 }
+
+/// Note for rows whose only step is that of Weights & Biases.
+const LOGGER_STEPS: &str =
+    "steps are those of Weights & Biases (_step): they count calls of log unless the program states its step";
 
 /// Text that Megatron-LM, torchtitan and the Hugging Face trainer print at each start, before the
 /// first step.

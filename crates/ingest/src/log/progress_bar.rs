@@ -14,8 +14,12 @@ use super::text::{leading_digits, number};
 /// Parses a bar with metrics. Bars without metrics are ignored.
 pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     // A prefix can contain brackets and colons.
-    let (bar, inside) = prefix::strip(text).text.split_once('[')?;
-    let (title, counts) = bar.split_once('|').and_then(|(title, _)| Some((title, bar.rsplit_once('|')?.1)))?;
+    let text = prefix::strip(text).text;
+    // The title can contain brackets: `Train epoch [1/2]:`.
+    let start = text.find("%|").map(|at| at + 1).or_else(|| text.find('|'))?;
+    let (title, rest) = (&text[..start], &text[start..]);
+    let (bar, inside) = rest.split_once('[')?;
+    let counts = bar.rsplit_once('|')?.1;
     let title = title.trim_start();
     let is_phase = |phase: &str| title.get(..phase.len()).is_some_and(|start| start.eq_ignore_ascii_case(phase));
     if ["validat", "sanity", "test", "predict", "eval"].iter().any(|phase| is_phase(phase)) {

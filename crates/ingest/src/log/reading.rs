@@ -93,7 +93,7 @@ impl Tear {
     pub(super) const fn reason(self) -> &'static str {
         match self {
             Self::Mixed => "a second line begins inside the line: two ranks wrote at the same time",
-            Self::Cut => "the end of the line is missing",
+            Self::Cut => "the end of the line is missing: it is cut, or the file is wrapped at a fixed width",
             Self::Value => "a value of the line is not a number",
             Self::Json => "the line is not readable as JSON",
         }

@@ -20,16 +20,51 @@ pub(super) struct Shapes {
     doubtful: Vec<String>,
     /// True if a Megatron-LM line ended with a bar. Later lines without it are torn.
     has_bars: bool,
+    edge: Edge,
 }
 
+/// Step lines that end with a number at one column, each before a line without a step, as in a file that is wrapped at a
+/// fixed width.
+#[derive(Debug, Clone, Default)]
+struct Edge {
+    width: usize,
+    steps: u32,
+    /// True if the last line was a step line of this width.
+    is_open: bool,
+    /// True if a line contradicts.
+    is_natural: bool,
+}
+
+/// Minimum number of such lines.
+const MIN_WRAPPED: u32 = 3;
+
 impl Shapes {
+    /// Compares the end of a line. `is_step` is true for step lines.
+    pub(super) fn end(&mut self, text: &str, is_step: bool) {
+        let edge = &mut self.edge;
+        let width = text.trim_end().chars().count();
+        let is_at_edge = is_step && cut::may_continue(text) && (edge.steps == 0 || width == edge.width);
+        edge.is_natural |= (is_step && (edge.is_open || !is_at_edge)) || (edge.steps > 0 && width > edge.width);
+        edge.is_open = is_step;
+        if is_step {
+            (edge.width, edge.steps) = (width, edge.steps + 1);
+        }
+    }
+
+    /// Returns a note if the file may be wrapped.
+    pub(super) fn wrapped(&self) -> Option<String> {
+        let Edge { width, steps, is_natural, .. } = self.edge;
+        (steps >= MIN_WRAPPED && !is_natural).then(|| {
+            format!(
+                "each step line ends with a number at column {width}, and another line follows: if the file is wrapped at this \
+                 width, the last numbers are cut, and the rest of each line is not read"
+            )
+        })
+    }
+
     /// Returns the reading of a line, or that the line is cut.
     pub(super) fn checked(&mut self, reading: Reading, text: &str) -> Reading {
-        let source = match &reading {
-            Reading::Listed { reading, .. } => step_source(reading),
-            reading => step_source(reading),
-        };
-        let is_cut = match source {
+        let is_cut = match source(&reading) {
             Some(Source::Megatron) => {
                 let has_bar = text.trim_end().ends_with('|');
                 self.has_bars |= has_bar;
@@ -60,6 +95,18 @@ impl Shapes {
         self.complete.truncate(MAX_SHAPES - 1);
         self.complete.insert(0, shape);
         false
+    }
+}
+
+/// Returns whether a reading is a step line with a form of its own.
+pub(super) fn is_step(reading: &Reading) -> bool {
+    source(reading).is_some()
+}
+
+fn source(reading: &Reading) -> Option<Source> {
+    match reading {
+        Reading::Listed { reading, .. } => step_source(reading),
+        reading => step_source(reading),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 const MAX_WORD: usize = 40;
 
 /// Removes colors and cursor movements: ESC, `[`, parameters, one letter.
-pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
+fn without_colours(line: &str) -> Cow<'_, str> {
     if !line.contains('\u{1b}') {
         return Cow::Borrowed(line);
     }
@@ -27,6 +27,13 @@ pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
     }
     plain.push_str(rest);
     Cow::Owned(plain)
+}
+
+/// Removes colors and cursor movements, and replaces the blanks of web pages.
+pub(super) fn plain(line: &str) -> Cow<'_, str> {
+    let plain = without_colours(line);
+    let is_blank = |c: char| matches!(c, '\u{a0}' | '\u{2007}' | '\u{202f}');
+    if plain.contains(is_blank) { Cow::Owned(plain.replace(is_blank, " ")) } else { plain }
 }
 
 /// Removes launcher prefixes and returns the rank, if present: `[default7]:`, `[rank0]:`, `[0]:`,

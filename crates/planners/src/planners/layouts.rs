@@ -135,7 +135,7 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
         && kind != PlannerKind::NnScaler
         && !scenario.is_free(FreeSetting::LayersPerStage);
     if is_usual && Partition::usual(&scenario.model, stages, scenario.training.framework).is_none() {
-        return Some(format!("PP x VPP does not divide the {layers} layers"));
+        return Some(format!("PP x VPP does not divide the {layers} layers; set the layers per stage to free"));
     }
     let interleaved = matches!(kind.schedule(), Some(ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble));
     if interleaved && stated > 0 && layout.pipeline >= 2 && layout.chunks < 2 {
@@ -229,5 +229,28 @@ mod tests {
         assert_eq!(accepted, [(1, false), (2, false), (4, false), (8, false), (16, false), (32, true), (64, true)]);
         let rule = all[0].rule.as_deref();
         assert_eq!(rule, Some("its spans over all iterations exceed the limit of an answer"));
+    }
+
+    /// 32 layers on PP 3: the message names the remedy.
+    #[test]
+    fn free_layers_per_stage_are_the_remedy_of_an_uneven_pipeline() {
+        let rules = |free: &[&str]| -> Vec<Option<String>> {
+            let scenario_json = serde_json::json!({
+                "schema": "scenario/1", "model": { "preset": "llama-3-8b" }, "cluster": { "preset": "h800", "nodes": 3 },
+                "workload": {
+                    "samples": {
+                        "kind": "drawn", "text_tokens": { "kind": "constant", "value": 4096 },
+                        "images": { "kind": "constant", "value": 0 }
+                    },
+                    "global_batch": 24, "context_length": 8192, "packing": "single"
+                },
+                "layout": { "tensor": 8, "pipeline": 3, "microbatch": 1 }, "free": free, "planners": ["1f1b"]
+            });
+            let scenario = planscope_plan::scenario::parse(&scenario_json.to_string()).unwrap();
+            candidates(&scenario, PlannerKind::OneFOneB, 24).into_iter().map(|candidate| candidate.rule).collect()
+        };
+        let message = "PP x VPP does not divide the 32 layers; set the layers per stage to free";
+        assert_eq!(rules(&[]), [Some(message.to_owned())]);
+        assert_eq!(rules(&["layers_per_stage"]), [None]);
     }
 }

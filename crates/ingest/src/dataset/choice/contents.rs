@@ -53,6 +53,12 @@ pub(super) fn contradiction(profiles: &[Profile], parts: &[Part], texts: &[Part]
 
 /// Returns whether the numbers equal a measure of the texts in nearly all rows.
 fn equal(parts: &[Part], texts: &[Part], head: &[&Row<'_>], measure: fn(&Extent) -> u64) -> bool {
+    let is_equal = |extent: &Extent, number: f64| measure(extent) > 0 && (measure(extent) as f64 - number).abs() < 0.5;
+    agrees(parts, texts, head, &is_equal)
+}
+
+/// Returns whether nearly all rows have a property of their texts and numbers.
+fn agrees(parts: &[Part], texts: &[Part], head: &[&Row<'_>], has: &dyn Fn(&Extent, f64) -> bool) -> bool {
     let meter =
         Meter { characters_per_token: super::super::CHARACTERS_PER_TOKEN, tokenizer: None, has_word_count: true };
     let numbers = Selection::from_parts(parts.to_vec());
@@ -64,7 +70,7 @@ fn equal(parts: &[Part], texts: &[Part], head: &[&Row<'_>], measure: fn(&Extent)
             meter.add(row.value(part.index, &part.name), &mut extent);
         }
         all += 1;
-        same += usize::from(measure(&extent) > 0 && (measure(&extent) as f64 - number.value()).abs() < 0.5);
+        same += usize::from(has(&extent, number.value()));
     }
     all > 1 && same * 10 >= all * 9
 }
@@ -76,6 +82,12 @@ pub(super) fn sentences(profiles: &[Profile], parts: &[Part], texts: &[Part], he
         found.extend(differing(profiles, (*index, name), head));
         if equal(parts, texts, head, |extent| extent.word_count) {
             found.push(format!("{name} equals the number of words. A tokenizer of a model gives more tokens."));
+        }
+        // A character has at most four bytes, and a token at least one.
+        if agrees(parts, texts, head, &|extent, number| extent.bytes > 0 && number > 2.0 * extent.bytes as f64) {
+            found.push(format!(
+                "{name} is larger than the number of bytes of the texts. The texts may be cut, or the numbers include media."
+            ));
         }
     }
     found

@@ -8,7 +8,7 @@ use super::super::value::{Row, Value};
 use super::super::{Kind, Meaning, Options, Unit, names, token_ids};
 use super::automatic::media_tokens;
 use super::texts::{self, left_out};
-use super::{Measure, Part, TextPart, is_length_list};
+use super::{Measure, Part, TextPart, is_length_list, writing};
 
 /// Returns the assumptions of a choice. `repeated` lists columns whose text another part repeats;
 /// `head` contains the first rows.
@@ -57,9 +57,7 @@ pub(super) fn sentences(
                 found.push(format!("Only {} is counted: no column holds an answer.", only.name));
             }
             [only] if meaning(only) == Meaning::Prompt => {
-                found.push(
-                    "Only the tokens of the prompt are counted: no column holds those of the completion.".to_owned(),
-                );
+                found.push(prompt_alone(profiles));
             }
             [only] if meaning(only) == Meaning::Completion => {
                 found.push(
@@ -77,6 +75,9 @@ pub(super) fn sentences(
         found.push(format!(
             "Characters are divided by {per_token} characters per token. Choose the tokenizer.json of the model for exact counts."
         ));
+    }
+    if options.tokenizer.is_none() {
+        found.extend(writing::sentence(parts, head));
     }
     let is_chat = |part: &&Part| part.measure == Measure::Text && profiles[part.index].kind == Kind::Chat;
     if let Some(chat) = parts.iter().find(is_chat) {
@@ -113,6 +114,25 @@ pub(super) fn sentences(
         found.extend(clips(profiles, parts, head));
     }
     found
+}
+
+/// Returns the warning for a prompt without a completion.
+fn prompt_alone(profiles: &[Profile]) -> String {
+    let is_completion = |profile: &&Profile| {
+        profile.has_values
+            && matches!(profile.kind, Kind::NumberList | Kind::NestedList)
+            && (profile.meaning == Meaning::Completion || names::sample_part(&profile.name) == Some(Side::Completion))
+    };
+    let start = "Only the tokens of the prompt are counted";
+    profiles.iter().find(is_completion).map_or_else(
+        || format!("{start}: no column holds those of the completion."),
+        |lists| {
+            format!(
+                "{start}: {} holds lists, such as several completions of a prompt. Upload a row per completion.",
+                lists.name
+            )
+        },
+    )
 }
 
 /// Returns warnings about video and sound inside messages and in columns of any media. A column of its

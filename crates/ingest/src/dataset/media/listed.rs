@@ -10,6 +10,14 @@ const ENDINGS: [&str; 9] = [".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".
 /// File extensions of videos and sound.
 const CLIPS: [&str; 12] =
     [".mp4", ".webm", ".mkv", ".avi", ".mov", ".m4v", ".wav", ".mp3", ".flac", ".ogg", ".m4a", ".opus"];
+/// Kind of media files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Medium {
+    Image,
+    /// Video or sound.
+    Clip,
+}
+
 /// Members of an object that describes one image.
 const OF_ONE: [&str; 14] = [
     "path",
@@ -51,6 +59,27 @@ pub(in super::super) fn has_clips(value: &Value<'_>) -> bool {
         Value::Text(text) => parts(text).any(|name| has_ending(name, &CLIPS)),
         Value::List(list) => list.items.iter().any(has_clips),
         Value::Object(members) => members.iter().any(|(_, value)| has_clips(value)),
+        _ => false,
+    }
+}
+
+/// Returns whether a text is the name or the address of a media file.
+pub(in super::super) fn is_file(name: &str, medium: Medium) -> bool {
+    /// Maximum length of an address.
+    const LONG: usize = 1000;
+    let endings: &[&str] = if medium == Medium::Image { &ENDINGS } else { &CLIPS };
+    let path = name.trim().split(['?', '#']).next().unwrap_or_default();
+    name.len() <= LONG && has_ending(path, endings)
+}
+
+/// Returns whether a value is the name of a media file, a list of names, or an object with a name.
+pub(in super::super) fn is_file_value(value: &Value<'_>, medium: Medium) -> bool {
+    match value {
+        Value::Text(text) => is_file(text, medium),
+        Value::List(list) => !list.items.is_empty() && list.items.iter().all(|item| is_file_value(item, medium)),
+        Value::Object(members) => {
+            members.iter().any(|(name, value)| OF_ONE.contains(&&**name) && is_file_value(value, medium))
+        }
         _ => false,
     }
 }

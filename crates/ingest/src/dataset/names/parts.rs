@@ -70,7 +70,7 @@ const SIDE_TERMS: [(Side, &[&str]); 4] = [
 ];
 
 /// Words that mark a name as a token count.
-const COUNTS: [&str; 8] = ["tokens", "token", "len", "length", "toks", "tok", "tokencount", "lens"];
+const COUNTS: [&str; 9] = ["tokens", "token", "len", "length", "toks", "tok", "tokencount", "lens", "lengths"];
 /// Words without separate meaning.
 const FILLERS: [&str; 6] = ["num", "n", "count", "number", "of", "nb"];
 

@@ -61,3 +61,15 @@ fn cut_lists_and_texts_warn() {
     assert!(!warns(&row(&"ab ".repeat(100)).repeat(6), &["cut"]));
     assert!(!warns(&row("abc").repeat(6), &["cut"]));
 }
+
+#[test]
+fn more_tokens_than_bytes_are_named() {
+    let rows = |factor: usize| {
+        let row =
+            |words: usize| format!("{{\"text\": \"{}\", \"num_tokens\": {}}}\n", "word ".repeat(words), words * factor);
+        let file: String = (3..9).map(row).collect();
+        super::super::import(file.as_bytes(), &Options::default()).expect(&file).report.warnings.concat()
+    };
+    assert!(rows(12).contains("num_tokens is larger than the number of bytes of the texts"), "{}", rows(12));
+    assert!(!rows(2).contains("number of bytes of the texts"), "{}", rows(2));
+}

@@ -96,3 +96,30 @@ fn video_and_sound_in_messages_are_named() {
         report.warnings
     );
 }
+
+/// Files and sizes of media under general names are named.
+#[test]
+fn media_under_general_names_are_named() {
+    let text = "ab cd efgh ij ".repeat(4);
+    let warned = |fields: &str| {
+        let (lengths, images, report) = rows(&format!("{{{fields}, \"text\": \"{text}\"}}\n").repeat(3));
+        assert_eq!((lengths.len(), images.len()), (3, 0), "{fields}");
+        report.warnings.iter().filter(|warning| warning.contains("counted")).cloned().collect::<Vec<_>>().concat()
+    };
+    for (fields, expected) in [
+        (r#""file_name": "0001.png""#, "The images of file_name are not counted"),
+        (r#""url": "https://host/a.jpg?size=1""#, "The images of url are not counted"),
+        (r#""file_name": "0001.wav""#, "The video or sound of file_name is not counted"),
+        (r#""path": "a/b.mp4""#, "The video or sound of path is not counted"),
+        (r#""mp4": {"path": null, "bytes": "AA"}"#, "The video or sound of mp4 is not counted"),
+        (r#""bucket": "1024x576""#, "bucket holds sizes in pixels"),
+        (r#""resolution": [640, 480]"#, "resolution holds sizes in pixels"),
+    ] {
+        assert!(warned(fields).contains(expected), "{fields}: {}", warned(fields));
+    }
+    for fields in
+        [r#""url": "https://host/a.html""#, r#""path": "a.md""#, r#""version": "3x""#, r#""span": [640, 480]"#]
+    {
+        assert!(!warned(fields).contains(fields.split('"').nth(1).unwrap()), "{fields}: {}", warned(fields));
+    }
+}

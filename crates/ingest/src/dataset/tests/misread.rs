@@ -343,3 +343,16 @@ fn keys_that_occur_twice_are_refused() {
     // The same key in several objects.
     assert_eq!(rows("[{\"num_tokens\": 5, \"meta\": {\"num_tokens\": 1}}, {\"num_tokens\": 7}]").0, [5, 7]);
 }
+
+/// JSON text sequences, and lists without brackets.
+#[test]
+fn json_lines_may_have_separators() {
+    for (before, behind) in [("\u{1e}", ""), ("", ","), ("\u{1e}", " "), ("", " ,")] {
+        let file: String = [5, 7, 9].map(|length| format!("{before}{{\"num_tokens\": {length}}}{behind}\n")).concat();
+        if behind == " ," {
+            assert!(super::super::import(file.as_bytes(), &Options::default()).is_err(), "{file}");
+        } else {
+            assert_eq!(rows(&file).0, [5, 7, 9], "{file}");
+        }
+    }
+}

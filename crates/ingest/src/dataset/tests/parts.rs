@@ -281,3 +281,15 @@ fn texts_of_one_sample_are_added() {
     assert_eq!(lengths, [2, 2]);
     assert!(report.warnings.iter().any(|warning| warning.contains("not counted: html")), "{:?}", report.warnings);
 }
+
+#[test]
+fn lists_of_completions_are_named() {
+    for (name, value) in
+        [("response_lengths", "[5, 7]"), ("completion_lens", "[5, 7]"), ("response_tokens", "[[1, 2], [3]]")]
+    {
+        let (lengths, _, report) = rows(&format!("{{\"prompt_length\": 9, \"{name}\": {value}}}\n").repeat(2));
+        assert_eq!(lengths, [9, 9]);
+        let expected = format!("{name} holds lists, such as several completions");
+        assert!(report.warnings.iter().any(|warning| warning.contains(&expected)), "{name}: {:?}", report.warnings);
+    }
+}

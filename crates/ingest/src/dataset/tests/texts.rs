@@ -214,3 +214,28 @@ fn the_chat_template_is_named_with_its_size() {
     let found = |text: &str| report.warnings.iter().any(|warning| warning.contains(text));
     assert!(found("3.0 messages on average, so about 15 tokens per sample"), "{:?}", report.warnings);
 }
+
+/// Four characters per token hold for languages with blanks only.
+#[test]
+fn texts_without_words_are_named() {
+    let warnings = |text: &str, options: &Options<'_>| {
+        let file = format!("{{\"messages\": [{{\"role\": \"user\", \"content\": \"{text}\"}}]}}\n").repeat(2);
+        super::super::import(file.as_bytes(), options).expect(&file).report.warnings.concat()
+    };
+    let base64 = "QmFzZTY0IGhhcyBubyBibGFua3M".repeat(4);
+    for (text, expected) in [
+        ("\u{4f60}\u{597d}\u{4e16}\u{754c}", "100 % of the characters of messages"),
+        ("\u{30c6}\u{30ad}\u{30b9}\u{30c8} ab", "57 % of the characters"),
+        (base64.as_str(), "Most texts of messages have no blanks"),
+    ] {
+        assert!(
+            warnings(text, &Options::default()).contains(expected),
+            "{text}: {}",
+            warnings(text, &Options::default())
+        );
+    }
+    for text in ["ab cd efgh ij ".repeat(9).as_str(), "word", "caf\u{e9} \u{fc}ber"] {
+        let found = warnings(text, &Options::default());
+        assert!(!found.contains("no blanks") && !found.contains("scripts"), "{text}: {found}");
+    }
+}

@@ -143,6 +143,7 @@ fn by_name(plain: &str) -> Option<Metric> {
         | "train_step_timing"
         | "step_timing"
         | "timing_s/step"
+        | "throughput/duration"
         | "time_metrics/end_to_end(s)"
         | "s/it"
         | "s/iter"
@@ -166,7 +167,7 @@ fn by_name(plain: &str) -> Option<Metric> {
         "speed(iter/s)" => RunStepRate,
         "speed(s/it)" | "speed(s/iter)" => RunStepTime,
         "elapsed_s" => Elapsed,
-        "mfu" => Mfu,
+        "mfu" | "throughput/mfu" => Mfu,
         "throughput(tps)"
         | "tokens per gpu per second (tgs)"
         | "tokens per gpu (tokens/s/gpu)"

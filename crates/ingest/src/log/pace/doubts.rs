@@ -2,6 +2,7 @@
 //! unrecognized names for metrics that no point has.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use crate::log::point::{Point, Source, StepTimeOrigin};
 use crate::log::report::Report;
@@ -89,8 +90,8 @@ pub(super) struct Doubts {
 }
 
 impl Doubts {
-    /// Adds a completed point. `clock_s` is the precise elapsed time per step, if available.
-    pub(super) fn point(&mut self, point: &Point, clock_s: Option<f64>, report: &mut Report) {
+    /// Adds a completed point. `clock_s` is the range of the elapsed time per step, if available: clocks may have whole seconds.
+    pub(super) fn point(&mut self, point: &Point, clock_s: Option<RangeInclusive<f64>>, report: &mut Report) {
         self.points += 1;
         self.has_times |= point.step_time_s.is_some();
         self.is_numbered |= !point.step_counted;
@@ -119,7 +120,7 @@ impl Doubts {
         let is_printed = matches!(point.step_time_origin, Some(StepTimeOrigin::Log | StepTimeOrigin::TokenRate));
         if let (Some(step_s), Some(clock_s), true) = (point.step_time_s, clock_s, is_printed) {
             self.compared += 1;
-            self.contradicted += u32::from(!(1.0 / AGREE..=AGREE).contains(&(clock_s / step_s)));
+            self.contradicted += u32::from(*clock_s.end() * AGREE < step_s || *clock_s.start() > step_s * AGREE);
             if self.compared >= MIN_COMPARED && self.contradicted * 4 > self.compared * 3 {
                 report.assume(
                     "the clocks contradict the step times: by the clocks a step takes less than half or more than twice as long; the \

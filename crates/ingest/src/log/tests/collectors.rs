@@ -61,3 +61,45 @@ fn tables_of_log_lines() {
     let first = &read("Time,Line\n2025-03-01T10:00:00Z,\"iter 10: loss 2.5000, time 150.00ms\"\n").points[0];
     assert_eq!((first.time_us, first.step_time_s), (Some(1_740_823_200_000_000), Some(0.15)));
 }
+
+/// Writes the entry of a line and a step.
+type Entry<'a> = &'a dyn Fn(&str, u32) -> String;
+
+/// Entries of JSON collectors hold the line in different keys, some inside an object.
+#[test]
+fn entries_may_nest_the_line() {
+    let seconds = |step: u32| format!("2025-03-01T10:00:0{step}Z");
+    let micros = |step: u32| (1_740_823_200 + u64::from(step)) * 1_000_000;
+    let shapes: [Entry<'_>; 6] = [
+        &|line, step| {
+            format!(r#"{{"attributes": {{"message": {line}, "status": "info"}}, "timestamp": "{}"}}"#, seconds(step))
+        },
+        &|line, step| format!(r#"{{"preview": false, "result": {{"_raw": {line}, "_time": "{}"}}}}"#, seconds(step)),
+        &|line, step| format!(r#"{{"jsonPayload": {{"message": {line}}}, "timestamp": "{}"}}"#, seconds(step)),
+        &|line, step| format!(r#"{{"_source": {{"@timestamp": "{}", "message": {line}}}}}"#, seconds(step)),
+        &|line, step| format!(r#"{{"__REALTIME_TIMESTAMP": "{}", "MESSAGE": {line}, "_PID": "7"}}"#, micros(step)),
+        &|line, step| format!(r#"{{"level": "info", "ts": {}, "msg": {line}}}"#, micros(step) / 1_000_000),
+    ];
+    for (at, entry) in shapes.iter().enumerate() {
+        let lines = |steps: [u32; 3]| {
+            steps.map(|step| {
+                entry(&serde_json::to_string(&format!("iter {step}: loss 9.{step}, time 150.00ms")).unwrap(), step)
+            })
+        };
+        let text = lines([1, 2, 3]).join("\n") + "\n";
+        assert_eq!(losses(&text), EXPECTED, "{text}");
+        assert_eq!(read(&text).points[0].time_us, Some(1_740_823_201_000_000), "{at}");
+        // The newest entry may come first, and the list may be inside an object.
+        let document =
+            format!(r#"{{"took": 3, "hits": {{"total": {{"value": 3}}, "hits": [{}]}}}}"#, lines([3, 2, 1]).join(","));
+        assert_eq!(losses(&document), EXPECTED, "{document}");
+    }
+}
+
+/// Text that is copied from a web page.
+#[test]
+fn blanks_of_web_pages_are_blanks() {
+    let text = [1, 2, 3].map(|step| megatron(step) + "\n").concat().replace(' ', "\u{a0}");
+    assert_eq!(losses(&text), EXPECTED);
+    assert_eq!(read(&text).points[0].step_time_s, Some(2.0));
+}

@@ -73,7 +73,10 @@ fn a_cut_line_is_reported() {
     let text = format!("{}{}", megatron(1), " iteration 2/ 99 | elapsed time per iteration (ms): 200");
     let Log { points, report, .. } = read(&text);
     assert_eq!((points.len(), report.torn, report.torn_lines[0].line), (1, 1, 2));
-    assert_eq!(reasons(&report), ["the end of the line is missing"]);
+    assert_eq!(
+        reasons(&report),
+        ["the end of the line is missing: it is cut, or the file is wrapped at a fixed width"]
+    );
 }
 
 /// Units, brackets and colors show that the last value is complete.
@@ -213,4 +216,28 @@ fn shorter_lines_are_read_if_they_occur_again() {
     let Log { points, report, .. } = read(&lines);
     assert_eq!((points.len(), report.torn), (29, 1));
     assert_eq!(report.torn_lines[0].line, 2);
+}
+
+/// A terminal wraps lines at its width. The last number of each first part is cut.
+#[test]
+fn wrapped_lines_are_named() {
+    const STEPS: [u32; 7] = [1, 2, 3, 4, 5, 6, 7];
+    let whole = |step: u32| {
+        format!(
+            " [2025-03-01 10:00:{:02}] iteration {step}/ 9 | elapsed time per iteration (ms): 2000.5 | lm loss: 9.25 |",
+            4 * step
+        )
+    };
+    let width = whole(1).find("00.5").unwrap();
+    let wrapped = STEPS.map(|step| format!("{}\n{}\n", &whole(step)[..width], &whole(step)[width..])).concat();
+    let log = read(&wrapped);
+    assert_eq!(log.points[0].step_time_s, Some(0.02));
+    let has = |log: &Log, words: &str| log.report.assumptions.iter().any(|note| note.contains(words));
+    assert!(has(&log, &format!("ends with a number at column {width}")), "{:?}", log.report.assumptions);
+    assert!(has(&log, "the clocks contradict the step times"), "{:?}", log.report.assumptions);
+    let natural = STEPS.map(|step| whole(step) + "\nsaved\n").concat();
+    assert!(!has(&read(&natural), "wrapped") && !has(&read(&natural), "clocks"));
+    // Other lines may be as short, if not each step line is followed by one.
+    let open = STEPS.map(|step| format!("iteration {step}/ 9 | lm loss: 9.25\n")).concat();
+    assert!(!has(&read(&(open + "saved\n")), "wrapped"));
 }

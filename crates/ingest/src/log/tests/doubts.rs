@@ -270,3 +270,14 @@ fn notes_of_mlperf_are_true() {
     assert!(has_note(&unknown, "MLPerf events count samples, and the log does not state global_batch_size"));
     assert!(!has_note(&unknown, "step of MLPerf events counts samples; steps are"));
 }
+
+/// A counter of optimizer steps shows that the steps are microbatches.
+#[test]
+fn steps_that_may_be_microbatches_are_reported() {
+    let rows = |per: u32| -> String {
+        let row = |step: u32| format!("{{\"step\": {step}, \"optimizer_step\": {}, \"loss\": 2.5}}\n", step / per);
+        (1..30).map(row).collect()
+    };
+    assert!(has_note(&rows(8), "the steps may be microbatches: optimizer_step rises once in 8 steps"));
+    assert!(!has_note(&rows(1), "the steps may be microbatches"));
+}

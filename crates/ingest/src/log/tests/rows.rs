@@ -171,6 +171,30 @@ fn mlperf_counts_tokens() {
     assert_eq!(without_sizes.points[0].samples_per_s, None);
 }
 
+/// ResNet logs evaluations per epoch only: 1,600 samples with batch size 8 are 200 steps.
+#[test]
+fn mlperf_evaluations_are_steps_of_logs_without_others() {
+    let header = mllog(0, "global_batch_size", "8", "") + &mllog(0, "train_samples", "1600", "");
+    let evaluations = mllog(100_000, "eval_accuracy", "0.1", "\"epoch_num\": 1")
+        + &mllog(300_000, "eval_accuracy", "0.2", "\"epoch_num\": 3");
+    let log = read(&(header + &evaluations));
+    let values = |point: &Point| (point.step, point.step_time_s, point.others.last().map(|other| other.value));
+    assert_eq!(
+        log.points.iter().map(values).collect::<Vec<_>>(),
+        [(200, None, Some(0.1)), (600, Some(0.5), Some(0.2))]
+    );
+    assert!(log.report.assumptions.iter().any(|note| note.contains("evaluations only")));
+    let error = import(evaluations.as_bytes(), &Limits::default()).unwrap_err().to_string();
+    assert!(
+        error.contains("does not state train_samples and global_batch_size") && error.contains("2 times"),
+        "{error}"
+    );
+    // In front of steps they are no steps.
+    let steps = mllog(400_000, "train_loss", "2.5", "\"step\": 700");
+    let log = read(&(evaluations + &steps));
+    assert_eq!(log.points.iter().map(|point| point.step).collect::<Vec<_>>(), [700]);
+}
+
 /// The throughput shows that the numbers are steps: batch size 8 at 16 samples/s is two steps per
 /// second.
 #[test]

@@ -286,3 +286,23 @@ fn metrics_of_all_devices_are_divided() {
     assert_eq!(setup.global_batch, Some(1024));
     assert_eq!(job_setup(b"global_batch_size: 2048\nseq_length: 2048\n").global_batch, Some(2048));
 }
+
+/// Weights & Biases counts calls of log in `_step`.
+#[test]
+fn steps_of_a_logger_are_named() {
+    let note = |text: &str| read(text).report.assumptions.iter().any(|note| note.contains("(_step)"));
+    let row = |step: u32, fields: &str| format!("{{\"_step\":{},\"loss\":2.5{fields}}}\n", step * 7);
+    assert!(note(&(row(1, "") + &row(2, ""))));
+    assert!(!note(&(row(1, ",\"iter\":10") + &row(2, ",\"iter\":20"))));
+}
+
+/// Levanter and the bars of OpenRLHF.
+#[test]
+fn names_and_titles_of_further_trainers() {
+    let row = r#"{"global_step": 5, "throughput/duration": 4.5, "throughput/mfu": 41.5, "train/loss": 2.5}"#;
+    let point = single_point(row);
+    assert_eq!((point.step_time_s, point.mfu, point.loss), (Some(4.5), Some(0.415), Some(2.5)));
+    let bar = "Train epoch [1/2]:   5%|5         | 5/100 [00:05<01:35,  1.50s/it, loss=2.5]\n";
+    let point = single_point(bar);
+    assert_eq!((point.step, point.total_steps, point.step_time_s), (5, Some(100), Some(1.5)));
+}
