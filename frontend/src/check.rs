@@ -7,6 +7,7 @@ use api::path;
 use api::planner::outcome::{PlanOutcome, Planned};
 use api::planner::scenario::Scenario;
 use api::planner::timeline::Timeline;
+use api::scenario::StoredScenario;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use serde::de::DeserializeOwned;
@@ -45,6 +46,19 @@ impl<T> Loaded<T> {
 pub(crate) struct Checked {
     pub(crate) request: CheckRequest,
     pub(crate) check: Check,
+}
+
+impl Checked {
+    /// Stores the scenario of the configuration with its planner only.
+    pub(crate) async fn store_own_scenario(&self) -> Result<StoredScenario, RequestError> {
+        let body = serde_json::to_string(&own_scenario(&self.check));
+        let body = body.map_err(|error| RequestError::Unreadable(error.to_string()))?;
+        client::send("PUT", path::SCENARIOS, Body::Json(body)).await
+    }
+}
+
+fn own_scenario(check: &Check) -> Scenario {
+    Scenario { planners: vec![check.fit.planner], iterations: 1, ..check.scenario.clone() }
 }
 
 /// A plan with its timeline. `None` if nothing fits.
@@ -252,10 +266,7 @@ impl CheckState {
 
     /// Requests changes and plans, one after the other: each uses all search threads of the server.
     fn follow(self, number: u64, body: String, check: &Check, abort: Option<Abort>) {
-        let own = check.plan.is_some().then(|| {
-            let planners = vec![check.fit.planner];
-            Scenario { planners, iterations: 1, ..check.scenario.clone() }
-        });
+        let own = check.plan.is_some().then(|| own_scenario(check));
         let best = Scenario { iterations: 1, ..check.best_scenario.clone() };
         self.changes.set(Loaded::Waiting);
         self.best.set(Loaded::Waiting);

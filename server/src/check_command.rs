@@ -169,8 +169,9 @@ impl JobFiles {
         workers: &dyn Workers,
         cancellation: &dyn Cancellation,
     ) -> anyhow::Result<Report> {
-        let Self { files, hardware, configuration, valid } = self;
+        let Self { files, hardware, mut configuration, valid } = self;
         let format = configuration.format;
+        let valid = checks::complete(&mut configuration, valid, workers, cancellation)?;
         let check = checks::check(configuration, &valid, parts.budget, workers, cancellation)?;
         let texts: Vec<&str> = files.iter().map(|(_, text)| text.as_str()).collect();
         let CheckChanges { fit, edits, combination_edits } =

@@ -10,7 +10,7 @@ use api::job_config::{ConfigFormat, ReadSetting};
 use ingest::job_config::{self, Hardware, JobConfig, JobConfigError};
 use planner::analysis::AnalysisError;
 use planner::cluster::presets;
-use planner::fit::{self, Change, ChangeKind, Fit};
+use planner::fit::{self, Change, ChangeKind, Completed, Fit};
 use planner::host::{Cancellation, Workers};
 use planner::outcome::Budget;
 use planner::scenario::{FieldError, FreeSetting, PlannerKind, Scenario, ValidScenario};
@@ -60,7 +60,7 @@ pub(crate) enum ConfigurationError {
     /// The text is the log of a run.
     #[error(
         "this is the log of a run ({steps} steps read), not a configuration. Paste the configuration or the arguments of the run, and open \
-         the log with “Open a log of the run” on the page Check, with --log on the command line, or as a run on the page Runs"
+         the log with “Open a log or a trace of the run” on the page Check, with --log on the command line, or as a run on the page Runs"
     )]
     Log { steps: usize },
     /// The number of devices does not fill nodes.
@@ -168,6 +168,23 @@ pub(crate) fn read(files: &[(&str, &str)], hardware: Hardware) -> Result<Configu
     let (read, not_modelled, unknown) = (Vec::new(), Vec::new(), Vec::new());
     let assumed = job_config::remarks(&scenario);
     Ok(Configuration { format: None, scenario, read, assumed, not_modelled, unknown })
+}
+
+/// Returns the scenario of a job with the settings that its files leave open. They are added to the assumptions. A scenario
+/// file states all settings.
+pub(crate) fn complete(
+    configuration: &mut Configuration,
+    valid: ValidScenario,
+    workers: &dyn Workers,
+    cancellation: &dyn Cancellation,
+) -> Result<ValidScenario, AnalysisError> {
+    if configuration.format.is_none() {
+        return Ok(valid);
+    }
+    let Some(Completed { valid, assumed }) = fit::complete(&valid, workers, cancellation)? else { return Ok(valid) };
+    configuration.assumed.extend(assumed);
+    configuration.scenario = valid.scenario().clone();
+    Ok(valid)
 }
 
 /// Plans one global batch of the job. `valid` is the scenario of the configuration. With a valid `budget`, the check

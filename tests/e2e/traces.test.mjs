@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { serious } from "./axe.mjs";
 import { expectNoFaults, tooWide } from "./browser.mjs";
 import { pictures, useFixture } from "./fixture.mjs";
+import { chooseScenario } from "./runs.mjs";
 
 const EVIL = "<img src=x onerror=alert(1)>";
 
@@ -246,6 +247,9 @@ function rankTrace(rank, compute) {
   return { distributedInfo: { rank }, traceEvents: events };
 }
 
+/** Address of the comparison of two traces. */
+let compared;
+
 test("two traces are compared, and the straggler is named", async () => {
   await page.goto("/traces");
   await page.getByRole("link", { name: /Compare two traces/ }).click();
@@ -284,13 +288,142 @@ test("two traces are compared, and the straggler is named", async () => {
   await page.screenshot({ path: join(pictures, "trace-comparison-1440-light.png"), fullPage: true });
   await page.reload();
   await straggler.getByText("Straggler: rank 2").waitFor();
+  compared = page.url();
   assert.deepEqual(await serious(page), []);
   expectNoFaults(page);
 });
 
+/** A job of one GPU, whose trace is built from its plan. */
+const JOB =
+  "--num-layers 8 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 " +
+  "--global-batch-size 8 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 1 --bf16 --vocab-size 32000";
+
+/** Two steps of a rank with the compute time of a plan in s. Attention is slow, and the host launches kernels late. */
+function profile(computeS) {
+  const parts = [["nvjet_hsh_128x256_64x4", 0.6], ["flash_fwd_kernel", 0.3], ["triton_poi_fused_add_0", 0.12], ["my_kernel", 0.02]];
+  const events = [];
+  const stepUs = computeS * 1.4e6;
+  for (let step = 0; step < 2; step += 1) {
+    let ts = step * stepUs;
+    events.push({ ph: "X", cat: "user_annotation", name: `ProfilerStep#${step}`, pid: 9, tid: 1, ts, dur: stepUs });
+    for (let round = 0; round < 10; round += 1) {
+      for (const [name, share] of parts) {
+        const dur = computeS * share * 1e5;
+        const arrow = { id: events.length, cat: "ac2g", name: "ac2g" };
+        events.push({ ph: "X", cat: "cuda_runtime", name: "cudaLaunchKernel", pid: 9, tid: 1, ts: ts + 1, dur: 2 });
+        events.push({ ...arrow, ph: "s", pid: 9, tid: 1, ts: ts + 1 });
+        events.push({ ...arrow, ph: "f", bp: "e", pid: 0, tid: 7, ts: ts + 8 });
+        events.push({ ph: "X", cat: "kernel", name, pid: 0, tid: 7, ts: ts + 8, dur });
+        ts += dur + 8;
+      }
+      const args = { "Collective name": "allreduce", "In msg nelems": 4, "Process Group Name": "0", Seq: step * 10 + round };
+      events.push({ ph: "X", cat: "kernel", name: "ncclDevKernel_AllReduce_Sum", pid: 0, tid: 8, ts: ts + 4, dur: computeS * 1e4, args });
+      ts += computeS * 1e4 + 4;
+    }
+  }
+  return JSON.stringify({ distributedInfo: { rank: 1 }, traceEvents: events });
+}
+
+/** Checks the job on a page, and returns the compute time of its plan in s. */
+async function checkedJob(page) {
+  await page.goto("/check");
+  await page.getByTestId("check-text").fill(JOB);
+  await page.getByTestId("check-devices").fill("2");
+  const [reply] = await Promise.all([
+    page.waitForResponse((response) => response.url().endsWith("/api/v1/checks")),
+    page.getByTestId("check-text").press("Control+Enter"),
+  ]);
+  const { plan } = await reply.json();
+  await page.getByTestId("verdict").waitFor();
+  const { compute_s: compute, recompute_s: recompute, optimizer_s: optimizer } = plan.ranks[0].time;
+  return compute + recompute + optimizer;
+}
+
+const PATIENCE = { timeout: 60_000 };
+
+test("a trace dropped on a checked configuration is compared with its prediction", async () => {
+  const computeS = await checkedJob(page);
+  const file = { name: "rank1.json", mimeType: "application/json", buffer: Buffer.from(profile(computeS)) };
+  await page.getByTestId("check-log").setInputFiles(file);
+  await page.getByTestId("stored-trace").getByRole("link").click(PATIENCE);
+  await page.waitForURL(/\/traces\/[a-z2-7]+\?scenario=[a-z2-7]{52}/);
+  const card = page.getByTestId("trace-prediction");
+  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+  assert.match(await card.getByTestId("prediction-summary").innerText(), /Rank 1, pipeline rank 0, mean of 2 steps: a step takes .* predicted/);
+  // Parts add up to the step.
+  const parts = await card.getByTestId("prediction-parts").locator("tbody tr").allInnerTexts();
+  assert.deepEqual(parts.map((row) => row.split("\t")[0].trim()), ["Computation", "Exposed communication", "Copies", "Idle", "Step"]);
+  const kernels = await card.getByTestId("prediction-kernels").locator("tbody tr").allInnerTexts();
+  const attention = kernels.find((row) => row.startsWith("Attention"));
+  assert.match(attention, /Attention\s+10\s+[\d.]+.(ms|µs)\s+[\d.]+.%\s+[\d.]+.(ms|µs)\s+\+[\d.]+.(ms|µs) \(\+[\d.,]+.%\)/);
+  assert.match(kernels.at(-1), /Kernels of unknown type[\s\S]*–\s+–$/, "types without a prediction come last");
+  await card.getByText("Longest of unknown type: 1 kernel").click();
+  await card.getByText("my_kernel").waitFor();
+  assert.match(await card.getByTestId("prediction-idle").innerText(), /Late launches of kernels \(host-bound\)/);
+  assert.equal(await card.getByTestId("trace-of-other-job").count(), 0);
+  assert.deepEqual(await serious(page), []);
+  expectNoFaults(page);
+});
+
+test("the choice of a plan is stored with the trace, and a plan of another job is named", async () => {
+  const url = new URL(page.url());
+  const scenario = url.searchParams.get("scenario");
+  const card = page.getByTestId("trace-prediction");
+  // Without a scenario in the address, the trace has none.
+  await page.goto(url.pathname);
+  await card.getByTestId("prediction-empty").waitFor();
+  await chooseScenario(page, scenario);
+  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+  await page.reload();
+  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+  await card.getByTestId("prediction-rank").fill("64");
+  await page.keyboard.press("Tab");
+  await card.getByTestId("trace-of-other-job").waitFor(PATIENCE);
+  assert.match(await card.innerText(), /The trace is not of this job[\s\S]*The plan has 2 devices and no rank 64/);
+  assert.equal(await card.getByTestId("prediction-kernels").isVisible(), false, "the times are folded");
+  await card.getByTestId("prediction-rank").fill("x");
+  await page.keyboard.press("Tab");
+  assert.equal(await card.getByTestId("prediction-rank").inputValue(), "64", "what is no rank gives way");
+  await card.getByTestId("prediction-rank").fill("");
+  await page.keyboard.press("Tab");
+  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+  // The configuration of the page Check is one press away.
+  await checkedJob(page);
+  await page.getByRole("link", { name: "Traces", exact: true }).first().click();
+  await page.getByTestId("traces").getByRole("link", { name: "rank1.json" }).first().click();
+  await card.getByTestId("use-checked").focus();
+  await page.keyboard.press("Enter");
+  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+  assert.deepEqual(await serious(page), []);
+  expectNoFaults(page);
+});
+
+test("the comparison fits wide and narrow pages and does not move them", async () => {
+  const path = new URL(page.url()).pathname;
+  for (const [scheme, width, height] of [["light", 1440, 1000], ["dark", 1440, 1000], ["light", 390, 844], ["dark", 390, 844]]) {
+    const other = await fixture.open({ scheme, width, height });
+    await other.addInitScript(() => {
+      window.shift = 0;
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
+      }).observe({ type: "layout-shift", buffered: true });
+    });
+    await other.goto(path);
+    const card = other.getByTestId("trace-prediction");
+    await card.scrollIntoViewIfNeeded();
+    await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+    await other.waitForLoadState("networkidle");
+    assert.ok((await other.evaluate(() => window.shift)) < 0.1, `${scheme} ${width}: ${await other.evaluate(() => window.shift)}`);
+    assert.deepEqual(await tooWide(other), []);
+    await card.screenshot({ path: join(pictures, `trace-prediction-${width}-${scheme}.png`) });
+    assert.deepEqual(await serious(other), []);
+    expectNoFaults(other);
+    await other.context().close();
+  }
+});
+
 test("nothing is wider than a narrow page", async () => {
   await page.setViewportSize({ width: 320, height: 640 });
-  const compared = page.url();
   await page.goto("/traces");
   const trace = await page.getByTestId("traces").getByRole("link").first().getAttribute("href");
   for (const path of ["/traces", trace, compared]) {

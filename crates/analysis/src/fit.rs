@@ -4,10 +4,12 @@
 //! all other settings of the scenario.
 
 mod changes;
+mod completion;
 mod devices;
 #[cfg(test)]
 mod tests;
 
+pub use completion::{Completed, complete};
 pub use devices::{DeviceTable, FewestDevices, fewest_devices};
 
 use serde::{Deserialize, Serialize};

@@ -21,6 +21,8 @@ pub use kernels::KernelType;
 
 /// Smallest share of the predicted time that matrix products can take. Predictions are above half of the peak rate.
 const MIN_SHARE: f64 = 0.5;
+/// Largest multiple of the predicted time that matrix products can take. Slow clocks and small products explain less.
+const MAX_MULTIPLE: f64 = 4.0;
 /// Most kernels without a known type that are listed.
 const MAX_UNASSIGNED: usize = 10;
 
@@ -133,15 +135,31 @@ pub struct TracePrediction {
     /// Longest kernels of the type `unassigned`, 10 at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unassigned: Vec<UnassignedKernel>,
+    /// Reasons why the trace is of another job; empty if there are none. Times are then of no use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_job: Vec<String>,
     /// Notes for the user.
     pub notes: Vec<String>,
+}
+
+impl TracePrediction {
+    /// Measured duration of a step in s.
+    pub fn step_s(&self) -> f64 {
+        self.parts.iter().find(|part| part.part == StepPart::Step).map_or(0.0, |part| part.measured_s)
+    }
 }
 
 /// Compares a trace with a plan of the scenario. `rank` replaces the rank of the trace.
 pub fn compare(valid: &ValidScenario, planned: &Planned, recorded: &Recorded, rank: Option<u32>) -> TracePrediction {
     let rank = rank.unwrap_or(recorded.rank);
     let mut notes = Vec::new();
-    let pipeline_rank = pipeline_rank(valid, planned, rank, &mut notes);
+    let mut other_job = Vec::new();
+    let devices = valid.scenario().cluster.devices();
+    if rank >= devices {
+        other_job
+            .push(format!("The plan has {devices} devices and no rank {rank}. The first pipeline rank is compared."));
+    }
+    let pipeline_rank = pipeline_rank(devices, planned, rank, &mut notes);
     let steps = Steps::new(recorded, &mut notes);
     let count = steps.count as f64;
     let slices: Vec<&DeviceSlice> = recorded.slices.iter().filter(|slice| steps.has(slice)).collect();
@@ -174,15 +192,8 @@ pub fn compare(valid: &ValidScenario, planned: &Planned, recorded: &Recorded, ra
     unassigned.sort_by(|a, b| b.measured_s.total_cmp(&a.measured_s));
     unassigned.truncate(MAX_UNASSIGNED);
     let products = kernels.iter().find(|row| row.kind == KernelType::Matmul);
-    if let Some((measured, predicted)) = products.and_then(|row| Some((row.measured_s, row.predicted_s?)))
-        && measured < MIN_SHARE * predicted
-    {
-        notes.push(format!(
-            "Matrix products take {:.0} % of the predicted time. Not even the peak rate of the device explains this: the trace is of \
-             another job, or of a part of a step.",
-            100.0 * measured / predicted
-        ));
-    }
+    let products = products.and_then(|row| Some((row.measured_s, row.predicted_s?)));
+    other_job.extend(products.and_then(|(measured, predicted)| product_mismatch(measured, predicted)));
     TracePrediction {
         name: recorded.name.clone(),
         rank,
@@ -192,8 +203,27 @@ pub fn compare(valid: &ValidScenario, planned: &Planned, recorded: &Recorded, ra
         kernels,
         idle: idle::by_cause(&slices, steps.length_ns, count),
         unassigned,
+        other_job,
         notes,
     }
+}
+
+/// States why the time of matrix products is not that of the job. Both times are in s.
+fn product_mismatch(measured: f64, predicted: f64) -> Option<String> {
+    if measured < MIN_SHARE * predicted {
+        return Some(format!(
+            "Matrix products take {:.0} % of the predicted time. Not even the peak rate of the device explains this: the trace is of \
+             another job, or of a part of a step.",
+            100.0 * measured / predicted
+        ));
+    }
+    (measured > MAX_MULTIPLE * predicted).then(|| {
+        format!(
+            "Matrix products take {:.1} times the predicted time. Slow clocks do not explain this: the trace is of another job, or \
+             its steps have more than one global batch.",
+            measured / predicted
+        )
+    })
 }
 
 /// Steps of a trace that are compared.
@@ -228,8 +258,7 @@ impl Steps {
 
 /// Returns the pipeline rank of a global rank. Pipeline ranks are blocks of consecutive devices, as in Megatron-LM and
 /// torchtitan.
-fn pipeline_rank(valid: &ValidScenario, planned: &Planned, rank: u32, notes: &mut Vec<String>) -> u32 {
-    let devices = valid.scenario().cluster.devices();
+fn pipeline_rank(devices: u32, planned: &Planned, rank: u32, notes: &mut Vec<String>) -> u32 {
     let ranks = planned.ranks.len().max(1) as u32;
     if ranks > 1 {
         notes.push(
@@ -237,7 +266,6 @@ fn pipeline_rank(valid: &ValidScenario, planned: &Planned, rank: u32, notes: &mu
         );
     }
     if rank >= devices {
-        notes.push(format!("The plan has {devices} devices and no rank {rank}. The first pipeline rank is compared."));
         return 0;
     }
     (rank / (devices / ranks).max(1)).min(ranks - 1)

@@ -60,6 +60,7 @@ mod model_config;
 mod model_names;
 mod nanotron;
 mod nemo;
+mod nemo_ignored;
 mod olmo;
 mod olmo_core;
 mod optimizer;

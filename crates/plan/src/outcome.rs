@@ -22,7 +22,7 @@ pub use planscope_core::workload::BatchSummary;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{PlanSettings, PlannerKind};
-use planscope_core::timeline::Timeline;
+use planscope_core::timeline::{StageLayers, Timeline};
 
 /// Engine version. Results are stored under it.
 pub const ENGINE: &str = concat!("planscope ", env!("CARGO_PKG_VERSION"));
@@ -205,6 +205,9 @@ pub struct StageSummary {
     /// Modules with layers on this stage, by index in the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<u32>,
+    /// Layers by module; empty in outcomes of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<StageLayers>,
     /// Model FLOPs of the stage divided by forward plus backward time, in TFLOP/s per device;
     /// omitted for pipelines with schemes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

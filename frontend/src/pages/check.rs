@@ -2,6 +2,7 @@
 
 mod changes;
 mod charts;
+mod dropped_trace;
 mod input;
 mod log_comparison;
 mod read;

@@ -1,18 +1,21 @@
 //! Trace page.
 
 mod labels;
+mod prediction;
 
 use std::sync::Arc;
 
 use api::path;
 use api::trace::{TraceDetail, TraceSummary};
 use leptos::prelude::*;
+use leptos_router::hooks::use_query_map;
 
 use crate::format;
 use crate::gantt::{Measure, set_measure, time_text};
 use crate::resource_page::{Kind, ResourcePage};
-use crate::traces::{ActiveTimeCard, AlignmentCard, CountersCard, TraceReportView, Viewer};
+use crate::traces::{ActiveTimeCard, AlignmentCard, ComparedPlan, CountersCard, TraceReportView, Viewer};
 use labels::TraceFields;
+use prediction::PredictionCard;
 
 /// Chart, time breakdown, and comparison with a plan.
 #[component]
@@ -31,7 +34,12 @@ pub(crate) fn TracePage() -> impl IntoView {
 fn TraceContent(detail: Arc<TraceDetail>) -> impl IntoView {
     let trace = detail.trace.clone();
     let id = trace.id.clone();
-    let alignment = (trace.actions > 0).then(|| view! { <AlignmentCard trace=trace.clone() /> });
+    // A scenario in the address precedes that of the trace.
+    let linked = use_query_map().with_untracked(|query| query.get("scenario")).filter(|id| !id.is_empty());
+    let (attached, planner) = trace.plan.clone().map_or((None, None), |plan| (Some(plan.scenario), plan.planner));
+    let planner = planner.filter(|_| linked.is_none() || linked == attached);
+    let plan = ComparedPlan::new(linked.or(attached), planner);
+    let alignment = (trace.actions > 0).then(|| view! { <AlignmentCard trace=id.clone() plan=plan /> });
     let summary = RwSignal::new(trace.clone());
     Effect::new(move |_| summary.with(|trace| document().set_title(&format!("{} · Planscope", trace.name))));
     let run_link = move || {
@@ -45,6 +53,7 @@ fn TraceContent(detail: Arc<TraceDetail>) -> impl IntoView {
             <a href=format!("{}?before={}", path::TRACE_COMPARISON_PAGE, trace.id)>"compare with another trace"</a>
         </p>
         <Viewer detail=Arc::clone(&detail) />
+        <PredictionCard detail=Arc::clone(&detail) plan=plan />
         {alignment}
         <ActiveTimeCard id=id />
         {counters}

@@ -1,5 +1,6 @@
 //! Selects the plan to compare with a run: scenario and planner.
 
+use api::job::StoredOutcome;
 use api::path;
 use api::planner::outcome::{PlanOutcome, PlannerResult};
 use api::planner::scenario::PlannerKind;
@@ -23,6 +24,14 @@ enum Planners {
 }
 
 impl Planners {
+    fn from_response(response: Result<Option<StoredOutcome>, RequestError>) -> Self {
+        match response {
+            Ok(Some(stored)) => Self::from_results(stored.outcome.results),
+            Ok(None) => Self::Failed(RequestError::Unreadable("Planning was cancelled from another page.".to_owned())),
+            Err(error) => Self::Failed(error),
+        }
+    }
+
     fn from_results(results: Vec<PlannerResult>) -> Self {
         let planned = results.into_iter().filter(|result| matches!(result.answer, PlanOutcome::Planned(_)));
         Self::Known(planned.map(|result| (result.planner, result.title)).collect())
@@ -39,10 +48,19 @@ pub(crate) fn PlanSelect(
     /// Called when the plans for the scenario are available.
     #[prop(optional, into)]
     on_planned: Option<Callback<()>>,
+    /// Called with true if planning failed, and with false when it begins.
+    #[prop(optional, into)]
+    on_failed: Option<Callback<bool>>,
 ) -> impl IntoView {
     let planners = RwSignal::new(Planners::Unknown);
     let selected_scenario = Memo::new(move |_| scenario.get());
+    let report = move |has_failed: bool| {
+        if let Some(on_failed) = on_failed {
+            on_failed.run(has_failed);
+        }
+    };
     let ask = move |id: String| {
+        report(false);
         spawn_local(async move {
             let is_current = {
                 let id = id.clone();
@@ -70,17 +88,12 @@ pub(crate) fn PlanSelect(
             if !is_current() {
                 return;
             }
-            match result {
-                Ok(Some(stored)) => {
-                    planners.set(Planners::from_results(stored.outcome.results));
-                    if let Some(on_planned) = on_planned {
-                        on_planned.run(());
-                    }
-                }
-                Ok(None) => planners.set(Planners::Failed(RequestError::Unreadable(
-                    "Planning was cancelled from another page.".to_owned(),
-                ))),
-                Err(error) => planners.set(Planners::Failed(error)),
+            let answer = Planners::from_response(result);
+            let is_known = matches!(answer, Planners::Known(_));
+            report(!is_known);
+            planners.set(answer);
+            if let Some(on_planned) = on_planned.filter(|_| is_known) {
+                on_planned.run(());
             }
         });
     };

@@ -6,15 +6,13 @@ use std::sync::Arc;
 
 use api::job::StoredOutcome;
 use api::path;
-use api::planner::outcome::PlanOutcome;
-use api::planner::scenario::PlannerKind;
 use api::planner::timeline::Timeline;
-use api::scenario::{ScenarioList, StoredScenario};
-use api::trace::{ActionList, Alignment, TraceChange, TraceSummary};
+use api::trace::{ActionList, Alignment};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Body, RequestError};
+use super::compared_plan::ComparedPlan;
+use crate::client::{self, RequestError};
 use crate::form::restore_text;
 use crate::gantt::{Gantt, Legend, TimeWindow};
 use crate::notice::ErrorNotice;
@@ -27,10 +25,7 @@ type Fetched<T> = RwSignal<Option<Result<T, RequestError>>>;
 #[derive(Clone, Copy)]
 struct Compared {
     trace: StoredValue<String>,
-    /// Scenario for the comparison.
-    scenario: RwSignal<Option<String>>,
-    /// Planner, or `None` for the fastest.
-    planner: RwSignal<Option<PlannerKind>>,
+    plan: ComparedPlan,
     /// Recorded iteration.
     recorded_iteration: RwSignal<u32>,
     /// Iteration of the plan.
@@ -43,8 +38,6 @@ struct Compared {
     planned: RwSignal<Option<Arc<Timeline>>>,
     alignment: Fetched<Alignment>,
     last_error: RwSignal<Option<RequestError>>,
-    /// Reason for a rejected selection.
-    refusal: RwSignal<Option<RequestError>>,
     window: RwSignal<TimeWindow>,
     /// Request number. Responses to older requests are discarded.
     request_number: StoredValue<u64>,
@@ -52,12 +45,15 @@ struct Compared {
 
 /// Compares trace actions with plan actions.
 #[component]
-pub(crate) fn AlignmentCard(trace: TraceSummary) -> impl IntoView {
-    let (scenario, planner) = trace.plan.map_or((None, None), |plan| (Some(plan.scenario), plan.planner));
+pub(crate) fn AlignmentCard(
+    /// Trace identifier.
+    trace: String,
+    /// Plan that another card chooses.
+    plan: ComparedPlan,
+) -> impl IntoView {
     let compared = Compared {
-        trace: StoredValue::new(trace.id),
-        scenario: RwSignal::new(scenario),
-        planner: RwSignal::new(planner),
+        trace: StoredValue::new(trace),
+        plan,
         recorded_iteration: RwSignal::new(0),
         iteration: RwSignal::new(0),
         speed: RwSignal::new(1.0),
@@ -67,15 +63,21 @@ pub(crate) fn AlignmentCard(trace: TraceSummary) -> impl IntoView {
         planned: RwSignal::new(None),
         alignment: RwSignal::new(None),
         last_error: RwSignal::new(None),
-        refusal: RwSignal::new(None),
         window: RwSignal::new(TimeWindow { start_ns: 0.0, end_ns: 0.0 }),
         request_number: StoredValue::new(0),
     };
     let url = compared.trace.with_value(|id| path::trace_actions(id));
     spawn_local(async move { compared.actions.set(Some(client::get::<ActionList>(&url).await)) });
+    let chosen = Memo::new(move |_| plan.ready());
     Effect::new(move |_| {
-        compared.scenario.track();
-        compared.planner.track();
+        // Another scenario can have fewer iterations. A memo that is only tracked is not computed.
+        chosen.with(|_| ());
+        if compared.iteration.get_untracked() != 0 {
+            compared.iteration.set(0);
+        }
+    });
+    Effect::new(move |_| {
+        chosen.with(|_| ());
         compared.recorded_iteration.track();
         compared.iteration.track();
         compared.speed.track();
@@ -91,7 +93,6 @@ pub(crate) fn AlignmentCard(trace: TraceSummary) -> impl IntoView {
         <section class="card" data-testid="trace-alignment">
             <header class="card-title"><h2>"The pipeline, observed and planned"</h2></header>
             <Choices compared=compared />
-            {move || compared.refusal.get().map(|rejection| view! { <ErrorNotice error=rejection /> })}
             {notes}
             {move || compared.last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
             <Charts compared=compared />
@@ -114,7 +115,7 @@ impl Compared {
         let id = self.trace.get_value();
         let (recorded, iteration) = (self.recorded_iteration.get_untracked(), self.iteration.get_untracked());
         let speed = format!("&speed={}", self.speed.get_untracked());
-        let (scenario, planner) = (self.scenario.get_untracked(), self.planner.get_untracked());
+        let ready = untrack(|| self.plan.ready());
         spawn_local(async move {
             let seen = timeline(&format!("{}{speed}", path::trace_timeline(&id, recorded))).await;
             if !is_current() {
@@ -128,7 +129,7 @@ impl Compared {
                 }
                 Err(error) => return self.last_error.set(Some(error)),
             }
-            let Some(scenario) = scenario else {
+            let Some((scenario, planner)) = ready else {
                 self.planned.set(None);
                 self.alignment.set(None);
                 return;
@@ -176,34 +177,6 @@ impl Compared {
         let extent = untrack(move || self.extent_ns());
         self.window.set(TimeWindow::fit(extent));
     }
-
-    /// Stores the scenario and the planner for the comparison.
-    fn attach(self, scenario: Option<String>, planner: Option<PlannerKind>) {
-        let id = self.trace.get_value();
-        self.refusal.set(None);
-        spawn_local(async move {
-            let update = async {
-                let scenario_id = match scenario {
-                    // Resolve prefixes and shared links to full identifiers.
-                    Some(scenario) => Some(client::get::<StoredScenario>(&path::scenario(&scenario)).await?.id),
-                    None => None,
-                };
-                let scenario = Some(scenario_id.clone().unwrap_or_default());
-                let change = TraceChange { scenario, planner, ..TraceChange::default() };
-                let body = serde_json::to_string(&change).unwrap_or_default();
-                client::send::<TraceSummary>("PATCH", &path::trace(&id), Body::Json(body)).await?;
-                Ok::<_, RequestError>(scenario_id)
-            };
-            match update.await {
-                Ok(attached_id) => {
-                    self.iteration.set(0);
-                    self.planner.set(planner);
-                    self.scenario.set(attached_id);
-                }
-                Err(error) => self.refusal.set(Some(error)),
-            }
-        });
-    }
 }
 
 async fn timeline(url: &str) -> Result<Arc<Timeline>, RequestError> {
@@ -211,16 +184,9 @@ async fn timeline(url: &str) -> Result<Arc<Timeline>, RequestError> {
     api::timeline::decode(&bytes).map(Arc::new).map_err(|error| RequestError::Unreadable(error.to_string()))
 }
 
-/// Selection of iteration, scenario and planner.
+/// Selection of iterations and speed.
 #[component]
 fn Choices(compared: Compared) -> impl IntoView {
-    let scenarios = RwSignal::new(Vec::new());
-    spawn_local(async move {
-        // If the list request fails, the user can paste a link or an identifier.
-        if let Ok(list) = client::get::<ScenarioList>(path::SCENARIOS).await {
-            scenarios.set(list.scenarios);
-        }
-    });
     let iterations = move || {
         let actions = compared.actions.get().and_then(Result::ok).map(|actions| actions.iterations).unwrap_or_default();
         let option = |(index, iteration): (usize, api::trace::MeasuredIteration)| {
@@ -248,22 +214,6 @@ fn Choices(compared: Compared) -> impl IntoView {
             restore_text(&event, &compared.speed.get_untracked().to_string());
         }
     };
-    let on_select = move |event: web_sys::Event| {
-        let text = event_target_value(&event);
-        let id = text.rsplit('/').next().unwrap_or_default().split('#').next().unwrap_or_default().trim().to_owned();
-        compared.attach((!id.is_empty()).then_some(id), None);
-    };
-    let planners = move || {
-        let outcome = compared.outcome.get();
-        let results = outcome.iter().flat_map(|stored| stored.outcome.results.clone());
-        let planned = results.filter(|result| matches!(result.answer, PlanOutcome::Planned(_)));
-        planned
-            .map(|result| {
-                let planner = result.planner;
-                view! { <option value=planner.id() prop:selected=move || compared.planner.get() == Some(planner)>{planner.title()}</option> }
-            })
-            .collect_view()
-    };
     let batches = move || {
         compared.outcome.with(|outcome| outcome.as_ref().map_or(1, |stored| stored.outcome.batches.len().max(1)))
     };
@@ -271,28 +221,6 @@ fn Choices(compared: Compared) -> impl IntoView {
         <div class="trace-choices">
             <label>"Observed "
                 <select data-testid="observed-iteration" on:change=move |event| compared.recorded_iteration.set(number(&event))>{iterations}</select>
-            </label>
-            <label>"Scenario "
-                <input
-                    type="text"
-                    list="trace-scenarios"
-                    data-testid="trace-scenario"
-                    placeholder="choose, or paste a link"
-                    prop:value=move || compared.scenario.get().unwrap_or_default()
-                    on:change=on_select
-                />
-                <datalist id="trace-scenarios">
-                    {move || scenarios.get().into_iter().map(|line| view! { <option value=line.id>{line.title}</option> }).collect_view()}
-                </datalist>
-            </label>
-            <label>"Planner "
-                <select on:change=move |event| {
-                    let planner = PlannerKind::from_id(&event_target_value(&event));
-                    compared.attach(compared.scenario.get_untracked(), planner);
-                }>
-                    <option value="" prop:selected=move || compared.planner.get().is_none()>"the fastest"</option>
-                    {planners}
-                </select>
             </label>
             <label>"Iteration of the plan "
                 <select on:change=move |event| compared.iteration.set(number(&event))>

@@ -1,13 +1,14 @@
 //! Finds settings in the files of a job, and the edits that change them.
 
 mod arguments;
+mod inline;
 mod keys;
 
 use api::check::{Edit, EditAction};
 use ingest::job_config::{self, Places};
 use serde_json::Value;
 
-use super::syntax::Setting;
+use super::syntax::{Setting, word};
 use api::job_config::ConfigFormat;
 
 /// Prefixes of the keys of DeepSpeed and accelerate, which are files of their own.
@@ -150,6 +151,9 @@ impl<'a> Document<'a> {
     }
 
     fn value(&self, key: &str) -> Option<&'a str> {
+        if let Some(path) = inline::path(key) {
+            return inline::value(self.text, path).filter(|_| self.places.is_none());
+        }
         if self.places.is_none() {
             return arguments::value(self.text, argument_name(key)?).filter(|value| *value != "auto");
         }
@@ -167,9 +171,10 @@ impl<'a> Document<'a> {
     }
 
     fn replace(&self, key: &str, value: &Value) -> Option<Edit> {
-        let edit = match &self.places {
-            None => arguments::place(self.text, argument_name(key)?, &self.argument_value(value))?,
-            Some(places) => keys::replace(self.text, places.notation, self.place(key)?, value)?,
+        let edit = match (&self.places, inline::path(key)) {
+            (None, Some(path)) => inline::replace(self.text, path, &word(value))?,
+            (None, None) => arguments::place(self.text, argument_name(key)?, &self.argument_value(value))?,
+            (Some(places), _) => keys::replace(self.text, places.notation, self.place(key)?, value)?,
         };
         Some(Edit { file: self.file, ..edit })
     }

@@ -2,6 +2,7 @@
 
 mod commands;
 mod formats;
+mod megatron_deepspeed;
 mod notation;
 
 use api::check::{EditAction, apply};

@@ -42,9 +42,10 @@ pub(crate) async fn check(
 ) -> Result<Json<Check>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
     let request = off_thread(move || parsed(&body)).await?;
-    let (CheckRequest { budget, .. }, _, configuration, valid) = read(&app, request).await?;
+    let (CheckRequest { budget, .. }, _, mut configuration, valid) = read(&app, request).await?;
     let bytes = search_bytes(valid.scenario(), app.studies.at_once());
     let checked = app.studies.run((&claimant, bytes), 1, move |effort| {
+        let valid = checks::complete(&mut configuration, valid, effort.workers, effort.cancellation)?;
         checks::check(configuration, &valid, budget, effort.workers, effort.cancellation)
     });
     Ok(Json(checked.await?))
@@ -73,12 +74,13 @@ pub(crate) async fn changes(
 ) -> Result<Json<CheckChanges>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
     let request = off_thread(move || parsed(&body)).await?;
-    let (request, hardware, Configuration { format, .. }, valid) = read(&app, request).await?;
+    let (request, hardware, mut configuration, valid) = read(&app, request).await?;
     let bytes = search_bytes(valid.scenario(), app.studies.at_once());
     let changed = app.studies.run((&claimant, bytes), 1, move |effort| {
         let further = request.further.iter().map(|file| file.text.as_str());
         let files: Vec<&str> = std::iter::once(request.text.as_str()).chain(further).collect();
-        checks::changes(&files, hardware, format, &valid, effort.workers, effort.cancellation)
+        let valid = checks::complete(&mut configuration, valid, effort.workers, effort.cancellation)?;
+        checks::changes(&files, hardware, configuration.format, &valid, effort.workers, effort.cancellation)
     });
     Ok(Json(changed.await?))
 }
@@ -110,9 +112,10 @@ pub(crate) async fn slowness(
     if !(value.is_finite() && value > 0.0) {
         return Err(invalid("/measured", "it must be greater than 0".to_owned()));
     }
-    let (_, _, _, valid) = read(&app, configuration).await?;
+    let (_, _, mut configuration, valid) = read(&app, configuration).await?;
     let bytes = search_bytes(valid.scenario(), app.studies.at_once());
     let explained = app.studies.run((&claimant, bytes), 1, move |effort| {
+        let valid = checks::complete(&mut configuration, valid, effort.workers, effort.cancellation)?;
         slowness::explain(&valid, measured, effort.workers, effort.cancellation)
     });
     Ok(Json(explained.await?))
@@ -147,11 +150,12 @@ pub(crate) async fn log(
         Ok((configuration, log))
     })
     .await?;
-    let (_, _, _, valid) = read(&app, configuration).await?;
+    let (_, _, mut configuration, valid) = read(&app, configuration).await?;
     let bytes = search_bytes(valid.scenario(), app.studies.at_once());
-    let checked = app
-        .studies
-        .run((&claimant, bytes), 1, move |effort| check_log(log, &valid, effort.workers, effort.cancellation));
+    let checked = app.studies.run((&claimant, bytes), 1, move |effort| {
+        let valid = checks::complete(&mut configuration, valid, effort.workers, effort.cancellation)?;
+        check_log(log, &valid, effort.workers, effort.cancellation)
+    });
     Ok(Json(checked.await?))
 }
 

@@ -61,6 +61,22 @@ async fn what_is_the_fewest_number_of_gpus_for_llama_3_70b() {
     assert!(plans.metric("1f1b", "peak_memory_gib") < 76.0);
 }
 
+/// Question 3, second part. No equal stages exist for 24 devices. The check of a `config.json` proposes uneven ones, with the same
+/// time in its list of changes.
+#[tokio::test(flavor = "multi_thread")]
+async fn does_llama_3_70b_fit_on_24_h100() {
+    let request = job(LLAMA_3_70B, 24);
+    let checked = check(&request).await;
+    let plan = checked.plan.unwrap_or_else(|| panic!("{:?}", checked.fit.base.binding));
+    let layers = &checked.fit.base.stage_layers;
+    assert!(24 % layers.len() == 0 && layers.iter().sum::<u32>() == 80, "{layers:?}");
+    let sentence = checked.assumed.iter().find(|sentence| sentence.starts_with("No layout with equal stages fits."));
+    let listed = layers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    assert!(sentence.is_some_and(|sentence| sentence.contains(&listed)), "{:?}", checked.assumed);
+    let base = changes(&request).await.fit.base;
+    assert_eq!(base.iteration_s, Some(plan.metrics.iteration_s));
+}
+
 /// Question 6. Flash attention stores no scores, so selective recomputation saves nothing. Whole layers of a stage fit but
 /// are slow; the change recomputes as few layers as fit.
 #[tokio::test(flavor = "multi_thread")]

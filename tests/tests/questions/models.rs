@@ -23,6 +23,25 @@ async fn which_layout_for_qwen3_30b_a3b_on_32_h100() {
     assert!(searched.metric("1f1b", "peak_memory_gib") < 76.0);
 }
 
+/// Question 15, second part. The check of a `config.json` searches the degree of expert parallelism with the layout.
+#[tokio::test(flavor = "multi_thread")]
+async fn which_layout_for_the_config_json_of_qwen3_30b_a3b() {
+    let config = r#"{"model_type": "qwen3_moe", "hidden_size": 2048, "intermediate_size": 6144, "moe_intermediate_size": 768,
+        "num_hidden_layers": 48, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128,
+        "num_experts_per_tok": 8, "vocab_size": 151936, "max_position_embeddings": 40960}"#;
+    let checked = check(&job(config, 32)).await;
+    let plan = checked.plan.unwrap_or_else(|| panic!("{:?}", checked.fit.base.binding));
+    let degree = checked.scenario.training.expert_parallel;
+    assert!(degree > 1 && 32 % degree == 0, "{degree}");
+    let sentence = format!("Expert parallelism is not stated. Degree {degree} is the fastest that fits.");
+    assert!(checked.assumed.contains(&sentence), "{:?}", checked.assumed);
+    assert!(plan.metrics.peak_memory_gib < 76.0);
+    // No change of the degree alone is faster.
+    let found = changes(&job(config, 32)).await;
+    let titles: Vec<&str> = found.fit.changes.iter().map(|change| change.title.as_str()).collect();
+    assert!(!titles.iter().any(|title| title.starts_with("EP ")), "{titles:?}");
+}
+
 /// Question 16. DeepSeek-V3 took 180 thousand H800 hours per trillion tokens (DeepSeek-AI 2024, Sec. 1): 1,543 tokens per second
 /// and device, with PP 16, EP 64, ZeRO-1, fp8, 50 GB/s per device, tokens on at most four nodes, and a hidden exchange (Sec. 3.2).
 #[tokio::test(flavor = "multi_thread")]

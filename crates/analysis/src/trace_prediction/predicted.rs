@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::kernels::KernelType;
-use planscope_core::model::{LayerKind, Model};
+use planscope_core::model::LayerKind;
 use planscope_core::workload::packing::pack;
 use planscope_cost::cost::kernel::{Kernel, Operation};
 use planscope_cost::cost::layer::{LayerModel, TimedOperator};
@@ -26,6 +26,14 @@ pub(super) fn by_type(valid: &ValidScenario, planned: &Planned, rank: u32, notes
         );
         return Times::new();
     }
+    if planned.stages.iter().all(|stage| stage.ranges.is_empty()) {
+        notes.push(
+            "The plan is of an earlier version of Planscope, without the layers of its stages. Plan the scenario again for predicted \
+             operators."
+                .to_owned(),
+        );
+        return Times::new();
+    }
     let mut training = scenario.training.clone();
     if let Some(settings) = &planned.settings {
         settings.apply(&mut training);
@@ -41,8 +49,9 @@ pub(super) fn by_type(valid: &ValidScenario, planned: &Planned, rank: u32, notes
     for (index, module) in scenario.model.modules.iter().enumerate() {
         let costs = LayerModel::new(module, &scenario.cluster, &training, planned.layout.tensor)
             .with_gradients(scenario.model.module_gradients(index));
-        for stage in stages.iter().filter(|stage| stage.modules.contains(&(index as u32))) {
-            let Some(layers) = layers(stage, &scenario.model, index) else { continue };
+        let ranges = stages.iter().flat_map(|stage| &stage.ranges);
+        for range in ranges.filter(|range| range.module == index as u32) {
+            let layers = range.first..range.end;
             let recomputed = training.recompute_layers.map_or(u32::MAX, |count| layers.start.saturating_add(count));
             for load in &chosen {
                 let load = load.modules[index];
@@ -115,14 +124,4 @@ const fn kind(kernel: &Kernel) -> KernelType {
             Operation::SendReceive => KernelType::SendReceive,
         },
     }
-}
-
-/// Returns the layers of a module on a stage, from the text "NAME 0-15" or "NAME 3".
-fn layers(stage: &StageSummary, model: &Model, module: usize) -> Option<Range<u32>> {
-    let name = &model.modules[module].name;
-    let place = stage.layers.find(&format!("{name} "))? + name.len() + 1;
-    let text = &stage.layers[place..];
-    let text = &text[..text.find(|letter: char| !letter.is_ascii_digit() && letter != '-').unwrap_or(text.len())];
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    Some(first.parse().ok()?..last.parse::<u32>().ok()? + 1)
 }

@@ -146,16 +146,18 @@ fn the_largest_difference_comes_first() {
     assert_eq!(found.kernels.last().unwrap().predicted_s, None);
 }
 
-/// A trace with too little work for the job is named as another job.
+/// A trace with too little or too much work for the job is named as another job.
 #[test]
 fn a_trace_of_another_job_is_named() {
     let valid = valid(&json!({ "tensor": 2, "pipeline": 2, "microbatch": 1 }), &json!({ "recompute": "none" }));
     let planned = planned(&valid);
     let mut trace = recorded(&valid, &planned, 0);
-    let is_named = |found: &TracePrediction| found.notes.iter().any(|note| note.contains("another job"));
-    assert!(!is_named(&compare(&valid, &planned, &trace, Some(0))));
+    let named = |trace: &Recorded| compare(&valid, &planned, trace, Some(0)).other_job;
+    assert_eq!(named(&trace), Vec::<String>::new());
     trace.slices.iter_mut().for_each(|slice| slice.duration_ns /= 3);
-    assert!(is_named(&compare(&valid, &planned, &trace, Some(0))));
+    assert!(named(&trace)[0].starts_with("Matrix products take 33 % of the predicted time"), "{:?}", named(&trace));
+    trace.slices.iter_mut().for_each(|slice| slice.duration_ns *= 18);
+    assert!(named(&trace)[0].starts_with("Matrix products take 6.0 times the predicted time"), "{:?}", named(&trace));
 }
 
 /// A rank that the plan does not have, and a trace without steps, are reported.
@@ -167,6 +169,18 @@ fn missing_ranks_and_steps_are_reported() {
     trace.steps.clear();
     let found = compare(&valid, &planned, &trace, Some(64));
     assert_eq!((found.pipeline_rank, found.steps), (0, 1));
-    assert!(found.notes.iter().any(|note| note.contains("no rank 64")), "{:?}", found.notes);
+    assert!(found.other_job[0].contains("no rank 64"), "{:?}", found.other_job);
     assert!(found.notes.iter().any(|note| note.contains("marks no steps")), "{:?}", found.notes);
+}
+
+/// A plan of an earlier version has no layers of its stages. Operators are not predicted, and a note says so.
+#[test]
+fn plans_of_earlier_versions_have_no_operators() {
+    let valid = valid(&json!({ "tensor": 2, "pipeline": 2, "microbatch": 1 }), &json!({ "recompute": "none" }));
+    let mut planned = planned(&valid);
+    let trace = recorded(&valid, &planned, 0);
+    planned.stages.iter_mut().for_each(|stage| stage.ranges.clear());
+    let found = compare(&valid, &planned, &trace, Some(0));
+    assert!(found.kernels.iter().all(|row| row.predicted_s.is_none()), "{:?}", found.kernels);
+    assert!(found.notes.iter().any(|note| note.contains("earlier version")), "{:?}", found.notes);
 }

@@ -170,6 +170,11 @@ impl Keys {
         self.ignore_where(|entry| is_ignored(&entry.key));
     }
 
+    /// Adds names that a misspelt key can mean.
+    pub(super) fn name(&mut self, names: impl Iterator<Item = &'static str>) {
+        self.known.extend(names.map(str::to_owned));
+    }
+
     fn ignore_where(&mut self, is_ignored: impl Fn(&Entry) -> bool) {
         for entry in &mut self.entries {
             if entry.used_as.is_none() && is_ignored(entry) {

@@ -275,7 +275,8 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     settings.overlapped_gradients = keys.flag(&["overlap-grad-reduce"], "overlap of gradient communication");
     let is_short = keys.flag(&["grad-reduce-in-bf16"], "format of gradients").unwrap_or(false);
     let main_format = keys.text(&["main-grads-dtype"], "format of gradients");
-    let is_short = is_short || main_format.is_some_and(|format| format.trim() == "bf16");
+    let is_short =
+        is_short || main_format.is_some_and(|format| matches!(format.trim(), "bf16" | "bfloat16" | "torch.bfloat16"));
     let is_long = keys.flag(&["accumulate-allreduce-grads-in-fp32"], "format of gradients").unwrap_or(false);
     settings.gradients = match (is_short, is_long) {
         (true, _) => Some(GradientFormat::Bf16),

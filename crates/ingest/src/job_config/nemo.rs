@@ -7,7 +7,7 @@ use planner::model::Adapters;
 
 use super::keys::Keys;
 use super::settings::Settings;
-use super::{JobConfigError, bridge_recipes, megatron, unmodelled};
+use super::{JobConfigError, bridge_recipes, megatron, nemo_ignored, unmodelled};
 
 /// Keys with another name in Megatron-LM.
 const NAMES: [(&str, &str); 13] = [
@@ -24,6 +24,17 @@ const NAMES: [(&str, &str); 13] = [
     ("optim.overlap-grad-sync", "overlap-grad-reduce"),
     ("num-nodes", "nnodes"),
     ("devices", "nproc-per-node"),
+];
+
+/// Keys of Megatron-Bridge's section `optimizer` that are arguments of Megatron-LM.
+const OPTIMIZER: [&str; 7] = [
+    "exp_avg_dtype",
+    "exp_avg_sq_dtype",
+    "main_grads_dtype",
+    "main_params_dtype",
+    "optimizer_cpu_offload",
+    "optimizer_offload_fraction",
+    "use_precision_aware_optimizer",
 ];
 
 pub(super) fn is_nemo(keys: &Keys) -> bool {
@@ -77,6 +88,11 @@ fn adapters(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErr
 /// Reads the overrides of a Megatron-Bridge recipe. The recipe itself is Python code.
 pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     keys.rename(|key| (key == "dataset.seq_length").then(|| "decoder-seq-length".to_owned()));
+    // Settings of the optimizer with an effect.
+    keys.rename(|key| {
+        let name = key.strip_prefix("optimizer.")?;
+        OPTIMIZER.contains(&name).then(|| name.replace('_', "-"))
+    });
     rename(keys, &["model.", "train.", "ddp.", "dist."]);
     let recipe = keys.peek("mixed_precision").unwrap_or_default().to_lowercase();
     if recipe.contains("fp8") || recipe.contains("fp4") {
@@ -184,99 +200,8 @@ fn switches(keys: &mut Keys) {
     });
 }
 
-/// Ignores keys for data, checkpoints, logs, learning rates and numerics.
+/// Ignores keys for data, checkpoints, logs, learning rates and numerics. Their names can be meant by misspelt ones.
 fn ignore(keys: &mut Keys) {
-    const STARTS: [&str; 89] = [
-        "unused-",
-        "defaults",
-        "hydra",
-        "run.",
-        "exp_manager.",
-        "checkpoint.",
-        "logger.",
-        "rng.",
-        "optimizer.",
-        "scheduler.",
-        "profiling.",
-        "tokenizer",
-        "name",
-        "restore",
-        "accelerator",
-        "logger",
-        "enable-",
-        "use-distributed",
-        "max-",
-        "val-",
-        "limit-",
-        "accumulate-",
-        "gradient-",
-        "benchmark",
-        "optim",
-        "data",
-        "mcore",
-        "resume",
-        "init-",
-        "use-scaled",
-        "ffn-dropout",
-        "apply-",
-        "do-",
-        "pre-",
-        "post-",
-        "persist",
-        "headscale",
-        "transformer",
-        "openai",
-        "normalize",
-        "attention",
-        "native",
-        "hysteresis",
-        "fp32",
-        "fp16-lm",
-        "megatron-amp",
-        "grad-",
-        "bias-",
-        "masked",
-        "seed",
-        "use-cpu",
-        "onnx",
-        "apex",
-        "sync-",
-        "num-micro",
-        "activations",
-        "defer",
-        "wgrad",
-        "cross-entropy",
-        "deterministic",
-        "use-emha",
-        "overlap-p2p",
-        "batch-p2p",
-        "gc-",
-        "nsys",
-        "rotary",
-        "seq-len",
-        "reduce-amax",
-        "dist",
-        "moe-",
-        "get-attention",
-        "ub-",
-        "reset",
-        "skip",
-        "eod",
-        "random",
-        "dataloader",
-        "num-workers",
-        "packed",
-        "do_",
-        "split",
-        "scale",
-        "variable",
-        "layernorm",
-        "fsdp",
-        "sharp",
-        "num-sanity",
-        "tp-only",
-        "deteministic",
-    ];
-    const NAMES: [&str; 4] = ["qkv-bias", "add-bias-linear", "gated-linear-unit", "fp8"];
-    keys.ignore(|key| STARTS.iter().any(|start| key.starts_with(start)) || NAMES.contains(&key));
+    keys.ignore(nemo_ignored::is);
+    keys.name(nemo_ignored::names());
 }

@@ -1,10 +1,17 @@
 //! Number of layers per stage of a plan with one module.
 
+use planscope_core::timeline::StageLayers;
+
 use super::Planned;
 
 /// Returns the layers per stage, in stage order. `layers` is their sum. `None` if the stages do not divide the
 /// layers of one module in order.
 pub fn layer_counts(planned: &Planned, layers: u32) -> Option<Vec<u32>> {
+    if planned.stages.iter().any(|stage| !stage.ranges.is_empty()) {
+        let stages: Vec<&[StageLayers]> = planned.stages.iter().map(|stage| stage.ranges.as_slice()).collect();
+        return range_counts(&stages, layers);
+    }
+    // Outcomes of earlier versions have the description only.
     let descriptions: Vec<&str> = planned.stages.iter().map(|stage| stage.layers.as_str()).collect();
     counts(&descriptions, layers)
 }
@@ -12,6 +19,24 @@ pub fn layer_counts(planned: &Planned, layers: u32) -> Option<Vec<u32>> {
 /// Returns true if all stages have equally many layers.
 pub fn is_even(counts: &[u32]) -> bool {
     counts.iter().all(|&count| count == counts[0])
+}
+
+/// Counts the layers of stages that have at most one range each.
+fn range_counts(stages: &[&[StageLayers]], layers: u32) -> Option<Vec<u32>> {
+    let mut next = 0;
+    let mut counts = Vec::with_capacity(stages.len());
+    for ranges in stages {
+        let count = match ranges {
+            [] => 0,
+            // The first layer of an empty stage has no meaning.
+            [range] if range.end <= range.first => 0,
+            [range] if range.module == 0 && range.first == next => range.end - range.first,
+            _ => return None,
+        };
+        next += count;
+        counts.push(count);
+    }
+    (next == layers).then_some(counts)
 }
 
 /// Reads stages described as "Llama-3 8B 0-3". The number of layers follows from the first layer of the next stage,
@@ -36,6 +61,20 @@ fn first_layer(description: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_are_counted_in_order() {
+        let range = |first, end| vec![StageLayers { module: 0, first, end }];
+        let count =
+            |stages: &[Vec<StageLayers>]| range_counts(&stages.iter().map(Vec::as_slice).collect::<Vec<_>>(), 8);
+        assert_eq!(count(&[range(0, 3), range(3, 8)]), Some(vec![3, 5]));
+        // The first stage has the embedding only, the last the head only.
+        assert_eq!(count(&[vec![], range(0, 8), range(8, 8)]), Some(vec![0, 8, 0]));
+        assert_eq!(count(&[range(3, 8), range(0, 3)]), None, "not in order");
+        assert_eq!(count(&[range(0, 3), range(4, 8)]), None, "a layer is left out");
+        assert_eq!(count(&[range(0, 3), range(3, 7)]), None, "the last layer is left out");
+        assert_eq!(count(&[[range(0, 3), range(3, 8)].concat()]), None, "two ranges");
+    }
 
     #[test]
     fn layers_are_counted_up_to_the_next_stage() {

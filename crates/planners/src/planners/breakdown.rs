@@ -11,6 +11,8 @@ use planscope_plan::outcome::{RankMemory, RankSummary, RankTime, StageSummary};
 use planscope_plan::plan::Arrangement;
 use planscope_plan::plan::Plan;
 
+use super::contents;
+
 /// Stage times in seconds, summed across all microbatches in the run.
 pub(crate) struct StageTimes {
     stages: Vec<StageTotals>,
@@ -109,6 +111,7 @@ impl StageTimes {
             exposed_ms: milliseconds * totals.exposed,
             communication_ms: milliseconds * totals.communication,
             modules: ranges.iter().map(|range| range.module as u32).collect(),
+            ranges: ranges.iter().map(contents::layers).collect(),
             tflops_per_device: None,
         }
     }

@@ -25,17 +25,19 @@ pub(crate) fn microbatch_samples(
     }
 }
 
+/// Returns the layers of a range.
+pub(crate) fn layers(range: &LayerRange) -> StageLayers {
+    StageLayers { module: range.module as u32, first: range.first, end: range.end }
+}
+
 /// Returns the layers per stage of the replica, or of a rank if the ranks form groups.
 pub(crate) fn stage_layers(
     plan: &Plan,
     arrangement: Option<&Arrangement>,
     replica: &ReplicaPlan,
 ) -> Vec<Vec<StageLayers>> {
-    let nonempty_layers = |ranges: &[LayerRange]| {
-        let layers =
-            |range: &LayerRange| StageLayers { module: range.module as u32, first: range.first, end: range.end };
-        ranges.iter().filter(|range| !range.is_empty()).map(layers).collect::<Vec<_>>()
-    };
+    let nonempty_layers =
+        |ranges: &[LayerRange]| ranges.iter().filter(|range| !range.is_empty()).map(layers).collect::<Vec<_>>();
     let stages = &plan.partition.stages;
     match (&replica.kind, arrangement) {
         (ReplicaKind::Strategy(strategy), _) => {

@@ -6,6 +6,7 @@ use api::run::Comparison;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
+use super::dropped_trace::{DroppedTrace, DroppedTraceView, is_trace};
 use super::log_comparison::{LogComparison, read_log};
 use crate::check::{Checked, Loaded};
 use crate::client::{self, Body, RequestError};
@@ -47,13 +48,20 @@ pub(super) fn SlownessCard(checked: std::sync::Arc<Checked>) -> impl IntoView {
     let answer = RwSignal::new(Loaded::<Answer>::Absent);
     let number = move || value.with(|value| measured_number(value));
     let wrong = move || number().err();
-    let configuration = checked.request.clone();
+    let trace = DroppedTrace::new();
+    let of_log = std::sync::Arc::clone(&checked);
     let read_log = StoredValue::new(move |files: Vec<web_sys::File>| {
         let Some(file) = files.into_iter().next() else { return };
-        let configuration = configuration.clone();
+        let checked = std::sync::Arc::clone(&of_log);
         unreadable.set(None);
-        answer.set(Loaded::Waiting);
+        trace.clear();
+        answer.set(Loaded::Absent);
         spawn_local(async move {
+            if is_trace(&file).await {
+                return trace.store(checked, file);
+            }
+            answer.try_set(Loaded::Waiting);
+            let configuration = checked.request.clone();
             match check_log(configuration, file).await {
                 Ok(response) => drop(answer.try_set(Loaded::new(response))),
                 Err(message) => {
@@ -107,14 +115,15 @@ pub(super) fn SlownessCard(checked: std::sync::Arc<Checked>) -> impl IntoView {
                 <span class="muted">"or"</span>
                 <label class="button quiet-button">
                     <input type="file" class="visually-hidden" data-testid="check-log" on:change=move |event| read_log.with_value(|read| read(selected(&event))) />
-                    "Open a log of the run"
+                    "Open a log or a trace of the run"
                 </label>
             </form>
             {move || wrong().map(|message| view! {
                 <p class="field-error" id="measured-error" role="alert">{format!("Measured: {message}")}</p>
             })}
-            <p class="hint">"The median step of a log and its timers are compared. A log can be dropped here. It is not stored."</p>
+            <p class="hint">"The median step of a log and its timers are compared. A log can be dropped here. It is not stored. A profiler trace of a rank is stored, with the scenario, and its kernels are compared with the prediction on its page."</p>
             {move || unreadable.get().map(|message| view! { <p class="field-error" role="alert">{message}</p> })}
+            <DroppedTraceView trace=trace />
             {content}
         </section>
     }

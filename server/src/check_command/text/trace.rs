@@ -4,12 +4,14 @@ use planner::trace_prediction::TracePrediction;
 
 /// Describes parts of a step, kernels by type, and idle time by cause.
 pub(super) fn describe(found: &TracePrediction) -> Vec<String> {
-    let TracePrediction { name, rank, pipeline_rank, steps, parts, kernels, idle, unassigned, notes } = found;
+    let TracePrediction { name, rank, pipeline_rank, steps, parts, kernels, idle, unassigned, other_job, notes } =
+        found;
     let mut lines = vec![
         String::new(),
         format!("trace {name}: rank {rank}, pipeline rank {pipeline_rank}, mean of {steps} steps, times in s"),
-        row("part of a step", "measured", "predicted", "difference", ""),
     ];
+    lines.extend(other_job.iter().map(|reason| format!("  NOT THE SAME JOB: {reason}")));
+    lines.push(row("part of a step", "measured", "predicted", "difference", ""));
     lines.extend(parts.iter().map(|part| times(part.part.title(), part.measured_s, Some(part.predicted_s), "")));
     lines.push(row("kernels by type", "measured", "predicted", "difference", "kernels"));
     lines.extend(

@@ -129,9 +129,27 @@ fn shell_word(text: &str) -> &str {
     text
 }
 
+/// Arguments, and keys of a document in the text with the same meaning.
+const SAME: [(&str, &str); 3] = [
+    ("zero-stage", "stage"),
+    ("micro-batch-size", "train_micro_batch_size_per_gpu"),
+    ("global-batch-size", "train_batch_size"),
+];
+
+/// Counts the uses of a variable as the value of an argument, and of a key with the same meaning.
+fn uses_as_value(file: &str, variable: &str, name: &str) -> usize {
+    let same = SAME.into_iter().find(|(argument, key)| *argument == name || *key == name);
+    let (argument, key) = same.unwrap_or((name, name));
+    let (argument, key) = (pattern_of(argument), regex::escape(key));
+    let pattern =
+        format!(r#"(?:--{argument}[ \t]*[ \t=:][ \t]*["']?|\\?"{key}\\?"\s*:\s*)\$(?:{variable}\b|\{{{variable}\}})"#);
+    let pattern = Regex::new(&pattern).expect("a fixed pattern");
+    pattern.find_iter(file).count()
+}
+
 /// Returns the value of a shell variable, if `value` is a reference to one that the script assigns once and that has no
-/// other use. A variable with several uses may be one of the launcher.
-fn assignment<'a>(file: &'a str, value: &str) -> Option<Assignment<'a>> {
+/// other use than the value of `argument`. A variable with other uses may be one of the launcher.
+pub(super) fn assignment<'a>(file: &'a str, value: &str, argument: &str) -> Option<Assignment<'a>> {
     let name = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).or_else(|| value.strip_prefix('$'))?;
     if name.is_empty() || !name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
         return None;
@@ -142,8 +160,9 @@ fn assignment<'a>(file: &'a str, value: &str) -> Option<Assignment<'a>> {
     let first = assignments.next()?;
     let uses = Regex::new(&format!(r"\b{name}\b")).expect("a fixed pattern");
     let code = |line: &&str| !line.trim_start().starts_with('#');
-    // The assignment, and the argument.
-    let is_shared = file.lines().filter(code).flat_map(|line| uses.find_iter(line)).nth(2).is_some();
+    // The assignment, and the values.
+    let known = 1 + uses_as_value(file, name, argument).max(1);
+    let is_shared = file.lines().filter(code).flat_map(|line| uses.find_iter(line)).nth(known).is_some();
     let is_single = assignments.next().is_none() && !is_shared;
     is_single.then(|| Assignment {
         name: name.to_owned(),
@@ -153,14 +172,15 @@ fn assignment<'a>(file: &'a str, value: &str) -> Option<Assignment<'a>> {
 }
 
 /// Assignment of a shell variable.
-struct Assignment<'a> {
-    name: String,
+pub(super) struct Assignment<'a> {
+    pub(super) name: String,
     /// Start of the value, without a quote.
-    start: usize,
-    value: &'a str,
+    pub(super) start: usize,
+    pub(super) value: &'a str,
 }
 
-fn argument(file: &str, name: &str, value: Option<&str>) -> Option<Edit> {
+fn argument(file: &str, argument: &str, value: Option<&str>) -> Option<Edit> {
+    let name = argument;
     let setting = value.map_or_else(|| format!("--{name}"), |value| format!("--{name} {value}"));
     let edit = |action, start, end, text: String| edit(file, action, &setting, (start, end), text);
     if let Some(found) = find(file, name) {
@@ -180,7 +200,7 @@ fn argument(file: &str, name: &str, value: Option<&str>) -> Option<Edit> {
             let at = found.name_end;
             return is_switch.then(|| edit(EditAction::Replace, at, at, format!(" {text}")));
         };
-        if let Some(Assignment { name, start, value }) = assignment(file, old) {
+        if let Some(Assignment { name, start, value }) = assignment(file, old, argument) {
             let setting = format!("{name}={text}");
             let range = (start, start + value.len());
             return Some(super::edit(file, EditAction::Replace, &setting, range, text));

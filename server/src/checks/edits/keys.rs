@@ -155,7 +155,9 @@ pub(super) fn header(notation: Notation, text: &str) -> Option<&str> {
 /// Removes the header of a section that an earlier edit creates; `None` for JSON, whose section is closed.
 pub(super) fn without_header(header: &str, text: &str) -> Option<String> {
     let rest = text.strip_prefix(header)?;
-    let below = if header.ends_with(']') { rest.trim_start_matches(['\r', '\n']) } else { rest };
+    // The text of a section at the start of a file ends its lines.
+    let ends_lines = header.ends_with(']') || text.ends_with('\n');
+    let below = if ends_lines { rest.trim_start_matches(['\r', '\n']) } else { rest };
     (!header.ends_with('{')).then(|| below.to_owned())
 }
 

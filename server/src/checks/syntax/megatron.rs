@@ -22,16 +22,24 @@ const ONE_CONNECTION: &str = "CUDA_DEVICE_MAX_CONNECTIONS=1";
 fn deepspeed_settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec<Setting>> {
     let training = &target.scenario.training;
     match field {
-        // The configuration of DeepSpeed in the text of the script states the stage too.
-        "/training/zero" | "/training/distributed_optimizer" if job.mentions("zero_optimization") => None,
         "/training/zero" | "/training/distributed_optimizer" => {
-            Some(vec![Setting::set(&DEEPSPEED_STAGE, training.zero_stage())])
+            let stage = training.zero_stage();
+            let document = document(job, "zero_optimization", "zero_optimization.stage", stage)?;
+            Some([Setting::set(&DEEPSPEED_STAGE, stage)].into_iter().chain(document).collect())
         }
-        // The configuration of DeepSpeed in the text of the script states the microbatch too.
-        "/layout/microbatch" if job.mentions("train_micro_batch_size_per_gpu") => None,
-        "/layout/tensor" | "/layout/pipeline" | "/layout/microbatch" | GLOBAL_BATCH | REPLICAS => {
-            arguments(target, field)
+        "/layout/microbatch" | GLOBAL_BATCH | REPLICAS => {
+            let mut settings = arguments(target, field)?;
+            let batches = [
+                ("train_micro_batch_size_per_gpu", target.scenario.layout.microbatch),
+                ("train_batch_size", Some(target.scenario.workload.global_batch)),
+                ("gradient_accumulation_steps", target.accumulation()),
+            ];
+            for (name, value) in batches.into_iter().filter(|(name, _)| job.mentions(name)) {
+                settings.extend(document(job, name, name, value?)?);
+            }
+            Some(settings)
         }
+        "/layout/tensor" | "/layout/pipeline" | "/training/sequence_parallel" => arguments(target, field),
         "/training/context_parallel" | "/training/context_exchange"
             if training.context_exchange == ContextExchange::AllToAll || training.context_parallel == 1 =>
         {
@@ -40,7 +48,6 @@ fn deepspeed_settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec
         "/training/expert_parallel" => {
             Some(vec![Setting::set(&["moe-expert-parallel-size"], training.expert_parallel)])
         }
-        "/training/sequence_parallel" => arguments(target, field),
         "/training/recompute" | "/training/recompute_layers" if training.recompute_layers.is_none() => {
             let is_full = match training.recompute {
                 Recompute::Full => true,
@@ -53,6 +60,18 @@ fn deepspeed_settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec
             Some(names.map(|name| switch(name, is_full)).into_iter().chain(newer).collect())
         }
         _ => None,
+    }
+}
+
+/// Returns the setting of a document of DeepSpeed, in a file or in the text of the script; none if no text mentions its name.
+/// `None` if the value is not found.
+fn document(job: &Job<'_>, name: &str, path: &str, value: u32) -> Option<Vec<Setting>> {
+    let keys = ["inline", "deepspeed"].map(|prefix| format!("{prefix}.{path}"));
+    let keys = keys.each_ref().map(String::as_str);
+    match (job.mentions(name), job.states(&keys)) {
+        (false, _) => Some(Vec::new()),
+        (true, true) => Some(vec![Setting::if_stated(&keys, value)]),
+        (true, false) => None,
     }
 }
 

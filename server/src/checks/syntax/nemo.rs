@@ -17,11 +17,13 @@ const NAMES: [(&str, &[&str]); 4] = [
 ];
 
 /// Sections of Megatron-Bridge with arguments that are not in `model`.
-const SECTIONS: [(&str, &str); 7] = [
+const SECTIONS: [(&str, &str); 9] = [
     ("micro-batch-size", "train"),
     ("global-batch-size", "train"),
     ("use-distributed-optimizer", "ddp"),
     ("ckpt-format", "checkpoint"),
+    ("optimizer-cpu-offload", "optimizer"),
+    ("optimizer-offload-fraction", "optimizer"),
     ("data-parallel-sharding-strategy", "ddp"),
     ("use-megatron-fsdp", "dist"),
     ("use-torch-fsdp2", "dist"),
@@ -44,6 +46,8 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             let is_short = training.gradients == GradientFormat::Bf16 && training.zero_stage() == 1;
             is_short.then(|| vec![Setting::set(&["model.optim.grad_sync_dtype"], "bf16")])
         }
+        // NeMo has no such setting.
+        "/training/optimizer_offload" => None,
         _ => Some(renamed(megatron::arguments(target, field)?, |name| {
             let others = NAMES.into_iter().find(|(argument, _)| *argument == name).map(|(_, names)| names.to_vec());
             let plain = name.replace('-', "_");

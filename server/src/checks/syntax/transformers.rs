@@ -106,10 +106,7 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             }
             _ => None,
         },
-        // DeepSpeed offloads the whole optimizer, except with its ratio.
-        "/training/optimizer_offload" if training.optimizer_offload >= 1.0 && job.has_section("deepspeed.") => {
-            Some(vec![Setting::set(&["deepspeed.zero_optimization.offload_optimizer.device"], "cpu")])
-        }
+        "/training/optimizer_offload" => optimizer_offload(job, training.optimizer_offload),
         "/training/data_overlap" => {
             let is_overlapped = training.data_overlap > 0.0;
             Some(vec![Setting::set(&["deepspeed.zero_optimization.overlap_comm"], is_overlapped)])
@@ -148,14 +145,55 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
     }
 }
 
+/// Returns the settings of an offloaded optimizer. Stage 3 of DeepSpeed offloads a share, and the other stages and
+/// accelerate the whole optimizer. DeepSpeed offloads none without ZeRO.
+fn optimizer_offload(job: &Job<'_>, share: f64) -> Option<Vec<Setting>> {
+    let device = if share > 0.0 { "cpu" } else { "none" };
+    let stage = || sharding::STAGE.iter().find_map(|key| job.value(key)?.parse::<u32>().ok());
+    if share > 0.0 && stage().is_some_and(|stage| stage == 0 || (stage < 3 && share < 1.0)) {
+        return None;
+    }
+    if job.has_section("deepspeed.") {
+        let ratio = "deepspeed.zero_optimization.offload_optimizer.ratio";
+        let ratio = match share {
+            share if share > 0.0 && share < 1.0 => Setting::set(&[ratio], share),
+            _ => Setting::if_stated(&[ratio], 1.0),
+        };
+        // The key of the first versions has no share.
+        let older = "deepspeed.zero_optimization.cpu_offload";
+        if job.states(&[older]) {
+            return (share == 0.0 || share >= 1.0).then(|| vec![Setting::if_stated(&[older], share > 0.0)]);
+        }
+        let key = "deepspeed.zero_optimization.offload_optimizer.device";
+        return Some(vec![Setting::set(&[key], device), ratio]);
+    }
+    let key = "accelerate.deepspeed_config.offload_optimizer_device";
+    let is_whole = share == 0.0 || share >= 1.0;
+    (is_whole && job.has_section("accelerate.deepspeed_config.")).then(|| vec![Setting::set(&[key], device)])
+}
+
+/// Returns the settings of layers that Megatron-LM recomputes: it needs a method for whole layers, and refuses a number of
+/// layers for others.
+fn megatron_recompute(granularity: Value) -> Vec<Setting> {
+    let is_full = granularity == "full";
+    let value = |name: &str, value: Value| {
+        if is_full { Setting::set(&[name], value) } else { Setting::if_stated(&[name], Value::Null) }
+    };
+    vec![
+        Setting::if_stated(&["recompute_granularity"], granularity),
+        value("recompute_method", "uniform".into()),
+        value("recompute_num_layers", 1.into()),
+    ]
+}
+
 fn recompute(job: &Job<'_>, recompute: Recompute) -> Vec<Setting> {
     let granularity = ["recompute_granularity"];
     let off = |keys: &[&str]| Setting::if_stated(keys, false);
     let is_llama_factory = job.format == ConfigFormat::LlamaFactory;
     let opt_out = ["disable_gradient_checkpointing"];
     match recompute {
-        Recompute::Selective | Recompute::Operators => vec![Setting::if_stated(&granularity, "selective")],
-        Recompute::Full if job.states(&granularity) => vec![Setting::if_stated(&granularity, "full")],
+        Recompute::Selective | Recompute::Operators => megatron_recompute("selective".into()),
+        Recompute::Full if job.states(&granularity) => megatron_recompute("full".into()),
         // Recomputation is the default of LLaMA-Factory.
         Recompute::Full if is_llama_factory => vec![Setting::if_stated(&CHECKPOINTING, true), off(&opt_out)],
         // The trainer refuses both.
@@ -164,12 +202,8 @@ fn recompute(job: &Job<'_>, recompute: Recompute) -> Vec<Setting> {
         }
         Recompute::Full => vec![Setting::set(&[CHECKPOINTING[0], CHECKPOINTING[1], FSDP_CHECKPOINTING[0]], true)],
         Recompute::None => {
-            let mut settings = vec![
-                Setting::if_stated(&granularity, Value::Null),
-                off(&CHECKPOINTING),
-                off(&FSDP_CHECKPOINTING),
-                off(&DEEPSPEED_CHECKPOINTING),
-            ];
+            let mut settings = megatron_recompute(Value::Null);
+            settings.extend([off(&CHECKPOINTING), off(&FSDP_CHECKPOINTING), off(&DEEPSPEED_CHECKPOINTING)]);
             if is_llama_factory && !job.states(&CHECKPOINTING) {
                 settings.push(Setting::set(&opt_out, true));
             }

@@ -8,7 +8,7 @@ use super::{Job, Setting, Target};
 use crate::checks::expected::REPLICAS;
 
 const MEGATRON: &str = "actor_rollout_ref.actor.megatron.";
-const GRANULARITY: &str = "actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity";
+const TRANSFORMER: &str = "actor_rollout_ref.actor.megatron.override_transformer_config.";
 
 pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec<Setting>> {
     let Scenario { layout, training, .. } = &target.scenario;
@@ -42,12 +42,7 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         "/training/expert_parallel" => of_megatron("expert_model_parallel_size", training.expert_parallel.into()),
         "/training/recompute" | "/training/recompute_layers" if training.recompute_layers.is_none() => {
             if is_megatron {
-                let kind = match training.recompute {
-                    Recompute::None => return Some(vec![Setting::if_stated(&[GRANULARITY], Value::Null)]),
-                    Recompute::Selective | Recompute::Operators => "selective",
-                    Recompute::Full => "full",
-                };
-                return Some(vec![Setting::set(&[GRANULARITY], kind)]);
+                return Some(megatron_recompute(training.recompute));
             }
             let key =
                 either("actor_rollout_ref.model.enable_gradient_checkpointing", "model.enable_gradient_checkpointing");
@@ -73,5 +68,28 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             (stage >= 2).then(|| vec![Setting::set(&[key], stage == 3)])
         }
         _ => None,
+    }
+}
+
+/// Returns the settings of layers that Megatron-LM recomputes: it needs a method for whole layers, and refuses a number of
+/// layers for others.
+fn megatron_recompute(recompute: Recompute) -> Vec<Setting> {
+    let key = |name: &str| format!("{TRANSFORMER}{name}");
+    let set = |name: &str, value: Value| Setting::set(&[&key(name)], value);
+    let away = |name: &str| Setting::if_stated(&[&key(name)], Value::Null);
+    match recompute {
+        Recompute::None => {
+            vec![away("recompute_granularity"), away("recompute_method"), away("recompute_num_layers")]
+        }
+        Recompute::Selective | Recompute::Operators => vec![
+            set("recompute_granularity", "selective".into()),
+            away("recompute_method"),
+            away("recompute_num_layers"),
+        ],
+        Recompute::Full => vec![
+            set("recompute_granularity", "full".into()),
+            set("recompute_method", "uniform".into()),
+            set("recompute_num_layers", 1.into()),
+        ],
     }
 }

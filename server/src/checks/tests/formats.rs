@@ -477,7 +477,7 @@ fn verl_with_megatron() {
             ("cp ring", &["context_parallel_size: 2"]),
             ("ep 2", &["expert_model_parallel_size: 2"]),
             ("selective", &["recompute_granularity: selective"]),
-            ("full", &["recompute_granularity: full"]),
+            ("full", &["recompute_granularity: full", "recompute_method: uniform", "recompute_num_layers: 1"]),
         ],
     );
 }

@@ -1,6 +1,6 @@
 //! Job files of nanotron, llm-foundry, `NeMo`, Megatron-Bridge, `MaxText` and Primus.
 
-use planner::training::{AttentionKernel, GradientFormat, RecomputedModule};
+use planner::training::{AttentionKernel, GradientFormat, MomentFormat, RecomputedModule};
 
 use super::*;
 
@@ -90,6 +90,48 @@ fn nemo_is_read_as_megatron() {
     assert_eq!(bias.value, "false");
     let contradictory = NEMO.replace("global_batch_size: 128", "global_batch_size: 100");
     assert!(error(&contradictory).contains("100 is no multiple of 1 x 8"), "{}", error(&contradictory));
+}
+
+/// Keys that begin like known ones and are none of them are unknown.
+#[test]
+fn misspelt_keys_of_nemo_are_unknown() {
+    let known = NEMO.replace(
+        "  optim:\n",
+        "  moe_router_dtype: fp32\n  moe_grouped_gemm: true\n  attention_dropout: 0.0\n  data:\n    data_impl: mmap\n    \
+         num_workers: 2\n    train_ds:\n      anything: 1\n  optim:\n    lr: 0.1\n    sched:\n      anything: 1\n",
+    );
+    assert_eq!(config(&known).unknown, Vec::<String>::new());
+    let misspelt = NEMO.replace(
+        "  optim:\n",
+        "  moe_grouped_gem: true\n  moe_unheard_of: 1\n  attention_dropot: 0.0\n  activations_checkpoint_unheard_of: 1\n  \
+         data:\n    num_workerz: 2\n  optim:\n    weight_decai: 0.1\n",
+    );
+    assert_eq!(
+        config(&misspelt).unknown,
+        [
+            "model.moe_grouped_gem (did you mean moe_grouped_gemm?)",
+            "model.moe_unheard_of",
+            "model.attention_dropot (did you mean attention_dropout?)",
+            "model.activations_checkpoint_unheard_of",
+            "model.data.num_workerz (did you mean num_workers?)",
+            "model.optim.weight_decai (did you mean weight_decay?)",
+        ]
+    );
+}
+
+/// The section of the optimizer of Megatron-Bridge has settings with an effect.
+#[test]
+fn the_optimizer_of_megatron_bridge_is_read() {
+    let text = "train:\n  global_batch_size: 128\n  micro_batch_size: 2\nmodel:\n  seq_length: 4096\n  num_layers: 4\n  \
+                hidden_size: 256\n  num_attention_heads: 4\noptimizer:\n  lr: 0.1\n  optimizer_cpu_offload: true\n  \
+                optimizer_offload_fraction: 0.5\n  use_precision_aware_optimizer: true\n  exp_avg_dtype: torch.bfloat16\n  \
+                exp_avg_sq_dtype: torch.bfloat16\n  adam_beta3: 0.9\n";
+    let job = config(text);
+    let training = &job.scenario.training;
+    assert!((training.optimizer_offload - 0.5).abs() < 1e-12, "{}", training.optimizer_offload);
+    assert_eq!(training.moments, MomentFormat::Bf16);
+    assert_eq!(job.unknown.len(), 1, "{:?}", job.unknown);
+    assert!(job.unknown[0].starts_with("optimizer.adam_beta3"), "{:?}", job.unknown);
 }
 
 #[test]

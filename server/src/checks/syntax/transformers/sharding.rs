@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::{Job, Setting, Target, fsdp_strategy};
 
-const STAGE: [&str; 2] = ["deepspeed.zero_optimization.stage", "accelerate.deepspeed_config.zero_stage"];
+pub(super) const STAGE: [&str; 2] = ["deepspeed.zero_optimization.stage", "accelerate.deepspeed_config.zero_stage"];
 const STRATEGY: [&str; 4] = [
     "accelerate.fsdp_config.fsdp_sharding_strategy",
     "fsdp_config.fsdp_sharding_strategy",

@@ -1,0 +1,156 @@
+//! Settings of a job whose files state no layout: the expert-parallel degree, and layers per stage if equal stages do not fit.
+
+use serde_json::json;
+
+use planscope_core::host::{Cancellation, Workers};
+use planscope_plan::scenario::{FreeSetting, Scenario, ValidScenario};
+
+use super::{Watch, evaluate, reference_planner};
+use crate::analysis::AnalysisError;
+
+/// Highest expert-parallel degree that is tried.
+const MAX_EXPERT: u32 = 64;
+
+/// A job with the settings that its files leave open.
+#[derive(Debug, Clone)]
+pub struct Completed {
+    /// The scenario with the settings.
+    pub valid: ValidScenario,
+    /// Settings, as sentences for users.
+    pub assumed: Vec<String>,
+}
+
+/// Returns the fastest settings of a job without a layout that fit; `None` if the job has a layout, if nothing fits, or if
+/// nothing changes. Equal stages precede uneven ones.
+///
+/// # Errors
+/// The scenario cannot be planned within the limits, or the time is up.
+pub fn complete(
+    valid: &ValidScenario,
+    workers: &dyn Workers,
+    cancellation: &dyn Cancellation,
+) -> Result<Option<Completed>, AnalysisError> {
+    let scenario = valid.scenario();
+    if !has_no_layout(scenario) {
+        return Ok(None);
+    }
+    let watch = Watch { workers, cancellation };
+    let planner = reference_planner(valid);
+    let degrees = expert_degrees(scenario);
+    for is_uneven in [false, true] {
+        // The fastest plan: its time, the scenario, and the layers of its stages.
+        let mut fastest: Option<(f64, Scenario, Vec<u32>)> = None;
+        for &degree in &degrees {
+            let mut candidate = scenario.clone();
+            candidate.training.expert_parallel = degree;
+            if is_uneven {
+                candidate.free = vec![FreeSetting::LayersPerStage];
+            }
+            let Some(evaluated) = evaluate(&json!(candidate), valid, planner, &watch)? else { continue };
+            let Some(seconds) = evaluated.result.iteration_s else { continue };
+            if fastest.as_ref().is_none_or(|(least, ..)| seconds < *least) {
+                fastest = Some((seconds, candidate, evaluated.result.stage_layers));
+            }
+        }
+        let Some((_, found, layers)) = fastest else { continue };
+        let mut assumed = Vec::new();
+        if degrees.len() > 1 {
+            let degree = found.training.expert_parallel;
+            assumed.push(format!("Expert parallelism is not stated. Degree {degree} is the fastest that fits."));
+        }
+        if is_uneven {
+            let layers: Vec<String> = layers.iter().map(u32::to_string).collect();
+            assumed.push(format!(
+                "No layout with equal stages fits. The layers of the stages are searched: {}.",
+                layers.join(", ")
+            ));
+        }
+        let valid = ValidScenario::new(found, valid).ok();
+        return Ok(valid.filter(|_| !assumed.is_empty()).map(|valid| Completed { valid, assumed }));
+    }
+    Ok(None)
+}
+
+/// True if degrees and stages are open.
+fn has_no_layout(scenario: &Scenario) -> bool {
+    let layout = scenario.layout;
+    let is_open = layout.tensor.is_none() && layout.pipeline.is_none() && layout.chunks.is_none();
+    is_open && scenario.layers_per_stage.is_empty() && scenario.free.is_empty()
+}
+
+/// Powers of two that divide the experts of all modules. A degree above 1 is stated.
+fn expert_degrees(scenario: &Scenario) -> Vec<u32> {
+    let stated = scenario.training.expert_parallel;
+    let experts: Vec<u32> =
+        scenario.model.modules.iter().filter_map(|module| module.moe).map(|moe| moe.experts).collect();
+    if stated > 1 || experts.is_empty() {
+        return vec![stated];
+    }
+    let devices = scenario.cluster.devices();
+    let is_possible = |degree: &u32| *degree <= devices && experts.iter().all(|count| count.is_multiple_of(*degree));
+    (0..=MAX_EXPERT.ilog2()).map(|power| 1 << power).filter(is_possible).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use planscope_core::host::{NeverCancelled, SequentialWorkers};
+    use planscope_plan::scenario::parse;
+    use planscope_plan::scenario::validate::NoDatasets;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn completed(model: &str, devices: (u32, u32), changed: impl FnOnce(&mut Value)) -> Option<Completed> {
+        let mut document = json!({
+            "schema": "scenario/1", "model": { "preset": model },
+            "cluster": { "preset": "h100", "nodes": devices.0, "devices_per_node": devices.1 },
+            "workload": {
+                "samples": {
+                    "kind": "drawn", "text_tokens": { "kind": "constant", "value": 4096 },
+                    "images": { "kind": "constant", "value": 0 }
+                },
+                "global_batch": 48, "context_length": 4096, "packing": "single"
+            },
+            "training": { "recompute": "selective" }, "planners": ["1f1b"]
+        });
+        changed(&mut document);
+        let valid = ValidScenario::new(parse(&document.to_string()).unwrap(), &NoDatasets).unwrap();
+        complete(&valid, &SequentialWorkers, &NeverCancelled).unwrap()
+    }
+
+    /// 80 layers divide over no pipeline of 3, 6, 12 or 24 ranks, and one stage does not fit.
+    #[test]
+    fn uneven_stages_are_proposed_if_equal_ones_do_not_exist() {
+        let found = completed("llama-2-70b", (3, 8), |_| {}).expect("uneven stages fit");
+        assert!(found.valid.scenario().is_free(FreeSetting::LayersPerStage));
+        assert!(found.assumed[0].starts_with("No layout with equal stages fits."), "{:?}", found.assumed);
+        let layers = found.assumed[0].rsplit(": ").next().unwrap().trim_end_matches('.');
+        let layers: Vec<u32> = layers.split(", ").map(|count| count.parse().unwrap()).collect();
+        assert!(layers.len() > 1 && layers.iter().sum::<u32>() == 80, "{layers:?}");
+        // Equal stages exist for 32 devices.
+        assert!(completed("llama-2-70b", (4, 8), |_| {}).is_none());
+    }
+
+    #[test]
+    fn the_expert_parallel_degree_is_searched() {
+        let found = completed("mixtral-8x7b", (4, 8), |_| {}).expect("a degree is found");
+        let degree = found.valid.scenario().training.expert_parallel;
+        assert!(degree > 1 && 8 % degree == 0, "{degree}");
+        assert_eq!(
+            found.assumed,
+            [format!("Expert parallelism is not stated. Degree {degree} is the fastest that fits.")]
+        );
+    }
+
+    #[test]
+    fn stated_settings_do_not_change() {
+        let of_layout = completed("mixtral-8x7b", (4, 8), |document| document["layout"] = json!({ "tensor": 8 }));
+        assert!(of_layout.is_none());
+        let of_degree = completed("mixtral-8x7b", (4, 8), |document| {
+            document["training"]["expert_parallel"] = json!(4);
+        });
+        assert!(of_degree.is_none());
+        assert!(completed("llama-3-8b", (3, 8), |_| {}).is_none(), "equal stages fit");
+        assert!(completed("llama-2-70b", (1, 1), |_| {}).is_none(), "nothing fits");
+    }
+}
