@@ -254,7 +254,7 @@ pub(crate) const MOMENTS: [(&str, &str); MomentFormat::ALL.len()] =
 pub(crate) const EXECUTION: [(&str, &str); 4] =
     [("", "As usual in the framework"), ("eager", "Eager"), ("compiled", "Compiled"), ("cuda_graph", "CUDA graph")];
 
-const ADVANCED: [&str; 20] = [
+const ADVANCED: [&str; 22] = [
     "/training/recompute_modules",
     "/training/expert_tensor_parallel",
     "/training/expert_overlap",

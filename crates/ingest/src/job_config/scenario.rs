@@ -8,7 +8,7 @@ use planner::workload::{Distribution, Packing, SampleSource, Workload};
 
 use super::ConfigFormat;
 use super::keys::Keys;
-use super::settings::{Batch, NODE, Settings};
+use super::settings::{Batch, Loss, NODE, Settings};
 
 const DEVICE: &str = "h100";
 const SEQUENCE: u32 = 4096;
@@ -234,7 +234,7 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         precision,
         distributed_optimizer: zero.unwrap_or(1) > 0,
         zero: zero.filter(|&zero| zero > 1),
-        chunked_loss: settings.chunked_loss,
+        chunked_loss: settings.loss == Loss::Chunked,
         shard_degree: settings.shard_degree(cluster),
         gradients: settings.gradients.unwrap_or(default.gradients),
         sequence_parallel: settings.sequence_parallel.unwrap_or(default.sequence_parallel),

@@ -73,8 +73,7 @@ pub(super) struct Settings {
     pub(super) fused_weight_gradients: Option<bool>,
     /// Memory-bound operators are fused by torch.compile or Liger-Kernel.
     pub(super) is_compiled: bool,
-    /// The loss stores no logits.
-    pub(super) chunked_loss: bool,
+    pub(super) loss: Loss,
     /// Gradient and parameter communication overlaps with computation.
     pub(super) overlapped_gradients: Option<bool>,
     /// True if the file fixes the degrees; missing degrees are then 1. Otherwise the planner
@@ -95,6 +94,16 @@ pub(super) struct Settings {
     pub(super) offloaded_layers: Option<u32>,
     /// Share of the optimizer state in host memory.
     pub(super) optimizer_offload: f64,
+}
+
+/// Memory of the loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Loss {
+    /// Stores the logits of all tokens.
+    #[default]
+    Whole,
+    /// Computes chunks of the tokens and stores no logits.
+    Chunked,
 }
 
 /// Hybrid sharding: several copies of the model, each sharded.

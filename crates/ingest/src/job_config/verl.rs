@@ -5,7 +5,7 @@ use planner::model::Adapters;
 use planner::training::{AttentionKernel, ContextExchange, Framework, Precision, Recompute};
 
 use super::keys::Keys;
-use super::settings::{Batch, Settings, Sharding};
+use super::settings::{Batch, Loss, Settings, Sharding};
 use super::{JobConfigError, optimizer};
 
 const ACTOR: &str = "actor_rollout_ref.actor.";
@@ -166,7 +166,9 @@ fn details(keys: &mut Keys, settings: &mut Settings) {
     settings.is_compiled = keys.flag(&liger.each_ref().map(String::as_str), "fused kernels").unwrap_or(false);
     let fused = models.map(|section| format!("{section}use_fused_kernels"));
     let is_fused = keys.flag(&fused.each_ref().map(String::as_str), "fused kernels").unwrap_or(false);
-    settings.chunked_loss = settings.is_compiled || is_fused;
+    if settings.is_compiled || is_fused {
+        settings.loss = Loss::Chunked;
+    }
     let shards = keys.text(&["actor_rollout_ref.actor.fsdp_config.fsdp_size"], "sharding");
     settings.sharding = shards.and_then(|size| size.trim().parse().ok()).map(Sharding::Shards);
     if keys.flag(&["actor_rollout_ref.actor.fsdp_config.offload_policy"], "offload").unwrap_or(false) {

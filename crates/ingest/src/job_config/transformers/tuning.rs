@@ -3,7 +3,7 @@
 use planner::model::ModuleRole;
 
 use crate::job_config::keys::Keys;
-use crate::job_config::settings::Settings;
+use crate::job_config::settings::{Loss, Settings};
 use crate::job_config::{ConfigFormat, JobConfigError, optimizer};
 
 /// Keys that are switches of methods that a scenario cannot represent, with the consequence.
@@ -55,10 +55,14 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
         }
     }
     for name in CHUNKED_LOSS {
-        settings.chunked_loss |= is_on(keys, name, "loss in chunks");
+        if is_on(keys, name, "loss in chunks") {
+            settings.loss = Loss::Chunked;
+        }
     }
-    // A plugin of axolotl for Liger-Kernel has a switch for its loss.
-    settings.chunked_loss |= keys.text(&["plugins"], "plugins").is_some_and(|list| list.contains("CrossEntropy"));
+    // The plugin of axolotl for Liger-Kernel has a switch of its own for the loss.
+    if keys.text(&["plugins"], "plugins").is_some_and(|list| list.contains("CrossEntropy")) {
+        settings.loss = Loss::Chunked;
+    }
     // "rl" is the name of axolotl.
     if let Some(stage) = keys.text(&["stage"], "fine-tuning").or_else(|| keys.peek("rl").map(str::to_owned)) {
         report_stage(&stage, keys);
