@@ -89,8 +89,6 @@ fn with_free_layout(mut scenario: Value) -> Value {
     scenario
 }
 
-const DATA_OVERLAP: &str = "/training/data_overlap";
-
 /// Returns a new scenario: the default gallery scenario without fixed degrees and settings.
 async fn new_scenario() -> Result<Value, RequestError> {
     Ok(with_free_settings(with_free_layout(untitled(ready(FIRST).await?))))
@@ -100,9 +98,7 @@ async fn new_scenario() -> Result<Value, RequestError> {
 /// with the backward, as in current trainers and in `planscope estimate`.
 fn with_free_settings(mut scenario: Value) -> Value {
     crate::pointer::set(&mut scenario, "/free", json!(FreeSetting::ALL));
-    if scenario.pointer(DATA_OVERLAP).is_none() {
-        crate::pointer::set(&mut scenario, DATA_OVERLAP, json!(1.0));
-    }
+    crate::pointer::set(&mut scenario, "/training/data_overlap", json!(1.0));
     let best = json!(PlannerKind::Best);
     if let Some(Value::Array(planners)) = scenario.get_mut("planners") {
         planners.retain(|planner| *planner != best);
@@ -163,8 +159,6 @@ mod tests {
         assert_eq!(created["free"].as_array().map(Vec::len), Some(FreeSetting::ALL.len()));
         assert_eq!(created["training"]["data_overlap"], 1.0);
         assert_eq!(with_free_settings(created.clone()), created);
-        let stated = with_free_settings(json!({"training": {"data_overlap": 0.0}}));
-        assert_eq!(stated["training"]["data_overlap"], 0.0);
     }
 
     #[test]

@@ -49,17 +49,20 @@ pub struct StateSize {
     /// Fraction that is sharded among replicas (ZeRO); 0 in the paper. Frozen layers contain only
     /// weights, so the fraction can differ within a module.
     pub sharded: f64,
+    /// Largest number of replicas that share a copy (hybrid sharding); `None` for all.
+    pub shard_degree: Option<u32>,
 }
 
 impl StateSize {
     /// Creates states that are fully replicated.
     pub const fn replicated(bytes: f64) -> Self {
-        Self { bytes, sharded: 0.0 }
+        Self { bytes, sharded: 0.0, shard_degree: None }
     }
 
     /// Returns the bytes per device for `data` replicas.
     pub fn among(self, data: u32) -> f64 {
-        self.bytes * (1.0 - self.sharded) + self.bytes * self.sharded / f64::from(data)
+        let shards = self.shard_degree.map_or(data, |degree| degree.min(data));
+        self.bytes * (1.0 - self.sharded) + self.bytes * self.sharded / f64::from(shards)
     }
 }
 
@@ -121,6 +124,9 @@ mod tests {
         let sharded = |size: StateSize| StateSize { sharded: 0.75, ..size };
         let dealt = StateTable { layer: sharded(state.layer), first: sharded(state.first), ..state };
         assert_eq!(dealt.bytes(10, false, 3), 150.0);
+        // Two replicas share a copy: a quarter of 80, and a half of the rest.
+        let hybrid = StateSize { shard_degree: Some(2), ..sharded(StateSize::replicated(80.0)) };
+        assert_eq!(hybrid.among(4), 50.0);
         // Both ends if a stage is the complete module, otherwise their maximum.
         let [layer, first, last] = [1.0, 5.0, 7.0].map(StateSize::replicated);
         let ends = StateTable { layer, first, last };

@@ -89,6 +89,8 @@ fn does_not_apply(scenario: &Scenario, kind: PlannerKind) -> Option<String> {
         "pipelines of variable degree do not allow fixed expert-parallel groups"
     } else if kind != PlannerKind::StaticStrategy && training.zero_stage() > 1 {
         "the optimizer's state is sharded over all devices, weights and gradients are not, so ZeRO must be 1"
+    } else if kind != PlannerKind::StaticStrategy && training.shard_degree.is_some() {
+        "the optimizer's state is sharded over all devices, so hybrid sharding (shard_degree) must not be set"
     } else if scenario.layout.chunks.is_some_and(|chunks| chunks > 1) {
         "its pipelines have no virtual stages"
     } else {

@@ -20,7 +20,7 @@ fn constant(tensor: u32, rate: f64, state: f64, activation: f64) -> DegreeProfil
 }
 
 fn states(bytes: [f64; 3], sharded: f64) -> StateTable {
-    let [layer, first, last] = bytes.map(|bytes| StateSize { bytes, sharded });
+    let [layer, first, last] = bytes.map(|bytes| StateSize { bytes, sharded, shard_degree: None });
     StateTable { layer, first, last }
 }
 

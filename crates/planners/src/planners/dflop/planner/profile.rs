@@ -137,7 +137,8 @@ fn states(scenario: &Scenario, module: &Module, tensor: f64) -> StateTable {
     let state_size = |parameters: u64, frozen: bool| {
         let (all, unsharded) =
             if frozen { (full.weights, replicated.weights) } else { (full.total(), replicated.total()) };
-        StateSize { bytes: parameters as f64 * all / tensor, sharded: 1.0 - unsharded / all }
+        let shard_degree = scenario.training.shard_degree;
+        StateSize { bytes: parameters as f64 * all / tensor, sharded: 1.0 - unsharded / all, shard_degree }
     };
     StateTable {
         layer: state_size(module.layer_parameters(), module.frozen),
