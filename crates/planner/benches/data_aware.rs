@@ -26,7 +26,8 @@ fn module(
 ) -> ModuleProfile {
     let degree = |tensor: u32| {
         let t = f64::from(tensor);
-        let [layer, end] = parameters.map(|parameters| StateSize { bytes: parameters * 18.0 / t, sharded: 2.0 / 3.0 });
+        let size = |bytes: f64| StateSize { bytes, sharded: 2.0 / 3.0, shard_degree: None };
+        let [layer, end] = parameters.map(|parameters| size(parameters * 18.0 / t));
         DegreeProfile {
             tensor,
             linear: curve(peak / (1.0 + 0.08 * (t - 1.0)), half * t, sizes),
