@@ -17,8 +17,9 @@ pub(super) struct LayerDistribution {
 }
 
 impl LayerDistribution {
-    /// Assigns one layer to each stage. Returns `None` if there are fewer layers than stages. Zero
-    /// weights are replaced by a positive minimum.
+    /// Assigns one layer to each stage. Layers of several kinds have different weights; they are
+    /// assigned as in the optimal contiguous partition. Returns `None` if there are fewer layers
+    /// than stages. Zero weights are replaced by a positive minimum.
     pub(super) fn new(module: &Module, weight: ModuleWeight, stages: u32) -> Option<Self> {
         let weight = if weight.layer > 0.0 { weight } else { ModuleWeight { layer: f64::MIN_POSITIVE, ..weight } };
         let single_module = Model { name: String::new(), modules: vec![module.clone()] };
@@ -27,7 +28,12 @@ impl LayerDistribution {
         let stage_weight = |ranges: &Vec<LayerRange>| -> f64 {
             ranges.iter().map(|range| chain[range.first as usize..range.end as usize].iter().sum::<f64>()).sum()
         };
-        let bottleneck = cut.stages.iter().map(stage_weight).fold(0.0, f64::max);
+        let cut_weights: Vec<f64> = cut.stages.iter().map(stage_weight).collect();
+        let bottleneck = cut_weights.iter().copied().fold(0.0, f64::max);
+        if weight.kinds.is_some() {
+            let layers = cut.stages.iter().map(|ranges| ranges.iter().map(LayerRange::len).sum()).collect();
+            return Some(Self { layers, stages: cut_weights, layer: weight.layer, bottleneck, left: 0 });
+        }
         let mut weights = vec![weight.layer; stages as usize];
         *weights.first_mut()? += weight.input;
         *weights.last_mut()? += weight.output;
@@ -52,5 +58,34 @@ impl LayerDistribution {
             self.left -= 1;
         }
         debug_assert_eq!(self.left, 0, "every layer has a stage");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MAX_KINDS;
+    use super::*;
+    use planscope_core::model::presets::model;
+
+    /// DeepSeek-V3 has three dense layers and 58 with experts. Dense layers that are much faster, or slower, than the mean
+    /// leave no layer without a stage.
+    #[test]
+    fn layers_of_several_kinds_all_have_a_stage() {
+        let model = model("deepseek-v3").unwrap();
+        let kinds = model.modules[0].layer_kinds().len();
+        assert!(kinds > 1);
+        for (dense, expert) in [(1.0, 8.0), (8.0, 1.0)] {
+            for stages in [2, 7, 16, 61] {
+                let mut weights = [0.0; MAX_KINDS];
+                weights[..kinds].fill(expert);
+                weights[0] = dense;
+                let layer = (3.0 * dense + 58.0 * expert) / 61.0;
+                let weight = ModuleWeight { layer, input: 0.5, output: 2.0, kinds: Some(weights) };
+                let partition = Partition::by_module(&model, &[weight], stages, &[1]).unwrap();
+                let layers: Vec<u32> = partition.stages.iter().map(|ranges| ranges[0].len()).collect();
+                assert_eq!((layers.len() as u32, layers.iter().sum::<u32>()), (stages, 61), "{layers:?}");
+                assert!(layers.iter().all(|&layers| layers > 0), "{layers:?}");
+            }
+        }
     }
 }
