@@ -202,9 +202,10 @@ impl Partition {
     /// with the least work (PipeWeaver Sec. 5, which distributes layers evenly across ranks).
     /// Returns `None` if a module has fewer layers than stages.
     ///
-    /// `weights` contains the total work of a module, so that modules are comparable. All layers in
-    /// a module have equal weight. Therefore it is optimal to assign layers one by one to the rank
-    /// with the least work, limited to stages below the bottleneck.
+    /// `weights` contains the total work of a module, so that modules are comparable. If all layers
+    /// in a module have equal weight, it is optimal to assign them one by one to the rank with the
+    /// least work, limited to stages below the bottleneck. A module with layers of several kinds
+    /// has the optimal contiguous partition.
     pub fn by_module(model: &Model, weights: &[ModuleWeight], ranks: u32, segments: &[u32]) -> Option<Self> {
         let mut deals = Vec::with_capacity(weights.len());
         for ((module, &weight), &segments) in model.modules.iter().zip(weights).zip(segments) {
