@@ -75,7 +75,7 @@ pub(crate) fn job_file(
     let (replicated, sharded) = match training.shards(layout.data.saturating_mul(context)) {
         _ if training.zero_stage() == 0 => (layout.data, 1),
         shards if shards.is_multiple_of(context) => (layout.data * context / shards, shards / context),
-        // Fewer devices share a copy than a context-parallel group has. torchtitan cannot express this.
+        // The devices of a context-parallel group share a copy in torchtitan. A note says so.
         _ => (layout.data, 1),
     };
     let reshards = if training.zero_stage() == 3 { "always" } else { "never" };

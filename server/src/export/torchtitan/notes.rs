@@ -76,6 +76,13 @@ fn parallelism(scenario: &Scenario, planner: PlannerKind, planned: &Planned, not
                 .to_owned(),
         );
     }
+    let context = training.context_parallel.max(1);
+    let shards = training.shards(planned.layout.data.saturating_mul(context));
+    if training.zero_stage() > 0 && !shards.is_multiple_of(context) {
+        notes.push(format!(
+            "Cannot express: sharding over {shards} devices; each group of CP {context} shares a copy, so the memory differs."
+        ));
+    }
     if training.tensor_overlap > 0.0 || training.data_overlap > 0.0 {
         notes.push("Cannot express: the share of communication that the plan hides; measure it.".to_owned());
     }
@@ -94,6 +101,9 @@ fn activations(training: &Training, planned: &Planned, module: &Module, notes: &
     if training.optimizer != Optimizer::Adam || training.optimizer_offload > 0.0 {
         notes
             .push("Cannot express: the optimizer of the plan, or its offload; AdamW on the device is used.".to_owned());
+    }
+    if training.chunked_loss {
+        notes.push("Cannot express: the loss in chunks; the logits need more memory than planned.".to_owned());
     }
     if (training.moments, training.master_weights) != Default::default() {
         notes.push("Cannot express: the formats of master weights and moments; both are fp32.".to_owned());
