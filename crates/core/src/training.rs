@@ -124,6 +124,10 @@ pub struct Training {
     /// Fraction of the optimizer state in host memory, 0 to 1. The host updates it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub optimizer_offload: f64,
+    /// Weights and gradients that ZeRO 3 shards are in host memory, with the whole optimizer state (CPU offload of FSDP,
+    /// `offload_param` of DeepSpeed).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parameter_offload: bool,
     /// User-defined times that replace predictions, per operator or for full layers. If several
     /// match, the last applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -181,6 +185,16 @@ impl Training {
     /// Effective ZeRO stage, 0 to 3.
     pub fn zero_stage(&self) -> u32 {
         self.zero.unwrap_or(u32::from(self.distributed_optimizer))
+    }
+
+    /// Returns whether the shards of weights and gradients are in host memory. Without ZeRO 3 there are none.
+    pub fn offloads_parameters(&self) -> bool {
+        self.parameter_offload && self.zero_stage() == 3
+    }
+
+    /// Fraction of the optimizer state in host memory, 0 to 1.
+    pub fn offloaded_optimizer(&self) -> f64 {
+        if self.offloads_parameters() { 1.0 } else { self.optimizer_offload }
     }
 
     /// Number of `replicas` over which ZeRO shards: the largest divisor up to the shard degree.
@@ -269,6 +283,7 @@ impl Default for Training {
             master_weights: MasterWeights::default(),
             moments: MomentFormat::default(),
             optimizer_offload: 0.0,
+            parameter_offload: false,
             overrides: Vec::new(),
         }
     }

@@ -73,6 +73,8 @@ pub(super) fn TrainingSection() -> impl IntoView {
                     options=&[(0, "0: nothing"), (1, "1: optimizer"), (2, "2: + gradients"), (3, "3: + weights")]
                     free=FreeSetting::Zero
                 />
+                <CheckField pointer="/training/parameter_offload" label="Weights and gradients on the host" />
+                <p class="hint">"Needs ZeRO stage 3. The optimizer state is on the host too, as with CPU offload of FSDP and offload_param of DeepSpeed."</p>
                 <NumberField pointer="/training/shard_degree" label="Shard over" unit="devices" min=1.0 max=131_072.0 placeholder="all" />
                 <p class="hint">"Devices (DP x CP) that share a copy of the states under ZeRO. Empty: all. Fewer: hybrid sharding (HSDP), for example 8 for a copy per node."</p>
                 <SelectField pointer="/training/gradients" label="Gradients" options=&[("fp32", "fp32"), ("bf16", "bf16")] />
@@ -254,7 +256,7 @@ pub(crate) const MOMENTS: [(&str, &str); MomentFormat::ALL.len()] =
 pub(crate) const EXECUTION: [(&str, &str); 4] =
     [("", "As usual in the framework"), ("eager", "Eager"), ("compiled", "Compiled"), ("cuda_graph", "CUDA graph")];
 
-const ADVANCED: [&str; 22] = [
+const ADVANCED: [&str; 23] = [
     "/training/recompute_modules",
     "/training/expert_tensor_parallel",
     "/training/expert_overlap",
@@ -267,6 +269,7 @@ const ADVANCED: [&str; 22] = [
     "/training/activation_offload",
     "/training/zero",
     "/training/shard_degree",
+    "/training/parameter_offload",
     "/training/chunked_loss",
     "/training/gradients",
     "/training/fused_weight_gradients",

@@ -55,6 +55,10 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
     if field == SCHEDULE {
         return schedule(job.format);
     }
+    // The settings of offloaded parameters include the optimizer.
+    if field == "/training/optimizer_offload" && target.scenario.training.offloads_parameters() {
+        return Some(Vec::new());
+    }
     match job.format {
         ConfigFormat::Megatron => megatron::settings(job, target, field),
         ConfigFormat::Torchtitan => torchtitan::settings(job, target, field),

@@ -255,8 +255,8 @@ fn training(scenario: &Scenario, planned: &Planned, module: &Module) -> Vec<Stri
         lines.push(format!("--optimizer {}", training.optimizer.id()));
     }
     lines.extend(state_formats(training));
-    if training.optimizer_offload > 0.0 {
-        let share = training.optimizer_offload;
+    let share = training.offloaded_optimizer();
+    if share > 0.0 {
         lines.push(format!("--optimizer-cpu-offload --optimizer-offload-fraction {share}"));
     }
     lines

@@ -71,6 +71,9 @@ pub(crate) fn job_file(
          \"{precision}\"\n",
         scenario.workload.context_length, scenario.workload.global_batch
     );
+    if training.offloads_parameters() {
+        text.push_str("enable_cpu_offload = true\n");
+    }
     let context = training.context_parallel.max(1);
     let (replicated, sharded) = match training.shards(layout.data.saturating_mul(context)) {
         _ if training.zero_stage() == 0 => (layout.data, 1),

@@ -43,10 +43,11 @@ pub(super) fn proposals(scenario: &Scenario, planner: PlannerKind, fits: bool) -
 }
 
 /// Pointers of changes that save much memory.
-const SAVING: [&str; 9] = [
+const SAVING: [&str; 10] = [
     "/training/recompute",
     "/training/zero",
     "/training/optimizer_offload",
+    "/training/parameter_offload",
     "/training/activation_offload",
     "/layout/tensor",
     "/layout/pipeline",
@@ -147,12 +148,13 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
     }
     for percent in [50, 100] {
         let share = f64::from(percent) / 100.0;
-        if share > settings.optimizer_offload {
+        if share > settings.offloaded_optimizer() {
             let title = format!("offload {percent} % of the optimizer to host memory");
             all.push(proposal(kind, title, &[("/training/optimizer_offload", json!(share))]));
         }
     }
-    if !scenario.is_free(FreeSetting::Zero) {
+    parameter_offload(scenario, all);
+    if !scenario.is_free(FreeSetting::Zero) && !settings.offloads_parameters() {
         // The pipeline engine of DeepSpeed shards neither gradients nor weights.
         let has_engine = settings.framework == Framework::MegatronDeepspeed && scenario.layout.pipeline != Some(1);
         let most = if has_engine { 1 } else { 3 };
@@ -191,6 +193,27 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
     if scenario.workload.packing != Packing::Packed && !scenario.is_free(FreeSetting::Packing) {
         let packed = [("/workload/packing", json!(Packing::Packed))];
         all.push(proposal(ChangeKind::Workload, "samples packed to the context length", &packed));
+    }
+}
+
+/// Offload of all states to the host in frameworks that have it; less offload for a job that has it.
+fn parameter_offload(scenario: &Scenario, all: &mut Vec<Proposal>) {
+    let settings = &scenario.training;
+    let kind = ChangeKind::Training;
+    if settings.offloads_parameters() {
+        let on_device = [("/training/parameter_offload", json!(false)), ("/training/optimizer_offload", json!(0.0))];
+        all.push(proposal(kind, "no offload to host memory", &on_device));
+        let of_optimizer = [("/training/parameter_offload", json!(false)), ("/training/optimizer_offload", json!(1.0))];
+        all.push(proposal(kind, "offload of the optimizer alone", &of_optimizer));
+        return;
+    }
+    let has_offload = matches!(settings.framework, Framework::HuggingFace | Framework::Fsdp | Framework::Torchtitan);
+    if has_offload && !scenario.is_free(FreeSetting::Zero) {
+        let mut fields = vec![("/training/parameter_offload", json!(true))];
+        if settings.zero_stage() != 3 {
+            fields.push(("/training/zero", json!(3)));
+        }
+        all.push(proposal(kind, "offload weights, gradients and the optimizer to host memory (ZeRO 3)", &fields));
     }
 }
 

@@ -11,7 +11,7 @@ pub struct StateBytes {
     pub gradients: f64,
     /// Master weights and moments on the device, and what the update allocates.
     pub optimizer: f64,
-    /// Master weights and moments in host memory.
+    /// Master weights and moments in host memory, with offload of parameters also weights and gradients.
     pub host: f64,
 }
 
@@ -25,9 +25,13 @@ impl StateBytes {
         let is_long = training.gradients == GradientFormat::Fp32;
         let copy = if is_long { training.profile().gradient_copy_bytes } else { 0.0 };
         let state = (training.master_bytes() + training.moment_bytes()) / share(1);
+        let (weights, gradients) = (training.width() / share(3), training.gradients.bytes() / share(2) + copy);
+        if training.offloads_parameters() {
+            return Self { weights: 0.0, gradients: 0.0, optimizer: 0.0, host: weights + gradients + state };
+        }
         Self {
-            weights: training.width() / share(3),
-            gradients: training.gradients.bytes() / share(2) + copy,
+            weights,
+            gradients,
             optimizer: state * (1.0 - training.optimizer_offload) + training.profile().update_bytes / share(1),
             host: state * training.optimizer_offload,
         }
@@ -71,5 +75,15 @@ mod tests {
         for (stage, expected) in [(0, 18.0), (1, 9.0), (2, 6.0), (3, 4.5)] {
             assert!((bytes(stage) - expected).abs() < 1e-12, "stage {stage}");
         }
+    }
+
+    #[test]
+    fn offloaded_parameters_are_in_host_memory() {
+        let training = |zero| Training { zero: Some(zero), parameter_offload: true, ..Training::default() };
+        let sharded = StateBytes::new(&training(3), 4.0);
+        assert!(sharded.total().abs() < 1e-12 && (sharded.host - 4.5).abs() < 1e-12, "{sharded:?}");
+        // Nothing is offloaded where weights are not sharded.
+        let whole = StateBytes::new(&training(2), 4.0);
+        assert!((whole.total() - 6.0).abs() < 1e-12 && whole.host.abs() < 1e-12, "{whole:?}");
     }
 }

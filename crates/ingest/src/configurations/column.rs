@@ -109,6 +109,7 @@ pub(super) const SEQUENCE_PARALLEL: Column = flag("sequence_parallel", "true if 
 pub(super) const ZERO: Column = integer("zero", 0, 3, "1 if dp x cp > 1, else 0");
 pub(super) const SHARD_DEGREE: Column = integer("shard_degree", 1, 131_072, "dp x cp; needs zero >= 1");
 pub(super) const CHUNKED_LOSS: Column = flag("chunked_loss", "false");
+pub(super) const PARAMETER_OFFLOAD: Column = flag("parameter_offload", "false; needs zero 3");
 pub(super) const PRECISION: Column = word("precision", &["bf16", "fp16", "fp8", "fp32"], "bf16");
 pub(super) const FSDP: Column = flag("fsdp", "false");
 pub(super) const FRAMEWORK: Column = name(
@@ -136,7 +137,7 @@ pub(super) const HOST_MEMORY_GIB: Column = number("host_memory_gib", 0.0, 1_048_
 pub(super) const MEMORY_RESERVE_GIB: Column = number("memory_reserve_gib", 0.0, 1000.0, "4");
 
 /// Other usual names of columns: (name, column).
-const ALIASES: [(&str, &str); 47] = [
+const ALIASES: [(&str, &str); 48] = [
     ("expert_tensor_parallel", "etp"),
     ("expert_tensor_parallel_size", "etp"),
     ("moe_intermediate_size", "expert_ffn"),
@@ -178,6 +179,7 @@ const ALIASES: [(&str, &str); 47] = [
     ("zero_stage", "zero"),
     ("dp_shard", "shard_degree"),
     ("hsdp", "shard_degree"),
+    ("offload_params", "parameter_offload"),
     ("dtype", "precision"),
     ("compiled", "execution"),
     ("tied_word_vectors", "tied_embeddings"),
@@ -250,7 +252,7 @@ pub(super) fn position(words: &[&str], text: &str) -> Option<usize> {
 }
 
 /// All known columns.
-pub const COLUMNS: [Column; 59] = [
+pub const COLUMNS: [Column; 60] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -303,6 +305,7 @@ pub const COLUMNS: [Column; 59] = [
     CP_BALANCED,
     SHARD_DEGREE,
     CHUNKED_LOSS,
+    PARAMETER_OFFLOAD,
     FUSED_WEIGHT_GRADIENTS,
     TENSOR_OVERLAP,
     DATA_OVERLAP,

@@ -13,8 +13,8 @@ use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
     ATTENTION, CHUNKED_LOSS, CP_BALANCED, DATA_OVERLAP, DISPATCH_BY_NODE, DROPOUT, EXECUTION, EXPERT_OVERLAP,
     FRAMEWORK, FSDP, FUSED_WEIGHT_GRADIENTS, GRADIENTS, LAYERS_PER_STAGE, MASTER_WEIGHTS, MEMORY_RESERVE_GIB, MOMENTS,
-    OPTIMIZER, OPTIMIZER_OFFLOAD, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS, SEQUENCE_PARALLEL, SHARD_DEGREE,
-    TENSOR_OVERLAP, ZERO,
+    OPTIMIZER, OPTIMIZER_OFFLOAD, PARAMETER_OFFLOAD, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS, SEQUENCE_PARALLEL,
+    SHARD_DEGREE, TENSOR_OVERLAP, ZERO,
 };
 use super::degrees::Degrees;
 use super::presets::Presets;
@@ -111,6 +111,7 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) 
         precision,
         zero: Some(zero),
         shard_degree: shard_degree(cells, degrees, zero)?,
+        parameter_offload: parameter_offload(cells, zero)?,
         chunked_loss: cells.flag(CHUNKED_LOSS)?.unwrap_or(false),
         fused_weight_gradients: cells
             .flag(FUSED_WEIGHT_GRADIENTS)?
@@ -170,6 +171,15 @@ fn shard_degree(cells: Cells<'_>, degrees: Degrees, zero: u32) -> Result<Option<
         return refuse(SHARD_DEGREE, format!("{shards} does not divide dp x cp = {replicas}"));
     }
     Ok((shards < replicas).then_some(shards))
+}
+
+/// Returns whether weights and gradients are in host memory, which needs sharded weights.
+fn parameter_offload(cells: Cells<'_>, zero: u32) -> Result<bool, Rejection> {
+    let is_on = cells.flag(PARAMETER_OFFLOAD)?.unwrap_or(false);
+    if is_on && zero != 3 {
+        return refuse(PARAMETER_OFFLOAD, format!("contradicts zero {zero}; needs zero 3"));
+    }
+    Ok(is_on)
 }
 
 /// Returns the attention kernel. Selective recomputation only saves memory if attention scores are

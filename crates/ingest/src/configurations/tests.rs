@@ -173,6 +173,7 @@ fn every_column_is_heard() {
     let stated = |text: &str| differs(&[("pp", "4"), ("layers_per_stage", text)]).1.layers_per_stage;
     assert_eq!([stated("9 8*2 7"), stated("9-8-8-7"), stated("[9|8|8|7]")], [[9, 8, 8, 7]; 3]);
     assert_eq!(differs(&[("recompute", "full")]).1.training.recompute, Recompute::Full);
+    assert!(differs(&[("zero", "3"), ("parameter_offload", "true")]).1.training.offloads_parameters());
     assert_eq!(differs(&[("n_gpus", "8")]).1, plain);
 }
 
@@ -227,6 +228,7 @@ fn invalid_values_are_reported_by_column() {
         (&[("fsdp", "true"), ("zero", "1")][..], "zero: 1 contradicts fsdp true, which shards weights"),
         (&[("dp", "4"), ("shard_degree", "3")], "shard_degree: 3 does not divide dp x cp = 4"),
         (&[("zero", "0"), ("shard_degree", "2")], "shard_degree: contradicts zero 0, which shards nothing"),
+        (&[("zero", "2"), ("parameter_offload", "true")], "parameter_offload: contradicts zero 2; needs zero 3"),
         (&[("recompute", "selective"), ("recompute_layers", "2")], "recompute_layers: needs recompute full"),
         (&[("data_overlap", "1.5")], "data_overlap: 1.5 is not in 0 to 1"),
         (&[("memory_reserve_gib", "much")], "memory_reserve_gib: \"much\" is not a number"),

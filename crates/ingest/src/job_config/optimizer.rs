@@ -34,7 +34,20 @@ pub(super) fn set(name: &str, keys: &mut Keys, settings: &mut Settings) {
     }
 }
 
-/// Reads the offload of the optimizer by DeepSpeed, accelerate or Megatron-LM.
+/// Keys of offload of parameters by DeepSpeed.
+const PARAMETERS: [&str; 2] =
+    ["deepspeed.zero_optimization.offload_param.device", "accelerate.deepspeed_config.offload_param_device"];
+
+/// Returns whether a key names a device of offload, and reports NVMe as host memory.
+fn is_offloaded(keys: &mut Keys, name: &str, states: &'static str) -> bool {
+    let value = keys.text(&[name], states).map(|value| value.trim().to_lowercase());
+    if value.as_deref() == Some("nvme") {
+        keys.not_modelled(format!("{states} to NVMe is read as offload to host memory."));
+    }
+    value.is_some_and(|value| !matches!(value.as_str(), "none" | "false" | "0"))
+}
+
+/// Reads the offload of the optimizer and of parameters by DeepSpeed, accelerate or Megatron-LM.
 pub(super) fn read_offload(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let names = [
         "deepspeed.zero_optimization.offload_optimizer.device",
@@ -44,11 +57,7 @@ pub(super) fn read_offload(keys: &mut Keys, settings: &mut Settings) -> Result<(
     ];
     let mut is_on = false;
     for name in names {
-        let value = keys.text(&[name], "optimizer offload").map(|value| value.trim().to_lowercase());
-        if value.as_deref() == Some("nvme") {
-            keys.not_modelled("Offload of the optimizer to NVMe is read as offload to host memory.");
-        }
-        is_on |= value.is_some_and(|value| !matches!(value.as_str(), "none" | "false" | "0"));
+        is_on |= is_offloaded(keys, name, "Offload of the optimizer");
     }
     let shares = ["optimizer-offload-fraction", "deepspeed.zero_optimization.offload_optimizer.ratio"];
     let share = keys.number(&shares, "optimizer offload")?;
@@ -57,6 +66,11 @@ pub(super) fn read_offload(keys: &mut Keys, settings: &mut Settings) -> Result<(
         if !(0.0..=1.0).contains(&settings.optimizer_offload) {
             let detail = format!("{} is no share between 0 and 1", settings.optimizer_offload);
             return Err(JobConfigError::Value { key: "optimizer offload".to_owned(), detail });
+        }
+    }
+    for name in PARAMETERS {
+        if is_offloaded(keys, name, "Offload of parameters") {
+            settings.offload_states();
         }
     }
     Ok(())

@@ -249,6 +249,15 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         master_weights: if has_masters { settings.master_weights } else { default.master_weights },
         moments: if has_formats { settings.moments } else { default.moments },
         optimizer_offload: settings.optimizer_offload,
+        parameter_offload: offloads_parameters(settings, keys),
         ..default
     }
+}
+/// Returns whether the shards of weights and gradients are in host memory. Only ZeRO 3 has shards of weights.
+fn offloads_parameters(settings: &Settings, keys: &mut Keys) -> bool {
+    let is_sharded = settings.zero == Some(3);
+    if settings.parameter_offload && !is_sharded {
+        keys.not_modelled("Offload of parameters is not applied, because the weights are not sharded (ZeRO 3).");
+    }
+    settings.parameter_offload && is_sharded
 }

@@ -94,6 +94,16 @@ pub(super) struct Settings {
     pub(super) offloaded_layers: Option<u32>,
     /// Share of the optimizer state in host memory.
     pub(super) optimizer_offload: f64,
+    /// Sharded weights and gradients are in host memory.
+    pub(super) parameter_offload: bool,
+}
+
+impl Settings {
+    /// Applies the offload of all sharded states to the host.
+    pub(super) fn offload_states(&mut self) {
+        self.parameter_offload = true;
+        self.optimizer_offload = 1.0;
+    }
 }
 
 /// Memory of the loss.

@@ -300,7 +300,7 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
         settings.set_pure_bf16();
     }
     if keys.flag(&["training.enable_cpu_offload"], "offload").unwrap_or(false) {
-        keys.not_modelled("Offload of parameters and the optimizer to the host is not applied.");
+        settings.offload_states();
     }
     let parameters = keys.text(&["training.mixed_precision_param"], "precision");
     let converters = keys.text(&["model.converters"], "precision").unwrap_or_default();

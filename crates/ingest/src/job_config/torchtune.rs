@@ -138,7 +138,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings, is_single: bool) {
     }
     settings.is_compiled = keys.flag(&["compile", "compile.model"], "torch.compile").unwrap_or(false);
     if keys.flag(&["fsdp_cpu_offload"], "offload").unwrap_or(false) {
-        keys.not_modelled("Offload of parameters and the optimizer to the host is not applied.");
+        settings.offload_states();
     }
     if keys.flag(&["enable_activation_offloading"], "offload").unwrap_or(false) {
         settings.activation_offload = 1.0;

@@ -137,7 +137,6 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     settings.fused_weight_gradients = Some(false);
     settings.sequence_parallel = Some(keys.flag(&["sequence_parallel"], "sequence parallelism").unwrap_or(false));
     optimizer::read_offload(keys, &mut settings)?;
-    unmodelled::report_offload(keys);
     unmodelled::report_encoder(keys);
     precision::states(format, keys, &mut settings);
     programs::report(format, keys);

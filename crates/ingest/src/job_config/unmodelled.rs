@@ -17,10 +17,6 @@ const SPARSE: &str = "Sparse attention is read as full attention.";
 pub(super) const LORA: &str =
     "The adapters (LoRA) are left out. All parameters are trained, so memory and time are upper bounds.";
 
-/// Keys of offload of parameters by DeepSpeed.
-const OFFLOAD: &[&str] =
-    &["deepspeed.zero_optimization.offload_param.device", "accelerate.deepspeed_config.offload_param_device"];
-
 /// Keys, condition, sentence.
 const PARTS: &[(&[&str], When, &str)] = &[
     (&["o_lora_rank"], When::Set, "The low-rank output projection is read as a full one."),
@@ -83,15 +79,6 @@ fn report_part(keys: &mut Keys, names: &[&str], when: When, sentence: &str) {
     keys.ignore(|key| names.contains(&key));
 }
 
-/// Reports offload of parameters by DeepSpeed.
-pub(super) fn report_offload(keys: &mut Keys) {
-    let sentence = "Offload of parameters to the host is not applied.";
-    for name in OFFLOAD {
-        let is_flag = keys.peek(name).is_some_and(|value| value.trim().eq_ignore_ascii_case("false"));
-        report_part(keys, &[name], if is_flag { When::Set } else { When::IsNot("none") }, sentence);
-    }
-}
-
 /// Reports the encoder of a script with the trainer that names it.
 pub(super) fn report_encoder(keys: &mut Keys) {
     let sentence = "The vision encoder is left out: the arguments do not state its sizes.";
@@ -103,7 +90,6 @@ pub(super) fn report(keys: &mut Keys) {
     for &(names, when, sentence) in PARTS {
         report_part(keys, names, when, sentence);
     }
-    report_offload(keys);
     keys.ignore(|key| key.ends_with("sliding_window") || DETAILS.iter().any(|detail| key.starts_with(detail)));
 }
 

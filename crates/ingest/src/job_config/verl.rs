@@ -172,7 +172,7 @@ fn details(keys: &mut Keys, settings: &mut Settings) {
     let shards = keys.text(&["actor_rollout_ref.actor.fsdp_config.fsdp_size"], "sharding");
     settings.sharding = shards.and_then(|size| size.trim().parse().ok()).map(Sharding::Shards);
     if keys.flag(&["actor_rollout_ref.actor.fsdp_config.offload_policy"], "offload").unwrap_or(false) {
-        keys.not_modelled("Offload of parameters and the optimizer to the host is not applied.");
+        settings.offload_states();
     }
     if keys.flag(&["actor_rollout_ref.model.enable_activation_offload"], "offload").unwrap_or(false) {
         settings.activation_offload = 1.0;
@@ -307,10 +307,14 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         "megatron.grad_offload",
         "megatron.optimizer_offload",
     ];
+    let mut is_offloaded = false;
     for name in offload {
-        if keys.flag(&[&format!("{ACTOR}{name}")], "offload").unwrap_or(false) {
-            keys.not_modelled("Offload of parameters and the optimizer to the host is not applied.");
-        }
+        is_offloaded |= keys.flag(&[&format!("{ACTOR}{name}")], "offload").unwrap_or(false);
+    }
+    if is_offloaded {
+        keys.assume(
+            "verl offloads parameters and the optimizer between its phases. They are on the device in a training step.",
+        );
     }
     Ok(())
 }

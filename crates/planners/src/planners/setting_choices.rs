@@ -2,6 +2,7 @@
 
 use planscope_core::training::{ContextExchange, Framework};
 use planscope_plan::scenario::{FreeSetting, Scenario};
+use std::ops::RangeInclusive;
 
 /// Minimum tokens per device of a context-parallel group. Shorter shares are dominated by the exchange.
 const MIN_CONTEXT_TOKENS: u32 = 1024;
@@ -54,6 +55,15 @@ pub(crate) fn expert_tensor_degrees(scenario: &Scenario) -> Vec<Option<u32>> {
     }
     let has_choice = !experts(scenario).is_empty() && scenario.layout.tensor != Some(1);
     [None].into_iter().chain(has_choice.then_some(Some(1))).collect()
+}
+
+/// Returns the ZeRO stages of pipelines. Offload of parameters needs stage 3.
+pub(crate) fn zero_stages(scenario: &Scenario) -> RangeInclusive<u32> {
+    if !scenario.is_free(FreeSetting::Zero) {
+        let own = scenario.training.zero_stage();
+        return own..=own;
+    }
+    if scenario.training.parameter_offload { 3..=3 } else { 1..=3 }
 }
 
 /// Returns whether planners choose sequence parallelism. torchtitan and FSDP always use it with tensor parallelism.

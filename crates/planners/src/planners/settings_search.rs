@@ -89,7 +89,9 @@ fn degrees(scenario: &Scenario, own: PlanSettings) -> Vec<PlanSettings> {
         let degrees = setting_choices::expert_tensor_degrees(scenario).into_iter();
         degrees.map(|expert_tensor_parallel| PlanSettings { expert_tensor_parallel, ..settings }).collect()
     });
-    extend(FreeSetting::Zero, &|settings| (1..=3).map(|zero| PlanSettings { zero, ..settings }).collect());
+    extend(FreeSetting::Zero, &|settings| {
+        setting_choices::zero_stages(scenario).map(|zero| PlanSettings { zero, ..settings }).collect()
+    });
     extend(FreeSetting::Packing, &|settings| {
         let packed = PlanSettings { packing: Packing::Packed, ..settings };
         if settings.packing == Packing::Packed { vec![settings] } else { vec![settings, packed] }

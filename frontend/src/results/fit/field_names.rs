@@ -38,6 +38,7 @@ const FIELDS: [(&str, &str, Shown); 21] = [
     ("/training/recompute_layers", "Recomputed", Number("layers per stage", "automatic")),
     ("/training/activation_offload", "Activations on the host", Share),
     ("/training/optimizer_offload", "Optimizer state on the host", Share),
+    ("/training/parameter_offload", "Weights and gradients on the host", Switch),
     (
         "/training/zero",
         "ZeRO stage",

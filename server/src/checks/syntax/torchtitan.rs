@@ -64,6 +64,11 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         "/training/execution" if training.execution == Some(Execution::Compiled) => {
             Some(vec![Setting::set(&["compile.enable", "training.compile"], true)])
         }
+        "/training/parameter_offload" => {
+            Some(vec![Setting::set(&["training.enable_cpu_offload"], training.parameter_offload)])
+        }
+        // The option offloads the optimizer too.
+        "/training/optimizer_offload" if is_offloading(job) && training.optimizer_offload == 0.0 => Some(Vec::new()),
         "/training/shard_degree" => {
             let (shards, copies) = target.shards_and_copies()?;
             // The devices of a context-parallel group share one shard degree.
@@ -84,6 +89,10 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         }
         _ => None,
     }
+}
+
+fn is_offloading(job: &Job<'_>) -> bool {
+    job.value("training.enable_cpu_offload") == Some("true")
 }
 
 /// True for a file with the sections of 2024, in which degrees are under `training` and `experimental`.

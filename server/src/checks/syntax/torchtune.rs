@@ -23,6 +23,11 @@ pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
             Recompute::Selective | Recompute::Operators => None,
         },
         "/training/recompute_layers" if training.recompute_layers.is_none() => Some(Vec::new()),
+        "/training/parameter_offload" => Some(vec![Setting::set(&["fsdp_cpu_offload"], training.parameter_offload)]),
+        // The option offloads the optimizer too.
+        "/training/optimizer_offload" if training.optimizer_offload == 0.0 && !training.parameter_offload => {
+            Some(Vec::new())
+        }
         "/training/shard_degree" => {
             let (shards, copies) = target.shards_and_copies()?;
             let context = training.context_parallel.max(1);

@@ -1,5 +1,6 @@
 //! Keys of Hugging Face `TrainingArguments`, LLaMA-Factory and axolotl, and of the files of DeepSpeed and accelerate.
 
+mod offload;
 mod sharding;
 
 use api::job_config::ConfigFormat;
@@ -106,7 +107,8 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             }
             _ => None,
         },
-        "/training/optimizer_offload" => optimizer_offload(job, training.optimizer_offload),
+        "/training/optimizer_offload" => offload::optimizer(job, training.optimizer_offload),
+        "/training/parameter_offload" => offload::parameters(job, training.parameter_offload),
         "/training/data_overlap" => {
             let is_overlapped = training.data_overlap > 0.0;
             Some(vec![Setting::set(&["deepspeed.zero_optimization.overlap_comm"], is_overlapped)])
@@ -143,33 +145,6 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         }
         _ => None,
     }
-}
-
-/// Returns the settings of an offloaded optimizer. Stage 3 of DeepSpeed offloads a share, and the other stages and
-/// accelerate the whole optimizer. DeepSpeed offloads none without ZeRO.
-fn optimizer_offload(job: &Job<'_>, share: f64) -> Option<Vec<Setting>> {
-    let device = if share > 0.0 { "cpu" } else { "none" };
-    let stage = || sharding::STAGE.iter().find_map(|key| job.value(key)?.parse::<u32>().ok());
-    if share > 0.0 && stage().is_some_and(|stage| stage == 0 || (stage < 3 && share < 1.0)) {
-        return None;
-    }
-    if job.has_section("deepspeed.") {
-        let ratio = "deepspeed.zero_optimization.offload_optimizer.ratio";
-        let ratio = match share {
-            share if share > 0.0 && share < 1.0 => Setting::set(&[ratio], share),
-            _ => Setting::if_stated(&[ratio], 1.0),
-        };
-        // The key of the first versions has no share.
-        let older = "deepspeed.zero_optimization.cpu_offload";
-        if job.states(&[older]) {
-            return (share == 0.0 || share >= 1.0).then(|| vec![Setting::if_stated(&[older], share > 0.0)]);
-        }
-        let key = "deepspeed.zero_optimization.offload_optimizer.device";
-        return Some(vec![Setting::set(&[key], device), ratio]);
-    }
-    let key = "accelerate.deepspeed_config.offload_optimizer_device";
-    let is_whole = share == 0.0 || share >= 1.0;
-    (is_whole && job.has_section("accelerate.deepspeed_config.")).then(|| vec![Setting::set(&[key], device)])
 }
 
 /// Returns the settings of layers that Megatron-LM recomputes: it needs a method for whole layers, and refuses a number of

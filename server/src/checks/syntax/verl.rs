@@ -59,6 +59,12 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
                 (shards, _) => Setting::set(&[key], shards),
             }])
         }
+        // The first version of FSDP has no such option in verl.
+        "/training/parameter_offload" if is_actor && !is_megatron => {
+            let key = "actor_rollout_ref.actor.fsdp_config.offload_policy";
+            let is_second = job.value("actor_rollout_ref.actor.strategy") == Some("fsdp2");
+            is_second.then(|| vec![Setting::set(&[key], training.parameter_offload)])
+        }
         "/training/zero" | "/training/distributed_optimizer" if !is_megatron => {
             let key = either(
                 "actor_rollout_ref.actor.fsdp_config.reshard_after_forward",

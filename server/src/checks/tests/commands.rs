@@ -18,6 +18,7 @@ fn trainer() {
             ("none", &["--gradient_checkpointing False"]),
             ("zero 0", &["--fsdp no_shard"]),
             ("zero 2", &["--fsdp shard_grad_op"]),
+            ("offload states", &["--fsdp full_shard offload"]),
             ("liger", &["--use_liger_kernel True"]),
             ("compiled", &["--torch_compile True"]),
         ],
@@ -175,6 +176,7 @@ fn torchtune() {
             ("zero 2", &["fsdp_reshard_after_forward: false"]),
             ("hybrid 2", &["data_parallel_shard_dim: 2", "data_parallel_replicate_dim: 8"]),
             ("hybrid 8", &["data_parallel_shard_dim: 8", "data_parallel_replicate_dim: 2"]),
+            ("offload states", &["fsdp_cpu_offload: true"]),
             ("compiled", &["compile: true"]),
         ],
     );

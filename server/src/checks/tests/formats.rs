@@ -22,7 +22,7 @@ const VERL: &str = include_str!("verl.sh");
 const VERL_MEGATRON: &str = include_str!("verl.yaml");
 
 /// Changes of a scenario. `layout` with a value is one that was free.
-const CHANGES: [(&str, &str); 32] = [
+const CHANGES: [(&str, &str); 33] = [
     ("microbatch 1", r#"[["/layout/microbatch", 1]]"#),
     ("microbatch 4", r#"[["/layout/microbatch", 4]]"#),
     ("tp 1", r#"[["/layout/tensor", 1]]"#),
@@ -49,6 +49,7 @@ const CHANGES: [(&str, &str); 32] = [
     ("zero 3", r#"[["/training/zero", 3]]"#),
     ("hybrid 2", r#"[["/training/shard_degree", 2]]"#),
     ("hybrid 8", r#"[["/training/shard_degree", 8]]"#),
+    ("offload states", r#"[["/training/parameter_offload", true], ["/training/zero", 3]]"#),
     ("liger", r#"[["/training/chunked_loss", true], ["/training/execution", "compiled"]]"#),
     ("bf16 gradients", r#"[["/training/gradients", "bf16"]]"#),
     ("bf16 moments", r#"[["/training/moments", "bf16"]]"#),
@@ -392,6 +393,7 @@ fn axolotl() {
             ("ep 2", &["expert_parallel_size: 2"]),
             ("none", &["gradient_checkpointing: false"]),
             ("zero 2", &["reshard_after_forward: false"]),
+            ("offload states", &["fsdp_offload_params: true"]),
             ("compiled", &["torch_compile: true"]),
         ],
     );
@@ -408,6 +410,15 @@ fn llama_factory_with_deepspeed() {
             ("zero 0", &["\"stage\": 0"]),
             ("zero 1", &["\"stage\": 1"]),
             ("zero 3", &["\"stage\": 3", "\"overlap_comm\": false"]),
+            (
+                "offload states",
+                &[
+                    "\"zero_optimization.offload_param.device\": \"cpu\"",
+                    "\"zero_optimization.offload_optimizer.device\": \"cpu\"",
+                    "\"stage\": 3",
+                    "\"overlap_comm\": false",
+                ],
+            ),
             ("liger", &["enable_liger_kernel: true"]),
             ("flash", &["flash_attn: fa2"]),
             ("compiled", &["torch_compile: true"]),
@@ -425,6 +436,7 @@ fn training_arguments() {
             ("full", &["\"gradient_checkpointing\": true"]),
             ("zero 0", &["\"fsdp\": \"no_shard auto_wrap\""]),
             ("zero 2", &["\"fsdp\": \"shard_grad_op auto_wrap\""]),
+            ("offload states", &["\"fsdp\": \"full_shard auto_wrap offload\""]),
             ("liger", &["\"use_liger_kernel\": true"]),
             ("compiled", &["\"torch_compile\": true"]),
         ],
@@ -441,6 +453,7 @@ fn training_arguments_with_accelerate() {
             ("zero 0", &["fsdp_sharding_strategy: NO_SHARD"]),
             ("zero 2", &["fsdp_sharding_strategy: SHARD_GRAD_OP"]),
             ("hybrid 8", &["fsdp_sharding_strategy: HYBRID_SHARD"]),
+            ("offload states", &["fsdp_offload_params: true"]),
             ("liger", &["use_liger_kernel: true"]),
             ("compiled", &["torch_compile: true"]),
         ],
@@ -573,6 +586,7 @@ fn torchtitan() {
                 "hybrid 8",
                 &["[parallelism] data_parallel_shard_degree = 8", "[parallelism] data_parallel_replicate_degree = 2"],
             ),
+            ("offload states", &["[training] enable_cpu_offload = true"]),
             ("compiled", &["[compile] enable = true"]),
         ],
     );

@@ -145,6 +145,12 @@ fn settings(scenario: &Scenario, planner: PlannerKind, pipeline: u32, warnings: 
             training.zero_stage()
         ));
     }
+    if training.offloads_parameters() {
+        warnings.push(
+            "The plan has weights and gradients in host memory; Megatron-LM offloads the optimizer alone, so more memory is needed."
+                .to_owned(),
+        );
+    }
     if training.activation_offload > 0.0 {
         warnings.push(format!(
             "The plan moves {:.0} % of the activations to the host; no argument here does, so more memory is needed.",
@@ -246,6 +252,8 @@ mod tests {
         };
         assert_eq!(warnings("{}"), Vec::<String>::new());
         let found = warnings(r#"{"zero": 3, "activation_offload": 0.5, "tensor_overlap": 0.8, "precision": "fp32"}"#);
+        let offloading = warnings(r#"{"zero": 3, "parameter_offload": true}"#);
+        assert!(offloading.len() == 2 && offloading[1].contains("in host memory"), "{offloading:?}");
         assert_eq!(found.len(), 4, "{found:?}");
         assert!(found[0].contains("ZeRO-3") && found[1].contains("50 %") && found[2].contains("--tp-comm-overlap"));
     }

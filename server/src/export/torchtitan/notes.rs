@@ -98,7 +98,9 @@ fn activations(training: &Training, planned: &Planned, module: &Module, notes: &
     if module.adapters.is_some() {
         notes.push("Cannot express: adapters (LoRA); all parameters are trained.".to_owned());
     }
-    if training.optimizer != Optimizer::Adam || training.optimizer_offload > 0.0 {
+    // The offload of all states has an option.
+    let is_offloaded = training.optimizer_offload > 0.0 && !training.offloads_parameters();
+    if training.optimizer != Optimizer::Adam || is_offloaded {
         notes
             .push("Cannot express: the optimizer of the plan, or its offload; AdamW on the device is used.".to_owned());
     }

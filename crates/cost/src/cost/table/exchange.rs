@@ -72,8 +72,13 @@ impl LayerTable<'_> {
         let range_units =
             |range: &LayerRange| range.len() + u32::from(range.begins()) + u32::from(range.ends(self.model));
         let units = f64::from(ranges.iter().map(range_units).sum::<u32>());
+        // Offloaded shards move to the device before they are gathered, and gradients to the host after the reduction.
+        let host_rate = self.training.offloads_parameters().then(|| self.cluster.host_rate().get());
+        let moved = |bytes: f64| host_rate.map_or(Seconds::ZERO, |rate| Seconds::from_secs(bytes / rate));
         let traffic = |sharding: &Sharding, trained: f64, frozen: f64| {
-            (sharding.gather(width * (trained + frozen), units), sharding.reduce(gradient * trained, units))
+            let (weights, gradients) = (width * (trained + frozen), gradient * trained);
+            let gather = sharding.gather(weights, units) + moved(weights / sharding.shards);
+            (gather, sharding.reduce(gradients, units) + moved(gradients / sharding.shards))
         };
         let [dense, expert] = self.sharding(replica_layout);
         let dense = traffic(&dense, parameters.dense, parameters.frozen);

@@ -18,6 +18,9 @@ pub(super) fn time(
     rates: &Rates,
     Parameters { updated, zeroed }: Parameters,
 ) -> Seconds {
+    if training.offloads_parameters() {
+        return host(training, cluster, updated);
+    }
     let on_host = updated * training.optimizer_offload;
     let gradient = training.gradients.bytes();
     let bytes = (updated - on_host) * state_bytes(training) + updated * 2.0 * gradient + zeroed * gradient;
@@ -65,9 +68,10 @@ fn orthogonalization(training: &Training, hidden: f64, rates: &Rates, parameters
 }
 
 /// Returns the time of `parameters` updated on the host: gradients move to the host and weights back,
-/// and all devices of a node share the host's memory bandwidth.
+/// and all devices of a node share the host's memory bandwidth. Offloaded parameters move in the forward and backward.
 fn host(training: &Training, cluster: &Cluster, parameters: f64) -> Seconds {
-    let moved = parameters * (training.gradients.bytes() + training.width());
+    let moves = !training.offloads_parameters();
+    let moved = if moves { parameters * (training.gradients.bytes() + training.width()) } else { 0.0 };
     let updated = parameters * (state_bytes(training) + training.gradients.bytes());
     Seconds::from_secs(moved / cluster.host_rate().get() + updated / cluster.host_memory_rate().get())
 }

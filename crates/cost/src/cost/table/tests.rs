@@ -236,3 +236,28 @@ fn hybrid_sharding_has_a_copy_per_group() {
     // 128 devices in groups of at most 12: eight.
     assert_eq!(costs(16, 3, Some(12)), costs(16, 3, Some(8)));
 }
+
+/// The shard of each gather crosses the link to the host, and so does each reduced gradient. The optimizer step moves
+/// nothing and runs on the host.
+#[test]
+fn offloaded_parameters_cross_the_link_to_the_host() {
+    let layout = ReplicaLayout { pipeline: 2, data: 8, replica: 0 };
+    let costs = |is_offloaded: bool| {
+        let change = move |_: &mut Model, training: &mut Training| {
+            (training.zero, training.parameter_offload) = (Some(3), is_offloaded);
+        };
+        in_two_stages(change, |table, partition| {
+            let stage = &partition.stages[0];
+            let state = table.state_memory(partition, layout)[0];
+            (table.sharded_traffic(stage, layout), state, table.ranges_parameters(stage).total())
+        })
+    };
+    let ((offloaded, state, parameters), (sharded, on_device, _)) = (costs(true), costs(false));
+    let rate = cluster("a100-80gb").unwrap().host_rate().get();
+    for (more, bytes) in [(offloaded.gather - sharded.gather, 2.0), (offloaded.reduce - sharded.reduce, 4.0)] {
+        let expected = bytes * parameters / 8.0 / rate;
+        assert!((more.secs() / expected - 1.0).abs() < 1e-9, "{more:?} {expected}");
+    }
+    assert_eq!(state.total(), Bytes::ZERO);
+    assert!(state.host.get().abs_diff(on_device.total().get()) <= 4, "{state:?} {on_device:?}");
+}

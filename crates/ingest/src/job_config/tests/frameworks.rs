@@ -203,7 +203,8 @@ fn verl_trains_its_actor() {
     assert_eq!((scenario.workload.context_length, scenario.workload.global_batch), (1536, 1280));
     assert_eq!((scenario.cluster.devices(), scenario.training.context_parallel), (16, 2));
     assert_eq!((scenario.training.zero_stage(), scenario.training.recompute), (3, Recompute::Full));
-    assert!(says(&job, "Only the training step of the actor is read") && says(&job, "Offload of parameters"));
+    assert!(says(&job, "Only the training step of the actor is read") && says(&job, "between its phases"));
+    assert!(!scenario.training.parameter_offload);
     assert!(job.unknown.contains(&"other.api_key".to_owned()) && !format!("{job:?}").contains("hunter2"));
     let wrong = overrides.replace("ppo_mini_batch_size=256", "ppo_mini_batch_size=5");
     assert!(error(&wrong).contains("ppo_mini_batch_size: 25 is no multiple of 8 x 8"), "{}", error(&wrong));

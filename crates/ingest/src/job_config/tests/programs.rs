@@ -200,7 +200,7 @@ fn newer_keys_of_torchtitan_are_read() {
     let Scenario { model, layout, workload, training, .. } = &job.scenario;
     assert_eq!((model.name.as_str(), layout.microbatch, workload.context_length), ("qwen3 30B-A3B", Some(2), 8192));
     assert_eq!((training.recompute, training.expert_parallel, training.dispatch_by_node), (Recompute::Full, 8, true));
-    assert!(says(&job.not_modelled, "Offload of parameters and the optimizer"));
+    assert_eq!((training.parameter_offload, training.optimizer_offload), (true, 1.0));
     assert!(job.unknown.is_empty(), "{:?}", job.unknown);
     let odd = of("--model.name llama3 --model.flavor 8B --training.num_tokens_per_microbatch_per_dp_rank 5000");
     assert!(error(&odd).contains("5000 tokens are no multiple of 2048"), "{}", error(&odd));

@@ -243,3 +243,30 @@ fn other_sharding_of_deepspeed_is_named() {
     assert_eq!(with("\"mics_shard_size\": 8").scenario.training.shard_degree, Some(8));
     assert_eq!(with("\"mics_shard_size\": 64").scenario.training.shard_degree, None, "all devices");
 }
+
+#[test]
+fn offload_of_parameters_needs_sharded_weights() {
+    let offloaded = |texts: &[&str]| {
+        let job = together(texts, on(8)).unwrap();
+        let training = &job.scenario.training;
+        (training.offloads_parameters(), training.optimizer_offload, says(&job, "Offload of parameters is not applied"))
+    };
+    let arguments = "per_device_train_batch_size: 1\nbf16: true\nmax_seq_length: 4096\noutput_dir: out\n";
+    let deepspeed = |stage: u32, parameters: &str| {
+        format!(
+            r#"{{"bf16": {{"enabled": true}}, "zero_optimization": {{"stage": {stage}, "offload_optimizer": {{"device": "cpu"}},
+            "offload_param": {{"device": "{parameters}"}}}}}}"#
+        )
+    };
+    assert_eq!(offloaded(&[LLAMA_70B, &deepspeed(3, "cpu"), arguments]), (true, 1.0, false));
+    assert_eq!(offloaded(&[LLAMA_70B, &deepspeed(3, "nvme"), arguments]), (true, 1.0, false));
+    assert_eq!(offloaded(&[LLAMA_70B, &deepspeed(3, "none"), arguments]), (false, 1.0, false));
+    assert_eq!(offloaded(&[LLAMA_70B, &deepspeed(2, "cpu"), arguments]), (false, 1.0, true));
+    let fsdp = |rest: &str| format!("distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: {rest}\n");
+    let with_offload = fsdp("FULL_SHARD\n  fsdp_offload_params: true");
+    assert_eq!(offloaded(&[LLAMA_70B, &with_offload, arguments]), (true, 1.0, false));
+    let without = fsdp("FULL_SHARD\n  fsdp_offload_params: false");
+    assert_eq!(offloaded(&[LLAMA_70B, &without, arguments]), (false, 0.0, false));
+    let words = format!("{arguments}fsdp: full_shard offload auto_wrap\n");
+    assert_eq!(offloaded(&[LLAMA_70B, &words]), (true, 1.0, false));
+}

@@ -101,22 +101,17 @@ fn deepspeed(
         (None, Some(name)) if !has_file && built_in(name).is_some() => {
             let (stage, is_offloaded) = built_in(name).unwrap_or_default();
             if is_offloaded {
-                settings.optimizer_offload = 1.0;
-                if stage == 3 {
-                    keys.not_modelled("Offload of parameters to the host is not applied.");
-                }
+                offload(settings, stage);
             }
             keys.assume(format!("{name} is read as the built-in configuration of DeepSpeed at ZeRO stage {stage}."));
             stage
         }
         (None, Some(name)) if !has_file => {
             let stage = stage_in_name(name);
-            if stage.is_some() && states_offload(name) {
-                settings.optimizer_offload = 1.0;
-                keys.assume("The name of the DeepSpeed file states offload. The optimizer is read as offloaded.");
-                if stage == Some(3) {
-                    keys.not_modelled("Offload of parameters to the host is not applied.");
-                }
+            if let Some(stage) = stage.filter(|_| states_offload(name)) {
+                offload(settings, stage);
+                let states = if stage == 3 { "Parameters and the optimizer are" } else { "The optimizer is" };
+                keys.assume(format!("The name of the DeepSpeed file states offload. {states} read as offloaded."));
             }
             keys.assume(match stage {
                 Some(stage) => {
@@ -136,6 +131,15 @@ fn deepspeed(
     }
     settings.overlapped_gradients = Some(overlap.unwrap_or(stage == 3));
     Ok(stage)
+}
+
+/// Applies the offload of DeepSpeed at a ZeRO stage: of all states at stage 3, otherwise of the optimizer.
+fn offload(settings: &mut Settings, stage: u32) {
+    if stage == 3 {
+        settings.offload_states();
+    } else {
+        settings.optimizer_offload = 1.0;
+    }
 }
 
 /// Returns stage and offload of a name such as `zero2_offload`, without a path and an ending.
@@ -183,7 +187,7 @@ fn fsdp(keys: &mut Keys, settings: &mut Settings, strategies: &str, backend: &st
     let is_offloaded =
         is_offload(setting("offload_params", "offload")?) || is_offload(setting("cpu_offload", "offload")?);
     if is_offloaded || strategies.contains("offload") {
-        keys.not_modelled("Offload of parameters and the optimizer to the host is not applied.");
+        settings.offload_states();
     }
     let is_second = version.as_deref() == Some("2") || backend == "fsdp2";
     // Version 1 accepts the strategy under either key.

@@ -110,6 +110,11 @@ fn parallel(scenario: &Scenario, has_devices: bool, ranges: &mut Ranges<'_>) {
         let detail = format!("{} has no fp8; choose bf16, or give the peak fp8 of the device", scenario.cluster.name);
         ranges.refuse("/training/precision", detail);
     }
+    let is_stage_fixed = !scenario.is_free(FreeSetting::Zero);
+    if scenario.training.parameter_offload && is_stage_fixed && scenario.training.zero_stage() != 3 {
+        let detail = format!("needs ZeRO 3; the stage is {}", scenario.training.zero_stage());
+        ranges.refuse("/training/parameter_offload", detail);
+    }
     state_formats(&scenario.training, ranges);
 }
 

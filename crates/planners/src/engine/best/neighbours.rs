@@ -139,7 +139,9 @@ fn memory_changes(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> 
         all.extend(near(base.optimizer_offload).map(|optimizer_offload| PlanSettings { optimizer_offload, ..base }));
     }
     if scenario.is_free(FreeSetting::Zero) {
-        let stages = [base.zero.saturating_sub(1), base.zero + 1].into_iter().filter(|zero| (1..=3).contains(zero));
+        let possible = setting_choices::zero_stages(scenario);
+        let near = [base.zero.saturating_sub(1), base.zero + 1];
+        let stages = near.into_iter().filter(|zero| possible.contains(zero));
         all.extend(stages.map(|zero| PlanSettings { zero, ..base }));
     }
     all
