@@ -267,7 +267,7 @@ impl CheckState {
     /// Requests changes and plans, one after the other: each uses all search threads of the server.
     fn follow(self, number: u64, body: String, check: &Check, abort: Option<Abort>) {
         let own = check.plan.is_some().then(|| own_scenario(check));
-        let best = Scenario { iterations: 1, ..check.best_scenario.clone() };
+        let best = check.shown_best_scenario();
         self.changes.set(Loaded::Waiting);
         self.best.set(Loaded::Waiting);
         spawn_local(async move {

@@ -120,7 +120,7 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
         export(&report, &texts, (folder, arguments.change))?;
     }
     if arguments.best {
-        let planning = plan(&validated(report.check.best_scenario.clone())?, threads)?;
+        let planning = plan(&validated(report.check.shown_best_scenario())?, threads)?;
         report = report.with_best(first_plan(planning));
     }
     let mut out = std::io::stdout().lock();

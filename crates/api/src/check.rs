@@ -123,6 +123,24 @@ impl Verdict {
     }
 }
 
+/// Steps of the shortened search for the best plan of [`Check::shown_best_scenario`].
+const SHOWN_STEPS: u32 = 48;
+/// Devices up to which the whole search takes a few seconds for one module.
+const WHOLE_SEARCH_DEVICES: u32 = 256;
+
+impl Check {
+    /// Scenario of the best plan next to the check: one global batch. The search is shortened for jobs of many devices
+    /// or several modules, so that it takes seconds.
+    pub fn shown_best_scenario(&self) -> Scenario {
+        let mut scenario = Scenario { iterations: 1, ..self.best_scenario.clone() };
+        let is_short = scenario.cluster.devices() <= WHOLE_SEARCH_DEVICES && scenario.model.modules.len() == 1;
+        if !is_short {
+            scenario.search.best_steps = Some(SHOWN_STEPS);
+        }
+        scenario
+    }
+}
+
 /// Result of a check on one global batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

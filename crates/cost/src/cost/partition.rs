@@ -159,7 +159,7 @@ impl Partition {
     /// if the greedy partition fits. Subject to this bottleneck, stages are filled as close as
     /// possible to the mean remaining weight.
     pub fn balanced(model: &Model, weights: &[ModuleWeight], stages: u32) -> Option<Self> {
-        Self::balanced_within(model, weights, stages, &|_, _| true)
+        Self::balanced_chain(model, weights, stages, None)
     }
 
     /// Like [`Self::balanced`], but also requires `fits(stage, layers)` for all stages. Layer
@@ -170,6 +170,15 @@ impl Partition {
         weights: &[ModuleWeight],
         stages: u32,
         fits: &dyn Fn(usize, Range<usize>) -> bool,
+    ) -> Option<Self> {
+        Self::balanced_chain(model, weights, stages, Some(fits))
+    }
+
+    fn balanced_chain(
+        model: &Model,
+        weights: &[ModuleWeight],
+        stages: u32,
+        fits: Option<&dyn Fn(usize, Range<usize>) -> bool>,
     ) -> Option<Self> {
         let chain = chain(model, weights);
         let count = stages as usize;
@@ -188,10 +197,15 @@ impl Partition {
             if limits(middle).greedy(&chain, 0, 0) <= count { high = middle } else { low = middle }
         }
         let limits = limits(high * (1.0 + 1e-9));
+        // Without further limits the stages that the rest needs do not depend on the stage where it starts.
+        let suffixes = if fits.is_none() { limits.stages_from(&chain) } else { Vec::new() };
         let mut cuts = Vec::with_capacity(count + 1);
         cuts.push(0);
         for stage in 0..count {
-            cuts.push(limits.next_cut(&chain, cuts[stage], stage, count));
+            let rest = |end: usize| {
+                suffixes.get(end).copied().unwrap_or_else(|| limits.greedy(&chain, end, stage + 1)) < count - stage
+            };
+            cuts.push(limits.next_cut(&chain, cuts[stage], stage, count, rest));
         }
         let stages = cuts.windows(2).map(|cut| ranges(model, cut[0], cut[1])).collect();
         Some(Self { stages, placement: Placement::Cyclic })
@@ -294,17 +308,25 @@ fn chain(model: &Model, weights: &[ModuleWeight]) -> Vec<f64> {
 /// Limits for a stage.
 struct Limits<'a> {
     bottleneck: f64,
-    fits: &'a dyn Fn(usize, Range<usize>) -> bool,
+    /// Whether a stage has room for layers. `None`: always.
+    fits: Option<&'a dyn Fn(usize, Range<usize>) -> bool>,
 }
 
 impl Limits<'_> {
     /// Number of stages in a greedy partition that starts with layer `start` on stage `stage`.
     /// Returns `usize::MAX` if a single layer does not fit.
     fn greedy(&self, chain: &[f64], start: usize, stage: usize) -> usize {
+        let Some(fits) = self.fits else {
+            let (mut next, mut stages) = (self.end_of_stage(chain, start), 1);
+            while next < chain.len() {
+                (next, stages) = (self.end_of_stage(chain, next), stages + 1);
+            }
+            return stages;
+        };
         let (mut begins, mut stages) = (start, 1);
         let mut filled = 0.0;
         for (layer, &weight) in chain.iter().enumerate().skip(start) {
-            let fits = |begins: usize, stages: usize| (self.fits)(stage + stages - 1, begins..layer + 1);
+            let fits = |begins: usize, stages: usize| fits(stage + stages - 1, begins..layer + 1);
             if filled > 0.0 && (filled + weight > self.bottleneck || !fits(begins, stages)) {
                 (begins, stages) = (layer, stages + 1);
                 filled = 0.0;
@@ -317,9 +339,40 @@ impl Limits<'_> {
         stages
     }
 
+    /// End of a stage that starts at `start` and has as many layers as the bottleneck allows, at least one.
+    fn end_of_stage(&self, chain: &[f64], start: usize) -> usize {
+        let mut filled = 0.0;
+        for (offset, &weight) in chain[start..].iter().enumerate() {
+            if filled > 0.0 && filled + weight > self.bottleneck {
+                return start + offset;
+            }
+            filled += weight;
+        }
+        chain.len()
+    }
+
+    /// Numbers of stages of greedy partitions that start at each layer, without further limits.
+    fn stages_from(&self, chain: &[f64]) -> Vec<usize> {
+        let mut stages = vec![1; chain.len()];
+        for start in (0..chain.len()).rev() {
+            let next = self.end_of_stage(chain, start);
+            if next < chain.len() {
+                stages[start] = stages[next] + 1;
+            }
+        }
+        stages
+    }
+
     /// Returns the end of stage `stage`, which starts at `start`. `count` is the total number of
-    /// stages.
-    fn next_cut(&self, chain: &[f64], start: usize, stage: usize, count: usize) -> usize {
+    /// stages. `rest_fits` states whether the stages after it have room for the layers from an index.
+    fn next_cut(
+        &self,
+        chain: &[f64],
+        start: usize,
+        stage: usize,
+        count: usize,
+        rest_fits: impl Fn(usize) -> bool,
+    ) -> usize {
         let left = count - stage;
         if left == 1 {
             return chain.len();
@@ -330,12 +383,12 @@ impl Limits<'_> {
         let mut filled = 0.0;
         for end in start + 1..=latest {
             filled += chain[end - 1];
-            if end > start + 1 && (filled > self.bottleneck || !(self.fits)(stage, start..end)) {
+            let exceeds = filled > self.bottleneck || self.fits.is_some_and(|fits| !fits(stage, start..end));
+            if end > start + 1 && exceeds {
                 break;
             }
             let distance = (filled - mean).abs();
-            let rest_fits = self.greedy(chain, end, stage + 1) < left;
-            if rest_fits && best.is_none_or(|(_, closest)| distance < closest) {
+            if rest_fits(end) && best.is_none_or(|(_, closest)| distance < closest) {
                 best = Some((end, distance));
             }
         }
@@ -483,6 +536,9 @@ mod tests {
                 ModuleWeight { layer: backbone, output: head, ..Default::default() },
             ];
             let partition = Partition::balanced(&vlm, &weights, stages).unwrap();
+            // The same as with a limit that always holds.
+            let within = Partition::balanced_within(&vlm, &weights, stages, &|_, _| true).unwrap();
+            prop_assert_eq!(&partition, &within);
             prop_assert_eq!(partition.stages.len(), stages as usize);
             prop_assert_eq!(counts(&partition).iter().sum::<u32>(), 95);
             prop_assert!(counts(&partition).iter().all(|&layers| layers > 0));
@@ -494,7 +550,7 @@ mod tests {
                 at += count as usize;
             }
             // No partition with the same number of stages is faster, except for rounding.
-            let faster = Limits { bottleneck: slowest * (1.0 - 1e-6), fits: &|_, _| true }.greedy(&chain, 0, 0);
+            let faster = Limits { bottleneck: slowest * (1.0 - 1e-6), fits: None }.greedy(&chain, 0, 0);
             prop_assert!(faster > stages as usize || stages == 1
                 || slowest <= chain.iter().copied().fold(0.0, f64::max) * (1.0 + 1e-9));
         }

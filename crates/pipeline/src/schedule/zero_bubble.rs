@@ -77,25 +77,75 @@ pub fn automatic(
         return Err(ScheduleError::Costs { kind });
     }
     let deepest = if kind == ScheduleKind::ZbH2 { 2 } else { 1 };
-    let mut candidates = Vec::new();
+    let mut best: Option<Candidate> = None;
     // Try smaller memory caps too, so that ZB-H2 is never slower than ZB-H1.
     for depth in 1..=deepest {
         let caps = caps(kind, costs, depth * costs.ranks(), limit)?;
-        candidates.extend(Heuristics::all().map(|heuristics| {
-            let built = Builder::new(costs, &caps, released, heuristics).build();
-            (built.occupied(costs), built.orders)
-        }));
-        candidates.extend(Rules::all().map(|rules| {
-            let built = list_schedule(costs, &caps, released, rules);
-            (built.occupied(costs), built.orders)
-        }));
+        let mut consider = |priority: usize, built: Option<Built>| {
+            let Some(built) = built else { return best.as_ref().map(Candidate::end) };
+            let candidate = Candidate { occupied: built.occupied(costs), depth, priority, orders: built.orders };
+            if best.as_ref().is_none_or(|best| candidate.key() < best.key()) {
+                best = Some(candidate);
+            }
+            best.as_ref().map(Candidate::end)
+        };
+        // Fixed orders need little time and have the lowest priority. The others stop once they are slower.
         let late = |rank: usize| depth * rank;
-        candidates.extend(by_hand(costs, depth, late, &caps, released));
-        candidates.extend(by_hand(costs, depth, |_| 0, &caps, released));
+        consider(12, by_hand(costs, depth, late, &caps, released));
+        let mut before = consider(13, by_hand(costs, depth, |_| 0, &caps, released));
+        for (priority, heuristics) in Heuristics::all().enumerate() {
+            before = consider(priority, Builder::new(costs, &caps, released, heuristics).build(before));
+        }
+        for (priority, rules) in Rules::all().enumerate() {
+            before = consider(8 + priority, list_schedule(costs, &caps, released, rules, before));
+        }
     }
-    let best = candidates.into_iter().min_by_key(|&(occupied, _)| occupied);
-    let (_, orders) = best.expect("there are eight at least");
-    Ok(Schedule { stages: costs.stages(), microbatches: costs.microbatches(), orders })
+    let best = best.expect("the first of at least twelve runs to its end");
+    Ok(Schedule { stages: costs.stages(), microbatches: costs.microbatches(), orders: best.orders })
+}
+
+/// A schedule, how long it occupies the ranks, and its place among schedules of equal times.
+struct Candidate {
+    occupied: Occupied,
+    depth: usize,
+    priority: usize,
+    orders: Vec<Vec<Action>>,
+}
+
+impl Candidate {
+    const fn end(&self) -> Nanos {
+        self.occupied.0
+    }
+
+    const fn key(&self) -> (Occupied, usize, usize) {
+        (self.occupied, self.depth, self.priority)
+    }
+}
+
+/// Lower bound on the end of an iteration while a schedule is built: the work that a rank has left.
+struct Remaining {
+    /// Work left, synchronization and optimizer step, per rank.
+    left: Vec<Nanos>,
+    /// End that must not be exceeded.
+    before: Option<Nanos>,
+}
+
+impl Remaining {
+    fn new(costs: &PipelineCosts, before: Option<Nanos>) -> Self {
+        let mut left: Vec<Nanos> = costs.sync.iter().zip(&costs.optimizer).map(|(&sync, &step)| sync + step).collect();
+        for cell in costs.cells() {
+            let index = cell.index;
+            left[costs.rank_for_stage(cell.stage)] +=
+                costs.forward[index] + costs.input_grad[index] + costs.weight_grad[index];
+        }
+        Self { left, before }
+    }
+
+    /// Counts an action that ends at `end`. Returns whether the end of the iteration is exceeded for certain.
+    fn run(&mut self, rank: usize, duration: Nanos, end: Nanos) -> bool {
+        self.left[rank] = self.left[rank].saturating_sub(duration);
+        self.before.is_some_and(|before| end + self.left[rank] > before)
+    }
 }
 
 /// Builds a fixed order with `depth (p - 1 - r)` initial forwards and weight gradients that lag by
@@ -107,7 +157,7 @@ fn by_hand(
     lag: impl Fn(usize) -> usize,
     caps: &[Cap],
     released: &[Bytes],
-) -> Option<(Occupied, Vec<Vec<Action>>)> {
+) -> Option<Built> {
     let (ranks, microbatches) = (costs.ranks(), costs.microbatches());
     let order = |rank: usize| {
         let cells = || (0..microbatches).map(move |microbatch| (rank, microbatch));
@@ -120,8 +170,7 @@ fn by_hand(
     let execution = execute(&schedule, costs).ok()?;
     let start = execution.start.iter().map(|starts| starts.first().copied().unwrap_or(Nanos::ZERO)).collect();
     let end = (0..ranks).map(|rank| execution.rank_end(rank)).collect();
-    let built = Built { orders: schedule.orders, start, end };
-    Some((built.occupied(costs), built.orders))
+    Some(Built { orders: schedule.orders, start, end })
 }
 
 /// Returns whether an order fits in a rank's memory.

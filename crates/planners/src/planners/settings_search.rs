@@ -8,7 +8,7 @@ use crate::planners::layout_search::LayoutSearch;
 use crate::planners::setting_choices;
 use crate::planners::static_3d::Fixed;
 use crate::planners::{Batches, NO_CEILING, PlanningContext};
-use planscope_core::host::Workers;
+use planscope_core::host::{Workers, side_by_side};
 use planscope_core::training::Recompute;
 use planscope_core::units::{Bytes, Nanos, Seconds};
 use planscope_core::workload::Packing;
@@ -25,6 +25,10 @@ const CEILING: f64 = 1.25;
 const LEANEST: usize = 2;
 /// Combinations of degrees, ZeRO stage and packing whose recomputation is refined.
 const REFINED: usize = 4;
+/// Searches that run at the same time. The number does not depend on the number of threads, so that the results do not.
+/// The first search runs alone: its time is the ceiling of the next ones.
+pub(crate) const CONCURRENT: usize = 2;
+
 /// Result of the reference planner for one combination of settings.
 #[derive(Debug, Clone, Copy)]
 struct Probe {
@@ -53,17 +57,15 @@ pub(crate) fn candidates(
     let recomputations: &[Recompute] =
         if scenario.is_free(FreeSetting::Recompute) { &recomputations } else { &[own.recompute] };
     let mut search = SettingsSearch { scenario, batches, observer, probes: Vec::new() };
-    for &recompute in recomputations {
-        for &settings in &degrees {
-            let is_own = recompute == own.recompute;
-            search.probe(if is_own { settings } else { settings.with_recompute(recompute, None) })?;
-        }
-    }
-    for base in search.best_degrees() {
-        for settings in refinements(scenario, base) {
-            search.probe(settings)?;
-        }
-    }
+    let with = |settings: PlanSettings, recompute| {
+        if recompute == own.recompute { settings } else { settings.with_recompute(recompute, None) }
+    };
+    let combinations: Vec<PlanSettings> =
+        recomputations.iter().flat_map(|&recompute| degrees.iter().map(move |&base| with(base, recompute))).collect();
+    search.probe(&combinations)?;
+    let refined: Vec<PlanSettings> =
+        search.best_degrees().into_iter().flat_map(|base| refinements(scenario, base)).collect();
+    search.probe(&refined)?;
     Ok(search.into_candidates())
 }
 
@@ -143,10 +145,23 @@ struct SettingsSearch<'a> {
 }
 
 impl SettingsSearch<'_> {
-    /// Runs the reference planner under `settings`.
-    fn probe(&mut self, settings: PlanSettings) -> Result<(), Cancelled> {
+    /// Runs the reference planner under each of the settings.
+    fn probe(&mut self, mut settings: &[PlanSettings]) -> Result<(), Cancelled> {
+        while !settings.is_empty() {
+            let count = if self.probes.is_empty() { 1 } else { CONCURRENT };
+            let (round, rest) = settings.split_at(count.min(settings.len()));
+            let ceiling = self.ceiling();
+            let probes = side_by_side(self.observer.workers(), round.len(), |index| self.run(round[index], ceiling));
+            for probe in probes {
+                self.probes.push(probe?);
+            }
+            settings = rest;
+        }
+        Ok(())
+    }
+
+    fn run(&self, settings: PlanSettings, ceiling: Nanos) -> Result<Probe, Cancelled> {
         go_on(self.observer)?;
-        let ceiling = self.ceiling();
         let scenario = self.scenario.with_settings(&settings);
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
         let kind = PlannerKind::OneFOneB;
@@ -155,8 +170,7 @@ impl SettingsSearch<'_> {
             PlanningContext { scenario: &scenario, pricing: &pricing, planner, batches, ceiling, recorded: None };
         let planner = Fixed { kind };
         let search = LayoutSearch::run(context, &planner, &mut Quiet(self.observer))?;
-        self.probes.push(Probe { settings, time: search.best_time(), peak: search.min_peak() });
-        Ok(())
+        Ok(Probe { settings, time: search.best_time(), peak: search.min_peak() })
     }
 
     /// Returns the time from which settings are not simulated.

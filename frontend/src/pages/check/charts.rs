@@ -168,6 +168,8 @@ fn BestLine<'a>(
     let difference = own_s.map(|own| {
         format!(" ({}, {})", format::seconds_difference(seconds - own), format::signed_percent(seconds / own - 1.0))
     });
+    // The decisions of a shortened search state its steps.
+    let is_shortened = planned.decisions.iter().any(|decision| decision.starts_with("The search stopped after"));
     let parts = [
         Some(degrees(&planned.layout)),
         settings_text(planned),
@@ -178,7 +180,9 @@ fn BestLine<'a>(
         <p data-testid="check-best">
             <b>{format::seconds(seconds)}</b>{difference}": "
             {parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")}" "
+            {is_shortened.then_some("Found by a shortened search. ")}
             <OpenInExplore scenario=scenario />
+            {is_shortened.then_some(" runs the full search.")}
         </p>
     }
 }

@@ -1,7 +1,7 @@
 //! Builds an automatic schedule in rounds: forwards of a microbatch in rank order, then input
 //! gradients in reverse rank order.
 
-use super::{Built, Cap, Heuristics, change};
+use super::{Built, Cap, Heuristics, Remaining, change};
 use planscope_core::action::{Action, ActionKind};
 use planscope_core::units::{Bytes, Nanos};
 use planscope_cost::cost::PipelineCosts;
@@ -51,6 +51,9 @@ pub(super) struct Builder<'a> {
     gradient_arrival: Vec<Nanos>,
     /// Maximum idle time of any rank.
     max_wait: Nanos,
+    remaining: Remaining,
+    /// True if the iteration ends too late for certain.
+    is_late: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -71,10 +74,14 @@ impl<'a> Builder<'a> {
             forward_arrival: column(),
             gradient_arrival: column(),
             max_wait: Nanos::ZERO,
+            remaining: Remaining::new(costs, None),
+            is_late: false,
         }
     }
 
-    pub(super) fn build(mut self) -> Built {
+    /// Builds the schedule. Returns `None` if the iteration ends later than `before`.
+    pub(super) fn build(mut self, before: Option<Nanos>) -> Option<Built> {
+        self.remaining.before = before;
         let count = self.ranks.len();
         if self.costs.microbatches() > 0 {
             self.warm_up();
@@ -85,17 +92,20 @@ impl<'a> Builder<'a> {
                 self.next_forward(rank, microbatch, gradient);
             }
             (0..count).rev().for_each(|rank| self.next_input_grad(rank));
+            if self.is_late {
+                return None;
+            }
         }
         for rank in 0..count {
             while self.has_weight_grad(rank) {
                 self.run(rank, ActionKind::WeightGrad);
             }
         }
-        Built {
+        Some(Built {
             start: self.ranks.iter().map(|rank| rank.start).collect(),
             end: self.ranks.iter().map(|rank| rank.free).collect(),
             orders: self.ranks.into_iter().map(|rank| rank.order).collect(),
-        }
+        })
     }
 
     /// Runs the warm-up forwards and the input gradient of microbatch 0 on all ranks.
@@ -260,6 +270,7 @@ impl<'a> Builder<'a> {
         }
         rank_state.free = end;
         rank_state.order.push(Action::new(kind, rank, microbatch));
+        self.is_late |= self.remaining.run(rank, duration, end);
         match kind {
             ActionKind::Forward => (self.forward_end[cell], self.forward_arrival[cell]) = (end, arrival),
             ActionKind::InputGrad => self.gradient_arrival[cell] = arrival,

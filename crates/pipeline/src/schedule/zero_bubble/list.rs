@@ -7,7 +7,7 @@
 //! order, so that memory cannot block all ranks.
 
 use super::builder::Rank;
-use super::{Built, Cap, change};
+use super::{Built, Cap, Remaining, change};
 use planscope_core::action::{Action, ActionKind};
 use planscope_core::units::{Bytes, Nanos};
 use planscope_cost::cost::PipelineCosts;
@@ -38,10 +38,20 @@ struct List<'a> {
     /// Arrival of the input per cell; `None` if the producer has not started.
     forward_input: Vec<Option<Nanos>>,
     gradient: Vec<Option<Nanos>>,
+    remaining: Remaining,
+    /// True if the iteration ends too late for certain.
+    is_late: bool,
 }
 
-/// Builds the schedule. Ranks act in order of the time at which they can.
-pub(super) fn list_schedule(costs: &PipelineCosts, caps: &[Cap], released: &[Bytes], rules: Rules) -> Built {
+/// Builds the schedule. Ranks act in order of the time at which they can. Returns `None` if the iteration ends later
+/// than `before`.
+pub(super) fn list_schedule(
+    costs: &PipelineCosts,
+    caps: &[Cap],
+    released: &[Bytes],
+    rules: Rules,
+    before: Option<Nanos>,
+) -> Option<Built> {
     let cells = costs.flows.cells();
     let mut list = List {
         costs,
@@ -51,20 +61,42 @@ pub(super) fn list_schedule(costs: &PipelineCosts, caps: &[Cap], released: &[Byt
         ranks: vec![Rank::default(); costs.ranks()],
         forward_input: vec![None; cells],
         gradient: vec![None; cells],
+        remaining: Remaining::new(costs, before),
+        is_late: false,
     };
     for microbatch in 0..costs.microbatches() {
         list.forward_input[costs.cell(0, microbatch)] = Some(Nanos::ZERO);
     }
-    while let Some((_, rank, kind)) =
-        (0..costs.ranks()).filter_map(|rank| list.next(rank).map(|(time, kind)| (time, rank, kind))).min()
-    {
-        list.run(rank, kind);
+    // An action changes the next action of its rank and of the rank that it sends to.
+    let mut next: Vec<Option<(Nanos, ActionKind)>> = (0..costs.ranks()).map(|rank| list.next(rank)).collect();
+    while let Some((rank, kind)) = earliest(&next) {
+        let receiver = list.run(rank, kind);
+        if list.is_late {
+            return None;
+        }
+        next[rank] = list.next(rank);
+        if let Some(receiver) = receiver {
+            next[receiver] = list.next(receiver);
+        }
     }
-    Built {
+    Some(Built {
         start: list.ranks.iter().map(|rank| rank.start).collect(),
         end: list.ranks.iter().map(|rank| rank.free).collect(),
         orders: list.ranks.into_iter().map(|rank| rank.order).collect(),
+    })
+}
+
+/// Returns the first rank with the earliest start, and its action.
+fn earliest(next: &[Option<(Nanos, ActionKind)>]) -> Option<(usize, ActionKind)> {
+    let mut first: Option<(Nanos, usize, ActionKind)> = None;
+    for (rank, action) in next.iter().enumerate() {
+        if let &Some((start, kind)) = action
+            && first.is_none_or(|(earliest, ..)| start < earliest)
+        {
+            first = Some((start, rank, kind));
+        }
     }
+    first.map(|(_, rank, kind)| (rank, kind))
 }
 
 impl List<'_> {
@@ -112,7 +144,8 @@ impl List<'_> {
         if runs_weight_grad { Some((state.free, ActionKind::WeightGrad)) } else { chosen }
     }
 
-    fn run(&mut self, rank: usize, kind: ActionKind) {
+    /// Runs an action, and returns the other rank that receives its result.
+    fn run(&mut self, rank: usize, kind: ActionKind) -> Option<usize> {
         let costs = self.costs;
         let state = &mut self.ranks[rank];
         let microbatch = state.count(kind);
@@ -136,11 +169,21 @@ impl List<'_> {
         }
         state.free = end;
         state.order.push(Action::new(kind, rank, microbatch));
+        self.is_late |= self.remaining.run(rank, duration, end);
         match kind {
-            ActionKind::Forward if rank + 1 < costs.ranks() => self.forward_input[cell + 1] = Some(sent),
-            ActionKind::Forward => self.gradient[cell] = Some(end),
-            ActionKind::InputGrad if rank > 0 => self.gradient[cell - 1] = Some(sent),
-            ActionKind::InputGrad | ActionKind::WeightGrad | ActionKind::Backward => {}
+            ActionKind::Forward if rank + 1 < costs.ranks() => {
+                self.forward_input[cell + 1] = Some(sent);
+                Some(rank + 1)
+            }
+            ActionKind::Forward => {
+                self.gradient[cell] = Some(end);
+                None
+            }
+            ActionKind::InputGrad if rank > 0 => {
+                self.gradient[cell - 1] = Some(sent);
+                Some(rank - 1)
+            }
+            ActionKind::InputGrad | ActionKind::WeightGrad | ActionKind::Backward => None,
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::super::PlanError;
 use super::super::settings::{Screened, candidates_of};
-use super::steps::PlanSearch;
+use super::steps::{PlanSearch, Step};
 use crate::planners::setting_choices;
+use crate::planners::settings_search::CONCURRENT;
 use planscope_core::training::Recompute;
 use planscope_core::workload::Packing;
 use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, PlannerKind, Scenario};
@@ -33,19 +34,21 @@ pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
             let scenario = search.context.scenario;
             let moves = candidates_of(planner, scenario, &neighbours(scenario, settings));
             let mut is_improved = false;
-            for next in moves {
-                if tried.contains(&next) {
-                    continue;
-                }
-                if search.steps.done >= end {
+            let untried: Vec<PlanSettings> = moves.into_iter().filter(|next| !tried.contains(next)).collect();
+            for round in untried.chunks(CONCURRENT) {
+                let round = &round[..round.len().min(end.saturating_sub(search.steps.done) as usize)];
+                if round.is_empty() {
                     break 'descent;
                 }
-                tried.push(next);
-                if !search.step(planner, request, next, seconds)? {
+                tried.extend(round);
+                let steps: Vec<Step> = round.iter().map(|&settings| Step { planner, request, settings }).collect();
+                let first = search.screened.len();
+                if !search.run(&steps, seconds)? {
                     return Ok(());
                 }
-                let Some(last) = search.screened.last().filter(|last| last.seconds() < seconds) else { continue };
-                (settings, seconds) = (last.settings, last.seconds());
+                let fastest = search.screened[first..].iter().min_by(|a, b| a.seconds().total_cmp(&b.seconds()));
+                let Some(fastest) = fastest.filter(|fastest| fastest.seconds() < seconds) else { continue };
+                (settings, seconds) = (fastest.settings, fastest.seconds());
                 is_improved = true;
                 break;
             }

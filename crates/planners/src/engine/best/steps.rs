@@ -5,7 +5,9 @@ use super::super::PlanError;
 use super::super::settings::{CLOSE, Screened, candidates_of, screen};
 use super::super::spent::Budgeted;
 use super::neighbours;
+use crate::planners::settings_search::CONCURRENT;
 use crate::planners::{Batches, PlanningContext};
+use planscope_core::host::side_by_side;
 use planscope_core::training::{LayoutRequest, Recompute};
 use planscope_core::units::Seconds;
 use planscope_plan::observer::{BestSoFar, Observer};
@@ -43,6 +45,8 @@ const CANDIDATES: [PlannerKind; 24] = [
 /// Candidates of a shortened search, without rollouts.
 const QUICK: [PlannerKind; 4] =
     [PlannerKind::OneFOneB, PlannerKind::Interleaved, PlannerKind::WaitFreeCyclic, PlannerKind::PipeWeaver];
+/// Phase of the search, for progress.
+const PHASE: &str = "trying planners and settings";
 /// Settings that planners with a long layout search try.
 const EXPENSIVE_SETTINGS: usize = 2;
 /// Layouts of other planners that PipeWeaver tries.
@@ -74,6 +78,16 @@ impl Steps {
         has_plan && self.limit.is_some_and(|limit| self.done >= limit)
     }
 
+    /// Number of steps that run at the same time. A search with a limit and no plan yet stops at its first plan.
+    fn round(self, has_plan: bool) -> usize {
+        match self.limit {
+            _ if self.done == 0 => 1,
+            Some(_) if !has_plan => 1,
+            Some(limit) => (limit.saturating_sub(self.done) as usize).clamp(1, CONCURRENT),
+            None => CONCURRENT,
+        }
+    }
+
     /// Returns the text of a search that the limit ended.
     pub(super) fn decision(self) -> Option<String> {
         self.is_limited.then(|| {
@@ -94,41 +108,58 @@ pub(super) struct PlanSearch<'a, 'o> {
     reported: f64,
 }
 
+/// One step of the search.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    pub planner: PlannerKind,
+    /// Degrees that are fixed.
+    pub request: LayoutRequest,
+    pub settings: PlanSettings,
+}
+
 impl PlanSearch<'_, '_> {
-    /// Plans the sizing batch with `planner` under `settings` and the degrees of `request`, and reports the plan if it
-    /// is faster than all before. Plans of `ceiling_s` seconds and more, or far slower than the fastest, are not
-    /// simulated. Returns false if the limit of steps ends the search.
-    pub(super) fn step(
-        &mut self,
-        planner: PlannerKind,
-        request: LayoutRequest,
-        settings: PlanSettings,
-        ceiling_s: f64,
-    ) -> Result<bool, PlanError> {
-        if self.steps.is_over(self.fastest.is_finite()) {
-            self.steps.is_limited = true;
-            return Ok(false);
+    /// Plans the sizing batch in each of the steps, several at a time, and reports each plan that is faster than all
+    /// before. Plans of `ceiling_s` seconds and more, or far slower than the fastest before a round, are not simulated.
+    /// Returns false if the limit of steps ends the search.
+    pub(super) fn run(&mut self, mut steps: &[Step], ceiling_s: f64) -> Result<bool, PlanError> {
+        while !steps.is_empty() {
+            let has_plan = self.fastest.is_finite();
+            if self.steps.is_over(has_plan) {
+                self.steps.is_limited = true;
+                return Ok(false);
+            }
+            let (round, rest) = steps.split_at(self.steps.round(has_plan).min(steps.len()));
+            self.observer.progress(PlannerKind::Best, PHASE, self.steps.done, self.steps.total);
+            let ceiling_s = ceiling_s.min(CLOSE * self.fastest);
+            let ceiling =
+                if ceiling_s.is_finite() { Seconds::from_secs(ceiling_s).to_nanos() } else { self.context.ceiling };
+            let (context, observer): (_, &dyn Observer) = (self.context, &*self.observer);
+            let tried = side_by_side(observer.workers(), round.len(), |index| {
+                let Step { planner, request, settings } = round[index];
+                let scenario = Scenario { layout: request, ..context.scenario.clone() };
+                screen(PlanningContext { scenario: &scenario, planner, ceiling, ..context }, &[settings], observer)
+            });
+            for (step, tried) in round.iter().zip(tried) {
+                self.add(step.planner, tried?);
+            }
+            steps = rest;
         }
-        self.observer.progress(PlannerKind::Best, "trying planners and settings", self.steps.done, self.steps.total);
-        let scenario = Scenario { layout: request, ..self.context.scenario.clone() };
-        let ceiling_s = ceiling_s.min(CLOSE * self.fastest);
-        let ceiling =
-            if ceiling_s.is_finite() { Seconds::from_secs(ceiling_s).to_nanos() } else { self.context.ceiling };
-        let step = PlanningContext { scenario: &scenario, planner, ceiling, ..self.context };
-        let tried = screen(step, &[settings], self.observer)?;
+        Ok(true)
+    }
+
+    /// Adds the results of a step.
+    fn add(&mut self, planner: PlannerKind, tried: Vec<Screened>) {
         self.steps.done += 1;
         self.steps.total = self.steps.total.max(self.steps.done);
+        let step = self.steps.done;
         for candidate in &tried {
             self.fastest = self.fastest.min(candidate.seconds());
             if self.fastest < self.reported {
                 self.reported = self.fastest;
-                let step = self.steps.done;
                 self.observer.improved(BestSoFar { planner, iteration_s: self.fastest, step });
             }
         }
-        let number = self.steps.done;
-        self.screened.extend(tried.into_iter().map(|candidate| Screened { step: number, ..candidate }));
-        Ok(true)
+        self.screened.extend(tried.into_iter().map(|candidate| Screened { step, ..candidate }));
     }
 }
 
@@ -160,22 +191,33 @@ pub(super) fn screen_all(
     let steps = Steps { done: 0, total: total as u32, limit: scenario.search.best_steps, is_limited: false };
     let reported = draft_s.unwrap_or(f64::INFINITY);
     let mut search = PlanSearch { context, observer, screened: Vec::new(), steps, fastest: f64::INFINITY, reported };
-    'planners: for &planner in candidates {
+    let mut next: Vec<Step> = Vec::new();
+    let mut is_over = false;
+    for &planner in candidates {
         if search.fastest.is_finite() && is_needless(planner) {
             continue;
         }
-        // Its search of layouts takes minutes, so PipeWeaver uses those that are fastest for other planners.
         let requests = match planner.family() {
-            PlannerFamily::PipeWeaver => pipelines(scenario, &search.screened),
+            // Its search of layouts takes minutes, so PipeWeaver uses those that are fastest for other planners.
+            PlannerFamily::PipeWeaver => {
+                is_over = !search.run(&std::mem::take(&mut next), f64::INFINITY)?;
+                pipelines(scenario, &search.screened)
+            }
             _ => vec![scenario.layout],
         };
         for request in requests {
-            for settings in settings_of(planner) {
-                if !search.step(planner, request, settings, f64::INFINITY)? {
-                    break 'planners;
-                }
-            }
+            next.extend(settings_of(planner).into_iter().map(|settings| Step { planner, request, settings }));
         }
+        // The other steps wait for those of the next planner.
+        if next.len() >= CONCURRENT && !is_over {
+            is_over = !search.run(&std::mem::take(&mut next), f64::INFINITY)?;
+        }
+        if is_over {
+            break;
+        }
+    }
+    if !is_over {
+        search.run(&next, f64::INFINITY)?;
     }
     let common_steps = search.steps.done;
     if !is_quick && !search.steps.is_limited {
