@@ -9,6 +9,7 @@ mod origins;
 mod responses;
 #[cfg(test)]
 mod tests;
+pub(crate) mod values;
 
 use api::access::Role;
 use api::problem::{Candidate, Deletion, FieldProblem, Problem, ScenarioCandidate};
@@ -337,6 +338,7 @@ impl ApiError {
                         "{self}. Nothing was stored; what is there can be read. The operator has to look at the file."
                     )
                 }
+                "malformed-request" => values::without_values(&self.to_string()),
                 _ => self.to_string(),
             }
         };

@@ -222,8 +222,10 @@ fn build(
         (settings.devices, settings.nodes) = (hardware.devices, None);
         settings.devices_per_node = None;
     }
-    if is_checked {
-        settings.check_batch().map_err(|error| in_words_of_file(format, &keys, error))?;
+    match settings.check_batch().map_err(|error| in_words_of_file(format, &keys, error)) {
+        Err(error) if is_checked => return Err(error),
+        Err(error) => keys.not_modelled(format!("{error}. The framework does not start this job on these devices.")),
+        Ok(()) => {}
     }
     let scenario = scenario::build(name, model, (format, &settings), &mut keys);
     for remark in remarks(&scenario) {

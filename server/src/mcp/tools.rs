@@ -5,10 +5,12 @@ use planner::certainty::probability_faster;
 use planner::outcome::Budget;
 use planner::slowness::Measured;
 use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::ToolCallContext;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ContentBlock};
-use rmcp::{ServerHandler, schemars, tool, tool_handler, tool_router};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler, schemars, tool, tool_handler, tool_router};
 use serde::{Deserialize, Serialize};
 
 use super::glossary;
@@ -17,6 +19,7 @@ use super::structured::{CheckAnswer, CompareAnswer, PlanAnswer, SlowAnswer};
 use crate::check_command::text::{best, changes, describe, explanation, outcome};
 use crate::check_command::{JobFiles, Parts, Report};
 use crate::checks;
+use crate::error::values::without_values;
 use crate::fit_command::memory_table;
 use crate::observation::Log;
 
@@ -265,4 +268,23 @@ fn failed(text: String) -> CallToolResult {
     name = "planscope",
     instructions = "Planscope predicts memory and step time of training jobs of large models. Start with `check`. Texts are not stored."
 )]
-impl ServerHandler for Tools {}
+impl ServerHandler for Tools {
+    /// Calls a tool. Errors about arguments do not contain their values, which can be scripts with secrets.
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let mut response = self.tool_router.call(ToolCallContext::new(self, request, context)).await?;
+        if let CallToolResponse::Complete(result) = &mut response
+            && result.is_error == Some(true)
+        {
+            for content in &mut result.content {
+                if let ContentBlock::Text(text) = content {
+                    text.text = without_values(&text.text);
+                }
+            }
+        }
+        Ok(response)
+    }
+}

@@ -42,6 +42,7 @@ fn tools_check_compare_and_explain() {
         call(4, "why_slow", &json!({ "configuration": configuration, "step_s": 30.0 })),
         call(5, "explain", &json!({ "term": "microbatch" })),
         call(6, "check", &json!({ "text": "hello" })),
+        call(7, "compare", &json!({ "a": "export HF_TOKEN=\"hf_secret\"\ntrain", "b": configuration })),
     ]);
     let (_, tools) = results.iter().find(|(id, _)| *id == 1).unwrap();
     let mut names: Vec<&str> =
@@ -77,4 +78,6 @@ fn tools_check_compare_and_explain() {
     assert!(text(&results, 4).1.contains("slower than predicted"));
     assert!(text(&results, 5).1.starts_with("microbatch"));
     assert!(text(&results, 6).0, "an unknown format is an error of the tool");
+    let (is_error, refused) = text(&results, 7);
+    assert!(is_error && refused.contains("a string") && !refused.contains("hf_secret"), "{refused}");
 }

@@ -203,6 +203,17 @@ pub(super) fn without_comment(line: &str) -> &str {
     start.map_or(line, |(index, _)| &line[..index])
 }
 
+/// Returns the words of the commands in a script with the values of the variables that the script sets. `keys` are its
+/// arguments.
+pub(super) fn expanded_words(text: &str, keys: &Keys) -> Vec<String> {
+    let variables: Variables = keys.below("$").map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let mut words = Vec::new();
+    for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
+        words.extend(compact_arithmetic(line).split_whitespace().map(|word| replace(word, &variables)));
+    }
+    words
+}
+
 /// Removes blanks inside `$(( 4 * 8 ))`, so that the expression is a single word.
 fn compact_arithmetic(line: &str) -> String {
     let line = &with_expressions(line);

@@ -220,7 +220,7 @@ type Test = fn(&Keys) -> bool;
 
 /// Tests of formats with dotted keys. The first that matches is the format. Job files may contain keys of
 /// `config.json`, so they precede it.
-const TESTS: [(ConfigFormat, Test); 19] = [
+const TESTS: [(ConfigFormat, Test); 20] = [
     (ConfigFormat::Primus, primus::is_job),
     (ConfigFormat::GptNeox, gpt_neox::is_job),
     (ConfigFormat::Torchtune, torchtune::is_job),
@@ -240,6 +240,8 @@ const TESTS: [(ConfigFormat, Test); 19] = [
     (ConfigFormat::MegatronBridge, nemo::is_bridge),
     (ConfigFormat::Maxtext, maxtext::is_configuration),
     (ConfigFormat::HuggingFaceModel, model_config::is_model),
+    // The file of FSDP, which has few keys.
+    (ConfigFormat::Accelerate, transformers::is_fsdp),
 ];
 
 fn of_keys(keys: &Keys) -> Option<ConfigFormat> {

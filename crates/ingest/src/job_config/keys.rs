@@ -94,6 +94,11 @@ impl Keys {
         self.entries.iter().any(|entry| entry.key == key)
     }
 
+    /// Returns the keys below `prefix`, without it, and their values.
+    pub(super) fn below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.entries.iter().filter_map(move |entry| Some((entry.key.strip_prefix(prefix)?, entry.value.as_str())))
+    }
+
     pub(super) fn has_section(&self, prefix: &str) -> bool {
         self.entries.iter().any(|entry| entry.key.starts_with(prefix))
     }
@@ -161,8 +166,12 @@ impl Keys {
 
     /// Reads a boolean. An argument without a value is true.
     pub(super) fn flag(&mut self, names: &[&str], setting: &'static str) -> Option<bool> {
-        let (_, value) = self.take(names, setting)?;
-        Some(!matches!(first_word(&value).to_lowercase().as_str(), "false" | "no" | "0" | "off"))
+        let (key, value) = self.take(names, setting)?;
+        let word = first_word(&value).to_lowercase();
+        if word.starts_with('$') {
+            self.assume(format!("{key} has a variable that the file does not set. It is read as on."));
+        }
+        Some(!matches!(word.as_str(), "false" | "no" | "0" | "off"))
     }
 
     /// Marks keys as known and without effect on time and memory.

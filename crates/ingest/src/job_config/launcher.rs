@@ -94,10 +94,12 @@ pub(super) fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), Jo
         let setting = if is_type { "device" } else { "devices of a node" };
         let Some(text) = keys.text(&[name], setting) else { continue };
         settings.device = settings.device.or_else(|| preset(&text));
-        if let Some(device) = other_device(&text).filter(|_| settings.device.is_none()) {
-            keys.not_modelled(format!(
-                "The device {device} has no preset. Choose a device with similar rates and memory."
-            ));
+        if settings.device.is_none() {
+            settings.other_device = settings.other_device.take().or_else(|| other_device(&text));
+        }
+        // The scheduler does not state the memory of an A100.
+        if settings.device == Some("a100-80gb") && !text.to_lowercase().contains("80g") && !is_type {
+            keys.assume("A100 is read as the device with 80 GB.");
         }
         if !is_type {
             settings.devices_per_node = settings.devices_per_node.or_else(|| gpus(&text));
@@ -133,8 +135,39 @@ pub(super) fn complete(keys: &mut Keys, settings: &mut Settings) -> Result<(), J
 }
 
 /// Devices without a preset.
-const OTHER_DEVICES: [&str; 12] =
-    ["gh200", "v100", "p100", "a10", "a30", "a40", "l4", "l40", "t4", "mi100", "mi210", "mi250x"];
+const OTHER_DEVICES: [&str; 31] = [
+    "gh200",
+    "v100",
+    "p100",
+    "a10",
+    "a10g",
+    "a30",
+    "a40",
+    "l4",
+    "l40",
+    "t4",
+    "mi100",
+    "mi210",
+    "mi250",
+    "mi250x",
+    "a5000",
+    "a6000",
+    "rtx6000",
+    "rtxa6000",
+    "3090",
+    "rtx3090",
+    "4090",
+    "rtx4090",
+    "5090",
+    "rtx5090",
+    "gaudi",
+    "gaudi2",
+    "gaudi3",
+    "pvc",
+    "v5e",
+    "v5litepod",
+    "p40",
+];
 
 /// Returns the device preset for text such as `gpu:a100:4`, `a100-80gb` and `NVIDIA-H100-80GB-HBM3`.
 pub(super) fn preset(text: &str) -> Option<&'static str> {

@@ -198,14 +198,31 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
             );
             Recompute::Full
         }
+        "minimal_offloaded" => {
+            settings.activation_offload = 1.0;
+            Recompute::Operators
+        }
+        // All products are stored, or those outside of the MLP.
+        name if name.starts_with("minimal") || name.starts_with("save_dot") => {
+            keys.not_modelled(
+                "A remat policy that stores products is read as recomputation of every second product and of \
+                 memory-bound operators.",
+            );
+            Recompute::Operators
+        }
+        // These store the results of a few products, or send them to the host, and repeat the others.
+        _ if policy.starts_with("save_") || policy.contains("offloaded") => {
+            keys.not_modelled(
+                "A remat policy that stores some products is read as full recomputation. The stored products are not \
+                 counted, so that more memory and less time are needed.",
+            );
+            Recompute::Full
+        }
         _ => {
             keys.not_modelled("A remat policy between full and none is read as recomputation of the attention core.");
             Recompute::Selective
         }
     });
-    if policy.contains("offload") {
-        settings.activation_offload = 1.0;
-    }
     if keys.text(&["weight_dtype"], "format of weights").is_some_and(|name| name == "bfloat16") {
         settings.set_pure_bf16();
     }

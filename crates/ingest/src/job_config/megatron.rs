@@ -256,8 +256,8 @@ fn refused(key: &str, detail: &str) -> JobConfigError {
 fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     recompute(keys, settings)?;
     let is_distributed = keys.flag(&["use-distributed-optimizer"], "ZeRO stage").unwrap_or(false);
-    let is_fsdp =
-        keys.flag(&["use-megatron-fsdp", "use-torch-fsdp2", "use-custom-fsdp"], "ZeRO stage").unwrap_or(false);
+    let is_megatron_fsdp = keys.flag(&["use-megatron-fsdp", "use-custom-fsdp"], "ZeRO stage").unwrap_or(false);
+    let is_fsdp = is_megatron_fsdp || keys.flag(&["use-torch-fsdp2"], "ZeRO stage").unwrap_or(false);
     let sharded = keys.text(&["data-parallel-sharding-strategy"], "ZeRO stage");
     let deepspeed = keys.integer(&["zero-stage", "deepspeed.zero_optimization.stage", "$ZERO_STAGE"], "ZeRO stage")?;
     settings.zero = Some(match (deepspeed, is_fsdp, sharded.as_deref()) {
@@ -265,6 +265,11 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         (_, true, Some("optim")) => 1,
         (_, true, Some("optim_grads")) => 2,
         (_, true, Some("no_shard")) => 0,
+        // The default of Megatron-LM is no_shard. Other FSDP shards all states.
+        (_, true, None) if is_megatron_fsdp => {
+            keys.assume("--data-parallel-sharding-strategy is not stated. Its default no_shard shards nothing.");
+            0
+        }
         (_, true, _) => 3,
         (_, false, _) => u32::from(is_distributed),
     });
@@ -310,6 +315,11 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     }
     if fp16 {
         keys.assume("fp16 is read as bf16: both have the same size and speed.");
+        // Only bf16 accumulates gradients in fp32 by default.
+        if settings.gradients.is_none() {
+            settings.gradients = Some(GradientFormat::Bf16);
+            keys.assume("Gradients of fp16 training are in 16 bits unless --accumulate-allreduce-grads-in-fp32 is on.");
+        }
     }
     let flash = keys.flag(&["use-flash-attn", "use-flash-attn-v2"], "attention kernel").unwrap_or(false);
     let backend = keys.text(&["attention-backend"], "attention kernel");

@@ -1,7 +1,7 @@
 //! Settings of a scenario that a job cannot have as stated.
 
 use planner::scenario::Scenario;
-use planner::training::{AttentionKernel, Recompute};
+use planner::training::{AttentionKernel, Framework, Recompute};
 
 /// Returns a sentence for each setting that is stated and cannot take effect. The scenario is valid nevertheless.
 pub fn remarks(scenario: &Scenario) -> Vec<String> {
@@ -19,5 +19,30 @@ pub fn remarks(scenario: &Scenario) -> Vec<String> {
             cluster.name
         ));
     }
+    let pipeline = scenario.layout.pipeline.unwrap_or(1);
+    if training.framework == Framework::MegatronDeepspeed && training.zero_stage() >= 2 && pipeline > 1 {
+        remarks.push(format!(
+            "DeepSpeed refuses ZeRO {} with pipeline parallelism ({pipeline} stages). Use ZeRO 1 or no pipeline.",
+            training.zero_stage()
+        ));
+    }
+    if training.framework == Framework::Megatron
+        && scenario.layout.chunks > Some(1)
+        && let Some(microbatches) = microbatches(scenario).filter(|count| !count.is_multiple_of(pipeline.max(1)))
+    {
+        remarks.push(format!(
+            "Megatron-LM interleaves only if the microbatches of a replica ({microbatches}) are a multiple of the stages \
+             ({pipeline}). Change the batch, or leave out the virtual stages."
+        ));
+    }
     remarks
+}
+
+/// Number of microbatches of a replica, if the degrees are fixed and divide the batch.
+fn microbatches(scenario: &Scenario) -> Option<u32> {
+    let layout = scenario.layout;
+    let replica = layout.tensor?.checked_mul(layout.pipeline?)?.checked_mul(scenario.training.context_parallel)?;
+    let replicas = (scenario.cluster.devices() / replica.max(1)).max(1);
+    let sequences = replicas.checked_mul(layout.microbatch?)?;
+    scenario.workload.global_batch.is_multiple_of(sequences).then(|| scenario.workload.global_batch / sequences)
 }

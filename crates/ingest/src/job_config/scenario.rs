@@ -8,7 +8,7 @@ use planner::workload::{Distribution, Packing, SampleSource, Workload};
 
 use super::ConfigFormat;
 use super::keys::Keys;
-use super::settings::{Batch, Loss, NODE, Settings};
+use super::settings::{Batch, Loss, NODE, Settings, Sharding, Shards};
 
 const DEVICE: &str = "h100";
 const SEQUENCE: u32 = 4096;
@@ -90,8 +90,12 @@ fn planners(schedule: Option<PlannerKind>, layout: &LayoutRequest) -> Vec<Planne
 
 /// Returns the cluster and the data-parallel degree.
 fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
-    if settings.device.is_none() {
-        keys.assume("The device is not stated. It is read as H100 with 80 GB.");
+    match (settings.device, &settings.other_device) {
+        (Some(_), _) => {}
+        (None, Some(name)) => keys.not_modelled(format!(
+            "The device {name} has no preset. It is read as H100 with 80 GB: choose a device with similar rates and memory."
+        )),
+        (None, None) => keys.assume("The device is not stated. It is read as H100 with 80 GB."),
     }
     let unit = settings.devices_per_replica();
     let per_node = settings.devices_per_node;
@@ -103,6 +107,14 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
     });
     let devices = devices.max(1);
     let replicas = devices / unit.max(1);
+    if let Some(Sharding::Copies(copies)) = settings.sharding
+        && !replicas.is_multiple_of(copies.max(1))
+    {
+        keys.not_modelled(format!(
+            "{replicas} data-parallel replicas are no multiple of {copies} copies. The framework does not start this job on \
+             {devices} devices."
+        ));
+    }
     if let Some(named) = settings.replicas.filter(|&named| named != replicas && settings.stated_devices().is_some()) {
         keys.assume(format!(
             "The degrees state {named} data-parallel replicas, but {devices} devices have {replicas}. The number of devices \
@@ -151,7 +163,8 @@ fn assumed_devices(settings: &Settings, unit: u32) -> u32 {
     if !settings.has_layout {
         return 4 * NODE;
     }
-    let replicas = settings.expert.unwrap_or(1).max(1);
+    let copies = if let Some(Sharding::Copies(copies)) = settings.sharding { copies.max(1) } else { 1 };
+    let replicas = settings.expert.unwrap_or(1).max(1).saturating_mul(copies);
     let min_devices = unit.saturating_mul(replicas).min(MAX_NODES * NODE);
     (1..=NODE)
         .map(|times| min_devices.saturating_mul(times))
@@ -256,8 +269,9 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
 /// Returns whether the shards of weights and gradients are in host memory. Only ZeRO 3 has shards of weights.
 fn offloads_parameters(settings: &Settings, keys: &mut Keys) -> bool {
     let is_sharded = settings.zero == Some(3);
-    if settings.parameter_offload && !is_sharded {
+    let is_offloaded = settings.shards == Shards::OnHost;
+    if is_offloaded && !is_sharded {
         keys.not_modelled("Offload of parameters is not applied, because the weights are not sharded (ZeRO 3).");
     }
-    settings.parameter_offload && is_sharded
+    is_offloaded && is_sharded
 }

@@ -94,16 +94,28 @@ pub(super) struct Settings {
     pub(super) offloaded_layers: Option<u32>,
     /// Share of the optimizer state in host memory.
     pub(super) optimizer_offload: f64,
-    /// Sharded weights and gradients are in host memory.
-    pub(super) parameter_offload: bool,
+    /// Name of a stated device without a preset.
+    pub(super) other_device: Option<String>,
+    /// Place of the shards of weights and gradients.
+    pub(super) shards: Shards,
 }
 
 impl Settings {
     /// Applies the offload of all sharded states to the host.
     pub(super) fn offload_states(&mut self) {
-        self.parameter_offload = true;
+        self.shards = Shards::OnHost;
         self.optimizer_offload = 1.0;
     }
+}
+
+/// Place of sharded weights and gradients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Shards {
+    /// In device memory.
+    #[default]
+    OnDevice,
+    /// In host memory.
+    OnHost,
 }
 
 /// Memory of the loss.

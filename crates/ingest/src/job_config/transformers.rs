@@ -6,6 +6,7 @@
 
 mod batch;
 mod command;
+mod fsdp_file;
 mod precision;
 mod programs;
 mod sharding;
@@ -15,6 +16,7 @@ mod without_effect;
 pub(super) use command::{
     argument, is_megatron as is_megatron_command, read as read_command, recognise as recognise_command,
 };
+pub(super) use fsdp_file::is_file as is_fsdp;
 
 use planner::training::{AttentionKernel, ContextExchange, Framework, Recompute};
 
@@ -74,7 +76,8 @@ pub(super) fn join(files: Vec<(ConfigFormat, Keys)>, names: &[&str]) -> Result<(
         let is_command = keys.has(COMMAND);
         let prefix = match format {
             ConfigFormat::Deepspeed => DEEPSPEED,
-            ConfigFormat::Accelerate if !is_command => ACCELERATE,
+            ConfigFormat::Accelerate if !is_command && is_accelerate(&keys) => ACCELERATE,
+            ConfigFormat::Accelerate if !is_command => fsdp_file::SECTION,
             _ => "",
         };
         let is_general = matches!(format, ConfigFormat::TrainingArguments | ConfigFormat::Accelerate);
@@ -90,6 +93,7 @@ pub(super) fn join(files: Vec<(ConfigFormat, Keys)>, names: &[&str]) -> Result<(
         }
     }
     command::apply(&mut joined, commands, (has_job_file, names))?;
+    fsdp_file::expand(&mut joined)?;
     Ok((main, joined))
 }
 
@@ -117,8 +121,12 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
             ["moe_", "bias_", "apply_rope", "overlap_param", "cross_entropy", "masked_softmax", "transformer_impl"];
         keys.ignore(|key| starts.iter().any(|start| key.starts_with(start)));
     }
-    sharding::read(keys, &mut settings)?;
+    fsdp_file::report(keys);
+    let is_fsdp = sharding::read(keys, &mut settings)?;
     batch::read(format, keys, &mut settings)?;
+    if is_fsdp {
+        sharding::report_accumulation(keys, &settings);
+    }
     settings.precision = precision::read(format, keys)?;
     precision::gradients(keys, &mut settings);
     settings.recompute = Some(recompute(format, keys, &mut settings));
@@ -259,6 +267,7 @@ fn recompute(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> 
         "accelerate.fsdp_config.fsdp_activation_checkpointing",
         "fsdp_config.fsdp_activation_checkpointing",
         "fsdp_config.activation_checkpointing",
+        "fsdp_activation_checkpointing",
     ];
     let fsdp = is_any(keys, &fsdp, "recomputation");
     let is_off = keys.flag(&["disable_gradient_checkpointing"], "recomputation").unwrap_or(false);

@@ -6,7 +6,7 @@ use planner::training::{AttentionKernel, ContextExchange, Framework, Precision, 
 
 use super::keys::Keys;
 use super::settings::{Batch, Loss, Settings, Sharding};
-use super::{JobConfigError, optimizer};
+use super::{JobConfigError, arguments, optimizer};
 
 const ACTOR: &str = "actor_rollout_ref.actor.";
 
@@ -94,8 +94,7 @@ pub(super) fn is_command(text: &str) -> bool {
 
 /// Adds the overrides of a command line to its arguments.
 pub(super) fn add_overrides(keys: &mut Keys, text: &str) -> Result<(), JobConfigError> {
-    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-    for word in lines.flat_map(str::split_whitespace) {
+    for word in arguments::expanded_words(text, keys) {
         let word = word.trim_matches(['"', '\'', '\\']).trim_start_matches('+');
         let Some((key, value)) = word.split_once('=') else { continue };
         let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');

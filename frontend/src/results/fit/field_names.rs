@@ -24,7 +24,7 @@ enum Shown {
 use Shown::{Number, Numbered, Share, Switch, Words};
 
 /// Pointer, label of the form, and form of the value.
-const FIELDS: [(&str, &str, Shown); 21] = [
+const FIELDS: [(&str, &str, Shown); 22] = [
     (
         "/training/recompute",
         "Recompute",

@@ -27,8 +27,8 @@ pub(super) fn settings_in(section: &str, job: &Job<'_>, target: &Target, field: 
             let policy = match training.recompute {
                 Recompute::None => "none",
                 Recompute::Full => "full",
-                // The policies between them are read as one.
-                Recompute::Selective | Recompute::Operators => "minimal",
+                Recompute::Operators => "minimal",
+                Recompute::Selective => return None,
             };
             Some(vec![keys.set("remat_policy", policy.into())])
         }

@@ -115,7 +115,9 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         }
         "/training/gradients" => {
             let format = if training.gradients == GradientFormat::Bf16 { "bf16" } else { "fp32" };
-            Some(vec![Setting::if_stated(&["deepspeed.data_types.grad_accum_dtype"], format)])
+            let key = ["deepspeed.data_types.grad_accum_dtype"];
+            let is_file = job.has_section("deepspeed.");
+            Some(vec![if is_file { Setting::set(&key, format) } else { Setting::if_stated(&key, format) }])
         }
         "/training/attention" if matches!(training.attention, AttentionKernel::Flash | AttentionKernel::Flash2) => {
             Some(vec![

@@ -142,7 +142,7 @@ fn open_rlhf() {
             ("microbatch 4", &["--micro_train_batch_size 4"]),
             ("cp ring", &["--ring_attn_size 2"]),
             ("none", &["--gradient_checkpointing"]),
-            ("zero 0", &["--zero_stage 0"]),
+            ("zero 0", &["--zero_stage 0", "--grad_accum_dtype bf16"]),
             ("zero 1", &["--zero_stage 1"]),
             ("zero 3", &["--zero_stage 3"]),
         ],

@@ -315,7 +315,7 @@ fn primus_with_maxtext() {
             ),
             ("ep 2", &["ici_expert_parallelism: 2"]),
             ("none", &["remat_policy: none"]),
-            ("selective", &["remat_policy: minimal"]),
+            ("operators", &["remat_policy: minimal"]),
         ],
     );
 }
@@ -340,7 +340,7 @@ fn maxtext() {
             ("cp ring", &["ici_context_parallelism: 2", "per_device_batch_size: 1", "gradient_accumulation_steps: 2"]),
             ("ep 2", &["ici_expert_parallelism: 2"]),
             ("none", &["remat_policy: none"]),
-            ("selective", &["remat_policy: minimal"]),
+            ("operators", &["remat_policy: minimal"]),
             ("flash", &["attention: cudnn_flash_te"]),
         ],
     );
@@ -407,7 +407,7 @@ fn llama_factory_with_deepspeed() {
             ("microbatch 1", &["per_device_train_batch_size: 1", "gradient_accumulation_steps: 8"]),
             ("microbatch 4", &["per_device_train_batch_size: 4", "gradient_accumulation_steps: 2"]),
             ("none", &["disable_gradient_checkpointing: true"]),
-            ("zero 0", &["\"stage\": 0"]),
+            ("zero 0", &["\"stage\": 0", "\"data_types.grad_accum_dtype\": \"bf16\""]),
             ("zero 1", &["\"stage\": 1"]),
             ("zero 3", &["\"stage\": 3", "\"overlap_comm\": false"]),
             (

@@ -317,3 +317,66 @@ fn texts_have_the_words_of_the_file() {
     );
     assert!(nemo.starts_with("model.global_batch_size: "), "{nemo}");
 }
+
+#[test]
+fn variables_of_verl_scripts_are_expanded() {
+    let script = |flag: &str| {
+        format!(
+            "MAXP=1024\nGC={flag}\npython3 -m verl.trainer.main_ppo data.train_batch_size=256 \\\n  \
+             data.max_prompt_length=$((MAXP / 2)) data.max_response_length=${{MAXP}} \\\n  \
+             actor_rollout_ref.model.path=Qwen/Qwen2-7B-Instruct actor_rollout_ref.actor.ppo_mini_batch_size=64 \\\n  \
+             actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 \\\n  \
+             actor_rollout_ref.model.enable_gradient_checkpointing=$GC trainer.n_gpus_per_node=8 trainer.nnodes=1\n"
+        )
+    };
+    let job = config(&script("False"));
+    assert_eq!(job.scenario.workload.context_length, 1536);
+    assert_eq!(job.scenario.training.recompute, Recompute::None);
+    assert_eq!(config(&script("True")).scenario.training.recompute, Recompute::Full);
+    let unset = config(&script("True").replace("GC=True", ""));
+    assert!(says(&unset, "has a variable that the file does not set. It is read as on."), "{:?}", unset.assumed);
+}
+
+#[test]
+fn jobs_that_a_framework_refuses_get_a_remark() {
+    let megatron = |rest: &str| {
+        config(&format!(
+            "torchrun --nproc_per_node 8 --nnodes 4 pretrain_gpt.py --num-layers 32 --hidden-size 4096 \
+             --num-attention-heads 32 --seq-length 2048 --micro-batch-size 1 --vocab-size 50257 {rest}\n"
+        ))
+    };
+    let stages = "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4";
+    let job = megatron(&format!("{stages} --num-layers-per-virtual-pipeline-stage 2 --bf16 --global-batch-size 40"));
+    assert!(says(&job, "microbatches of a replica (10) are a multiple of the stages (4)"), "{:?}", job.assumed);
+    let job = megatron(&format!("{stages} --num-layers-per-virtual-pipeline-stage 2 --bf16 --global-batch-size 64"));
+    assert!(!says(&job, "interleaves only"), "{:?}", job.assumed);
+    let job = megatron(&format!("{stages} --bf16 --deepspeed --zero-stage 2 --global-batch-size 64"));
+    assert!(says(&job, "DeepSpeed refuses ZeRO 2 with pipeline parallelism (4 stages)"), "{:?}", job.assumed);
+    // Gradients of fp16 have 16 bits, and Megatron-FSDP shards nothing by default.
+    let job = megatron("--fp16 --global-batch-size 64 --use-megatron-fsdp");
+    assert_eq!(job.scenario.training.gradients, GradientFormat::Bf16);
+    assert_eq!(job.scenario.training.zero_stage(), 0);
+    assert!(says(&job, "default no_shard shards nothing"), "{:?}", job.assumed);
+    let text = "torchrun --nproc_per_node 8 --nnodes 4 pretrain_gpt.py --num-layers 32 --hidden-size 4096 \
+                --num-attention-heads 32 --seq-length 2048 --micro-batch-size 1 --vocab-size 50257 --bf16 --global-batch-size 64";
+    let on = Hardware { devices: Some(48), ..Hardware::default() };
+    let job = read_on("job.sh", text.as_bytes(), on).unwrap();
+    assert!(says(&job, "64 is no multiple of 1 x 48"), "{:?}", job.not_modelled);
+}
+
+#[test]
+fn remat_policies_store_layer_inputs_or_products() {
+    let job = |policy: &str| {
+        config(&format!(
+            "base_emb_dim: 4096\nbase_num_query_heads: 32\nbase_num_kv_heads: 8\nbase_mlp_dim: 14336\nbase_num_decoder_layers: 32\n\
+             head_dim: 128\nvocab_size: 128256\nmax_target_length: 8192\nper_device_batch_size: 1\nhardware: gpu\n\
+             ici_fsdp_parallelism: 8\nremat_policy: {policy}\n"
+        ))
+        .scenario
+        .training
+    };
+    assert_eq!(job("save_qkv_proj").recompute, Recompute::Full);
+    assert_eq!(job("minimal").recompute, Recompute::Operators);
+    let offloaded = job("minimal_offloaded");
+    assert!(offloaded.recompute == Recompute::Operators && (offloaded.activation_offload - 1.0).abs() < 1e-12);
+}

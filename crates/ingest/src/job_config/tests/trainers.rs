@@ -270,3 +270,116 @@ fn offload_of_parameters_needs_sharded_weights() {
     let words = format!("{arguments}fsdp: full_shard offload auto_wrap\n");
     assert_eq!(offloaded(&[LLAMA_70B, &words]), (true, 1.0, false));
 }
+
+/// The file of FSDP is read when it is given, as JSON on the command line too, and reported when it is only named.
+#[test]
+fn the_file_of_fsdp_is_read() {
+    let with = |rest: &str| {
+        format!(
+            "torchrun --nproc_per_node 8 train.py --model_name_or_path Qwen/Qwen2.5-14B --fsdp \"full_shard auto_wrap\" \
+             --per_device_train_batch_size 1 --bf16 --max_seq_length 4096 {rest}"
+        )
+    };
+    let named = with("--fsdp_config conf/shards.json");
+    let file = r#"{"activation_checkpointing": true, "fsdp_version": 2, "reshard_after_forward": false,
+        "transformer_layer_cls_to_wrap": ["Qwen2DecoderLayer"], "reshard": 1}"#;
+    let files: [(&str, &[u8]); 2] = [("run.sh", named.as_bytes()), ("shards.json", file.as_bytes())];
+    let job = read_files(&files, Hardware::default()).unwrap();
+    let training = &job.scenario.training;
+    assert_eq!((job.format, training.zero_stage()), (ConfigFormat::TrainingArguments, 2));
+    assert_eq!(training.recompute, Recompute::Full);
+    assert!(!says(&job, "The FSDP file"), "{:?}", job.assumed);
+    assert_eq!(job.unknown.len(), 1, "{:?}", job.unknown);
+    assert!(job.unknown[0].starts_with("reshard"), "{:?}", job.unknown);
+
+    let missing = config(&named);
+    assert!(says(&missing, "The FSDP file is not given."), "{:?}", missing.assumed);
+    assert_eq!((missing.scenario.training.zero_stage(), missing.scenario.training.recompute), (3, Recompute::None));
+
+    for inline in [
+        r#"--fsdp_config '{"activation_checkpointing": true, "cpu_ram_efficient_loading": true}'"#,
+        r#"--fsdp_config '{"activation_checkpointing":true}' --logging_steps 1"#,
+        r#"--fsdp_config "{\"fsdp_activation_checkpointing\": true}""#,
+    ] {
+        let job = config(&with(inline));
+        assert_eq!(job.scenario.training.recompute, Recompute::Full, "{inline}: {:?}", job.read);
+        assert!(job.unknown.is_empty() && !says(&job, "The FSDP file"), "{inline}: {:?}", job.unknown);
+    }
+    let job = config(&with("--fsdp_config '{\"activation_checkpoint\": true}' --fsdp_shading 1"));
+    assert_eq!(job.unknown.len(), 2, "{:?}", job.unknown);
+    assert_eq!(job.scenario.training.recompute, Recompute::None);
+    let alone = read("fsdp.json", br#"{"sharding_strategy": "HYBRID_SHARD", "use_orig_params": true}"#);
+    assert!(alone.expect_err("no model").to_string().contains("no model; add config.json"));
+}
+
+/// `get_data_types` of DeepSpeed: fp32 without ZeRO and with bf16, otherwise the format of the weights. A file that is
+/// named has the same default.
+#[test]
+fn deepspeed_accumulates_gradients_by_stage() {
+    let arguments =
+        |rest: &str| format!("per_device_train_batch_size: 1\nmax_seq_length: 4096\noutput_dir: out\n{rest}\n");
+    let file = |stage: u32, rest: &str| {
+        format!(r#"{{"zero_optimization": {{"stage": {stage}}}, "steps_per_print": 9{rest}}}"#)
+    };
+    let gradients = |texts: &[&str]| together(texts, on(8)).unwrap().scenario.training.gradients;
+    let (short, long) = (GradientFormat::Bf16, GradientFormat::Fp32);
+    for (stage, precision, rest, expected) in [
+        (0, "bf16: true", "", long),
+        (0, "fp16: true", "", short),
+        (1, "bf16: true", "", short),
+        (3, "bf16: true", "", short),
+        (2, "bf16: true", r#", "data_types": {"grad_accum_dtype": "fp32"}"#, long),
+        (0, "bf16: true", r#", "data_types": {"grad_accum_dtype": "bf16"}"#, short),
+    ] {
+        let given = gradients(&[LLAMA_70B, &arguments(precision), &file(stage, rest)]);
+        assert_eq!(given, expected, "{stage} {precision} {rest}");
+        if rest.is_empty() {
+            let named = arguments(&format!("{precision}\ndeepspeed: conf/my_zero{stage}.json"));
+            assert_eq!(gradients(&[LLAMA_70B, &named]), expected, "named: {stage} {precision}");
+        }
+    }
+}
+
+/// Modules that are trained in full are named, and misspelt keys of adapters are unknown.
+#[test]
+fn other_keys_of_adapters_are_reported() {
+    const SENTENCE: &str = "trained in full. Their gradients and optimizer state are left out.";
+    let axolotl = |rest: &str| {
+        config(&format!(
+            "base_model: Qwen/Qwen3-8B\nadapter: lora\nlora_r: 64\nlora_dropout: 0.1\nlora_on_cpu: true\n\
+             lora_mlp_kernel: true\nsequence_len: 2048\nmicro_batch_size: 2\nbf16: true\n{rest}\n"
+        ))
+    };
+    let job = axolotl("lora_alpha: 32\nlora_modules_to_save: [lm_head]");
+    assert!(says(&job, &format!("The modules in lora_modules_to_save are {SENTENCE}")), "{:?}", job.not_modelled);
+    assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+    assert!(!says(&axolotl("lora_modules_to_save: []"), SENTENCE));
+    assert!(!says(&axolotl("lora_modules_to_save:"), SENTENCE));
+    assert_eq!(axolotl("lora_alfa: 32").unknown, ["lora_alfa"]);
+    let trl = config(
+        "trl sft --model_name_or_path Qwen/Qwen3-4B --use_peft --lora_r 8 --lora_alpha 16 --lora_task_type CAUSAL_LM \
+         --lora_modules_to_save lm_head embed_tokens --per_device_train_batch_size 1 --lora_dropuot 0.1",
+    );
+    assert!(says(&trl, &format!("The modules in --lora_modules_to_save are {SENTENCE}")), "{:?}", trl.not_modelled);
+    assert_eq!(trl.unknown, ["--lora_dropuot (did you mean lora_dropout?)"]);
+}
+
+/// FSDP does not shard gradients between synchronizations.
+#[test]
+fn accumulation_with_fsdp_is_reported() {
+    let says_it = |launcher: &str, rest: &str| {
+        let arguments =
+            format!("per_device_train_batch_size: 1\nbf16: true\nmax_seq_length: 4096\noutput_dir: out\n{rest}");
+        let job = together(&[LLAMA_70B, launcher, &arguments], on(16)).unwrap();
+        assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+        says(&job, "FSDP holds unsharded gradients of all trained parameters")
+    };
+    let fsdp = |strategy: &str| format!("distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: {strategy}\n");
+    let steps = "gradient_accumulation_steps: 6\n";
+    assert!(says_it(&fsdp("FULL_SHARD"), steps) && says_it(&fsdp("SHARD_GRAD_OP"), steps));
+    assert!(!says_it(&fsdp("NO_SHARD"), steps));
+    assert!(!says_it(&fsdp("FULL_SHARD"), "gradient_accumulation_steps: 1\n"));
+    let set = "accelerator_config:\n  gradient_accumulation_kwargs:\n    sync_each_batch: true\n";
+    assert!(!says_it(&fsdp("FULL_SHARD"), &format!("{steps}{set}")));
+    assert!(!says_it("distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\n", steps));
+}

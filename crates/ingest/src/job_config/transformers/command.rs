@@ -46,7 +46,11 @@ const ACCELERATE_ONLY: [&str; 8] =
     ["machine_rank", "main_process_", "main_training_", "rdzv_", "same_network", "dynamo_", "gpu_ids", "debug"];
 
 /// Arguments whose value has several words.
-const LISTS: [&str; 4] = ["fsdp", "lora_target_modules", "target_modules", "lora_target"];
+const LISTS: [&str; 6] =
+    ["fsdp", "lora_target_modules", "target_modules", "lora_target", "lora_modules_to_save", "modules_to_save"];
+
+/// Arguments whose value is the name of a file or JSON.
+const JSON: [&str; 2] = ["fsdp_config", "accelerator_config"];
 
 /// Arguments of a job. Two different programs do not have one of these with another meaning.
 const JOB: [&str; 6] = [
@@ -164,7 +168,8 @@ fn setting(argument: &str, value: &str) -> Option<(String, String, String)> {
     let key = argument.replace('-', "_");
     let name = format!("--{key}");
     let mut value = words(value);
-    if !LISTS.contains(&key.as_str()) {
+    let is_json = JSON.contains(&key.as_str()) && value.starts_with('{');
+    if !is_json && !LISTS.contains(&key.as_str()) {
         value.truncate(value.find(char::is_whitespace).unwrap_or(value.len()));
     }
     // The launcher of DeepSpeed has a switch of the same name.

@@ -2,7 +2,7 @@
 
 use planner::training::{GradientFormat, MasterWeights, MomentFormat, Precision};
 
-use super::DEEPSPEED;
+use super::sharding::has_deepspeed;
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
 use crate::job_config::{ConfigFormat, JobConfigError};
@@ -53,16 +53,28 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Option<Preci
     })
 }
 
-/// DeepSpeed accumulates gradients in the format of the weights unless the file states another.
+/// DeepSpeed accumulates gradients in the format of the weights unless the file states another. Without ZeRO and with
+/// bf16, it accumulates them in fp32.
 pub(super) fn gradients(keys: &mut Keys, settings: &mut Settings) {
-    if !keys.has_section(DEEPSPEED) || settings.precision == Some(Precision::Fp32) {
+    if !has_deepspeed(keys) || settings.precision == Some(Precision::Fp32) {
         return;
     }
     let stated = keys.text(&["deepspeed.data_types.grad_accum_dtype"], "format of gradients");
-    if stated.is_none() {
-        keys.assume("DeepSpeed's default accumulates gradients in 16 bits.");
-    }
-    let is_long = stated.is_some_and(|format| matches!(format.as_str(), "fp32" | "float32"));
+    let is_on = |name: &&str| keys.peek(name).is_some_and(|value| value.trim().eq_ignore_ascii_case("true"));
+    let names = ["accelerate.mixed_precision", "mixed_precision"];
+    let is_fp16 = ["fp16", "float16", "deepspeed.fp16.enabled"].iter().any(is_on)
+        || names.iter().any(|name| keys.peek(name).is_some_and(|value| value.to_lowercase().contains("fp16")));
+    let is_long = match stated.as_deref() {
+        Some(format) => matches!(format, "fp32" | "float32"),
+        None if settings.zero == Some(0) && !is_fp16 => {
+            keys.assume("DeepSpeed's default accumulates gradients in fp32 at ZeRO stage 0 with bf16.");
+            true
+        }
+        None => {
+            keys.assume("DeepSpeed's default accumulates gradients in 16 bits.");
+            false
+        }
+    };
     settings.gradients = (!is_long).then_some(GradientFormat::Bf16);
 }
 
@@ -74,7 +86,7 @@ pub(super) fn states(format: ConfigFormat, keys: &mut Keys, settings: &mut Setti
         |format: &str| ["bfloat16", "bf16", "float16", "fp16"].contains(&format.trim().to_lowercase().as_str());
     let is_full = keys.peek("bf16").is_some_and(|value| value.trim() == "full");
     let is_pure = ["pure_bf16", "bfloat16"].iter().any(|name| keys.flag(&[name], "precision").unwrap_or(false));
-    let has_deepspeed = keys.has_section(DEEPSPEED);
+    let has_deepspeed = has_deepspeed(keys);
     let is_plain = settings.zero == Some(0) && settings.adapters.is_none();
     let is_default = format == ConfigFormat::Swift && loaded.is_none() && settings.precision == Some(Precision::Bf16);
     if is_plain && is_default && !has_deepspeed {

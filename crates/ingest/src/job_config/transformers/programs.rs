@@ -4,7 +4,7 @@ use planner::training::Framework;
 
 use super::COMMAND;
 use super::sharding::stage_in_name;
-use super::tuning::report_stage;
+use super::tuning::{report_saved, report_stage};
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
 use crate::job_config::{ConfigFormat, JobConfigError, launcher, megatron, optimizer};
@@ -143,7 +143,7 @@ const SWIFT_IGNORED: [&str; 32] = [
 ];
 
 /// Starts of arguments of TRL for data, losses, generation and logs.
-const TRL_IGNORED: [&str; 22] = [
+const TRL_IGNORED: [&str; 21] = [
     "assistant_only",
     "beta",
     "completion_only",
@@ -151,7 +151,6 @@ const TRL_IGNORED: [&str; 22] = [
     "eos_token",
     "epsilon",
     "log_completions",
-    "lora_",
     "max_prompt",
     "model_init",
     "model_revision",
@@ -381,7 +380,7 @@ pub(super) fn report(format: ConfigFormat, keys: &mut Keys) {
 }
 
 /// Starts of arguments of ms-swift with Megatron-LM for data, checkpoints and logs.
-const MEGATRON_IGNORED: [&str; 28] = [
+const MEGATRON_IGNORED: [&str; 32] = [
     "#",
     "$",
     "model",
@@ -392,7 +391,11 @@ const MEGATRON_IGNORED: [&str; 28] = [
     "save-safetensors",
     "max-epochs",
     "merge-lora",
-    "lora-",
+    "lora-alpha",
+    "lora-bias",
+    "lora-dropout",
+    "lora-dtype",
+    "modules-to-save",
     "no-initialization",
     "exit-on",
     "padding-free",
@@ -458,6 +461,7 @@ pub(super) fn read_megatron(keys: &mut Keys) -> Result<Settings, JobConfigError>
     one_node(keys, &mut settings)?;
     if keys.text(&["finetuning_type"], "fine-tuning").is_some_and(|kind| kind == "lora") {
         optimizer::read_adapters(keys, &mut settings, (8, true), None)?;
+        report_saved(keys);
     }
     if let Some(kind) = keys.text(&["rlhf-type"], "fine-tuning").or_else(|| keys.peek(COMMAND).map(str::to_owned)) {
         report_stage(&kind, keys);

@@ -13,12 +13,12 @@ fn is_several(value: &str) -> bool {
     value.trim().parse::<u32>().is_ok_and(|degree| degree > 1)
 }
 
-pub(super) fn read(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+/// Reads the sharding. Returns true for FSDP.
+pub(super) fn read(keys: &mut Keys, settings: &mut Settings) -> Result<bool, JobConfigError> {
+    let is_deepspeed = has_deepspeed(keys);
     let kind = keys.text(&["accelerate.distributed_type"], "data parallelism").unwrap_or_default();
     let named = named_file(keys);
     let has_file = keys.has_section(DEEPSPEED);
-    let is_deepspeed =
-        has_file || named.is_some() || kind == "DEEPSPEED" || keys.has_section("accelerate.deepspeed_config.");
     let stated = keys.text(&["fsdp"], "sharding");
     // A file with all arguments has an FSDP section without strategies if FSDP is off.
     let has_section = keys.has_section("fsdp_config.") && stated.is_none();
@@ -51,21 +51,52 @@ pub(super) fn read(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobCo
         }
         0
     });
-    Ok(())
+    Ok(is_fsdp || (!is_deepspeed && settings.zero == Some(3)))
+}
+
+/// Keys of the name of a DeepSpeed file.
+const FILES: [&str; 4] =
+    ["deepspeed", "accelerate.deepspeed_config.deepspeed_config_file", "deepspeed_config", "dist_config.config_file"];
+
+/// True for a job of DeepSpeed. Its file may be named and not given.
+pub(super) fn has_deepspeed(keys: &Keys) -> bool {
+    let named = FILES.iter().find_map(|name| keys.peek(name));
+    keys.has_section(DEEPSPEED)
+        || named.is_some_and(|name| !name.trim().is_empty())
+        || keys.peek("accelerate.distributed_type") == Some("DEEPSPEED")
+        || keys.has_section("accelerate.deepspeed_config.")
 }
 
 /// Returns the name of a DeepSpeed file that another file names.
 fn named_file(keys: &mut Keys) -> Option<String> {
-    let name = keys.text(
-        &[
-            "deepspeed",
-            "accelerate.deepspeed_config.deepspeed_config_file",
-            "deepspeed_config",
-            "dist_config.config_file",
-        ],
-        "DeepSpeed file",
-    );
-    name.filter(|name| !name.trim().is_empty())
+    keys.text(&FILES, "DeepSpeed file").filter(|name| !name.trim().is_empty())
+}
+
+/// Reports the gradients that FSDP does not shard during accumulation. The trainer synchronizes after the last
+/// microbatch of a step alone.
+pub(super) fn report_accumulation(keys: &mut Keys, settings: &Settings) {
+    let names = [
+        "accelerator_config.gradient_accumulation_kwargs.sync_each_batch",
+        "accelerate.gradient_accumulation_plugin.sync_each_batch",
+        "gradient_accumulation_plugin.sync_each_batch",
+        "gradient_accumulation_kwargs.sync_each_batch",
+    ];
+    let is_stated = keys.flag(&names, "synchronization of microbatches").unwrap_or(false);
+    // JSON on a command line, with or without its quotes.
+    let compact = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+    let is_in_json = keys.peek("accelerator_config").is_some_and(|text| compact(text).contains("synceachbatchtrue"));
+    // LLaMA-Factory has a trainer of its own for this key.
+    let is_trainer = !keys.has("dist_config.name");
+    let is_accumulated = settings.accumulation.is_some_and(|steps| steps > 1);
+    if is_stated || is_in_json || !is_trainer || !is_accumulated || settings.zero.is_none_or(|stage| stage < 2) {
+        return;
+    }
+    let tensor = settings.tensor.filter(|&degree| degree > 1);
+    let share = tensor.map_or_else(String::new, |degree| format!(", divided by {degree} (tensor parallelism)"));
+    keys.not_modelled(format!(
+        "Between synchronizations FSDP holds unsharded gradients of all trained parameters on each device, in the format \
+         of the weights{share}. This memory is left out. Set sync_each_batch to avoid it."
+    ));
 }
 
 fn deepspeed(

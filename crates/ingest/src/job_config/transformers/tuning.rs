@@ -23,6 +23,55 @@ const CHUNKED_LOSS: [&str; 5] = [
     "cut_cross_entropy",
 ];
 
+/// Keys of modules that are trained in full beside the adapters.
+const SAVED: [&str; 5] =
+    ["lora_modules_to_save", "modules_to_save", "peft_config.modules_to_save", "additional_target", "modules-to-save"];
+
+/// Keys of adapters. Those of the rank and of the adapted layers are settings.
+const LORA: [&str; 41] = [
+    "lora_alpha",
+    "lora_bias",
+    "lora_ckpt",
+    "lora_dim",
+    "lora_dropout",
+    "lora_dtype",
+    "lora_embedding_kernel",
+    "lora_enable",
+    "lora_fan_in_fan_out",
+    "lora_ga_batch_size",
+    "lora_ga_direction",
+    "lora_ga_iters",
+    "lora_ga_max_length",
+    "lora_ga_scale",
+    "lora_ga_stable_gamma",
+    "lora_learning_rate",
+    "lora_lr_ratio",
+    "lora_mlp_kernel",
+    "lora_model_dir",
+    "lora_module_name",
+    "lora_modules",
+    "lora_modules_to_save",
+    "lora_namespan_exclude",
+    "lora_o_kernel",
+    "lora_on_cpu",
+    "lora_path",
+    "lora_qkv_kernel",
+    "lora_r",
+    "lora_rank",
+    "lora_target",
+    "lora_target_linear",
+    "lora_target_modules",
+    "lora_target_parameters",
+    "lora_target_regex",
+    "lora_task_type",
+    "lora_type",
+    "lora_weight_path",
+    "lorap_emb_lr",
+    "lorap_lr_ratio",
+    "loraplus_lr_embedding",
+    "loraplus_lr_ratio",
+];
+
 const REFERENCE: &str = "The reference, reward or value model is left out.";
 
 pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
@@ -44,9 +93,15 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
             let is_all = matches!(format, ConfigFormat::LlamaFactory | ConfigFormat::Swift | ConfigFormat::OpenRlhf);
             let defaults = if is_all { (8, true) } else { (16, false) };
             optimizer::read_adapters(keys, settings, defaults, bits)?;
+            report_saved(keys);
         }
     }
-    keys.ignore(|key| ["lora_", "peft_", "galore_", "apollo_", "badam_"].iter().any(|start| key.starts_with(start)));
+    keys.name(LORA.into_iter());
+    keys.ignore(|key| {
+        LORA.contains(&key)
+            || SAVED.contains(&key)
+            || ["peft_", "galore_", "apollo_", "badam_"].iter().any(|start| key.starts_with(start))
+    });
     for (names, sentence) in SWITCHES {
         for name in names {
             if is_on(keys, name, "fine-tuning") {
@@ -85,6 +140,18 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
         settings.frozen.push(ModuleRole::Backbone);
     }
     Ok(())
+}
+
+/// Reports modules that are trained in full beside the adapters.
+pub(super) fn report_saved(keys: &mut Keys) {
+    for name in SAVED {
+        if is_on(keys, name, "modules trained in full") {
+            let name = keys.file_name(name);
+            keys.not_modelled(format!(
+                "The modules in {name} are trained in full. Their gradients and optimizer state are left out."
+            ));
+        }
+    }
 }
 
 /// True if the file states `name` with a value that is not off.

@@ -1,6 +1,6 @@
 //! Keys for data, checkpoints, logs, learning rates and launchers.
 
-const STARTS: [&str; 137] = [
+const STARTS: [&str; 136] = [
     "use_unsloth_gc",
     "rope_scaling",
     "quantization_method",
@@ -81,7 +81,6 @@ const STARTS: [&str; 137] = [
     "freeze_multi_modal_projector",
     "fp16_",
     "bf16_",
-    "fsdp",
     "full_determinism",
     "generation",
     "gradient_checkpointing_kwargs",
@@ -259,6 +258,22 @@ const FSDP: [&str; 16] = [
     "xla_fsdp_v2",
 ];
 
+/// Keys of FSDP that state settings, without the prefix `fsdp_`. They have no effect without FSDP.
+const FSDP_SETTINGS: [&str; 6] = [
+    "activation_checkpointing",
+    "cpu_offload",
+    "offload_params",
+    "reshard_after_forward",
+    "sharding_strategy",
+    "version",
+];
+
+/// True for a key of FSDP. Without the prefix `fsdp_`, "version" may be that of anything.
+pub(super) fn is_fsdp_key(key: &str) -> bool {
+    let name = key.strip_prefix("fsdp_").unwrap_or(key);
+    FSDP.contains(&name) || (FSDP_SETTINGS.contains(&name) && key != "version")
+}
+
 /// True if a key affects neither time nor memory.
 pub(super) fn is(key: &str) -> bool {
     if let Some((section, names)) = SECTIONS.into_iter().find(|(section, _)| key.starts_with(section)) {
@@ -267,6 +282,9 @@ pub(super) fn is(key: &str) -> bool {
         return names
             .iter()
             .any(|known| name == *known || name.strip_prefix(known).is_some_and(|rest| rest.starts_with('.')));
+    }
+    if key.starts_with("fsdp_") {
+        return is_fsdp_key(key);
     }
     let sections = ["special_tokens.", "tokenizer", "torch", "wandb", "mlflow", "comet", "weight_decay", "use_mps"];
     NAMES.contains(&key) || STARTS.iter().chain(&sections).any(|start| key.starts_with(start))

@@ -36,7 +36,7 @@ pub(super) fn parameters(job: &Job<'_>, is_on: bool) -> Option<Vec<Setting>> {
 
 fn states_fsdp_offload(job: &Job<'_>) -> bool {
     let is_on = |key: &&str| job.value(key).is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    FSDP.iter().any(|key| is_on(key)) || job.value("fsdp").is_some_and(|words| words.contains("offload"))
+    FSDP.iter().any(is_on) || job.value("fsdp").is_some_and(|words| words.contains("offload"))
 }
 
 /// Returns the settings of an offloaded optimizer. Stage 3 of DeepSpeed offloads a share, and the other stages and
