@@ -14,7 +14,8 @@ enum Shown {
     Words(&'static [(&'static str, &'static str)]),
     /// Words of a list, by number.
     Numbered(&'static [(u64, &'static str)]),
-    Switch,
+    /// A switch, and whether the form shows it as on without a value.
+    Switch(bool),
     /// A share, shown in percent. An empty field is 0.
     Share,
     /// A number with its unit, and the text of an empty field.
@@ -38,7 +39,7 @@ const FIELDS: [(&str, &str, Shown); 22] = [
     ("/training/recompute_layers", "Recomputed", Number("layers per stage", "automatic")),
     ("/training/activation_offload", "Activations on the host", Share),
     ("/training/optimizer_offload", "Optimizer state on the host", Share),
-    ("/training/parameter_offload", "Weights and gradients on the host", Switch),
+    ("/training/parameter_offload", "Weights and gradients on the host", Switch(false)),
     (
         "/training/zero",
         "ZeRO stage",
@@ -48,7 +49,7 @@ const FIELDS: [(&str, &str, Shown); 22] = [
     ("/training/gradients", "Gradients", Words(&[("fp32", "fp32"), ("bf16", "bf16")])),
     ("/training/attention", "Attention", Words(&ATTENTION)),
     ("/training/execution", "Execution", Words(&EXECUTION)),
-    ("/training/sequence_parallel", "Sequence parallel", Switch),
+    ("/training/sequence_parallel", "Sequence parallel", Switch(true)),
     (
         "/workload/packing",
         "Packing",
@@ -163,8 +164,7 @@ impl Shown {
                     .find(|(word, _)| *word == number)
                     .map_or_else(|| number.to_string(), |(_, it)| (*it).to_owned())
             }
-            // The form shows switches without a value as on.
-            Switch => if value.and_then(Value::as_bool).unwrap_or(true) { "on" } else { "off" }.to_owned(),
+            Switch(absent) => if value.and_then(Value::as_bool).unwrap_or(*absent) { "on" } else { "off" }.to_owned(),
             Share => share_text(value.and_then(Value::as_f64).unwrap_or(0.0)),
             Number(_, empty) => value.map_or_else(|| (*empty).to_owned(), pointer::write_number),
         }
@@ -232,7 +232,11 @@ mod tests {
             let options: Vec<String> = match shown {
                 Words(words) => words.iter().map(|(word, title)| format!("(\"{word}\", \"{title}\")")).collect(),
                 Numbered(words) => words.iter().map(|(word, title)| format!("({word}, \"{title}\")")).collect(),
-                Switch => vec!["when_absent=true".to_owned()],
+                Switch(true) => vec!["when_absent=true".to_owned()],
+                Switch(false) => {
+                    assert!(!field.contains("when_absent"), "{place}: {field}");
+                    Vec::new()
+                }
                 Share => vec!["unit=\"share\"".to_owned(), "placeholder=\"0\"".to_owned()],
                 Number(_, empty) if !empty.is_empty() => vec![format!("placeholder=\"{empty}\"")],
                 Number(..) => Vec::new(),
@@ -279,6 +283,8 @@ mod tests {
         assert_eq!(text(&[("/cluster/nodes", json!(2))]), "Nodes: 1 → 2");
         assert_eq!(text(&[("/layout/microbatch", json!(1))]), "Microbatch: 2 → 1 sequences");
         assert_eq!(text(&[("/training/sequence_parallel", json!(true))]), "", "already on");
+        let offloaded = text(&[("/training/parameter_offload", json!(true))]);
+        assert_eq!(offloaded, "Weights and gradients on the host: off → on");
         assert_eq!(text(&[("/unknown/field", json!("x"))]), "Unknown, field: x");
     }
 }
