@@ -133,8 +133,8 @@ impl Check {
     /// or several modules, so that it takes seconds.
     pub fn shown_best_scenario(&self) -> Scenario {
         let mut scenario = Scenario { iterations: 1, ..self.best_scenario.clone() };
-        let is_short = scenario.cluster.devices() <= WHOLE_SEARCH_DEVICES && scenario.model.modules.len() == 1;
-        if !is_short {
+        let is_small = scenario.cluster.devices() <= WHOLE_SEARCH_DEVICES && scenario.model.modules.len() == 1;
+        if !is_small {
             scenario.search.best_steps = Some(SHOWN_STEPS);
         }
         scenario
