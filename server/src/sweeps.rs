@@ -442,4 +442,8 @@ impl Observer for Until {
     fn max_bytes(&self) -> u64 {
         self.bytes
     }
+    // Rows of a sweep have figures only.
+    fn draws_timelines(&self) -> bool {
+        false
+    }
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::analysis::AnalysisError;
 use changes::{LAYERS_PER_STAGE, PLANNERS, Proposal, pairs, proposals};
-use planscope_core::host::{Cancellation, Workers};
+use planscope_core::host::{Cancellation, SequentialWorkers, Workers, side_by_side};
 use planscope_plan::certainty;
 use planscope_plan::observer::Observer;
 use planscope_plan::outcome::{Layout, PlanOutcome, Planned, RankMemory, RankNeed, is_even, layer_counts};
@@ -158,7 +158,8 @@ pub fn need(
 ) -> Result<Need, AnalysisError> {
     let planner = planner.unwrap_or_else(|| reference_planner(valid));
     let document = document(valid);
-    let Evaluated { result, ranks, plan } = base(&document, valid, planner, &Watch { workers, cancellation })?;
+    let watch = Watch { draws_timelines: true, ..Watch::new(workers, cancellation) };
+    let Evaluated { result, ranks, plan } = base(&document, valid, planner, &watch)?;
     let limit_gib = valid.scenario().memory_limit().gib();
     let (changes, simulated, rejected, combination, is_partial) = (Vec::new(), 0, 0, None, false);
     let fit = Fit { planner, base: result, ranks, limit_gib, changes, simulated, rejected, combination, is_partial };
@@ -207,7 +208,7 @@ pub fn fit_applicable(
     cancellation: &dyn Cancellation,
 ) -> Result<Fit, AnalysisError> {
     let planner = planner.unwrap_or_else(|| reference_planner(valid));
-    let watch = Watch { workers, cancellation };
+    let watch = Watch::new(workers, cancellation);
     let document = document(valid);
     let base = base(&document, valid, planner, &watch)?;
     let base_s = base.result.iteration_s;
@@ -242,7 +243,7 @@ pub fn fit_applicable(
     Ok(Fit { planner, base, ranks, limit_gib, changes, simulated, rejected, combination, is_partial })
 }
 
-/// Simulates changes of a scenario, one by one.
+/// Simulates changes of a scenario.
 struct Trials<'a> {
     document: &'a Value,
     valid: &'a ValidScenario,
@@ -257,30 +258,43 @@ struct Trials<'a> {
 }
 
 impl Trials<'_> {
-    /// Simulates the proposals. Returns true if the time is up before the last one.
+    /// Simulates the proposals, one per worker at a time. Returns true if the time is up before the last one.
     fn run(&mut self, proposals: Vec<Proposal>) -> Result<bool, AnalysisError> {
-        for proposal in proposals {
-            match self.simulate(proposal) {
-                Ok(()) => {}
-                Err(AnalysisError::TimeIsUp) => return Ok(true),
-                Err(error) => return Err(error),
+        let mut proposals = proposals.into_iter().peekable();
+        while proposals.peek().is_some() {
+            let round: Vec<Proposal> = proposals.by_ref().take(self.watch.workers.count()).collect();
+            let results = side_by_side(self.watch.workers, round.len(), |index| self.evaluate(&round[index]));
+            for (proposal, result) in round.into_iter().zip(results) {
+                match result {
+                    Ok(evaluated) => self.add(proposal, evaluated),
+                    Err(AnalysisError::TimeIsUp) => return Ok(true),
+                    Err(error) => return Err(error),
+                }
             }
         }
         Ok(false)
     }
 
-    fn simulate(&mut self, Proposal { title, kind, fields }: Proposal) -> Result<(), AnalysisError> {
-        let base_s = self.base.result.iteration_s;
-        // More nodes are always faster; the fewest that fit are the smallest change.
-        let is_enlarged = kind == ChangeKind::Cluster && base_s.is_none();
-        if is_enlarged && self.changes.iter().any(|change| change.kind == kind) {
-            return Ok(());
+    /// More nodes are always faster; the fewest that fit are the smallest change.
+    fn is_superseded(&self, kind: ChangeKind) -> bool {
+        let is_enlarged = kind == ChangeKind::Cluster && self.base.result.iteration_s.is_none();
+        is_enlarged && self.changes.iter().any(|change| change.kind == kind)
+    }
+
+    /// Plans a changed scenario. `None` if it is not a valid one.
+    fn evaluate(&self, proposal: &Proposal) -> Result<Option<Evaluated>, AnalysisError> {
+        if self.is_superseded(proposal.kind) {
+            return Ok(None);
         }
-        let Some(changed) = apply(self.document, &fields) else { return Ok(()) };
+        let Some(changed) = apply(self.document, &proposal.fields) else { return Ok(None) };
         let planner = planner_after(&changed, self.document, self.planner);
-        let Some(Evaluated { result, plan, .. }) = evaluate(&changed, self.valid, planner, self.watch)? else {
-            return Ok(());
-        };
+        let watch = Watch { workers: &SequentialWorkers, ..*self.watch };
+        evaluate(&changed, self.valid, planner, &watch)
+    }
+
+    fn add(&mut self, Proposal { title, kind, fields }: Proposal, evaluated: Option<Evaluated>) {
+        let Some(Evaluated { result, plan, .. }) = evaluated.filter(|_| !self.is_superseded(kind)) else { return };
+        let base_s = self.base.result.iteration_s;
         self.simulated += 1;
         match result.iteration_s {
             Some(seconds) if base_s.is_none_or(|base| seconds < base * (1.0 - MIN_SHARE)) => {
@@ -292,7 +306,6 @@ impl Trials<'_> {
             Some(_) => {}
             None => self.rejected += 1,
         }
-        Ok(())
     }
 }
 
@@ -482,6 +495,15 @@ fn uneven_layers(scenario: &Scenario, planned: &Planned) -> Vec<u32> {
 pub(crate) struct Watch<'a> {
     pub(crate) workers: &'a dyn Workers,
     pub(crate) cancellation: &'a dyn Cancellation,
+    /// True if the caller uses the shares of the critical path.
+    pub(crate) draws_timelines: bool,
+}
+
+impl<'a> Watch<'a> {
+    /// Without timelines.
+    pub(crate) const fn new(workers: &'a dyn Workers, cancellation: &'a dyn Cancellation) -> Self {
+        Self { workers, cancellation, draws_timelines: false }
+    }
 }
 
 impl Observer for Watch<'_> {
@@ -495,5 +517,9 @@ impl Observer for Watch<'_> {
 
     fn workers(&self) -> &dyn Workers {
         self.workers
+    }
+
+    fn draws_timelines(&self) -> bool {
+        self.draws_timelines
     }
 }

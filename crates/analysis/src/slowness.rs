@@ -195,7 +195,7 @@ pub fn explain(
     cancellation: &dyn Cancellation,
 ) -> Result<Slowness, AnalysisError> {
     let planner = reference_planner(valid);
-    let watch = Watch { workers, cancellation };
+    let watch = Watch::new(workers, cancellation);
     let document = document(valid);
     let plan = base(&document, valid, planner, &watch)?.plan;
     let plan = plan.ok_or_else(|| {

@@ -153,7 +153,7 @@ fn simulated(costs: &PipelineCosts, chunks: u32) -> Result<(ScheduleTime, Vec<Ra
     let schedule = if chunks > 1 { interleaved(p, chunks as usize, m, Grouping::Balanced) } else { one_f_one_b(p, m) };
     let execution = execute(&schedule, costs).map_err(|deadlock| Inconsistent(deadlock.to_string()))?;
     let mut totals = IterationTotals::default();
-    totals.add_replica(&schedule, costs);
+    totals.add_replica(&schedule, costs, 1);
     let end = StepEnd::from_executions(p, std::iter::once(&execution)).iteration_end(costs);
     let time = ScheduleTime {
         end: Seconds::from_secs(end.secs()),

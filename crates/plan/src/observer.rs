@@ -42,6 +42,11 @@ pub trait Observer: Sync {
     fn workers(&self) -> &dyn Workers {
         &SequentialWorkers
     }
+    /// Returns whether the caller uses timelines and the shares of the critical path. Without them, a plan has no
+    /// timelines and its shares are 0.
+    fn draws_timelines(&self) -> bool {
+        true
+    }
     /// Returns the clock for batches that the current planner plans online.
     fn batch_clock(&self) -> &dyn BatchClock {
         &NoBatchClock

@@ -34,7 +34,7 @@ pub fn complete(
     if !has_no_layout(scenario) {
         return Ok(None);
     }
-    let watch = Watch { workers, cancellation };
+    let watch = Watch::new(workers, cancellation);
     let planner = reference_planner(valid);
     let degrees = expert_degrees(scenario);
     for is_uneven in [false, true] {

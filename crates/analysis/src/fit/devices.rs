@@ -45,7 +45,7 @@ pub fn fewest_devices(
     workers: &dyn Workers,
     cancellation: &dyn Cancellation,
 ) -> Result<DeviceTable, AnalysisError> {
-    let watch = Watch { workers, cancellation };
+    let watch = Watch::new(workers, cancellation);
     let mut rows = Vec::new();
     let mut is_partial = false;
     'types: for preset in presets::clusters() {

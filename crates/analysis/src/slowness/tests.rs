@@ -168,7 +168,7 @@ fn uneven_small_and_late_work_is_simulated() {
         for word in words {
             let all = suspects(valid.scenario(), true);
             let suspect = all.iter().find(|suspect| suspect.degrees[0].title.contains(word)).expect(word);
-            let watch = Watch { workers: &SequentialWorkers, cancellation: &NeverCancelled };
+            let watch = Watch::new(&SequentialWorkers, &NeverCancelled);
             let planner = reference_planner(valid);
             let base = base(&document(valid), valid, planner, &watch).unwrap().plan.unwrap();
             let phases = predicted_phases(&base, TimerRanks::Slowest, None);

@@ -30,20 +30,27 @@ pub struct IterationTotals {
 }
 
 impl IterationTotals {
-    /// Adds the ranks of a replica.
-    pub fn add_replica(&mut self, schedule: &Schedule, costs: &PipelineCosts) {
+    /// Adds the ranks of `count` equal replicas.
+    pub fn add_replica(&mut self, schedule: &Schedule, costs: &PipelineCosts, count: u32) {
         for rank in 0..schedule.ranks() {
-            self.add_rank(schedule, costs, rank, 1);
+            self.add_rank(schedule, costs, rank, u64::from(count));
         }
-        self.ranks += schedule.ranks() as u64;
+        self.ranks += schedule.ranks() as u64 * u64::from(count);
     }
 
-    /// Adds ranks weighted by devices per rank. The remaining devices are idle.
-    pub fn add_blocks(&mut self, schedule: &Schedule, costs: &PipelineCosts, sizes: &[u32], devices: u32) {
+    /// Adds ranks weighted by devices per rank, of `count` equal replicas on `devices` devices each. The remaining
+    /// devices are idle.
+    pub fn add_blocks(
+        &mut self,
+        schedule: &Schedule,
+        costs: &PipelineCosts,
+        sizes: &[u32],
+        (devices, count): (u32, u32),
+    ) {
         for (rank, &size) in sizes.iter().enumerate() {
-            self.add_rank(schedule, costs, rank, u64::from(size));
+            self.add_rank(schedule, costs, rank, u64::from(size) * u64::from(count));
         }
-        self.ranks += u64::from(devices);
+        self.ranks += u64::from(devices) * u64::from(count);
     }
 
     /// Adds a rank with weight `times`.

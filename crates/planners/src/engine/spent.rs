@@ -133,6 +133,10 @@ impl Observer for Budgeted<'_> {
         self.observer.workers()
     }
 
+    fn draws_timelines(&self) -> bool {
+        self.observer.draws_timelines()
+    }
+
     fn batch_clock(&self) -> &dyn BatchClock {
         self.observer.batch_clock()
     }

@@ -36,33 +36,35 @@ impl StageTimes {
         Self { stages: vec![StageTotals::default(); stages] }
     }
 
-    pub(crate) fn add(&mut self, costs: &PipelineCosts) {
+    /// Adds the costs of `count` equal replicas.
+    pub(crate) fn add(&mut self, costs: &PipelineCosts, count: u32) {
         let together = costs.flows.gangs() > 0;
         // Context-parallel ranks all run the same single stage.
-        self.add_as(costs, &|stage| if together { 0 } else { stage });
+        self.add_as(costs, &|stage| if together { 0 } else { stage }, count);
     }
 
-    /// Adds the model FLOPs per stage.
-    pub(crate) fn add_flops(&mut self, flops: &[f64]) {
+    /// Adds the model FLOPs per stage of `count` equal replicas.
+    pub(crate) fn add_flops(&mut self, flops: &[f64], count: u32) {
         for (totals, flops) in self.stages.iter_mut().zip(flops) {
-            totals.flops += flops;
+            totals.flops += flops * f64::from(count);
         }
     }
 
-    /// Adds the costs per stage to the totals at index `place(stage)`.
-    pub(crate) fn add_as(&mut self, costs: &PipelineCosts, slot: &dyn Fn(usize) -> usize) {
+    /// Adds the costs per stage of `count` equal replicas to the totals at index `slot(stage)`.
+    pub(crate) fn add_as(&mut self, costs: &PipelineCosts, slot: &dyn Fn(usize) -> usize, count: u32) {
+        let times = f64::from(count);
         for Cell { index, stage, .. } in costs.cells() {
             let at = slot(stage);
             if at >= self.stages.len() {
                 self.stages.resize(at + 1, StageTotals::default());
             }
             let totals = &mut self.stages[at];
-            totals.visits += 1;
-            totals.forward += costs.forward[index].secs();
-            totals.backward += costs.backward(index).secs();
-            totals.recompute += costs.recomputed[index].secs();
-            totals.exposed += costs.exposed_forward[index].secs() + costs.exposed_backward[index].secs();
-            totals.communication += costs.communication[index].secs();
+            totals.visits += count;
+            totals.forward += times * costs.forward[index].secs();
+            totals.backward += times * costs.backward(index).secs();
+            totals.recompute += times * costs.recomputed[index].secs();
+            totals.exposed += times * (costs.exposed_forward[index].secs() + costs.exposed_backward[index].secs());
+            totals.communication += times * costs.communication[index].secs();
         }
     }
 
@@ -128,17 +130,25 @@ impl RankTotals {
         Self { ranks: vec![Default::default(); ranks], runs: 0 }
     }
 
-    /// Adds a replica from an iteration of duration `time`.
-    pub(crate) fn add(&mut self, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts, time: Nanos) {
-        self.runs += 1;
+    /// Adds `count` equal replicas from an iteration of duration `time`.
+    pub(crate) fn add(
+        &mut self,
+        schedule: &Schedule,
+        execution: &Execution,
+        costs: &PipelineCosts,
+        time: Nanos,
+        count: u32,
+    ) {
+        self.runs += count as usize;
+        let weight = f64::from(count);
         for (rank, (sum, memory)) in self.ranks.iter_mut().enumerate() {
             let times = rank_time(rank, schedule, costs, time);
-            sum.compute_s += times.compute_s;
-            sum.recompute_s += times.recompute_s;
-            sum.exposed_s += times.exposed_s;
-            sum.sync_s += times.sync_s;
-            sum.optimizer_s += times.optimizer_s;
-            sum.bubble_s += times.bubble_s;
+            sum.compute_s += weight * times.compute_s;
+            sum.recompute_s += weight * times.recompute_s;
+            sum.exposed_s += weight * times.exposed_s;
+            sum.sync_s += weight * times.sync_s;
+            sum.optimizer_s += weight * times.optimizer_s;
+            sum.bubble_s += weight * times.bubble_s;
             let peak = rank_memory(rank, schedule, execution, costs);
             if peak.resident_gib() > memory.resident_gib() {
                 *memory = peak;

@@ -7,6 +7,7 @@ use crate::planners::dhp::group_costs;
 use crate::planners::hydraulis::pipeline_costs;
 use crate::planners::infeasible::Infeasibility;
 use crate::planners::module_layouts::module_costs;
+use crate::planners::replica::REMEMBERED;
 use crate::planners::{Batches, PlanningContext, SearchError, replica, stage_flops};
 use planscope_core::host::{jobs_per_round, side_by_side};
 use planscope_core::units::Flops;
@@ -65,8 +66,8 @@ pub(crate) struct ReplicaRun {
     pub stage_flops: Vec<f64>,
 }
 
-/// Executes all replicas in an iteration. Replicas share a run if their work and node offset are
-/// equal.
+/// Executes all replicas in an iteration. Replicas share a run if their work and their
+/// links are equal.
 pub(crate) fn run_iteration(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
@@ -75,16 +76,14 @@ pub(crate) fn run_iteration(
     batch: &PackedBatch,
 ) -> Result<Runs, Deadlock> {
     let layout = plan.layout;
-    let node = scenario.cluster.devices_per_node;
-    let devices = layout.tensor * scenario.training.context_parallel;
     let mut distinct: Vec<(Vec<MicrobatchLoad>, usize, u32, Arc<ReplicaRun>)> = Vec::new();
     let mut runs = Vec::with_capacity(plan.iterations[iteration].replicas.len());
     for (index, assigned) in plan.iterations[iteration].replicas.iter().enumerate() {
         let loads = replica::loads(scenario, batch, &assigned.microbatches);
-        let offset = (index as u32).wrapping_mul(devices) % node;
+        let class = replica::link_class(scenario, layout, index);
         let replicas = &plan.iterations[iteration].replicas;
         let same = distinct.iter().find(|(known, other, at, _)| {
-            *at == offset && *known == loads && is_same_plan(&replicas[*other], assigned, batch)
+            *at == class && *known == loads && is_same_plan(&replicas[*other], assigned, batch)
         });
         if let Some((.., run)) = same {
             runs.push(Arc::clone(run));
@@ -108,11 +107,10 @@ pub(crate) fn run_iteration(
         let stage_flops = stage_flops::replica_flops(scenario, plan, assigned, &loads, batch);
         let run = Arc::new(ReplicaRun { costs, execution, flops, stage_flops });
         runs.push(Arc::clone(&run));
-        // Only recent replicas are compared: equal replicas are adjacent or alternate.
         if distinct.len() == REMEMBERED {
             distinct.remove(0);
         }
-        distinct.push((loads, index, offset, run));
+        distinct.push((loads, index, class, run));
     }
     Ok(runs)
 }
@@ -126,8 +124,18 @@ fn is_same_plan(a: &ReplicaPlan, b: &ReplicaPlan, batch: &PackedBatch) -> bool {
     a.schedule == b.schedule && a.mixes == b.mixes && a.kind == b.kind && (a.parts().is_empty() || contents())
 }
 
-/// Previous replicas in the comparison.
-pub(crate) const REMEMBERED: usize = 16;
+/// Returns the index of the first replica of each run, and the number of replicas that share it.
+pub(crate) fn equal_runs(runs: &[Arc<ReplicaRun>]) -> Vec<(usize, u32)> {
+    let mut equal: Vec<(usize, u32)> = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        let is_shared = |(first, _): &&mut (usize, u32)| Arc::ptr_eq(&runs[*first], run);
+        match equal.iter_mut().rev().take(REMEMBERED).find(is_shared) {
+            Some((_, count)) => *count += 1,
+            None => equal.push((index, 1)),
+        }
+    }
+    equal
+}
 
 /// Simulates a plan on the evaluated batches, in parallel. Returns it if it runs within the memory
 /// limit.
@@ -141,7 +149,8 @@ pub(crate) fn fits(
     let fits = |iteration: usize| {
         let runs = run_iteration(scenario, pricing, &plan, iteration, &batches[iteration]);
         let runs = runs.map_err(|_| Infeasibility::deadlock())?;
-        for (run, replica) in runs.iter().zip(&plan.iterations[iteration].replicas) {
+        for (first, _) in equal_runs(&runs) {
+            let (run, replica) = (&runs[first], &plan.iterations[iteration].replicas[first]);
             let (rank, peak) = peak_memory_over(&replica.schedule, &run.execution, &run.costs);
             if peak > limit {
                 return Err(Infeasibility::activations(rank, peak));
@@ -156,7 +165,7 @@ pub(crate) fn fits(
         go_on(observer)?;
         for runs in side_by_side(workers, round.len(), |index| fits(round[index])) {
             let runs = runs?;
-            cells += runs.iter().map(|run| run.costs.flows.cells()).sum::<usize>();
+            cells += equal_runs(&runs).iter().map(|&(first, _)| runs[first].costs.flows.cells()).sum::<usize>();
             if cells <= MAX_STORED_CELLS {
                 stored.push(runs);
             }

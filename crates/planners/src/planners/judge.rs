@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::planners::breakdown::{RankTotals, StageTimes};
 use crate::planners::contents;
 use crate::planners::dhp::group_costs;
-use crate::planners::executed::{REMEMBERED, ReplicaRun, Runs, TestedPlan, run_iteration};
+use crate::planners::executed::{ReplicaRun, Runs, TestedPlan, equal_runs, run_iteration};
 use crate::planners::execution_file::ExecutionFileError;
 use crate::planners::hydraulis::pipeline_costs;
 use crate::planners::hydraulis::pipeline_costs::{DeviceTotals, SchemeStages};
@@ -22,7 +22,7 @@ use planscope_plan::compare::{self, IterationTotals};
 use planscope_plan::execution_file::ExecutionFile;
 use planscope_plan::observer::{Cancelled, Observer, go_on};
 use planscope_plan::outcome::{Gain, IterationMetrics, IterationStrategy, Layout, Planned, Provenance};
-use planscope_plan::plan::{IterationPlan, Plan, ReplicaKind, ReplicaPlan, Strategy};
+use planscope_plan::plan::{Arrangement, IterationPlan, Plan, ReplicaKind, ReplicaPlan, Strategy};
 use planscope_plan::scenario::budget::Spans;
 use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerKind, Scenario};
 
@@ -170,31 +170,26 @@ pub fn judge(
         if let Some(arrangement) = &arrangement {
             end.join(&arrangement.synchronised(&plan.modules));
         }
-        let sizes = arrangement.as_ref().map(planscope_plan::plan::Arrangement::sizes);
-        let total = iteration_totals(scenario, batch, planned, (&runs, sizes.as_deref()), &end);
-        for (run, replica) in runs.iter().zip(&planned.replicas) {
+        let sizes = arrangement.as_ref().map(Arrangement::sizes);
+        let equal = equal_runs(&runs);
+        let total = iteration_totals(scenario, batch, planned, (&runs, &equal, sizes.as_deref()), &end);
+        for &(index, count) in &equal {
+            let (run, replica) = (&runs[index], &planned.replicas[index]);
             if let ReplicaKind::Strategy(strategy) = &replica.kind {
-                schemed.stages.add(strategy, &run.costs);
-                schemed.devices.add(strategy, &replica.schedule, &run.execution, &run.costs, total.time);
+                for _ in 0..count {
+                    schemed.stages.add(strategy, &run.costs);
+                    schemed.devices.add(strategy, &replica.schedule, &run.execution, &run.costs, total.time);
+                }
             } else {
-                stages.add(&run.costs);
-                stages.add_flops(&run.stage_flops);
-                ranks.add(&replica.schedule, &run.execution, &run.costs, total.time);
+                stages.add(&run.costs, count);
+                stages.add_flops(&run.stage_flops, count);
+                ranks.add(&replica.schedule, &run.execution, &run.costs, total.time, count);
             }
         }
         let slowest =
             (0..runs.len()).max_by_key(|&replica| (runs[replica].execution.makespan(), std::cmp::Reverse(replica)));
         let slowest = slowest.unwrap_or(0);
         let run = &runs[slowest];
-        let mut timeline = assemble(&planned.replicas[slowest].schedule, &run.execution, &run.costs, &end);
-        let contents = contents::microbatch_samples(scenario, batch, &planned.replicas[slowest]);
-        if contents.len() == timeline.microbatches.len() {
-            timeline.contents = contents;
-        }
-        // Pages compare stages of plans by number, which pipelines of different degrees do not share.
-        if schemes.is_none() {
-            timeline.stage_layers = contents::stage_layers(plan, arrangement.as_ref(), &planned.replicas[slowest]);
-        }
         let is_grouped = planned.replicas[slowest].is_grouped();
         let work = is_grouped.then(|| group_costs::work(&planned.replicas[slowest].schedule, &run.costs));
         let group_statistics =
@@ -208,6 +203,9 @@ pub fn judge(
             (None, Some(work)) => Balance::from_ranks(work),
             (None, None) => Balance::from_replicas(planned, &runs, slowest),
         };
+        let drawn = observer
+            .draws_timelines()
+            .then(|| timeline(scenario, batch, plan, arrangement.as_ref(), (&planned.replicas[slowest], run, &end)));
         iterations.push(IterationMetrics {
             iteration_s: total.time.secs(),
             lower_bound_s: total.bound.secs(),
@@ -217,13 +215,13 @@ pub fn judge(
             slowest_replica_s: Some(balance.slowest.secs()),
             slowest_replica: balance.slowest_index,
             microbatches: balance.microbatches,
-            critical_path: compare::shares(&timeline, &run.costs),
+            critical_path: drawn.as_ref().map(|drawn| compare::shares(drawn, &run.costs)).unwrap_or_default(),
             decision: planned.decision.clone(),
             strategy: scheme_statistics,
             groups: group_statistics,
         });
         totals.push(total);
-        timelines.push(timeline);
+        timelines.extend(drawn);
     }
     let planned = Planned {
         layout: plan.layout,
@@ -253,6 +251,26 @@ pub fn judge(
         all_layouts_bound_s: None,
     };
     Ok(EvaluatedPlan { planned, timelines, recording: None })
+}
+
+/// Assembles the timeline of a replica.
+fn timeline(
+    scenario: &Scenario,
+    batch: &PackedBatch,
+    plan: &Plan,
+    arrangement: Option<&Arrangement>,
+    (replica, run, end): (&ReplicaPlan, &ReplicaRun, &StepEnd),
+) -> Timeline {
+    let mut timeline = assemble(&replica.schedule, &run.execution, &run.costs, end);
+    let contents = contents::microbatch_samples(scenario, batch, replica);
+    if contents.len() == timeline.microbatches.len() {
+        timeline.contents = contents;
+    }
+    // Pages compare stages of plans by number, which pipelines of different degrees do not share.
+    if replica.strategy().is_none() {
+        timeline.stage_layers = contents::stage_layers(plan, arrangement, replica);
+    }
+    timeline
 }
 
 /// Validates the static parts of a plan before simulation.
@@ -293,14 +311,12 @@ fn check_runs(
     (planned, runs): (&IterationPlan, &[Arc<ReplicaRun>]),
 ) -> Result<(), Violation> {
     let limit = scenario.memory_limit();
-    for (index, (run, replica)) in runs.iter().zip(&planned.replicas).enumerate() {
-        // Replicas can share a run; validate it once.
-        if !runs[..index].iter().rev().take(REMEMBERED).any(|earlier| Arc::ptr_eq(earlier, run)) {
-            check::check_run(&replica.schedule, &run.execution, &run.costs, limit)?;
-            if !plan.modules.is_empty() {
-                let settings = (&scenario.model, &scenario.training);
-                check::check_module_run(plan, settings, batch, replica, &run.execution, &run.costs)?;
-            }
+    for (index, _) in equal_runs(runs) {
+        let (run, replica) = (&runs[index], &planned.replicas[index]);
+        check::check_run(&replica.schedule, &run.execution, &run.costs, limit)?;
+        if !plan.modules.is_empty() {
+            let settings = (&scenario.model, &scenario.training);
+            check::check_module_run(plan, settings, batch, replica, &run.execution, &run.costs)?;
         }
         if let ReplicaKind::Strategy(strategy) = &replica.kind {
             check::check_phases(strategy, &run.execution)?;
@@ -309,23 +325,27 @@ fn check_runs(
     Ok(())
 }
 
-/// Totals for an iteration. `sizes` contains devices per rank for separate module layouts.
+/// Totals for an iteration with the runs `equal` (see [`equal_runs`]). `sizes` contains devices per rank for separate
+/// module layouts.
 fn iteration_totals(
     scenario: &Scenario,
     batch: &PackedBatch,
     planned: &IterationPlan,
-    (runs, sizes): (&[Arc<ReplicaRun>], Option<&[u32]>),
+    (runs, equal, sizes): (&[Arc<ReplicaRun>], &[(usize, u32)], Option<&[u32]>),
     end: &StepEnd,
 ) -> IterationTotals {
     let devices = scenario.cluster.devices();
     let mut total = IterationTotals { tokens: batch.summary.tokens, ..IterationTotals::default() };
-    for (run, replica) in runs.iter().zip(&planned.replicas) {
+    for &(index, count) in equal {
+        let (run, replica) = (&runs[index], &planned.replicas[index]);
         match (replica.strategy(), sizes) {
-            (Some(strategy), _) => total.add_blocks(&replica.schedule, &run.costs, &rank_devices(strategy), devices),
-            (None, Some(sizes)) => total.add_blocks(&replica.schedule, &run.costs, sizes, devices),
-            (None, None) => total.add_replica(&replica.schedule, &run.costs),
+            (Some(strategy), _) => {
+                total.add_blocks(&replica.schedule, &run.costs, &rank_devices(strategy), (devices, count));
+            }
+            (None, Some(sizes)) => total.add_blocks(&replica.schedule, &run.costs, sizes, (devices, count)),
+            (None, None) => total.add_replica(&replica.schedule, &run.costs, count),
         }
-        total.model_flops += run.flops;
+        total.model_flops += run.flops * f64::from(count);
         total.time = total.time.max(end.iteration_end(&run.costs));
         total.bound = total.bound.max(match replica.strategy() {
             Some(strategy) => pipeline_costs::lower_bound(strategy, &run.costs),

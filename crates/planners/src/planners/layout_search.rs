@@ -327,21 +327,20 @@ impl<'a> LayoutSearch<'a> {
         let table = self.table(layout.tensor, loads);
         let mut executions: Vec<Execution> = Vec::new();
         let mut score = Score { time: Nanos::ZERO, active: 0.0, exposed: 0.0, peak: Bytes::ZERO };
-        let mut last: Option<(&[usize], u32, compare::IterationTotals)> = None;
+        let mut known: Vec<(&[usize], u32, compare::IterationTotals)> = Vec::new();
         // Step ends per replica. They differ in the gradient reduction hidden by the initial
         // forward and the final backward.
         let mut tails: Vec<PipelineCosts> = Vec::new();
         let assignment = self.planner.assign(self.scenario, layout, loads, &table);
         let ranks = f64::from(layout.pipeline * layout.data);
         for (replica, assigned) in assignment.iter().enumerate() {
-            // A replica with equal loads and node offset takes the same time as its predecessor.
-            let devices = layout.tensor * self.scenario.training.context_parallel;
-            let offset = (replica as u32).wrapping_mul(devices) % cluster.devices_per_node;
-            if let Some((before, at, totals)) = &last
-                && *at == offset
-                && before.len() == assigned.len()
-                && before.iter().zip(assigned).all(|(&before, &now)| loads[before] == loads[now])
-            {
+            let class = replica::link_class(self.scenario, layout, replica);
+            let is_equal = |(before, at, _): &&(&[usize], u32, compare::IterationTotals)| {
+                *at == class
+                    && before.len() == assigned.len()
+                    && before.iter().zip(assigned).all(|(&before, &now)| loads[before] == loads[now])
+            };
+            if let Some((.., totals)) = known.iter().rev().take(replica::REMEMBERED).find(is_equal) {
                 score.active += totals.active_time.secs() / ranks;
                 score.exposed += totals.exposed.secs() / ranks;
                 continue;
@@ -366,13 +365,13 @@ impl<'a> LayoutSearch<'a> {
                 return SimulationResult::Slow(score.peak);
             }
             let mut totals = compare::IterationTotals::default();
-            totals.add_replica(&schedule, &costs);
+            totals.add_replica(&schedule, &costs, 1);
             score.active += totals.active_time.secs() / ranks;
             score.exposed += totals.exposed.secs() / ranks;
             executions.push(execution);
             let PipelineCosts { sync, optimizer, .. } = costs;
             tails.push(PipelineCosts { sync, optimizer, ..PipelineCosts::default() });
-            last = Some((assigned, offset, totals));
+            known.push((assigned, class, totals));
         }
         let end = StepEnd::from_executions(layout.pipeline as usize, executions.iter());
         score.time = tails.iter().map(|costs| end.iteration_end(costs)).max().unwrap_or(Nanos::ZERO);

@@ -247,4 +247,8 @@ impl Observer for Quiet<'_> {
     fn workers(&self) -> &dyn Workers {
         self.0.workers()
     }
+
+    fn draws_timelines(&self) -> bool {
+        self.0.draws_timelines()
+    }
 }

@@ -387,7 +387,7 @@ fn fill_dealt(
     };
     let mut totals = compare::IterationTotals { time, ..compare::IterationTotals::default() };
     let sizes = arrangement.sizes();
-    totals.add_blocks(&schedule, &costs, &sizes, sizes.iter().sum());
+    totals.add_blocks(&schedule, &costs, &sizes, (sizes.iter().sum(), 1));
     let exposed = totals.exposed.secs() / (totals.ranks as f64 * time.secs().max(1e-12));
     plan.schedule = schedule;
     Ok(Filled { plan, order, dealing, time, peak, bubble: totals.bubble(), exposed })

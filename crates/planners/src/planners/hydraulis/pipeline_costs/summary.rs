@@ -202,7 +202,7 @@ impl SchemeStages {
             let before: u32 = self.schemes[..scheme].iter().map(|(scheme, _)| scheme.pipeline).sum();
             stage_indices.extend(before as usize..(before + pipeline.scheme.pipeline) as usize);
         }
-        self.times.add_as(costs, &|stage| stage_indices[stage]);
+        self.times.add_as(costs, &|stage| stage_indices[stage], 1);
     }
 
     pub(crate) fn summaries(&self, model: &Model) -> Vec<StageSummary> {
